@@ -1,647 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A run: its groups in one worker process after another. Which of a group's cases go in, what comes back, and who is to blame when something
- * goes wrong: where cases share a process, none is blamed for it; each is tried in a process of its own, and called what it is there. */
+/* The stages of a run over all groups: checks side by side, then roofs, rounds of launches and counters, one group at a time. */
 #include "src/measure/launch.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include "src/accuracy/accuracy_json.h"
 #include "src/core/cpu.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
-#include "src/core/random.h"
-#include "src/core/registry.h"
 #include "src/core/timer.h"
-#include "src/measure/counters.h"
-#include "src/measure/judge.h"
 #include "src/measure/launcher.h"
-#include "src/measure/lines.h"
 #include "src/measure/paired.h"
-#include "src/measure/schedule.h"
+#include "src/measure/session.h"
 
-/* ---- what the run knows ------------------------------------------------------------------------------------------ */
-
-struct case_state {
-    bool checked, journaled; /* it has a status; which is in the journal */
-    enum nb_status status;
-};
-
-struct group_state {
-    struct case_state *cases; /* as the plan's group has them */
-    bool *launched;           /* by launch and case */
-    bool apart;               /* its cases fail together, though each is right alone: never two in one process again */
-    bool stop_written, counted;
-    cJSON *copies;      /* candidates with their times, as in the check line */
-    int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
-};
-
-/* An exact instruction count, and what decides it. */
-struct step {
-    char *what;
-    cJSON *counter;
-};
-
-struct run {
-    const struct nb_plan *plan;
-    struct nb_journal *journal;
-    const struct nb_run_options *options;
-    struct group_state *groups;
-    struct step *steps;
-    size_t n_steps;
-    struct nb_fork_server *fork_server; /* of whoever works alone; null: every worker is executed */
-    pthread_mutex_t writing;            /* to the journal: checks run side by side */
-    int digests_fd;                     /* one memory file for all groups: a descriptor each would be too many */
-    int64_t digests_end;
-    int cpus[NB_MAX_CPUS], n_cpus;
-    double started_s;
-    double done_s, total_s; /* as estimated: of checks, and of all */
-    double used_s;          /* by launches that the journal held already */
-    struct nb_schedule schedule;
-    bool failed; /* the journal cannot be written */
-};
-
-/* A group's stay in one worker process after another. */
-struct session {
-    struct run *run;
-    const struct nb_group *group;
-    struct group_state *state;
-    struct nb_fork_server *fork_server; /* where its workers come from; null: they are executed */
-    int number, launch;                 /* of the group; launch: -1 in checks and counter passes */
-    int *members;                       /* indices of the group's cases that go in; owned */
-    int n;
-    bool alone;                /* the first of them alone goes into the next worker */
-    int cpu;                   /* how far its CPUs are behind the launch's, where several workers run at once */
-    cJSON *answers;            /* "case" lines, of a launch "launch" and "failure" lines, by arrival; owned */
-    struct nb_outcome outcome; /* of the last worker */
-};
-
-static const struct nb_case *case_at(const struct nb_plan *plan, int group, int index) {
-    return &plan->cases[plan->groups[group].cases[index]];
-}
-
-/* The index of a key in a group, or -1. */
-static int find_case(const struct nb_plan *plan, int group, const char *key) {
-    const struct nb_group *g = &plan->groups[group];
-    for (int i = 0; key && i < (int)g->n; i++)
-        if (strcmp(plan->keys[g->cases[i]], key) == 0) return i;
-    return -1;
-}
-
-static void init_groups(struct run *run) {
-    const struct nb_plan *plan = run->plan;
-    run->groups = nb_alloc(plan->n_groups, sizeof *run->groups);
-    for (size_t g = 0; g < plan->n_groups; g++) {
-        run->groups[g].cases = nb_alloc(plan->groups[g].n, sizeof *run->groups[g].cases);
-        run->groups[g].launched = nb_alloc((unsigned)plan->most_launches * plan->groups[g].n, sizeof(bool));
-        run->groups[g].digests_at = -1;
-    }
-    nb_schedule_init(&run->schedule, plan);
-}
-
-static void release_run(struct run *run) {
-    for (size_t g = 0; g < run->plan->n_groups; g++) {
-        free(run->groups[g].cases);
-        free(run->groups[g].launched);
-        cJSON_Delete(run->groups[g].copies);
-    }
-    free(run->groups);
-    for (size_t i = 0; i < run->n_steps; i++) {
-        free(run->steps[i].what);
-        cJSON_Delete(run->steps[i].counter);
-    }
-    free(run->steps);
-    nb_schedule_release(&run->schedule);
-    if (run->digests_fd >= 0) close(run->digests_fd);
-}
-
-/* The fastest candidate with a pattern of loads and stores: its variant, or null. */
-static const char *fastest_copy(const struct group_state *g, int n_loads, int n_stores) {
-    const char *best = NULL;
-    double best_ns = INFINITY;
-    const cJSON *copy;
-    cJSON_ArrayForEach(copy, g->copies) {
-        const char *variant = nb_json_get_text(copy, "variant");
-        double ns = nb_json_get_number(copy, "ns");
-        const struct nb_entry *entry = variant ? nb_registry_find(variant) : NULL;
-        if (!entry || entry->kernel->loads != (float)n_loads || entry->kernel->stores != (float)n_stores) continue;
-        if (ns < best_ns) {
-            best_ns = ns;
-            best = variant;
-        }
-    }
-    return best;
-}
-
-/* ---- from the journal --------------------------------------------------------------------------------------------- */
-
-static int take_run(struct run *run, const cJSON *line) {
-    const char *hash = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(line, "plan"), "hash");
-    const cJSON *groups = cJSON_GetObjectItemCaseSensitive(line, "groups");
-    if (hash && strcmp(hash, run->plan->hash) == 0 && cJSON_GetArraySize(groups) == (int)run->plan->n_groups) return 0;
-    return nb_error(
-        "the journal belongs to another plan: another config, other kernels or another CPU; start a new run");
-}
-
-/* Of a checked case or a failure; journaled: as the journal says. */
-static void take_status(struct run *run, int g, const cJSON *json, bool journaled) {
-    const int i = find_case(run->plan, g, nb_json_get_text(json, "key"));
-    const char *status = nb_json_get_text(json, "status");
-    if (i >= 0 && status) run->groups[g].cases[i] = (struct case_state){true, journaled, nb_status_parse(status)};
-}
-
-static void take_check(struct run *run, int g, const cJSON *line) {
-    const cJSON *c, *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
-    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) take_status(run, g, c, true);
-    if (cJSON_GetArraySize(copies) > 0) {
-        cJSON_Delete(run->groups[g].copies);
-        run->groups[g].copies = cJSON_Duplicate(copies, 1);
-    }
-}
-
-static bool *launched_at(const struct run *run, int group, int launch, int index) {
-    return &run->groups[group].launched[(size_t)launch * run->plan->groups[group].n + (size_t)index];
-}
-
-/* A launch has one line, or several with different cases. */
-static int take_launch(struct run *run, int g, int launch, const cJSON *line) {
-    const cJSON *c;
-    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
-        const int i = find_case(run->plan, g, nb_json_get_text(c, "key"));
-        if (i >= 0) *launched_at(run, g, launch, i) = true;
-    }
-    return nb_schedule_take(&run->schedule, g, line);
-}
-
-static int take_launch_done(struct run *run, int g, const cJSON *line) {
-    const double launch = nb_json_get_number(line, "launch"), elapsed_s = nb_json_get_number(line, "elapsed_s");
-    if (!(launch >= 0 && launch < run->plan->most_launches)) return 0;
-    run->used_s += elapsed_s > 0 ? elapsed_s : 0;
-    run->schedule.groups[g].elapsed_s += elapsed_s > 0 ? elapsed_s : 0;
-    return take_launch(run, g, (int)launch, line);
-}
-
-static int take_stop(struct run *run, int g, const cJSON *line) {
-    run->groups[g].stop_written = true;
-    return nb_schedule_take(&run->schedule, g, line);
-}
-
-static int take_line(const cJSON *line, void *arg) {
-    struct run *run = arg;
-    const char *type = nb_json_get_text(line, "type");
-    if (strcmp(type, "run") == 0) return take_run(run, line);
-    const double group = nb_json_get_number(line, "group");
-    if (!(group >= 0 && group < (double)run->plan->n_groups)) return 0;
-    const int g = (int)group;
-    if (strcmp(type, "check") == 0)
-        take_check(run, g, line);
-    else if (strcmp(type, "failure") == 0)
-        take_status(run, g, line, true);
-    else if (strcmp(type, "counters") == 0)
-        run->groups[g].counted = true;
-    else if (strcmp(type, "launch") == 0)
-        return take_launch_done(run, g, line);
-    else if (strcmp(type, "stop") == 0)
-        return take_stop(run, g, line);
-    return 0;
-}
-
-/* ---- instructions counted once ----------------------------------------------------------------------------------- */
-
-/* Exact instruction counts are taken once for each variant, formula and row length; cases that differ only in rows, data or threads share
- * them (of kernels with threads of their own not in threads). */
-
-/* A library that is opened for more threads takes another way through the same call. */
-static bool has_own_threads(const struct nb_case *c) {
-    const struct nb_entry *entry = nb_registry_find(c->variant);
-    return entry && entry->kernel->flags & NB_FLAG_OWN_THREADS;
-}
-
-/* The case with everything that the count does not depend on at its default. */
-static char *what_decides(const struct nb_case *c) {
-    struct nb_case plain = *c;
-    struct nb_strbuf key = {0};
-    struct nb_case defaults;
-    nb_case_init(&defaults);
-    plain.seed = defaults.seed;
-    if (!has_own_threads(c)) plain.threads = defaults.threads;
-    plain.cache = defaults.cache;
-    plain.pad = defaults.pad;
-    memcpy(plain.data, defaults.data, sizeof plain.data);
-    memset(plain.shape.text, 0, sizeof plain.shape.text);
-    nb_case_key(&plain, &key);
-    nb_strbuf_addf(&key, " %u %lld", c->shape.layout, (long long)c->shape.cols);
-    return key.text;
-}
-
-/* The counter known for such a case, or null. */
-static const cJSON *find_step(const struct run *run, const struct nb_case *c) {
-    char *what = what_decides(c);
-    const cJSON *found = NULL;
-    for (size_t i = 0; i < run->n_steps && !found; i++)
-        if (strcmp(run->steps[i].what, what) == 0) found = run->steps[i].counter;
-    free(what);
-    return found;
-}
-
-/* Keeps the exact count among answer's counters, or adds the known one to them. */
-static void exchange_step(struct run *run, const struct nb_case *c, cJSON *answer) {
-    cJSON *counters = cJSON_GetObjectItemCaseSensitive(answer, "counters"), *counter;
-    cJSON_ArrayForEach(counter, counters) {
-        const char *name = nb_json_get_text(counter, "name");
-        if (!name || strcmp(name, "instructions_exact") != 0) continue;
-        run->steps = nb_realloc(run->steps, run->n_steps + 1, sizeof *run->steps);
-        run->steps[run->n_steps++] = (struct step){what_decides(c), cJSON_Duplicate(counter, 1)};
-        return;
-    }
-    const cJSON *known = find_step(run, c);
-    if (known) cJSON_AddItemToArray(counters, cJSON_Duplicate(known, 1));
-}
-
-/* ---- sessions ---------------------------------------------------------------------------------------------------- */
-
-/* Jobs of one group, and what their workers answer. */
-
-enum { MAX_COPIES = 4 };
-/* What a check may take for an element, many times over: a dozen calls, the oracle, the error figures. */
-static const double silence_s_per_element = 2e-6;
-
-/* Takes the line over. */
-static void write_line(struct run *run, cJSON *line) {
-    pthread_mutex_lock(&run->writing);
-    if (!run->failed && nb_journal_write(run->journal, line) != 0) run->failed = true;
-    pthread_mutex_unlock(&run->writing);
-    cJSON_Delete(line);
-}
-
-static cJSON *new_line(const char *type, int group) {
-    cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", type);
-    cJSON_AddNumberToObject(line, "group", group);
-    return line;
-}
-
-static void init_session(struct session *v, struct run *run, int group, int launch) {
-    *v = (struct session){.run = run,
-                          .group = &run->plan->groups[group],
-                          .state = &run->groups[group],
-                          .fork_server = run->fork_server,
-                          .number = group,
-                          .launch = launch,
-                          .members = nb_alloc(run->plan->groups[group].n, sizeof(int)),
-                          .answers = cJSON_CreateArray(),
-                          .outcome = {.ending = NB_ENDED_WELL}};
-}
-
-static void release_session(struct session *v) {
-    cJSON_Delete(v->answers);
-    free(v->members);
-}
-
-static const char *key_of(const struct session *v, int member) { return v->run->plan->keys[v->group->cases[member]]; }
-static const struct nb_case *case_of(const struct session *v, int member) {
-    return &v->run->plan->cases[v->group->cases[member]];
-}
-
-/* The group's cases that may be timed go in, of a launch those that it lacks; with unchecked those that are not checked yet, too. */
-static void take_members(struct session *v, bool unchecked) {
-    v->n = 0;
-    for (int i = 0; i < (int)v->group->n; i++) {
-        const struct case_state *c = &v->state->cases[i];
-        if (v->launch >= 0 && *launched_at(v->run, v->number, v->launch, i)) continue;
-        if (c->checked ? nb_status_timed(c->status) : unchecked) v->members[v->n++] = i;
-    }
-}
-
-/* How many of them the next worker gets. */
-static int n_sent(const struct session *v) { return v->alone && v->n > 1 ? 1 : v->n; }
-
-/* A failure line, and the case's status from now on. */
-static void fail(struct session *v, int member, enum nb_status status, const char *reason) {
-    assert(nb_status_ends(status));
-    v->state->cases[member] = (struct case_state){true, true, status};
-    write_line(v->run,
-               nb_failure_to_json(&(struct nb_failure){v->number, v->launch, key_of(v, member), reason, status}));
-}
-
-static void leave_out(struct session *v, int position) {
-    memmove(v->members + position, v->members + position + 1, (size_t)(v->n - position - 1) * sizeof *v->members);
-    v->n--;
-}
-
-/* No worker could be started, or the user has ended the last one. */
-static bool is_over(const struct session *v) {
-    return v->outcome.ending == NB_NOT_STARTED || v->outcome.ending == NB_ENDED_BY_USER;
-}
-
-/* ---- one worker --------------------------------------------------------------------------------------------------- */
-
-/* Of a group's row digests. */
-static int64_t digest_bytes(const struct nb_plan *plan, int group) {
-    const int64_t rows = case_at(plan, group, 0)->shape.rows;
-    return (int64_t)plan->groups[group].n * nb_n_digests(rows) * (int64_t)sizeof(uint64_t);
-}
-
-static double silence(const struct session *v) {
-    double largest = 0;
-    for (int i = 0; i < v->n; i++) {
-        const struct nb_shape *shape = &case_of(v, v->members[i])->shape;
-        largest = fmax(largest, (double)shape->rows * (double)shape->cols);
-    }
-    return v->run->options->case_timeout_s + silence_s_per_element * largest;
-}
-
-/* Is the key one of those sent? */
-static bool was_sent(const struct session *v, const char *key) {
-    const int member = find_case(v->run->plan, v->number, key);
-    for (int i = 0; member >= 0 && i < n_sent(v); i++)
-        if (v->members[i] == member) return true;
-    return false;
-}
-
-static bool can_read_launch(const struct session *v, const cJSON *line) {
-    struct nb_launch_line l;
-    bool fits = nb_launch_line_read(&l, line) == 0 && l.group == v->number && l.launch == v->launch &&
-                l.n_cases == (size_t)n_sent(v) && l.n_blocks == (size_t)v->run->plan->blocks;
-    for (size_t i = 0; fits && i < l.n_cases; i++) fits = was_sent(v, l.arms[i].key);
-    nb_launch_line_release(&l);
-    return fits;
-}
-
-/* Of a check, or of the counter pass. */
-static bool can_read_case(const cJSON *line) {
-    struct chains {
-        int64_t chain, column_chain;
-    } chains;
-    static const struct nb_member members[] = {NB_MEMBER(POSITIVE, struct chains, chain),
-                                               NB_MEMBER(POSITIVE, struct chains, column_chain), NB_MEMBERS_END};
-    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(line, "accuracy"), *item;
-    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(line, "evidence");
-    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(line, "counters");
-    const char *status = nb_json_get_text(line, "status");
-    struct nb_counter counter;
-    struct nb_accuracy read;
-    struct nb_evidence shown;
-    cJSON_ArrayForEach(item, counters) {
-        if (nb_json_get_members(item, nb_counter_members, &counter, "counter") != 0) return false;
-    }
-    if (nb_json_get_members(line, members, &chains, "case") != 0) return false;
-    if (accuracy && nb_accuracy_from_json(&read, accuracy) != 0) return false;
-    if (evidence && nb_evidence_from_json(&shown, evidence) != 0) return false;
-    return cJSON_IsArray(counters) || (status && nb_status_parse(status) < NB_NOT_RUN);
-}
-
-/* What a worker says is data from outside: a kernel may have harmed it before it was said. */
-static bool can_read(const struct session *v, const cJSON *line) {
-    const char *type = nb_json_get_text(line, "type");
-    struct nb_failure failure;
-    if (strcmp(type, "launch") == 0) return can_read_launch(v, line);
-    if (strcmp(type, "copies") == 0) return true; /* those that are no copies are not chosen */
-    if (!was_sent(v, nb_json_get_text(line, "key"))) return false;
-    return strcmp(type, "failure") == 0 ? nb_failure_read(&failure, line) == 0 : can_read_case(line);
-}
-
-static void take_answer(cJSON *line, void *arg) {
-    struct session *v = arg;
-    const char *type = nb_json_get_text(line, "type");
-    const bool is_case = strcmp(type, "case") == 0;
-    if (!can_read(v, line)) {
-        nb_warn("a worker's answer cannot be used, and is as if it had not come: %s", type);
-        cJSON_Delete(line);
-        return;
-    }
-    if (is_case) cJSON_DeleteItemFromObjectCaseSensitive(line, "type");
-    if (is_case || strcmp(type, "launch") == 0 || strcmp(type, "failure") == 0) {
-        cJSON_AddItemToArray(v->answers, line);
-        return;
-    }
-    if (strcmp(type, "copies") == 0) {
-        cJSON_Delete(v->state->copies);
-        v->state->copies = cJSON_DetachItemFromObjectCaseSensitive(line, "copies");
-    }
-    cJSON_Delete(line);
-}
-
-/* The copy of a case as an index into the job's copies, which grow by it; -1: none. */
-static int choose_copy(struct nb_job *job, const struct group_state *state, const struct nb_case *c) {
-    int n_loads, n_stores;
-    nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
-    const char *copy = c->op == NB_OP_COPY ? NULL : fastest_copy(state, n_loads, n_stores);
-    if (!copy) return -1;
-    for (int t = 0; t < job->n_copies; t++)
-        if (strcmp(job->copies[t], copy) == 0) return t;
-    if (job->n_copies == MAX_COPIES) return -1;
-    job->copies[job->n_copies] = copy;
-    return job->n_copies++;
-}
-
-/* Sends members to a worker and takes its answers. */
-static void work(struct session *v, const char *kind) {
-    const struct run *run = v->run;
-    const struct nb_plan *plan = run->plan;
-    const struct nb_case *first = case_of(v, v->members[0]);
-    const int n = n_sent(v);
-    const char **keys = nb_alloc((unsigned)n, sizeof *keys), *copies[MAX_COPIES];
-    int *copy_of = nb_alloc((unsigned)n, sizeof *copy_of), cpus[NB_MAX_CPUS];
-    bool *steps = nb_alloc((unsigned)n, sizeof *steps);
-    const struct nb_random random = nb_random_stream(plan->order_seed, (uint64_t)v->number);
-    struct nb_job job = {.kind = kind,
-                         .group = v->number,
-                         .launch = v->launch,
-                         .check_only = plan->launches == 0,
-                         .single_width = v->group->single_width,
-                         .plugins = run->options->plugins,
-                         .n_plugins = run->options->n_plugins,
-                         .max_width = run->options->max_width,
-                         .keys = keys,
-                         .samples = v->members,
-                         .steps = steps,
-                         .n_cases = n,
-                         .copies = copies,
-                         .copy_of = copy_of,
-                         .blocks = plan->blocks,
-                         .sample_s = 1e-3 * plan->sample_ms,
-                         .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
-                         .cold_bytes = nb_cold_bytes(first),
-                         .digests_at = v->state->digests_at,
-                         .digests_bytes = digest_bytes(plan, v->number),
-                         .cpus = cpus,
-                         .n_cpus = first->threads};
-    for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + v->cpu + t) % run->n_cpus];
-    for (int i = 0; i < n; i++) {
-        const struct nb_case *c = case_of(v, v->members[i]);
-        keys[i] = key_of(v, v->members[i]);
-        steps[i] = strcmp(kind, "counters") == 0 && !find_step(run, c);
-        copy_of[i] = strcmp(kind, "launch") == 0 ? choose_copy(&job, v->state, c) : -1;
-    }
-    nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
-    free(keys);
-    free(copy_of);
-    free(steps);
-}
-
-/* Its place among the members, or -1. */
-static int find_member(const struct session *v, int member) {
-    for (int i = 0; i < v->n; i++)
-        if (v->members[i] == member) return i;
-    return -1;
-}
-
-/* Drops the answered cases from the members; with take_statuses those not in the journal are the run's from now on. Returns the case that the
- * worker ended at: an index of the group, or -1. */
-static int settle(struct session *v, bool take_statuses) {
-    const int current = v->outcome.current;
-    const int culprit = current >= 0 && current < n_sent(v) ? v->members[current] : -1;
-    const cJSON *c;
-    cJSON_ArrayForEach(c, v->answers) {
-        const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
-        if (take_statuses && member >= 0 && !v->state->cases[member].journaled)
-            take_status(v->run, v->number, c, false);
-        const int at = find_member(v, member);
-        if (at >= 0) leave_out(v, at);
-    }
-    return culprit;
-}
-
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
-
-/* Each group's part begins with a page, so that a worker can map it alone. */
-static int make_digests(struct run *run, int group) {
-    const int64_t page = sysconf(_SC_PAGESIZE), bytes = digest_bytes(run->plan, group);
-    if (run->digests_fd < 0) run->digests_fd = memfd_create("normbench-digests", MFD_CLOEXEC);
-    run->groups[group].digests_at = run->digests_end;
-    run->digests_end += (bytes + page - 1) / page * page;
-    if (run->digests_fd < 0 || ftruncate(run->digests_fd, run->digests_end) != 0)
-        return nb_error("row digests: a file in memory of %lld bytes cannot be had: %s%s", (long long)run->digests_end,
-                        strerror(errno), errno == EFBIG ? "; raise `ulimit -f`" : "");
-    return 0;
-}
-
-/* The cases that the journal does not have yet: others are checked again for their digests. */
-static void write_check(struct session *v, double elapsed_s) {
-    const cJSON *copies = v->state->copies;
-    cJSON *line = new_line("check", v->number), *cases = cJSON_AddArrayToObject(line, "cases"), *c;
-    while ((c = cJSON_DetachItemFromArray(v->answers, 0))) {
-        const int i = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
-        const bool is_new = i >= 0 && !v->state->cases[i].journaled;
-        if (is_new) v->state->cases[i].journaled = true;
-        if (is_new)
-            cJSON_AddItemToArray(cases, c);
-        else
-            cJSON_Delete(c);
-    }
-    cJSON_AddItemToObject(line, "copies", copies ? cJSON_Duplicate(copies, 1) : cJSON_CreateArray());
-    nb_json_number(line, "elapsed_s", elapsed_s);
-    write_line(v->run, line);
-}
-
-/* Does the journal say how each case came out of its check? */
-static bool is_checked(const struct run *run, int group) {
-    bool is_checked = true;
-    for (size_t i = 0; i < run->plan->groups[group].n; i++) is_checked &= run->groups[group].cases[i].journaled;
-    return is_checked;
-}
+/* ---- checks, side by side ---------------------------------------------------------------------------------------- */
 
 struct checker {
-    int cpu;
     struct nb_fork_server fork_server; /* of its own: one forks one worker at a time */
     int result;                        /* of the last group */
 };
-static int check_group(struct run *run, int group, struct checker *checker) {
-    const double start = nb_now_s();
-    struct session v;
-    init_session(&v, run, group, -1);
-    v.cpu = checker->cpu;
-    if (run->fork_server) v.fork_server = &checker->fork_server;
-    take_members(&v, true);
-    while (v.n > 0) {
-        char reason[200];
-        work(&v, "check");
-        const int sent = n_sent(&v), before = v.n, culprit = settle(&v, true), at = find_member(&v, culprit);
-        if (is_over(&v)) break;
-        /* A worker that ended well but left cases out was ended by one of them. */
-        const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
-        if (at >= 0 || (sent == 1 && v.n == before)) {
-            fail(&v, v.members[at >= 0 ? at : 0], status, reason);
-            leave_out(&v, at >= 0 ? at : 0);
-        } else {
-            v.alone =
-                v.n > 0; /* before the first case, or behind the last: which one it was shows when they are alone */
-        }
-    }
-    if (!is_over(&v) && !is_checked(run, group)) write_check(&v, nb_now_s() - start);
-    release_session(&v);
-    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
-}
-
-/* ---- all at once -------------------------------------------------------------------------------------------------- */
 
 /* What the checkers share: the next group to take, and whether one of them failed. */
 struct checking {
-    struct run *run;
-    void (*done)(struct run *run, int group);
+    struct nb_run *run;
+    void (*done)(struct nb_run *run, int group);
     struct checker checkers[NB_MAX_SEATS];
     int next;
     bool failed;
 };
-
-/* Has the journal no samples of a case that may be timed? */
-static bool lacks_launch(const struct run *run, int group, int launch) {
-    const struct group_state *state = &run->groups[group];
-    for (int i = 0; i < (int)run->plan->groups[group].n; i++)
-        if ((!state->cases[i].checked || nb_status_timed(state->cases[i].status)) &&
-            !*launched_at(run, group, launch, i))
-            return true;
-    return false;
-}
-
-/* Launches that the journal holds whole; of others the cases that it lacks are launched again, also in a group that had stopped. */
-static void mark_launched(struct run *run) {
-    for (int g = 0; g < (int)run->plan->n_groups; g++) {
-        struct nb_scheduled_group *scheduled = &run->schedule.groups[g];
-        for (int l = 0; l < run->plan->most_launches; l++) {
-            bool began = false;
-            for (int i = 0; i < (int)run->plan->groups[g].n; i++) began |= *launched_at(run, g, l, i);
-            const bool lacks = lacks_launch(run, g, l);
-            if (began && !lacks) nb_schedule_tried(&run->schedule, g, l, 0);
-            if (!lacks || l >= scheduled->n_when_stopped) continue;
-            scheduled->stopped = NB_STOP_UNKNOWN;
-            run->groups[g].stop_written = false;
-        }
-    }
-}
-
-/* Is something to come that the journal does not hold yet? */
-static bool is_due(const struct run *run, int group) {
-    const bool is_open =
-        run->schedule.groups[group].stopped == NB_STOP_UNKNOWN && nb_schedule_next(&run->schedule, group) >= 0;
-    return is_open || !is_checked(run, group);
-}
 
 /* The next group that is due; -1: none, or no use to go on. */
 static int next_group(void *arg, int seat) {
     struct checking *c = arg;
     const int n = (int)c->run->plan->n_groups;
     (void)seat;
-    while (c->next < n && !is_due(c->run, c->next)) c->done(c->run, c->next++);
+    while (c->next < n && !nb_run_is_due(c->run, c->next)) c->done(c->run, c->next++);
     if (c->next == n || c->failed || c->run->failed || nb_interrupted()) return -1;
-    const int group = c->next++;
-    if (c->run->plan->launches > 0 && make_digests(c->run, group) != 0) c->failed = true;
-    return c->failed ? -1 : group;
+    return c->next++;
 }
 
 static void check_next(void *arg, int group, int seat) {
     struct checking *c = arg;
-    c->checkers[seat].result = check_group(c->run, group, &c->checkers[seat]);
+    struct checker *checker = &c->checkers[seat];
+    checker->result = nb_session_check(c->run, group, seat, c->run->fork_server ? &checker->fork_server : NULL);
 }
 
 static void settle_group(void *arg, int group, int seat) {
@@ -658,12 +62,11 @@ static int checks_at_once(const struct nb_plan *plan, int n_cpus) {
 
 /* All groups that have something to come, as many at once as there are CPUs: nothing is timed meanwhile. One whose check is in the journal
  * already is checked for its digests alone. done() is called for every group, one at a time. -1 after nb_error. */
-static int check_all(struct run *run, void (*done)(struct run *run, int group)) {
+static int check_all(struct nb_run *run, void (*done)(struct nb_run *run, int group)) {
     struct checking c = {.run = run, .done = done};
     const struct nb_crew crew = {.next = next_group, .work = check_next, .settle = settle_group, .arg = &c};
     const int n = checks_at_once(run->plan, run->n_cpus);
     for (int i = 0; i < n; i++) {
-        c.checkers[i] = (struct checker){.cpu = i};
         if (run->fork_server) c.checkers[i].fork_server = *run->fork_server;
         c.checkers[i].fork_server.seed += (uint64_t)i << 32;
     }
@@ -675,176 +78,28 @@ static int check_all(struct run *run, void (*done)(struct run *run, int group)) 
     return c.failed ? -1 : 0;
 }
 
-/* ---- roofs -------------------------------------------------------------------------------------------------------- */
-
-/* One case that may be timed for each pattern of loads and stores. */
-static void one_of_each_pattern(struct session *v) {
-    bool seen[4][4] = {{false}};
-    int kept = 0;
-    take_members(v, false);
-    for (int i = 0; i < v->n; i++) {
-        const struct nb_case *c = case_of(v, v->members[i]);
-        int n_loads, n_stores;
-        nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
-        if (c->op == NB_OP_COPY || n_loads > 3 || n_stores > 3 || seen[n_loads][n_stores]) continue;
-        seen[n_loads][n_stores] = true;
-        v->members[kept++] = v->members[i];
-    }
-    v->n = kept;
-}
-
-/* Chooses the roofs of a group that are not known yet, with nothing else running: the fastest copy for each pattern of loads and stores.
- * -1 after nb_error. */
-static int choose_copies(struct run *run, int group) {
-    const double start = nb_now_s();
-    struct session v;
-    char reason[200];
-    if (!is_due(run, group) || run->groups[group].copies) return 0;
-    init_session(&v, run, group, -1);
-    one_of_each_pattern(&v);
-    if (v.n > 0) work(&v, "copies");
-    if (v.state->copies) write_check(&v, nb_now_s() - start);
-    if (v.outcome.ending != NB_ENDED_WELL && !is_over(&v)) {
-        nb_outcome_blame(&v.outcome, reason, sizeof reason);
-        nb_warn("no roof for %s: %s", case_of(&v, 0)->shape.text, reason);
-    }
-    release_session(&v);
-    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
-}
-
-/* ---- launches and counters ---------------------------------------------------------------------------------------- */
-
-/* All members in one worker. True: the launch came to its end, and nothing went wrong in it. */
-static bool launch_together(struct session *v) {
-    const cJSON *line;
-    bool whole = false, failed = false;
-    cJSON_Delete(v->answers);
-    v->answers = cJSON_CreateArray();
-    work(v, "launch");
-    cJSON_ArrayForEach(line, v->answers) {
-        const bool is_launch = strcmp(nb_json_get_text(line, "type"), "launch") == 0;
-        whole |= is_launch;
-        failed |= !is_launch;
-    }
-    return whole && !failed;
-}
-
-/* What went wrong in a worker that had but one case is that case's. */
-static void blame_alone(struct session *v) {
-    const cJSON *line;
-    char reason[200];
-    cJSON_ArrayForEach(line, v->answers) {
-        struct nb_failure f;
-        if (strcmp(nb_json_get_text(line, "type"), "failure") != 0 || nb_failure_read(&f, line) != 0) continue;
-        fail(v, v->members[0], f.status, f.reason);
-        return;
-    }
-    const enum nb_status status = nb_outcome_blame(&v->outcome, reason, sizeof reason);
-    fail(v, v->members[0], status, reason);
-}
-
-/* Each member in a worker of its own. Those to which something happens there fail; the others' launches, owned. */
-static cJSON *launch_apart(struct session *v) {
-    cJSON *clean = cJSON_CreateArray();
-    for (v->alone = true; v->n > 0; leave_out(v, 0)) {
-        const bool is_clean = launch_together(v);
-        if (is_over(v)) break;
-        if (is_clean)
-            cJSON_AddItemToArray(clean, cJSON_DetachItemFromArray(v->answers, 0));
-        else
-            blame_alone(v);
-    }
-    v->alone = false;
-    return clean;
-}
-
-/* One launch. Where something goes wrong while cases share a process (it dies, or hangs, or memory is harmed, or a result is wrong), any of
- * them may have done it to any other: each is launched alone, those that fail there are out, and the rest is launched together again. If
- * that goes wrong once more, they are never together again, and what was measured alone is what there is of this launch. */
-static int launch_group(struct run *run, int group, int launch) {
-    struct session v;
-    cJSON *alone = NULL, *line;
-    init_session(&v, run, group, launch);
-    take_members(&v, false);
-    const bool together = v.n > 1 && !v.state->apart;
-    bool is_clean = together && launch_together(&v);
-    if (!is_clean && !is_over(&v)) {
-        alone = launch_apart(&v);
-        take_members(&v, false);
-        const bool again = together && v.n > 1 && !is_over(&v);
-        is_clean = again && launch_together(&v);
-        v.state->apart |= again && !is_clean && !is_over(&v);
-    }
-    cJSON *const lines = is_clean ? v.answers : alone;
-    while (!is_over(&v) && (line = cJSON_DetachItemFromArray(lines, 0))) {
-        if (take_launch(run, group, launch, line) != 0) run->failed = true;
-        write_line(run, line);
-    }
-    cJSON_Delete(alone);
-    release_session(&v);
-    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
-}
-
-/* A case that fails here has been checked and timed all right: its counters are missing, no more. */
-static void add_uncounted(struct session *v, int member, const char *reason) {
-    struct nb_counter counter = {.name = "instructions_exact", .value = NAN, .source = "single_step"};
-    cJSON *c = cJSON_CreateObject();
-    snprintf(counter.reason, sizeof counter.reason, "its process died while counting: %.80s", reason);
-    nb_json_text(c, "key", key_of(v, member));
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(c, "counters"), nb_json_of_members(nb_counter_members, &counter));
-    cJSON_AddItemToArray(v->answers, c);
-}
-
-static void write_counters(struct session *v) {
-    cJSON *line = new_line("counters", v->number), *c;
-    cJSON_ArrayForEach(c, v->answers) {
-        const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
-        if (member >= 0) exchange_step(v->run, case_of(v, member), c);
-    }
-    cJSON_AddItemToObject(line, "cases", v->answers);
-    v->answers = NULL;
-    write_line(v->run, line);
-}
-
-static int count_group(struct run *run, int group) {
-    struct session v;
-    init_session(&v, run, group, -1);
-    take_members(&v, false);
-    while (v.n > 0) {
-        char reason[200];
-        work(&v, "counters");
-        const int sent = n_sent(&v), before = v.n;
-        settle(&v, false);
-        if (is_over(&v)) break;
-        v.alone = true; /* where the worker died: of which case is known when it is alone */
-        if (sent > 1 || v.n < before) continue;
-        nb_outcome_blame(&v.outcome, reason, sizeof reason);
-        add_uncounted(&v, v.members[0], reason);
-        leave_out(&v, 0);
-    }
-    if (!is_over(&v)) write_counters(&v);
-    release_session(&v);
-    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
-}
-
 /* ---- the run ------------------------------------------------------------------------------------------------------ */
 
-static bool stopped(const struct run *run) { return nb_interrupted() || run->failed; }
+static bool stopped(const struct nb_run *run) { return nb_interrupted() || run->failed; }
 
-static void say_step(const struct run *run, int group, const char *what, double done, double total) {
+static const char *shape_of(const struct nb_run *run, int group) {
+    return run->plan->cases[run->plan->groups[group].cases[0]].shape.text;
+}
+
+static void say_step(const struct nb_run *run, int group, const char *what, double done, double total) {
     char text[160];
-    snprintf(text, sizeof text, "%s %s", what, case_at(run->plan, group, 0)->shape.text);
+    snprintf(text, sizeof text, "%s %s", what, shape_of(run, group));
     nb_progress(done, total, nb_now_s() - run->started_s, text);
 }
 
-static void check_done(struct run *run, int group) {
+static void check_done(struct nb_run *run, int group) {
     run->done_s += run->plan->groups[group].estimate.check / checks_at_once(run->plan, run->n_cpus);
     say_step(run, group, "checking", run->done_s, run->total_s);
 }
 
 /* ---- launches in rounds ---- */
 
-static double counters_to_come_s(const struct run *run) {
+static double counters_to_come_s(const struct nb_run *run) {
     double sum = 0;
     for (size_t g = 0; g < run->plan->n_groups && !run->options->no_counters; g++)
         if (!run->groups[g].counted) sum += run->plan->groups[g].estimate.counters;
@@ -852,17 +107,17 @@ static double counters_to_come_s(const struct run *run) {
 }
 
 /* Of the budget, for launches. */
-static double left_s(const struct run *run) {
+static double left_s(const struct nb_run *run) {
     return run->plan->budget_s - run->used_s - (nb_now_s() - run->started_s) - counters_to_come_s(run);
 }
 
-static void say_launches(const struct run *run, int group) {
+static void say_launches(const struct nb_run *run, int group) {
     const double elapsed_s = nb_now_s() - run->started_s;
     const double launches_s = fmax(fmin(nb_schedule_to_come_s(&run->schedule), left_s(run)), 0);
     int n_stopped = 0;
     char text[160];
     for (size_t g = 0; g < run->plan->n_groups; g++) n_stopped += run->schedule.groups[g].stopped != NB_STOP_UNKNOWN;
-    int length = snprintf(text, sizeof text, "timing %s", case_at(run->plan, group, 0)->shape.text);
+    int length = snprintf(text, sizeof text, "timing %s", shape_of(run, group));
     if (nb_plan_is_adaptive(run->plan) && n_stopped > 0 && length < (int)sizeof text)
         snprintf(text + length, sizeof text - (size_t)length, "; %d of %zu groups are done", n_stopped,
                  run->plan->n_groups);
@@ -870,7 +125,7 @@ static void say_launches(const struct run *run, int group) {
 }
 
 /* The groups that width alone parts in turns. */
-static int launch_unit(struct run *run, int first) {
+static int launch_unit(struct nb_run *run, int first) {
     const int n = nb_schedule_unit_size(run->plan, first), launch = nb_schedule_next(&run->schedule, first);
     int *order = nb_alloc((unsigned)n, sizeof *order), result = 0;
     assert(launch >= 0);
@@ -879,7 +134,7 @@ static int launch_unit(struct run *run, int first) {
     for (int i = 0; i < n && result == 0 && !stopped(run); i++) {
         const int g = first + order[i];
         const double start_s = nb_now_s();
-        if (!run->schedule.groups[g].launched[launch]) result = launch_group(run, g, launch);
+        if (!run->schedule.groups[g].launched[launch]) result = nb_session_launch(run, g, launch);
         if (!stopped(run)) nb_schedule_tried(&run->schedule, g, launch, nb_now_s() - start_s);
         say_launches(run, g);
     }
@@ -888,23 +143,25 @@ static int launch_unit(struct run *run, int first) {
 }
 
 /* Cases that failed keep no group waiting. */
-static void drop_failed(struct run *run) {
+static void drop_failed(struct nb_run *run) {
     for (int g = 0; g < (int)run->plan->n_groups; g++)
         for (int i = 0; i < (int)run->plan->groups[g].n; i++)
             if (!nb_status_timed(run->groups[g].cases[i].status)) nb_schedule_drop(&run->schedule, g, i);
 }
 
-static void write_stops(struct run *run) {
+static void write_stops(struct nb_run *run) {
     for (int g = 0; g < (int)run->plan->n_groups; g++) {
         if (run->groups[g].stop_written || run->schedule.groups[g].stopped == NB_STOP_UNKNOWN) continue;
-        cJSON *line = new_line("stop", g);
+        cJSON *line = cJSON_CreateObject();
+        nb_json_text(line, "type", "stop");
+        nb_json_number(line, "group", g);
         nb_json_number(line, "launches", run->schedule.groups[g].n_launches);
         nb_json_text(line, "why", nb_stop_names[run->schedule.groups[g].stopped]);
-        write_line(run, line);
+        nb_run_write(run, line);
     }
 }
 
-static int launch_all(struct run *run) {
+static int launch_all(struct nb_run *run) {
     int *units = nb_alloc(run->plan->n_groups + 1, sizeof *units), result = 0;
     for (int round = 0, n; result == 0 && !stopped(run); round++) {
         drop_failed(run);
@@ -919,14 +176,14 @@ static int launch_all(struct run *run) {
     return result;
 }
 
-static int run_stages(struct run *run) {
+static int run_stages(struct nb_run *run) {
     const int n = (int)run->plan->n_groups, launches = run->plan->launches;
     if (check_all(run, check_done) != 0) return -1;
     for (int g = 0; g < n && launches > 0 && !stopped(run); g++)
-        if (choose_copies(run, g) != 0) return -1;
+        if (nb_session_copies(run, g) != 0) return -1;
     if (launches > 0 && launch_all(run) != 0) return -1;
     for (int g = 0; g < n && launches > 0 && !stopped(run) && !run->options->no_counters; g++) {
-        if (!run->groups[g].counted && count_group(run, g) != 0) return -1;
+        if (!run->groups[g].counted && nb_session_count(run, g) != 0) return -1;
         run->groups[g].counted = true;
         const double elapsed_s = nb_now_s() - run->started_s;
         say_step(run, g, "counting", elapsed_s, elapsed_s + counters_to_come_s(run));
@@ -942,13 +199,13 @@ static double peak_memory_mib(void) {
            1024; /* of one process */
 }
 
-static void write_end(struct run *run) {
+static void write_end(struct nb_run *run) {
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "type", "end");
     nb_json_number(line, "elapsed_s", nb_now_s() - run->started_s);
     nb_json_number(line, "peak_memory_mib", peak_memory_mib());
     nb_json_number(line, "interrupted", nb_interrupted() ? nb_interrupted() : (double)NAN);
-    write_line(run, line);
+    nb_run_write(run, line);
 }
 
 double nb_run_estimate_s(const struct nb_plan *plan, int launches, bool no_counters) {
@@ -965,16 +222,10 @@ double nb_run_estimate_s(const struct nb_plan *plan, int launches, bool no_count
 int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const char *dir,
                 const struct nb_run_options *options) {
     assert(plan && journal && dir && options);
-    struct run run = {.plan = plan,
-                      .journal = journal,
-                      .options = options,
-                      .writing = PTHREAD_MUTEX_INITIALIZER,
-                      .digests_fd = -1,
-                      .started_s = nb_now_s()};
+    struct nb_run run = {
+        .plan = plan, .journal = journal, .options = options, .digests_fd = -1, .started_s = nb_now_s()};
     int result = -1;
-    init_groups(&run);
-    if (nb_journal_read(dir, take_line, &run) != 0) goto out;
-    mark_launched(&run);
+    if (nb_run_init(&run, dir) != 0) goto out;
     run.n_cpus = nb_cpu_allowed(run.cpus, NB_MAX_CPUS);
     struct nb_fork_server fork_server = {.plugins = options->plugins,
                                          .n_plugins = options->n_plugins,
@@ -989,6 +240,6 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
     write_end(&run);
     if (result == 0) result = nb_interrupted();
 out:
-    release_run(&run);
+    nb_run_release(&run);
     return result;
 }

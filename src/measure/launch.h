@@ -7,17 +7,7 @@
 
 #include <stdbool.h>
 
-#include "src/measure/journal.h"
-#include "src/plan/plan.h"
-
-struct nb_run_options {
-    const char **plugins; /* files */
-    int n_plugins;
-    const char *max_width; /* text, or null */
-    bool no_counters;
-    /* A worker without a step forward for longer (and a time that grows with the shape) is ended. */
-    double case_timeout_s;
-};
+#include "src/measure/session.h"
 
 /* Seconds that it will take on this machine with so many launches of each group. */
 double nb_run_estimate_s(const struct nb_plan *plan, int launches, bool no_counters);

@@ -1,0 +1,735 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From the journal's lines to the state of each group; then its session in a worker: check, roofs, launches, counters. */
+#include "src/measure/session.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/accuracy/accuracy_json.h"
+#include "src/core/json.h"
+#include "src/core/json_fields.h"
+#include "src/core/log.h"
+#include "src/core/registry.h"
+#include "src/core/timer.h"
+#include "src/measure/counters.h"
+#include "src/measure/judge.h"
+#include "src/measure/lines.h"
+#include "src/measure/paired.h"
+
+/* ---- what the run knows ------------------------------------------------------------------------------------------ */
+
+/* An exact instruction count, and what decides it. */
+struct nb_step {
+    char *what;
+    cJSON *counter;
+};
+
+static const struct nb_case *case_at(const struct nb_plan *plan, int group, int index) {
+    return &plan->cases[plan->groups[group].cases[index]];
+}
+
+/* The index of a key in a group, or -1. */
+static int find_case(const struct nb_plan *plan, int group, const char *key) {
+    const struct nb_group *g = &plan->groups[group];
+    for (int i = 0; key && i < (int)g->n; i++)
+        if (strcmp(plan->keys[g->cases[i]], key) == 0) return i;
+    return -1;
+}
+
+static void init_groups(struct nb_run *run) {
+    const struct nb_plan *plan = run->plan;
+    run->groups = nb_alloc(plan->n_groups, sizeof *run->groups);
+    for (size_t g = 0; g < plan->n_groups; g++) {
+        run->groups[g].cases = nb_alloc(plan->groups[g].n, sizeof *run->groups[g].cases);
+        run->groups[g].launched = nb_alloc((unsigned)plan->most_launches * plan->groups[g].n, sizeof(bool));
+        run->groups[g].digests_at = -1;
+    }
+    nb_schedule_init(&run->schedule, plan);
+}
+
+void nb_run_release(struct nb_run *run) {
+    for (size_t g = 0; g < run->plan->n_groups; g++) {
+        free(run->groups[g].cases);
+        free(run->groups[g].launched);
+        cJSON_Delete(run->groups[g].copies);
+    }
+    free(run->groups);
+    for (size_t i = 0; i < run->n_steps; i++) {
+        free(run->steps[i].what);
+        cJSON_Delete(run->steps[i].counter);
+    }
+    free(run->steps);
+    nb_schedule_release(&run->schedule);
+    if (run->digests_fd >= 0) close(run->digests_fd);
+}
+
+/* ---- from the journal --------------------------------------------------------------------------------------------- */
+
+static int take_run(struct nb_run *run, const cJSON *line) {
+    const char *hash = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(line, "plan"), "hash");
+    const cJSON *groups = cJSON_GetObjectItemCaseSensitive(line, "groups");
+    if (hash && strcmp(hash, run->plan->hash) == 0 && cJSON_GetArraySize(groups) == (int)run->plan->n_groups) return 0;
+    return nb_error(
+        "the journal belongs to another plan: another config, other kernels or another CPU; start a new run");
+}
+
+/* Of a checked case or a failure; journaled: as the journal says. */
+static void take_status(struct nb_run *run, int g, const cJSON *json, bool journaled) {
+    const int i = find_case(run->plan, g, nb_json_get_text(json, "key"));
+    const char *status = nb_json_get_text(json, "status");
+    if (i >= 0 && status) run->groups[g].cases[i] = (struct nb_case_state){true, journaled, nb_status_parse(status)};
+}
+
+static void take_check(struct nb_run *run, int g, const cJSON *line) {
+    const cJSON *c, *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
+    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) take_status(run, g, c, true);
+    if (cJSON_GetArraySize(copies) > 0) {
+        cJSON_Delete(run->groups[g].copies);
+        run->groups[g].copies = cJSON_Duplicate(copies, 1);
+    }
+}
+
+static bool *launched_at(const struct nb_run *run, int group, int launch, int index) {
+    return &run->groups[group].launched[(size_t)launch * run->plan->groups[group].n + (size_t)index];
+}
+
+/* A launch has one line, or several with different cases. */
+static int take_launch(struct nb_run *run, int g, int launch, const cJSON *line) {
+    const cJSON *c;
+    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
+        const int i = find_case(run->plan, g, nb_json_get_text(c, "key"));
+        if (i >= 0) *launched_at(run, g, launch, i) = true;
+    }
+    return nb_schedule_take(&run->schedule, g, line);
+}
+
+static int take_launch_done(struct nb_run *run, int g, const cJSON *line) {
+    const double launch = nb_json_get_number(line, "launch"), elapsed_s = nb_json_get_number(line, "elapsed_s");
+    if (!(launch >= 0 && launch < run->plan->most_launches)) return 0;
+    run->used_s += elapsed_s > 0 ? elapsed_s : 0;
+    run->schedule.groups[g].elapsed_s += elapsed_s > 0 ? elapsed_s : 0;
+    return take_launch(run, g, (int)launch, line);
+}
+
+static int take_stop(struct nb_run *run, int g, const cJSON *line) {
+    run->groups[g].stop_written = true;
+    return nb_schedule_take(&run->schedule, g, line);
+}
+
+static int take_line(const cJSON *line, void *arg) {
+    struct nb_run *run = arg;
+    const char *type = nb_json_get_text(line, "type");
+    if (strcmp(type, "run") == 0) return take_run(run, line);
+    const double group = nb_json_get_number(line, "group");
+    if (!(group >= 0 && group < (double)run->plan->n_groups)) return 0;
+    const int g = (int)group;
+    if (strcmp(type, "check") == 0)
+        take_check(run, g, line);
+    else if (strcmp(type, "failure") == 0)
+        take_status(run, g, line, true);
+    else if (strcmp(type, "counters") == 0)
+        run->groups[g].counted = true;
+    else if (strcmp(type, "launch") == 0)
+        return take_launch_done(run, g, line);
+    else if (strcmp(type, "stop") == 0)
+        return take_stop(run, g, line);
+    return 0;
+}
+
+/* Does the journal say how each case came out of its check? */
+static bool is_checked(const struct nb_run *run, int group) {
+    bool is_checked = true;
+    for (size_t i = 0; i < run->plan->groups[group].n; i++) is_checked &= run->groups[group].cases[i].journaled;
+    return is_checked;
+}
+
+/* Has the journal no samples of a case that may be timed? */
+static bool lacks_launch(const struct nb_run *run, int group, int launch) {
+    const struct nb_group_state *state = &run->groups[group];
+    for (int i = 0; i < (int)run->plan->groups[group].n; i++)
+        if ((!state->cases[i].checked || nb_status_timed(state->cases[i].status)) &&
+            !*launched_at(run, group, launch, i))
+            return true;
+    return false;
+}
+
+/* Launches that the journal holds whole; of others the cases that it lacks are launched again, also in a group that had stopped. */
+static void mark_launched(struct nb_run *run) {
+    for (int g = 0; g < (int)run->plan->n_groups; g++) {
+        struct nb_scheduled_group *scheduled = &run->schedule.groups[g];
+        for (int l = 0; l < run->plan->most_launches; l++) {
+            bool began = false;
+            for (int i = 0; i < (int)run->plan->groups[g].n; i++) began |= *launched_at(run, g, l, i);
+            const bool lacks = lacks_launch(run, g, l);
+            if (began && !lacks) nb_schedule_tried(&run->schedule, g, l, 0);
+            if (!lacks || l >= scheduled->n_when_stopped) continue;
+            scheduled->stopped = NB_STOP_UNKNOWN;
+            run->groups[g].stop_written = false;
+        }
+    }
+}
+
+int nb_run_init(struct nb_run *run, const char *dir) {
+    assert(run && run->plan && run->journal && run->options && dir);
+    init_groups(run);
+    pthread_mutex_init(&run->shared, NULL);
+    if (nb_journal_read(dir, take_line, run) != 0) return -1;
+    mark_launched(run);
+    return 0;
+}
+
+bool nb_run_is_due(const struct nb_run *run, int group) {
+    assert(run && group >= 0 && group < (int)run->plan->n_groups);
+    const bool is_open =
+        run->schedule.groups[group].stopped == NB_STOP_UNKNOWN && nb_schedule_next(&run->schedule, group) >= 0;
+    return is_open || !is_checked(run, group);
+}
+
+/* ---- instructions counted once ----------------------------------------------------------------------------------- */
+
+/* Exact instruction counts are taken once for each variant, formula and row length; cases that differ only in rows, data or threads share
+ * them (of kernels with threads of their own not in threads). */
+
+/* A library that is opened for more threads takes another way through the same call. */
+static bool has_own_threads(const struct nb_case *c) {
+    const struct nb_entry *entry = nb_registry_find(c->variant);
+    return entry && entry->kernel->flags & NB_FLAG_OWN_THREADS;
+}
+
+/* The case with everything that the count does not depend on at its default. */
+static char *what_decides(const struct nb_case *c) {
+    struct nb_case plain = *c;
+    struct nb_strbuf key = {0};
+    struct nb_case defaults;
+    nb_case_init(&defaults);
+    plain.seed = defaults.seed;
+    if (!has_own_threads(c)) plain.threads = defaults.threads;
+    plain.cache = defaults.cache;
+    plain.pad = defaults.pad;
+    memcpy(plain.data, defaults.data, sizeof plain.data);
+    memset(plain.shape.text, 0, sizeof plain.shape.text);
+    nb_case_key(&plain, &key);
+    nb_strbuf_addf(&key, " %u %lld", c->shape.layout, (long long)c->shape.cols);
+    return key.text;
+}
+
+/* The counter known for such a case, or null. */
+static const cJSON *find_step(const struct nb_run *run, const struct nb_case *c) {
+    char *what = what_decides(c);
+    const cJSON *found = NULL;
+    for (size_t i = 0; i < run->n_steps && !found; i++)
+        if (strcmp(run->steps[i].what, what) == 0) found = run->steps[i].counter;
+    free(what);
+    return found;
+}
+
+/* Keeps the exact count among answer's counters, or adds the known one to them. */
+static void exchange_step(struct nb_run *run, const struct nb_case *c, cJSON *answer) {
+    cJSON *counters = cJSON_GetObjectItemCaseSensitive(answer, "counters"), *counter;
+    cJSON_ArrayForEach(counter, counters) {
+        const char *name = nb_json_get_text(counter, "name");
+        if (!name || strcmp(name, "instructions_exact") != 0) continue;
+        run->steps = nb_realloc(run->steps, run->n_steps + 1, sizeof *run->steps);
+        run->steps[run->n_steps++] = (struct nb_step){what_decides(c), cJSON_Duplicate(counter, 1)};
+        return;
+    }
+    const cJSON *known = find_step(run, c);
+    if (known) cJSON_AddItemToArray(counters, cJSON_Duplicate(known, 1));
+}
+
+/* ---- sessions ---------------------------------------------------------------------------------------------------- */
+
+/* A group's stay in one worker process after another. */
+struct session {
+    struct nb_run *run;
+    const struct nb_group *group;
+    struct nb_group_state *state;
+    struct nb_fork_server *fork_server; /* where its workers come from; null: they are executed */
+    int number, launch;                 /* of the group; launch: -1 in checks and counter passes */
+    int *members;                       /* indices of the group's cases that go in; owned */
+    int n;
+    bool alone;                /* the first of them alone goes into the next worker */
+    int cpu;                   /* how far its CPUs are behind the launch's, where several workers run at once */
+    cJSON *answers;            /* "case" lines, of a launch "launch" and "failure" lines, by arrival; owned */
+    struct nb_outcome outcome; /* of the last worker */
+};
+
+enum { MAX_COPIES = 4 };
+/* What a check may take for an element, many times over: a dozen calls, the oracle, the error figures. */
+static const double silence_s_per_element = 2e-6;
+
+void nb_run_write(struct nb_run *run, cJSON *line) {
+    assert(run && line);
+    pthread_mutex_lock(&run->shared);
+    if (!run->failed && nb_journal_write(run->journal, line) != 0) run->failed = true;
+    pthread_mutex_unlock(&run->shared);
+    cJSON_Delete(line);
+}
+
+static cJSON *new_line(const char *type, int group) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", type);
+    cJSON_AddNumberToObject(line, "group", group);
+    return line;
+}
+
+static void init_session(struct session *v, struct nb_run *run, int group, int launch) {
+    assert(run && group >= 0 && group < (int)run->plan->n_groups);
+    *v = (struct session){.run = run,
+                          .group = &run->plan->groups[group],
+                          .state = &run->groups[group],
+                          .fork_server = run->fork_server,
+                          .number = group,
+                          .launch = launch,
+                          .members = nb_alloc(run->plan->groups[group].n, sizeof(int)),
+                          .answers = cJSON_CreateArray(),
+                          .outcome = {.ending = NB_ENDED_WELL}};
+}
+
+static void release_session(struct session *v) {
+    cJSON_Delete(v->answers);
+    free(v->members);
+}
+
+static const char *key_of(const struct session *v, int member) { return v->run->plan->keys[v->group->cases[member]]; }
+static const struct nb_case *case_of(const struct session *v, int member) {
+    return &v->run->plan->cases[v->group->cases[member]];
+}
+
+/* The group's cases that may be timed go in, of a launch those that it lacks; with unchecked those that are not checked yet, too. */
+static void take_members(struct session *v, bool unchecked) {
+    v->n = 0;
+    for (int i = 0; i < (int)v->group->n; i++) {
+        const struct nb_case_state *c = &v->state->cases[i];
+        if (v->launch >= 0 && *launched_at(v->run, v->number, v->launch, i)) continue;
+        if (c->checked ? nb_status_timed(c->status) : unchecked) v->members[v->n++] = i;
+    }
+}
+
+/* How many of them the next worker gets. */
+static int n_sent(const struct session *v) { return v->alone && v->n > 1 ? 1 : v->n; }
+
+/* A failure line, and the case's status from now on. */
+static void fail(struct session *v, int member, enum nb_status status, const char *reason) {
+    assert(nb_status_ends(status));
+    v->state->cases[member] = (struct nb_case_state){true, true, status};
+    nb_run_write(v->run,
+                 nb_failure_to_json(&(struct nb_failure){v->number, v->launch, key_of(v, member), reason, status}));
+}
+
+static void leave_out(struct session *v, int position) {
+    memmove(v->members + position, v->members + position + 1, (size_t)(v->n - position - 1) * sizeof *v->members);
+    v->n--;
+}
+
+/* No worker could be started, or the user has ended the last one. */
+static bool is_over(const struct session *v) {
+    return v->outcome.ending == NB_NOT_STARTED || v->outcome.ending == NB_ENDED_BY_USER;
+}
+
+/* ---- one worker --------------------------------------------------------------------------------------------------- */
+
+/* Of a group's row digests. */
+static int64_t digest_bytes(const struct nb_plan *plan, int group) {
+    const int64_t rows = case_at(plan, group, 0)->shape.rows;
+    return (int64_t)plan->groups[group].n * nb_n_digests(rows) * (int64_t)sizeof(uint64_t);
+}
+
+static double silence(const struct session *v) {
+    double largest = 0;
+    for (int i = 0; i < v->n; i++) {
+        const struct nb_shape *shape = &case_of(v, v->members[i])->shape;
+        largest = fmax(largest, (double)shape->rows * (double)shape->cols);
+    }
+    return v->run->options->case_timeout_s + silence_s_per_element * largest;
+}
+
+/* Is the key one of those sent? */
+static bool was_sent(const struct session *v, const char *key) {
+    const int member = find_case(v->run->plan, v->number, key);
+    for (int i = 0; member >= 0 && i < n_sent(v); i++)
+        if (v->members[i] == member) return true;
+    return false;
+}
+
+static bool can_read_launch(const struct session *v, const cJSON *line) {
+    struct nb_launch_line l;
+    bool fits = nb_launch_line_read(&l, line) == 0 && l.group == v->number && l.launch == v->launch &&
+                l.n_cases == (size_t)n_sent(v) && l.n_blocks == (size_t)v->run->plan->blocks;
+    for (size_t i = 0; fits && i < l.n_cases; i++) fits = was_sent(v, l.arms[i].key);
+    nb_launch_line_release(&l);
+    return fits;
+}
+
+/* Of a check, or of the counter pass. */
+static bool can_read_case(const cJSON *line) {
+    struct chains {
+        int64_t chain, column_chain;
+    } chains;
+    static const struct nb_member members[] = {NB_MEMBER(POSITIVE, struct chains, chain),
+                                               NB_MEMBER(POSITIVE, struct chains, column_chain), NB_MEMBERS_END};
+    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(line, "accuracy"), *item;
+    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(line, "evidence");
+    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(line, "counters");
+    const char *status = nb_json_get_text(line, "status");
+    struct nb_counter counter;
+    struct nb_accuracy read;
+    struct nb_evidence shown;
+    cJSON_ArrayForEach(item, counters) {
+        if (nb_json_get_members(item, nb_counter_members, &counter, "counter") != 0) return false;
+    }
+    if (nb_json_get_members(line, members, &chains, "case") != 0) return false;
+    if (accuracy && nb_accuracy_from_json(&read, accuracy) != 0) return false;
+    if (evidence && nb_evidence_from_json(&shown, evidence) != 0) return false;
+    return cJSON_IsArray(counters) || (status && nb_status_parse(status) < NB_NOT_RUN);
+}
+
+/* What a worker says is data from outside: a kernel may have harmed it before it was said. */
+static bool can_read(const struct session *v, const cJSON *line) {
+    const char *type = nb_json_get_text(line, "type");
+    struct nb_failure failure;
+    if (strcmp(type, "launch") == 0) return can_read_launch(v, line);
+    if (strcmp(type, "copies") == 0) return true; /* those that are no copies are not chosen */
+    if (!was_sent(v, nb_json_get_text(line, "key"))) return false;
+    return strcmp(type, "failure") == 0 ? nb_failure_read(&failure, line) == 0 : can_read_case(line);
+}
+
+static void take_answer(cJSON *line, void *arg) {
+    struct session *v = arg;
+    const char *type = nb_json_get_text(line, "type");
+    const bool is_case = strcmp(type, "case") == 0;
+    if (!can_read(v, line)) {
+        nb_warn("a worker's answer cannot be used, and is as if it had not come: %s", type);
+        cJSON_Delete(line);
+        return;
+    }
+    if (is_case) cJSON_DeleteItemFromObjectCaseSensitive(line, "type");
+    if (is_case || strcmp(type, "launch") == 0 || strcmp(type, "failure") == 0) {
+        cJSON_AddItemToArray(v->answers, line);
+        return;
+    }
+    if (strcmp(type, "copies") == 0) {
+        cJSON_Delete(v->state->copies);
+        v->state->copies = cJSON_DetachItemFromObjectCaseSensitive(line, "copies");
+    }
+    cJSON_Delete(line);
+}
+
+/* The fastest candidate with a pattern of loads and stores: its variant, or null. */
+static const char *fastest_copy(const struct nb_group_state *g, int n_loads, int n_stores) {
+    const char *best = NULL;
+    double best_ns = INFINITY;
+    const cJSON *copy;
+    cJSON_ArrayForEach(copy, g->copies) {
+        const char *variant = nb_json_get_text(copy, "variant");
+        double ns = nb_json_get_number(copy, "ns");
+        const struct nb_entry *entry = variant ? nb_registry_find(variant) : NULL;
+        if (!entry || entry->kernel->loads != (float)n_loads || entry->kernel->stores != (float)n_stores) continue;
+        if (ns < best_ns) {
+            best_ns = ns;
+            best = variant;
+        }
+    }
+    return best;
+}
+
+/* The copy of a case as an index into the job's copies, which grow by it; -1: none. */
+static int choose_copy(struct nb_job *job, const struct nb_group_state *state, const struct nb_case *c) {
+    int n_loads, n_stores;
+    nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
+    const char *copy = c->op == NB_OP_COPY ? NULL : fastest_copy(state, n_loads, n_stores);
+    if (!copy) return -1;
+    for (int t = 0; t < job->n_copies; t++)
+        if (strcmp(job->copies[t], copy) == 0) return t;
+    if (job->n_copies == MAX_COPIES) return -1;
+    job->copies[job->n_copies] = copy;
+    return job->n_copies++;
+}
+
+/* Sends members to a worker and takes its answers. */
+static void work(struct session *v, const char *kind) {
+    const struct nb_run *run = v->run;
+    const struct nb_plan *plan = run->plan;
+    const struct nb_case *first = case_of(v, v->members[0]);
+    const int n = n_sent(v);
+    const char **keys = nb_alloc((unsigned)n, sizeof *keys), *copies[MAX_COPIES];
+    int *copy_of = nb_alloc((unsigned)n, sizeof *copy_of), cpus[NB_MAX_CPUS];
+    bool *steps = nb_alloc((unsigned)n, sizeof *steps);
+    const struct nb_random random = nb_random_stream(plan->order_seed, (uint64_t)v->number);
+    struct nb_job job = {.kind = kind,
+                         .group = v->number,
+                         .launch = v->launch,
+                         .check_only = plan->launches == 0,
+                         .single_width = v->group->single_width,
+                         .plugins = run->options->plugins,
+                         .n_plugins = run->options->n_plugins,
+                         .max_width = run->options->max_width,
+                         .keys = keys,
+                         .samples = v->members,
+                         .steps = steps,
+                         .n_cases = n,
+                         .copies = copies,
+                         .copy_of = copy_of,
+                         .blocks = plan->blocks,
+                         .sample_s = 1e-3 * plan->sample_ms,
+                         .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
+                         .cold_bytes = nb_cold_bytes(first),
+                         .digests_at = v->state->digests_at,
+                         .digests_bytes = digest_bytes(plan, v->number),
+                         .cpus = cpus,
+                         .n_cpus = first->threads};
+    for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + v->cpu + t) % run->n_cpus];
+    for (int i = 0; i < n; i++) {
+        const struct nb_case *c = case_of(v, v->members[i]);
+        keys[i] = key_of(v, v->members[i]);
+        steps[i] = strcmp(kind, "counters") == 0 && !find_step(run, c);
+        copy_of[i] = strcmp(kind, "launch") == 0 ? choose_copy(&job, v->state, c) : -1;
+    }
+    nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
+    free(keys);
+    free(copy_of);
+    free(steps);
+}
+
+/* Its place among the members, or -1. */
+static int find_member(const struct session *v, int member) {
+    for (int i = 0; i < v->n; i++)
+        if (v->members[i] == member) return i;
+    return -1;
+}
+
+/* Drops the answered cases from the members; with take_statuses those not in the journal are the run's from now on. Returns the case that the
+ * worker ended at: an index of the group, or -1. */
+static int settle(struct session *v, bool take_statuses) {
+    const int current = v->outcome.current;
+    const int culprit = current >= 0 && current < n_sent(v) ? v->members[current] : -1;
+    const cJSON *c;
+    cJSON_ArrayForEach(c, v->answers) {
+        const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
+        if (take_statuses && member >= 0 && !v->state->cases[member].journaled)
+            take_status(v->run, v->number, c, false);
+        const int at = find_member(v, member);
+        if (at >= 0) leave_out(v, at);
+    }
+    return culprit;
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+/* Each group's part begins with a page, so that a worker can map it alone. */
+static int make_digests(struct nb_run *run, int group) {
+    const int64_t page = sysconf(_SC_PAGESIZE), bytes = digest_bytes(run->plan, group);
+    int result = 0;
+    pthread_mutex_lock(&run->shared);
+    if (run->digests_fd < 0) run->digests_fd = memfd_create("normbench-digests", MFD_CLOEXEC);
+    run->groups[group].digests_at = run->digests_end;
+    run->digests_end += (bytes + page - 1) / page * page;
+    if (run->digests_fd < 0 || ftruncate(run->digests_fd, run->digests_end) != 0)
+        result = nb_error("row digests: a file in memory of %lld bytes cannot be had: %s%s",
+                          (long long)run->digests_end, strerror(errno), errno == EFBIG ? "; raise `ulimit -f`" : "");
+    pthread_mutex_unlock(&run->shared);
+    return result;
+}
+
+/* The cases that the journal does not have yet: others are checked again for their digests. */
+static void write_check(struct session *v, double elapsed_s) {
+    const cJSON *copies = v->state->copies;
+    cJSON *line = new_line("check", v->number), *cases = cJSON_AddArrayToObject(line, "cases"), *c;
+    while ((c = cJSON_DetachItemFromArray(v->answers, 0))) {
+        const int i = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
+        const bool is_new = i >= 0 && !v->state->cases[i].journaled;
+        if (is_new) v->state->cases[i].journaled = true;
+        if (is_new)
+            cJSON_AddItemToArray(cases, c);
+        else
+            cJSON_Delete(c);
+    }
+    cJSON_AddItemToObject(line, "copies", copies ? cJSON_Duplicate(copies, 1) : cJSON_CreateArray());
+    nb_json_number(line, "elapsed_s", elapsed_s);
+    nb_run_write(v->run, line);
+}
+
+int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_server *fork_server) {
+    const double start = nb_now_s();
+    struct session v;
+    assert(run && group >= 0 && group < (int)run->plan->n_groups);
+    if (run->plan->launches > 0 && make_digests(run, group) != 0) return -1;
+    init_session(&v, run, group, -1);
+    v.cpu = cpu;
+    v.fork_server = fork_server;
+    take_members(&v, true);
+    while (v.n > 0) {
+        char reason[200];
+        work(&v, "check");
+        const int sent = n_sent(&v), before = v.n, culprit = settle(&v, true), at = find_member(&v, culprit);
+        if (is_over(&v)) break;
+        /* A worker that ended well but left cases out was ended by one of them. */
+        const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
+        if (at >= 0 || (sent == 1 && v.n == before)) {
+            fail(&v, v.members[at >= 0 ? at : 0], status, reason);
+            leave_out(&v, at >= 0 ? at : 0);
+        } else {
+            v.alone =
+                v.n > 0; /* before the first case, or behind the last: which one it was shows when they are alone */
+        }
+    }
+    if (!is_over(&v) && !is_checked(run, group)) write_check(&v, nb_now_s() - start);
+    release_session(&v);
+    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
+}
+
+/* ---- roofs -------------------------------------------------------------------------------------------------------- */
+
+/* One case that may be timed for each pattern of loads and stores. */
+static void one_of_each_pattern(struct session *v) {
+    bool seen[4][4] = {{false}};
+    int kept = 0;
+    take_members(v, false);
+    for (int i = 0; i < v->n; i++) {
+        const struct nb_case *c = case_of(v, v->members[i]);
+        int n_loads, n_stores;
+        nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
+        if (c->op == NB_OP_COPY || n_loads > 3 || n_stores > 3 || seen[n_loads][n_stores]) continue;
+        seen[n_loads][n_stores] = true;
+        v->members[kept++] = v->members[i];
+    }
+    v->n = kept;
+}
+
+int nb_session_copies(struct nb_run *run, int group) {
+    const double start = nb_now_s();
+    struct session v;
+    char reason[200];
+    if (!nb_run_is_due(run, group) || run->groups[group].copies) return 0;
+    init_session(&v, run, group, -1);
+    one_of_each_pattern(&v);
+    if (v.n > 0) work(&v, "copies");
+    if (v.state->copies) write_check(&v, nb_now_s() - start);
+    if (v.outcome.ending != NB_ENDED_WELL && !is_over(&v)) {
+        nb_outcome_blame(&v.outcome, reason, sizeof reason);
+        nb_warn("no roof for %s: %s", case_of(&v, 0)->shape.text, reason);
+    }
+    release_session(&v);
+    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
+}
+
+/* ---- launches and counters ---------------------------------------------------------------------------------------- */
+
+/* All members in one worker. True: the launch came to its end, and nothing went wrong in it. */
+static bool launch_together(struct session *v) {
+    const cJSON *line;
+    bool whole = false, failed = false;
+    cJSON_Delete(v->answers);
+    v->answers = cJSON_CreateArray();
+    work(v, "launch");
+    cJSON_ArrayForEach(line, v->answers) {
+        const bool is_launch = strcmp(nb_json_get_text(line, "type"), "launch") == 0;
+        whole |= is_launch;
+        failed |= !is_launch;
+    }
+    return whole && !failed;
+}
+
+/* What went wrong in a worker that had but one case is that case's. */
+static void blame_alone(struct session *v) {
+    const cJSON *line;
+    char reason[200];
+    cJSON_ArrayForEach(line, v->answers) {
+        struct nb_failure f;
+        if (strcmp(nb_json_get_text(line, "type"), "failure") != 0 || nb_failure_read(&f, line) != 0) continue;
+        fail(v, v->members[0], f.status, f.reason);
+        return;
+    }
+    const enum nb_status status = nb_outcome_blame(&v->outcome, reason, sizeof reason);
+    fail(v, v->members[0], status, reason);
+}
+
+/* Each member in a worker of its own. Those to which something happens there fail; the others' launches, owned. */
+static cJSON *launch_apart(struct session *v) {
+    cJSON *clean = cJSON_CreateArray();
+    for (v->alone = true; v->n > 0; leave_out(v, 0)) {
+        const bool is_clean = launch_together(v);
+        if (is_over(v)) break;
+        if (is_clean)
+            cJSON_AddItemToArray(clean, cJSON_DetachItemFromArray(v->answers, 0));
+        else
+            blame_alone(v);
+    }
+    v->alone = false;
+    return clean;
+}
+
+/* One launch. Where something goes wrong while cases share a process (it dies, or hangs, or memory is harmed, or a result is wrong), any of
+ * them may have done it to any other: each is launched alone, those that fail there are out, and the rest is launched together again. If
+ * that goes wrong once more, they are never together again, and what was measured alone is what there is of this launch. */
+int nb_session_launch(struct nb_run *run, int group, int launch) {
+    struct session v;
+    cJSON *alone = NULL, *line;
+    init_session(&v, run, group, launch);
+    take_members(&v, false);
+    const bool together = v.n > 1 && !v.state->apart;
+    bool is_clean = together && launch_together(&v);
+    if (!is_clean && !is_over(&v)) {
+        alone = launch_apart(&v);
+        take_members(&v, false);
+        const bool again = together && v.n > 1 && !is_over(&v);
+        is_clean = again && launch_together(&v);
+        v.state->apart |= again && !is_clean && !is_over(&v);
+    }
+    cJSON *const lines = is_clean ? v.answers : alone;
+    while (!is_over(&v) && (line = cJSON_DetachItemFromArray(lines, 0))) {
+        if (take_launch(run, group, launch, line) != 0) run->failed = true;
+        nb_run_write(run, line);
+    }
+    cJSON_Delete(alone);
+    release_session(&v);
+    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
+}
+
+/* A case that fails here has been checked and timed all right: its counters are missing, no more. */
+static void add_uncounted(struct session *v, int member, const char *reason) {
+    struct nb_counter counter = {.name = "instructions_exact", .value = NAN, .source = "single_step"};
+    cJSON *c = cJSON_CreateObject();
+    snprintf(counter.reason, sizeof counter.reason, "its process died while counting: %.80s", reason);
+    nb_json_text(c, "key", key_of(v, member));
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(c, "counters"), nb_json_of_members(nb_counter_members, &counter));
+    cJSON_AddItemToArray(v->answers, c);
+}
+
+static void write_counters(struct session *v) {
+    cJSON *line = new_line("counters", v->number), *c;
+    cJSON_ArrayForEach(c, v->answers) {
+        const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
+        if (member >= 0) exchange_step(v->run, case_of(v, member), c);
+    }
+    cJSON_AddItemToObject(line, "cases", v->answers);
+    v->answers = NULL;
+    nb_run_write(v->run, line);
+}
+
+int nb_session_count(struct nb_run *run, int group) {
+    struct session v;
+    init_session(&v, run, group, -1);
+    take_members(&v, false);
+    while (v.n > 0) {
+        char reason[200];
+        work(&v, "counters");
+        const int sent = n_sent(&v), before = v.n;
+        settle(&v, false);
+        if (is_over(&v)) break;
+        v.alone = true; /* where the worker died: of which case is known when it is alone */
+        if (sent > 1 || v.n < before) continue;
+        nb_outcome_blame(&v.outcome, reason, sizeof reason);
+        add_uncounted(&v, v.members[0], reason);
+        leave_out(&v, 0);
+    }
+    if (!is_over(&v)) write_counters(&v);
+    release_session(&v);
+    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
+}

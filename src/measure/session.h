@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A group's session: one worker process after another, in each of its stages. Which of the group's cases go in, what comes back, and who is
+ * to blame when something goes wrong: where cases share a process, none is blamed for it; each is tried in a process of its own, and called
+ * what it is there. What the sessions of a run share, and what its journal says of them, is struct nb_run. */
+#ifndef NB_SESSION_H
+#define NB_SESSION_H
+
+#include <pthread.h>
+
+#include "src/core/cpu.h"
+#include "src/measure/journal.h"
+#include "src/measure/launcher.h"
+#include "src/measure/schedule.h"
+#include "src/measure/status.h"
+#include "src/plan/plan.h"
+
+struct nb_run_options {
+    const char **plugins; /* files */
+    int n_plugins;
+    const char *max_width; /* text, or null */
+    bool no_counters;
+    /* A worker without a step forward for longer (and a time that grows with the shape) is ended. */
+    double case_timeout_s;
+};
+
+struct nb_case_state {
+    bool checked, journaled; /* it has a status; which is in the journal */
+    enum nb_status status;
+};
+
+struct nb_group_state {
+    struct nb_case_state *cases; /* as the plan's group has them */
+    bool *launched;              /* by launch and case */
+    bool apart; /* its cases fail together, though each is right alone: never two in one process again */
+    bool stop_written, counted;
+    cJSON *copies;      /* candidates with their times, as in the check line */
+    int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
+};
+
+struct nb_step; /* an exact instruction count, and what decides it */
+
+struct nb_run {
+    const struct nb_plan *plan;
+    struct nb_journal *journal;
+    const struct nb_run_options *options;
+    struct nb_group_state *groups;
+    struct nb_step *steps;
+    size_t n_steps;
+    struct nb_fork_server *fork_server; /* of whoever works alone; null: every worker is executed */
+    pthread_mutex_t shared;             /* journal and digests: checks run side by side */
+    int digests_fd;                     /* one memory file for all groups: a descriptor each would be too many */
+    int64_t digests_end;
+    int cpus[NB_MAX_CPUS], n_cpus;
+    double started_s;
+    double done_s, total_s; /* as estimated: of checks, and of all */
+    double used_s;          /* by launches that the journal held already */
+    struct nb_schedule schedule;
+    bool failed; /* the journal cannot be written */
+};
+
+/* The state of every group, as DIR's journal leaves it. Of *run plan, journal, options and digests_fd (-1) are set. -1 after nb_error;
+ * released in either case. */
+int nb_run_init(struct nb_run *run, const char *dir);
+void nb_run_release(struct nb_run *run);
+/* Is something of the group to come that the journal does not hold yet? */
+bool nb_run_is_due(const struct nb_run *run, int group);
+/* A line of the journal; takes it over. */
+void nb_run_write(struct nb_run *run, cJSON *line);
+
+/* The stages of a group. Each returns 0, or -1 after nb_error: then no worker can be started. */
+
+/* Checks all its cases. cpu: how far its CPUs are behind a launch's, since checks run side by side; each has a fork server of its own, or
+ * none. One whose check is in the journal already is checked for its digests alone. */
+int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_server *fork_server);
+/* Chooses its roofs, if they are not known yet, with nothing else running: the fastest copy for each pattern of loads and stores. */
+int nb_session_copies(struct nb_run *run, int group);
+int nb_session_launch(struct nb_run *run, int group, int launch);
+/* Its pass of counters. */
+int nb_session_count(struct nb_run *run, int group);
+
+#endif
