@@ -205,6 +205,8 @@ static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     nb_html_text(out, "<p class=\"dim\">Scope: ", nb_claims_text(claim, "scope"), "</p>\n");
     nb_html_text(out, "<p>Correction: ", nb_claims_text(claim, "correction"), "</p>\n");
     nb_html_text(out, "<p>", nb_claims_text(claim, "remark"), "</p>\n");
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "changed_after_data"))
+        nb_html_text(out, "<p><b>Rule changed after data were known:</b> ", cJSON_GetStringValue(item), "</p>\n");
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "readings")) add_reading(item, out);
     nb_claims_sensitivity(&sensed, claim);
     nb_html_text(out, "<p>What makes or breaks it: ", sensed.text, "</p>\n");

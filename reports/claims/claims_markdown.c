@@ -105,6 +105,8 @@ static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     add_paragraph(out, "Scope: ", nb_claims_text(claim, "scope"));
     add_paragraph(out, "Correction: ", nb_claims_text(claim, "correction"));
     add_paragraph(out, "", nb_claims_text(claim, "remark"));
+    cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(claim, "changed_after_data"))
+        add_paragraph(out, "Rule changed after data were known: ", cJSON_GetStringValue(source));
     cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
         nb_strbuf_add(out, "**");
         nb_escape_markdown(out, nb_claims_text(reading, "id"));

@@ -155,6 +155,8 @@ void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out) {
     add_wrapped(out, "scope: ", claim->scope);
     add_wrapped(out, "correction: ", claim->correction);
     add_wrapped(out, "", claim->remark);
+    for (size_t i = 0; i < claim->changed_after_data.n; i++)
+        add_wrapped(out, "rule changed after data were known: ", claim->changed_after_data.items[i]);
     for (size_t i = 0; i < claim->n_readings; i++) add_reading(claim, &claim->readings[i], out);
     add_experiments(claim, out);
     for (size_t i = 0; i < claim->n_sensitivities; i++)

@@ -47,6 +47,7 @@ void nb_claim_release(struct nb_claim *c) {
     free(c->scope);
     free(c->correction);
     free(c->remark);
+    nb_strings_release(&c->changed_after_data);
     *c = (struct nb_claim){0};
 }
 
@@ -250,7 +251,8 @@ static int read_claim(struct nb_claim *c, const struct nb_jsonc *file) {
         {"readings", NB_FIELD_READ, .read = read_readings},
         {"sensitivity", NB_FIELD_READ, .read = read_sensitivity},
         {"correction", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, correction)},
-        {"remark", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, remark)}};
+        {"remark", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, remark)},
+        {"changed_after_data", NB_FIELD_TEXTS, .offset = offsetof(struct nb_claim, changed_after_data)}};
     *c = (struct nb_claim){.path = nb_strdup(file->path), .id = id_of(file->path)};
     int result = nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a claim", c);
     if (result == 0) result = check(c, file);

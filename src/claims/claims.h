@@ -40,8 +40,9 @@ struct nb_claim {
     size_t n_readings;
     struct nb_sensitivity *sensitivities;
     size_t n_sensitivities;
-    char *correction; /* of a statement that no measurement can decide: what is right; or null */
-    char *remark;     /* what a reader should know of the source; or null */
+    char *correction;                     /* of a statement that no measurement can decide: what is right; or null */
+    char *remark;                         /* what a reader should know of the source; or null */
+    struct nb_strings changed_after_data; /* "DATE: what": to its rules, seeds or margins; also in CHANGES.md */
 };
 
 /* -1 after nb_error with file, line, key and mend; claim is empty then. id: of the file's name, or of a family. */

@@ -119,6 +119,9 @@ static cJSON *claim_json(const struct nb_claim_result *result) {
     nb_json_text(json, "decided_by", result->main == NB_NO_READING ? NULL : c->readings[result->main].id);
     nb_json_text(json, "correction", c->correction);
     nb_json_text(json, "remark", c->remark);
+    cJSON *changes = cJSON_AddArrayToObject(json, "changed_after_data");
+    for (size_t i = 0; i < c->changed_after_data.n; i++)
+        cJSON_AddItemToArray(changes, cJSON_CreateString(c->changed_after_data.items[i]));
     cJSON *readings = cJSON_AddArrayToObject(json, "readings");
     for (size_t i = 0; i < c->n_readings; i++) cJSON_AddItemToArray(readings, read_json(result, &result->reads[i]));
     cJSON *sensed = cJSON_AddArrayToObject(json, "sensitivity");
