@@ -28,7 +28,7 @@ planned() { "$NORMBENCH" stress --plugin "$plugin" --kernel mistakes:rms_f32_cor
 grep -o '"mistakes:rms_f32_correct/[^"]*"' "$WORK/run/checks/journal.jsonl" | tr -d '"' | sort -u | diff -q - <(planned) >"$WORK/diff" ||
     bad "run checks other cases than stress"
 
-/usr/bin/python3 - "$WORK/run/results.json" tests/plugins/mistakes.c "$kernels" $missed <<'PY' || bad "mistakes: not as promised"
+/usr/bin/python3 - "$WORK/run/results.json" tests/plugins/mistakes.h "$kernels" $missed <<'PY' || bad "mistakes: not as promised"
 import json, re, sys
 records = json.load(open(sys.argv[1]))["records"]
 text = open(sys.argv[2]).read()

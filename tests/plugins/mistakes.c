@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Norms with one mistake each, and correct ones that compute in other ways. The table at the end says which kernel has which: a
- * mistake is a small deviation from one plain implementation, by its name, so that whoever reads a report knows what was missed. */
+/* Norms with one mistake each, and correct ones that compute in other ways. mistakes.h says which kernel has which: a mistake is a
+ * small deviation from one plain implementation, by its name, so that whoever reads a report knows what was missed. */
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,56 +11,9 @@
 #endif
 
 #include "kernel.h"
+#include "mistakes.h"
 
 /* ---- what may be done wrong, and what may be done otherwise ---------------------------------------------------------- */
-
-// clang-format off
-#define MISTAKES(M) \
-    /* eps */ \
-    M(eps_outside) M(eps_times_n) M(eps_over_n) M(eps_forgotten) M(eps_twice) M(eps_fixed_1e5) M(eps_fixed_1e8) \
-    M(eps_squared) M(eps_root) M(eps_clamp) M(eps_bf16) M(eps_minus) M(eps_on_rstd) M(eps_f16) \
-    /* how many there are */ \
-    M(n_minus_1) M(n_plus_1) M(n_padded) M(n_rows) \
-    /* sums */ \
-    M(sum_bf16) M(sum_f16) M(sum_drops_last) M(sum_drops_tail) M(sum_first_twice) M(sum_loses_lane) \
-    M(sum_stops_at_1024) M(squares_narrow) M(squares_f16) \
-    /* mean and variance */ \
-    M(mean_kept) M(mean_not_in_variance) M(mean_of_previous_row) M(mean_narrow) M(mean_drops_last) M(mean_n_minus_1) \
-    M(one_pass) M(one_pass_unclamped) M(variance_about_first) \
-    /* root */ \
-    M(root_estimate) M(root_newton) M(root_magic) M(rstd_ulp_up) M(rstd_ulp_down) M(rstd_bf16) M(rstd_truncated) \
-    /* rounding of the result */ \
-    M(truncates) M(floors) M(rounds_up) M(ties_away) M(ties_up) M(rounds_twice) M(dithers) \
-    /* ends of the range */ \
-    M(flushes_input) M(flushes_output) M(daz_ftz) M(nan_to_zero) M(inf_to_max) M(clips_f16) M(zero_sign) \
-    /* parameters */ \
-    M(offset_forgotten) M(offset_always) M(offset_narrow) M(gamma_next) M(gamma_forgotten) M(gamma_narrow) \
-    M(gamma_cast_before) M(gamma_twice) M(gamma_abs) M(gamma_first) M(gamma_last_wrong) M(gamma_tail_forgotten) \
-    M(beta_forgotten) M(beta_before_gamma) M(beta_next) M(beta_narrow) M(beta_subtracted) M(beta_after_cast) \
-    /* rows and columns */ \
-    M(row_last_if_odd) M(row_of_before) M(row_last_copied) M(row_first_statistics) M(column_last_if_odd) \
-    M(stride_ignored) \
-    /* outputs beside y */ \
-    M(rstd_is_variance) M(rstd_without_eps) M(rstd_out_bf16) M(mean_out_zero) \
-    /* add_*, pRMSNorm, L2 */ \
-    M(residual_not_in_statistics) M(residual_out_is_x) M(residual_subtracted) M(residual_out_truncated) \
-    M(residual_sum_bf16) M(k_ignored) M(k_divides_by_n) M(l2_mean) \
-    /* BatchNorm */ \
-    M(statistics_per_image) M(statistics_of_first_image) M(running_biased) M(running_momentum_inverted) \
-    M(running_mean_kept) M(inference_of_batch) M(channel_next) \
-    /* backward */ \
-    M(no_mean_term) M(no_pull_term) M(no_weight_in_sums) M(no_weight) M(pull_without_rstd) M(pull_drops_last) \
-    M(pull_bf16) M(g_narrow) M(xhat_narrow) M(dgamma_bf16) M(dgamma_drops_row) M(dgamma_of_x) M(dgamma_without_rstd) \
-    M(dgamma_mean) M(dgamma_adds) M(dgamma_weighted) M(dgamma_truncated) M(dgamma_even_rows) M(dbeta_bf16) \
-    M(dbeta_first_twice) M(dbeta_weighted) M(dbeta_f16) M(no_residual) M(residual_rounds_twice) M(column_last_zero)
-// clang-format on
-
-// clang-format off
-#define HONEST(M) \
-    M(correct) M(lanes_8) M(lanes_64) M(pairwise) M(kahan) M(in_double) M(backwards) M(divides) M(welford) \
-    M(corrected) M(one_pass_double) M(folded) M(rstd_times_gamma) M(rstd_from_double) M(scaled) M(blocks_of_64) \
-    M(rsqrt_declared)
-// clang-format on
 
 #define NAMED(name) name,
 enum way { MISTAKES(NAMED) HONEST(NAMED) };
@@ -151,6 +104,7 @@ static void store(void *array, int64_t i, uint32_t dtype, double v, enum way way
     const enum rounding rounding = way < sizeof roundings / sizeof *roundings ? roundings[way] : NEAREST;
     const double min_normal = ldexp(1, formats[dtype].emin);
     if (way == rounds_twice) v = to_precision(v, formats[dtype].precision + 2, formats[dtype].emin, NEAREST);
+    if (way == through_f16) v = to_format(v, NB_F16, NEAREST);
     if (way == clips_f16) v = fmin(fmax(v, -65504), 65504);
     v = to_format(v, dtype, rounding);
     if ((way == flushes_output || way == daz_ftz) && fabs(v) < min_normal) v = 0;
@@ -185,9 +139,13 @@ static float x_of(const struct at *a, int64_t i, bool for_statistics) {
     const struct nb_call *c = a->call;
     const int64_t stride = a->way == stride_ignored ? c->cols : c->x_stride;
     float x = get(c->x, a->row * stride + i, a->base->dtype);
+    if (a->way == x_clipped) x = fminf(fmaxf(x, -1e4f), 1e4f);
+    if (a->way == nan_skipped && for_statistics && isnan(x)) x = 0;
     if ((a->way == flushes_input || a->way == daz_ftz) && fabsf(x) < ldexpf(1, formats[a->base->dtype].emin)) x = 0;
     if (!adds(a) || a->base->pass == NB_BACKWARD || (a->way == residual_not_in_statistics && for_statistics)) return x;
-    const float residual = get(c->residual, a->row * c->residual_stride + i, a->base->dtype);
+    const int64_t residual_stride = a->way == residual_stride_of_x ? c->x_stride : c->residual_stride;
+    const int64_t residual_row = a->way == residual_of_first_row ? 0 : a->row;
+    const float residual = get(c->residual, residual_row * residual_stride + i, a->base->dtype);
     const float sum = a->way == residual_subtracted ? x - residual : x + residual;
     const bool rounds = (c->formula.round_sum != 0) != (a->way == residual_sum_bf16 && for_statistics);
     return rounds ? narrow(sum, a->base->dtype == NB_F32 ? NB_BF16 : a->base->dtype) : sum;
@@ -201,12 +159,13 @@ static uint32_t coarse(const struct at *a) { return a->base->dtype == NB_F32 ? N
 
 static float weight(const struct at *a, int64_t i) {
     const int64_t n = a->call->cols;
+    const bool swaps = a->way == gamma_beta_swapped && a->call->beta;
     bool offset = a->call->formula.weight_offset != 0;
     if (!a->call->gamma || a->way == gamma_forgotten || a->way == no_weight) return 1;
     if (a->way == gamma_tail_forgotten && i >= n / 8 * 8) return 1;
     if (a->way == gamma_next) i = (i + 1) % n;
     if (a->way == gamma_first || (a->way == gamma_last_wrong && i == n - 1)) i = 0;
-    float w = parameter(a, a->call->gamma, i);
+    float w = parameter(a, swaps ? a->call->beta : a->call->gamma, i);
     if (a->way == gamma_narrow) w = narrow(w, coarse(a));
     if (a->way == offset_forgotten) offset = false;
     if (a->way == offset_always) offset = true;
@@ -225,6 +184,7 @@ struct term {
 };
 
 static float term_of(const struct term *t, int64_t i) {
+    if (t->at->way == k_last) i += t->at->call->cols - t->at->n;
     const float d = (x_of(t->at, i, true) - t->about) * t->scale;
     if (!t->squares) return d;
     if (t->at->way == squares_narrow) return narrow(d * d, coarse(t->at));
@@ -247,11 +207,16 @@ static float sum_kahan(const struct term *t, int64_t n) {
     }
     return sum;
 }
+static _Thread_local float left_over; /* lane_not_reset: what the row before left in a lane */
 static float sum_lanes(const struct term *t, int64_t n, int n_lanes) {
+    const enum way way = t->at->way;
     float lane[64] = {0}, sum = 0;
+    if (way == lane_not_reset) lane[7] = left_over;
     for (int64_t i = 0; i < n; i++)
-        if (t->at->way != sum_loses_lane || i % n_lanes < n_lanes - 1) lane[i % n_lanes] += term_of(t, i);
-    for (int l = 0; l < n_lanes; l++) sum += lane[l];
+        if (way != sum_loses_lane || i % n_lanes < n_lanes - 1) lane[i % n_lanes] += term_of(t, i);
+    left_over = lane[7];
+    for (int l = 0; l < n_lanes; l++)
+        sum = way == lanes_added_narrow ? narrow(sum + lane[l], coarse(t->at)) : sum + lane[l];
     return sum;
 }
 static double sum_double(const struct term *t, int64_t n) {
@@ -279,6 +244,8 @@ static float sum_of(const struct term *t) {
     switch (way) {
     case lanes_8:
     case sum_loses_lane:
+    case lane_not_reset:
+    case lanes_added_narrow:
         return sum_lanes(t, n, 8);
     case lanes_64:
         return sum_lanes(t, n, 64);
@@ -300,10 +267,15 @@ static float sum_of(const struct term *t) {
     if (way == sum_drops_tail && n >= 8) n = n / 8 * 8;
     if (way == sum_stops_at_1024 && n > 1024) n = 1024;
     if (way == sum_first_twice) sum = term_of(t, 0);
+    if (way == index_16_bit && n > INT16_MAX) n = INT16_MAX;
+    if (way == tail_twice && n > 8)
+        for (int64_t i = n - 8; i < n / 8 * 8; i++) sum += term_of(t, i);
+    if (way == padding_in_variance && t->squares) sum = (float)(-n & 7) * t->about * t->about;
+    const bool narrows = way == sum_f16 || (way == mean_sum_f16 && !t->squares);
     for (int64_t i = 0; i < n; i++) {
         sum += term_of(t, i);
         if (way == sum_bf16) sum = narrow(sum, NB_BF16);
-        if (way == sum_f16) sum = narrow(sum, NB_F16);
+        if (narrows) sum = narrow(sum, NB_F16);
     }
     return sum;
 }
@@ -321,6 +293,8 @@ static float divisor(const struct at *a) {
         return n - 1;
     case n_plus_1:
         return n + 1;
+    case unbiased_when_long:
+        return a->n >= 1024 ? n - 1 : n;
     case n_padded:
         return (float)((a->n + 7) / 8 * 8);
     case n_rows:
@@ -368,6 +342,8 @@ static float eps_of(const struct at *a) {
         return 1e-5f;
     case eps_fixed_1e8:
         return 1e-8f;
+    case eps_at_least:
+        return fmaxf((float)eps, 0x1p-23f);
     case eps_squared:
         return (float)(eps * eps);
     case eps_root:
@@ -387,11 +363,18 @@ static float root_of(const struct at *a, float variance) {
     const float eps = (float)a->call->eps, v = variance + eps_of(a);
     switch (a->way) {
     case eps_outside:
+    case eps_both:
         return 1 / (sqrtf(v) + eps);
     case eps_clamp:
         return 1 / sqrtf(fmaxf(v, eps));
     case eps_on_rstd:
         return 1 / sqrtf(v) + eps;
+    case variance_at_most:
+        return 1 / sqrtf(fminf(v, 1e30f));
+    case rstd_at_most:
+        return fminf(1 / sqrtf(v), 1e4f);
+    case rstd_by_exp_log:
+        return expf(-0.5f * logf(v));
     case root_estimate:
         return estimate(v);
     case root_newton:
@@ -419,6 +402,7 @@ static float clamped(float v) { return v < 0 ? 0 : v; }
 
 /* About a mean that is given; L2 does not divide. */
 static float variance_about(const struct at *a, float mean) {
+    if (a->way == l2_centred) mean = sum_of(&(struct term){a, 0, false, 1}) / (float)a->n;
     const bool divides_sum = a->base->op != NB_OP_L2NORM || a->way == l2_mean;
     struct term t = {a, mean, true, 1};
     if (a->way == scaled) {
@@ -435,8 +419,9 @@ static struct statistics centred(const struct at *a) {
     const float n = (float)a->n;
     const struct term t = {a, 0, false, 1};
     struct statistics s = {.mean = sum_of(&t) / (a->way == mean_n_minus_1 ? n - 1
-                                                 : a->way == n_minus_1    ? n
-                                                                          : divisor(a))};
+                                                 : a->way == mean_padded  ? (float)((a->n + 7) / 8 * 8)
+                                                 : a->way == n_minus_1 || a->way == unbiased_when_long ? n
+                                                                                                       : divisor(a))};
     if (a->way == welford) {
         s = (struct statistics){0};
         for (int64_t i = 0; i < a->n; i++) {
@@ -496,7 +481,8 @@ static void put_statistics(const struct at *a, const struct statistics *s) {
 
 static float beta_of(const struct at *a, int64_t i) {
     if (!a->call->beta || a->way == beta_forgotten) return 0;
-    float beta = parameter(a, a->call->beta, a->way == beta_next ? (i + 1) % a->call->cols : i);
+    const void *from = a->way == gamma_beta_swapped && a->call->gamma ? a->call->gamma : a->call->beta;
+    float beta = parameter(a, from, a->way == beta_next ? (i + 1) % a->call->cols : i);
     if (a->way == beta_narrow) beta = narrow(beta, coarse(a));
     return a->way == beta_subtracted ? -beta : beta;
 }
@@ -531,19 +517,25 @@ static void put_residual(const struct at *a) {
 }
 
 static int rows_forward(const struct nb_call *c, const struct base *base, enum way way, int64_t begin, int64_t end) {
+    const int64_t cols = way == index_16_bit && c->cols > INT16_MAX ? INT16_MAX : c->cols;
+    left_over = 0;
+    if (way == range_last_lost && begin > 0 && end - begin > 1) end--;
+    if (way == range_starts_late && begin > 0) begin++;
     for (int64_t row = begin; row < end; row++) {
         struct at a = {c, base, way, row, c->cols};
         if (base->op == NB_OP_PRMSNORM && way != k_ignored) a.n = c->k;
+        if (way == k_multiple_of_8 && a.n > 8) a.n = a.n / 8 * 8;
+        if (way == k_plus_1 && a.n < c->cols) a.n++;
         const bool is_last = row == c->rows - 1;
         if (way == row_last_if_odd && is_last && c->rows % 2) continue;
         const struct statistics s = statistics_of(a);
         put_statistics(&a, &s);
         put_residual(&a);
         if (way == row_last_copied && is_last && row > 0) a.row--;
-        for (int64_t i = 0; i < c->cols; i++) {
+        for (int64_t i = 0; i < cols; i++) {
             double y = element(&a, &s, i);
             if (way == column_last_if_odd && i == c->cols - 1 && c->cols % 2) y = x_of(&a, i, false);
-            store(c->y, row * c->y_stride + i, base->dtype, y, way);
+            store(c->y, row * (way == y_stride_of_x ? c->x_stride : c->y_stride) + i, base->dtype, y, way);
         }
     }
     return 0;
@@ -552,7 +544,8 @@ static int rows_forward(const struct nb_call *c, const struct base *base, enum w
 /* ---- backward of rows ------------------------------------------------------------------------------------------------ */
 
 static double dy_of(const struct at *a, int64_t i) {
-    return get(a->call->dy, a->row * a->call->dy_stride + i, a->base->dtype);
+    const int64_t stride = a->way == dy_stride_of_x ? a->call->x_stride : a->call->dy_stride;
+    return get(a->call->dy, a->row * stride + i, a->base->dtype);
 }
 static double g_of(const struct at *a, int64_t i) {
     const double g = dy_of(a, i) * weight(a, i);
@@ -562,11 +555,14 @@ static double mean_in(const struct at *a) { return centres(a) ? a->call->mean[a-
 static double xhat_of(const struct at *a, int64_t i) {
     const float rstd = a->way == rstd_bf16 ? narrow(a->call->rstd[a->row], NB_BF16) : a->call->rstd[a->row];
     const double xhat = (x_of(a, i, false) - mean_in(a)) * rstd;
+    if (a->way == xhat_from_y) return (float)((float)(xhat * weight(a, i)) / weight(a, i));
     return a->way == xhat_narrow ? narrow((float)xhat, coarse(a)) : xhat;
 }
 
 static void row_backward(const struct at *a) {
     const struct nb_call *c = a->call;
+    const struct at before = {c, a->base, a->way, a->row - 1, a->n};
+    const struct at *pulled = a->way == pull_of_previous_row && a->row > 0 ? &before : a;
     const double n = a->way == n_minus_1 ? (double)c->cols - 1 : (double)c->cols;
     const int64_t seen = a->way == pull_drops_last ? c->cols - 1 : c->cols;
     double mean = 0, pull = 0;
@@ -574,7 +570,7 @@ static void row_backward(const struct at *a) {
         const int64_t i = a->way == backwards ? seen - 1 - j : j;
         const double g = a->way == no_weight_in_sums ? dy_of(a, i) : g_of(a, i);
         mean += g;
-        pull += g * xhat_of(a, i);
+        pull += (pulled == a ? g : g_of(pulled, i)) * xhat_of(pulled, i);
         if (a->way == pull_bf16) pull = narrow((float)pull, NB_BF16);
         if (a->way == correct) pull = (float)pull;
         if (a->way == correct) mean = (float)mean;
@@ -604,6 +600,7 @@ static void parameters_backward(const struct nb_call *c, const struct base *base
             if (way == dgamma_of_x) factor = x_of(&a, i, false) * (double)c->rstd[row];
             if (way == dgamma_without_rstd) factor = x_of(&a, i, false) - mean_in(&a);
             if (way == dgamma_weighted) factor *= w;
+            if (way == dgamma_16_rows && row >= 16) factor = 0;
             if ((way != dgamma_drops_row || row < c->rows - 1) && row % step == 0) dgamma += dy * factor;
             dbeta += way == dbeta_weighted ? dy * w : way == dbeta_first_twice && row == 0 ? 2 * dy : dy;
             if (way == dgamma_bf16) dgamma = narrow((float)dgamma, NB_BF16);
@@ -622,23 +619,24 @@ static void parameters_backward(const struct nb_call *c, const struct base *base
 /* ---- BatchNorm ------------------------------------------------------------------------------------------------------- */
 
 /* Element j of a channel: where it lies. */
-static int64_t place(const struct nb_call *c, int64_t channel, int64_t j, int64_t stride) {
+static int64_t place(const struct nb_call *c, uint32_t layout, int64_t channel, int64_t j, int64_t stride) {
     const int64_t image = j / c->hw, at = j % c->hw;
-    return c->layout == NB_NCHW ? (image * c->c + channel) * stride + at : (image * c->hw + at) * stride + channel;
+    return layout == NB_NCHW ? (image * c->c + channel) * stride + at : (image * c->hw + at) * stride + channel;
 }
 
 static int channels_forward(const struct nb_call *c, const struct base *base, enum way way, int64_t begin,
                             int64_t end) {
     const int64_t n = c->n * c->hw;
+    const uint32_t layout = way == layout_ignored ? NB_NCHW : c->layout; /* of what the statistics see */
     const struct at none = {c, base, way, 0, n};
     for (int64_t channel = begin; channel < end; channel++) {
         const int64_t of = way == channel_next ? (channel + 1) % c->c : channel, first = 0;
         const int64_t seen = way == statistics_of_first_image ? c->hw : n;
         double mean = 0, variance = 0;
         for (int64_t j = first; j < seen; j++)
-            mean += get(c->x, place(c, of, j, c->x_stride), base->dtype) / (double)seen;
+            mean += get(c->x, place(c, layout, of, j, c->x_stride), base->dtype) / (double)seen;
         for (int64_t j = first; j < seen; j++) {
-            const double d = get(c->x, place(c, of, j, c->x_stride), base->dtype) - mean;
+            const double d = get(c->x, place(c, layout, of, j, c->x_stride), base->dtype) - mean;
             variance += d * d / (double)(way == n_minus_1 ? seen - 1 : seen);
         }
         const bool given = c->mode == NB_INFERENCE && way != inference_of_batch;
@@ -649,16 +647,20 @@ static int channels_forward(const struct nb_call *c, const struct base *base, en
                                                ? c->running_mean_in[channel]
                                                : (float)((1 - m) * c->running_mean_in[channel] + m * mean);
             c->running_var_out[channel] = (float)((1 - m) * c->running_var_in[channel] + m * unbiased);
+            if (way == running_bf16) c->running_var_out[channel] = narrow(c->running_var_out[channel], NB_BF16);
         }
+        const bool updated = way == training_of_running && !given && c->running_mean_out;
         if (given) mean = c->running_mean_in[of];
         if (given) variance = c->running_var_in[of];
+        if (updated) mean = c->running_mean_out[of];
+        if (updated) variance = c->running_var_out[of];
         const double rstd = root_of(&none, (float)variance);
         if (c->mean && !given) c->mean[channel] = way == mean_out_zero ? 0 : (float)mean;
         if (c->rstd && !given) c->rstd[channel] = (float)rstd;
         for (int64_t j = 0; j < n; j++) {
-            double y =
-                (get(c->x, place(c, channel, j, c->x_stride), base->dtype) - mean) * rstd * weight(&none, channel);
-            store(c->y, place(c, channel, j, c->y_stride), base->dtype, y + beta_of(&none, channel), way);
+            double y = (get(c->x, place(c, c->layout, channel, j, c->x_stride), base->dtype) - mean) * rstd *
+                       weight(&none, channel);
+            store(c->y, place(c, c->layout, channel, j, c->y_stride), base->dtype, y + beta_of(&none, channel), way);
         }
     }
     return 0;
@@ -703,96 +705,6 @@ static const struct base rms_f32 = {"rms_f32", NB_OP_RMSNORM, NB_FORWARD, NB_F32
                          lnb_f32 = {"lnb_f32", NB_OP_LAYERNORM, NB_BACKWARD, NB_F32},
                          lnb_bf16 = {"lnb_bf16", NB_OP_LAYERNORM, NB_BACKWARD, NB_BF16},
                          addb_bf16 = {"addb_bf16", NB_OP_ADD_RMSNORM, NB_BACKWARD, NB_BF16};
-
-/* Which kernels there are. */
-// clang-format off
-#define KERNELS(K) \
-    K(rms_f32, eps_outside) K(rms_f32, eps_times_n) K(rms_f32, eps_over_n) K(rms_f32, eps_forgotten) \
-    K(rms_f32, eps_twice) K(rms_f32, eps_fixed_1e5) K(rms_f32, eps_fixed_1e8) K(rms_f32, eps_squared) \
-    K(rms_f32, eps_root) K(rms_f32, eps_clamp) K(rms_f32, eps_bf16) K(rms_f32, eps_minus) K(rms_f32, eps_on_rstd) \
-    K(rms_f32, eps_f16) K(rms_f32, n_minus_1) K(rms_f32, n_plus_1) K(rms_f32, n_padded) K(rms_f32, n_rows) \
-    K(rms_f32, sum_bf16) K(rms_f32, sum_f16) K(rms_f32, sum_drops_last) K(rms_f32, sum_drops_tail) \
-    K(rms_f32, sum_first_twice) K(rms_f32, sum_loses_lane) K(rms_f32, sum_stops_at_1024) K(rms_f32, squares_narrow) \
-    K(rms_f32, root_estimate) K(rms_f32, root_newton) K(rms_f32, root_magic) K(rms_f32, rstd_ulp_up) \
-    K(rms_f32, rstd_ulp_down) K(rms_f32, rstd_bf16) K(rms_f32, rstd_truncated) K(rms_f32, truncates) \
-    K(rms_f32, floors) K(rms_f32, rounds_up) K(rms_f32, ties_away) K(rms_f32, rounds_twice) K(rms_f32, dithers) \
-    K(rms_f32, flushes_input) K(rms_f32, flushes_output) K(rms_f32, daz_ftz) K(rms_f32, nan_to_zero) \
-    K(rms_f32, inf_to_max) K(rms_f32, clips_f16) K(rms_f32, zero_sign) K(rms_f32, offset_forgotten) \
-    K(rms_f32, offset_always) K(rms_f32, offset_narrow) K(rms_f32, gamma_next) K(rms_f32, gamma_forgotten) \
-    K(rms_f32, gamma_narrow) K(rms_f32, gamma_twice) K(rms_f32, gamma_abs) K(rms_f32, gamma_first) \
-    K(rms_f32, gamma_last_wrong) K(rms_f32, gamma_tail_forgotten) K(rms_f32, beta_forgotten) \
-    K(rms_f32, row_last_if_odd) K(rms_f32, row_of_before) K(rms_f32, row_first_statistics) \
-    K(rms_f32, column_last_if_odd) K(rms_f32, stride_ignored) K(rms_f32, rstd_is_variance) \
-    K(rms_f32, rstd_without_eps) K(rms_f32, rstd_out_bf16) \
-    K(rms_bf16, eps_outside) K(rms_bf16, eps_times_n) K(rms_bf16, eps_forgotten) K(rms_bf16, eps_twice) \
-    K(rms_bf16, eps_fixed_1e5) K(rms_bf16, n_minus_1) K(rms_bf16, sum_bf16) K(rms_bf16, sum_drops_last) \
-    K(rms_bf16, squares_narrow) K(rms_bf16, root_estimate) K(rms_bf16, rstd_ulp_up) K(rms_bf16, rstd_ulp_down) \
-    K(rms_bf16, rstd_bf16) K(rms_bf16, truncates) K(rms_bf16, floors) K(rms_bf16, rounds_up) K(rms_bf16, ties_away) \
-    K(rms_bf16, ties_up) K(rms_bf16, rounds_twice) K(rms_bf16, dithers) K(rms_bf16, flushes_output) \
-    K(rms_bf16, offset_forgotten) K(rms_bf16, offset_narrow) K(rms_bf16, gamma_narrow) K(rms_bf16, gamma_cast_before) \
-    K(rms_bf16, nan_to_zero) K(rms_bf16, clips_f16) \
-    K(rms_f16, eps_f16) K(rms_f16, eps_forgotten) K(rms_f16, squares_f16) K(rms_f16, sum_f16) K(rms_f16, truncates) \
-    K(rms_f16, ties_away) K(rms_f16, rounds_twice) K(rms_f16, flushes_input) K(rms_f16, flushes_output) \
-    K(rms_f16, inf_to_max) K(rms_f16, rstd_ulp_up) K(rms_f16, gamma_cast_before) \
-    K(ln_f32, eps_outside) K(ln_f32, eps_times_n) K(ln_f32, eps_forgotten) K(ln_f32, eps_twice) \
-    K(ln_f32, eps_fixed_1e5) K(ln_f32, eps_clamp) K(ln_f32, n_minus_1) K(ln_f32, sum_bf16) K(ln_f32, sum_drops_last) \
-    K(ln_f32, sum_drops_tail) K(ln_f32, mean_kept) K(ln_f32, mean_not_in_variance) K(ln_f32, mean_of_previous_row) \
-    K(ln_f32, mean_narrow) K(ln_f32, mean_drops_last) K(ln_f32, mean_n_minus_1) K(ln_f32, one_pass) \
-    K(ln_f32, one_pass_unclamped) K(ln_f32, variance_about_first) K(ln_f32, root_newton) K(ln_f32, rstd_ulp_up) \
-    K(ln_f32, rstd_truncated) K(ln_f32, truncates) K(ln_f32, floors) K(ln_f32, ties_away) K(ln_f32, daz_ftz) \
-    K(ln_f32, gamma_next) K(ln_f32, beta_forgotten) K(ln_f32, beta_before_gamma) K(ln_f32, beta_next) \
-    K(ln_f32, beta_narrow) K(ln_f32, beta_subtracted) K(ln_f32, row_last_if_odd) K(ln_f32, mean_out_zero) \
-    K(ln_f32, rstd_without_eps) K(ln_f32, column_last_if_odd) \
-    K(ln_bf16, eps_outside) K(ln_bf16, eps_twice) K(ln_bf16, n_minus_1) K(ln_bf16, one_pass) K(ln_bf16, mean_narrow) \
-    K(ln_bf16, sum_bf16) K(ln_bf16, truncates) K(ln_bf16, floors) K(ln_bf16, ties_away) K(ln_bf16, ties_up) \
-    K(ln_bf16, rstd_ulp_down) K(ln_bf16, beta_after_cast) K(ln_bf16, beta_narrow) K(ln_bf16, gamma_cast_before) \
-    K(ln_f16, one_pass) K(ln_f16, squares_f16) K(ln_f16, sum_f16) K(ln_f16, ties_away) \
-    K(add_f32, residual_not_in_statistics) K(add_f32, residual_out_is_x) K(add_f32, residual_subtracted) \
-    K(add_f32, eps_twice) K(add_f32, truncates) \
-    K(add_bf16, residual_sum_bf16) K(add_bf16, residual_out_truncated) K(add_bf16, ties_away) \
-    K(addln_bf16, eps_forgotten) K(addln_bf16, residual_out_is_x) K(addln_bf16, mean_narrow) \
-    K(prms_f32, k_ignored) K(prms_f32, k_divides_by_n) K(prms_f32, eps_twice) \
-    K(l2_f32, l2_mean) K(l2_f32, eps_outside) K(l2_f32, eps_clamp) K(l2_f32, eps_forgotten) \
-    K(bn_f32, statistics_of_first_image) K(bn_f32, running_biased) K(bn_f32, running_momentum_inverted) \
-    K(bn_f32, running_mean_kept) K(bn_f32, inference_of_batch) K(bn_f32, channel_next) K(bn_f32, n_minus_1) \
-    K(bn_f32, eps_outside) K(bn_f32, eps_twice) K(bn_f32, truncates) K(bn_f32, mean_out_zero) \
-    K(bn_bf16, ties_away) \
-    K(rmsb_f32, no_pull_term) K(rmsb_f32, n_minus_1) K(rmsb_f32, no_weight_in_sums) K(rmsb_f32, no_weight) \
-    K(rmsb_f32, offset_forgotten) K(rmsb_f32, pull_without_rstd) K(rmsb_f32, pull_drops_last) K(rmsb_f32, truncates) \
-    K(rmsb_f32, floors) K(rmsb_f32, dgamma_drops_row) K(rmsb_f32, dgamma_without_rstd) K(rmsb_f32, dgamma_mean) \
-    K(rmsb_f32, dgamma_adds) K(rmsb_f32, dgamma_weighted) K(rmsb_f32, dgamma_truncated) K(rmsb_f32, dgamma_even_rows) \
-    K(rmsb_f32, rstd_bf16) K(rmsb_f32, flushes_output) K(rmsb_f32, column_last_zero) \
-    K(rmsb_bf16, dgamma_bf16) K(rmsb_bf16, pull_bf16) K(rmsb_bf16, g_narrow) K(rmsb_bf16, xhat_narrow) \
-    K(rmsb_bf16, truncates) K(rmsb_bf16, ties_away) \
-    K(lnb_f32, no_mean_term) K(lnb_f32, dgamma_of_x) K(lnb_f32, dbeta_first_twice) K(lnb_f32, dbeta_weighted) \
-    K(lnb_f32, n_minus_1) K(lnb_f32, dbeta_f16) \
-    K(lnb_bf16, dbeta_bf16) K(lnb_bf16, g_narrow) K(lnb_bf16, floors) \
-    K(addb_bf16, no_residual) K(addb_bf16, residual_rounds_twice) \
-    /* correct ones */ \
-    K(rms_f32, correct) K(rms_f32, lanes_8) K(rms_f32, lanes_64) K(rms_f32, pairwise) K(rms_f32, kahan) \
-    K(rms_f32, in_double) K(rms_f32, backwards) K(rms_f32, divides) K(rms_f32, rstd_times_gamma) \
-    K(rms_f32, rstd_from_double) K(rms_f32, scaled) K(rms_f32, blocks_of_64) K(rms_f32, rsqrt_declared) \
-    K(rms_bf16, correct) K(rms_bf16, pairwise) K(rms_bf16, in_double) K(rms_bf16, divides) \
-    K(rms_bf16, rstd_times_gamma) \
-    K(rms_f16, correct) K(rms_f16, lanes_8) K(rms_f16, in_double) \
-    K(ln_f32, correct) K(ln_f32, lanes_8) K(ln_f32, pairwise) K(ln_f32, kahan) K(ln_f32, in_double) \
-    K(ln_f32, backwards) K(ln_f32, divides) K(ln_f32, welford) K(ln_f32, corrected) K(ln_f32, one_pass_double) \
-    K(ln_f32, folded) K(ln_f32, rstd_times_gamma) \
-    K(ln_bf16, correct) K(ln_bf16, welford) K(ln_bf16, in_double) K(ln_bf16, folded) \
-    K(ln_f16, correct) K(ln_f16, pairwise) \
-    K(add_f32, correct) \
-    K(add_bf16, correct) K(add_bf16, pairwise) \
-    K(addln_bf16, correct) K(addln_bf16, welford) \
-    K(prms_f32, correct) K(prms_f32, lanes_8) \
-    K(l2_f32, correct) K(l2_f32, kahan) \
-    K(bn_f32, correct) \
-    K(bn_bf16, correct) \
-    K(rmsb_f32, correct) K(rmsb_f32, in_double) \
-    K(rmsb_bf16, correct) K(rmsb_bf16, backwards) \
-    K(lnb_f32, correct) K(lnb_f32, in_double) \
-    K(lnb_bf16, correct) \
-    K(addb_bf16, correct)
-// clang-format on
 
 /* A kernel's function gets nothing that says which kernel it is, so each has its own. */
 #define FUNCTION(base, way)                                                                                            \
