@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `run` finds the mistakes of tests/plugins/mistakes.c, unasked, on the rows of stress, and blames no correct kernel. Here those that take
+# `run` finds the mistakes of tests/plugins/mistakes.h, unasked, on the rows of stress, and blames no correct kernel. Here those that take
 # the most to be seen; mistakes_all.sh tries all.
 . tests/support/cli.sh
 set -f # a * is a kernel, not a file
@@ -32,7 +32,7 @@ grep -o '"mistakes:rms_f32_correct/[^"]*"' "$WORK/run/checks/journal.jsonl" | tr
 import json, re, sys
 records = json.load(open(sys.argv[1]))["records"]
 text = open(sys.argv[2]).read()
-table = text[text.index("#define KERNELS(K)"):text.index("#define FUNCTION")]
+table = text[text.index("#define KERNELS(K)"):]
 wrong, right = ([f"{base}_{way}" for base, way in re.findall(r"K\((\w+), (\w+)\)", part)] for part in table.split("/* correct ones */"))
 kernels, missed = sys.argv[3].split(), sys.argv[4:]
 assert "*" in kernels or set(kernels) <= set(wrong + right), "a kernel that is not in the table"
