@@ -131,7 +131,8 @@ static void shape_tensor(struct nb_tensor *t, enum nb_tensor_id id, const struct
     const int64_t lengths[] = {in->cols, in->n_params, q->n_stats, 1, saved_length(b), (int64_t)q->scratch_bytes};
     t->cols = lengths[specs[id].kind];
     /* Inside poison, rows stand apart even where the case packs them: a write between two rows must not go unseen. */
-    int64_t apart = q->placement == NB_PLACE_INTERIOR && !q->joined ? q->pad + 5 : q->pad;
+    /* Each tensor has another stride: a kernel that takes one for the other is wrong. */
+    const int64_t apart = q->placement == NB_PLACE_INTERIOR && !q->joined ? q->pad + 5 + 2 * (int64_t)id : q->pad;
     t->stride = specs[id].kind == MATRIX ? t->cols + apart : t->cols;
     if (specs[id].kind == SAVED && t->rows > 1) t->stride = (t->cols + LINE - 1) / LINE * LINE + LINE;
     t->source = source_of(b, id);

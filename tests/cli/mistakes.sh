@@ -6,7 +6,7 @@
 set -f # a * is a kernel, not a file
 
 some="rms_f32_eps_twice rms_f32_rstd_ulp_up rms_bf16_ties_away rms_bf16_flushes_output rms_f32_nan_to_zero ln_f32_one_pass
-    rms_f32_beta_forgotten rmsb_bf16_ties_away rmsb_f32_flushes_output rms_f32_correct
+    rms_f32_beta_forgotten ln_f32_y_stride_of_x add_f32_residual_stride_of_x lnb_f32_dy_stride_of_x rmsb_bf16_ties_away rmsb_f32_flushes_output rms_f32_correct
     rms_f32_rstd_times_gamma rms_f32_rsqrt_declared ln_f32_folded rmsb_bf16_backwards"
 kernels=${MISTAKES:-$some}
 
