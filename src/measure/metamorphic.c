@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/accuracy/bound.h"
+#include "src/accuracy/residuals.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"
@@ -15,6 +16,7 @@
 #include "src/core/random.h"
 #include "src/measure/exact_rows.h"
 #include "src/measure/fixture.h"
+#include "src/measure/scaling.h"
 
 /* ---- what trials share ------------------------------------------------------------------------------------------- */
 
@@ -85,65 +87,23 @@ static void trial_exact(struct trials *t, const struct nb_oracle *oracle, const 
 
 /* ---- transformations --------------------------------------------------------------------------------------------- */
 
-/* On the stored bits, so that they are exact and cheap. */
-
-static uint32_t get_bits(const void *array, int64_t i, size_t item) {
-    return item == 4 ? ((const uint32_t *)array)[i] : ((const uint16_t *)array)[i];
-}
-
-static void set_bits(void *array, int64_t i, size_t item, uint32_t bits) {
-    if (item == 4)
-        ((uint32_t *)array)[i] = bits;
-    else
-        ((uint16_t *)array)[i] = (uint16_t)bits;
-}
-
-/* A normal number gets another exponent; 0, Inf and NaN stay. array may be null. */
-static bool scale_bits(void *array, int64_t n, enum nb_dtype dtype, int k) {
-    const struct nb_format *f = &nb_formats[dtype];
-    const int shift = f->precision - 1, last = f->emax - f->emin + 1; /* exponent field of the largest numbers */
-    const uint32_t mask = (uint32_t)last + 1;
-    for (int64_t i = 0; array && i < n; i++) {
-        const uint32_t bits = get_bits(array, i, f->bytes);
-        const int exponent = (int)(bits >> shift & mask);
-        const bool is_zero = exponent == 0 && (bits & ((1u << shift) - 1)) == 0;
-        if (is_zero || exponent == last + 1) continue;
-        if (exponent == 0 || exponent + k < 1 || exponent + k > last) return false;
-        set_bits(array, i, f->bytes, bits + ((uint32_t)k << shift));
-    }
-    return true;
-}
-
-static void flip(void *array, int64_t n, size_t item) {
-    const uint32_t sign = item == 4 ? 0x80000000u : 0x8000u;
-    for (int64_t i = 0; array && i < n; i++) set_bits(array, i, item, get_bits(array, i, item) ^ sign);
-}
-
-/* x, residual and running statistics times 2^k (variances 4^k); backward: dy and dresidual_out. False when an element leaves the normal
- * numbers of its dtype. */
-static bool scale(struct nb_fixture *fixture, int k) {
-    struct nb_inputs *in = &fixture->in;
-    const int64_t n = in->rows * in->cols;
-    if (fixture->c.pass == NB_BACKWARD)
-        return scale_bits(in->dy, n, in->dtype, k) && scale_bits(in->dresidual_out, n, in->dtype, k);
-    return scale_bits(in->x, n, in->dtype, k) && scale_bits(in->residual, n, in->dtype, k) &&
-           scale_bits(in->running_mean, in->n_params, NB_F32, k) &&
-           scale_bits(in->running_var, in->n_params, NB_F32, 2 * k);
+static void flip(void *array, int64_t n, enum nb_dtype dtype) {
+    for (int64_t i = 0; array && i < n; i++) nb_set(array, i, dtype, -nb_get(array, i, dtype));
 }
 
 /* x, residual, running means and beta with the other sign; backward: dy and dresidual_out. */
 static void negate(struct nb_fixture *fixture) {
     const int64_t n = fixture->in.rows * fixture->in.cols;
     if (fixture->c.pass == NB_BACKWARD) {
-        flip(fixture->in.dy, n, fixture->item);
-        flip(fixture->in.dresidual_out, n, fixture->item);
+        flip(fixture->in.dy, n, fixture->in.dtype);
+        flip(fixture->in.dresidual_out, n, fixture->in.dtype);
         return;
     }
-    flip(fixture->in.x, n, fixture->item);
-    flip(fixture->in.residual, n, fixture->item);
-    flip(fixture->in.beta_f32, fixture->in.n_params, sizeof(float));
-    flip(fixture->in.beta_x, fixture->in.n_params, fixture->item);
-    flip(fixture->in.running_mean, fixture->in.n_params, sizeof(float));
+    flip(fixture->in.x, n, fixture->in.dtype);
+    flip(fixture->in.residual, n, fixture->in.dtype);
+    flip(fixture->in.beta_f32, fixture->in.n_params, NB_F32);
+    flip(fixture->in.beta_x, fixture->in.n_params, fixture->in.dtype);
+    flip(fixture->in.running_mean, fixture->in.n_params, NB_F32);
 }
 
 /* Every gamma 1 and beta 0, whatever the weight's offset. */
@@ -294,99 +254,6 @@ static void try_negate(struct trials *t) {
 
 /* Multiplying by 2^k commutes with every rounding as long as nothing leaves the normal numbers. */
 
-/* Least magnitude beside 0, and largest, of what is stored and of what is normalized. */
-struct extent {
-    double least, largest;
-    bool finite;
-};
-
-static void extend(struct extent *e, double v) {
-    const double magnitude = fabs(v);
-    if (!isfinite(magnitude)) e->finite = false;
-    if (magnitude == 0 || !e->finite) return;
-    e->least = fmin(e->least, magnitude);
-    e->largest = fmax(e->largest, magnitude);
-}
-
-static struct extent extent_of(const struct trials *t) {
-    const struct nb_inputs *in = &t->fixture->in;
-    struct extent e = {.least = INFINITY, .finite = true};
-    for (int64_t r = 0; r < in->rows; r++) {
-        nb_truth_row(&t->fixture->c, in, r, t->exact);
-        for (int64_t i = 0; i < in->cols; i++) {
-            extend(&e, t->exact[i]);
-            if (in->residual) extend(&e, nb_get(in->x, r * in->cols + i, in->dtype));
-            if (in->residual) extend(&e, nb_get(in->residual, r * in->cols + i, in->dtype));
-        }
-    }
-    return e;
-}
-
-static const struct nb_format *statistics_format(const struct nb_case *c) {
-    return &nb_formats[c->stats_dtype == NB_STATS_X ? c->dtype : NB_F32];
-}
-
-static bool is_normal(double v, const struct nb_format *f) { return v >= f->min_normal && v <= f->max_finite; }
-
-/* Does a parameter of the call scale exactly in the statistics' dtype? */
-static bool scales(double v, int k, const struct nb_format *f) {
-    const enum nb_dtype dtype = (enum nb_dtype)(f - nb_formats);
-    if (v == 0) return true;
-    const double before = nb_round_to(v, dtype), after = nb_round_to(ldexp(v, k), dtype);
-    return is_normal(before, f) && is_normal(after, f) && after == ldexp(before, k);
-}
-
-static int eps_power(const struct nb_case *c, int k) { return c->formula.eps_place == NB_EPS_INSIDE ? 2 * k : k; }
-
-/* Of the weights that are not 0. A kernel may multiply 1 / sqrt(v) by them first. */
-static struct extent extent_of_weights(const struct trials *t) {
-    const struct nb_inputs *in = &t->fixture->in;
-    const struct nb_formula *formula = &t->fixture->c.formula;
-    struct extent e = {.least = INFINITY, .finite = true};
-    for (int64_t i = 0; formula->affine != NB_AFFINE_NONE && i < in->n_params; i++) {
-        const bool narrow = formula->param == NB_PARAM_X;
-        extend(&e, formula->weight_offset + (narrow ? nb_get(in->gamma_x, i, in->dtype) : (double)in->gamma_f32[i]));
-    }
-    if (e.largest == 0) e.least = e.largest = 1;
-    return e;
-}
-
-/* Why the bits may change under 2^k, or null. */
-static const char *excuse(const struct trials *t, const struct extent *e, int k) {
-    const struct nb_case *c = &t->fixture->c;
-    const struct nb_format *f = statistics_format(c), *stored = &nb_formats[c->dtype];
-    const struct extent weights = extent_of_weights(t);
-    const double n = (double)t->oracle->n_stats;
-    if (!e->finite) return "Inf or NaN in the rows";
-    if (c->op == NB_OP_DYT) return scales(c->alpha, -k, f) ? NULL : "alpha leaves the normal numbers";
-    if (!scales(c->eps, eps_power(c, k), f)) return "eps leaves the normal numbers of the statistics";
-    for (int power = 0;; power = k) {
-        const double least = ldexp(e->least, power), largest = ldexp(e->largest, power);
-        /* Centred, the smallest distance from a mean is of the order of the least number's last place, over n. */
-        const double distance = nb_op_centres(c->op) ? least * f->unit_roundoff / n : least;
-        if (e->largest > 0 && (!is_normal(least, stored) || !is_normal(largest, stored)))
-            return "rows leave the normal numbers";
-        if (e->largest > 0 && (distance * distance < f->min_normal || 8 * n * largest * largest > f->max_finite))
-            return "squares may leave the normal numbers of the statistics";
-        for (int64_t i = 0; i < t->oracle->n_truth; i++) {
-            const double scale = ldexp(t->oracle->truth[i].scale, -power);
-            if (isfinite(scale) && !is_normal(scale, f))
-                return "1 / sqrt(v) leaves the normal numbers of the statistics";
-            if (isfinite(scale) && !(is_normal(scale * weights.least, f) && is_normal(scale * weights.largest, f)))
-                return "1 / sqrt(v) times a weight may leave the normal numbers";
-        }
-        if (power == k) return NULL;
-    }
-}
-
-/* The rows times 2^k, and what must go with them. */
-static bool scale_by(struct nb_fixture *fixture, int k) {
-    nb_fixture_reset(fixture);
-    fixture->c.eps = ldexp(fixture->eps, eps_power(&fixture->c, k));
-    fixture->c.alpha = ldexp(fixture->alpha, -k);
-    return scale(fixture, k);
-}
-
 /* Elements of rows whose bits are others than the first call's; -1 when the call fails. */
 static int64_t count_changed(struct trials *t, int64_t rows, int64_t *first) {
     const enum nb_dtype dtype = t->fixture->in.dtype;
@@ -405,11 +272,9 @@ static void judge_powers(struct trials *t) {
     const char *why = NULL;
     int64_t changed = 0, at = -1;
     int tried = 0;
-    nb_fixture_reset(t->fixture);
-    const struct extent e = extent_of(t);
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
-        const char *excused = excuse(t, &e, powers[i]);
-        if (!excused && !scale_by(t->fixture, powers[i])) excused = "rows leave the normal numbers";
+        const char *excused = nb_scale_excuse(t->fixture, t->oracle, powers[i]);
+        if (!excused && !nb_scale(t->fixture, powers[i])) excused = "rows leave the normal numbers";
         if (excused) {
             why = excused;
             continue;
@@ -443,7 +308,7 @@ enum step { SAME, CHANGED, INPUT_ENDS };
 
 static enum step step_at(struct trials *t, int64_t rows, int k) {
     int64_t first;
-    if (!scale_by(t->fixture, k)) return INPUT_ENDS;
+    if (!nb_scale(t->fixture, k)) return INPUT_ENDS;
     return count_changed(t, rows, &first) == 0 ? SAME : CHANGED;
 }
 
@@ -489,35 +354,10 @@ static void try_scale(struct trials *t) {
 
 /* ---- powers of two, backward ------------------------------------------------------------------------------------- */
 
-/* Factors of this size leave f32 room for their products: dy w (x - mean) rstd, its sums, and both terms of dx. */
-static const double least_factor = 0x1p-24, largest_factor = 0x1p24;
-
-static bool is_moderate(double v) { return v == 0 || (fabs(v) >= least_factor && fabs(v) <= largest_factor); }
-
-static bool all_moderate(const void *array, int64_t n, enum nb_dtype dtype) {
-    for (int64_t i = 0; array && i < n; i++)
-        if (!is_moderate(nb_get(array, i, dtype))) return false;
-    return true;
-}
-
-/* Why the bits may change, or null. */
-static const char *gradient_excuse(const struct trials *t) {
-    const struct nb_inputs *in = &t->fixture->in;
-    const struct nb_case *c = &t->fixture->c;
-    const int64_t n = in->rows * in->cols;
-    if (c->stats_dtype == NB_STATS_X && c->dtype == NB_F16) return "intermediate results in f16 may be subnormal";
-    if (!all_moderate(in->dy, n, in->dtype) || !all_moderate(in->dresidual_out, n, in->dtype) ||
-        !all_moderate(in->x, n, in->dtype) || !all_moderate(in->gamma_f32, in->n_params, NB_F32))
-        return "the inputs are near the ends of the numbers";
-    for (int i = 0; i < in->n_saved; i++)
-        if (!all_moderate(in->saved[i].rstd, in->saved[i].n, NB_F32)) return "rstd is near the ends of the numbers";
-    return NULL;
-}
-
 /* A number below the smallest normal one may have been rounded to it; to 0 what is below half the smallest of all. */
 static bool must_scale(double from, double to, const struct nb_format *f) {
     if (from == 0) return !(fabs(to) <= ldexp(f->min_subnormal, 4));
-    return fabs(from) > f->min_normal && is_normal(fabs(from), f);
+    return fabs(from) > f->min_normal && fabs(from) <= f->max_finite;
 }
 
 static void compare_gradient(struct trials *t, int k) {
@@ -535,11 +375,10 @@ static void compare_gradient(struct trials *t, int k) {
  * 2^k, wherever both are normal numbers. */
 static void try_scale_gradient(struct trials *t) {
     static const int powers[] = {1, -1, 4, -4};
-    nb_fixture_reset(t->fixture);
-    const char *why = gradient_excuse(t);
+    const char *why = NULL;
     for (size_t i = 0; i < sizeof powers / sizeof powers[0] && !why; i++) {
-        nb_fixture_reset(t->fixture);
-        if (!scale(t->fixture, powers[i])) why = "dy leaves the normal numbers";
+        why = nb_scale_excuse(t->fixture, t->oracle, powers[i]);
+        if (!why && !nb_scale(t->fixture, powers[i])) why = "dy leaves the normal numbers";
         if (!why && !trial_call(t, NB_REL_SCALE, t->fixture->in.rows, 0)) return;
         if (!why) compare_gradient(t, powers[i]);
     }
@@ -709,102 +548,19 @@ static void try_shift(struct trials *t) {
 
 /* ---- sums over y ------------------------------------------------------------------------------------------------- */
 
-/* In double over the y that the kernel stored, of one row or channel. */
-struct sums {
-    double sum, squares, largest;
-};
-
-static double rho_of(const struct nb_row_truth *t) { return t->var > 0 ? fabs(t->mean) / sqrt(t->var) : 0; }
-
-/* How much the declared variance magnifies a relative error of the numbers. */
-static double conditioning(const struct nb_case *c, const struct nb_row_truth *t) {
-    const double rho = rho_of(t);
-    if (c->variance == NB_VAR_WELFORD) return 1 + rho;
-    if (c->variance == NB_VAR_ONEPASS) return 1 + rho * rho;
-    if (c->variance != NB_VAR_SHIFTED || !(t->var > 0)) return 1;
-    const double from_first = (t->mean - t->first) * (t->mean - t->first) / t->var;
-    return 1 + from_first + rho; /* x - x_0 is rounded at the size of x */
+static void judge_residual(struct trials *t, enum nb_relation relation, const struct nb_residual *worst,
+                           const char *what_failed) {
+    t->out->relations[relation].figure = worst->ratio;
+    t->out->relations[relation].row = worst->row;
+    t->n_compared = worst->n;
+    trial_judge_ratio(t, relation, NB_RESIDUAL_THRESHOLD, what_failed);
 }
 
-static double squares_unit(const struct trials *t, const struct nb_row_truth *truth) {
-    const struct nb_case *c = &t->fixture->c;
-    const struct nb_arithmetic *a = &t->bound.arithmetic;
-    const double eps = c->stats_dtype == NB_STATS_X ? nb_round_to(c->eps, (enum nb_dtype)c->dtype) : c->eps;
-    const double stored_eps = fabs(eps - c->eps) * truth->scale * truth->scale; /* |d eps| / (v + eps) */
-    const double estimate = c->formula.root == NB_ROOT_RSQRT_RAW ? 2 * nb_rsqrt_estimate_error() : 0;
-    return (a->chain + 8) * a->op.u * conditioning(c, truth) + 2 * nb_formats[c->dtype].unit_roundoff + stored_eps +
-           estimate;
-}
-
-static double sum_unit(const struct trials *t, const struct nb_row_truth *truth) {
-    const struct nb_arithmetic *a = &t->bound.arithmetic;
-    return (a->chain + 8) * a->op.u * (1 + rho_of(truth)) + nb_formats[t->fixture->c.dtype].unit_roundoff;
-}
-
-static void keep(struct trials *t, enum nb_relation relation, double ratio, int64_t row) {
-    if (!(ratio > t->out->relations[relation].figure) && !isnan(ratio)) return;
-    t->out->relations[relation].figure = isnan(ratio) ? INFINITY : ratio;
-    t->out->relations[relation].row = row;
-}
-
-/* The residual over its unit; what the bound of the declared formula allows is within the threshold whatever the unit. */
-static double in_units(double residual, double unit, double allowed) {
-    return residual / fmax(unit, allowed / NB_RESIDUAL_THRESHOLD);
-}
-
-static void judge_sums(struct trials *t, const struct sums *s, int64_t truth, int64_t row, int64_t n_counted[2]) {
-    const struct nb_case *c = &t->fixture->c;
-    const struct nb_row_truth *at = &t->oracle->truth[truth];
-    const struct nb_statistics_error error = nb_bound_statistics(&t->bound, truth);
-    const double n = (double)t->oracle->n_stats, store = nb_formats[c->dtype].unit_roundoff;
-    if (error.loss != NB_LOSS_NONE || !isfinite(at->scale)) return;
-    const double want = at->var * at->scale * at->scale, got = c->op == NB_OP_L2NORM ? s->squares : s->squares / n;
-    const double off = error.mean * at->scale * (1 + error.scale); /* of every y, by the error of the mean */
-    if (want > 0x1p-20) {                                          /* beside nothing the square says nothing */
-        const double relative = error.scale + off / sqrt(want) + 4 * store;
-        keep(t, NB_REL_SQUARES,
-             in_units(fabs(got - want), want * squares_unit(t, at), want * relative * (2 + relative)), row);
-        n_counted[0]++;
-    }
-    if (!nb_op_centres(c->op)) return;
-    const double residual = fabs(s->sum / n);
-    keep(t, NB_REL_SUM,
-         residual == 0 ? 0 : in_units(residual, s->largest * sum_unit(t, at), off + 2 * store * s->largest), row);
-    n_counted[1]++;
-}
-
-static void add(struct sums *s, double y) {
-    s->sum += y;
-    s->squares += y * y;
-    s->largest = fmax(s->largest, fabs(y));
-}
-
-static void all_rows(struct trials *t, int64_t n_counted[2]) {
-    const struct nb_inputs *in = &t->fixture->in;
-    for (int64_t r = 0; r < in->rows; r++) {
-        struct sums s = {0};
-        for (int64_t i = 0; i < t->oracle->n_stats; i++) add(&s, nb_get(t->y, r * in->cols + i, in->dtype));
-        judge_sums(t, &s, r % t->fixture->source_rows, r, n_counted);
-    }
-}
-
-static void all_channels(struct trials *t, int64_t n_counted[2]) {
-    const struct nb_inputs *in = &t->fixture->in;
-    struct sums *sums = nb_alloc((unsigned long long)t->oracle->n_truth, sizeof *sums);
-    for (int64_t r = 0; r < in->rows; r++)
-        for (int64_t i = 0; i < in->cols; i++)
-            add(&sums[nb_oracle_truth(t->oracle, r, i) - t->oracle->truth], nb_get(t->y, r * in->cols + i, in->dtype));
-    for (int64_t i = 0; i < t->oracle->n_truth; i++) judge_sums(t, &sums[i], i, i, n_counted);
-    free(sums);
-}
-
-/* Judges NB_REL_SQUARES and NB_REL_SUM. The units: (h + 8) u for h roundings in a chain of the statistics' arithmetic, times what the
- * declared variance loses with rho = |mean| / sigma (two-pass nothing, updating 1 + rho, one pass 1 + rho^2), 2 u of the store, and the
- * declared error of an estimate; the sum: (h + 8) u (1 + rho) + u of the store, of the largest |y|. */
+/* Judges NB_REL_SQUARES and NB_REL_SUM. */
 static void try_residuals(struct trials *t) {
     const struct nb_case *c = &t->fixture->c;
     const bool given = c->op == NB_OP_BATCHNORM && c->mode == NB_INFERENCE;
-    int64_t n_counted[2] = {0, 0};
+    struct nb_residuals residuals;
     if (c->op == NB_OP_DYT || given) {
         const char *reason = given ? "the statistics are not the batch's" : "the op has no statistics";
         trial_skip(t, NB_REL_SQUARES, reason);
@@ -814,15 +570,10 @@ static void try_residuals(struct trials *t) {
     nb_fixture_reset(t->fixture);
     make_parameters_plain(t->fixture);
     if (!trial_call(t, NB_REL_SQUARES, t->fixture->in.rows, 0)) return;
-    if (c->op == NB_OP_BATCHNORM)
-        all_channels(t, n_counted);
-    else
-        all_rows(t, n_counted);
-    t->n_compared = n_counted[0];
-    trial_judge_ratio(t, NB_REL_SQUARES, NB_RESIDUAL_THRESHOLD, "the mean of y^2 is not v / (v + eps)");
-    t->n_compared = n_counted[1];
+    nb_residuals(&t->bound, t->y, t->fixture->in.rows, &residuals);
+    judge_residual(t, NB_REL_SQUARES, &residuals.squares, "the mean of y^2 is not v / (v + eps)");
     if (nb_op_centres(c->op))
-        trial_judge_ratio(t, NB_REL_SUM, NB_RESIDUAL_THRESHOLD, "the mean of y is not 0");
+        judge_residual(t, NB_REL_SUM, &residuals.sum, "the mean of y is not 0");
     else
         trial_skip(t, NB_REL_SUM, "the op does not centre its rows");
 }

@@ -33,9 +33,6 @@ const char *nb_relation_name(enum nb_relation relation);
 
 enum nb_holds { NB_NOT_PROMISED, NB_HOLDS, NB_BROKEN, NB_N_HOLDS };
 
-/* Residuals of the last two relations above this fail, as in LAPACK's tests. */
-#define NB_RESIDUAL_THRESHOLD 30.0
-
 struct nb_relation_result {
     enum nb_holds verdict;
     double figure;    /* NaN when not applicable */
