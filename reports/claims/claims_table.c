@@ -127,7 +127,8 @@ static void add_reading(const struct nb_claim *claim, const struct nb_reading *r
         nb_strbuf_clear(&text);
         nb_rule_print(&r->rules[i], &text);
         if (r->rules[i].text) nb_strbuf_addf(&text, " (%s)", r->rules[i].text);
-        if (isfinite(r->rules[i].published)) nb_strbuf_addf(&text, "; published %.4g", r->rules[i].published);
+        const double published = r->rules[i].published.value;
+        if (isfinite(published)) nb_strbuf_addf(&text, "; published %.4g", published);
         add_wrapped(out, "  expects ", text.text);
     }
     nb_strbuf_release(&text);

@@ -61,7 +61,9 @@ static cJSON *rule_json(const struct nb_rule *rule) {
     nb_json_text(json, "form", nb_rule_form_names[rule->form]);
     nb_json_text(json, "figure", rule->figure);
     nb_json_text(json, "text", rule->text);
-    nb_json_number(json, "published", rule->published);
+    nb_json_number(json, "published", rule->published.value);
+    nb_json_number(json, "published_low", rule->published.low);
+    nb_json_number(json, "published_high", rule->published.high);
     nb_json_number(json, "least", rule->least);
     nb_json_number(json, "most", rule->most);
     nb_strbuf_release(&text);

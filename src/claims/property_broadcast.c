@@ -1,85 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
 /* keepdim left out: a tensor [B, S, H] divided by its statistics of shape [B, S] instead of [B, S, 1]. Dimensions are aligned from the
- * right and fit where they are equal or one of them is 1 (NumPy's rule, which PyTorch has); else it is an error. */
+ * right and fit where they are equal or one of them is 1 (NumPy's rule, which PyTorch has); else it is an error. With keepdim the kernel
+ * that broadcasts its statistics computes the result. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/claims/property.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 
-enum { B, S, H, N_DIMS };
+enum { MOST_DIMS = 4, LARGEST = 1000 };
 
-static bool fits(long a, long b) { return a == b || a == 1 || b == 1; }
+struct shape {
+    long d[MOST_DIMS];
+    int n;
+};
 
-/* The size that one dimension of the result gets. */
-static long joined(long a, long b) { return a == 1 ? b : a; }
-
-/* statistics[b][s] seen through the shapes that a missing keepdim aligns: index of the result [i][j][k] -> statistic. */
-static long statistic_at(const long d[N_DIMS], long j, long k) {
-    return (d[B] == 1 ? 0 : j) * d[S] + (d[S] == 1 ? 0 : k);
-}
-
-/* The largest difference over the rms, of results that have the shape of x. */
-static double wrong_by(const long d[N_DIMS], double eps) {
-    const long n = d[B] * d[S] * d[H];
-    const struct nb_random random = nb_random_stream(1, 0);
-    double *x = nb_alloc((unsigned long long)n, sizeof *x), most = 0;
-    double *scale = nb_alloc((unsigned long long)(d[B] * d[S]), sizeof *scale);
-    for (long t = 0; t < d[B] * d[S]; t++) {
-        double squares = 0;
-        for (long k = 0; k < d[H]; k++) {
-            /* tokens of different size, so that a statistic of another token shows */
-            x[t * d[H] + k] = nb_random_normal(random, (uint64_t)(t * d[H] + k)) * (1 + (double)t);
-            squares += x[t * d[H] + k] * x[t * d[H] + k];
-        }
-        scale[t] = 1 / sqrt(squares / (double)d[H] + eps);
+static bool read_shape(const char *text, struct shape *s) {
+    char *end;
+    for (s->n = 0; s->n < MOST_DIMS; text = end + 1) {
+        s->d[s->n] = strtol(text, &end, 10);
+        if (end == text || s->d[s->n] < 1 || s->d[s->n] > LARGEST) return false;
+        s->n++;
+        if (*end != 'x') return !*end;
     }
-    for (long i = 0; i < d[B]; i++)
-        for (long j = 0; j < d[S]; j++)
-            for (long k = 0; k < d[H]; k++) {
-                const double v = x[(i * d[S] + j) * d[H] + k];
-                most = fmax(most, fabs(v * scale[statistic_at(d, j, k)] - v * scale[i * d[S] + j]));
-            }
-    free(x);
-    free(scale);
-    return most;
+    return false;
 }
 
-static struct nb_finding *add(const struct nb_property_call *call, const char *name, double value,
-                              const char *keepdim) {
-    struct nb_finding *f = nb_property_add(call, name, "", value);
-    nb_finding_tag(f, "keepdim", keepdim);
-    return f;
+static long size_of(const struct shape *s) {
+    long n = 1;
+    for (int i = 0; i < s->n; i++) n *= s->d[i];
+    return n;
+}
+
+/* The shape of the result; false: an error. */
+static bool broadcast(const struct shape *a, const struct shape *b, struct shape *out) {
+    out->n = a->n > b->n ? a->n : b->n;
+    for (int i = 0; i < out->n; i++) { /* from the right */
+        const long p = i < a->n ? a->d[a->n - 1 - i] : 1, q = i < b->n ? b->d[b->n - 1 - i] : 1;
+        if (p != q && p != 1 && q != 1) return false;
+        out->d[out->n - 1 - i] = p == 1 ? q : p;
+    }
+    return true;
+}
+
+static bool same(const struct shape *a, const struct shape *b) {
+    return a->n == b->n && memcmp(a->d, b->d, (size_t)a->n * sizeof a->d[0]) == 0;
+}
+
+/* Which statistic an element of x meets where the statistics' last dimension was dropped. */
+static long statistic_at(const struct shape *x, long element) {
+    long index[MOST_DIMS], at = 0;
+    for (int i = x->n; i-- > 0; element /= x->d[i]) index[i] = element % x->d[i];
+    for (int i = 0; i + 1 < x->n; i++) at = at * x->d[i] + (x->d[i] == 1 ? 0 : index[i + 1]);
+    return at;
+}
+
+/* Tokens of different size, so that a statistic of another token shows; behind them 1 / rms of each token. */
+static double *tokens(long rows, long cols, double eps) {
+    const struct nb_random random = nb_random_stream(1, 0);
+    double *x = nb_alloc((unsigned long long)(rows * cols + rows), sizeof *x);
+    for (long t = 0; t < rows; t++) {
+        double squares = 0;
+        for (long k = 0; k < cols; k++) {
+            const double v = nb_random_normal(random, (uint64_t)(t * cols + k)) * (1 + (double)t);
+            x[t * cols + k] = (float)v;
+            squares += v * v;
+        }
+        x[rows * cols + t] = 1 / sqrt(squares / (double)cols + eps);
+    }
+    return x;
+}
+
+static void add(const struct nb_property_call *call, const char *name, double value, const char *keepdim) {
+    nb_finding_tag(nb_property_add(call, name, "", value), "keepdim", keepdim);
+}
+
+/* The largest difference from each token over its own rms: of a result of x's shape without keepdim, and of the kernel with it. */
+static void add_results(const struct nb_property_call *call, const struct shape *x, bool without) {
+    const double eps = nb_param_number(call, "eps");
+    const long cols = x->d[x->n - 1], rows = size_of(x) / cols;
+    double *v = tokens(rows, cols, eps), *y = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
+    const double *scale = v + rows * cols;
+    double off = 0, kept = 0;
+    const int ran = nb_norm_plain(call, nb_param_text(call, "kernel"), eps, v, rows, cols, y, "wrong");
+    for (long i = 0; i < rows * cols; i++) {
+        const double due = v[i] * scale[i / cols];
+        if (without) off = fmax(off, fabs(v[i] * scale[statistic_at(x, i)] - due));
+        kept = fmax(kept, fabs(y[i] - due));
+    }
+    if (ran == 0) add(call, "wrong", !(kept < 1e-5), "yes");
+    if (without) {
+        add(call, "wrong", off > 1e-6, "no");
+        add(call, "off", off, "no");
+    }
+    free(v);
+    free(y);
+}
+
+static bool sizes_are_apart(const struct shape *x) {
+    for (int i = 0; i < x->n; i++)
+        for (int j = 0; j <= i; j++)
+            if (j == i ? x->d[i] == 1 : x->d[i] == x->d[j]) return false;
+    return true;
 }
 
 static void broadcast_run(const struct nb_property_call *call) {
+    struct shape x, result;
     const char *text = nb_param_text(call, "shapes");
-    long d[N_DIMS];
-    char rest;
-    if (sscanf(text, "%ldx%ldx%ld%c", &d[B], &d[S], &d[H], &rest) != 3 || d[B] < 1 || d[S] < 1 || d[H] < 1 ||
-        d[B] > 1000 || d[S] > 1000 || d[H] > 1000) {
-        nb_findings_add_missing(call->out, "error", "shape '%.40s' is not BxSxH of 1 to 1000 each", text);
+    if (!read_shape(text, &x)) {
+        nb_findings_add_missing(call->out, "error", "shape '%.40s' is not up to four sizes of 1 to 1000, as BxSxH",
+                                text);
         return;
     }
-    const bool apart = d[B] != d[S] && d[S] != d[H] && d[B] > 1 && d[S] > 1 && d[H] > 1;
-    const bool error = !fits(d[H], d[S]) || !fits(d[S], d[B]);
-    nb_finding_tag(add(call, "error", error, "no"), "sizes", apart ? "apart" : "meet");
-    add(call, "error", !fits(d[H], 1) || !fits(d[S], d[S]) || !fits(d[B], d[B]), "yes");
-    add(call, "dimensions", N_DIMS, "yes"); /* of [B, S, H] and [B, S, 1] */
-    if (error) return;
-    const bool reshaped = joined(d[H], d[S]) != d[H] || joined(d[S], d[B]) != d[S];
-    const double off = reshaped ? (double)NAN : wrong_by(d, nb_param_number(call, "eps"));
-    add(call, "wrong", reshaped || off > 1e-6, "no");
-    if (!reshaped) add(call, "off", off, "no");
+    struct shape kept = x, dropped = x;
+    kept.d[x.n - 1] = 1;
+    dropped.n = x.n - 1;
+    const bool error = !broadcast(&x, &dropped, &result), reshaped = !error && !same(&x, &result);
+    add(call, "error", error, "no");
+    nb_finding_tag(&call->out->items[call->out->n - 1], "sizes", sizes_are_apart(&x) ? "apart" : "meet");
+    if (reshaped) add(call, "wrong", 1, "no");
+    add(call, "error", !broadcast(&x, &kept, &result), "yes");
+    add(call, "dimensions", result.n, "yes");
+    add_results(call, &x, !error && !reshaped);
 }
 
 const struct nb_property nb_property_broadcast = {
     .name = "broadcast",
-    .summary = "statistics without keepdim: error, wrong result, or neither",
-    .params = {{"shapes", "[\"2x4x8\"]", "BxSxH: batch, sequence, features", false},
-               {"eps", "1e-5", "inside the root", false}},
+    .summary = "statistics with and without keepdim: error, wrong result, or neither",
+    .params = {{"shapes", "[\"2x4x8\"]", "sizes, the features last: BxSxH", false},
+               {"eps", "1e-5", "inside the root", false},
+               {"kernel", "\"rmsnorm_keepdim\"", "computes the result with keepdim", false}},
     .each = {{"shapes", "shape"}},
     .run = broadcast_run,
 };

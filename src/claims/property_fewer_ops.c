@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What two kernels do, counted and not timed: instructions of one call, exactly, by single stepping; sweeps over whole tensors and
- * phases as they declare them; vectors of parameters. */
+ * phases as they declare them; vectors of parameters that the result depends on. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/claims/property.h"
 #include "src/core/log.h"
@@ -18,6 +19,23 @@ struct work_of_call {
     char reason[300]; /* why there are no instructions */
     const char *style;
 };
+
+/* Of gamma and beta those that change the result when they change. */
+static int parameters_used(const struct nb_norm_prepared *p) {
+    const size_t bytes = (size_t)p->call.rows * (size_t)p->call.cols * sizeof(float);
+    float *const vectors[] = {p->buffers.gamma, p->buffers.beta};
+    char *before = nb_alloc(bytes, 1);
+    int used = 0;
+    for (int i = 0; i < 2; i++) {
+        nb_norm_call(p);
+        memcpy(before, p->buffers.y, bytes);
+        for (int64_t j = 0; j < p->n_params; j++) vectors[i][j] += 1;
+        nb_norm_call(p);
+        used += memcmp(before, p->buffers.y, bytes) != 0;
+    }
+    free(before);
+    return used;
+}
 
 /* With the parameters that the op usually has: gamma, and of LayerNorm beta. */
 static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_call *w) {
@@ -34,7 +52,7 @@ static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_
         w->instructions = counted < 0 ? (double)NAN : (double)counted;
         w->sweeps = (double)p.entry->kernel->loads + (double)p.entry->kernel->stores;
         w->phases = nb_kernel_n_phases(p.entry->kernel, &p.call);
-        w->parameters = v.beta ? 2 : 1;
+        w->parameters = parameters_used(&p);
         w->style = nb_style_names[p.entry->kernel->style];
         nb_norm_prepared_release(&p);
     }

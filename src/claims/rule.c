@@ -237,7 +237,7 @@ struct extremes { /* of groups of one axis */
 };
 
 /* Largest less smallest: at least what surely parts two groups, at most what may part any two. */
-static struct extremes extremes_of(const struct rule_group *groups, size_t n) {
+static struct extremes extremes_of(const struct rule_group *groups, size_t n, bool relative) {
     struct extremes e = {{{NAN, 0, -INFINITY}, 0}, INFINITY, -INFINITY};
     bool bounded = n > 1;
     for (size_t i = 0; i < n; i++) {
@@ -255,6 +255,12 @@ static struct extremes extremes_of(const struct rule_group *groups, size_t n) {
             e.spread.n_launches = gap.n_launches;
         }
     }
+    if (relative) {
+        if (!(e.least > 0)) e.least = (double)NAN; /* nothing is relative to it */
+        e.spread.value.value /= e.least;
+        e.spread.value.low /= e.least;
+        e.spread.value.high /= e.least;
+    }
     if (!bounded) e.spread.value.low = e.spread.value.high = NAN;
     return e;
 }
@@ -269,7 +275,7 @@ static void apply_spread(const struct nb_rule *rule, const struct nb_findings *f
         groups[n_known] = group_at(rule, findings, tag, relaxed, value);
         n_known += groups[n_known].n > 0;
     }
-    const struct extremes e = extremes_of(groups, n_known);
+    const struct extremes e = extremes_of(groups, n_known, rule->relative);
     struct nb_ruled *r = add(out, rule, NB_NO_FINDING, e.spread.value);
     struct nb_strbuf label = {0};
     nb_strbuf_addf(&label, "from %.4g to %.4g over %zu values of %s", e.least, e.most, n_known, rule->across);
@@ -332,6 +338,22 @@ static int read_steps(const struct nb_jsonc *file, const cJSON *node, void *into
     return 0;
 }
 
+/* A figure, or a list of it and the bounds of its interval. */
+static int read_published(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    struct nb_interval *p = &((struct written *)into)->rule.published;
+    double *const parts[] = {&p->value, &p->low, &p->high};
+    const bool list = cJSON_IsArray(node);
+    const cJSON *item = list ? node->child : node;
+    if (list && cJSON_GetArraySize(node) != 3)
+        return nb_jsonc_wrong_type(file, node, "published", "a number, or a list of it and the bounds of its interval");
+    for (int i = 0; item && i < (list ? 3 : 1); i++, item = item->next)
+        if (nb_jsonc_number(file, item, -INFINITY, INFINITY, false, parts[i]) != 0) return -1;
+    if (list && !(p->low <= p->value && p->value <= p->high))
+        return nb_error("%s:%d: \"published\": %g does not lie between %g and %g", file->path,
+                        nb_jsonc_line(file, node), p->value, p->low, p->high);
+    return 0;
+}
+
 #define OF_RULE(member) offsetof(struct written, rule.member)
 static const struct nb_field fields[] = {
     {"form", NB_FIELD_TEXT, .offset = offsetof(struct written, form), .required = true},
@@ -340,7 +362,8 @@ static const struct nb_field fields[] = {
     {"across", NB_FIELD_TEXT, .offset = OF_RULE(across)},
     {"least", NB_FIELD_NUMBER, .offset = OF_RULE(least)},
     {"most", NB_FIELD_NUMBER, .offset = OF_RULE(most)},
-    {"published", NB_FIELD_NUMBER, .offset = OF_RULE(published)},
+    {"published", NB_FIELD_READ, .read = read_published},
+    {"relative", NB_FIELD_BOOL, .offset = OF_RULE(relative)},
     {"margin", NB_FIELD_NUMBER, .offset = OF_RULE(margin)},
     {"within", NB_FIELD_NUMBER, .offset = offsetof(struct written, within)},
     {"factor", NB_FIELD_NUMBER, .offset = offsetof(struct written, factor)},
@@ -352,9 +375,13 @@ enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 /* The keys that each form needs and may have beside form, figure, text, where and published. */
 static const struct form_keys {
     const char *needed, *allowed;
-} form_keys[NB_N_RULE_FORMS] = {
-    {"least", ""},    {"most", ""},        {"least most", ""},      {"published", "within factor"},
-    {"to", "within"}, {"steps", "margin"}, {"across", "least most"}};
+} form_keys[NB_N_RULE_FORMS] = {{"least", ""},
+                                {"most", ""},
+                                {"least most", ""},
+                                {"published", "within factor"},
+                                {"to", "within"},
+                                {"steps", "margin"},
+                                {"across", "least most relative"}};
 
 static bool names(const char *list, const char *key) {
     const size_t n = strlen(key);
@@ -364,7 +391,8 @@ static bool names(const char *list, const char *key) {
 }
 
 static int check_keys(const struct nb_jsonc *file, const cJSON *node, enum nb_rule_form form) {
-    static const char *const own[] = {"least", "most", "within", "factor", "to", "margin", "steps", "across", NULL};
+    static const char *const own[] = {"least",  "most",  "within", "factor",   "to",
+                                      "margin", "steps", "across", "relative", NULL};
     const struct form_keys *k = &form_keys[form];
     for (size_t i = 0; own[i]; i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(node, own[i]);
@@ -388,15 +416,17 @@ static int set_bounds(struct written *w, const struct nb_jsonc *file, const cJSO
     if (isnan(rule->least)) rule->least = -INFINITY;
     if (isnan(rule->most)) rule->most = INFINITY;
     if (rule->form == NB_RULE_NEAR) {
-        const double published = rule->published;
-        if (isnan(published) || isnan(w->within) == isnan(w->factor))
-            return nb_error("%s:%d: the form near needs \"published\" and either \"within\" or \"factor\"", file->path,
-                            line);
-        const bool by_factor = !isnan(w->factor);
+        const double published = rule->published.value;
+        const bool by_factor = !isnan(w->factor), within = !isnan(w->within), interval = !isnan(rule->published.low);
+        if (isnan(published) || by_factor + within + interval != 1)
+            return nb_error(
+                "%s:%d: the form near needs \"published\" and one of \"within\", \"factor\" and an interval, "
+                "\"published\": [figure, low, high]",
+                file->path, line);
         if (by_factor && !(w->factor > 1 && published > 0))
             return nb_error("%s:%d: a \"factor\" is above 1, of a \"published\" above 0", file->path, line);
-        rule->least = by_factor ? published / w->factor : published - w->within;
-        rule->most = by_factor ? published * w->factor : published + w->within;
+        rule->least = by_factor ? published / w->factor : within ? published - w->within : rule->published.low;
+        rule->most = by_factor ? published * w->factor : within ? published + w->within : rule->published.high;
     }
     if (rule->form == NB_RULE_EQUALS) {
         const double within = isnan(w->within) ? 0 : w->within;
@@ -422,8 +452,10 @@ static int convert(struct written *w, const struct nb_jsonc *file, const cJSON *
 }
 
 int nb_rule_read(struct nb_rule *rule, const struct nb_jsonc *file, const cJSON *node) {
-    struct written w = {
-        .rule = {.least = NAN, .most = NAN, .published = NAN, .margin = NAN}, .within = NAN, .factor = NAN, .to = NAN};
+    struct written w = {.rule = {.least = NAN, .most = NAN, .published = {NAN, NAN, NAN}, .margin = NAN},
+                        .within = NAN,
+                        .factor = NAN,
+                        .to = NAN};
     int result = nb_fields_read(file, node, fields, N_FIELDS, "an entry of \"expect\"", &w);
     if (result == 0) result = convert(&w, file, node);
     *rule = w.rule;
@@ -449,7 +481,8 @@ static void print_selector(const struct nb_selector *s, const char *before, stru
 }
 
 void nb_rule_print(const struct nb_rule *rule, struct nb_strbuf *out) {
-    if (rule->form == NB_RULE_SPREAD) nb_strbuf_addf(out, "spread over %s of ", rule->across);
+    if (rule->form == NB_RULE_SPREAD)
+        nb_strbuf_addf(out, "%sspread over %s of ", rule->relative ? "relative " : "", rule->across);
     nb_strbuf_add(out, rule->figure);
     if (rule->form == NB_RULE_ORDERING) {
         nb_strbuf_addf(out, " rises by %.4g", rule->margin);

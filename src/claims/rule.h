@@ -2,10 +2,12 @@
 /* The fixed forms in which a claim may say what it expects of the figures measured, and what intervals make of them.
  *
  *   at_least, at_most, between   each figure selected against bounds
- *   near                         within so much of the published figure, absolutely ("within") or as a ratio ("factor")
+ *   near                         within so much of the published figure, absolutely ("within") or as a ratio ("factor"), or within the
+ *                                source's own interval, which then stands beside it: [figure, low, high]
  *   equals                       exactly so much, or off by at most "within": counts, bits, ulp
  *   ordering                     figures of each step above those of the step before it by at least "margin"
- *   spread                       the largest less the smallest figure over the values of one axis, against bounds
+ *   spread                       the largest less the smallest figure over the values of one axis, against bounds; "relative": over
+ *                                the smallest
  *
  * A figure with an interval holds when all of the interval is inside the bounds, fails when none of it is, and is undecided between:
  * more launches may decide it. Of the groups that ordering and spread compare, the medians represent the figures; groups that were
@@ -32,12 +34,13 @@ struct nb_rule {
     enum nb_rule_form form;
     char *figure, *text; /* text: what is expected, in words; may be null */
     struct nb_selector where;
-    double least, most; /* bounds, infinite where there is none */
-    double published;   /* NaN: the source gives no figure */
+    double least, most;           /* bounds, infinite where there is none */
+    struct nb_interval published; /* NaN: the source gives no figure; bounds NaN: it gives no interval */
     struct nb_selector *steps;
     size_t n_steps;
     double margin;
-    char *across; /* axis, of spread */
+    char *across;  /* axis, of spread */
+    bool relative; /* spread */
     int line;
 };
 

@@ -86,7 +86,7 @@ static void doctor_spread(const struct nb_rule *r, enum doctored how, struct nb_
     const bool apart = (how == HOLDING) == isinf(r->most);
     const double most = isinf(r->most) ? r->least : r->most;
     for (int i = 0; i < 2; i++) {
-        const double value = apart ? (double)i * (2 * most + 1) : 0;
+        const double value = 1 + (apart ? (double)i * (2 * most + 1) : 0); /* above 0: some spreads are relative */
         struct nb_finding *f = nb_findings_add(out, r->figure, "", around(value, how == WIDE ? 10 * most + 10 : 0));
         f->n_launches = 10;
         tag_for(f, &r->where);
@@ -214,20 +214,112 @@ Test(claims_files, readings_that_differ_make_partly) {
     nb_claim_release(&c);
 }
 
-Test(claims_files, printed_figures_agree_with_the_paper_s_table) {
+/* ---- the sources' own figures: a rule that its source would fail, or that no effect would pass, is no rule ---- */
+
+static enum nb_outcome_kind outcome_of(const struct nb_rule *rule, struct nb_interval value) {
+    struct nb_findings findings = {0};
+    struct nb_rulings rulings = {0};
+    struct nb_finding *f = nb_findings_add(&findings, rule->figure, "", value);
+    f->n_launches = 10;
+    tag_for(f, &rule->where);
+    nb_rule_apply(rule, &findings, NULL, NULL, &rulings);
+    cr_assert_eq(rulings.n, 1);
+    const enum nb_outcome_kind outcome = rulings.items[0].outcome;
+    nb_rulings_release(&rulings);
+    nb_findings_release(&findings);
+    return outcome;
+}
+
+/* What a source says is exact, or has the interval that it gives. */
+static void judges_its_source(const struct nb_claim *c, const struct nb_reading *r, const struct nb_rule *rule) {
+    struct nb_interval p = rule->published;
+    const char *kind = c->experiments[r->experiment].kind->name;
+    const double width = isfinite(rule->most) ? rule->most - rule->least : fabs(rule->least) + 1;
+    if (isnan(p.low)) {
+        cr_expect(strcmp(kind, "timing") != 0 && strcmp(kind, "training") != 0,
+                  "%s, %s: no measurement is exact: \"published\" needs an interval", c->id, r->id);
+        p.low = p.high = p.value;
+    }
+    cr_expect_eq(outcome_of(rule, p), NB_HOLDS_TRUE, "%s, %s: its source's own figure does not hold", c->id, r->id);
+    cr_expect_eq(outcome_of(rule, around(rule->least - width, 0)), NB_FAILS, "%s, %s: far below", c->id, r->id);
+    if (isfinite(rule->most))
+        cr_expect_eq(outcome_of(rule, around(rule->most + width, 0)), NB_FAILS, "%s, %s: far above", c->id, r->id);
+    if (strstr(rule->figure, "cut"))
+        cr_expect_eq(outcome_of(rule, around(0, 0)), NB_FAILS, "%s, %s: no effect holds", c->id, r->id);
+}
+
+Test(claims_files, a_source_s_own_figures_hold_and_no_effect_fails) {
+    struct nb_claims claims;
+    int n = 0;
+    cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
+    for (size_t i = 0; i < claims.n; i++)
+        for (size_t j = 0; j < claims.items[i].n_readings; j++) {
+            const struct nb_reading *r = &claims.items[i].readings[j];
+            for (size_t k = 0; k < r->n_rules; k++) {
+                const struct nb_rule *rule = &r->rules[k];
+                /* What is said to be saved may not hold where nothing is saved, published figure or not. */
+                if (strstr(rule->figure, "cut") && rule->form == NB_RULE_AT_LEAST)
+                    cr_expect_eq(outcome_of(rule, around(0, 0)), NB_FAILS, "%s, %s", claims.items[i].id, r->id);
+                if (isnan(rule->published.value)) continue;
+                judges_its_source(&claims.items[i], r, rule);
+                n++;
+            }
+        }
+    cr_expect_geq(n, 50, "%d rules have a published figure", n);
+    nb_claims_release(&claims);
+}
+
+struct measured { /* of three runs */
+    double mean, sd;
+};
+
+static struct measured cell(const cJSON *row, const char *name) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(row, name);
+    return (struct measured){cJSON_GetArrayItem(list, 0)->valuedouble, cJSON_GetArrayItem(list, 1)->valuedouble};
+}
+
+static const double t_of_three_runs = 4.303 / 1.7320508; /* Student's t at 95 %, over the root of 3 */
+
+static struct nb_interval step_cut(const cJSON *row, const char *norm) {
+    const struct measured t = cell(row, norm), ln = cell(row, "layernorm");
+    const double ratio = t.mean / ln.mean, half = t_of_three_runs * hypot(t.sd / t.mean, ln.sd / ln.mean);
+    return (struct nb_interval){1 - ratio, 1 - ratio * exp(half), 1 - ratio * exp(-half)};
+}
+
+/* (t_LN - t) / (t_LN - t_none), whose errors follow from its derivatives. */
+static struct nb_interval norm_cut(const cJSON *row) {
+    const struct measured t = cell(row, "rmsnorm"), ln = cell(row, "layernorm"), none = cell(row, "baseline");
+    const double norm = ln.mean - none.mean, cut = (ln.mean - t.mean) / norm;
+    const double of_ln = (1 - cut) * ln.sd, of_none = cut * none.sd;
+    const double half = t_of_three_runs * sqrt(of_ln * of_ln + t.sd * t.sd + of_none * of_none) / norm;
+    return (struct nb_interval){cut, cut - half, cut + half};
+}
+
+static void holds(const struct nb_claim *c, const char *reading, struct nb_interval figure) {
+    const struct nb_reading *r = nb_claim_reading(c, reading);
+    cr_assert(r, "%s has no reading %s", c->id, reading);
+    cr_expect_eq(outcome_of(&r->rules[0], figure), NB_HOLDS_TRUE,
+                 "%s, %s: [%g, %g] of the paper's own table is not in [%g, %g]", c->id, reading, figure.low,
+                 figure.high, r->rules[0].least, r->rules[0].most);
+}
+
+Test(claims_files, every_row_of_the_paper_s_tables_reproduces_its_claim) {
+    static const char *const of_step[] = {"step", "step-with-update", "step-fused", "amdahl"};
     cJSON *table = kept_json(nb_claims_table_read("rmsnorm-paper"));
     const cJSON *row;
     int n = 0;
     cr_assert(table);
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(table, "rows")) {
-        const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "claim"));
-        const double ln = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(row, "layernorm"), 0)->valuedouble;
-        const double rms = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(row, "rmsnorm"), 0)->valuedouble;
+        const char *ids[] = {cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "claim")), "speed-paper-range"};
         struct nb_claims claims;
-        cr_assert_eq(nb_claims_read(&claims, &id, 1), 0);
-        const struct nb_rule *rule = &nb_claim_reading(&claims.items[0], "step")->rules[0];
-        cr_expect(1 - rms / ln >= rule->least && 1 - rms / ln <= rule->most,
-                  "%s: its own table, %.3f, is not in [%g, %g]", id, 1 - rms / ln, rule->least, rule->most);
+        cr_assert_eq(nb_claims_read(&claims, ids, 2), 0);
+        const size_t range = strcmp(claims.items[0].id, ids[1]) == 0 ? 0 : 1;
+        const struct nb_claim *own = &claims.items[1 - range];
+        for (size_t i = 0; i < sizeof of_step / sizeof of_step[0]; i++)
+            holds(own, of_step[i], step_cut(row, "rmsnorm"));
+        holds(own, "norm", norm_cut(row));
+        holds(&claims.items[range], own->id + strlen("speed-paper-"), step_cut(row, "rmsnorm"));
+        if (n == 0 || n > 2) holds(own, "step-prmsnorm", step_cut(row, "prmsnorm")); /* of RNNSearch the first row */
         nb_claims_release(&claims);
         n++;
     }

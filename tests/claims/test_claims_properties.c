@@ -99,12 +99,22 @@ Test(claims_properties, broadcast_knows_error_silence_and_the_rare_right_result)
     cr_expect_eq(VALUE("error", "shape=2x4x8", "keepdim=no"), 1);
     cr_expect_eq(VALUE("error", "shape=2x4x8", "keepdim=yes"), 0);
     cr_expect_eq(VALUE("error", "shape=4x4x4", "keepdim=no"), 0);
-    cr_expect_eq(VALUE("wrong", "shape=4x4x4"), 1);
+    cr_expect_eq(VALUE("wrong", "shape=4x4x4", "keepdim=no"), 1);
+    cr_expect_eq(VALUE("wrong", "shape=4x4x4", "keepdim=yes"), 0);
     cr_expect_gt(VALUE("off", "shape=4x4x4"), 0.1);
-    cr_expect_eq(VALUE("wrong", "shape=1x4x4"), 1, "S = H with B = 1");
-    cr_expect_eq(VALUE("wrong", "shape=2x1x8"), 1, "[2, 1, 8] with [2, 1]: the result is [2, 2, 8]");
-    cr_expect_eq(VALUE("wrong", "shape=1x1x8"), 0, "one token alone is right without keepdim");
+    cr_expect_eq(VALUE("wrong", "shape=1x4x4", "keepdim=no"), 1, "S = H with B = 1");
+    cr_expect_eq(VALUE("wrong", "shape=2x1x8", "keepdim=no"), 1, "[2, 1, 8] with [2, 1]: the result is [2, 2, 8]");
+    cr_expect_eq(VALUE("wrong", "shape=1x1x8", "keepdim=no"), 0, "one token alone is right without keepdim");
     cr_expect_eq(VALUE("dimensions", "shape=1x2x4"), 3);
+}
+
+Test(claims_properties, a_shape_and_a_kernel_may_come_out_as_no_claim_has_them) {
+    struct nb_findings f =
+        run("broadcast", "{\"shapes\":[\"1x1x2x4\",\"6\",\"2x4x8\"],\"kernel\":\"layernorm_twopass\"}");
+    cr_expect_eq(VALUE("dimensions", "shape=1x1x2x4"), 4, "four pairs of brackets");
+    cr_expect_eq(VALUE("dimensions", "shape=6"), 1);
+    cr_expect_eq(VALUE("wrong", "shape=6", "keepdim=no"), 0, "one row needs no keepdim");
+    cr_expect_eq(VALUE("wrong", "shape=2x4x8", "keepdim=yes"), 1, "another norm is another result");
 }
 
 Test(claims_properties, cast_order_shows_with_weights_and_not_without) {
@@ -179,6 +189,7 @@ Test(claims_properties, a_kernel_needs_no_fewer_operations_than_itself) {
     cr_expect_eq(VALUE("sweeps_cut", "kernel=rmsnorm_twopass"), 0);
     cr_expect_gt(VALUE("phases_cut", "kernel=rmsnorm_composed"), 0);
     cr_expect_eq(VALUE("parameters_cut", "kernel=rmsnorm_composed"), 0.5);
+    cr_expect_eq(VALUE("parameters_cut", "kernel=rmsnorm_twopass"), 0);
 #if defined(__x86_64__)
     cr_expect_eq(VALUE("instructions_cut", "kernel=rmsnorm_twopass"), 0, "counts are exact");
     cr_expect_gt(VALUE("instructions_cut", "kernel=rmsnorm_composed"), 0);

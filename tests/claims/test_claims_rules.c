@@ -58,6 +58,7 @@ Test(claims_rules, every_bound_holds_fails_and_is_undecided) {
         {"{\"figure\":\"cut\",\"form\":\"between\",\"least\":0.1,\"most\":0.5}", 0.3, 0.02, 0.1},
         {"{\"figure\":\"cut\",\"form\":\"near\",\"published\":0.4,\"within\":0.1}", 0.45, 0.55, 0.5},
         {"{\"figure\":\"cut\",\"form\":\"near\",\"published\":0.4,\"factor\":2}", 0.25, 0.9, 0.8},
+        {"{\"figure\":\"cut\",\"form\":\"near\",\"published\":[0.4,0.1,0.5]}", 0.15, 0.55, 0.1},
         {"{\"figure\":\"cut\",\"form\":\"equals\",\"to\":1,\"within\":0.1}", 1.05, 1.2, 1.1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -214,7 +215,11 @@ Test(claims_rules, mistakes_are_named_with_their_place) {
         {"{\"figure\":\"cut\",\n\"form\":\"atleast\",\"least\":1}", "at_least"},
         {"{\"figure\":\"cut\",\"form\":\"at_least\"}", "at_least needs \"least\""},
         {"{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":1,\"most\":2}", "\"most\" does not belong"},
-        {"{\"figure\":\"cut\",\"form\":\"near\",\"published\":1}", "\"within\" or \"factor\""},
+        {"{\"figure\":\"cut\",\"form\":\"near\",\"published\":1}", "one of \"within\", \"factor\""},
+        {"{\"figure\":\"cut\",\"form\":\"near\",\"published\":[1,0,2],\"within\":1}", "one of \"within\", \"factor\""},
+        {"{\"figure\":\"cut\",\"form\":\"near\",\"published\":[1,2]}", "a number, or a list"},
+        {"{\"figure\":\"cut\",\"form\":\"near\",\"published\":[1,2,3]}", "does not lie between"},
+        {"{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":1,\"relative\":true}", "\"relative\" does not belong"},
         {"{\"figure\":\"cut\",\"form\":\"near\",\"published\":1,\"factor\":0.5}", "above 1"},
         {"{\"figure\":\"cut\",\"form\":\"between\",\"least\":2,\"most\":1}", "nothing lies between"},
         {"{\"figure\":\"cut\",\"form\":\"ordering\",\"steps\":[{}]}", "two or more"},
