@@ -117,7 +117,7 @@ properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
-.PHONY: peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-cli check-style check-conditions check-long \
+.PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-cli check-style check-conditions check-long \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-run install uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -131,6 +131,7 @@ help:
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
+	'make cuda-emulated  the GPU kernels (kernels/cuda/) on the CPU, to see that they are right; needs no CUDA' \
 	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each (TARGETS="npy journal": these)' \
 	'make format    formats the sources; format-check only looks' \
@@ -224,6 +225,8 @@ $(BUILD)/normbench: $(src_objects) $(report_objects) $(cmd_objects)
 
 # ---- peers: other libraries to compare with (kernels/peers/README.md) ---------------------------------------------------
 include kernels/peers/rules.mk
+# ---- GPUs, and their kernels emulated on the CPU (kernels/cuda/README.md) ------------------------------------------------
+include kernels/cuda/rules.mk
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 # A test file that includes a .c file can call its file-local functions; the file's own object is then left out.
@@ -351,7 +354,7 @@ demo: deps
 	$(MAKE) all VARIANTS="$$($(BUILD)/normbench run quick --list --format variants)"
 	$(BUILD)/normbench run quick
 
-formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp tests/foreign/*.?pp reports/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
+formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp kernels/cuda/*.cpp kernels/cuda/*.cu tests/foreign/*.?pp reports/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
 format:
 	clang-format -i $(formatted)
 format-check:

@@ -32,6 +32,9 @@
 #define NB_DTYPE_IS_F32
 #endif
 #include NB_SIMD_HEADER
+#ifndef NB_BACKEND
+#define NB_BACKEND NB_BACKEND_CPU
+#endif
 
 #if defined(NB_DTYPE_IS_F32)
 typedef float elem;
@@ -75,6 +78,7 @@ static inline elem *row_out(void *tensor, int64_t stride, int64_t r) { return (e
                                                         .cpu_features = NB_CPU_NEEDED,                                 \
                                                         .name = #kernel,                                               \
                                                         .variant = NB_TEXT(NB_VARIANT_SYMBOL(kernel)),                 \
+                                                        .backend = NB_BACKEND,                                         \
                                                         __VA_ARGS__}
 
 #define NB_ALL(n) ((1u << (n)) - 1u) /* the mask of all n values of an enum */

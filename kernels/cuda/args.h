@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the host gives to a device function: one block of plain data, passed by value. C for the host, C++ for the device. Strides count
+ * elements of the dtype; what is null is not wanted. */
+#ifndef NB_CUDA_ARGS_H
+#define NB_CUDA_ARGS_H
+
+#include <stdint.h>
+
+enum {
+    WARP = 32,
+    BLOCK = 256,      /* threads of a block, at most */
+    CLUSTER = 8,      /* blocks of a cluster, at most; what every device with clusters has */
+    TEAM_FLOATS = 64, /* of shared memory before a kernel's own: what the reductions of a block pass on */
+    GRID =
+        264, /* blocks that add columns: two for each of 132 processors. Constant, so that the order of sums, and with it
+                           every bit, is the same on every device and in emulation */
+    COLUMN_LANES = 8, /* threads that share a column where rows of sums are added */
+    SUMS_ALIGN = 16,  /* floats */
+};
+
+struct formula_args {
+    uint32_t root, eps_place, affine; /* enums of kernel.h */
+    uint32_t offset, cast_before, narrow_params, centre;
+    float eps;
+};
+
+/* How rows are laid over threads: `group` threads of a block share a row (a power of two), `cluster` blocks. */
+struct team_args {
+    uint32_t group, cluster;
+};
+
+struct row_args {
+    struct team_args team;
+    struct formula_args formula;
+    const void *x, *residual, *gamma, *beta;
+    void *y, *residual_out;
+    float *mean, *rstd;
+    float *scale;                  /* stored for a later launch, and y is not written */
+    float *full_mean, *full_scale; /* the same, one value for each element */
+    int64_t x_stride, residual_stride, y_stride, residual_out_stride, full_stride;
+    int64_t rows, cols, seen; /* seen: elements that the statistics see */
+    uint32_t round_sum, kept; /* kept: a row that does not fit the registers is kept in shared memory */
+};
+
+struct gradient_args {
+    struct team_args team;
+    struct formula_args formula;
+    const void *x, *dy, *dresidual_out, *gamma;
+    void *dx;
+    const float *mean, *rstd;
+    float *partial; /* of each block: padded columns of dgamma, then of dbeta */
+    int64_t x_stride, dy_stride, dresidual_out_stride, dx_stride, padded;
+    int64_t rows, cols, seen;
+    uint32_t sums; /* 0: none, 1: dgamma, 2: and dbeta */
+};
+
+/* Sums over columns, in two launches. The first: of blocks of rows, to partial. */
+struct column_args {
+    struct formula_args formula;
+    const void *x, *dy; /* dy: sums of dy and dy * xhat; else of x, or of (x - shift)^2 */
+    const float *shift, *mean, *rstd;
+    float *partial;
+    int64_t x_stride, dy_stride, padded, rows, cols, blocks;
+    uint32_t x_is_f32;
+};
+/* The second: sum i of column j is the sum over blocks of partial[(block * n + i) * padded + j], over the divisor. */
+struct add_args {
+    const float *partial;
+    void *out[2];
+    int64_t padded, cols, blocks, n;
+    float divisor[2];
+    uint32_t narrow; /* out is of the dtype */
+};
+
+/* y = (x - mean) * scale * gamma + beta, or the gradient of BatchNorm, with what is stored already. The value of element (row, col) is
+ * at (row % period) * by_row + col * by_col. */
+struct place {
+    int64_t period, by_row, by_col;
+};
+struct apply_args {
+    struct formula_args formula;
+    struct place stats, params;
+    const void *x, *dy, *gamma, *beta;
+    void *y;
+    const float *mean, *scale, *mean_g, *mean_product;
+    int64_t x_stride, dy_stride, y_stride, rows, cols;
+};
+
+/* BatchNorm: a channel's planes, and the values of a channel from its variance. */
+struct channel_args {
+    struct team_args team;
+    struct formula_args formula;
+    const void *x, *dy, *gamma, *beta;
+    void *y; /* dx */
+    float *mean, *rstd, *dgamma, *dbeta;
+    const float *given_mean, *var; /* of all channels, where they are known already */
+    float *scale, *mean_g, *mean_product;
+    const float *running_mean_in, *running_var_in;
+    float *running_mean_out, *running_var_out;
+    int64_t x_stride, dy_stride, y_stride, n, c, hw;
+    double momentum;
+    uint32_t training;
+};
+
+/* One elementary operation on whole tensors. */
+enum device_operation {
+    DEVICE_COPY,
+    DEVICE_SQUARE,
+    DEVICE_SQRT,
+    DEVICE_RECIPROCAL,
+    DEVICE_ADD,
+    DEVICE_SUB,
+    DEVICE_MUL,
+    DEVICE_DIV,
+    DEVICE_MAX,
+    DEVICE_ROOT,
+    DEVICE_TANH,
+};
+struct element_args {
+    struct formula_args formula;
+    void *dst;
+    const void *a, *b;
+    struct place at_b;
+    int64_t dst_stride, a_stride, rows, cols;
+    uint32_t operation, dst_narrow, a_narrow, b_narrow;
+    float scalar;
+};
+struct sum_args {
+    void *dst;
+    const void *a;
+    int64_t stride, rows, cols, planes,
+        plane_stride; /* a sum over planes of cols elements; row r: its planes begin at r * stride */
+    float divisor;
+    uint32_t narrow, dst_narrow;
+};
+
+struct copy_args {
+    const void *in[3];
+    void *out[2];
+    int64_t in_stride[3], out_stride[2]; /* bytes */
+    int64_t rows, bytes;                 /* of a row */
+};
+
+#endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The vocabulary that the device functions are written in: compiled by nvcc for GPUs, and by g++ with emulated.h for the CPU.
+ *
+ *   DEVICE                   before a function
+ *   ENTRY(name, args, body)  a device function that the host launches by name; its parameters are one struct args
+ *   thread_index, ...        of the launch, one dimension
+ *   barrier, cluster_barrier every thread of the block, of the cluster
+ *   shuffle_xor(mask, v, d)  v of the lane whose number differs by the bit d; mask: the lanes of the warp that take part
+ *   shared_buffer            the block's shared memory, aligned to 16 bytes; its contents are undefined
+ *   on_rank(p, rank)         where p, in shared memory, is in another block of the cluster
+ *   load16, store16          16 aligned bytes at once
+ *   rsqrt_estimate           approximate, to 2 ulp: the one function whose bits differ between a GPU and the emulation
+ *   rsqrt_rounded            1 / sqrt(v), rounded once
+ *
+ * a * b + c is two roundings (-fmad=false, -ffp-contract=off); what is to be rounded once is written fmaf. Division and sqrtf are
+ * rounded correctly. Only NaNs may differ in their payload. */
+#ifndef NB_CUDA_DEVICE_H
+#define NB_CUDA_DEVICE_H
+
+#include <stdint.h>
+
+#include "kernels/cuda/args.h"
+#include "kernels/kernel.h"
+
+struct f16 {
+    uint16_t bits;
+};
+struct bf16 {
+    uint16_t bits;
+};
+
+/* Mistakes that the tests build in, to see that they are found. */
+enum planted { NONE, NO_BARRIER, SHORT_SHUFFLE, BRANCHED_BARRIER, WIDE_MASK, FAR_VECTOR, UNWRITTEN_SHARED };
+#ifndef PLANTED
+#define PLANTED NONE
+#endif
+
+#if defined(__CUDACC__)
+
+#define DEVICE static __device__ __forceinline__
+#define ENTRY(name, args, ...)                                                                                         \
+    extern "C" __global__ void __launch_bounds__(BLOCK) name(const __grid_constant__ struct args a) { __VA_ARGS__(a); }
+
+DEVICE uint32_t thread_index() { return threadIdx.x; }
+DEVICE uint32_t block_index() { return blockIdx.x; }
+DEVICE uint32_t block_size() { return blockDim.x; }
+DEVICE uint32_t grid_size() { return gridDim.x; }
+DEVICE void barrier() { __syncthreads(); }
+DEVICE float shuffle_xor(uint32_t mask, float v, uint32_t d) { return __shfl_xor_sync(mask, v, (int)d); }
+extern __shared__ uint4 shared_words[];
+DEVICE char *shared_buffer() { return (char *)shared_words; }
+
+#if __CUDA_ARCH__ >= 900
+DEVICE void cluster_barrier() {
+    asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+}
+DEVICE const float *on_rank(const float *p, uint32_t rank) {
+    uint64_t there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(rank));
+    return (const float *)there;
+}
+#else /* the host makes no clusters */
+DEVICE void cluster_barrier() { __syncthreads(); }
+DEVICE const float *on_rank(const float *p, uint32_t) { return p; }
+#endif
+
+DEVICE uint4 load16(const void *p) { return *(const uint4 *)p; }
+DEVICE void store16(void *p, uint4 v) { *(uint4 *)p = v; }
+DEVICE float float_of(uint32_t bits) { return __uint_as_float(bits); }
+DEVICE uint32_t bits_of(float v) { return __float_as_uint(v); }
+DEVICE float f16_to_f32(uint16_t h) {
+    float v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h));
+    return v;
+}
+DEVICE uint16_t f32_to_f16(float v) {
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
+    return h;
+}
+DEVICE uint16_t f32_to_bf16(float v) {
+    uint16_t h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v));
+    return h;
+}
+DEVICE float rsqrt_estimate(float v) { return rsqrtf(v); }
+DEVICE float rsqrt_rounded(float v) { return __frsqrt_rn(v); }
+
+#else
+#include "kernels/cuda/emulated.h"
+#endif
+
+/* ---- elements ---- */
+
+DEVICE float get(float v) { return v; }
+DEVICE float get(struct f16 v) { return f16_to_f32(v.bits); }
+DEVICE float get(struct bf16 v) { return float_of((uint32_t)v.bits << 16); }
+DEVICE void put(float *p, float v) { *p = v; }
+DEVICE void put(struct f16 *p, float v) { p->bits = f32_to_f16(v); }
+DEVICE void put(struct bf16 *p, float v) { p->bits = f32_to_bf16(v); }
+template <class E> DEVICE float rounded(float v) {
+    E e;
+    put(&e, v);
+    return get(e);
+}
+template <class E> DEVICE float get_any(const void *p, int64_t i, bool narrow) {
+    return narrow ? get(((const E *)p)[i]) : ((const float *)p)[i];
+}
+template <class E> DEVICE void put_any(void *p, int64_t i, float v, bool narrow) {
+    if (narrow)
+        put((E *)p + i, v);
+    else
+        ((float *)p)[i] = v;
+}
+
+/* ---- vectors: N elements, in accesses of 16 bytes (WIDE) or one by one, in which case only the first `left` are there; the others load as
+ * 0. Which thread has which element does not depend on it, so that no bit depends on the alignment of a tensor. ---- */
+
+DEVICE void unpack(uint4 w, float *v, float) {
+    v[0] = float_of(w.x), v[1] = float_of(w.y), v[2] = float_of(w.z), v[3] = float_of(w.w);
+}
+template <class E> DEVICE void unpack(uint4 w, float *v, E) {
+    const uint32_t words[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        v[2 * i] = get(E{(uint16_t)words[i]});
+        v[2 * i + 1] = get(E{(uint16_t)(words[i] >> 16)});
+    }
+}
+DEVICE uint4 pack(const float *v, float) { return uint4{bits_of(v[0]), bits_of(v[1]), bits_of(v[2]), bits_of(v[3])}; }
+template <class E> DEVICE uint4 pack(const float *v, E) {
+    uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        E low, high;
+        put(&low, v[2 * i]);
+        put(&high, v[2 * i + 1]);
+        words[i] = low.bits | (uint32_t)high.bits << 16;
+    }
+    return uint4{words[0], words[1], words[2], words[3]};
+}
+
+template <bool WIDE, int N, class E> DEVICE void load(float (&v)[N], const E *p, int64_t left) {
+    if constexpr (!WIDE) {
+#pragma unroll
+        for (int j = 0; j < N; j++) v[j] = j < left ? get(p[j]) : 0.0f;
+    } else if constexpr (N * sizeof(E) == 16) {
+        unpack(load16(p), v, E{});
+    } else { /* f32 beside 16-bit elements */
+#pragma unroll
+        for (int j = 0; j < N; j += 4) unpack(load16(p + j), v + j, E{});
+    }
+}
+template <bool WIDE, int N, class E> DEVICE void store(E *p, const float (&v)[N], int64_t left) {
+    if constexpr (!WIDE) {
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (j < left) put(p + j, v[j]);
+    } else if constexpr (N * sizeof(E) == 16) {
+        store16(p, pack(v, E{}));
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; j += 4) store16(p + j, pack(v + j, E{}));
+    }
+}
+/* Of f32, or of elements where they are narrow. */
+template <bool WIDE, class E, int N>
+DEVICE void load_any(float (&v)[N], const void *p, int64_t i, int64_t left, bool narrow) {
+    if (narrow)
+        load<WIDE>(v, (const E *)p + i, left);
+    else
+        load<WIDE>(v, (const float *)p + i, left);
+}
+template <bool WIDE, class E, int N>
+DEVICE void store_any(void *p, int64_t i, const float (&v)[N], int64_t left, bool narrow) {
+    if (narrow)
+        store<WIDE>((E *)p + i, v, left);
+    else
+        store<WIDE>((float *)p + i, v, left);
+}
+
+/* Elements of 16 bytes. */
+template <class E> constexpr int VECTOR = 16 / sizeof(E);
+/* A device function of every dtype and access: M(name, type of an element, is it wide). */
+#define EACH_ACCESS(M)                                                                                                 \
+    M(f32_wide, float, true)                                                                                           \
+    M(f32_narrow, float, false) M(f16_wide, struct f16, true) M(f16_narrow, struct f16, false)                         \
+        M(bf16_wide, struct bf16, true) M(bf16_narrow, struct bf16, false)
+
+#endif

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The vocabulary of device.h on a CPU. A block's threads are fibers: each runs until it meets a barrier or a shuffle, and goes on when all
+ * that take part are there (emulated.cpp). */
+#ifndef NB_CUDA_EMULATED_H
+#define NB_CUDA_EMULATED_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/simd/scalar.h"
+
+#define DEVICE static inline __attribute__((unused))
+#define ENTRY(name, args, ...)                                                                                         \
+    static void name##_thread(const void *a) { __VA_ARGS__(*(const struct args *)a); }                                 \
+    static struct emulated_entry name##_entry = {#name, name##_thread, nullptr};                                       \
+    __attribute__((constructor)) static void name##_register() { emulated_register(&name##_entry); }
+
+struct alignas(16) uint4 {
+    uint32_t x, y, z, w;
+};
+
+struct emulated_entry {
+    const char *name;
+    void (*thread)(const void *args);
+    struct emulated_entry *next;
+};
+void emulated_register(struct emulated_entry *entry);
+
+/* The thread that runs now. */
+struct emulated_thread {
+    uint32_t index, block, block_size, grid_size;
+    char *shared;
+};
+extern __thread const struct emulated_thread *emulated_now;
+
+void emulated_barrier(bool of_cluster, int line);
+float emulated_shuffle(uint32_t mask, float v, uint32_t d, int line);
+const float *emulated_on_rank(const float *p, uint32_t rank);
+/* Ends the launch with an error that names block and thread. */
+[[noreturn]] void emulated_fail(const char *what);
+
+DEVICE uint32_t thread_index() { return emulated_now->index; }
+DEVICE uint32_t block_index() { return emulated_now->block; }
+DEVICE uint32_t block_size() { return emulated_now->block_size; }
+DEVICE uint32_t grid_size() { return emulated_now->grid_size; }
+DEVICE char *shared_buffer() { return emulated_now->shared; }
+DEVICE void barrier(int line = __builtin_LINE()) { emulated_barrier(false, line); }
+DEVICE void cluster_barrier(int line = __builtin_LINE()) { emulated_barrier(true, line); }
+DEVICE float shuffle_xor(uint32_t mask, float v, uint32_t d, int line = __builtin_LINE()) {
+    return emulated_shuffle(mask, v, d, line);
+}
+DEVICE const float *on_rank(const float *p, uint32_t rank) { return emulated_on_rank(p, rank); }
+
+/* A GPU traps where 16 bytes are not aligned. */
+DEVICE uint4 load16(const void *p) {
+    if ((uintptr_t)p % 16) emulated_fail("loads 16 bytes that are not aligned");
+    uint4 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+DEVICE void store16(void *p, uint4 v) {
+    if ((uintptr_t)p % 16) emulated_fail("stores 16 bytes that are not aligned");
+    memcpy(p, &v, sizeof v);
+}
+DEVICE float float_of(uint32_t bits) {
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+DEVICE uint32_t bits_of(float v) {
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+DEVICE float f16_to_f32(uint16_t h) { return nb_f16_to_f32(h); }
+DEVICE uint16_t f32_to_f16(float v) { return nb_f32_to_f16(v); }
+DEVICE uint16_t f32_to_bf16(float v) { return nb_f32_to_bf16(v); }
+/* Two roundings in double make one in f32: no 1 / sqrt(v) of an f32 lies as near to the middle of two (tests/cuda). */
+DEVICE float rsqrt_rounded(float v) { return (float)(1.0 / sqrt((double)v)); }
+DEVICE float rsqrt_estimate(float v) { return rsqrt_rounded(v); }
+
+#endif

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# make cuda-emulated: the kernels for NVIDIA GPUs, on the CPU, which needs no CUDA
+# (kernels/cuda/README.md). Part of the Makefile above; nothing else builds them.
+
+cuda_functions := $(basename $(notdir $(sort $(wildcard kernels/cuda/*.cu))))
+cuda_kernels := $(filter-out driver,$(basename $(notdir $(sort $(wildcard kernels/cuda/*.c)))))
+cuda_headers := $(wildcard kernels/cuda/*.h kernels/shared/*.h kernels/simd/scalar.h) kernels/kernel.h
+backend_cuda := CUDA
+backend_cuda_emulated := CUDA_EMULATED
+CUDA_CXXFLAGS = -std=c++17 -O2 -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
+	$(WERROR) $(SANITIZE) $(if $(PLANTED),-DPLANTED=$(PLANTED)) $(ISA_V3) -I.
+
+# The host parts: an object for each kernel and dtype.
+define cuda_rules
+cuda_objects_$(1) := $(BUILD)/$(1)/table.o $(foreach d,$(DTYPES),$(patsubst %,$(BUILD)/$(1)/%_$(d).o,$(cuda_kernels)))
+$(call keep,$(BUILD)/$(1)/kernel_list.h,$(call entries,NB_KERNEL_ENTRY,$(foreach k,$(cuda_kernels),$(foreach d,$(DTYPES),$(k)_$(1)_$(d)))))
+$(BUILD)/$(1)/table.o: kernels/table.c kernels/kernel.h $(BUILD)/$(1)/kernel_list.h
+	$$(CC) $$(KERNEL_CFLAGS) -I. -I$(BUILD)/$(1) -c -o $$@ $$<
+$(foreach d,$(DTYPES),$(call cuda_variant_rule,$(1),$(d)))
+endef
+define cuda_variant_rule
+
+$(BUILD)/$(1)/%_$(2).o: kernels/cuda/%.c $(cuda_headers)
+	$$(call say,CC)
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/host.h"' -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) \
+	  -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
+endef
+ifneq ($(filter cuda cuda-emulated $(BUILD)/libnormkernels_cuda%,$(MAKECMDGOALS)),)
+$(eval $(call cuda_rules,cuda))
+$(eval $(call cuda_rules,cuda_emulated))
+endif
+
+cuda-emulated: $(BUILD)/libnormkernels_cuda_emulated.so
+$(BUILD)/cuda_emulated/%.o: kernels/cuda/%.cu $(cuda_headers)
+	$(call say,CXX)
+	$(CXX) $(CUDA_CXXFLAGS) -x c++ -c -o $@ $<
+$(BUILD)/cuda_emulated/emulated.o: kernels/cuda/emulated.cpp $(cuda_headers)
+	$(call say,CXX)
+	$(CXX) $(CUDA_CXXFLAGS) -c -o $@ $<
+$(BUILD)/libnormkernels_cuda_emulated.so: $(cuda_objects_cuda_emulated) $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(cuda_functions) emulated)
+	$(call say,LD)
+	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $^ -lm

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Threads that share a row, from a few lanes of a warp to a cluster of blocks, and their sums: by shuffles within a warp, through shared
+ * memory between warps, through that of the other blocks within a cluster. All of them get the same bits. */
+#ifndef NB_CUDA_TEAM_H
+#define NB_CUDA_TEAM_H
+
+#include "kernels/cuda/device.h"
+
+struct team {
+    uint32_t group, cluster, rank, turn;
+    uint32_t mask; /* lanes of the warp that share the row */
+    float *shared;
+};
+
+DEVICE uint32_t lower(uint32_t a, uint32_t b) { return a < b ? a : b; }
+DEVICE struct team team_of(struct team_args a) {
+    const uint32_t lanes = lower(a.group, WARP), lane = thread_index() % WARP;
+    struct team t;
+    t.group = a.group;
+    t.cluster = a.cluster;
+    t.rank = block_index() % a.cluster;
+    t.turn = 0;
+    t.mask = PLANTED == WIDE_MASK || lanes == WARP ? 0xffffffffu : ((1u << lanes) - 1u) << lane / lanes * lanes;
+    t.shared = (float *)shared_buffer();
+    return t;
+}
+/* Of a kernel's own in shared memory. */
+DEVICE float *own_shared(const struct team &t) { return t.shared + TEAM_FLOATS; }
+/* The first vector of a thread, in elements, and the distance to its next. */
+DEVICE int64_t first_of(const struct team &t, int vec) {
+    return ((int64_t)t.rank * t.group + thread_index() % t.group) * vec;
+}
+DEVICE int64_t step_of(const struct team &t, int vec) { return (int64_t)t.cluster * t.group * vec; }
+DEVICE bool is_first(const struct team &t) { return t.rank == 0 && thread_index() % t.group == 0; }
+
+template <int N> DEVICE void add_lanes(float (&v)[N], uint32_t mask, uint32_t lanes) {
+    for (uint32_t d = lanes / 2; d >= (PLANTED == SHORT_SHUFFLE ? 2 : 1); d /= 2)
+#pragma unroll
+        for (int i = 0; i < N; i++) v[i] += shuffle_xor(mask, v[i], d);
+}
+
+/* Each of N sums over the threads that share the row. Two halves of the buffer take turns, so that one barrier a sum is enough: who writes a
+ * half again has passed the barrier that all reached after they had read it. */
+template <int N> DEVICE void add_team(float (&v)[N], struct team &t) {
+    const uint32_t warps = t.group / WARP, lane = thread_index() % WARP, warp = thread_index() / WARP;
+    add_lanes(v, t.mask, lower(t.group, WARP));
+    if (t.group <= WARP) return;
+    float *const partial = t.shared + t.turn * 16, *const own = t.shared + 32 + t.turn * 2;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (lane == 0 && (PLANTED != UNWRITTEN_SHARED || warp > 0)) partial[i * 8 + warp] = v[i];
+    if (PLANTED != NO_BARRIER && (PLANTED != BRANCHED_BARRIER || warp > 0)) barrier();
+#pragma unroll
+    for (int i = 0; i < N; i++) v[i] = partial[i * 8 + lane % warps];
+    add_lanes(v, t.mask, warps);
+    if (t.cluster > 1) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            if (thread_index() == 0) own[i] = v[i];
+        cluster_barrier();
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            v[i] = *on_rank(own + i, 0);
+            for (uint32_t rank = 1; rank < t.cluster; rank++) v[i] += *on_rank(own + i, rank);
+        }
+    }
+    t.turn ^= 1;
+}
+/* A block's shared memory is read by the others until all are here. */
+DEVICE void leave_team(const struct team &t) {
+    if (t.cluster > 1) cluster_barrier();
+}
+
+#endif
