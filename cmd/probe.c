@@ -181,6 +181,8 @@ static const char *set_case(struct nb_case *c, const struct nb_entry *entry, con
     if (!o->axis[3]) set_affine(c, entry->kernel->formulas.affines);
     nb_case_call(c, &call);
     const char *refusal = nb_probe_refuses(c);
+    if (!refusal && entry->kernel->backend == NB_BACKEND_CUDA)
+        refusal = "a probe gives its kernel the host's memory, which a GPU does not see; probe its emulation";
     if (!refusal) refusal = nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width);
     if (!refusal) refusal = nb_case_conflict(c);
     if (!refusal) refusal = nb_kernel_refuses(entry->kernel, &c->formula);

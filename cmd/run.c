@@ -164,7 +164,7 @@ static char *foreign_kernels(const struct nb_results *results) {
         const struct nb_record *r = &results->records[i];
         const struct nb_entry *entry =
             r->c.is_peer || !nb_status_timed(r->status) ? NULL : nb_registry_find(r->c.variant);
-        if (!entry || !entry->plugin || is_listed(names.text, entry->kernel_id)) continue;
+        if (!entry || !entry->plugin || !nb_case_is_timed(&r->c) || is_listed(names.text, entry->kernel_id)) continue;
         nb_strbuf_addf(&names, "%s%s", names.text ? "," : "", entry->kernel_id);
     }
     return names.text;

@@ -36,6 +36,10 @@ static void own_text(struct nb_texts *t, size_t i, char *text) {
     t->owned = nb_realloc(t->owned, t->n_owned + 1, sizeof *t->owned);
     t->owned[t->n_owned++] = text;
 }
+void nb_texts_add_owned(struct nb_texts *t, char *item) {
+    nb_texts_add(t, item);
+    own_text(t, t->n - 1, item);
+}
 void nb_texts_release(struct nb_texts *t) {
     for (size_t i = 0; i < t->n_owned; i++) free(t->owned[i]);
     free(t->owned);
@@ -219,8 +223,7 @@ int nb_take_peer(void *arg, const char *name) {
     struct nb_texts *plugins = arg;
     char *spec = nb_peer_spec(name, NULL);
     if (!spec) return -1;
-    nb_texts_add(plugins, spec);
-    own_text(plugins, plugins->n - 1, spec);
+    nb_texts_add_owned(plugins, spec);
     return 0;
 }
 

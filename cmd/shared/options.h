@@ -27,6 +27,7 @@ struct nb_texts {
     size_t n_owned;
 };
 void nb_texts_add(struct nb_texts *t, const char *item);
+void nb_texts_add_owned(struct nb_texts *t, char *item);
 void nb_texts_release(struct nb_texts *t);
 
 /* The pointers say where the value goes; those that are null are not written. */

@@ -100,10 +100,39 @@ static void set_effort(const struct nb_plan_request *q, struct nb_config *config
     if (q->aim_percent > 0) config->aim_percent = q->aim_percent;
 }
 
+static bool names_backend(const struct nb_block *block, const char *backend) {
+    const struct nb_values *list = &block->values[nb_axis_find("backend") - nb_axes];
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->texts[i], backend) == 0) return true;
+    for (size_t i = 0; i < block->n_includes; i++)
+        if (names_backend(&block->includes[i], backend)) return true;
+    return false;
+}
+
+/* Of the backends that the config names those that are built: what is not is a reason of the plan's. They join the plugins, so that workers
+ * load them and the journal names them. */
+static int load_backends(struct nb_plan_request *q, const struct nb_config *config) {
+    for (int b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++) {
+        bool is_named = false, is_given = false;
+        for (size_t i = 0; i < config->n_blocks && !is_named; i++)
+            is_named = names_backend(&config->blocks[i], nb_backend_names[b]);
+        char *file = is_named ? nb_backend_library((enum nb_backend)b) : NULL;
+        for (size_t i = 0; file && i < q->plugins.n; i++) is_given |= strcmp(q->plugins.items[i], file) == 0;
+        if (file && !is_given) {
+            nb_texts_add_owned(&q->plugins, file);
+            if (nb_registry_describe(file) != 0) return -1;
+        } else {
+            free(file);
+        }
+    }
+    return 0;
+}
+
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan) {
     if (read_config(q, config) != 0) return -1;
     if (config->compare.ours.n > 0 && nb_peers_add_built(&q->plugins) != 0) return -1;
     if (nb_load_kernels(&q->plugins, q->max_width) != 0 || apply_options(q, config) != 0) return -1;
+    if (load_backends(q, config) != 0) return -1;
     set_effort(q, config);
     q->options.filters = (const char *const *)q->filters.items;
     q->options.n_filters = q->filters.n;

@@ -580,10 +580,16 @@ static void read_samples(struct summary *s) {
     free(journal);
 }
 
+static bool is_emulated(const struct summary *s) {
+    bool all = s->results->n > 0;
+    for (size_t i = 0; i < s->results->n; i++) all &= !nb_case_is_timed(&s->results->records[i].c);
+    return all;
+}
+
 static void add_times(struct summary *s) {
     choose_ops(s);
     if (s->n_ops == 0) {
-        add_line(s, "Nothing was timed.", "");
+        add_line(s, is_emulated(s) ? "Emulated on the CPU: checked, and never timed." : "Nothing was timed.", "");
         return;
     }
     choose_pass_and_dtype(s);

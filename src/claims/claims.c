@@ -57,14 +57,8 @@ const struct nb_reading *nb_claim_reading(const struct nb_claim *c, const char *
     return NULL;
 }
 
-/* A kernel on a device comes from a table of its own, as a plugin's does. */
-static const char *lacks_gpu(void) {
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        const char *plugin = nb_registry_at(i)->plugin;
-        if (plugin && strncmp(plugin, "cuda", 4) == 0) return NULL;
-    }
-    return "a GPU: no kernel that is loaded here runs on one";
-}
+/* The experiments' cases select kernels of the CPU. */
+static const char *lacks_gpu(void) { return "a GPU: experiments are made on the CPU alone"; }
 
 static const char *lacks_counters(void) {
     return nb_counters_have_hardware() ? NULL : "hardware counters (a PMU), which this machine does not offer";

@@ -158,16 +158,24 @@ static void print_stride(const struct nb_case *c, struct nb_strbuf *out) {
 }
 static void print_threads(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_addf(out, "%d", c->threads); }
 
-/* The variant is "[plugin:]kernel_width_dtype"; a plugin may name it otherwise. */
+/* The variant is "[plugin:]kernel_width_dtype", of another backend than the CPU "kernel_cuda_dtype"; a plugin may name it otherwise. */
 static void print_kernel(const struct nb_case *c, struct nb_strbuf *out) {
+    static const char emulated[] = "_emulated";
+    const size_t length = sizeof emulated - 1;
     size_t n = strlen(c->variant);
-    for (int cut = 0; cut < 2; cut++)
-        while (n > 0 && c->variant[--n] != '_') {
-        }
+    while (n > 0 && c->variant[--n] != '_') {
+    }
+    if (n > length && memcmp(c->variant + n - length, emulated, length) == 0) n -= length;
+    while (n > 0 && c->variant[--n] != '_') {
+    }
     nb_strbuf_addn(out, c->variant, n > 0 ? n : strlen(c->variant));
 }
 static void print_backend(const struct nb_case *c, struct nb_strbuf *out) {
     const char *colon = strchr(c->variant, ':');
+    if (c->backend != NB_BACKEND_CPU) {
+        nb_strbuf_add(out, nb_backend_names[c->backend]);
+        return;
+    }
     if (colon) nb_strbuf_addf(out, "%s:%.*s", c->is_peer ? "peer" : "plugin", (int)(colon - c->variant), c->variant);
     if (!colon) nb_strbuf_add(out, "cpu");
 }
@@ -210,8 +218,9 @@ const struct nb_axis nb_axes[] = {
     {"stats_dtype", NB_AXIS_SELECT, NULL, "statistics in f32 or in the dtype of x", nb_stats_dtype_names,
      NAMED(stats_dtype), NULL},
     {"variance", NB_AXIS_SELECT, NULL, "algorithm of the variance", nb_variance_names, NAMED(variance), NULL},
-    {"backend", NB_AXIS_SELECT, NULL, "cpu, plugin:NAME, peer:NAME; cuda where built", NULL, 0, NULL, print_backend,
-     NULL},
+    {"backend", NB_AXIS_SELECT, NULL,
+     "cpu, plugin:NAME, peer:NAME, cuda, cuda-emulated; left out: whatever runs on the CPU", NULL, 0, NULL,
+     print_backend, NULL},
     {"shape", NB_AXIS_CELL, "1024x1024",
      "64x384, 2x3x[4x5], nchw:8x64x28x28, a preset, a range 64x256:4096:*4, L2x1024: as many rows as fill that cache",
      NULL, 0, set_shape, print_shape, NULL},
@@ -327,10 +336,10 @@ static bool starts_with_name(const char *text, const char *prefix) {
 /* kernel: a glob; backend: a word or a kind with a name. */
 static int add_selection(struct nb_values *v, const struct nb_axis *axis, const char *text, char *reason, size_t n) {
     bool is_backend = strcmp(axis->name, "backend") == 0;
-    bool known = !strcmp(text, "all") || !strcmp(text, "cpu") || !strcmp(text, "cuda") ||
+    bool known = !strcmp(text, "all") || nb_name_find(nb_backend_names, text) >= 0 ||
                  starts_with_name(text, "plugin:") || starts_with_name(text, "peer:");
     if (is_backend && !known) {
-        snprintf(reason, n, "is not cpu, plugin:NAME, cuda or peer:NAME");
+        snprintf(reason, n, "is not cpu, cuda, cuda-emulated, plugin:NAME or peer:NAME");
         return -1;
     }
     if (!*text || strlen(text) >= NB_VARIANT_MAX) {

@@ -21,6 +21,7 @@ const char *const nb_op_names[] = {"rmsnorm", "prmsnorm",    "layernorm",     "b
                                    "dyt",     "add_rmsnorm", "add_layernorm", "copy",      NULL};
 const char *const nb_pass_names[] = {"forward", "backward", NULL};
 const char *const nb_dtype_names[] = {"f32", "f16", "bf16", NULL};
+const char *const nb_backend_names[] = {"cpu", "cuda", "cuda-emulated", NULL};
 const char *const nb_width_names[] = {"scalar", "128", "256", "256x", "512", "native", NULL};
 const char *const nb_style_names[] = {"fused", "composed", NULL};
 const char *const nb_stats_names[] = {"register", "keepdim", "expanded", NULL};
@@ -120,6 +121,7 @@ void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const
     c->pass = kernel->pass;
     c->dtype = kernel->dtype;
     c->width = kernel->width;
+    c->backend = kernel->backend;
     c->style = kernel->style;
     c->stats = kernel->stats;
     c->stats_dtype = kernel->stats_dtype;
@@ -289,7 +291,8 @@ void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out) {
     const char *dtype = c->dtype < NB_N_DTYPES ? nb_formats[c->dtype].name : "";
     const char *width = c->width < NB_N_WIDTHS ? nb_width_names[c->width] : "";
     bool lanes = c->width == NB_128 || c->width == NB_256 || c->width == NB_256X || c->width == NB_512;
-    int n = snprintf(suffix, sizeof suffix, "_%s%s_%s", lanes ? "v" : "", width, dtype);
+    if (c->backend != NB_BACKEND_CPU) width = c->backend == NB_BACKEND_CUDA ? "cuda" : "cuda_emulated";
+    int n = snprintf(suffix, sizeof suffix, "_%s%s_%s", lanes && c->backend == NB_BACKEND_CPU ? "v" : "", width, dtype);
     size_t len = strnlen(c->variant, sizeof c->variant);
     bool ends = n > 0 && (size_t)n < len && memcmp(c->variant + len - n, suffix, (size_t)n) == 0;
     nb_strbuf_addn(out, c->variant, ends ? len - (size_t)n : len);

@@ -36,6 +36,7 @@ struct nb_case {
     char variant[NB_VARIANT_MAX]; /* "[plugin:]rmsnorm_twopass_v512_bf16" */
     bool is_peer;                 /* the plugin is the adapter of a peer (src/core/peers.h) */
     uint32_t op, pass, dtype, width;
+    uint32_t backend;                             /* enum nb_backend: where the kernel runs */
     uint32_t style, stats, stats_dtype, variance; /* the kernel's, for filters and reports */
     bool folded, flushes;                         /* the kernel's: NB_FLAG_FOLDED, NB_FLAG_FLUSHES */
     double copy_loads, copy_stores;               /* the tensors that a copy reads and writes; 0 for other ops */
@@ -107,6 +108,9 @@ void nb_case_axis(const struct nb_case *c, const char *axis, struct nb_strbuf *o
  * Returns -1 after nb_error. */
 int nb_case_parse(struct nb_case *c, const char *key);
 
+/* May its time be measured? What an emulator takes says nothing of the device. */
+static inline bool nb_case_is_timed(const struct nb_case *c) { return c->backend != NB_BACKEND_CUDA_EMULATED; }
+
 /* The kernel's view: shape, strides, formula, parameters; tensors null. Of a backward case eps, and for DyT alpha, are what the forward
  * call had. */
 void nb_case_call(const struct nb_case *c, struct nb_call *call);
@@ -125,19 +129,20 @@ extern const char *const nb_op_names[],
     *const nb_pass_names[],
         *const nb_dtype_names[],
             *const nb_width_names[],
-                *const nb_style_names[],
-                    *const nb_stats_names[],
-                        *const nb_stats_dtype_names[],
-                            *const nb_variance_names[],
-                                *const nb_root_names[],
-                                    *const nb_eps_place_names[],
-                                        *const nb_cast_names[],
-                                            *const nb_affine_names[],
-                                                *const nb_param_names[],
-                                                    *const nb_mode_names[],
-                                                        *const nb_layout_names[],
-                                                            *const nb_cache_names[],
-                                                                *const nb_switch_names[]; /* "0", "1" */
+                *const nb_backend_names[],
+                    *const nb_style_names[],
+                        *const nb_stats_names[],
+                            *const nb_stats_dtype_names[],
+                                *const nb_variance_names[],
+                                    *const nb_root_names[],
+                                        *const nb_eps_place_names[],
+                                            *const nb_cast_names[],
+                                                *const nb_affine_names[],
+                                                    *const nb_param_names[],
+                                                        *const nb_mode_names[],
+                                                            *const nb_layout_names[],
+                                                                *const nb_cache_names[],
+                                                                    *const nb_switch_names[]; /* "0", "1" */
 
 size_t nb_names_count(const char *const *names);
 /* The index of a name or of another usual word for it ("ln", "fp32", "v512"); -1. */

@@ -202,10 +202,14 @@ static int read_table(const struct library *lib, struct entry_list *out) {
 
 /* ---- one file ---- */
 
-/* "dir/libfoo.so.1" -> "foo"; owned. */
+static const char own_prefix[] = "libnormkernels_"; /* of our libraries for other backends */
+
+/* "dir/libfoo.so.1" -> "foo", "libnormkernels_cuda.so" -> "cuda"; owned. */
 static char *plugin_name(const char *path) {
     const char *slash = strrchr(path, '/');
-    char *name = nb_strdup(slash ? slash + 1 : path);
+    const char *file = slash ? slash + 1 : path;
+    const size_t n = sizeof own_prefix - 1;
+    char *name = nb_strdup(strncmp(file, own_prefix, n) == 0 && file[n] != '.' ? file + n : file);
     for (char *end = name; (end = strstr(end, ".so")) != NULL; end++) {
         if (end[3] != '\0' && end[3] != '.') continue;
         *end = '\0';
@@ -314,6 +318,30 @@ int nb_registry_load_builtin(void) {
     free(path);
     free(program);
     return result;
+}
+
+char *nb_backend_library(enum nb_backend backend) {
+    static const char *const names[NB_N_BACKENDS] = {
+        NULL, "libnormkernels_cuda.so", "libnormkernels_cuda_emulated.so"}; /* own_prefix and the plugin's name */
+    static const char *const places[] = {"", "../lib"};
+    assert(backend > NB_BACKEND_CPU && backend < NB_N_BACKENDS);
+    const char *named = getenv("NORMBENCH_KERNELS"), *slash = named ? strrchr(named, '/') : NULL;
+    char *program = nb_program_dir(), *path = NULL;
+    if (slash) {
+        struct nb_strbuf beside = {0};
+        nb_strbuf_addf(&beside, "%.*s/%s", (int)(slash - named), named, names[backend]);
+        path = beside.text;
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && !(path && nb_path_exists(path)); i++) {
+        char *folder = nb_path_join(program, places[i]);
+        free(path);
+        path = nb_path_join(folder, names[backend]);
+        free(folder);
+    }
+    free(program);
+    if (nb_path_exists(path)) return path;
+    free(path);
+    return NULL;
 }
 
 /* ---- reading ---- */

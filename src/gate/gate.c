@@ -120,6 +120,18 @@ static uint64_t names_of(int build) {
     return digest;
 }
 
+/* The host's clock times only what the host does. */
+static void note_untimed(int build, const char *source) {
+    size_t n = 0;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *entry = nb_registry_at(i);
+        n += entry->plugin && strcmp(entry->plugin, nb_build_names[build]) == 0 &&
+             entry->kernel->backend != NB_BACKEND_CPU;
+    }
+    if (n > 0)
+        nb_warn("%s: %zu of its kernels do not run on the CPU and are left out: the gate times the CPU", source, n);
+}
+
 static int load_layout(const struct nb_gate_builds *b, int layout, const char *const sources[NB_N_BUILDS],
                        uint64_t names[NB_N_BUILDS]) {
     for (int build = 0; build < NB_N_BUILDS; build++) {
@@ -128,6 +140,7 @@ static int load_layout(const struct nb_gate_builds *b, int layout, const char *c
         if (result == 0) result = check_binding(b->files[layout][build], sources[build]);
         if (result != 0) return result;
         names[build] = names_of(build);
+        if (layout == 0) note_untimed(build, sources[build]);
     }
     return 0;
 }

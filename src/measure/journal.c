@@ -351,6 +351,10 @@ int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
     const char *variant = nb_json_get_text(object, "variant"), *backend = nb_json_get_text(object, "backend");
     if (!variant || strlen(variant) >= sizeof c->variant) return nb_error("\"variant\" is missing or too long");
     snprintf(c->variant, sizeof c->variant, "%s", variant);
+    c->backend = backend && strcmp(backend, nb_backend_names[NB_BACKEND_CUDA]) == 0 ? NB_BACKEND_CUDA
+                 : backend && strcmp(backend, nb_backend_names[NB_BACKEND_CUDA_EMULATED]) == 0
+                     ? NB_BACKEND_CUDA_EMULATED
+                     : NB_BACKEND_CPU;
     c->is_peer = backend && strncmp(backend, peer_prefix, sizeof peer_prefix - 1) == 0;
     for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
         const struct enum_field *field = &enum_fields[i];

@@ -20,6 +20,7 @@ void nb_schedule_init(struct nb_schedule *s, const struct nb_plan *plan) {
         s->groups[g].widths = nb_alloc(plan->groups[g].n, sizeof(double));
         s->groups[g].launched = nb_alloc((unsigned)plan->most_launches, sizeof(bool));
         for (size_t i = 0; i < plan->groups[g].n; i++) s->groups[g].cases[i].adaptive = nb_plan_is_adaptive(plan);
+        if (!nb_group_is_timed(plan, g)) s->groups[g].stopped = NB_STOP_FIXED;
     }
 }
 
@@ -224,7 +225,8 @@ static void shuffle(struct unit *units, int n, uint64_t seed, int round) {
 static int lacking(const struct nb_schedule *s, struct unit *due) {
     int n = 0;
     for (int g = 0; g < (int)s->plan->n_groups; g += nb_schedule_unit_size(s->plan, g))
-        if (s->groups[g].n_launches < s->plan->launches) due[n++] = (struct unit){g, 0};
+        if (s->groups[g].n_launches < s->plan->launches && nb_group_is_timed(s->plan, (size_t)g))
+            due[n++] = (struct unit){g, 0};
     return n;
 }
 

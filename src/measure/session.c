@@ -465,7 +465,7 @@ static void work(struct session *v, const char *kind) {
     struct nb_job job = {.kind = kind,
                          .group = v->number,
                          .launch = v->launch,
-                         .check_only = plan->launches == 0,
+                         .check_only = !nb_group_is_timed(plan, (size_t)v->number),
                          .single_width = v->group->single_width,
                          .plugins = run->options->plugins,
                          .n_plugins = run->options->n_plugins,

@@ -41,7 +41,9 @@ static bool kernel_selected(const char *glob, const struct nb_entry *e) {
     return fnmatch(glob, e->kernel_id, 0) == 0 || fnmatch(glob, e->kernel->name, 0) == 0;
 }
 
+/* What runs elsewhere than on the CPU is selected by that alone, whoever made it: no run has it unasked. */
 static bool backend_selected(const char *text, const struct nb_entry *e) {
+    if (e->kernel->backend != NB_BACKEND_CPU) return strcmp(text, nb_backend_names[e->kernel->backend]) == 0;
     if (strcmp(text, "cpu") == 0 || !e->plugin) return strcmp(text, "cpu") == 0 && !e->plugin;
     const char *kind = e->is_peer ? "peer:" : "plugin:";
     const size_t n = strlen(kind);
@@ -51,7 +53,10 @@ static bool backend_selected(const char *text, const struct nb_entry *e) {
 static bool text_selects(const char *text, const struct nb_axis *axis, const struct nb_entry *e) {
     const struct nb_kernel *k = e->kernel;
     struct nb_strbuf value = {0};
-    if (strcmp(text, "all") == 0) return strcmp(axis->name, "op") != 0 || k->op != NB_OP_COPY;
+    if (strcmp(text, "all") == 0)
+        return strcmp(axis->name, "op") == 0        ? k->op != NB_OP_COPY
+               : strcmp(axis->name, "backend") == 0 ? k->backend == NB_BACKEND_CPU
+                                                    : true;
     if (strcmp(axis->name, "kernel") == 0) return kernel_selected(text, e);
     if (strcmp(axis->name, "backend") == 0) return backend_selected(text, e);
     /* Only what selecting axes print; a whole case would be read from text, and this is asked for every kernel. */
@@ -69,8 +74,8 @@ static bool text_selects(const char *text, const struct nb_axis *axis, const str
     return selected;
 }
 
-/* Is the kernel's value of a selecting axis in the list? Kernel names and plugins are globs; "all" is everything but, for the
- * op, a copy. */
+/* Is the kernel's value of a selecting axis in the list? Kernel names and plugins are globs; "all" is everything but a copy, for the op,
+ * and but what does not run on the CPU, for the backend. */
 static bool list_selects(const struct nb_values *list, const struct nb_axis *axis, const struct nb_entry *entry) {
     for (size_t i = 0; i < list->n; i++)
         if (text_selects(list->texts[i], axis, entry)) return true;
@@ -322,8 +327,9 @@ static bool axis_selects(const struct product *p, size_t axis, const struct nb_e
     const struct nb_values *list = p->lists[axis];
     if (e->kernel->width == NB_NATIVE && strcmp(nb_axes[axis].name, "width") == 0) return true;
     if (list->n > 0) return list_selects(list, &nb_axes[axis], e);
-    if (!nb_axes[axis].fallback) return true;
-    char *fallback = nb_strdup(nb_axes[axis].fallback);
+    const char *default_text = strcmp(nb_axes[axis].name, "backend") == 0 ? "all" : nb_axes[axis].fallback;
+    if (!default_text) return true;
+    char *fallback = nb_strdup(default_text);
     const struct nb_values one = {.texts = &fallback, .n = 1};
     bool selected = list_selects(&one, &nb_axes[axis], e);
     free(fallback);
@@ -343,16 +349,29 @@ static void count_backends(const struct product *p, size_t cells, struct nb_skip
     for (size_t i = 0; i < backends->n; i++) {
         const char *text = backends->texts[i];
         const struct nb_values one = {.texts = &backends->texts[i], .n = 1};
-        const bool is_peer = strncmp(text, "peer:", 5) == 0;
-        bool loaded = false;
-        if (strcmp(text, "cuda") == 0) nb_skips_count(skips, cells, "backend %s: not built", text);
-        if (!is_peer && strncmp(text, "plugin:", 7) != 0) continue;
+        const bool is_peer = strncmp(text, "peer:", 5) == 0, is_plugin = strncmp(text, "plugin:", 7) == 0;
+        bool loaded = strcmp(text, "all") == 0 || strcmp(text, nb_backend_names[NB_BACKEND_CPU]) == 0;
         for (size_t k = 0; k < nb_registry_size() && !loaded; k++)
             loaded = list_selects(&one, nb_axis_find("backend"), nb_registry_at(k));
-        if (!loaded)
+        if (!loaded && (is_peer || is_plugin))
             nb_skips_count(skips, cells, "backend %s: not loaded; --%s loads it", text,
                            is_peer ? "peer NAME" : "plugin FILE");
+        else if (!loaded)
+            nb_skips_count(skips, cells, "backend %s: not built; `make %s` builds it", text, text);
     }
+}
+
+/* Kernels of a plugin that only the axis backend selects. */
+static void count_unasked(const struct product *p, size_t cells, struct nb_skips *skips) {
+    bool unasked[NB_N_BACKENDS] = {false};
+    for (size_t k = 0; k < nb_registry_size(); k++) {
+        const struct nb_entry *e = nb_registry_at(k);
+        if (!axis_selects(p, (size_t)(nb_axis_find("backend") - nb_axes), e)) unasked[e->kernel->backend] = true;
+    }
+    for (int b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++)
+        if (unasked[b])
+            nb_skips_count(skips, cells, "backend %s: kernels of a plugin, which --axis backend=%s selects",
+                           nb_backend_names[b], nb_backend_names[b]);
 }
 
 /* Kernels that this block asks for by name or by width, that the sources have and this build does not: a reason for each width. */
@@ -494,6 +513,7 @@ static void count_ops(const struct product *p, size_t cells, struct nb_skips *sk
 
 static void count_missing(const struct product *p, size_t cells, struct nb_skips *skips) {
     count_backends(p, cells, skips);
+    count_unasked(p, cells, skips);
     count_absent(p, cells, skips);
     count_widths(p, cells, skips);
     count_kernels(p, cells, skips);

@@ -17,7 +17,7 @@
 
 /* ---- groups ---- */
 
-/* All cells of one pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. Where one of them is to be timed
+/* All cells of one backend, pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. Where one of them is to be timed
  * beside no other SIMD width (wide vectors lower the clock of some CPUs for longer than a sample), cells of each width are a whole
  * of their own; those that width alone parts are a family, whose launches stand next to each other in time. */
 struct whole {
@@ -35,8 +35,8 @@ struct wholes {
 };
 
 static void add_group_key(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "%u %u %s %llu %lld %d %u %s %s", c->pass, c->dtype, c->shape.text, (unsigned long long)c->seed,
-                   (long long)c->pad, c->threads, c->cache, c->params, c->data);
+    nb_strbuf_addf(out, "%u %u %u %s %llu %lld %d %u %s %s", c->backend, c->pass, c->dtype, c->shape.text,
+                   (unsigned long long)c->seed, (long long)c->pad, c->threads, c->cache, c->params, c->data);
 }
 
 static void append(struct whole *whole, size_t cell) {
@@ -298,8 +298,9 @@ static struct nb_estimate estimate(const struct nb_cells *cells, const size_t *w
                                    const struct effort *effort) {
     struct nb_estimate e = {0};
     if (n == 0) return e;
-    if (effort->launches == 0) return (struct nb_estimate){.check = check_only_s(cells, which, n)};
     const struct nb_cell *first = &cells->items[which[0]];
+    if (effort->launches == 0 || !nb_case_is_timed(&first->c))
+        return (struct nb_estimate){.check = check_only_s(cells, which, n)};
     const double parts = (double)count_parts(n, effort),
                  copy = (effort->blocks + tuning_samples) * effort->sample_ms * 1e-3;
     int loads, stores;
@@ -567,6 +568,7 @@ static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb
         group->index = whole->index;
         group->family = whole->family;
         group->single_width = whole->single_width;
+        group->untimed = !nb_case_is_timed(&plan->cases[cases[0]]);
         group->part = (int)part;
         group->estimate = estimate(cells, whole->cells + from, to - from, effort);
         group->estimate_s = estimate_total_s(&group->estimate, effort);

@@ -18,7 +18,7 @@ struct nb_estimate {
     double check, launch, counters;
 };
 
-/* Of a plan without launches any cases. Else cases that share pass, dtype, shape, data, seed, parameters, stride, threads and cache
+/* Of a plan without launches any cases. Else cases that share backend, pass, dtype, shape, data, seed, parameters, stride, threads and cache
  * state. cases[reference] is the one the others are compared with; a group that was split carries it in each part (only the first part
  * reports it). */
 struct nb_group {
@@ -28,6 +28,7 @@ struct nb_group {
     int part;          /* 0 for an unsplit group and for the first part */
     size_t index;      /* of the group that it is (a part of), in the whole plan, before --shard chose */
     size_t family;     /* of groups that width alone parts, which stand next to each other */
+    bool untimed;      /* nb_case_is_timed() of none of its cases, which are of one backend */
     bool single_width; /* no case of another width may be timed beside its own */
     struct nb_estimate estimate;
     double estimate_s; /* of all its stages and launches */
@@ -69,6 +70,11 @@ void nb_plan_release(struct nb_plan *plan);
 
 /* Does the number of launches follow from how wide the intervals are? */
 static inline bool nb_plan_is_adaptive(const struct nb_plan *plan) { return plan->most_launches > plan->launches; }
+
+/* Has it launches? */
+static inline bool nb_group_is_timed(const struct nb_plan *plan, size_t group) {
+    return plan->launches > 0 && !plan->groups[group].untimed;
+}
 
 /* Of the buffers that a case takes in turn where its caches are to be cold, all sets together: beyond this machine's last cache; 0: hot. */
 double nb_cold_bytes(const struct nb_case *c);

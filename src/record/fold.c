@@ -155,6 +155,7 @@ static int plan_group(struct fold *f, struct fold_group *group, const cJSON *run
         if (arm->record == NB_NOWHERE) return -1;
         struct nb_record *r = &f->results->records[arm->record];
         r->group = group->index;
+        if (!nb_case_is_timed(&r->c)) group->n_launches = 0;
         if (add_labels(r, run, cJSON_GetArrayItem(labels, (int)group->n - 1)) != 0) return -1;
     }
     return 0;
@@ -430,6 +431,8 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
         r->timing.per_sample = arm->per_sample;
         snprintf(r->timing.stopped, sizeof r->timing.stopped, "%s", group->stopped);
         r->timing.reference = nb_strdup(group->arms[group->reference].key);
+    } else if (!nb_case_is_timed(&r->c)) {
+        r->timing_reason = nb_strdup("emulated");
     } else if (f->launches == 0) {
         r->timing_reason = nb_strdup("not timed: the plan has no launches");
     } else {

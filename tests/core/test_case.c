@@ -143,6 +143,26 @@ Test(case, kernel_and_backend_are_read_from_the_variant) {
     cr_expect_str_eq(backend, "peer:mine");
 }
 
+Test(case, a_backend_other_than_the_cpu_stands_in_place_of_the_width) {
+    static const char *const variants[] = {
+        [NB_BACKEND_CUDA] = "my_rows_cuda_bf16", [NB_BACKEND_CUDA_EMULATED] = "my_rows_cuda_emulated_bf16"};
+    struct nb_kernel kernel = kernel_of(NB_OP_RMSNORM, NB_BF16);
+    for (uint32_t b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++) {
+        struct nb_strbuf name = {0};
+        struct nb_case c;
+        kernel.backend = b;
+        kernel.variant = variants[b];
+        nb_case_init(&c);
+        nb_case_set_kernel(&c, &kernel, "mine");
+        char *kernel_name = value_of(&c, "kernel"), *backend = value_of(&c, "backend");
+        nb_kernel_name(&c, &name);
+        cr_expect_str_eq(kernel_name, "mine:my_rows");
+        cr_expect_str_eq(name.text, "mine:my_rows");
+        cr_expect_str_eq(backend, nb_backend_names[b]);
+        nb_strbuf_release(&name);
+    }
+}
+
 Test(case, the_shortest_text_reads_back_as_the_same_double) {
     const double values[] = {0, 0.1, 1.0 / 3, 1e-5, 123456789.25, 5e-324, 1.7976931348623157e308, 1e22, 0x1p-1022};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {

@@ -113,6 +113,7 @@ ParameterizedTestParameters(registry, a_faulty_table_is_refused_whole) {
                                     {"dtype", "dtype is 3"},
                                     {"width", "width is 6"},
                                     {"variance", "variance is 6"},
+                                    {"backend", "backend is 3"},
                                     {"name", "its name must be"},
                                     {"slash", "its variant must be"},
                                     {"colon", "its name must be"},

@@ -103,7 +103,7 @@ Test(config, wrong_types_and_values_are_named_with_their_line) {
     refused("{ \"blocks\": [{ \"threads\": 1.5 }] }", ":1:", "1 to 1024");
     refused("{ \"blocks\": [{ \"shape\": \"64x0\" }] }", ":1:", "dimension of 0");
     refused("{ \"blocks\": [{ \"shape\": \"transfomer\" }] }", ":1:", "did you mean 'transformer'");
-    refused("{ \"blocks\": [{ \"backend\": \"gpu\" }] }", ":1:", "cpu, plugin:NAME, cuda or peer:NAME");
+    refused("{ \"blocks\": [{ \"backend\": \"gpu\" }] }", ":1:", "cpu, cuda, cuda-emulated, plugin:NAME or peer:NAME");
     refused("{ \"blocks\": [{ \"kernel\": \"\" }] }", ":1:", "name or glob");
     refused("{ \"launches\": -1, \"blocks\": [{}] }", ":1:", "\"launches\": -1 is not a whole number from 0 to 1000");
     refused("{ \"blocks_per_launch\": 0, \"blocks\": [{}] }", ":1:", "is not a whole number from 1 to 10000");

@@ -75,9 +75,11 @@ Test(plan, cells_that_do_not_apply_are_counted_by_reason) {
     plan = plan_of("{ " TWO_KERNELS ", \"op\": [\"rmsnorm\", \"prmsnorm\"] }");
     cr_expect_eq(plan.n_cases, 1);
     cr_expect_eq(left_out(&plan, "among those selected at dir/mine.json:2"), 1);
-    plan = plan_of("{ " TWO_KERNELS ", \"backend\": [\"cpu\", \"cuda\", \"peer:onednn\", \"plugin:mine\"] }");
+    plan = plan_of("{ " TWO_KERNELS
+                   ", \"backend\": [\"cpu\", \"cuda\", \"cuda-emulated\", \"peer:onednn\", \"plugin:mine\"] }");
     cr_expect_eq(plan.n_cases, 2);
-    cr_expect_eq(left_out(&plan, "backend cuda: not built"), 1);
+    cr_expect_eq(left_out(&plan, "backend cuda: not built; `make cuda` builds it"), 1);
+    cr_expect_eq(left_out(&plan, "backend cuda-emulated: not built; `make cuda-emulated` builds it"), 1);
     cr_expect_eq(left_out(&plan, "backend peer:onednn: not loaded"), 1);
     cr_expect_eq(left_out(&plan, "backend plugin:mine: not loaded"), 1);
     plan = plan_of("{ \"kernel\": \"rmsnorm_twopas?s\", \"width\": \"native\" }");
@@ -167,6 +169,34 @@ Test(plan, a_list_of_widths_keeps_no_kernel_out_that_chooses_its_own) {
     cr_expect_eq(n_cases_of("{ \"width\": \"scalar\", \"op\": \"rmsnorm\", \"kernel\": \"example\", "
                             "\"exclude\": { \"width\": \"scalar\" } }"),
                  1);
+}
+
+Test(plan, a_kernel_that_does_not_run_on_the_cpu_is_selected_by_its_backend_alone) {
+    cr_assert_eq(nb_registry_load(plugin_path("emulated")), 0);
+    struct nb_plan plan = plan_of("{ \"op\": \"rmsnorm\", \"shape\": \"4x8\" }");
+    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(plan.cases[i].backend, NB_BACKEND_CPU, "%s", plan.keys[i]);
+    cr_expect_eq(left_out(&plan, "kernels of a plugin, which --axis backend=cuda-emulated selects"), 1);
+    cr_expect_eq(n_cases_of("{ \"kernel\": \"emulated:*\" }"), 1, "the one for the CPU");
+    cr_expect_eq(n_cases_of("{ \"kernel\": \"emulated:*\", \"backend\": \"all\" }"), 1);
+    cr_expect_eq(n_cases_of("{ \"kernel\": \"emulated:*\", \"backend\": \"plugin:emulated\" }"), 1);
+    cr_expect_eq(n_cases_of("{ \"backend\": \"cuda\" }"), 0);
+    plan = plan_of("{ \"backend\": \"cuda-emulated\", \"width\": \"256\" }");
+    cr_expect_eq(plan.n_cases, 2);
+    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(plan.cases[i].backend, NB_BACKEND_CUDA_EMULATED);
+}
+
+Test(plan, a_group_is_of_one_backend_and_an_emulated_one_is_not_timed) {
+    cr_assert_eq(nb_registry_load(plugin_path("emulated")), 0);
+    struct nb_plan plan =
+        plan_of("{ \"kernel\": [\"rmsnorm_rows\", \"rmsnorm_twopass\"], \"backend\": [\"all\", \"cuda-emulated\"] }");
+    cr_assert_eq(plan.n_groups, 2);
+    for (size_t g = 0; g < 2; g++) {
+        const uint32_t backend = plan.cases[plan.groups[g].cases[0]].backend;
+        for (size_t i = 1; i < plan.groups[g].n; i++)
+            cr_expect_eq(plan.cases[plan.groups[g].cases[i]].backend, backend);
+        cr_expect_eq(nb_group_is_timed(&plan, g), backend == NB_BACKEND_CPU);
+        cr_expect_eq(plan.groups[g].estimate.launch > 0, backend == NB_BACKEND_CPU);
+    }
 }
 
 Test(plan, filters_are_globs_on_the_whole_key_or_parts_of_it) {

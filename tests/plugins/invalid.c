@@ -43,6 +43,7 @@ const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n
     if (is(fault, "dtype")) bad.dtype = NB_N_DTYPES;
     if (is(fault, "width")) bad.width = NB_N_WIDTHS;
     if (is(fault, "variance")) bad.variance = NB_N_VARIANCES;
+    if (is(fault, "backend")) bad.backend = NB_N_BACKENDS;
     if (is(fault, "name")) bad.name = "";
     if (is(fault, "slash")) bad.variant = "bad/scalar";
     if (is(fault, "colon")) bad.name = "other:bad";

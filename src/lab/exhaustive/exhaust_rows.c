@@ -97,8 +97,8 @@ static int add_kernels(struct list *l, const struct nb_exhaust_options *o) {
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *entry = nb_registry_at(i);
         const struct nb_kernel *k = entry->kernel;
-        if ((entry->plugin != NULL) != o->of_plugins || k->dtype != o->dtype || !is_row_norm(k) ||
-            !is_named(entry->id, o))
+        if ((entry->plugin != NULL) != o->of_plugins || k->backend == NB_BACKEND_CUDA || k->dtype != o->dtype ||
+            !is_row_norm(k) || !is_named(entry->id, o))
             continue;
         if (!nb_cpu_refuses(k->cpu_features, k->width)) append_formulas(l, entry, o);
     }

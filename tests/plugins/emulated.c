@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Kernels of the backend cuda-emulated, one right and one wrong in every row, beside the same for the CPU; all for rows of f32. */
+#include <math.h>
+
+#include "kernel.h"
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    const float *gamma = call->gamma;
+    (void)phase;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = (const float *)call->x + row * call->x_stride;
+        float *y = (float *)call->y + row * call->y_stride, sum = 0;
+        for (int64_t i = 0; i < call->cols; i++) sum += x[i] * x[i];
+        const float rstd = 1 / sqrtf(sum / (float)call->cols + (float)call->eps);
+        for (int64_t i = 0; i < call->cols; i++) y[i] = gamma ? x[i] * rstd * gamma[i] : x[i] * rstd;
+    }
+    return 0;
+}
+
+static int run_wrong(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    const int code = run(call, phase, begin, end);
+    for (int64_t row = begin; row < end; row++) ((float *)call->y)[row * call->y_stride] += 1;
+    return code;
+}
+
+static int row_local(const struct nb_call *call) {
+    (void)call;
+    return 1;
+}
+
+#define KERNEL(name_, suffix, backend_, run_)                                                                          \
+    {                                                                                                                  \
+        .struct_size = sizeof(struct nb_kernel), .op = NB_OP_RMSNORM, .width = NB_NATIVE, .name = name_,               \
+        .variant = name_ suffix, .summary = "RMSNorm, for tests",                                                      \
+        .formulas = {.roots = 1 << NB_ROOT_MUL_RECIP, .affines = 1 << NB_AFFINE_NONE | 1 << NB_AFFINE_GAMMA},          \
+        .loads = 2, .stores = 1, .flops = 4, .run = run_, .row_local = row_local, .backend = backend_                  \
+    }
+static const struct nb_kernel kernels[] = {
+    KERNEL("rmsnorm_rows", "_native_f32", NB_BACKEND_CPU, run),
+    KERNEL("rmsnorm_rows", "_cuda_emulated_f32", NB_BACKEND_CUDA_EMULATED, run),
+    KERNEL("rmsnorm_wrong", "_cuda_emulated_f32", NB_BACKEND_CUDA_EMULATED, run_wrong),
+};
+
+const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
+    static const struct nb_kernel *const table[] = {&kernels[0], &kernels[1], &kernels[2]};
+    *n = sizeof table / sizeof table[0];
+    return abi_version == NB_ABI_VERSION ? table : NULL;
+}
