@@ -295,7 +295,7 @@ static struct nb_claim_result *judge(const struct nb_claims *claims, struct meas
 }
 
 static int report(const struct claims_options *o, const struct nb_claim_result *results, size_t n,
-                  const struct measured *m, const char *dir, double elapsed_s) {
+                  const struct measured *m, const char *dir, double elapsed_s, bool *possible) {
     char started[32];
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
     struct nb_claims_about about = {.started = started,
@@ -308,6 +308,7 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
     about.training = m->trained.there ? &m->trained.results : NULL;
     cJSON *document = nb_claims_document(results, n, &about);
     int result = nb_claims_document_write(document, dir);
+    *possible = nb_claims_document_check(document) == 0;
     if (result == 0) result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
     fflush(stdout);
     if (result == 0) result = nb_claims_pages(dir, document, !o->output.no_plots);
@@ -322,12 +323,13 @@ static int try_claims(const struct claims_options *o, struct nb_claims *claims, 
     struct nb_claim_result *results = NULL;
     const double started = nb_now_s();
     size_t n_denied = 0;
+    bool possible = true;
     int exit_code = NB_EXIT_USAGE;
     if (measure(o, claims, dir, &m) != 0) goto out;
     results = judge(claims, &m);
     for (size_t i = 0; i < claims->n; i++) n_denied += results[i].verdict == NB_NOT_REPRODUCED;
-    if (report(o, results, claims->n, &m, dir, nb_now_s() - started) != 0) goto out;
-    exit_code = m.ended > 0 ? 128 + m.ended : o->strict && n_denied ? NB_EXIT_FAILED : NB_EXIT_OK;
+    if (report(o, results, claims->n, &m, dir, nb_now_s() - started, &possible) != 0) goto out;
+    exit_code = m.ended > 0 ? 128 + m.ended : !possible || (o->strict && n_denied) ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (m.ended > 0) nb_note("ended by signal %d; `normbench claims --resume %s` goes on", m.ended, dir);
 out:
     for (size_t i = 0; results && i < claims->n; i++) nb_claim_result_release(&results[i]);

@@ -162,6 +162,43 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     return json;
 }
 
+/* ---- a cut beyond the norm's share ---- */
+
+static const cJSON *steps_of(const cJSON *steps, const char *workload, const char *arm) {
+    const cJSON *entry;
+    cJSON_ArrayForEach(entry, steps) {
+        const char *model = nb_json_get_text(entry, "workload"), *words = nb_json_get_text(entry, "arm");
+        if (model && workload && strcmp(model, workload) == 0 && words && strcmp(words, arm) == 0) return entry;
+    }
+    return NULL;
+}
+
+/* The lower bound of the cut, where there is one, against the upper bound of the share. */
+static bool is_beyond(const cJSON *entry, const cJSON *against, const char *cut, const char *share) {
+    const cJSON *c = cJSON_GetObjectItemCaseSensitive(entry, cut),
+                *s = cJSON_GetObjectItemCaseSensitive(against, share);
+    const double low = nb_json_get_number(c, "low"), high = nb_json_get_number(s, "high");
+    return (isnan(low) ? nb_json_get_number(c, "value") : low) > (isnan(high) ? nb_json_get_number(s, "value") : high);
+}
+
+int nb_claims_document_check(const cJSON *document) {
+    const cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training");
+    const cJSON *steps = cJSON_GetObjectItemCaseSensitive(training, "steps"), *entry;
+    int result = 0;
+    cJSON_ArrayForEach(entry, steps) {
+        const char *workload = nb_json_get_text(entry, "workload"), *words = nb_json_get_text(entry, "against");
+        const cJSON *against = words ? steps_of(steps, workload, words) : NULL;
+        if (!against ||
+            (!is_beyond(entry, against, "cut", "step_share") && !is_beyond(entry, against, "passes_cut", "norm_share")))
+            continue;
+        result = nb_error(
+            "%s, %s against %s: the cut of the step is larger than the share of it that the norms take, which no "
+            "norm can save: the times are wrong, and so is what the page says of them",
+            workload, nb_json_get_text(entry, "arm"), words);
+    }
+    return result;
+}
+
 bool nb_claims_document_exists(const char *dir) {
     char *path = nb_path_join(dir, NB_CLAIMS_FILE);
     const bool there = nb_path_exists(path);

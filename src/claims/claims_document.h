@@ -22,6 +22,9 @@ struct nb_claims_about { /* of the run */
 };
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about);
 bool nb_claims_document_exists(const char *dir);
+/* Is every cut of a step within the share of the step that the norms of the other arm take? A norm saves no more time than it takes: a cut
+ * beyond the share was measured wrongly. -1 after nb_error. */
+int nb_claims_document_check(const cJSON *document);
 int nb_claims_document_write(const cJSON *document, const char *dir);
 cJSON *nb_claims_document_read(const char *dir); /* null after nb_error */
 

@@ -28,6 +28,8 @@ static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, cons
     nb_finding_tag(f, "residual", o->residual ? "yes" : "no");
     nb_finding_tag(f, "mask", o->causal ? "causal" : "bidirectional");
     nb_finding_tag(f, "dtype", nb_dtype_names[o->dtype]);
+    nb_finding_tag(f, "subnormals", o->flushed ? "flushed" : "kept");
+    nb_finding_tag_number(f, "dispatch", o->dispatch);
     nb_finding_tag_number(f, "layers", o->layers);
     nb_finding_tag_number(f, "hidden", o->hidden);
     if (o->n_threads > 0) nb_finding_tag_number(f, "threads", o->n_threads);
@@ -84,23 +86,53 @@ static double median_of(const cJSON *arm, const char *name) {
     return median;
 }
 
-/* Of the part of the steps that the context names: exp of the median over blocks of ln(arm / against). */
-static double time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
-    const cJSON *a = cJSON_GetObjectItemCaseSensitive(arm, part), *b = cJSON_GetObjectItemCaseSensitive(against, part);
-    double *values = nb_alloc((unsigned)cJSON_GetArraySize(a) + 1, sizeof *values);
-    size_t n = 0;
-    a = a ? a->child : NULL;
-    for (b = b ? b->child : NULL; a && b; a = a->next, b = b->next)
-        if (cJSON_IsNumber(a) && cJSON_IsNumber(b) && a->valuedouble > 0 && b->valuedouble > 0)
-            values[n++] = log(a->valuedouble / b->valuedouble);
-    const double ratio = n > 0 ? exp(nb_median(values, n)) : (double)NAN;
-    free(values);
-    return ratio;
+/* Of a block of both arms, in that order: seconds of the part, and of the norms within it. */
+typedef double block_value(const double part[2], const double norm[2]);
+
+struct step_part {           /* context of the values below */
+    const char *part, *norm; /* names of lists; norm null: it has none */
+    block_value *value;
+};
+
+static double block_ln_ratio(const double part[2], const double norm[2]) {
+    (void)norm;
+    return part[0] > 0 && part[1] > 0 ? log(part[0] / part[1]) : (double)NAN;
+}
+/* What the norms save, of the time of the arm that is compared with; and what is saved besides. Their sum is 1 - t / t_against. */
+static double block_cut(const double part[2], const double norm[2]) { return (norm[1] - norm[0]) / part[1]; }
+static double block_elsewhere(const double part[2], const double norm[2]) {
+    return ((part[1] - norm[1]) - (part[0] - norm[0])) / part[1];
+}
+static double block_share(const double part[2], const double norm[2]) { return norm[0] / part[0]; }
+
+static double number_at(const cJSON *list, int i) {
+    const cJSON *item = cJSON_GetArrayItem(list, i);
+    return cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
 }
 
-static double norm_share(const cJSON *arm, const cJSON *against, const void *part) {
-    (void)against;
-    return median_of(arm, "norm") / median_of(arm, part);
+/* The median over blocks. The context is a struct step_part. */
+static double over_blocks(const cJSON *arm, const cJSON *against, const void *context) {
+    const struct step_part *p = context;
+    const cJSON *const arms[2] = {arm, against ? against : arm};
+    const int n_blocks = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(arm, p->part));
+    double *values = nb_alloc((unsigned)n_blocks + 1, sizeof *values);
+    size_t n = 0;
+    for (int b = 0; b < n_blocks; b++) {
+        double part[2], norm[2] = {0, 0};
+        for (int a = 0; a < 2; a++) {
+            part[a] = number_at(cJSON_GetObjectItemCaseSensitive(arms[a], p->part), b);
+            if (p->norm) norm[a] = number_at(cJSON_GetObjectItemCaseSensitive(arms[a], p->norm), b);
+        }
+        const double v = p->value(part, norm);
+        if (isfinite(v)) values[n++] = v;
+    }
+    const double median = n > 0 ? nb_median(values, n) : (double)NAN;
+    free(values);
+    return median;
+}
+
+static double time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
+    return exp(over_blocks(arm, against, &(struct step_part){part, NULL, block_ln_ratio}));
 }
 
 static double median_time(const cJSON *arm, const cJSON *against, const void *part) {
@@ -283,28 +315,45 @@ static void add_arms(const struct sink *s, const struct figure *kinds, size_t n)
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
+/* Which norms lie within a part; null: none. */
+static const char *const norm_within[NB_N_STEP_PARTS] = {[NB_STEP_WHOLE] = "norm",
+                                                         [NB_STEP_PASSES] = "norm",
+                                                         [NB_STEP_FORWARD] = "norm_forward",
+                                                         [NB_STEP_BACKWARD] = "norm_backward",
+                                                         [NB_STEP_NORM] = "norm",
+                                                         [NB_STEP_NORM_FORWARD] = "norm_forward",
+                                                         [NB_STEP_NORM_BACKWARD] = "norm_backward"};
+static const struct step_part step_share = {"step", "norm", block_share},
+                              passes_share = {"passes", "norm", block_share};
+
 static void find_steps(const struct sink *s) {
-    static const struct figure arms[] = {
-        {.name = "norm_share", .unit = "share", .axis = "part", .tag = "step", .value = norm_share, .context = "step"},
-        {.name = "norm_share",
-         .unit = "share",
-         .axis = "part",
-         .tag = "passes",
-         .value = norm_share,
-         .context = "passes"},
-        {.name = "seconds",
-         .unit = "s",
-         .axis = "part",
-         .tag = "step",
-         .value = median_time,
-         .context = "step",
-         .logarithmic = true}};
+    static const struct figure arms[] = {{.name = "norm_share",
+                                          .unit = "share",
+                                          .axis = "part",
+                                          .tag = "step",
+                                          .value = over_blocks,
+                                          .context = &step_share},
+                                         {.name = "norm_share",
+                                          .unit = "share",
+                                          .axis = "part",
+                                          .tag = "passes",
+                                          .value = over_blocks,
+                                          .context = &passes_share},
+                                         {.name = "seconds",
+                                          .unit = "s",
+                                          .axis = "part",
+                                          .tag = "step",
+                                          .value = median_time,
+                                          .context = "step",
+                                          .logarithmic = true}};
     add_arms(s, arms, COUNT(arms));
     for (int p = 0; p < NB_N_STEP_PARTS; p++) {
         const char *part = nb_step_part_names[p];
-        const struct figure pairs[] = {{"cut", "share", "part", part, time_ratio, part, true, true},
-                                       {"time_ratio", "", "part", part, time_ratio, part, true, false}};
-        add_pairs(s, pairs, COUNT(pairs));
+        const struct step_part cut = {part, norm_within[p], block_cut}, rest = {part, norm_within[p], block_elsewhere};
+        const struct figure pairs[] = {{"time_ratio", "", "part", part, time_ratio, part, true, false},
+                                       {"cut", "share", "part", part, over_blocks, &cut, false, false},
+                                       {"elsewhere", "share", "part", part, over_blocks, &rest, false, false}};
+        add_pairs(s, pairs, norm_within[p] ? COUNT(pairs) : 1);
     }
 }
 
@@ -448,10 +497,10 @@ static void add_interval(cJSON *json, const char *name, const struct subject *s,
 }
 
 static void add_cut(cJSON *json, const char *name, const struct subject *s, const struct nb_train_results *r,
-                    const char *against, const char *part) {
-    struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, against, time_ratio, part, true);
-    const struct nb_interval cut = cut_of(&f.value);
-    nb_json_interval(json, name, &cut);
+                    const char *against, const char *part, block_value *value) {
+    const struct step_part context = {part, "norm", value};
+    struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, against, over_blocks, &context, false);
+    nb_json_interval(json, name, &f.value);
     free(f.rounds);
 }
 
@@ -473,8 +522,9 @@ static void add_cuts(cJSON *json, const struct subject *s, const struct nb_train
         nb_strbuf_addf(&against, "layernorm%s", s->arm + n);
         if (was_measured(r, s, against.text)) {
             nb_json_text(json, "against", against.text);
-            add_cut(json, "cut", s, r, against.text, "step");
-            add_cut(json, "passes_cut", s, r, against.text, "passes");
+            add_cut(json, "cut", s, r, against.text, "step", block_cut);
+            add_cut(json, "passes_cut", s, r, against.text, "passes", block_cut);
+            add_cut(json, "elsewhere", s, r, against.text, "step", block_elsewhere);
         }
         nb_strbuf_release(&against);
     }
@@ -568,8 +618,8 @@ static cJSON *entry_of(const struct subject *s, const struct nb_train_results *r
     if (s->question.measure == NB_TRAIN_STEPS) {
         add_interval(json, "seconds", s, r, median_time, "step");
         add_interval(json, "passes", s, r, median_time, "passes");
-        add_interval(json, "norm_share", s, r, norm_share, "passes");
-        add_interval(json, "step_share", s, r, norm_share, "step");
+        add_interval(json, "norm_share", s, r, over_blocks, &passes_share);
+        add_interval(json, "step_share", s, r, over_blocks, &step_share);
         add_cuts(json, s, r);
     } else if (s->question.measure == NB_TRAIN_MEMORY) {
         add_interval(json, "peak_bytes", s, r, number, "peak_bytes");
@@ -624,7 +674,7 @@ cJSON *nb_training_to_json(const struct nb_train_results *results) {
 
 /* Whole steps of a model, its memory, or its training from the beginning, with one norm or another. The file names
  * the workload, what is measured, the arms, and which arms are compared:
- *   steps   cut, time_ratio of pairs by part (step, forward, backward, norm); norm_share, seconds of arms
+ *   steps   cut, elsewhere, time_ratio of pairs by part (step, forward, backward, norm, ..); norm_share, seconds of arms
  *   memory  memory_cut, memory_ratio of pairs; memory of arms, by what (peak of the process, activations kept)
  *   course  loss_ratio of pairs; final_loss, failed_steps, std_*, gradient_* of arms */
 

@@ -195,6 +195,7 @@ static double answer_loss(struct nb_model *model, struct attentive_reader *s) {
     const int64_t n = s->batch * s->hidden;
     const float *of_document = nb_projection_forward(&s->of_document, s->found, 0, 1);
     const float *of_query = nb_projection_forward(&s->of_query, s->question, 0, 1);
+    nb_op(2);
     for (int64_t i = 0; i < n; i++) s->joint[i] = of_document[i] + of_query[i];
     nb_tanh_tensor(s->joint, n);
     nb_round_tensor(s->joint, n, model->options.dtype);
@@ -220,6 +221,7 @@ static double attentive_reader_forward(struct nb_model *model, const struct nb_t
 
 static void answer_backward(struct nb_model *model, struct attentive_reader *s, double scale) {
     float *dlogits = nb_projection_gradient(&s->answer, 0), *dsum = nb_projection_gradient(&s->of_document, 0);
+    nb_op(1);
     nb_cross_entropy_backward(dlogits, s->probabilities, s->answers, s->batch, n_entities(&model->options), scale);
     nb_model_observe(model, NB_GRADIENT, "logits", "", dlogits, s->batch * n_entities(&model->options));
     nb_projection_backward(&s->answer, s->djoint, 0, 1, 0);

@@ -78,6 +78,7 @@ static void walk(const struct convolution *c, float *columns, const float *x, fl
 /* y[batch][out][h][w] = w[out][in][side][side] over x[batch][in][h][w] */
 static void convolution_forward(const struct convolution *c, float *y, const float *x, const float *w, float *columns) {
     assert(c->side % 2 == 1);
+    nb_op(1);
     for (int64_t image = 0; image < c->batch; image++) {
         const float *from = x + image * c->in * pixels(c);
         if (c->side > 1) walk(c, columns, from, NULL);
@@ -89,6 +90,7 @@ static void convolution_forward(const struct convolution *c, float *y, const flo
 /* Adds to dw, overwrites dx, which may be null. */
 static void convolution_backward(const struct convolution *c, float *dx, float *dw, const float *dy, const float *x,
                                  const float *w, float *columns) {
+    nb_op(1 + (dx != NULL));
     for (int64_t image = 0; image < c->batch; image++) {
         const float *from = x + image * c->in * pixels(c), *d = dy + image * c->out * pixels(c);
         if (c->side > 1) walk(c, columns, from, NULL);
@@ -107,6 +109,7 @@ static void convolution_backward(const struct convolution *c, float *dx, float *
 /* The largest of each 2 x 2; height and width even. from: index of it within the plane, for backward, which overwrites dx. */
 static void max_pool_forward(float *y, int32_t *from, const float *x, int64_t planes, int64_t height, int64_t width) {
     assert(height % 2 == 0 && width % 2 == 0);
+    nb_op(1);
     for (int64_t plane = 0; plane < planes; plane++, x += height * width)
         for (int64_t row = 0; row < height; row += 2)
             for (int64_t col = 0; col < width; col += 2) {
@@ -122,6 +125,7 @@ static void max_pool_forward(float *y, int32_t *from, const float *x, int64_t pl
 static void max_pool_backward(float *dx, const float *dy, const int32_t *from, int64_t planes, int64_t height,
                               int64_t width) {
     const int64_t pooled = height * width / 4;
+    nb_op(1);
     memset(dx, 0, (size_t)(planes * height * width) * sizeof *dx);
     for (int64_t plane = 0; plane < planes; plane++)
         for (int64_t i = 0; i < pooled; i++)
@@ -223,11 +227,12 @@ static void normalize(struct conv_block *b, bool training, const struct conv_buf
 
 static void activate(struct conv_block *b) {
     const int64_t n = pixels(&b->c);
+    nb_op(3);
     for (int64_t plane = 0; plane < b->c.batch * b->c.out; plane++) {
         const float gain = b->gain->value[plane % b->c.out], bias = b->bias->value[plane % b->c.out];
         for (int64_t i = plane * n; i < (plane + 1) * n; i++) {
-            const float v = gain * b->normed[i] + bias;
-            b->out[i] = v > 0 ? v : LEAK * v;
+            const float v = gain * b->normed[i] + bias, leaked = LEAK * v;
+            b->out[i] = v > leaked ? v : leaked; /* a maximum: no branch that a norm's signs could mislead */
         }
     }
 }
@@ -250,12 +255,13 @@ static const float *conv_block_forward(struct conv_block *b, const struct nb_mod
 /* d, the gradient by out, becomes that by normed. The sign of out is that of what went in. */
 static void activate_back(struct conv_block *b, float *d) {
     const int64_t n = pixels(&b->c);
+    nb_op(5);
     for (int64_t plane = 0; plane < b->c.batch * b->c.out; plane++) {
         const int64_t channel = plane % b->c.out;
         const float gain = b->gain->value[channel];
         float dgain = 0, dbias = 0;
         for (int64_t i = plane * n; i < (plane + 1) * n; i++) {
-            const float dv = b->out[i] > 0 ? d[i] : LEAK * d[i];
+            const float slopes[] = {LEAK, 1}, dv = slopes[b->out[i] > 0] * d[i];
             dgain += dv * b->normed[i];
             dbias += dv;
             d[i] = gain * dv;

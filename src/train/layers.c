@@ -8,17 +8,20 @@
 
 void nb_embedding_forward(float *y, const float *table, const int32_t *tokens, int64_t rows, int64_t width,
                           float factor) {
+    nb_op(1);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < width; i++) y[r * width + i] = factor * table[tokens[r] * width + i];
 }
 
 void nb_embedding_backward(float *dtable, const float *dy, const int32_t *tokens, int64_t rows, int64_t width,
                            float factor) {
+    nb_op(1);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < width; i++) dtable[tokens[r] * width + i] += factor * dy[r * width + i];
 }
 
 void nb_positions_add(float *y, int64_t rows, int64_t sequence, int64_t width) {
+    nb_op(1);
     for (int64_t i = 0; i < width; i++) {
         const double turn = pow(10000, -(double)(i / 2 * 2) / (double)width);
         for (int64_t t = 0; t < sequence && t < rows; t++) {
@@ -45,7 +48,9 @@ void nb_rope_init(struct nb_rope *r, struct nb_arena *arena, int64_t positions, 
         }
 }
 
+/* Two products, the halves changed round with one negated, a sum. */
 static void turn(const struct nb_rope *r, float *x, int64_t rows, int64_t heads, float direction) {
+    nb_op(5);
     for (int64_t row = 0; row < rows; row++) {
         const float *cosine = r->cosine + row % r->positions * r->half;
         const float *sine = r->sine + row % r->positions * r->half;
@@ -65,6 +70,7 @@ void nb_rope_backward(const struct nb_rope *r, float *dx, int64_t rows, int64_t 
 
 void nb_halves_join(float *y, const float *left, const float *right, int64_t rows, int64_t width) {
     const size_t bytes = (size_t)width * sizeof *y;
+    nb_op(1);
     for (int64_t r = 0; r < rows; r++) {
         memcpy(y + 2 * r * width, left + r * width, bytes);
         memcpy(y + (2 * r + 1) * width, right + r * width, bytes);
@@ -73,6 +79,7 @@ void nb_halves_join(float *y, const float *left, const float *right, int64_t row
 
 void nb_halves_split(float *left, float *right, const float *y, int64_t rows, int64_t width) {
     const size_t bytes = (size_t)width * sizeof *y;
+    nb_op(2);
     for (int64_t r = 0; r < rows; r++) {
         memcpy(left + r * width, y + 2 * r * width, bytes);
         memcpy(right + r * width, y + (2 * r + 1) * width, bytes);
@@ -104,6 +111,7 @@ static int64_t count_targets(const int32_t *targets, int64_t rows) {
 double nb_cross_entropy_forward(float *probabilities, const float *logits, const int32_t *targets, int64_t rows,
                                 int64_t classes) {
     double sum = 0;
+    nb_op(2); /* log of softmax, mean of what the targets pick */
     for (int64_t r = 0; r < rows; r++)
         sum += row_forward(probabilities + r * classes, logits + r * classes, targets[r], classes);
     const int64_t n = count_targets(targets, rows);
@@ -114,6 +122,7 @@ void nb_cross_entropy_backward(float *dlogits, const float *probabilities, const
                                int64_t classes, double scale) {
     const int64_t n = count_targets(targets, rows);
     const float weight = n > 0 ? (float)(scale / (double)n) : 0;
+    nb_op(2);
     for (int64_t r = 0; r < rows; r++) {
         const float *p = probabilities + r * classes;
         float *d = dlogits + r * classes;

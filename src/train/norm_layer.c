@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "src/core/case.h"
+#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/core/tuning.h"
@@ -241,16 +242,23 @@ static int rest(const struct nb_call *call, int phase, int64_t begin, int64_t en
 }
 static const struct nb_kernel waking = {.struct_size = sizeof waking, .name = "waking", .run = rest};
 
+static void count_call(struct nb_model *model, enum nb_pass pass, double seconds, int64_t n_ops) {
+    model->norm_seconds[pass] += seconds;
+    model->norm_ops += n_ops;
+    model->norm_calls++;
+}
+
 static void run(struct nb_norm_layer *n, const struct nb_kernel *kernel, struct nb_call *call) {
     const struct nb_fp_state state = nb_fp_state();
     struct nb_pool *pool = n->model->pool;
     assert(nb_kernel_scratch_bytes(kernel, call) <= n->scratch_bytes);
     call->scratch = n->scratch;
     if (pool) nb_pool_run(pool, &waking, call);
+    const int64_t n_ops = nb_kernel_n_phases(kernel, call); /* composed: an operation each */
     const double start = nb_now_s();
+    nb_op(n_ops);
     const int code = pool ? nb_pool_run(pool, kernel, call) : nb_run_in_ranges(kernel, call, 0);
-    n->model->norm_seconds += nb_now_s() - start;
-    n->model->norm_calls++;
+    count_call(n->model, call->dy ? NB_BACKWARD : NB_FORWARD, nb_now_s() - start, n_ops);
     if (pool) nb_pool_park(pool); /* spinning, they would take the cores from the products */
     nb_fp_state_set(state);
     assert(code == 0);
@@ -319,12 +327,12 @@ static void run_sets(struct nb_norm_layer *n, float *out, const float *dy, const
 /* By loops of this file; dy null: forward. */
 static void rescale(struct nb_norm_layer *n, float *out, const float *dy, const float *x, int64_t rows) {
     const double start = nb_now_s();
+    nb_op(1);
     if (dy)
         rescale_backward(n, out, dy, x, rows);
     else
         rescale_forward(n, out, x, rows);
-    n->model->norm_seconds += nb_now_s() - start;
-    n->model->norm_calls++;
+    count_call(n->model, dy ? NB_BACKWARD : NB_FORWARD, nb_now_s() - start, 1);
     if (dy) take_parameter_gradients(n);
 }
 

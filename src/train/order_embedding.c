@@ -123,9 +123,13 @@ static double hinges(struct order_loss *l, int64_t i, int64_t j) {
     return sum;
 }
 
+/* Absolute value, length and quotient of both; difference, maximum, square and sum of the pairs; two hinges of two operations, two sums. */
+enum { LOSS_OPS = 16 };
+
 /* captions and images as the encoders say them, n x width. The sum above, for a pair of the batch: divided by n. */
 static double order_loss_forward(struct order_loss *l, const float *captions, const float *images) {
     const int64_t n = l->n, width = l->width;
+    nb_op(LOSS_OPS);
     to_unit(l->captions, l->caption_length, captions, n, width);
     to_unit(l->images, l->image_length, images, n, width);
     double sum = 0;
@@ -155,6 +159,7 @@ static void violation_backward(float *dcaption, float *dimage, const float *capt
 static void order_loss_backward(struct order_loss *l, float *dcaptions, float *dimages, const float *captions,
                                 const float *images, double scale) {
     const int64_t n = l->n, width = l->width;
+    nb_op(LOSS_OPS);
     memset(l->dcaptions, 0, (size_t)(n * width) * sizeof *l->dcaptions);
     memset(l->dimages, 0, (size_t)(n * width) * sizeof *l->dimages);
     for (int64_t i = 0; i < n; i++)

@@ -63,6 +63,7 @@ void nb_projection_backward(struct nb_projection *p, float *dx, int64_t first, i
         nb_norm_backward(&p->norm, p->before + at_step(p, t), p->gradient + at_step(p, t), p->product + at_step(p, t),
                          t * p->shape.rows, step * p->shape.rows);
     if (!dx) return;
+    nb_op(1 + (keep != 0));
     const float *before = (p->before ? p->before : p->gradient) + at_step(p, first);
     nb_matrix_multiply(NB_AS_STORED, dx, before, nb_parameter_used(p->weight), rows, p->shape.in, p->shape.out, keep);
     nb_round_tensor(dx, rows * p->shape.in, p->model->options.dtype);
@@ -158,10 +159,15 @@ static void add(float *sum, const float *a, const float *b, int64_t n) {
     for (int64_t i = 0; i < n; i++) sum[i] = a[i] + b[i];
 }
 
+/* Sum and sigmoid of the gates; product, sum and tanh of the candidate; 1 - u, two products, a sum. Backward, for each product two,
+ * for each other operation one, and a sum where two paths meet. */
+enum { GRU_FORWARD_OPS = 9, GRU_BACKWARD_OPS = 12 };
+
 void nb_gru_step(struct nb_gru *g, int64_t step, float *next, const float *state) {
     const int64_t h = g->shape.hidden, n = state_size(&g->shape);
     const enum nb_dtype dtype = g->model->options.dtype;
     float *gates = g->gates + step * 2 * n, *c = g->candidate + step * n;
+    nb_op(GRU_FORWARD_OPS);
     add(gates, nb_projection_result(&g->x_gates, step), nb_projection_forward(&g->h_gates, state, step, 1), 2 * n);
     nb_sigmoid_tensor(gates, 2 * n);
     nb_round_tensor(gates, 2 * n, dtype);
@@ -199,6 +205,7 @@ static void row_backward(const struct row *row, int64_t h) {
 
 void nb_gru_step_backward(struct nb_gru *g, int64_t step, float *dstate, const float *dnext, const float *state) {
     const int64_t h = g->shape.hidden;
+    nb_op(GRU_BACKWARD_OPS);
     for (int64_t b = 0; b < g->shape.batch; b++) {
         const int64_t at = b * h, wide = b * 2 * h;
         row_backward(&(struct row){.gates = g->gates + step * 2 * state_size(&g->shape) + wide,
@@ -286,8 +293,12 @@ void nb_lstm_init(struct nb_lstm *l, struct nb_model *model, const char *place, 
 
 /* ---- forward ---- */
 
+/* Two sums, sigmoid and tanh of the gates; two products and a sum of the cell; tanh and a product of the state. */
+enum { LSTM_FORWARD_OPS = 9, LSTM_BACKWARD_OPS = 13 };
+
 static void open_gates(struct nb_lstm *l, int64_t step, const float *state) {
     const int64_t h = l->shape.hidden;
+    nb_op(LSTM_FORWARD_OPS);
     const float *from_x = nb_projection_result(&l->x, step), *from_h = nb_projection_forward(&l->h, state, step, 1);
     for (int64_t b = 0; b < l->shape.batch; b++) {
         const int64_t at = b * 4 * h;
@@ -343,6 +354,7 @@ void nb_lstm_forward(struct nb_lstm *l, float *states, const float *x) {
 static void cell_backward(struct nb_lstm *l, int64_t step, const float *dnext) {
     const int64_t h = l->shape.hidden, n = state_size(&l->shape);
     float *dgates = nb_projection_gradient(&l->h, step);
+    nb_op(LSTM_BACKWARD_OPS);
     for (int64_t b = 0; b < l->shape.batch; b++) {
         const float *o = l->gates + step * 4 * n + b * 4 * h + 2 * h;
         for (int64_t i = 0; i < h; i++) {
@@ -378,6 +390,7 @@ static void gates_backward(struct nb_lstm *l, int64_t step) {
 static void bias_backward(struct nb_lstm *l) {
     const int64_t width = 4 * l->shape.hidden;
     const float *d = nb_projection_gradient(&l->h, 0);
+    nb_op(1);
     for (int64_t r = 0; r < l->shape.n_steps * l->shape.batch; r++)
         for (int64_t i = 0; i < width; i++) l->bias->gradient[i] += d[r * width + i];
 }
@@ -474,6 +487,7 @@ void nb_additive_step(struct nb_additive *a, int64_t step, float *context, const
     if (step == 0) nb_projection_forward(&a->from_memory, memory, 0, s->n_sources);
     nb_projection_forward(&a->from_query, query, step, 1);
     memset(context, 0, (size_t)(s->batch * s->memory) * sizeof *context);
+    nb_op(5); /* sum, tanh, product with v, softmax, weighted sum */
     for (int64_t b = 0; b < s->batch; b++) {
         float *weights = weights_at(a, step, b);
         for (int64_t j = 0; j < s->n_sources; j++) weights[j] = score_of(a, step, j, b);
@@ -520,6 +534,7 @@ void nb_additive_step_backward(struct nb_additive *a, int64_t step, float *dquer
         memset(nb_projection_gradient(&a->from_memory, 0), 0,
                (size_t)(s->n_sources * s->batch * s->width) * sizeof(float));
     memset(nb_projection_gradient(&a->from_query, step), 0, (size_t)(s->batch * s->width) * sizeof(float));
+    nb_op(8); /* the weighted sum's two, softmax, product with v twice, tanh, two sums */
     for (int64_t b = 0; b < s->batch; b++) sample_backward(a, step, b, dmemory, dcontext + b * s->memory, memory);
     nb_projection_backward(&a->from_query, dquery, step, 1, 1);
 }

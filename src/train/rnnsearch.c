@@ -112,6 +112,7 @@ static int64_t readout_size(const struct decoder *d) { return d->shape.n_steps *
 static void start(struct decoder *d, const float *memory) {
     const int64_t n = context_size(d), n_sources = d->shape.n_sources;
     memset(d->mean, 0, (size_t)n * sizeof *d->mean);
+    nb_op(2);
     for (int64_t j = 0; j < n_sources; j++)
         for (int64_t i = 0; i < n; i++) d->mean[i] += memory[j * n + i] / (float)n_sources;
     nb_round_tensor(d->mean, n, d->model->options.dtype);
@@ -125,6 +126,7 @@ static const float *read_out(struct decoder *d, const float *words) {
     const float *of_state = nb_projection_forward(&d->of_state, d->states + state_size(d), 0, n_steps);
     const float *of_word = nb_projection_forward(&d->of_word, words, 0, n_steps);
     const float *of_context = nb_projection_forward(&d->of_context, d->contexts, 0, n_steps);
+    nb_op(3);
     for (int64_t i = 0; i < n; i++) d->readout[i] = of_state[i] + of_word[i] + of_context[i];
     nb_tanh_tensor(d->readout, n);
     nb_round_tensor(d->readout, n, d->model->options.dtype);
@@ -154,6 +156,7 @@ static float *decoder_dlogits(const struct decoder *d) { return nb_projection_gr
 static void read_out_backward(struct decoder *d, float *dwords, const float *words) {
     const int64_t n_steps = d->shape.n_steps;
     float *dsum = nb_projection_gradient(&d->of_state, 0);
+    nb_op(1);
     nb_projection_backward(&d->output, d->dreadout, 0, n_steps, 0);
     nb_projection_finish(&d->output, d->readout);
     for (int64_t i = 0; i < readout_size(d); i++) dsum[i] = d->dreadout[i] * (1 - d->readout[i] * d->readout[i]);
@@ -178,6 +181,7 @@ static void step_backward(struct decoder *d, int64_t t, float *dmemory, const fl
 static void start_backward(struct decoder *d, float *dmemory) {
     const int64_t n = context_size(d);
     float *dbefore = nb_projection_gradient(&d->start, 0);
+    nb_op(2);
     for (int64_t i = 0; i < state_size(d); i++) dbefore[i] = d->dstates[i] * (1 - d->states[i] * d->states[i]);
     nb_projection_backward(&d->start, d->dmean, 0, 1, 0);
     nb_projection_finish(&d->start, d->mean);

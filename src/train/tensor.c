@@ -12,6 +12,7 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/timer.h"
 
 enum { LINE = 64 };
 
@@ -131,11 +132,13 @@ void nb_tanh_tensor(float *values, int64_t n) { apply(tanh_lanes, values, n); }
 static float sigmoid(float v) { return 1 / (1 + expf(-v)); }
 
 void nb_swiglu_forward(float *y, const float *gate, const float *up, int64_t n) {
+    nb_op(2);
     for (int64_t i = 0; i < n; i++) y[i] = gate[i] * sigmoid(gate[i]) * up[i];
 }
 
 /* silu' = s + v s (1 - s), s the sigmoid. */
 void nb_swiglu_backward(float *dgate, float *dup, const float *dy, const float *gate, const float *up, int64_t n) {
+    nb_op(3);
     for (int64_t i = 0; i < n; i++) {
         const float v = gate[i], s = sigmoid(v);
         dgate[i] = dy[i] * up[i] * (s + v * s * (1 - s));
@@ -144,10 +147,12 @@ void nb_swiglu_backward(float *dgate, float *dup, const float *dy, const float *
 }
 
 void nb_relu_forward(float *y, const float *x, int64_t n) {
+    nb_op(1);
     for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
 }
 
 void nb_relu_backward(float *dx, const float *dy, const float *x, int64_t n) {
+    nb_op(1);
     for (int64_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : 0;
 }
 
@@ -211,7 +216,17 @@ static int as_int(int64_t v) {
 
 void nb_matrix_form_by(nb_product_function *function) { formed_otherwise = function; }
 
-void nb_matrix_product(const struct nb_product *p) {
+struct nb_train_work nb_train_work;
+
+/* Nothing else runs meanwhile, as in a framework that is bound by dispatch. */
+void nb_op(int64_t n) {
+    nb_train_work.ops += n;
+    if (nb_train_work.dispatch_s <= 0) return;
+    const double end = nb_now_s() + (double)n * nb_train_work.dispatch_s;
+    while (nb_now_s() < end) continue;
+}
+
+static void multiply(const struct nb_product *p) {
     assert(library.sgemm);
     if (formed_otherwise) {
         formed_otherwise(p);
@@ -220,6 +235,13 @@ void nb_matrix_product(const struct nb_product *p) {
     library.sgemm(ROW_MAJOR, p->a_transposed ? TRANSPOSED : AS_IT_IS, p->b_transposed ? TRANSPOSED : AS_IT_IS,
                   as_int(p->m), as_int(p->n), as_int(p->k), p->factor, p->a, as_int(p->a_stride), p->b,
                   as_int(p->b_stride), p->keep, p->c, as_int(p->c_stride));
+}
+
+void nb_matrix_product(const struct nb_product *p) {
+    const double start = nb_now_s();
+    multiply(p);
+    nb_train_work.product_seconds += nb_now_s() - start;
+    nb_train_work.product_flops += 2 * (double)p->m * (double)p->n * (double)p->k;
 }
 
 void nb_matrix_multiply(enum nb_transposed transposed, float *c, const float *a, const float *b, int64_t m, int64_t n,
@@ -242,6 +264,7 @@ void nb_matrix_multiply(enum nb_transposed transposed, float *c, const float *a,
 
 void nb_linear_forward(float *y, const float *x, const float *w, const float *bias, int64_t rows, int64_t in,
                        int64_t out) {
+    nb_op(1);
     for (int64_t r = 0; bias && r < rows; r++)
         for (int64_t i = 0; i < out; i++) y[r * out + i] = bias[i];
     nb_matrix_multiply(NB_B_TRANSPOSED, y, x, w, rows, out, in, bias ? 1 : 0);
@@ -249,6 +272,7 @@ void nb_linear_forward(float *y, const float *x, const float *w, const float *bi
 
 void nb_linear_backward(float *dx, float *dw, float *dbias, const float *dy, const float *x, const float *w,
                         int64_t rows, int64_t in, int64_t out) {
+    nb_op(1 + (dbias != NULL) + (dx != NULL));
     nb_matrix_multiply(NB_A_TRANSPOSED, dw, dy, x, out, in, rows, 1);
     for (int64_t r = 0; dbias && r < rows; r++)
         for (int64_t i = 0; i < out; i++) dbias[i] += dy[r * out + i];

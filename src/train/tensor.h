@@ -71,6 +71,18 @@ void nb_matrix_product(const struct nb_product *p);
 typedef void nb_product_function(const struct nb_product *p);
 void nb_matrix_form_by(nb_product_function *function);
 
+/* What the models of this process have done since this was last set to 0, as an eager framework would launch it: elementary operations
+ * (a matrix product, a sum, a sigmoid over a whole tensor), each of which may be made to cost a dispatch besides its work; and products. */
+struct nb_train_work {
+    int64_t ops;
+    double dispatch_s; /* of an operation: 0 as it is here, else what a framework takes, spent by waiting */
+    double product_seconds, product_flops;
+};
+extern struct nb_train_work nb_train_work;
+/* n elementary operations begin: counted, and waited for, one after the other. Products count themselves but for nb_matrix_product's, of
+ * which many may be one operation. */
+void nb_op(int64_t n);
+
 /* A linear layer y = x w^T (+ bias): w[out,in]. Backward adds to dw and dbias (which may be null) and overwrites dx (which may be null). */
 void nb_linear_forward(float *y, const float *x, const float *w, const float *bias, int64_t rows, int64_t in,
                        int64_t out);

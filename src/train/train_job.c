@@ -14,6 +14,7 @@
 #include "src/core/timer.h"
 #include "src/measure/worker.h"
 #include "src/train/data.h"
+#include "src/train/tensor.h"
 #include "src/train/train_study.h"
 #include "src/train/workload.h"
 
@@ -24,11 +25,10 @@
 struct step_arm {
     struct nb_train_options options; /* given */
     struct nb_model model;
-    double *seconds
-        [NB_N_STEP_PARTS]; /* by block; passes: forward and backward, without clipping and update, which do not grow with
-                                       * the batch; norm: within all normalizations */
-    double *loss;          /* by block */
-    size_t kept_bytes;     /* activations kept from forward to backward */
+    double *seconds[NB_N_STEP_PARTS];    /* by block */
+    double *loss;                        /* by block */
+    double ops, norm_ops, product_flops; /* of a step: all steps are alike */
+    size_t kept_bytes;                   /* activations kept from forward to backward */
 };
 
 struct steps_options {
@@ -57,7 +57,8 @@ static void reverse(int *order, int n) {
 
 static void step(struct step_arm *arm, const struct nb_text *text, int block) {
     struct nb_model *m = &arm->model;
-    m->norm_seconds = m->forward_seconds = m->backward_seconds = 0;
+    m->norm_seconds[NB_FORWARD] = m->norm_seconds[NB_BACKWARD] = m->forward_seconds = m->backward_seconds = 0;
+    m->norm_ops = 0;
     const double start = nb_now_s();
     const double loss = nb_model_step(m, text, block);
     const double whole = nb_now_s() - start;
@@ -66,8 +67,15 @@ static void step(struct step_arm *arm, const struct nb_text *text, int block) {
     arm->seconds[NB_STEP_PASSES][block] = m->forward_seconds + m->backward_seconds;
     arm->seconds[NB_STEP_FORWARD][block] = m->forward_seconds;
     arm->seconds[NB_STEP_BACKWARD][block] = m->backward_seconds;
-    arm->seconds[NB_STEP_NORM][block] = m->norm_seconds;
+    arm->seconds[NB_STEP_UPDATE][block] = whole - m->forward_seconds - m->backward_seconds;
+    arm->seconds[NB_STEP_NORM][block] = m->norm_seconds[NB_FORWARD] + m->norm_seconds[NB_BACKWARD];
+    arm->seconds[NB_STEP_NORM_FORWARD][block] = m->norm_seconds[NB_FORWARD];
+    arm->seconds[NB_STEP_NORM_BACKWARD][block] = m->norm_seconds[NB_BACKWARD];
+    arm->seconds[NB_STEP_PRODUCTS][block] = nb_train_work.product_seconds;
     arm->loss[block] = loss;
+    arm->ops = (double)nb_train_work.ops;
+    arm->norm_ops = (double)m->norm_ops;
+    arm->product_flops = nb_train_work.product_flops;
 }
 
 static void beat_arm(const struct steps_options *options, int arm) {
@@ -378,6 +386,9 @@ static int steps_job(struct order *o) {
                 add_numbers(json, nb_step_part_names[p], arms[i].seconds[p], n_blocks);
             add_numbers(json, "loss", arms[i].loss, n_blocks);
             nb_json_number(json, "kept_bytes", (double)arms[i].kept_bytes);
+            nb_json_number(json, "ops", arms[i].ops);
+            nb_json_number(json, "norm_ops", arms[i].norm_ops);
+            nb_json_number(json, "product_flops", arms[i].product_flops);
         }
         nb_worker_say(answer);
     }

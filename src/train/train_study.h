@@ -20,7 +20,19 @@ enum nb_train_measure {
     NB_N_TRAIN_MEASURES
 };
 extern const char *const nb_train_measure_names[]; /* "steps", "memory", "course"; null-terminated */
-enum nb_step_part { NB_STEP_WHOLE, NB_STEP_PASSES, NB_STEP_FORWARD, NB_STEP_BACKWARD, NB_STEP_NORM, NB_N_STEP_PARTS };
+/* Of a step: all of it, its passes, clipping and update; the normalizations in both and in each pass; matrix products. */
+enum nb_step_part {
+    NB_STEP_WHOLE,
+    NB_STEP_PASSES,
+    NB_STEP_FORWARD,
+    NB_STEP_BACKWARD,
+    NB_STEP_UPDATE,
+    NB_STEP_NORM,
+    NB_STEP_NORM_FORWARD,
+    NB_STEP_NORM_BACKWARD,
+    NB_STEP_PRODUCTS,
+    NB_N_STEP_PARTS
+};
 extern const char *const nb_step_part_names[NB_N_STEP_PARTS]; /* "step", "passes", ... */
 
 struct nb_train_group {
@@ -47,7 +59,7 @@ void nb_train_plan_release(struct nb_train_plan *p);
  *
  *   {"request":{"measure","workload","round","steps","arms":[..]},"status":"ok"|..,"reason"?,"elapsed_s":1.5,
  *    "arms":[{"arm",
- *       steps:  "step":[s,..],"forward":[..],"backward":[..],"norm":[..],"loss":[..],"kept_bytes"
+ *       steps:  "step":[s,..],"passes":[..], .. by part;"loss":[..],"kept_bytes","ops","norm_ops","product_flops" (of a step)
  *       memory: "peak_bytes","kept_bytes","parameter_bytes"
  *       course: "loss":[..],"wanted_steps","failed_steps","final_loss","unseen_loss","kept_bytes","recorded_steps":[..],
  *               "curves":[{"place","gradient","std":[..]}]}]} */

@@ -244,6 +244,7 @@ static void attention_forward(struct attention *a, float *y, const float *x, boo
     project(a, a->k, a->k_before, &a->k_norm, a->wk, x, a->kv_heads, training);
     nb_linear_forward(a->v, x, nb_parameter_used(a->wv), NULL, rows, a->hidden, kv_width(a));
     nb_round_tensor(a->v, rows * kv_width(a), a->dtype);
+    nb_op(a->causal ? 5 : 4); /* of all heads at once: scores, scale, mask, softmax, mixture */
     for (int64_t b = 0; b < a->batch; b++)
         for (int64_t h = 0; h < a->heads; h++) head_forward(a, head_at(a, b, h));
     nb_round_tensor(a->mixed, rows * q_width(a), a->dtype);
@@ -262,6 +263,7 @@ static void project_back(struct attention *a, float *dx, float *d, const float *
     }
     const float *dproduct = nb_norm_backward(norm, a->buffers.normed, d, before, 0, rows * heads);
     nb_linear_backward(NULL, w->gradient, NULL, dproduct, x, NULL, rows, a->hidden, width);
+    nb_op(2); /* and the sum of what came by another way */
     nb_matrix_multiply(NB_AS_STORED, dx, dproduct, nb_parameter_used(w), rows, a->hidden, width, 1);
 }
 
@@ -274,6 +276,7 @@ static void attention_backward(struct attention *a, float *dx, const float *dy, 
     nb_round_tensor(r->dmixed, rows * q_width(a), a->dtype);
     memset(r->dk, 0, (size_t)kv * sizeof *r->dk); /* heads that share them add up */
     memset(r->dv, 0, (size_t)kv * sizeof *r->dv);
+    nb_op(6); /* four products, softmax, scale */
     for (int64_t b = 0; b < a->batch; b++)
         for (int64_t h = 0; h < a->heads; h++) head_backward(a, head_at(a, b, h));
     nb_round_tensor(r->dv, kv, a->dtype);
@@ -344,6 +347,7 @@ static void feed_forward_backward(struct feed_forward *f, float *dx, const float
                        f->hidden, f->ffn);
     if (f->gate) {
         nb_linear_backward(NULL, f->gate->gradient, NULL, r->dgate, x, NULL, f->rows, f->hidden, f->ffn);
+        nb_op(2);
         nb_matrix_multiply(NB_AS_STORED, dx, r->dgate, nb_parameter_used(f->gate), f->rows, f->hidden, f->ffn, 1);
     }
     nb_round_tensor(dx, f->rows * f->hidden, f->dtype);
@@ -366,6 +370,7 @@ static void sublayer_init(struct sublayer *s, struct nb_model *model, struct nb_
 static int64_t size_of(const struct sublayer *s) { return s->rows * s->width; }
 
 static void add_to(float *to, const float *from, int64_t n) {
+    nb_op(1);
     for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 

@@ -63,7 +63,9 @@ struct nb_train_options {
     double learning_rate; /* 0: the workload's own */
     double clip;          /* largest norm of all gradients together; 0: none */
     uint64_t seed;
-    int n_threads; /* 0: 1 */
+    int n_threads;   /* 0: 1 */
+    bool flushed;    /* subnormal numbers are taken for 0, as fast as others: what GPUs do, or need no time for */
+    double dispatch; /* us that an operation costs besides its work */
 };
 
 /* By value, null-terminated. */
@@ -80,8 +82,9 @@ const char *nb_train_options_refused(const struct nb_train_options *options, boo
  *
  *   none layernorm rmsnorm prmsnorm batchnorm centre scale      the norm; must be there
  *   fused composed    learned frozen    by_feature by_position    pre post    residual no_residual    causal bidirectional
- *   unpadded padded masked    f32 f16 bf16
- *   layers= batch= sequence= hidden= threads= rate= clip= eps= partial=  0: the workload's own */
+ *   unpadded padded masked    f32 f16 bf16    subnormal flushed
+ *   layers= batch= sequence= hidden= threads= rate= clip= eps= partial=  0: the workload's own
+ *   dispatch=                                                            us */
 
 /* Without a word: no norm, pre, residual paths, causal, no padding, f32, gradients clipped at 1; what is the workload's own is 0. The
  * words of `common`, which may be null, hold unless `text` overrides them; the norm must be named. Null, or why not. */
@@ -107,8 +110,8 @@ struct nb_model {
     const struct nb_observer *observer;       /* null: nobody looks */
     bool failed;                              /* a kernel of its normalizations is not there; nb_error was called */
     double forward_seconds, backward_seconds; /* of whole passes, since they were last set to 0 */
-    double norm_seconds;                      /* in normalizations, forward and backward, since it was last set to 0 */
-    int64_t norm_calls;
+    double norm_seconds[NB_N_PASSES];         /* in normalizations, likewise */
+    int64_t norm_calls, norm_ops;             /* likewise; operations of composed kernels, a fused one is one */
     struct nb_arena kept, passing;   /* its arrays: what the backward pass reads of the forward pass, and all else */
     size_t activation_bytes;         /* kept from forward to backward */
     struct nb_pool *pool;            /* threads of the normalizations; they sleep between calls */

@@ -195,6 +195,6 @@ Test(train_convolution, it_learns, .init = nb_test_load_kernels) {
         if (s >= 90) last += loss / 10;
     }
     cr_expect_lt(last, first - 0.3, "from %g to %g", first, last);
-    cr_expect_gt(model.norm_seconds, 0);
+    cr_expect_gt(model.norm_seconds[NB_FORWARD], 0);
     nb_model_release(&model);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/timer.h"
 #include "tests/support/products.h"
 #include "tests/support/training.h"
 
@@ -167,7 +168,53 @@ Test(train_recurrent, norm_calls_are_those_of_the_published_code) {
         make_model(&model, tiny[w], &options);
         nb_model_step(&model, &text, 0);
         cr_expect_eq(model.norm_calls, calls[w], "%s: %lld calls", tiny[w], (long long)model.norm_calls);
-        cr_expect_gt(model.norm_seconds, 0);
+        cr_expect_gt(model.norm_seconds[NB_FORWARD], 0);
+        nb_model_release(&model);
+    }
+}
+
+/* An operation costs its dispatch besides its work, in the norms and elsewhere, and changes no result. */
+Test(train_recurrent, dispatch_is_spent_on_every_operation) {
+    const struct nb_text text = plain_text();
+    double loss[2], norm_ops[2];
+    for (int i = 0; i < 2; i++) {
+        struct nb_train_options options = arm_of(i ? NB_NORM_LAYERNORM : NB_NORM_RMSNORM, NB_COMPOSED);
+        struct nb_model model;
+        for (int waits = 0; waits < 2; waits++) {
+            options.dispatch = waits ? 30 : 0;
+            make_model(&model, tiny[0], &options);
+            const double start = nb_now_s();
+            loss[waits] = nb_model_step(&model, &text, 0);
+            const double seconds = nb_now_s() - start, spent = 30e-6 * (double)waits;
+            norm_ops[i] = (double)model.norm_ops;
+            cr_expect_gt(nb_train_work.ops, model.norm_ops);
+            cr_expect_geq(seconds, spent * (double)nb_train_work.ops);
+            cr_expect_geq(model.norm_seconds[NB_FORWARD] + model.norm_seconds[NB_BACKWARD], spent * norm_ops[i]);
+            nb_model_release(&model);
+        }
+        cr_expect_eq(loss[0], loss[1]);
+    }
+    cr_expect_gt(norm_ops[1], norm_ops[0], "LayerNorm takes more operations than RMSNorm");
+}
+
+/* Adam's second moments of gradients whose squares are subnormal: 0 in an arm that is flushed, where the CPU can. */
+Test(train_recurrent, subnormal_numbers_are_flushed_where_an_arm_says_so) {
+    const struct nb_text text = plain_text();
+    for (int flushed = 0; flushed < 2; flushed++) {
+        struct nb_train_options options = arm_of(NB_NORM_LAYERNORM, NB_COMPOSED);
+        struct nb_model model;
+        int64_t subnormal = 0;
+        options.flushed = flushed;
+        options.clip = 1e-18; /* gradients about 1e-20 */
+        make_model(&model, tiny[0], &options);
+        nb_model_step(&model, &text, 0);
+        for (int p = 0; p < model.parameters.n; p++)
+            for (int64_t i = 0; i < model.parameters.items[p].rows * model.parameters.items[p].cols; i++)
+                subnormal += fpclassify(model.parameters.items[p].second[i]) == FP_SUBNORMAL;
+        if (!flushed) cr_expect_gt(subnormal, 0);
+#if defined(__x86_64__)
+        if (flushed) cr_expect_eq(subnormal, 0);
+#endif
         nb_model_release(&model);
     }
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/claims/claims.h"
+#include "src/claims/claims_document.h"
 #include "src/claims/training.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
@@ -36,16 +37,18 @@ static void add(struct nb_train_results *r, const char *format, ...) {
     "{\"request\":{\"measure\":\"" measure "\",\"workload\":\"" WORKLOAD "\",\"round\":%d,\"steps\":" steps            \
     ",\"arms\":[" arms "]},\"status\":\"ok\",\"arms\":["
 
-/* Blocks drift by a factor that both arms share; rms: what RMSNorm takes of LayerNorm's time, in this launch. */
-static void add_launch(struct nb_train_results *r, int round, double rms) {
+/* Blocks drift by a factor that both arms share; rms: what a step with RMSNorm takes of one with LayerNorm, in this launch. All that is
+ * saved is saved in the norms, half of LayerNorm's step, but for `elsewhere` of the step. */
+static void add_launch(struct nb_train_results *r, int round, double rms, double elsewhere) {
     const double d = 1 + round;
     add(r,
         REQUEST("steps", "0",
                 "\"" LN "\",\"" RMS
                 "\"") "{\"arm\":\"" LN "\",\"step\":[%g,%g],\"passes\":[%g,%g],\"forward\":[1,1],\"backward\":[1,1],"
                       "\"norm\":[%g,%g]},{\"arm\":\"" RMS
-                      "\",\"step\":[%g,%g],\"passes\":[%g,%g],\"forward\":[1,1],\"backward\":[1,1],\"norm\":[1,1]}]}",
-        round, d, 3 * d, 2 * d, 2 * d, d / 2, d / 2, rms * d, rms * 3 * d, 2 * rms * d, 2 * rms * d);
+                      "\",\"step\":[%g,%g],\"passes\":[%g,%g],\"forward\":[1,1],\"backward\":[1,1],\"norm\":[%g,%g]}]}",
+        round, d, 3 * d, 2 * d, 2 * d, d / 2, 3 * d / 2, rms * d, rms * 3 * d, 2 * rms * d, 2 * rms * d,
+        (rms - 0.5 + elsewhere) * d, (rms - 0.5 + elsewhere) * 3 * d);
 }
 
 static const char steps_text[] =
@@ -94,7 +97,7 @@ static enum nb_claim_verdict judged(const char *text, const struct nb_train_resu
 
 static enum nb_claim_verdict of_launches(int n, double rms, double spread, struct nb_findings *f) {
     struct nb_train_results r = {0};
-    for (int i = 0; i < n; i++) add_launch(&r, i, rms * (1 + spread * (i % 2 ? 1 : -1)));
+    for (int i = 0; i < n; i++) add_launch(&r, i, rms * (1 + spread * (i % 2 ? 1 : -1)), 0);
     const enum nb_claim_verdict v = judged(steps_text, &r, f);
     nb_train_results_release(&r);
     return v;
@@ -107,7 +110,8 @@ Test(train_results, a_step_claim_comes_out_as_the_steps_do) {
     cr_expect_float_eq(cut->value.value, 0.3, 1e-9, "drift cancels within blocks");
     cr_expect(cut->n_launches == 8 && strstr(cut->evidence, RMS " against " LN));
     cr_expect_float_eq(found(&f, "time_ratio", "part", "passes")->value.value, 0.7, 1e-9);
-    cr_expect_float_eq(found(&f, "norm_share", "part", "step")->value.value, 0.25, 1e-9);
+    cr_expect_float_eq(found(&f, "norm_share", "part", "step")->value.value, 0.5, 1e-9);
+    cr_expect_float_eq(found(&f, "elsewhere", "part", "step")->value.value, 0, 1e-9);
     cr_expect_str_eq(nb_finding_get(cut, "tokens"), "256");
     nb_findings_release(&f);
     cr_expect_eq(of_launches(8, 0.95, 0, NULL), NB_NOT_REPRODUCED);
@@ -115,6 +119,36 @@ Test(train_results, a_step_claim_comes_out_as_the_steps_do) {
     cr_expect_eq(of_launches(8, 0.8, 0.2, NULL), NB_NOT_TESTABLE);
     cr_expect_eq(of_launches(5, 0.7, 0, NULL), NB_NOT_TESTABLE, "fewer launches than an interval needs");
     cr_expect_eq(judged(steps_text, NULL, NULL), NB_NOT_TESTABLE);
+}
+
+Test(train_results, what_is_saved_elsewhere_is_no_cut) {
+    struct nb_train_results r = {0};
+    struct nb_findings f;
+    for (int i = 0; i < 8; i++) add_launch(&r, i, 0.7, 0.25); /* a step is 30 % faster, its norms save 5 % of it */
+    cr_expect_eq(judged(steps_text, &r, &f), NB_NOT_REPRODUCED);
+    cr_expect_float_eq(found(&f, "cut", "part", "step")->value.value, 0.05, 1e-9);
+    cr_expect_float_eq(found(&f, "elsewhere", "part", "step")->value.value, 0.25, 1e-9);
+    cr_expect_float_eq(found(&f, "time_ratio", "part", "step")->value.value, 0.7, 1e-9);
+    nb_findings_release(&f);
+    nb_train_results_release(&r);
+}
+
+/* No norm saves more than it takes: a page that says so is wrong. */
+Test(train_results, a_cut_beyond_the_norms_share_is_refused) {
+    struct nb_train_results r = {0};
+    for (int i = 0; i < 8; i++) add_launch(&r, i, 0.7, 0);
+    cJSON *document = cJSON_CreateObject(), *training = nb_training_to_json(&r), *entry;
+    cJSON_AddItemToObject(document, "training", training);
+    cr_expect_eq(nb_claims_document_check(document), 0);
+    cJSON_ArrayForEach(entry, cJSON_GetObjectItem(training, "steps")) {
+        cJSON *cut = cJSON_GetObjectItem(entry, "cut");
+        if (!cut) continue;
+        cJSON_SetNumberValue(cJSON_GetObjectItem(cut, "value"), 0.61);
+        cJSON_SetNumberValue(cJSON_GetObjectItem(cut, "low"), 0.51); /* the share is 0.5 */
+    }
+    cr_expect_eq(nb_claims_document_check(document), -1);
+    cJSON_Delete(document);
+    nb_train_results_release(&r);
 }
 
 Test(train_results, what_was_not_run_says_why) {
@@ -241,8 +275,8 @@ Test(train_results, arms_that_two_claims_need_are_trained_once) {
 Test(train_results, answers_are_read_back_and_a_torn_one_is_not) {
     struct nb_train_results r = {0}, back = {0};
     char *dir = new_folder();
-    add_launch(&r, 0, 0.5);
-    add_launch(&r, 1, 0.5);
+    add_launch(&r, 0, 0.5, 0);
+    add_launch(&r, 1, 0.5, 0);
     struct nb_journal journal;
     cr_assert_eq(nb_journal_create(&journal, dir), 0);
     cJSON *run = kept_json(cJSON_CreateObject());

@@ -40,7 +40,7 @@ static double forward(struct nb_model *model, const struct nb_text *text, int64_
     for (int i = 0; i < SIZE; i++) loss += (double)t->p->value[i] * (double)t->p->value[i] / SIZE;
     nb_model_observe(model, NB_ACTIVATION, "layer0", "input", t->p->value, SIZE);
     nb_model_observe(model, NB_ACTIVATION, "layer1", "input", t->p->value, 2);
-    model->norm_seconds += 1e-9;
+    model->norm_seconds[NB_FORWARD] += 1e-9;
     const size_t n = strlen(order);
     if (n + 1 < sizeof order) order[n] = nb_norm_kind_names[model->options.norm.kind][0];
     return training && model->options.norm.kind == NB_NORM_NONE && t->calls++ >= FAILS_AT ? (double)NAN : loss;
