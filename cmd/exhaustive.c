@@ -60,16 +60,15 @@ enum { N_MODES = sizeof modes / sizeof modes[0] };
 
 static int set_eps(void *to, const char *list) {
     struct exhaustive_options *e = to;
+    struct nb_strings words = {0};
+    int result = 0;
+    nb_strings_split(&words, list, ',');
     e->o.n_eps = 0;
-    for (const char *p = list;;) {
-        char word[64];
-        const size_t n = strcspn(p, ",");
-        if (e->o.n_eps == MAX_EPS) return nb_error("--eps: at most %d values", MAX_EPS);
-        snprintf(word, sizeof word, "%.*s", (int)n, p);
-        if (nb_option_number("eps", n < sizeof word ? word : p, 0, 1e30, &e->eps[e->o.n_eps++]) != 0) return -1;
-        if (p[n] == '\0') return 0;
-        p += n + 1;
-    }
+    if (words.n > MAX_EPS) result = nb_error("--eps: at most %d values", MAX_EPS);
+    for (size_t i = 0; i < words.n && result == 0; i++)
+        result = nb_option_number("eps", words.items[i], 0, 1e30, &e->eps[e->o.n_eps++]);
+    nb_strings_release(&words);
+    return result;
 }
 
 static int set_dtype(void *to, const char *value) {

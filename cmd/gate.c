@@ -72,33 +72,35 @@ static const struct nb_trial_plan default_trials = {
 
 static int set_effects(void *to, const char *value) {
     struct nb_trial_plan *plan = to;
-    const char *at = value;
-    for (plan->n_effects = 0; plan->n_effects < NB_MAX_EFFECTS; at++) {
+    struct nb_strings words = {0};
+    bool good = true;
+    nb_strings_split(&words, value, ',');
+    plan->n_effects = 0;
+    for (size_t i = 0; i < words.n && good; i++) {
         char *end;
-        const long percent = strtol(at, &end, 10);
-        if (end == at || percent < 1 || percent > 100) break;
-        plan->effects[plan->n_effects++] = (int)percent;
-        if (*end == '\0') return 0;
-        if (*end != ',') break;
-        at = end;
+        const long percent = strtol(words.items[i], &end, 10);
+        good = *words.items[i] && *end == '\0' && percent >= 1 && percent <= 100 && plan->n_effects < NB_MAX_EFFECTS;
+        if (good) plan->effects[plan->n_effects++] = (int)percent;
     }
+    nb_strings_release(&words);
+    if (good) return 0;
     return nb_error("--effects %s: up to %d whole numbers from 1 to 100, with commas", value, NB_MAX_EFFECTS);
 }
 
 static int set_loads(void *to, const char *value) {
     struct nb_trial_plan *plan = to;
-    const char *at = value;
+    struct nb_strings words = {0};
+    bool good = true;
+    nb_strings_split(&words, value, ',');
     memset(plan->loads, 0, sizeof plan->loads);
-    for (;;) {
-        const size_t n = strcspn(at, ",");
-        int found = -1;
-        for (int l = 0; l < NB_N_LOAD_KINDS; l++)
-            if (strlen(nb_load_names[l]) == n && strncmp(nb_load_names[l], at, n) == 0) found = l;
-        if (found < 0) return nb_error("--load %s: idle, cpu and memory, with commas", value);
-        plan->loads[found] = true;
-        if (at[n] == '\0') return 0;
-        at += n + 1;
+    for (size_t i = 0; i < words.n && good; i++) {
+        int l = 0;
+        while (l < NB_N_LOAD_KINDS && strcmp(nb_load_names[l], words.items[i]) != 0) l++;
+        good = l < NB_N_LOAD_KINDS;
+        if (good) plan->loads[l] = true;
     }
+    nb_strings_release(&words);
+    return good ? 0 : nb_error("--load %s: idle, cpu and memory, with commas", value);
 }
 
 static int check_options(const struct gate_options *o) {

@@ -54,16 +54,11 @@ struct probe_options {
 
 /* Are the words of a list names that there are? */
 static bool check_list(const char *option, const char *list, const char *const *names) {
-    struct nb_strbuf word = {0};
+    struct nb_strings words = {0};
     bool known = true;
-    for (const char *p = list; p && known; p = *p ? p + 1 : NULL) {
-        const size_t n = strcspn(p, ",");
-        nb_strbuf_clear(&word);
-        nb_strbuf_addn(&word, p, n);
-        known = nb_option_name(option, word.text, names) >= 0;
-        p += n;
-    }
-    nb_strbuf_release(&word);
+    if (list) nb_strings_split(&words, list, ',');
+    for (size_t i = 0; i < words.n && known; i++) known = nb_option_name(option, words.items[i], names) >= 0;
+    nb_strings_release(&words);
     return known;
 }
 
@@ -120,14 +115,12 @@ static bool is_file(const char *what) {
 }
 
 static bool lists(const char *list, const char *const *names, uint32_t value) {
-    for (const char *p = list; p; p = *p == ',' ? p + 1 : NULL) {
-        char word[64];
-        const size_t n = strcspn(p, ",");
-        snprintf(word, sizeof word, "%.*s", (int)n, p);
-        if (nb_name_find(names, word) == (int)value) return true;
-        p += n;
-    }
-    return !list;
+    struct nb_strings words = {0};
+    bool found = !list;
+    if (list) nb_strings_split(&words, list, ',');
+    for (size_t i = 0; i < words.n; i++) found |= nb_name_find(names, words.items[i]) == (int)value;
+    nb_strings_release(&words);
+    return found;
 }
 
 static bool is_selected(const struct probe_options *o, const struct nb_entry *entry) {

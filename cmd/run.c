@@ -151,10 +151,12 @@ static int confirm(const struct nb_measuring *first, struct nb_config *config, c
 /* ---- of a plugin's kernels: the rows of `stress`, unasked -------------------------------------------------------------- */
 
 static bool is_listed(const char *names, const char *name) {
-    const size_t n = strlen(name);
-    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == '\0')) return true;
-    return false;
+    struct nb_strings words = {0};
+    bool found = false;
+    if (names) nb_strings_split(&words, names, ',');
+    for (size_t i = 0; i < words.n; i++) found |= strcmp(words.items[i], name) == 0;
+    nb_strings_release(&words);
+    return found;
 }
 
 /* The kernels of plugins that have been right so far, with commas between. One that crashed or hung would do so in every case. */

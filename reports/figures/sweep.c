@@ -27,17 +27,11 @@ bool nb_record_timed(const struct nb_record *r) {
            c->shape.cols > 0;
 }
 
-static bool is_listed(const char *name, const char *const *names) {
-    for (; names && *names; names++)
-        if (strcmp(name, *names) == 0) return true;
-    return false;
-}
-
 /* Axes that make a case, but for those of the kernel and the shape. */
 static bool is_held(const struct nb_axis *axis, const char *const *free_axes) {
     static const char *const not_held[] = {"shape", NULL}, *const selected[] = {"pass", "dtype", NULL};
-    if (axis->kind == NB_AXIS_SELECT && !is_listed(axis->name, selected)) return false;
-    return !is_listed(axis->name, not_held) && !is_listed(axis->name, free_axes);
+    if (axis->kind == NB_AXIS_SELECT && nb_name_find(selected, axis->name) < 0) return false;
+    return nb_name_find(not_held, axis->name) < 0 && (!free_axes || nb_name_find(free_axes, axis->name) < 0);
 }
 
 void nb_sweep_constants(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out) {
@@ -58,11 +52,11 @@ static void add_subtitle(const struct nb_record *r, const char *const *free_axes
     struct nb_strbuf value = {0};
     for (size_t a = 0; a < nb_n_axes; a++) {
         const struct nb_axis *axis = &nb_axes[a];
-        if (!is_held(axis, free_axes) || is_listed(axis->name, never)) continue;
+        if (!is_held(axis, free_axes) || nb_name_find(never, axis->name) >= 0) continue;
         nb_strbuf_clear(&value);
         nb_case_axis(&r->c, axis->name, &value);
         bool usual = axis->fallback && value.len && strcmp(value.text, axis->fallback) == 0;
-        if (!value.len || (usual && !is_listed(axis->name, always))) continue;
+        if (!value.len || (usual && nb_name_find(always, axis->name) < 0)) continue;
         nb_strbuf_addf(out, "%s%s %s", out->len ? ", " : "", axis->name, value.text);
     }
     nb_strbuf_release(&value);

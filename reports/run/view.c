@@ -112,16 +112,10 @@ enum role { HIDDEN, CONSTANT, HEADING, COLUMN };
 /* Did the case run (or fail to), so that it belongs in a table? */
 static bool has_run(const struct nb_record *r) { return r->status != NB_SKIPPED && r->status != NB_NOT_RUN; }
 
-static bool is_one_of(const char *name, const char *const *names) {
-    for (; *names; names++)
-        if (strcmp(name, *names) == 0) return true;
-    return false;
-}
-
 /* What a group shares (src/plan/plan.h): its cases stand under one heading. */
 static bool is_group_axis(const struct nb_axis *axis) {
     static const char *const names[] = {"pass", "dtype", "shape", "data", "seed", "stride", "threads", "cache", NULL};
-    return is_one_of(axis->name, names);
+    return nb_name_find(names, axis->name) >= 0;
 }
 
 /* A kernel's name stands for its own properties, all but its width. */
@@ -202,7 +196,7 @@ static void assign_roles(struct nb_view *view, enum role *roles) {
 /* What a reader expects where nothing else is said. */
 static bool is_usual(const struct nb_axis *axis, const char *value) {
     static const char *const telling[] = {"dtype", "shape", "data", "eps", NULL};
-    return axis->fallback && strcmp(axis->fallback, value) == 0 && !is_one_of(axis->name, telling);
+    return axis->fallback && strcmp(axis->fallback, value) == 0 && nb_name_find(telling, axis->name) < 0;
 }
 
 /* "f32  64x384": values that speak for themselves stand alone, the others behind their axis's name. */
@@ -210,7 +204,7 @@ void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struc
     static const char *const plain[] = {"pass", "dtype", "shape", NULL};
     if (!*value || is_usual(axis, value)) return;
     nb_strbuf_add(out, out->len ? "  " : "");
-    if (!is_one_of(axis->name, plain)) nb_strbuf_addf(out, "%s ", axis->name);
+    if (nb_name_find(plain, axis->name) < 0) nb_strbuf_addf(out, "%s ", axis->name);
     nb_strbuf_add(out, value);
 }
 

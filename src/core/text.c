@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/core/text.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,6 +55,21 @@ void nb_strbuf_release(struct nb_strbuf *b) {
 void nb_strings_add(struct nb_strings *s, const char *text) {
     s->items = nb_realloc(s->items, s->n + 1, sizeof *s->items);
     s->items[s->n++] = nb_strdup(text);
+}
+
+void nb_strings_split(struct nb_strings *s, const char *text, char separator) {
+    const char separators[] = {separator, '\0'};
+    struct nb_strbuf word = {0};
+    assert(s && text);
+    for (;; text++) {
+        const size_t n = strcspn(text, separators);
+        nb_strbuf_clear(&word);
+        nb_strbuf_addn(&word, text, n);
+        nb_strings_add(s, word.text);
+        text += n;
+        if (*text == '\0') break;
+    }
+    nb_strbuf_release(&word);
 }
 
 void nb_strings_release(struct nb_strings *s) {

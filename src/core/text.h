@@ -24,6 +24,8 @@ struct nb_strings {
     size_t n;
 };
 void nb_strings_add(struct nb_strings *s, const char *text);
+/* Adds the words of a text, of which any may be empty: one more than there are separators. */
+void nb_strings_split(struct nb_strings *s, const char *text, char separator);
 void nb_strings_release(struct nb_strings *s);
 
 /* The name in names[0..n) nearest to s by edit distance, or null when none is near: for "did you mean". */

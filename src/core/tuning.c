@@ -68,37 +68,35 @@ bool nb_tuning_equal(const struct nb_tuning *a, const struct nb_tuning *b) {
 static bool is_native(const struct nb_tuning_field *field) { return field == &nb_tuning_fields[0]; }
 
 /* Names joined by '+'; -1: a name that is none. */
-static int64_t read_native(const char *text, size_t len) {
+static int64_t read_native(const char *text) {
+    struct nb_strings names = {0};
     int64_t mask = 0;
-    if (len == 1 && *text == '0') return 0;
-    for (size_t at = 0; at <= len;) {
-        size_t n = 0, i = 0;
-        while (at + n < len && text[at + n] != '+') n++;
-        while (i < N_NATIVES && (strlen(natives[i].name) != n || strncmp(text + at, natives[i].name, n) != 0)) i++;
-        if (i == N_NATIVES) return -1;
-        mask |= natives[i].bit;
-        at += n + 1;
+    if (strcmp(text, "0") == 0) return 0;
+    nb_strings_split(&names, text, '+');
+    for (size_t w = 0; w < names.n && mask >= 0; w++) {
+        size_t i = 0;
+        while (i < N_NATIVES && strcmp(natives[i].name, names.items[w]) != 0) i++;
+        mask = i < N_NATIVES ? mask | natives[i].bit : -1;
     }
+    nb_strings_release(&names);
     return mask;
 }
 
 /* A whole number, of bytes with a unit; -1: it is none. */
-static int64_t read_amount(const struct nb_tuning_field *field, const char *text, size_t len) {
-    char digits[24], *end;
-    if (len == 0 || len >= sizeof digits || *text < '0' || *text > '9') return -1;
-    memcpy(digits, text, len);
-    digits[len] = '\0';
-    const long long value = strtoll(digits, &end, 10);
+static int64_t read_amount(const struct nb_tuning_field *field, const char *text) {
+    char *end;
+    if (*text < '0' || *text > '9') return -1;
+    const long long value = strtoll(text, &end, 10);
     const int shift = !field->is_bytes ? 0 : *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
     if (shift) end++;
     return *end || value > field->most >> shift ? -1 : value << shift;
 }
 
-static int refuse(const struct nb_tuning_field *field, const char *text, size_t len, char *reason, size_t n) {
+static int refuse(const struct nb_tuning_field *field, const char *text, char *reason, size_t n) {
     const char *wanted = is_native(field)  ? "0 or avx512_bf16"
                          : field->is_bytes ? "a number of bytes, such as 65536, 64K or 2M"
                                            : "a whole number";
-    snprintf(reason, n, "%s: '%.*s' is not %s", field->name, len > 60 ? 60 : (int)len, text, wanted);
+    snprintf(reason, n, "%s: '%.60s' is not %s", field->name, text, wanted);
     return -1;
 }
 
@@ -113,20 +111,17 @@ static int unknown_field(const char *text, size_t len, char *reason, size_t n) {
     return -1;
 }
 
-/* One FIELD=VALUE of len characters. */
-static int parse_one(struct nb_tuning *t, const char *text, size_t len, char *reason, size_t n) {
-    const char *equals = memchr(text, '=', len);
-    const size_t name_len = equals ? (size_t)(equals - text) : len;
+/* One FIELD=VALUE. */
+static int parse_one(struct nb_tuning *t, const char *text, char *reason, size_t n) {
+    const size_t name_len = strcspn(text, "=");
     const struct nb_tuning_field *field = NULL;
     for (size_t i = 0; i < nb_n_tuning_fields; i++)
         if (strlen(nb_tuning_fields[i].name) == name_len && strncmp(nb_tuning_fields[i].name, text, name_len) == 0)
             field = &nb_tuning_fields[i];
     if (!field) return unknown_field(text, name_len, reason, n);
-    const char *value_text = equals ? equals + 1 : text + len;
-    const size_t value_len = (size_t)(text + len - value_text);
-    const int64_t value =
-        is_native(field) ? read_native(value_text, value_len) : read_amount(field, value_text, value_len);
-    if (value < 0 || value > field->most) return refuse(field, value_text, value_len, reason, n);
+    const char *value_text = text + name_len + (text[name_len] == '=');
+    const int64_t value = is_native(field) ? read_native(value_text) : read_amount(field, value_text);
+    if (value < 0 || value > field->most) return refuse(field, value_text, reason, n);
     nb_tuning_set(t, field, value);
     return 0;
 }
@@ -134,14 +129,13 @@ static int parse_one(struct nb_tuning *t, const char *text, size_t len, char *re
 int nb_tuning_parse(struct nb_tuning *t, const char *text, char *reason, size_t n) {
     assert(t && text);
     struct nb_tuning changed = *t;
-    for (const char *p = text;; p++) {
-        const size_t len = strcspn(p, ",");
-        if (parse_one(&changed, p, len, reason, n) != 0) return -1;
-        p += len;
-        if (!*p) break;
-    }
-    *t = changed;
-    return 0;
+    struct nb_strings fields = {0};
+    int result = 0;
+    nb_strings_split(&fields, text, ',');
+    for (size_t i = 0; i < fields.n && result == 0; i++) result = parse_one(&changed, fields.items[i], reason, n);
+    nb_strings_release(&fields);
+    if (result == 0) *t = changed;
+    return result;
 }
 
 static void print_native(uint32_t mask, struct nb_strbuf *out) {

@@ -548,13 +548,15 @@ static bool narrow_block(struct nb_block *block, size_t a, const struct nb_value
 }
 
 static int read_list(struct nb_values *values, const struct nb_axis *axis, const char *list) {
-    char reason[256], *copy = nb_strdup(list), *rest = NULL;
+    struct nb_strings words = {0};
+    char reason[256];
     int result = 0;
-    for (char *word = strtok_r(copy, ",", &rest); word && result == 0; word = strtok_r(NULL, ",", &rest))
-        if (nb_values_add(values, axis, word, reason, sizeof reason) != 0)
-            result = nb_error("--%s %s: '%s' %s", axis->name, list, word, reason);
+    nb_strings_split(&words, list, ',');
+    for (size_t i = 0; i < words.n && result == 0; i++)
+        if (*words.items[i] && nb_values_add(values, axis, words.items[i], reason, sizeof reason) != 0)
+            result = nb_error("--%s %s: '%s' %s", axis->name, list, words.items[i], reason);
     if (result == 0 && values->n == 0) result = nb_error("--%s: the list is empty", axis->name);
-    free(copy);
+    nb_strings_release(&words);
     return result;
 }
 

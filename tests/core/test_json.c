@@ -268,3 +268,13 @@ Test(json, members_that_are_not_what_they_must_be_are_refused_by_name) {
         cr_expect_eq(nb_json_get_members(json, outer, &b, "a test"), -1, "%s: %s", wrong[i].key, wrong[i].value);
     }
 }
+
+Test(strings, a_list_is_split_at_each_separator_and_a_word_may_be_empty) {
+    struct nb_strings words = {0};
+    nb_strings_split(&words, "a,,b c,", ',');
+    nb_strings_split(&words, "", ',');
+    static const char *const want[] = {"a", "", "b c", "", ""};
+    cr_assert_eq(words.n, 5);
+    for (size_t i = 0; i < words.n; i++) cr_expect_str_eq(words.items[i], want[i]);
+    nb_strings_release(&words);
+}
