@@ -24,8 +24,8 @@ extern const struct nb_command nb_command_claims;
 static const char help[] =
     "usage: normbench claims [ID|GLOB|FILE.json ...] [OPTIONS]\n\n"
     "Tests published statements about norms on this machine: claims of configs/claims/, and the inputs of public bug\n"
-    "reports (bug-*). Each gets REPRODUCED, PARTLY, NOT REPRODUCED or NOT TESTABLE HERE, with what was measured, the\n"
-    "interval, the published figure, the reason, and which choice makes or breaks it. Without names: all of them.\n\n"
+    "reports (bug-*). Each gets REPRODUCED, PARTLY, NOT REPRODUCED, FALSE IN PART, or why it is open here, with what was\n"
+    "measured, the interval, the published figure, the reason, and which choice makes or breaks it. Without names: all.\n\n"
     "  --list               the claims, what kind of experiment they are, and what they say; runs nothing\n"
     "  --explain ID         one claim: sources, readings, and what it expects of which figures; with the\n"
     "                       ID \"properties\", the property experiments that claims may use: parameters and defaults\n"

@@ -112,7 +112,7 @@ static void claims_figures_init(struct nb_figures *figures, const cJSON *documen
 static const char *class_of(const char *verdict) {
     if (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return "g gA";
     if (strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return "g gF";
-    return strcmp(verdict, nb_claim_verdict_names[NB_PARTLY]) == 0 ? "g gC" : "g";
+    return nb_claim_is_decided(verdict) ? "g gC" : "g";
 }
 
 static void add_cell(struct nb_strbuf *out, const char *class, const char *text) {

@@ -19,7 +19,7 @@ bool nb_claims_format_known(const char *format) {
 static enum nb_grid_style style_of(const char *verdict) {
     if (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return NB_GRID_GOOD;
     if (strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return NB_GRID_BAD;
-    return strcmp(verdict, nb_claim_verdict_names[NB_PARTLY]) == 0 ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
+    return nb_claim_is_decided(verdict) ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
 static void add_family(const cJSON *document, bool bugs, FILE *out, struct nb_strbuf *text) {
@@ -75,7 +75,7 @@ static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) 
     nb_strbuf_release(&counts);
     nb_strbuf_add(text, ".\ncut = 1 - t / t_LN, ratio = t_LN / t; intervals at 95 % over launches.\n");
     if (!nb_json_get_bool(document, "complete"))
-        nb_strbuf_add(text, "The run was cut short: what was not measured is NOT TESTABLE HERE.\n");
+        nb_strbuf_add(text, "The run was cut short: what was not measured is named as such.\n");
 }
 
 int nb_claims_print(const cJSON *document, const char *format, FILE *out) {

@@ -280,12 +280,11 @@ static void add_bug(struct nb_claims_line **lines, size_t *n, const cJSON *claim
 }
 
 static void add_claim(struct nb_claims_line **lines, size_t *n, const cJSON *claim) {
-    const char *untested = nb_claim_verdict_names[NB_NOT_TESTABLE];
     const cJSON *reading;
     add(lines, n, claim, claim, main_reading(claim));
-    if (strcmp(nb_claims_text(claim, "verdict"), untested) != 0) return;
+    if (nb_claim_is_decided(nb_claims_text(claim, "verdict"))) return;
     cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
-        if (strcmp(nb_claims_text(reading, "verdict"), untested) == 0) continue;
+        if (!nb_claim_is_decided(nb_claims_text(reading, "verdict"))) continue;
         struct nb_claims_line *line = add(lines, n, claim, reading, reading);
         line->reading = reading;
         line->title = nb_claims_text(reading, "text");

@@ -18,6 +18,7 @@
 static void release_reading(struct nb_reading *r) {
     free(r->id);
     free(r->text);
+    free(r->under);
     nb_strings_release(&r->needs);
     for (size_t i = 0; i < r->n_rules; i++) nb_rule_release(&r->rules[i]);
     free(r->rules);
@@ -159,6 +160,7 @@ static int read_reading(const struct nb_jsonc *file, const cJSON *node, struct n
     static const struct nb_field fields[] = {
         {"id", NB_FIELD_TEXT, .offset = OF_READING(id), .required = true},
         {"text", NB_FIELD_TEXT, .offset = OF_READING(text), .required = true},
+        {"under", NB_FIELD_TEXT, .offset = OF_READING(under)},
         {"experiment", NB_FIELD_TEXT, .offset = offsetof(struct written_reading, experiment), .required = true},
         {"expect", NB_FIELD_READ, .required = true, .read = read_expect},
         {"needs", NB_FIELD_READ, .read = read_needs},
@@ -220,6 +222,8 @@ static int check(const struct nb_claim *c, const struct nb_jsonc *file) {
         return nb_error(
             "%s: needs a reading that is no \"alternative\", or a \"correction\" where nothing can be measured",
             file->path);
+    if (c->false_in_part && (decides || !c->correction))
+        return nb_error("%s: \"false_in_part\" is for a statement with a \"correction\" and no readings", file->path);
     for (size_t i = 0; i < c->n_sensitivities; i++)
         if (c->sensitivities[i].reading && !nb_claim_reading(c, c->sensitivities[i].reading))
             return nb_error("%s: \"sensitivity\": there is no reading '%s'", file->path, c->sensitivities[i].reading);
@@ -245,6 +249,7 @@ static int read_claim(struct nb_claim *c, const struct nb_jsonc *file) {
         {"readings", NB_FIELD_READ, .read = read_readings},
         {"sensitivity", NB_FIELD_READ, .read = read_sensitivity},
         {"correction", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, correction)},
+        {"false_in_part", NB_FIELD_BOOL, .offset = offsetof(struct nb_claim, false_in_part)},
         {"remark", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, remark)},
         {"changed_after_data", NB_FIELD_TEXTS, .offset = offsetof(struct nb_claim, changed_after_data)}};
     *c = (struct nb_claim){.path = nb_strdup(file->path), .id = id_of(file->path)};
@@ -462,8 +467,18 @@ void nb_claims_bugs_on_plugins(struct nb_config *config) {
 
 /* ---- Rulings become verdicts, of readings and of the claim; sensitivities. ---- */
 
-const char *const nb_claim_verdict_names[NB_N_CLAIM_VERDICTS] = {"REPRODUCED", "PARTLY", "NOT REPRODUCED",
-                                                                 "NOT TESTABLE HERE"};
+const char *const nb_claim_verdict_names[NB_N_CLAIM_VERDICTS] = {
+    [NB_REPRODUCED] = "REPRODUCED",         [NB_PARTLY] = "PARTLY",
+    [NB_NOT_REPRODUCED] = "NOT REPRODUCED", [NB_FALSE_IN_PART] = "FALSE IN PART",
+    [NB_NEEDS_A_GPU] = "NEEDS A GPU",       [NB_NOT_MEASURED] = "NOT MEASURED",
+    [NB_UNDECIDED_HERE] = "UNDECIDED",      [NB_NO_MEASUREMENT] = "NO MEASUREMENT DECIDES",
+};
+
+bool nb_claim_is_decided(const char *verdict) {
+    for (int v = 0; v < NB_FIRST_OPEN; v++)
+        if (strcmp(verdict, nb_claim_verdict_names[v]) == 0) return true;
+    return false;
+}
 
 static const struct nb_ruled *first_of(const struct nb_rulings *r, enum nb_outcome_kind outcome) {
     for (size_t i = 0; i < r->n; i++)
@@ -480,18 +495,22 @@ static void say_undecided(const struct nb_rulings *r, struct nb_strbuf *out) {
                        undecided->reason);
 }
 
+/* Votes that are alike decide; votes that differ do so whatever is open. */
+static enum nb_claim_verdict verdict_of_votes(size_t holds, size_t fails, size_t open, enum nb_claim_verdict if_open) {
+    const size_t n = holds + fails + open;
+    if (holds > 0 && fails > 0) return NB_PARTLY;
+    if (holds + fails == 0 || (fails == 0 && 4 * open > n) || (holds == 0 && 2 * open > n)) return if_open;
+    return fails == 0 ? NB_REPRODUCED : NB_NOT_REPRODUCED;
+}
+
 enum nb_claim_verdict nb_verdict_of(const struct nb_rulings *r, char **reason) {
     const size_t holds = r->count[NB_HOLDS_TRUE], fails = r->count[NB_FAILS], decided = holds + fails;
     const size_t open = r->count[NB_UNDECIDED] + r->count[NB_MISSING];
+    const enum nb_claim_verdict verdict = verdict_of_votes(
+        holds, fails, open,
+        r->count[NB_MISSING] > r->count[NB_UNDECIDED] || open == 0 ? NB_NOT_MEASURED : NB_UNDECIDED_HERE);
     struct nb_strbuf text = {0};
-    enum nb_claim_verdict verdict = NB_PARTLY;
-    if (decided == 0 || (fails == 0 && 4 * open > r->n) || (holds == 0 && 2 * open > r->n))
-        verdict = NB_NOT_TESTABLE;
-    else if (fails == 0)
-        verdict = NB_REPRODUCED;
-    else if (holds == 0)
-        verdict = NB_NOT_REPRODUCED;
-    if (verdict != NB_NOT_TESTABLE)
+    if (verdict < NB_FIRST_OPEN)
         nb_strbuf_addf(&text, "%zu of %zu figures hold%s", holds, decided, decided == 1 && holds == 1 ? "s" : "");
     if (open > 0) {
         if (text.len) nb_strbuf_add(&text, "; ");
@@ -508,7 +527,7 @@ enum nb_claim_verdict nb_verdict_of(const struct nb_rulings *r, char **reason) {
 static const struct nb_reading *reading_of(const struct nb_claim_result *result, const struct nb_sensitivity *by) {
     if (by->reading) return nb_claim_reading(result->claim, by->reading);
     for (size_t i = 0; i < result->claim->n_readings; i++)
-        if (result->reads[i].verdict != NB_NOT_TESTABLE) return &result->claim->readings[i];
+        if (result->reads[i].verdict < NB_FIRST_OPEN) return &result->claim->readings[i];
     return NULL;
 }
 
@@ -565,7 +584,7 @@ bool nb_sensitivity_decides(const struct nb_claim_result *result, size_t i) {
     int n = 0;
     for (size_t j = 0; j < result->n_sensed; j++) {
         const enum nb_claim_verdict v = result->sensed[j].verdict;
-        if (result->sensed[j].by != by || v == NB_NOT_TESTABLE || seen[v]) continue;
+        if (result->sensed[j].by != by || v >= NB_FIRST_OPEN || seen[v]) continue;
         seen[v] = true;
         n++;
     }
@@ -574,16 +593,21 @@ bool nb_sensitivity_decides(const struct nb_claim_result *result, size_t i) {
 
 /* ---- readings one by one, then the claim ---- */
 
-static const char *why_not(const struct nb_claim *c, const struct nb_reading *r) {
+/* Why it cannot be tried here, or null. */
+static const char *why_not(const struct nb_claim *c, const struct nb_reading *r, enum nb_claim_verdict *verdict) {
     const struct nb_experiment *e = &c->experiments[r->experiment];
     const char *refused = e->kind->refuses ? e->kind->refuses(e) : NULL;
-    for (size_t i = 0; i < r->needs.n && !refused; i++) refused = nb_claim_lacks(r->needs.items[i]);
+    *verdict = NB_NOT_MEASURED;
+    for (size_t i = 0; i < r->needs.n && !refused; i++) {
+        refused = nb_claim_lacks(r->needs.items[i]);
+        if (refused && strcmp(r->needs.items[i], "gpu") == 0) *verdict = NB_NEEDS_A_GPU;
+    }
     return refused;
 }
 
 static void judge_reading(const struct nb_claim_result *result, struct nb_read *out) {
     const struct nb_reading *r = out->reading;
-    const char *refused = why_not(result->claim, r);
+    const char *refused = why_not(result->claim, r, &out->verdict);
     for (size_t i = 0; i < r->n_rules && !refused; i++)
         nb_rule_apply(&r->rules[i], &result->findings[r->experiment], NULL, NULL, &out->rulings);
     if (!refused) {
@@ -592,52 +616,105 @@ static void judge_reading(const struct nb_claim_result *result, struct nb_read *
     }
     struct nb_strbuf text = {0};
     nb_strbuf_addf(&text, "needed: %s", refused);
-    out->verdict = NB_NOT_TESTABLE;
     out->reason = text.text;
 }
 
 /* ---- the claim ---- */
 
-/* That of the only reading, or all of them by name. */
+/* Do two readings belong to the same condition? Those without one are rows of none. */
+static bool same_condition(const struct nb_reading *a, const struct nb_reading *b) {
+    return a->under && b->under && strcmp(a->under, b->under) == 0;
+}
+
+/* "transformer, cifar": the readings of the condition that are open, or those that hold. */
+static void add_rows(const struct nb_claim_result *result, const struct nb_reading *first, bool open, const char *lead,
+                     struct nb_strbuf *out) {
+    const struct nb_claim *c = result->claim;
+    int n = 0;
+    for (size_t i = 0; i < c->n_readings; i++) {
+        const enum nb_claim_verdict v = result->reads[i].verdict;
+        if (!same_condition(&c->readings[i], first) || (open ? v < NB_FIRST_OPEN : v != NB_REPRODUCED)) continue;
+        nb_strbuf_addf(out, "%s%s", n++ ? ", " : lead, c->readings[i].id);
+    }
+}
+
+/* "4 of 5 rows decided: 0 hold on whole steps here; open: cifar", of the readings of one condition. */
+static void add_condition(const struct nb_claim_result *result, const struct nb_reading *first, struct nb_strbuf *out) {
+    const struct nb_claim *c = result->claim;
+    size_t n = 0, decided = 0, holds = 0;
+    for (size_t i = 0; i < c->n_readings; i++) {
+        if (!same_condition(&c->readings[i], first)) continue;
+        n++;
+        decided += result->reads[i].verdict < NB_FIRST_OPEN;
+        holds += result->reads[i].verdict == NB_REPRODUCED;
+    }
+    if (decided == n)
+        nb_strbuf_addf(out, "%zu of %zu hold %s", holds, n, first->under);
+    else
+        nb_strbuf_addf(out, "%zu of %zu rows decided: %zu hold %s", decided, n, holds, first->under);
+    if (holds > 0 && holds < n) add_rows(result, first, false, ": ", out);
+    add_rows(result, first, true, ", open: ", out);
+}
+
+static bool is_first_of_condition(const struct nb_claim *c, size_t at) {
+    for (size_t i = 0; i < at; i++)
+        if (same_condition(&c->readings[i], &c->readings[at])) return false;
+    return true;
+}
+
+/* That of the only reading, or all of them by name; rows are counted by condition, alternatives too. */
 static char *reason_of(const struct nb_claim_result *result) {
     const struct nb_claim *c = result->claim;
     struct nb_strbuf text = {0};
     size_t n = 0;
     for (size_t i = 0; i < c->n_readings; i++) n += !c->readings[i].alternative;
     for (size_t i = 0; i < c->n_readings; i++) {
-        if (c->readings[i].alternative) continue;
+        const struct nb_reading *r = &c->readings[i];
+        if (r->under ? !is_first_of_condition(c, i) : r->alternative) continue;
         if (text.len > 0) nb_strbuf_add(&text, "; ");
-        if (n > 1) nb_strbuf_addf(&text, "%s: ", c->readings[i].id);
-        nb_strbuf_add(&text, result->reads[i].reason);
+        if (r->under) {
+            add_condition(result, r, &text);
+        } else {
+            if (n > 1) nb_strbuf_addf(&text, "%s: ", r->id);
+            nb_strbuf_add(&text, result->reads[i].reason);
+        }
     }
     return text.text;
 }
 
-/* Readings that are meant together: what one of them leaves open the whole leaves open; where they differ, the claim holds in
- * part. */
+static void say_fact(struct nb_claim_result *result) {
+    const struct nb_claim *c = result->claim;
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "%s%s", c->false_in_part ? "" : "no measurement decides it: ", c->correction);
+    result->verdict = c->false_in_part ? NB_FALSE_IN_PART : NB_NO_MEASUREMENT;
+    result->reason = text.text;
+}
+
+/* Readings vote as the figures of a reading do: one that is open overrides none that are decided. One that holds in part votes both
+ * ways. */
 static void combine(struct nb_claim_result *result) {
-    bool seen[NB_N_CLAIM_VERDICTS] = {false};
-    size_t n = 0, first[NB_N_CLAIM_VERDICTS];
+    size_t count[NB_N_CLAIM_VERDICTS] = {0}, first[NB_N_CLAIM_VERDICTS], n = 0, decided = 0;
     for (size_t i = 0; i < result->claim->n_readings; i++) {
         const enum nb_claim_verdict v = result->reads[i].verdict;
         if (result->claim->readings[i].alternative) continue;
-        if (!seen[v]) first[v] = i;
-        n += !seen[v];
-        seen[v] = true;
+        if (count[v]++ == 0) first[v] = i;
+        decided += v < NB_FIRST_OPEN;
+        n++;
     }
     result->main = NB_NO_READING;
     if (n == 0) {
-        struct nb_strbuf text = {0};
-        nb_strbuf_addf(&text, "no measurement decides it: %s", result->claim->correction);
-        result->verdict = NB_NOT_TESTABLE;
-        result->reason = text.text;
+        say_fact(result);
         return;
     }
-    result->verdict = seen[NB_NOT_TESTABLE] ? NB_NOT_TESTABLE : NB_PARTLY;
-    for (int v = 0; v < NB_N_CLAIM_VERDICTS && n == 1; v++)
-        if (seen[v]) result->verdict = (enum nb_claim_verdict)v;
-    for (int v = 0; v < NB_N_CLAIM_VERDICTS && result->main == NB_NO_READING; v++)
-        if (seen[v] && (n > 1 ? !seen[NB_NOT_TESTABLE] || v == NB_NOT_TESTABLE : true)) result->main = first[v];
+    int open = NB_FIRST_OPEN; /* that of most readings that are open */
+    for (int v = NB_FIRST_OPEN; v < NB_N_CLAIM_VERDICTS; v++)
+        if (count[v] > count[open]) open = v;
+    result->verdict =
+        verdict_of_votes(count[NB_REPRODUCED] + count[NB_PARTLY], count[NB_NOT_REPRODUCED] + count[NB_PARTLY],
+                         n - decided, (enum nb_claim_verdict)open);
+    if (count[result->verdict] > 0) result->main = first[result->verdict];
+    for (int v = 0; v < NB_FIRST_OPEN && result->main == NB_NO_READING; v++)
+        if (count[v] > 0) result->main = first[v];
     result->reason = reason_of(result);
 }
 

@@ -19,6 +19,7 @@ struct nb_claim_source {
 
 struct nb_reading {
     char *id, *text;
+    char *under;             /* "on whole steps here": readings of one condition are counted as rows; or null */
     size_t experiment;       /* index */
     bool alternative;        /* another way to read the statement: shown, and no part of the verdict */
     struct nb_strings needs; /* what a machine must have: "gpu" */
@@ -41,6 +42,7 @@ struct nb_claim {
     struct nb_sensitivity *sensitivities;
     size_t n_sensitivities;
     char *correction;                     /* of a statement that no measurement can decide: what is right; or null */
+    bool false_in_part;                   /* such a statement is wrong in part, as the correction says */
     char *remark;                         /* what a reader should know of the source; or null */
     struct nb_strings changed_after_data; /* "DATE: what": to its rules, seeds or margins; also in CHANGES.md */
 };
@@ -76,12 +78,25 @@ void nb_claims_bugs_on_plugins(struct nb_config *config);
 
 /* ---- From what was found to what may be said of a claim. ---- */
 
-enum nb_claim_verdict { NB_REPRODUCED, NB_PARTLY, NB_NOT_REPRODUCED, NB_NOT_TESTABLE, NB_N_CLAIM_VERDICTS };
+enum nb_claim_verdict {
+    NB_REPRODUCED,
+    NB_PARTLY,
+    NB_NOT_REPRODUCED,
+    NB_FALSE_IN_PART, /* a statement of fact, no measurement */
+    NB_FIRST_OPEN,    /* from here on: not decided, and why */
+    NB_NEEDS_A_GPU = NB_FIRST_OPEN,
+    NB_NOT_MEASURED,   /* left out by --quick or a budget, or by a machine that lacks something else */
+    NB_UNDECIDED_HERE, /* intervals are too wide; the reason says what would do */
+    NB_NO_MEASUREMENT, /* none decides it */
+    NB_N_CLAIM_VERDICTS
+};
 extern const char *const nb_claim_verdict_names[NB_N_CLAIM_VERDICTS]; /* "REPRODUCED", ... */
+/* Is the verdict of that name one of those that decide? Not of the open ones, nor of the one that older files have. */
+bool nb_claim_is_decided(const char *verdict);
 
-/* What the rulings of one reading come to. All figures hold: REPRODUCED; none: NOT REPRODUCED; some: PARTLY. NOT TESTABLE HERE where
- * none could be decided; where all that could hold and more than a quarter could not; and where all that could fail and more than
- * half could not: what most figures refute may at best hold in part. reason is owned. */
+/* What the rulings of one reading come to. All figures hold: REPRODUCED; none: NOT REPRODUCED; some: PARTLY. Open where none could be
+ * decided; where all that could hold and more than a quarter could not; and where all that could fail and more than half could not:
+ * what most figures refute may at best hold in part. reason is owned. */
 enum nb_claim_verdict nb_verdict_of(const struct nb_rulings *rulings, char **reason);
 
 struct nb_read { /* a reading that was tried */

@@ -77,6 +77,7 @@ static cJSON *read_json(const struct nb_claim_result *result, const struct nb_re
     nb_json_text(json, "id", reading->id);
     nb_json_text(json, "text", reading->text);
     nb_json_text(json, "kind", e->kind->name);
+    nb_json_text(json, "under", reading->under);
     cJSON_AddBoolToObject(json, "alternative", reading->alternative);
     nb_json_text(json, "verdict", nb_claim_verdict_names[read->verdict]);
     nb_json_text(json, "reason", read->reason);
@@ -218,8 +219,8 @@ cJSON *nb_claims_document_read(const char *dir) {
     char *path = nb_path_join(dir, NB_CLAIMS_FILE), *text = nb_file_read(path, LARGEST_FILE, NULL);
     cJSON *json = text && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     const char *schema = nb_json_get_text(json, "schema");
-    if (text && (!schema || atoi(schema) != atoi(NB_CLAIMS_SCHEMA))) {
-        nb_error("%s: is no claims.json of schema %s", path, NB_CLAIMS_SCHEMA);
+    if (text && (!schema || atoi(schema) < 1 || atoi(schema) > atoi(NB_CLAIMS_SCHEMA))) {
+        nb_error("%s: is no claims.json of schema 1.0 to %s", path, NB_CLAIMS_SCHEMA);
         cJSON_Delete(json);
         json = NULL;
     }

@@ -9,7 +9,7 @@
 #include "src/claims/claims.h"
 
 #define NB_CLAIMS_FILE "claims.json"
-#define NB_CLAIMS_SCHEMA "1.0"
+#define NB_CLAIMS_SCHEMA "2.0"
 
 struct nb_claims_about { /* of the run */
     const char *started;
@@ -26,7 +26,8 @@ bool nb_claims_document_exists(const char *dir);
  * beyond the share was measured wrongly. -1 after nb_error. */
 int nb_claims_document_check(const cJSON *document);
 int nb_claims_document_write(const cJSON *document, const char *dir);
-cJSON *nb_claims_document_read(const char *dir); /* null after nb_error */
+/* Of this schema or the one before, in which NOT TESTABLE HERE was one verdict. Null after nb_error. */
+cJSON *nb_claims_document_read(const char *dir);
 
 /* configs/claims/tables/NAME.json: figures as a source printed them. Owned by the caller; null after nb_error. */
 cJSON *nb_claims_table_read(const char *name);

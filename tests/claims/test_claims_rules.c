@@ -187,11 +187,11 @@ Test(claims_rules, verdicts_follow_from_counts) {
     cr_expect_eq(verdict(4, 0, 0), NB_REPRODUCED);
     cr_expect_eq(verdict(0, 4, 0), NB_NOT_REPRODUCED);
     cr_expect_eq(verdict(3, 1, 0), NB_PARTLY);
-    cr_expect_eq(verdict(0, 0, 4), NB_NOT_TESTABLE);
+    cr_expect_eq(verdict(0, 0, 4), NB_UNDECIDED_HERE);
     cr_expect_eq(verdict(3, 0, 1), NB_REPRODUCED);
-    cr_expect_eq(verdict(2, 0, 1), NB_NOT_TESTABLE, "a third is open");
+    cr_expect_eq(verdict(2, 0, 1), NB_UNDECIDED_HERE, "a third is open");
     cr_expect_eq(verdict(0, 2, 1), NB_NOT_REPRODUCED, "at best it could hold in part");
-    cr_expect_eq(verdict(0, 1, 2), NB_NOT_TESTABLE);
+    cr_expect_eq(verdict(0, 1, 2), NB_UNDECIDED_HERE);
     cr_expect_eq(verdict(1, 1, 9), NB_PARTLY, "nothing that is open can change it");
 }
 

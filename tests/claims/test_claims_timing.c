@@ -131,8 +131,8 @@ Test(claims_timing, a_doctored_journal_decides_the_verdict) {
     } cases[] = {
         {700, 700, 0, 8, NB_REPRODUCED},
         {950, 950, 0, 8, NB_NOT_REPRODUCED},
-        {700, 700, 0, 5, NB_NOT_TESTABLE},
-        {700, 700, 0.5, 8, NB_NOT_TESTABLE},
+        {700, 700, 0, 5, NB_UNDECIDED_HERE},
+        {700, 700, 0.5, 8, NB_UNDECIDED_HERE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *dir = run_with(cases[i].launches, cases[i].rms_ns, cases[i].prms_ns, cases[i].shift);

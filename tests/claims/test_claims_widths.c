@@ -163,9 +163,9 @@ Test(claims_widths, how_the_cut_hangs_on_the_width_is_told_by_pairs_of_launches)
     const struct truth alike = {.cut = {0.2, 0.22}, .wide = 0.7, .common = 0.15, .launches = 8};
     cr_expect_eq(judged(claim, &alike), NB_NOT_REPRODUCED);
     const struct truth noisy = {.cut = {0.2, 0.3}, .wide = 0.7, .own = 0.15, .launches = 8};
-    cr_expect_eq(judged(claim, &noisy), NB_NOT_TESTABLE, "what each has for itself does not");
+    cr_expect_eq(judged(claim, &noisy), NB_UNDECIDED_HERE, "what each has for itself does not");
     const struct truth few = {.cut = {0.2, 0.3}, .wide = 0.7, .launches = 5};
-    cr_expect_eq(judged(claim, &few), NB_NOT_TESTABLE);
+    cr_expect_eq(judged(claim, &few), NB_UNDECIDED_HERE);
 }
 
 Test(claims_widths, times_of_two_widths_are_compared_between_neighbouring_launches) {
@@ -177,7 +177,7 @@ Test(claims_widths, times_of_two_widths_are_compared_between_neighbouring_launch
     cr_expect_eq(judged(claim, &t), NB_NOT_REPRODUCED);
     t.wide = 0.7;
     t.no_family = true;
-    cr_expect_eq(judged(claim, &t), NB_NOT_TESTABLE, "launches far from each other are no pair");
+    cr_expect_eq(judged(claim, &t), NB_NOT_MEASURED, "launches far from each other are no pair");
 }
 
 Test(claims_widths, nothing_but_the_width_can_be_isolated) {

@@ -51,7 +51,7 @@ cat >"$WORK/small.json" <<'JSON'
 JSON
 "$NORMBENCH" claims "$WORK/small.json" form-keepdim fact-who-uses-it --quick --out "$WORK/run" --strict >"$WORK/out" 2>"$WORK/err" ||
     bad "run: exit $?: $(cat "$WORK/err")"
-for line in '^small +REPRODUCED' '^form-keepdim +PARTLY' '^fact-who-uses-it +NOT TESTABLE HERE' '1 REPRODUCED, 1 PARTLY, 1 NOT TESTABLE HERE'; do
+for line in '^small +REPRODUCED' '^form-keepdim +PARTLY' '^fact-who-uses-it +FALSE IN PART' '1 REPRODUCED, 1 PARTLY, 1 FALSE IN PART'; do
     grep -qE "$line" "$WORK/out" || bad "no line /$line/: $(cat "$WORK/out")"
 done
 for file in claims.json claims.md claims.html timing/results.json accuracy/results.json; do
@@ -68,7 +68,7 @@ small = {c["id"]: c for c in d["claims"]}["small"]
 r = {x["id"]: x for x in small["readings"]}
 assert d["complete"] and d["counts"]["PARTLY"] == 1 and d["folders"] == {"timing": "timing", "accuracy": "accuracy"}
 assert r["sum"]["verdict"] == "NOT REPRODUCED" and abs(r["sum"]["figures"][0]["value"] - 2000) < 1e-3
-assert r["steps"]["verdict"] == "NOT TESTABLE HERE" and "does not have" in r["steps"]["reason"]
+assert r["steps"]["verdict"] == "NOT MEASURED" and "does not have" in r["steps"]["reason"]
 t = r["time"]["figures"][0]
 assert t["low"] <= t["value"] <= t["high"] and t["launches"] == 6 and "against" in t["evidence"]
 assert {s["value"] for s in small["sensitivity"]} == {"one term", "sum"}

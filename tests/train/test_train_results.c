@@ -116,9 +116,9 @@ Test(train_results, a_step_claim_comes_out_as_the_steps_do) {
     nb_findings_release(&f);
     cr_expect_eq(of_launches(8, 0.95, 0, NULL), NB_NOT_REPRODUCED);
     cr_expect_eq(of_launches(8, 1.2, 0.01, NULL), NB_NOT_REPRODUCED);
-    cr_expect_eq(of_launches(8, 0.8, 0.2, NULL), NB_NOT_TESTABLE);
-    cr_expect_eq(of_launches(5, 0.7, 0, NULL), NB_NOT_TESTABLE, "fewer launches than an interval needs");
-    cr_expect_eq(judged(steps_text, NULL, NULL), NB_NOT_TESTABLE);
+    cr_expect_eq(of_launches(8, 0.8, 0.2, NULL), NB_UNDECIDED_HERE);
+    cr_expect_eq(of_launches(5, 0.7, 0, NULL), NB_UNDECIDED_HERE, "fewer launches than an interval needs");
+    cr_expect_eq(judged(steps_text, NULL, NULL), NB_NOT_MEASURED);
 }
 
 Test(train_results, what_is_saved_elsewhere_is_no_cut) {
@@ -156,7 +156,7 @@ Test(train_results, what_was_not_run_says_why) {
     struct nb_findings f;
     add(&r, "{\"request\":{\"measure\":\"steps\",\"workload\":\"" WORKLOAD "\",\"round\":0,\"steps\":0,\"arms\":[\"" LN
             "\",\"" RMS "\"]},\"status\":\"crashed\",\"reason\":\"signal 11\"}");
-    cr_expect_eq(judged(steps_text, &r, &f), NB_NOT_TESTABLE);
+    cr_expect_eq(judged(steps_text, &r, &f), NB_NOT_MEASURED);
     cr_expect_str_eq(found(&f, "cut", "part", "step")->reason, "signal 11");
     nb_findings_release(&f);
     nb_train_results_release(&r);
@@ -206,7 +206,7 @@ Test(train_results, a_loss_claim_comes_out_as_the_losses_do) {
     cr_expect_float_eq(found(&f, "failed_steps", "norm", "none")->value.value, 0.2, 1e-12);
     nb_findings_release(&f);
     cr_expect_eq(of_seeds(6, 1.0, NULL), NB_NOT_REPRODUCED);
-    cr_expect_eq(of_seeds(5, 1.1, NULL), NB_NOT_TESTABLE);
+    cr_expect_eq(of_seeds(5, 1.1, NULL), NB_UNDECIDED_HERE);
 }
 
 Test(train_results, the_mean_over_a_course_is_that_of_all_of_its_steps) {
