@@ -22,7 +22,7 @@ static const char help[] =
     "  --baseline FILE.so   the kernels (default: the built-in ones); repeatable: builds in other layouts\n"
     "  --config CONFIG      the cases: a preset (`normbench list configs`) or a file; default gate\n"
     "  --kernel GLOB        only these kernels; repeatable\n"
-    "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
+    "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n"
     "  --cases N            cases launched of each op, dtype and shape (default 2)\n"
     "  --launches N         launches of each case (default 20)\n"

@@ -21,7 +21,7 @@ static const char help[] =
     "failed, or were measured by another plan are listed with the reason and not ranked. This is a report: it never says that\n"
     "a change made something slower; `normbench gate` does.\n"
     "\n"
-    "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
+    "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --strict             exit 5 unless every case is in both runs and ranked, on one kind of CPU, by one plan\n"
     "  --format NAME        table (the default), markdown or json (reports/schema/compare.schema.json)\n" NB_COMMON_HELP
     "\n"

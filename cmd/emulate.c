@@ -23,7 +23,7 @@ static const char help[] =
     "followed by any number of changes to it:\n"
     "  rmsnorm/store:bf16/acc:f32x16/cast:before    llama/store:f16    layernorm/variance:onepass/acc:f64\n\n"
     "  --list               the presets and the parts of a design\n"
-    "  --compare DESIGN     one more design, as a further DESIGN; repeatable\n"
+    "  --compare DESIGN     one more DESIGN; repeatable\n"
     "  --data NAME          rows: a distribution, a data set or a file (default scales: normal, rows of many sizes)\n"
     "  --n N                columns (default 4096, or as the file has)\n"
     "  --rows R             rows (default 64, or as the file has, up to 256)\n"

@@ -28,7 +28,7 @@ static const char help[] =
     "  --candidate FILE.so  the build after it; repeatable\n"
     "  --config CONFIG      the cases: a preset (`normbench list configs`) or a file; default gate\n"
     "  --kernel GLOB        only these kernels; repeatable\n"
-    "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
+    "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n\n"
     "How it is decided\n"
     "  (a config can set the same under \"gate\", and budgets of instructions too: configs/README.md)\n"
@@ -56,7 +56,8 @@ static const char help[] =
     "                       with --self-test trials.json and samples.jsonl\n"
     "  --list               prints the cases; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive or\n"
-    "suspect, 5 not comparable, 77 nothing selected can run here, 128+n ended by signal n. When several hold: 1, 3, 5, 4.\n";
+    "suspect, 5 not comparable, 77 nothing selected can run here, 128+n ended by signal n. Where several\n"
+    "hold: the first of 1, 3, 5, 4.\n";
 
 struct gate_options {
     struct nb_gate_selection selection;

@@ -24,8 +24,8 @@ static const char help[] =
     "CONFIG is a preset's name (`normbench list configs`) or a file, with a slash or .json in its name; without it: quick.\n\n"
     "What to run\n"
     "  --axis NAME=V1,V2    replaces an axis in every block (`normbench list axes`); repeatable; of one axis the last wins\n"
-    "  --filter GLOB        only cases whose key, or its first parts, match; a plain text matches anywhere in the key;\n"
-    "                       repeatable: any may match\n"
+    "  --filter GLOB        only cases whose key (--list prints it) contains this text, or matches this glob as a whole or\n"
+    "                       up to a slash; repeatable: any may match\n"
     "  --threads LIST       short for --axis threads=LIST\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP

@@ -32,7 +32,7 @@ static const char help[] =
     "  --dtype LIST         of the dtypes that the config names only these: f32, f16, bf16\n"
     "  --width LIST         scalar, 128, 256, 256x, 512\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n"
-    "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
+    "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --max-width WIDTH    hides wider kernels\n"
     "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits\n"
     "  --list               prints the cases and what does not apply; runs nothing\n\n"
