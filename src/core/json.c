@@ -46,6 +46,15 @@ const char *nb_json_get_text(const cJSON *object, const char *name) {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 }
 
+const cJSON *nb_json_find(const cJSON *array, const char *member, const char *text) {
+    const cJSON *object;
+    cJSON_ArrayForEach(object, array) {
+        const char *own = nb_json_get_text(object, member);
+        if (own && text && strcmp(own, text) == 0) return object;
+    }
+    return NULL;
+}
+
 int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name) {
     const char *text = nb_json_get_text(object, name);
     if (text && strlen(text) >= n) return nb_error("\"%s\" is longer than %zu bytes", name, n - 1);

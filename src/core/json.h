@@ -20,6 +20,8 @@ int nb_json_get_index(const cJSON *object, const char *name);
 /* Text, null for a null pointer. */
 void nb_json_text(cJSON *object, const char *name, const char *text);
 const char *nb_json_get_text(const cJSON *object, const char *name); /* null when null, absent or no string */
+/* The first of an array's objects with this text as a member, or null; text may be null. */
+const cJSON *nb_json_find(const cJSON *array, const char *member, const char *text);
 /* A text into a field of n bytes, "" when null or absent; -1 after nb_error when it does not fit. */
 int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name);
 bool nb_json_get_bool(const cJSON *object, const char *name); /* absent: false */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The trial that chooses a group's roofs: for each pattern of loads and stores among its cases, the baseline copies with that pattern. */
+/* A trial of the copies that may be a group's roofs: for each pattern of loads and stores among its cases, the baseline copies with that
+ * pattern. */
 #include <math.h>
 
 #include "src/core/cpu.h"
@@ -7,7 +8,7 @@
 #include "src/core/log.h"
 #include "src/measure/worker.h"
 
-enum { TRIAL_BLOCKS = 24, MAX_CANDIDATES = 24 };
+enum { TRIAL_BLOCKS = 8, MAX_CANDIDATES = 24 };
 
 /* The copies with this pattern of loads and stores that can run here; single_width: of the case's width. */
 static int candidates(const struct nb_case *c, bool single_width, int n_loads, int n_stores,

@@ -179,8 +179,9 @@ static int launch_all(struct nb_run *run) {
 static int run_stages(struct nb_run *run) {
     const int n = (int)run->plan->n_groups, launches = run->plan->launches;
     if (check_all(run, check_done) != 0) return -1;
-    for (int g = 0; g < n && launches > 0 && !stopped(run); g++)
-        if (nb_session_copies(run, g) != 0) return -1;
+    /* In rounds: the trials of a group lie apart in time. */
+    for (int i = 0; i < NB_COPY_TRIALS * n && launches > 0 && !stopped(run); i++)
+        if (nb_session_copies(run, i % n) != 0) return -1;
     if (launches > 0 && launch_all(run) != 0) return -1;
     for (int g = 0; g < n && launches > 0 && !stopped(run) && !run->options->no_counters; g++) {
         if (!nb_group_is_timed(run->plan, (size_t)g)) continue;

@@ -38,15 +38,6 @@ void nb_schedule_release(struct nb_schedule *s) {
 
 /* ---- what a launch leaves ---------------------------------------------------------------------------------------- */
 
-static const cJSON *find(const cJSON *arms, const char *member, const char *text) {
-    const cJSON *arm;
-    cJSON_ArrayForEach(arm, arms) {
-        const char *own = nb_json_get_text(arm, member);
-        if (own && text && strcmp(own, text) == 0) return arm;
-    }
-    return NULL;
-}
-
 /* null: s stays empty. */
 static int read_samples(struct nb_samples *s, const cJSON *arm) {
     *s = (struct nb_samples){0};
@@ -59,8 +50,8 @@ static int take_case(struct nb_launches *launches, const cJSON *line, const cJSO
     struct nb_samples own, copy;
     int result = read_samples(&own, arm);
     if (result == 0)
-        result = read_samples(
-            &copy, find(cJSON_GetObjectItemCaseSensitive(line, "copies"), "variant", nb_json_get_text(arm, "copy")));
+        result = read_samples(&copy, nb_json_find(cJSON_GetObjectItemCaseSensitive(line, "copies"), "variant",
+                                                  nb_json_get_text(arm, "copy")));
     else
         copy = (struct nb_samples){0};
     if (result == 0) nb_launches_add(launches, &own, copy.n ? &copy : NULL, reference->n ? reference : NULL, &unused);
@@ -74,9 +65,10 @@ static int take_launch(struct nb_schedule *s, int group, const cJSON *line) {
     struct nb_scheduled_group *g = &s->groups[group];
     const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases");
     struct nb_samples reference;
-    int result = read_samples(&reference, find(cases, "key", s->plan->keys[planned->cases[planned->reference]]));
+    int result =
+        read_samples(&reference, nb_json_find(cases, "key", s->plan->keys[planned->cases[planned->reference]]));
     for (size_t i = 0; result == 0 && i < planned->n; i++) {
-        const cJSON *arm = find(cases, "key", s->plan->keys[planned->cases[i]]);
+        const cJSON *arm = nb_json_find(cases, "key", s->plan->keys[planned->cases[i]]);
         if (!arm) continue;
         result = take_case(&g->cases[i], line, arm, &reference);
         const double width = nb_launches_width(&g->cases[i]);

@@ -28,12 +28,16 @@ struct nb_case_state {
     enum nb_status status;
 };
 
+#define NB_COPY_TRIALS 5
+
 struct nb_group_state {
     struct nb_case_state *cases; /* as the plan's group has them */
     bool *launched;              /* by launch and case */
     bool apart; /* its cases fail together, though each is right alone: never two in one process again */
     bool stop_written, counted;
-    cJSON *copies;      /* candidates with their times, as in the check line */
+    cJSON *copies;      /* candidates with their times, as in the check line: geometric means over the trials */
+    int copy_trials;    /* that these are of; NB_COPY_TRIALS: no more to come */
+    double copies_s;    /* that the trials took */
     int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
 };
 
@@ -72,7 +76,8 @@ void nb_run_write(struct nb_run *run, cJSON *line);
 /* Checks all its cases. cpu: how far its CPUs are behind a launch's, since checks run side by side; each has a fork server of its own, or
  * none. One whose check is in the journal already is checked for its digests alone. */
 int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_server *fork_server);
-/* Chooses its roofs, if they are not known yet, with nothing else running: the fastest copy for each pattern of loads and stores. */
+/* The next trial of the copies from which its roofs are chosen, if they are not known yet, with nothing else running. After NB_COPY_TRIALS of
+ * them the fastest for each pattern of loads and stores is known. */
 int nb_session_copies(struct nb_run *run, int group);
 int nb_session_launch(struct nb_run *run, int group, int launch);
 /* Its pass of counters. */

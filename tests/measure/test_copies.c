@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which baseline copy is the fastest: by pairs of neighbouring samples, also where a neighbour slows some blocks, or an arm sits some out. */
+/* Which baseline copy is the fastest: by pairs of neighbouring samples, also where a neighbour slows some blocks, or an arm sits some out; and over several
+ * trials, of which some meet a neighbour. */
 #include <criterion/criterion.h>
 
 #include "src/measure/copies_job.c"
+#include "src/measure/session.c"
+#include "tests/support/plans.h"
 
 /* The second copy is a tenth faster than the first in every block; later blocks are slowed, and the second took part in more of these. */
 Test(copies, the_faster_one_is_so_in_the_same_blocks) {
@@ -16,4 +19,43 @@ Test(copies, the_faster_one_is_so_in_the_same_blocks) {
     const double base_ns = paired_ns(&first, &first), other_ns = paired_ns(&second, &first);
     cr_expect(isfinite(base_ns) && isfinite(other_ns), "a block without a sample loses a candidate");
     cr_expect_float_eq(other_ns / base_ns, 0.9, 1e-12);
+}
+
+/* A trial's answer: the times of two copies. */
+static cJSON *trial(double narrow_ns, double wide_ns) {
+    cJSON *line = cJSON_CreateObject(), *copies = cJSON_AddArrayToObject(line, "copies");
+    for (int i = 0; i < 2; i++) {
+        cJSON *copy = cJSON_CreateObject();
+        nb_json_text(copy, "variant", i == 0 ? "copy_v128_f32" : "copy_v256_f32");
+        nb_json_number(copy, "ns", i == 0 ? narrow_ns : wide_ns);
+        cJSON_AddItemToArray(copies, copy);
+    }
+    return line;
+}
+
+static void take_trial(struct nb_group_state *state, double narrow_ns, double wide_ns) {
+    cJSON *line = trial(narrow_ns, wide_ns);
+    take_copies(state, line);
+    state->copy_trials++;
+    cJSON_Delete(line);
+}
+
+Test(copies, the_one_that_loses_least_over_all_trials_is_chosen, .init = load_kernels) {
+    struct nb_group_state state = {0};
+    for (int i = 0; i < 3; i++) take_trial(&state, 1960, 2000);
+    cr_expect_str_eq(fastest_copy(&state, 1, 1), "copy_v128_f32");
+    for (int i = 0; i < 2; i++) take_trial(&state, 2740, 2280);
+    cr_expect_str_eq(fastest_copy(&state, 1, 1), "copy_v256_f32");
+    cr_expect_float_eq(nb_json_get_number(nb_json_find(state.copies, "variant", "copy_v128_f32"), "ns"),
+                       pow(1960, 0.6) * pow(2740, 0.4), 1e-6);
+    cJSON_Delete(state.copies);
+}
+
+Test(copies, one_without_a_time_in_some_trial_is_not_chosen, .init = load_kernels) {
+    struct nb_group_state state = {0};
+    take_trial(&state, 1960, 2000);
+    take_trial(&state, 1960, NAN);
+    take_trial(&state, 1960, 1000);
+    cr_expect_str_eq(fastest_copy(&state, 1, 1), "copy_v128_f32");
+    cJSON_Delete(state.copies);
 }

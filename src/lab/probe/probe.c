@@ -422,12 +422,7 @@ void nb_probe_say(struct nb_probe *p, const char *question, const char *value, c
 
 /* Of an array of answers: null when undetermined or not asked. */
 static const char *value_of(const cJSON *answers, const char *question) {
-    const cJSON *answer;
-    cJSON_ArrayForEach(answer, answers) {
-        const char *name = nb_json_get_text(answer, "question");
-        if (name && strcmp(name, question) == 0) return nb_json_get_text(answer, "value");
-    }
-    return NULL;
+    return nb_json_get_text(nb_json_find(answers, "question", question), "value");
 }
 
 /* ---- One line of what is known, in the words of the field: "f32, 16 lanes, sequential in interleaved lanes, squares: fma, eps inside in
