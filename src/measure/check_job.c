@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/accuracy/accuracy_json.h"
 #include "src/accuracy/gradient.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
+#include "src/measure/lines.h"
 #include "src/measure/metamorphic.h"
 #include "src/measure/worker.h"
 
@@ -20,33 +20,30 @@ static bool same_mathematics(const struct nb_case *a, const struct nb_case *b) {
            a->formula.param == b->formula.param && a->formula.round_sum == b->formula.round_sum;
 }
 
-/* Of a kernel that says so: what does its work, and how this case's calls are done. */
-static void add_library(cJSON *json, const struct nb_job *job, int i) {
-    const struct nb_kernel *k = job->entries[i]->kernel;
-    struct nb_call call;
-    nb_case_call(&job->cases[i], &call);
-    const char *library = k->version ? k->version() : NULL, *how = k->implementation ? k->implementation(&call) : NULL;
-    if (library && *library) nb_json_text(json, "library", library);
-    if (how && *how) nb_json_text(json, "implementation", how);
-}
+static const char *or_null(const char *text) { return text && *text ? text : NULL; }
 
 static void say_checked(const struct nb_job *job, int i, const struct nb_checked *checked,
                         const struct nb_metamorphic *metamorphic) {
-    cJSON *json = cJSON_CreateObject();
+    const struct nb_kernel *k = job->entries[i]->kernel;
+    const struct nb_case *c = &job->cases[i];
+    struct nb_call call;
+    nb_case_call(c, &call);
+    struct nb_check_line line = {.key = job->keys[i],
+                                 .status = checked->status,
+                                 .reason = or_null(checked->reason),
+                                 .chain = checked->chain,
+                                 .column_chain = c->pass == NB_BACKWARD ? checked->column_chain : 0,
+                                 .row_local = checked->row_local,
+                                 .library = k->version ? or_null(k->version()) : NULL,
+                                 .implementation = k->implementation ? or_null(k->implementation(&call)) : NULL,
+                                 .has_accuracy = checked->has_accuracy,
+                                 .has_evidence = checked->has_accuracy,
+                                 .has_metamorphic = metamorphic != NULL,
+                                 .accuracy = checked->accuracy,
+                                 .evidence = checked->evidence};
+    if (metamorphic) line.metamorphic = *metamorphic;
+    cJSON *json = nb_check_line_to_json(&line, nb_number_of(c->dtype));
     nb_json_text(json, "type", "case");
-    nb_json_text(json, "key", job->keys[i]);
-    nb_json_text(json, "status", nb_status_name(checked->status));
-    if (checked->reason[0]) nb_json_text(json, "reason", checked->reason);
-    if (checked->has_accuracy)
-        cJSON_AddItemToObject(json, "accuracy",
-                              nb_accuracy_to_json(&checked->accuracy, nb_number_of(job->cases[i].dtype)));
-    if (checked->has_accuracy) cJSON_AddItemToObject(json, "evidence", nb_evidence_to_json(&checked->evidence));
-    if (metamorphic)
-        cJSON_AddItemToObject(json, "metamorphic", nb_json_of_members(nb_metamorphic_members, metamorphic));
-    cJSON_AddNumberToObject(json, "chain", (double)checked->chain);
-    if (job->cases[i].pass == NB_BACKWARD) cJSON_AddNumberToObject(json, "column_chain", (double)checked->column_chain);
-    cJSON_AddBoolToObject(json, "row_local", checked->row_local);
-    add_library(json, job, i);
     nb_worker_say(json);
 }
 

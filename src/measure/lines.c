@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a launch and a failure say. */
+/* What a check, a launch and a failure say. */
 #include "src/measure/lines.h"
 
 #include <assert.h>
@@ -8,6 +8,68 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
+
+/* ---- checks and counters ------------------------------------------------------------------------------------------- */
+
+#define C(KIND, field) NB_MEMBER(KIND, struct nb_check_line, field)
+#define C_OPTIONAL(KIND, field) NB_MEMBER_OPTIONAL(KIND, struct nb_check_line, field)
+static const struct nb_member outcome_members[] = {C(BORROWED, key),
+                                                   NB_MEMBER_NAMED(struct nb_check_line, status, nb_status_names),
+                                                   C_OPTIONAL(BORROWED, reason), NB_MEMBERS_END};
+const struct nb_member nb_checked_members[] = {C(POSITIVE, chain),
+                                               C_OPTIONAL(POSITIVE, column_chain),
+                                               C(BOOL, row_local),
+                                               C_OPTIONAL(BORROWED, library),
+                                               C_OPTIONAL(BORROWED, implementation),
+                                               NB_MEMBERS_END};
+
+cJSON *nb_check_line_to_json(const struct nb_check_line *l, enum nb_number number) {
+    assert(l && l->key && l->status < NB_NOT_RUN);
+    cJSON *json = cJSON_CreateObject();
+    nb_json_add_members(json, outcome_members, l);
+    if (l->has_accuracy) cJSON_AddItemToObject(json, "accuracy", nb_accuracy_to_json(&l->accuracy, number));
+    if (l->has_evidence) cJSON_AddItemToObject(json, "evidence", nb_evidence_to_json(&l->evidence));
+    if (l->has_metamorphic)
+        cJSON_AddItemToObject(json, "metamorphic", nb_json_of_members(nb_metamorphic_members, &l->metamorphic));
+    nb_json_add_members(json, nb_checked_members, l);
+    return json;
+}
+
+int nb_check_line_read_figures(struct nb_check_line *l, const cJSON *json) {
+    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(json, "accuracy");
+    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
+    const cJSON *metamorphic = cJSON_GetObjectItemCaseSensitive(json, "metamorphic");
+    assert(l);
+    *l = (struct nb_check_line){.has_accuracy = cJSON_IsObject(accuracy),
+                                .has_evidence = cJSON_IsObject(evidence),
+                                .has_metamorphic = cJSON_IsObject(metamorphic)};
+    if (nb_json_get_members(json, nb_checked_members, l, "a checked case") != 0) return -1;
+    if (l->has_accuracy && nb_accuracy_from_json(&l->accuracy, accuracy) != 0) return -1;
+    if (l->has_evidence && nb_evidence_from_json(&l->evidence, evidence) != 0) return -1;
+    if (!l->has_metamorphic) return 0;
+    return nb_json_get_members(metamorphic, nb_metamorphic_members, &l->metamorphic, "metamorphic");
+}
+
+int nb_check_line_read(struct nb_check_line *l, const cJSON *line) {
+    if (nb_check_line_read_figures(l, line) != 0) return -1;
+    if (nb_json_get_members(line, outcome_members, l, "a checked case") != 0) return -1;
+    if (!l->key) return nb_error("a checked case without \"key\"");
+    if (l->status < NB_NOT_RUN) return 0;
+    return nb_error("%s: \"%s\" is not a status that a case can come out with", l->key, nb_status_name(l->status));
+}
+
+int nb_counters_read(struct nb_counter *counters, const cJSON *json) {
+    const cJSON *item;
+    int n = 0;
+    assert(counters);
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "counters")) {
+        if (n == NB_MAX_COUNTERS) return nb_error("more than %d counters", NB_MAX_COUNTERS);
+        struct nb_counter *counter = &counters[n++];
+        if (nb_json_get_members(item, nb_counter_members, counter, "counter") != 0) return -1;
+        if (!counter->name[0] || !counter->source[0]) return nb_error("a counter without \"name\" or \"source\"");
+    }
+    return n;
+}
 
 /* ---- launches ------------------------------------------------------------------------------------------------------- */
 

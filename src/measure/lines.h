@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The journal's lines about cases that were timed or failed: each is written and read by one table. Workers say them, whoever starts a worker
+/* The journal's lines about cases that were checked, timed, counted or failed: each is written and read by one table. Workers say them, whoever starts a worker
  * reads them before they are written, and every reader of the journal reads them again. */
 #ifndef NB_LINES_H
 #define NB_LINES_H
@@ -8,9 +8,34 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/accuracy/accuracy_json.h"
 #include "src/core/json_fields.h"
+#include "src/measure/counters.h"
+#include "src/measure/metamorphic.h"
 #include "src/measure/paired.h"
 #include "src/measure/status.h"
+
+/* A checked case. Results have the same figures. */
+struct nb_check_line {
+    const char *key, *reason;    /* borrowed from the line; reason: or null */
+    enum nb_status status;       /* one that a case can come out with */
+    int64_t chain, column_chain; /* 0: not asked for, no backward case */
+    bool row_local;
+    const char *library, *implementation; /* what the kernel says did the work, and how; null: nothing */
+    bool has_accuracy, has_evidence, has_metamorphic;
+    struct nb_accuracy accuracy;
+    struct nb_evidence evidence;
+    struct nb_metamorphic metamorphic; /* only of checks after which nothing is timed */
+};
+extern const struct nb_member nb_checked_members[]; /* from chain to implementation */
+/* number: of the output judged. */
+cJSON *nb_check_line_to_json(const struct nb_check_line *l, enum nb_number number);
+int nb_check_line_read(struct nb_check_line *l, const cJSON *line); /* -1 after nb_error */
+/* The figures alone, which a record of results has too. */
+int nb_check_line_read_figures(struct nb_check_line *l, const cJSON *json);
+
+/* The counters of a case, NB_MAX_COUNTERS of them at most, which a record of results has too. Returns how many, or -1 after nb_error. */
+int nb_counters_read(struct nb_counter *counters, const cJSON *json);
 
 /* An arm of a launch: a case, or a copy. */
 struct nb_timed {

@@ -370,25 +370,10 @@ static bool can_read_launch(const struct session *v, const cJSON *line) {
 
 /* Of a check, or of the counter pass. */
 static bool can_read_case(const cJSON *line) {
-    struct chains {
-        int64_t chain, column_chain;
-    } chains;
-    static const struct nb_member members[] = {NB_MEMBER(POSITIVE, struct chains, chain),
-                                               NB_MEMBER(POSITIVE, struct chains, column_chain), NB_MEMBERS_END};
-    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(line, "accuracy"), *item;
-    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(line, "evidence");
-    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(line, "counters");
-    const char *status = nb_json_get_text(line, "status");
-    struct nb_counter counter;
-    struct nb_accuracy read;
-    struct nb_evidence shown;
-    cJSON_ArrayForEach(item, counters) {
-        if (nb_json_get_members(item, nb_counter_members, &counter, "counter") != 0) return false;
-    }
-    if (nb_json_get_members(line, members, &chains, "case") != 0) return false;
-    if (accuracy && nb_accuracy_from_json(&read, accuracy) != 0) return false;
-    if (evidence && nb_evidence_from_json(&shown, evidence) != 0) return false;
-    return cJSON_IsArray(counters) || (status && nb_status_parse(status) < NB_NOT_RUN);
+    struct nb_check_line checked;
+    struct nb_counter counters[NB_MAX_COUNTERS];
+    if (cJSON_HasObjectItem(line, "counters")) return nb_counters_read(counters, line) >= 0;
+    return nb_check_line_read(&checked, line) == 0;
 }
 
 /* What a worker says is data from outside: a kernel may have harmed it before it was said. */

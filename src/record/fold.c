@@ -315,25 +315,17 @@ static void fail(struct nb_record *r, enum nb_status status, const char *reason)
     r->reason = reason ? nb_strdup(reason) : NULL;
 }
 
-static int get_status(const cJSON *json, enum nb_status *status) {
-    const char *name = nb_json_get_text(json, "status");
-    *status = name ? nb_status_parse(name) : NB_N_STATUSES;
-    if (*status == NB_N_STATUSES || *status == NB_NOT_RUN)
-        return nb_error("\"%s\" is not a status that a case can come out with", name ? name : "(no status)");
-    return 0;
-}
-
 /* A reference that fails in a later part of its group has failed; its figures are those of the first part. */
 static int fold_checked_case(struct fold *f, struct fold_group *group, const cJSON *json) {
-    struct fold_arm *arm = fold_find_arm(group, nb_json_get_text(json, "key"));
-    enum nb_status status;
-    if (!arm || get_status(json, &status) != 0) return -1;
+    struct nb_check_line line;
+    struct fold_arm *arm = nb_check_line_read(&line, json) == 0 ? fold_find_arm(group, line.key) : NULL;
+    if (!arm) return -1;
     if (arm->checked) return nb_error("%s is checked a second time", arm->key);
     arm->checked = true;
     struct nb_record *r = record_of(f, arm);
-    if (r && (arm->reported || nb_status_failed(status))) fail(r, status, nb_json_get_text(json, "reason"));
-    if (!r || !arm->reported) return 0;
-    return nb_record_take_check(r, json);
+    if (r && (arm->reported || nb_status_failed(line.status))) fail(r, line.status, line.reason);
+    if (r && arm->reported) nb_record_take_check(r, &line);
+    return 0;
 }
 
 static int fold_case_counters(struct fold *f, struct fold_group *group, const cJSON *json) {

@@ -18,14 +18,6 @@
 #define R(KIND, field) NB_MEMBER(KIND, struct nb_record, field)
 static const struct nb_member place[] = {R(STRING, reason), R(COUNT, group), R(COUNT, machine), NB_MEMBERS_END};
 
-/* Beside the accuracy, as a line about the check has them, too. */
-static const struct nb_member checked[] = {R(POSITIVE, chain),
-                                           NB_MEMBER_OPTIONAL(POSITIVE, struct nb_record, column_chain),
-                                           R(BOOL, row_local),
-                                           NB_MEMBER_OPTIONAL(STRING, struct nb_record, library),
-                                           NB_MEMBER_OPTIONAL(STRING, struct nb_record, implementation),
-                                           NB_MEMBERS_END};
-
 static void add_axes(cJSON *json, const struct nb_case *c) {
     cJSON *axes = cJSON_AddObjectToObject(json, "axes");
     struct nb_strbuf text = {0};
@@ -48,7 +40,12 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     nb_json_number(json, "rows", (double)r->c.shape.rows);
     nb_json_number(json, "cols", (double)r->c.shape.cols);
     nb_json_number(json, "bytes", r->bytes);
-    nb_json_add_members(json, checked, r);
+    nb_json_add_members(json, nb_checked_members,
+                        &(struct nb_check_line){.chain = r->chain,
+                                                .column_chain = r->column_chain,
+                                                .row_local = r->row_local,
+                                                .library = r->library,
+                                                .implementation = r->implementation});
     nb_json_text(json, "replay", r->replay);
     cJSON_AddItemToObject(json, "accuracy",
                           r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, nb_number_of((enum nb_dtype)r->c.dtype))
@@ -88,41 +85,40 @@ void nb_record_add_label(struct nb_record *r, const char *label) {
     r->labels[r->n_labels++] = nb_strdup(label);
 }
 
-int nb_record_take_check(struct nb_record *r, const cJSON *json) {
-    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(json, "accuracy");
-    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
-    const cJSON *metamorphic = cJSON_GetObjectItemCaseSensitive(json, "metamorphic");
-    r->has_accuracy = cJSON_IsObject(accuracy);
-    r->has_evidence = cJSON_IsObject(evidence);
-    r->has_metamorphic = cJSON_IsObject(metamorphic);
-    if (nb_json_get_members(json, checked, r, r->key) != 0) return -1;
-    if (r->has_accuracy && nb_accuracy_from_json(&r->accuracy, accuracy) != 0) return -1;
-    if (r->has_evidence && nb_evidence_from_json(&r->evidence, evidence) != 0) return -1;
-    if (!r->has_metamorphic) return 0;
-    return nb_json_get_members(metamorphic, nb_metamorphic_members, &r->metamorphic, "metamorphic");
+void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {
+    r->chain = l->chain;
+    r->column_chain = l->column_chain;
+    r->row_local = l->row_local;
+    r->library = l->library ? nb_strdup(l->library) : NULL;
+    r->implementation = l->implementation ? nb_strdup(l->implementation) : NULL;
+    r->has_accuracy = l->has_accuracy;
+    r->has_evidence = l->has_evidence;
+    r->has_metamorphic = l->has_metamorphic;
+    r->accuracy = l->accuracy;
+    r->evidence = l->evidence;
+    r->metamorphic = l->metamorphic;
 }
 
 int nb_record_take_counters(struct nb_record *r, const cJSON *json) {
-    const cJSON *item;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "counters")) {
-        if (r->n_counters == NB_MAX_COUNTERS) return nb_error("%s: more than %d counters", r->key, NB_MAX_COUNTERS);
-        struct nb_counter *counter = &r->counters[r->n_counters++];
-        if (nb_json_get_members(item, nb_counter_members, counter, "counter") != 0) return -1;
-        if (!counter->name[0] || !counter->source[0]) return nb_error("a counter without \"name\" or \"source\"");
-    }
-    return 0;
+    r->n_counters = nb_counters_read(r->counters, json);
+    if (r->n_counters >= 0) return 0;
+    r->n_counters = 0;
+    return -1;
 }
 
 static int figures_from_json(struct nb_record *r, const cJSON *json) {
     const cJSON *timing = cJSON_GetObjectItemCaseSensitive(json, "timing"), *label;
     const char *reason = nb_json_get_text(json, "timing_reason");
+    struct nb_check_line check;
     r->timing_reason = reason ? nb_strdup(reason) : NULL;
     cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(json, "labels")) {
         if (cJSON_IsString(label)) nb_record_add_label(r, label->valuestring);
     }
     r->has_timing = cJSON_IsObject(timing);
     if (r->has_timing && nb_json_get_members(timing, nb_timing_members, &r->timing, "timing") != 0) return -1;
-    return nb_record_take_check(r, json) != 0 ? -1 : nb_record_take_counters(r, json);
+    if (nb_check_line_read_figures(&check, json) != 0) return -1;
+    nb_record_take_check(r, &check);
+    return nb_record_take_counters(r, json);
 }
 
 int nb_record_from_json(struct nb_record *r, const cJSON *json) {

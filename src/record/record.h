@@ -13,6 +13,7 @@
 #include "src/core/json.h"
 #include "src/measure/counters.h"
 #include "src/measure/journal.h"
+#include "src/measure/lines.h"
 #include "src/measure/metamorphic.h"
 #include "src/measure/status.h"
 #include "src/measure/timing.h"
@@ -46,9 +47,8 @@ struct nb_record {
 /* JSON both ways; every key is described in reports/schema/results.schema.json. -1 after nb_error. */
 cJSON *nb_record_to_json(const struct nb_record *r);
 int nb_record_from_json(struct nb_record *r, const cJSON *json);
-/* What a record and a checked case in the journal say alike of the check; what a record and a line about counters say alike of those. The
- * record has its key. -1 after nb_error. */
-int nb_record_take_check(struct nb_record *r, const cJSON *json);
+/* The figures of a check, as results and the journal's line of it have them; the counters, likewise: -1 after nb_error. */
+void nb_record_take_check(struct nb_record *r, const struct nb_check_line *line);
 int nb_record_take_counters(struct nb_record *r, const cJSON *json);
 void nb_record_add_label(struct nb_record *r, const char *label);
 void nb_record_release(struct nb_record *r);

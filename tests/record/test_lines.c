@@ -154,3 +154,54 @@ Test(lines, launches_that_cannot_be_used_are_refused) {
         nb_launch_line_release(&l);
     }
 }
+
+/* ---- checks ---- */
+
+static const struct nb_check_line checked[] = {
+    {.key = KEY_RMS, .status = NB_OK, .chain = 8, .row_local = true, .has_metamorphic = true},
+    {.key = KEY_LN, .status = NB_OUT_OF_RANGE, .reason = "r \x01\"", .has_accuracy = true, .has_evidence = true},
+    {.key = KEY_PLUGIN, .status = NB_SKIPPED, .chain = 1, .column_chain = 2, .library = "l", .implementation = "i"}};
+
+Test(lines, a_checked_case_is_read_again_as_it_was) {
+    for (size_t i = 0; i < sizeof checked / sizeof checked[0]; i++) {
+        struct nb_check_line l;
+        cJSON *line = kept_json(nb_check_line_to_json(&checked[i], NB_NUM_F32));
+        cr_assert_eq(nb_check_line_read(&l, line), 0, "%s", checked[i].key);
+        cJSON *again = kept_json(nb_check_line_to_json(&l, NB_NUM_F32));
+        cr_expect(cJSON_Compare(line, again, true), "%s", checked[i].key);
+    }
+}
+
+Test(lines, every_status_of_a_check_is_read_but_that_it_was_not_run) {
+    for (enum nb_status status = NB_OK; status < NB_NOT_RUN; status++) {
+        struct nb_check_line l;
+        const struct nb_check_line said = {.key = KEY_RMS, .status = status};
+        cr_expect_eq(nb_check_line_read(&l, kept_json(nb_check_line_to_json(&said, NB_NUM_F32))), 0);
+        cr_expect_eq(l.status, status);
+    }
+}
+
+Test(lines, checks_that_cannot_be_used_are_refused) {
+    static const char *const wrong[] = {
+        "{\"key\":\"k\",\"status\":\"not_run\",\"chain\":1,\"row_local\":true}",
+        "{\"key\":\"k\",\"status\":\"fine\",\"chain\":1,\"row_local\":true}",
+        "{\"key\":\"k\",\"chain\":1,\"row_local\":true}",
+        "{\"status\":\"ok\",\"chain\":1,\"row_local\":true}",
+        "{\"key\":\"k\",\"status\":\"ok\",\"chain\":-1,\"row_local\":true}",
+        "{\"key\":\"k\",\"status\":\"ok\",\"chain\":1,\"column_chain\":0.5,\"row_local\":true}",
+        "{\"key\":\"k\",\"status\":\"ok\",\"chain\":1,\"row_local\":true,\"accuracy\":{\"n\":-1}}",
+        "{\"key\":\"k\",\"status\":\"ok\",\"chain\":1,\"row_local\":true,\"metamorphic\":{\"order\":{\"verdict\":\"?\"}}}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct nb_check_line l;
+        cr_expect_eq(nb_check_line_read(&l, kept_json(cJSON_Parse(wrong[i]))), -1, "%s", wrong[i]);
+    }
+}
+
+Test(lines, counters_that_cannot_be_used_are_refused) {
+    static const char *const wrong[] = {"{\"counters\":[{\"name\":\"\",\"source\":\"s\"}]}",
+                                        "{\"counters\":[{\"name\":\"n\"}]}", "{\"counters\":[{\"source\":\"s\"}]}"};
+    struct nb_counter counters[NB_MAX_COUNTERS];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        cr_expect_eq(nb_counters_read(counters, kept_json(cJSON_Parse(wrong[i]))), -1, "%s", wrong[i]);
+    cr_expect_eq(nb_counters_read(counters, kept_json(cJSON_Parse("{\"counters\":[]}"))), 0);
+}
