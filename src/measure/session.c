@@ -420,20 +420,29 @@ static void take_answer(cJSON *line, void *arg) {
     cJSON_Delete(line);
 }
 
-/* The fastest candidate with a pattern of loads and stores: its variant, or null. */
-static const char *fastest_copy(const struct nb_group_state *g, int n_loads, int n_stores) {
+/* What a candidate with a pattern of loads and stores takes; NaN: it has another one. */
+static double candidate_ns(const cJSON *copy, int n_loads, int n_stores, const struct nb_kernel **kernel) {
+    const char *variant = nb_json_get_text(copy, "variant");
+    const struct nb_entry *entry = variant ? nb_registry_find(variant) : NULL;
+    if (!entry || entry->kernel->loads != (float)n_loads || entry->kernel->stores != (float)n_stores) return NAN;
+    *kernel = entry->kernel;
+    return nb_json_get_number(copy, "ns");
+}
+
+/* The fastest candidate with a pattern, or null. Of those that are about as fast the widest, since it has the fewest instructions, and loses
+ * least beside a neighbour; of one width that which stores plainly, which comes first. */
+static const char *choose_candidate(const struct nb_group_state *g, int n_loads, int n_stores) {
+    const double as_fast = 1.05;
+    const struct nb_kernel *kernel, *widest = NULL;
     const char *best = NULL;
     double best_ns = INFINITY;
     const cJSON *copy;
+    cJSON_ArrayForEach(copy, g->copies) best_ns = fmin(best_ns, candidate_ns(copy, n_loads, n_stores, &kernel));
     cJSON_ArrayForEach(copy, g->copies) {
-        const char *variant = nb_json_get_text(copy, "variant");
-        double ns = nb_json_get_number(copy, "ns");
-        const struct nb_entry *entry = variant ? nb_registry_find(variant) : NULL;
-        if (!entry || entry->kernel->loads != (float)n_loads || entry->kernel->stores != (float)n_stores) continue;
-        if (ns < best_ns) {
-            best_ns = ns;
-            best = variant;
-        }
+        if (!(candidate_ns(copy, n_loads, n_stores, &kernel) <= as_fast * best_ns)) continue;
+        if (widest && kernel->width <= widest->width) continue;
+        widest = kernel;
+        best = nb_json_get_text(copy, "variant");
     }
     return best;
 }
@@ -442,7 +451,7 @@ static const char *fastest_copy(const struct nb_group_state *g, int n_loads, int
 static int choose_copy(struct nb_job *job, const struct nb_group_state *state, const struct nb_case *c) {
     int n_loads, n_stores;
     nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
-    const char *copy = c->op == NB_OP_COPY ? NULL : fastest_copy(state, n_loads, n_stores);
+    const char *copy = c->op == NB_OP_COPY ? NULL : choose_candidate(state, n_loads, n_stores);
     if (!copy) return -1;
     for (int t = 0; t < job->n_copies; t++)
         if (strcmp(job->copies[t], copy) == 0) return t;
