@@ -215,8 +215,11 @@ int nb_claims_document_write(const cJSON *document, const char *dir) {
     return result;
 }
 
-cJSON *nb_claims_document_read(const char *dir) {
-    char *path = nb_path_join(dir, NB_CLAIMS_FILE), *text = nb_file_read(path, LARGEST_FILE, NULL);
+cJSON *nb_claims_document_read(const char *where) {
+    const size_t n = strlen(where);
+    const bool is_file = n > 5 && strcmp(where + n - 5, ".json") == 0;
+    char *path = is_file ? nb_strdup(where) : nb_path_join(where, NB_CLAIMS_FILE);
+    char *text = nb_file_read(path, LARGEST_FILE, NULL);
     cJSON *json = text && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     const char *schema = nb_json_get_text(json, "schema");
     if (text && (!schema || atoi(schema) < 1 || atoi(schema) > atoi(NB_CLAIMS_SCHEMA))) {

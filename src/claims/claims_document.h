@@ -26,8 +26,8 @@ bool nb_claims_document_exists(const char *dir);
  * beyond the share was measured wrongly. -1 after nb_error. */
 int nb_claims_document_check(const cJSON *document);
 int nb_claims_document_write(const cJSON *document, const char *dir);
-/* Of this schema or the one before, in which NOT TESTABLE HERE was one verdict. Null after nb_error. */
-cJSON *nb_claims_document_read(const char *dir);
+/* A folder that holds one, or the file itself, of this schema or the one before, in which NOT TESTABLE HERE was one verdict. Null after nb_error. */
+cJSON *nb_claims_document_read(const char *where);
 
 /* configs/claims/tables/NAME.json: figures as a source printed them. Owned by the caller; null after nb_error. */
 cJSON *nb_claims_table_read(const char *name);

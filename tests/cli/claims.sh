@@ -89,6 +89,28 @@ cp "$WORK/run/claims.md" "$WORK/before.md"
 "$NORMBENCH" report "$WORK/run" >"$WORK/out" 2>&1 && grep -qE '^form-keepdim +PARTLY' "$WORK/out" && cmp -s "$WORK/run/claims.md" "$WORK/before.md" ||
     bad "report makes other pages"
 
+# Against another run: itself, one whose figures were doctored, one of the schema before, and what is none.
+"$NORMBENCH" claims --resume "$WORK/run" --against "$WORK/run" --no-plots >"$WORK/out" 2>&1 && grep -q 'Verdicts that differ: 0 of 3 claims' "$WORK/out" ||
+    bad "against itself: $(cat "$WORK/out")"
+mkdir "$WORK/other"
+/usr/bin/python3 - "$WORK/run/claims.json" "$WORK/other/claims.json" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+by = {c["id"]: c for c in d["claims"]}
+by["small"]["verdict"] = r = "NOT REPRODUCED"
+reading = by["small"]["readings"][0]
+reading["verdict"], f = r, reading["figures"][0]
+f.update(outcome="fails", value=200, low=190, high=210)
+by["fact-who-uses-it"]["verdict"] = "NOT TESTABLE HERE"
+d["schema"], d["quick"] = "1.0", False
+json.dump(d, open(sys.argv[2], "w"))
+PY
+"$NORMBENCH" claims --resume "$WORK/run" --against "$WORK/other/claims.json" --no-plots >"$WORK/out" 2>&1 || bad "against: exit $?"
+grep -qE '^small +REPRODUCED +NOT REPRODUCED +machine +time: .* here, 200.* there' "$WORK/out" && grep -q 'differ: 2 of 3' "$WORK/out" ||
+    bad "against: $(cat "$WORK/out")"
+refuses "No such file" claims form-bias --against "$WORK/nowhere"
+refuses "leave out --format json" claims form-bias --against "$WORK/other" --format json
+
 # Training: a small model, its memory, its steps in turn, its course; going on asks nothing again; crashes and what does not fit are named.
 cat >"$WORK/training.json" <<'JSON'
 { "title": "training", "statement": "Steps.", "scope": "a test", "sources": [{ "cite": "tests/cli" }],
