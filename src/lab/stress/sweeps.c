@@ -285,16 +285,19 @@ struct theory {
 
 static const double SD_SHOWN = 2;
 
-static void theory_init(struct theory *t, const struct scan *s) {
+static struct theory theory_of(const struct scan *s) {
     const struct nb_case *c = &s->trial.c;
     const enum nb_dtype dtype = (enum nb_dtype)c->dtype;
     const enum nb_dtype stats = c->stats_dtype == NB_STATS_X ? dtype : NB_F32;
-    *t = (struct theory){.c = c, .n = (double)nb_truth_elements(c), .z_max = s->z_max};
-    nb_arithmetic_init(&t->arithmetic, c, s->chain);
-    t->eps = nb_round_to(c->eps, stats);
-    t->u = nb_formats[dtype].unit_roundoff;
-    t->centres = nb_op_centres(s->trial.c.op);
-    t->squares_raw = !t->centres || c->variance == NB_VAR_ONEPASS;
+    struct theory t = {.c = c,
+                       .n = (double)nb_truth_elements(c),
+                       .z_max = s->z_max,
+                       .eps = nb_round_to(c->eps, stats),
+                       .u = nb_formats[dtype].unit_roundoff,
+                       .centres = nb_op_centres(c->op),
+                       .squares_raw = !nb_op_centres(c->op) || c->variance == NB_VAR_ONEPASS};
+    nb_arithmetic_init(&t.arithmetic, c, s->chain);
+    return t;
 }
 
 /* Relative standard deviation of a sum of n positive terms, and of a few operations with it: chain^2 / (18 n) u_sum^2 + u_op^2 / 2 is
@@ -657,13 +660,12 @@ static int powers(double *at, int first, int last) {
 /* From no offset to where the spread is a fraction of the spacing of x. */
 static void over_rho(cJSON *sweeps, struct scan *s) {
     const int precision = nb_formats[s->trial.in.dtype].precision;
-    struct theory theory;
     double at[MOST_POINTS];
     const int n = powers(at, -4, precision - 2);
     struct held held = held_by(s);
     cJSON *points = cJSON_CreateArray();
     for (int i = 0; i < n; i++) add_measured(points, s, at[i], held.scale, at[i]);
-    theory_init(&theory, s);
+    const struct theory theory = theory_of(s);
     held.rho = NAN;
     add_sweep(sweeps, "rho", &held, points, laws_over_rho(&theory, at, n), cJSON_CreateArray());
 }
@@ -671,13 +673,12 @@ static void over_rho(cJSON *sweeps, struct scan *s) {
 /* All that the dtype can hold. */
 static void over_scale(cJSON *sweeps, struct scan *s) {
     const struct nb_format *f = &nb_formats[s->trial.in.dtype];
-    struct theory theory;
     double at[MOST_POINTS];
     const int n = powers(at, f->emin - f->precision + 1, f->emax);
     struct held held = held_by(s);
     cJSON *points = cJSON_CreateArray();
     for (int i = 0; i < n; i++) add_measured(points, s, at[i], at[i], held.rho);
-    theory_init(&theory, s);
+    const struct theory theory = theory_of(s);
     held.scale = NAN;
     add_sweep(sweeps, "scale", &held, points, cJSON_CreateArray(), breakdown_scales(&theory, held.rho));
 }
@@ -685,7 +686,6 @@ static void over_scale(cJSON *sweeps, struct scan *s) {
 /* The values in use, and those between them, where the steps of an eps stored in f16 show. */
 static void over_eps(cJSON *sweeps, struct scan *s, double scale) {
     enum { PER_DECADE = 2, FIRST = -12, LAST = -1 };
-    struct theory theory;
     double at[(LAST - FIRST) * PER_DECADE + 1];
     const int n = (LAST - FIRST) * PER_DECADE + 1;
     struct held held = held_by(s);
@@ -699,7 +699,7 @@ static void over_eps(cJSON *sweeps, struct scan *s, double scale) {
         add_measured(points, s, at[i], scale, held.rho);
     }
     nb_trial_set_eps(&s->trial, before);
-    theory_init(&theory, s);
+    const struct theory theory = theory_of(s);
     add_sweep(sweeps, "eps", &held, points, laws_over_eps(&theory, scale, held.rho, at, n), breakdown_eps(&theory));
 }
 
@@ -710,11 +710,10 @@ static void over_n(cJSON *sweeps, const struct nb_trial *t, const struct request
     for (int law = 0; law < N_LAWS_OVER_N; law++) laws[law] = add_law(predicted, law_over_n_names[law]);
     for (int64_t n = 16; n <= q->n_max; n *= 4) {
         const int64_t even = q->rows * q->cols / n, rows = even < 2 ? 2 : even > 64 ? 64 : even;
-        struct theory theory;
         struct scan s;
         if (scan_init(&s, t, rows, n, q->seed) == 0) {
             add_measured(points, &s, (double)n, held.scale, held.rho);
-            theory_init(&theory, &s);
+            const struct theory theory = theory_of(&s);
             for (int law = 0; law < N_LAWS_OVER_N && t->c.op != NB_OP_DYT; law++)
                 add_point(laws[law], (double)n, law_over_n(&theory, (enum law_over_n)law));
         }
@@ -780,11 +779,10 @@ cJSON *nb_landscape(struct nb_trial *t, const cJSON *options) {
     const struct nb_format *f = &nb_formats[t->c.dtype];
     const struct axis scale = {{f->emin - f->precision + 1, f->emax}, (int)integer_or(options, "scales", 48, 2, 200)};
     const struct axis rho = {{-4, f->precision + 2}, (int)integer_or(options, "rhos", 32, 2, 200)};
+    const struct request q = request_of(options);
     struct scan s;
-    struct theory theory;
     cJSON *json = cJSON_CreateObject();
-    if (scan_init(&s, t, integer_or(options, "map_rows", 2, 1, 64), integer_or(options, "cols", 1024, 1, 1 << 20),
-                  (uint64_t)integer_or(options, "seed", 1, 0, 1ll << 53)) != 0) {
+    if (scan_init(&s, t, integer_or(options, "map_rows", 2, 1, 64), q.cols, q.seed) != 0) {
         nb_json_text(json, "reason", s.trial.reason);
         scan_release(&s);
         return json;
@@ -795,7 +793,7 @@ cJSON *nb_landscape(struct nb_trial *t, const cJSON *options) {
     cJSON_AddItemToObject(json, "log2_scale", axis_to_json(&scale));
     cJSON_AddItemToObject(json, "log2_rho", axis_to_json(&rho));
     measure(&s, &scale, &rho, json);
-    theory_init(&theory, &s);
+    const struct theory theory = theory_of(&s);
     cJSON_AddItemToObject(json, "predicted", breakdown_lines(&theory, scale.ends, rho.ends));
     scan_release(&s);
     return json;
