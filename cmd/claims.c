@@ -33,8 +33,8 @@ static const char help[] =
     "  --quick              fewer launches and smaller shapes\n"
     "  --launches N         worker processes for each group (default 10, with --quick 6; of training 8, and 6 seeds,\n"
     "                       or what a claim needs)\n"
-    "  --train-budget S     seconds for training claims (default 1680; with --quick 0: they are left out); what does\n"
-    "                       not fit is named\n"
+    "  --train-budget S     seconds for training claims (default 1680); with --quick 75, for those that have a small version\n"
+    "                       alone; what does not fit is named\n"
     "  --train-text FILE    bytes to train on (default: $NORMBENCH_TEXT, else the licences that every Debian has)\n"
     "  --plugin FILE.so     adds the kernels of a shared object; bug reports are then tested on them alone; repeatable\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
@@ -47,7 +47,8 @@ static const char help[] =
     "  --against FILE       a claims.json of another machine or day, or its folder: lists the verdicts that differ, and\n"
     "                       whether by rules, data, interval or machine\n"
     "  --strict             exit code 1 when a claim is NOT REPRODUCED\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
-    "Exit codes: 0 whatever the verdicts, 1 with --strict, 2 usage or configuration, 128+n ended by signal n.\n";
+    "Exit codes: 0 whatever the verdicts, 1 with --strict, or where a cut exceeds what it can be, 2 usage or\n"
+    "configuration, 128+n ended by signal n.\n";
 
 struct claims_options {
     struct nb_plan_request request;
@@ -55,7 +56,7 @@ struct claims_options {
     struct nb_output_options output;
     const char *explain;
     bool quick, strict;
-    double train_budget_s; /* NaN: the usual one, and none with --quick */
+    double train_budget_s; /* NaN: the usual one */
     const char *train_text, *against;
     cJSON *other; /* what --against names; null: nothing */
     int argc;
@@ -154,18 +155,19 @@ struct claims_trained {
 #define FOLDER "training"
 /* Eight launches narrow an interval against the six that are the fewest for one; six seeds, since a seed is a whole training. */
 enum { USUAL_LAUNCHES = 8, LEAST_ROUNDS = 6 };
-static const double USUAL_BUDGET_S = 1680, MOST_LAUNCH_S = 12, LEAST_LAUNCH_S = 2, SHARE_OF_STEPS = 0.5;
+static const double USUAL_BUDGET_S = 1680, QUICK_BUDGET_S = 75, MOST_LAUNCH_S = 12, LEAST_LAUNCH_S = 0.2,
+                    SHARE_OF_STEPS = 0.5;
 
-static void plan(const struct nb_claims *claims, struct nb_train_plan *p) {
+static void plan(const struct nb_claims *claims, bool all, struct nb_train_plan *p) {
     for (size_t i = 0; i < claims->n; i++)
         for (size_t j = 0; j < claims->items[i].n_experiments; j++) {
             const struct nb_experiment *e = &claims->items[i].experiments[j];
-            if (e->kind->train && !e->kind->refuses(e)) e->kind->train(e, p);
+            if (e->kind->train && !e->kind->refuses(e)) e->kind->train(e, p, all);
         }
 }
 
 static double budget_of(const struct claims_options *o) {
-    return !isnan(o->train_budget_s) ? o->train_budget_s : o->quick ? 0 : USUAL_BUDGET_S;
+    return !isnan(o->train_budget_s) ? o->train_budget_s : o->quick ? QUICK_BUDGET_S : USUAL_BUDGET_S;
 }
 
 /* Half of the time allowed goes to launches, as long as they do not get longer than is of use. */
@@ -191,11 +193,10 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
     const int launches = launches_of(o, o->quick ? LEAST_ROUNDS : USUAL_LAUNCHES), seeds = launches_of(o, LEAST_ROUNDS);
     char *folder = nb_path_join(dir, FOLDER);
     int result = 0;
-    plan(claims, &p);
+    plan(claims, !o->quick || !isnan(o->train_budget_s), &p);
     if (o->request.launches != NB_AS_CONFIGURED) nb_train_plan_usual_seeds(&p); /* the user's number counts */
     if (budget_s <= 0) {
-        out->why = o->quick ? "training, which --quick leaves out: --train-budget SECONDS takes it along"
-                            : "training, which --train-budget 0 leaves out";
+        out->why = "training, which --train-budget 0 leaves out";
     } else if (p.n > 0) {
         const struct nb_train_study study = {
             .plan = &p,

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/run/report.h"
@@ -158,6 +159,122 @@ static void add_table(const struct table *t, const struct nb_grid *grid, bool ht
     }
 }
 
+/* ---- at which cost of dispatch published cuts are reached ---- */
+
+static const cJSON *regimes(const cJSON *document) {
+    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(document, "training"), "regime");
+}
+
+static const char regime_lead[] =
+    "The publications ran frameworks that launch one operation at a time on a GPU, where each costs its dispatch, some microseconds, whatever "
+    "its size. A model of that: every operation of a step, counted in the models here, costs d besides its work; products and all else take the "
+    "time measured here, or that of the publication's GPU by its peak rates. Steps that really spend d (dispatch= in the table of steps) check "
+    "it.";
+
+static void add_regime(const cJSON *document, bool html, struct nb_strbuf *out) {
+    const cJSON *row;
+    if (!regimes(document) || !regimes(document)->child) return;
+    if (html)
+        nb_html_text(out, "<h3 id=\"dispatch\">What a published cut needs (a model)</h3>\n<p>", regime_lead,
+                     "</p>\n<ul>\n");
+    else
+        nb_strbuf_addf(out, "\n### What a published cut needs (a model)\n\n%s\n\n", regime_lead);
+    cJSON_ArrayForEach(row, regimes(document)) {
+        nb_strbuf_add(out, html ? "<li>" : "- ");
+        if (html)
+            nb_html_text(out, "", nb_claims_text(row, "sentence"), "</li>\n");
+        else
+            nb_escape_markdown(out, nb_claims_text(row, "sentence"));
+        if (!html) nb_strbuf_add(out, "\n");
+    }
+    if (html) nb_strbuf_add(out, "</ul>\n");
+}
+
+static const cJSON *workload_before(const cJSON *all, const cJSON *row) {
+    const cJSON *other;
+    cJSON_ArrayForEach(other, all) {
+        if (other == row) return NULL;
+        if (strcmp(nb_claims_text(other, "workload"), nb_claims_text(row, "workload")) == 0 &&
+            strcmp(nb_claims_text(other, "part"), nb_claims_text(row, "part")) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+enum { HERE, THERE, MOST_DISPATCH_US = 20 };
+
+/* The published interval as two lines, and where the curve meets the value. */
+static void draw_row(struct nb_figure *f, const cJSON *row) {
+    const struct nb_interval published = nb_json_get_interval(row, "published");
+    char label[160];
+    snprintf(label, sizeof label, "published: %s", nb_claims_text(row, "row"));
+    const size_t band = nb_figure_entry(f, label);
+    for (int panel = HERE; panel <= THERE; panel++) {
+        const struct nb_interval d = nb_json_get_interval(row, panel == HERE ? "needed_here_us" : "needed_there_us");
+        nb_figure_add_law(f, (size_t)panel, band, 0, 100 * published.value);
+        nb_figure_add_law(f, (size_t)panel, band, MOST_DISPATCH_US, 100 * published.value);
+        const double x = d.value <= MOST_DISPATCH_US ? d.value : MOST_DISPATCH_US;
+        nb_figure_add(f, (size_t)panel, band,
+                      (struct nb_point){x, 100 * published.value, 100 * published.low, 100 * published.high});
+    }
+}
+
+static void draw_curves(struct nb_figure *f, const cJSON *row) {
+    char label[160];
+    const cJSON *curve, *point;
+    size_t panel = HERE;
+    snprintf(label, sizeof label, "model: %s against layernorm", nb_claims_text(row, "arm"));
+    const size_t entry = nb_figure_entry(f, label);
+    cJSON_ArrayForEach(curve, cJSON_GetObjectItemCaseSensitive(row, "curves")) {
+        cJSON_ArrayForEach(point, cJSON_GetObjectItemCaseSensitive(curve, "points")) nb_figure_add_law(
+            f, panel, entry, nb_json_get_number(point, "dispatch_us"), 100 * nb_json_get_interval(point, "cut").value);
+        panel = THERE;
+    }
+}
+
+/* Steps that spent the dispatch. */
+static void draw_spent(struct nb_figure *f, const cJSON *document, const char *workload) {
+    const cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training"), *entry;
+    cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(training, "steps")) {
+        const char *arm = nb_claims_text(entry, "arm"), *word = strstr(arm, " dispatch=");
+        const struct nb_interval cut = nb_json_get_interval(entry, "cut");
+        if (!word || strcmp(nb_claims_text(entry, "workload"), workload) != 0 || !isfinite(cut.value) ||
+            strncmp(arm, "rmsnorm", 7) != 0)
+            continue;
+        nb_figure_add(f, HERE, nb_figure_entry(f, "spent, on a smaller step"),
+                      (struct nb_point){strtod(word + 10, NULL), 100 * cut.value, 100 * cut.low, 100 * cut.high});
+    }
+}
+
+static void draw_regime(struct nb_figures *figures, const struct nb_results *meta, const cJSON *document,
+                        const cJSON *first) {
+    char name[120], subtitle[160];
+    const cJSON *row;
+    snprintf(name, sizeof name, "dispatch-%s-%s", nb_claims_text(first, "workload"), nb_claims_text(first, "part"));
+    snprintf(subtitle, sizeof subtitle, "%s, %s: a model from what was measured here",
+             nb_claims_text(first, "workload"), nb_claims_text(first, "part"));
+    struct nb_figure *f = nb_figures_new(figures, meta, name);
+    f->title = nb_strdup("What RMSNorm saves of a step, by what an operation's dispatch costs");
+    f->subtitle = nb_strdup(subtitle);
+    f->caption = nb_strdup(
+        "Dashed: the model, and the published cut, whose interval is the bar where the model meets it (at the edge: it does "
+        "not within 20 us). Points: steps that really spent the dispatch. Left with the products and the memory of this "
+        "CPU, right with those of the publication's GPU by its peak rates.");
+    f->scattered = true;
+    f->n_panels = 2;
+    f->panels[HERE] = (struct nb_panel){"as here", "dispatch of an operation, us", "time of the step saved",
+                                        NB_SCALE_LINEAR, NB_SCALE_PERCENT};
+    f->panels[THERE] = (struct nb_panel){nb_claims_text(first, "gpu"), "dispatch of an operation, us",
+                                         "time of the step saved", NB_SCALE_LINEAR, NB_SCALE_PERCENT};
+    draw_curves(f, first);
+    draw_spent(f, document, nb_claims_text(first, "workload"));
+    cJSON_ArrayForEach(row, regimes(document)) {
+        if (row == first || workload_before(regimes(document), row) == first) draw_row(f, row);
+    }
+    nb_figure_sort(f);
+    nb_figure_sort_laws(f);
+}
+
 void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbuf *out) {
     bool first = true;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -169,6 +286,7 @@ void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbu
         }
         nb_grid_release(&grid);
     }
+    add_regime(document, html, out);
 }
 
 /* ---- curves: losses by step, and the standard deviation of activations and gradients by layer, at the start and at the end ---- */
@@ -281,7 +399,10 @@ static bool is_drawn(const cJSON *site) {
 }
 
 void nb_claims_training_figures(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta) {
-    const cJSON *all = courses(document), *course, *site;
+    const cJSON *all = courses(document), *course, *site, *row;
+    cJSON_ArrayForEach(row, regimes(document)) {
+        if (!workload_before(regimes(document), row)) draw_regime(figures, meta, document, row);
+    }
     size_t n = figures->n;
     cJSON_ArrayForEach(course, all) {
         if (!is_first(all, course) || figures->n - n >= MOST_FIGURES) continue;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/claims/claims.h"
+#include "src/claims/regime.h"
 #include "src/claims/training.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
@@ -141,6 +142,17 @@ static void add_counts(cJSON *json, const struct nb_claim_result *results, size_
     }
 }
 
+static void add_training(cJSON *json, const struct nb_claim_result *results, size_t n,
+                         const struct nb_train_results *training) {
+    cJSON *section = nb_training_to_json(training), *regime = cJSON_AddArrayToObject(section, "regime");
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = 0; e < results[i].claim->n_experiments; e++) {
+            const struct nb_experiment *experiment = &results[i].claim->experiments[e];
+            if (experiment->kind == &nb_experiment_training) nb_regime_to_json(experiment->own, training, regime);
+        }
+    cJSON_AddItemToObject(json, "training", section);
+}
+
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about) {
     assert(about && (results || n == 0));
     cJSON *json = cJSON_CreateObject();
@@ -157,7 +169,7 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_json_text(folders, nb_claims_plan_names[i], about->folders[i]);
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
     add_counts(json, results, n);
-    if (about->training) cJSON_AddItemToObject(json, "training", nb_training_to_json(about->training));
+    if (about->training) add_training(json, results, n, about->training);
     cJSON *claims = cJSON_AddArrayToObject(json, "claims");
     for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(claims, claim_json(&results[i]));
     return json;

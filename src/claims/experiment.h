@@ -38,8 +38,8 @@ struct nb_experiment_kind {
     void (*release)(struct nb_experiment *e);
     /* Moves the blocks of the experiment, under its label, to the config of its plan; null: it has none. */
     void (*plan)(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]);
-    /* Adds what is to be trained; null: nothing is. */
-    void (*train)(const struct nb_experiment *e, struct nb_train_plan *plan);
+    /* After plan: adds what is to be trained; null: nothing is. all: also what --quick has no small version of. */
+    void (*train)(const struct nb_experiment *e, struct nb_train_plan *plan, bool all);
     /* One line on what it does, where the kind has more to say than its summary; or null. */
     void (*describe)(const struct nb_experiment *e, struct nb_strbuf *out);
     /* Why it cannot be run here, or null; null function: it always can. */

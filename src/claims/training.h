@@ -10,8 +10,19 @@
 #include "src/core/json_fields.h"
 #include "src/train/train_study.h"
 
+struct nb_published {              /* a figure of the source, of an arm of this norm against LayerNorm */
+    char *row, *gpu, *norm, *part; /* "Table 2, TensorFlow"; "titan-x-pascal"; norm null: rmsnorm; part null: step */
+    double cut, low, high;
+};
+struct nb_published_list {
+    struct nb_published *items;
+    size_t n;
+};
+
 struct nb_training {
     char *workload_name, *measure_name, *common;
+    char *quick; /* with --quick these words are common; null: --quick leaves it out */
+    bool is_quick, left_out;
     struct nb_strings words;            /* of each arm, as the file has them */
     const struct nb_workload *workload; /* null: this build has none of the name */
     enum nb_train_measure measure;
@@ -20,12 +31,15 @@ struct nb_training {
     struct nb_findings tags; /* of each arm: its axes, in a finding of its own */
     struct nb_sides *pairs;  /* of arms alike on every axis but those that both selectors name */
     size_t n_pairs;
+    struct nb_published_list published; /* cuts of the source, for steps */
 };
 
 /* Appends what was measured. results null: each figure is missing, with the reason why. */
 void nb_training_find(const struct nb_training *t, const struct nb_train_results *results, const char *why,
                       struct nb_findings *out);
 
+/* Of a list of the arm, such as "norm": the seconds of each block. NaN where it has none. */
+double nb_training_median_of(const cJSON *arm, const char *name);
 /* Of the list of numbers that the context names: its mean, and that over the other arm's; NaN where a step has none. */
 nb_train_value nb_training_mean_of, nb_training_mean_ratio;
 /* The layers' values of curves in one record: "layer3.attention.input" is layer 3 of "attention.input". Owned, *n of them; null where the
@@ -37,7 +51,9 @@ double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, b
  *    "memory":[{"workload","arm","launches","peak_bytes":{..},"kept_bytes","parameter_bytes"}],
  *    "courses":[{"workload","arm","steps","seeds","final_loss":{..},"loss":{"steps":[..],"median":[..]},
  *                "layers":[{"site","gradient","start":[by layer],"end":[..]}],
- *                "last_layer":[{"site","gradient","steps":[..],"std":[..]}]}]}
+ *                "last_layer":[{"site","gradient","steps":[..],"std":[..]}]}],
+ *    "regime":[{"workload","row","part","arm","against","gpu","published":{..},"needed_here_us":{..},"needed_there_us":{..},
+ *               "curves":[{"machine","points":[{"dispatch_us","cut":{..}}]}],"sentence"}]} (regime.h; appended by the caller)
  * norm_share is of passes; medians are over seeds. */
 cJSON *nb_training_to_json(const struct nb_train_results *results);
 

@@ -244,7 +244,7 @@ static const struct nb_kernel waking = {.struct_size = sizeof waking, .name = "w
 
 static void count_call(struct nb_model *model, enum nb_pass pass, double seconds, int64_t n_ops) {
     model->norm_seconds[pass] += seconds;
-    model->norm_ops += n_ops;
+    model->norm_ops[pass] += n_ops;
     model->norm_calls++;
 }
 

@@ -77,7 +77,7 @@ struct nb_train_work {
     int64_t ops;
     double dispatch_s; /* of an operation: 0 as it is here, else what a framework takes, spent by waiting */
     double product_seconds, product_flops;
-};
+}; /* one model works at a time */
 extern struct nb_train_work nb_train_work;
 /* n elementary operations begin: counted, and waited for, one after the other. Products count themselves but for nb_matrix_product's, of
  * which many may be one operation. */

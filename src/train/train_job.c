@@ -9,9 +9,12 @@
 #include <sys/resource.h>
 
 #include "src/core/json.h"
+#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/registry.h"
 #include "src/core/timer.h"
+#include "src/measure/pool.h"
 #include "src/measure/worker.h"
 #include "src/train/data.h"
 #include "src/train/tensor.h"
@@ -25,10 +28,11 @@
 struct step_arm {
     struct nb_train_options options; /* given */
     struct nb_model model;
-    double *seconds[NB_N_STEP_PARTS];    /* by block */
-    double *loss;                        /* by block */
-    double ops, norm_ops, product_flops; /* of a step: all steps are alike */
-    size_t kept_bytes;                   /* activations kept from forward to backward */
+    double *seconds[NB_N_STEP_PARTS];                    /* by block */
+    double *loss;                                        /* by block */
+    double *products, *products_forward;                 /* s, by block */
+    double ops[NB_N_STEP_PARTS], flops[NB_N_STEP_PARTS]; /* of a step: all steps are alike */
+    size_t kept_bytes;                                   /* activations kept from forward to backward */
 };
 
 struct steps_options {
@@ -55,10 +59,28 @@ static void reverse(int *order, int n) {
     }
 }
 
+/* What the last step consisted of. */
+static void count(struct step_arm *arm) {
+    const struct nb_model *m = &arm->model;
+    const struct nb_train_work *forward = &m->forward_work, *passes = &m->passes_work;
+    double *ops = arm->ops, *flops = arm->flops;
+    ops[NB_STEP_WHOLE] = (double)nb_train_work.ops;
+    ops[NB_STEP_FORWARD] = (double)forward->ops;
+    ops[NB_STEP_PASSES] = (double)passes->ops;
+    ops[NB_STEP_BACKWARD] = ops[NB_STEP_PASSES] - ops[NB_STEP_FORWARD];
+    ops[NB_STEP_UPDATE] = ops[NB_STEP_WHOLE] - ops[NB_STEP_PASSES];
+    ops[NB_STEP_NORM_FORWARD] = (double)m->norm_ops[NB_FORWARD];
+    ops[NB_STEP_NORM_BACKWARD] = (double)m->norm_ops[NB_BACKWARD];
+    ops[NB_STEP_NORM] = ops[NB_STEP_NORM_FORWARD] + ops[NB_STEP_NORM_BACKWARD];
+    flops[NB_STEP_WHOLE] = flops[NB_STEP_PASSES] = passes->product_flops;
+    flops[NB_STEP_FORWARD] = forward->product_flops;
+    flops[NB_STEP_BACKWARD] = passes->product_flops - forward->product_flops;
+}
+
 static void step(struct step_arm *arm, const struct nb_text *text, int block) {
     struct nb_model *m = &arm->model;
     m->norm_seconds[NB_FORWARD] = m->norm_seconds[NB_BACKWARD] = m->forward_seconds = m->backward_seconds = 0;
-    m->norm_ops = 0;
+    m->norm_ops[NB_FORWARD] = m->norm_ops[NB_BACKWARD] = 0;
     const double start = nb_now_s();
     const double loss = nb_model_step(m, text, block);
     const double whole = nb_now_s() - start;
@@ -71,11 +93,10 @@ static void step(struct step_arm *arm, const struct nb_text *text, int block) {
     arm->seconds[NB_STEP_NORM][block] = m->norm_seconds[NB_FORWARD] + m->norm_seconds[NB_BACKWARD];
     arm->seconds[NB_STEP_NORM_FORWARD][block] = m->norm_seconds[NB_FORWARD];
     arm->seconds[NB_STEP_NORM_BACKWARD][block] = m->norm_seconds[NB_BACKWARD];
-    arm->seconds[NB_STEP_PRODUCTS][block] = nb_train_work.product_seconds;
+    arm->products[block] = nb_train_work.product_seconds;
+    arm->products_forward[block] = m->forward_work.product_seconds;
     arm->loss[block] = loss;
-    arm->ops = (double)nb_train_work.ops;
-    arm->norm_ops = (double)m->norm_ops;
-    arm->product_flops = nb_train_work.product_flops;
+    count(arm);
 }
 
 static void beat_arm(const struct steps_options *options, int arm) {
@@ -90,6 +111,8 @@ static int make_arms(struct step_arm *arms, int n_arms, const struct nb_workload
         for (int p = 0; p < NB_N_STEP_PARTS; p++)
             arms[a].seconds[p] = nb_alloc((unsigned)options->most_blocks, sizeof(double));
         arms[a].loss = nb_alloc((unsigned)options->most_blocks, sizeof(double));
+        arms[a].products = nb_alloc((unsigned)options->most_blocks, sizeof(double));
+        arms[a].products_forward = nb_alloc((unsigned)options->most_blocks, sizeof(double));
         if (nb_model_init(&arms[a].model, workload, &arms[a].options) != 0) return -1;
         beat_arm(options, a);
         step(&arms[a], text, 0);
@@ -125,6 +148,8 @@ static void steps_release(struct step_arm *arms, int n_arms) {
     for (int a = 0; a < n_arms; a++) {
         for (int p = 0; p < NB_N_STEP_PARTS; p++) free(arms[a].seconds[p]);
         free(arms[a].loss);
+        free(arms[a].products);
+        free(arms[a].products_forward);
         if (arms[a].model.workload) nb_model_release(&arms[a].model);
     }
 }
@@ -368,6 +393,60 @@ static cJSON *new_arm(cJSON *arms, const char *name) {
     return json;
 }
 
+static void add_parts(cJSON *json, const char *name, const double *values) {
+    cJSON *object = cJSON_AddObjectToObject(json, name);
+    for (int p = 0; p < NB_N_STEP_PARTS; p++) nb_json_number(object, nb_step_part_names[p], values[p]);
+}
+
+/* ---- two rates of this machine that a model of other machines scales by; the best of a few tries ---- */
+
+/* Bytes read and written a second by a copy of what no cache holds. */
+static double memory_rate(void) {
+    enum { TRIES = 5, BYTES = 1 << 26 };
+    char *from = nb_alloc(BYTES, 1), *to = nb_alloc(BYTES, 1);
+    double best = INFINITY;
+    memset(from, 1, BYTES);
+    for (int i = 0; i < TRIES; i++) {
+        const double start = nb_now_s();
+        memcpy(to, from, BYTES);
+        __asm__ volatile("" : : "r"(to) : "memory");
+        if (i > 0) best = fmin(best, nb_now_s() - start); /* the first touches the pages */
+    }
+    free(from);
+    free(to);
+    return 2.0 * BYTES / best;
+}
+
+/* Seconds that an operation of a composed kernel takes on a row of few numbers, where its work is next to nothing. */
+static double call_seconds(void) {
+    enum { TRIES = 5, CALLS = 2000, COLS = 16 };
+    const struct nb_entry *e = nb_registry_widest("rmsnorm_composed", NB_F32);
+    _Alignas(64) float scratch[1 << 12];
+    float x[COLS], y[COLS], gamma[COLS], rstd;
+    struct nb_call call = {.struct_size = sizeof call,
+                           .rows = 1,
+                           .cols = COLS,
+                           .x_stride = COLS,
+                           .y_stride = COLS,
+                           .n_threads = 1,
+                           .eps = 1e-5,
+                           .formula = {.struct_size = sizeof call.formula, .affine = NB_AFFINE_GAMMA},
+                           .x = x,
+                           .y = y,
+                           .gamma = gamma,
+                           .rstd = &rstd,
+                           .scratch = scratch};
+    double best = INFINITY;
+    for (int i = 0; i < COLS; i++) x[i] = gamma[i] = 1;
+    if (!e || nb_kernel_scratch_bytes(e->kernel, &call) > sizeof scratch) return (double)NAN;
+    for (int i = 0; i < TRIES; i++) {
+        const double start = nb_now_s();
+        for (int c = 0; c < CALLS; c++) nb_run_in_ranges(e->kernel, &call, 0);
+        best = fmin(best, nb_now_s() - start);
+    }
+    return best / CALLS / nb_kernel_n_phases(e->kernel, &call);
+}
+
 static int steps_job(struct order *o) {
     struct step_arm *arms = nb_alloc((unsigned)o->n, sizeof *arms);
     const struct steps_options options = {.launch_s = o->launch_s,
@@ -376,6 +455,7 @@ static int steps_job(struct order *o) {
                                           .beat = beat,
                                           .context = o->place};
     int n_blocks;
+    const double rate = memory_rate(), call_s = call_seconds();
     for (int i = 0; i < o->n; i++) arms[i].options = o->arms[i];
     const int result = steps_measure(arms, o->n, o->workload, &o->text, &options, &n_blocks);
     if (result == 0) {
@@ -386,9 +466,12 @@ static int steps_job(struct order *o) {
                 add_numbers(json, nb_step_part_names[p], arms[i].seconds[p], n_blocks);
             add_numbers(json, "loss", arms[i].loss, n_blocks);
             nb_json_number(json, "kept_bytes", (double)arms[i].kept_bytes);
-            nb_json_number(json, "ops", arms[i].ops);
-            nb_json_number(json, "norm_ops", arms[i].norm_ops);
-            nb_json_number(json, "product_flops", arms[i].product_flops);
+            add_numbers(json, "products", arms[i].products, n_blocks);
+            add_numbers(json, "products_forward", arms[i].products_forward, n_blocks);
+            add_parts(json, "ops", arms[i].ops);
+            add_parts(json, "flops", arms[i].flops);
+            nb_json_number(json, "memory_rate", rate);
+            nb_json_number(json, "call_s", call_s);
         }
         nb_worker_say(answer);
     }

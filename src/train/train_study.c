@@ -20,8 +20,8 @@
 #include "src/train/workload.h"
 
 const char *const nb_train_measure_names[] = {"steps", "memory", "course", NULL};
-const char *const nb_step_part_names[NB_N_STEP_PARTS] = {"step", "passes",       "forward",       "backward", "update",
-                                                         "norm", "norm_forward", "norm_backward", "products"};
+const char *const nb_step_part_names[NB_N_STEP_PARTS] = {"step",   "passes", "forward",      "backward",
+                                                         "update", "norm",   "norm_forward", "norm_backward"};
 
 static struct nb_train_group *group_of(struct nb_train_plan *p, enum nb_train_measure measure,
                                        const struct nb_workload *workload, int steps) {

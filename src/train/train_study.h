@@ -20,7 +20,7 @@ enum nb_train_measure {
     NB_N_TRAIN_MEASURES
 };
 extern const char *const nb_train_measure_names[]; /* "steps", "memory", "course"; null-terminated */
-/* Of a step: all of it, its passes, clipping and update; the normalizations in both and in each pass; matrix products. */
+/* Of a step: all of it, its passes, clipping and update; the normalizations in both and in each pass. */
 enum nb_step_part {
     NB_STEP_WHOLE,
     NB_STEP_PASSES,
@@ -30,7 +30,6 @@ enum nb_step_part {
     NB_STEP_NORM,
     NB_STEP_NORM_FORWARD,
     NB_STEP_NORM_BACKWARD,
-    NB_STEP_PRODUCTS,
     NB_N_STEP_PARTS
 };
 extern const char *const nb_step_part_names[NB_N_STEP_PARTS]; /* "step", "passes", ... */
@@ -59,7 +58,9 @@ void nb_train_plan_release(struct nb_train_plan *p);
  *
  *   {"request":{"measure","workload","round","steps","arms":[..]},"status":"ok"|..,"reason"?,"elapsed_s":1.5,
  *    "arms":[{"arm",
- *       steps:  "step":[s,..],"passes":[..], .. by part;"loss":[..],"kept_bytes","ops","norm_ops","product_flops" (of a step)
+ *       steps:  "step":[s,..],"passes":[..], .. by part;"loss":[..],"kept_bytes","products":[s,..] and
+ *              "products_forward":[..],"ops":{count of a step's operations, by part},"flops":{of its products, by part},
+ *              "memory_rate": bytes/s of a copy,"call_s": of an operation on a few numbers
  *       memory: "peak_bytes","kept_bytes","parameter_bytes"
  *       course: "loss":[..],"wanted_steps","failed_steps","final_loss","unseen_loss","kept_bytes","recorded_steps":[..],
  *               "curves":[{"place","gradient","std":[..]}]}]} */

@@ -195,7 +195,11 @@ void nb_arm_print(const struct nb_train_options *o, struct nb_strbuf *out) {
     for (int i = 0; i < N_NUMBERS; i++) {
         char text[32];
         if (get_number(o, &numbers[i]) == get_number(&usual, &numbers[i])) continue;
-        nb_shortest_text(get_number(o, &numbers[i]), text);
+        const double value = get_number(o, &numbers[i]);
+        if (value == floor(value))
+            snprintf(text, sizeof text, "%.0f", value); /* 20, not 2e+01 */
+        else
+            nb_shortest_text(value, text);
         nb_strbuf_addf(out, " %s=%s", numbers[i].name, text);
     }
 }
@@ -224,6 +228,7 @@ double nb_model_forward(struct nb_model *model, const struct nb_text *text, int6
     nb_parameters_round(&model->parameters, model->options.dtype);
     const double loss = model->workload->family->forward(model, text, batch, training);
     model->forward_seconds += nb_now_s() - start;
+    model->forward_work = nb_train_work;
     return loss;
 }
 
@@ -232,6 +237,7 @@ void nb_model_backward(struct nb_model *model, double scale) {
     model->workload->family->backward(model, scale);
     nb_parameters_round_gradients(&model->parameters, model->options.dtype);
     model->backward_seconds += nb_now_s() - start;
+    model->passes_work = nb_train_work;
 }
 
 /* PyTorch's clip_grad_norm_: the small number keeps a norm of 0 from dividing. */

@@ -111,7 +111,10 @@ struct nb_model {
     bool failed;                              /* a kernel of its normalizations is not there; nb_error was called */
     double forward_seconds, backward_seconds; /* of whole passes, since they were last set to 0 */
     double norm_seconds[NB_N_PASSES];         /* in normalizations, likewise */
-    int64_t norm_calls, norm_ops;             /* likewise; operations of composed kernels, a fused one is one */
+    int64_t norm_calls;                       /* likewise */
+    int64_t norm_ops[NB_N_PASSES];            /* likewise: operations of composed kernels; a fused one is one */
+    struct nb_train_work forward_work;        /* of the last step: its work up to the end of the forward pass, */
+    struct nb_train_work passes_work;         /* and of both */
     struct nb_arena kept, passing;   /* its arrays: what the backward pass reads of the forward pass, and all else */
     size_t activation_bytes;         /* kept from forward to backward */
     struct nb_pool *pool;            /* threads of the normalizations; they sleep between calls */

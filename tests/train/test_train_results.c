@@ -151,6 +151,84 @@ Test(train_results, a_cut_beyond_the_norms_share_is_refused) {
     nb_train_results_release(&r);
 }
 
+/* ---- the cost of dispatch at which a published cut is reached ---- */
+
+/* LayerNorm: a step of 100 ms, 10 in its norms, 1000 operations, 400 of them of norms. RMSNorm: 98 ms, 8, and 100 operations fewer. So the cut
+ * is (2 ms + 100 d) / (100 ms + 1000 d): 2 % at d = 0, 10 % in the limit, 6 % at d = 100 us. */
+static const char dispatch_text[] =
+    "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],\"experiments\":{\"e\":{"
+    "\"kind\":\"training\",\"workload\":\"" WORKLOAD
+    "\",\"measure\":\"steps\",\"arms\":[\"layernorm\",\"rmsnorm\"],\"common\":"
+    "\"composed\",\"published\":[{\"row\":\"half\",\"gpu\":\"v100\",\"cut\":0.06,\"low\":0.05,\"high\":0.07},{\"row\":\"never\","
+    "\"gpu\":\"v100\",\"cut\":0.2,\"low\":0.1,\"high\":0.3},{\"row\":\"already\",\"gpu\":\"v100\",\"cut\":0.01,\"low\":0,\"high\":0.02}],"
+    "\"compare\":{\"of\":{\"norm\":\"rmsnorm\"},\"against\":{\"norm\":\"layernorm\"}}}},\"readings\":[{\"id\":\"d\",\"text\":\"t\","
+    "\"experiment\":\"e\",\"expect\":[{\"figure\":\"dispatch_needed\",\"form\":\"between\",\"least\":0,\"most\":200,\"where\":{\"row\":"
+    "\"half\",\"machine\":\"here\"}}]}]}";
+
+static void add_counted(struct nb_train_results *r, int round, double products) {
+    char arms[1200];
+    int n = 0;
+    for (int rms = 0; rms < 2; rms++)
+        n += snprintf(
+            arms + n, sizeof arms - (size_t)n,
+            "%s{\"arm\":\"%s\",\"step\":[%g,%g],\"norm\":[%g,%g],\"products\":[%g],\"products_forward\":[0.02],\"ops\":{\"step\":%d,"
+            "\"norm\":%d},\"flops\":{\"step\":%g},\"memory_rate\":9e9,\"call_s\":2e-7}",
+            rms ? "," : "", rms ? RMS : LN, rms ? 0.098 : 0.1, rms ? 0.098 : 0.1, rms ? 0.008 : 0.01,
+            rms ? 0.008 : 0.01, products, rms ? 900 : 1000, rms ? 300 : 400, 15.7e12 * 1e-3);
+    add(r, REQUEST("steps", "0", "\"" LN "\",\"" RMS "\"") "%s]}", round, arms);
+}
+
+static const struct nb_finding *of_row(const struct nb_findings *f, const char *name, const char *row,
+                                       const char *machine) {
+    for (size_t i = 0; i < f->n; i++) {
+        const char *r = nb_finding_get(&f->items[i], "row"), *m = nb_finding_get(&f->items[i], "machine");
+        if (strcmp(f->items[i].name, name) == 0 && r && strcmp(r, row) == 0 && strcmp(m, machine) == 0)
+            return &f->items[i];
+    }
+    cr_assert(false, "no %s of %s", name, row);
+    return NULL;
+}
+
+Test(train_results, a_published_cut_is_reached_at_some_cost_of_dispatch) {
+    struct nb_train_results r = {0};
+    struct nb_findings f;
+    for (int i = 0; i < 6; i++) add_counted(&r, i, 0.05);
+    cr_expect_eq(judged(dispatch_text, &r, &f), NB_REPRODUCED);
+    cr_expect_float_eq(of_row(&f, "dispatch_needed", "half", "here")->value.value, 100, 1e-6);
+    cr_expect_float_eq(of_row(&f, "cut_limit", "half", "here")->value.value, 0.1, 1e-9);
+    cr_expect_float_eq(of_row(&f, "dispatch_cut", "half", "here")->value.value, 0.02, 1e-9, "without dispatch");
+    cr_expect_float_eq(of_row(&f, "dispatch_needed", "never", "here")->value.value, 1000, 0);
+    cr_expect_float_eq(of_row(&f, "dispatch_needed", "already", "here")->value.value, 0, 0);
+    /* A V100: products 1 ms, the other 50 ms and the norms' 2 ms a hundredth: 1.5 ms + 1000 d, 0.02 ms + 100 d. */
+    cr_expect_float_eq(of_row(&f, "dispatch_needed", "half", "v100")->value.value, (0.06 * 1.5e-3 - 0.02e-3) / 40 * 1e6,
+                       1e-6);
+    nb_findings_release(&f);
+    nb_train_results_release(&r);
+}
+
+/* What is counted comes from models: an arm that waits takes as long as the model says, or the figure tells. */
+Test(train_results, waiting_that_costs_what_the_model_says_has_the_ratio_1) {
+    struct nb_train_results r = {0};
+    struct nb_findings f;
+    static const char text[] =
+        "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],\"experiments\":{\"e\":{\"kind\":\"training\","
+        "\"workload\":\"" WORKLOAD
+        "\",\"measure\":\"steps\",\"arms\":[\"rmsnorm composed\",\"rmsnorm composed dispatch=20\"]}},\"readings\":"
+        "[{\"id\":\"r\",\"text\":\"t\",\"experiment\":\"e\",\"expect\":[{\"figure\":\"spent_ratio\",\"form\":\"equals\",\"to\":1,\"within\":0.1}]}]}";
+    for (int i = 0; i < 6; i++)
+        add(&r,
+            REQUEST("steps", "0",
+                    "\"" RMS "\",\"" RMS " dispatch=20\"") "{\"arm\":\"" RMS
+                                                           "\",\"step\":[0.1],\"ops\":{\"step\":1000}},{\"arm\":\"" RMS
+                                                           " dispatch=20\",\"step\":[0.15],\"ops\":{\"step\":1000}}]}",
+            i);
+    cr_expect_eq(judged(text, &r, &f), NB_NOT_REPRODUCED);
+    cr_expect_float_eq(found(&f, "spent_ratio", "dispatch", "20")->value.value, 1.25, 1e-9, "%s",
+                       found(&f, "spent_ratio", "dispatch", "20")->reason);
+    nb_findings_release(&f);
+    nb_train_results_release(&r);
+}
+
 Test(train_results, what_was_not_run_says_why) {
     struct nb_train_results r = {0};
     struct nb_findings f;
