@@ -11,7 +11,7 @@
 #include "reports/text/exports.h"
 #include "reports/text/format.h"
 #include "reports/text/output.h"
-#include "src/accuracy/accuracy_json.h"
+#include "src/accuracy/accuracy.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -9,7 +9,7 @@
 
 #include "reports/text/format.h"
 #include "reports/text/grid.h"
-#include "src/accuracy/accuracy_json.h"
+#include "src/accuracy/accuracy.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 

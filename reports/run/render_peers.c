@@ -84,9 +84,15 @@ static enum nb_grid_style style_of(enum nb_peer_comparison_verdict v) {
     return v == NB_PEER_COMPARISON_LOOKS_BEHIND || v == NB_PEER_COMPARISON_UNKNOWN ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
+static const char *verdict_name(enum nb_peer_comparison_verdict v) {
+    static const char *const names[NB_N_PEER_COMPARISON_VERDICTS] = {"ahead",         "even",         "behind",
+                                                                     "not_confirmed", "looks_behind", "unknown"};
+    return names[v];
+}
+
 /* "ahead"; "behind, 0.91 [0.89, 0.93] on 16 fresh launches" */
 static void add_verdict(struct nb_grid *grid, const struct nb_peer_comparison *d) {
-    nb_strbuf_add(&grid->cell, nb_peer_comparison_verdict_name(d->verdict));
+    nb_strbuf_add(&grid->cell, verdict_name(d->verdict));
     for (char *at = grid->cell.text; *at; at++)
         if (*at == '_') *at = ' ';
     if (d->n_confirmed > 0) {
@@ -236,7 +242,7 @@ static void add_comparison(cJSON *list, const struct nb_peer_comparison *d) {
     cJSON_AddNumberToObject(json, "launches", d->n_launches);
     nb_json_interval(json, "confirmed", &d->confirmed);
     cJSON_AddNumberToObject(json, "confirming_launches", d->n_confirmed);
-    nb_json_text(json, "verdict", nb_peer_comparison_verdict_name(d->verdict));
+    nb_json_text(json, "verdict", verdict_name(d->verdict));
     nb_json_text(json, "reason", d->reason);
 }
 
@@ -251,8 +257,7 @@ static void add_mean(cJSON *list, const struct nb_peer_mean *m) {
     cJSON_AddNumberToObject(json, "cells", (double)m->n);
     cJSON *counts = cJSON_AddObjectToObject(json, "verdicts");
     for (int v = 0; v < NB_N_PEER_COMPARISON_VERDICTS; v++)
-        cJSON_AddNumberToObject(counts, nb_peer_comparison_verdict_name((enum nb_peer_comparison_verdict)v),
-                                (double)m->n_of[v]);
+        cJSON_AddNumberToObject(counts, verdict_name((enum nb_peer_comparison_verdict)v), (double)m->n_of[v]);
 }
 
 static void add_overheads(cJSON *json, const struct nb_results *results) {

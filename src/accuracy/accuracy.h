@@ -4,6 +4,7 @@
 #ifndef NB_ACCURACY_H
 #define NB_ACCURACY_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -94,5 +95,10 @@ void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out);
  *   proportional to it; a line through error in ulp against |y| / ulp separates them in each row, and its value at 0 is 0 for
  *   rounding to nearest. */
 void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const struct nb_bias *expected);
+
+/* The same in the journal and in results.json (reports/schema/results.schema.json, "accuracy"). number: of the output judged; its name and
+ * unit roundoff are written beside the figures that count in u. */
+cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_number number);
+int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json); /* -1 after nb_error */
 
 #endif

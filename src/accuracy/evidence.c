@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "src/core/dtype.h"
+#include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 
 struct nb_evidence_sum {
@@ -132,4 +134,69 @@ void nb_evidence_finish(struct nb_evidence_sum *s, struct nb_evidence *out) {
     if (e->n == e->n_unbounded) e->bound_ratio = NAN;
     *out = *e;
     free(s);
+}
+
+/* ---- as JSON ---------------------------------------------------------------------------------------------------------- */
+
+#define E(KIND, field) NB_MEMBER(KIND, struct nb_evidence, field)
+
+static const struct nb_member range[] = {NB_MEMBER(NUMBER, struct nb_range, min_rms),
+                                         NB_MEMBER(NUMBER, struct nb_range, max_abs),
+                                         NB_MEMBER(NUMBER, struct nb_range, max_rho), NB_MEMBERS_END};
+
+static const struct nb_member evidence[] = {E(COUNT, n_rows),
+                                            E(COUNT, n_rows_not_finite),
+                                            E(NUMBER, min_rms),
+                                            E(NUMBER, max_abs),
+                                            E(NUMBER, max_rho),
+                                            NB_MEMBER_STRUCT(struct nb_evidence, claimed, range),
+                                            E(BOOL, covered),
+                                            E(COUNT, n),
+                                            E(COUNT, n_correct),
+                                            NB_MEMBER_AS("nan", COUNT, struct nb_evidence, n_nan),
+                                            NB_MEMBER_AS("inf", COUNT, struct nb_evidence, n_inf),
+                                            NB_MEMBER_AS("zero", COUNT, struct nb_evidence, n_zero),
+                                            E(COUNT, n_beyond),
+                                            E(COUNT, n_unbounded),
+                                            E(NUMBER, bound_ratio),
+                                            E(NUMBER, max_ulp),
+                                            E(NUMBER, componentwise_ulp),
+                                            E(NUMBER, normwise_u),
+                                            NB_MEMBERS_END};
+
+cJSON *nb_evidence_to_json(const struct nb_evidence *e) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_add_members(json, evidence, e);
+    if (e->worst_row < 0) {
+        cJSON_AddNullToObject(json, "worst");
+        return json;
+    }
+    cJSON *worst = cJSON_AddArrayToObject(json, "worst");
+    cJSON_AddItemToArray(worst, cJSON_CreateNumber((double)e->worst_row));
+    cJSON_AddItemToArray(worst, cJSON_CreateNumber((double)e->worst_col));
+    return json;
+}
+
+static void settle(double *value, double null_means) {
+    if (isnan(*value)) *value = null_means;
+}
+
+int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json) {
+    *e = (struct nb_evidence){.worst_row = -1, .worst_col = -1};
+    if (nb_json_get_members(json, evidence, e, "evidence") != 0) return -1;
+    const cJSON *worst = cJSON_GetObjectItemCaseSensitive(json, "worst");
+    const double unlimited = e->n > 0 ? (double)INFINITY : (double)NAN;
+    settle(&e->claimed.min_rms, 0);
+    settle(&e->claimed.max_abs, INFINITY);
+    settle(&e->claimed.max_rho, INFINITY);
+    settle(&e->max_rho, e->n_rows > e->n_rows_not_finite ? (double)INFINITY : (double)NAN);
+    /* infinite: an error where none is allowed */
+    settle(&e->bound_ratio, e->n > e->n_unbounded ? (double)INFINITY : (double)NAN);
+    settle(&e->max_ulp, unlimited);
+    settle(&e->componentwise_ulp, unlimited);
+    settle(&e->normwise_u, unlimited);
+    if (cJSON_GetArraySize(worst) != 2) return 0;
+    e->worst_row = (int64_t)cJSON_GetArrayItem(worst, 0)->valuedouble;
+    e->worst_col = (int64_t)cJSON_GetArrayItem(worst, 1)->valuedouble;
+    return 0;
 }

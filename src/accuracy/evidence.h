@@ -5,6 +5,7 @@
 #ifndef NB_EVIDENCE_H
 #define NB_EVIDENCE_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,5 +44,9 @@ void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *compute
                      const double *tolerance);
 /* Fills out and frees s. */
 void nb_evidence_finish(struct nb_evidence_sum *s, struct nb_evidence *out);
+
+/* The same in the journal and in results.json ("evidence"). */
+cJSON *nb_evidence_to_json(const struct nb_evidence *e);
+int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json); /* -1 after nb_error */
 
 #endif

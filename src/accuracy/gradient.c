@@ -11,6 +11,104 @@
 #include "src/core/log.h"
 #include "src/core/twofold.h"
 
+/* ---- rows of pairs --------------------------------------------------------------------------------------------------- */
+
+/* Rows of pairs hi[i] + lo[i]. Below, n is rounded up to an even number: arrays have room for that, and hold numbers there whose
+ * products are 0. What is not finite stays right in hi and becomes NaN in lo. */
+
+struct halves {
+    nb_pair high, low;
+};
+
+static struct halves pair_split(nb_pair a) {
+    nb_pair scaled = a * 134217729.0, high = scaled - (scaled - a);
+    return (struct halves){high, a - high};
+}
+
+/* The rounding error of a * b, exactly (Dekker). */
+static nb_pair pair_product_error(nb_pair a, nb_pair b, nb_pair product) {
+    struct halves p = pair_split(a), q = pair_split(b);
+    return (((p.high * q.high - product) + p.high * q.low) + p.low * q.high) + p.low * q.low;
+}
+
+static void pair_store(double *x, nb_pair v) {
+    x[0] = v[0];
+    x[1] = v[1];
+}
+
+/* hi + lo = x - centre, exactly. */
+static void pairs_subtract(int64_t n, const double *x, const double *centre, double *hi, double *lo) {
+    for (int64_t i = 0; i < n; i += 2) {
+        nb_pair a = nb_pair_load(x + i), c = nb_pair_load(centre + i), d = a - c, a_part = d + c;
+        pair_store(hi + i, d);
+        pair_store(lo + i, (a - a_part) - (c - (a_part - d)));
+    }
+}
+
+/* hi + lo = a (b + b_lo), to 2^-105 of itself. */
+static void pairs_multiply(int64_t n, const double *a, const double *b, const double *b_lo, double *hi, double *lo) {
+    for (int64_t i = 0; i < n; i += 2) {
+        nb_pair p = nb_pair_load(a + i), q = nb_pair_load(b + i), product = p * q;
+        pair_store(hi + i, product);
+        pair_store(lo + i, pair_product_error(p, q, product) + p * nb_pair_load(b_lo + i));
+    }
+}
+
+/* Adds the pairs, or the products of two rows of pairs, each to 2^-104 of itself. */
+static void sum_add_pairs(struct nb_sum *s, int64_t n, const double *hi, const double *lo) {
+    struct nb_sum t = *s; /* in registers */
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        nb_pair_accumulate(&t.hi[0], &t.lo[0], nb_pair_load(hi + i), nb_pair_load(lo + i));
+        nb_pair_accumulate(&t.hi[1], &t.lo[1], nb_pair_load(hi + i + 2), nb_pair_load(lo + i + 2));
+    }
+    for (; i < n; i += 2) nb_pair_accumulate(&t.hi[0], &t.lo[0], nb_pair_load(hi + i), nb_pair_load(lo + i));
+    *s = t;
+}
+
+static void pair_add_product(nb_pair *hi, nb_pair *lo, nb_pair a, nb_pair a_lo, nb_pair b, nb_pair b_lo) {
+    nb_pair product = a * b;
+    nb_pair_accumulate(hi, lo, product, pair_product_error(a, b, product) + (a * b_lo + a_lo * b));
+}
+
+static void sum_add_products(struct nb_sum *s, int64_t n, const double *a, const double *a_lo, const double *b,
+                             const double *b_lo) {
+    struct nb_sum t = *s;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        pair_add_product(&t.hi[0], &t.lo[0], nb_pair_load(a + i), nb_pair_load(a_lo + i), nb_pair_load(b + i),
+                         nb_pair_load(b_lo + i));
+        pair_add_product(&t.hi[1], &t.lo[1], nb_pair_load(a + i + 2), nb_pair_load(a_lo + i + 2),
+                         nb_pair_load(b + i + 2), nb_pair_load(b_lo + i + 2));
+    }
+    for (; i < n; i += 2)
+        pair_add_product(&t.hi[0], &t.lo[0], nb_pair_load(a + i), nb_pair_load(a_lo + i), nb_pair_load(b + i),
+                         nb_pair_load(b_lo + i));
+    *s = t;
+}
+
+/* Accumulators side by side, sum[i] + sum_lo[i]: adds a_i, or a_i (b_i + b_lo_i), to each. */
+static void columns_add(int64_t n, double *sum, double *sum_lo, const double *a) {
+    const nb_pair zero = {0.0, 0.0};
+    for (int64_t i = 0; i < n; i += 2) {
+        nb_pair hi = nb_pair_load(sum + i), lo = nb_pair_load(sum_lo + i);
+        nb_pair_accumulate(&hi, &lo, nb_pair_load(a + i), zero);
+        pair_store(sum + i, hi);
+        pair_store(sum_lo + i, lo);
+    }
+}
+
+static void columns_add_products(int64_t n, double *sum, double *sum_lo, const double *a, const double *b,
+                                 const double *b_lo) {
+    const nb_pair zero = {0.0, 0.0};
+    for (int64_t i = 0; i < n; i += 2) {
+        nb_pair hi = nb_pair_load(sum + i), lo = nb_pair_load(sum_lo + i);
+        pair_add_product(&hi, &lo, nb_pair_load(a + i), zero, nb_pair_load(b + i), nb_pair_load(b_lo + i));
+        pair_store(sum + i, hi);
+        pair_store(sum_lo + i, lo);
+    }
+}
+
 /* ---- terms ----------------------------------------------------------------------------------------------------------- */
 
 /* Numbers of one row, with room for an even number of them. */
@@ -75,13 +173,13 @@ static void load_terms(const struct nb_gradient *g, int64_t row, struct terms *s
         s->rstd[i] = g->rstd[stat];
         s->dy_rstd[i] = s->dy[i] * s->rstd[i];
     }
-    nb_pairs_subtract(in->cols, s->x, s->mean, s->d, s->d_lo);
+    pairs_subtract(in->cols, s->x, s->mean, s->d, s->d_lo);
 }
 
 /* A row of n elements, each to its own column. */
 static void add_to_columns(struct columns *t, const struct terms *s, int64_t n) {
-    nb_columns_add(n, t->dbeta, t->dbeta_lo, s->dy);
-    nb_columns_add_products(n, t->dgamma, t->dgamma_lo, s->dy_rstd, s->d, s->d_lo);
+    columns_add(n, t->dbeta, t->dbeta_lo, s->dy);
+    columns_add_products(n, t->dgamma, t->dgamma_lo, s->dy_rstd, s->d, s->d_lo);
     for (int64_t i = 0; i < n; i++) {
         t->abs_dbeta[i] += fabs(s->dy[i]);
         t->abs_dgamma[i] += fabs(s->dy_rstd[i] * s->d[i]);
@@ -93,8 +191,8 @@ static void add_to_columns(struct columns *t, const struct terms *s, int64_t n) 
 static void add_plane(struct columns *t, int64_t channel, const struct terms *s, int64_t n) {
     struct nb_sum sum_dy = {0}, sum_dyx = {0};
     double abs_dy = 0, abs_dyx = 0, abs_d = 0;
-    nb_sum_add_pairs(&sum_dy, n, s->dy, s->no_lo);
-    nb_sum_add_products(&sum_dyx, n, s->dy_rstd, s->no_lo, s->d, s->d_lo);
+    sum_add_pairs(&sum_dy, n, s->dy, s->no_lo);
+    sum_add_products(&sum_dyx, n, s->dy_rstd, s->no_lo, s->d, s->d_lo);
     for (int64_t i = 0; i < n; i++) {
         abs_dy += fabs(s->dy[i]);
         abs_dyx += fabs(s->dy_rstd[i] * s->d[i]);
@@ -173,11 +271,11 @@ static void sum_row(const struct nb_gradient *g, int64_t row, struct terms *s) {
     const int64_t n = g->in->cols;
     const double divisor = divisor_of(g->c), rstd = g->rstd[row];
     const bool centred = nb_op_centres(g->c->op);
-    nb_pairs_multiply(n, s->dy, g->weight, g->weight_lo, s->g, s->g_lo);
+    pairs_multiply(n, s->dy, g->weight, g->weight_lo, s->g, s->g_lo);
     add_magnitudes(r, s, s->g, n);
     if (isfinite(r->mean_abs_g) && isfinite(r->mean_abs_gx)) {
-        if (centred) nb_sum_add_pairs(&sum_g, n, s->g, s->g_lo);
-        nb_sum_add_products(&sum_gd, n, s->g, s->g_lo, s->d, s->d_lo);
+        if (centred) sum_add_pairs(&sum_g, n, s->g, s->g_lo);
+        sum_add_products(&sum_gd, n, s->g, s->g_lo, s->d, s->d_lo);
         struct nb_twofold gx = nb_twofold_mul(nb_sum_total(&sum_gd), nb_twofold_of(rstd));
         set_means(r, nb_sum_total(&sum_g), gx, divisor, centred);
     } else {
@@ -252,7 +350,7 @@ static void sum_squashed(struct nb_gradient *g, struct columns *t, struct terms 
             g->abs_dalpha += fabs(s->g[i]);
             g->abs_dy_w_x += fabs(unsquashed);
         }
-        nb_sum_add_pairs(&dalpha, in->cols, s->g, s->no_lo);
+        sum_add_pairs(&dalpha, in->cols, s->g, s->no_lo);
         if (g->dgamma) add_to_columns(t, s, in->cols);
     }
     for (int i = 0; i < 4; i++) g->dalpha += dalpha.hi[i / 2][i % 2];

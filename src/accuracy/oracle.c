@@ -177,6 +177,14 @@ static void column_add(struct column *col, double x) {
     if (x > s->max) s->max = x;
 }
 
+/* (x - centre)^2 to about 2^-105 of itself. */
+static struct nb_twofold square_about(double x, double centre) {
+    struct nb_twofold d = nb_two_sum(x, -centre);
+    double square = d.hi * d.hi, scaled = d.hi * 134217729.0, high = scaled - (scaled - d.hi), low = d.hi - high;
+    double error = ((high * high - square) + 2.0 * high * low) + low * low;
+    return nb_twofold_renormalize(square, error + 2.0 * d.hi * d.lo);
+}
+
 static void channels_last_truth(struct nb_row_truth *truth, const struct nb_case *c, const struct nb_inputs *in,
                                 double *row) {
     const int64_t channels = c->shape.c;
@@ -193,7 +201,7 @@ static void channels_last_truth(struct nb_row_truth *truth, const struct nb_case
     for (int64_t r = 0; r < in->rows; r++) {
         nb_truth_row(c, in, r, row);
         for (int64_t i = 0; i < channels; i++) {
-            struct nb_twofold square = nb_square_about(row[i], truth[i].mean);
+            struct nb_twofold square = square_about(row[i], truth[i].mean);
             nb_accumulate(&cols[i].squares, square.hi, square.lo);
         }
     }

@@ -360,12 +360,6 @@ int nb_values_add(struct nb_values *values, const struct nb_axis *axis, const ch
     return append(values, text, reason, n);
 }
 
-void nb_values_copy(struct nb_values *to, const struct nb_values *from) {
-    nb_values_release(to);
-    *to = (struct nb_values){.texts = nb_alloc(from->n, sizeof *to->texts), .n = from->n, .line = from->line};
-    for (size_t i = 0; i < from->n; i++) to->texts[i] = nb_strdup(from->texts[i]);
-}
-
 void nb_values_release(struct nb_values *values) {
     for (size_t i = 0; i < values->n; i++) free(values->texts[i]);
     free(values->texts);

@@ -166,7 +166,6 @@ struct nb_values {
 /* Adds what a text stands for: one value, or all shapes of a preset or range. Choices are stored by their usual name ("fp32" as
  * "f32"), other values as typed. -1 with the reason written, as by nb_axis.set. */
 int nb_values_add(struct nb_values *values, const struct nb_axis *axis, const char *text, char *reason, size_t n);
-void nb_values_copy(struct nb_values *to, const struct nb_values *from);
 void nb_values_release(struct nb_values *values);
 
 /* ---- what gamma and beta hold ---- */

@@ -70,26 +70,19 @@ struct nb_sum {
     nb_pair hi[2], lo[2];
 };
 
+static inline nb_pair nb_pair_load(const double *x) { return (nb_pair){x[0], x[1]}; }
+
+static inline void nb_pair_accumulate(nb_pair *hi, nb_pair *lo, nb_pair term, nb_pair term_lo) {
+    nb_pair s = *hi + term, part = s - *hi;
+    *lo += ((*hi - (s - part)) + (term - part)) + term_lo;
+    *hi = s;
+}
+
 /* Adds x_0 .. x_(n-1) (nb_sum_add), their squares, or their squared distances from `centre`. */
 void nb_sum_add(struct nb_sum *s, const double *x, int64_t n);
 void nb_sum_add_squares(struct nb_sum *s, const double *x, int64_t n);
 void nb_sum_add_squares_about(struct nb_sum *s, const double *x, int64_t n, double centre);
 struct nb_twofold nb_sum_total(const struct nb_sum *s);
-
-/* Rows of pairs hi[i] + lo[i]. Below, n is rounded up to an even number: arrays have room for that, and hold numbers there whose
- * products are 0. What is not finite stays right in hi and becomes NaN in lo. */
-/* hi + lo = x - centre, exactly. */
-void nb_pairs_subtract(int64_t n, const double *x, const double *centre, double *hi, double *lo);
-/* hi + lo = a (b + b_lo), to 2^-105 of itself. */
-void nb_pairs_multiply(int64_t n, const double *a, const double *b, const double *b_lo, double *hi, double *lo);
-/* Adds the pairs, or the products of two rows of pairs, each to 2^-104 of itself. */
-void nb_sum_add_pairs(struct nb_sum *s, int64_t n, const double *hi, const double *lo);
-void nb_sum_add_products(struct nb_sum *s, int64_t n, const double *a, const double *a_lo, const double *b,
-                         const double *b_lo);
-/* Accumulators side by side, sum[i] + sum_lo[i]: adds a_i, or a_i (b_i + b_lo_i), to each. */
-void nb_columns_add(int64_t n, double *sum, double *sum_lo, const double *a);
-void nb_columns_add_products(int64_t n, double *sum, double *sum_lo, const double *a, const double *b,
-                             const double *b_lo);
 
 /* One term to one accumulator: exact square distance as hi + lo, for sums by columns. */
 static inline void nb_accumulate(struct nb_twofold *s, double hi, double lo) {
@@ -97,7 +90,5 @@ static inline void nb_accumulate(struct nb_twofold *s, double hi, double lo) {
     s->hi = t.hi;
     s->lo += t.lo + lo;
 }
-/* (x - centre)^2 to about 2^-105 of itself. */
-struct nb_twofold nb_square_about(double x, double centre);
 
 #endif

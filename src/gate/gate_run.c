@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/accuracy/accuracy_json.h"
+#include "src/accuracy/accuracy.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"

@@ -453,12 +453,24 @@ static void add_skip(cJSON *skips, const struct nb_skip *skip) {
     cJSON_AddItemToArray(skips, json);
 }
 
+/* [{"name","source","text"}] */
+static cJSON *labels_to_json(const struct nb_labels *labels) {
+    cJSON *list = cJSON_CreateArray();
+    for (size_t i = 0; i < labels->n; i++) {
+        cJSON *label = nb_json_add_object(list);
+        nb_json_text(label, "name", labels->items[i].name);
+        nb_json_text(label, "source", labels->items[i].source);
+        nb_json_text(label, "text", labels->items[i].text);
+    }
+    return list;
+}
+
 void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int n_shards) {
     add_head(run, plan, shard, n_shards);
     cJSON *kernels = cJSON_AddArrayToObject(run, "kernels");
     struct nb_text_map known = {0};
     for (size_t i = 0; i < plan->n_cases; i++) add_kernel(kernels, &known, &plan->cases[i]);
-    if (plan->labels.n > 0) cJSON_AddItemToObject(run, "labels", nb_labels_to_json(&plan->labels));
+    if (plan->labels.n > 0) cJSON_AddItemToObject(run, "labels", labels_to_json(&plan->labels));
     cJSON *groups = cJSON_AddArrayToObject(run, "groups"), *skips = cJSON_AddArrayToObject(run, "skips");
     for (size_t i = 0; i < plan->n_groups; i++) add_group(groups, plan, &plan->groups[i]);
     for (size_t i = 0; i < plan->n_skips; i++) {

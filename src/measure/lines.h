@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/accuracy/accuracy_json.h"
+#include "src/accuracy/accuracy.h"
+#include "src/accuracy/evidence.h"
 #include "src/core/json_fields.h"
 #include "src/measure/counters.h"
 #include "src/measure/metamorphic.h"

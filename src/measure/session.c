@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/accuracy/accuracy_json.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"

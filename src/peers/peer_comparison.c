@@ -14,12 +14,6 @@
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 
-const char *nb_peer_comparison_verdict_name(enum nb_peer_comparison_verdict v) {
-    static const char *const names[NB_N_PEER_COMPARISON_VERDICTS] = {"ahead",         "even",         "behind",
-                                                                     "not_confirmed", "looks_behind", "unknown"};
-    return names[v];
-}
-
 enum nb_peer_comparison_verdict nb_peer_comparison_judge(const struct nb_interval *ratio,
                                                          const struct nb_interval *confirmed, int n_confirmed,
                                                          const struct nb_compare_settings *settings) {

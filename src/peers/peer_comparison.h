@@ -22,7 +22,6 @@ enum nb_peer_comparison_verdict {
     NB_PEER_COMPARISON_UNKNOWN,       /* no figure; reason says why */
     NB_N_PEER_COMPARISON_VERDICTS
 };
-const char *nb_peer_comparison_verdict_name(enum nb_peer_comparison_verdict v);
 
 struct nb_peer_comparison {
     const struct nb_record *ours, *theirs; /* borrowed; ours may be null */

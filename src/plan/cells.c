@@ -141,17 +141,6 @@ static size_t add_label(struct nb_labels *labels, const char *name, const char *
     return at;
 }
 
-cJSON *nb_labels_to_json(const struct nb_labels *labels) {
-    cJSON *list = cJSON_CreateArray();
-    for (size_t i = 0; i < labels->n; i++) {
-        cJSON *label = nb_json_add_object(list);
-        nb_json_text(label, "name", labels->items[i].name);
-        nb_json_text(label, "source", labels->items[i].source);
-        nb_json_text(label, "text", labels->items[i].text);
-    }
-    return list;
-}
-
 void nb_labels_release(struct nb_labels *labels) {
     for (size_t i = 0; i < labels->n; i++) {
         free(labels->items[i].name);

@@ -33,7 +33,6 @@ struct nb_labels {
     size_t n;
 };
 /* [{"name","source","text"}] */
-cJSON *nb_labels_to_json(const struct nb_labels *labels);
 void nb_labels_release(struct nb_labels *labels);
 
 /* The labels of one case, by index, in the order in which they were given; owned. */

@@ -106,11 +106,6 @@ void nb_compare_settings_from_json(struct nb_compare_settings *s, const cJSON *j
     }
 }
 
-void nb_compare_settings_copy(struct nb_compare_settings *to, const struct nb_compare_settings *from) {
-    *to = (struct nb_compare_settings){.confirm_launches = from->confirm_launches, .behind = from->behind};
-    for (size_t i = 0; i < from->ours.n; i++) nb_strings_add(&to->ours, from->ours.items[i]);
-}
-
 void nb_compare_settings_release(struct nb_compare_settings *s) {
     nb_strings_release(&s->ours);
     *s = (struct nb_compare_settings){0};
@@ -446,6 +441,12 @@ static int read_option_values(struct nb_values *values, const struct nb_axis *ax
     }
 }
 
+static void copy_values(struct nb_values *to, const struct nb_values *from) {
+    nb_values_release(to);
+    *to = (struct nb_values){.texts = nb_alloc(from->n, sizeof *to->texts), .n = from->n, .line = from->line};
+    for (size_t i = 0; i < from->n; i++) to->texts[i] = nb_strdup(from->texts[i]);
+}
+
 int nb_config_axis(struct nb_config *config, const char *assignment) {
     assert(config && assignment);
     const char *equals = strchr(assignment, '=');
@@ -457,9 +458,9 @@ int nb_config_axis(struct nb_config *config, const char *assignment) {
     const size_t a = (size_t)(axis - nb_axes);
     for (size_t i = 0; result == 0 && i < config->n_blocks; i++) {
         struct nb_block *block = &config->blocks[i];
-        nb_values_copy(&block->values[a], &values);
+        copy_values(&block->values[a], &values);
         for (size_t j = 0; j < block->n_includes; j++)
-            if (block->includes[j].values[a].n > 0) nb_values_copy(&block->includes[j].values[a], &values);
+            if (block->includes[j].values[a].n > 0) copy_values(&block->includes[j].values[a], &values);
     }
     nb_values_release(&values);
     return result;
@@ -519,7 +520,7 @@ static bool narrow(struct nb_values *values, const struct nb_axis *axis, const s
     size_t n = 0;
     if (values->n == 0 && axis->fallback) return has(wanted, axis->fallback);
     if (values->n == 0 || has(values, "all")) {
-        nb_values_copy(values, wanted);
+        copy_values(values, wanted);
         return true;
     }
     for (size_t i = 0; i < values->n; i++) {

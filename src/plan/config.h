@@ -44,7 +44,6 @@ struct nb_compare_settings {
 /* {"ours":[..],"confirm_launches":16,"behind":0.05}, and back; null for a config that compares nothing. */
 cJSON *nb_compare_settings_to_json(const struct nb_compare_settings *settings);
 void nb_compare_settings_from_json(struct nb_compare_settings *settings, const cJSON *json);
-void nb_compare_settings_copy(struct nb_compare_settings *to, const struct nb_compare_settings *from);
 void nb_compare_settings_release(struct nb_compare_settings *settings);
 
 #define NB_MAX_AXES 40

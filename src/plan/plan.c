@@ -591,6 +591,11 @@ static void fill(struct nb_plan *plan, const struct wholes *wholes, struct nb_ce
     for (size_t i = 0; i < wholes->n; i++) add_whole(plan, &wholes->items[i], cells, effort);
 }
 
+static void copy_compare_settings(struct nb_compare_settings *to, const struct nb_compare_settings *from) {
+    *to = (struct nb_compare_settings){.confirm_launches = from->confirm_launches, .behind = from->behind};
+    for (size_t i = 0; i < from->ours.n; i++) nb_strings_add(&to->ours, from->ours.items[i]);
+}
+
 int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options) {
     assert(plan && config && options);
     const struct nb_filters filters = {options->filters, options->n_filters};
@@ -610,7 +615,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
                              .order_seed = config->order_seed,
                              .counters = config->launches > 0};
     if (nb_plan_is_adaptive(plan)) planned.launches *= 2;
-    nb_compare_settings_copy(&plan->compare, &config->compare);
+    copy_compare_settings(&plan->compare, &config->compare);
     int result = nb_cells_expand(&cells, config, &filters, &skips);
     if (result != 0) goto out;
     make_wholes(&wholes, &cells);

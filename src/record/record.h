@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/accuracy/accuracy_json.h"
+#include "src/accuracy/accuracy.h"
+#include "src/accuracy/evidence.h"
 #include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/measure/counters.h"

@@ -75,7 +75,8 @@ void nb_projection_finish(struct nb_projection *p, const float *x) {
                        nb_parameter_used(p->weight), all_rows(p), p->shape.in, p->shape.out);
 }
 
-void nb_projection_observe(const struct nb_projection *p, enum nb_observed what) {
+/* Shows the observer product and result, or the gradients of both, over all steps. */
+static void projection_observe(const struct nb_projection *p, enum nb_observed what) {
     const float *dproduct = p->before ? p->before : p->gradient;
     nb_model_observe(p->model, what, p->place.text, "product", what == NB_GRADIENT ? dproduct : p->product,
                      all_size(p));
@@ -256,10 +257,10 @@ void nb_gru_backward(struct nb_gru *g, float *dx, float *dstates, const float *s
 }
 
 void nb_gru_observe(const struct nb_gru *g, enum nb_observed what) {
-    nb_projection_observe(&g->x_gates, what);
-    nb_projection_observe(&g->x_candidate, what);
-    nb_projection_observe(&g->h_gates, what);
-    nb_projection_observe(&g->h_candidate, what);
+    projection_observe(&g->x_gates, what);
+    projection_observe(&g->x_candidate, what);
+    projection_observe(&g->h_gates, what);
+    projection_observe(&g->h_candidate, what);
 }
 
 /* Of the products of input and state, each so many times as wide as the state. */
@@ -410,8 +411,8 @@ void nb_lstm_backward(struct nb_lstm *l, float *dx, float *dstates, const float 
 }
 
 void nb_lstm_observe(const struct nb_lstm *l, enum nb_observed what) {
-    nb_projection_observe(&l->x, what);
-    nb_projection_observe(&l->h, what);
+    projection_observe(&l->x, what);
+    projection_observe(&l->h, what);
     if (what == NB_ACTIVATION)
         nb_model_observe(l->model, what, l->place.text, "cell", l->cells + after(&l->shape, 0),
                          l->shape.n_steps * state_size(&l->shape));

@@ -49,7 +49,6 @@ void nb_projection_backward(struct nb_projection *p, float *dx, int64_t first, i
 /* After the backward pass of all steps: x of all steps, packed. Adds to the gradients of weight and bias. */
 void nb_projection_finish(struct nb_projection *p, const float *x);
 /* Shows the observer product and result, or the gradients of both, over all steps. */
-void nb_projection_observe(const struct nb_projection *p, enum nb_observed what);
 double nb_projection_flops(struct nb_projection_shape shape); /* forward and backward, products alone */
 
 /* Fills what is 0 from `usual`, a struct nb_train_options, and refuses what a recurrent workload cannot do: null or the reason. hidden must

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/accuracy/accuracy_json.h"
+#include "src/accuracy/evidence.h"
 #include "src/core/dtype.h"
 #include "tests/support/cases.h"
 #include "tests/support/files.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/accuracy/accuracy_json.h"
+#include "src/accuracy/accuracy.h"
 #include "src/accuracy/gradient.h"
 #include "src/measure/check.h"
 #include "src/measure/metamorphic.h"
