@@ -146,6 +146,32 @@ static void add_summary(const cJSON *document, bool bugs, const char *heading, s
     nb_claims_lines_release(lines, n);
 }
 
+/* ---- the headline, then every claim in a sentence ---- */
+
+static void add_headline(const cJSON *document, struct nb_strbuf *out) {
+    struct nb_grid grid;
+    if (nb_claims_headline(document, &grid)) nb_claims_grid_html(&grid, out);
+    nb_grid_release(&grid);
+}
+
+static void add_sentences(const cJSON *document, struct nb_strbuf *out) {
+    struct nb_claims_sentence *all;
+    const size_t n = nb_claims_sentences(document, &all);
+    for (size_t i = 0; i < n; i++) {
+        const bool first = i == 0 || strcmp(all[i].theme, all[i - 1].theme) != 0;
+        if (first) {
+            nb_strbuf_add(out, i ? "</ul>\n" : "");
+            nb_html_text(out, "<h2>", all[i].theme, "</h2>\n<ul>\n");
+        }
+        nb_html_text(out, "<li><b>", all[i].answer, "</b>, ");
+        nb_html_text(out, "", all[i].text, "");
+        nb_html_text(out, " <a class=\"dim\" href=\"#", all[i].id, "\">");
+        nb_html_text(out, "", all[i].id, "</a></li>\n");
+    }
+    nb_strbuf_add(out, n ? "</ul>\n" : "");
+    nb_claims_sentences_release(all, n);
+}
+
 /* ---- evidence ---- */
 
 static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
@@ -192,9 +218,9 @@ static void add_reading(const cJSON *reading, struct nb_strbuf *out) {
 static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     const cJSON *item;
     struct nb_strbuf sensed = {0};
-    nb_html_text(out, "<h3 id=\"", nb_claims_text(claim, "id"), "\">");
+    nb_html_text(out, "<details id=\"", nb_claims_text(claim, "id"), "\"><summary>");
     nb_html_text(out, "", nb_claims_text(claim, "id"), ": ");
-    nb_html_text(out, "", nb_claims_text(claim, "verdict"), "</h3>\n");
+    nb_html_text(out, "", nb_claims_text(claim, "verdict"), "</summary>\n");
     nb_html_text(out, "<p>", nb_claims_text(claim, "statement"), "</p>\n");
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
         nb_html_text(out, "<p class=\"dim\">", nb_claims_text(item, "cite"), "");
@@ -210,6 +236,7 @@ static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "readings")) add_reading(item, out);
     nb_claims_sensitivity(&sensed, claim);
     nb_html_text(out, "<p>What makes or breaks it: ", sensed.text, "</p>\n");
+    nb_strbuf_add(out, "</details>\n");
     nb_strbuf_release(&sensed);
 }
 
@@ -251,8 +278,12 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
         page, "<nav><a href=\"#verdicts\">verdicts</a><a href=\"#paper\">the 64 %</a><a href=\"#pictures\">pictures</a>"
               "<a href=\"#evidence\">evidence</a>");
     add_runs(document, page);
-    nb_strbuf_add(page, "</nav>\n<h2 id=\"verdicts\">Verdicts</h2>\n");
+    nb_strbuf_add(page, "</nav>\n");
+    add_headline(document, page);
+    add_sentences(document, page);
+    nb_strbuf_add(page, "<details id=\"verdicts\"><summary>All figures beside what was published</summary>\n");
     add_summary(document, false, "", page);
+    nb_strbuf_add(page, "</details>\n");
     add_summary(document, true, "<h2>Public bug reports: does their input break kernels?</h2>\n", page);
     add_paper(page);
     nb_claims_training_tables(document, true, page);

@@ -37,6 +37,33 @@ static void add_summary(const cJSON *document, bool bugs, struct nb_strbuf *out)
     nb_claims_lines_release(lines, n);
 }
 
+/* ---- the headline, then every claim in a sentence ---- */
+
+static void add_headline(const cJSON *document, struct nb_strbuf *out) {
+    struct nb_grid grid;
+    if (nb_claims_headline(document, &grid)) {
+        nb_grid_add_markdown(&grid, out);
+        nb_strbuf_add(out, "\n");
+    }
+    nb_grid_release(&grid);
+}
+
+static void add_sentences(const cJSON *document, struct nb_strbuf *out) {
+    struct nb_claims_sentence *all;
+    const size_t n = nb_claims_sentences(document, &all);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || strcmp(all[i].theme, all[i - 1].theme) != 0) nb_strbuf_addf(out, "\n## %s\n\n", all[i].theme);
+        nb_strbuf_add(out, "- **");
+        nb_escape_markdown(out, all[i].answer);
+        nb_strbuf_add(out, "**, ");
+        nb_escape_markdown(out, all[i].text);
+        nb_strbuf_add(out, " (");
+        nb_escape_markdown(out, all[i].id);
+        nb_strbuf_add(out, ")\n");
+    }
+    nb_claims_sentences_release(all, n);
+}
+
 static void add_paragraph(struct nb_strbuf *out, const char *lead, const char *text) {
     if (!*text) return;
     nb_strbuf_add(out, lead);
@@ -86,11 +113,11 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
 static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     const cJSON *source, *reading;
     struct nb_strbuf sensed = {0};
-    nb_strbuf_add(out, "### ");
-    nb_escape_markdown(out, nb_claims_text(claim, "id"));
+    nb_strbuf_add(out, "<details><summary>");
+    nb_escape_html(out, nb_claims_text(claim, "id"));
     nb_strbuf_add(out, ": ");
-    nb_escape_markdown(out, nb_claims_text(claim, "verdict"));
-    nb_strbuf_add(out, "\n\n");
+    nb_escape_html(out, nb_claims_text(claim, "verdict"));
+    nb_strbuf_add(out, "</summary>\n\n");
     add_paragraph(out, "> ", nb_claims_text(claim, "statement"));
     cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
         nb_strbuf_add(out, "- source: ");
@@ -122,6 +149,7 @@ static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     }
     nb_claims_sensitivity(&sensed, claim);
     add_paragraph(out, "What makes or breaks it: ", sensed.text);
+    nb_strbuf_add(out, "</details>\n\n");
     nb_strbuf_release(&sensed);
 }
 
@@ -148,7 +176,11 @@ void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures,
     nb_strbuf_release(&counts);
     nb_strbuf_addf(out, "%s. Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 %% over launches.\n\n",
                    nb_json_get_bool(document, "quick") ? " (quick)" : "");
+    add_headline(document, out);
+    add_sentences(document, out);
+    nb_strbuf_add(out, "\n<details><summary>All figures beside what was published</summary>\n\n");
     add_summary(document, false, out);
+    nb_strbuf_add(out, "\n</details>\n");
     add_summary(document, true, out);
     nb_claims_paper_markdown(document, out);
     nb_claims_training_tables(document, false, out);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "reports/figures/figure.h"
+#include "reports/text/grid.h"
 #include "src/claims/claims.h"
 #include "src/core/stats.h"
 #include "src/core/text.h"
@@ -47,6 +48,15 @@ void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim);
 /* "31 REPRODUCED, 5 PARTLY ...". */
 void nb_claims_counts(struct nb_strbuf *out, const cJSON *document);
 
+/* Each claim but bug reports in one sentence, by theme: "one sample's output depends on the others of its batch: BatchNorm's output moves
+ * by 16.0 % to 82.4 %", with the answer "yes". */
+struct nb_claims_sentence {
+    const char *theme, *id, *answer; /* borrowed */
+    char *text;
+};
+size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **sentences);
+void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n);
+
 /* The lines of the table of verdicts, the same on a terminal, in Markdown and on the page: one for each claim; and where the statement
  * itself cannot be tested here, one for each other reading that could. */
 
@@ -77,6 +87,9 @@ struct nb_paper {
     struct nb_paper_row rows[NB_PAPER_ROWS];
     size_t n;
 };
+/* The paper's rows: what was published, and here the whole step, the norm alone, the cost of dispatch at which the cut is reached, and a
+ * GPU. False: no claim of the paper was run. The grid is to be released in either case. */
+bool nb_claims_headline(const cJSON *document, struct nb_grid *grid);
 /* "What the 64 % is", as a section of claims.md; nothing where no claim of the paper was run. */
 void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out);
 /* Sentences about it, one a line; nothing where the table cannot be read. */
@@ -90,6 +103,7 @@ void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, 
 /* ---- What was trained for claims, for people: tables of steps and memory, curves of losses and of how wide tensors are by layer; all from the
  * "training" section of claims.json (src/claims/training.h). ---- */
 
+void nb_claims_grid_html(const struct nb_grid *grid, struct nb_strbuf *out); /* any grid as a table of the page */
 /* Nothing where nothing was trained. */
 void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbuf *out); /* html: else Markdown */
 void nb_claims_training_figures(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);

@@ -64,7 +64,18 @@ static void add_sensitivities(const cJSON *document, FILE *out, struct nb_strbuf
     }
 }
 
+static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+    struct nb_grid grid;
+    if (nb_claims_headline(document, &grid)) {
+        grid.screen = nb_screen_width(out);
+        nb_grid_add_table(&grid, nb_screen_color(out), text);
+        nb_strbuf_add(text, "\n");
+    }
+    nb_grid_release(&grid);
+}
+
 static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+    add_headline(document, out, text);
     add_family(document, false, out, text);
     add_family(document, true, out, text);
     add_sensitivities(document, out, text);

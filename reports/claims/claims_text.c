@@ -2,6 +2,7 @@
 /* The document's figures in words, and the lines of the table of verdicts. */
 #include "reports/claims/claims_report.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,6 @@
 #include "reports/text/format.h"
 #include "reports/text/grid.h"
 #include "src/claims/claims.h"
-#include "src/claims/claims_document.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 
@@ -52,7 +52,10 @@ static void add_value(struct nb_strbuf *out, double value, const char *unit) {
     } else if (strcmp(unit, "share") == 0) {
         nb_strbuf_addf(out, fabs(value) < 0.001 && value != 0 ? "%.2g %%" : "%.1f %%", 100 * value);
     } else {
-        nb_format_digits(out, value, 4);
+        if (value == floor(value) && fabs(value) < 1e6) /* a count, or an exact 0 */
+            nb_strbuf_addf(out, "%.0f", value);
+        else
+            nb_format_digits(out, value, 4);
         if (*unit) nb_strbuf_addf(out, " %s", unit);
     }
 }
@@ -251,6 +254,116 @@ void nb_claims_counts(struct nb_strbuf *out, const cJSON *document) {
     if (n == 0) nb_strbuf_add(out, "no claims");
 }
 
+/* ---- sentences ---- */
+
+/* The range of the figures of a reading, where they are all of one name. */
+static void add_seen_range(struct nb_strbuf *out, const cJSON *reading) {
+    const struct range r = range_of(reading);
+    if (r.n == 1)
+        add_interval(out, r.first);
+    else
+        add_range(out, &r, nb_claims_text(r.first, "unit"));
+}
+
+/* "the output moves by 16.0 % to 82.4 %"; false: the reading is open, or has no words for its figures. */
+static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const char *lead) {
+    const struct range r = range_of(reading);
+    const char *seen = nb_claims_text(reading, "seen"), *gap = strstr(seen, "{}");
+    if (!gap || r.n == 0 || r.mixed || !nb_claim_is_decided(nb_claims_text(reading, "verdict"))) return false;
+    nb_strbuf_addf(out, "%s%.*s", lead, (int)(gap - seen), seen);
+    add_seen_range(out, reading);
+    nb_strbuf_add(out, gap + 2);
+    return true;
+}
+
+/* What was seen in the readings that decide; returns how many of them say so. */
+static int add_seen(struct nb_strbuf *out, const cJSON *claim) {
+    const cJSON *reading;
+    int n = 0;
+    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
+        if (!nb_json_get_bool(reading, "alternative")) n += add_seen_reading(out, reading, n ? "; " : "");
+    }
+    return n;
+}
+
+/* In words what was seen; how many figures hold where they differ, and what is open where something is. */
+static char *why_of(const cJSON *claim) {
+    const char *verdict = nb_claims_text(claim, "verdict"), *reason = nb_claims_text(claim, "reason");
+    const bool agree = strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0 ||
+                       strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0;
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, "");
+    if (add_seen(&text, claim) == 0)
+        nb_strbuf_add(&text, reason);
+    else if (!agree)
+        nb_strbuf_addf(&text, " (%s)", reason);
+    return text.text;
+}
+
+static const char *answer_of(const char *verdict) {
+    static const char *const answers[NB_N_CLAIM_VERDICTS] = {
+        [NB_REPRODUCED] = "yes",           [NB_PARTLY] = "in part",
+        [NB_NOT_REPRODUCED] = "no",        [NB_FALSE_IN_PART] = "false in part",
+        [NB_NEEDS_A_GPU] = "needs a GPU",  [NB_NOT_MEASURED] = "not measured",
+        [NB_UNDECIDED_HERE] = "undecided", [NB_NO_MEASUREMENT] = "no measurement decides"};
+    for (int v = 0; v < NB_N_CLAIM_VERDICTS; v++)
+        if (strcmp(verdict, nb_claim_verdict_names[v]) == 0) return answers[v];
+    return verdict; /* of an older file */
+}
+
+static const struct theme {
+    const char *title, *prefixes[3];
+} themes[] = {{"Speed and memory", {"speed-", "memory-"}},
+              {"Training", {"train-"}},
+              {"BatchNorm against LayerNorm", {"bn-"}},
+              {"Precision", {"prec-"}},
+              {"Invariance and geometry", {"inv-", "norm-"}},
+              {"Formula and interface", {"form-"}},
+              {"Statements of fact", {"fact-"}},
+              {"Others", {""}}};
+enum { N_THEMES = sizeof themes / sizeof themes[0] };
+
+static size_t theme_of(const char *id) {
+    for (size_t t = 0; t < N_THEMES; t++)
+        for (int i = 0; i < 3 && themes[t].prefixes[i]; i++)
+            if (strncmp(id, themes[t].prefixes[i], strlen(themes[t].prefixes[i])) == 0) return t;
+    return N_THEMES - 1;
+}
+
+static void add_sentence(struct nb_claims_sentence *s, const cJSON *claim) {
+    struct nb_strbuf text = {0};
+    const char *answer = answer_of(nb_claims_text(claim, "verdict"));
+    char *why = why_of(claim);
+    const size_t n = strlen(answer);
+    const char *rest = strncmp(why, answer, n) == 0 && why[n] == ':' ? why + n + 2 : why; /* said already */
+    nb_strbuf_addf(&text, "%s%s%s", nb_claims_text(claim, "title"), *rest ? ": " : "", rest);
+    *s = (struct nb_claims_sentence){themes[theme_of(nb_claims_text(claim, "id"))].title, nb_claims_text(claim, "id"),
+                                     answer, text.text};
+    free(why);
+}
+
+/* By theme, in it by answer: what holds first, what is open last, older verdicts behind. */
+size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **sentences) {
+    const cJSON *claims = cJSON_GetObjectItemCaseSensitive(document, "claims"), *claim;
+    size_t n = 0;
+    assert(sentences);
+    *sentences = nb_alloc((unsigned)cJSON_GetArraySize(claims) + 1, sizeof **sentences);
+    for (size_t t = 0; t < N_THEMES; t++)
+        for (int v = 0; v <= NB_N_CLAIM_VERDICTS; v++) cJSON_ArrayForEach(claim, claims) {
+                const char *verdict = nb_claims_text(claim, "verdict");
+                int rank = 0;
+                while (rank < NB_N_CLAIM_VERDICTS && strcmp(verdict, nb_claim_verdict_names[rank]) != 0) rank++;
+                if (!nb_claims_is_bug(claim) && rank == v && theme_of(nb_claims_text(claim, "id")) == t)
+                    add_sentence(&(*sentences)[n++], claim);
+            }
+    return n;
+}
+
+void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n) {
+    for (size_t i = 0; i < n; i++) free(sentences[i].text);
+    free(sentences);
+}
+
 /* ---- lines ---- */
 
 static struct nb_claims_line *add(struct nb_claims_line **lines, size_t *n, const cJSON *claim, const cJSON *judged,
@@ -281,11 +394,13 @@ static void add_bug(struct nb_claims_line **lines, size_t *n, const cJSON *claim
 
 static void add_claim(struct nb_claims_line **lines, size_t *n, const cJSON *claim) {
     const cJSON *reading;
-    add(lines, n, claim, claim, main_reading(claim));
+    struct nb_claims_line *line = add(lines, n, claim, claim, main_reading(claim));
+    free(line->why);
+    line->why = why_of(claim);
     if (nb_claim_is_decided(nb_claims_text(claim, "verdict"))) return;
     cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
         if (!nb_claim_is_decided(nb_claims_text(reading, "verdict"))) continue;
-        struct nb_claims_line *line = add(lines, n, claim, reading, reading);
+        line = add(lines, n, claim, reading, reading);
         line->reading = reading;
         line->title = nb_claims_text(reading, "text");
     }
@@ -312,283 +427,4 @@ void nb_claims_lines_release(struct nb_claims_line *lines, size_t n) {
         free(lines[i].why);
     }
     free(lines);
-}
-
-/* ---- Arithmetic on printed times, and the Amdahl figure. ---- */
-
-static double time_of(const cJSON *row, const char *name) {
-    const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(row, name), 0);
-    return cJSON_IsNumber(first) && first->valuedouble > 0 ? first->valuedouble : (double)NAN;
-}
-
-/* Of a mean of three runs: half the width of its interval at 95 % over the mean, by Student's t with two degrees of freedom. */
-static double half_width(const cJSON *row, const char *name) {
-    static const double t_95 = 4.303, runs = 3;
-    const cJSON *sd = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(row, name), 1);
-    return cJSON_IsNumber(sd) ? t_95 / sqrt(runs) * sd->valuedouble / time_of(row, name) : (double)NAN;
-}
-
-/* 1 - t / t_LN: relative errors of a quotient add as squares. */
-static struct nb_interval cut_of(const cJSON *row, const char *name) {
-    const double ratio = time_of(row, name) / time_of(row, "layernorm");
-    const double half = hypot(half_width(row, name), half_width(row, "layernorm"));
-    return (struct nb_interval){1 - ratio, 1 - ratio * exp(half), 1 - ratio * exp(-half)};
-}
-
-static void derive(struct nb_paper_row *r) {
-    const double norm = r->layernorm - r->baseline;
-    r->share = norm / r->layernorm;
-    r->step_cut = 1 - r->rmsnorm / r->layernorm;
-    r->step_cut_p = 1 - r->prmsnorm / r->layernorm;
-    r->norm_cut = (r->layernorm - r->rmsnorm) / norm;
-    r->norm_cut_p = (r->layernorm - r->prmsnorm) / norm;
-}
-
-/* -1 after nb_error. */
-static int paper_read(struct nb_paper *paper) {
-    cJSON *table = nb_claims_table_read("rmsnorm-paper");
-    const cJSON *row;
-    *paper = (struct nb_paper){0};
-    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(table, "rows")) {
-        struct nb_paper_row *r = &paper->rows[paper->n];
-        if (paper->n == NB_PAPER_ROWS) break;
-        snprintf(r->name, sizeof r->name, "%s", nb_claims_text(row, "row"));
-        snprintf(r->claim, sizeof r->claim, "%s", nb_claims_text(row, "claim"));
-        snprintf(r->table, sizeof r->table, "%s", nb_claims_text(row, "table"));
-        r->baseline = time_of(row, "baseline");
-        r->layernorm = time_of(row, "layernorm");
-        r->rmsnorm = time_of(row, "rmsnorm");
-        r->prmsnorm = time_of(row, "prmsnorm");
-        r->step = cut_of(row, "rmsnorm");
-        r->step_p = cut_of(row, "prmsnorm");
-        derive(r);
-        paper->n++;
-    }
-    cJSON_Delete(table);
-    return table ? 0 : -1;
-}
-
-/* The range of a member over the rows. */
-static struct nb_interval column_range(const struct nb_paper *paper, size_t offset) {
-    struct nb_interval range = {NAN, INFINITY, -INFINITY};
-    for (size_t i = 0; i < paper->n; i++) {
-        double v;
-        memcpy(&v, (const char *)&paper->rows[i] + offset, sizeof v);
-        range.low = fmin(range.low, v);
-        range.high = fmax(range.high, v);
-    }
-    return range;
-}
-
-/* The norm-only cut that was measured at a row's shapes (reading "norm" of its claim, or "fused"): median, and range as bounds; NaN
- * where there is none. */
-static struct nb_interval measured_of(const cJSON *document, const char *claim, const char *reading) {
-    const cJSON *figures = nb_claims_figures(document, claim, reading), *figure;
-    double *v = nb_alloc((unsigned)cJSON_GetArraySize(figures) + 1, sizeof *v);
-    struct nb_interval out = {NAN, INFINITY, -INFINITY};
-    size_t n = 0;
-    cJSON_ArrayForEach(figure, figures) {
-        const double value = nb_json_get_number(figure, "value");
-        if (!isfinite(value)) continue;
-        v[n++] = value;
-        out.low = fmin(out.low, value);
-        out.high = fmax(out.high, value);
-    }
-    out.value = n ? nb_median(v, n) : (double)NAN;
-    free(v);
-    return out;
-}
-
-static void add_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
-    const struct nb_interval plain = column_range(paper, offsetof(struct nb_paper_row, step_cut));
-    const struct nb_interval partial = column_range(paper, offsetof(struct nb_paper_row, step_cut_p));
-    const struct nb_interval share = column_range(paper, offsetof(struct nb_paper_row, share));
-    const struct nb_interval norm = column_range(paper, offsetof(struct nb_paper_row, norm_cut));
-    nb_strbuf_addf(out,
-                   "The 7 %% to 64 %% are times of whole training steps, against the same step with LayerNorm. RMSNorm "
-                   "itself spans %.1f %% to %.1f %% of them; %.1f %% is pRMSNorm, which spans %.1f %% to %.1f %%.\n",
-                   100 * plain.low, 100 * plain.high, 100 * partial.high, 100 * partial.low, 100 * partial.high);
-    nb_strbuf_addf(
-        out,
-        "From the steps without any norm in the same tables follows how much of a step LayerNorm was: %.0f %% to "
-        "%.0f %%. Of the norm's own time RMSNorm then saved %.0f %% to %.0f %%, op by op and never fused; the "
-        "step's cut is the product of both.\n",
-        100 * share.low, 100 * share.high, 100 * norm.low, 100 * norm.high);
-}
-
-void nb_paper_sentences(struct nb_strbuf *out) {
-    struct nb_paper paper;
-    if (paper_read(&paper) == 0) add_sentences(&paper, out);
-}
-
-/* ---- Markdown ---- */
-
-static void add_percent(struct nb_grid *grid, const struct nb_interval *i) {
-    char text[64] = "";
-    if (isfinite(i->value) && i->low < i->high)
-        snprintf(text, sizeof text, "%.1f %% (%.1f to %.1f)", 100 * i->value, 100 * i->low, 100 * i->high);
-    else if (isfinite(i->value))
-        snprintf(text, sizeof text, "%.1f %%", 100 * i->value);
-    nb_grid_add(grid, text);
-}
-
-static void add_share(struct nb_grid *grid, double share) {
-    const struct nb_interval alone = {share, share, share};
-    add_percent(grid, &alone);
-}
-
-void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
-    static const char *const titles[] = {"table",
-                                         "row",
-                                         "norm's share",
-                                         "step cut, RMSNorm (95 %, of three runs)",
-                                         "pRMSNorm (95 %, of three runs)",
-                                         "cut of the norm alone, from the table",
-                                         "measured here, op by op",
-                                         "measured here, fused"};
-    struct nb_paper paper;
-    struct nb_grid grid;
-    bool any = false;
-    if (paper_read(&paper) != 0) return;
-    nb_grid_init(&grid, titles, 8);
-    for (size_t i = 0; i < paper.n; i++) {
-        const struct nb_paper_row *r = &paper.rows[i];
-        const struct nb_interval norm = measured_of(document, r->claim, "norm");
-        const struct nb_interval fused = measured_of(document, r->claim, "fused");
-        any |= nb_claims_figures(document, r->claim, "norm") != NULL;
-        nb_grid_add(&grid, r->table);
-        nb_grid_add(&grid, r->name);
-        add_share(&grid, r->share);
-        add_percent(&grid, &r->step);
-        add_percent(&grid, &r->step_p);
-        add_share(&grid, r->norm_cut);
-        add_percent(&grid, &norm);
-        add_percent(&grid, &fused);
-    }
-    if (any) {
-        nb_strbuf_add(out, "\n## What the 64 % is\n\n");
-        add_sentences(&paper, out);
-        nb_strbuf_add(out, "\n");
-        nb_grid_add_markdown(&grid, out);
-    }
-    nb_grid_release(&grid);
-}
-
-/* ---- the Amdahl figure: points from tables and from the "training" section of claims.json, lines from norms timed alone ---- */
-
-static const char caption[] =
-    "What a training step gains from RMSNorm against the share of the step that LayerNorm takes. Left and middle: rows "
-    "of the paper's tables (shares from the steps without a norm, bars at 95 % from the deviations of three runs), and "
-    "whole steps measured here, op by op. Right: the steps of this machine alone, nearer, op by op and fused; share of "
-    "LayerNorm and cut of the step from launches in which the arms take turns, bars at 95 %. Lines: share times the "
-    "cut of the norm alone as it was timed here, at the paper's shapes; a step lies on its line whatever its model is.";
-
-enum { PLAIN, PARTIAL, HERE, N_PANELS }; /* RMSNorm, pRMSNorm, this machine alone */
-
-/* ---- laws ---- */
-
-/* A line through 0 of the given slope. */
-static void add_law(struct nb_figure *f, size_t panel, const char *words, double cut, double most_percent) {
-    enum { STEPS = 20 };
-    char label[80];
-    if (!isfinite(cut)) return;
-    snprintf(label, sizeof label, "%s here: cut %.0f %%", words, 100 * cut);
-    const size_t entry = nb_figure_entry(f, label);
-    for (int i = 0; i <= STEPS; i++)
-        nb_figure_add_law(f, panel, entry, most_percent * i / STEPS, most_percent * i / STEPS * cut);
-}
-
-/* The median over the rows' shapes. */
-static double measured(const struct nb_paper *paper, const cJSON *document, const char *reading) {
-    double v[NB_PAPER_ROWS];
-    size_t n = 0;
-    for (size_t i = 0; i < paper->n; i++) {
-        const struct nb_interval cut = measured_of(document, paper->rows[i].claim, reading);
-        if (isfinite(cut.value)) v[n++] = cut.value;
-    }
-    return n ? nb_median(v, n) : (double)NAN;
-}
-
-/* ---- points ---- */
-
-static struct nb_point point_of(double share, const struct nb_interval *cut) {
-    return (struct nb_point){100 * share, 100 * cut->value, 100 * cut->low, 100 * cut->high};
-}
-
-static void add_paper(struct nb_figure *f, const struct nb_paper *paper) {
-    for (size_t i = 0; i < paper->n; i++) {
-        const struct nb_paper_row *r = &paper->rows[i];
-        const size_t entry = nb_figure_entry(f, r->name);
-        nb_figure_add(f, PLAIN, entry, point_of(r->share, &r->step));
-        nb_figure_add(f, PARTIAL, entry, point_of(r->share, &r->step_p));
-    }
-}
-
-static double value_of(const cJSON *entry, const char *name) {
-    return nb_json_get_number(cJSON_GetObjectItemCaseSensitive(entry, name), "value");
-}
-
-/* The share of the step that LayerNorm has in the arm that the entry is compared with. */
-static double share_of(const cJSON *steps, const cJSON *entry) {
-    const cJSON *other;
-    cJSON_ArrayForEach(other, steps) {
-        if (strcmp(nb_claims_text(other, "workload"), nb_claims_text(entry, "workload")) == 0 &&
-            strcmp(nb_claims_text(other, "arm"), nb_claims_text(entry, "against")) == 0)
-            return value_of(other, "step_share");
-    }
-    return (double)NAN;
-}
-
-static bool begins(const char *text, const char *word) { return strncmp(text, word, strlen(word)) == 0; }
-
-static void add_step(struct nb_figure *f, const cJSON *steps, const cJSON *entry) {
-    const char *arm = nb_claims_text(entry, "arm");
-    const bool composed = strstr(arm, " composed"), partial = begins(arm, "prmsnorm ");
-    const struct nb_interval cut = nb_json_get_interval(entry, "cut");
-    const struct nb_point point = point_of(share_of(steps, entry), &cut);
-    char label[96];
-    snprintf(label, sizeof label, "%s here%s", nb_claims_text(entry, "workload"), composed ? "" : ", fused");
-    if (!isfinite(point.x) || !isfinite(point.y)) return;
-    const size_t name = nb_figure_entry(f, label);
-    if (composed) nb_figure_add(f, partial ? PARTIAL : PLAIN, name, point);
-    if (!partial) nb_figure_add(f, HERE, name, point);
-}
-
-/* The largest share in the panel, rounded up. */
-static double farthest(const struct nb_figure *f, size_t panel) {
-    double most = 0;
-    for (size_t i = 0; i < f->n_lines; i++)
-        for (size_t p = 0; p < f->lines[i].n && f->lines[i].panel == panel; p++)
-            most = fmax(most, f->lines[i].points[p].x);
-    return ceil(most);
-}
-
-void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta) {
-    static const char *const titles[N_PANELS] = {"RMSNorm", "pRMSNorm", "RMSNorm, this machine"};
-    const cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training"), *entry;
-    const cJSON *steps = cJSON_GetObjectItemCaseSensitive(training, "steps");
-    struct nb_paper paper;
-    if (paper_read(&paper) != 0) return;
-    struct nb_figure *f = nb_figures_new(figures, meta, "amdahl");
-    f->title = nb_strdup("A step's gain is the norm's share of it times what the norm saves");
-    f->subtitle = nb_strdup("rows of the RMSNorm paper, and steps and norms measured here");
-    f->caption = nb_strdup(caption);
-    f->scattered = true;
-    add_paper(f, &paper);
-    cJSON_ArrayForEach(entry, steps) {
-        if (*nb_claims_text(entry, "against")) add_step(f, steps, entry);
-    }
-    const double near = farthest(f, HERE);
-    f->n_panels = near > 0 ? N_PANELS : HERE;
-    for (size_t i = 0; i < f->n_panels; i++)
-        f->panels[i] = (struct nb_panel){titles[i], "share of LayerNorm in the step, %", "time of the step saved",
-                                         NB_SCALE_LINEAR, NB_SCALE_PERCENT};
-    const double composed = measured(&paper, document, "norm"), fused = measured(&paper, document, "fused");
-    for (size_t panel = PLAIN; panel < f->n_panels; panel += HERE) {
-        add_law(f, panel, "op by op", composed, panel == HERE ? near : 100);
-        add_law(f, panel, "fused", fused, panel == HERE ? near : 100);
-    }
-    add_law(f, PARTIAL, "pRMSNorm, op by op", measured_of(document, "speed-paper-range", "prmsnorm").value, 100);
-    nb_figure_sort(f);
-    nb_figure_sort_laws(f);
 }

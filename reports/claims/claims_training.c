@@ -117,13 +117,13 @@ static void add_tokens(const cJSON *document, struct nb_strbuf *out) {
         nb_strbuf_addf(
             out,
             "Steps here have fewer tokens than published ones. The norm's share of forward and backward is %s "
-            "(MiniMind2-Small, LayerNorm op by op); that it changes by at most 2 points %s.",
+            "(MiniMind2-Small, LayerNorm op by op); that it changes by at most a fifth %s.",
             label, nb_claims_text(figure, "outcome"));
     }
     nb_strbuf_add(out, "");
 }
 
-static void add_html(const struct nb_grid *grid, struct nb_strbuf *out) {
+void nb_claims_grid_html(const struct nb_grid *grid, struct nb_strbuf *out) {
     nb_strbuf_add(out, "<div class=\"wrap\"><table>\n<tr>");
     for (size_t c = 0; c < grid->n_columns; c++) nb_html_text(out, "<th>", grid->titles[c], "</th>");
     for (size_t c = 0; c < grid->n_cells; c++) {
@@ -152,7 +152,7 @@ static void add_lead(const cJSON *document, bool html, struct nb_strbuf *out) {
 static void add_table(const struct table *t, const struct nb_grid *grid, bool html, struct nb_strbuf *out) {
     if (html) {
         nb_html_text(out, "<h3>", t->title, "</h3>\n");
-        add_html(grid, out);
+        nb_claims_grid_html(grid, out);
     } else {
         nb_strbuf_addf(out, "\n### %s\n\n", t->title);
         nb_grid_add_markdown(grid, out);

@@ -19,6 +19,7 @@ static void release_reading(struct nb_reading *r) {
     free(r->id);
     free(r->text);
     free(r->under);
+    free(r->seen);
     nb_strings_release(&r->needs);
     for (size_t i = 0; i < r->n_rules; i++) nb_rule_release(&r->rules[i]);
     free(r->rules);
@@ -161,6 +162,7 @@ static int read_reading(const struct nb_jsonc *file, const cJSON *node, struct n
         {"id", NB_FIELD_TEXT, .offset = OF_READING(id), .required = true},
         {"text", NB_FIELD_TEXT, .offset = OF_READING(text), .required = true},
         {"under", NB_FIELD_TEXT, .offset = OF_READING(under)},
+        {"seen", NB_FIELD_TEXT, .offset = OF_READING(seen)},
         {"experiment", NB_FIELD_TEXT, .offset = offsetof(struct written_reading, experiment), .required = true},
         {"expect", NB_FIELD_READ, .required = true, .read = read_expect},
         {"needs", NB_FIELD_READ, .read = read_needs},
@@ -488,7 +490,9 @@ static const struct nb_ruled *first_of(const struct nb_rulings *r, enum nb_outco
 
 static void say_undecided(const struct nb_rulings *r, struct nb_strbuf *out) {
     const struct nb_ruled *undecided = first_of(r, NB_UNDECIDED), *missing = first_of(r, NB_MISSING);
-    if (missing)
+    if (missing && r->count[NB_MISSING] == r->n)
+        nb_strbuf_addf(out, "not measured: %s", missing->reason);
+    else if (missing)
         nb_strbuf_addf(out, "%zu of %zu figures not measured: %s", r->count[NB_MISSING], r->n, missing->reason);
     if (undecided)
         nb_strbuf_addf(out, "%s%zu of %zu figures undecided: %s", missing ? "; " : "", r->count[NB_UNDECIDED], r->n,
@@ -662,22 +666,34 @@ static bool is_first_of_condition(const struct nb_claim *c, size_t at) {
     return true;
 }
 
+/* Do all readings that decide say the same? */
+static bool is_one_reason(const struct nb_claim_result *result) {
+    const char *first = NULL;
+    for (size_t i = 0; i < result->claim->n_readings; i++) {
+        if (result->claim->readings[i].alternative) continue;
+        if (first && strcmp(first, result->reads[i].reason) != 0) return false;
+        first = result->reads[i].reason;
+    }
+    return first;
+}
+
 /* That of the only reading, or all of them by name; rows are counted by condition, alternatives too. */
 static char *reason_of(const struct nb_claim_result *result) {
     const struct nb_claim *c = result->claim;
     struct nb_strbuf text = {0};
-    size_t n = 0;
-    for (size_t i = 0; i < c->n_readings; i++) n += !c->readings[i].alternative;
+    const bool one = is_one_reason(result);
+    bool said = false;
     for (size_t i = 0; i < c->n_readings; i++) {
         const struct nb_reading *r = &c->readings[i];
-        if (r->under ? !is_first_of_condition(c, i) : r->alternative) continue;
+        if (r->under ? !is_first_of_condition(c, i) : r->alternative || (one && said)) continue;
         if (text.len > 0) nb_strbuf_add(&text, "; ");
         if (r->under) {
             add_condition(result, r, &text);
-        } else {
-            if (n > 1) nb_strbuf_addf(&text, "%s: ", r->id);
-            nb_strbuf_add(&text, result->reads[i].reason);
+            continue;
         }
+        if (!one) nb_strbuf_addf(&text, "%s: ", r->id);
+        nb_strbuf_add(&text, result->reads[i].reason);
+        said = true;
     }
     return text.text;
 }

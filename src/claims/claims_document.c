@@ -79,6 +79,7 @@ static cJSON *read_json(const struct nb_claim_result *result, const struct nb_re
     nb_json_text(json, "text", reading->text);
     nb_json_text(json, "kind", e->kind->name);
     nb_json_text(json, "under", reading->under);
+    nb_json_text(json, "seen", reading->seen);
     cJSON_AddBoolToObject(json, "alternative", reading->alternative);
     nb_json_text(json, "verdict", nb_claim_verdict_names[read->verdict]);
     nb_json_text(json, "reason", read->reason);

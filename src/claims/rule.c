@@ -165,6 +165,13 @@ static bool takes(const struct nb_rule *rule, const struct nb_finding *f, const 
     return !relaxed || !value || (tag && strcmp(tag, value) == 0);
 }
 
+/* Why nothing was found: the first reason among the findings, or null. */
+static const char *why_none(const struct nb_findings *findings) {
+    for (size_t i = 0; i < findings->n; i++)
+        if (isnan(findings->items[i].value.value) && findings->items[i].reason) return findings->items[i].reason;
+    return NULL;
+}
+
 static void apply_bounds(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                          const char *value, struct nb_rulings *out) {
     for (size_t i = 0; i < findings->n; i++) {
@@ -202,7 +209,8 @@ static void apply_ordering(const struct nb_rule *rule, const struct nb_findings 
         const struct rule_gap gap = rule_gap_of(&groups[s], &groups[s - 1]);
         struct nb_ruled *r = add(out, rule, NB_NO_FINDING, gap.value);
         label_step(rule, s, groups, r);
-        decide(r, rule->margin, INFINITY, gap.n_launches, groups[s].n == 0 ? groups[s].missing : groups[s - 1].missing);
+        const char *missing = groups[s].n == 0 ? groups[s].missing : groups[s - 1].missing;
+        decide(r, rule->margin, INFINITY, gap.n_launches, missing ? missing : why_none(findings));
     }
     for (size_t s = 0; s < rule->n_steps; s++) rule_group_release(&groups[s]);
     free(groups);
@@ -301,7 +309,10 @@ void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *finding
         r->outcome = NB_MISSING;
         struct nb_strbuf text = {0};
         nb_rule_print(rule, &text);
-        say(r, "nothing was measured for: %s", text.text);
+        if (why_none(findings))
+            say(r, "%s", why_none(findings));
+        else
+            say(r, "nothing was measured for: %s", text.text);
         nb_strbuf_release(&text);
     }
     for (size_t i = before; i < out->n; i++) out->count[out->items[i].outcome]++;

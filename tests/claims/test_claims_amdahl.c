@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "reports/claims/claims_text.c"
+#include "reports/claims/claims_paper.c"
 #include "src/claims/training.h"
 #include "tests/support/files.h"
 

@@ -59,6 +59,7 @@ static int n_logged(const char *log, const char *id, const char *date) {
 
 static void drop_words(cJSON *node) {
     cJSON_DeleteItemFromObjectCaseSensitive(node, "text");
+    cJSON_DeleteItemFromObjectCaseSensitive(node, "seen");
     for (cJSON *item = node ? node->child : NULL; item; item = item->next) drop_words(item);
 }
 
