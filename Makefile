@@ -396,6 +396,8 @@ install: all
 	  $(DESTDIR)$(PREFIX)/share/normbench/schema
 	install -m 755 $(BUILD)/normbench $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(BUILD)/libnormkernels.so $(DESTDIR)$(PREFIX)/lib/
+	for backend in $(wildcard $(BUILD)/libnormkernels_cuda*.so); do \
+	  install -m 755 $$backend $(DESTDIR)$(PREFIX)/lib/ || exit 1; done
 	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/include/normbench/
 	install -d $(DESTDIR)$(PREFIX)/lib/normbench/peers
 	for adapter in $(wildcard $(BUILD)/peers/*.so); do \
@@ -409,7 +411,7 @@ install: all
 	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \
 	  '$(PREFIX)' '$(shell cat VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/normbench.pc
 uninstall:
-	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/libnormkernels.so lib/normbench include/normbench share/normbench \
+	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/libnormkernels.so lib/libnormkernels_cuda.so lib/libnormkernels_cuda_emulated.so lib/normbench include/normbench share/normbench \
 	  lib/pkgconfig/normbench.pc)
 clean:
 	rm -rf $(BUILD)

@@ -16,8 +16,8 @@ extern const struct nb_command nb_command_info;
 static const char help[] =
     "usage: normbench info [OPTIONS]\n"
     "\n"
-    "Says what this machine is, which kernels may run on it, which counters can count, what will make timings noisy,\n"
-    "which tools are missing and the command that gets each, and where configs, kernels and data are taken from.\n"
+    "Says what this machine is, which kernels may run on it, which counters can count, whether there is a GPU, what will make\n"
+    "timings noisy, which tools are missing and the command that gets each, and where configs, kernels and data are taken from.\n"
     "\n"
     "  --format NAME        table (the default) or json\n"
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_COMMON_HELP "\n"
@@ -160,6 +160,43 @@ static void print_tuning(const cJSON *survey) {
     nb_strbuf_release(&out);
 }
 
+static void print_device(const cJSON *device) {
+    const cJSON *now = member(device, "now"), *reason;
+    char memory[24], l2[24];
+    row("device");
+    printf("%s, compute capability %s, %.0f multiprocessors, %s, L2 %s\n", text(device, "name"),
+           text(device, "compute_capability"), nb_json_get_number(device, "multiprocessors"),
+           size_text(nb_json_get_number(device, "memory_bytes"), memory, sizeof memory),
+           size_text(nb_json_get_number(device, "l2_bytes"), l2, sizeof l2));
+    row("driver");
+    printf("%s, CUDA %s\n", text(device, "driver"), text(device, "cuda"));
+    row("now");
+    printf("%.0f of %.0f MHz, memory %.0f MHz, power limit %.0f W", nb_json_get_number(now, "sm_mhz"),
+           nb_json_get_number(device, "sm_mhz_most"), nb_json_get_number(now, "memory_mhz"),
+           nb_json_get_number(device, "power_limit_w"));
+    cJSON_ArrayForEach(reason, member(now, "throttled")) printf(", throttled: %s", reason->valuestring);
+    puts("");
+}
+
+static void print_gpu(const cJSON *survey) {
+    const cJSON *gpu = member(survey, "gpu");
+    const char *refusal = nb_json_get_text(gpu, "refusal");
+    const char *kernels = nb_json_get_text(gpu, "kernels"), *emulation = nb_json_get_text(gpu, "emulation");
+    puts("\nGPU");
+    if (refusal) {
+        row("device");
+        puts(refusal);
+    } else {
+        print_device(member(gpu, "device"));
+    }
+    row("kernels");
+    puts(kernels ? kernels : "not built; `make cuda` builds them");
+    row("emulation");
+    puts(emulation ? emulation : "not built; `make cuda-emulated` builds it, without a GPU");
+    row("our kernels");
+    puts(text(gpu, "results"));
+}
+
 static void print_warnings(const cJSON *survey) {
     const cJSON *warning, *warnings = member(survey, "warnings");
     puts("\nWhat will disturb timings");
@@ -204,6 +241,7 @@ static void print_table(const cJSON *survey) {
     print_widths(survey);
     print_tuning(survey);
     print_counters(survey);
+    print_gpu(survey);
     print_warnings(survey);
     print_tools(survey);
     print_places(survey);

@@ -21,6 +21,7 @@
 #include "src/core/peers.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
+#include "src/device/device.h"
 #include "src/measure/counters.h"
 #include "src/plan/config.h"
 #include "src/plan/inputs.h"
@@ -60,8 +61,16 @@ static void add_absent(struct nb_strbuf *list, const char *kernel_id) {
             add_word(list, nb_width_names[catalogue[i].kernel->width]);
 }
 
+/* Of kernels for a GPU, what is known of them there. */
+static const char *where(const struct nb_kernel *k) {
+    return k->backend == NB_BACKEND_CUDA            ? "cuda: " NB_CUDA_HAS_RUN
+           : k->backend == NB_BACKEND_CUDA_EMULATED ? "cuda-emulated on the CPU"
+                                                    : "cpu";
+}
+
 static void add_properties(struct nb_grid *grid, const char *kernel_id, const struct nb_kernel *k) {
     nb_grid_add(grid, kernel_id);
+    nb_grid_add(grid, where(k));
     nb_grid_add(grid, nb_op_names[k->op]);
     nb_grid_add(grid, nb_pass_names[k->pass]);
     nb_grid_add(grid, nb_style_names[k->style]);
@@ -118,12 +127,20 @@ static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
 }
 
 static int list_kernels(struct nb_grid *grid) {
-    static const char *const titles[] = {"kernel",   "op",     "pass",   "style",    "stats",     "stats_dtype",
-                                         "variance", "dtypes", "widths", "not_here", "not_built", "summary"};
+    static const char *const titles[] = {"kernel",   "backend",     "op",       "pass",   "style",
+                                         "stats",    "stats_dtype", "variance", "dtypes", "widths",
+                                         "not_here", "not_built",   "summary"};
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    for (int b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++) {
+        char *file = nb_backend_library((enum nb_backend)b);
+        if (file && nb_registry_describe(file) != 0) nb_warn("%s: its kernels are not listed", file);
+        free(file);
+    }
     for (size_t i = 0, end; i < nb_registry_size(); i = end) {
         for (end = i + 1; end < nb_registry_size(); end++)
-            if (strcmp(nb_registry_at(end)->kernel_id, nb_registry_at(i)->kernel_id) != 0) break;
+            if (strcmp(nb_registry_at(end)->kernel_id, nb_registry_at(i)->kernel_id) != 0 ||
+                nb_registry_at(end)->kernel->backend != nb_registry_at(i)->kernel->backend)
+                break;
         add_kernel(grid, i, end);
     }
     add_absent_kernels(grid);

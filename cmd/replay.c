@@ -15,6 +15,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/tuning.h"
+#include "src/device/device.h"
 #include "src/measure/launch.h"
 #include "src/plan/inputs.h"
 #include "src/record/fingerprint.h"
@@ -117,6 +118,7 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
     nb_case_normalize(&c);
     nb_case_call(&c, &call);
     const char *refusal = nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width);
+    if (!refusal) refusal = nb_device_refuses(entry->kernel->backend);
     if (refusal) {
         nb_note("%s: %s", c.variant, refusal);
         return 1;

@@ -143,32 +143,13 @@ static size_t tensor_bytes(const struct nb_tensor *t) {
     return (size_t)((t->rows - 1) * t->stride + t->cols) * t->item;
 }
 
-/* Far enough that an index of 32 bits, wrapped or not, finds nothing of anyone else's: addresses cost nothing. */
-static const size_t guard_far = (size_t)16 << 30;
-
-/* Pages between two guards of *guard bytes: a page where addresses are rationed (ulimit -v). */
-static unsigned char *map_guarded(size_t bytes, size_t *guard) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (*guard = guard_far; *guard >= page; *guard = *guard > page ? page : 0) {
-        void *p = mmap(NULL, bytes + 2 * *guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED) continue;
-        if (mprotect((unsigned char *)p + *guard, bytes, PROT_READ | PROT_WRITE) == 0) return p;
-        munmap(p, bytes + 2 * *guard);
-    }
-    nb_error("no memory for a buffer of %zu bytes: %s", bytes, strerror(errno));
-    return NULL;
-}
-
 /* A mapping of its own: guard, area, guard. */
-static int place_guarded(struct nb_tensor *t, enum nb_placement placement, bool on_line) {
+static int place_guarded(struct nb_tensor *t, struct nb_device_memory *own, enum nb_placement placement, bool on_line) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = tensor_bytes(t);
     size_t wanted = placement == NB_PLACE_INTERIOR ? bytes + 2 * MARGIN + LINE : bytes;
-    size_t guard;
     t->area_bytes = (wanted + page - 1) / page * page;
-    t->map = map_guarded(t->area_bytes, &guard);
-    if (!t->map) return -1;
-    t->map_bytes = t->area_bytes + 2 * guard;
-    t->area = t->map + guard;
+    if (nb_device_host.alloc(own, t->area_bytes, NB_DEVICE_START) != 0) return -1;
+    t->area = own->area;
     /* What stands on a line meets the guard at its end only to within a line of poison. */
     size_t before = t->area_bytes - bytes;
     if (placement == NB_PLACE_END) t->data = t->area + (on_line ? before / LINE * LINE : before);
@@ -191,14 +172,11 @@ static int place_slab(struct nb_buffers *b) {
         offset = (offset + tensor_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
     }
     size_t bytes = offset + MARGIN, align = b->request.huge_pages ? HUGE_PAGE : LINE;
-    const size_t slab_bytes = (bytes + align - 1) / align * align + align;
-    size_t guard;
-    b->slab = map_guarded(slab_bytes, &guard);
-    if (!b->slab) return -1;
-    b->slab_bytes = slab_bytes + 2 * guard;
-    unsigned char *base = b->slab + guard;
+    b->slab_bytes = (bytes + align - 1) / align * align + align;
+    if (nb_device_host.alloc(&b->slab, b->slab_bytes, NB_DEVICE_START) != 0) return -1;
+    unsigned char *base = b->slab.area;
     base += (align - (uintptr_t)base % align) % align;
-    if (b->request.huge_pages) madvise(base, slab_bytes - align, MADV_HUGEPAGE);
+    if (b->request.huge_pages) madvise(base, b->slab_bytes - align, MADV_HUGEPAGE);
     for (int i = 0; i < NB_N_TENSORS; i++) {
         if (!starts[i]) continue;
         struct nb_tensor *t = &b->tensors[i];
@@ -207,6 +185,45 @@ static int place_slab(struct nb_buffers *b) {
         t->area_bytes = starts[i] - areas[i] + tensor_bytes(t) + LINE;
     }
     return 0;
+}
+
+/* Areas of the same bytes on the device, at the same end of its mapping. What is timed has guards here alone, where it is compared. */
+static int place_on_device(struct nb_buffers *b) {
+    const struct nb_device_api *device = b->request.device;
+    const enum nb_device_end end = b->request.placement == NB_PLACE_END ? NB_DEVICE_END : NB_DEVICE_START;
+    const bool is_slab = b->request.placement == NB_PLACE_SLAB;
+    if (is_slab && device->alloc(&b->slab_there, b->slab_bytes, NB_DEVICE_ANYWHERE) != 0) return -1;
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        struct nb_tensor *t = &b->tensors[i];
+        if (!t->data) continue;
+        if (!is_slab && device->alloc(&b->there[i], t->area_bytes, end) != 0) return -1;
+        t->to_device = is_slab ? b->slab_there.area - b->slab.area : b->there[i].area - t->area;
+    }
+    return 0;
+}
+
+int nb_buffers_to_device(const struct nb_buffers *b) {
+    const struct nb_device_api *device = b->request.device;
+    int result = 0;
+    if (!device) return 0;
+    if (b->slab_there.area) return device->copy_in(b->slab_there.area, b->slab.area, b->slab_bytes);
+    for (int i = 0; i < NB_N_TENSORS && result == 0; i++) {
+        const struct nb_tensor *t = &b->tensors[i];
+        if (t->data) result = device->copy_in(b->there[i].area, t->area, t->area_bytes);
+    }
+    return result;
+}
+
+int nb_buffers_from_device(const struct nb_buffers *b) {
+    const struct nb_device_api *device = b->request.device;
+    if (!device) return 0;
+    int result = device->synchronise();
+    if (result == 0 && b->slab_there.area) return device->copy_out(b->slab.area, b->slab_there.area, b->slab_bytes);
+    for (int i = 0; i < NB_N_TENSORS && result == 0; i++) {
+        const struct nb_tensor *t = &b->tensors[i];
+        if (t->data) result = device->copy_out(t->area, b->there[i].area, t->area_bytes);
+    }
+    return result;
 }
 
 static void fill(struct nb_tensor *t, uint32_t word) {
@@ -238,14 +255,16 @@ int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const stru
     else {
         for (int i = 0; i < NB_N_TENSORS && !bad; i++)
             if (b->request.wants & 1u << i)
-                bad = place_guarded(&b->tensors[i], request->placement, specs[i].kind == BYTES);
+                bad = place_guarded(&b->tensors[i], &b->own[i], request->placement, specs[i].kind == BYTES);
     }
+    if (b->request.device && nb_device_is_host(b->request.device)) b->request.device = NULL;
+    if (!bad && b->request.device) bad = place_on_device(b);
     if (bad) {
         nb_buffers_release(b);
         return -1;
     }
     nb_buffers_fill(b);
-    return 0;
+    return nb_buffers_to_device(b);
 }
 
 void nb_buffers_poison_outputs(struct nb_buffers *b) {
@@ -262,9 +281,13 @@ double nb_buffers_bytes(const struct nb_buffers *b) {
 }
 
 void nb_buffers_release(struct nb_buffers *b) {
-    for (int i = 0; i < NB_N_TENSORS; i++)
-        if (b->tensors[i].map) munmap(b->tensors[i].map, b->tensors[i].map_bytes);
-    if (b->slab) munmap(b->slab, b->slab_bytes);
+    const struct nb_device_api *device = b->request.device;
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        if (device && b->there[i].area) device->release(&b->there[i]);
+        nb_device_host.release(&b->own[i]);
+    }
+    if (device && b->slab_there.area) device->release(&b->slab_there);
+    nb_device_host.release(&b->slab);
     free(b->saved[0]);
     free(b->saved[1]);
     *b = (struct nb_buffers){0};
@@ -349,6 +372,44 @@ static void attach_forward(const struct nb_buffers *b, const struct nb_case *c, 
     call->running_var_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_VAR_OUT].data : NULL;
 }
 
+/* Pointers into tensors here become those to the same elements on the device. */
+static void move_to_device(const struct nb_buffers *b, struct nb_call *call) {
+#define AT(member) offsetof(struct nb_call, member)
+    static const size_t pointers[] = {AT(x),
+                                      AT(residual),
+                                      AT(gamma),
+                                      AT(beta),
+                                      AT(y),
+                                      AT(residual_out),
+                                      AT(dy),
+                                      AT(dresidual_out),
+                                      AT(dx),
+                                      AT(mean),
+                                      AT(rstd),
+                                      AT(running_mean_in),
+                                      AT(dgamma),
+                                      AT(running_var_in),
+                                      AT(dbeta),
+                                      AT(dalpha),
+                                      AT(running_mean_out),
+                                      AT(running_var_out),
+                                      AT(scratch)};
+#undef AT
+    for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
+        char *at = (char *)call + pointers[i];
+        unsigned char *p;
+        memcpy(&p, at, sizeof p);
+        for (int k = 0; p && k < NB_N_TENSORS; k++) {
+            const struct nb_tensor *t = &b->tensors[k];
+            if (!t->data || p < t->area || p >= t->area + t->area_bytes) continue;
+            p += t->to_device;
+            break;
+        }
+        memcpy(at, &p, sizeof p);
+    }
+    call->stream = b->request.device->stream();
+}
+
 void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
     const struct nb_tensor *t = b->tensors;
     const bool in_x = c->formula.param == NB_PARAM_X, affine = c->formula.affine != NB_AFFINE_NONE;
@@ -360,6 +421,7 @@ void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, stru
         attach_backward(b, c, call);
     else
         attach_forward(b, c, call);
+    if (b->request.device) move_to_device(b, call);
 }
 
 struct nb_outputs nb_buffers_outputs(const struct nb_buffers *b, const struct nb_case *c) {
@@ -430,13 +492,13 @@ enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where
 const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after) {
     const unsigned char *p = address;
     for (int i = 0; i < NB_N_TENSORS; i++) {
-        const struct nb_tensor *t = &b->tensors[i];
-        if (!t->map || p < t->map || p >= t->map + t->map_bytes) continue;
-        *after = p >= t->area;
+        const struct nb_device_memory *own = &b->own[i];
+        if (!own->map || p < own->map || p >= own->map + own->map_bytes) continue;
+        *after = p >= b->tensors[i].area;
         return specs[i].name;
     }
-    if (b->slab && p >= b->slab && p < b->slab + b->slab_bytes) {
-        *after = p >= b->slab + b->slab_bytes / 2;
+    if (b->slab.map && p >= b->slab.map && p < b->slab.map + b->slab.map_bytes) {
+        *after = p >= b->slab.map + b->slab.map_bytes / 2;
         return "the buffers";
     }
     return NULL;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "src/core/case.h"
+#include "src/device/device.h"
 #include "src/plan/inputs.h"
 
 /* Memory filled with a known word shows a write to it. Two words of poison: a quiet NaN, and an ordinary number, in f32, f16 and bf16 alike. Results that differ between
@@ -56,8 +57,9 @@ struct nb_tensor {
     int64_t rows, cols, stride; /* in elements */
     size_t item;                /* bytes of an element */
     const void *source;         /* the packed input it was filled from; null for outputs */
-    unsigned char *map, *area;  /* its mapping with the guards, and the writable part: poison and data */
-    size_t map_bytes, area_bytes;
+    unsigned char *area;        /* the writable part of its mapping: poison and data */
+    size_t area_bytes;
+    ptrdiff_t to_device; /* from an address here to that on the device */
 };
 
 /* What to lay out; the tensors of several cases may share one layout. */
@@ -73,6 +75,7 @@ struct nb_layout_request {
     bool joined;     /* NB_PLACE_INTERIOR: no poison between rows, for kernels that refuse rows apart */
     bool huge_pages; /* NB_PLACE_SLAB: ask for them; many small slabs would waste them */
     uint32_t poison; /* the word in padding and in untouched outputs */
+    const struct nb_device_api *device; /* where calls find the tensors; null: in the host's memory */
 };
 
 #define NB_ALL_SAVED (-1) /* for calls of several cases: one row for each */
@@ -85,16 +88,21 @@ struct nb_buffers {
     struct nb_layout_request request;
     const struct nb_inputs *in; /* borrowed */
     float *saved[2];            /* mean, rstd: what their tensors were filled from */
-    unsigned char *slab;        /* NB_PLACE_SLAB: the mapping with the guards */
-    size_t slab_bytes;
+    /* Mappings with their guards, of each tensor or (NB_PLACE_SLAB) of all; and the same on the device. */
+    struct nb_device_memory own[NB_N_TENSORS], there[NB_N_TENSORS], slab, slab_there;
+    size_t slab_bytes; /* between the guards */
 };
 
 /* The tensors that a case's op reads and writes; with_stats: mean and rstd of a forward call too. */
 uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats);
 /* Lays out and fills; scratch is wanted when scratch_bytes is not 0. -1 after nb_error when memory cannot be had. */
 int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request);
-/* Points the call's tensors here; gamma and beta as the case's formula asks. */
+/* Points the call's tensors here, or to where they are on the device; gamma and beta as the case's formula asks. */
 void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call);
+/* Of tensors on a device: what the harness has written here goes there, before calls; what calls have written there comes here, after all that
+ * were enqueued. -1: a call or a copy has failed, and the device's last_error() says how. Of the host's there is nothing to do. */
+int nb_buffers_to_device(const struct nb_buffers *b);
+int nb_buffers_from_device(const struct nb_buffers *b);
 /* Poisons all outputs again. */
 void nb_buffers_poison_outputs(struct nb_buffers *b);
 /* What a call is judged by, element by element: y, or dx. */

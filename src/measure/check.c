@@ -97,6 +97,17 @@ struct attempt {
     bool parameters_alone; /* backward: dx is not wanted */
 };
 
+/* What a call on a device has come to is known when it is waited for. Nothing else can be done there afterwards, and this process ends with the
+ * case. */
+static bool fail_on_device(struct subject *s) {
+    bool outside;
+    char reason[200];
+    const char *error = nb_device_of(s->entry->kernel->backend)->last_error(&outside);
+    snprintf(reason, sizeof reason, "%s%s",
+             outside ? "read or wrote outside its tensors: " : "its call failed: ", error);
+    return fail(s, outside ? NB_WROTE_OUTSIDE : NB_CRASHED, reason);
+}
+
 /* One call in fresh buffers, which stay for the caller to look at. */
 static bool call_once(struct subject *s, const struct attempt *a, struct nb_buffers *b) {
     struct nb_call call;
@@ -112,6 +123,7 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
         .scratch_bytes = nb_kernel_scratch_bytes(s->entry->kernel, &call),
         .joined = s->joined,
         .poison = a->poison,
+        .device = nb_device_of(s->entry->kernel->backend),
     };
     if (nb_buffers_init(b, s->in, &q) != 0) return fail(s, NB_SKIPPED, "no memory for its buffers and scratch");
     nb_buffers_attach(b, s->c, &call);
@@ -124,6 +136,7 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
         snprintf(where, sizeof where, "run() returned %d", code);
         return fail(s, NB_RETURNED_ERROR, where);
     }
+    if (nb_buffers_from_device(b) != 0) return fail_on_device(s);
     enum nb_damage damage = nb_buffers_verify(b, where, sizeof where);
     if (damage == NB_DAMAGED_OUTSIDE) return fail(s, NB_WROTE_OUTSIDE, where);
     if (damage == NB_DAMAGED_INPUT) return fail(s, NB_CHANGED_INPUT, where);

@@ -17,9 +17,9 @@ static int candidates(const struct nb_case *c, bool single_width, int n_loads, i
     for (size_t i = 0; i < nb_registry_size() && n < MAX_CANDIDATES; i++) {
         const struct nb_entry *e = nb_registry_at(i);
         const struct nb_kernel *k = e->kernel;
-        if (k->op != NB_OP_COPY || e->plugin || k->dtype != c->dtype || k->pass != c->pass ||
-            k->loads != (float)n_loads || k->stores != (float)n_stores || (single_width && k->width != c->width) ||
-            nb_cpu_refuses(k->cpu_features, k->width))
+        if (k->op != NB_OP_COPY || k->backend != c->backend || (e->plugin && k->backend == NB_BACKEND_CPU) ||
+            k->dtype != c->dtype || k->pass != c->pass || k->loads != (float)n_loads || k->stores != (float)n_stores ||
+            (single_width && k->width != c->width) || nb_cpu_refuses(k->cpu_features, k->width))
             continue;
         out[n++] = e;
     }

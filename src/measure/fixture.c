@@ -82,7 +82,8 @@ int nb_fixture_init(struct nb_fixture *fixture, const struct nb_case *c, const s
                                         .n_stats = c->op == NB_OP_BATCHNORM ? in->n_params : rows,
                                         .scratch_bytes = nb_kernel_scratch_bytes(k, &fixture->call),
                                         .seed = c->seed,
-                                        .poison = NB_POISON_NAN};
+                                        .poison = NB_POISON_NAN,
+                                        .device = nb_device_of(k->backend)};
     if (nb_buffers_init(&fixture->buffers, &fixture->in, &q) != 0) return -1;
     nb_buffers_attach(&fixture->buffers, &fixture->c, &fixture->call);
     return 0;
@@ -123,9 +124,11 @@ int nb_fixture_call(struct nb_fixture *fixture, int64_t rows, int64_t range, voi
     fixture->call.rows = rows;
     fixture->call.eps = fixture->c.eps;
     fixture->call.alpha = fixture->c.alpha;
+    if (nb_buffers_to_device(&fixture->buffers) != 0) return -1;
     nb_faults_set_buffers(&fixture->buffers);
-    const int code = nb_run_in_ranges(fixture->entry->kernel, &fixture->call, range);
+    int code = nb_run_in_ranges(fixture->entry->kernel, &fixture->call, range);
     nb_faults_set_buffers(NULL);
+    if (code == 0) code = nb_buffers_from_device(&fixture->buffers);
     nb_fp_state_set(state); /* a kernel may leave it changed */
     for (int64_t r = 0; r < rows && code == 0; r++)
         memcpy((unsigned char *)result + (size_t)r * bytes, nb_tensor_row(y, r), bytes);

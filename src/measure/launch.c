@@ -184,7 +184,7 @@ static int run_stages(struct nb_run *run) {
         if (nb_session_copies(run, i % n) != 0) return -1;
     if (launches > 0 && launch_all(run) != 0) return -1;
     for (int g = 0; g < n && launches > 0 && !stopped(run) && !run->options->no_counters; g++) {
-        if (!nb_group_is_timed(run->plan, (size_t)g)) continue;
+        if (!nb_group_is_counted(run->plan, (size_t)g)) continue;
         if (!run->groups[g].counted && nb_session_count(run, g) != 0) return -1;
         run->groups[g].counted = true;
         const double elapsed_s = nb_now_s() - run->started_s;

@@ -165,7 +165,7 @@ static double fewest_flops(uint32_t op, uint32_t pass) {
 /* Time that the core needs for the case at least; NaN: not known. */
 static double core_bound_ns(const struct nb_case *c, const struct core_rates *rates) {
     int loads, stores;
-    if (c->op == NB_OP_COPY) return NAN;
+    if (c->op == NB_OP_COPY || c->backend != NB_BACKEND_CPU) return NAN;
     nb_op_tensors(c->op, c->pass, &loads, &stores);
     const double fma = fewest_flops(c->op, c->pass) / 2 * rates->fma_ns;
     const double convert = loads * rates->widen_ns[c->dtype] + stores * rates->narrow_ns[c->dtype];
@@ -174,11 +174,13 @@ static double core_bound_ns(const struct nb_case *c, const struct core_rates *ra
 }
 
 /* Where the case's tensors lie while it is timed: "L1", "L2", "L3" or "DRAM", by their bytes for each thread and the caches of the CPU,
- * of which 9/10, 8/10 and, since it is shared with others, half count as the case's own. */
+ * of which 9/10, 8/10 and, since it is shared with others, half count as the case's own; of a device 8/10 of its last cache. */
 static const char *case_level(const struct nb_case *c) {
     const struct nb_cpu *cpu = nb_cpu_light();
     const double bytes = nb_case_bytes(c), own = bytes / c->threads;
     if (c->cache == NB_COLD) return "DRAM";
+    const struct nb_device_api *device = nb_device_of(c->backend);
+    if (!nb_device_is_host(device)) return bytes <= 0.8 * device->l2_bytes() ? "L2" : "DRAM";
     if (own <= 0.9 * (double)cpu->l1d_bytes) return "L1";
     if (own <= 0.8 * (double)cpu->l2_bytes) return "L2";
     return bytes <= 0.5 * (double)cpu->l3_bytes ? "L3" : "DRAM";
@@ -266,7 +268,10 @@ static void recheck(const struct aftermath *a, int i) {
         return;
     }
     if (arm->error) {
-        snprintf(reason, sizeof reason, "run() returned %d while timed", arm->error);
+        if (arm->where[0])
+            snprintf(reason, sizeof reason, "%s while timed", arm->where);
+        else
+            snprintf(reason, sizeof reason, "run() returned %d while timed", arm->error);
         fail(a, i, NB_RETURNED_ERROR, reason);
         return;
     }

@@ -273,8 +273,86 @@ static double time_with_proof(struct nb_arm *arm, struct launch *l, int64_t amou
     return end - begin;
 }
 
+static bool is_out(const struct nb_arm *arm) { return arm->error || arm->damage != NB_INTACT || arm->is_wrong; }
+
+/* ---- a sample on a device ------------------------------------------------------------------------------------------- */
+
+/* The host's clock would time the enqueueing: events do it, behind and before the sample's calls on one stream. Calls that are shorter than
+ * what it takes to enqueue them are captured once and replayed together. Nothing is spoilt within a sample; before it one word of the outputs
+ * is, and after it that row must have the bits that were checked. */
+
+static const double enqueued_s = 20e-6; /* a call that takes longer hides the enqueueing of the next */
+
+static void fail_on_device(struct nb_arm *arm, const struct nb_device_api *device) {
+    bool outside;
+    const char *error = device->last_error(&outside);
+    snprintf(arm->where, sizeof arm->where, outside ? "read or wrote outside its tensors: %s" : "its call failed: %s",
+             error);
+    arm->damage = outside ? NB_DAMAGED_OUTSIDE : arm->damage;
+    arm->error = outside ? arm->error : -1;
+}
+
+/* As the next sample of calls_per_sample calls will be; where it cannot be captured, calls are enqueued. */
+static void capture(struct nb_arm *arm, struct launch *l) {
+    const struct nb_device_api *device = l->options->device;
+    struct cursor at = {.n_sets = l->cursor.n_sets};
+    if (device->capture_begin() != 0) return;
+    run_calls(arm, l->pool, &at, arm->per_sample);
+    if (device->capture_end(&arm->graph) != 0) arm->graph = NULL;
+}
+
+/* What a row of the outputs is on the device, here. */
+static int fetch_row(const struct nb_arm *arm, const struct nb_device_api *device, int64_t row) {
+    const struct nb_outputs *o = &arm->outputs[0];
+    int result = 0;
+    for (int i = 0; i < o->n_by_row && result == 0; i++) {
+        unsigned char *here = nb_tensor_row(o->by_row[i], row);
+        result =
+            device->copy_out(here, here + o->by_row[i]->to_device, (size_t)o->by_row[i]->cols * o->by_row[i]->item);
+    }
+    return result;
+}
+
+static bool is_spot_checked(const struct nb_arm *arm, const struct launch *l) {
+    return arm->digests && l->cursor.n_sets == 1 && arm->c->op != NB_OP_COPY;
+}
+
+static void spoil_on_device(struct nb_arm *arm, struct launch *l) {
+    const struct nb_tensor *t = arm->outputs[0].by_row[0];
+    const uint64_t r = next_random(&l->cursor.random);
+    if (!is_spot_checked(arm, l)) return;
+    arm->spoilt_row = (int64_t)((r >> 32) * (uint64_t)arm->c->shape.rows >> 32);
+    unsigned char *at = (unsigned char *)nb_tensor_row(t, arm->spoilt_row) + t->to_device;
+    if ((uintptr_t)at % sizeof(uint32_t) == 0 && (size_t)t->cols * t->item >= sizeof(uint32_t))
+        l->options->device->fill(at, (uint32_t)r, 1);
+}
+
+static void look_on_device(struct nb_arm *arm, const struct launch *l) {
+    if (!is_spot_checked(arm, l) || is_out(arm)) return;
+    if (fetch_row(arm, l->options->device, arm->spoilt_row) == 0) look_at_row(arm, &l->exchange, 0, arm->spoilt_row);
+}
+
+static double time_on_device(struct nb_arm *arm, struct launch *l, int64_t amount) {
+    const struct nb_device_api *device = l->options->device;
+    if (!l->options->cold && !arm->needs_no_warming) run_calls(arm, l->pool, &l->cursor, 1);
+    spoil_on_device(arm, l);
+    int result = arm->error ? 0 : device->record(0);
+    if (arm->graph)
+        result |= device->replay(arm->graph);
+    else
+        run_calls(arm, l->pool, &l->cursor, amount);
+    if (!arm->error) result |= device->record(1);
+    const double s = arm->error || result != 0 ? (double)NAN : device->elapsed_s();
+    if (isnan(s) && !arm->error) fail_on_device(arm, device);
+    look_on_device(arm, l);
+    return isnan(s) ? 0 : s;
+}
+
+/* ---- a sample ------------------------------------------------------------------------------------------------------- */
+
 /* Seconds for `amount` calls, or rows when chunked. */
 static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) {
+    if (l->options->device) return time_on_device(arm, l, amount);
     const struct nb_fp_state state = nb_fp_state();
     double elapsed;
     nb_pool_make_ready(l->pool, arm->entry->kernel);
@@ -289,8 +367,6 @@ static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) 
     nb_fp_state_set(state);
     return elapsed;
 }
-
-static bool is_out(const struct nb_arm *arm) { return arm->error || arm->damage != NB_INTACT || arm->is_wrong; }
 
 /* Whose sample it was that is known now, and at the end of the launch no more. */
 static void look_for_damage(struct nb_arm *arm, const struct nb_measure_options *options) {
@@ -322,11 +398,11 @@ static double choose_sample(struct nb_arm *arm, struct launch *l) {
     const double sample = l->options->sample_s;
     const int64_t rows = arm->c->shape.rows;
     const struct nb_kernel *kernel = arm->entry->kernel;
-    const bool can_chunk = goes_by_rows(kernel, &arm->calls[0]);
+    const bool can_chunk = !l->options->device && goes_by_rows(kernel, &arm->calls[0]); /* rows would starve a device */
     arm->chunked = can_chunk;
     int64_t amount = can_chunk && rows > 16 ? 16 : can_chunk ? rows : 1;
     double elapsed = 0;
-    for (int tries = 0; tries < 24 && !arm->error; tries++) {
+    for (int tries = 0; tries < 24 && !is_out(arm); tries++) {
         elapsed = time_sample(arm, l, amount);
         if (elapsed >= 0.7 * sample) break;
         double grow = elapsed > 0 ? sample / elapsed : 16;
@@ -341,6 +417,7 @@ static double choose_sample(struct nb_arm *arm, struct launch *l) {
     arm->per_sample = amount;
     arm->every = 1;
     const double call_s = arm->chunked ? elapsed : elapsed / (double)amount;
+    if (l->options->device && call_s < enqueued_s && !is_out(arm)) capture(arm, l);
     if (arm->chunked || amount > 1) return call_s;
     arm->every = blocks_between(elapsed, sample, l->options->blocks);
     arm->needs_no_warming = elapsed > samples_without_warming * sample;
@@ -386,6 +463,7 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     arm->sample_ns[block] = arm->error ? NAN : 1e9 * elapsed / calls;
     l->times += weighted(arm, block);
     arm->contaminated[block] = moved || after.ru_nivcsw != before.ru_nivcsw;
+    if (l->options->device) arm->contaminated[block] = l->options->device->was_disturbed();
     return arm->contaminated[block];
 }
 
@@ -429,7 +507,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         watch(options, a);
         const double call_s = choose_sample(&arms[a], &l);
         look_for_damage(&arms[a], options);
-        looks |= arms[a].digests != NULL;
+        looks |= arms[a].digests != NULL && !options->device;
         spoils[a] = spoils_every(call_s);
     }
     if (options->even_samples) even_samples(arms, n_arms);
@@ -457,10 +535,13 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         }
     }
     disturbance_end(noise, &before);
+    if (options->device) noise->cpu_s = NAN; /* the host waits, which is no sign of others */
     exchange_rows(&l.exchange); /* back */
     blame_somebody(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
+    for (int a = 0; a < n_arms; a++)
+        if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;
     free(order);
     free(spoils);
 }
@@ -488,12 +569,15 @@ bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_po
     if (arm->chunked && arm->per_sample < rows) rows = arm->per_sample;
     spoil(set, arm->c, rows, (uint64_t)(uintptr_t)set ^ (uint64_t)(1e9 * nb_now_s()));
     struct cursor at = {.n_sets = 1};
+    *first_row = 0;
+    if (nb_buffers_to_device(set) != 0) return false;
     const struct nb_fp_state state = nb_fp_state();
     if (arm->chunked)
         run_rows(arm, pool, &at, rows);
     else
         run_calls(arm, pool, &at, 1);
     nb_fp_state_set(state);
+    if (nb_buffers_from_device(set) != 0) return false;
     *first_row = nb_digests_differ(set, arm->c, rows, digests);
     return *first_row < 0;
 }

@@ -46,14 +46,16 @@ struct nb_arm {
     int spoilt_set;
     bool is_wrong;     /* a sample left the outputs of wrong_row wrong: left out from then on */
     int64_t wrong_row; /* NB_WRONG_CLOCK: not a row, but the process's clock differed from the system's */
+    void *graph; /* on a device: the calls of a sample, where they are short; null: they are enqueued one by one */
 };
 
 struct nb_measure_options {
     int blocks;
     double sample_s;
     uint64_t seed;
-    struct nb_buffers *watched; /* whose margins are looked at behind each sample; may be null */
-    bool cold;                  /* every call on the next set of buffers, none warmed first */
+    struct nb_buffers *watched;         /* whose margins are looked at behind each sample; may be null */
+    bool cold;                          /* every call on the next set of buffers, none warmed first */
+    const struct nb_device_api *device; /* whose events time the calls; null: the clock of the host does */
     /* All arms take the sample that the first one chose: arms of one kernel, so that nothing but its code differs. With
      * extra_percent in any arm it is a multiple of 100, of rows wherever the kernel allows it. */
     bool even_samples;

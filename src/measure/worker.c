@@ -237,6 +237,11 @@ uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
 
+/* A device's last cache is its own. */
+static double cold_bytes_of(const struct nb_device_api *device, double of_host) {
+    return nb_device_is_host(device) ? of_host : 3 * device->l2_bytes();
+}
+
 static int init_sets(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms) {
     const struct nb_job *job = &w->job;
     struct nb_layout_request q = {.placement = NB_PLACE_SLAB,
@@ -246,7 +251,8 @@ static int init_sets(struct nb_sets *s, const struct nb_workplace *w, const stru
                                   .saved = NB_ALL_SAVED,
                                   .seed = job->seed,
                                   .huge_pages = job->cold_bytes == 0,
-                                  .poison = NB_POISON_NAN};
+                                  .poison = NB_POISON_NAN,
+                                  .device = nb_device_of(arms[0].entry->kernel->backend)};
     for (int a = 0; a < n_arms; a++) {
         struct nb_call call;
         nb_case_call(arms[a].c, &call);
@@ -257,7 +263,8 @@ static int init_sets(struct nb_sets *s, const struct nb_workplace *w, const stru
     *s = (struct nb_sets){.sets = nb_alloc(1, sizeof *s->sets), .n = 1};
     if (nb_buffers_init(&s->sets[0], &w->inputs, &q) != 0) return -1;
     double bytes = nb_buffers_bytes(&s->sets[0]);
-    int n = job->cold_bytes > bytes ? (int)ceil(job->cold_bytes / bytes) : 1;
+    const double cold_bytes = job->cold_bytes > 0 ? cold_bytes_of(q.device, job->cold_bytes) : 0;
+    int n = cold_bytes > bytes ? (int)ceil(cold_bytes / bytes) : 1;
     s->sets = nb_realloc(s->sets, (unsigned)n, sizeof *s->sets);
     for (; s->n < n; s->n++) {
         q.seed++;
@@ -312,11 +319,14 @@ int nb_bench_init(struct nb_bench *b, struct nb_workplace *w) {
         return -1;
     }
     init_arms(b->arms, b->n, b->sets.sets, b->sets.n, blocks);
+    const struct nb_device_api *const device = nb_device_of(b->arms[0].entry->kernel->backend);
+    const bool on_device = !nb_device_is_host(device);
     b->options = (struct nb_measure_options){.blocks = blocks,
                                              .sample_s = job->sample_s,
                                              .seed = job->seed,
                                              .cold = job->cases[0].cache == NB_COLD,
-                                             .watched = b->sets.n == 1 ? &b->sets.sets[0] : NULL,
+                                             .watched = b->sets.n == 1 && !on_device ? &b->sets.sets[0] : NULL,
+                                             .device = on_device ? device : NULL,
                                              .current_arm = &w->shared->current,
                                              .beats = &w->shared->beats};
     return 0;
@@ -326,6 +336,7 @@ void nb_bench_time(struct nb_bench *b) {
     nb_faults_set_buffers(&b->sets.sets[0]);
     nb_measure_group(b->arms, b->n, b->sets.n, b->pool, &b->options, &b->noise);
     nb_faults_set_buffers(NULL);
+    for (int i = 0; i < b->sets.n; i++) nb_buffers_from_device(&b->sets.sets[i]); /* what failed is the arms' */
 }
 
 void nb_bench_release(struct nb_bench *b) {
@@ -425,7 +436,7 @@ static void pin(int cpu) {
     sched_setaffinity(0, sizeof set, &set); /* a CPU that went offline meanwhile: unpinned, and the noise shows it */
 }
 
-/* Those of n cases. Libraries that kernels wrap start their threads now, while this one may still hand on all of its CPUs. */
+/* Those of n cases, and the device that they run on. Libraries that kernels wrap start their threads now, while this one may still hand on all of its CPUs. */
 static int open_kernels(struct nb_workplace *w, int first, int n) {
     const struct nb_job *job = &w->job;
     char reason[160];
@@ -435,6 +446,11 @@ static int open_kernels(struct nb_workplace *w, int first, int n) {
     const int *cpus = job->n_cpus >= threads ? job->cpus : NULL;
     const int result = nb_kernels_open(job->entries + first, (size_t)n, threads, cpus, reason, sizeof reason);
     if (result != 0) nb_worker_say_skipped(reason);
+    for (int i = first; i < first + n && result == 0; i++) {
+        const char *refusal = nb_device_of(job->entries[i]->kernel->backend)->open();
+        if (refusal) nb_worker_say_skipped(refusal);
+        if (refusal) return -1;
+    }
     if (result == 0 && job->n_cpus > 0) pin(job->cpus[0]);
     return result;
 }

@@ -15,6 +15,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
+#include "src/device/device.h"
 #include "src/plan/inputs.h"
 
 /* ---- does a case fit: values are compared by what they mean, not by how they are written ---- */
@@ -546,18 +547,21 @@ static const char *senseless(struct expansion *e, const struct nb_case *c, const
     if (!reason) reason = nb_kernel_refuses(entry->kernel, &c->formula);
     if (reason) return reason;
     nb_case_call(c, &call);
-    reason = nb_ask_applicable(entry, &call);
+    if (!nb_device_refuses(entry->kernel->backend)) reason = nb_ask_applicable(entry, &call);
     return reason ? reason : data_refuses(&e->data, c);
 }
 
 static void add_refusal(struct nb_cell *cell, int n_cpus) {
     struct nb_strbuf text = {0};
     const char *cpu = nb_cpu_refuses(cell->entry->kernel->cpu_features, cell->c.width);
+    const char *device = nb_device_refuses(cell->entry->kernel->backend);
     if (cell->c.threads > n_cpus)
         nb_strbuf_addf(&text, "threads %d: this process may run on %d CPU%s", cell->c.threads, n_cpus,
                        n_cpus == 1 ? "" : "s");
     else if (cpu)
         nb_strbuf_addf(&text, "width %s: %s", nb_width_names[cell->c.width], cpu);
+    else if (device)
+        nb_strbuf_addf(&text, "backend %s: %s", nb_backend_names[cell->c.backend], device);
     cell->refused = text.text;
     cell->refused_by_cpu = text.text != NULL;
 }
@@ -651,7 +655,11 @@ static void count_combinations(struct combinations *k, const struct product *p, 
 static bool is_sized(struct expansion *e, const struct nb_case *c, const struct nb_axis *axis, const char **text,
                      char plain[128]) {
     const struct nb_cpu *cpu = nb_cpu_light();
-    const struct nb_level_caches caches = {cpu->l1d_bytes, cpu->l2_bytes, cpu->l3_bytes};
+    struct nb_level_caches caches = {cpu->l1d_bytes, cpu->l2_bytes, cpu->l3_bytes};
+    if (c->backend == NB_BACKEND_CUDA) { /* a device has two, of which the first is many small ones */
+        const int64_t l2_bytes = (int64_t)nb_device_survey(c->backend)->l2_bytes;
+        caches = (struct nb_level_caches){l2_bytes / 8, l2_bytes, l2_bytes};
+    }
     char reason[200];
     enum nb_level level;
     if (strcmp(axis->name, "shape") != 0 || nb_shape_level(*text, &level, plain, 128) != 0) return true;

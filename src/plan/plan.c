@@ -307,14 +307,14 @@ static struct nb_estimate estimate(const struct nb_cells *cells, const size_t *w
     nb_op_tensors(first->c.op, first->c.pass, &loads, &stores);
     const double start = parts * (start_s + elements(&first->c) * loads * input_s);
     e.check = start;
-    e.counters = start;
+    e.counters = first->c.backend == NB_BACKEND_CPU ? start : 0;
     e.launch =
         start + parts * (copy + nb_cold_bytes(&first->c) / fresh_bytes_per_s) + (parts - 1) * arm_s(first, effort);
     for (size_t i = 0; i < n; i++) {
         const struct nb_cell *cell = &cells->items[which[i]];
         e.launch += arm_s(cell, effort) + elements(&cell->c) * again_s;
         e.check += check_case_s + elements(&cell->c) * check_s;
-        e.counters += counters_s;
+        e.counters += cell->c.backend == NB_BACKEND_CPU ? counters_s : 0;
     }
     return e;
 }

@@ -76,6 +76,11 @@ static inline bool nb_group_is_timed(const struct nb_plan *plan, size_t group) {
     return plan->launches > 0 && !plan->groups[group].untimed;
 }
 
+/* Are its events counted? The CPU's say nothing of a device. */
+static inline bool nb_group_is_counted(const struct nb_plan *plan, size_t group) {
+    return nb_group_is_timed(plan, group) && plan->cases[plan->groups[group].cases[0]].backend == NB_BACKEND_CPU;
+}
+
 /* Of the buffers that a case takes in turn where its caches are to be cold, all sets together: beyond this machine's last cache; 0: hot. */
 double nb_cold_bytes(const struct nb_case *c);
 

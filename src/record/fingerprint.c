@@ -19,6 +19,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
+#include "src/device/device.h"
 #include "src/measure/counters.h"
 #include "src/measure/system.h"
 #include "src/plan/inputs.h"
@@ -142,6 +143,19 @@ static void add_libraries(cJSON *object) {
 #endif
 }
 
+/* Of a process that knows kernels for one; else nobody asks a driver. */
+static void add_gpu(cJSON *json) {
+    bool is_used = false;
+    for (size_t i = 0; i < nb_registry_size() && !is_used; i++)
+        is_used = nb_registry_at(i)->kernel->backend == NB_BACKEND_CUDA;
+    cJSON *gpu = is_used ? cJSON_Parse(nb_device_survey(NB_BACKEND_CUDA)->properties) : NULL;
+    cJSON_DeleteItemFromObjectCaseSensitive(gpu, "now");
+    if (cJSON_GetArraySize(gpu) > 0)
+        cJSON_AddItemToObject(json, "gpu", gpu);
+    else
+        cJSON_Delete(gpu);
+}
+
 cJSON *nb_fingerprint(void) {
     struct nb_system system;
     cJSON *json = cJSON_CreateObject();
@@ -152,6 +166,7 @@ cJSON *nb_fingerprint(void) {
     add_kernels(cJSON_AddArrayToObject(json, "kernels"));
     add_libraries(cJSON_AddObjectToObject(json, "libraries"));
     cJSON_AddItemToObject(json, "tuning", nb_tuning_choice_to_json());
+    add_gpu(json);
     return json;
 }
 
@@ -359,6 +374,24 @@ static void add_data(cJSON *list) {
     free(dir);
 }
 
+static cJSON *gpu_to_json(void) {
+    const struct nb_device_survey *s = nb_device_survey(NB_BACKEND_CUDA);
+    cJSON *json = cJSON_CreateObject(), *device = cJSON_Parse(s->properties);
+    char *kernels = nb_backend_library(NB_BACKEND_CUDA), *emulated = nb_backend_library(NB_BACKEND_CUDA_EMULATED);
+    nb_json_text(json, "refusal", s->refusal[0] ? s->refusal : NULL);
+    if (s->refusal[0] || !device) {
+        cJSON_Delete(device);
+        device = cJSON_CreateNull();
+    }
+    cJSON_AddItemToObject(json, "device", device);
+    nb_json_text(json, "kernels", kernels);
+    nb_json_text(json, "emulation", emulated);
+    nb_json_text(json, "results", NB_CUDA_HAS_RUN);
+    free(kernels);
+    free(emulated);
+    return json;
+}
+
 cJSON *nb_survey(void) {
     cJSON *json = nb_fingerprint();
     int allowed = n_allowed();
@@ -367,6 +400,8 @@ cJSON *nb_survey(void) {
     add_widths(cJSON_AddArrayToObject(json, "widths"));
     add_counters(cJSON_AddArrayToObject(json, "counters"));
     add_warnings(cJSON_AddArrayToObject(json, "warnings"), allowed);
+    cJSON_DeleteItemFromObjectCaseSensitive(json, "gpu"); /* of the fingerprint: the survey's says more */
+    cJSON_AddItemToObject(json, "gpu", gpu_to_json());
     add_tools(cJSON_AddArrayToObject(json, "tools"));
     add_folders(cJSON_AddObjectToObject(json, "folders"));
     add_data(cJSON_AddArrayToObject(json, "data"));

@@ -13,6 +13,7 @@
  *   kernels    [{file, hash}], each shared object that is loaded
  *   libraries  libc, papi, cjson, libcpuid
  *   tuning     what kernels know of the machine, and where it comes from (src/core/tuning.h)
+ *   gpu        name, uuid_hash, driver and more, where kernels for one are loaded and it can be used; else there is none
  * Null is what the machine does not say. Keys in this order; hashes are strings. */
 cJSON *nb_fingerprint(void);
 /* Hex digest of a file's bytes (FNV-1a, 64 bits): "" when it cannot be read. */
@@ -37,6 +38,8 @@ void nb_json_differences(const cJSON *a, const cJSON *b,
  *   widths     [{name, runs, reason, n_variants}]: which SIMD widths of the loaded kernels run here
  *   counters   [{name, source, available, reason}]
  *   warnings   [text]: what will make timings here noisy, with what can be done
+ *   gpu        {refusal, device, kernels, emulation, results}: why none can be used, or what it is; the libraries that are built; whether
+ *              our kernels have run on one
  *   tools      [{name, path, purpose, install}]: path null where it is missing
  *   folders    {configs, data}: null where there is none
  *   data       [{name, rows, cols}]: data sets of real rows */

@@ -3,8 +3,11 @@
 # Kernels of the backend cuda-emulated: found beside the kernel library, in a run that asks for them and in no other, checked as any, never
 # timed, and groups of their own.
 . tests/support/cli.sh
-kernels=${NORMBENCH_KERNELS:-$BUILD/libnormkernels.so}
-ln -s "$(realpath "$kernels")" "$WORK/libnormkernels.so"
+# A program with no other libraries beside it.
+mkdir "$WORK/program"
+cp "$NORMBENCH" "$WORK/program"
+export NORMBENCH=$WORK/program/normbench NORMBENCH_CONFIGS=$PWD/configs NORMBENCH_DATA=$PWD/tests/data
+ln -s "$(realpath "${NORMBENCH_KERNELS:-$BUILD/libnormkernels.so}")" "$WORK/libnormkernels.so"
 export NORMBENCH_KERNELS=$WORK/libnormkernels.so
 refuses "backend cuda-emulated: not built; .make cuda-emulated. builds it" run quick --axis backend=cuda-emulated
 refuses "backend cuda: not built; .make cuda. builds it" run quick --axis backend=cuda

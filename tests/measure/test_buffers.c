@@ -146,7 +146,7 @@ Test(buffers, name_the_tensor_of_a_guard_page) {
     const struct nb_tensor *x = &b.tensors[NB_T_X];
     cr_assert_str_eq(nb_buffers_guard_of(&b, nb_tensor_row(x, 4), &after), "x");
     cr_assert(after);
-    cr_assert_str_eq(nb_buffers_guard_of(&b, x->map, &after), "x");
+    cr_assert_str_eq(nb_buffers_guard_of(&b, b.own[NB_T_X].map, &after), "x");
     cr_assert_not(after);
     cr_assert_null(nb_buffers_guard_of(&b, &after, &after));
     nb_buffers_release(&b);

@@ -393,6 +393,10 @@ static int choose(struct search *s) {
             result = case_of(&list[i], c);
             const struct nb_record *harmed = result == 0 ? harm(s->q->results, c->variant) : NULL;
             if (result != 0 || is_known(s->searched, c)) continue;
+            if (c->backend == NB_BACKEND_CUDA) {
+                put_without_answer(s, c, NB_SKIPPED, "a search calls its kernel on the host's memory");
+                continue;
+            }
             if (harmed) {
                 leave_out(s, c, harmed);
                 continue;

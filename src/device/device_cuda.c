@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A GPU through the driver's API (libcuda.so.1) and its management library (libnvidia-ml.so.1), both looked for when they are needed: the
+ * prototypes are our own, so that this compiles where no CUDA is. The library of the runtime is not used: it would bring its own and blame an
+ * old driver where there is none. */
+#include <assert.h>
+#include <dlfcn.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/text.h"
+#include "src/device/device.h"
+
+/* ---- cuda.h, as far as it is used here: names and values are the driver's ------------------------------------------ */
+
+typedef unsigned long long CUdeviceptr;
+typedef int CUdevice;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef unsigned long long CUmemGenericAllocationHandle;
+typedef struct {
+    int type, id;
+} CUmemLocation;
+typedef struct {
+    int type, requestedHandleTypes;
+    CUmemLocation location;
+    void *win32HandleMetaData;
+    struct {
+        unsigned char compressionType, gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
+} CUmemAllocationProp;
+typedef struct {
+    CUmemLocation location;
+    int flags;
+} CUmemAccessDesc;
+enum {
+    CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+    CUDA_ERROR_MISALIGNED_ADDRESS = 716,
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+    CU_DEVICE_ATTRIBUTE_ECC_ENABLED = 32,
+    CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    CU_MEM_ALLOCATION_TYPE_PINNED = 1,
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+};
+
+/* F(name, parameters): what each is called in the table and in the library. */
+#define CUDA_FUNCTIONS(F)                                                                                              \
+    F(cuInit, (unsigned flags))                                                                                        \
+    F(cuDriverGetVersion, (int *version))                                                                              \
+    F(cuGetErrorName, (int error, const char **name))                                                                  \
+    F(cuDeviceGetCount, (int *n))                                                                                      \
+    F(cuDeviceGet, (CUdevice * device, int ordinal))                                                                   \
+    F(cuDeviceGetName, (char *name, int length, CUdevice device))                                                      \
+    F(cuDeviceGetUuid_v2, (unsigned char uuid[16], CUdevice device))                                                   \
+    F(cuDeviceGetPCIBusId, (char *id, int length, CUdevice device))                                                    \
+    F(cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))                                              \
+    F(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                                          \
+    F(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                                                \
+    F(cuCtxSetCurrent, (CUcontext context))                                                                            \
+    F(cuMemAlloc_v2, (CUdeviceptr * p, size_t bytes))                                                                  \
+    F(cuMemFree_v2, (CUdeviceptr p))                                                                                   \
+    F(cuMemGetInfo_v2, (size_t * available, size_t * total))                                                           \
+    F(cuMemGetAllocationGranularity, (size_t * granularity, const CUmemAllocationProp *prop, int option))              \
+    F(cuMemAddressReserve, (CUdeviceptr * p, size_t size, size_t alignment, CUdeviceptr at, unsigned long long flags)) \
+    F(cuMemAddressFree, (CUdeviceptr p, size_t size))                                                                  \
+    F(cuMemCreate,                                                                                                     \
+      (CUmemGenericAllocationHandle * handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)) \
+    F(cuMemRelease, (CUmemGenericAllocationHandle handle))                                                             \
+    F(cuMemMap,                                                                                                        \
+      (CUdeviceptr p, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags))      \
+    F(cuMemUnmap, (CUdeviceptr p, size_t size))                                                                        \
+    F(cuMemSetAccess, (CUdeviceptr p, size_t size, const CUmemAccessDesc *access, size_t n))                           \
+    F(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes))                                               \
+    F(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t bytes))                                                     \
+    F(cuMemsetD32_v2, (CUdeviceptr to, unsigned word, size_t words))                                                   \
+    F(cuStreamCreate, (CUstream * stream, unsigned flags))                                                             \
+    F(cuStreamSynchronize, (CUstream stream))                                                                          \
+    F(cuEventCreate, (CUevent * event, unsigned flags))                                                                \
+    F(cuEventRecord, (CUevent event, CUstream stream))                                                                 \
+    F(cuEventSynchronize, (CUevent event))                                                                             \
+    F(cuEventElapsedTime, (float *ms, CUevent begin, CUevent end))                                                     \
+    F(cuStreamBeginCapture_v2, (CUstream stream, int mode))                                                            \
+    F(cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                                          \
+    F(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                      \
+    F(cuGraphLaunch, (CUgraphExec exec, CUstream stream))                                                              \
+    F(cuGraphDestroy, (CUgraph graph))                                                                                 \
+    F(cuGraphExecDestroy, (CUgraphExec exec))
+
+/* nvml.h. All may be missing. */
+typedef struct nvmlDevice_st *nvmlDevice_t;
+enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
+#define NVML_FUNCTIONS(F)                                                                                              \
+    F(nvmlInit_v2, (void))                                                                                             \
+    F(nvmlSystemGetDriverVersion, (char *version, unsigned length))                                                    \
+    F(nvmlDeviceGetHandleByPciBusId_v2, (const char *id, nvmlDevice_t *device))                                        \
+    F(nvmlDeviceGetClockInfo, (nvmlDevice_t device, int clock, unsigned *mhz))                                         \
+    F(nvmlDeviceGetMaxClockInfo, (nvmlDevice_t device, int clock, unsigned *mhz))                                      \
+    F(nvmlDeviceGetEnforcedPowerLimit, (nvmlDevice_t device, unsigned *mw))                                            \
+    F(nvmlDeviceGetMigMode, (nvmlDevice_t device, unsigned *current, unsigned *pending))                               \
+    F(nvmlDeviceGetCurrentClocksThrottleReasons, (nvmlDevice_t device, unsigned long long *reasons))
+
+#define AS_POINTER(name, parameters) int(*name) parameters;
+static struct { CUDA_FUNCTIONS(AS_POINTER) } cuda;
+static struct { NVML_FUNCTIONS(AS_POINTER) } nvml;
+
+struct symbol {
+    const char *name;
+    void *slot; /* a pointer to a function */
+};
+#define AS_CUDA_SYMBOL(name, parameters) {#name, &cuda.name},
+#define AS_NVML_SYMBOL(name, parameters) {#name, &nvml.name},
+static const struct symbol cuda_symbols[] = {CUDA_FUNCTIONS(AS_CUDA_SYMBOL)},
+                           nvml_symbols[] = {NVML_FUNCTIONS(AS_NVML_SYMBOL)};
+enum {
+    N_CUDA = sizeof cuda_symbols / sizeof cuda_symbols[0],
+    N_NVML = sizeof nvml_symbols / sizeof nvml_symbols[0],
+};
+
+/* ---- opening ------------------------------------------------------------------------------------------------------- */
+
+enum { LEAST_VERSION = 12000 }; /* of the driver's API: what kernels/cuda/ is compiled with at least */
+
+static struct {
+    bool is_tried, is_open;
+    char refusal[200];
+    CUdevice device;
+    CUstream stream;
+    CUevent events[2];
+    nvmlDevice_t managed; /* null: the management library says nothing of it */
+    int error;            /* the last one */
+    size_t held_bytes;    /* of its memory, by this process */
+    unsigned highest_mhz; /* of the clock, in was_disturbed() */
+} gpu;
+
+/* 0, or -1 with the error kept. */
+static int done(int error) {
+    if (error) gpu.error = error;
+    return error ? -1 : 0;
+}
+
+static const char *error_name(int error) {
+    const char *name = NULL;
+    if (cuda.cuGetErrorName && cuda.cuGetErrorName(error, &name) == 0 && name) return name;
+    static char number[24];
+    snprintf(number, sizeof number, "error %d", error);
+    return number;
+}
+
+static const char *last_error(bool *outside) {
+    /* What a write past the guard and what a wide access at an odd address come to. */
+    if (outside) *outside = gpu.error == CUDA_ERROR_ILLEGAL_ADDRESS;
+    return error_name(gpu.error);
+}
+
+static const char *refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static const char *refuse(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(gpu.refusal, sizeof gpu.refusal, format, args);
+    va_end(args);
+    return gpu.refusal;
+}
+
+/* The first symbol that is missing, or null. */
+static const char *look_up(void *library, const struct symbol *symbols, size_t n) {
+    const char *missing = NULL;
+    for (size_t i = 0; i < n; i++) {
+        void *found = dlsym(library, symbols[i].name);
+        memcpy(symbols[i].slot, &found, sizeof found);
+        if (!found && !missing) missing = symbols[i].name;
+    }
+    return missing;
+}
+
+/* Clocks and power are told by a library of their own, without which there is all but these. */
+static void open_management(void) {
+    char id[32];
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library || look_up(library, nvml_symbols, N_NVML) || nvml.nvmlInit_v2() != 0) return;
+    if (cuda.cuDeviceGetPCIBusId(id, sizeof id, gpu.device) != 0) return;
+    if (nvml.nvmlDeviceGetHandleByPciBusId_v2(id, &gpu.managed) != 0) gpu.managed = NULL;
+}
+
+/* The primary context, which the kernels' library uses too. */
+static int open_context(void) {
+    CUcontext context;
+    int error = cuda.cuDevicePrimaryCtxRetain(&context, gpu.device);
+    if (!error) error = cuda.cuCtxSetCurrent(context);
+    if (!error) error = cuda.cuStreamCreate(&gpu.stream, CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 2 && !error; i++) error = cuda.cuEventCreate(&gpu.events[i], 0);
+    return error;
+}
+
+static const char *try_to_open(void) {
+    int version = 0, n = 0;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return refuse("there is no NVIDIA driver: libcuda.so.1 is not found");
+    const char *missing = look_up(library, cuda_symbols, N_CUDA);
+    if (cuda.cuDriverGetVersion && cuda.cuDriverGetVersion(&version) == 0 && version < LEAST_VERSION)
+        return refuse("the NVIDIA driver is too old: it serves CUDA %d.%d, and %d.%d is needed", version / 1000,
+                      version % 1000 / 10, LEAST_VERSION / 1000, LEAST_VERSION % 1000 / 10);
+    if (missing) return refuse("the NVIDIA driver's libcuda.so.1 has no function %s", missing);
+    int error = cuda.cuInit(0);
+    if (error) return refuse("the NVIDIA driver finds no GPU that it can use: %s", error_name(error));
+    if (cuda.cuDeviceGetCount(&n) != 0 || n == 0)
+        return refuse("there is no GPU: the NVIDIA driver counts none%s",
+                      getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
+    error = cuda.cuDeviceGet(&gpu.device, 0);
+    if (!error) error = open_context();
+    if (error) return refuse("the GPU cannot be used: %s", error_name(error));
+    open_management();
+    gpu.is_open = true;
+    return NULL;
+}
+
+static const char *open_cuda(void) {
+    if (!gpu.is_tried) try_to_open();
+    gpu.is_tried = true;
+    return gpu.is_open ? NULL : gpu.refusal;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+/* Addresses with a mapping in their middle: what is before and behind it faults, as the host's guards do. */
+
+static const size_t guard_bytes = (size_t)1 << 30;
+
+static CUdeviceptr address_of(const void *p) { return (CUdeviceptr)(uintptr_t)p; }
+
+static int map_held(struct nb_device_memory *m, const CUmemAllocationProp *prop) {
+    const CUmemAccessDesc access = {prop->location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle;
+    int error = cuda.cuMemCreate(&handle, m->held_bytes, prop, 0);
+    if (error) return error;
+    const CUdeviceptr at = address_of(m->map) + guard_bytes;
+    error = cuda.cuMemMap(at, m->held_bytes, 0, handle, 0);
+    if (error) {
+        cuda.cuMemRelease(handle);
+        return error;
+    }
+    m->handle = handle;
+    return cuda.cuMemSetAccess(at, m->held_bytes, &access, 1);
+}
+
+static int alloc_guarded(struct nb_device_memory *m, size_t bytes, enum nb_device_end end) {
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu.device}};
+    size_t unit;
+    CUdeviceptr at = 0;
+    int error = cuda.cuMemGetAllocationGranularity(&unit, &prop, 0);
+    if (error) return error;
+    m->held_bytes = (bytes + unit - 1) / unit * unit;
+    m->map_bytes = m->held_bytes + 2 * guard_bytes;
+    error = cuda.cuMemAddressReserve(&at, m->map_bytes, unit, 0, 0);
+    m->map = (unsigned char *)(uintptr_t)at;
+    m->area = m->map + guard_bytes + (end == NB_DEVICE_END ? m->held_bytes - bytes : 0);
+    return error ? error : map_held(m, &prop);
+}
+
+static int alloc_anywhere(struct nb_device_memory *m, size_t bytes) {
+    CUdeviceptr at = 0;
+    const int error = cuda.cuMemAlloc_v2(&at, bytes);
+    m->area = (unsigned char *)(uintptr_t)at;
+    m->held_bytes = bytes;
+    return error;
+}
+
+static void release_cuda(struct nb_device_memory *m) {
+    if (m->handle) {
+        cuda.cuMemUnmap(address_of(m->map) + guard_bytes, m->held_bytes);
+        cuda.cuMemRelease(m->handle);
+    }
+    if (m->map) cuda.cuMemAddressFree(address_of(m->map), m->map_bytes);
+    if (!m->map && m->area) cuda.cuMemFree_v2(address_of(m->area));
+    gpu.held_bytes -= m->held_bytes;
+    *m = (struct nb_device_memory){0};
+}
+
+/* Never more than half of what is free: others use the device too. */
+static int alloc_cuda(struct nb_device_memory *m, size_t bytes, enum nb_device_end end) {
+    size_t available, total;
+    *m = (struct nb_device_memory){0};
+    if (open_cuda()) return nb_error("%s", gpu.refusal);
+    int error = cuda.cuMemGetInfo_v2(&available, &total);
+    if (!error && gpu.held_bytes + bytes > (available + gpu.held_bytes) / 2)
+        return nb_error("a buffer of %zu bytes would take more than half of the GPU's memory that is free", bytes);
+    if (!error) error = end == NB_DEVICE_ANYWHERE ? alloc_anywhere(m, bytes) : alloc_guarded(m, bytes, end);
+    gpu.held_bytes += m->held_bytes;
+    if (!error) return 0;
+    release_cuda(m);
+    done(error);
+    return nb_error("no memory on the GPU for a buffer of %zu bytes: %s", bytes, error_name(error));
+}
+
+static int copy_in(void *device, const void *host, size_t bytes) {
+    return done(cuda.cuMemcpyHtoD_v2(address_of(device), host, bytes));
+}
+static int copy_out(void *host, const void *device, size_t bytes) {
+    return done(cuda.cuMemcpyDtoH_v2(host, address_of(device), bytes));
+}
+static int fill(void *device, uint32_t word, size_t words) {
+    return done(cuda.cuMemsetD32_v2(address_of(device), word, words));
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------------- */
+
+static int synchronise(void) { return done(cuda.cuStreamSynchronize(gpu.stream)); }
+static void *stream(void) { return gpu.stream; }
+
+static int record(int event) {
+    assert(event == 0 || event == 1);
+    return done(cuda.cuEventRecord(gpu.events[event], gpu.stream));
+}
+static double elapsed_s(void) {
+    float ms = 0;
+    if (done(cuda.cuEventSynchronize(gpu.events[1])) != 0) return NAN;
+    if (done(cuda.cuEventElapsedTime(&ms, gpu.events[0], gpu.events[1])) != 0) return NAN;
+    return 1e-3 * (double)ms;
+}
+
+static int capture_begin(void) {
+    return done(cuda.cuStreamBeginCapture_v2(gpu.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+}
+static int capture_end(void **graph) {
+    CUgraph captured = NULL;
+    CUgraphExec exec = NULL;
+    int result = done(cuda.cuStreamEndCapture(gpu.stream, &captured));
+    if (result == 0) result = done(cuda.cuGraphInstantiateWithFlags(&exec, captured, 0));
+    if (captured) cuda.cuGraphDestroy(captured);
+    *graph = result == 0 ? exec : NULL;
+    return result;
+}
+static int replay(void *graph) { return done(cuda.cuGraphLaunch(graph, gpu.stream)); }
+static void release_graph(void *graph) {
+    if (graph) cuda.cuGraphExecDestroy(graph);
+}
+
+/* ---- what it is, and what disturbs it ------------------------------------------------------------------------------- */
+
+/* Reasons for a lower clock that come from outside of a run: power, heat, the power supply. Idleness and clocks that somebody set are none. */
+static const struct {
+    unsigned long long mask;
+    const char *name;
+} throttles[] = {{0x04, "power cap"},
+                 {0x08, "hardware slowdown"},
+                 {0x20, "software thermal"},
+                 {0x40, "hardware thermal"},
+                 {0x80, "power brake"}};
+enum { N_THROTTLES = sizeof throttles / sizeof throttles[0] };
+
+static unsigned long long throttle_reasons(void) {
+    unsigned long long reasons = 0, known = 0;
+    if (nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu.managed, &reasons) != 0) return 0;
+    for (int i = 0; i < N_THROTTLES; i++) known |= throttles[i].mask;
+    return reasons & known;
+}
+
+static bool was_disturbed(void) {
+    unsigned mhz = 0;
+    if (!gpu.managed) return false;
+    const bool is_throttled = throttle_reasons() != 0;
+    if (nvml.nvmlDeviceGetClockInfo(gpu.managed, NVML_CLOCK_SM, &mhz) != 0) return is_throttled;
+    if (mhz > gpu.highest_mhz) gpu.highest_mhz = mhz;
+    return is_throttled || mhz < 0.98 * gpu.highest_mhz;
+}
+
+static int attribute(int which) {
+    int value = 0;
+    return cuda.cuDeviceGetAttribute(&value, which, gpu.device) == 0 ? value : -1;
+}
+static void add_attribute(cJSON *object, const char *name, int which) {
+    const int value = attribute(which);
+    nb_json_number(object, name, value >= 0 ? value : (double)NAN);
+}
+static double l2_bytes(void) {
+    const int bytes = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+    return bytes > 0 ? bytes : 0;
+}
+
+/* A serial number is nobody's business; a hash of it still says which results are of one device. */
+static void add_uuid(cJSON *object) {
+    unsigned char uuid[16];
+    char hash[20] = "";
+    if (cuda.cuDeviceGetUuid_v2(uuid, gpu.device) == 0)
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)nb_hash(NB_HASH_EMPTY, uuid, sizeof uuid));
+    nb_json_text(object, "uuid_hash", *hash ? hash : NULL);
+}
+
+typedef int (*clock_fn)(nvmlDevice_t device, int clock, unsigned *mhz);
+static void add_clock(cJSON *object, const char *name, clock_fn read, int clock) {
+    unsigned mhz;
+    nb_json_number(object, name, gpu.managed && read(gpu.managed, clock, &mhz) == 0 ? mhz : (double)NAN);
+}
+
+static void add_throttles(cJSON *object) {
+    const unsigned long long reasons = gpu.managed ? throttle_reasons() : 0;
+    cJSON *list = cJSON_AddArrayToObject(object, "throttled");
+    for (int i = 0; i < N_THROTTLES; i++)
+        if (reasons & throttles[i].mask) cJSON_AddItemToArray(list, cJSON_CreateString(throttles[i].name));
+}
+
+static void properties(cJSON *object) {
+    char text[128] = "";
+    int version = 0;
+    unsigned mw, mig, pending;
+    size_t bytes;
+    nb_json_text(object, "name", cuda.cuDeviceGetName(text, sizeof text, gpu.device) == 0 ? text : NULL);
+    add_uuid(object);
+    const bool is_told = gpu.managed && nvml.nvmlSystemGetDriverVersion(text, sizeof text) == 0;
+    nb_json_text(object, "driver", is_told ? text : NULL);
+    cuda.cuDriverGetVersion(&version);
+    snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
+    nb_json_text(object, "cuda", text);
+    snprintf(text, sizeof text, "%d.%d", attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+             attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+    nb_json_text(object, "compute_capability", text);
+    add_attribute(object, "multiprocessors", CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    nb_json_number(object, "memory_bytes",
+                   cuda.cuDeviceTotalMem_v2(&bytes, gpu.device) == 0 ? (double)bytes : (double)NAN);
+    nb_json_number(object, "l2_bytes", l2_bytes());
+    cJSON_AddBoolToObject(object, "ecc", attribute(CU_DEVICE_ATTRIBUTE_ECC_ENABLED) == 1);
+    nb_json_number(object, "mig",
+                   gpu.managed && nvml.nvmlDeviceGetMigMode(gpu.managed, &mig, &pending) == 0 ? (double)mig
+                                                                                              : (double)NAN);
+    nb_json_number(object, "power_limit_w",
+                   gpu.managed && nvml.nvmlDeviceGetEnforcedPowerLimit(gpu.managed, &mw) == 0 ? 1e-3 * mw
+                                                                                              : (double)NAN);
+    add_clock(object, "sm_mhz_most", nvml.nvmlDeviceGetMaxClockInfo, NVML_CLOCK_SM);
+    cJSON *now = cJSON_AddObjectToObject(object, "now");
+    add_clock(now, "sm_mhz", nvml.nvmlDeviceGetClockInfo, NVML_CLOCK_SM);
+    add_clock(now, "memory_mhz", nvml.nvmlDeviceGetClockInfo, NVML_CLOCK_MEM);
+    add_throttles(now);
+}
+
+const struct nb_device_api nb_device_cuda = {
+    .name = "cuda",
+    .open = open_cuda,
+    .alloc = alloc_cuda,
+    .release = release_cuda,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+    .fill = fill,
+    .synchronise = synchronise,
+    .stream = stream,
+    .record = record,
+    .elapsed_s = elapsed_s,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .replay = replay,
+    .release_graph = release_graph,
+    .was_disturbed = was_disturbed,
+    .properties = properties,
+    .l2_bytes = l2_bytes,
+    .last_error = last_error,
+};

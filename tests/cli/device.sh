@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Kernels of the backend cuda, on a driver without a GPU (tests/plugins/mock_cuda.c): memory, copies, guards, calls, events and graphs; what a
+# kernel does wrong there and what the driver refuses; and no driver at all.
+. tests/support/cli.sh
+# A program with no other libraries beside it.
+mkdir "$WORK/program"
+cp "$NORMBENCH" "$WORK/program"
+export NORMBENCH=$WORK/program/normbench NORMBENCH_CONFIGS=$PWD/configs NORMBENCH_DATA=$PWD/tests/data
+kernels=$(realpath "${NORMBENCH_KERNELS:-$BUILD/libnormkernels.so}")
+mkdir "$WORK/driver" "$WORK/lib"
+cp "$BUILD/tests/plugins/mock_cuda.so" "$WORK/driver/libcuda.so.1"
+cp "$BUILD/tests/plugins/mock_cuda.so" "$WORK/driver/libnvidia-ml.so.1"
+ln -s "$kernels" "$WORK/lib/libnormkernels.so"
+cp "$BUILD/tests/plugins/device.so" "$WORK/lib/libnormkernels_cuda.so"
+export NORMBENCH_KERNELS=$WORK/lib/libnormkernels.so
+cat >"$WORK/c.json" <<'JSON'
+{ "launches": 2, "blocks_per_launch": 6, "blocks": [ { "op": "rmsnorm", "kernel": "rmsnorm_right", "backend": "cuda", "shape": ["16x64", "3x7"] } ] }
+JSON
+mock() { # WHAT-GOES-WRONG ARGUMENTS...
+    local wrong=$1
+    shift
+    LD_LIBRARY_PATH=$WORK/driver NORMBENCH_TEST_CUDA=$wrong NORMBENCH_TEST_CUDA_LOG=$WORK/graphs "$NORMBENCH" "$@" >"$WORK/out" 2>"$WORK/err"
+}
+# What the records of a run say, by an expression over them (r) and the results (run).
+holds() { # FOLDER EXPRESSION
+    python3 - "$WORK/$1" "$2" <<'PY' || bad "$1: not so: $2; $(tail -n 3 "$WORK/err")"
+import json, sys
+with open(sys.argv[1] + "/results.json") as f:
+    run = json.load(f)
+sys.exit(not eval(sys.argv[2], {"run": run, "r": run["records"]}))
+PY
+}
+
+# No driver, which is no failure of anything.
+if ! ldconfig -p | grep -q 'libcuda\.so\.1'; then
+    "$NORMBENCH" run "$WORK/c.json" --out "$WORK/none" >"$WORK/out" 2>"$WORK/err"
+    [ $? = 77 ] || bad "without a driver: exit not 77; $(cat "$WORK/err")"
+    grep -q "backend cuda: there is no NVIDIA driver: libcuda.so.1 is not found" "$WORK/out" "$WORK/err" || bad "does not say that there is no driver"
+    "$NORMBENCH" info >"$WORK/out" 2>&1 || bad "info without a driver: $(cat "$WORK/out")"
+    grep -q "there is no NVIDIA driver" "$WORK/out" || bad "info does not say that there is no driver"
+fi
+mock no_device run "$WORK/c.json" --out "$WORK/none"
+[ $? = 77 ] && grep -q "no GPU that it can use: CUDA_ERROR_NO_DEVICE" "$WORK/out" "$WORK/err" || bad "no device: $(cat "$WORK/err")"
+mock old run "$WORK/c.json" --out "$WORK/none"
+[ $? = 77 ] && grep -q "too old: it serves CUDA 11.2, and 12.0 is needed" "$WORK/out" "$WORK/err" || bad "old driver: $(cat "$WORK/err")"
+key="cuda:rmsnorm_right_cuda_f32/shape:3x7"
+mock no_device replay "$key" --plugin "$WORK/lib/libnormkernels_cuda.so"
+[ $? = 77 ] || bad "replay without a device: exit not 77; $(cat "$WORK/err")"
+
+# All of the way: checked, timed by events, with a roof; short calls as a graph.
+mock "" run "$WORK/c.json" --out "$WORK/right" --no-plots || bad "right: $(cat "$WORK/err")"
+holds right 'run["complete"] and len(r) == 2 and all(c["status"] == "ok" and c["timing"]["time_ns"]["value"] > 0 for c in r)'
+holds right 'all(c["timing"]["copy"] == "cuda:copy_cuda_f32" and c["timing"]["roof"]["value"] > 0 for c in r)'
+holds right 'all(not c["timing"]["evidence"]["chunked"] and c["timing"]["attainable"]["core_ns"] is None and not c["counters"] for c in r)'
+holds right 'all(c["timing"]["evidence"]["wall_per_cpu"] is None for c in r)'
+holds right 'all(c["backend"] == "cuda" for c in r) and run["fingerprint"]["gpu"]["driver"] == "580.65.06"'
+[ -s "$WORK/graphs" ] || bad "short calls were not replayed as a graph"
+tests/check_schema.py reports/schema "$WORK/right" >"$WORK/schema" 2>&1 || [ $? = 77 ] || bad "$(cat "$WORK/schema")"
+mock "" run "$WORK/c.json" --axis cache=cold --axis shape=64x1024 --out "$WORK/cold" --no-plots || bad "cold: $(cat "$WORK/err")"
+holds cold 'r[0]["status"] == "ok" and r[0]["timing"]["time_ns"]["value"] > 0'
+rm -f "$WORK/graphs"
+mock "" run "$WORK/c.json" --axis shape=64x4096 --out "$WORK/long" --no-plots || bad "long: $(cat "$WORK/err")"
+holds long 'r[0]["status"] == "ok" and r[0]["timing"]["time_ns"]["value"] > 20e3'
+[ -s "$WORK/graphs" ] && bad "calls longer than 20 us were replayed as a graph"
+mock "" run "$WORK/c.json" --launches 0 --out "$WORK/checked" --no-plots || bad "checked: $(cat "$WORK/err")"
+holds checked 'all(v["verdict"] != "failed" for c in r for v in c["metamorphic"].values() if isinstance(v, dict))'
+mock "" replay "$key/data:normal/seed:1/eps:1e-5/eps_place:inside/root:mul_recip/affine:gamma/weight_offset:0/stride:packed/threads:1/cache:hot" \
+    --plugin "$WORK/lib/libnormkernels_cuda.so" || bad "replay: $(cat "$WORK/err")"
+mock "" info || bad "info: $(cat "$WORK/err")"
+grep -q 'Mock "GPU", compute capability 9.0' "$WORK/out" && grep -q "never run on a GPU" "$WORK/out" || bad "info has no GPU: $(cat "$WORK/out")"
+
+# What a kernel does wrong, and what the driver does.
+for wrong in overrun:wrote_outside:behind.y reader:wrote_outside:CUDA_ERROR_ILLEGAL_ADDRESS wrong:inaccurate:beyond.the.bound lazy:wrong_when_timed:timed.output; do
+    kernel=${wrong%%:*} reason=${wrong##*:} status=${wrong#*:}
+    mock "" run "$WORK/c.json" --axis kernel="rmsnorm_$kernel" --out "$WORK/$kernel" --no-plots
+    [ $? = 1 ] || bad "$kernel: exit not 1"
+    holds "$kernel" "all(c['status'] == '${status%:*}' and __import__('re').search('$reason', c['reason']) for c in r)"
+done
+mock no_memory run "$WORK/c.json" --out "$WORK/no_memory" --no-plots || bad "no memory: exit not 0"
+holds no_memory 'all(c["status"] == "skipped" and "no memory" in c["reason"] for c in r)'
+mock misaligned run "$WORK/c.json" --out "$WORK/misaligned" --no-plots
+holds misaligned 'all(c["status"] == "crashed" and "CUDA_ERROR_MISALIGNED_ADDRESS" in c["reason"] for c in r)'
+mock throttled run "$WORK/c.json" --out "$WORK/throttled" --no-plots || bad "throttled: $(cat "$WORK/err")"
+holds throttled 'all(0 < c["timing"]["evidence"]["n_contaminated"] for c in r)'
+
+# What calls a kernel on the host's memory has no use for these.
+mock "" probe "$WORK/lib/libnormkernels_cuda.so"
+grep -q "which a GPU does not see; probe its emulation" "$WORK/err" || bad "probe: $(cat "$WORK/err")"
+mock "" stress "$WORK/c.json" --budget 1 --out "$WORK/stress" --no-plots || bad "stress: $(cat "$WORK/err")"
+grep -q "a search calls its kernel on the host's memory" "$WORK/stress/stress.json" || bad "stress does not say that it searches nothing"
+exit "$failed"

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Kernels of the backend cuda for the mock driver (mock_cuda.c): RMSNorm of f32 rows that is right, that writes or reads behind its last row, that is
+ * wrong, and that leaves its work out from the fortieth call on; and a copy, their roof. */
+#include <dlfcn.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "kernel.h"
+
+struct args {
+    const float *x, *residual, *gamma;
+    float *y;
+    int64_t rows, cols, x_stride, y_stride;
+    float eps, added;
+};
+typedef int (*enqueue_fn)(void *stream, void (*fn)(const void *args), const void *args, size_t size);
+
+static void rows_there(const void *args) {
+    const struct args *a = args;
+    for (int64_t row = 0; row < a->rows; row++) {
+        const float *x = a->x + row * a->x_stride;
+        float *y = a->y + row * a->y_stride, sum = 0;
+        for (int64_t i = 0; i < a->cols; i++) sum += x[i] * x[i];
+        const float rstd = 1 / sqrtf(sum / (float)a->cols + a->eps);
+        for (int64_t i = 0; i < a->cols; i++) y[i] = a->added + (a->gamma ? x[i] * rstd * a->gamma[i] : x[i] * rstd);
+    }
+}
+static void overrun_there(const void *args) {
+    const struct args *a = args;
+    rows_there(args);
+    a->y[(a->rows - 1) * a->y_stride + a->cols] = 0;
+}
+static void reader_there(const void *args) {
+    const struct args *a = args;
+    const volatile float *x = a->x;
+    rows_there(args);
+    (void)x[(a->rows - 1) * a->x_stride + a->cols];
+}
+static void copy_there(const void *args) {
+    const struct args *a = args;
+    for (int64_t row = 0; row < a->rows; row++)
+        for (int64_t i = 0; i < a->cols; i++) a->y[row * a->y_stride + i] = a->x[row * a->x_stride + i];
+}
+
+static int enqueue(const struct nb_call *call, void (*fn)(const void *args), float added) {
+    const struct args a = {call->x,    call->residual, call->gamma,    call->y,          call->rows,
+                           call->cols, call->x_stride, call->y_stride, (float)call->eps, added};
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *symbol = driver ? dlsym(driver, "mock_cuda_enqueue") : NULL;
+    return symbol ? ((enqueue_fn)(uintptr_t)symbol)(call->stream, fn, &a, sizeof a) : -1;
+}
+
+static int run_right(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase, (void)begin, (void)end;
+    return enqueue(call, rows_there, 0);
+}
+static int run_overrun(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase, (void)begin, (void)end;
+    return enqueue(call, overrun_there, 0);
+}
+static int run_reader(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase, (void)begin, (void)end;
+    return enqueue(call, reader_there, 0);
+}
+static int run_wrong(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase, (void)begin, (void)end;
+    return enqueue(call, rows_there, 1);
+}
+static int run_lazy(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    static int n;
+    (void)phase, (void)begin, (void)end;
+    return ++n < 40 ? enqueue(call, rows_there, 0) : 0;
+}
+static int run_copy(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase, (void)begin, (void)end;
+    return enqueue(call, copy_there, 0);
+}
+
+static int64_t one_unit(const struct nb_call *call, int phase) {
+    (void)call, (void)phase;
+    return 1;
+}
+
+#define KERNEL(name_, op_, run_)                                                                                       \
+    {                                                                                                                  \
+        .struct_size = sizeof(struct nb_kernel), .op = op_, .width = NB_NATIVE, .name = name_,                         \
+        .variant = name_ "_cuda_f32", .summary = "for the mock driver",                                                \
+        .formulas = {.roots = 1 << NB_ROOT_MUL_RECIP, .affines = 1 << NB_AFFINE_NONE | 1 << NB_AFFINE_GAMMA},          \
+        .loads = 1, .stores = 1, .flops = 4, .run = run_, .n_units = one_unit, .backend = NB_BACKEND_CUDA              \
+    }
+static const struct nb_kernel kernels[] = {
+    KERNEL("rmsnorm_right", NB_OP_RMSNORM, run_right),   KERNEL("rmsnorm_overrun", NB_OP_RMSNORM, run_overrun),
+    KERNEL("rmsnorm_wrong", NB_OP_RMSNORM, run_wrong),   KERNEL("rmsnorm_lazy", NB_OP_RMSNORM, run_lazy),
+    KERNEL("rmsnorm_reader", NB_OP_RMSNORM, run_reader), KERNEL("copy", NB_OP_COPY, run_copy),
+};
+
+const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
+    enum { N = sizeof kernels / sizeof kernels[0] };
+    static const struct nb_kernel *table[N];
+    for (size_t i = 0; i < N; i++) table[i] = &kernels[i];
+    *n = N;
+    return abi_version == NB_ABI_VERSION ? table : NULL;
+}
