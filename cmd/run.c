@@ -28,7 +28,8 @@ static const char help[] =
     "                       up to a slash; repeatable: any may match\n"
     "  --threads LIST       short for --axis threads=LIST\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
-    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
+    "  --plugin FILE.so     adds the kernels of a shared object; repeatable. A preset gets a case for each of them, of\n"
+    "                       its own dtype, pass and (BatchNorm) both layouts, beside those that its blocks select\n" NB_PEER_HELP
     "  --budget SECONDS     the run takes about so long: cases are dropped, evenly over the plan, until the estimate fits\n"
     "                       (without --launches N: with twice the fewest launches); what is left goes to more launches\n"
     "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
@@ -305,6 +306,7 @@ static int run(int argc, char **argv) {
         goto out;
     }
     if (o.require_counters && check_counters() != 0) goto out;
+    o.request.plugins_join = true;
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
     if (!nb_plan_only_shown(&plan, &config, o.output.list, o.output.format, &exit_code))
         exit_code = measure(&o, &plan, &config, argc, argv);

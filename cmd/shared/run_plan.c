@@ -57,6 +57,64 @@ static int select_plugins(struct nb_config *config) {
     return result;
 }
 
+/* ---- a plugin's kernels in a preset ---- */
+
+/* A kernel that does not implement the usual formula has one of its own. */
+static void name_formula(cJSON *block, const struct nb_entry *e) {
+    const struct nb_formulas *has = &e->kernel->formulas;
+    const uint32_t roots = has->roots ? has->roots : 1, affines = has->affines ? has->affines : 1;
+    struct nb_case c;
+    nb_case_init(&c);
+    c.formula.affine = NB_N_AFFINES; /* the usual one of the op */
+    nb_case_set_entry(&c, e);
+    nb_case_normalize(&c);
+    if (e->kernel->op != NB_OP_DYT && !(roots >> c.formula.root & 1))
+        nb_json_text(block, "root", nb_root_names[__builtin_ctz(roots)]);
+    if (!(affines >> c.formula.affine & 1)) nb_json_text(block, "affine", nb_affine_names[__builtin_ctz(affines)]);
+}
+
+static cJSON *block_of(const struct nb_entry *e) {
+    cJSON *block = cJSON_CreateObject();
+    nb_json_text(block, "kernel", e->kernel_id);
+    nb_json_text(block, "pass", nb_pass_names[e->kernel->pass]);
+    nb_json_text(block, "dtype", nb_formats[e->kernel->dtype].name);
+    if (e->kernel->op == NB_OP_BATCHNORM) {
+        static const char *const shapes[] = {"nchw:4x32x14x14", "nhwc:4x14x14x32"};
+        cJSON_AddItemToObject(block, "shape", cJSON_CreateStringArray(shapes, 2));
+    } else {
+        nb_json_text(block, "shape", "64x384");
+        nb_json_text(block, "data", "minilm_layer0_out");
+        nb_json_text(block, "eps", "1e-6");
+    }
+    name_formula(block, e);
+    return block;
+}
+
+/* The blocks of a preset name the dtypes, passes and layouts that it is about. Here each kernel of a plugin has one of its own, so that none goes
+ * unchecked and untimed; a case that the preset has too is there once. */
+static int join_plugins(struct nb_config *config) {
+    cJSON *more = cJSON_CreateObject(), *blocks = cJSON_AddArrayToObject(more, "blocks");
+    struct nb_config own;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        if (e->plugin && !e->is_peer && e->kernel->backend == NB_BACKEND_CPU && e->kernel->op != NB_OP_COPY)
+            cJSON_AddItemToArray(blocks, block_of(e));
+    }
+    char *text = cJSON_GetArraySize(blocks) > 0 ? cJSON_PrintUnformatted(more) : NULL;
+    const int result = text ? nb_config_parse(&own, "plugins", text, strlen(text)) : 0;
+    if (text && result == 0) nb_config_append(config, &own);
+    cJSON_free(text);
+    cJSON_Delete(more);
+    return result;
+}
+
+static bool is_preset(const char *name) {
+    const size_t n = name ? strlen(name) : 0;
+    return !name || (!strchr(name, '/') && !(n > 5 && strcmp(name + n - 5, ".json") == 0));
+}
+
+/* ---- options ---- */
+
 static int set_axis(struct nb_config *config, const char *axis, const char *values) {
     struct nb_strbuf text = {0};
     if (!values) return 0;
@@ -68,6 +126,8 @@ static int set_axis(struct nb_config *config, const char *axis, const char *valu
 
 static int apply_options(const struct nb_plan_request *q, struct nb_config *config) {
     int result = q->plugins_alone && q->plugins.n > 0 ? select_plugins(config) : 0;
+    if (q->plugins_join && q->plugins.n > 0 && is_preset(q->config) && config->compare.ours.n == 0)
+        result = join_plugins(config);
     for (size_t i = 0; result == 0 && i < q->axes.n; i++) result = nb_config_axis(config, q->axes.items[i]);
     if (result == 0) result = set_axis(config, "threads", q->threads);
     if (result == 0) result = set_axis(config, "kernel", q->kernels);

@@ -20,6 +20,7 @@ struct nb_plan_request {
         dtypes; /* of those that the config names only these, or null; not --axis dtype=: inputs made for a dtype stay with it */
     bool untimed;       /* checks alone, whatever the config says */
     bool plugins_alone; /* with a plugin its kernels alone, unless kernels are named */
+    bool plugins_join;  /* each kernel of a plugin is added to a preset, at its own dtype, pass and layout */
     const char *max_width;
     struct nb_plan_options options;
     int launches, blocks; /* NB_AS_CONFIGURED, or of launches 0: checks alone */

@@ -51,4 +51,11 @@ faults += [f"blamed though correct: {failed[n]['key']}: {failed[n]['reason']}" f
 print("\n".join(faults))
 sys.exit(bool(faults))
 PY
+
+# A preset has a case of every kernel of a plugin, whatever its dtype, pass and layout; of each formula that it has.
+"$NORMBENCH" run quick --plugin "$plugin" --budget 1e6 --list 2>/dev/null | grep '^mistakes:' >"$WORK/list"
+names() { grep -o 'K([a-z0-9_]*, [a-z0-9_]*)' tests/plugins/mistakes.h | sed 's/K(\(.*\), \(.*\))/\1_\2/' | sort -u; }
+names | diff - <(sed 's/^mistakes://; s|/.*||' "$WORK/list" | sort -u) || bad "a preset leaves kernels of a plugin out"
+grep -q '^mistakes:rms_f32_rsqrt_declared/.*/root:rsqrt_nr/' "$WORK/list" || bad "a kernel is not tried with its own formula"
+[ "$(grep -c '^mistakes:bn_bf16_correct/shape:n[ch]' "$WORK/list")" = 2 ] || bad "BatchNorm is not tried in both layouts"
 exit "$failed"
