@@ -94,7 +94,7 @@ static int calibrate(const struct nb_gate *g, const struct calibrate_options *o)
     return result > 0 ? 128 + result : exit_code;
 }
 
-static int run_calibrate(int argc, char **argv) {
+static int calibrate_main(int argc, char **argv) {
     struct calibrate_options o = {
         .selection.config = "gate", .format = "table", .cases = 2, .launches = 20, .blocks = 100, .effect = 3};
     struct nb_gate g;
@@ -114,4 +114,4 @@ out:
 
 const struct nb_command nb_command_calibrate = {
     "calibrate", "how noisy this machine is, and how many launches the gate needs to detect an effect", help,
-    run_calibrate};
+    calibrate_main};

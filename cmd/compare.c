@@ -59,7 +59,7 @@ static int compare(const struct options *o, const struct nb_results *runs) {
     return exit_code;
 }
 
-static int run(int argc, char **argv) {
+static int compare_main(int argc, char **argv) {
     struct options o = {.format = "table"};
     struct nb_results runs[NB_N_SIDES] = {{0}};
     int exit_code;
@@ -73,4 +73,4 @@ out:
     return exit_code;
 }
 
-const struct nb_command nb_command_compare = {"compare", "puts two runs side by side", help, run};
+const struct nb_command nb_command_compare = {"compare", "puts two runs side by side", help, compare_main};

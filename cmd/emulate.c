@@ -117,7 +117,7 @@ static int emulate_all(struct nb_judged_design *list, struct emulate_options *o)
     return printed == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-static int run(int argc, char **argv) {
+static int emulate_main(int argc, char **argv) {
     struct emulate_options o = {.format = "table",
                                 .data = {.data = "scales", .seed = 1, .affine = NB_N_AFFINES},
                                 .depth = {.step = 0.05, .stream = NB_NUM_F64, .seed = 1}};
@@ -144,4 +144,4 @@ const struct nb_command nb_command_emulate = {.name = "emulate",
                                               .summary =
                                                   "how accurate a norm would be in other formats, orders, roundings",
                                               .help = help,
-                                              .run = run};
+                                              .run = emulate_main};

@@ -152,7 +152,7 @@ static int ask_worker(const struct exhaustive_options *e, cJSON **answer) {
     return (int)ended;
 }
 
-static int run(int argc, char **argv) {
+static int exhaustive_main(int argc, char **argv) {
     struct exhaustive_options e = {.o = {.stride = 1, .dtype = NB_F16, .gamma = 1.3}, .format = "table"};
     cJSON *answer = cJSON_CreateObject();
     const struct nb_exhaust_mode *mode = NULL;
@@ -183,5 +183,7 @@ out:
     return exit_code;
 }
 
-const struct nb_command nb_command_exhaustive = {
-    .name = "exhaustive", .summary = "functions with few inputs, checked on all of them", .help = help, .run = run};
+const struct nb_command nb_command_exhaustive = {.name = "exhaustive",
+                                                 .summary = "functions with few inputs, checked on all of them",
+                                                 .help = help,
+                                                 .run = exhaustive_main};

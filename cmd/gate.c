@@ -228,7 +228,7 @@ static int self_test(struct nb_gate *g, const struct nb_trial_plan *wanted, cons
 
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
 
-static int run_gate(int argc, char **argv) {
+static int gate_main(int argc, char **argv) {
     struct gate_options o = {.format = "table",
                              .inconclusive = "neutral",
                              .trials = default_trials,
@@ -252,4 +252,4 @@ out:
     return exit_code;
 }
 
-const struct nb_command nb_command_gate = {"gate", "says whether a build is slower than another", help, run_gate};
+const struct nb_command nb_command_gate = {"gate", "says whether a build is slower than another", help, gate_main};

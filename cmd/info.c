@@ -249,7 +249,7 @@ static void print_table(const cJSON *survey) {
 
 /* ---- command ---- */
 
-static int info(int argc, char **argv) {
+static int info_main(int argc, char **argv) {
     const char *format = "table";
     struct nb_texts plugins = {0};
     const struct nb_option options[] = {
@@ -270,4 +270,5 @@ out:
     return exit_code;
 }
 
-const struct nb_command nb_command_info = {"info", "what this machine is, what runs here, what is missing", help, info};
+const struct nb_command nb_command_info = {"info", "what this machine is, what runs here, what is missing", help,
+                                           info_main};

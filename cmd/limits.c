@@ -125,7 +125,7 @@ static int report(const struct nb_limits *l, const struct limits_options *o) {
     return all_hold ? NB_EXIT_OK : NB_EXIT_FAILED;
 }
 
-static int run(int argc, char **argv) {
+static int limits_main(int argc, char **argv) {
     struct limits_options o = {.format = "table", .n = 4096, .eps_value = 1e-5, .gamma = NAN, .rho = 10, .seed = 1};
     struct nb_limits limits;
     int exit_code;
@@ -136,4 +136,4 @@ static int run(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_limits = {
-    "limits", "where the arithmetic of a configuration breaks down, each threshold tried on a row", help, run};
+    "limits", "where the arithmetic of a configuration breaks down, each threshold tried on a row", help, limits_main};

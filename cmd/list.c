@@ -374,7 +374,7 @@ static int run_topic(const struct topic *topic, const char *format, const struct
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-static int run(int argc, char **argv) {
+static int list_main(int argc, char **argv) {
     struct nb_texts plugins = {0};
     const char *format = "table";
     const struct nb_option options[] = {
@@ -389,4 +389,4 @@ static int run(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_list = {
-    "list", "kernels, configs, axes, data, shapes, counters, peers, formats to choose from", help, run};
+    "list", "kernels, configs, axes, data, shapes, counters, peers, formats to choose from", help, list_main};

@@ -73,7 +73,7 @@ static void note_machines(const struct nb_results *results) {
     }
 }
 
-static int merge(int argc, char **argv) {
+static int merge_main(int argc, char **argv) {
     struct options o = {.format = "table"};
     struct nb_results results;
     int exit_code;
@@ -88,4 +88,4 @@ static int merge(int argc, char **argv) {
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-const struct nb_command nb_command_merge = {"merge", "puts the shards of one plan together", help, merge};
+const struct nb_command nb_command_merge = {"merge", "puts the shards of one plan together", help, merge_main};

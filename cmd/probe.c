@@ -234,7 +234,7 @@ static int ask(const struct probe_options *o, const struct nb_case *cases, int n
     return answers.n_failed ? NB_EXIT_FAILED : NB_EXIT_OK;
 }
 
-static int run(int argc, char **argv) {
+static int probe_main(int argc, char **argv) {
     struct probe_options o = {.format = "table", .n = NB_PROBE_USUAL, .case_timeout_s = 20};
     struct nb_case *cases = NULL;
     int exit_code = NB_EXIT_USAGE, n = 0, n_selected = 0;
@@ -264,4 +264,4 @@ out:
 const struct nb_command nb_command_probe = {.name = "probe",
                                             .summary = "finds out what a kernel does inside, from its outputs alone",
                                             .help = help,
-                                            .run = run};
+                                            .run = probe_main};

@@ -179,7 +179,7 @@ static int quantize_all(struct quantize_options *o) {
     return NB_EXIT_OK;
 }
 
-static int run(int argc, char **argv) {
+static int quantize_main(int argc, char **argv) {
     struct quantize_options o = {.data = {.data = "massive", .seed = 1, .affine = NB_N_AFFINES}, .format = "table"};
     int exit_code;
     return parse(&o, argc, argv, &exit_code) ? quantize_all(&o) : exit_code;
@@ -189,4 +189,4 @@ const struct nb_command nb_command_quantize = {.name = "quantize",
                                                .summary =
                                                    "what 8-bit formats keep of rows, with and without a norm first",
                                                .help = help,
-                                               .run = run};
+                                               .run = quantize_main};

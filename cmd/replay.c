@@ -203,7 +203,7 @@ out:
     return exit_code;
 }
 
-static int run(int argc, char **argv) {
+static int replay_main(int argc, char **argv) {
     struct replay_options o = {.format = "json", .launches = 6, .blocks = 24, .case_timeout_s = 20};
     struct nb_results earlier = {0};
     struct nb_plan plan = {0};
@@ -224,4 +224,4 @@ out:
 }
 
 const struct nb_command nb_command_replay = {
-    .name = "replay", .summary = "runs one case again, from its key", .help = help, .run = run};
+    .name = "replay", .summary = "runs one case again, from its key", .help = help, .run = replay_main};

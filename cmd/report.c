@@ -71,7 +71,7 @@ static int render_claims(const struct options *o) {
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-static int report(int argc, char **argv) {
+static int report_main(int argc, char **argv) {
     struct options o = {.format = "table"};
     struct nb_results results;
     int exit_code;
@@ -94,4 +94,4 @@ static int report(int argc, char **argv) {
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-const struct nb_command nb_command_report = {"report", "renders the results of a run again", help, report};
+const struct nb_command nb_command_report = {"report", "renders the results of a run again", help, report_main};

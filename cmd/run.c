@@ -293,7 +293,7 @@ static int print_variants(const struct run_options *o, struct nb_config *config)
     return NB_EXIT_OK;
 }
 
-static int run(int argc, char **argv) {
+static int run_main(int argc, char **argv) {
     struct run_options o = usual;
     struct nb_journaled_argv saved = {0};
     struct nb_config config = {0};
@@ -319,4 +319,4 @@ out:
 }
 
 const struct nb_command nb_command_run = {
-    .name = "run", .summary = "measures a matrix of kernels on real input", .help = help, .run = run};
+    .name = "run", .summary = "measures a matrix of kernels on real input", .help = help, .run = run_main};

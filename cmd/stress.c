@@ -201,7 +201,7 @@ out:
     return exit_code;
 }
 
-static int stress(int argc, char **argv) {
+static int stress_main(int argc, char **argv) {
     struct stress_options o = usual;
     struct nb_journaled_argv saved = {0};
     struct nb_config config = {0};
@@ -226,4 +226,4 @@ out:
 }
 
 const struct nb_command nb_command_stress = {
-    .name = "stress", .summary = "checks and grades kernels on hard rows", .help = help, .run = stress};
+    .name = "stress", .summary = "checks and grades kernels on hard rows", .help = help, .run = stress_main};

@@ -164,7 +164,7 @@ static int report(const struct nb_tolerance_request *q, const char *format) {
     return exit_code;
 }
 
-static int run(int argc, char **argv) {
+static int tolerance_main(int argc, char **argv) {
     struct tolerance_options o = {
         .n = 4096, .rows = 16, .alarm = 0.01, .seed = 1, .format = "table", .data = "normal", .affine = NB_N_AFFINES};
     struct nb_tolerance_request request;
@@ -179,4 +179,4 @@ static int run(int argc, char **argv) {
 
 const struct nb_command nb_command_tolerance = {
     "tolerance", "rtol and atol that a correct kernel meets, how often it fails, which mistakes are detected", help,
-    run};
+    tolerance_main};

@@ -130,7 +130,7 @@ static int measure(const struct tune_options *o, const char *path) {
     return exit_code;
 }
 
-static int run_command(int argc, char **argv) {
+static int tune_main(int argc, char **argv) {
     struct tune_options o = {.launches = 6, .format = "table"};
     int exit_code;
     char *path = NULL;
@@ -143,4 +143,4 @@ static int run_command(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_tune = {
-    .name = "tune", .summary = "measures once what suits this CPU, and keeps it", .help = help, .run = run_command};
+    .name = "tune", .summary = "measures once what suits this CPU, and keeps it", .help = help, .run = tune_main};

@@ -5,7 +5,7 @@
 
 extern const struct peer_variant PEER_SYMBOL;
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int peer_variant_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return begin < end ? peer_run(&PEER_SYMBOL, call) : 0;
 }
@@ -19,7 +19,7 @@ const struct peer_variant PEER_SYMBOL = {
     .pass = PEER_PASS,
     .dtype = PEER_DTYPE,
     .name = PEER_KERNEL,
-    .run = run,
+    .run = peer_variant_run,
     .applicable = applicable,
     .implementation = implementation,
 };

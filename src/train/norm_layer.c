@@ -248,7 +248,7 @@ static void count_call(struct nb_model *model, enum nb_pass pass, double seconds
     model->norm_calls++;
 }
 
-static void run(struct nb_norm_layer *n, const struct nb_kernel *kernel, struct nb_call *call) {
+static void run_kernel(struct nb_norm_layer *n, const struct nb_kernel *kernel, struct nb_call *call) {
     const struct nb_fp_state state = nb_fp_state();
     struct nb_pool *pool = n->model->pool;
     assert(nb_kernel_scratch_bytes(kernel, call) <= n->scratch_bytes);
@@ -281,7 +281,7 @@ static void forward_kernel(struct nb_norm_layer *n, float *y, const float *x, in
         if (training) call.running_mean_out = n->next_mean + n->set_at;
         if (training) call.running_var_out = n->next_var + n->set_at;
     }
-    run(n, n->forward->kernel, &call);
+    run_kernel(n, n->forward->kernel, &call);
     if (is_batchnorm(n) && training) move_running(n);
 }
 
@@ -301,7 +301,7 @@ static void backward_kernel(struct nb_norm_layer *n, float *dx, const float *dy,
     call.dx = dx;
     call.dgamma = n->dgamma;
     call.dbeta = n->beta ? n->dbeta : NULL;
-    run(n, n->backward->kernel, &call);
+    run_kernel(n, n->backward->kernel, &call);
     take_parameter_gradients(n);
 }
 

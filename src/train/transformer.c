@@ -625,7 +625,7 @@ static double head_loss(struct nb_model *model, struct transformer *t, bool trai
     return nb_cross_entropy_forward(t->logits, t->logits, t->targets, t->rows, t->shape.vocabulary);
 }
 
-static double run(struct nb_model *model, bool training) {
+static double forward_loss(struct nb_model *model, bool training) {
     struct transformer *t = model->inside;
     embed(model, t);
     t->stream = t->embedded;
@@ -661,14 +661,14 @@ static double transformer_forward(struct nb_model *model, const struct nb_text *
         nb_text_sequence(text, (uint64_t)number, length, t->tokens + b * length, t->targets + b * length);
         if (model->options.padding != NB_NOT_PADDED) pad(t, b, draw_length(length, number, b));
     }
-    return run(model, training);
+    return forward_loss(model, training);
 }
 
 double nb_transformer_loss(struct nb_model *model, const int32_t *tokens, const int32_t *targets, bool training) {
     struct transformer *t = model->inside;
     memcpy(t->tokens, tokens, (size_t)t->rows * sizeof *tokens);
     memcpy(t->targets, targets, (size_t)t->rows * sizeof *targets);
-    return run(model, training);
+    return forward_loss(model, training);
 }
 
 /* ---- backward ---- */

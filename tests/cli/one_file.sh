@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A kernel, a command, a renderer, a figure family, a property experiment, a claim and a preset are one new file each: in a copy of the tree
-# one of each is added, nothing else is edited, and all of them work.
+# A kernel, a command, a kind of job, a renderer, a figure family, a property experiment, a claim and a preset are one new file each: in a copy
+# of the tree one of each is added, nothing else is edited, and all of them work.
 # Slow, 15 s: the program is linked again, and whatever is not yet built is built.
 set -u
 tree=$WORK/tree
@@ -20,14 +20,39 @@ cat >"$tree/cmd/added.c" <<'C'
 #include <stdio.h>
 
 #include "cmd/command.h"
+#include "src/core/json.h"
+#include "src/measure/process.h"
+
+static void take(cJSON *line, void *into) {
+    *(double *)into = nb_json_get_number(line, "sum");
+    cJSON_Delete(line);
+}
 
 static int added_main(int argc, char **argv) {
-    printf("%s has %d words\n", argv[0], argc);
+    const struct nb_job job = {.kind = "added", .launch = -1, .digests_at = -1};
+    struct nb_outcome outcome;
+    double sum = 0;
+    nb_process_run(NULL, &job, -1, 20, take, &sum, &outcome);
+    printf("%s has %d words, a worker says %g\n", argv[0], argc, sum);
     return NB_EXIT_OK;
 }
 
 extern const struct nb_command nb_command_added;
 const struct nb_command nb_command_added = {"added", "counts its words", "usage: normbench added\n", added_main};
+C
+cat >"$tree/src/lab/probe/added_job.c" <<'C'
+#include "src/measure/worker.h"
+
+static int added_job(struct nb_workplace *w) {
+    cJSON *line = cJSON_CreateObject();
+    (void)w;
+    cJSON_AddStringToObject(line, "type", "answer");
+    cJSON_AddNumberToObject(line, "sum", 42);
+    nb_worker_say(line);
+    return 0;
+}
+
+const struct nb_job_type nb_added_job = {.work = added_job, .own_inputs = true, .no_cases = true};
 C
 cat >"$tree/reports/run/render_added.c" <<'C'
 #include "reports/run/report.h"
@@ -76,7 +101,7 @@ cd "$tree" || exit 1
 make --no-print-directory BUILD=build VARIANTS='rmsnorm_added_scalar_f32 copy_%scalar_f32' all >"$WORK/make.log" 2>&1 || { tail -n 20 "$WORK/make.log"; exit 1; }
 normbench=build/normbench
 $normbench list kernels | grep -q '^rmsnorm_added ' || fails "the kernel is not listed"
-[ "$($normbench added more)" = "added has 2 words" ] || fails "the command does not run"
+[ "$($normbench added more)" = "added has 2 words, a worker says 42" ] || { $normbench added more; fails "the command or its job does not run"; }
 $normbench list configs | grep -q '^added .*one kernel' || fails "the preset is not listed"
 $normbench run added --out "$WORK/run" --format added >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; fails "the preset does not run"; }
 grep -qx '1 records' "$WORK/out" || { cat "$WORK/out"; fails "the renderer does not render"; }
