@@ -197,6 +197,14 @@ static void label_step(const struct nb_rule *rule, size_t s, const struct rule_g
     r->label = label.text;
 }
 
+/* Over what it is measured by; NaN where that is not above 0. */
+static void relate(struct nb_interval *v, double to) {
+    if (!(to > 0)) to = (double)NAN;
+    v->value /= to;
+    v->low /= to;
+    v->high /= to;
+}
+
 static void apply_ordering(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                            const char *value, struct nb_rulings *out) {
     struct rule_group *groups = nb_alloc(rule->n_steps, sizeof *groups);
@@ -210,6 +218,7 @@ static void apply_ordering(const struct nb_rule *rule, const struct nb_findings 
         struct nb_ruled *r = add(out, rule, NB_NO_FINDING, gap.value);
         label_step(rule, s, groups, r);
         const char *missing = groups[s].n == 0 ? groups[s].missing : groups[s - 1].missing;
+        if (rule->relative) relate(&r->value, rule_group_value(&groups[s - 1]).value);
         decide(r, rule->margin, INFINITY, gap.n_launches, missing ? missing : why_none(findings));
     }
     for (size_t s = 0; s < rule->n_steps; s++) rule_group_release(&groups[s]);
@@ -263,12 +272,7 @@ static struct extremes extremes_of(const struct rule_group *groups, size_t n, bo
             e.spread.n_launches = gap.n_launches;
         }
     }
-    if (relative) {
-        if (!(e.least > 0)) e.least = (double)NAN; /* nothing is relative to it */
-        e.spread.value.value /= e.least;
-        e.spread.value.low /= e.least;
-        e.spread.value.high /= e.least;
-    }
+    if (relative) relate(&e.spread.value, e.least);
     if (!bounded) e.spread.value.low = e.spread.value.high = NAN;
     return e;
 }
@@ -391,7 +395,7 @@ static const struct form_keys {
                                 {"least most", ""},
                                 {"published", "within factor"},
                                 {"to", "within"},
-                                {"steps", "margin"},
+                                {"steps", "margin relative"},
                                 {"across", "least most relative"}};
 
 static bool names(const char *list, const char *key) {
@@ -496,7 +500,7 @@ void nb_rule_print(const struct nb_rule *rule, struct nb_strbuf *out) {
         nb_strbuf_addf(out, "%sspread over %s of ", rule->relative ? "relative " : "", rule->across);
     nb_strbuf_add(out, rule->figure);
     if (rule->form == NB_RULE_ORDERING) {
-        nb_strbuf_addf(out, " rises by %.4g", rule->margin);
+        nb_strbuf_addf(out, rule->relative ? " rises by %.4g of it" : " rises by %.4g", rule->margin);
         for (size_t i = 0; i < rule->n_steps; i++) print_selector(&rule->steps[i], i ? " to " : " from ", out);
     } else if (rule->least == rule->most) {
         nb_strbuf_addf(out, " = %.6g", rule->least);

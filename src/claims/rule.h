@@ -6,6 +6,7 @@
  *                                source's own interval, which then stands beside it: [figure, low, high]
  *   equals                       exactly so much, or off by at most "within": counts, bits, ulp
  *   ordering                     figures of each step above those of the step before it by at least "margin"
+ *                                ("relative": by that share of it)
  *   spread                       the largest less the smallest figure over the values of one axis, against bounds; "relative": over
  *                                the smallest
  *
@@ -40,7 +41,7 @@ struct nb_rule {
     size_t n_steps;
     double margin;
     char *across;  /* axis, of spread */
-    bool relative; /* spread */
+    bool relative; /* ordering, spread */
     int line;
 };
 

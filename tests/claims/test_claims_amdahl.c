@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/claims/claims_report.h"
 #include "reports/claims/claims_paper.c"
+#include "reports/claims/claims_report.h"
 #include "src/claims/training.h"
 #include "tests/support/files.h"
 

@@ -72,9 +72,10 @@ static void doctor_bound(const struct nb_rule *r, enum doctored how, struct nb_f
 }
 
 static void doctor_ordering(const struct nb_rule *r, enum doctored how, struct nb_findings *out) {
-    const double step = r->margin + 1;
+    const double step = r->margin + 2;
     for (size_t i = 0; i < r->n_steps; i++) {
-        const double value = how == HOLDING ? (double)i * step : -(double)i * step;
+        const double at = how == HOLDING ? (double)i : -(double)i;
+        const double value = r->relative ? pow(step, at) : at * step; /* shares are of what is above 0 */
         struct nb_finding *f = nb_findings_add(out, r->figure, "", around(value, how == WIDE ? 100 * step : 0));
         f->n_launches = 10;
         tag_for(f, &r->steps[i]);

@@ -117,6 +117,27 @@ Test(claims_properties, a_shape_and_a_kernel_may_come_out_as_no_claim_has_them) 
     cr_expect_eq(VALUE("wrong", "shape=2x4x8", "keepdim=yes"), 1, "another norm is another result");
 }
 
+/* Each layer keeps a third of the variance and adds its biases: std goes to a floor of about 0.016 at 512; a norm keeps it. */
+Test(claims_properties, a_stack_of_layers_loses_its_spread_without_a_norm) {
+    struct nb_findings f = run("linear_stack", "{\"seed\":1,\"rows\":32,\"cols\":128,\"layers\":6}");
+    cr_expect_lt(VALUE("std", "norm=none", "layer=6"), 0.2 * VALUE("std", "norm=none", "layer=1"));
+    cr_expect_gt(VALUE("std", "norm=rmsnorm_twopass", "layer=6"), 0.5);
+}
+
+Test(claims_properties, what_autograd_keeps_follows_from_its_rules) {
+    struct nb_findings f = run("kept", "{\"dtype\":[\"f32\",\"bf16\"],\"rows\":1000,\"cols\":100}");
+    const double row = 4.0 / 100; /* a statistic of f32 for each row, in bytes an element */
+    cr_expect_float_eq(VALUE("kept_bytes_per_element", "dtype=f32", "style=op by op", "norm=layernorm"), 12 + row, 1e-9,
+                       "x, x - mean, the quotient, and the root");
+    cr_expect_float_eq(VALUE("kept_bytes_per_element", "dtype=f32", "style=op by op", "norm=rmsnorm"), 8 + row, 1e-9);
+    cr_expect_float_eq(VALUE("kept_bytes_per_element", "dtype=bf16", "style=fused", "norm=layernorm"), 2 + 2 * row,
+                       1e-9);
+    cr_expect_float_eq(VALUE("kept_bytes_per_element", "dtype=bf16", "style=casting class", "norm=rmsnorm"), 6 + row,
+                       1e-9, "x in f32 and the rounded quotient");
+    cr_expect_lt(VALUE("kept_cut", "dtype=bf16", "style=casting class"), 0);
+    cr_expect_gt(VALUE("kept_cut", "dtype=bf16", "style=op by op"), 0.3);
+}
+
 Test(claims_properties, cast_order_shows_with_weights_and_not_without) {
     struct nb_findings f = run("cast_order", "{\"weight\":[\"ones\",\"drawn\"],\"dtype\":[\"bf16\",\"f16\"]}");
     cr_expect_eq(VALUE("differ", "dtype=bf16", "weight=ones"), 0);

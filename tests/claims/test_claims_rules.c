@@ -80,6 +80,29 @@ Test(claims_rules, an_undecided_figure_says_how_many_launches_would_tell) {
     nb_findings_release(&f);
 }
 
+Test(claims_rules, margins_and_spreads_may_be_shares) {
+    static const char
+        ordering[] = "{\"figure\":\"cut\",\"form\":\"ordering\",\"relative\":true,\"margin\":0.5,\"steps\":[{\"style\":"
+                     "\"fused\"},{\"style\":\"composed\"}]}",
+        spread[] = "{\"figure\":\"cut\",\"form\":\"spread\",\"relative\":true,\"across\":\"style\",\"most\":0.5}";
+    static const double composed[] = {0.028, 0.032}; /* over 0.02: by 40 and by 60 % */
+    for (int i = 0; i < 2; i++) {
+        struct nb_findings f = {0};
+        add(&f, "fused", 0.02, 0);
+        add(&f, "composed", composed[i], 0);
+        struct nb_rulings r = ruled(ordering, &f), q = ruled(spread, &f);
+        cr_expect_eq(r.items[0].outcome, i ? NB_HOLDS_TRUE : NB_FAILS);
+        cr_expect_eq(q.items[0].outcome, i ? NB_FAILS : NB_HOLDS_TRUE);
+        nb_findings_release(&f);
+    }
+    struct nb_findings f = {0};
+    add(&f, "fused", 0, 0);
+    add(&f, "composed", 1, 0);
+    struct nb_rulings r = ruled(ordering, &f);
+    cr_expect_eq(r.items[0].outcome, NB_MISSING, "nothing is a share of 0");
+    nb_findings_release(&f);
+}
+
 Test(claims_rules, orderings_compare_medians_of_groups) {
     static const char rule[] = "{\"figure\":\"cut\",\"form\":\"ordering\",\"steps\":[{\"style\":\"fused\"},"
                                "{\"style\":\"composed\"}],\"margin\":0.1}";
