@@ -292,10 +292,12 @@ static void fail_on_device(struct nb_arm *arm, const struct nb_device_api *devic
     arm->error = outside ? arm->error : -1;
 }
 
-/* As the next sample of calls_per_sample calls will be; where it cannot be captured, calls are enqueued. */
+/* The arm's graph, of as many calls as a sample has; where they cannot be captured there is none. */
 static void capture(struct nb_arm *arm, struct launch *l) {
     const struct nb_device_api *device = l->options->device;
     struct cursor at = {.n_sets = l->cursor.n_sets};
+    if (arm->graph) device->release_graph(arm->graph);
+    arm->graph = NULL;
     if (device->capture_begin() != 0) return;
     run_calls(arm, l->pool, &at, arm->per_sample);
     if (device->capture_end(&arm->graph) != 0) arm->graph = NULL;
@@ -392,6 +394,18 @@ static bool goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *c
            nb_kernel_n_units(kernel, call, 0) == call->rows; /* its units are rows */
 }
 
+/* Replayed, calls take less time than they took to enqueue: more of them fill the sample. */
+static void choose_graph(struct nb_arm *arm, struct launch *l) {
+    const double sample = l->options->sample_s;
+    for (int tries = 0; tries < 8 && !is_out(arm); tries++) {
+        capture(arm, l);
+        const double elapsed = arm->graph ? time_sample(arm, l, arm->per_sample) : sample;
+        if (elapsed >= 0.7 * sample || is_out(arm)) return;
+        const double grow = elapsed > 0 ? fmin(sample / elapsed, 16) : 16;
+        arm->per_sample = (int64_t)((double)arm->per_sample * grow) + 1;
+    }
+}
+
 /* Grows the amount until it fills the sample. A call longer than a sample is taken row by row where that is allowed. Returns the seconds of
  * a call, or of a sample's rows. */
 static double choose_sample(struct nb_arm *arm, struct launch *l) {
@@ -417,7 +431,7 @@ static double choose_sample(struct nb_arm *arm, struct launch *l) {
     arm->per_sample = amount;
     arm->every = 1;
     const double call_s = arm->chunked ? elapsed : elapsed / (double)amount;
-    if (l->options->device && call_s < enqueued_s && !is_out(arm)) capture(arm, l);
+    if (l->options->device && call_s < enqueued_s) choose_graph(arm, l);
     if (arm->chunked || amount > 1) return call_s;
     arm->every = blocks_between(elapsed, sample, l->options->blocks);
     arm->needs_no_warming = elapsed > samples_without_warming * sample;
@@ -536,7 +550,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     }
     disturbance_end(noise, &before);
     if (options->device) noise->cpu_s = NAN; /* the host waits, which is no sign of others */
-    exchange_rows(&l.exchange); /* back */
+    exchange_rows(&l.exchange);              /* back */
     blame_somebody(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;

@@ -70,6 +70,9 @@ mock "" replay "$key/data:normal/seed:1/eps:1e-5/eps_place:inside/root:mul_recip
 mock "" info || bad "info: $(cat "$WORK/err")"
 grep -q 'Mock "GPU", compute capability 9.0' "$WORK/out" && grep -q "never run on a GPU" "$WORK/out" || bad "info has no GPU: $(cat "$WORK/out")"
 
+mock "" list kernels --format csv || bad "list: $(cat "$WORK/err")"
+grep -q '^cuda:rmsnorm_right,cuda: never run on a GPU,' "$WORK/out" || bad "list does not say that the kernels never ran"
+
 # What a kernel does wrong, and what the driver does.
 for wrong in overrun:wrote_outside:behind.y reader:wrote_outside:CUDA_ERROR_ILLEGAL_ADDRESS wrong:inaccurate:beyond.the.bound lazy:wrong_when_timed:timed.output; do
     kernel=${wrong%%:*} reason=${wrong##*:} status=${wrong#*:}

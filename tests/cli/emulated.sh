@@ -63,6 +63,8 @@ grep -q '"timing_reason": *"emulated"' "$WORK/out" || bad "a replay gives no rea
 grep -q "Emulated" "$WORK/out" || bad "the summary does not say why nothing is timed: $(cat "$WORK/out")"
 "$NORMBENCH" report "$WORK/alone" --format junit >"$WORK/out" 2>&1 || bad "report: $(cat "$WORK/out")"
 "$NORMBENCH" compare "$WORK/run" "$WORK/alone" >"$WORK/out" 2>&1 || bad "compare: $(cat "$WORK/out")"
+"$NORMBENCH" list kernels --format csv >"$WORK/out" 2>&1
+grep -q '^cuda_emulated:rmsnorm_rows,cuda-emulated on the CPU,' "$WORK/out" || bad "list does not say what is emulated"
 "$NORMBENCH" gate --baseline "$library" --candidate "$library" --list >"$WORK/out" 2>"$WORK/err"
 grep -q "2 of its kernels do not run on the CPU and are left out" "$WORK/err" || bad "gate: $(cat "$WORK/err")"
 grep -q emulated "$WORK/out" && bad "the gate would time what is emulated"

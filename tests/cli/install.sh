@@ -17,6 +17,9 @@ gcc -O2 -fPIC -shared $(pkg-config --cflags normbench) -o "$WORK/mine.so" "$WORK
 for built in "$BUILD"/peers/*.so; do
     cmp "$built" "$WORK/prefix/lib/normbench/peers/${built##*/}" || { echo "$built is not installed"; exit 1; }
 done
+for built in "$BUILD"/libnormkernels*.so; do
+    cmp "$built" "$WORK/prefix/lib/${built##*/}" || { echo "$built is not installed"; exit 1; }
+done
 cd "$WORK"
 unset NORMBENCH_KERNELS NORMBENCH_CONFIGS NORMBENCH_DATA NORMBENCH_PEERS
 prefix/bin/normbench list kernels --plugin ./mine.so | grep -q '^mine:'
