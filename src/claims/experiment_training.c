@@ -35,10 +35,10 @@ static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, cons
     nb_finding_tag_number(f, "tokens", (double)o->batch * o->sequence);
 }
 
-static const char *add_arm(struct nb_training *t, const char *common, size_t i, char *reason, size_t n) {
+static const char *add_arm(struct nb_training *t, size_t i, char *reason, size_t n) {
     struct nb_train_options o;
     struct nb_strbuf text = {0};
-    const char *wrong = nb_arm_parse(&o, common, t->words.items[i], reason, n);
+    const char *wrong = nb_arm_parse(&o, t->common, t->words.items[i], reason, n);
     if (wrong) return wrong;
     nb_arm_print(&o, &text);
     t->arms[i] = text.text;
@@ -55,15 +55,26 @@ static const char *add_arm(struct nb_training *t, const char *common, size_t i, 
     return NULL;
 }
 
-/* Arms with their tags from the words. Null, or what is wrong. */
-static const char *complete_arms(struct nb_training *t, const char *common, char *reason, size_t n) {
-    for (size_t i = 0; t->arms && i < t->words.n; i++) free(t->arms[i]);
+/* The list of arms ends with a null. */
+static void release_arms(struct nb_training *t) {
+    for (char **arm = t->arms; arm && *arm; arm++) free(*arm);
     free(t->arms);
     nb_findings_release(&t->tags);
+}
+
+/* Arms with their tags from the words. Null, or what is wrong. */
+static const char *complete_arms(struct nb_training *t, char *reason, size_t n) {
+    release_arms(t);
     t->arms = nb_alloc(t->words.n + 1, sizeof *t->arms);
     for (size_t i = 0; i < t->words.n; i++)
-        if (add_arm(t, common, i, reason, n)) return reason;
+        if (add_arm(t, i, reason, n)) return reason;
     return NULL;
+}
+
+static void exchange_arms(struct nb_training *t) {
+    const struct nb_strings words = t->words;
+    t->words = t->quick;
+    t->quick = words;
 }
 
 /* Fills workload, measure, arms and tags from the names. Null, or what is wrong with the file; text goes to reason. */
@@ -79,8 +90,11 @@ static const char *complete(struct nb_training *t, char *reason, size_t n) {
     if (t->measure != NB_TRAIN_STEPS && t->published.n > 0) return "\"published\" cuts are of \"steps\"";
     if (t->measure != NB_TRAIN_COURSE) t->steps = 0;
     if (t->words.n == 0) return "\"arms\" is empty";
-    if (t->quick && complete_arms(t, t->quick, reason, n)) return reason;
-    return complete_arms(t, t->common, reason, n);
+    for (int quick = t->quick.n > 0; quick >= 0; quick--) { /* the usual ones last */
+        if (quick || t->quick.n > 0) exchange_arms(t);
+        if (complete_arms(t, reason, n)) return reason;
+    }
+    return NULL;
 }
 
 /* Whole steps of a model, its memory, or its training from the beginning, with one norm or another. The file names
@@ -112,6 +126,83 @@ static int read_seeds(const struct nb_jsonc *file, const cJSON *node, void *into
     return nb_jsonc_number(file, node, 1, MOST_SEEDS, true, &((struct nb_training *)into)->seeds);
 }
 
+/* ---- steps of the source's size ---- */
+
+/* A step of full size costs too much here, so arms are smaller along one axis, and what they come to is continued along it: the straight line over
+ * ln(tokens) through the arms that differ in nothing else, in each launch. */
+
+static double number_of(const struct nb_finding *f, const char *axis) {
+    const char *value = nb_finding_get(f, axis);
+    return value ? strtod(value, NULL) : (double)NAN;
+}
+
+/* The same figure of another number of tokens? */
+static bool is_kin(const struct nb_finding *a, const struct nb_finding *b) {
+    if (strcmp(a->name, b->name) != 0 || a->n_tags != b->n_tags || a->n_units != b->n_units) return false;
+    for (size_t i = 0; i < a->n_tags; i++) {
+        const char *value = nb_finding_get(b, a->tags[i].axis);
+        if (strcmp(a->tags[i].axis, "tokens") != 0 && (!value || strcmp(value, a->tags[i].value) != 0)) return false;
+    }
+    return true;
+}
+
+/* At x of the least-squares line; NaN with fewer than two points. */
+static double on_line(const double *xs, const double *ys, size_t n, double x) {
+    double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
+    for (size_t i = 0; i < n; i++) mean_x += xs[i] / (double)n, mean_y += ys[i] / (double)n;
+    for (size_t i = 0; i < n; i++) xx += (xs[i] - mean_x) * (xs[i] - mean_x), xy += (xs[i] - mean_x) * (ys[i] - mean_y);
+    return xx > 0 ? mean_y + xy / xx * (x - mean_x) : (double)NAN;
+}
+
+/* The value in a launch at full size, from all kin of the figure. */
+static double continued(const struct nb_findings *f, size_t n, const struct nb_finding *first, size_t unit,
+                        double tokens) {
+    double xs[32], ys[32];
+    size_t count = 0;
+    for (size_t i = 0; i < n && count < 32; i++)
+        if (is_kin(first, &f->items[i]) && isfinite(f->items[i].units[unit])) {
+            xs[count] = log(number_of(&f->items[i], "tokens"));
+            ys[count++] = f->items[i].units[unit];
+        }
+    return on_line(xs, ys, count, log(tokens));
+}
+
+static bool is_first_of_kin(const struct nb_findings *f, size_t at) {
+    for (size_t i = 0; i < at; i++)
+        if (is_kin(&f->items[i], &f->items[at])) return false;
+    return true;
+}
+
+static void add_full(const struct nb_training *t, struct nb_findings *out, size_t n, size_t at, const char *name) {
+    const size_t n_units = out->items[at].n_units;
+    double *units = nb_alloc(n_units + 1, sizeof *units), *there = nb_alloc(n_units + 1, sizeof *there);
+    size_t count = 0;
+    for (size_t u = 0; u < n_units; u++) {
+        units[u] = continued(out, n, &out->items[at], u, t->full_tokens);
+        if (isfinite(units[u])) there[count++] = units[u];
+    }
+    struct nb_finding *f =
+        count ? nb_findings_add(out, name, "share", nb_over_launches(there, count, 0.95))
+              : nb_findings_add_missing(out, name, "%s", "arms of one number of tokens alone, or not measured");
+    const struct nb_finding *from = &out->items[at];
+    for (size_t i = 0; i < from->n_tags; i++)
+        if (strcmp(from->tags[i].axis, "tokens") != 0) nb_finding_tag(f, from->tags[i].axis, from->tags[i].value);
+    nb_finding_tag_number(f, "tokens", t->full_tokens);
+    f->n_launches = (int)count;
+    f->units = units;
+    f->n_units = n_units;
+    free(there);
+}
+
+/* full_cut and full_share of what was found of smaller steps. */
+static void find_full(const struct nb_training *t, struct nb_findings *out) {
+    const size_t n = out->n;
+    for (size_t i = 0; i < n && t->full_tokens > 0; i++) {
+        const bool cut = strcmp(out->items[i].name, "cut") == 0, share = strcmp(out->items[i].name, "norm_share") == 0;
+        if ((cut || share) && is_first_of_kin(out, i)) add_full(t, out, n, i, cut ? "full_cut" : "full_share");
+    }
+}
+
 static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
     static const struct nb_field fields[] = {
         {"kind", NB_FIELD_ELSEWHERE, .required = true},
@@ -119,9 +210,10 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
         {"measure", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, measure_name), .required = true},
         {"arms", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, words), .required = true},
         {"common", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, common)},
-        {"quick", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, quick)},
+        {"quick", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, quick)},
         {"steps", NB_FIELD_READ, .read = read_steps},
         {"seeds", NB_FIELD_READ, .read = read_seeds},
+        {"full_tokens", NB_FIELD_NUMBER, .offset = offsetof(struct nb_training, full_tokens), .low = 1, .high = 1e9},
         {"published", NB_FIELD_MEMBER, .offset = offsetof(struct nb_training, published), .read = nb_published_read},
         {"compare", NB_FIELD_READ, .read = read_compare}};
     struct nb_training *t = nb_alloc(1, sizeof *t);
@@ -136,17 +228,15 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
 
 static void training_release(struct nb_experiment *e) {
     struct nb_training *t = e->own;
-    for (size_t i = 0; t->arms && i < t->words.n; i++) free(t->arms[i]);
     for (size_t i = 0; i < t->n_pairs; i++) nb_sides_release(&t->pairs[i]);
     nb_published_release(&t->published);
-    free(t->arms);
+    release_arms(t);
     free(t->pairs);
     free(t->workload_name);
     free(t->measure_name);
     free(t->common);
-    free(t->quick);
+    nb_strings_release(&t->quick);
     nb_strings_release(&t->words);
-    nb_findings_release(&t->tags);
     free(t);
 }
 
@@ -161,12 +251,14 @@ static void training_plan(struct nb_experiment *e, bool quick, struct nb_config 
     char reason[400];
     (void)configs;
     t->is_quick = quick;
-    if (quick && t->quick) complete_arms(t, t->quick, reason, sizeof reason); /* tried when the file was read */
+    if (!quick || t->quick.n == 0) return;
+    exchange_arms(t);
+    complete_arms(t, reason, sizeof reason); /* tried when the file was read */
 }
 
 static void training_train(const struct nb_experiment *e, struct nb_train_plan *plan, bool all) {
     struct nb_training *t = e->own;
-    t->left_out = t->is_quick && !t->quick && !all;
+    t->left_out = t->is_quick && t->quick.n == 0 && !all;
     if (t->left_out) return;
     for (size_t i = 0; i < t->words.n && t->workload; i++)
         nb_train_plan_add(plan, t->measure, t->workload, (int)t->steps, (int)t->seeds, t->arms[i]);
@@ -178,6 +270,7 @@ static void training_find(const struct nb_experiment *e, const struct nb_claims_
     const char *why =
         t->left_out ? "training, which --quick leaves out: --train-budget SECONDS takes it along" : m->no_training;
     nb_training_find(t, results, why, out);
+    find_full(t, out);
     if (t->measure == NB_TRAIN_STEPS) nb_regime_find(t, results, why, out);
 }
 

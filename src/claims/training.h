@@ -21,7 +21,7 @@ struct nb_published_list {
 
 struct nb_training {
     char *workload_name, *measure_name, *common;
-    char *quick; /* with --quick these words are common; null: --quick leaves it out */
+    struct nb_strings quick; /* with --quick these are the arms; none: --quick leaves it out */
     bool is_quick, left_out;
     struct nb_strings words;            /* of each arm, as the file has them */
     const struct nb_workload *workload; /* null: this build has none of the name */
@@ -32,6 +32,7 @@ struct nb_training {
     struct nb_sides *pairs;  /* of arms alike on every axis but those that both selectors name */
     size_t n_pairs;
     struct nb_published_list published; /* cuts of the source, for steps */
+    double full_tokens;                 /* of a step of the source; 0: not said */
 };
 
 /* Appends what was measured. results null: each figure is missing, with the reason why. */

@@ -151,6 +151,30 @@ Test(train_results, a_cut_beyond_the_norms_share_is_refused) {
     nb_train_results_release(&r);
 }
 
+/* Shares of 0.5 at 256 tokens and 0.4 at 512 are 0.3 at 1024. */
+Test(train_results, shares_of_small_steps_are_continued_to_full_size) {
+    struct nb_train_results r = {0};
+    struct nb_findings f;
+    static const char text[] =
+        "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],\"experiments\":{\"e\":{\"kind\":\"training\","
+        "\"workload\":\"" WORKLOAD
+        "\",\"measure\":\"steps\",\"full_tokens\":1024,\"arms\":[\"layernorm composed\",\"layernorm composed batch=8\"]}},"
+        "\"readings\":[{\"id\":\"r\",\"text\":\"t\",\"experiment\":\"e\",\"expect\":[{\"figure\":\"full_share\",\"form\":\"equals\",\"to\":0.3,"
+        "\"within\":0.02,\"where\":{\"part\":\"step\"}}]}]}";
+    for (int i = 0; i < 6; i++)
+        add(&r,
+            REQUEST("steps", "0", "\"" LN "\",\"" LN " batch=8\"") "{\"arm\":\"" LN
+                                                                   "\",\"step\":[%g],\"norm\":[%g]},{\"arm\":\"" LN
+                                                                   " batch=8\",\"step\":[2],\"norm\":[0.8]}]}",
+            i, 1.0 + i, (1.0 + i) / 2);
+    cr_expect_eq(judged(text, &r, &f), NB_REPRODUCED);
+    const struct nb_finding *full = found(&f, "full_share", "part", "step");
+    cr_expect_float_eq(full->value.value, 0.3, 1e-9);
+    cr_expect_str_eq(nb_finding_get(full, "tokens"), "1024");
+    nb_findings_release(&f);
+    nb_train_results_release(&r);
+}
+
 /* ---- the cost of dispatch at which a published cut is reached ---- */
 
 /* LayerNorm: a step of 100 ms, 10 in its norms, 1000 operations, 400 of them of norms. RMSNorm: 98 ms, 8, and 100 operations fewer. So the cut
