@@ -13,7 +13,7 @@
  *   rsqrt_rounded            1 / sqrt(v), rounded once
  *
  * a * b + c is two roundings (-fmad=false, -ffp-contract=off); what is to be rounded once is written fmaf. Division and sqrtf are
- * rounded correctly. Only NaNs may differ in their payload. */
+ * rounded correctly. canonical(v): a NaN as a GPU's arithmetic makes it, whose bits do not depend on its operands. */
 #ifndef NB_CUDA_DEVICE_H
 #define NB_CUDA_DEVICE_H
 
@@ -83,6 +83,7 @@ DEVICE uint16_t f32_to_bf16(float v) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v));
     return h;
 }
+DEVICE float canonical(float v) { return v; }
 DEVICE float rsqrt_estimate(float v) { return rsqrtf(v); }
 DEVICE float rsqrt_rounded(float v) { return __frsqrt_rn(v); }
 
@@ -95,7 +96,7 @@ DEVICE float rsqrt_rounded(float v) { return __frsqrt_rn(v); }
 DEVICE float get(float v) { return v; }
 DEVICE float get(struct f16 v) { return f16_to_f32(v.bits); }
 DEVICE float get(struct bf16 v) { return float_of((uint32_t)v.bits << 16); }
-DEVICE void put(float *p, float v) { *p = v; }
+DEVICE void put(float *p, float v) { *p = canonical(v); }
 DEVICE void put(struct f16 *p, float v) { p->bits = f32_to_f16(v); }
 DEVICE void put(struct bf16 *p, float v) { p->bits = f32_to_bf16(v); }
 template <class E> DEVICE float rounded(float v) {
@@ -127,7 +128,10 @@ template <class E> DEVICE void unpack(uint4 w, float *v, E) {
         v[2 * i + 1] = get(E{(uint16_t)(words[i] >> 16)});
     }
 }
-DEVICE uint4 pack(const float *v, float) { return uint4{bits_of(v[0]), bits_of(v[1]), bits_of(v[2]), bits_of(v[3])}; }
+DEVICE uint4 pack(const float *v, float) {
+    return uint4{bits_of(canonical(v[0])), bits_of(canonical(v[1])), bits_of(canonical(v[2])),
+                 bits_of(canonical(v[3]))};
+}
 template <class E> DEVICE uint4 pack(const float *v, E) {
     uint32_t words[4];
 #pragma unroll
@@ -184,7 +188,8 @@ template <class E> constexpr int VECTOR = 16 / sizeof(E);
 /* A device function of every dtype and access: M(name, type of an element, is it wide). */
 #define EACH_ACCESS(M)                                                                                                 \
     M(f32_wide, float, true)                                                                                           \
-    M(f32_narrow, float, false) M(f16_wide, struct f16, true) M(f16_narrow, struct f16, false)                         \
-        M(bf16_wide, struct bf16, true) M(bf16_narrow, struct bf16, false)
+    M(f32_narrow, float, false)                                                                                        \
+    M(f16_wide, struct f16, true)                                                                                      \
+    M(f16_narrow, struct f16, false) M(bf16_wide, struct bf16, true) M(bf16_narrow, struct bf16, false)
 
 #endif

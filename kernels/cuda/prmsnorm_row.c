@@ -9,12 +9,7 @@ static int prmsnorm_row_run(const struct nb_call *call, int phase, int64_t begin
     return launch_rows(call, &a);
 }
 
-static const char *prmsnorm_row_applicable(const struct nb_call *call) {
-    const char *const reason = cuda_applicable(call);
-    return reason ? reason : prefix_applicable(call);
-}
-
 NB_KERNEL(prmsnorm_row, .summary = "pRMSNorm, statistics of the first k elements", .op = NB_OP_PRMSNORM,
           .formulas = {NB_EVERY_FORMULA}, .loads = 1, .stores = 1, .flops = 4, .run = prmsnorm_row_run,
           .chain = rows_chain, .range = square_range, .row_local = always_row_local,
-          .applicable = prmsnorm_row_applicable);
+          .applicable = prefix_row_applicable);

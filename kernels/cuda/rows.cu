@@ -52,9 +52,9 @@ DEVICE void finish(const float (&v)[VEC], const float (&gamma)[VEC], const struc
 
 DEVICE void write_stats(const struct row_args &a, const struct team &t, int64_t row, float mean, float scale) {
     if (!is_first(t)) return;
-    if (a.mean) a.mean[row] = mean;
-    if (a.rstd) a.rstd[row] = scale_to_rstd(scale, a.formula);
-    if (a.scale) a.scale[row] = scale;
+    if (a.mean) put(&a.mean[row], mean);
+    if (a.rstd) put(&a.rstd[row], scale_to_rstd(scale, a.formula));
+    if (a.scale) put(&a.scale[row], scale);
 }
 
 DEVICE float add_accumulators(const float (&acc)[ACCUMULATORS], struct team &t) {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sums over columns in two launches: column_sums adds the rows of a block of them, add_columns the blocks. In both a warp has adjacent columns
+ * and COLUMN_LANES warps take rows in turn, whose sums are added as a tree: the order is that of the shape alone. */
+#include "kernels/cuda/device.h"
+
+/* Of sums[lane][column], stored by all threads: the tree over the lanes. */
+template <int N> DEVICE void add_column_lanes(float (&sum)[N], float *shared, uint32_t lane, uint32_t column) {
+    store<N % 4 == 0>(shared + (lane * WARP + column) * N, sum, N);
+    barrier();
+    for (uint32_t half = COLUMN_LANES / 2; half > 0; half /= 2) {
+#pragma unroll
+        for (int j = 0; j < N; j++) sum[j] += lane < half ? shared[((lane + half) * WARP + column) * N + j] : 0.0f;
+        barrier();
+        store<N % 4 == 0>(shared + (lane * WARP + column) * N, sum, N);
+        barrier();
+    }
+}
+
+template <class E, bool WIDE> DEVICE void column_sums(const struct column_args &a) {
+    constexpr int N = VECTOR<E>;
+    const uint32_t column = thread_index() % WARP, lane = thread_index() / WARP;
+    const int64_t tiles = (a.cols + WARP * N - 1) / (WARP * N), block = block_index() / tiles;
+    const int64_t i = (block_index() % tiles * WARP + column) * N, left = a.cols - i,
+                  end = a.rows * (block + 1) / a.blocks;
+    const bool here = left > 0;
+    float sums[2][N] = {}, shift[N] = {}, rstd[N] = {};
+    if (here && a.shift) load<WIDE>(shift, a.shift + i, left);
+    if (here && a.rstd) load<WIDE>(rstd, a.rstd + i, left);
+    for (int64_t row = a.rows * block / a.blocks + lane; here && row < end; row += COLUMN_LANES) {
+        float x[N], dy[N];
+        load_any<WIDE, E>(x, a.x, row * a.x_stride + i, left, !a.x_is_f32);
+        if (a.dy) load<WIDE>(dy, (const E *)a.dy + row * a.dy_stride + i, left);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float d = x[j] - shift[j];
+            if (a.dy) {
+                sums[0][j] = fmaf(dy[j], d * rstd[j], sums[0][j]);
+                sums[1][j] += dy[j];
+            } else {
+                sums[0][j] = a.shift ? fmaf(d, d, sums[0][j]) : sums[0][j] + x[j];
+            }
+        }
+    }
+    float *const out = a.partial + block * (a.dy ? 2 : 1) * a.padded + i;
+    add_column_lanes(sums[0], (float *)shared_buffer(), lane, column);
+    if (here && lane == 0) store<true>(out, sums[0], N);
+    if (!a.dy) return;
+    add_column_lanes(sums[1], (float *)shared_buffer(), lane, column);
+    if (here && lane == 0) store<true>(out + a.padded, sums[1], N);
+}
+
+template <class E> DEVICE void add_columns(const struct add_args &a) {
+    const uint32_t column = thread_index() % WARP, lane = thread_index() / WARP;
+    const int64_t tiles = (a.cols + WARP - 1) / WARP, which = block_index() / tiles;
+    const int64_t i = block_index() % tiles * WARP + column;
+    float sum[1] = {};
+    for (int64_t block = lane; i < a.cols && block < a.blocks; block += COLUMN_LANES)
+        sum[0] += a.partial[(block * a.n + which) * a.padded + i];
+    add_column_lanes(sum, (float *)shared_buffer(), lane, column);
+    if (i < a.cols && lane == 0 && a.out[which]) put_any<E>(a.out[which], i, sum[0] / a.divisor[which], a.narrow);
+}
+
+#define COLUMNS(name, E, WIDE)                                                                                         \
+    ENTRY(columns_##name##_sums, column_args, column_sums<E, WIDE>)                                                    \
+    ENTRY(columns_##name##_add, add_args, add_columns<E>)
+EACH_ACCESS(COLUMNS)

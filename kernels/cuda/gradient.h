@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The host part of the gradients of the norms of rows (gradient.cu): two launches, rows and then columns. */
+#ifndef NB_CUDA_GRADIENT_H
+#define NB_CUDA_GRADIENT_H
+
+#include "kernels/cuda/columns.h"
+#include "kernels/shared/reduce.h"
+
+enum { GRADIENT_TILE = 16 };
+
+static inline uint32_t gradient_block(struct layout l) { return l.team.group > WARP ? l.team.group : l.block; }
+static inline int64_t gradient_groups(struct layout l) { return gradient_block(l) / l.team.group; }
+/* Blocks, or clusters of them, that add columns; few where their sums are long. */
+static inline int64_t gradient_blocks(struct layout l, int64_t rows) {
+    const int64_t most = GRID / (l.tile ? l.team.cluster : CLUSTER), wanted = divided(rows, gradient_groups(l));
+    return wanted < most ? wanted : most;
+}
+static inline struct layout gradient_layout(const struct nb_call *call, bool clusters) {
+    struct layout l = layout_of(call->cols, GRADIENT_TILE, clusters);
+    if (!l.tile && clusters) l.team.cluster = CLUSTER;
+    return l;
+}
+
+static inline uint32_t sums_wanted(const struct nb_call *call) {
+    const uint32_t affine = call->formula.affine;
+    if (affine == NB_AFFINE_GAMMA_BETA && call->dbeta) return 2;
+    return affine != NB_AFFINE_NONE && call->dgamma ? 1 : 0;
+}
+static inline bool gradient_is_wide(const struct nb_call *call) {
+    return call->cols % VECTOR == 0 && is_wide(call->x, call->x_stride) && is_wide(call->dy, call->dy_stride) &&
+           is_wide(call->dx, call->dx_stride) && is_wide(call->dresidual_out, call->dresidual_out_stride) &&
+           is_wide(call->gamma, 0);
+}
+
+static inline int gradient_run(const struct nb_call *call, bool centre, int64_t seen) {
+    const struct layout l = gradient_layout(call, nb_launch_device()->has_clusters);
+    const int64_t blocks = gradient_blocks(l, call->rows);
+    const struct gradient_args a = {
+        .team = l.team,
+        .formula = formula_args_of(call, centre),
+        .x = call->x,
+        .dy = call->dy,
+        .dresidual_out = call->dresidual_out,
+        .gamma = call->gamma,
+        .dx = call->dx,
+        .mean = call->mean,
+        .rstd = call->rstd,
+        .partial = call->scratch,
+        .x_stride = call->x_stride,
+        .dy_stride = call->dy_stride,
+        .dresidual_out_stride = call->dresidual_out_stride,
+        .dx_stride = call->dx_stride,
+        .padded = padded_columns(call->cols),
+        .rows = call->rows,
+        .cols = call->cols,
+        .seen = seen,
+        .sums = sums_wanted(call),
+    };
+    const struct add_args add = {.partial = a.partial,
+                                 .out = {call->dgamma, call->dbeta},
+                                 .padded = a.padded,
+                                 .cols = a.cols,
+                                 .blocks = blocks,
+                                 .n = a.sums,
+                                 .divisor = {1.0f, 1.0f}};
+    const size_t shared = (TEAM_FLOATS + (gradient_groups(l) > 1 ? l.block * GRADIENT_TILE : 0)) * sizeof(float);
+    if (!a.dx && !a.sums) return 0;
+    const int code = launch_part(call, "gradient", gradient_is_wide(call),
+                                 l.tile == 0   ? "_long"
+                                 : l.tile == 8 ? "_8"
+                                               : "_16",
+                                 blocks * l.team.cluster, gradient_block(l), l.team.cluster, shared, &a);
+    return code || !a.sums ? code : launch_add_columns(call, &add);
+}
+
+/* Called before the tensors are known, and without the device. */
+static inline size_t gradient_scratch(const struct nb_call *call) {
+    int64_t blocks = 0;
+    for (int clusters = 0; clusters < 2; clusters++) {
+        const int64_t n = gradient_blocks(gradient_layout(call, clusters), call->rows);
+        if (n > blocks) blocks = n;
+    }
+    return (size_t)(2 * blocks * padded_columns(call->cols)) * sizeof(float);
+}
+static inline int64_t gradient_chain(const struct nb_call *call) { return team_chain(call->cols, GRADIENT_TILE); }
+/* Rows of a group, the groups of a block, then the blocks. */
+static inline int64_t gradient_column_chain(const struct nb_call *call) {
+    int64_t chain = 0;
+    for (int clusters = 0; clusters < 2; clusters++) {
+        const struct layout l = gradient_layout(call, clusters);
+        const int64_t groups = gradient_groups(l), blocks = gradient_blocks(l, call->rows);
+        const int64_t c = divided(call->rows, blocks * groups) + groups - 1 + lanes_chain(blocks);
+        if (c > chain) chain = c;
+    }
+    return chain;
+}
+
+#define CUDA_GRADIENT                                                                                                  \
+    .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 2, .stores = 1, .row_local = always_row_local,      \
+    .chain = gradient_chain, .column_chain = gradient_column_chain, .scratch_bytes = gradient_scratch,                 \
+    .n_units = one_unit
+
+#endif
