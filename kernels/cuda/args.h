@@ -35,7 +35,7 @@ struct row_args {
     const void *x, *residual, *gamma, *beta;
     void *y, *residual_out;
     float *mean, *rstd;
-    float *scale;                  /* stored for a later launch, and y is not written */
+    float *scale, *scale_mean;     /* stored for a later launch */
     float *full_mean, *full_scale; /* the same, one value for each element */
     int64_t x_stride, residual_stride, y_stride, residual_out_stride, full_stride;
     int64_t rows, cols, seen; /* seen: elements that the statistics see */

@@ -40,4 +40,12 @@ template <class E> DEVICE float with_affine(float v, float gamma, float beta, co
     return f.affine == NB_AFFINE_GAMMA_BETA ? fmaf(v, w, beta) : v * w;
 }
 
+/* dx of an element: training sees the means of g and of g xhat over the channel. */
+template <class E>
+DEVICE float batchnorm_gradient(float x, float dy, float mean, float rstd, float gamma, float mean_g,
+                                float mean_product, bool training, const struct formula_args &f) {
+    const float g = f.affine == NB_AFFINE_NONE ? dy : dy * weight_of<E>(gamma, f);
+    return training ? (g - mean_g - (x - mean) * rstd * mean_product) * rstd : g * rstd;
+}
+
 #endif

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the host parts of the kernels share. A host part is compiled once for each dtype, for the GPU's library and for the emulation's; it
- * fills the arguments of device functions and launches them, on whatever pointers the call has.
- *
- * This is the header of simd/ that such an object is compiled with: of the CPU's vectors it uses conversions alone, and says 32 lanes, so that
- * what kernels/shared says of chains is that of a block which sums: 8 accumulators of 32 lanes are 256 threads. */
+ * fills the arguments of device functions and launches them, on whatever pointers the call has. */
 #ifndef NB_CUDA_HOST_H
 #define NB_CUDA_HOST_H
 
-#include "kernels/simd/scalar.h"
-#undef NB_LANES
-#define NB_LANES 32
-#undef NB_WIDTH
-#define NB_WIDTH NB_NATIVE
-
-#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 

@@ -55,6 +55,7 @@ DEVICE void write_stats(const struct row_args &a, const struct team &t, int64_t 
     if (a.mean) put(&a.mean[row], mean);
     if (a.rstd) put(&a.rstd[row], scale_to_rstd(scale, a.formula));
     if (a.scale) put(&a.scale[row], scale);
+    if (a.scale_mean) put(&a.scale_mean[row], mean);
 }
 
 DEVICE float add_accumulators(const float (&acc)[ACCUMULATORS], struct team &t) {

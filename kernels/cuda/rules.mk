@@ -22,7 +22,7 @@ define cuda_variant_rule
 
 $(BUILD)/$(1)/%_$(2).o: kernels/cuda/%.c $(cuda_headers)
 	$$(call say,CC)
-	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/host.h"' -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) \
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) \
 	  -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
 endef
 ifneq ($(filter cuda cuda-emulated $(BUILD)/libnormkernels_cuda%,$(MAKECMDGOALS)),)
