@@ -28,6 +28,7 @@
 #define PAST_STORES 4
 #endif
 
+#ifndef NB_OPERATIONS
 /* Unit: a block of rows -> a row of partial sums. */
 static inline void op_sum_rows_of_block(const struct step *s, int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; block++) {
@@ -46,6 +47,7 @@ static inline void op_add_blocks(const struct step *s, int64_t begin, int64_t en
             out[i] += ((const float *)tensor_row(s->a, block, false))[i];
     }
 }
+#endif
 
 static inline void sum_over_rows(struct program *p, struct tensor t, float *out) {
     const int64_t cols = p->call->cols, stride = (cols + 15) / 16 * 16;

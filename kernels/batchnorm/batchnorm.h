@@ -10,7 +10,9 @@
  * the channel's planes are in the cache. NHWC has phases: partial sums of blocks of rows, their combination by columns, the
  * sweep. The blocks depend on the shape alone. */
 
+#ifndef BLOCKS_MAX
 #define BLOCKS_MAX 16
+#endif
 #define ROW_GROUP 8 /* rows whose elements are added in registers before an array of sums is touched */
 
 static inline bool is_nchw(const struct nb_call *call) { return call->layout == NB_NCHW; }

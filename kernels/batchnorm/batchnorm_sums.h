@@ -28,7 +28,9 @@ static inline float tree_total(const struct sum_tree *t) {
 }
 static inline int64_t tree_depth(int64_t n) { return 65 - __builtin_clzll((uint64_t)n); }
 
+#ifndef NB_OPERATIONS
 static inline int64_t planes_chain(const struct nb_call *call) { return sum_chain(call->hw) + tree_depth(call->n); }
+#endif
 /* The square, the tree within a group, groups, single rows at the end, blocks. */
 static inline int64_t columns_chain(const struct nb_call *call) {
     return 1 + 3 + rows_per_block(call) / ROW_GROUP + (ROW_GROUP - 1) + n_blocks(call);

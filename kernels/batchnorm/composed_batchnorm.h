@@ -8,6 +8,7 @@
 #include "kernels/batchnorm/batchnorm_sums.h"
 #include "kernels/shared/composed_norm.h"
 
+#ifndef NB_OPERATIONS
 static __attribute__((noinline)) float long_sum(const void *x, int64_t n) { return typed_sum(x, n, COMPOSED_LOWP); }
 
 /* NCHW: unit = channel. */
@@ -46,6 +47,7 @@ static inline void op_running_var(const struct step *s, int64_t begin, int64_t e
     for (int64_t i = begin; i < end; i++)
         s->call->running_var_out[i] = running_var(s->call, i, typed_get(s->a.data, i, s->a.narrow));
 }
+#endif
 
 /* Sums of the channels of t over the divisor, to a tensor of c values. */
 static inline struct tensor channel_sum(struct program *p, struct tensor t, float divisor, struct tensor sum) {

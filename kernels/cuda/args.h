@@ -60,7 +60,7 @@ struct column_args {
     const void *x, *dy; /* dy: sums of dy and dy * xhat; else of x, or of (x - shift)^2 */
     const float *shift, *mean, *rstd;
     float *partial;
-    int64_t x_stride, dy_stride, padded, rows, cols, blocks;
+    int64_t x_stride, dy_stride, padded, rows, cols, rows_per_block;
     uint32_t x_is_f32;
 };
 /* The second: sum i of column j is the sum over blocks of partial[(block * n + i) * padded + j], over the divisor. */
@@ -114,24 +114,23 @@ enum device_operation {
     DEVICE_DIV,
     DEVICE_MAX,
     DEVICE_ROOT,
-    DEVICE_TANH,
 };
 struct element_args {
     struct formula_args formula;
     void *dst;
     const void *a, *b;
     struct place at_b;
-    int64_t dst_stride, a_stride, rows, cols;
+    int64_t dst_stride, a_stride, rows, cols, first_row; /* first_row: of b, where it is placed by rows */
     uint32_t operation, dst_narrow, a_narrow, b_narrow;
     float scalar;
 };
+/* dst[i] = the sum of planes i, i + apart, ... of `planes` rows of a, over the divisor. */
 struct sum_args {
-    void *dst;
-    const void *a;
-    int64_t stride, rows, cols, planes,
-        plane_stride; /* a sum over planes of cols elements; row r: its planes begin at r * stride */
+    struct team_args team;
+    float *dst;
+    const float *a;
+    int64_t stride, cols, planes, apart;
     float divisor;
-    uint32_t narrow, dst_narrow;
 };
 
 struct copy_args {

@@ -93,6 +93,8 @@ static inline int sum_channels(const struct nb_call *call, struct column_args a,
     a.partial = channels_in_scratch(call, CHANNEL_ARRAYS);
     a.rows = call->rows;
     a.cols = call->c;
+    a.padded = padded_columns(call->c);
+    a.rows_per_block = rows_of_block(call->rows);
     a.x = call->x;
     a.x_stride = call->x_stride;
     a.dy_stride = call->dy_stride;
@@ -103,7 +105,7 @@ static inline int sum_channels(const struct nb_call *call, struct column_args a,
                                  .out = {first, second},
                                  .padded = a.padded,
                                  .cols = a.cols,
-                                 .blocks = a.blocks,
+                                 .blocks = column_blocks(call->rows),
                                  .n = a.dy ? 2 : 1,
                                  .divisor = {divisor, divisor}};
     return code ? code : launch_add_columns(call, &add);

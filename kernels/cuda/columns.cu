@@ -20,13 +20,13 @@ template <class E, bool WIDE> DEVICE void column_sums(const struct column_args &
     constexpr int N = VECTOR<E>;
     const uint32_t column = thread_index() % WARP, lane = thread_index() / WARP;
     const int64_t tiles = (a.cols + WARP * N - 1) / (WARP * N), block = block_index() / tiles;
-    const int64_t i = (block_index() % tiles * WARP + column) * N, left = a.cols - i,
-                  end = a.rows * (block + 1) / a.blocks;
+    const int64_t i = (block_index() % tiles * WARP + column) * N, left = a.cols - i, begin = block * a.rows_per_block;
+    const int64_t end = begin + a.rows_per_block < a.rows ? begin + a.rows_per_block : a.rows;
     const bool here = left > 0;
     float sums[2][N] = {}, shift[N] = {}, rstd[N] = {};
     if (here && a.shift) load<WIDE>(shift, a.shift + i, left);
     if (here && a.rstd) load<WIDE>(rstd, a.rstd + i, left);
-    for (int64_t row = a.rows * block / a.blocks + lane; here && row < end; row += COLUMN_LANES) {
+    for (int64_t row = begin + lane; here && row < end; row += COLUMN_LANES) {
         float x[N], dy[N];
         load_any<WIDE, E>(x, a.x, row * a.x_stride + i, left, !a.x_is_f32);
         if (a.dy) load<WIDE>(dy, (const E *)a.dy + row * a.dy_stride + i, left);

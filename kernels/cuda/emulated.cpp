@@ -278,7 +278,14 @@ static struct emulator *new_emulator(void) {
     return e;
 }
 
-int nb_launch(const struct nb_launch *launch) {
+static __thread int last_error;
+int nb_launch_error(void) {
+    const int error = last_error;
+    last_error = 0;
+    return error;
+}
+
+static int launch_emulated(const struct nb_launch *launch) {
     if (!emulator) emulator = new_emulator();
     if (!emulator) return NB_LAUNCH_NO_MEMORY;
     struct emulator *const e = emulator;
@@ -304,4 +311,9 @@ int nb_launch(const struct nb_launch *launch) {
     }
     memcpy(e->shared, ends, sizeof ends);
     return e->failed ? NB_LAUNCH_FAILED : 0;
+}
+int nb_launch(const struct nb_launch *launch) {
+    const int code = launch_emulated(launch);
+    if (code) last_error = code;
+    return code;
 }

@@ -24,6 +24,8 @@ enum { NB_LAUNCH_FAILED = 1, NB_LAUNCH_NO_MEMORY = 2 };
 
 /* 0, or what run() returns. On a GPU it is enqueued, emulated it is done. */
 int nb_launch(const struct nb_launch *launch);
+/* What the last launch of this thread that failed since this was asked before returned, or 0. */
+int nb_launch_error(void);
 
 struct nb_device {
     bool has_clusters;

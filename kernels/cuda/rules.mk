@@ -4,7 +4,9 @@
 
 cuda_functions := $(basename $(notdir $(sort $(wildcard kernels/cuda/*.cu))))
 cuda_kernels := $(filter-out driver,$(basename $(notdir $(sort $(wildcard kernels/cuda/*.c)))))
-cuda_headers := $(wildcard kernels/cuda/*.h kernels/shared/*.h kernels/simd/scalar.h) kernels/kernel.h
+# By the CPU's recipes, an operation a launch (operations.h).
+cuda_composed := $(filter rmsnorm_% layernorm_% add_rmsnorm_% prmsnorm_% batchnorm_%,$(filter %_composed,$(kernels)))
+cuda_headers := $(wildcard kernels/cuda/*.h kernels/shared/*.h kernels/batchnorm/*.h kernels/backward/*.h kernels/simd/scalar.h) kernels/kernel.h
 backend_cuda := CUDA
 backend_cuda_emulated := CUDA_EMULATED
 CUDA_CXXFLAGS = -std=c++17 -O2 -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
@@ -12,8 +14,8 @@ CUDA_CXXFLAGS = -std=c++17 -O2 -fPIC -fno-exceptions -fno-rtti -fvisibility=hidd
 
 # The host parts: an object for each kernel and dtype.
 define cuda_rules
-cuda_objects_$(1) := $(BUILD)/$(1)/table.o $(foreach d,$(DTYPES),$(patsubst %,$(BUILD)/$(1)/%_$(d).o,$(cuda_kernels)))
-$(call keep,$(BUILD)/$(1)/kernel_list.h,$(call entries,NB_KERNEL_ENTRY,$(foreach k,$(cuda_kernels),$(foreach d,$(DTYPES),$(k)_$(1)_$(d)))))
+cuda_objects_$(1) := $(BUILD)/$(1)/table.o $(foreach d,$(DTYPES),$(patsubst %,$(BUILD)/$(1)/%_$(d).o,$(cuda_kernels) $(cuda_composed)))
+$(call keep,$(BUILD)/$(1)/kernel_list.h,$(call entries,NB_KERNEL_ENTRY,$(foreach k,$(cuda_kernels) $(cuda_composed),$(foreach d,$(DTYPES),$(k)_$(1)_$(d)))))
 $(BUILD)/$(1)/table.o: kernels/table.c kernels/kernel.h $(BUILD)/$(1)/kernel_list.h
 	$$(CC) $$(KERNEL_CFLAGS) -I. -I$(BUILD)/$(1) -c -o $$@ $$<
 $(foreach d,$(DTYPES),$(call cuda_variant_rule,$(1),$(d)))
@@ -24,6 +26,10 @@ $(BUILD)/$(1)/%_$(2).o: kernels/cuda/%.c $(cuda_headers)
 	$$(call say,CC)
 	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) \
 	  -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
+$(BUILD)/$(1)/%_composed_$(2).o: %_composed.c $(cuda_headers)
+	$$(call say,CC)
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_OPERATIONS='"kernels/cuda/operations.h"' \
+	  -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
 endef
 ifneq ($(filter cuda cuda-emulated $(BUILD)/libnormkernels_cuda%,$(MAKECMDGOALS)),)
 $(eval $(call cuda_rules,cuda))

@@ -9,5 +9,6 @@
 #define NB_LANES 32
 #undef NB_WIDTH
 #define NB_WIDTH NB_NATIVE
+#define BLOCKS_MAX 264 /* blocks of rows whose columns are added: GRID of args.h */
 
 #endif

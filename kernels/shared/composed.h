@@ -123,7 +123,11 @@ static inline int composed_run(const struct nb_call *call, int phase, int64_t be
     place(&p, &p.step.a);
     place(&p, &p.step.b);
     p.step.run(&p.step, begin, end);
+#ifdef NB_OPERATIONS
+    return step_error();
+#else
     return 0;
+#endif
 }
 static inline int composed_phases(const struct nb_call *call) {
     struct program p;

@@ -156,6 +156,11 @@ NB_INLINE float typed_sum(const void *x, int64_t n, bool narrow) {
 #define COMPOSED_LOWP false
 #endif
 
+/* Another backend's operations (kernels/cuda/operations.h), by which the same recipes run there. */
+#ifdef NB_OPERATIONS
+#include NB_OPERATIONS
+#else
+
 /* Types of a, b and the result of an operation that have a loop of their own: all f32 in a recipe in f32, all x's dtype in one that
  * stays in that, and for the affine part also parameters in f32. */
 NB_INLINE void map_typed(const struct step *s, int64_t begin, int64_t end, enum operation op, enum operand b,
@@ -255,5 +260,7 @@ static inline void op_sum_rows(const struct step *s, int64_t begin, int64_t end)
         typed_set(s->dst.data, r, sum / s->scalar, lowp);
     }
 }
+
+#endif
 
 #endif

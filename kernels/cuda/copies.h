@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The host part of the baseline copies (copies.cu). */
+#ifndef NB_CUDA_COPIES_H
+#define NB_CUDA_COPIES_H
+
+#include "kernels/cuda/host.h"
+
+enum { COPY_GRID = 8 * GRID }; /* blocks, at most: each moves several units */
+
+static inline int copy_tensors(const struct nb_call *call, struct copy_args a, int loads, int stores) {
+    char function[32];
+    const int64_t item = sizeof(elem), bytes = call->cols * item;
+    bool wide = true, joined = true;
+    for (int i = 0; i < loads + stores; i++) {
+        const void *p = i < loads ? a.in[i] : a.out[i - loads];
+        int64_t *stride = i < loads ? &a.in_stride[i] : &a.out_stride[i - loads];
+        *stride *= item;
+        wide = wide && (uintptr_t)p % 16 == 0 && *stride % 16 == 0;
+        joined = joined && *stride == bytes;
+    }
+    a.rows = joined ? 1 : call->rows;
+    a.bytes = joined ? call->rows * bytes : bytes;
+    if (joined)
+        for (int i = 0; i < 3; i++) a.in_stride[i] = 0;
+    wide = wide && a.bytes % 16 == 0;
+    const int64_t blocks = divided(a.rows * a.bytes / (wide ? 16 : 2), BLOCK);
+    snprintf(function, sizeof function, "copies_%s_%d_%d", wide ? "wide" : "narrow", loads, stores);
+    return nb_launch(&(struct nb_launch){.function = function,
+                                         .grid = blocks < COPY_GRID ? (uint32_t)blocks : COPY_GRID,
+                                         .block = BLOCK,
+                                         .cluster = 1,
+                                         .args = &a,
+                                         .stream = call->stream});
+}
+static inline int64_t nothing_chained(const struct nb_call *call) {
+    (void)call;
+    return 0;
+}
+
+#define CUDA_COPY                                                                                                      \
+    .op = NB_OP_COPY, .row_local = always_row_local, .chain = nothing_chained, .n_units = one_unit, CUDA_KERNEL
+
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The roof of a forward norm on a GPU. No arithmetic. */
+#include "kernels/cuda/copies.h"
+
+static int copy_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase, (void)begin, (void)end;
+    return copy_tensors(
+        call,
+        (struct copy_args){
+            .in = {call->x}, .out = {call->y}, .in_stride = {call->x_stride}, .out_stride = {call->y_stride}},
+        1, 1);
+}
+
+NB_KERNEL(copy, .summary = "x -> y", .loads = 1, .stores = 1, .run = copy_run, CUDA_COPY);
