@@ -38,6 +38,7 @@ struct nb_device_api {
     int (*alloc)(struct nb_device_memory *m, size_t bytes, enum nb_device_end end);
     void (*release)(struct nb_device_memory *m);
 
+    /* Copies and fills come behind the calls enqueued before, and before those that follow; copies are over when they return. */
     int (*copy_in)(void *device, const void *host, size_t bytes);
     int (*copy_out)(void *host, const void *device, size_t bytes);
     int (*fill)(void *device, uint32_t word, size_t words);

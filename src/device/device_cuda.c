@@ -84,9 +84,9 @@ enum {
       (CUdeviceptr p, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags))      \
     F(cuMemUnmap, (CUdeviceptr p, size_t size))                                                                        \
     F(cuMemSetAccess, (CUdeviceptr p, size_t size, const CUmemAccessDesc *access, size_t n))                           \
-    F(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes))                                               \
-    F(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t bytes))                                                     \
-    F(cuMemsetD32_v2, (CUdeviceptr to, unsigned word, size_t words))                                                   \
+    F(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                         \
+    F(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))                               \
+    F(cuMemsetD32Async, (CUdeviceptr to, unsigned word, size_t words, CUstream stream))                                \
     F(cuStreamCreate, (CUstream * stream, unsigned flags))                                                             \
     F(cuStreamSynchronize, (CUstream stream))                                                                          \
     F(cuEventCreate, (CUevent * event, unsigned flags))                                                                \
@@ -306,19 +306,23 @@ static int alloc_cuda(struct nb_device_memory *m, size_t bytes, enum nb_device_e
     return nb_error("no memory on the GPU for a buffer of %zu bytes: %s", bytes, error_name(error));
 }
 
+/* On the stream of the calls, which waits for no other: what is not put there may overtake them or come too late. */
+static int synchronise(void) { return done(cuda.cuStreamSynchronize(gpu.stream)); }
+
 static int copy_in(void *device, const void *host, size_t bytes) {
-    return done(cuda.cuMemcpyHtoD_v2(address_of(device), host, bytes));
+    const int result = done(cuda.cuMemcpyHtoDAsync_v2(address_of(device), host, bytes, gpu.stream));
+    return result == 0 ? synchronise() : result;
 }
 static int copy_out(void *host, const void *device, size_t bytes) {
-    return done(cuda.cuMemcpyDtoH_v2(host, address_of(device), bytes));
+    const int result = done(cuda.cuMemcpyDtoHAsync_v2(host, address_of(device), bytes, gpu.stream));
+    return result == 0 ? synchronise() : result;
 }
 static int fill(void *device, uint32_t word, size_t words) {
-    return done(cuda.cuMemsetD32_v2(address_of(device), word, words));
+    return done(cuda.cuMemsetD32Async(address_of(device), word, words, gpu.stream));
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------- */
 
-static int synchronise(void) { return done(cuda.cuStreamSynchronize(gpu.stream)); }
 static void *stream(void) { return gpu.stream; }
 
 static int record(int event) {

@@ -474,7 +474,7 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     bool moved = sched_getcpu() != cpu;
     getrusage(RUSAGE_THREAD, &after);
     double calls = arm->chunked ? (double)arm->per_sample / (double)arm->c->shape.rows : (double)arm->per_sample;
-    arm->sample_ns[block] = arm->error ? NAN : 1e9 * elapsed / calls;
+    arm->sample_ns[block] = arm->error || (l->options->device && is_out(arm)) ? NAN : 1e9 * elapsed / calls;
     l->times += weighted(arm, block);
     arm->contaminated[block] = moved || after.ru_nivcsw != before.ru_nivcsw;
     if (l->options->device) arm->contaminated[block] = l->options->device->was_disturbed();

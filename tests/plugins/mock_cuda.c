@@ -185,7 +185,7 @@ API(cuDeviceTotalMem_v2, (size_t * bytes, int device)) {
     *bytes = (size_t)1 << 30;
     return device == 7 ? SUCCESS : INVALID_VALUE;
 }
-static int context, stream;
+static int context;
 API(cuDevicePrimaryCtxRetain, (void **out, int device)) {
     CALLED();
     *out = &context;
@@ -295,27 +295,36 @@ static bool is_mapped(address p, size_t bytes) {
     }
     return false;
 }
-static int copy(void *to, const void *from, size_t bytes, address on_device) {
+static int stream;
+/* Behind what was enqueued. */
+static int copy(void *to, const void *from, size_t bytes, address on_device, const void *on) {
     CALLED();
-    if (capturing || !is_mapped(on_device, bytes)) return INVALID_VALUE;
+    if (capturing || on != &stream || !is_mapped(on_device, bytes)) return INVALID_VALUE;
+    if (run_queue() != SUCCESS) return failed;
     allow(true);
     memcpy(to, from, bytes);
     allow(false);
     return SUCCESS;
 }
-API(cuMemcpyHtoD_v2, (address to, const void *from, size_t bytes)) {
-    return copy((void *)(uintptr_t)to, from, bytes, to);
+API(cuMemcpyHtoDAsync_v2, (address to, const void *from, size_t bytes, const void *on)) {
+    return copy((void *)(uintptr_t)to, from, bytes, to, on);
 }
-API(cuMemcpyDtoH_v2, (void *to, address from, size_t bytes)) {
-    return copy(to, (const void *)(uintptr_t)from, bytes, from);
+API(cuMemcpyDtoHAsync_v2, (void *to, address from, size_t bytes, const void *on)) {
+    return copy(to, (const void *)(uintptr_t)from, bytes, from, on);
 }
-API(cuMemsetD32_v2, (address to, unsigned word, size_t words)) {
+struct fill {
+    uint32_t *to, word;
+    size_t words;
+};
+static void fill_there(const void *args) {
+    const struct fill *f = args;
+    for (size_t i = 0; i < f->words; i++) f->to[i] = f->word;
+}
+API(cuMemsetD32Async, (address to, unsigned word, size_t words, void *on)) {
+    const struct fill f = {(uint32_t *)(uintptr_t)to, word, words};
     CALLED();
-    if (to % 4 != 0 || capturing || !is_mapped(to, 4 * words)) return INVALID_VALUE;
-    allow(true);
-    for (size_t i = 0; i < words; i++) ((uint32_t *)(uintptr_t)to)[i] = word;
-    allow(false);
-    return SUCCESS;
+    if (to % 4 != 0 || on != &stream || !is_mapped(to, 4 * words)) return INVALID_VALUE;
+    return mock_cuda_enqueue(on, fill_there, &f, sizeof f);
 }
 
 /* ---- calls and events */
