@@ -167,11 +167,16 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
 
 /* ---- the headline: each row of the paper, and what it is here ---- */
 
-/* The only figure of the reading, or its first; NaN where there is none. */
+/* The figure of the last rule that has one, which is the whole step continued to the source's size; NaN where there is none. */
 static struct nb_interval figure_of(const cJSON *document, const char *claim, const char *reading) {
-    const cJSON *figure = cJSON_GetArrayItem(nb_claims_figures(document, claim, reading), 0);
-    return (struct nb_interval){nb_json_get_number(figure, "value"), nb_json_get_number(figure, "low"),
-                                nb_json_get_number(figure, "high")};
+    const cJSON *figure, *last = NULL;
+    cJSON_ArrayForEach(figure, nb_claims_figures(document, claim, reading)) {
+        if (isfinite(nb_json_get_number(figure, "value")) &&
+            (!last || nb_json_get_number(figure, "rule") >= nb_json_get_number(last, "rule")))
+            last = figure;
+    }
+    return (struct nb_interval){nb_json_get_number(last, "value"), nb_json_get_number(last, "low"),
+                                nb_json_get_number(last, "high")};
 }
 
 /* Of the row's own claim, else of that of the range, whose readings are called after the rows: transformer, transformer-norm. */
@@ -187,17 +192,25 @@ static struct nb_interval here_of(const cJSON *document, const struct nb_paper_r
     return found;
 }
 
-/* The cost of an operation's dispatch at which the published cut is reached, by the model of the training section; "" where there is none. */
+static void add_cost(struct nb_strbuf *out, const cJSON *entry, const char *name, const char *where) {
+    const double us = nb_json_get_interval(entry, name).value;
+    if (isfinite(us))
+        nb_strbuf_addf(out, "%.3g us %s", us, where);
+    else
+        nb_strbuf_addf(out, "never %s", where);
+}
+
+/* The cost of an operation's dispatch at which the published cut is reached, by the model of the training section, with the products of
+ * this CPU and with those of the source's GPU; "" where there is none. */
 static void add_dispatch(struct nb_grid *grid, const cJSON *document, const struct nb_paper_row *r) {
     const cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training"), *entry;
+    const char *framework = strchr(r->name, ',');
+    char row[80];
+    snprintf(row, sizeof row, "Table %s%s", r->table, framework ? framework : "");
     cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(training, "regime")) {
-        const struct nb_interval d = nb_json_get_interval(entry, "needed_here_us");
-        if (strcmp(nb_claims_text(entry, "row"), r->name) != 0) continue;
-        if (strcmp(nb_claims_text(entry, "part"), "step") != 0 && *nb_claims_text(entry, "part")) continue;
-        if (isfinite(d.value))
-            nb_strbuf_addf(&grid->cell, "%.3g us (%.3g to %.3g)", d.value, d.low, d.high);
-        else
-            nb_strbuf_add(&grid->cell, "at no d");
+        if (strcmp(nb_claims_text(entry, "row"), row) != 0) continue;
+        add_cost(&grid->cell, entry, "needed_here_us", "here, ");
+        add_cost(&grid->cell, entry, "needed_there_us", "on its GPU");
         break;
     }
     nb_strbuf_add(&grid->cell, "");

@@ -87,12 +87,13 @@ struct range {
     bool mixed; /* figures of several names */
 };
 
-static struct range range_of(const cJSON *reading) {
+/* name: of those figures alone; null: of all. */
+static struct range range_of(const cJSON *reading, const char *name) {
     struct range r = {.low = INFINITY, .high = -INFINITY};
     const cJSON *figure;
     cJSON_ArrayForEach(figure, cJSON_GetObjectItemCaseSensitive(reading, "figures")) {
         const double v = nb_json_get_number(figure, "value");
-        if (!isfinite(v)) continue;
+        if (!isfinite(v) || (name && strcmp(figure_name(reading, figure), name) != 0)) continue;
         if (!r.first) r.first = figure;
         r.mixed |= strcmp(figure_name(reading, r.first), figure_name(reading, figure)) != 0;
         r.low = fmin(r.low, v);
@@ -120,7 +121,7 @@ static void add_range(struct nb_strbuf *out, const struct range *r, const char *
 /* All figures of a reading in one: the value of a single one, else the range of the values, "21.9 % to 44.1 % (12 figures)". Of a
  * cut the ratio stands behind it, so that both conventions are there. */
 static void add_measured(struct nb_strbuf *out, const cJSON *reading) {
-    const struct range r = range_of(reading);
+    const struct range r = range_of(reading, NULL);
     const char *unit = r.first ? nb_claims_text(r.first, "unit") : "";
     nb_strbuf_add(out, "");
     if (r.n == 0) return;
@@ -256,22 +257,24 @@ void nb_claims_counts(struct nb_strbuf *out, const cJSON *document) {
 
 /* ---- sentences ---- */
 
-/* The range of the figures of a reading, where they are all of one name. */
-static void add_seen_range(struct nb_strbuf *out, const cJSON *reading) {
-    const struct range r = range_of(reading);
-    if (r.n == 1)
-        add_interval(out, r.first);
-    else
-        add_range(out, &r, nb_claims_text(r.first, "unit"));
+/* Of all figures, or, where these have several names, of those of the last rule. */
+static struct range range_to_say(const cJSON *reading) {
+    const cJSON *rules = cJSON_GetObjectItemCaseSensitive(reading, "expect");
+    const struct range all = range_of(reading, NULL);
+    if (!all.mixed) return all;
+    return range_of(reading, nb_claims_text(cJSON_GetArrayItem(rules, cJSON_GetArraySize(rules) - 1), "figure"));
 }
 
 /* "the output moves by 16.0 % to 82.4 %"; false: the reading is open, or has no words for its figures. */
 static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const char *lead) {
-    const struct range r = range_of(reading);
+    const struct range r = range_to_say(reading);
     const char *seen = nb_claims_text(reading, "seen"), *gap = strstr(seen, "{}");
-    if (!gap || r.n == 0 || r.mixed || !nb_claim_is_decided(nb_claims_text(reading, "verdict"))) return false;
+    if (!gap || r.n == 0 || !nb_claim_is_decided(nb_claims_text(reading, "verdict"))) return false;
     nb_strbuf_addf(out, "%s%.*s", lead, (int)(gap - seen), seen);
-    add_seen_range(out, reading);
+    if (r.n == 1)
+        add_interval(out, r.first);
+    else
+        add_range(out, &r, nb_claims_text(r.first, "unit"));
     nb_strbuf_add(out, gap + 2);
     return true;
 }
