@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* RNNSearch (Bahdanau et al. 2015) as in tables 2, 3 and 5 of Zhang & Sennrich 2019: a bidirectional gated recurrent unit reads a piece of
- * text, a decoder with attention predicts the piece that follows, byte by byte. Without masks: all pieces are equally long. The 256 bytes
- * stand for the paper's 32000 word pieces, so that the last product is 125 times narrower.
+ * text, a decoder with attention predicts the piece that follows, byte by byte. Without masks: all pieces are equally long. The
+ * bytes are the first 256 of a vocabulary as large as the paper's 32000 word pieces.
  *
  * Observers are given "encoder.forwards.*", "encoder.backwards.*", "decoder.first.*", "decoder.second.*" (x_gates, x_candidate, h_gates,
  * h_candidate: product and result; the results of decoder.first.h_gates and .h_candidate are what table 5 is about), "decoder.states",
@@ -218,11 +218,11 @@ static void decoder_observe(const struct decoder *d, enum nb_observed what) {
 
 /* ---- the model: encoder, embeddings and data around the decoder; tensors are steps x batch x width ---- */
 
-enum { VOCABULARY = 256, FORWARDS = 0, BACKWARDS = 1 };
+enum { FORWARDS = 0, BACKWARDS = 1 };
 static const double EMBEDDING_DEVIATION = 0.1;
 
 struct rnnsearch {
-    int64_t n_steps, batch, hidden, embedding;
+    int64_t n_steps, batch, hidden, embedding, vocabulary;
     struct nb_parameter *source_table, *target_table;
     struct nb_gru encoder[2];
     struct decoder decoder;
@@ -233,7 +233,12 @@ struct rnnsearch {
     float *probabilities;
 };
 
-/* ---- shapes: the paper's embedding is half as wide as the state ---- */
+/* ---- shapes: the paper's embedding is half as wide as the state, and at its 1024 the vocabulary 32000; bytes are the first 256 of it ---- */
+
+static int64_t vocabulary_of(const struct nb_train_options *o) {
+    const int64_t n = (int64_t)o->hidden * 125 / 4;
+    return n < 256 ? 256 : n;
+}
 
 static struct nb_recurrent_shape encoder_shape(const struct nb_train_options *o, bool backwards) {
     return (struct nb_recurrent_shape){
@@ -247,7 +252,7 @@ static struct decoder_shape decoder_shape(const struct nb_train_options *o) {
                                   .embedding = o->hidden / 2,
                                   .hidden = o->hidden,
                                   .memory = 2 * (int64_t)o->hidden,
-                                  .vocabulary = VOCABULARY};
+                                  .vocabulary = vocabulary_of(o)};
 }
 
 static double rnnsearch_flops(const void *own, const struct nb_train_options *o) {
@@ -265,7 +270,7 @@ static void allocate(struct nb_model *model, struct rnnsearch *s) {
     nb_model_take(model, rows * s->embedding, &s->word, &s->dword);
     nb_model_take(model, rows * 2 * s->hidden, &s->memory, &s->dmemory);
     for (int d = 0; d < 2; d++) nb_model_take(model, (rows + s->batch) * s->hidden, &s->states[d], &s->dstates[d]);
-    s->probabilities = nb_arena_take(&model->kept, rows * VOCABULARY);
+    s->probabilities = nb_arena_take(&model->kept, rows * s->vocabulary);
     s->sources = nb_arena_take_bytes(&model->passing, 3 * (size_t)rows * sizeof *s->sources);
     s->words = s->sources + rows;
     s->targets = s->words + rows;
@@ -278,10 +283,14 @@ static void rnnsearch_create(struct nb_model *model) {
     const struct nb_recurrent_shape forwards = encoder_shape(o, false), backwards = encoder_shape(o, true);
     const struct decoder_shape decoder = decoder_shape(o);
     model->inside = s;
-    *s = (struct rnnsearch){.n_steps = o->sequence, .batch = o->batch, .hidden = o->hidden, .embedding = o->hidden / 2};
+    *s = (struct rnnsearch){.n_steps = o->sequence,
+                            .batch = o->batch,
+                            .hidden = o->hidden,
+                            .embedding = o->hidden / 2,
+                            .vocabulary = vocabulary_of(o)};
     allocate(model, s);
-    s->source_table = nb_parameter_matrix(all, "source", "", VOCABULARY, s->embedding, o->seed, EMBEDDING_DEVIATION);
-    s->target_table = nb_parameter_matrix(all, "target", "", VOCABULARY, s->embedding, o->seed, EMBEDDING_DEVIATION);
+    s->source_table = nb_parameter_matrix(all, "source", "", s->vocabulary, s->embedding, o->seed, EMBEDDING_DEVIATION);
+    s->target_table = nb_parameter_matrix(all, "target", "", s->vocabulary, s->embedding, o->seed, EMBEDDING_DEVIATION);
     nb_gru_init(&s->encoder[FORWARDS], model, "encoder", "forwards", &forwards);
     nb_gru_init(&s->encoder[BACKWARDS], model, "encoder", "backwards", &backwards);
     decoder_init(&s->decoder, model, "decoder", &decoder);
@@ -334,8 +343,8 @@ static double rnnsearch_forward(struct nb_model *model, const struct nb_text *te
     nb_halves_join(s->memory, outputs(s, FORWARDS, s->states), outputs(s, BACKWARDS, s->states), rows, s->hidden);
     const float *logits = decoder_forward(&s->decoder, s->word, s->memory);
     observe(model, NB_ACTIVATION);
-    nb_model_observe(model, NB_ACTIVATION, "logits", "", logits, rows * VOCABULARY);
-    return nb_cross_entropy_forward(s->probabilities, logits, s->targets, rows, VOCABULARY);
+    nb_model_observe(model, NB_ACTIVATION, "logits", "", logits, rows * s->vocabulary);
+    return nb_cross_entropy_forward(s->probabilities, logits, s->targets, rows, s->vocabulary);
 }
 
 /* ---- backward ---- */
@@ -355,8 +364,8 @@ static void rnnsearch_backward(struct nb_model *model, double scale) {
     struct rnnsearch *s = model->inside;
     const int64_t rows = s->n_steps * s->batch;
     float *dlogits = decoder_dlogits(&s->decoder);
-    nb_cross_entropy_backward(dlogits, s->probabilities, s->targets, rows, VOCABULARY, scale);
-    nb_model_observe(model, NB_GRADIENT, "logits", "", dlogits, rows * VOCABULARY);
+    nb_cross_entropy_backward(dlogits, s->probabilities, s->targets, rows, s->vocabulary, scale);
+    nb_model_observe(model, NB_GRADIENT, "logits", "", dlogits, rows * s->vocabulary);
     decoder_backward(&s->decoder, s->dword, s->dmemory, s->word, s->memory);
     nb_embedding_backward(s->target_table->gradient, s->dword, s->words, rows, s->embedding, 1);
     encoder_backward(model);
@@ -365,7 +374,7 @@ static void rnnsearch_backward(struct nb_model *model, double scale) {
 
 /* ---- the workloads ---- */
 
-static const struct nb_train_options full = {.hidden = 1024, .batch = 80, .sequence = 8, .learning_rate = 1e-4};
+static const struct nb_train_options full = {.hidden = 1024, .batch = 80, .sequence = 80, .learning_rate = 1e-4};
 static const struct nb_train_options tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
 
 static const struct nb_model_family rnnsearch_family = {.complete = nb_recurrent_complete,
@@ -376,9 +385,8 @@ static const struct nb_model_family rnnsearch_family = {.complete = nb_recurrent
 
 const struct nb_workload nb_workload_rnnsearch = {
     .name = "rnnsearch",
-    .summary =
-        "RNNSearch: bidirectional GRU of 1024, decoder with additive attention, embedding 512, batch 80; pieces of 8 "
-        "bytes for sentences of up to 80 word pieces",
+    .summary = "RNNSearch: bidirectional GRU of 1024, decoder with additive attention, embedding 512, batch 80, "
+               "vocabulary 32000; pieces of 80 bytes for sentences of up to 80 word pieces",
     .family = &rnnsearch_family,
     .own = &full};
 const struct nb_workload nb_workload_tiny_rnnsearch = {

@@ -32,7 +32,9 @@ struct attention {
     struct nb_parameter *wq, *wk, *wv, *wo;
     bool qk_norm;
     struct nb_norm_layer q_norm, k_norm;
-    const struct nb_rope *rope;         /* null: no rotation */
+    const struct nb_rope *rope; /* null: no rotation */
+    const float *memory;        /* keys and values are made of this, in place of the queries' input; null: of that */
+    float *dmemory;             /* the gradient by it is added here */
     struct attention_buffers buffers;   /* shared */
     float *q_before, *k_before;         /* QK-norm: its inputs */
     float *q, *k, *v, *weights, *mixed; /* kept; weights: batch x heads x sequence x sequence */
@@ -240,9 +242,10 @@ static void project(struct attention *a, float *y, float *before, struct nb_norm
 
 static void attention_forward(struct attention *a, float *y, const float *x, bool training) {
     const int64_t rows = rows_of(a);
+    const float *const from = a->memory ? a->memory : x;
     project(a, a->q, a->q_before, &a->q_norm, a->wq, x, a->heads, training);
-    project(a, a->k, a->k_before, &a->k_norm, a->wk, x, a->kv_heads, training);
-    nb_linear_forward(a->v, x, nb_parameter_used(a->wv), NULL, rows, a->hidden, kv_width(a));
+    project(a, a->k, a->k_before, &a->k_norm, a->wk, from, a->kv_heads, training);
+    nb_linear_forward(a->v, from, nb_parameter_used(a->wv), NULL, rows, a->hidden, kv_width(a));
     nb_round_tensor(a->v, rows * kv_width(a), a->dtype);
     nb_op(a->causal ? 5 : 4); /* of all heads at once: scores, scale, mask, softmax, mixture */
     for (int64_t b = 0; b < a->batch; b++)
@@ -280,8 +283,13 @@ static void attention_backward(struct attention *a, float *dx, const float *dy, 
     for (int64_t b = 0; b < a->batch; b++)
         for (int64_t h = 0; h < a->heads; h++) head_backward(a, head_at(a, b, h));
     nb_round_tensor(r->dv, kv, a->dtype);
-    nb_linear_backward(dx, a->wv->gradient, NULL, r->dv, x, nb_parameter_used(a->wv), rows, a->hidden, kv_width(a));
-    project_back(a, dx, r->dk, a->k_before, &a->k_norm, a->wk, x, a->kv_heads);
+    const float *const from = a->memory ? a->memory : x;
+    float *const dfrom = a->memory ? a->dmemory : dx;
+    memset(dx, 0, (size_t)(rows * a->hidden) * sizeof *dx);
+    nb_linear_backward(NULL, a->wv->gradient, NULL, r->dv, from, NULL, rows, a->hidden, kv_width(a));
+    nb_op(1 + (a->memory != NULL));
+    nb_matrix_multiply(NB_AS_STORED, dfrom, r->dv, nb_parameter_used(a->wv), rows, a->hidden, kv_width(a), 1);
+    project_back(a, dfrom, r->dk, a->k_before, &a->k_norm, a->wk, from, a->kv_heads);
     project_back(a, dx, r->dq, a->q_before, &a->q_norm, a->wq, x, a->heads);
     nb_round_tensor(dx, rows * a->hidden, a->dtype);
 }
@@ -481,6 +489,9 @@ static const char *transformer_complete(const void *own, struct nb_train_options
                                                         .hidden = shape->hidden,
                                                         .learning_rate = shape->learning_rate,
                                                         .norm = {.eps = shape->eps, .partial = PARTIAL}});
+    if (shape->decoder && o->place != NB_POST_NORM)
+        return "place must be post: its encoder has no norm behind the last layer";
+    if (shape->decoder && o->padding != NB_NOT_PADDED) return "padded sequences are of models without a decoder";
     if (outside(o->layers, 1, LAYERS_MOST)) return "layers must be 1 to 256";
     if (outside(o->batch, 1, BATCH_MOST)) return "batch must be 1 to 65536";
     if (outside(o->sequence, 1, SEQUENCE_MOST)) return "sequence must be 1 to 32768";
@@ -511,27 +522,34 @@ static double transformer_flops(const void *shape, const struct nb_train_options
     const double projections = 2 * hidden * hidden + 2 * hidden * kv;
     const double feed_forward = (s.swiglu ? 3.0 : 2.0) * hidden * s.ffn;
     const double attention = 2 * s.sequence * hidden; /* scores and mixture; masked products are made, too */
-    return 3 * 2 * rows * (s.layers * (projections + feed_forward + attention) + hidden * s.vocabulary);
+    const double layer = projections + feed_forward + attention,
+                 decoder = s.decoder ? layer + projections + attention : 0;
+    return 3 * 2 * rows * (s.layers * (layer + decoder) + hidden * s.vocabulary);
 }
 
 /* ---- the model, from tokens to loss and back ---- */
 
 enum { LENGTH_STREAM = 0x4c454e };
 
+enum { MOST_SUBLAYERS = 3 };
 struct layer {
-    struct attention attention;
+    struct attention attention, cross; /* cross: a decoder's, to the encoder's output */
     struct feed_forward feed_forward;
-    struct sublayer sublayers[2];
+    struct sublayer sublayers[MOST_SUBLAYERS];
+    int n;
 };
 
 struct transformer {
     struct nb_transformer_shape shape;
     int64_t rows;
     struct nb_rope rope;
-    struct layer *layers;
+    struct layer *layers;            /* the encoder's or only ones, then the decoder's */
+    int n_layers, n_first;           /* first: before the decoder's */
     struct nb_norm_layer final_norm; /* pre-norm alone */
     struct nb_parameter *embedding;
-    int32_t *tokens, *targets, *lengths;     /* lengths: of the sequences of the batch under way */
+    int32_t *tokens, *targets, *lengths; /* lengths: of the sequences of the batch under way */
+    int32_t *sources, *piece;            /* decoder: what the encoder reads; two pieces of text with their targets */
+    float *source_embedded, *dmemory;
     struct nb_row_sets sets;                 /* for BatchNorm */
     float *embedded, *final_normed, *logits; /* logits become probabilities, then gradients */
     const float *stream, *final;             /* out of the last layer; what the head sees */
@@ -540,24 +558,42 @@ struct transformer {
 
 /* ---- set-up ---- */
 
-static void init_layers(struct nb_model *model, struct transformer *t) {
-    struct attention_buffers attention = {0};
-    struct feed_forward_buffers feed_forward = {0};
+struct shared_buffers { /* of all layers */
+    struct attention_buffers attention;
+    struct feed_forward_buffers feed_forward;
+};
+
+static void init_layer(struct nb_model *model, struct transformer *t, int index, struct shared_buffers *shared) {
+    const bool decodes = index >= t->n_first;
     const struct nb_rope *rope = t->shape.rope_theta > 0 ? &t->rope : NULL;
-    const int64_t width = t->shape.hidden;
-    t->layers = nb_arena_take_bytes(&model->passing, (size_t)t->shape.layers * sizeof *t->layers);
-    for (int i = 0; i < t->shape.layers; i++) {
-        char name[16];
-        struct layer *l = &t->layers[i];
-        snprintf(name, sizeof name, "layer%d", i);
-        const struct nb_place first = nb_place_of(name, "attention"), second = nb_place_of(name, "feed_forward");
-        attention_init(&l->attention, first.text, model, &t->shape, &attention, rope);
-        feed_forward_init(&l->feed_forward, second.text, model, &t->shape, &feed_forward);
-        l->sublayers[0].attention = &l->attention;
-        l->sublayers[1].feed_forward = &l->feed_forward;
-        sublayer_init(&l->sublayers[0], model, first, nb_place_of(name, "input_layernorm"), t->rows, width);
-        sublayer_init(&l->sublayers[1], model, second, nb_place_of(name, "post_attention_layernorm"), t->rows, width);
+    struct layer *l = &t->layers[index];
+    char name[24];
+    snprintf(name, sizeof name, decodes ? "decoder%d" : "layer%d", decodes ? index - t->n_first : index);
+    const char *const parts[] = {"attention", "cross", "feed_forward"};
+    const char *const norms[] = {"input_layernorm", "cross_layernorm", "post_attention_layernorm"};
+    attention_init(&l->attention, nb_place_of(name, parts[0]).text, model, &t->shape, &shared->attention, rope);
+    if (t->shape.decoder) l->attention.causal = decodes;
+    if (decodes) {
+        attention_init(&l->cross, nb_place_of(name, parts[1]).text, model, &t->shape, &shared->attention, rope);
+        l->cross.causal = false;
     }
+    feed_forward_init(&l->feed_forward, nb_place_of(name, parts[2]).text, model, &t->shape, &shared->feed_forward);
+    for (int part = 0; part < MOST_SUBLAYERS; part++) {
+        if (part == 1 && !decodes) continue;
+        struct sublayer *sublayer = &l->sublayers[l->n++];
+        sublayer->attention = part == 0 ? &l->attention : part == 1 ? &l->cross : NULL;
+        sublayer->feed_forward = part == 2 ? &l->feed_forward : NULL;
+        sublayer_init(sublayer, model, nb_place_of(name, parts[part]), nb_place_of(name, norms[part]), t->rows,
+                      t->shape.hidden);
+    }
+}
+
+static void init_layers(struct nb_model *model, struct transformer *t) {
+    struct shared_buffers shared = {0};
+    t->n_first = t->shape.layers;
+    t->n_layers = t->shape.decoder ? 2 * t->shape.layers : t->shape.layers;
+    t->layers = nb_arena_take_bytes(&model->passing, (size_t)t->n_layers * sizeof *t->layers);
+    for (int i = 0; i < t->n_layers; i++) init_layer(model, t, i, &shared);
 }
 
 static void allocate(struct nb_model *model, struct transformer *t) {
@@ -570,6 +606,11 @@ static void allocate(struct nb_model *model, struct transformer *t) {
     t->d = nb_arena_take(&model->passing, n);
     t->buffer = nb_arena_take(&model->passing, n);
     t->other_buffer = nb_arena_take(&model->passing, n);
+    if (!t->shape.decoder) return;
+    t->sources = nb_arena_take_bytes(&model->passing, (size_t)t->rows * sizeof *t->sources);
+    t->piece = nb_arena_take_bytes(&model->passing, 4 * (size_t)t->shape.sequence * sizeof *t->piece);
+    t->source_embedded = nb_arena_take(&model->kept, n);
+    t->dmemory = nb_arena_take(&model->passing, n);
 }
 
 static bool has_final_norm(const struct nb_model *model) {
@@ -605,13 +646,13 @@ static float embedding_factor(const struct transformer *t) {
     return has_sinusoids(t) ? sqrtf((float)t->shape.hidden) : 1;
 }
 
-static void embed(struct nb_model *model, struct transformer *t) {
+static void embed(struct nb_model *model, const struct transformer *t, float *embedded, const int32_t *tokens) {
     const int64_t n = t->rows * t->shape.hidden;
-    nb_embedding_forward(t->embedded, nb_parameter_used(t->embedding), t->tokens, t->rows, t->shape.hidden,
+    nb_embedding_forward(embedded, nb_parameter_used(t->embedding), tokens, t->rows, t->shape.hidden,
                          embedding_factor(t));
-    if (has_sinusoids(t)) nb_positions_add(t->embedded, t->rows, t->shape.sequence, t->shape.hidden);
-    nb_round_tensor(t->embedded, n, model->options.dtype);
-    nb_model_observe(model, NB_ACTIVATION, "embedding", "", t->embedded, n);
+    if (has_sinusoids(t)) nb_positions_add(embedded, t->rows, t->shape.sequence, t->shape.hidden);
+    nb_round_tensor(embedded, n, model->options.dtype);
+    nb_model_observe(model, NB_ACTIVATION, "embedding", "", embedded, n);
 }
 
 static double head_loss(struct nb_model *model, struct transformer *t, bool training) {
@@ -625,13 +666,25 @@ static double head_loss(struct nb_model *model, struct transformer *t, bool trai
     return nb_cross_entropy_forward(t->logits, t->logits, t->targets, t->rows, t->shape.vocabulary);
 }
 
+static const float *run_layers(struct transformer *t, int first, int end, const float *stream, bool training) {
+    for (int i = first; i < end; i++)
+        for (int part = 0; part < t->layers[i].n; part++)
+            stream = sublayer_forward(&t->layers[i].sublayers[part], stream, training);
+    return stream;
+}
+
 static double forward_loss(struct nb_model *model, bool training) {
     struct transformer *t = model->inside;
-    embed(model, t);
-    t->stream = t->embedded;
-    for (int i = 0; i < t->shape.layers; i++)
-        for (int part = 0; part < 2; part++)
-            t->stream = sublayer_forward(&t->layers[i].sublayers[part], t->stream, training);
+    if (t->shape.decoder) {
+        embed(model, t, t->source_embedded, t->sources);
+        const float *memory = run_layers(t, 0, t->n_first, t->source_embedded, training);
+        for (int i = t->n_first; i < t->n_layers; i++) {
+            t->layers[i].cross.memory = memory;
+            t->layers[i].cross.dmemory = t->dmemory;
+        }
+    }
+    embed(model, t, t->embedded, t->tokens);
+    t->stream = run_layers(t, t->shape.decoder ? t->n_first : 0, t->n_layers, t->embedded, training);
     return head_loss(model, t, training);
 }
 
@@ -653,12 +706,25 @@ static void pad(struct transformer *t, int64_t in_batch, int32_t length) {
     }
 }
 
+/* A piece for the encoder, and the one behind it. */
+static void read_pieces(struct transformer *t, const struct nb_text *text, int64_t number, int64_t in_batch) {
+    const int64_t length = t->shape.sequence, at = in_batch * length;
+    const size_t bytes = (size_t)length * sizeof *t->piece;
+    nb_text_sequence(text, (uint64_t)number, 2 * length, t->piece, t->piece + 2 * length);
+    memcpy(t->sources + at, t->piece, bytes);
+    memcpy(t->tokens + at, t->piece + length, bytes);
+    memcpy(t->targets + at, t->piece + 3 * length, bytes);
+}
+
 static double transformer_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
     struct transformer *t = model->inside;
     const int64_t length = t->shape.sequence;
     for (int64_t b = 0; b < t->shape.batch; b++) {
         const int64_t number = batch * t->shape.batch + b;
-        nb_text_sequence(text, (uint64_t)number, length, t->tokens + b * length, t->targets + b * length);
+        if (t->shape.decoder)
+            read_pieces(t, text, number, b);
+        else
+            nb_text_sequence(text, (uint64_t)number, length, t->tokens + b * length, t->targets + b * length);
         if (model->options.padding != NB_NOT_PADDED) pad(t, b, draw_length(length, number, b));
     }
     return forward_loss(model, training);
@@ -668,6 +734,7 @@ double nb_transformer_loss(struct nb_model *model, const int32_t *tokens, const 
     struct transformer *t = model->inside;
     memcpy(t->tokens, tokens, (size_t)t->rows * sizeof *tokens);
     memcpy(t->targets, targets, (size_t)t->rows * sizeof *targets);
+    if (t->shape.decoder) memcpy(t->sources, tokens, (size_t)t->rows * sizeof *tokens);
     return forward_loss(model, training);
 }
 
@@ -687,14 +754,25 @@ static void output_backward(struct nb_model *model, struct transformer *t, doubl
     nb_norm_backward(&t->final_norm, t->d, dfinal, t->stream, 0, t->rows);
 }
 
-static void transformer_backward(struct nb_model *model, double scale) {
-    struct transformer *t = model->inside;
-    output_backward(model, t, scale);
-    for (int i = t->shape.layers - 1; i >= 0; i--)
-        for (int part = 1; part >= 0; part--)
+/* d: the gradient by the last one's output, in whose place that by the embedded tokens comes. */
+static void layers_backward(struct nb_model *model, struct transformer *t, int first, int end, const int32_t *tokens) {
+    for (int i = end - 1; i >= first; i--)
+        for (int part = t->layers[i].n - 1; part >= 0; part--)
             sublayer_backward(&t->layers[i].sublayers[part], t->d, t->buffer, t->other_buffer);
     nb_model_observe(model, NB_GRADIENT, "embedding", "", t->d, t->rows * t->shape.hidden);
-    nb_embedding_backward(t->embedding->gradient, t->d, t->tokens, t->rows, t->shape.hidden, embedding_factor(t));
+    nb_embedding_backward(t->embedding->gradient, t->d, tokens, t->rows, t->shape.hidden, embedding_factor(t));
+}
+
+static void transformer_backward(struct nb_model *model, double scale) {
+    struct transformer *t = model->inside;
+    const size_t bytes = (size_t)(t->rows * t->shape.hidden) * sizeof *t->d;
+    if (t->shape.decoder) memset(t->dmemory, 0, bytes);
+    output_backward(model, t, scale);
+    layers_backward(model, t, t->shape.decoder ? t->n_first : 0, t->n_layers, t->tokens);
+    if (!t->shape.decoder) return;
+    memcpy(t->d, t->dmemory, bytes);
+    nb_round_tensor(t->d, t->rows * t->shape.hidden, model->options.dtype);
+    layers_backward(model, t, 0, t->n_first, t->sources);
 }
 
 static struct nb_optimizer transformer_optimizer(const void *own, const struct nb_train_options *o) {

@@ -4,7 +4,7 @@
  * MiniMind (jingyaogong/minimind: model configurations of 2025-04-26 and 2026-04-01): AdamW with PyTorch's beta and decay, rate 5e-4;
  * first values of deviation 0.02 (GPT-2, and initializer_range of the transformers library). Its byte pair vocabulary of 6400 is
  * kept as the width of the head, the bytes of the text are its first 256 tokens.
- * Transformer base (Vaswani et al. 2017, the RMSNorm paper's table 4): the encoder's layers alone, without a decoder, with the shared
+ * Transformer base (Vaswani et al. 2017, the RMSNorm paper's table 4): encoder and decoder, post-norm, with the shared
  * vocabulary of 32000 of that experiment; Adam with beta2 0.98 and eps 1e-9. */
 #include "src/train/transformer.h"
 
@@ -49,6 +49,7 @@ static const struct nb_transformer_shape transformer_base = {.hidden = 512,
                                                              .vocabulary = 32000,
                                                              .batch = 4,
                                                              .sequence = 64,
+                                                             .decoder = true,
                                                              .eps = 1e-8,
                                                              .learning_rate = 1e-4,
                                                              .beta2 = 0.98,
@@ -83,7 +84,7 @@ const struct nb_workload nb_workload_minimind_3 = {
     .own = &minimind_3};
 const struct nb_workload nb_workload_transformer_base = {
     .name = "transformer-base",
-    .summary = "Transformer base, its encoder alone: 6 layers of 512, 8 heads, ReLU of 2048, vocabulary 32000",
+    .summary = "Transformer base: encoder and decoder of 6 layers of 512, 8 heads, ReLU of 2048, vocabulary 32000",
     .family = &nb_transformer_family,
     .own = &transformer_base};
 const struct nb_workload nb_workload_tiny_transformer = {

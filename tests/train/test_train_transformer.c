@@ -89,13 +89,45 @@ Test(train_transformer, gradients_with_qk_norm_and_with_sinusoids) {
     }
 }
 
+/* With norms, whose gradients are of one size throughout: without them differences are too rough to tell. The encoder's gradient comes through the decoder's attention to it, from every layer. */
+Test(train_transformer, gradients_of_an_encoder_and_a_decoder) {
+    struct nb_transformer_shape shape = nb_test_transformer_shape;
+    shape.decoder = true;
+    for (int kind = NB_NORM_LAYERNORM; kind <= NB_NORM_PRMSNORM; kind++) {
+        struct nb_train_options o = nb_test_train_options(kind, NB_FUSED, NB_POST_NORM);
+        check_model(&shape, &o);
+        o.residual = false;
+        check_model(&shape, &o);
+    }
+}
+
+/* The decoder sees the encoder's text and its own past: its future and nothing else is hidden. */
+Test(train_transformer, a_decoder_sees_the_text_and_its_own_past) {
+    struct nb_transformer_shape shape = nb_test_transformer_shape;
+    static int32_t tokens[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    static const int32_t first_alone[12] = {2, -1, -1, -1, -1, -1, 8, -1, -1, -1, -1, -1};
+    const struct nb_train_options o = nb_test_train_options(NB_NORM_RMSNORM, NB_FUSED, NB_POST_NORM);
+    struct nb_model model;
+    shape.decoder = true;
+    nb_test_transformer(&model, &shape, &o);
+    cr_assert_eq(model.options.batch * model.options.sequence, 12);
+    tokens[5] = 6;
+    const double before = nb_transformer_loss(&model, tokens, first_alone, true);
+    tokens[5] = 20; /* last of the first sequence: the encoder reads it before the decoder begins */
+    cr_expect_neq(nb_transformer_loss(&model, tokens, first_alone, true), before);
+    nb_model_release(&model);
+}
+
 /* ---- what is published ---- */
 
-static int64_t count_parameters(const struct nb_workload *workload, enum nb_norm_kind kind, int *n_norms) {
+/* hidden 0: the workload's own */
+static int64_t count_parameters(const struct nb_workload *workload, enum nb_norm_kind kind, int hidden, int *n_norms) {
     struct nb_model model;
-    struct nb_train_options o = nb_test_train_options(kind, NB_FUSED, NB_PRE_NORM);
+    const struct nb_transformer_shape *shape = workload->own;
+    struct nb_train_options o = nb_test_train_options(kind, NB_FUSED, shape->decoder ? NB_POST_NORM : NB_PRE_NORM);
     o.batch = 1;
     o.sequence = 4;
+    o.hidden = hidden;
     nb_test_load_kernels();
     cr_assert_eq(nb_model_init(&model, workload, &o), 0);
     const int64_t n = nb_parameters_count(&model.parameters);
@@ -107,10 +139,12 @@ static int64_t count_parameters(const struct nb_workload *workload, enum nb_norm
 
 Test(train_transformer, sizes_are_the_published_ones) {
     int n_norms;
-    cr_assert_eq(count_parameters(&nb_workload_minimind2_small, NB_NORM_RMSNORM, &n_norms), 25829888);
+    cr_assert_eq(count_parameters(&nb_workload_minimind2_small, NB_NORM_RMSNORM, 0, &n_norms), 25829888);
     cr_assert_eq(n_norms, 17);
-    cr_assert_eq(count_parameters(&nb_workload_minimind_3, NB_NORM_RMSNORM, &n_norms), 63912192);
+    cr_assert_eq(count_parameters(&nb_workload_minimind_3, NB_NORM_RMSNORM, 0, &n_norms), 63912192);
     cr_assert_eq(n_norms, 17 + 16);
+    count_parameters(&nb_workload_transformer_base, NB_NORM_LAYERNORM, 64, &n_norms);
+    cr_assert_eq(n_norms, 6 * 2 + 6 * 3);
 }
 
 Test(train_transformer, a_mask_hides_the_future) {
