@@ -234,14 +234,14 @@ static cJSON *plan_of_run(const struct nb_measuring *m) {
 
 /* ---- --list -------------------------------------------------------------------------------------------------------- */
 
+/* The entries of a reason stand together (nb_skips_sort()). */
 static void print_skips(const struct nb_plan *plan, FILE *out) {
-    for (size_t i = 0; i < plan->n_skips; i++) {
-        size_t n = plan->skips[i].n;
-        bool seen = false;
-        for (size_t j = 0; j < i && !seen; j++) seen = strcmp(plan->skips[j].reason, plan->skips[i].reason) == 0;
-        for (size_t j = i + 1; j < plan->n_skips && !seen; j++)
-            if (strcmp(plan->skips[j].reason, plan->skips[i].reason) == 0) n += plan->skips[j].n;
-        if (!seen) nb_print_line(out, "%8zu left out: %s", n, plan->skips[i].reason);
+    for (size_t i = 0, next; i < plan->n_skips; i = next) {
+        const char *reason = plan->skips[i].reason;
+        size_t n = 0;
+        for (next = i; next < plan->n_skips && strcmp(plan->skips[next].reason, reason) == 0; next++)
+            n += plan->skips[next].n;
+        nb_print_line(out, "%8zu left out: %s", n, reason);
     }
 }
 
@@ -274,11 +274,13 @@ static double confirmed_s(const struct nb_plan *plan) {
     return s / (double)plan->n_groups;
 }
 
-/* "8 launches of 20 blocks each, about 40 s"; "8 to 40 launches ..., until ratios are known to 3 %, 35 to 75 s" */
-static void add_effort(struct nb_strbuf *out, const struct nb_plan *plan, bool no_counters, bool confirms) {
+/* "154 cases in 26 groups, 8 launches of 20 blocks each, about 40 s"; "..., 8 to 40 launches ..., until ratios are known to 3 %, 35 to 75 s" */
+static void describe_plan(struct nb_strbuf *out, const struct nb_plan *plan, bool no_counters, bool confirms) {
     const double least_s = nb_run_estimate_s(plan, plan->launches, no_counters);
     const double most_s =
         fmax(fmin(nb_run_estimate_s(plan, plan->most_launches, no_counters), plan->budget_s), least_s);
+    nb_strbuf_addf(out, "%zu case%s in %zu group%s, ", plan->n_cases, plan->n_cases == 1 ? "" : "s", plan->n_groups,
+                   plan->n_groups == 1 ? "" : "s");
     if (nb_plan_is_adaptive(plan))
         nb_strbuf_addf(out, "%d to %d launches of %d blocks each, until ratios are known to %g %%, ", plan->launches,
                        plan->most_launches, plan->blocks, 100 * plan->aim);
@@ -304,9 +306,8 @@ static int print_plan(const struct nb_plan *plan, const struct nb_config *config
     fflush(out);
     print_skips(plan, stderr);
     struct nb_strbuf how = {0};
-    add_effort(&how, plan, false, true);
-    nb_note("%zu case%s in %zu group%s, %s", plan->n_cases, plan->n_cases == 1 ? "" : "s", plan->n_groups,
-            plan->n_groups == 1 ? "" : "s", how.text);
+    describe_plan(&how, plan, false, true);
+    nb_note("%s", how.text);
     nb_strbuf_release(&how);
     return 0;
 }
@@ -336,11 +337,9 @@ char *nb_measuring_folder(const struct nb_measuring *m) {
 }
 
 static void say_plan(const struct nb_measuring *m, const char *dir) {
-    const struct nb_plan *plan = m->plan;
     struct nb_strbuf how = {0};
-    add_effort(&how, plan, m->no_counters, m->confirms);
-    nb_note("%zu case%s in %zu group%s, %s; into %s", plan->n_cases, plan->n_cases == 1 ? "" : "s", plan->n_groups,
-            plan->n_groups == 1 ? "" : "s", how.text, dir);
+    describe_plan(&how, m->plan, m->no_counters, m->confirms);
+    nb_note("%s; into %s", how.text, dir);
     nb_strbuf_release(&how);
 }
 
