@@ -47,8 +47,9 @@ struct summary {
     const struct nb_results *results;
     struct cell *cells;
     size_t n_cells;
-    size_t *cell_of; /* by record; NB_NOWHERE: the case is none of those that answer */
-    const cJSON *cpu;
+    size_t *cell_of;        /* by record; NB_NOWHERE: the case is none of those that answer */
+    const cJSON *cpu, *gpu; /* gpu: in runs that have kernels for one */
+    uint32_t backend;       /* of the cases that answer: times of a GPU and of a CPU are not compared */
     struct nb_sample_table samples;
     bool has_samples, utf8;
     uint32_t pass, dtype, ops[MOST_OPS];
@@ -130,10 +131,25 @@ static bool same_terms(const struct nb_record *a, const struct nb_record *b, con
     return same;
 }
 
-static const cJSON *cpu_of(const struct nb_results *results) {
+static const cJSON *of_machine(const struct nb_results *results, const char *part) {
     const cJSON *machine = cJSON_GetArrayItem(nb_meta(results, "machines"), 0);
     const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(machine ? machine : results->meta, "fingerprint");
-    return cJSON_GetObjectItemCaseSensitive(fingerprint, "cpu");
+    return cJSON_GetObjectItemCaseSensitive(fingerprint, part);
+}
+
+/* Whose cases answer: the CPU's, where one of them was timed. */
+static uint32_t backend_of(const struct nb_results *results) {
+    bool gpu = false;
+    for (size_t i = 0; i < results->n; i++) {
+        if (!nb_record_timed(&results->records[i])) continue;
+        if (results->records[i].c.backend == NB_BACKEND_CPU) return NB_BACKEND_CPU;
+        gpu = true;
+    }
+    return gpu ? NB_BACKEND_CUDA : NB_BACKEND_CPU;
+}
+
+static bool is_of(const struct summary *s, const struct nb_record *r) {
+    return nb_record_timed(r) && r->c.backend == s->backend;
 }
 
 /* Sizes near that of the last cache lie in both. */
@@ -142,7 +158,7 @@ static enum where where_is(const struct summary *s, const struct nb_record *r) {
     static const char *const last_caches[] = {"l3_bytes", "l2_bytes"};
     if (r->c.cache == NB_COLD) return IN_MEMORY;
     for (int i = 0; i < 2; i++) {
-        const double bytes = nb_json_get_number(s->cpu, last_caches[i]);
+        const double bytes = nb_json_get_number(s->backend == NB_BACKEND_CPU ? s->cpu : s->gpu, last_caches[i]);
         if (bytes > 0) return r->bytes <= bytes / 2 ? IN_CACHE : r->bytes >= 2 * bytes ? IN_MEMORY : IN_BETWEEN;
     }
     return strcmp(r->timing.attainable.bound, "DRAM") == 0 ? IN_MEMORY : IN_CACHE;
@@ -151,7 +167,7 @@ static enum where where_is(const struct summary *s, const struct nb_record *r) {
 static size_t count_op(const struct summary *s, uint32_t op) {
     size_t n = 0;
     for (size_t i = 0; i < s->results->n; i++)
-        n += nb_record_timed(&s->results->records[i]) && s->results->records[i].c.op == op;
+        n += is_of(s, &s->results->records[i]) && s->results->records[i].c.op == op;
     return n;
 }
 
@@ -177,7 +193,7 @@ static void choose_ops(struct summary *s) {
 static bool answers(const struct summary *s, const struct nb_record *r) {
     bool asked = false;
     for (size_t i = 0; i < s->n_ops; i++) asked |= r->c.op == s->ops[i];
-    return asked && nb_record_timed(r) && r->c.pass == s->pass && r->c.dtype == s->dtype;
+    return asked && is_of(s, r) && r->c.pass == s->pass && r->c.dtype == s->dtype;
 }
 
 /* Forward before backward, f32 before the others: the first that has a case. */
@@ -309,11 +325,16 @@ static void add_machine(struct summary *s) {
     const double n_cpus = nb_json_get_number(s->cpu, "n_online");
     const int n_machines = cJSON_GetArraySize(nb_meta(s->results, "machines"));
     struct nb_strbuf text = {0};
+    if (s->backend == NB_BACKEND_CUDA) {
+        const char *name = nb_json_get_text(s->gpu, "name"), *driver = nb_json_get_text(s->gpu, "driver");
+        nb_strbuf_addf(&text, "%s, driver %s; on ", name ? name : "an unknown GPU", driver ? driver : "unknown");
+    }
     add_cpu(s->cpu, &text);
-    if (n_cpus > 0) nb_strbuf_addf(&text, ", %.0f CPU%s", n_cpus, n_cpus == 1 ? "" : "s");
+    const bool is_host = s->backend != NB_BACKEND_CPU; /* of which caches and CPUs do not matter */
+    if (n_cpus > 0 && !is_host) nb_strbuf_addf(&text, ", %.0f CPU%s", n_cpus, n_cpus == 1 ? "" : "s");
     for (size_t i = 0; i < 2; i++) {
         const double bytes = nb_json_get_number(s->cpu, caches[i][1]);
-        if (!(bytes > 0)) continue;
+        if (!(bytes > 0) || is_host) continue;
         nb_strbuf_addf(&text, ", %s ", caches[i][0]);
         nb_format_bytes(&text, bytes);
     }
@@ -407,7 +428,7 @@ static const struct nb_record *find_cheap_root(const struct summary *s) {
     for (size_t i = 0; i < s->results->n; i++) {
         const struct nb_record *r = &s->results->records[i];
         const bool cheap = r->c.formula.root == NB_ROOT_RSQRT_NR || r->c.formula.root == NB_ROOT_RSQRT_RAW;
-        if (!cheap || !nb_record_timed(r) || r->c.pass != NB_FORWARD || (found && r->c.op != NB_OP_RMSNORM)) continue;
+        if (!cheap || !is_of(s, r) || r->c.pass != NB_FORWARD || (found && r->c.op != NB_OP_RMSNORM)) continue;
         if (!with_root(s, r, NB_ROOT_MUL_RECIP) && !with_root(s, r, NB_ROOT_DIV_SQRT)) continue;
         if (!found || found->c.op != NB_OP_RMSNORM) found = r;
     }
@@ -607,7 +628,9 @@ static void add_times(struct summary *s) {
 
 static int render_summary(const struct nb_results *results, FILE *out) {
     struct summary s = {.results = results,
-                        .cpu = cpu_of(results),
+                        .cpu = of_machine(results, "cpu"),
+                        .gpu = of_machine(results, "gpu"),
+                        .backend = backend_of(results),
                         .utf8 = nb_utf8_wanted(),
                         .places = {{.name = "in cache"}, {.name = "in memory"}}};
     const struct nb_record *nearest = nearest_its_bound(results);

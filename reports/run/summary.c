@@ -129,6 +129,9 @@ static const char *cpu_model(const struct nb_results *results) {
 void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out) {
     const char *cpu = cpu_model(results), *started = nb_meta_text(results, "started");
     int day = (int)strcspn(started, "T");
+    const char *gpu = nb_meta_text(results, "fingerprint.gpu.name");
+    const char *driver = nb_meta_text(results, "fingerprint.gpu.driver");
+    if (*gpu) nb_strbuf_addf(out, "%s%s%s; on ", gpu, *driver ? ", driver " : "", driver);
     nb_strbuf_addf(out, "%s%s%.*s", cpu, *cpu && day ? ", " : "", day, started);
 }
 

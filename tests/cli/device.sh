@@ -57,6 +57,10 @@ holds right 'all(c["timing"]["evidence"]["wall_per_cpu"] is None for c in r)'
 holds right 'all(c["backend"] == "cuda" for c in r) and run["fingerprint"]["gpu"]["driver"] == "580.65.06"'
 [ -s "$WORK/graphs" ] || bad "short calls were not replayed as a graph"
 tests/check_schema.py reports/schema "$WORK/right" >"$WORK/schema" 2>&1 || [ $? = 77 ] || bad "$(cat "$WORK/schema")"
+mock "" report "$WORK/right" --format summary || bad "report: $(cat "$WORK/err")"
+grep -q '^Mock "GPU", driver 580.65.06; on ' "$WORK/out" && grep -q "cuda:rmsnorm_right" "$WORK/out" || bad "summary: $(cat "$WORK/out")"
+mock "" report "$WORK/right" --format table || bad "report: $(cat "$WORK/err")"
+grep -q '^Mock "GPU", driver 580.65.06; on ' "$WORK/out" || bad "the table does not name the GPU: $(head -3 "$WORK/out")"
 mock "" run "$WORK/c.json" --axis cache=cold --axis shape=64x1024 --out "$WORK/cold" --no-plots || bad "cold: $(cat "$WORK/err")"
 holds cold 'r[0]["status"] == "ok" and r[0]["timing"]["time_ns"]["value"] > 0'
 rm -f "$WORK/graphs"
