@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels of the backend cuda for the mock driver (mock_cuda.c): RMSNorm of f32 rows that is right, that writes or reads behind its last row, that is
- * wrong, and that leaves its work out from the fortieth call on; and a copy, their roof. */
+ * wrong, and that leaves its work out from the fortieth call on; a copy, their roof; and one of
+ * bf16 that no test calls. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stddef.h>
@@ -81,17 +82,21 @@ static int64_t one_unit(const struct nb_call *call, int phase) {
     return 1;
 }
 
-#define KERNEL(name_, op_, run_)                                                                                       \
+#define KERNEL(name_, op_, run_, ...)                                                                                  \
     {                                                                                                                  \
         .struct_size = sizeof(struct nb_kernel), .op = op_, .width = NB_NATIVE, .name = name_,                         \
-        .variant = name_ "_cuda_f32", .summary = "for the mock driver",                                                \
+        .summary = "for the mock driver",                                                                              \
         .formulas = {.roots = 1 << NB_ROOT_MUL_RECIP, .affines = 1 << NB_AFFINE_NONE | 1 << NB_AFFINE_GAMMA},          \
-        .loads = 1, .stores = 1, .flops = 4, .run = run_, .n_units = one_unit, .backend = NB_BACKEND_CUDA              \
+        .loads = 1, .stores = 1, .flops = 4, .run = run_, .n_units = one_unit, .backend = NB_BACKEND_CUDA, __VA_ARGS__ \
     }
 static const struct nb_kernel kernels[] = {
-    KERNEL("rmsnorm_right", NB_OP_RMSNORM, run_right),   KERNEL("rmsnorm_overrun", NB_OP_RMSNORM, run_overrun),
-    KERNEL("rmsnorm_wrong", NB_OP_RMSNORM, run_wrong),   KERNEL("rmsnorm_lazy", NB_OP_RMSNORM, run_lazy),
-    KERNEL("rmsnorm_reader", NB_OP_RMSNORM, run_reader), KERNEL("copy", NB_OP_COPY, run_copy),
+    KERNEL("rmsnorm_right", NB_OP_RMSNORM, run_right, .variant = "rmsnorm_right_cuda_f32"),
+    KERNEL("rmsnorm_overrun", NB_OP_RMSNORM, run_overrun, .variant = "rmsnorm_overrun_cuda_f32"),
+    KERNEL("rmsnorm_wrong", NB_OP_RMSNORM, run_wrong, .variant = "rmsnorm_wrong_cuda_f32"),
+    KERNEL("rmsnorm_lazy", NB_OP_RMSNORM, run_lazy, .variant = "rmsnorm_lazy_cuda_f32"),
+    KERNEL("rmsnorm_reader", NB_OP_RMSNORM, run_reader, .variant = "rmsnorm_reader_cuda_f32"),
+    KERNEL("copy", NB_OP_COPY, run_copy, .variant = "copy_cuda_f32"),
+    KERNEL("rmsnorm_narrow", NB_OP_RMSNORM, run_right, .dtype = NB_BF16, .variant = "rmsnorm_narrow_cuda_bf16"),
 };
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {

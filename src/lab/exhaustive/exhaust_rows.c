@@ -94,15 +94,19 @@ static bool is_named(const char *variant, const struct nb_exhaust_options *o) {
 
 static int add_kernels(struct list *l, const struct nb_exhaust_options *o) {
     const int before = l->n;
+    bool on_gpu = false;
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *entry = nb_registry_at(i);
         const struct nb_kernel *k = entry->kernel;
-        if ((entry->plugin != NULL) != o->of_plugins || k->backend == NB_BACKEND_CUDA || k->dtype != o->dtype ||
-            !is_row_norm(k) || !is_named(entry->id, o))
+        if ((entry->plugin != NULL) != o->of_plugins || k->dtype != o->dtype || !is_row_norm(k) ||
+            !is_named(entry->id, o))
             continue;
+        on_gpu |= k->backend == NB_BACKEND_CUDA;
+        if (k->backend == NB_BACKEND_CUDA) continue;
         if (!nb_cpu_refuses(k->cpu_features, k->width)) append_formulas(l, entry, o);
     }
     if (l->n > before) return 0;
+    if (on_gpu) return nb_error("a kernel for a GPU cannot be called on the host's memory; its emulation can");
     if (o->n_names > 0)
         return nb_error("--kernel %s: no %s kernel of rows that can run here has such a variant; `normbench list` has "
                         "them",
