@@ -192,9 +192,11 @@ static struct nb_interval here_of(const cJSON *document, const struct nb_paper_r
     return found;
 }
 
+/* The model looks no further than a millisecond. */
 static void add_cost(struct nb_strbuf *out, const cJSON *entry, const char *name, const char *where) {
+    static const double farthest_us = 1000;
     const double us = nb_json_get_interval(entry, name).value;
-    if (isfinite(us))
+    if (us < farthest_us)
         nb_strbuf_addf(out, "%.3g us %s", us, where);
     else
         nb_strbuf_addf(out, "never %s", where);
