@@ -43,7 +43,7 @@ OPT ?= -O2
 VERSION := $(file <VERSION)
 # CI builds all of it with WERROR=-Werror.
 flags_with = -std=gnu11 $(1) $(DEBUG) -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
-CFLAGS_ALL := $(call flags_with,$(OPT))
+CFLAGS_ALL := $(call flags_with,$(OPT)) $(COVERAGE)
 # Kernels: aligned entry and loops, so that code placement does not decide a comparison; relocations kept, so that two
 # builds of a kernel can be compared as machine code.
 ifeq ($(IS_CLANG),0)
@@ -117,8 +117,8 @@ properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
-.PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-cli check-style check-conditions check-long \
-	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-run install uninstall clean
+.PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long \
+	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
@@ -313,7 +313,7 @@ check: deps
 	$(MAKE) check-unit check-cli check-style
 # Everything: all kernels, the slow scripts too, then the other conditions that a test may meet.
 check-all: deps
-	$(MAKE) all check-style
+	$(MAKE) check-all-build check-style
 	$(MAKE) $(with_all_kernels) check-unit
 	$(MAKE) $(with_all_kernels) SCRIPTS= check-cli
 	$(MAKE) check-conditions
@@ -323,6 +323,8 @@ TEST_KERNELS ?= $(BUILD)/tests/kernels/libnormkernels.so
 TEST_LAYOUT ?= $(BUILD)/tests/kernels/layout_2.so
 SCRIPTS ?= quick
 with_all_kernels := TEST_KERNELS=$(BUILD)/libnormkernels.so TEST_LAYOUT=$(ARM)/layout_2.so
+check-all-build: all
+	$(MAKE) $(with_all_kernels) check-unit-build
 check-unit-build: $(BUILD)/tests/normbench-tests $(BUILD)/normbench $(TEST_KERNELS) $(TEST_LAYOUT) $(plugins) $(identities)
 unit_tests = NORMBENCH_TEST_LAYOUT=$(TEST_LAYOUT) NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
 	NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins tests/unit.sh $(BUILD)/tests/normbench-tests --timeout 900
@@ -364,9 +366,11 @@ lint:
 	cppcheck --quiet -j$(shell nproc) --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. \
 	  --suppress=missingIncludeSystem --include=tests/cppcheck.h src cmd reports
 # The program's own code on the kernels as they are, of all widths; then the kernels, one width and built without optimization, which
-# takes a fraction of the time: what a sanitizer finds is in the source that all variants share.
+# takes a fraction of the time: what a sanitizer finds is in the source that all variants share. The program is built once for the tests and
+# for fuzzing, which looks at what its inputs reach.
 SANITIZED_WIDTHS ?= 256
-sanitized := BUILD=build-asan CC=clang SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" OPT=-O1 KERNEL_OPT=-O0 WIDTHS="$(SANITIZED_WIDTHS)"
+sanitized := BUILD=build-asan CC=clang SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" OPT=-O1 KERNEL_OPT=-O0 WIDTHS="$(SANITIZED_WIDTHS)" \
+	COVERAGE=-fsanitize=fuzzer-no-link
 kernel_suites := @(kernels|fast_rows|batchnorm_fast|batchnorm_backward|backward_kernels|torch|gradient_torch)/*
 asan-build:
 	tests/deps.sh clang libclang-rt-14-dev
@@ -379,12 +383,11 @@ asan: all $(TEST_KERNELS) $(TEST_LAYOUT) asan-build
 FUZZ_SECONDS ?= 30
 fuzz_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/fuzz/*.c)))
 included_in_fuzz := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ho 'include "src/[a-z0-9_/]*[.]c"' tests/fuzz/*.c | cut -d'"' -f2))
-fuzz:
+fuzz: fuzz-build
+	BUILD=build-asan FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(TARGETS)
+fuzz-build:
 	tests/deps.sh clang libclang-rt-14-dev $(DEBIAN_PACKAGES)
-	$(MAKE) BUILD=build-fuzz CC=clang OPT=-O1 fuzz-run \
-	  SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
-fuzz-run: $(BUILD)/tests/fuzz/normbench-fuzz
-	BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(TARGETS)
+	$(MAKE) $(sanitized) build-asan/tests/fuzz/normbench-fuzz
 $(BUILD)/tests/fuzz/normbench-fuzz: $(fuzz_objects) $(filter-out $(included_in_fuzz),$(src_objects)) $(report_objects)
 	$(call say,LD)
 	$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Feeds the targets of build-fuzz/tests/fuzz/normbench-fuzz, as many at once as there are CPUs, each for $FUZZ_SECONDS, or $FUZZ_RUNS inputs:
+# Feeds the targets of build-asan/tests/fuzz/normbench-fuzz, as many at once as there are CPUs, each for $FUZZ_SECONDS, or $FUZZ_RUNS inputs:
 #
 #   tests/fuzz/run.sh [TARGET..]
 #
@@ -8,7 +8,7 @@
 # target stays at $BUILD/fuzz/TARGET-crash-*, with the end of what was said about it.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-export BUILD=${BUILD:-build-fuzz} FUZZ_SECONDS=${FUZZ_SECONDS:-30} NORMBENCH_CONFIGS=configs NORMBENCH_DATA=tests/data
+export BUILD=${BUILD:-build-asan} FUZZ_SECONDS=${FUZZ_SECONDS:-30} NORMBENCH_CONFIGS=configs NORMBENCH_DATA=tests/data
 fuzz=$BUILD/tests/fuzz/normbench-fuzz
 limit=-max_total_time=$FUZZ_SECONDS
 [ -n "${FUZZ_RUNS-}" ] && limit=-runs=$FUZZ_RUNS
