@@ -83,6 +83,16 @@ static int check_limits(void) {
                     (unsigned long long)stack.rlim_cur / 1024, LEAST_STACK_KIB);
 }
 
+/* The library of the kernels is mapped. A build that writes it anew takes its pages away, and whoever reads one then gets this signal. */
+static void say_cut_short(int number) {
+    static const char text[] =
+        "normbench: error: a file that is in use was cut short, such as the library of the kernels by a build; "
+        "start again when the build is through (--resume DIR goes on with what was measured)\n";
+    (void)number;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(128 + SIGBUS);
+    _exit(NB_EXIT_USAGE);
+}
+
 int main(int argc, char **argv) {
     open_standard_descriptors();
     if (check_limits() != 0) return NB_EXIT_USAGE;
@@ -92,6 +102,7 @@ int main(int argc, char **argv) {
     }
     const char *name = argv[1];
     if (strcmp(name, "__worker") == 0) return nb_worker_main();
+    signal(SIGBUS, say_cut_short);
     if (strcmp(name, "--version") == 0) {
         puts("normbench " NB_VERSION);
         return finish(NB_EXIT_OK);

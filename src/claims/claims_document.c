@@ -228,6 +228,19 @@ int nb_claims_document_write(const cJSON *document, const char *dir) {
     return result;
 }
 
+static bool has_claims(const cJSON *document, const char *path) {
+    const cJSON *claims = cJSON_GetObjectItemCaseSensitive(document, "claims"), *claim;
+    bool all = cJSON_IsArray(claims);
+    if (!all) nb_error("%s: \"claims\" is not a list: it holds no verdicts; run `normbench claims` again", path);
+    cJSON_ArrayForEach(claim, claims) {
+        if (!all || (nb_json_get_text(claim, "id") && nb_json_get_text(claim, "verdict"))) continue;
+        nb_error("%s: a claim without \"%s\"; run `normbench claims` again", path,
+                 nb_json_get_text(claim, "id") ? "verdict" : "id");
+        all = false;
+    }
+    return all;
+}
+
 cJSON *nb_claims_document_read(const char *where) {
     const size_t n = strlen(where);
     const bool is_file = n > 5 && strcmp(where + n - 5, ".json") == 0;
@@ -237,6 +250,9 @@ cJSON *nb_claims_document_read(const char *where) {
     const char *schema = nb_json_get_text(json, "schema");
     if (text && (!schema || atoi(schema) < 1 || atoi(schema) > atoi(NB_CLAIMS_SCHEMA))) {
         nb_error("%s: is no claims.json of schema 1.0 to %s", path, NB_CLAIMS_SCHEMA);
+        cJSON_Delete(json);
+        json = NULL;
+    } else if (json && !has_claims(json, path)) {
         cJSON_Delete(json);
         json = NULL;
     }

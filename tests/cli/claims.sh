@@ -20,6 +20,12 @@ refuses "needs launches" claims --launches 0
 refuses "no run of claims" claims --resume "$WORK/nowhere"
 refuses "leave out names" claims form-keepdim --resume "$WORK/nowhere"
 refuses "did you mean '--quick'" claims --quik
+mkdir "$WORK/empty"
+for wrong in '{"schema":"1.0"}:"claims"' '{"schema":"1.0","claims":{}}:"claims"' '{"schema":"1.0","claims":[{"verdict":"x"}]}:"id"' \
+    '{"schema":"1.0","claims":[{"id":"x"}]}:"verdict"' '{"claims":[]}:schema'; do
+    echo "${wrong%:*}" >"$WORK/empty/claims.json"
+    refuses "${wrong##*:}" report "$WORK/empty"
+done
 cat >"$WORK/bad.json" <<'JSON'
 { "title": "t", "statement": "s", "scope": "s", "sources": [{ "cite": "c" }],
   "experiments": { "a": { "kind": "property", "property": "divide",

@@ -97,3 +97,13 @@ for args in "run $WORK/pipe.json" "report $WORK/pipes" "run --resume $WORK/pipes
     expect "$code" 2 "normbench $args"
     grep -q 'is a pipe or a device' "$WORK/err"
 done
+
+# The library of the kernels is cut short by a build while a run has it mapped: one sentence, not a signal, and what was measured is kept.
+cp "${NORMBENCH_KERNELS:-$BUILD/libnormkernels.so}" "$WORK/kernels.so"
+NORMBENCH_KERNELS=$WORK/kernels.so "$NORMBENCH" run quick --filter shape:64x384 --no-plots --quiet --out "$WORK/cut" >/dev/null 2>"$WORK/err" &
+pid=$!
+for _ in $(seq 500); do [ -s "$WORK/cut/journal.jsonl" ] && break; sleep 0.02; done
+: >"$WORK/kernels.so"
+code=0; wait "$pid" || code=$?
+expect "$code" 2 "a library that is cut short"
+grep -q 'was cut short' "$WORK/err"

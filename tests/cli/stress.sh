@@ -1,3 +1,4 @@
+#!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Stress: what it leaves is valid and says the same again from the folder; grades, exit codes, resuming, plugins that misbehave,
 # keys with values and with witness files.
