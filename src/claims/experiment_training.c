@@ -214,6 +214,7 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
         {"steps", NB_FIELD_READ, .read = read_steps},
         {"seeds", NB_FIELD_READ, .read = read_seeds},
         {"full_tokens", NB_FIELD_NUMBER, .offset = offsetof(struct nb_training, full_tokens), .low = 1, .high = 1e9},
+        {"full_steps", NB_FIELD_BOOL, .offset = offsetof(struct nb_training, full_steps)},
         {"published", NB_FIELD_MEMBER, .offset = offsetof(struct nb_training, published), .read = nb_published_read},
         {"compare", NB_FIELD_READ, .read = read_compare}};
     struct nb_training *t = nb_alloc(1, sizeof *t);

@@ -76,6 +76,8 @@ struct question { /* context of the values below */
     const char *part;
     const struct gpu *gpu; /* null: here */
     double cut, dispatch_us;
+    double tokens; /* of the source's step over those here, */
+    bool steps;    /* which are more steps of time */
 };
 
 struct side { /* of one arm in one launch: seconds without dispatch, and operations */
@@ -88,6 +90,19 @@ static double products_of(const cJSON *arm, const char *part) {
     return strcmp(part, "forward") == 0 ? forward : strcmp(part, "backward") == 0 ? all - forward : all;
 }
 
+/* To the source's number of tokens: the passes grow with it, clipping and update do not. */
+static void grow(struct side *s, const cJSON *arm, const struct question *q) {
+    const bool whole = strcmp(q->part, "step") == 0;
+    const cJSON *ops = cJSON_GetObjectItemCaseSensitive(arm, "ops");
+    const double update_s = whole ? nb_training_median_of(arm, "update") : 0;
+    const double update_ops = whole ? nb_json_get_number(ops, "update") : 0;
+    s->part_s = (s->part_s - update_s) * q->tokens + update_s;
+    s->norm_s *= q->tokens;
+    if (!q->steps) return;
+    s->ops = (s->ops - update_ops) * q->tokens + update_ops;
+    s->norm_ops *= q->tokens;
+}
+
 static struct side side_of(const cJSON *arm, const struct question *q) {
     const bool one_pass = strcmp(q->part, "forward") == 0 || strcmp(q->part, "backward") == 0;
     char norm[32];
@@ -98,9 +113,15 @@ static struct side side_of(const cJSON *arm, const struct question *q) {
                      .norm_s = nb_training_median_of(arm, norm),
                      .ops = nb_json_get_number(ops, q->part),
                      .norm_ops = nb_json_get_number(ops, norm)};
+    double products_s = products_of(arm, q->part), n_flops = nb_json_get_number(flops, q->part);
+    if (q->tokens > 0) {
+        grow(&s, arm, q);
+        products_s *= q->tokens;
+        n_flops *= q->tokens;
+    }
     if (!q->gpu) return s;
     const double slower = nb_json_get_number(arm, "memory_rate") / q->gpu->bytes;
-    s.part_s = nb_json_get_number(flops, q->part) / q->gpu->flops + (s.part_s - products_of(arm, q->part)) * slower;
+    s.part_s = n_flops / q->gpu->flops + (s.part_s - products_s) * slower;
     s.norm_s *= slower;
     return s;
 }
@@ -217,7 +238,10 @@ static bool asked_of(const struct nb_training *t, const struct nb_train_results 
     const struct nb_published *p = &t->published.items[row];
     *a = (struct asked){
         .t = t, .results = results, .why = why, .row = p, .q = {.part = p->part ? p->part : "step", .cut = p->cut}};
-    return arms_of(t, p->norm ? p->norm : "rmsnorm", &a->of, &a->against);
+    if (!arms_of(t, p->norm ? p->norm : "rmsnorm", &a->of, &a->against)) return false;
+    if (t->full_tokens > 0) a->q.tokens = t->full_tokens / number_tag(&t->tags.items[a->of], "tokens");
+    a->q.steps = t->full_steps;
+    return true;
 }
 
 static void find_spent(const struct nb_training *t, const struct nb_train_results *results, const char *why,
@@ -264,11 +288,14 @@ static double seconds_a_call(const cJSON *arm, const cJSON *against, const void 
 
 static void say_needed(struct nb_strbuf *out, const struct nb_interval *d, const char *where) {
     if (d->value >= MOST_DISPATCH_US)
-        nb_strbuf_addf(out, "at no d %s", where);
+        nb_strbuf_add(out, "at no d ");
     else if (d->value <= 0)
-        nb_strbuf_addf(out, "without any dispatch %s", where);
+        nb_strbuf_add(out, "without any dispatch ");
     else
-        nb_strbuf_addf(out, "at d = %.3g us an operation [%.3g, %.3g] %s", d->value, d->low, d->high, where);
+        nb_strbuf_addf(out, "at d = %.3g us an operation ", d->value);
+    if (d->value > 0 && d->value < MOST_DISPATCH_US && isfinite(d->low))
+        nb_strbuf_addf(out, "[%.3g, %.3g] ", d->low, d->high);
+    nb_strbuf_add(out, where);
 }
 
 /* "rnnsearch, Table 2: 24.7 % is reached at d = .. with products and memory as here, at d = .. with those of .. (a model); .." */

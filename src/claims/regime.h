@@ -6,7 +6,8 @@
  *   cut(d) = (norms_against(d) - norms_of(d)) / t_against(d)
  *
  * "here": products and all else as they were measured. On a GPU by name: products at its peak rate, all else by the ratio of its memory's
- * rate to that of a copy here. A model: nothing overlaps, no operation costs more than d and its bytes. Arms that really spend d show whether it holds. */
+ * rate to that of a copy here. At the source's number of tokens, with which passes grow and, where
+ * they are more steps of time and no larger batch, operations. A model: nothing overlaps, no operation costs more than d and its bytes. Arms that really spend d show whether it holds. */
 #ifndef NB_REGIME_H
 #define NB_REGIME_H
 

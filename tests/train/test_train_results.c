@@ -195,7 +195,7 @@ static void add_counted(struct nb_train_results *r, int round, double products) 
     for (int rms = 0; rms < 2; rms++)
         n += snprintf(
             arms + n, sizeof arms - (size_t)n,
-            "%s{\"arm\":\"%s\",\"step\":[%g,%g],\"norm\":[%g,%g],\"products\":[%g],\"products_forward\":[0.02],\"ops\":{\"step\":%d,"
+            "%s{\"arm\":\"%s\",\"step\":[%g,%g],\"norm\":[%g,%g],\"products\":[%g],\"products_forward\":[0.02],\"update\":[0.01],\"ops\":{\"update\":20,\"step\":%d,"
             "\"norm\":%d},\"flops\":{\"step\":%g},\"memory_rate\":9e9,\"call_s\":2e-7}",
             rms ? "," : "", rms ? RMS : LN, rms ? 0.098 : 0.1, rms ? 0.098 : 0.1, rms ? 0.008 : 0.01,
             rms ? 0.008 : 0.01, products, rms ? 900 : 1000, rms ? 300 : 400, 15.7e12 * 1e-3);
@@ -228,6 +228,27 @@ Test(train_results, a_published_cut_is_reached_at_some_cost_of_dispatch) {
                        1e-6);
     nb_findings_release(&f);
     nb_train_results_release(&r);
+}
+
+/* Four times the tokens: 90 ms of passes become 360, 10 ms of the update stay; operations stay with a larger batch, and grow with more steps. */
+Test(train_results, dispatch_is_asked_for_at_full_size) {
+    for (int steps = 0; steps < 2; steps++) {
+        struct nb_train_results r = {0};
+        struct nb_findings f;
+        struct nb_strbuf text = {0};
+        const char *const arms = strstr(dispatch_text, "\"published\"");
+        nb_strbuf_addf(&text, "%.*s\"full_tokens\":1024,%s%s", (int)(arms - dispatch_text), dispatch_text,
+                       steps ? "\"full_steps\":true," : "", arms);
+        for (int i = 0; i < 6; i++) add_counted(&r, i, 0.05);
+        judged(text.text, &r, &f);
+        const double step = 0.37, ops = steps ? 980 * 4 + 20 : 1000, fewer = steps ? 400 : 100;
+        cr_expect_float_eq(of_row(&f, "dispatch_needed", "half", "here")->value.value,
+                           fmin(1000, (0.06 * step - 0.008) / (fewer - 0.06 * ops) * 1e6), 1e-6);
+        cr_expect_float_eq(of_row(&f, "dispatch_cut", "half", "here")->value.value, 0.008 / step, 1e-9);
+        nb_findings_release(&f);
+        nb_train_results_release(&r);
+        nb_strbuf_release(&text);
+    }
 }
 
 /* What is counted comes from models: an arm that waits takes as long as the model says, or the figure tells. */
