@@ -146,12 +146,12 @@ static bool is_kin(const struct nb_finding *a, const struct nb_finding *b) {
     return true;
 }
 
-/* At x of the least-squares line; NaN with fewer than two points. */
+/* At x of the least-squares line; of one point, its value if it lies there, else NaN. */
 static double on_line(const double *xs, const double *ys, size_t n, double x) {
     double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
     for (size_t i = 0; i < n; i++) mean_x += xs[i] / (double)n, mean_y += ys[i] / (double)n;
     for (size_t i = 0; i < n; i++) xx += (xs[i] - mean_x) * (xs[i] - mean_x), xy += (xs[i] - mean_x) * (ys[i] - mean_y);
-    return xx > 0 ? mean_y + xy / xx * (x - mean_x) : (double)NAN;
+    return xx > 0 ? mean_y + xy / xx * (x - mean_x) : fabs(x - mean_x) < 1e-9 ? mean_y : (double)NAN;
 }
 
 /* The value in a launch at full size, from all kin of the figure. */
