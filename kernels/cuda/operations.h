@@ -18,7 +18,8 @@ static inline void *row_of_tensor(struct tensor t, int64_t row) {
 
 /* Units [begin, end) of an operation whose operand b is placed as the kind says. A column of single elements is one row of them. */
 static inline void launch_map(const struct step *s, int64_t begin, int64_t end, uint32_t operation, enum operand kind) {
-    const bool narrow = sizeof(elem) < sizeof(float), column = s->cols == 1 && kind < B_FULL;
+    const bool narrow = sizeof(elem) < sizeof(float),
+               column = s->cols == 1 && kind < B_FULL && s->a.stride == 1 && s->dst.stride == 1;
     struct element_args a = {
         .formula = formula_args_of(s->call, false),
         .dst = row_of_tensor(s->dst, begin),

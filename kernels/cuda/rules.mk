@@ -10,7 +10,7 @@ cuda_headers := $(wildcard kernels/cuda/*.h kernels/shared/*.h kernels/batchnorm
 backend_cuda := CUDA
 backend_cuda_emulated := CUDA_EMULATED
 CUDA_CXXFLAGS = -std=c++17 -O2 -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
-	$(WERROR) $(SANITIZE) $(if $(PLANTED),-DPLANTED=$(PLANTED)) $(ISA_V3) -I.
+	$(WERROR) $(SANITIZE) $(ISA_V3) -I.
 
 # The host parts: an object for each kernel and dtype.
 define cuda_rules
@@ -31,7 +31,7 @@ $(BUILD)/$(1)/%_composed_$(2).o: %_composed.c $(cuda_headers)
 	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_OPERATIONS='"kernels/cuda/operations.h"' \
 	  -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
 endef
-ifneq ($(filter cuda cuda-emulated $(BUILD)/libnormkernels_cuda%,$(MAKECMDGOALS)),)
+ifneq ($(filter cuda cuda-emulated $(BUILD)/libnormkernels_cuda% $(BUILD)/tests/planted/%,$(MAKECMDGOALS)),)
 $(eval $(call cuda_rules,cuda))
 $(eval $(call cuda_rules,cuda_emulated))
 endif
@@ -46,3 +46,54 @@ $(BUILD)/cuda_emulated/emulated.o: kernels/cuda/emulated.cpp $(cuda_headers)
 $(BUILD)/libnormkernels_cuda_emulated.so: $(cuda_objects_cuda_emulated) $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(cuda_functions) emulated)
 	$(call say,LD)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $^ -lm
+# With a mistake in it, to see that it is found (tests/cli/cuda_emulated.sh).
+$(BUILD)/tests/planted/%.so: kernels/cuda/rows.cu $(BUILD)/libnormkernels_cuda_emulated.so
+	@mkdir -p $(dir $@)
+	$(CXX) $(CUDA_CXXFLAGS) -O1 -DPLANTED=$* -x c++ -c -o $(@:.so=.o) $<
+	$(CC) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $(@:.so=.o) $(cuda_objects_cuda_emulated) \
+	  $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(filter-out rows,$(cuda_functions)) emulated) -lm
+
+# For GPUs. nvcc: of CUDA_HOME, else on PATH, else what `make cuda-compiler` gets.
+CUDA_COMPILER ?= $(PEERS_DIR)/cuda
+NVCC ?= $(or $(if $(CUDA_HOME),$(CUDA_HOME)/bin/nvcc),$(shell command -v nvcc),$(wildcard $(CUDA_COMPILER)/bin/nvcc))
+CUDA_TARGETS ?= sm_80 sm_90 sm_100 compute_80
+NVCC_FLAGS := -std=c++17 -O3 -fmad=false -prec-div=true -prec-sqrt=true -ftz=false -I. \
+	$(foreach t,$(CUDA_TARGETS),-gencode arch=$(subst sm,compute,$(t)),code=$(t))
+.PHONY: cuda cuda-compiler
+cuda-compiler:
+	kernels/cuda/get.sh $(CUDA_COMPILER)
+cuda: $(BUILD)/libnormkernels_cuda.so
+$(BUILD)/cuda/%.fatbin: kernels/cuda/%.cu $(cuda_headers)
+	$(if $(NVCC),,$(error no nvcc: set CUDA_HOME, put nvcc on PATH, or make cuda-compiler))
+	$(call say,NVCC)
+	$(NVCC) $(NVCC_FLAGS) -fatbin -o $@ $<
+# The fat binaries, and their table for driver.c.
+define cuda_module
+
+  .section .rodata
+  .balign 64
+image_$(1): .incbin "$(BUILD)/cuda/$(1).fatbin"
+name_$(1): .asciz "$(1)"
+  .section .data.rel.ro, "aw"
+  .quad name_$(1), image_$(1)
+endef
+define cuda_modules
+  .section .data.rel.ro, "aw"
+  .globl nb_cuda_modules
+  .hidden nb_cuda_modules
+  .balign 16
+nb_cuda_modules:
+$(foreach f,$(cuda_functions),$(call cuda_module,$(f)))
+  .section .data.rel.ro, "aw"
+  .quad 0, 0
+  .section .note.GNU-stack, "", @progbits
+endef
+$(BUILD)/cuda/modules.o: $(patsubst %,$(BUILD)/cuda/%.fatbin,$(cuda_functions))
+	$(file >$(@:.o=.s),$(cuda_modules))
+	$(CC) -c -o $@ $(@:.o=.s)
+$(BUILD)/cuda/driver.o: kernels/cuda/driver.c $(cuda_headers)
+	$(call say,CC)
+	$(CC) $(CFLAGS_ALL) -I. -fvisibility=hidden -c -o $@ $<
+$(BUILD)/libnormkernels_cuda.so: $(cuda_objects_cuda) $(BUILD)/cuda/driver.o $(BUILD)/cuda/modules.o
+	$(call say,LD)
+	$(CC) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $^ -ldl -lpthread
