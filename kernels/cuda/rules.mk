@@ -7,6 +7,7 @@ cuda_kernels := $(filter-out driver,$(basename $(notdir $(sort $(wildcard kernel
 # By the CPU's recipes, an operation a launch (operations.h).
 cuda_composed := $(filter rmsnorm_% layernorm_% add_rmsnorm_% prmsnorm_% batchnorm_%,$(filter %_composed,$(kernels)))
 cuda_headers := $(wildcard kernels/cuda/*.h kernels/shared/*.h kernels/batchnorm/*.h kernels/backward/*.h kernels/simd/scalar.h) kernels/kernel.h
+cuda_device_headers := $(patsubst %,kernels/cuda/%.h,args device emulated formula launch team) kernels/simd/scalar.h kernels/kernel.h
 backend_cuda := CUDA
 backend_cuda_emulated := CUDA_EMULATED
 CUDA_CXXFLAGS = -std=c++17 -O2 -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
@@ -37,10 +38,10 @@ $(eval $(call cuda_rules,cuda_emulated))
 endif
 
 cuda-emulated: $(BUILD)/libnormkernels_cuda_emulated.so
-$(BUILD)/cuda_emulated/%.o: kernels/cuda/%.cu $(cuda_headers)
+$(BUILD)/cuda_emulated/%.o: kernels/cuda/%.cu $(cuda_device_headers)
 	$(call say,CXX)
 	$(CXX) $(CUDA_CXXFLAGS) -x c++ -c -o $@ $<
-$(BUILD)/cuda_emulated/emulated.o: kernels/cuda/emulated.cpp $(cuda_headers)
+$(BUILD)/cuda_emulated/emulated.o: kernels/cuda/emulated.cpp $(cuda_device_headers)
 	$(call say,CXX)
 	$(CXX) $(CUDA_CXXFLAGS) -c -o $@ $<
 $(BUILD)/libnormkernels_cuda_emulated.so: $(cuda_objects_cuda_emulated) $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(cuda_functions) emulated)
@@ -63,7 +64,7 @@ NVCC_FLAGS := -std=c++17 -O3 -fmad=false -prec-div=true -prec-sqrt=true -ftz=fal
 cuda-compiler:
 	kernels/cuda/get.sh $(CUDA_COMPILER)
 cuda: $(BUILD)/libnormkernels_cuda.so
-$(BUILD)/cuda/%.fatbin: kernels/cuda/%.cu $(cuda_headers)
+$(BUILD)/cuda/%.fatbin: kernels/cuda/%.cu $(cuda_device_headers)
 	$(if $(NVCC),,$(error no nvcc: set CUDA_HOME, put nvcc on PATH, or make cuda-compiler))
 	$(call say,NVCC)
 	$(NVCC) $(NVCC_FLAGS) -fatbin -o $@ $<
@@ -91,7 +92,7 @@ endef
 $(BUILD)/cuda/modules.o: $(patsubst %,$(BUILD)/cuda/%.fatbin,$(cuda_functions))
 	$(file >$(@:.o=.s),$(cuda_modules))
 	$(CC) -c -o $@ $(@:.o=.s)
-$(BUILD)/cuda/driver.o: kernels/cuda/driver.c $(cuda_headers)
+$(BUILD)/cuda/driver.o: kernels/cuda/driver.c $(cuda_device_headers)
 	$(call say,CC)
 	$(CC) $(CFLAGS_ALL) -I. -fvisibility=hidden -c -o $@ $<
 $(BUILD)/libnormkernels_cuda.so: $(cuda_objects_cuda) $(BUILD)/cuda/driver.o $(BUILD)/cuda/modules.o

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The library for GPUs, where there is a compiler: it needs nothing of CUDA to be loaded, and says in one sentence why it cannot run.
+# The library for GPUs, where there is a compiler: it needs nothing of CUDA to be loaded, and has its kernels there.
 # Slow, 200 s: every device function is compiled for three GPUs.
 . tests/support/cli.sh
 [ -n "${CUDA_HOME-}" ] || command -v nvcc >/dev/null || [ -x peers/cuda/bin/nvcc ] || { echo "no nvcc: make cuda-compiler gets one"; exit 77; }
@@ -8,7 +8,7 @@ make -s BUILD="$BUILD" cuda || exit 1
 library=$BUILD/libnormkernels_cuda.so
 needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|libdl|libpthread|ld-linux-x86-64)\.so')
 [ -z "$needed" ] || bad "needs $needed"
-/usr/bin/python3 - "$PWD/$library" <<'PY' || bad "does not say why it cannot run"
+/usr/bin/python3 - "$PWD/$library" <<'PY' || bad "is not loaded where there is no CUDA"
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
 n = ctypes.c_size_t()
