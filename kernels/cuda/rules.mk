@@ -58,16 +58,23 @@ $(BUILD)/tests/planted/%.so: kernels/cuda/rows.cu $(BUILD)/libnormkernels_cuda_e
 CUDA_COMPILER ?= $(PEERS_DIR)/cuda
 NVCC ?= $(or $(if $(CUDA_HOME),$(CUDA_HOME)/bin/nvcc),$(shell command -v nvcc),$(wildcard $(CUDA_COMPILER)/bin/nvcc))
 CUDA_TARGETS ?= sm_80 sm_90 sm_100 compute_80
-NVCC_FLAGS := -std=c++17 -O3 -fmad=false -prec-div=true -prec-sqrt=true -ftz=false -I. \
-	$(foreach t,$(CUDA_TARGETS),-gencode arch=$(subst sm,compute,$(t)),code=$(t))
-.PHONY: cuda cuda-compiler
+NVCC_FLAGS := -std=c++17 -O3 -fmad=false -prec-div=true -prec-sqrt=true -ftz=false -I.
+cuda_targets := $(foreach t,$(CUDA_TARGETS),-gencode arch=$(subst sm,compute,$(t)),code=$(t))
+.PHONY: cuda cuda-code cuda-compiler
 cuda-compiler:
 	kernels/cuda/get.sh $(CUDA_COMPILER)
 cuda: $(BUILD)/libnormkernels_cuda.so
 $(BUILD)/cuda/%.fatbin: kernels/cuda/%.cu $(cuda_device_headers)
 	$(if $(NVCC),,$(error no nvcc: set CUDA_HOME, put nvcc on PATH, or make cuda-compiler))
 	$(call say,NVCC)
-	$(NVCC) $(NVCC_FLAGS) -fatbin -o $@ $<
+	$(NVCC) $(NVCC_FLAGS) $(cuda_targets) -fatbin -o $@ $<
+# What the assembler says of each device function: registers, stack, spills (tests/cli/cuda_code.sh).
+cuda-code: $(patsubst %,$(BUILD)/cuda/%.ptxas,$(cuda_functions))
+$(BUILD)/cuda/%.ptxas: kernels/cuda/%.cu $(cuda_device_headers)
+	$(call say,NVCC)
+	@mkdir -p $(dir $@)
+	$(NVCC) $(NVCC_FLAGS) -arch=sm_90 -cubin -Xptxas -v -o $(@:.ptxas=.cubin) $< 2>$@.part
+	@mv $@.part $@
 # The fat binaries, and their table for driver.c.
 define cuda_module
 

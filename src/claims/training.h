@@ -33,7 +33,7 @@ struct nb_training {
     size_t n_pairs;
     struct nb_published_list published; /* cuts of the source, for steps */
     double full_tokens;                 /* of a step of the source; 0: not said */
-    bool full_steps;                    /* it has more steps of time, not a larger batch: operations grow with the tokens */
+    bool full_steps; /* it has more steps of time, not a larger batch: operations grow with the tokens */
 };
 
 /* Appends what was measured. results null: each figure is missing, with the reason why. */

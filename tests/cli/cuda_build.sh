@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The library for GPUs, where there is a compiler: it needs nothing of CUDA to be loaded, and has its kernels there.
-# Slow, 200 s: every device function is compiled for three GPUs.
+# Long, 200 s: every device function is compiled for three GPUs.
 . tests/support/cli.sh
 [ -n "${CUDA_HOME-}" ] || command -v nvcc >/dev/null || [ -x peers/cuda/bin/nvcc ] || { echo "no nvcc: make cuda-compiler gets one"; exit 77; }
 make -s BUILD="$BUILD" cuda || exit 1

@@ -13,13 +13,14 @@ library=$BUILD/libnormkernels_cuda_emulated.so
 cat >"$WORK/c.json" <<'JSON'
 { "launches": 0, "blocks": [
   { "backend": "cuda-emulated", "op": ["rmsnorm", "layernorm", "add_rmsnorm", "prmsnorm"], "pass": ["forward", "backward"], "shape": ["3x7", "37x96", "5x1000"] },
+  { "backend": "cuda-emulated", "op": ["rmsnorm", "layernorm", "add_rmsnorm", "prmsnorm"], "pass": ["forward", "backward"], "dtype": ["f16", "bf16"], "shape": ["3x7", "5x1000"] },
   { "backend": "cuda-emulated", "op": ["rmsnorm", "layernorm"], "shape": ["4x40"], "root": ["div_sqrt", "mul_recip", "rsqrt_nr", "rsqrt_raw"], "cast": ["after", "before"],
     "eps_place": ["inside", "clamp"], "dtype": ["f32", "bf16"] },
   { "backend": "cuda-emulated", "kernel": "*_row", "pass": ["forward", "backward"], "dtype": ["f32", "bf16"], "shape": ["2x3000", "2x9001"] },
   { "backend": "cuda-emulated", "kernel": "layernorm_row", "dtype": "bf16", "shape": "1x66000" },
   { "backend": "cuda-emulated", "kernel": "layernorm_backward_row", "pass": "backward", "dtype": "bf16", "shape": "1x33000" },
   { "backend": "cuda-emulated", "op": "batchnorm", "pass": ["forward", "backward"], "mode": ["training", "inference"],
-    "shape": ["nchw:2x5x6x6", "nhwc:3x5x5x7", "nhwc:2x8x8x32"], "dtype": ["f32", "bf16"] } ] }
+    "shape": ["nchw:2x5x6x6", "nhwc:3x5x5x7", "nhwc:2x8x8x32"], "dtype": ["f32", "f16", "bf16"] } ] }
 JSON
 checked() { # NAME SETTINGS
     local code=0

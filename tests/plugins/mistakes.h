@@ -56,12 +56,16 @@
     M(through_f16) M(mean_sum_f16) M(rstd_by_exp_log) M(running_bf16) M(xhat_from_y) \
     /* running statistics */ \
     M(training_of_running)
-// clang-format on
 
-#define HONEST(M) \
-    M(correct) M(lanes_8) M(lanes_64) M(pairwise) M(kahan) M(in_double) M(backwards) M(divides) M(welford) \
-    M(corrected) M(one_pass_double) M(folded) M(rstd_times_gamma) M(rstd_from_double) M(scaled) M(blocks_of_64) \
-    M(rsqrt_declared)
+#define HONEST(M)                                                                                                      \
+    M(correct)                                                                                                         \
+    M(lanes_8)                                                                                                         \
+    M(lanes_64)                                                                                                        \
+    M(pairwise)                                                                                                        \
+    M(kahan)                                                                                                           \
+    M(in_double)                                                                                                       \
+    M(backwards) M(divides) M(welford) M(corrected) M(one_pass_double) M(folded) M(rstd_times_gamma)                   \
+        M(rstd_from_double) M(scaled) M(blocks_of_64) M(rsqrt_declared)
 // clang-format on
 
 /* Which kernels there are. */
