@@ -51,7 +51,7 @@ static bool same(const struct shape *a, const struct shape *b) {
 
 /* Which statistic an element of x meets where the statistics' last dimension was dropped. */
 static long statistic_at(const struct shape *x, long element) {
-    long index[MOST_DIMS], at = 0;
+    long index[MOST_DIMS] = {0}, at = 0;
     for (int i = x->n; i-- > 0; element /= x->d[i]) index[i] = element % x->d[i];
     for (int i = 0; i + 1 < x->n; i++) at = at * x->d[i] + (x->d[i] == 1 ? 0 : index[i + 1]);
     return at;
