@@ -368,9 +368,9 @@ lint:
 	  --suppress=missingIncludeSystem --include=tests/cppcheck.h src cmd reports
 # The program's own code on the kernels as they are, of all widths; then the kernels, one width and built without optimization, which
 # takes a fraction of the time: what a sanitizer finds is in the source that all variants share. The program is built once for the tests and
-# for fuzzing, which looks at what its inputs reach.
+# for fuzzing, which looks at what its inputs reach. gcc's name for what is on is given to clang, which has none of its own.
 SANITIZED_WIDTHS ?= 256
-sanitized := BUILD=build-asan CC=clang SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" OPT=-O1 KERNEL_OPT=-O0 WIDTHS="$(SANITIZED_WIDTHS)" \
+sanitized := BUILD=build-asan CC=clang SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined -D__SANITIZE_ADDRESS__=1" OPT=-O1 KERNEL_OPT=-O0 WIDTHS="$(SANITIZED_WIDTHS)" \
 	COVERAGE=-fsanitize=fuzzer-no-link
 kernel_suites := @(kernels|fast_rows|batchnorm_fast|batchnorm_backward|backward_kernels|torch|gradient_torch)/*
 asan-build:

@@ -23,7 +23,8 @@ case $build in /*) absolute=$build ;; *) absolute=$root/$build ;; esac
 commit=$(git rev-parse --verify --quiet "$base^{commit}") || ended 2 "$base is no commit here; git fetch it, or name another by BASE"
 
 # ---- what differs ------------------------------------------------------------------------------------------------------
-changed=$({ git diff --name-only "$commit" -- kernels; git ls-files --others --exclude-standard -- kernels; } | { grep '\.[ch]$' || true; } | { grep -v '^kernels/peers/' || true; })
+# Of a CPU's kernels: peers and CUDA's are not gated.
+changed=$({ git diff --name-only "$commit" -- kernels; git ls-files --others --exclude-standard -- kernels; } | { grep '\.[ch]$' || true; } | { grep -vE '^kernels/(peers|cuda)/' || true; })
 [ -n "$changed" ] || ended 0 "nothing under kernels/ differs from $base: PASS"
 
 base_dir=$absolute/gate/$(git rev-parse "$commit:kernels")
@@ -44,7 +45,7 @@ reached() { # ROOT FILES
     local files=$2 more names
     while :; do
         names=$(basename -a $files | sed 's/\./\\./g' | paste -sd'|')
-        more=$(cd "$1" && { printf '%s\n' $files; grep -rlE --include='*.[ch]' --exclude-dir=peers "#include \"([a-z/]+/)?($names)\"" kernels || true; } | sort -u)
+        more=$(cd "$1" && { printf '%s\n' $files; grep -rlE --include='*.[ch]' --exclude-dir={peers,cuda} "#include \"([a-z/]+/)?($names)\"" kernels || true; } | sort -u)
         [ "$more" != "$files" ] || break
         files=$more
     done
@@ -52,7 +53,7 @@ reached() { # ROOT FILES
 }
 reached_in_both() { { reached "$root" "$1"; reached "$base_dir" "$1"; } | sort -u; }
 kernels_of() { sed -n 's|^kernels/\(.*/\)*\([^/]*\)\.c$|\2|p' | { grep -vx table || true; } | sort; }
-has_kernel() { [ -n "$(find "$1/kernels" -name "$2.c" -not -path '*/peers/*' -print -quit)" ]; }
+has_kernel() { [ -n "$(find "$1/kernels" -name "$2.c" -not -path '*/peers/*' -not -path '*/cuda/*' -print -quit)" ]; }
 
 files=$(reached_in_both "$(sort -u <<<"$changed")")
 kernels=$(kernels_of <<<"$files")

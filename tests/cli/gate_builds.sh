@@ -17,11 +17,11 @@ differs() {
     git -C "$WORK/repository" clean -q -d -f kernels
 }
 edit() { for f in "$@"; do echo "// changed" >>"$WORK/repository/kernels/$f"; done; }
-users() { (cd "$WORK/repository/kernels" && grep -l "#include \"kernels/$1\"" ./*/*.c | sed 's|.*/||; s|\.c$||' | sort | paste -sd' '); }
-all=$(cd "$WORK/repository/kernels" && printf '%s\n' [!p]*/*.c | sed 's|.*/||; s/\.c$//' | sort | paste -sd' ')
+users() { (cd "$WORK/repository/kernels" && grep -l "#include \"kernels/$1\"" [!cp]*/*.c copies/*.c | sed 's|.*/||; s|\.c$||' | sort | paste -sd' '); }
+all=$(cd "$WORK/repository/kernels" && printf '%s\n' [!cp]*/*.c copies/*.c | sed 's|.*/||; s/\.c$//' | sort | paste -sd' ')
 
 differs 0 ""
-edit README.md
+edit README.md cuda/rows.cu cuda/driver.c cuda/copy.c
 differs 0 ""
 edit rows/rmsnorm_serial.c
 differs 0 "rmsnorm_serial"
