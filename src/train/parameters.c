@@ -39,11 +39,25 @@ static struct nb_parameter *add(struct nb_parameters *p, const char *place, cons
     return item;
 }
 
+/* The first values of the matrix, where another model has it. */
+static bool copy_from(const struct nb_parameters *like, struct nb_parameter *item) {
+    const struct nb_parameter *there = like ? nb_parameter_find(like, item->name) : NULL;
+    if (!there || !there->decays || there->rows != item->rows || there->cols != item->cols ||
+        there->seed != item->seed || there->deviation != item->deviation)
+        return false;
+    assert(like->step == 0);
+    memcpy(item->value, there->value, (size_t)size_of(item) * sizeof *item->value);
+    return true;
+}
+
 struct nb_parameter *nb_parameter_matrix(struct nb_parameters *p, const char *place, const char *what, int64_t rows,
                                          int64_t cols, uint64_t seed, double deviation) {
     struct nb_parameter *item = add(p, place, what, rows, cols);
-    const struct nb_random r = nb_random_stream(seed, nb_hash_text(item->name));
     item->decays = true;
+    item->seed = seed;
+    item->deviation = deviation;
+    if (copy_from(p->like, item)) return item;
+    const struct nb_random r = nb_random_stream(seed, nb_hash_text(item->name));
     for (int64_t i = 0; i < size_of(item); i++) item->value[i] = (float)(deviation * nb_random_normal(r, (uint64_t)i));
     return item;
 }

@@ -503,7 +503,7 @@ static const char *transformer_complete(const void *own, struct nb_train_options
 }
 
 /* The sizes that complete options give: layers, batch and sequence theirs, and where hidden is another, the feed-forward width in
- * proportion (a multiple of 8). */
+ * proportion (a multiple of 8); where it is less, the vocabulary too, so that the head keeps its share of a step. Bytes need 256. */
 static struct nb_transformer_shape transformer_resolve(const struct nb_transformer_shape *shape,
                                                        const struct nb_train_options *o) {
     struct nb_transformer_shape s = *shape;
@@ -512,6 +512,10 @@ static struct nb_transformer_shape transformer_resolve(const struct nb_transform
     s.batch = o->batch;
     s.sequence = o->sequence;
     if (s.hidden != shape->hidden) s.ffn = (int)((int64_t)shape->ffn * s.hidden / shape->hidden + 7) / 8 * 8;
+    if (s.hidden < shape->hidden) {
+        const int vocabulary = (int)((int64_t)shape->vocabulary * s.hidden / shape->hidden);
+        s.vocabulary = vocabulary < 256 ? 256 : vocabulary;
+    }
     return s;
 }
 

@@ -216,7 +216,9 @@ int nb_model_init(struct nb_model *model, const struct nb_workload *workload, co
     model->pool = nb_pool_new(o->n_threads, NULL);
     if (!model->pool) return -1;
     nb_pool_park(model->pool);
+    model->parameters.like = o->drawn;
     workload->family->create(model);
+    model->parameters.like = o->drawn = NULL; /* it goes on to make steps */
     model->activation_bytes += model->kept.bytes;
     if (!model->failed) return 0;
     nb_model_release(model);

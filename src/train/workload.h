@@ -63,6 +63,8 @@ struct nb_train_options {
     double learning_rate; /* 0: the workload's own */
     double clip;          /* largest norm of all gradients together; 0: none */
     uint64_t seed;
+    /* Of a model of the workload and seed that made no step yet, or null: first values that are the same there are copied. */
+    const struct nb_parameters *drawn;
     int n_threads;   /* 0: 1 */
     bool flushed;    /* subnormal numbers are taken for 0, as fast as others: what GPUs do, or need no time for */
     double dispatch; /* us that an operation costs besides its work */

@@ -76,6 +76,21 @@ Test(train_core, first_values_hang_on_seed_and_name_alone) {
     nb_parameters_release(&r);
 }
 
+Test(train_core, what_another_model_drew_is_copied_where_it_is_the_same) {
+    struct nb_parameters p = {0}, q = {.like = &p};
+    struct nb_parameter *drawn = nb_parameter_matrix(&p, "w", "", 10, 10, 5, 0.02);
+    nb_parameter_vector(&p, "gain", "", 100, 7);
+    drawn->value[3] = 42; /* shows where it goes */
+    cr_assert_eq(nb_parameter_matrix(&q, "w", "", 10, 10, 5, 0.02)->value[3], 42);
+    cr_assert_neq(nb_parameter_matrix(&q, "w", "", 10, 10, 6, 0.02)->value[3], 42, "another seed");
+    cr_assert_neq(nb_parameter_matrix(&q, "w", "", 10, 10, 5, 0.04)->value[3], 42, "another width of the distribution");
+    cr_assert_neq(nb_parameter_matrix(&q, "w", "", 5, 20, 5, 0.02)->value[3], 42, "another shape");
+    cr_assert_neq(nb_parameter_matrix(&q, "v", "", 10, 10, 5, 0.02)->value[3], 42, "another name");
+    cr_assert_neq(nb_parameter_matrix(&q, "gain", "", 1, 100, 0, 0)->value[3], 7, "no matrix");
+    nb_parameters_release(&p);
+    nb_parameters_release(&q);
+}
+
 /* ---- precision ---- */
 
 Test(train_core, rounding_is_that_of_the_formats) {
