@@ -16,6 +16,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/peers.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
 #include "src/train/train_study.h"
@@ -30,11 +31,11 @@ static const char help[] =
     "  --list               the claims, what kind of experiment they are, and what they say; runs nothing\n"
     "  --explain ID         one claim: sources, readings, and what it expects of which figures; with the\n"
     "                       ID \"properties\", the property experiments that claims may use: parameters and defaults\n"
-    "  --quick              fewer launches and smaller shapes\n"
+    "  --quick              fewer launches and smaller shapes: about two minutes\n"
     "  --launches N         worker processes for each group (default 10, with --quick 6; of training 8, and 6 seeds,\n"
     "                       or what a claim needs)\n"
-    "  --train-budget S     seconds for training claims (default 1680); with --quick 75, for those that have a small version\n"
-    "                       alone; what does not fit is named\n"
+    "  --train-budget S     seconds for training claims; what does not fit is left out and named, the headline last\n"
+    "                       (default 5400, and the headline whatever it takes; with --quick 45, for small versions alone)\n"
     "  --train-text FILE    bytes to train on (default: $NORMBENCH_TEXT, else the licences that every Debian has)\n"
     "  --plugin FILE.so     adds the kernels of a shared object; bug reports are then tested on them alone; repeatable\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
@@ -148,14 +149,15 @@ static int explain(const char *id) {
 
 struct claims_trained {
     struct nb_train_results results;
-    bool there;      /* something was asked for, and the time allowed was not 0 */
-    const char *why; /* nothing was trained */
+    bool there;         /* something was asked for, and the time allowed was not 0 */
+    bool has_published; /* steps with published cuts among it */
+    const char *why;    /* nothing was trained */
 };
 
 #define FOLDER "training"
 /* Eight launches narrow an interval against the six that are the fewest for one; six seeds, since a seed is a whole training. */
 enum { USUAL_LAUNCHES = 8, LEAST_ROUNDS = 6 };
-static const double USUAL_BUDGET_S = 1680, QUICK_BUDGET_S = 75, MOST_LAUNCH_S = 12, LEAST_LAUNCH_S = 0.2,
+static const double USUAL_BUDGET_S = 5400, QUICK_BUDGET_S = 45, MOST_LAUNCH_S = 12, LEAST_LAUNCH_S = 0.2,
                     SHARE_OF_STEPS = 0.5;
 
 static void plan(const struct nb_claims *claims, bool all, struct nb_train_plan *p) {
@@ -205,9 +207,11 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
             .text = o->train_text,
             .max_width = o->request.max_width,
             .budget_s = budget_s,
+            .may_overrun = isnan(o->train_budget_s),
             .launch_s = launch_of(&p, budget_s, launches),
             .rounds = {[NB_TRAIN_STEPS] = launches, [NB_TRAIN_MEMORY] = seeds, [NB_TRAIN_COURSE] = seeds}};
         out->there = true;
+        for (int g = 0; g < p.n; g++) out->has_published |= p.groups[g].stays;
         cJSON *run = cJSON_CreateObject();
         nb_json_text(run, "config", FOLDER);
         result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
@@ -226,7 +230,8 @@ struct measured { /* what each plan left */
     bool there[NB_N_CLAIMS_PLANS];
     struct nb_sample_table samples;
     struct claims_trained trained;
-    int ended; /* as nb_measuring_run() */
+    const char *no_eager; /* why PyTorch was not timed */
+    int ended;            /* as nb_measuring_run() */
 };
 
 static void measured_release(struct measured *m) {
@@ -266,7 +271,54 @@ static int run_plan(const struct claims_options *o, struct nb_config *config, co
     return result;
 }
 
-static int measure(const struct claims_options *o, struct nb_claims *claims, const char *dir, struct measured *m) {
+/* ---- what an operation costs PyTorch here: its RMSNorm runs one operator after another, and on a row of 16 numbers their work is next to nothing.
+ * Last of all, since its library stays in every process that is begun behind it ---- */
+
+static const char eager_config[] = "{ \"blocks\": [ { \"op\": \"rmsnorm\", \"backend\": \"peer:pytorch\", \"dtype\": "
+                                   "\"f32\", \"shape\": \"1x16\", \"affine\": \"gamma\" } ], \"launches\": 6 }";
+
+/* Null, or why PyTorch is not there. */
+static const char *load_pytorch(struct nb_texts *plugins) {
+    char *adapter = nb_peer_adapter("pytorch");
+    const bool built = nb_path_exists(adapter);
+    free(adapter);
+    if (!built) return "its adapter is not built (make peers PEERS=pytorch)";
+    char *spec = nb_peer_spec("pytorch", NULL);
+    if (!spec || nb_registry_describe(spec) != 0) {
+        free(spec);
+        return "it does not start here (stderr says why)";
+    }
+    nb_texts_add_owned(plugins, spec);
+    return NULL;
+}
+
+static int run_eager(struct claims_options *o, const char *dir, struct measured *m) {
+    struct nb_config config;
+    m->no_eager = load_pytorch(&o->request.plugins);
+    if (m->no_eager) return 0;
+    m->no_eager = "its RMSNorm was not timed (eager/ says why)";
+    if (nb_config_parse(&config, nb_claims_plan_names[NB_PLAN_EAGER], eager_config, sizeof eager_config - 1) != 0)
+        return -1;
+    const int result = run_plan(o, &config, dir, NB_PLAN_EAGER, m);
+    nb_config_release(&config);
+    return result;
+}
+
+static struct nb_interval eager_us(const struct measured *m) {
+    enum { OPERATORS = 6 }; /* power, mean, addition of eps, root, two products */
+    const struct nb_results *r = &m->results[NB_PLAN_EAGER];
+    for (size_t i = 0; m->there[NB_PLAN_EAGER] && i < r->n; i++) {
+        const struct nb_interval *t = &r->records[i].timing.time_ns;
+        const double scale = 1e-3 / OPERATORS;
+        if (r->records[i].c.is_peer && r->records[i].has_timing)
+            return (struct nb_interval){scale * t->value, scale * t->low, scale * t->high};
+    }
+    return (struct nb_interval){NAN, NAN, NAN};
+}
+
+/* ---- everything that is measured ---- */
+
+static int measure(struct claims_options *o, struct nb_claims *claims, const char *dir, struct measured *m) {
     struct nb_config configs[NB_N_CLAIMS_PLANS];
     const struct nb_claims_effort effort = {.quick = o->quick, .launches = launches_of(o, 0)};
     int result = 0;
@@ -281,7 +333,8 @@ static int measure(const struct claims_options *o, struct nb_claims *claims, con
         return result;
     }
     m->ended = claims_train(o, claims, dir, &m->trained);
-    return m->ended < 0 ? -1 : 0;
+    if (m->ended == 0 && m->trained.has_published) result = run_eager(o, dir, m);
+    return m->ended < 0 ? -1 : result;
 }
 
 /* Experiments in this process are few seconds in all; each is named as it goes. */
@@ -289,7 +342,7 @@ static struct nb_claim_result *judge(const struct nb_claims *claims, struct meas
     struct nb_claim_result *results = nb_alloc(claims->n + 1, sizeof *results);
     struct nb_claims_measured measured = {0};
     const double started = nb_now_s();
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) measured.results[i] = m->there[i] ? &m->results[i] : NULL;
+    for (int i = 0; i < NB_PLAN_EAGER; i++) measured.results[i] = m->there[i] ? &m->results[i] : NULL;
     measured.samples = m->there[NB_PLAN_TIMING] ? &m->samples : NULL;
     measured.training = m->trained.there ? &m->trained.results : NULL;
     measured.no_training = m->trained.why;
@@ -321,6 +374,8 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
                                     .elapsed_s = elapsed_s};
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
     about.training = m->trained.there ? &m->trained.results : NULL;
+    about.eager_us = eager_us(m);
+    about.no_eager = m->no_eager;
     cJSON *document = nb_claims_document(results, n, &about);
     int result = nb_claims_document_write(document, dir);
     *possible = nb_claims_document_check(document) == 0;
@@ -334,7 +389,7 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
 }
 
 /* Tries the claims, whose blocks move to the plans, into dir. Returns the exit code. */
-static int try_claims(const struct claims_options *o, struct nb_claims *claims, const char *dir) {
+static int try_claims(struct claims_options *o, struct nb_claims *claims, const char *dir) {
     struct measured m = {0};
     struct nb_claim_result *results = NULL;
     const double started = nb_now_s();

@@ -171,6 +171,19 @@ static const char regime_lead[] =
     "time measured here, or that of the publication's GPU by its peak rates. Steps that really spend d (dispatch= in the table of steps) check "
     "it.";
 
+static void add_regime_sentence(const cJSON *of, bool html, struct nb_strbuf *out) {
+    nb_strbuf_add(out, html ? "<li>" : "- ");
+    if (html)
+        nb_html_text(out, "", nb_claims_text(of, "sentence"), "</li>\n");
+    else
+        nb_escape_markdown(out, nb_claims_text(of, "sentence"));
+    if (!html) nb_strbuf_add(out, "\n");
+}
+
+static const cJSON *eager_of(const cJSON *document) {
+    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(document, "training"), "eager");
+}
+
 static void add_regime(const cJSON *document, bool html, struct nb_strbuf *out) {
     const cJSON *row;
     if (!regimes(document) || !regimes(document)->child) return;
@@ -179,14 +192,8 @@ static void add_regime(const cJSON *document, bool html, struct nb_strbuf *out) 
                      "</p>\n<ul>\n");
     else
         nb_strbuf_addf(out, "\n### What a published cut needs (a model)\n\n%s\n\n", regime_lead);
-    cJSON_ArrayForEach(row, regimes(document)) {
-        nb_strbuf_add(out, html ? "<li>" : "- ");
-        if (html)
-            nb_html_text(out, "", nb_claims_text(row, "sentence"), "</li>\n");
-        else
-            nb_escape_markdown(out, nb_claims_text(row, "sentence"));
-        if (!html) nb_strbuf_add(out, "\n");
-    }
+    if (eager_of(document)) add_regime_sentence(eager_of(document), html, out);
+    cJSON_ArrayForEach(row, regimes(document)) add_regime_sentence(row, html, out);
     if (html) nb_strbuf_add(out, "</ul>\n");
 }
 
@@ -203,19 +210,20 @@ static const cJSON *workload_before(const cJSON *all, const cJSON *row) {
 
 enum { HERE, THERE, MOST_DISPATCH_US = 20 };
 
-/* The published interval as two lines, and where the curve meets the value. */
+/* The published value as a line in the band of its interval, and a mark where the curve meets it. */
 static void draw_row(struct nb_figure *f, const cJSON *row) {
     const struct nb_interval published = nb_json_get_interval(row, "published");
     char label[160];
     snprintf(label, sizeof label, "published: %s", nb_claims_text(row, "row"));
-    const size_t band = nb_figure_entry(f, label);
-    for (int panel = HERE; panel <= THERE; panel++) {
-        const struct nb_interval d = nb_json_get_interval(row, panel == HERE ? "needed_here_us" : "needed_there_us");
-        nb_figure_add_law(f, (size_t)panel, band, 0, 100 * published.value);
-        nb_figure_add_law(f, (size_t)panel, band, MOST_DISPATCH_US, 100 * published.value);
-        const double x = d.value <= MOST_DISPATCH_US ? d.value : MOST_DISPATCH_US;
-        nb_figure_add(f, (size_t)panel, band,
-                      (struct nb_point){x, 100 * published.value, 100 * published.low, 100 * published.high});
+    const size_t entry = nb_figure_entry(f, label);
+    for (size_t panel = HERE; panel <= THERE; panel++) {
+        const double d = nb_json_get_interval(row, panel == HERE ? "needed_here_us" : "needed_there_us").value;
+        nb_figure_add_law(f, panel, entry, 0, 100 * published.value);
+        nb_figure_add_law(f, panel, entry, MOST_DISPATCH_US, 100 * published.value);
+        if (f->n_bands < NB_FIGURE_BANDS)
+            f->bands[f->n_bands++] = (struct nb_band){panel, entry, 100 * published.low, 100 * published.high};
+        if (d > 0 && d <= MOST_DISPATCH_US)
+            nb_figure_add(f, panel, entry, (struct nb_point){d, 100 * published.value, NAN, NAN});
     }
 }
 
@@ -223,7 +231,8 @@ static void draw_curves(struct nb_figure *f, const cJSON *row) {
     char label[160];
     const cJSON *curve, *point;
     size_t panel = HERE;
-    snprintf(label, sizeof label, "model: %s against layernorm", nb_claims_text(row, "arm"));
+    const char *arm = nb_claims_text(row, "arm");
+    snprintf(label, sizeof label, "model: %.*s against layernorm", (int)strcspn(arm, " "), arm);
     const size_t entry = nb_figure_entry(f, label);
     cJSON_ArrayForEach(curve, cJSON_GetObjectItemCaseSensitive(row, "curves")) {
         cJSON_ArrayForEach(point, cJSON_GetObjectItemCaseSensitive(curve, "points")) nb_figure_add_law(
@@ -257,19 +266,25 @@ static void draw_regime(struct nb_figures *figures, const struct nb_results *met
     f->title = nb_strdup("What RMSNorm saves of a step, by what an operation's dispatch costs");
     f->subtitle = nb_strdup(subtitle);
     f->caption = nb_strdup(
-        "Dashed: the model, and the published cut, whose interval is the bar where the model meets it (at the edge: it does "
-        "not within 20 us). Points: steps that really spent the dispatch. Left with the products and the memory of this "
-        "CPU, right with those of the publication's GPU by its peak rates.");
+        "Bands: the published cut and its interval at 95 %. Dashed: the model, by what it costs to dispatch an operation. A "
+        "mark stands where the model reaches the published cut; without one it is reached without any dispatch, or not "
+        "within 20 us. Points with bars: steps that really waited so long at each operation. Left with the products and "
+        "the memory of this CPU, right with those of the publication's GPU, by its peak rates.");
     f->scattered = true;
     f->n_panels = 2;
     f->panels[HERE] = (struct nb_panel){"as here", "dispatch of an operation, us", "time of the step saved",
                                         NB_SCALE_LINEAR, NB_SCALE_PERCENT};
     f->panels[THERE] = (struct nb_panel){nb_claims_text(first, "gpu"), "dispatch of an operation, us",
                                          "time of the step saved", NB_SCALE_LINEAR, NB_SCALE_PERCENT};
-    draw_curves(f, first);
+    const double eager_us = nb_json_get_interval(eager_of(document), "dispatch_us").value;
+    if (isfinite(eager_us))
+        f->guides[f->n_guides++] =
+            (struct nb_guide){.x = eager_us, .label = "PyTorch on this CPU", .upright = true, .panel = HERE};
     draw_spent(f, document, nb_claims_text(first, "workload"));
     cJSON_ArrayForEach(row, regimes(document)) {
-        if (row == first || workload_before(regimes(document), row) == first) draw_row(f, row);
+        if (row != first && workload_before(regimes(document), row) != first) continue;
+        draw_curves(f, row);
+        draw_row(f, row);
     }
     nb_figure_sort(f);
     nb_figure_sort_laws(f);

@@ -503,7 +503,7 @@ static void say_undecided(const struct nb_rulings *r, struct nb_strbuf *out) {
 static enum nb_claim_verdict verdict_of_votes(size_t holds, size_t fails, size_t open, enum nb_claim_verdict if_open) {
     const size_t n = holds + fails + open;
     if (holds > 0 && fails > 0) return NB_PARTLY;
-    if (holds + fails == 0 || (fails == 0 && 4 * open > n) || (holds == 0 && 2 * open > n)) return if_open;
+    if (holds + fails == 0 || (fails == 0 && 4 * open > n) || (holds == 0 && 2 * open >= n)) return if_open;
     return fails == 0 ? NB_REPRODUCED : NB_NOT_REPRODUCED;
 }
 

@@ -96,7 +96,7 @@ extern const char *const nb_claim_verdict_names[NB_N_CLAIM_VERDICTS]; /* "REPROD
 bool nb_claim_is_decided(const char *verdict);
 
 /* What the rulings of one reading come to. All figures hold: REPRODUCED; none: NOT REPRODUCED; some: PARTLY. Open where none could be
- * decided; where all that could hold and more than a quarter could not; and where all that could fail and more than half could not:
+ * decided; where all that could hold and more than a quarter could not; and where all that could fail and half or more could not:
  * what most figures refute may at best hold in part. reason is owned. */
 enum nb_claim_verdict nb_verdict_of(const struct nb_rulings *rulings, char **reason);
 

@@ -143,14 +143,31 @@ static void add_counts(cJSON *json, const struct nb_claim_result *results, size_
     }
 }
 
+static void add_eager(cJSON *section, const struct nb_claims_about *about) {
+    const struct nb_interval *d = &about->eager_us;
+    cJSON *eager = cJSON_AddObjectToObject(section, "eager");
+    struct nb_strbuf text = {0};
+    nb_json_interval(eager, "dispatch_us", d);
+    if (d->value > 0)
+        nb_strbuf_addf(&text, "PyTorch on this CPU, one operator at a time: d = %.3g us an operation [%.3g, %.3g].",
+                       d->value, d->low, d->high);
+    else
+        nb_strbuf_addf(&text, "What an operation costs PyTorch on this CPU is not known: %s.",
+                       about->no_eager ? about->no_eager : "the run ended before");
+    nb_json_text(eager, "sentence", text.text);
+    nb_strbuf_release(&text);
+}
+
 static void add_training(cJSON *json, const struct nb_claim_result *results, size_t n,
-                         const struct nb_train_results *training) {
+                         const struct nb_claims_about *about) {
+    const struct nb_train_results *training = about->training;
     cJSON *section = nb_training_to_json(training), *regime = cJSON_AddArrayToObject(section, "regime");
     for (size_t i = 0; i < n; i++)
         for (size_t e = 0; e < results[i].claim->n_experiments; e++) {
             const struct nb_experiment *experiment = &results[i].claim->experiments[e];
             if (experiment->kind == &nb_experiment_training) nb_regime_to_json(experiment->own, training, regime);
         }
+    if (cJSON_GetArraySize(regime) > 0) add_eager(section, about);
     cJSON_AddItemToObject(json, "training", section);
 }
 
@@ -170,7 +187,7 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_json_text(folders, nb_claims_plan_names[i], about->folders[i]);
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
     add_counts(json, results, n);
-    if (about->training) add_training(json, results, n, about->training);
+    if (about->training) add_training(json, results, n, about);
     cJSON *claims = cJSON_AddArrayToObject(json, "claims");
     for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(claims, claim_json(&results[i]));
     return json;

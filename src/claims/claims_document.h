@@ -19,6 +19,8 @@ struct nb_claims_about { /* of the run */
     double elapsed_s;
     const char *folders[NB_N_CLAIMS_PLANS];  /* within DIR; null: none */
     const struct nb_train_results *training; /* null: nothing was trained */
+    struct nb_interval eager_us;             /* what an operation costs PyTorch here; NaN or 0: not known, */
+    const char *no_eager;                    /* and why */
 };
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about);
 bool nb_claims_document_exists(const char *dir);

@@ -12,7 +12,7 @@
 #include "src/core/text.h"
 #include "src/plan/cells.h"
 
-const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS] = {"timing", "accuracy"};
+const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS] = {"timing", "accuracy", "eager"};
 
 static const struct nb_experiment_kind *const kinds[] = {&nb_experiment_timing, &nb_experiment_accuracy,
                                                          &nb_experiment_property, &nb_experiment_training};

@@ -19,8 +19,9 @@
 #include "src/train/train_study.h"
 
 /* The two plans that matrix experiments add their blocks to. */
-enum nb_claims_plan { NB_PLAN_TIMING, NB_PLAN_ACCURACY, NB_N_CLAIMS_PLANS };
-extern const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS]; /* "timing", "accuracy": folders, too */
+/* Eager: no claim's, but PyTorch's RMSNorm on a row next to nothing, for what an operation costs it here. */
+enum nb_claims_plan { NB_PLAN_TIMING, NB_PLAN_ACCURACY, NB_PLAN_EAGER, NB_N_CLAIMS_PLANS };
+extern const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS]; /* "timing", "accuracy", "eager": folders, too */
 
 /* What was measured for all claims at once. */
 struct nb_claims_measured {

@@ -9,7 +9,7 @@
 
 #include "src/claims/property.h"
 
-/* "d=sub(x,m)": what is computed, one tensor a letter; x is the input, w and b are parameters. */
+/* "d=sub(x,m)": what is computed, one tensor a letter; x is the input, w and b are parameters. LayerNorm first, then RMSNorm of the style. */
 static const struct implementation {
     const char *norm, *style, *program;
 } implementations[] = {
@@ -70,20 +70,31 @@ static double kept_by(const char *program, double rows, double cols, double x_by
     return sum;
 }
 
+/* What a step of a model saves that takes "total" bytes with LayerNorm: "fixed" of them whatever its batch, the rest so many tokens as fit
+ * in, each of which keeps "besides" numbers elsewhere and a row of each of the norms. */
+static double step_cut(const struct nb_property_call *call, double bytes, const double kept[2]) {
+    const double norms = nb_param_number(call, "norms"), rows = nb_param_number(call, "rows");
+    const double total = nb_param_number(call, "total"), tokens = total - nb_param_number(call, "fixed");
+    const double token = nb_param_number(call, "besides") * bytes + norms * kept[0] / rows;
+    return norms * (kept[0] - kept[1]) / rows / token * (tokens / total);
+}
+
 static void kept_run(const struct nb_property_call *call) {
     const double rows = nb_param_number(call, "rows"), cols = nb_param_number(call, "cols");
     const double bytes = strcmp(nb_param_text(call, "dtype"), "f32") == 0 ? 4 : 2;
-    double layernorm = 0;
+    double pair[2] = {0}; /* of LayerNorm, and of the RMSNorm behind it */
     for (int i = 0; i < N_IMPLEMENTATIONS; i++) {
         const struct implementation *it = &implementations[i];
         const double kept = kept_by(it->program, rows, cols, bytes);
         struct nb_finding *f = nb_property_add(call, "kept_bytes_per_element", "", kept / (rows * cols));
         nb_finding_tag(f, "norm", it->norm);
         nb_finding_tag(f, "style", it->style);
-        if (strcmp(it->norm, "layernorm") == 0)
-            layernorm = kept;
-        else
-            nb_finding_tag(nb_property_add(call, "kept_cut", "share", 1 - kept / layernorm), "style", it->style);
+        pair[i % 2] = kept;
+        if (i % 2 == 0) continue;
+        nb_finding_tag(nb_property_add(call, "kept_cut", "share", 1 - kept / pair[0]), "style", it->style);
+        if (nb_param_number(call, "total") > 0)
+            nb_finding_tag(nb_property_add(call, "memory_cut", "share", step_cut(call, bytes, pair)), "style",
+                           it->style);
     }
 }
 
@@ -92,7 +103,11 @@ const struct nb_property nb_property_kept = {
     .summary = "what automatic differentiation keeps of a norm, by implementation",
     .params = {{"dtype", "[\"f32\", \"bf16\"]", "of the activations", false},
                {"rows", "4096", "", true},
-               {"cols", "512", "", true}},
+               {"cols", "512", "", true},
+               {"norms", "0", "of a model, each of one row a token", false},
+               {"besides", "0", "numbers that a token keeps elsewhere in it", false},
+               {"fixed", "0", "bytes of a step whatever its batch: parameters, gradients, moments", false},
+               {"total", "0", "bytes of a step with LayerNorm; 0: no step is asked for", false}},
     .each = {{"dtype", "dtype"}},
     .run = kept_run,
 };

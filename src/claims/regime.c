@@ -13,12 +13,12 @@
 
 /* Peak rate of f32 products and of memory, from the vendor's specifications (boost clock). */
 static const struct gpu {
-    const char *name;
+    const char *name, *title;
     double flops, bytes; /* a second */
-} gpus[] = {{"titan-x-pascal", 10.97e12, 480e9},
-            {"v100", 15.7e12, 900e9},
-            {"rtx-2080-ti", 13.45e12, 616e9},
-            {"rtx-3090", 35.6e12, 936e9}};
+} gpus[] = {{"titan-x-pascal", "a TITAN X (Pascal)", 10.97e12, 480e9},
+            {"v100", "a V100", 15.7e12, 900e9},
+            {"rtx-2080-ti", "an RTX 2080 Ti", 13.45e12, 616e9},
+            {"rtx-3090", "an RTX 3090", 35.6e12, 936e9}};
 enum { N_GPUS = sizeof gpus / sizeof gpus[0] };
 
 static const struct gpu *gpu_of(const char *name) {
@@ -286,37 +286,34 @@ static double seconds_a_call(const cJSON *arm, const cJSON *against, const void 
     return nb_json_get_number(arm, "call_s");
 }
 
-static void say_needed(struct nb_strbuf *out, const struct nb_interval *d, const char *where) {
+static void say_needed(struct nb_strbuf *out, const struct nb_interval *d) {
     if (d->value >= MOST_DISPATCH_US)
-        nb_strbuf_add(out, "at no d ");
+        nb_strbuf_add(out, "more than any dispatch");
     else if (d->value <= 0)
-        nb_strbuf_add(out, "without any dispatch ");
+        nb_strbuf_add(out, "no dispatch");
     else
-        nb_strbuf_addf(out, "at d = %.3g us an operation ", d->value);
+        nb_strbuf_addf(out, "a dispatch of %.3g us", d->value);
     if (d->value > 0 && d->value < MOST_DISPATCH_US && isfinite(d->low))
-        nb_strbuf_addf(out, "[%.3g, %.3g] ", d->low, d->high);
-    nb_strbuf_add(out, where);
+        nb_strbuf_addf(out, " [%.3g, %.3g]", d->low, d->high);
 }
 
-/* "rnnsearch, Table 2: 24.7 % is reached at d = .. with products and memory as here, at d = .. with those of .. (a model); .." */
+/* "rnnsearch, Table 2: 24.7 % would need a dispatch of .. with the products and memory of this CPU, .. with those of .. (a model); .." */
 static void add_sentence(cJSON *json, struct asked *a, const struct nb_interval *here,
                          const struct nb_interval *there) {
     struct nb_strbuf text = {0};
-    char where[80];
-    snprintf(where, sizeof where, "with those of %s", a->row->gpu);
-    nb_strbuf_addf(&text, "%s, %s: %.1f %% is reached ", a->t->workload_name, a->row->row, 100 * a->row->cut);
-    say_needed(&text, here, "with products and memory as here");
-    nb_strbuf_add(&text, ", ");
-    say_needed(&text, there, where);
+    nb_strbuf_addf(&text, "%s, %s: %.1f %% would need ", a->t->workload_name, a->row->row, 100 * a->row->cut);
+    say_needed(&text, here);
+    nb_strbuf_add(&text, " with the products and memory of this CPU, ");
+    say_needed(&text, there);
+    nb_strbuf_addf(&text, " with those of %s (a model)", gpu_of(a->row->gpu)->title);
     a->q.gpu = NULL;
     a->q.dispatch_us = 0;
     const struct nb_interval limit = interval_of(a, cut_limit), now = interval_of(a, dispatch_cut),
                              call = interval_of(a, seconds_a_call);
-    nb_strbuf_addf(
-        &text,
-        " (a model: nothing overlaps); dispatch alone would give %.1f %%. On this CPU op by op d is %.2g us and the "
-        "cut %.2g %%.",
-        100 * limit.value, 1e6 * call.value, 100 * now.value);
+    nb_strbuf_addf(&text,
+                   "; if dispatch were all that costs, the cut would be %.1f %%. Here, op by op, a dispatch takes %.2g "
+                   "us and the cut is %.2g %%.",
+                   100 * limit.value, 1e6 * call.value, 100 * now.value);
     nb_json_text(json, "sentence", text.text);
     nb_strbuf_release(&text);
 }

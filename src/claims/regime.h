@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* At which cost of dispatch is a published cut reached? The publications ran frameworks that launch one operation at a time on a GPU, where each costs
- * some microseconds whatever its size, and products cost little. So a model of such a step, made of what was measured here of two arms:
+/* At which cost of dispatch is a published cut reached? The publications ran frameworks that launch one operation at a time on a GPU: each costs
+ * some microseconds whatever its size, and matrix products cost little. This is a model of such a step, made from what was measured here
+ * of two arms that differ in their norm alone, LayerNorm (L) and another (R). With d the cost of dispatching one operation:
  *
- *   t(d)   = products + all else + d operations          norms(d) = time in the norms + d operations of the norms
- *   cut(d) = (norms_against(d) - norms_of(d)) / t_against(d)
+ *   step(d)  = products + all else + d * operations of the step
+ *   norms(d) = time in the norms + d * operations of the norms
+ *   cut(d)   = (norms_L(d) - norms_R(d)) / step_L(d)
  *
- * "here": products and all else as they were measured. On a GPU by name: products at its peak rate, all else by the ratio of its memory's
- * rate to that of a copy here. At the source's number of tokens, with which passes grow and, where
- * they are more steps of time and no larger batch, operations. A model: nothing overlaps, no operation costs more than d and its bytes. Arms that really spend d show whether it holds. */
+ * A quotient of two linear functions of d goes one way, from cut(0) to its limit (operations of norms_L - operations of norms_R) /
+ * operations of step_L, and so reaches a cut c once at most:
+ *
+ *   d(c) = (c step_L(0) - norms_L(0) + norms_R(0)) / (operations of norms_L - operations of norms_R - c operations of step_L)
+ *
+ * 0 where cut(0) is c or more already; never where the divisor is not above 0: then dispatch alone, however slow, saves less than c.
+ *
+ * Machines: "here", products and all else as they were measured; and the publication's GPU, where products take their number of floating-point
+ * operations over its peak rate, and all else the time here times the rate of a copy here over the peak rate of its memory.
+ * Sizes: a step is brought to the source's number of tokens. The passes take so much longer, clipping and update do not; operations grow
+ * with it where these are more steps of time, and not where they are a larger batch.
+ *
+ * It leaves out that launches overlap with work, that an operation may take longer than its bytes, and that no machine attains its
+ * peak rates. Arms that really wait d at each operation show how far it holds (spent_ratio). */
 #ifndef NB_REGIME_H
 #define NB_REGIME_H
 

@@ -34,8 +34,8 @@ static struct nb_train_group *group_of(struct nb_train_plan *p, enum nb_train_me
     return &p->groups[p->n++];
 }
 
-void nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure, const struct nb_workload *workload,
-                       int steps, int seeds, const char *arm) {
+struct nb_train_group *nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure,
+                                         const struct nb_workload *workload, int steps, int seeds, const char *arm) {
     assert(p && workload && arm);
     struct nb_train_group *g = group_of(p, measure, workload, measure == NB_TRAIN_COURSE ? steps : 0);
     int at = 0;
@@ -47,6 +47,7 @@ void nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure, c
         g->arms[g->n_arms++] = nb_strdup(arm);
     }
     if (measure == NB_TRAIN_COURSE && seeds > g->seeds[at]) g->seeds[at] = seeds;
+    return g;
 }
 
 void nb_train_plan_usual_seeds(struct nb_train_plan *p) {
@@ -223,11 +224,12 @@ struct train_share {    /* of one group */
     int n_done, n_left; /* jobs */
     int n_seats;        /* jobs that run side by side */
     int dropped_at;     /* the round that it was left out of first */
-    bool dropped, readmitted;
+    bool stays, dropped, readmitted;
 };
 struct train_budget {
     struct train_share *shares;
     int n;
+    bool may_overrun; /* what stays is never left out */
 };
 
 /* Seconds of what is left to do, in or out; of all groups that are in. */
@@ -247,15 +249,22 @@ static void share_settle(struct train_share *s, double job_s) {
     s->n_left--;
 }
 
-/* Leaves the most expensive out until the others fit. */
+/* The most expensive that is in, of those that stay or of the others; null: there is none. */
+static struct train_share *most_expensive(const struct train_budget *b, bool stays) {
+    struct train_share *worst = NULL;
+    for (int g = 0; g < b->n; g++) {
+        struct train_share *s = &b->shares[g];
+        if (s->dropped || s->n_left == 0 || s->stays != stays) continue;
+        if (!worst || share_cost(s) > share_cost(worst)) worst = s;
+    }
+    return worst;
+}
+
+/* Leaves the most expensive out until the rest fits, those that stay last or never. */
 static void budget_fit(struct train_budget *b, double left_s, int round) {
     while (budget_cost(b) > left_s) {
-        struct train_share *worst = NULL;
-        for (int g = 0; g < b->n; g++) {
-            struct train_share *s = &b->shares[g];
-            if (s->dropped || s->n_left == 0) continue;
-            if (!worst || share_cost(s) > share_cost(worst)) worst = s;
-        }
+        struct train_share *worst = most_expensive(b, false);
+        if (!worst && !b->may_overrun) worst = most_expensive(b, true);
         if (!worst) return;
         worst->dropped = true;
         worst->dropped_at = round;
@@ -470,6 +479,7 @@ static void guess(struct party *p, int group) {
     for (int j = 0; j < group_jobs(g); j++)
         step_s += job_flops(g, j) / GUESSED_FLOPS_PER_S / (is_alone(p, group) ? p->n_cpus : 1) / group_jobs(g);
     if (isnan(step_s)) step_s = 0; /* refused: the job says so at once */
+    s->stays = g->stays;
     s->n_seats = is_alone(p, group) ? 1 : p->n_seats;
     s->job_s = BESIDES_S + (g->measure == NB_TRAIN_COURSE   ? g->steps * step_s
                             : g->measure == NB_TRAIN_MEMORY ? 2 * step_s
@@ -490,6 +500,7 @@ int nb_train_study_run(const struct nb_train_study *study, struct nb_train_resul
     if (p.n_cpus < 1) p.n_cpus = 1;
     p.n_seats = p.n_cpus < NB_MAX_SEATS ? p.n_cpus : NB_MAX_SEATS;
     p.budget.n = study->plan->n;
+    p.budget.may_overrun = study->may_overrun;
     p.budget.shares = nb_alloc((unsigned)study->plan->n + 1, sizeof *p.budget.shares);
     for (int g = 0; g < study->plan->n; g++) guess(&p, g);
     for (int g = 0; g < study->plan->n; g++)

@@ -41,14 +41,16 @@ struct nb_train_group {
     char **arms; /* canonical texts (options.h) */
     int *seeds;  /* of a course of each arm, the most that any claim needs; 0: the usual number */
     int n_arms;
+    bool stays; /* others are left out before it where time is short */
 };
 struct nb_train_plan {
     struct nb_train_group *groups;
     int n;
 };
-/* Takes the arm along; an arm that is there already is not taken twice. seeds: of a course, 0: as usual. */
-void nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure, const struct nb_workload *workload,
-                       int steps, int seeds, const char *arm);
+/* Takes the arm along; an arm that is there already is not taken twice. seeds: of a course, 0: as usual. Its group, valid until the next one
+ * is added. */
+struct nb_train_group *nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure,
+                                         const struct nb_workload *workload, int steps, int seeds, const char *arm);
 /* Whatever was asked for, the usual number of seeds. */
 void nb_train_plan_usual_seeds(struct nb_train_plan *p);
 void nb_train_plan_release(struct nb_train_plan *p);
@@ -96,12 +98,13 @@ struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, cons
 
 struct nb_train_study {
     const struct nb_train_plan *plan;
-    const char *dir;                 /* of the journal; what that answers is not asked again */
-    struct nb_journal *journal;      /* open, and begun */
-    const char *text;                /* file to train on; null: the usual one */
-    const char *max_width;           /* or null */
-    double budget_s;                 /* groups that do not fit are left out, the most expensive first */
-    double launch_s;                 /* how long the steps of a launch go on */
+    const char *dir;            /* of the journal; what that answers is not asked again */
+    struct nb_journal *journal; /* open, and begun */
+    const char *text;           /* file to train on; null: the usual one */
+    const char *max_width;      /* or null */
+    double budget_s;  /* groups that do not fit are left out, the most expensive first, those that stay last */
+    bool may_overrun; /* those that stay are made even where they do not fit */
+    double launch_s;  /* how long the steps of a launch go on */
     int rounds[NB_N_TRAIN_MEASURES]; /* of each kind of group, where the plan asks for no more */
 };
 

@@ -138,6 +138,18 @@ Test(claims_properties, what_autograd_keeps_follows_from_its_rules) {
                        1e-9, "x in f32 and the rounded quotient");
     cr_expect_lt(VALUE("kept_cut", "dtype=bf16", "style=casting class"), 0);
     cr_expect_gt(VALUE("kept_cut", "dtype=bf16", "style=op by op"), 0.3);
+    for (size_t i = 0; i < f.n; i++) cr_expect_str_neq(f.items[i].name, "memory_cut", "no step was asked for");
+}
+
+/* A token of 1000 numbers besides 10 norms of 100: of LayerNorm 3 rows each, of RMSNorm 2, and a root of f32 of either. A quarter of the
+ * step does not depend on tokens. */
+Test(claims_properties, what_a_step_keeps_less_follows_from_what_a_token_keeps) {
+    struct nb_findings f =
+        run("kept", "{\"dtype\":\"f32\",\"cols\":100,\"norms\":10,\"besides\":1000,\"fixed\":1e6,\"total\":4e6}");
+    cr_expect_float_eq(VALUE("memory_cut", "style=op by op"), 0.75 * 10 * 400 / (4000 + 10 * 1204.), 1e-9);
+    cr_expect_float_eq(VALUE("memory_cut", "style=fused"), 0.75 * 10 * 4 / (4000 + 10 * 408.), 1e-9, "the mean alone");
+    cr_expect_float_eq(VALUE("memory_cut", "style=casting class"), -0.75 * 10 * 396 / (4000 + 10 * 408.), 1e-9,
+                       "it keeps the quotient, but no mean");
 }
 
 Test(claims_properties, cast_order_shows_with_weights_and_not_without) {

@@ -430,7 +430,7 @@ static struct train_budget budget_of(struct train_share shares[3]) {
     shares[0] = (struct train_share){.job_s = 10, .n_left = 4, .n_seats = 1};
     shares[1] = (struct train_share){.job_s = 10, .n_left = 6, .n_seats = 2};
     shares[2] = (struct train_share){.job_s = 10, .n_left = 10, .n_seats = 1};
-    return (struct train_budget){shares, 3};
+    return (struct train_budget){shares, 3, false};
 }
 
 Test(train_budget, the_most_expensive_is_left_out_until_the_others_fit) {
@@ -447,6 +447,22 @@ Test(train_budget, the_most_expensive_is_left_out_until_the_others_fit) {
     cr_expect_eq(s[0].dropped_at, 2);
     cr_expect_float_eq(budget_cost(&b), 30, 1e-9);
     cr_expect_float_eq(budget_wanted(&b, 20), 120, 1e-9, "140 s are out, 20 are left");
+}
+
+Test(train_budget, what_stays_is_left_out_last_or_never) {
+    struct train_share s[3];
+    struct train_budget b = budget_of(s);
+    s[2].stays = true;
+    budget_fit(&b, 169, 0);
+    cr_expect(s[0].dropped && !s[1].dropped && !s[2].dropped, "40 s go in place of the 100 s that stay");
+    budget_fit(&b, 120, 1);
+    cr_expect(s[1].dropped && !s[2].dropped);
+    b.may_overrun = true;
+    budget_fit(&b, 10, 2);
+    cr_expect_not(s[2].dropped, "it takes 100 s of 10");
+    b.may_overrun = false;
+    budget_fit(&b, 10, 3);
+    cr_expect(s[2].dropped, "10 s were asked for");
 }
 
 Test(train_budget, what_took_less_than_guessed_makes_room) {

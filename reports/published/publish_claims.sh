@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs all claims in full on this machine, and makes its pages the published ones: reports/published/claims-NAME/.
+#   usage: publish_claims.sh NAME [DIR]
+# NAME: of the CPU, such as zen3. DIR: the run's folder (default results/claims-NAME); one that was cut off is continued.
+# It takes two to four hours on two cores and wants the machine for itself: reports/published/README.md says how long each part took.
+set -eu
+usage() { sed -n '3,6s/^# *//p' "$0" >&2 && exit 2; }
+[ $# -ge 1 ] && [ $# -le 2 ] || usage
+case $1 in '' | *[!a-z0-9-]*) usage ;; esac
+program=${NORMBENCH:-build/normbench}
+run=${2:-results/claims-$1}
+page=reports/published/claims-$1
+[ -x "$program" ] && [ -d reports/published ] || {
+    echo "publish_claims.sh: run it in the folder of the sources, after make" >&2
+    exit 2
+}
+if [ -d "$run" ]; then
+    "$program" claims --resume "$run"
+else
+    "$program" claims --out "$run"
+fi
+grep -q '"complete":[[:space:]]*true' "$run/claims.json" || {
+    echo "publish_claims.sh: the run is not complete; the same command goes on with it" >&2
+    exit 1
+}
+rm -rf "$page"
+mkdir -p "$page/claims-plots"
+cp "$run/claims.md" "$page/"
+cp "$run"/claims-plots/*.svg "$page/claims-plots/"
+echo "publish_claims.sh: $page; add its line to reports/published/README.md: date, CPU, time"
