@@ -44,13 +44,22 @@ static struct {
     int (*function)(handle *function, handle module, const char *name);
     int (*set)(handle function, int attribute, int value);
     int (*launch)(const struct launch_config *config, handle function, void **args, void **extra);
+    int (*copy)(unsigned long long to, unsigned long long from, size_t bytes, handle stream);
     int (*error)(int code, const char **name);
 } driver;
 
-static const char *const names[] = {
-    "cuInit",         "cuDriverGetVersion", "cuDeviceGetCount",    "cuDeviceGetAttribute", "cuCtxGetCurrent",
-    "cuCtxGetDevice", "cuModuleLoadData",   "cuModuleGetFunction", "cuFuncSetAttribute",   "cuLaunchKernelEx",
-    "cuGetErrorName"};
+static const char *const names[] = {"cuInit",
+                                    "cuDriverGetVersion",
+                                    "cuDeviceGetCount",
+                                    "cuDeviceGetAttribute",
+                                    "cuCtxGetCurrent",
+                                    "cuCtxGetDevice",
+                                    "cuModuleLoadData",
+                                    "cuModuleGetFunction",
+                                    "cuFuncSetAttribute",
+                                    "cuLaunchKernelEx",
+                                    "cuMemcpyDtoDAsync_v2",
+                                    "cuGetErrorName"};
 _Static_assert(sizeof driver == sizeof names, "a function for each name");
 
 /* ---- why not ---------------------------------------------------------------------------------------------------------------- */
@@ -184,4 +193,10 @@ int nb_launch(const struct nb_launch *l) {
     int code = l->shared > 48 << 10 ? driver.set(function, FUNCTION_SHARED_BYTES, (int)l->shared) : 0;
     if (!code) code = driver.launch(&config, function, args, NULL);
     return code ? last_error = failed("cannot launch", l->function, code) : 0;
+}
+
+int nb_launch_copy(void *to, const void *from, size_t bytes, void *stream) {
+    if (nb_launch_refused()) return last_error = NB_LAUNCH_FAILED;
+    const int code = driver.copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
+    return code ? last_error = failed("cannot copy", "", code) : 0;
 }

@@ -317,3 +317,7 @@ int nb_launch(const struct nb_launch *launch) {
     if (code) last_error = code;
     return code;
 }
+int nb_launch_copy(void *to, const void *from, size_t bytes, void *) {
+    memcpy(to, from, bytes);
+    return 0;
+}

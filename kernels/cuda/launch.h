@@ -24,6 +24,8 @@ enum { NB_LAUNCH_FAILED = 1, NB_LAUNCH_NO_MEMORY = 2 };
 
 /* 0, or what run() returns. On a GPU it is enqueued, emulated it is done. */
 int nb_launch(const struct nb_launch *launch);
+/* Bytes from one place on the device to another, by the driver's own copy: returns as nb_launch() does. */
+int nb_launch_copy(void *to, const void *from, size_t bytes, void *stream);
 /* What the last launch of this thread that failed since this was asked before returned, or 0. */
 int nb_launch_error(void);
 

@@ -35,6 +35,7 @@ static const struct field {
     FIELD("time_high_ns", TIMING, NUMBER, timing.time_ns.high),
     FIELD("min_ns", TIMING, NUMBER, timing.min_ns),
     FIELD("gbytes_per_s", TIMING, NUMBER, timing.gbytes_per_s),
+    FIELD("of_datasheet", TIMING, NUMBER, timing.of_datasheet),
     FIELD("roof", TIMING, NUMBER, timing.roof.value),
     FIELD("roof_low", TIMING, NUMBER, timing.roof.low),
     FIELD("roof_high", TIMING, NUMBER, timing.roof.high),
@@ -57,6 +58,7 @@ static const struct field {
     FIELD("involuntary_switches", TIMING, NUMBER, timing.involuntary),
     FIELD("wall_per_cpu", TIMING, NUMBER, timing.wall_per_cpu),
     FIELD("copy_drift", TIMING, NUMBER, timing.copy_drift),
+    FIELD("floor_ns", TIMING, NUMBER, timing.floor_ns),
     FIELD("elements", ACCURACY, COUNT, accuracy.n),
     FIELD("exceptional", ACCURACY, COUNT, accuracy.n_exceptional),
     FIELD("max_ulp", ACCURACY, NUMBER, accuracy.max_ulp),
@@ -145,7 +147,7 @@ static void add_text(struct nb_strbuf *out, const char *text) {
 static void print_header(const char **counters, size_t n_counters, struct nb_strbuf *out) {
     nb_strbuf_add(out, "key,status,reason,variant,");
     for (size_t a = 0; a < nb_n_axes; a++) add_text(out, nb_axes[a].name);
-    nb_strbuf_add(out, "reference,copy,bound,noise,loss,library,implementation,replay");
+    nb_strbuf_add(out, "reference,copy,bound,noise,loss,library,implementation,digest,replay");
     for (size_t f = 0; f < n_fields; f++) nb_strbuf_addf(out, ",%s", fields[f].name);
     for (size_t c = 0; c < n_counters; c++) {
         nb_strbuf_add(out, ",");
@@ -178,6 +180,7 @@ static void print_record(const struct nb_record *r, const char **counters, size_
     add_text(out, lost ? nb_loss_names[r->accuracy.loss] : NULL);
     add_text(out, r->library);
     add_text(out, r->implementation);
+    add_text(out, r->digest);
     nb_escape_csv(out, r->replay ? r->replay : "");
     for (size_t f = 0; f < n_fields; f++) {
         nb_strbuf_add(out, ",");

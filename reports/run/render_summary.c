@@ -370,13 +370,14 @@ static void add_fastest(struct summary *s, size_t op) {
         const struct nb_record *r = s->places[p].first ? s->places[p].fastest[op] : NULL;
         if (!r) continue;
         const struct nb_attainable *a = &r->timing.attainable;
-        const bool core = strcmp(a->bound, "core") == 0;
+        const bool core = strcmp(a->bound, "core") == 0, launch = strcmp(a->bound, "launch") == 0;
         nb_kernel_name(&r->c, &kernels[p]);
         nb_strbuf_addf(&kernels[p], " %s", nb_width_names[r->c.width]);
         nb_format_time(&times[p], r->timing.time_ns.value);
         nb_format_half_width(&times[p], &r->timing.time_ns, s->utf8);
-        const double share = core ? a->share.value : r->timing.roof.value;
-        if (isfinite(share)) nb_strbuf_addf(&times[p], ", %.0f%% of %s", 100 * share, core ? "core" : "roof");
+        const double share = core || launch ? a->share.value : r->timing.roof.value;
+        const char *of = core ? "core" : launch ? "an empty call" : "roof";
+        if (isfinite(share)) nb_strbuf_addf(&times[p], ", %.0f%% of %s", 100 * share, of);
     }
     add_cells(s, label.text, kernels);
     add_cells(s, "", times);

@@ -52,8 +52,9 @@ struct nb_device_api {
     int (*replay)(void *graph);
     void (*release_graph)(void *graph);
 
-    bool (*was_disturbed)(void);       /* since the last time: throttled, or the clock fell by 2 % */
-    void (*properties)(cJSON *object); /* name, memory_bytes and more; "now": what changes */
+    bool (*is_disturbed)(void);        /* throttled, or its clock is 2 % below the highest seen */
+    void (*properties)(cJSON *object); /* name, memory_bytes and more; "now": its state */
+    void (*state)(cJSON *object);      /* clocks, and why they are lowered */
     double (*l2_bytes)(void);
     /* What the last error was, and whether it was an access to memory that is not mapped. Good until the next call. */
     const char *(*last_error)(bool *outside);

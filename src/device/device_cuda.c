@@ -47,9 +47,12 @@ enum {
     CUDA_ERROR_MISALIGNED_ADDRESS = 716,
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     CU_DEVICE_ATTRIBUTE_ECC_ENABLED = 32,
+    CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE = 36,
+    CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH = 37,
     CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     CU_MEM_ALLOCATION_TYPE_PINNED = 1,
     CU_MEM_LOCATION_TYPE_DEVICE = 1,
     CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
@@ -143,7 +146,7 @@ static struct {
     nvmlDevice_t managed; /* null: the management library says nothing of it */
     int error;            /* the last one */
     size_t held_bytes;    /* of its memory, by this process */
-    unsigned highest_mhz; /* of the clock, in was_disturbed() */
+    unsigned highest_mhz; /* of the clock, in is_disturbed() */
 } gpu;
 
 /* 0, or -1 with the error kept. */
@@ -373,7 +376,7 @@ static unsigned long long throttle_reasons(void) {
     return reasons & known;
 }
 
-static bool was_disturbed(void) {
+static bool is_disturbed(void) {
     unsigned mhz = 0;
     if (!gpu.managed) return false;
     const bool is_throttled = throttle_reasons() != 0;
@@ -417,6 +420,22 @@ static void add_throttles(cJSON *object) {
         if (reasons & throttles[i].mask) cJSON_AddItemToArray(list, cJSON_CreateString(throttles[i].name));
 }
 
+static void state(cJSON *object) {
+    add_clock(object, "sm_mhz", nvml.nvmlDeviceGetClockInfo, NVML_CLOCK_SM);
+    add_clock(object, "memory_mhz", nvml.nvmlDeviceGetClockInfo, NVML_CLOCK_MEM);
+    add_throttles(object);
+}
+
+/* Of the datasheet: two transfers a clock over the whole bus. NaN: not known. */
+static double bandwidth(void) {
+    const int bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+    const int khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+    unsigned mhz = 0;
+    if (gpu.managed && nvml.nvmlDeviceGetMaxClockInfo(gpu.managed, NVML_CLOCK_MEM, &mhz) != 0) mhz = 0;
+    const double hz = mhz > 0 ? 1e6 * mhz : khz > 0 ? 1e3 * khz : (double)NAN;
+    return bits > 0 ? 2 * hz * bits / 8 : (double)NAN;
+}
+
 static void properties(cJSON *object) {
     char text[128] = "";
     int version = 0;
@@ -436,6 +455,7 @@ static void properties(cJSON *object) {
     nb_json_number(object, "memory_bytes",
                    cuda.cuDeviceTotalMem_v2(&bytes, gpu.device) == 0 ? (double)bytes : (double)NAN);
     nb_json_number(object, "l2_bytes", l2_bytes());
+    add_attribute(object, "shared_bytes", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     cJSON_AddBoolToObject(object, "ecc", attribute(CU_DEVICE_ATTRIBUTE_ECC_ENABLED) == 1);
     nb_json_number(object, "mig",
                    gpu.managed && nvml.nvmlDeviceGetMigMode(gpu.managed, &mig, &pending) == 0 ? (double)mig
@@ -444,10 +464,8 @@ static void properties(cJSON *object) {
                    gpu.managed && nvml.nvmlDeviceGetEnforcedPowerLimit(gpu.managed, &mw) == 0 ? 1e-3 * mw
                                                                                               : (double)NAN);
     add_clock(object, "sm_mhz_most", nvml.nvmlDeviceGetMaxClockInfo, NVML_CLOCK_SM);
-    cJSON *now = cJSON_AddObjectToObject(object, "now");
-    add_clock(now, "sm_mhz", nvml.nvmlDeviceGetClockInfo, NVML_CLOCK_SM);
-    add_clock(now, "memory_mhz", nvml.nvmlDeviceGetClockInfo, NVML_CLOCK_MEM);
-    add_throttles(now);
+    nb_json_number(object, "gbytes_per_s", round(1e-9 * bandwidth()));
+    state(cJSON_AddObjectToObject(object, "now"));
 }
 
 const struct nb_device_api nb_device_cuda = {
@@ -466,8 +484,9 @@ const struct nb_device_api nb_device_cuda = {
     .capture_end = capture_end,
     .replay = replay,
     .release_graph = release_graph,
-    .was_disturbed = was_disturbed,
+    .is_disturbed = is_disturbed,
     .properties = properties,
+    .state = state,
     .l2_bytes = l2_bytes,
     .last_error = last_error,
 };

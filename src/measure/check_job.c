@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The check of a group: every case against the oracle. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,9 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
                                  .accuracy = checked->accuracy,
                                  .evidence = checked->evidence};
     if (metamorphic) line.metamorphic = *metamorphic;
+    if (checked->digests)
+        snprintf(line.digest, sizeof line.digest, "%016llx",
+                 (unsigned long long)nb_row_digest(checked->digests, nb_n_digests(c->shape.rows), sizeof(uint64_t)));
     cJSON *json = nb_check_line_to_json(&line, nb_number_of(c->dtype));
     nb_json_text(json, "type", "case");
     nb_worker_say(json);

@@ -216,18 +216,25 @@ static struct nb_timed timed_case(const struct nb_job *job, int i, const struct 
                              .core_ns = isfinite(core_ns) ? round(core_ns * 10) / 10 : (double)NAN};
 }
 
-static void say_launch(const struct nb_job *job, const struct nb_arm *arms, const struct nb_noise *noise,
-                       const struct core_rates *rates, double elapsed_s) {
-    const struct nb_launch_line l = {
-        .group = job->group, .launch = job->launch, .noise = *noise, .elapsed_s = elapsed_s};
+/* device: its state before and after, or null; taken over. */
+static void say_launch(const struct nb_job *job, const struct nb_bench *bench, const struct core_rates *rates,
+                       cJSON *device, double elapsed_s) {
+    const struct nb_arm *arms = bench->arms;
+    const int n_named = job->n_cases + job->n_copies;
+    const struct nb_launch_line l = {.group = job->group,
+                                     .launch = job->launch,
+                                     .floor = bench->n > n_named ? arms[n_named].entry->id : NULL,
+                                     .noise = bench->noise,
+                                     .elapsed_s = elapsed_s};
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "type", "launch");
     nb_json_add_members(line, nb_launch_line_members, &l);
+    if (device) cJSON_AddItemToObject(line, "device", device);
     cJSON *cases = cJSON_AddArrayToObject(line, "cases"), *copies = cJSON_AddArrayToObject(line, "copies");
-    for (int i = 0; i < job->n_cases + job->n_copies; i++) {
+    for (int i = 0; i < bench->n; i++) {
         const bool is_case = i < job->n_cases;
         const struct nb_timed t =
-            is_case ? timed_case(job, i, &arms[i], rates) : (struct nb_timed){.variant = job->copies[i - job->n_cases]};
+            is_case ? timed_case(job, i, &arms[i], rates) : (struct nb_timed){.variant = arms[i].entry->id};
         cJSON *arm = nb_json_of_members(is_case ? nb_timed_case_members : nb_timed_copy_members, &t);
         nb_arm_to_json(arm, &arms[i], job->blocks, false);
         cJSON_AddItemToArray(is_case ? cases : copies, arm);
@@ -313,16 +320,39 @@ static void settle(const struct aftermath *a) {
     fail(a, 0, status_of(damage), reason);
 }
 
-/* Arms: the job's cases, then its copies, each on the case it serves. */
-static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case *copy_cases) {
+/* On a device: the copy of nothing, which says what a call costs at least. Null: there is none. */
+static const struct nb_entry *floor_of(const struct nb_job *job) {
+    const struct nb_case *c = &job->cases[0];
+    if (nb_device_is_host(nb_device_of(c->backend))) return NULL;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        const struct nb_kernel *k = e->kernel;
+        if (k->op == NB_OP_COPY && k->backend == c->backend && k->dtype == c->dtype && k->loads + k->stores == 0)
+            return e;
+    }
+    return NULL;
+}
+
+static cJSON *device_state(const struct nb_job *job) {
+    const struct nb_device_api *device = nb_device_of(job->cases[0].backend);
+    if (nb_device_is_host(device)) return NULL;
+    cJSON *state = cJSON_CreateObject();
+    device->state(state);
+    return state;
+}
+
+/* Arms: the job's cases, then its copies, each on the case it serves, then the floor, if there is one. */
+static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case *copy_cases,
+                     const struct nb_entry *floor) {
     const struct nb_job *job = &w->job;
     for (int i = 0; i < job->n_cases; i++)
         arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &job->cases[i], .digests = nb_worker_digests(w, i)};
-    for (int t = 0; t < job->n_copies; t++) {
-        const struct nb_entry *entry = nb_registry_find(job->copies[t]);
+    for (int t = 0; t < job->n_copies + (floor != NULL); t++) {
+        const struct nb_entry *entry = t < job->n_copies ? nb_registry_find(job->copies[t]) : floor;
         if (!entry) return nb_error("no kernel %s", job->copies[t]);
         copy_cases[t] = job->cases[0];
         nb_case_set_entry(&copy_cases[t], entry);
+        copy_cases[t].pass = job->cases[0].pass; /* the floor's is forward alone */
         arms[job->n_cases + t] = (struct nb_arm){.entry = entry, .c = &copy_cases[t]};
     }
     return 0;
@@ -330,22 +360,30 @@ static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case
 
 static int launch_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
-    const int n_arms = job->n_cases + job->n_copies;
+    const struct nb_entry *floor = floor_of(job);
+    const int n_copies = job->n_copies + (floor != NULL), n_arms = job->n_cases + n_copies;
     const double start = nb_now_s();
     struct nb_arm *arms = nb_alloc((unsigned)n_arms, sizeof *arms);
-    struct nb_case *copy_cases = nb_alloc((unsigned)job->n_copies, sizeof *copy_cases);
+    struct nb_case *copy_cases = nb_alloc((unsigned)n_copies, sizeof *copy_cases);
     bool *failed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
     struct nb_bench bench = {.arms = arms, .n = n_arms};
     struct core_rates rates, after; /* a clock that moves shows in one of them */
+    cJSON *device = NULL, *before;
     int result = -1;
-    if (init_arms(w, arms, copy_cases) != 0 || nb_bench_init(&bench, w) != 0) goto out;
+    if (init_arms(w, arms, copy_cases, floor) != 0 || nb_bench_init(&bench, w) != 0) goto out;
     core_rates_measure(&rates);
+    before = device_state(job);
     nb_bench_time(&bench);
+    if (before) {
+        device = cJSON_CreateObject();
+        cJSON_AddItemToObject(device, "before", before);
+        cJSON_AddItemToObject(device, "after", device_state(job));
+    }
     core_rates_measure(&after);
     core_rates_best(&rates, &after);
     settle(&(struct aftermath){w, &bench, failed});
     nb_worker_at(w, -1);
-    say_launch(job, arms, &bench.noise, &rates, nb_now_s() - start);
+    say_launch(job, &bench, &rates, device, nb_now_s() - start);
     result = 0;
 out:
     nb_bench_release(&bench);

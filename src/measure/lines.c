@@ -21,6 +21,7 @@ const struct nb_member nb_checked_members[] = {C(POSITIVE, chain),
                                                C(BOOL, row_local),
                                                C_OPTIONAL(BORROWED, library),
                                                C_OPTIONAL(BORROWED, implementation),
+                                               C_OPTIONAL(TEXT, digest),
                                                NB_MEMBERS_END};
 
 cJSON *nb_check_line_to_json(const struct nb_check_line *l, enum nb_number number) {
@@ -81,9 +82,12 @@ const struct nb_member nb_timed_case_members[] = {
 const struct nb_member nb_timed_copy_members[] = {T(BORROWED, variant), NB_MEMBERS_END};
 
 #define L(KIND, field) NB_MEMBER(KIND, struct nb_launch_line, field)
-const struct nb_member nb_launch_line_members[] = {L(COUNT, group), L(COUNT, launch),
+const struct nb_member nb_launch_line_members[] = {L(COUNT, group),
+                                                   L(COUNT, launch),
+                                                   NB_MEMBER_OPTIONAL(BORROWED, struct nb_launch_line, floor),
                                                    NB_MEMBER_STRUCT(struct nb_launch_line, noise, nb_noise_members),
-                                                   L(NUMBER, elapsed_s), NB_MEMBERS_END};
+                                                   L(NUMBER, elapsed_s),
+                                                   NB_MEMBERS_END};
 
 static int read_arm(struct nb_launch_line *l, const struct nb_member *members, const cJSON *json) {
     struct nb_timed *t = &l->arms[l->n++];

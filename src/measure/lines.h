@@ -23,12 +23,13 @@ struct nb_check_line {
     int64_t chain, column_chain; /* 0: not asked for, no backward case */
     bool row_local;
     const char *library, *implementation; /* what the kernel says did the work, and how; null: nothing */
+    char digest[20];                      /* of all outputs' bits, the row statistics apart; "": the case failed */
     bool has_accuracy, has_evidence, has_metamorphic;
     struct nb_accuracy accuracy;
     struct nb_evidence evidence;
     struct nb_metamorphic metamorphic; /* only of checks after which nothing is timed */
 };
-extern const struct nb_member nb_checked_members[]; /* from chain to implementation */
+extern const struct nb_member nb_checked_members[]; /* from chain to digest */
 /* number: of the output judged. */
 cJSON *nb_check_line_to_json(const struct nb_check_line *l, enum nb_number number);
 int nb_check_line_read(struct nb_check_line *l, const cJSON *line); /* -1 after nb_error */
@@ -51,6 +52,8 @@ extern const struct nb_member nb_timed_case_members[], nb_timed_copy_members[];
 
 struct nb_launch_line {
     int group, launch;
+    const char
+        *floor; /* of the copies the one that computes nothing: what a call costs at least; null: none was timed */
     struct nb_timed *arms; /* cases first, then copies; texts borrowed from the line */
     size_t n, n_cases, n_blocks;
     struct nb_noise noise;

@@ -467,6 +467,8 @@ static void even_samples(struct nb_arm *arms, int n_arms) {
 }
 
 static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
+    const struct nb_device_api *device = l->options->device;
+    const bool was_disturbed = device && device->is_disturbed();
     struct rusage before, after;
     getrusage(RUSAGE_THREAD, &before);
     int cpu = sched_getcpu();
@@ -474,10 +476,10 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     bool moved = sched_getcpu() != cpu;
     getrusage(RUSAGE_THREAD, &after);
     double calls = arm->chunked ? (double)arm->per_sample / (double)arm->c->shape.rows : (double)arm->per_sample;
-    arm->sample_ns[block] = arm->error || (l->options->device && is_out(arm)) ? NAN : 1e9 * elapsed / calls;
+    arm->sample_ns[block] = arm->error || (device && is_out(arm)) ? NAN : 1e9 * elapsed / calls;
     l->times += weighted(arm, block);
     arm->contaminated[block] = moved || after.ru_nivcsw != before.ru_nivcsw;
-    if (l->options->device) arm->contaminated[block] = l->options->device->was_disturbed();
+    if (device) arm->contaminated[block] = device->is_disturbed() || was_disturbed;
     return arm->contaminated[block];
 }
 

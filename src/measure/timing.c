@@ -37,6 +37,7 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
         .ln_copy = copy ? log(nb_samples_median(copy)) : (double)NAN,
         .wall_per_cpu = noise->cpu_s > 0 ? noise->wall_s / noise->cpu_s : (double)NAN,
         .ln_core = NAN,
+        .floor_ns = NAN,
     };
     if (!isfinite(v.ln_time)) return;
     l->values = nb_realloc(l->values, l->n + 1, sizeof *l->values);
@@ -46,10 +47,11 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
     l->involuntary += noise->involuntary;
 }
 
-void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level) {
+void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, const char *level) {
     if (l->n == 0) return;
     struct nb_launch_value *last = &l->values[l->n - 1];
     last->ln_core = core_ns > 0 ? log(core_ns) - last->ln_time : (double)NAN;
+    last->floor_ns = floor_ns;
     snprintf(l->level, sizeof l->level, "%s", level);
 }
 
@@ -131,24 +133,30 @@ static double drift_of(const double *ln, size_t n) {
     return n ? exp(high - low) : (double)NAN;
 }
 
-/* Of each launch that has both the larger of copy and core. The bound is the core's where it is so in most launches. */
+/* Of each launch that has both the larger of copy and core, on a device of copy and floor. The bound is the latter's where it is so in most
+ * launches. */
 static void find_attainable(const struct nb_launches *l, struct nb_attainable *out) {
     double *share = nb_alloc(l->n + 1, sizeof *share), *time = nb_alloc(l->n + 1, sizeof *time);
     double *core = nb_alloc(l->n + 1, sizeof *core), *excess = nb_alloc(l->n + 1, sizeof *excess);
+    bool has_core = false;
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
         const struct nb_launch_value *v = &l->values[i];
-        if (!isfinite(v->ln_roof) || !isfinite(v->ln_core)) continue;
-        share[n] = fmax(v->ln_roof, v->ln_core);
+        const bool knows_core = isfinite(v->ln_core);
+        const double ln_least = knows_core ? v->ln_core : log(v->floor_ns) - v->ln_time;
+        if (!isfinite(v->ln_roof) || !isfinite(ln_least)) continue;
+        has_core |= knows_core;
+        share[n] = fmax(v->ln_roof, ln_least);
         time[n] = share[n] + v->ln_time;
-        core[n] = v->ln_core + v->ln_time;
-        excess[n++] = v->ln_core - v->ln_roof;
+        core[n] = ln_least + v->ln_time;
+        excess[n++] = ln_least - v->ln_roof;
     }
     const double confidence = nb_confidence(l->adaptive);
     *out = (struct nb_attainable){.time_ns = nb_ratio_over_launches(time, n, confidence),
                                   .share = nb_ratio_over_launches(share, n, confidence),
-                                  .core_ns = nb_ratio_over_launches(core, n, confidence).value};
-    if (n > 0) snprintf(out->bound, sizeof out->bound, "%s", nb_median(excess, n) > 0 ? "core" : l->level);
+                                  .core_ns = nb_ratio_over_launches(core, has_core ? n : 0, confidence).value};
+    const char *least = has_core ? "core" : "launch";
+    if (n > 0) snprintf(out->bound, sizeof out->bound, "%s", nb_median(excess, n) > 0 ? least : l->level);
     free(share);
     free(time);
     free(core);
@@ -162,6 +170,7 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     t->vs_reference = ratio_of(l, offsetof(struct nb_launch_value, ln_reference));
     t->wall_per_cpu = nb_median(v, gather(l, offsetof(struct nb_launch_value, wall_per_cpu), v));
     t->copy_drift = drift_of(v, gather(l, offsetof(struct nb_launch_value, ln_copy), v));
+    t->floor_ns = nb_median(v, gather(l, offsetof(struct nb_launch_value, floor_ns), v));
     free(v);
     find_attainable(l, &t->attainable);
     t->gbytes_per_s = bytes / t->time_ns.value; /* bytes per ns are 1e9 bytes per s */
@@ -196,7 +205,7 @@ const char *const nb_stop_names[] = {[NB_STOP_UNKNOWN] = "",  [NB_STOP_FIXED] = 
 static const struct nb_member evidence[] = {T(COUNT, n_launches),     T(TEXT, stopped),       T(COUNT, n_samples),
                                             T(COUNT, n_contaminated), T(BOOL, chunked),       T(NUMBER, per_sample),
                                             T(NUMBER, steal_ms),      T(NUMBER, involuntary), T(NUMBER, wall_per_cpu),
-                                            T(NUMBER, copy_drift),    NB_MEMBERS_END};
+                                            T(NUMBER, copy_drift),    T(NUMBER, floor_ns),    NB_MEMBERS_END};
 
 /* The figures, then the verdicts, then the evidence for them. */
 const struct nb_member nb_timing_members[] = {T(INTERVAL, time_ns),
@@ -206,6 +215,7 @@ const struct nb_member nb_timing_members[] = {T(INTERVAL, time_ns),
                                               T(INTERVAL, vs_reference),
                                               T(STRING, reference),
                                               T(NUMBER, gbytes_per_s),
+                                              T(NUMBER, of_datasheet),
                                               T(NUMBER, min_ns),
                                               T(BOOL, suspect),
                                               T(BOOL, noisy),

@@ -18,12 +18,13 @@
 #include "src/measure/paired.h"
 
 /* What can be had at all: the larger of the copy, which moves the bytes, and of what the core needs for the arithmetic
- * (src/measure/launch_job.c), both of the same launch. */
+ * (src/measure/launch_job.c), on a device of a call that computes nothing; both of the same launch. */
 struct nb_attainable {
-    struct nb_interval time_ns; /* NaN: the launches have no copy, or no core bound */
+    struct nb_interval time_ns; /* NaN: the launches have no copy, or neither core bound nor floor */
     struct nb_interval share;   /* of it that the case attains: time_ns / time of the case */
     double core_ns;             /* the core's bound alone */
-    char bound[8]; /* "core", or where the copy found its bytes: "L1", "L2", "L3", "DRAM"; "" where time_ns is NaN */
+    char bound
+        [8]; /* "core", "launch", or where the copy found its bytes: "L1", "L2", "L3", "DRAM"; "" where time_ns is NaN */
 };
 
 /* Why a group had as many launches as it did: the number was fixed; the ratios of all its cases are as exact as wanted; it was the most
@@ -37,6 +38,7 @@ struct nb_timing {
     struct nb_interval vs_reference; /* time of the case / time of the group's reference case */
     struct nb_attainable attainable;
     double gbytes_per_s; /* compulsory bytes / time */
+    double of_datasheet; /* on a GPU, from its memory: gbytes_per_s / the bandwidth of the datasheet; else NaN */
     double min_ns;       /* fastest sample, per call */
     int n_launches, n_samples;
     char stopped
@@ -51,6 +53,7 @@ struct nb_timing {
     double involuntary;        /* involuntary context switches */
     double wall_per_cpu;       /* median over launches of wall time / CPU time of the measuring thread */
     double copy_drift;         /* slowest / fastest launch median of the copy */
+    double floor_ns;           /* of a call that computes nothing, in the same blocks; NaN: none was timed */
     char copy[NB_VARIANT_MAX]; /* "" when none ran */
     char *reference;           /* key of the group's reference case; owned */
 };
@@ -58,7 +61,7 @@ struct nb_timing {
 /* What the launches of one case have left so far. Zero-initialise. */
 struct nb_launch_value {
     double ln_time, ln_roof, ln_reference, ln_copy, wall_per_cpu; /* NaN: this launch has none */
-    double ln_core;                                               /* core bound / time */
+    double ln_core, floor_ns;                                     /* core bound / time; a call that computes nothing */
 };
 struct nb_launches {
     struct nb_launch_value *values;
@@ -72,8 +75,9 @@ struct nb_launches {
  * left out. */
 void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy,
                      const struct nb_samples *reference, const struct nb_noise *noise);
-/* What the core needs at least for the case, as found in the launch that was taken in last. level: where the case's tensors lie. */
-void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level);
+/* What the case needs at least, as found in the launch that was taken in last: the core, and a call that computes nothing; NaN: not known.
+ * level: where the case's tensors lie. */
+void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, const char *level);
 /* Half the width of the interval that says how well the case can be compared, as a share: of the wider of its ratios to the copy and to
  * the reference, of its time where it has neither. NaN: too few launches for an interval. */
 double nb_launches_width(const struct nb_launches *l);

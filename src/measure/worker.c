@@ -237,9 +237,18 @@ uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
 
-/* A device's last cache is its own. */
-static double cold_bytes_of(const struct nb_device_api *device, double of_host) {
-    return nb_device_is_host(device) ? of_host : 3 * device->l2_bytes();
+/* How many sets a cold case takes. A device's last cache is its own, and what counts there is what the leanest arm touches of a set: the tensors
+ * that others read keep nothing of its own out of the cache. */
+static int n_cold_sets(const struct nb_buffers *first, double cold_bytes, const struct nb_arm *arms, int n_arms) {
+    const struct nb_device_api *device = nb_device_of(arms[0].entry->kernel->backend);
+    double bytes = nb_buffers_bytes(first);
+    if (cold_bytes == 0) return 1;
+    if (!nb_device_is_host(device)) {
+        cold_bytes = 3 * device->l2_bytes();
+        for (int a = 0; a < n_arms; a++)
+            if (arms[a].c->op != NB_OP_COPY) bytes = fmin(bytes, nb_case_bytes(arms[a].c));
+    }
+    return cold_bytes > bytes ? (int)ceil(cold_bytes / bytes) : 1;
 }
 
 static int init_sets(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms) {
@@ -262,9 +271,7 @@ static int init_sets(struct nb_sets *s, const struct nb_workplace *w, const stru
     }
     *s = (struct nb_sets){.sets = nb_alloc(1, sizeof *s->sets), .n = 1};
     if (nb_buffers_init(&s->sets[0], &w->inputs, &q) != 0) return -1;
-    double bytes = nb_buffers_bytes(&s->sets[0]);
-    const double cold_bytes = job->cold_bytes > 0 ? cold_bytes_of(q.device, job->cold_bytes) : 0;
-    int n = cold_bytes > bytes ? (int)ceil(cold_bytes / bytes) : 1;
+    const int n = n_cold_sets(&s->sets[0], job->cold_bytes, arms, n_arms);
     s->sets = nb_realloc(s->sets, (unsigned)n, sizeof *s->sets);
     for (; s->n < n; s->n++) {
         q.seed++;

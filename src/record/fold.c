@@ -274,6 +274,7 @@ static int mark_seen(struct fold_arm *arm, int launch) {
 
 static int add_case(const struct nb_launch_line *l, struct fold_group *group, const struct nb_timed *t) {
     const struct nb_timed *copy = find_copy(l, t->copy), *reference = find_reference(l, group);
+    const struct nb_timed *floor = find_copy(l, l->floor);
     struct fold_arm *arm = fold_find_arm(group, t->key);
     if (!arm) return -1;
     if (t->copy && strlen(t->copy) >= sizeof arm->copy)
@@ -283,7 +284,9 @@ static int add_case(const struct nb_launch_line *l, struct fold_group *group, co
     const size_t before = arm->launches.n;
     nb_launches_add(&arm->launches, &t->samples, copy ? &copy->samples : NULL, reference ? &reference->samples : NULL,
                     &l->noise);
-    if (t->level && arm->launches.n > before) nb_launches_bound(&arm->launches, t->core_ns, t->level);
+    if (t->level && arm->launches.n > before)
+        nb_launches_bound(&arm->launches, t->core_ns, floor ? nb_samples_median(&floor->samples) : (double)NAN,
+                          t->level);
     arm->chunked = t->chunked;
     arm->per_sample = t->per_sample;
     return 0;
@@ -418,6 +421,9 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
     } else if (arm->launches.n > 0) {
         r->has_timing = true;
         nb_launches_finish(&arm->launches, r->bytes, &r->timing);
+        const double datasheet = nb_json_get_number(member(member(f->run, "fingerprint"), "gpu"), "gbytes_per_s");
+        const bool from_memory = r->c.backend == NB_BACKEND_CUDA && strcmp(arm->launches.level, "DRAM") == 0;
+        r->timing.of_datasheet = from_memory ? r->timing.gbytes_per_s / datasheet : (double)NAN;
         memcpy(r->timing.copy, arm->copy, sizeof r->timing.copy);
         r->timing.chunked = arm->chunked;
         r->timing.per_sample = arm->per_sample;

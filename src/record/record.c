@@ -40,12 +40,13 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     nb_json_number(json, "rows", (double)r->c.shape.rows);
     nb_json_number(json, "cols", (double)r->c.shape.cols);
     nb_json_number(json, "bytes", r->bytes);
-    nb_json_add_members(json, nb_checked_members,
-                        &(struct nb_check_line){.chain = r->chain,
-                                                .column_chain = r->column_chain,
-                                                .row_local = r->row_local,
-                                                .library = r->library,
-                                                .implementation = r->implementation});
+    struct nb_check_line checked = {.chain = r->chain,
+                                    .column_chain = r->column_chain,
+                                    .row_local = r->row_local,
+                                    .library = r->library,
+                                    .implementation = r->implementation};
+    memcpy(checked.digest, r->digest, sizeof checked.digest);
+    nb_json_add_members(json, nb_checked_members, &checked);
     nb_json_text(json, "replay", r->replay);
     cJSON_AddItemToObject(json, "accuracy",
                           r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, nb_number_of((enum nb_dtype)r->c.dtype))
@@ -91,6 +92,7 @@ void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {
     r->row_local = l->row_local;
     r->library = l->library ? nb_strdup(l->library) : NULL;
     r->implementation = l->implementation ? nb_strdup(l->implementation) : NULL;
+    memcpy(r->digest, l->digest, sizeof r->digest);
     r->has_accuracy = l->has_accuracy;
     r->has_evidence = l->has_evidence;
     r->has_metamorphic = l->has_metamorphic;

@@ -38,6 +38,7 @@ struct nb_record {
     int group;           /* in the whole plan; cases of one group were interleaved */
     int machine;         /* index into the results' machines; 0 unless shards of several machines were merged */
     char *library, *implementation; /* what the kernel says did the work, and how; null: nothing */
+    char digest[20];                /* of its outputs' bits; "": not known */
     char *replay;                   /* the command line that runs this case alone */
     double bytes;                   /* compulsory */
     int64_t chain;                  /* as the kernel declares; 0: never asked */

@@ -53,8 +53,13 @@ mock "" run "$WORK/c.json" --out "$WORK/right" --no-plots || bad "right: $(cat "
 holds right 'run["complete"] and len(r) == 2 and all(c["status"] == "ok" and c["timing"]["time_ns"]["value"] > 0 for c in r)'
 holds right 'all(c["timing"]["copy"] == "cuda:copy_cuda_f32" and c["timing"]["roof"]["value"] > 0 for c in r)'
 holds right 'all(not c["timing"]["evidence"]["chunked"] and c["timing"]["attainable"]["core_ns"] is None and not c["counters"] for c in r)'
+holds right 'all(c["timing"]["attainable"]["bound"] in ("L2", "launch") and c["timing"]["of_datasheet"] is None for c in r)'
 holds right 'all(c["timing"]["evidence"]["wall_per_cpu"] is None for c in r)'
 holds right 'all(c["backend"] == "cuda" for c in r) and run["fingerprint"]["gpu"]["driver"] == "580.65.06"'
+holds right 'all(c["timing"]["evidence"]["floor_ns"] > 0 and len(c["digest"]) == 16 for c in r)'
+holds right 'run["fingerprint"]["gpu"]["gbytes_per_s"] == 3352 and run["fingerprint"]["gpu"]["shared_bytes"] == 227 << 10'
+grep '"type":"launch"' "$WORK/right/journal.jsonl" | grep -q '"device":{"before":{"sm_mhz":1755,"memory_mhz":2619,"throttled":\[\]},"after":' ||
+    bad "a launch does not say the clocks before and after"
 [ -s "$WORK/graphs" ] || bad "short calls were not replayed as a graph"
 tests/check_schema.py reports/schema "$WORK/right" >"$WORK/schema" 2>&1 || [ $? = 77 ] || bad "$(cat "$WORK/schema")"
 mock "" report "$WORK/right" --format summary || bad "report: $(cat "$WORK/err")"
@@ -62,11 +67,20 @@ grep -q '^Mock "GPU", driver 580.65.06; on ' "$WORK/out" && grep -q "cuda:rmsnor
 mock "" report "$WORK/right" --format table || bad "report: $(cat "$WORK/err")"
 grep -q '^Mock "GPU", driver 580.65.06; on ' "$WORK/out" || bad "the table does not name the GPU: $(head -3 "$WORK/out")"
 mock "" run "$WORK/c.json" --axis cache=cold --axis shape=64x1024 --out "$WORK/cold" --no-plots || bad "cold: $(cat "$WORK/err")"
-holds cold 'r[0]["status"] == "ok" and r[0]["timing"]["time_ns"]["value"] > 0'
-rm -f "$WORK/graphs"
+holds cold 'r[0]["status"] == "ok" and abs(r[0]["timing"]["of_datasheet"] * 3352 / r[0]["timing"]["gbytes_per_s"] - 1) < 1e-6'
 mock "" run "$WORK/c.json" --axis shape=64x4096 --out "$WORK/long" --no-plots || bad "long: $(cat "$WORK/err")"
 holds long 'r[0]["status"] == "ok" and r[0]["timing"]["time_ns"]["value"] > 20e3'
+# A millisecond each by the device's events, whatever the host's clock says: case, roof, floor, and the trial of the copies.
+rm -f "$WORK/graphs"
+mock counted run "$WORK/c.json" --out "$WORK/counted" --no-plots || bad "counted: $(cat "$WORK/err")"
+holds counted 'all(abs(ns / 1e6 - 1) < 1e-6 for c in r for ns in (c["timing"]["time_ns"]["value"], c["timing"]["evidence"]["floor_ns"]))'
 [ -s "$WORK/graphs" ] && bad "calls longer than 20 us were replayed as a graph"
+python3 - "$WORK/counted/journal.jsonl" <<'PY' || bad "a trial of copies was not timed by the device's events"
+import json, sys
+with open(sys.argv[1]) as f:
+    trials = [c["ns"] for line in map(json.loads, f) if line["type"] == "check" for c in line["copies"]]
+sys.exit(not trials or any(abs(ns / 1e6 - 1) > 1e-6 for ns in trials))
+PY
 mock "" run "$WORK/c.json" --launches 0 --out "$WORK/checked" --no-plots || bad "checked: $(cat "$WORK/err")"
 holds checked 'all(v["verdict"] != "failed" for c in r for v in c["metamorphic"].values() if isinstance(v, dict))'
 mock "" replay "$key/data:normal/seed:1/eps:1e-5/eps_place:inside/root:mul_recip/affine:gamma/weight_offset:0/stride:packed/threads:1/cache:hot" \
@@ -88,8 +102,10 @@ mock no_memory run "$WORK/c.json" --out "$WORK/no_memory" --no-plots || bad "no 
 holds no_memory 'all(c["status"] == "skipped" and "no memory" in c["reason"] for c in r)'
 mock misaligned run "$WORK/c.json" --out "$WORK/misaligned" --no-plots
 holds misaligned 'all(c["status"] == "crashed" and "CUDA_ERROR_MISALIGNED_ADDRESS" in c["reason"] for c in r)'
-mock throttled run "$WORK/c.json" --out "$WORK/throttled" --no-plots || bad "throttled: $(cat "$WORK/err")"
-holds throttled 'all(0 < c["timing"]["evidence"]["n_contaminated"] for c in r)'
+for wrong in throttled slowed; do
+    mock "$wrong" run "$WORK/c.json" --out "$WORK/$wrong" --no-plots || bad "$wrong: $(cat "$WORK/err")"
+    holds "$wrong" 'all(0 < c["timing"]["evidence"]["n_contaminated"] for c in r)'
+done
 
 # What calls a kernel on the host's memory has no use for these.
 mock "" probe "$WORK/lib/libnormkernels_cuda.so"

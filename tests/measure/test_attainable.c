@@ -15,8 +15,8 @@
 
 /* ---- from launches ------------------------------------------------------------------------------------------------ */
 
-/* Six launches of one sample: the case 100 ns, its copy and its core so much. */
-static struct nb_timing timing(double copy_ns, double core_ns, const char *level) {
+/* Six launches of one sample: the case 100 ns, its copy, its core and a call of nothing so much. */
+static struct nb_timing timing_beside(double copy_ns, double core_ns, double floor_ns, const char *level) {
     struct nb_launches launches = {0};
     struct nb_timing t = {0};
     const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1};
@@ -24,11 +24,25 @@ static struct nb_timing timing(double copy_ns, double core_ns, const char *level
         const double own = 100 * (1 + 0.001 * l), copy = copy_ns * (1 + 0.001 * l);
         const struct nb_samples samples = {&own, NULL, 1, NULL}, copies = {&copy, NULL, 1, NULL};
         nb_launches_add(&launches, &samples, isfinite(copy_ns) ? &copies : NULL, NULL, &noise);
-        if (level) nb_launches_bound(&launches, core_ns, level);
+        if (level) nb_launches_bound(&launches, core_ns, floor_ns, level);
     }
     nb_launches_finish(&launches, 800, &t);
     nb_launches_release(&launches);
     return t;
+}
+
+static struct nb_timing timing(double copy_ns, double core_ns, const char *level) {
+    return timing_beside(copy_ns, core_ns, NAN, level);
+}
+
+Test(attainable, on_a_device_is_the_larger_of_copy_and_a_call_of_nothing) {
+    const struct nb_timing memory = timing_beside(80, NAN, 30, "L2"), launch = timing_beside(20, NAN, 60, "L2");
+    cr_expect_float_eq(memory.attainable.share.value, 0.8, 1e-3);
+    cr_expect_str_eq(memory.attainable.bound, "L2");
+    cr_expect_float_eq(launch.attainable.share.value, 0.6, 5e-3);
+    cr_expect_str_eq(launch.attainable.bound, "launch");
+    cr_expect(isnan(launch.attainable.core_ns));
+    cr_expect_eq(launch.floor_ns, 60);
 }
 
 Test(attainable, is_the_larger_of_copy_and_core) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels of the backend cuda for the mock driver (mock_cuda.c): RMSNorm of f32 rows that is right, that writes or reads behind its last row, that is
- * wrong, and that leaves its work out from the fortieth call on; a copy, their roof; and one of
+ * wrong, and that leaves its work out from the fortieth call on; a copy, their roof; one of nothing, their floor; and one of
  * bf16 that no test calls. */
 #include <dlfcn.h>
 #include <math.h>
@@ -43,6 +43,8 @@ static void copy_there(const void *args) {
         for (int64_t i = 0; i < a->cols; i++) a->y[row * a->y_stride + i] = a->x[row * a->x_stride + i];
 }
 
+static void nothing_there(const void *args) { (void)args; }
+
 static int enqueue(const struct nb_call *call, void (*fn)(const void *args), float added) {
     const struct args a = {call->x,    call->residual, call->gamma,    call->y,          call->rows,
                            call->cols, call->x_stride, call->y_stride, (float)call->eps, added};
@@ -77,26 +79,33 @@ static int run_copy(const struct nb_call *call, int phase, int64_t begin, int64_
     return enqueue(call, copy_there, 0);
 }
 
+static int run_nothing(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase, (void)begin, (void)end;
+    return enqueue(call, nothing_there, 0);
+}
+
 static int64_t one_unit(const struct nb_call *call, int phase) {
     (void)call, (void)phase;
     return 1;
 }
 
-#define KERNEL(name_, op_, run_, ...)                                                                                  \
+#define KERNEL(name_, op_, tensors, run_, ...)                                                                         \
     {                                                                                                                  \
         .struct_size = sizeof(struct nb_kernel), .op = op_, .width = NB_NATIVE, .name = name_,                         \
         .summary = "for the mock driver",                                                                              \
         .formulas = {.roots = 1 << NB_ROOT_MUL_RECIP, .affines = 1 << NB_AFFINE_NONE | 1 << NB_AFFINE_GAMMA},          \
-        .loads = 1, .stores = 1, .flops = 4, .run = run_, .n_units = one_unit, .backend = NB_BACKEND_CUDA, __VA_ARGS__ \
+        .loads = tensors, .stores = tensors, .flops = 4, .run = run_, .n_units = one_unit, .backend = NB_BACKEND_CUDA, \
+        __VA_ARGS__                                                                                                    \
     }
 static const struct nb_kernel kernels[] = {
-    KERNEL("rmsnorm_right", NB_OP_RMSNORM, run_right, .variant = "rmsnorm_right_cuda_f32"),
-    KERNEL("rmsnorm_overrun", NB_OP_RMSNORM, run_overrun, .variant = "rmsnorm_overrun_cuda_f32"),
-    KERNEL("rmsnorm_wrong", NB_OP_RMSNORM, run_wrong, .variant = "rmsnorm_wrong_cuda_f32"),
-    KERNEL("rmsnorm_lazy", NB_OP_RMSNORM, run_lazy, .variant = "rmsnorm_lazy_cuda_f32"),
-    KERNEL("rmsnorm_reader", NB_OP_RMSNORM, run_reader, .variant = "rmsnorm_reader_cuda_f32"),
-    KERNEL("copy", NB_OP_COPY, run_copy, .variant = "copy_cuda_f32"),
-    KERNEL("rmsnorm_narrow", NB_OP_RMSNORM, run_right, .dtype = NB_BF16, .variant = "rmsnorm_narrow_cuda_bf16"),
+    KERNEL("rmsnorm_right", NB_OP_RMSNORM, 1, run_right, .variant = "rmsnorm_right_cuda_f32"),
+    KERNEL("rmsnorm_overrun", NB_OP_RMSNORM, 1, run_overrun, .variant = "rmsnorm_overrun_cuda_f32"),
+    KERNEL("rmsnorm_wrong", NB_OP_RMSNORM, 1, run_wrong, .variant = "rmsnorm_wrong_cuda_f32"),
+    KERNEL("rmsnorm_lazy", NB_OP_RMSNORM, 1, run_lazy, .variant = "rmsnorm_lazy_cuda_f32"),
+    KERNEL("rmsnorm_reader", NB_OP_RMSNORM, 1, run_reader, .variant = "rmsnorm_reader_cuda_f32"),
+    KERNEL("copy", NB_OP_COPY, 1, run_copy, .variant = "copy_cuda_f32"),
+    KERNEL("copy_null", NB_OP_COPY, 0, run_nothing, .variant = "copy_null_cuda_f32"),
+    KERNEL("rmsnorm_narrow", NB_OP_RMSNORM, 1, run_right, .dtype = NB_BF16, .variant = "rmsnorm_narrow_cuda_bf16"),
 };
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {

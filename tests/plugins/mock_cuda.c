@@ -4,8 +4,12 @@
  *
  * It is as strict as a driver is: device memory cannot be touched but while calls run, what is enqueued runs when somebody waits for it, an
  * access to what is not mapped fails that call and all that follow, and a process that was forked off behind cuInit() is ended. What goes wrong
- * besides is said by NORMBENCH_TEST_CUDA: no_device, old, no_memory, misaligned (every call fails so), throttled (every second time). */
+ * besides is said by NORMBENCH_TEST_CUDA: no_device, old, no_memory, misaligned (every call fails so), throttled (every second time), slowed (its
+ * clock falls by 3 % for every second time), counted (an event's time is the number of calls before it, a millisecond each).
+ *
+ * A device function of kernels/cuda/ runs in the emulation of mock_launcher.so (tests/cuda/mock_launcher.c), which is looked for beside this. */
 #define _GNU_SOURCE /* memfd_create() */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -17,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernels/cuda/launch.h"
+
 #define API(name, parameters)                                                                                          \
     int name parameters;                                                                                               \
     int name parameters
@@ -26,8 +32,10 @@ enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     NO_DEVICE = 100,
+    NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700,
     MISALIGNED_ADDRESS = 716,
+    LAUNCH_FAILED = 719,
     UNIT = 1 << 21, /* of memory */
     MOST_MAPPINGS = 4096,
 };
@@ -73,7 +81,7 @@ static void allow(bool access) {
 struct op {
     device_fn fn;   /* null: an event */
     double *record; /* of an event */
-    char args[256];
+    char args[512];
 };
 struct ops {
     struct op *items;
@@ -88,8 +96,10 @@ static void append(struct ops *ops, const struct op *op) {
     ops->items[ops->n++] = *op;
 }
 
+static double n_calls; /* so far */
 static double now_ms(void) {
     struct timespec t;
+    if (is("counted")) return 1 + n_calls;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
@@ -108,7 +118,7 @@ static int run_queue(void) {
     if (sigsetjmp(landing, 1) == 0) {
         for (size_t i = 0; i < queue.n; i++)
             if (queue.items[i].fn)
-                queue.items[i].fn(queue.items[i].args);
+                queue.items[i].fn(queue.items[i].args), n_calls++;
             else
                 *queue.items[i].record = now_ms();
     } else {
@@ -177,7 +187,9 @@ API(cuDeviceGetPCIBusId, (char *id, int length, int device)) {
 }
 API(cuDeviceGetAttribute, (int *value, int attribute, int device)) {
     CALLED();
-    *value = attribute == 38 ? 1 << 20 : attribute == 16 ? 2 : attribute == 75 ? 9 : attribute == 32 ? 1 : 0;
+    static const int values[128] = {
+        [16] = 2, [32] = 1, [36] = 2619000, [37] = 5120, [38] = 1 << 20, [75] = 9, [97] = 227 << 10};
+    *value = attribute >= 0 && attribute < 128 ? values[attribute] : 0;
     return device == 7 ? SUCCESS : INVALID_VALUE;
 }
 API(cuDeviceTotalMem_v2, (size_t * bytes, int device)) {
@@ -327,6 +339,81 @@ API(cuMemsetD32Async, (address to, unsigned word, size_t words, void *on)) {
     return mock_cuda_enqueue(on, fill_there, &f, sizeof f);
 }
 
+struct move {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+static void move_there(const void *args) {
+    const struct move *m = args;
+    memcpy(m->to, m->from, m->bytes);
+}
+API(cuMemcpyDtoDAsync_v2, (address to, address from, size_t bytes, void *on)) {
+    const struct move m = {(void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes};
+    CALLED();
+    if (on != &stream || !is_mapped(to, bytes) || !is_mapped(from, bytes)) return INVALID_VALUE;
+    return mock_cuda_enqueue(on, move_there, &m, sizeof m);
+}
+
+/* ---- device functions: of a module that there is none of, known by name */
+
+API(cuCtxGetCurrent, (void **out)) {
+    CALLED();
+    *out = &context;
+    return SUCCESS;
+}
+API(cuCtxGetDevice, (int *device)) {
+    CALLED();
+    *device = 7;
+    return SUCCESS;
+}
+API(cuModuleLoadData, (void **module, const void *image)) {
+    CALLED();
+    *module = &context;
+    return image ? SUCCESS : INVALID_VALUE;
+}
+API(cuModuleGetFunction, (char **function, const void *module, const char *name)) {
+    CALLED();
+    *function = module == &context ? strdup(name) : NULL;
+    return *function ? SUCCESS : NOT_FOUND;
+}
+API(cuFuncSetAttribute, (const char *function, int attribute, int value)) {
+    CALLED();
+    return function && attribute == 8 && value > 48 << 10 && value <= 227 << 10 ? SUCCESS : INVALID_VALUE;
+}
+
+struct launched {
+    struct nb_launch launch;
+    char args[400]; /* as large as the largest of kernels/cuda/args.h */
+};
+static void launch_there(const void *args) {
+    static int (*run)(const struct nb_launch *launch);
+    const struct launched *l = args;
+    struct nb_launch launch = l->launch;
+    void *library = run ? NULL : dlopen("mock_launcher.so", RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library ? dlsym(library, "mock_launcher_run") : NULL;
+    if (symbol) memcpy(&run, &symbol, sizeof symbol);
+    launch.args = l->args;
+    if (!run || run(&launch) != 0) failed = LAUNCH_FAILED;
+}
+struct launch_config {
+    unsigned grid[3], block[3], shared;
+    void *stream;
+    const unsigned *attributes; /* 4, unused, the blocks of a cluster */
+    unsigned n_attributes;
+};
+API(cuLaunchKernelEx, (const struct launch_config *c, char *function, void **args, void **extra)) {
+    struct launched l = {.launch = {.function = function,
+                                    .grid = c->grid[0],
+                                    .block = c->block[0],
+                                    .cluster = c->n_attributes ? c->attributes[2] : 1,
+                                    .shared = c->shared}};
+    CALLED();
+    if (extra || c->n_attributes > 1 || (c->n_attributes && c->attributes[0] != 4)) return INVALID_VALUE;
+    memcpy(l.args, args[0], sizeof l.args);
+    return mock_cuda_enqueue(c->stream, launch_there, &l, sizeof l);
+}
+
 /* ---- calls and events */
 
 API(cuStreamCreate, (void **out, unsigned flags)) {
@@ -412,12 +499,13 @@ API(nvmlDeviceGetHandleByPciBusId_v2, (const char *id, void **device)) {
     return strcmp(id, "0000:07:00.0") == 0 ? SUCCESS : INVALID_VALUE;
 }
 API(nvmlDeviceGetClockInfo, (const void *device, int clock, unsigned *mhz)) {
-    *mhz = clock == 1 ? 1755 : 2619;
+    static int n;
+    *mhz = clock != 1 ? 2619 : is("slowed") && ++n % 2 ? 1700 : 1755;
     return device == &managed ? SUCCESS : INVALID_VALUE;
 }
 API(nvmlDeviceGetMaxClockInfo, (const void *device, int clock, unsigned *mhz)) {
-    *mhz = 1980;
-    return device == &managed && clock == 1 ? SUCCESS : INVALID_VALUE;
+    *mhz = clock == 1 ? 1980 : 2619;
+    return device == &managed && (clock == 1 || clock == 2) ? SUCCESS : INVALID_VALUE;
 }
 API(nvmlDeviceGetEnforcedPowerLimit, (const void *device, unsigned *mw)) {
     *mw = 700000;
