@@ -18,7 +18,7 @@
  * The formula holds for eps inside the root, where eps does not appear. mean and rstd are taken as given. For add_* x is the
  * sum that the forward call stored (residual_out), dresidual_out the gradient that reaches that sum past the norm (null: none), and
  * dx = that gradient + the norm's own, rounded once; it is the gradient of the residual too, and dresidual is null. dgamma is null where
- * the formula has no gamma, dbeta where it has no beta. */
+ * the formula has no gamma, dbeta where it has no beta; a gradient that is not wanted is null, dx too. */
 #ifndef NB_KERNEL_H
 #define NB_KERNEL_H
 

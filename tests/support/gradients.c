@@ -192,6 +192,7 @@ double gradient_problem_error(const struct gradient_problem *p, double chain, do
             const double got = nb_get(call->dx, r * call->dx_stride + i, p->dtype);
             const double f32 = (chain + 10) * u * p->dx_size[r * call->cols + i];
             if (isinf(got) && fabs(exact) + f32 >= nb_formats[p->dtype].overflow) continue;
+            if (fabs(got - exact) <= worst * f32) continue;
             worst = fmax(worst, in_units(got, exact, f32 + 0.5 * nb_ulp(fabs(exact) + f32, p->dtype)));
         }
     for (int64_t i = 0; i < call->cols; i++) {
@@ -203,15 +204,19 @@ double gradient_problem_error(const struct gradient_problem *p, double chain, do
     return worst;
 }
 
-/* Rows of `row` bytes, `stride` bytes apart. */
-static size_t damage(const struct guarded *t, size_t rows, size_t row, size_t stride) {
+static size_t touched(const struct guarded *t, size_t from, size_t to) {
     size_t n = 0;
-    for (size_t i = 0; i < t->bytes; i++) {
-        const size_t at = i - t->offset;
-        const bool inside = i >= t->offset && at / stride < rows && at % stride < row;
-        n += !inside && t->area[i] != untouched;
-    }
+    for (size_t i = from; i < to; i++) n += t->area[i] != untouched;
     return n;
+}
+/* Bytes written outside of rows of `row` bytes, `stride` bytes apart. */
+static size_t damage(const struct guarded *t, size_t rows, size_t row, size_t stride) {
+    size_t n = 0, behind = 0;
+    for (size_t r = 0; r < rows; r++) {
+        n += touched(t, behind, t->offset + r * stride);
+        behind = t->offset + r * stride + row;
+    }
+    return n + touched(t, behind, t->bytes);
 }
 size_t gradient_problem_damage(const struct gradient_problem *p) {
     const struct nb_call *call = &p->call;
@@ -225,6 +230,11 @@ uint64_t gradient_problem_hash(const struct gradient_problem *p) {
     const struct guarded *const outputs[] = {&p->dx, &p->dgamma, &p->dbeta};
     uint64_t hash = 0;
     for (size_t i = 0; i < 3; i++)
-        for (size_t b = 0; b < outputs[i]->bytes; b++) hash = nb_random_mix(hash + outputs[i]->area[b]);
+        for (size_t b = 0; b < outputs[i]->bytes; b += sizeof(uint64_t)) {
+            uint64_t word = 0;
+            const size_t left = outputs[i]->bytes - b;
+            memcpy(&word, outputs[i]->area + b, left < sizeof word ? left : sizeof word);
+            hash = nb_random_mix(hash + word);
+        }
     return hash;
 }
