@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench probe: what a black box does inside, from its outputs alone. */
-#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,14 +39,10 @@ static const char help[] =
     "  --round-sum 0|1      values as of `normbench list axes`\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 1 a kernel crashed, hung or returned an error, 2 usage, 77 nothing selected can run here.\n";
 
-/* The formula's options: each is an axis. */
-static const char *const axes[] = {"eps", "eps_place", "root", "affine", "cast", "weight_offset", "param", "round_sum"};
-enum { N_AXES = sizeof axes / sizeof axes[0] };
-
 struct probe_options {
     struct nb_texts plugins;
     const char *what, *dtypes, *widths, *max_width, *format;
-    const char *axis[N_AXES]; /* as given, or null */
+    const char *axis[NB_PROBE_AXES]; /* as given, or null */
     int64_t n;
     double case_timeout_s;
 };
@@ -66,8 +61,8 @@ static bool check_axis(int i, const char *value) {
     struct nb_case scratch;
     char reason[256];
     nb_case_init(&scratch);
-    if (!value || nb_axis_set(nb_axis_find(axes[i]), &scratch, value, reason, sizeof reason) == 0) return true;
-    nb_error("--%s '%s' %s", axes[i], value, reason);
+    if (!value || nb_axis_set(nb_axis_find(nb_probe_axes[i]), &scratch, value, reason, sizeof reason) == 0) return true;
+    nb_error("--%s '%s' %s", nb_probe_axes[i], value, reason);
     return false;
 }
 
@@ -97,7 +92,7 @@ static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
     if (!nb_read_options(&nb_command_probe, options, 1, argc, argv, exit_code)) return false;
-    for (int i = 0; i < N_AXES; i++)
+    for (int i = 0; i < NB_PROBE_AXES; i++)
         if (!check_axis(i, o->axis[i])) return false;
     if (!check_list("dtype", o->dtypes, nb_dtype_names) || !check_list("width", o->widths, nb_width_names) ||
         !check_n(o->n))
@@ -128,75 +123,15 @@ static bool is_selected(const struct probe_options *o, const struct nb_entry *en
         !lists(o->widths, nb_width_names, entry->kernel->width))
         return false;
     if (is_file(o->what)) return entry->plugin && strcmp(entry->file, o->what) == 0;
-    return fnmatch(o->what, entry->id, 0) == 0 || fnmatch(o->what, entry->kernel_id, 0) == 0;
-}
-
-/* The kernel's own value for each field that the user left open. */
-static void set_formula(struct nb_case *c, const struct probe_options *o, const struct nb_formulas *can) {
-    char reason[256];
-    const uint32_t masks[N_AXES] = {0,          can->eps_places,     can->roots,  0,
-                                    can->casts, can->weight_offsets, can->params, can->round_sums};
-    uint32_t *fields[N_AXES] = {NULL,
-                                &c->formula.eps_place,
-                                &c->formula.root,
-                                NULL,
-                                &c->formula.cast,
-                                &c->formula.weight_offset,
-                                &c->formula.param,
-                                &c->formula.round_sum};
-    for (int i = 0; i < N_AXES; i++) {
-        if (o->axis[i]) nb_axis_set(nb_axis_find(axes[i]), c, o->axis[i], reason, sizeof reason);
-        if (o->axis[i] || !fields[i]) continue;
-        if (masks[i] == 0)
-            *fields[i] = 0;
-        else if (!(masks[i] & 1u << *fields[i]))
-            *fields[i] = (uint32_t)__builtin_ctz(masks[i]);
-    }
-}
-
-/* The op's usual one, as it stands in a normalized case; where the kernel has not that, as much as it has. */
-static void set_affine(struct nb_case *c, uint32_t affines) {
-    if (affines == 0) c->formula.affine = NB_AFFINE_NONE;
-    if (affines && !(affines & 1u << c->formula.affine)) c->formula.affine = 31u - (uint32_t)__builtin_clz(affines);
-}
-
-/* Null, or why this one cannot be asked. */
-static const char *set_case(struct nb_case *c, const struct nb_entry *entry, const struct probe_options *o) {
-    struct nb_call call;
-    nb_case_init(c);
-    snprintf(c->data, sizeof c->data, "normal");
-    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = o->n};
-    snprintf(c->shape.text, sizeof c->shape.text, "1x%lld", (long long)o->n);
-    c->op = entry->kernel->op;
-    set_formula(c, o, &entry->kernel->formulas);
-    nb_case_set_entry(c, entry);
-    nb_case_normalize(c);
-    if (!o->axis[3]) set_affine(c, entry->kernel->formulas.affines);
-    nb_case_call(c, &call);
-    const char *refusal = nb_probe_refuses(c);
-    if (!refusal && entry->kernel->backend == NB_BACKEND_CUDA)
-        refusal = "a probe gives its kernel the host's memory, which a GPU does not see; probe its emulation";
-    if (!refusal) refusal = nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width);
-    if (!refusal) refusal = nb_case_conflict(c);
-    if (!refusal) refusal = nb_kernel_refuses(entry->kernel, &c->formula);
-    if (!refusal) refusal = nb_ask_applicable(entry, &call);
-    return refusal;
+    return nb_entry_is_named(entry, o->what);
 }
 
 static int nothing_matches(const struct probe_options *o) {
-    const size_t n = nb_registry_size();
-    const char **names = nb_alloc(2 * n + 1, sizeof *names);
-    for (size_t i = 0; i < n; i++) {
-        names[2 * i] = nb_registry_at(i)->id;
-        names[2 * i + 1] = nb_registry_at(i)->kernel_id;
-    }
-    const char *nearest = nb_nearest(o->what, names, 2 * n);
-    if (nearest)
-        nb_error("no kernel matches '%s'; did you mean %s?", o->what, nearest);
-    else
-        nb_error("no kernel matches '%s'%s; `normbench list kernels` has the names", o->what,
-                 o->dtypes || o->widths ? " with that --dtype and --width" : "");
-    free(names);
+    struct nb_strbuf near = {0};
+    nb_registry_suggest(o->what, &near);
+    nb_error("no kernel matches '%s'%s%s; `normbench list kernels` has the names", o->what,
+             o->dtypes || o->widths ? " with that --dtype and --width" : "", near.text ? near.text : "");
+    nb_strbuf_release(&near);
     return NB_EXIT_USAGE;
 }
 
@@ -246,7 +181,7 @@ static int probe_main(int argc, char **argv) {
         const struct nb_entry *entry = nb_registry_at(i);
         if (!is_selected(&o, entry)) continue;
         n_selected++;
-        const char *refusal = set_case(&cases[n], entry, &o);
+        const char *refusal = nb_probe_case(&cases[n], entry, o.n, o.axis);
         if (refusal)
             nb_note("%s: %s", entry->id, refusal);
         else

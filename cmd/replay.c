@@ -94,26 +94,13 @@ static int find_in_run(struct replay_options *o, struct nb_results *results, cha
     return 0;
 }
 
-static int unknown_variant(const char *variant) {
-    const char **names = nb_alloc(nb_registry_size(), sizeof *names);
-    for (size_t i = 0; i < nb_registry_size(); i++) names[i] = nb_registry_at(i)->id;
-    const char *nearest = nb_nearest(variant, names, nb_registry_size());
-    if (nearest)
-        nb_error("no kernel %s here; did you mean %s?", variant, nearest);
-    else
-        nb_error("no kernel %s here; `normbench list kernels` has the names%s", variant,
-                 strchr(variant, ':') ? "; a plugin's kernel needs --plugin" : "");
-    free(names);
-    return -1;
-}
-
 /* A plan of one case. 0, -1 after nb_error, 1 when this machine cannot run it. */
 static int plan_one(struct nb_plan *plan, const char *key, const struct replay_options *o) {
     struct nb_case c;
     struct nb_call call;
     if (nb_case_parse(&c, key) != 0) return -1;
-    const struct nb_entry *entry = nb_registry_find(c.variant);
-    if (!entry) return unknown_variant(c.variant);
+    const struct nb_entry *entry = nb_registry_meant("", c.variant);
+    if (!entry) return -1;
     nb_case_set_entry(&c, entry);
     nb_case_normalize(&c);
     nb_case_call(&c, &call);

@@ -9,6 +9,7 @@
 #include "reports/lab/lab.h"
 #include "reports/text/output.h"
 #include "src/core/case.h"
+#include "src/core/guard.h"
 #include "src/core/log.h"
 #include "src/lab/tolerance/tolerance.h"
 #include "src/measure/process.h"
@@ -17,7 +18,7 @@ extern const struct nb_command nb_command_tolerance;
 
 static const char help[] =
     "usage: normbench tolerance [--op NAME] --dtype NAME [OPTIONS]\n"
-    "       normbench tolerance --kernel VARIANT [OPTIONS]\n"
+    "       normbench tolerance --kernel NAME [OPTIONS]\n"
     "       normbench tolerance --design TEXT [OPTIONS]\n\n"
     "Derives rtol and atol for a test of a norm kernel from the rounding-error bound of its formula on your kind of rows, and\n"
     "tries them: how often correct kernels fail (several orders of summation, and the built-in kernels of the same formula),\n"
@@ -28,7 +29,9 @@ static const char help[] =
     "  --n N                elements of a row (default 4096)\n"
     "  --eps EPS            default 1e-5\n"
     "  --design TEXT        another arithmetic, such as llama/store:f16; `normbench emulate --help`\n"
-    "  --kernel VARIANT     a built-in kernel's formula and order, such as layernorm_welford_v256_bf16\n"
+    "  --kernel NAME        a kernel's formula and order: a variant, such as layernorm_welford_v256_bf16, or the name of a\n"
+    "                       kernel that has one\n"
+    "  --plugin FILE.so     adds the kernels of a shared object, for --kernel; of one that has a single kernel it is that one\n"
     "  --data NAME          a distribution or data set (default normal); `normbench list data`\n"
     "  --affine NAME        none, gamma or gamma_beta (default: the op's usual one)\n"
     "  --rows N             of one test (default 16)\n"
@@ -36,23 +39,25 @@ static const char help[] =
     "  --alarm P            how often a correct kernel may fail the calibrated tolerance (default 0.01)\n"
     "  --trials N           tests of each correct kernel (default: as many as take some seconds)\n"
     "  --seed N             of the rows (default 1)\n"
+    "  --case-timeout S     with --plugin: the longest that all of it may take (default 120)\n"
     "  --format NAME        table (default), json, or a test to paste: torch, numpy, c\n" NB_TUNING_HELP NB_COMMON_HELP
     "\n"
-    "Exit codes: 0 ok, 1 a correct kernel failed the derived tolerance, 2 usage.\n";
+    "Exit codes: 0 ok, 1 a correct kernel failed the derived tolerance, or a plugin's kernel crashed or hung, 2 usage.\n";
 
 struct tolerance_options {
     const char *op, *dtype, *eps, *design, *kernel, *data, *reference, *format;
     enum nb_affine affine;
+    struct nb_texts plugins;
     int64_t n, rows, trials;
-    double eps_value, alarm;
+    double eps_value, alarm, case_timeout_s;
     uint64_t seed;
 };
 
 static int check_options(const struct tolerance_options *o) {
-    if (!o->dtype && !o->design && !o->kernel)
+    if (!o->dtype && !o->design && !o->kernel && o->plugins.n == 0)
         return nb_error("tolerance: --dtype NAME, --design TEXT or --kernel VARIANT says what is tested");
-    if (o->kernel && (o->design || o->dtype || o->op))
-        return nb_error("tolerance: --kernel says op, dtype and arithmetic; leave out --op, --dtype and --design");
+    if ((o->kernel || o->plugins.n > 0) && (o->design || o->dtype || o->op))
+        return nb_error("tolerance: a kernel says op, dtype and arithmetic; leave out --op, --dtype and --design");
     if (o->eps && strlen(o->eps) > 30) return nb_error("--eps %.40s: too long a number", o->eps);
     return 0;
 }
@@ -65,6 +70,8 @@ static bool parse(struct tolerance_options *o, int argc, char **argv, int *exit_
                                         {"eps", .text = &o->eps, .number = &o->eps_value, .least = 0, .most = 1e6},
                                         {"design", .text = &o->design},
                                         {"kernel", .text = &o->kernel},
+                                        {"plugin", .texts = &o->plugins},
+                                        NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
                                         {"data", .text = &o->data},
                                         {"affine", .take = nb_take_affine, .to = &o->affine},
                                         {"rows", .large = &o->rows, .least = 1, .most = 1 << 16},
@@ -94,8 +101,10 @@ static void design_of(struct nb_design *d, const struct nb_kernel *k) {
 }
 
 static int from_kernel(struct nb_tolerance_request *q, const char *id) {
-    q->kernel = nb_registry_find(id);
-    if (!q->kernel) return nb_error("--kernel %s: no kernel has this variant; `normbench list kernels` shows them", id);
+    q->kernel = nb_registry_meant("--kernel ", id);
+    if (!q->kernel) return -1;
+    if (q->kernel->kernel->backend == NB_BACKEND_CUDA)
+        return nb_error("--kernel %s: a kernel for a GPU cannot be called on the host's memory; its emulation can", id);
     const uint32_t op = q->kernel->kernel->op;
     if ((op != NB_OP_RMSNORM && op != NB_OP_PRMSNORM && op != NB_OP_LAYERNORM && op != NB_OP_L2NORM) ||
         q->kernel->kernel->pass != NB_FORWARD)
@@ -105,7 +114,7 @@ static int from_kernel(struct nb_tolerance_request *q, const char *id) {
 }
 
 static int set_arithmetic(struct nb_tolerance_request *q, const struct tolerance_options *o) {
-    if (o->kernel) return from_kernel(q, o->kernel);
+    if (o->kernel || o->plugins.n > 0) return from_kernel(q, o->kernel ? o->kernel : "*:*");
     nb_design_init(&q->design);
     if (o->design && nb_design_parse(&q->design, o->design) != 0) return -1;
     if (o->op) {
@@ -149,12 +158,40 @@ static bool correct_ones_pass(const struct nb_tolerance *t) {
     return true;
 }
 
-static int report(const struct nb_tolerance_request *q, const char *format) {
+/* A plugin's kernel is called in the guard alone, where it is loaded. */
+struct guarded {
+    struct nb_tolerance_request q;
+    char kernel[NB_VARIANT_MAX];
+    struct nb_tolerance t;
+    int result;
+};
+_Static_assert(sizeof(struct guarded) <= NB_GUARD_BYTES, "what the guard is asked fits its packet");
+
+static void run_there(void *arg) {
+    struct guarded *g = arg;
+    g->q.kernel = nb_registry_find(g->kernel);
+    g->result = g->q.kernel ? nb_tolerance_run(&g->t, &g->q) : nb_error("%s: is gone", g->kernel);
+}
+
+static int run_in_guard(struct nb_tolerance *t, const struct nb_tolerance_request *q, double limit_s) {
+    struct guarded *g = nb_alloc(1, sizeof *g);
+    g->q = *q;
+    g->result = -1;
+    snprintf(g->kernel, sizeof g->kernel, "%s", q->kernel->id);
+    const char *why = nb_guarded(run_there, g, sizeof *g, limit_s);
+    const int result = why ? NB_EXIT_FAILED : g->result;
+    if (why) nb_error("%s: its code %s", q->kernel->id, why);
+    *t = g->t;
+    free(g);
+    return result;
+}
+
+static int report(const struct nb_tolerance_request *q, double limit_s, const char *format) {
     struct nb_tolerance *t = nb_alloc(1, sizeof *t);
     struct nb_strbuf text = {0};
     int exit_code = NB_EXIT_USAGE;
-    const int result = nb_tolerance_run(t, q);
-    if (result > 128) exit_code = result;
+    const int result = q->kernel && q->kernel->plugin ? run_in_guard(t, q, limit_s) : nb_tolerance_run(t, q);
+    if (result > 0) exit_code = result;
     if (result == 0) {
         nb_tolerance_view(t, q, format, &text);
         exit_code = correct_ones_pass(t) ? NB_EXIT_OK : NB_EXIT_FAILED;
@@ -165,14 +202,24 @@ static int report(const struct nb_tolerance_request *q, const char *format) {
 }
 
 static int tolerance_main(int argc, char **argv) {
-    struct tolerance_options o = {
-        .n = 4096, .rows = 16, .alarm = 0.01, .seed = 1, .format = "table", .data = "normal", .affine = NB_N_AFFINES};
+    struct tolerance_options o = {.n = 4096,
+                                  .rows = 16,
+                                  .alarm = 0.01,
+                                  .case_timeout_s = 120,
+                                  .seed = 1,
+                                  .format = "table",
+                                  .data = "normal",
+                                  .affine = NB_N_AFFINES};
     struct nb_tolerance_request request;
     int exit_code;
-    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
-    if (nb_load_kernels(NULL, NULL) != 0 || configure(&request, &o) != 0) return NB_EXIT_USAGE;
-    nb_watch_interrupts();
-    exit_code = report(&request, o.format);
+    if (parse(&o, argc, argv, &exit_code)) {
+        exit_code = NB_EXIT_USAGE;
+        if (nb_load_kernels(&o.plugins, NULL) == 0 && configure(&request, &o) == 0) {
+            if (o.plugins.n == 0) nb_watch_interrupts(); /* the guard is ended with this process */
+            exit_code = report(&request, o.case_timeout_s, o.format);
+        }
+    }
+    nb_texts_release(&o.plugins);
     nb_registry_release();
     return exit_code;
 }

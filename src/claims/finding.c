@@ -12,6 +12,7 @@
 #include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/registry.h"
 
 struct nb_finding *nb_findings_add(struct nb_findings *f, const char *name, const char *unit,
                                    struct nb_interval value) {
@@ -93,10 +94,27 @@ static bool wanted_takes(const struct nb_wanted *w, const char *value) {
     return false;
 }
 
+/* A kernel may be named as for --axis, by its variant too; the finding's tags are its kernel, dtype and width. */
+static bool is_variant_of(const struct nb_wanted *w, const struct nb_finding *f) {
+    const char *kernel = nb_finding_get(f, "kernel"), *dtype = nb_finding_get(f, "dtype"),
+               *width = nb_finding_get(f, "width");
+    for (size_t i = 0; kernel && dtype && width && i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        if (strcmp(e->kernel_id, kernel) != 0 || strcmp(nb_dtype_names[e->kernel->dtype], dtype) != 0 ||
+            strcmp(nb_width_names[e->kernel->width], width) != 0)
+            continue;
+        for (size_t k = 0; k < w->n; k++)
+            if (nb_entry_is_named(e, w->values[k])) return true;
+    }
+    return false;
+}
+
 bool nb_selector_takes(const struct nb_selector *s, const struct nb_finding *f, const char *but_not) {
     for (size_t i = 0; i < s->n; i++) {
         if (but_not && strcmp(s->axes[i].axis, but_not) == 0) continue;
-        if (!wanted_takes(&s->axes[i], nb_finding_get(f, s->axes[i].axis))) return false;
+        const struct nb_wanted *w = &s->axes[i];
+        if (!wanted_takes(w, nb_finding_get(f, w->axis)) && !(strcmp(w->axis, "kernel") == 0 && is_variant_of(w, f)))
+            return false;
     }
     return true;
 }

@@ -158,18 +158,6 @@ static void print_stride(const struct nb_case *c, struct nb_strbuf *out) {
 }
 static void print_threads(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_addf(out, "%d", c->threads); }
 
-/* The variant is "[plugin:]kernel_width_dtype", of another backend than the CPU "kernel_cuda_dtype"; a plugin may name it otherwise. */
-static void print_kernel(const struct nb_case *c, struct nb_strbuf *out) {
-    static const char emulated[] = "_emulated";
-    const size_t length = sizeof emulated - 1;
-    size_t n = strlen(c->variant);
-    while (n > 0 && c->variant[--n] != '_') {
-    }
-    if (n > length && memcmp(c->variant + n - length, emulated, length) == 0) n -= length;
-    while (n > 0 && c->variant[--n] != '_') {
-    }
-    nb_strbuf_addn(out, c->variant, n > 0 ? n : strlen(c->variant));
-}
 static void print_backend(const struct nb_case *c, struct nb_strbuf *out) {
     const char *colon = strchr(c->variant, ':');
     if (c->backend != NB_BACKEND_CPU) {
@@ -206,8 +194,8 @@ static bool rounds_a_sum(const struct nb_case *c) { return nb_op_adds(c->op) && 
 const struct nb_axis nb_axes[] = {
     {"op", NB_AXIS_SELECT, NULL, "the mathematical function; left out: all but copy", nb_op_names, NAMED(op), NULL},
     {"pass", NB_AXIS_SELECT, "forward", "forward or backward", nb_pass_names, NAMED(pass), NULL},
-    {"kernel", NB_AXIS_SELECT, NULL, "globs on the kernel's name, such as layernorm_*", NULL, 0, NULL, print_kernel,
-     NULL},
+    {"kernel", NB_AXIS_SELECT, NULL, "globs on the name of the kernel or its variant, such as layernorm_*", NULL, 0,
+     NULL, nb_kernel_name, NULL},
     {"dtype", NB_AXIS_SELECT, "f32", "stored format of the tensors", nb_dtype_names, NAMED(dtype), NULL},
     {"width", NB_AXIS_SELECT, NULL,
      "SIMD width in bits; 256x: 256 bits in AVX-512 encoding; native: the kernel chooses, and is always in",

@@ -116,6 +116,8 @@ bool nb_op_centres(uint32_t op) { return op == NB_OP_LAYERNORM || op == NB_OP_AD
 void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const char *plugin) {
     assert(kernel->variant);
     snprintf(c->variant, sizeof c->variant, "%s%s%s", plugin ? plugin : "", plugin ? ":" : "", kernel->variant);
+    snprintf(c->kernel, sizeof c->kernel, "%s%s%s", plugin && kernel->name ? plugin : "",
+             plugin && kernel->name ? ":" : "", kernel->name ? kernel->name : "");
     c->is_peer = false;
     c->op = kernel->op;
     c->pass = kernel->pass;
@@ -288,6 +290,10 @@ static void add_escaped(struct nb_strbuf *out, const char *text) {
 
 void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out) {
     char suffix[64];
+    if (c->kernel[0]) {
+        nb_strbuf_add(out, c->kernel);
+        return;
+    }
     const char *dtype = c->dtype < NB_N_DTYPES ? nb_formats[c->dtype].name : "";
     const char *width = c->width < NB_N_WIDTHS ? nb_width_names[c->width] : "";
     bool lanes = c->width == NB_128 || c->width == NB_256 || c->width == NB_256X || c->width == NB_512;

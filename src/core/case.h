@@ -34,6 +34,7 @@ enum nb_cache { NB_HOT, NB_COLD };
 
 struct nb_case {
     char variant[NB_VARIANT_MAX]; /* "[plugin:]rmsnorm_twopass_v512_bf16" */
+    char kernel[NB_VARIANT_MAX];  /* "[plugin:]rmsnorm_twopass"; "": as the variant says (nb_kernel_name) */
     bool is_peer;                 /* the plugin is the adapter of a peer (src/core/peers.h) */
     uint32_t op, pass, dtype, width;
     uint32_t backend;                             /* enum nb_backend: where the kernel runs */
@@ -99,7 +100,8 @@ void nb_case_normalize(struct nb_case *c);
 /* Why no kernel can run this combination ("rsqrt with eps outside the root is not defined"), or null. */
 const char *nb_case_conflict(const struct nb_case *c);
 
-/* "[plugin:]rmsnorm_twopass": the variant without width and dtype. */
+/* "[plugin:]rmsnorm_twopass": the kernel's name, by which options, configs and claims select it; of a case read from its key alone the
+ * variant without width and dtype. */
 void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out);
 void nb_case_key(const struct nb_case *c, struct nb_strbuf *out);
 /* The value of one axis as text; "" when it does not apply. */

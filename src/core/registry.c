@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <dlfcn.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -365,13 +366,92 @@ const struct nb_entry *nb_registry_find(const char *id) {
     return NULL;
 }
 
+static bool is_name_of(const char *pattern, const char *qualified_name) {
+    const char *colon = strchr(qualified_name, ':');
+    return fnmatch(pattern, qualified_name, 0) == 0 || (colon && fnmatch(pattern, colon + 1, 0) == 0);
+}
+
+bool nb_entry_is_named(const struct nb_entry *entry, const char *pattern) {
+    assert(entry && pattern);
+    return is_name_of(pattern, entry->kernel_id) || is_name_of(pattern, entry->id);
+}
+
+static const char **all_names(size_t *n) {
+    size_t n_known;
+    const struct nb_entry *catalogue = nb_catalogue(&n_known);
+    const char **names = nb_alloc(2 * (by_order.n + n_known) + 1, sizeof *names);
+    *n = 0;
+    for (size_t i = 0; i < by_order.n + n_known; i++) {
+        const struct nb_entry *e = i < by_order.n ? nb_registry_at(i) : &catalogue[i - by_order.n];
+        names[(*n)++] = e->kernel_id;
+        names[(*n)++] = e->id;
+    }
+    return names;
+}
+
+void nb_registry_suggest(const char *name, struct nb_strbuf *out) {
+    assert(name && out);
+    enum { MOST = 3 };
+    size_t n;
+    const char **names = all_names(&n), *nearest;
+    for (int i = 0; i < MOST && (nearest = nb_nearest(name, names, n)) != NULL; i++) {
+        size_t kept = 0;
+        nb_strbuf_addf(out, "%s%s", i ? ", " : "; near it: ", nearest);
+        for (size_t k = 0; k < n; k++)
+            if (strcmp(names[k], nearest) != 0) names[kept++] = names[k];
+        n = kept;
+    }
+    free(names);
+}
+
+/* What is wrong with a name that stands for none, or for several. */
+static void refuse_name(const char *option, const char *name, size_t n) {
+    struct nb_strbuf why = {0};
+    size_t n_known;
+    const struct nb_entry *catalogue = nb_catalogue(&n_known), *absent = NULL;
+    for (size_t i = 0; i < n_known && n == 0; i++)
+        if (strcmp(catalogue[i].id, name) == 0) absent = &catalogue[i];
+    if (absent) {
+        nb_strbuf_addf(&why, "is not built; `%s` builds it", nb_catalogue_command(absent));
+    } else if (n == 0) {
+        nb_strbuf_add(&why, "no kernel has this name");
+        nb_registry_suggest(name, &why);
+        nb_strbuf_addf(&why, "; %s",
+                       strchr(name, ':') ? "--plugin FILE or --peer NAME loads those of others"
+                                         : "`normbench list kernels` has the names");
+    } else {
+        nb_strbuf_addf(&why, "one of its %zu variants is wanted:", n);
+        for (size_t i = 0, said = 0; i < by_order.n; i++)
+            if (nb_entry_is_named(nb_registry_at(i), name))
+                nb_strbuf_addf(&why, "%s %s", said++ ? "," : "", nb_registry_at(i)->id);
+    }
+    nb_error("%s'%s': %s", option, name, why.text);
+    nb_strbuf_release(&why);
+}
+
+const struct nb_entry *nb_registry_meant(const char *option, const char *name) {
+    assert(option && name);
+    const struct nb_entry *found = nb_registry_find(name);
+    size_t n = 0;
+    if (found) return found;
+    for (size_t i = 0; i < by_order.n; i++) {
+        if (!nb_entry_is_named(nb_registry_at(i), name)) continue;
+        found = nb_registry_at(i);
+        n++;
+    }
+    if (n == 1) return found;
+    refuse_name(option, name, n);
+    return NULL;
+}
+
 const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype dtype) {
     assert(kernel_id);
     const struct nb_entry *widest = NULL;
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *e = nb_registry_at(i);
         const struct nb_kernel *k = e->kernel;
-        if (strcmp(e->kernel_id, kernel_id) != 0 || k->dtype != (uint32_t)dtype) continue;
+        if ((strcmp(e->kernel_id, kernel_id) != 0 && strcmp(e->id, kernel_id) != 0) || k->dtype != (uint32_t)dtype)
+            continue;
         if (nb_cpu_refuses(k->cpu_features, k->width)) continue;
         if (!widest || k->width > widest->kernel->width) widest = e;
     }

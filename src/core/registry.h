@@ -49,7 +49,16 @@ int nb_registry_describe(const char *file);
 size_t nb_registry_size(void);
 const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */
 const struct nb_entry *nb_registry_find(const char *id); /* by variant id; null */
-/* The widest variant of a kernel ("[plugin:]kernel") that runs on this CPU; null. */
+/* Does what a user typed stand for this kernel? A name or a glob of the kernel or of its variant, each with its plugin before it
+ * ("mine:rms", "mine:rms_f32") or without: whatever selects kernels selects them by this. */
+bool nb_entry_is_named(const struct nb_entry *entry, const char *pattern);
+/* For an error about a name that no kernel has: appends "; near it: a, b, c", of all kernels and variants that are loaded or in the
+ * sources; nothing where none is near. */
+void nb_registry_suggest(const char *name, struct nb_strbuf *out);
+/* The one variant that a user means by its name or, where the kernel has no other that is loaded, by the kernel's. Null after nb_error, which
+ * calls the name by `option`. */
+const struct nb_entry *nb_registry_meant(const char *option, const char *name);
+/* The widest variant of a kernel ("[plugin:]kernel", or the variant itself) that runs on this CPU; null. */
 const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype dtype);
 /* The case takes over what the entry's kernel declares, and whose kernel it is. */
 void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry);

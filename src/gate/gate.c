@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "src/core/guard.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/plan/cells.h"
 
@@ -247,16 +247,46 @@ struct making {
     struct nb_skips *skips;
 };
 
-static bool is_wanted(const struct making *m, const char *kernel) {
-    for (size_t i = 0; i < m->n_kernels; i++)
-        if (fnmatch(m->kernels[i], kernel, 0) == 0) return true;
-    return m->n_kernels == 0;
-}
-
-/* "candidate:rmsnorm_.." -> "rmsnorm_.." */
+/* "candidate:rmsnorm_.." -> "rmsnorm_.."; also of a name that begins with the name of the build's own file. */
 static const char *without_build(const char *key) {
     const char *colon = strchr(key, ':');
     return colon ? colon + 1 : key;
+}
+
+static bool is_wanted(const struct making *m, const struct nb_entry *entry) {
+    for (size_t i = 0; i < m->n_kernels; i++)
+        if (nb_entry_is_named(entry, without_build(m->kernels[i]))) return true;
+    return m->n_kernels == 0;
+}
+
+/* A kernel's name in a config or an option may say the file as for any plugin ("mine:rms"); here its plugin is the build. */
+static void drop_files(struct nb_block *block) {
+    struct nb_values *names = &block->values[nb_axis_find("kernel") - nb_axes];
+    for (size_t i = 0; i < names->n; i++) {
+        const char *name = without_build(names->texts[i]);
+        memmove(names->texts[i], name, strlen(name) + 1);
+    }
+    for (size_t i = 0; i < block->n_includes; i++) drop_files(&block->includes[i]);
+    for (size_t i = 0; i < block->n_excludes; i++) drop_files(&block->excludes[i]);
+}
+
+/* A glob of --kernel may match nothing; a name is that of a kernel, or a mistake. */
+static int check_names(const struct making *m) {
+    for (size_t k = 0; k < m->n_kernels; k++) {
+        const char *name = without_build(m->kernels[k]);
+        struct nb_strbuf near = {0}, of_build = {0};
+        bool known = strpbrk(name, "*?[") != NULL;
+        for (size_t i = 0; i < nb_registry_size() && !known; i++)
+            known = nb_registry_at(i)->plugin && nb_entry_is_named(nb_registry_at(i), name);
+        if (known) continue;
+        nb_strbuf_addf(&of_build, "%s:%s", nb_build_names[NB_BUILD_CANDIDATE], name);
+        nb_registry_suggest(of_build.text, &near);
+        nb_error("--kernel '%s': no kernel has this name%s", m->kernels[k], near.text ? near.text : "");
+        nb_strbuf_release(&of_build);
+        nb_strbuf_release(&near);
+        return -1;
+    }
+    return 0;
 }
 
 static const struct nb_entry *counterpart(const struct nb_entry *entry, int build) {
@@ -270,7 +300,7 @@ static const struct nb_entry *counterpart(const struct nb_entry *entry, int buil
 static void add_case(struct making *m, const struct nb_cell *cell) {
     struct nb_gate *g = m->g;
     const char *key = without_build(cell->key);
-    if (!is_wanted(m, cell->entry->kernel->name) || !nb_filters_match(m->filters, key)) return;
+    if (!is_wanted(m, cell->entry) || !nb_filters_match(m->filters, key)) return;
     if (cell->refused) {
         nb_skips_count(m->skips, 1, "%s", cell->refused);
         *m->n_elsewhere += cell->refused_by_cpu;
@@ -319,7 +349,9 @@ int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *
                        .skips = skips};
     struct nb_skips again = {0}; /* the same cells fall away a second time */
     *n_elsewhere = 0;
-    int result = expand(&m, config, NB_BUILD_CANDIDATE);
+    for (size_t i = 0; i < config->n_blocks; i++) drop_files(&config->blocks[i]);
+    int result = check_names(&m);
+    if (result == 0) result = expand(&m, config, NB_BUILD_CANDIDATE);
     m.skips = &again;
     size_t elsewhere_again = 0;
     m.n_elsewhere = &elsewhere_again;

@@ -331,10 +331,21 @@ enum { N_ENUM_FIELDS = sizeof enum_fields / sizeof enum_fields[0] };
 
 static const char peer_prefix[] = "peer:";
 
+/* A plugin may call its variants as it likes: where theirs does not follow from the kernel's name, that is kept too. */
+static void add_kernel_name(cJSON *object, const struct nb_case *c) {
+    struct nb_case unnamed = *c;
+    struct nb_strbuf name = {0};
+    unnamed.kernel[0] = '\0';
+    nb_kernel_name(&unnamed, &name);
+    if (c->kernel[0] && strcmp(c->kernel, name.text) != 0) nb_json_text(object, "kernel", c->kernel);
+    nb_strbuf_release(&name);
+}
+
 void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
     struct nb_strbuf backend = {0};
     nb_case_axis(c, "backend", &backend);
     nb_json_text(object, "variant", c->variant);
+    add_kernel_name(object, c);
     nb_json_text(object, "backend", backend.text);
     nb_strbuf_release(&backend);
     for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
@@ -348,9 +359,11 @@ void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
 }
 
 int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
-    const char *variant = nb_json_get_text(object, "variant"), *backend = nb_json_get_text(object, "backend");
+    const char *variant = nb_json_get_text(object, "variant"), *backend = nb_json_get_text(object, "backend"),
+               *kernel = nb_json_get_text(object, "kernel");
     if (!variant || strlen(variant) >= sizeof c->variant) return nb_error("\"variant\" is missing or too long");
     snprintf(c->variant, sizeof c->variant, "%s", variant);
+    snprintf(c->kernel, sizeof c->kernel, "%s", kernel ? kernel : "");
     c->backend = backend && strcmp(backend, nb_backend_names[NB_BACKEND_CUDA]) == 0 ? NB_BACKEND_CUDA
                  : backend && strcmp(backend, nb_backend_names[NB_BACKEND_CUDA_EMULATED]) == 0
                      ? NB_BACKEND_CUDA_EMULATED

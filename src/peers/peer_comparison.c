@@ -31,7 +31,8 @@ static bool is_ours(const struct nb_compare_settings *s, const struct nb_record 
     struct nb_strbuf name = {0};
     bool found = false;
     nb_kernel_name(&r->c, &name);
-    for (size_t i = 0; i < s->ours.n && !found; i++) found = fnmatch(s->ours.items[i], name.text, 0) == 0;
+    for (size_t i = 0; i < s->ours.n && !found; i++)
+        found = fnmatch(s->ours.items[i], name.text, 0) == 0 || fnmatch(s->ours.items[i], r->c.variant, 0) == 0;
     nb_strbuf_release(&name);
     return found;
 }

@@ -37,10 +37,6 @@ static struct nb_case canonical(const struct nb_case *c) {
 
 /* ---- selecting axes ---- */
 
-static bool kernel_selected(const char *glob, const struct nb_entry *e) {
-    return fnmatch(glob, e->kernel_id, 0) == 0 || fnmatch(glob, e->kernel->name, 0) == 0;
-}
-
 /* What runs elsewhere than on the CPU is selected by that alone, whoever made it: no run has it unasked. */
 static bool backend_selected(const char *text, const struct nb_entry *e) {
     if (e->kernel->backend != NB_BACKEND_CPU) return strcmp(text, nb_backend_names[e->kernel->backend]) == 0;
@@ -57,7 +53,7 @@ static bool text_selects(const char *text, const struct nb_axis *axis, const str
         return strcmp(axis->name, "op") == 0        ? k->op != NB_OP_COPY
                : strcmp(axis->name, "backend") == 0 ? k->backend == NB_BACKEND_CPU
                                                     : true;
-    if (strcmp(axis->name, "kernel") == 0) return kernel_selected(text, e);
+    if (strcmp(axis->name, "kernel") == 0) return nb_entry_is_named(e, text);
     if (strcmp(axis->name, "backend") == 0) return backend_selected(text, e);
     /* Only what selecting axes print; a whole case would be read from text, and this is asked for every kernel. */
     const struct nb_case c = {.op = k->op,
@@ -360,26 +356,6 @@ static void count_kernels(const struct product *p, size_t cells, struct nb_skips
     }
 }
 
-/* Up to three names of kernels, the nearest first. */
-static void add_nearest(const char *text, struct nb_strbuf *out) {
-    enum { MOST = 3 };
-    size_t n = 0, n_known;
-    const struct nb_entry *catalogue = nb_catalogue(&n_known);
-    const char **names = nb_alloc(nb_registry_size() + n_known, sizeof *names);
-    for (size_t i = 0; i < nb_registry_size(); i++) names[n++] = nb_registry_at(i)->kernel_id;
-    for (size_t i = 0; i < n_known; i++) names[n++] = catalogue[i].kernel_id;
-    for (int i = 0; i < MOST; i++) {
-        const char *nearest = nb_nearest(text, names, n);
-        size_t kept = 0;
-        if (!nearest) break;
-        nb_strbuf_addf(out, "%s%s", i ? ", " : "; near it: ", nearest);
-        for (size_t k = 0; k < n; k++)
-            if (strcmp(names[k], nearest) != 0) names[kept++] = names[k];
-        n = kept;
-    }
-    free(names);
-}
-
 /* A name, unlike a glob, is there or a mistake. */
 static int check_kernels(const struct nb_values *list, const char *path) {
     for (size_t i = 0; i < list->n; i++) {
@@ -390,7 +366,7 @@ static int check_kernels(const struct nb_values *list, const char *path) {
             nb_strbuf_addf(&place, "%s:%d: kernel ", path, list->line);
         else
             nb_strbuf_add(&place, "kernel ");
-        add_nearest(text, &near);
+        nb_registry_suggest(text, &near);
         nb_error("%s'%s': no kernel has this name%s; %s", place.text, text, near.text ? near.text : "",
                  colon ? "--plugin FILE or --peer NAME loads those of others"
                        : "`normbench list kernels` has the names");

@@ -41,7 +41,7 @@ grep -qE '^crashed: ' "$WORK/both" || bad "does not say what crashed: $(grep -A2
 grep -qE '^boxes:tail_any: .*8 lanes' "$WORK/both" || bad "the crash cost another's answers"
 
 refuses "WHAT" probe
-refuses "did you mean rmsnorm_twopass" probe rmsnorm_twopas
+refuses "near it: rmsnorm_twopass," probe rmsnorm_twopas
 refuses "--n 10000: a power of two, such as 8192" probe rmsnorm_twopass --n 10000
 refuses "--n 5.*8192 to" probe rmsnorm_twopass --n 5
 refuses "--dtype 'f17'.*f16" probe rmsnorm_twopass --dtype f32,f17

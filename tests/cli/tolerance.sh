@@ -54,4 +54,19 @@ refuses "not known" tolerance --dtype f32 --data nothing
 refuses "every row .* is lost" tolerance --design rmsnorm/all:f16 --data 'constant(300)' --n 64
 refuses "exact, rounded, peer" tolerance --dtype f32 --reference same
 refuses "table, json, torch" tolerance --dtype f32 --format xml
+
+# A plugin's kernel, which is called in a process of its own.
+plugins=$BUILD/tests/plugins
+# shellcheck disable=SC2086
+"$NORMBENCH" tolerance --plugin "$plugins/example.so" $few >"$WORK/plugin" 2>"$WORK/err" || bad "example.so: exit $?: $(cat "$WORK/err")"
+grep -q '^example:example_f32, at most 256 roundings in a chain' "$WORK/plugin" && grep -qE 'correct kernels run: example:example_f32 \(0\.' "$WORK/plugin" ||
+    bad "example.so: $(cat "$WORK/plugin")"
+code=0
+# shellcheck disable=SC2086
+"$NORMBENCH" tolerance --plugin "$plugins/crash.so" $few >"$WORK/out" 2>"$WORK/err" || code=$?
+[ "$code" = 1 ] && grep -q 'crash:.*ended by signal' "$WORK/err" || bad "crash.so: exit $code: $(cat "$WORK/err")"
+code=0
+# shellcheck disable=SC2086
+"$NORMBENCH" tolerance --plugin "$plugins/hang.so" --case-timeout 1 $few >"$WORK/out" 2>"$WORK/err" || code=$?
+[ "$code" = 1 ] && grep -q 'hang:.*did not end within 1 s' "$WORK/err" || bad "hang.so: exit $code: $(cat "$WORK/err")"
 exit "$failed"

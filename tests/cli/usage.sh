@@ -46,7 +46,7 @@ config '{ "blocks": [ { "op": "rmsnorm",
 refuses "c.json:2: kernel 'no_such': no kernel has this name" run "$WORK/c.json"
 config '{ "blocks": [ { "op": "rmsnorm", "exclude": { "kernel": "rmsnorm_serail" } } ] }'
 refuses "c.json:1: kernel 'rmsnorm_serail'.*near it: rmsnorm_serial" run "$WORK/c.json" --list
-refuses "did you mean rmsnorm_twopass_v256_f32" replay rmsnorm_twopas_v256_f32/shape:4x4
+refuses "near it: rmsnorm_twopass_v256_f32" replay rmsnorm_twopas_v256_f32/shape:4x4
 refuses "%2F" replay rmsnorm_twopass_v256_f32/data:./x.npy
 
 # What was selected, but cannot run on this machine, is no mistake of the user's.

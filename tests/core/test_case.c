@@ -128,12 +128,17 @@ Test(case, compulsory_bytes_are_tensors_parameters_and_statistics) {
     cr_expect_eq(nb_case_bytes(&c), 3.0 * 64 * 4);
 }
 
-Test(case, kernel_and_backend_are_read_from_the_variant) {
+Test(case, the_kernel_has_its_own_name_and_else_what_the_variant_says) {
     struct nb_kernel kernel = kernel_of(NB_OP_RMSNORM, NB_BF16);
     struct nb_case c;
     kernel.variant = "my_fast_kernel_v256x_bf16";
+    kernel.width = NB_256X;
+    kernel.name = "rms";
     nb_case_init(&c);
     nb_case_set_kernel(&c, &kernel, "mine");
+    char *own_name = value_of(&c, "kernel");
+    cr_expect_str_eq(own_name, "mine:rms");
+    c.kernel[0] = '\0';
     char *kernel_name = value_of(&c, "kernel"), *backend = value_of(&c, "backend");
     cr_expect_str_eq(kernel_name, "mine:my_fast_kernel");
     cr_expect_str_eq(backend, "plugin:mine");
@@ -154,6 +159,7 @@ Test(case, a_backend_other_than_the_cpu_stands_in_place_of_the_width) {
         kernel.variant = variants[b];
         nb_case_init(&c);
         nb_case_set_kernel(&c, &kernel, "mine");
+        c.kernel[0] = '\0';
         char *kernel_name = value_of(&c, "kernel"), *backend = value_of(&c, "backend");
         nb_kernel_name(&c, &name);
         cr_expect_str_eq(kernel_name, "mine:my_rows");

@@ -2,7 +2,6 @@
 /* The modes row1 and row2: short rows of a 16-bit dtype through kernels and designs, which are made alike first: each turns rows into
  * rows. */
 #include <assert.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,10 +85,20 @@ static void append_formulas(struct list *l, const struct nb_entry *entry, const 
         }
 }
 
-static bool is_named(const char *variant, const struct nb_exhaust_options *o) {
+static bool is_named(const struct nb_entry *entry, const struct nb_exhaust_options *o) {
     for (int i = 0; i < o->n_names; i++)
-        if (fnmatch(o->names[i], variant, 0) == 0) return true;
+        if (nb_entry_is_named(entry, o->names[i])) return true;
     return o->n_names == 0;
+}
+
+static int no_such_kernel(const struct nb_exhaust_options *o) {
+    struct nb_strbuf near = {0};
+    nb_registry_suggest(o->names[0], &near);
+    nb_error(
+        "--kernel %s: no %s kernel of rows that can run here has this name%s; `normbench list kernels` has the names",
+        o->names[0], nb_dtype_names[o->dtype], near.text ? near.text : "");
+    nb_strbuf_release(&near);
+    return -1;
 }
 
 static int add_kernels(struct list *l, const struct nb_exhaust_options *o) {
@@ -98,8 +107,7 @@ static int add_kernels(struct list *l, const struct nb_exhaust_options *o) {
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *entry = nb_registry_at(i);
         const struct nb_kernel *k = entry->kernel;
-        if ((entry->plugin != NULL) != o->of_plugins || k->dtype != o->dtype || !is_row_norm(k) ||
-            !is_named(entry->id, o))
+        if ((entry->plugin != NULL) != o->of_plugins || k->dtype != o->dtype || !is_row_norm(k) || !is_named(entry, o))
             continue;
         on_gpu |= k->backend == NB_BACKEND_CUDA;
         if (k->backend == NB_BACKEND_CUDA) continue;
@@ -107,10 +115,7 @@ static int add_kernels(struct list *l, const struct nb_exhaust_options *o) {
     }
     if (l->n > before) return 0;
     if (on_gpu) return nb_error("a kernel for a GPU cannot be called on the host's memory; its emulation can");
-    if (o->n_names > 0)
-        return nb_error("--kernel %s: no %s kernel of rows that can run here has such a variant; `normbench list` has "
-                        "them",
-                        o->names[0], nb_dtype_names[o->dtype]);
+    if (o->n_names > 0) return no_such_kernel(o);
     return o->of_plugins ? nb_error("no kernel of rows in %s comes from a plugin; --dtype names another dtype",
                                     nb_dtype_names[o->dtype])
                          : 0;

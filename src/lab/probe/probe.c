@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -503,6 +504,63 @@ const char *nb_probe_refuses(const struct nb_case *c) {
         return "probe asks norms over rows: rmsnorm, prmsnorm, l2norm, layernorm, add_rmsnorm, add_layernorm";
     return c->pass == NB_FORWARD ? NULL : "probe asks forward kernels";
 }
+
+/* ---- what a kernel is called with ---- */
+
+const char *const nb_probe_axes[NB_PROBE_AXES] = {"eps",  "eps_place",     "root",  "affine",
+                                                  "cast", "weight_offset", "param", "round_sum"};
+enum { AFFINE = 3 };
+
+/* The kernel's own value for each field that is left open. */
+static void set_formula(struct nb_case *c, const struct nb_formulas *can, const char *const wanted[NB_PROBE_AXES]) {
+    char reason[256];
+    const uint32_t masks[NB_PROBE_AXES] = {0,          can->eps_places,     can->roots,  0,
+                                           can->casts, can->weight_offsets, can->params, can->round_sums};
+    struct nb_formula *f = &c->formula;
+    uint32_t *fields[NB_PROBE_AXES] = {NULL,     &f->eps_place,     &f->root,  NULL,
+                                       &f->cast, &f->weight_offset, &f->param, &f->round_sum};
+    for (int i = 0; i < NB_PROBE_AXES; i++) {
+        if (wanted[i]) nb_axis_set(nb_axis_find(nb_probe_axes[i]), c, wanted[i], reason, sizeof reason);
+        if (wanted[i] || !fields[i]) continue;
+        if (masks[i] == 0)
+            *fields[i] = 0;
+        else if (!(masks[i] & 1u << *fields[i]))
+            *fields[i] = (uint32_t)__builtin_ctz(masks[i]);
+    }
+}
+
+/* The op's usual one, as it stands in a normalized case; where the kernel has not that, as much as it has. */
+static void set_affine(struct nb_case *c, uint32_t affines) {
+    if (affines == 0) c->formula.affine = NB_AFFINE_NONE;
+    if (affines && !(affines & 1u << c->formula.affine)) c->formula.affine = 31u - (uint32_t)__builtin_clz(affines);
+}
+
+const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, int64_t n,
+                          const char *const wanted[NB_PROBE_AXES]) {
+    assert(c && entry && wanted);
+    const struct nb_formulas *can = &entry->kernel->formulas;
+    struct nb_call call;
+    nb_case_init(c);
+    snprintf(c->data, sizeof c->data, "normal");
+    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = n};
+    snprintf(c->shape.text, sizeof c->shape.text, "1x%lld", (long long)n);
+    c->op = entry->kernel->op;
+    set_formula(c, can, wanted);
+    nb_case_set_entry(c, entry);
+    nb_case_normalize(c);
+    if (!wanted[AFFINE]) set_affine(c, can->affines);
+    nb_case_call(c, &call);
+    const char *refusal = nb_probe_refuses(c);
+    if (!refusal && entry->kernel->backend == NB_BACKEND_CUDA)
+        refusal = "a probe gives its kernel the host's memory, which a GPU does not see; probe its emulation";
+    if (!refusal) refusal = nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width);
+    if (!refusal) refusal = nb_case_conflict(c);
+    if (!refusal) refusal = nb_kernel_refuses(entry->kernel, &c->formula);
+    if (!refusal) refusal = nb_ask_applicable(entry, &call);
+    return refusal;
+}
+
+/* ---- all questions ---- */
 
 static void (*const subjects[])(struct nb_probe *) = {probe_params,  nb_probe_eps, nb_probe_sums,
                                                       nb_probe_root, probe_affine, probe_context};

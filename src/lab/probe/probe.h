@@ -18,6 +18,13 @@
 /* Null, or why this kernel cannot be asked ("probe asks row norms, forward"). */
 const char *nb_probe_refuses(const struct nb_case *c);
 
+/* The case that asks a kernel, with rows of n. wanted: a value for each of these axes, null: the kernel's own, gamma and beta as usual for
+ * the op. Null, or why this one cannot be asked. */
+enum { NB_PROBE_AXES = 8 };
+extern const char *const nb_probe_axes[NB_PROBE_AXES];
+const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, int64_t n,
+                          const char *const wanted[NB_PROBE_AXES]);
+
 /* {"status": "ok", "answers": [{"question", "value" (null: undetermined), "evidence", "confidence"}], "summary", "calls"}, or
  * {"status": "failed", "reason"}. The case: normalized, its kernel set; its columns (a power of two, NB_PROBE_LEAST to NB_PROBE_MOST)
  * are the length of the rows that show how a row is summed, its eps is the one whose effect is reported. Calls the kernel in this process. beat (may be null) is called after every question. */

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A kernel has two names, its own and its variant's, each with its plugin or without: all of them are taken wherever a kernel is named, and
+# where one is wrong the nearest are given.
+. tests/support/cli.sh
+cp "$BUILD/tests/plugins/example.so" "$WORK/mine.so"
+mine=(--plugin "$WORK/mine.so")
+cd "$WORK" || exit 1
+# PATTERN ARGUMENTS...: exit 0, and stdout or stderr says so
+says() {
+    local pattern=$1 code=0
+    shift
+    "$NORMBENCH" "$@" >out 2>err || code=$?
+    [ $code = 0 ] && cat out err | grep -qE -- "$pattern" || bad "normbench $*: exit $code, wanted 0 and /$pattern/: $(cat out err)"
+}
+
+few=(--axis shape=4x64 --axis data=normal)
+for name in mine:example mine:example_f32 example example_f32 'mine:*' '*_f32'; do
+    says '^mine:example_f32/shape:4x64/' run "${mine[@]}" --list --axis "kernel=$name" "${few[@]}"
+    says '^mine:example_f32/' stress "${mine[@]}" --list --kernel "$name" "${few[@]}"
+    echo "{ \"launches\": 0, \"blocks\": [ { \"kernel\": \"$name\", \"shape\": \"4x64\" } ] }" >c.json
+    says '^mine:example_f32/shape:4x64/' run "${mine[@]}" ./c.json --list --filter mine:
+done
+for name in mine:example mine:example_f32 example example_f32; do
+    says '^mine:example_f32: ' probe "$name" "${mine[@]}"
+    says '^mine:example_f32, at most' tolerance "${mine[@]}" --kernel "$name" --n 64 --rows 4 --trials 4
+    says '"key":.*mine:example_f32' replay "$name/shape:4x64/root:mul_recip" "${mine[@]}" --check-only
+    says '^example_f32/' gate --config ./c.json --baseline mine.so --candidate mine.so --kernel "$name" --list
+    echo "{ \"blocks\": [ { \"kernel\": \"$name\", \"shape\": \"4x64\" } ] }" >g.json
+    says '^example_f32/' gate --config ./g.json --baseline mine.so --candidate mine.so --list
+done
+# Variants of ours are taken on the axis too; a kernel with several is not one.
+says '^rmsnorm_twopass_scalar_f32/' run --list --axis kernel=rmsnorm_twopass_scalar_f32 "${few[@]}"
+refuses "'rmsnorm_twopass': one of its .* variants is wanted: .*rmsnorm_twopass_scalar_f32" tolerance --kernel rmsnorm_twopass
+
+# Tables and records call it by the name that selects it.
+says '^ *mine:example +native ' run ./c.json "${mine[@]}" --axis kernel=mine:example --no-stress --no-plots --format table --out run
+/usr/bin/python3 -c '
+import json
+r = [r for r in json.load(open("run/results.json"))["records"] if r["variant"] == "mine:example_f32"]
+assert r and all(x["kernel"] == "mine:example" for x in r), r' || bad "results.json does not say the kernel"
+says '^ *mine:example +native ' report run --format table
+
+# A claim selects cases by either name.
+claim() { # NAME
+    cat >claim.json <<JSON
+{ "title": "t", "statement": "It is right.", "scope": "any", "sources": [{ "cite": "this test" }],
+  "experiments": { "e": { "kind": "accuracy", "blocks": [{ "kernel": ["$1", "rmsnorm_twopass_scalar_f32"], "shape": "4x64" }] } },
+  "readings": [{ "id": "r", "text": "within 100 ulp", "experiment": "e",
+      "expect": [{ "figure": "max_ulp", "form": "at_most", "most": 100, "where": { "kernel": "$1" } }] }] }
+JSON
+}
+for name in mine:example mine:example_f32; do
+    claim "$name"
+    says REPRODUCED claims ./claim.json "${mine[@]}" --out "claims-${name#*:}" --no-plots
+done
+
+for args in "run --axis kernel=mine:exampel" "stress --kernel mine:exampel" "probe mine:exampel" "tolerance --kernel mine:exampel" \
+    "replay mine:exampel/shape:4x4"; do
+    # shellcheck disable=SC2086 # words on purpose
+    refuses "near it: mine:example" $args "${mine[@]}"
+done
+refuses "near it: candidate:example" gate --config ./c.json --baseline mine.so --candidate mine.so --kernel candidate:exampel
+refuses "'mine:exampel': no kernel has this name; near it: candidate:example" gate --config ./c.json --baseline mine.so --candidate mine.so --kernel mine:exampel
+exit "$failed"
