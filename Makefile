@@ -118,7 +118,7 @@ plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
 .PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long \
-	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install uninstall clean
+	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
@@ -180,6 +180,11 @@ $(BUILD)/gen/kernel_catalogue.stamp: $(kernel_sources) cmd/kernel_catalogue.awk 
 	cmp -s $@ $(@:.stamp=.h) || cp $@ $(@:.stamp=.h)
 $(BUILD)/gen/kernel_catalogue.h: $(BUILD)/gen/kernel_catalogue.stamp ;
 
+# What `normbench new-plugin` writes, as texts.
+as_text = printf 'static const char nb_example_%s[] =\n' $(1) && sed 's/\\/&&/g; s/"/\\&/g; s/.*/    "&\\n"/; $$s/$$/;/' $(2)
+$(BUILD)/gen/examples.h: tests/plugins/example.c tests/plugins/example.cpp kernels/kernel.h Makefile
+	{ $(call as_text,c,tests/plugins/example.c); $(call as_text,cpp,tests/plugins/example.cpp); $(call as_text,header,kernels/kernel.h); } >$@
+
 # ---- kernels: one object for each (kernel, width, dtype) ------------------------------------------------------------
 vpath %.c $(sort $(dir $(kernel_sources)))
 # The intrinsics header is most of an object's compile time, so GCC reads it precompiled, once for each set of flags.
@@ -215,7 +220,7 @@ $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,--discard-none -Wl,-z,noexecstack -o $@ @$@.objects -lm
 
 # ---- program --------------------------------------------------------------------------------------------------------
-gen_headers := $(patsubst %,$(BUILD)/gen/%.h,command_list renderer_list plot_list job_list property_list build_info kernel_catalogue)
+gen_headers := $(patsubst %,$(BUILD)/gen/%.h,command_list renderer_list plot_list job_list property_list build_info kernel_catalogue examples)
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
 	@mkdir -p $(dir $@)
 	$(call say,CC)
@@ -357,7 +362,7 @@ demo: deps
 	$(MAKE) all VARIANTS="$$($(BUILD)/normbench run quick --list --format variants)"
 	$(BUILD)/normbench run quick
 
-formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp kernels/cuda/*.cpp kernels/cuda/*.cu tests/foreign/*.?pp reports/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
+formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp kernels/cuda/*.cpp kernels/cuda/*.cu tests/foreign/*.?pp tests/plugins/*.cpp reports/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
 format:
 	clang-format -i $(formatted)
 format-check:
@@ -395,11 +400,15 @@ $(BUILD)/tests/fuzz/normbench-fuzz: $(fuzz_objects) $(filter-out $(included_in_f
 
 # ---- install --------------------------------------------------------------------------------------------------------
 install: all
+	$(MAKE) install-built
+# What is built, as it is; KERNEL_LIBRARY: another library of our kernels.
+KERNEL_LIBRARY ?= $(BUILD)/libnormkernels.so
+install-built:
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/normbench \
 	  $(DESTDIR)$(PREFIX)/share/normbench/configs $(DESTDIR)$(PREFIX)/share/normbench/data \
 	  $(DESTDIR)$(PREFIX)/share/normbench/schema
 	install -m 755 $(BUILD)/normbench $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(BUILD)/libnormkernels.so $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(KERNEL_LIBRARY) $(DESTDIR)$(PREFIX)/lib/
 	for backend in $(wildcard $(BUILD)/libnormkernels_cuda*.so); do \
 	  install -m 755 $$backend $(DESTDIR)$(PREFIX)/lib/ || exit 1; done
 	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/include/normbench/

@@ -149,71 +149,6 @@ static int confirm(const struct nb_measuring *first, struct nb_config *config, c
     return result;
 }
 
-/* ---- of a plugin's kernels: the rows of `stress`, unasked -------------------------------------------------------------- */
-
-static bool is_listed(const char *names, const char *name) {
-    struct nb_strings words = {0};
-    bool found = false;
-    if (names) nb_strings_split(&words, names, ',');
-    for (size_t i = 0; i < words.n; i++) found |= strcmp(words.items[i], name) == 0;
-    nb_strings_release(&words);
-    return found;
-}
-
-/* The kernels of plugins that have been right so far, with commas between. One that crashed or hung would do so in every case. */
-static char *foreign_kernels(const struct nb_results *results) {
-    struct nb_strbuf names = {0};
-    for (size_t i = 0; i < results->n; i++) {
-        const struct nb_record *r = &results->records[i];
-        const struct nb_entry *entry =
-            r->c.is_peer || !nb_status_timed(r->status) ? NULL : nb_registry_find(r->c.variant);
-        if (!entry || !entry->plugin || !nb_case_is_timed(&r->c) || is_listed(names.text, entry->kernel_id)) continue;
-        nb_strbuf_addf(&names, "%s%s", names.text ? "," : "", entry->kernel_id);
-    }
-    return names.text;
-}
-
-static int check_kernels(const struct nb_measuring *first, const char *kernels, const char *dir) {
-    const struct nb_plan_request request = {.usual = {"stress", "bugs"}, .kernels = kernels};
-    const struct nb_plan_options all = {0};
-    struct nb_config config = {0};
-    struct nb_plan plan = {0};
-    struct nb_measuring checks = *first;
-    char *folder = nb_path_join(dir, NB_CHECKS_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
-    bool began;
-    int result = nb_plan_request_config(&request, &config);
-    config.launches = 0;
-    if (result == 0) result = nb_plan_make(&plan, &config, &all);
-    if (result == 0 && plan.n_cases > 0) {
-        checks.plan = &plan;
-        checks.config = config.name;
-        checks.out = folder;
-        checks.resume = nb_path_exists(journal) ? folder : NULL;
-        checks.no_counters = true;
-        checks.confirms = false;
-        nb_note("kernels of plugins are checked on the rows of `normbench stress` too");
-        result = nb_measuring_run(&checks, folder, &began);
-        if (!began) result = -1;
-    }
-    nb_plan_release(&plan);
-    nb_config_release(&config);
-    free(folder);
-    free(journal);
-    return result;
-}
-
-/* DIR/checks: a run of its own, whose failures are among the results of the run in dir. As nb_run_plan(): 0, -1 after nb_error, or the
- * signal that ended it. */
-static int check_foreign(const struct nb_measuring *first, const char *dir) {
-    struct nb_results results = {0};
-    int result = first->request->plugins.n > 0 ? nb_results_fold(&results, dir) : 0;
-    char *kernels = result == 0 ? foreign_kernels(&results) : NULL;
-    if (kernels) result = check_kernels(first, kernels, dir);
-    free(kernels);
-    nb_results_release(&results);
-    return result;
-}
-
 /* ---- after the measuring ------------------------------------------------------------------------------------------- */
 
 static int report(const struct run_options *o, const char *dir, bool compares, size_t *n_failed) {
@@ -252,7 +187,7 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
     if (began && ended == 0) ended = confirm(&m, config, dir);
-    if (began && ended == 0 && !o->no_stress) ended = check_foreign(&m, dir);
+    if (began && ended == 0 && !o->no_stress) ended = nb_measuring_check_plugins(&m, 0, dir);
     if (!began || report(o, dir, config->compare.ours.n > 0, &n_failed) != 0 || ended < 0) goto out;
     exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (ended > 0) nb_note("ended by signal %d; `normbench run --resume %s` goes on", ended, dir);

@@ -2,6 +2,7 @@
 /* The plan behind `run` and `stress`, made from their options, shown by --list, and measured into a folder. */
 #include "cmd/shared/run_plan.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "src/measure/launch.h"
 #include "src/plan/cells.h"
 #include "src/record/fingerprint.h"
+#include "src/record/record.h"
 
 /* Of several filters one that matches nothing is easily missed. */
 static void warn_of_idle_filters(const struct nb_plan_request *q, const struct nb_plan *plan) {
@@ -73,19 +75,23 @@ static void name_formula(cJSON *block, const struct nb_entry *e) {
     if (!(affines >> c.formula.affine & 1)) nb_json_text(block, "affine", nb_affine_names[__builtin_ctz(affines)]);
 }
 
-static cJSON *block_of(const struct nb_entry *e) {
+cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, size_t n, bool cold) {
+    assert(e && kernels);
+    static const char *const hot_images[] = {"nchw:4x32x14x14", "nhwc:4x14x14x32"}, *const cold_images[] = {
+                                                                                        "nchw:8x64x56x56",
+                                                                                        "nhwc:8x56x56x64"};
     cJSON *block = cJSON_CreateObject();
-    nb_json_text(block, "kernel", e->kernel_id);
+    cJSON_AddItemToObject(block, "kernel", cJSON_CreateStringArray(kernels, (int)n));
     nb_json_text(block, "pass", nb_pass_names[e->kernel->pass]);
     nb_json_text(block, "dtype", nb_formats[e->kernel->dtype].name);
     if (e->kernel->op == NB_OP_BATCHNORM) {
-        static const char *const shapes[] = {"nchw:4x32x14x14", "nhwc:4x14x14x32"};
-        cJSON_AddItemToObject(block, "shape", cJSON_CreateStringArray(shapes, 2));
+        cJSON_AddItemToObject(block, "shape", cJSON_CreateStringArray(cold ? cold_images : hot_images, 2));
     } else {
-        nb_json_text(block, "shape", "64x384");
-        nb_json_text(block, "data", "minilm_layer0_out");
+        nb_json_text(block, "shape", cold ? "1024x1024" : "64x384");
+        if (!cold) nb_json_text(block, "data", "minilm_layer0_out");
         nb_json_text(block, "eps", "1e-6");
     }
+    if (cold) nb_json_text(block, "cache", "cold");
     name_formula(block, e);
     return block;
 }
@@ -98,7 +104,7 @@ static int join_plugins(struct nb_config *config) {
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *e = nb_registry_at(i);
         if (e->plugin && !e->is_peer && e->kernel->backend == NB_BACKEND_CPU && e->kernel->op != NB_OP_COPY)
-            cJSON_AddItemToArray(blocks, block_of(e));
+            cJSON_AddItemToArray(blocks, nb_plugin_block(e, (const char *const[]){e->kernel_id}, 1, false));
     }
     char *text = cJSON_GetArraySize(blocks) > 0 ? cJSON_PrintUnformatted(more) : NULL;
     const int result = text ? nb_config_parse(&own, "plugins", text, strlen(text)) : 0;
@@ -360,6 +366,69 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
     }
     nb_journal_close(&journal);
     return ended;
+}
+
+/* ---- of a plugin's kernels: the rows of `stress`, unasked ------------------------------------------------------------ */
+
+static bool is_listed(const char *names, const char *name) {
+    struct nb_strings words = {0};
+    bool found = false;
+    if (names) nb_strings_split(&words, names, ',');
+    for (size_t i = 0; i < words.n; i++) found |= strcmp(words.items[i], name) == 0;
+    nb_strings_release(&words);
+    return found;
+}
+
+/* The kernels of plugins that have been right so far, with commas between. One that crashed or hung would do so in every case. */
+static char *foreign_kernels(const struct nb_results *results) {
+    struct nb_strbuf names = {0};
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        const struct nb_entry *entry =
+            r->c.is_peer || !nb_status_timed(r->status) ? NULL : nb_registry_find(r->c.variant);
+        if (!entry || !entry->plugin || !nb_case_is_timed(&r->c) || is_listed(names.text, entry->kernel_id)) continue;
+        nb_strbuf_addf(&names, "%s%s", names.text ? "," : "", entry->kernel_id);
+    }
+    return names.text;
+}
+
+static int check_kernels(const struct nb_measuring *first, const char *kernels, double budget_s, const char *dir) {
+    const struct nb_plan_request request = {.usual = {"stress", "bugs"}, .kernels = kernels};
+    const struct nb_plan_options some = {.budget_s = budget_s};
+    struct nb_config config = {0};
+    struct nb_plan plan = {0};
+    struct nb_measuring checks = *first;
+    char *folder = nb_path_join(dir, NB_CHECKS_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
+    bool began;
+    int result = nb_plan_request_config(&request, &config);
+    config.launches = 0;
+    if (result == 0) result = nb_plan_make(&plan, &config, &some);
+    if (result == 0 && plan.n_cases > 0) {
+        checks.plan = &plan;
+        checks.config = config.name;
+        checks.out = folder;
+        checks.resume = nb_path_exists(journal) ? folder : NULL;
+        checks.no_counters = true;
+        checks.confirms = false;
+        nb_note("kernels of plugins are checked on the rows of `normbench stress` too");
+        result = nb_measuring_run(&checks, folder, &began);
+        if (!began) result = -1;
+    }
+    nb_plan_release(&plan);
+    nb_config_release(&config);
+    free(folder);
+    free(journal);
+    return result;
+}
+
+int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, const char *dir) {
+    struct nb_results results = {0};
+    int result = m->request->plugins.n > 0 ? nb_results_fold(&results, dir) : 0;
+    char *kernels = result == 0 ? foreign_kernels(&results) : NULL;
+    if (kernels) result = check_kernels(m, kernels, budget_s, dir);
+    free(kernels);
+    nb_results_release(&results);
+    return result;
 }
 
 static int nothing_to_run(const struct nb_plan *plan) {

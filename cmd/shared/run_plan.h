@@ -48,6 +48,9 @@ int nb_take_launches(void *request, const char *value); /* N, or N:M */
         {"aim", .number = &(q)->aim_percent, .least = 0.1, .most = 100, .given = &(q)->changed},                       \
         {"launches", .take = nb_take_launches, .to = (q), .given = &(q)->changed}, NB_MAX_WIDTH_OPTION(q)
 
+/* A block of a config for one kernel of a plugin, of its own pass, dtype and layouts, with a formula that it implements: on real rows, or
+ * cold on rows that lie in memory. kernels: it, and those to be measured beside it. */
+cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, size_t n, bool cold);
 /* The config as the options change it, without a kernel. -1 after nb_error. */
 int nb_plan_request_config(const struct nb_plan_request *q, struct nb_config *config);
 /* Loads kernels, reads the config, makes the plan. -1 after nb_error. */
@@ -88,6 +91,11 @@ char *nb_measuring_folder(const struct nb_measuring *m);
 /* Opens the journal in dir and runs the plan; one that is resumed must be what it was, with the same builds on the same CPU. Returns 0, -1 after nb_error, or the number of the signal that ended it. began: there is
  * a journal to be read. */
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began);
+
+/* Of a run that has ended in dir: the kernels of its plugins that were right there are checked on the rows of `stress` too, in DIR/checks,
+ * whose failures nb_results_fold() adds to the run's. budget_s: drops cases until the estimate fits; 0: none. As nb_run_plan(): 0, -1
+ * after nb_error, or the signal that ended it. */
+int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, const char *dir);
 
 /* --list, or a plan without cases, which is shown with its reasons: true, with the exit code. An empty selection is a mistake, unless
  * it is this machine alone that refuses. */

@@ -2,6 +2,7 @@
 /* Which commands, and their words. */
 #include "reports/run/report.h"
 
+#include <assert.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <math.h>
@@ -148,8 +149,9 @@ static char *short_key(const struct nb_results *results, const char *key) {
         const size_t part = 1 + strcspn(rest + 1, "/");
         nb_strbuf_clear(&longer);
         nb_strbuf_add(&longer, pattern.text);
-        longer.text[--longer.len] = '\0'; /* its last '/' or '*' */
-        nb_strbuf_addf(&longer, "*%.*s*", (int)part, rest);
+        while (strchr("/*", longer.text[longer.len - 1])) longer.text[--longer.len] = '\0';
+        nb_strbuf_addf(&longer, "*%.*s%s", (int)part, rest,
+                       rest[part] ? "/*" : ""); /* "massive", not "massive(1,2)" too */
         rest += part;
         const size_t fewer = count_matches(results, longer.text);
         if (fewer >= n) continue;
@@ -161,6 +163,17 @@ static char *short_key(const struct nb_results *results, const char *key) {
     if (n == 1) return pattern.text;
     nb_strbuf_release(&pattern);
     return nb_strdup(key);
+}
+
+void nb_add_replay(const struct nb_results *results, const struct nb_record *r, size_t width, struct nb_strbuf *out) {
+    assert(results && results->dir && r && out);
+    char *key = short_key(results, r->key), *program = program_name();
+    const char *const words[] = {program, "replay", results->dir, key};
+    bool printable = true;
+    for (size_t i = 0; i < 4; i++) printable &= is_printable(words[i]);
+    for (size_t i = 0; i < 4 && printable; i++) nb_add_shell_word(out, width, words[i]);
+    free(program);
+    free(key);
 }
 
 static void add_replay(struct commands *c, const struct nb_record *r, const char *purpose) {

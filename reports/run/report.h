@@ -10,8 +10,10 @@
 
 #include "reports/figures/figure.h"
 #include "reports/text/output.h"
+#include "src/measure/paired.h"
 #include "src/peers/peer_comparison.h"
 #include "src/record/comparison.h"
+#include "src/record/grade.h"
 #include "src/record/record.h"
 
 struct nb_renderer {
@@ -59,9 +61,27 @@ struct nb_next {
  * behind a backslash. */
 int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out);
 
+/* Appends the shortest command that replays a record of results that lie in a folder, on lines of `width` cells; nothing where a terminal
+ * would take its words for commands of its own. */
+void nb_add_replay(const struct nb_results *results, const struct nb_record *r, size_t width, struct nb_strbuf *out);
+
 /* The next word of a command line, after a blank where it is not the first, as a shell reads it; a line of `width` cells that it would fill
  * goes on in the next one. */
 void nb_add_shell_word(struct nb_strbuf *out, size_t width, const char *word);
+
+/* ---- One kernel of a plugin, as `normbench try` answers ---- */
+
+struct nb_tried {
+    const struct nb_entry *entry;
+    const struct nb_results *results;      /* of its run, which is timed */
+    const struct nb_results *checks;       /* of the rows of `stress`; null: it did not get there */
+    const struct nb_grades *grades;        /* of the checks, else of the results */
+    const struct nb_sample_table *samples; /* of the run */
+    const cJSON *probe;                    /* what nb_probe_kernel() says; null: it was not asked */
+    const char *not_probed;                /* why not */
+};
+/* Appends ten lines of 80 cells, and one more for each peer beside it: is it right, how accurate, how fast, what does it do inside. */
+void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out);
 
 /* ---- Our kernels against others (src/peers/peer_comparison.h): a page for a terminal or in Markdown, and a document. ---- */
 

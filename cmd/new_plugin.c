@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench new-plugin: a kernel to begin with. The files are those of the tests (tests/plugins/example.*), with another name. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/shared/options.h"
+#include "examples.h" /* written by the build */
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/core/text.h"
+
+extern const struct nb_command nb_command_new_plugin;
+
+static const char help[] =
+    "usage: normbench new-plugin NAME [--lang LANGUAGE]\n\n"
+    "Writes a kernel to begin with into this folder: NAME.c or NAME.cpp, a complete RMSNorm that compiles and passes every\n"
+    "check, and kernel.h, the interface, where it is not there yet. Then says how to build it and what to type next.\n"
+    "Nothing is overwritten.\n\n"
+    "  --lang LANGUAGE      c (the default) or c++\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 written, 2 usage, or a file that is there already or cannot be written.\n";
+
+static const char header[] = "kernel.h";
+static const char placeholder[] = "example";
+
+static const struct language {
+    const char *name, *ending, *text, *compiler, *libraries;
+} languages[] = {{"c", ".c", nb_example_c, "cc", " -lm"}, {"c++", ".cpp", nb_example_cpp, "c++", ""}};
+enum { N_LANGUAGES = sizeof languages / sizeof languages[0] };
+
+struct new_plugin_options {
+    const char *name, *language;
+};
+
+/* It becomes the name of a file, of a plugin and of a kernel. */
+static int check_name(const char *name) {
+    if (!name) return nb_error("new-plugin: NAME, of the kernel and its file");
+    const size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    if (name[n] || !isalpha((unsigned char)name[0]) || n > 40)
+        return nb_error("new-plugin '%s': at most 40 letters, digits and '_', a letter first", name);
+    if (strncmp(name, "lib", 3) == 0)
+        return nb_error("new-plugin '%s': a plugin is known by its file name without \"lib\"; leave that out", name);
+    return 0;
+}
+
+static const struct language *find_language(const char *name) {
+    for (int i = 0; i < N_LANGUAGES; i++)
+        if (strcmp(languages[i].name, name) == 0) return &languages[i];
+    if (strcmp(name, "cpp") == 0 || strcmp(name, "cxx") == 0) return &languages[1];
+    if (strcmp(name, "python") == 0)
+        nb_error("--lang python: kernels in Python cannot be measured yet; one of c, c++");
+    else
+        nb_error("--lang %s: one of c, c++", name);
+    return NULL;
+}
+
+/* Without the licence line, which is of the example's own file, and with the name in place of its own; owned. */
+static char *text_of(const struct language *language, const char *name) {
+    struct nb_strbuf text = {0};
+    const char *rest = strchr(language->text, '\n') + 1, *next;
+    for (; (next = strstr(rest, placeholder)) != NULL; rest = next + strlen(placeholder)) {
+        nb_strbuf_addn(&text, rest, (size_t)(next - rest));
+        nb_strbuf_add(&text, name);
+    }
+    nb_strbuf_add(&text, rest);
+    return text.text;
+}
+
+/* Never in the place of a file that is there. */
+static int write_new(const char *path, const char *text) {
+    FILE *file = fopen(path, "wx");
+    if (!file && errno == EEXIST) return nb_error("%s: is there already; nothing was written", path);
+    if (!file) return nb_error("%s: cannot be written: %s", path, strerror(errno));
+    const bool written = fputs(text, file) >= 0;
+    if (fclose(file) == 0 && written) return 0;
+    return nb_error("%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* A kernel.h that is there is the user's; of another version it serves as well. */
+static int write_header(void) {
+    size_t n;
+    if (!nb_path_exists(header)) return write_new(header, nb_example_header);
+    char *there = nb_file_read(header, 1 << 20, &n);
+    if (there && strcmp(there, nb_example_header) != 0)
+        nb_note("%s: is there already, and is not this program's; it is left as it is", header);
+    free(there);
+    return there ? 0 : -1;
+}
+
+static int new_plugin_main(int argc, char **argv) {
+    struct new_plugin_options o = {.language = "c"};
+    const struct nb_option options[] = {{"lang", .text = &o.language}, {.name = NULL}};
+    int exit_code;
+    if (!nb_read_options(&nb_command_new_plugin, options, 1, argc, argv, &exit_code)) return exit_code;
+    o.name = argv[optind];
+    const struct language *language = check_name(o.name) == 0 ? find_language(o.language) : NULL;
+    if (!language) return NB_EXIT_USAGE;
+    struct nb_strbuf path = {0};
+    char *text = text_of(language, o.name);
+    nb_strbuf_addf(&path, "%s%s", o.name, language->ending);
+    const bool written = write_new(path.text, text) == 0 && write_header() == 0;
+    if (written) {
+        printf("%s -O2 -shared -fPIC %s -o %s.so%s\n", language->compiler, path.text, o.name, language->libraries);
+        printf("normbench try ./%s.so\n", o.name);
+    }
+    free(text);
+    nb_strbuf_release(&path);
+    return written ? NB_EXIT_OK : NB_EXIT_USAGE;
+}
+
+const struct nb_command nb_command_new_plugin = {
+    .name = "new-plugin", .summary = "writes a kernel of your own to begin with", .help = help, .run = new_plugin_main};

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench try: what a plugin's kernels are worth, without anything to configure. It composes what other commands do: a run beside our kernels
+ * and the peers, the checks of `stress`, a probe; and prints the answers. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
+#include "reports/run/report.h"
+#include "src/core/dtype.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/registry.h"
+#include "src/lab/probe/probe.h"
+#include "src/measure/launcher.h"
+#include "src/plan/cells.h"
+#include "src/record/grade.h"
+
+extern const struct nb_command nb_command_try;
+
+static const char help[] =
+    "usage: normbench try FILE.so [OPTIONS]\n\n"
+    "What are the kernels of this shared object worth? Each is checked, checked again on hard rows, and timed beside our\n"
+    "reference, our fast kernel and the peers that are built; shapes, dtypes and passes are its own. It ends with ten lines\n"
+    "for each kernel: is it right (else where not, and the command that repeats it), how accurate (grade, worst row), how\n"
+    "fast, as a share of the roof and against the others, and what it does inside. `normbench new-plugin` writes a file\n"
+    "to begin with.\n\n"
+    "  --kernel GLOBS       only these of its kernels, with commas between\n"
+    "  --budget SECONDS     about how long it takes (default 20); many kernels take longer\n"
+    "  --no-peers           leaves out the peers that are built\n"
+    "  --max-width WIDTH    hides wider kernels of ours\n"
+    "  --case-timeout S     ends a case that makes no progress for so long (default 5)\n"
+    "  --out DIR            the folder (default results/TIME-try): what `normbench run` leaves; `normbench report DIR`\n"
+    "                       draws it\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "Exit codes: 0 all of its kernels are right, 1 one is wrong, crashed or hung, 2 usage, or a file that cannot be loaded,\n"
+    "77 none of them can run on this machine, 128+n ended by signal n.\n";
+
+struct try_options {
+    struct nb_plan_request request; /* of which the plugins matter */
+    const char *file, *kernels, *max_width, *out;
+    double budget_s, case_timeout_s;
+    bool no_peers;
+};
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+static int check_file(const char *file) {
+    if (!file)
+        return nb_error(
+            "try: FILE.so, a shared object with kernels; `normbench new-plugin NAME` writes one to begin with");
+    if (ends_with(file, ".py"))
+        return nb_error("%s: kernels in Python cannot be tried yet; those of a shared object can, in C or C++", file);
+    if (ends_with(file, ".c"))
+        return nb_error("%s: is a source; cc -O2 -shared -fPIC %s -o %.*s.so -lm, then try that", file, file,
+                        (int)strlen(file) - 2, file);
+    if (ends_with(file, ".cpp"))
+        return nb_error("%s: is a source; c++ -O2 -shared -fPIC %s -o %.*s.so, then try that", file, file,
+                        (int)strlen(file) - 4, file);
+    return 0;
+}
+
+static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) {
+    const struct nb_option options[] = {{"kernel", .text = &o->kernels},
+                                        {"budget", .number = &o->budget_s, .least = 5, .most = 1e6},
+                                        {"no-peers", .flag = &o->no_peers},
+                                        {"max-width", .text = &o->max_width},
+                                        NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
+                                        {"out", .text = &o->out},
+                                        NB_TUNING_OPTION,
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_try, options, 1, argc, argv, exit_code)) return false;
+    o->file = argv[optind];
+    return check_file(o->file) == 0;
+}
+
+/* ---- which kernels -------------------------------------------------------------------------------------------------- */
+
+struct subjects {
+    const struct nb_entry **items;
+    size_t n;
+};
+
+static bool is_wanted(const struct try_options *o, const struct nb_entry *e) {
+    struct nb_strings globs = {0};
+    bool wanted = !o->kernels;
+    if (o->kernels) nb_strings_split(&globs, o->kernels, ',');
+    for (size_t i = 0; i < globs.n; i++) wanted |= nb_entry_is_named(e, globs.items[i]);
+    nb_strings_release(&globs);
+    return wanted && e->kernel->op != NB_OP_COPY;
+}
+
+static int find_subjects(const struct try_options *o, struct subjects *s) {
+    struct nb_strbuf near = {0};
+    s->items = nb_alloc(nb_registry_size() + 1, sizeof *s->items);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        if (!e->plugin || strcmp(e->file, o->file) != 0 || !is_wanted(o, e)) continue;
+        if (e->kernel->backend == NB_BACKEND_CPU)
+            s->items[s->n++] = e;
+        else
+            nb_note("%s: runs on %s; `normbench run --plugin %s --axis backend=%s` takes it", e->id,
+                    nb_backend_names[e->kernel->backend], o->file, nb_backend_names[e->kernel->backend]);
+    }
+    if (s->n > 0) return 0;
+    if (o->kernels) nb_registry_suggest(o->kernels, &near);
+    nb_error("%s: none of its kernels %s%s", o->file, o->kernels ? "has such a name" : "is a norm for the CPU",
+             near.text ? near.text : "");
+    nb_strbuf_release(&near);
+    return -1;
+}
+
+/* ---- beside what, on which shapes ------------------------------------------------------------------------------------ */
+
+static void add_ours(const struct nb_kernel *k, const char *ending, struct nb_texts *names) {
+    struct nb_strbuf name = {0};
+    nb_strbuf_addf(&name, "%s%s", nb_op_names[k->op], ending);
+    const struct nb_entry *ours = nb_registry_widest(name.text, (enum nb_dtype)k->dtype);
+    if (ours) nb_texts_add(names, ours->id);
+    nb_strbuf_release(&name);
+}
+
+/* The kernel, ours of its op, pass and dtype at the widest width, the peers'. */
+static void add_block(cJSON *blocks, const struct nb_entry *e, bool cold) {
+    static const char *const endings[NB_N_PASSES][3] = {{"_twopass", "_fused", "_fast"},
+                                                        {"_backward_plain", "_backward_fast", NULL}};
+    const struct nb_kernel *k = e->kernel;
+    struct nb_texts names = {0};
+    nb_texts_add(&names, e->id);
+    for (int i = 0; i < 3 && endings[k->pass][i]; i++) add_ours(k, endings[k->pass][i], &names);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *peer = nb_registry_at(i);
+        if (peer->is_peer && peer->kernel->op == k->op && peer->kernel->pass == k->pass &&
+            peer->kernel->dtype == k->dtype)
+            nb_texts_add(&names, peer->id);
+    }
+    cJSON_AddItemToArray(blocks, nb_plugin_block(e, names.items, names.n, cold));
+    nb_texts_release(&names);
+}
+
+/* Half of the time goes to the run, a quarter to the hard rows; the rest to loading and probing. Every kernel gets the launches that an
+ * interval needs, however long they take. */
+static void set_time(const struct try_options *o, struct nb_plan *plan) {
+    plan->budget_s = fmax(o->budget_s / 2, plan->estimate_s);
+    if (plan->estimate_s > o->budget_s)
+        nb_note("about %.0f s, more than the %.0f given: these are %zu cases; --kernel chooses", 2 * plan->estimate_s,
+                o->budget_s, plan->n_cases);
+}
+static double checks_s(const struct try_options *o) { return o->budget_s / 4; }
+
+static int make_config(const struct subjects *s, struct nb_config *config) {
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddItemToObject(json, "launches", cJSON_CreateIntArray((const int[]){6, 40}, 2));
+    cJSON *blocks = cJSON_AddArrayToObject(json, "blocks");
+    for (int cold = 0; cold < 2; cold++)
+        for (size_t i = 0; i < s->n; i++) add_block(blocks, s->items[i], cold == 1);
+    char *text = cJSON_PrintUnformatted(json);
+    const int result = nb_config_parse(config, "try", text, strlen(text));
+    cJSON_free(text);
+    cJSON_Delete(json);
+    return result;
+}
+
+/* ---- what they do inside ----------------------------------------------------------------------------------------------- */
+
+struct probing {
+    struct nb_case *cases;
+    size_t *subject;         /* of each case */
+    cJSON **answers;         /* by subject; null: not asked */
+    const char **not_probed; /* by subject; owned */
+    int n;
+    bool failed;
+};
+
+static void take_answer(int i, cJSON *answer, void *arg) {
+    struct probing *p = arg;
+    const char *status = nb_json_get_text(answer, "status");
+    p->answers[p->subject[i]] = answer;
+    p->failed |= !status || strcmp(status, "ok") != 0;
+}
+
+/* One that crashed or hung would do so again. */
+static bool is_right(const struct nb_results *results, const struct nb_entry *e) {
+    size_t n = 0;
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        if (strcmp(r->c.variant, e->id) != 0) continue;
+        if (nb_status_failed(r->status)) return false;
+        n += nb_status_timed(r->status);
+    }
+    return n > 0;
+}
+
+/* 0, -1 after nb_error, or the signal that ended it. */
+static int probe(const struct try_options *o, const struct subjects *s, const struct nb_results *results,
+                 struct probing *p) {
+    static const char *const own_formula[NB_PROBE_AXES] = {NULL};
+    p->cases = nb_alloc(s->n, sizeof *p->cases);
+    p->subject = nb_alloc(s->n, sizeof *p->subject);
+    p->answers = nb_alloc(s->n, sizeof *p->answers);
+    p->not_probed = nb_alloc(s->n, sizeof *p->not_probed);
+    for (size_t i = 0; i < s->n; i++) {
+        const char *refusal = is_right(results, s->items[i])
+                                  ? nb_probe_case(&p->cases[p->n], s->items[i], NB_PROBE_USUAL, own_formula)
+                                  : "not probed: only what is right is";
+        if (refusal)
+            p->not_probed[i] = nb_strdup(refusal);
+        else
+            p->subject[p->n++] = i;
+    }
+    const struct nb_study study = {.kind = "probe",
+                                   .cases = p->cases,
+                                   .n_cases = p->n,
+                                   .plugins = o->request.plugins.items,
+                                   .n_plugins = (int)o->request.plugins.n,
+                                   .max_width = o->max_width,
+                                   .silence_s = o->case_timeout_s,
+                                   .label = "probing"};
+    return p->n > 0 ? nb_study_run(&study, take_answer, p) : 0;
+}
+
+static void probing_release(struct probing *p, size_t n) {
+    for (size_t i = 0; i < n && p->answers; i++) {
+        cJSON_Delete(p->answers[i]);
+        free((char *)(uintptr_t)p->not_probed[i]);
+    }
+    free(p->cases);
+    free(p->subject);
+    free(p->answers);
+    free(p->not_probed);
+}
+
+/* ---- the answers ------------------------------------------------------------------------------------------------------- */
+
+static int exit_code_of(const struct subjects *s, const struct nb_results *results, bool probe_failed) {
+    size_t n_ran = 0, n_failed = 0, n_skipped = 0;
+    for (size_t i = 0; i < results->n; i++)
+        for (size_t k = 0; k < s->n; k++) {
+            const struct nb_record *r = &results->records[i];
+            if (strcmp(r->c.variant, s->items[k]->id) != 0) continue;
+            n_failed += nb_status_failed(r->status);
+            n_skipped += r->status == NB_SKIPPED;
+            n_ran += r->status != NB_SKIPPED && r->status != NB_NOT_RUN;
+        }
+    if (n_failed > 0 || probe_failed) return NB_EXIT_FAILED;
+    if (n_ran > 0) return NB_EXIT_OK;
+    if (n_skipped > 0) return NB_EXIT_NOTHING_RUNS;
+    nb_error("none of its cases could be planned; `normbench run --plugin` with --list says why");
+    return NB_EXIT_USAGE;
+}
+
+static int print(const struct subjects *s, const struct nb_results *results, const char *dir,
+                 const struct probing *probing) {
+    struct nb_results checks = {0};
+    struct nb_grades grades, own_grades;
+    struct nb_sample_table samples = {0};
+    struct nb_strbuf out = {0};
+    char *folder = nb_path_join(dir, NB_CHECKS_FOLDER);
+    const bool checked = nb_path_exists(folder);
+    int result = checked ? nb_results_fold(&checks, folder) : 0;
+    if (result == 0) result = nb_sample_table_read(&samples, dir);
+    nb_grades_make(&grades, &checks, NULL);
+    nb_grades_make(&own_grades, results, NULL);
+    for (size_t i = 0; i < s->n && result == 0; i++) {
+        bool hard = false;
+        for (size_t k = 0; k < checks.n; k++) hard |= strcmp(checks.records[k].c.variant, s->items[i]->id) == 0;
+        const struct nb_tried tried = {.entry = s->items[i],
+                                       .results = results,
+                                       .checks = hard ? &checks : NULL,
+                                       .grades = hard ? &grades : &own_grades,
+                                       .samples = &samples,
+                                       .probe = probing->answers[i],
+                                       .not_probed = probing->not_probed[i]};
+        if (i > 0) nb_strbuf_add(&out, "\n");
+        nb_try_view(&tried, &out);
+    }
+    if (result == 0) result = nb_output(&out, stdout);
+    nb_grades_release(&grades);
+    nb_grades_release(&own_grades);
+    nb_sample_table_release(&samples);
+    nb_results_release(&checks);
+    free(folder);
+    return result;
+}
+
+/* After the measuring, in dir. */
+static int answer(const struct try_options *o, const struct subjects *s, const char *dir) {
+    struct nb_results results = {0};
+    struct probing probing = {0};
+    int exit_code = NB_EXIT_USAGE;
+    if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
+    const int ended = probe(o, s, &results, &probing);
+    if (ended != 0) {
+        if (ended > 0) exit_code = 128 + ended;
+        goto out;
+    }
+    if (print(s, &results, dir, &probing) == 0) exit_code = exit_code_of(s, &results, probing.failed);
+    nb_note("all cases: `normbench report %s`", dir);
+out:
+    probing_release(&probing, s->n);
+    nb_results_release(&results);
+    return exit_code;
+}
+
+static int measure(const struct try_options *o, const struct subjects *s, const struct nb_plan *plan, int argc,
+                   char **argv) {
+    const struct nb_measuring m = {.request = &o->request,
+                                   .plan = plan,
+                                   .config = "try",
+                                   .out = o->out,
+                                   .no_counters = true,
+                                   .silent = true,
+                                   .case_timeout_s = o->case_timeout_s,
+                                   .argc = argc,
+                                   .argv = argv};
+    char *dir = nb_measuring_folder(&m);
+    bool began;
+    int ended = nb_measuring_run(&m, dir, &began);
+    if (began && ended == 0) ended = nb_measuring_check_plugins(&m, checks_s(o), dir);
+    const int exit_code = !began || ended < 0 ? NB_EXIT_USAGE : ended > 0 ? 128 + ended : answer(o, s, dir);
+    free(dir);
+    return exit_code;
+}
+
+static int try_main(int argc, char **argv) {
+    struct try_options o = {.request = NB_PLAN_REQUEST_INIT, .budget_s = 20, .case_timeout_s = 5};
+    const struct nb_plan_options all = {0};
+    struct subjects subjects = {0};
+    struct nb_config config = {0};
+    struct nb_plan plan = {0};
+    int exit_code = NB_EXIT_USAGE;
+    if (!parse(&o, argc, argv, &exit_code)) goto out;
+    nb_texts_add(&o.request.plugins, o.file);
+    if (!o.no_peers && nb_peers_add_built(&o.request.plugins) != 0) goto out;
+    o.request.max_width = o.max_width;
+    if (nb_load_kernels(&o.request.plugins, o.max_width) != 0 || find_subjects(&o, &subjects) != 0) goto out;
+    if (make_config(&subjects, &config) != 0 || nb_plan_make(&plan, &config, &all) != 0) goto out;
+    set_time(&o, &plan);
+    if (!nb_plan_only_shown(&plan, &config, false, NULL, &exit_code))
+        exit_code = measure(&o, &subjects, &plan, argc, argv);
+out:
+    nb_plan_release(&plan);
+    nb_config_release(&config);
+    nb_plan_request_release(&o.request);
+    free(subjects.items);
+    return exit_code;
+}
+
+const struct nb_command nb_command_try = {.name = "try",
+                                          .summary = "what a plugin's kernels are worth: right, how accurate, how fast",
+                                          .help = help,
+                                          .run = try_main};

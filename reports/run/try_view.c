@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What `normbench try` ends with: the answers about one kernel. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/figures/sweep.h"
+#include "reports/run/report.h"
+#include "reports/run/summary.h"
+#include "reports/text/escape.h"
+#include "reports/text/format.h"
+#include "src/core/log.h"
+
+enum { WIDTH = 80, LABEL = 19, CELL = 30 };
+
+static void add_line(struct nb_strbuf *out, const char *label, const char *text) {
+    const bool utf8 = nb_utf8_wanted();
+    struct nb_strbuf line = {0}, safe = {0};
+    nb_strbuf_addf(&line, "%-*s%s", LABEL, label, text ? text : "");
+    nb_strbuf_add(&safe, "");
+    nb_escape_terminal(&safe, line.text, utf8);
+    nb_utf8_cut(&safe, WIDTH, utf8 ? "…" : "~");
+    while (safe.len && safe.text[safe.len - 1] == ' ') safe.text[--safe.len] = '\0';
+    nb_strbuf_addf(out, "%s\n", safe.text);
+    nb_strbuf_release(&line);
+    nb_strbuf_release(&safe);
+}
+
+/* On as many lines as it needs, parted at blanks. */
+static void add_text(struct nb_strbuf *out, const char *label, const char *text) {
+    for (; *text; label = "") {
+        struct nb_strbuf line = {0};
+        size_t n = strlen(text);
+        if (n > WIDTH - LABEL) {
+            for (n = WIDTH - LABEL; n > 0 && text[n] != ' ';) n--;
+            if (n == 0) n = WIDTH - LABEL;
+        }
+        nb_strbuf_addn(&line, text, n);
+        add_line(out, label, line.text);
+        nb_strbuf_release(&line);
+        text += n;
+        text += strspn(text, " ");
+    }
+}
+
+static bool is_its(const struct nb_tried *t, const struct nb_record *r) {
+    return strcmp(r->c.variant, t->entry->id) == 0 && r->status != NB_NOT_RUN;
+}
+
+static bool has_key(const struct nb_results *results, const char *key) {
+    for (size_t i = 0; results && i < results->n; i++)
+        if (strcmp(results->records[i].key, key) == 0) return true;
+    return false;
+}
+
+/* ---- right? ------------------------------------------------------------------------------------------------------- */
+
+struct verdict {
+    size_t n, n_hard, n_failed, n_skipped;
+    const struct nb_results *of; /* what the first failure is among */
+    const struct nb_record *failed, *skipped;
+};
+
+static void count(struct verdict *v, const struct nb_results *results, const struct nb_record *r) {
+    if (r->status == NB_SKIPPED) {
+        v->n_skipped++;
+        v->skipped = r;
+        return;
+    }
+    v->n++;
+    if (!nb_status_failed(r->status)) return;
+    v->n_failed++;
+    if (v->failed) return;
+    v->failed = r;
+    v->of = results;
+}
+
+/* The run's results repeat the first failures of the checks. */
+static struct verdict verdict_of(const struct nb_tried *t) {
+    struct verdict v = {0};
+    for (size_t i = 0; i < t->results->n; i++) {
+        const struct nb_record *r = &t->results->records[i];
+        if (is_its(t, r) && !has_key(t->checks, r->key)) count(&v, t->results, r);
+    }
+    const size_t n_own = v.n;
+    for (size_t i = 0; t->checks && i < t->checks->n; i++)
+        if (is_its(t, &t->checks->records[i])) count(&v, t->checks, &t->checks->records[i]);
+    v.n_hard = v.n - n_own;
+    return v;
+}
+
+static void add_replay(const struct nb_results *results, const struct nb_record *r, struct nb_strbuf *out) {
+    struct nb_strbuf command = {0};
+    if (!results->dir) return;
+    nb_add_replay(results, r, WIDTH - 2, &command);
+    if (command.len) nb_strbuf_addf(out, "  %s\n", command.text);
+    nb_strbuf_release(&command);
+}
+
+static void add_right(const struct verdict *v, struct nb_strbuf *out) {
+    struct nb_strbuf text = {0}, witness = {0};
+    if (v->n == 0) {
+        nb_strbuf_addf(&text, "not tried: %s",
+                       v->skipped && v->skipped->reason ? v->skipped->reason
+                                                        : "it takes none of the calls that were planned for it");
+    } else if (v->n_failed == 0) {
+        nb_strbuf_addf(&text, "yes: %zu cases, %zu of them hard rows, none beyond its bound", v->n, v->n_hard);
+    } else {
+        nb_strbuf_addf(&text, "NO: %s in %zu of %zu cases", nb_status_name(v->failed->status), v->n_failed, v->n);
+        nb_failure_witness(v->failed, &witness);
+    }
+    add_line(out, "right?", text.text);
+    if (witness.len) add_text(out, "  first", witness.text);
+    if (v->failed) add_replay(v->of, v->failed, out);
+    nb_strbuf_release(&text);
+    nb_strbuf_release(&witness);
+}
+
+/* ---- how accurate? ------------------------------------------------------------------------------------------------ */
+
+static bool is_lower(const struct nb_graded *a, const struct nb_graded *b) {
+    if (a->grade == NB_GRADE_NONE || b->grade == NB_GRADE_NONE) return b->grade == NB_GRADE_NONE;
+    return a->grade != b->grade ? a->grade < b->grade : a->severity > b->severity;
+}
+
+static void add_accurate(const struct nb_tried *t, const struct verdict *v, struct nb_strbuf *out) {
+    const struct nb_grade_line *declared = NULL, *all = NULL;
+    struct nb_strbuf text = {0}, worst = {0};
+    for (size_t i = 0; i < t->grades->n; i++) {
+        const struct nb_grade_line *line = &t->grades->lines[i];
+        if (strcmp(line->first->c.variant, t->entry->id) != 0) continue;
+        if (!declared || is_lower(&line->declared, &declared->declared)) declared = line;
+        if (!all || is_lower(&line->all, &all->all)) all = line;
+    }
+    if (!all || all->all.grade == NB_GRADE_NONE) return;
+    const bool in_range = declared->declared.grade != NB_GRADE_NONE;
+    const struct nb_grade_line *line = in_range ? declared : all;
+    const struct nb_graded *graded = in_range ? &line->declared : &line->all;
+    const struct nb_record *why = in_range ? line->why_declared : line->why_all;
+    if (in_range) nb_strbuf_addf(&text, "grade %s in its declared range, ", nb_grade_name(graded->grade));
+    nb_strbuf_addf(&text, "%s%s on all finite rows", in_range ? "" : "grade ", nb_grade_name(all->all.grade));
+    add_line(out, "how accurate?", text.text);
+    if (why) {
+        nb_strbuf_addf(&worst, "%s, data %s: %s", why->c.shape.text, why->c.data, graded->text);
+        add_text(out, "  worst", worst.text);
+    }
+    if (why && why != v->failed) add_replay(t->checks ? t->checks : t->results, why, out);
+    nb_strbuf_release(&text);
+    nb_strbuf_release(&worst);
+}
+
+/* ---- how fast? ---------------------------------------------------------------------------------------------------- */
+
+/* A line with a cell for each place. */
+static void add_cells(struct nb_strbuf *out, const char *label, struct nb_strbuf cells[2]) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, "");
+    for (int p = 0; p < 2; p++) {
+        nb_strbuf_add(&cells[p], "");
+        nb_strbuf_add(&text, cells[p].text);
+        for (size_t n = nb_utf8_cells(cells[p].text); p == 0 && n < CELL + 1; n++) nb_strbuf_add(&text, " ");
+        nb_strbuf_release(&cells[p]);
+    }
+    add_line(out, label, text.text);
+    nb_strbuf_release(&text);
+}
+
+static void add_own_time(const struct nb_record *r, struct nb_strbuf *cell) {
+    const struct nb_attainable *a = &r->timing.attainable;
+    const bool core = strcmp(a->bound, "core") == 0;
+    const double share = core ? a->share.value : r->timing.roof.value;
+    nb_format_time(cell, r->timing.time_ns.value);
+    nb_format_half_width(cell, &r->timing.time_ns, nb_utf8_wanted());
+    if (isfinite(share)) nb_strbuf_addf(cell, ", %.0f%% of %s", 100 * share, core ? "core" : "roof");
+}
+
+/* "2.41x faster [2.38, 2.44]" of the other, from the ratio of the kernel's time to the other's. */
+static void add_ratio(const struct nb_interval *ratio, struct nb_strbuf *cell) {
+    const bool faster = ratio->value >= 1;
+    if (!isfinite(ratio->value)) return;
+    nb_strbuf_addf(cell, "%.2fx %s", faster ? ratio->value : 1 / ratio->value, faster ? "faster" : "slower");
+    if (nb_interval_known(ratio))
+        nb_strbuf_addf(cell, " [%.2f, %.2f]", faster ? ratio->low : 1 / ratio->high,
+                       faster ? ratio->high : 1 / ratio->low);
+}
+
+/* The case of a variant that stands beside one of the kernel's. */
+static const struct nb_record *beside(const struct nb_tried *t, const struct nb_record *own, const char *variant) {
+    for (size_t i = 0; own && i < t->results->n; i++) {
+        const struct nb_record *r = &t->results->records[i];
+        const char *rest = strchr(r->key, '/'), *own_rest = strchr(own->key, '/');
+        if (strcmp(r->c.variant, variant) == 0 && rest && own_rest && strcmp(rest, own_rest) == 0) return r;
+    }
+    return NULL;
+}
+
+static void add_other(const struct nb_tried *t, const struct nb_record *const own[2], const char *variant,
+                      struct nb_strbuf *out) {
+    struct nb_strbuf name = {0}, cells[2] = {{0}};
+    for (int p = 0; p < 2; p++) {
+        const struct nb_record *r = beside(t, own[p], variant);
+        if (!r) continue;
+        if (!name.text) nb_kernel_name(&r->c, &name);
+        if (!nb_record_timed(r)) {
+            nb_strbuf_add(&cells[p], nb_status_name(r->status));
+            continue;
+        }
+        const struct nb_interval ratio = nb_paired_ratio(t->samples, own[p]->key, r->key, NULL).ratio;
+        add_ratio(&ratio, &cells[p]);
+    }
+    nb_strbuf_add(&name, name.text ? "" : variant);
+    nb_utf8_cut(&name, LABEL - 3, "~");
+    struct nb_strbuf label = {0};
+    nb_strbuf_addf(&label, "  %s", name.text);
+    add_cells(out, label.text, cells);
+    nb_strbuf_release(&label);
+    nb_strbuf_release(&name);
+}
+
+/* Every other variant that stands beside the kernel, once. */
+static void add_others(const struct nb_tried *t, const struct nb_record *const own[2], struct nb_strbuf *out) {
+    for (size_t i = 0; i < t->results->n; i++) {
+        const struct nb_record *r = &t->results->records[i];
+        bool said = is_its(t, r) || (r != beside(t, own[0], r->c.variant) && r != beside(t, own[1], r->c.variant));
+        for (size_t k = 0; k < i && !said; k++) {
+            const struct nb_record *earlier = &t->results->records[k];
+            said = strcmp(earlier->c.variant, r->c.variant) == 0 &&
+                   (earlier == beside(t, own[0], r->c.variant) || earlier == beside(t, own[1], r->c.variant));
+        }
+        if (!said) add_other(t, own, r->c.variant, out);
+    }
+}
+
+static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
+    static const char *const names[2] = {"in cache", "from memory"};
+    const struct nb_record *own[2] = {NULL, NULL};
+    struct nb_strbuf heading[2] = {{0}}, times[2] = {{0}};
+    for (size_t i = 0; i < t->results->n; i++) {
+        const struct nb_record *r = &t->results->records[i];
+        const int p = r->c.cache == NB_COLD;
+        if (is_its(t, r) && nb_record_timed(r) && !own[p]) own[p] = r;
+    }
+    if (!own[0] && !own[1]) {
+        add_line(out, "how fast?", "not timed: only what is right is");
+        return;
+    }
+    for (int p = 0; p < 2; p++) {
+        if (!own[p]) continue;
+        nb_strbuf_addf(&heading[p], "%s: %s", names[p], own[p]->c.shape.text);
+        add_own_time(own[p], &times[p]);
+    }
+    add_cells(out, "how fast?", heading);
+    add_cells(out, "  it takes", times);
+    add_others(t, own, out);
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+
+static void add_inside(const struct nb_tried *t, struct nb_strbuf *out) {
+    const char *summary = nb_json_get_text(t->probe, "summary"), *reason = nb_json_get_text(t->probe, "reason");
+    const char *text = t->not_probed ? t->not_probed : summary ? summary : reason ? reason : "it gave no answer";
+    add_text(out, "inside", text);
+}
+
+void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {
+    assert(t && t->entry && t->results && t->grades && t->samples && out);
+    const struct nb_kernel *k = t->entry->kernel;
+    const struct verdict v = verdict_of(t);
+    struct nb_strbuf what = {0};
+    nb_strbuf_addf(&what, "%s: %s %s %s of %s", t->entry->id, nb_op_names[k->op], nb_pass_names[k->pass],
+                   nb_dtype_names[k->dtype], t->entry->file);
+    add_line(out, what.text, "");
+    add_right(&v, out);
+    add_accurate(t, &v, out);
+    add_fast(t, out);
+    add_inside(t, out);
+    nb_strbuf_release(&what);
+}
