@@ -297,14 +297,22 @@ static void say_needed(struct nb_strbuf *out, const struct nb_interval *d) {
         nb_strbuf_addf(out, " [%.3g, %.3g]", d->low, d->high);
 }
 
+static bool is_never(const struct nb_interval *d) { return d->value >= MOST_DISPATCH_US; }
+
 /* "rnnsearch, Table 2: 24.7 % would need a dispatch of .. with the products and memory of this CPU, .. with those of .. (a model); .." */
 static void add_sentence(cJSON *json, struct asked *a, const struct nb_interval *here,
                          const struct nb_interval *there) {
     struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%s, %s: %.1f %% would need ", a->t->workload_name, a->row->row, 100 * a->row->cut);
-    say_needed(&text, here);
-    nb_strbuf_add(&text, " with the products and memory of this CPU, ");
-    say_needed(&text, there);
+    nb_strbuf_addf(&text, "%s, %s: ", a->t->workload_name, a->row->row);
+    if (is_never(here) && is_never(there)) {
+        nb_strbuf_addf(&text, "no dispatch is enough for %.1f %%, neither with the products and memory of this CPU nor",
+                       100 * a->row->cut);
+    } else {
+        nb_strbuf_addf(&text, "%.1f %% would need ", 100 * a->row->cut);
+        say_needed(&text, here);
+        nb_strbuf_add(&text, " with the products and memory of this CPU, ");
+        say_needed(&text, there);
+    }
     nb_strbuf_addf(&text, " with those of %s (a model)", gpu_of(a->row->gpu)->title);
     a->q.gpu = NULL;
     a->q.dispatch_us = 0;
