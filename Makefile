@@ -133,6 +133,7 @@ help:
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
 	'make cuda-emulated  the GPU kernels (kernels/cuda/) on the CPU, to see that they are right; needs no CUDA' \
 	'make cuda      the same for NVIDIA GPUs, with the nvcc of CUDA_HOME or on PATH; make cuda-compiler gets one' \
+	'make cuda-bundle  a folder to carry to a machine with a GPU, and the command that runs everything there (cmd/guide/gpu.md)' \
 	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each (TARGETS="npy journal": these)' \
 	'make format    formats the sources; format-check only looks' \

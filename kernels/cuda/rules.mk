@@ -32,7 +32,7 @@ $(BUILD)/$(1)/%_composed_$(2).o: %_composed.c $(cuda_headers)
 	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_OPERATIONS='"kernels/cuda/operations.h"' \
 	  -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
 endef
-ifneq ($(filter cuda cuda-emulated $(BUILD)/libnormkernels_cuda% $(BUILD)/tests/planted/%,$(MAKECMDGOALS)),)
+ifneq ($(filter cuda cuda-emulated cuda-bundle $(BUILD)/libnormkernels_cuda% $(BUILD)/tests/planted/%,$(MAKECMDGOALS)),)
 $(eval $(call cuda_rules,cuda))
 $(eval $(call cuda_rules,cuda_emulated))
 endif
@@ -105,3 +105,28 @@ $(BUILD)/cuda/driver.o: kernels/cuda/driver.c $(cuda_device_headers)
 $(BUILD)/libnormkernels_cuda.so: $(cuda_objects_cuda) $(BUILD)/cuda/driver.o $(BUILD)/cuda/modules.o
 	$(call say,LD)
 	$(CC) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $^ -ldl -lpthread
+
+# What a machine with a GPU and nothing of ours runs (tests/cuda/gpu.sh): the program on the tests' kernels, with the libraries that it is linked to but for
+# the C library's, found beside it. The program's own libraries find each other by its path, which DT_RUNPATH would not do.
+BUNDLE ?= $(BUILD)/bundle
+CUDA_LIBRARY ?= $(BUILD)/libnormkernels_cuda.so
+c_library := libc[.] libm[.] libdl[.] libpthread[.] librt[.] ld-linux linux-vdso
+.PHONY: cuda-bundle
+cuda-bundle: $(CUDA_LIBRARY) $(BUILD)/libnormkernels_cuda_emulated.so $(TEST_KERNELS) $(BUILD)/peers/cudnn.so $(src_objects) $(report_objects) $(cmd_objects)
+	$(call say,BUNDLE)
+	rm -rf $(BUNDLE)
+	mkdir -p $(BUNDLE)/lib $(BUNDLE)/peers $(BUNDLE)/tests
+	$(CC) $(SANITIZE) -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/lib' -s -o $(BUNDLE)/normbench $(filter %.o,$^) $(LIBS)
+	ldd $(BUNDLE)/normbench | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | grep -v $(foreach l,$(c_library),-e $l) | xargs -I '{}' cp -L '{}' $(BUNDLE)/lib/
+	cp $(CUDA_LIBRARY) $(BUILD)/libnormkernels_cuda_emulated.so $(BUNDLE)/
+	cp $(TEST_KERNELS) $(BUNDLE)/libnormkernels.so
+	cp $(BUILD)/peers/cudnn.so $(BUNDLE)/peers/
+	cp -r configs LICENSE $(BUNDLE)/
+	cp -r tests/data $(BUNDLE)/tests/
+	cp tests/cuda/gpu.sh tests/cuda/gpu.awk tests/cuda/peers.py tests/cuda/*.json $(BUNDLE)/
+	strip --strip-unneeded $(BUNDLE)/*.so $(BUNDLE)/lib/*
+	du -sh $(BUNDLE) | sed 's/^/  /'
+# Launches in emulation, for a driver that is a mock.
+$(BUILD)/tests/mock_launcher.so: tests/cuda/mock_launcher.c $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(cuda_functions) emulated)
+	@mkdir -p $(dir $@)
+	$(CC) $(CFLAGS_ALL) -I. -fvisibility=hidden -shared -Wl,-Bsymbolic -o $@ $^ -lm

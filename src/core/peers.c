@@ -22,6 +22,7 @@ const struct nb_peer_info nb_peers[] = {
     {"onednn-omp", "oneDNN 3.2 on OpenMP, without RMSNorm: little call overhead", "39 MB"},
     {"pytorch", "PyTorch's CPU operators, from C++", "0.6 GB"},
     {"ggml", "ggml's CPU backend: RMSNorm, LayerNorm, f32", "3 MB"},
+    {"cudnn", "cuDNN 9 on a GPU: LayerNorm, RMSNorm, BatchNorm, forward and backward; never run on one", "0.5 GB"},
 };
 const size_t nb_n_peers = sizeof nb_peers / sizeof nb_peers[0];
 
