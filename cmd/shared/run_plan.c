@@ -175,16 +175,25 @@ static bool names_backend(const struct nb_block *block, const char *backend) {
     return false;
 }
 
+/* By a plugin that is called as the library of the backend is, wherever its file lies. */
+static bool is_given(enum nb_backend backend) {
+    const char *name = backend == NB_BACKEND_CUDA ? "cuda" : "cuda_emulated";
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        if (e->plugin && strcmp(e->plugin, name) == 0 && e->kernel->backend == backend) return true;
+    }
+    return false;
+}
+
 /* Of the backends that the config names those that are built: what is not is a reason of the plan's. They join the plugins, so that workers
  * load them and the journal names them. */
 static int load_backends(struct nb_plan_request *q, const struct nb_config *config) {
     for (int b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++) {
-        bool is_named = false, is_given = false;
+        bool is_named = false;
         for (size_t i = 0; i < config->n_blocks && !is_named; i++)
             is_named = names_backend(&config->blocks[i], nb_backend_names[b]);
         char *file = is_named ? nb_backend_library((enum nb_backend)b) : NULL;
-        for (size_t i = 0; file && i < q->plugins.n; i++) is_given |= strcmp(q->plugins.items[i], file) == 0;
-        if (file && !is_given) {
+        if (file && !is_given((enum nb_backend)b)) {
             nb_texts_add_owned(&q->plugins, file);
             if (nb_registry_describe(file) != 0) return -1;
         } else {

@@ -523,7 +523,7 @@ static const char *senseless(struct expansion *e, const struct nb_case *c, const
     if (!reason) reason = nb_kernel_refuses(entry->kernel, &c->formula);
     if (reason) return reason;
     nb_case_call(c, &call);
-    if (!nb_device_refuses(entry->kernel->backend)) reason = nb_ask_applicable(entry, &call);
+    if (entry->kernel->backend != NB_BACKEND_CUDA) reason = nb_ask_applicable(entry, &call);
     return reason ? reason : data_refuses(&e->data, c);
 }
 
@@ -531,6 +531,11 @@ static void add_refusal(struct nb_cell *cell, int n_cpus) {
     struct nb_strbuf text = {0};
     const char *cpu = nb_cpu_refuses(cell->entry->kernel->cpu_features, cell->c.width);
     const char *device = nb_device_refuses(cell->entry->kernel->backend);
+    if (!device && cell->c.backend == NB_BACKEND_CUDA) { /* what a GPU's kernel answers is also its driver's answer */
+        struct nb_call call;
+        nb_case_call(&cell->c, &call);
+        device = nb_ask_applicable(cell->entry, &call);
+    }
     if (cell->c.threads > n_cpus)
         nb_strbuf_addf(&text, "threads %d: this process may run on %d CPU%s", cell->c.threads, n_cpus,
                        n_cpus == 1 ? "" : "s");

@@ -254,6 +254,9 @@ static const double counters_s = 50e-3;
 /* All that a case which is only checked takes beside: a few dozen calls in fresh buffers, its line in the journal. */
 static const double case_s = 400e-6;
 
+/* What is emulated, thread by thread: that, for each tensor that the kernel declares to move per element, and a case's few dozen launches. */
+static const double emulated_s = 1.5e-6, emulated_case_s = 10e-3;
+
 /* Into how many parts n cases are split: those that are only checked stay together. */
 static size_t count_parts(size_t n, const struct effort *effort) {
     return effort->launches == 0 ? n > 0 : (n + NB_GROUP_ARMS - 1) / NB_GROUP_ARMS;
@@ -289,7 +292,13 @@ static double arm_s(const struct nb_cell *cell, const struct effort *effort) {
 
 static double check_only_s(const struct nb_cells *cells, const size_t *which, size_t n) {
     double s = start_s;
-    for (size_t i = 0; i < n; i++) s += case_s + 1.5 * elements(&cells->items[which[i]].c) * check_s;
+    for (size_t i = 0; i < n; i++) {
+        const struct nb_cell *cell = &cells->items[which[i]];
+        const struct nb_kernel *k = cell->entry->kernel;
+        s += case_s + 1.5 * elements(&cell->c) * check_s;
+        if (cell->c.backend == NB_BACKEND_CUDA_EMULATED)
+            s += emulated_case_s + elements(&cell->c) * ((double)k->loads + (double)k->stores) * emulated_s;
+    }
     return s;
 }
 
