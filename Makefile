@@ -376,7 +376,7 @@ lint:
 # takes a fraction of the time: what a sanitizer finds is in the source that all variants share. The program is built once for the tests and
 # for fuzzing, which looks at what its inputs reach. gcc's name for what is on is given to clang, which has none of its own.
 SANITIZED_WIDTHS ?= 256
-sanitized := BUILD=build-asan CC=clang SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined -D__SANITIZE_ADDRESS__=1" OPT=-O1 KERNEL_OPT=-O0 WIDTHS="$(SANITIZED_WIDTHS)" \
+sanitized := BUILD=build-asan CC=clang CXX=clang++ SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined -D__SANITIZE_ADDRESS__=1" OPT=-O1 KERNEL_OPT=-O0 WIDTHS="$(SANITIZED_WIDTHS)" \
 	COVERAGE=-fsanitize=fuzzer-no-link
 kernel_suites := kernels|fast_rows|batchnorm_fast|batchnorm_backward|backward_kernels|torch|gradient_torch
 asan-build:
@@ -385,6 +385,8 @@ asan-build:
 asan: all $(TEST_KERNELS) $(TEST_LAYOUT) asan-build
 	$(MAKE) $(sanitized) TEST_KERNELS=$(TEST_KERNELS) TEST_LAYOUT=$(TEST_LAYOUT) TESTS='!($(kernel_suites))/*' check-unit
 	$(MAKE) $(sanitized) TESTS='@($(kernel_suites))/*' check-unit
+	$(MAKE) $(sanitized) cuda-emulated
+	BUILD=build-asan tests/cuda/sanitized.sh
 
 # ---- fuzzing: the targets of tests/fuzz/fuzz.c, with seeds in tests/fuzz/corpus/NAME/ ---------------------------------
 FUZZ_SECONDS ?= 30

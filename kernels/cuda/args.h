@@ -11,9 +11,9 @@ enum {
     BLOCK = 256,      /* threads of a block, at most */
     CLUSTER = 8,      /* blocks of a cluster, at most; what every device with clusters has */
     TEAM_FLOATS = 64, /* of shared memory before a kernel's own: what the reductions of a block pass on */
-    GRID =
-        264, /* blocks that add columns: two for each of 132 processors. Constant, so that the order of sums, and with it
-                           every bit, is the same on every device and in emulation */
+    /* Blocks that add columns: two for each of 132 processors. Constant, so that the order of sums, and with it every bit, is the same on
+     * every device that has clusters, and in emulation. */
+    GRID = 264,
     COLUMN_LANES = 8, /* threads that share a column where rows of sums are added */
     SUMS_ALIGN = 16,  /* floats */
 };
@@ -66,10 +66,9 @@ struct column_args {
 /* The second: sum i of column j is the sum over blocks of partial[(block * n + i) * padded + j], over the divisor. */
 struct add_args {
     const float *partial;
-    void *out[2];
+    float *out[2];
     int64_t padded, cols, blocks, n;
     float divisor[2];
-    uint32_t narrow; /* out is of the dtype */
 };
 
 /* y = (x - mean) * scale * gamma + beta, or the gradient of BatchNorm, with what is stored already. The value of element (row, col) is

@@ -114,7 +114,7 @@ template <class E, bool WIDE> DEVICE void planes_gradient(const struct channel_a
 }
 
 /* A thread each: outputs and scale of a channel from its mean and variance. */
-template <class E> DEVICE void channel_stats(const struct channel_args &a) {
+DEVICE void channel_stats(const struct channel_args &a) {
     const int64_t channel = (int64_t)block_index() * block_size() + thread_index();
     if (channel >= a.c) return;
     const float var = a.var[channel];
@@ -134,7 +134,7 @@ template <class E> DEVICE void channel_means(const struct channel_args &a) {
     ENTRY(batchnorm_##name##_train, channel_args, train_planes<E, WIDE>)                                               \
     ENTRY(batchnorm_##name##_gradient, channel_args, planes_gradient<E, WIDE>)
 EACH_ACCESS(BATCHNORM)
-#define CHANNELS(name, E)                                                                                              \
-    ENTRY(batchnorm_##name##_narrow_stats, channel_args, channel_stats<E>)                                             \
-    ENTRY(batchnorm_##name##_narrow_means, channel_args, channel_means<E>)
-CHANNELS(f32, float) CHANNELS(f16, struct f16) CHANNELS(bf16, struct bf16)
+ENTRY(batchnorm_stats, channel_args, channel_stats)
+ENTRY(batchnorm_f32_means, channel_args, channel_means<float>)
+ENTRY(batchnorm_f16_means, channel_args, channel_means<struct f16>)
+ENTRY(batchnorm_bf16_means, channel_args, channel_means<struct bf16>)

@@ -67,8 +67,9 @@ static inline int launch_planes(const struct nb_call *call, struct channel_args 
     return launch_part(call, "batchnorm", planes_are_wide(call, a->y, a->y_stride), part, call->c * l.team.cluster,
                        BLOCK, l.team.cluster, TEAM_FLOATS * sizeof(float), a);
 }
-static inline int launch_channels(const struct nb_call *call, const struct channel_args *a, const char *part) {
-    return launch_part(call, "batchnorm", false, part, divided(call->c, BLOCK), BLOCK, 1, 0, a);
+/* A thread for each channel. */
+static inline int launch_channels(const struct nb_call *call, const struct channel_args *a, const char *function) {
+    return launch_function(call, function, divided(call->c, BLOCK), BLOCK, 1, 0, a);
 }
 
 /* Statistics and parameters of channels, by rows (NCHW) or by columns. */

@@ -31,7 +31,7 @@ static int batchnorm_backward_channels_run(const struct nb_call *call, int phase
         a.mean_product = channels_in_scratch(call, MEAN_PRODUCTS);
         const struct column_args sums = {.dy = call->dy, .shift = call->mean, .rstd = call->rstd};
         code = sum_channels(call, sums, a.dgamma, a.dbeta, 1.0f);
-        if (!code && is_training(call)) code = launch_channels(call, &a, "_means");
+        if (!code && is_training(call)) code = launch_channels(call, &a, "batchnorm_" NB_TEXT(NB_DTYPE_NAME) "_means");
     }
     return code || !call->dx ? code : apply_channels(call);
 }

@@ -39,7 +39,7 @@ static int batchnorm_channels_run(const struct nb_call *call, int phase, int64_t
         a.given_mean = mean;
         a.var = a.scale;
     }
-    if (!code) code = launch_channels(call, &a, "_stats");
+    if (!code) code = launch_channels(call, &a, "batchnorm_stats");
     return code ? code : apply_channels(call, a.given_mean);
 }
 

@@ -5,13 +5,13 @@
 
 /* Of sums[lane][column], stored by all threads: the tree over the lanes. */
 template <int N> DEVICE void add_column_lanes(float (&sum)[N], float *shared, uint32_t lane, uint32_t column) {
-    store<N % 4 == 0>(shared + (lane * WARP + column) * N, sum, N);
+    keep(shared + (lane * WARP + column) * N, sum);
     barrier();
     for (uint32_t half = COLUMN_LANES / 2; half > 0; half /= 2) {
 #pragma unroll
         for (int j = 0; j < N; j++) sum[j] += lane < half ? shared[((lane + half) * WARP + column) * N + j] : 0.0f;
         barrier();
-        store<N % 4 == 0>(shared + (lane * WARP + column) * N, sum, N);
+        keep(shared + (lane * WARP + column) * N, sum);
         barrier();
     }
 }
@@ -49,7 +49,7 @@ template <class E, bool WIDE> DEVICE void column_sums(const struct column_args &
     if (here && lane == 0) store<true>(out + a.padded, sums[1], N);
 }
 
-template <class E> DEVICE void add_columns(const struct add_args &a) {
+DEVICE void add_columns(const struct add_args &a) {
     const uint32_t column = thread_index() % WARP, lane = thread_index() / WARP;
     const int64_t tiles = (a.cols + WARP - 1) / WARP, which = block_index() / tiles;
     const int64_t i = block_index() % tiles * WARP + column;
@@ -57,10 +57,9 @@ template <class E> DEVICE void add_columns(const struct add_args &a) {
     for (int64_t block = lane; i < a.cols && block < a.blocks; block += COLUMN_LANES)
         sum[0] += a.partial[(block * a.n + which) * a.padded + i];
     add_column_lanes(sum, (float *)shared_buffer(), lane, column);
-    if (i < a.cols && lane == 0 && a.out[which]) put_any<E>(a.out[which], i, sum[0] / a.divisor[which], a.narrow);
+    if (i < a.cols && lane == 0 && a.out[which]) put(a.out[which] + i, sum[0] / a.divisor[which]);
 }
 
-#define COLUMNS(name, E, WIDE)                                                                                         \
-    ENTRY(columns_##name##_sums, column_args, column_sums<E, WIDE>)                                                    \
-    ENTRY(columns_##name##_add, add_args, add_columns<E>)
+#define COLUMNS(name, E, WIDE) ENTRY(columns_##name##_sums, column_args, column_sums<E, WIDE>)
 EACH_ACCESS(COLUMNS)
+ENTRY(columns_add, add_args, add_columns)

@@ -23,8 +23,7 @@ static inline int launch_column_sums(const struct nb_call *call, const struct co
                        BLOCK * VECTOR * sizeof(float), a);
 }
 static inline int launch_add_columns(const struct nb_call *call, const struct add_args *a) {
-    return launch_part(call, "columns", false, "_add", divided(a->cols, WARP) * a->n, BLOCK, 1, BLOCK * sizeof(float),
-                       a);
+    return launch_function(call, "columns_add", divided(a->cols, WARP) * a->n, BLOCK, 1, BLOCK * sizeof(float), a);
 }
 
 #endif

@@ -9,7 +9,7 @@ template <int LOADS, int STORES> DEVICE void copy_wide(const struct copy_args &a
     const int64_t units = a.bytes / 16;
     for (int64_t at = (int64_t)block_index() * block_size() + thread_index(); at < a.rows * units;
          at += (int64_t)grid_size() * block_size()) {
-        const int64_t row = at / units, i = at % units * 16;
+        const int64_t row = a.rows > 1 ? at / units : 0, i = (at - row * units) * 16;
         uint4 v[LOADS];
 #pragma unroll
         for (int k = 0; k < LOADS; k++) v[k] = load16((const char *)a.in[k] + row * a.in_stride[k] + i);
@@ -24,7 +24,7 @@ template <int LOADS, int STORES> DEVICE void copy_narrow(const struct copy_args 
     const int64_t units = a.bytes / 2;
     for (int64_t at = (int64_t)block_index() * block_size() + thread_index(); at < a.rows * units;
          at += (int64_t)grid_size() * block_size()) {
-        const int64_t row = at / units, i = at % units * 2;
+        const int64_t row = a.rows > 1 ? at / units : 0, i = (at - row * units) * 2;
         uint16_t v[LOADS];
 #pragma unroll
         for (int k = 0; k < LOADS; k++) v[k] = *(const uint16_t *)((const char *)a.in[k] + row * a.in_stride[k] + i);

@@ -25,12 +25,7 @@ static inline int copy_tensors(const struct nb_call *call, struct copy_args a, i
     wide = wide && a.bytes % 16 == 0;
     const int64_t blocks = divided(a.rows * a.bytes / (wide ? 16 : 2), BLOCK);
     snprintf(function, sizeof function, "copies_%s_%d_%d", wide ? "wide" : "narrow", loads, stores);
-    return nb_launch(&(struct nb_launch){.function = function,
-                                         .grid = blocks < COPY_GRID ? (uint32_t)blocks : COPY_GRID,
-                                         .block = BLOCK,
-                                         .cluster = 1,
-                                         .args = &a,
-                                         .stream = call->stream});
+    return launch_function(call, function, blocks < COPY_GRID ? blocks : COPY_GRID, BLOCK, 1, 0, &a);
 }
 static inline int64_t nothing_chained(const struct nb_call *call) {
     (void)call;

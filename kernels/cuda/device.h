@@ -8,7 +8,7 @@
  *   shuffle_xor(mask, v, d)  v of the lane whose number differs by the bit d; mask: the lanes of the warp that take part
  *   shared_buffer            the block's shared memory, aligned to 16 bytes; its contents are undefined
  *   on_rank(p, rank)         where p, in shared memory, is in another block of the cluster
- *   load16, store16          16 aligned bytes at once
+ *   load16, store16          16 aligned bytes at once; store16_shared: to shared memory
  *   rsqrt_estimate           approximate, to 2 ulp: the one function whose bits differ between a GPU and the emulation
  *   rsqrt_rounded            1 / sqrt(v), rounded once
  *
@@ -38,9 +38,13 @@ enum planted { NONE, NO_BARRIER, SHORT_SHUFFLE, BRANCHED_BARRIER, WIDE_MASK, FAR
 #if defined(__CUDACC__)
 
 #define DEVICE static __device__ __forceinline__
-/* Room for two blocks: told nothing, ptxas 13.0 spilled registers of two of the rows kernels for room for five. */
+/* ROOM: blocks that a processor must have room for, else 2. Told nothing, ptxas 13.0 spilled registers of two of the rows kernels for room
+ * for five. */
+#ifndef ROOM
+#define ROOM 2
+#endif
 #define ENTRY(name, args, ...)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(BLOCK, 2) name(const __grid_constant__ struct args a) {               \
+    extern "C" __global__ void __launch_bounds__(BLOCK, ROOM) name(const __grid_constant__ struct args a) {            \
         __VA_ARGS__(a);                                                                                                \
     }
 
@@ -68,7 +72,17 @@ DEVICE const float *on_rank(const float *p, uint32_t) { return p; }
 #endif
 
 DEVICE uint4 load16(const void *p) { return *(const uint4 *)p; }
-DEVICE void store16(void *p, uint4 v) { *(uint4 *)p = v; }
+/* Not *(uint4 *)p = v, which nvcc 13.0 takes apart into four stores of 4 bytes wherever the words are f32. */
+DEVICE void store16(void *p, uint4 v) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+DEVICE void store16_shared(float *p, uint4 v) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_shared(p)), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+}
 DEVICE float float_of(uint32_t bits) { return __uint_as_float(bits); }
 DEVICE uint32_t bits_of(float v) { return __float_as_uint(v); }
 DEVICE float f16_to_f32(uint16_t h) {
@@ -109,12 +123,6 @@ template <class E> DEVICE float rounded(float v) {
 }
 template <class E> DEVICE float get_any(const void *p, int64_t i, bool narrow) {
     return narrow ? get(((const E *)p)[i]) : ((const float *)p)[i];
-}
-template <class E> DEVICE void put_any(void *p, int64_t i, float v, bool narrow) {
-    if (narrow)
-        put((E *)p + i, v);
-    else
-        ((float *)p)[i] = v;
 }
 
 /* ---- vectors: N elements, in accesses of 16 bytes (WIDE) or one by one, in which case only the first `left` are there; the others load as
@@ -170,6 +178,17 @@ template <bool WIDE, int N, class E> DEVICE void store(E *p, const float (&v)[N]
         for (int j = 0; j < N; j += 4) store16(p + j, pack(v + j, E{}));
     }
 }
+/* To shared memory. */
+template <int N> DEVICE void keep(float *p, const float (&v)[N]) {
+    if constexpr (N % 4 == 0) {
+#pragma unroll
+        for (int j = 0; j < N; j += 4)
+            store16_shared(p + j, uint4{bits_of(v[j]), bits_of(v[j + 1]), bits_of(v[j + 2]), bits_of(v[j + 3])});
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; j++) p[j] = v[j];
+    }
+}
 /* Of f32, or of elements where they are narrow. */
 template <bool WIDE, class E, int N>
 DEVICE void load_any(float (&v)[N], const void *p, int64_t i, int64_t left, bool narrow) {
@@ -188,11 +207,16 @@ DEVICE void store_any(void *p, int64_t i, const float (&v)[N], int64_t left, boo
 
 /* Elements of 16 bytes. */
 template <class E> constexpr int VECTOR = 16 / sizeof(E);
-/* A device function of every dtype and access: M(name, type of an element, is it wide). */
+/* A device function of every dtype and access: M(name, type of an element, is it wide). ONE_OF_EACH: what tests/cli/cuda_code.sh looks at
+ * for other devices than sm_90. */
+#if defined(ONE_OF_EACH)
+#define EACH_ACCESS(M) M(bf16_wide, struct bf16, true)
+#else
 #define EACH_ACCESS(M)                                                                                                 \
     M(f32_wide, float, true)                                                                                           \
     M(f32_narrow, float, false)                                                                                        \
     M(f16_wide, struct f16, true)                                                                                      \
     M(f16_narrow, struct f16, false) M(bf16_wide, struct bf16, true) M(bf16_narrow, struct bf16, false)
+#endif
 
 #endif

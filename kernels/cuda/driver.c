@@ -4,6 +4,7 @@
  * current when the first of a file is launched. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,40 +27,32 @@ struct launch_config {
 };
 enum {
     ATTRIBUTE_CLUSTER = 4,
+    FUNCTION_PTX_VERSION = 5,  /* of what it was compiled from: 90 is that of sm_90 */
     FUNCTION_SHARED_BYTES = 8, /* the most that a launch may ask for */
-    DEVICE_MAJOR = 75,
-    DEVICE_MINOR = 76,
-    DEVICE_SHARED_BYTES = 97, /* of a block that asks for it */
-    OLDEST_DRIVER = 13000,    /* the code is that of CUDA 13.0 */
+    DEVICE_SHARED_BYTES = 97,  /* of a block that asks for it */
+    /* CUDA_MAJOR: of the compiler. Its code runs on the drivers of every release with that number. */
+    OLDEST_DRIVER = 1000 * CUDA_MAJOR,
+    OLDEST_BRANCH = CUDA_MAJOR > 12 ? 580 : 525,
 };
 
 static struct {
-    int (*init)(unsigned flags);
     int (*version)(int *version);
-    int (*count)(int *count);
     int (*attribute)(int *value, int attribute, int device);
     int (*context)(handle *context);
     int (*device)(int *device);
     int (*load)(handle *module, const void *image);
     int (*function)(handle *function, handle module, const char *name);
+    int (*function_attribute)(int *value, int attribute, handle function);
     int (*set)(handle function, int attribute, int value);
     int (*launch)(const struct launch_config *config, handle function, void **args, void **extra);
     int (*copy)(unsigned long long to, unsigned long long from, size_t bytes, handle stream);
     int (*error)(int code, const char **name);
 } driver;
 
-static const char *const names[] = {"cuInit",
-                                    "cuDriverGetVersion",
-                                    "cuDeviceGetCount",
-                                    "cuDeviceGetAttribute",
-                                    "cuCtxGetCurrent",
-                                    "cuCtxGetDevice",
-                                    "cuModuleLoadData",
-                                    "cuModuleGetFunction",
-                                    "cuFuncSetAttribute",
-                                    "cuLaunchKernelEx",
-                                    "cuMemcpyDtoDAsync_v2",
-                                    "cuGetErrorName"};
+static const char *const names[] = {"cuDriverGetVersion",   "cuDeviceGetAttribute", "cuCtxGetCurrent",
+                                    "cuCtxGetDevice",       "cuModuleLoadData",     "cuModuleGetFunction",
+                                    "cuFuncGetAttribute",   "cuFuncSetAttribute",   "cuLaunchKernelEx",
+                                    "cuMemcpyDtoDAsync_v2", "cuGetErrorName"};
 _Static_assert(sizeof driver == sizeof names, "a function for each name");
 
 /* ---- why not ---------------------------------------------------------------------------------------------------------------- */
@@ -67,50 +60,44 @@ _Static_assert(sizeof driver == sizeof names, "a function for each name");
 static char refusal[200];
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 
+static const char *error_name(int code) {
+    const char *text = NULL;
+    driver.error(code, &text);
+    return text ? text : "an error without a name";
+}
+static void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void refuse(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(refusal, sizeof refusal, format, args);
+    va_end(args);
+}
+
+/* cuInit() is for whose context it is to call: it is slow, and no process may be forked off behind it. */
 static void open_driver(void) {
     void *const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int version = 0, count = 0, code;
+    const char *missing = NULL;
+    int version = 0;
     if (!library) {
-        snprintf(refusal, sizeof refusal, "no NVIDIA driver: libcuda.so.1 is not found");
+        refuse("there is no NVIDIA driver: libcuda.so.1 is not found");
         return;
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         void *const symbol = dlsym(library, names[i]);
-        if (!symbol) {
-            snprintf(refusal, sizeof refusal,
-                     "the NVIDIA driver is too old: it has no %s (driver 580 or later is needed)", names[i]);
-            return;
-        }
+        if (!symbol && !missing) missing = names[i];
         memcpy((char *)&driver + i * sizeof symbol, &symbol, sizeof symbol);
     }
-    if (driver.version(&version) || version < OLDEST_DRIVER) {
-        snprintf(refusal, sizeof refusal,
-                 "the NVIDIA driver is too old: it knows CUDA %d.%d, 13.0 is needed (driver 580 or later)",
-                 version / 1000, version % 1000 / 10);
-        return;
-    }
-    code = driver.init(0);
-    if (code || driver.count(&count) || count == 0)
-        snprintf(refusal, sizeof refusal, "the NVIDIA driver finds no device (error %d)", code);
+    if (driver.version && driver.version(&version) == 0 && version < OLDEST_DRIVER)
+        refuse(
+            "the NVIDIA driver is too old for these kernels: it serves CUDA %d.%d, and they were compiled for %d.0 (driver "
+            "%d or later)",
+            version / 1000, version % 1000 / 10, CUDA_MAJOR, OLDEST_BRANCH);
+    else if (missing)
+        refuse("the NVIDIA driver's libcuda.so.1 has no function %s", missing);
 }
 const char *nb_launch_refused(void) {
     pthread_once(&opened, open_driver);
     return refusal[0] ? refusal : NULL;
-}
-
-/* ---- the device of the current context ---------------------------------------------------------------------------------------- */
-
-const struct nb_device *nb_launch_device(void) {
-    static __thread struct nb_device found;
-    int device, major = 0, minor = 0, shared = 0;
-    if (nb_launch_refused() || driver.device(&device)) return &found;
-    driver.attribute(&major, DEVICE_MAJOR, device);
-    driver.attribute(&minor, DEVICE_MINOR, device);
-    driver.attribute(&shared, DEVICE_SHARED_BYTES, device);
-    found.has_clusters =
-        major == 9 || major == 10; /* those that the code has clusters for; others run that of compute_80 */
-    found.shared_bytes = (size_t)shared;
-    return &found;
 }
 
 /* ---- functions ------------------------------------------------------------------------------------------------------------------ */
@@ -126,13 +113,13 @@ static struct {
     handle context, modules[MODULES], functions[FUNCTIONS];
     char text[FUNCTIONS][64];
     int n;
+    struct nb_device device;
 } loaded;
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
+/* code: of the driver, or 0. */
 static int failed(const char *what, const char *name, int code) {
-    const char *text = "?";
-    driver.error(code, &text);
-    fprintf(stderr, "cuda: %s %s: %s\n", what, name, text);
+    fprintf(stderr, "cuda: %s %s%s%s\n", what, name, code ? ": " : "", code ? error_name(code) : "");
     return NB_LAUNCH_FAILED;
 }
 static int load_function(const char *name, handle *function) {
@@ -141,16 +128,17 @@ static int load_function(const char *name, handle *function) {
     while (nb_cuda_modules[i].name &&
            (strncmp(nb_cuda_modules[i].name, name, length) || nb_cuda_modules[i].name[length]))
         i++;
-    if (!nb_cuda_modules[i].name || i == MODULES) return failed("no module of", name, 0);
+    if (!nb_cuda_modules[i].name || i == MODULES) return failed("no module has the function", name, 0);
     if (!loaded.modules[i] && (code = driver.load(&loaded.modules[i], nb_cuda_modules[i].image)))
-        return failed("cannot load the module of", name, code);
-    if ((code = driver.function(function, loaded.modules[i], name))) return failed("no function", name, code);
+        return failed("the driver does not load the module of", name, code);
+    if ((code = driver.function(function, loaded.modules[i], name)))
+        return failed("the driver does not find the function", name, code);
     return 0;
 }
 static int find_function(const char *name, handle *function) {
     handle context;
     int code = driver.context(&context);
-    if (code || !context) return failed("no context for", name, code);
+    if (code || !context) return failed("no context is current to launch", name, code);
     if (context != loaded.context) { /* what was loaded went with the context before */
         memset(&loaded, 0, sizeof loaded);
         loaded.context = context;
@@ -168,6 +156,24 @@ static int find_function(const char *name, handle *function) {
     return code;
 }
 
+/* Code that was compiled from PTX older than sm_90's has no clusters, wherever it runs: CUDA_TARGETS without sm_90, CUDA_FORCE_PTX_JIT, a
+ * device newer than the compiler. All files are compiled for the same devices. */
+const struct nb_device *nb_launch_device(void) {
+    static __thread struct nb_device found;
+    handle any;
+    int device, ptx = 0, shared = 0;
+    if (nb_launch_refused()) return &found;
+    pthread_mutex_lock(&loading);
+    if (find_function("copies_null", &any) == 0 && !loaded.device.shared_bytes && driver.device(&device) == 0) {
+        driver.function_attribute(&ptx, FUNCTION_PTX_VERSION, any);
+        driver.attribute(&shared, DEVICE_SHARED_BYTES, device);
+        loaded.device = (struct nb_device){.has_clusters = ptx >= 90, .shared_bytes = (size_t)shared};
+    }
+    found = loaded.device;
+    pthread_mutex_unlock(&loading);
+    return &found;
+}
+
 static __thread int last_error;
 int nb_launch_error(void) {
     const int error = last_error;
@@ -175,7 +181,7 @@ int nb_launch_error(void) {
     return error;
 }
 
-int nb_launch(const struct nb_launch *l) {
+static int launch_on_device(const struct nb_launch *l) {
     struct launch_attribute cluster = {.id = ATTRIBUTE_CLUSTER, .cluster = {l->cluster, 1, 1}};
     const struct launch_config config = {.grid = {l->grid, 1, 1},
                                          .block = {l->block, 1, 1},
@@ -185,18 +191,24 @@ int nb_launch(const struct nb_launch *l) {
                                          .n_attributes = l->cluster > 1};
     void *args[1] = {(void *)l->args};
     handle function;
-    if (nb_launch_refused()) return last_error = NB_LAUNCH_FAILED;
+    if (nb_launch_refused()) return NB_LAUNCH_FAILED;
     pthread_mutex_lock(&loading);
-    last_error = find_function(l->function, &function);
+    int code = find_function(l->function, &function);
     pthread_mutex_unlock(&loading);
-    if (last_error) return last_error;
-    int code = l->shared > 48 << 10 ? driver.set(function, FUNCTION_SHARED_BYTES, (int)l->shared) : 0;
+    if (code) return code;
+    /* The same for all launches of a function, since one in a graph is launched again later. */
+    if (l->shared > 48 << 10) code = driver.set(function, FUNCTION_SHARED_BYTES, (int)nb_launch_device()->shared_bytes);
     if (!code) code = driver.launch(&config, function, args, NULL);
-    return code ? last_error = failed("cannot launch", l->function, code) : 0;
+    return code ? failed("the driver does not launch", l->function, code) : 0;
+}
+int nb_launch(const struct nb_launch *launch) {
+    const int code = launch_on_device(launch);
+    if (code) last_error = code;
+    return code;
 }
 
 int nb_launch_copy(void *to, const void *from, size_t bytes, void *stream) {
     if (nb_launch_refused()) return last_error = NB_LAUNCH_FAILED;
     const int code = driver.copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
-    return code ? last_error = failed("cannot copy", "", code) : 0;
+    return code ? last_error = failed("the driver does not", "copy", code) : 0;
 }

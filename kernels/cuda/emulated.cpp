@@ -254,7 +254,7 @@ const struct nb_device *nb_launch_device(void) {
     static struct nb_device device;
     const char *const clusters = setting("clusters="), *const shared = setting("shared=");
     device.has_clusters = !clusters || atoi(clusters) != 0;
-    device.shared_bytes = shared ? (size_t)atol(shared) : (size_t)SHARED_BYTES;
+    device.shared_bytes = shared && (size_t)atol(shared) < SHARED_BYTES ? (size_t)atol(shared) : (size_t)SHARED_BYTES;
     return &device;
 }
 const char *nb_launch_refused(void) { return NULL; }
@@ -293,8 +293,9 @@ static int launch_emulated(const struct nb_launch *launch) {
                                  e->shared[4], e->shared[5], e->shared[6], e->shared[7]};
     const struct emulated_entry *entry = entries;
     while (entry && strcmp(entry->name, launch->function) != 0) entry = entry->next;
-    if (!entry || launch->shared > SHARED_BYTES || launch->block % WARP || launch->block > BLOCK ||
-        launch->cluster > CLUSTER || launch->grid % launch->cluster) {
+    const struct nb_device *const device = nb_launch_device();
+    if (!entry || launch->shared > device->shared_bytes || launch->block % WARP || launch->block > BLOCK ||
+        launch->cluster > (device->has_clusters ? CLUSTER : 1) || launch->grid % launch->cluster) {
         fprintf(stderr, "emulated %s: no such function, or not with these sizes\n", launch->function);
         return NB_LAUNCH_FAILED;
     }

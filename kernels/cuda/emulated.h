@@ -63,6 +63,7 @@ DEVICE void store16(void *p, uint4 v) {
     if ((uintptr_t)p % 16) emulated_fail("stores 16 bytes that are not aligned");
     memcpy(p, &v, sizeof v);
 }
+DEVICE void store16_shared(float *p, uint4 v) { store16(p, v); }
 DEVICE float float_of(uint32_t bits) {
     float v;
     memcpy(&v, &bits, sizeof v);

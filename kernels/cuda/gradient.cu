@@ -6,6 +6,9 @@
  *
  * Roundings: xhat 2, g 1 (2 with an offset), sums and means team_chain() + 1, the terms of dx 2, rstd 1, store. A column: the rows of a group of
  * threads one by one, the groups of a block, the blocks: gradient_column_chain() in gradient.h. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define ROOM 1 /* with room for two, ptxas spilled 22 registers */
+#endif
 #include "kernels/cuda/formula.h"
 #include "kernels/cuda/team.h"
 
@@ -80,8 +83,9 @@ DEVICE void store_sums(const float (&sum)[N][VEC], const struct gradient_args &a
     float *const kept = own_shared(t);
     barrier();
 #pragma unroll
-    for (int n = 0; n < N; n++) store<true>(kept + thread_index() * TILE + n * VEC, sum[n], VEC);
+    for (int n = 0; n < N; n++) keep(kept + thread_index() * TILE + n * VEC, sum[n]);
     barrier();
+#pragma unroll 1
     for (uint32_t at = thread_index(); at < t.group * TILE; at += block_size()) {
         const int64_t e = at % TILE, col = at / TILE * VEC + e / VEC * step + e % VEC;
         float total = kept[at];

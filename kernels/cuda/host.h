@@ -47,11 +47,9 @@ static inline struct formula_args formula_args_of(const struct nb_call *call, bo
                                  .eps = (float)call->eps};
 }
 
-/* FAMILY_DTYPE_wide_PART or narrow, on grid blocks. */
-static inline int launch_part(const struct nb_call *call, const char *family, bool wide, const char *part, int64_t grid,
-                              uint32_t block, uint32_t cluster, size_t shared, const void *args) {
-    char function[64];
-    snprintf(function, sizeof function, "%s_" NB_TEXT(NB_DTYPE_NAME) "_%s%s", family, wide ? "wide" : "narrow", part);
+/* On grid blocks; a launch of none is none. */
+static inline int launch_function(const struct nb_call *call, const char *function, int64_t grid, uint32_t block,
+                                  uint32_t cluster, size_t shared, const void *args) {
     if (grid == 0) return 0;
     if (grid > INT32_MAX) return NB_LAUNCH_FAILED;
     return nb_launch(&(struct nb_launch){.function = function,
@@ -61,6 +59,13 @@ static inline int launch_part(const struct nb_call *call, const char *family, bo
                                          .shared = shared,
                                          .args = args,
                                          .stream = call->stream});
+}
+/* FAMILY_DTYPE_wide_PART or narrow. */
+static inline int launch_part(const struct nb_call *call, const char *family, bool wide, const char *part, int64_t grid,
+                              uint32_t block, uint32_t cluster, size_t shared, const void *args) {
+    char function[64];
+    snprintf(function, sizeof function, "%s_" NB_TEXT(NB_DTYPE_NAME) "_%s%s", family, wide ? "wide" : "narrow", part);
+    return launch_function(call, function, grid, block, cluster, shared, args);
 }
 
 /* ---- rows over threads ---------------------------------------------------------------------------------------------------- */
@@ -82,13 +87,16 @@ static inline struct layout layout_of(int64_t cols, int large, bool clusters) {
     const bool fits = (int64_t)group * cluster * large >= cols;
     return (struct layout){{group, fits ? cluster : 1}, group < 128 ? 128 : group, fits ? large : 0};
 }
+/* Shared memory of a block that keeps its part of a long row: as many vectors for each thread. */
+static inline size_t kept_bytes(struct team_args team, int64_t cols) {
+    const int64_t at_once = (int64_t)team.group * VECTOR;
+    return (size_t)(TEAM_FLOATS + divided(cols, at_once * team.cluster) * at_once) * sizeof(float);
+}
 /* A long row in shared memory: that of a block, or of a cluster, or, when it does not fit either, none. */
 static inline bool spread_long_row(struct layout *l, int64_t cols, const struct nb_device *device) {
-    const size_t bytes = (size_t)cols * sizeof(float), header = TEAM_FLOATS * sizeof(float);
-    if (bytes + header <= device->shared_bytes) return true;
+    if (kept_bytes(l->team, cols) <= device->shared_bytes) return true;
     if (device->has_clusters) l->team.cluster = CLUSTER;
-    return padded_to((int64_t)bytes, CLUSTER * BLOCK * 32) / l->team.cluster + (int64_t)header <=
-           (int64_t)device->shared_bytes;
+    return kept_bytes(l->team, cols) <= device->shared_bytes;
 }
 /* The longest chain of a sum over the elements of a row: those of a thread in four accumulators, the tree over these, then lanes and warps, then
  * blocks one by one. */

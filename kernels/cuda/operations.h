@@ -6,6 +6,26 @@
 
 #include "kernels/cuda/columns.h"
 
+/* A composed kernel's contract is the CPU's: as NB_KERNEL() of vec.h, but whether it is applicable is first the driver's to say. */
+static const struct nb_kernel declared;
+static const char *composed_applicable(const struct nb_call *call) {
+    const char *const reason = cuda_applicable(call);
+    return reason || !declared.applicable ? reason : declared.applicable(call);
+}
+#undef NB_KERNEL
+#define NB_KERNEL(kernel, ...)                                                                                         \
+    static const struct nb_kernel declared = {__VA_ARGS__};                                                            \
+    extern const struct nb_kernel NB_VARIANT_SYMBOL(kernel);                                                           \
+    const struct nb_kernel NB_VARIANT_SYMBOL(kernel) = {__VA_ARGS__,                                                   \
+                                                        .struct_size = sizeof(struct nb_kernel),                       \
+                                                        .dtype = NB_DTYPE,                                             \
+                                                        .width = NB_WIDTH,                                             \
+                                                        .cpu_features = NB_CPU_NEEDED,                                 \
+                                                        .name = #kernel,                                               \
+                                                        .variant = NB_TEXT(NB_VARIANT_SYMBOL(kernel)),                 \
+                                                        .backend = NB_BACKEND,                                         \
+                                                        .applicable = composed_applicable}
+
 /* Of the steps since it was asked last. */
 static inline int step_error(void) { return nb_launch_error(); }
 
@@ -143,7 +163,7 @@ static inline void update_channels(const struct step *s, struct channel_args a, 
     a.c = end - begin;
     a.hw = call->hw;
     a.momentum = call->momentum;
-    launch_part(call, "batchnorm", false, "_stats", divided(a.c, BLOCK), BLOCK, 1, 0, &a);
+    launch_function(call, "batchnorm_stats", divided(a.c, BLOCK), BLOCK, 1, 0, &a);
 }
 static inline void op_running_mean(const struct step *s, int64_t begin, int64_t end) {
     const struct channel_args a = {.running_mean_in = s->call->running_mean_in + begin,

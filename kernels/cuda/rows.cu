@@ -115,7 +115,7 @@ struct long_row {
 };
 /* Where a thread keeps its vector at i. */
 DEVICE float *kept_at(const struct long_row &r, int64_t i, int vec) {
-    return own_shared(r.team) + (i - r.first) / r.team.cluster + thread_index() * vec;
+    return own_shared(r.team) + (uint32_t)(i - r.first) / r.team.cluster + thread_index() * vec;
 }
 /* The vector at i, after it was loaded once. */
 template <bool WIDE, class E, int VEC>
@@ -138,7 +138,7 @@ template <class E, bool WIDE> DEVICE void rows_long(const struct row_args &a) {
     for (int64_t i = r.first; i < a.cols; i += r.step) {
         load_element<WIDE, E>(v, a, r.row, i, a.cols - i);
         take_sum<WIDE, E>(v, a, r.row, i);
-        if (a.kept) store<true>(kept_at(r, i, VEC), v, VEC);
+        if (a.kept) keep(kept_at(r, i, VEC), v);
 #pragma unroll
         for (int j = 0; j < VEC; j++) {
             float &sum = acc[j % ACCUMULATORS];

@@ -41,8 +41,7 @@ static inline int launch_rows(const struct nb_call *call, struct row_args *a) {
     size_t shared = TEAM_FLOATS * sizeof(float);
     if (!l.tile && spread_long_row(&l, a->cols, device)) {
         a->kept = 1;
-        const int64_t step = (int64_t)l.team.cluster * l.team.group * VECTOR;
-        shared += (size_t)(divided(a->cols, step) * step / l.team.cluster) * sizeof(float);
+        shared = kept_bytes(l.team, a->cols);
     }
     const uint32_t block = l.team.group > WARP ? l.team.group : l.block;
     a->team = l.team;

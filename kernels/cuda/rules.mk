@@ -10,7 +10,7 @@ cuda_headers := $(wildcard kernels/cuda/*.h kernels/shared/*.h kernels/batchnorm
 cuda_device_headers := $(patsubst %,kernels/cuda/%.h,args device emulated formula launch team) kernels/simd/scalar.h kernels/kernel.h
 backend_cuda := CUDA
 backend_cuda_emulated := CUDA_EMULATED
-CUDA_CXXFLAGS = -std=c++17 -O2 -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
+CUDA_CXXFLAGS = -std=c++17 $(OPT) -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
 	$(WERROR) $(SANITIZE) $(ISA_V3) -I.
 
 # The host parts: an object for each kernel and dtype.
@@ -29,7 +29,7 @@ $(BUILD)/$(1)/%_$(2).o: kernels/cuda/%.c $(cuda_headers)
 	  -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
 $(BUILD)/$(1)/%_composed_$(2).o: %_composed.c $(cuda_headers)
 	$$(call say,CC)
-	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_OPERATIONS='"kernels/cuda/operations.h"' \
+	$$(CC) $$(KERNEL_CFLAGS) -Wno-override-init $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_OPERATIONS='"kernels/cuda/operations.h"' \
 	  -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
 endef
 ifneq ($(filter cuda cuda-emulated cuda-bundle $(BUILD)/libnormkernels_cuda% $(BUILD)/tests/planted/%,$(MAKECMDGOALS)),)
@@ -57,24 +57,40 @@ $(BUILD)/tests/planted/%.so: kernels/cuda/rows.cu $(BUILD)/libnormkernels_cuda_e
 # For GPUs. nvcc: of CUDA_HOME, else on PATH, else what `make cuda-compiler` gets.
 CUDA_COMPILER ?= $(PEERS_DIR)/cuda
 NVCC ?= $(or $(if $(CUDA_HOME),$(CUDA_HOME)/bin/nvcc),$(shell command -v nvcc),$(wildcard $(CUDA_COMPILER)/bin/nvcc))
-CUDA_TARGETS ?= sm_80 sm_90 sm_100 compute_80
 NVCC_FLAGS := -std=c++17 -O3 -fmad=false -prec-div=true -prec-sqrt=true -ftz=false -I.
-cuda_targets := $(foreach t,$(CUDA_TARGETS),-gencode arch=$(subst sm,compute,$(t)),code=$(t))
+# Code for the devices of these that the compiler knows (12.8 is the first that knows sm_100), and PTX for all others.
+cuda_known := sm_80 sm_90 sm_100
+CUDA_TARGETS ?= $(cuda_known) compute_80
+cuda_targets = $(foreach t,$(CUDA_TARGETS),-gencode arch=$(subst sm,compute,$(t)),code=$(t))
+ifneq ($(filter cuda cuda-code cuda-bundle $(BUILD)/libnormkernels_cuda.so $(BUILD)/cuda/%,$(MAKECMDGOALS)),)
+cuda_release := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p'))
+cuda_known := $(if $(NVCC),$(filter $(shell $(NVCC) --list-gpu-code),$(cuda_known)),$(cuda_known))
+# The compiler, for driver.c and so that another one compiles anew.
+define cuda_compiler
+/* $(NVCC) $(NVCC_FLAGS) $(cuda_targets) */
+#define CUDA_MAJOR $(firstword $(subst ., ,$(cuda_release) 13))
+endef
+$(call keep,$(BUILD)/cuda/compiler.h,$(cuda_compiler))
+endif
 .PHONY: cuda cuda-code cuda-compiler
 cuda-compiler:
 	kernels/cuda/get.sh $(CUDA_COMPILER)
 cuda: $(BUILD)/libnormkernels_cuda.so
-$(BUILD)/cuda/%.fatbin: kernels/cuda/%.cu $(cuda_device_headers)
-	$(if $(NVCC),,$(error no nvcc: set CUDA_HOME, put nvcc on PATH, or make cuda-compiler))
+needs_nvcc = $(if $(NVCC),,$(error no nvcc: set CUDA_HOME, put nvcc on PATH, or make cuda-compiler))
+$(BUILD)/cuda/%.fatbin: kernels/cuda/%.cu $(cuda_device_headers) $(BUILD)/cuda/compiler.h
+	$(needs_nvcc)
 	$(call say,NVCC)
 	$(NVCC) $(NVCC_FLAGS) $(cuda_targets) -fatbin -o $@ $<
-# What the assembler says of each device function: registers, stack, spills (tests/cli/cuda_code.sh).
-cuda-code: $(patsubst %,$(BUILD)/cuda/%.ptxas,$(cuda_functions))
-$(BUILD)/cuda/%.ptxas: kernels/cuda/%.cu $(cuda_device_headers)
-	$(call say,NVCC)
-	@mkdir -p $(dir $@)
-	$(NVCC) $(NVCC_FLAGS) -arch=sm_90 -cubin -Xptxas -v -o $(@:.ptxas=.cubin) $< 2>$@.part
-	@mv $@.part $@
+# What tests/cli/cuda_code.sh looks at: every device function for sm_90, one of each kind for the others.
+cuda-code: $(foreach t,$(cuda_known),$(patsubst %,$(BUILD)/cuda/code/%.$(t).cubin,$(cuda_functions)))
+define cuda_code_rule
+$(BUILD)/cuda/code/%.$(1).cubin: kernels/cuda/%.cu $(cuda_device_headers) $(BUILD)/cuda/compiler.h
+	$$(needs_nvcc)
+	$$(call say,NVCC)
+	@mkdir -p $$(dir $$@)
+	$$(NVCC) $$(NVCC_FLAGS) $(if $(filter sm_90,$(1)),,-DONE_OF_EACH) -arch=$(1) -cubin -o $$@ $$<
+endef
+$(foreach t,sm_80 sm_90 sm_100,$(eval $(call cuda_code_rule,$(t))))
 # The fat binaries, and their table for driver.c.
 define cuda_module
 
@@ -99,9 +115,9 @@ endef
 $(BUILD)/cuda/modules.o: $(patsubst %,$(BUILD)/cuda/%.fatbin,$(cuda_functions))
 	$(file >$(@:.o=.s),$(cuda_modules))
 	$(CC) -c -o $@ $(@:.o=.s)
-$(BUILD)/cuda/driver.o: kernels/cuda/driver.c $(cuda_device_headers)
+$(BUILD)/cuda/driver.o: kernels/cuda/driver.c $(cuda_device_headers) $(BUILD)/cuda/compiler.h
 	$(call say,CC)
-	$(CC) $(CFLAGS_ALL) -I. -fvisibility=hidden -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) -I. -include $(BUILD)/cuda/compiler.h -fvisibility=hidden -c -o $@ $<
 $(BUILD)/libnormkernels_cuda.so: $(cuda_objects_cuda) $(BUILD)/cuda/driver.o $(BUILD)/cuda/modules.o
 	$(call say,LD)
 	$(CC) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $^ -ldl -lpthread
@@ -123,7 +139,7 @@ cuda-bundle: $(CUDA_LIBRARY) $(BUILD)/libnormkernels_cuda_emulated.so $(TEST_KER
 	cp $(BUILD)/peers/cudnn.so $(BUNDLE)/peers/
 	cp -r configs LICENSE $(BUNDLE)/
 	cp -r tests/data $(BUNDLE)/tests/
-	cp tests/cuda/gpu.sh tests/cuda/gpu.awk tests/cuda/peers.py tests/cuda/*.json $(BUNDLE)/
+	cp tests/cuda/gpu.sh tests/cuda/gpu.awk tests/cuda/peers.py tests/cuda/check.json tests/cuda/time.json $(BUNDLE)/
 	strip --strip-unneeded $(BUNDLE)/*.so $(BUNDLE)/lib/*
 	du -sh $(BUNDLE) | sed 's/^/  /'
 # Launches in emulation, for a driver that is a mock.

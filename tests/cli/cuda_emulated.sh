@@ -14,6 +14,7 @@ cat >"$WORK/few.json" <<'JSON'
 { "launches": 0, "blocks": [
   { "backend": "cuda-emulated", "op": ["rmsnorm", "layernorm", "add_rmsnorm", "prmsnorm"], "pass": ["forward", "backward"], "shape": ["3x7", "5x1000"] },
   { "backend": "cuda-emulated", "kernel": "*_row", "pass": ["forward", "backward"], "dtype": "bf16", "shape": "2x9001" },
+  { "backend": "cuda-emulated", "kernel": "rmsnorm_row", "shape": "1x12000" },
   { "backend": "cuda-emulated", "op": "batchnorm", "pass": ["forward", "backward"], "shape": ["nchw:2x5x6x6", "nhwc:3x5x5x7"] } ] }
 JSON
 checked() { # NAME CONFIG SETTINGS
@@ -33,6 +34,20 @@ if built - seen:
     print("not checked:", *sorted(built - seen)[:9])
 sys.exit(bool(built - seen))
 PY
+
+# Copies move every bit, by the test of the CPU's.
+[ -x "$BUILD/tests/normbench-tests" ] || make -s BUILD="$BUILD" check-unit-build || exit 1
+NORMBENCH_KERNELS=$library "$BUILD/tests/normbench-tests" --filter 'kernels/copies_move*' >"$WORK/copies" 2>&1 || bad "copies: $(tail -n 20 "$WORK/copies")"
+
+# A plugin called as the library is stands in for it, and so is loaded beside none.
+mkdir "$WORK/other"
+cp "$library" "$WORK/other/libnormkernels_cuda_emulated.so"
+"$NORMBENCH" run "$WORK/few.json" --plugin "$WORK/other/libnormkernels_cuda_emulated.so" --axis shape=3x7 --axis op=rmsnorm --filter '*rmsnorm_row*' --no-stress --no-plots \
+    --out "$WORK/stands_in" >"$WORK/stands_in.out" 2>&1 || bad "a plugin called cuda_emulated: exit $?; $(tail -n 5 "$WORK/stands_in.out")"
+
+# A budget knows how long it takes to emulate.
+"$NORMBENCH" run quick --axis backend=cuda-emulated --axis kernel='*' --plugin "$library" --list >"$WORK/listed" 2>&1
+grep -q "over the budget of 90 s" "$WORK/listed" || bad "quick, emulated, is all within its budget: $(tail -n 5 "$WORK/listed")"
 
 # ---- planted mistakes are found, in some order of the threads -----------------------------------------------------------------------
 planted() { # MISTAKE

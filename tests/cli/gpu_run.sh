@@ -7,7 +7,8 @@
 [ "$(uname -m)" = x86_64 ] || { echo "the folder is made on x86_64"; exit 77; }
 mock=$BUILD/tests/mock
 flock "$BUILD" make -s BUILD="$BUILD" cuda-emulated "$BUILD/tests/mock_launcher.so" || exit 1
-make -s BUILD="$mock" DTYPES=f32 NVCC=tests/cuda/mock_nvcc.sh cuda || exit 1
+mkdir -p "$mock"
+flock "$mock" make -s BUILD="$mock" DTYPES=f32 NVCC=tests/cuda/mock_nvcc.sh cuda || exit 1
 bundle=$WORK/bundle
 flock "$BUILD" make -s BUILD="$BUILD" BUNDLE="$bundle" CUDA_LIBRARY="$mock/libnormkernels_cuda.so" TEST_KERNELS="$NORMBENCH_KERNELS" cuda-bundle || exit 1
 

@@ -149,12 +149,14 @@ ParameterizedTest(struct kernel_name *name, kernels, keep_to_the_oracle_and_to_t
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-enum { COPY_ROWS = 3, COPY_BYTES = COPY_ROWS * (300 + 3) * 4 + 64 };
+enum { COPY_ROWS = 3, COPY_BYTES = COPY_ROWS * (300 + 8) * 4 + 64 };
 
-/* Elements are bits: every pattern is moved as it is, at every misalignment of an element. */
+/* Elements are bits: every pattern is moved as it is, at every misalignment of an element; with a shift of 0 all tensors are aligned. */
 static void check_copy(const struct nb_kernel *k, int64_t cols, int64_t pad, size_t shift) {
-    static unsigned char x[COPY_BYTES], residual[COPY_BYTES], third[COPY_BYTES], y[COPY_BYTES], out[COPY_BYTES];
+    static _Alignas(64) unsigned char x[COPY_BYTES], residual[COPY_BYTES], third[COPY_BYTES], y[COPY_BYTES],
+        out[COPY_BYTES];
     const int64_t item = k->dtype == NB_F32 ? 4 : 2, stride = cols + pad;
+    const size_t apart = shift > 0 ? (size_t)item : 0;
     for (size_t i = 0; i < COPY_BYTES; i++) {
         x[i] = (unsigned char)(i * 37 + 11);
         residual[i] = (unsigned char)(i * 101 + 3);
@@ -163,12 +165,12 @@ static void check_copy(const struct nb_kernel *k, int64_t cols, int64_t pad, siz
     }
     struct nb_call call = {.struct_size = sizeof call, .rows = COPY_ROWS, .cols = cols};
     call.x = x + shift * (size_t)item;
-    call.residual = residual + (shift + 3) * (size_t)item;
-    call.y = y + (shift + 1) * (size_t)item;
-    call.residual_out = out + (shift + 6) * (size_t)item;
+    call.residual = residual + (size_t)item * shift + 3 * apart;
+    call.y = y + (size_t)item * shift + apart;
+    call.residual_out = out + (size_t)item * shift + 6 * apart;
     call.x_stride = call.residual_stride = call.y_stride = call.residual_out_stride = stride;
     call.dy = call.residual;
-    call.dresidual_out = third + (shift + 2) * (size_t)item;
+    call.dresidual_out = third + (size_t)item * shift + 2 * apart;
     call.dx = call.y;
     call.dy_stride = call.dresidual_out_stride = call.dx_stride = stride;
     cr_assert_eq(k->run(&call, 0, 0, 2), 0);
@@ -193,7 +195,10 @@ Test(kernels, copies_move_every_bit_and_nothing_else) {
         const struct nb_kernel *k = nb_registry_at(i)->kernel;
         if (k->op != NB_OP_COPY || nb_cpu_refuses(k->cpu_features, k->width)) continue;
         for (int64_t cols = 1; cols <= 300; cols += cols < 70 ? 1 : 23)
-            for (size_t shift = 0; shift < 3; shift++) check_copy(k, cols, shift % 2 ? 3 : 0, shift * 5);
+            for (size_t shift = 0; shift < 4; shift++) {
+                check_copy(k, cols, 0, shift * 5);
+                check_copy(k, cols, shift == 0 ? 8 : 3, shift * 5);
+            }
         n_copies++;
     }
     cr_expect_gt(n_copies, 0);

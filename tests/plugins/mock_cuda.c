@@ -4,8 +4,9 @@
  *
  * It is as strict as a driver is: device memory cannot be touched but while calls run, what is enqueued runs when somebody waits for it, an
  * access to what is not mapped fails that call and all that follow, and a process that was forked off behind cuInit() is ended. What goes wrong
- * besides is said by NORMBENCH_TEST_CUDA: no_device, old, no_memory, misaligned (every call fails so), throttled (every second time), slowed (its
- * clock is 3 % lower but behind what was timed), counted (an event's time is the number of calls before it, a millisecond each).
+ * besides is said by NORMBENCH_TEST_CUDA: no_device, old, old_12, no_memory, misaligned (every call fails so), throttled (every second time), slowed (its
+ * clock is 3 % lower but behind what was timed), counted (an event's time is the number of calls before it, a millisecond each);
+ * of launches no_context, no_image, no_function, no_launch, and ptx (the code was compiled when it was loaded, and has no clusters).
  *
  * A device function of kernels/cuda/ runs in the emulation of mock_launcher.so (tests/cuda/mock_launcher.c), which is looked for beside this. */
 #define _GNU_SOURCE /* memfd_create() */
@@ -32,10 +33,16 @@ enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     NO_DEVICE = 100,
+    NO_BINARY_FOR_GPU = 209,
     NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700,
+    LAUNCH_OUT_OF_RESOURCES = 701,
     MISALIGNED_ADDRESS = 716,
     LAUNCH_FAILED = 719,
+    INVALID_CLUSTER_SIZE = 912,
+    MOST_SHARED = 227 << 10,
+    USUAL_SHARED = 48 << 10,
+    MOST_FUNCTIONS = 128,
     UNIT = 1 << 21, /* of memory */
     MOST_MAPPINGS = 4096,
 };
@@ -149,15 +156,25 @@ API(cuInit, (unsigned flags)) {
     return flags == 0 ? SUCCESS : INVALID_VALUE;
 }
 API(cuDriverGetVersion, (int *version)) {
-    *version = is("old") ? 11020 : 13000;
+    *version = is("old") ? 11020 : is("old_12") ? 12040 : 13000;
     return SUCCESS;
 }
 API(cuGetErrorName, (int error, const char **name)) {
-    *name = error == OUT_OF_MEMORY        ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : error == NO_DEVICE          ? "CUDA_ERROR_NO_DEVICE"
-            : error == ILLEGAL_ADDRESS    ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-            : error == MISALIGNED_ADDRESS ? "CUDA_ERROR_MISALIGNED_ADDRESS"
-                                          : "CUDA_ERROR_INVALID_VALUE";
+    static const struct {
+        int error;
+        const char *name;
+    } names[] = {{OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+                 {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
+                 {NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+                 {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
+                 {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                 {LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
+                 {MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+                 {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
+                 {INVALID_CLUSTER_SIZE, "CUDA_ERROR_INVALID_CLUSTER_SIZE"}};
+    *name = "CUDA_ERROR_INVALID_VALUE";
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].error == error) *name = names[i].name;
     return SUCCESS;
 }
 API(cuDeviceGetCount, (int *n)) {
@@ -188,7 +205,7 @@ API(cuDeviceGetPCIBusId, (char *id, int length, int device)) {
 API(cuDeviceGetAttribute, (int *value, int attribute, int device)) {
     CALLED();
     static const int values[128] = {
-        [16] = 2, [32] = 1, [36] = 2619000, [37] = 5120, [38] = 1 << 20, [75] = 9, [97] = 227 << 10};
+        [16] = 2, [32] = 1, [36] = 2619000, [37] = 5120, [38] = 1 << 20, [75] = 9, [97] = MOST_SHARED};
     *value = attribute >= 0 && attribute < 128 ? values[attribute] : 0;
     return device == 7 ? SUCCESS : INVALID_VALUE;
 }
@@ -355,11 +372,26 @@ API(cuMemcpyDtoDAsync_v2, (address to, address from, size_t bytes, void *on)) {
     return mock_cuda_enqueue(on, move_there, &m, sizeof m);
 }
 
-/* ---- device functions: of a module that there is none of, known by name */
+/* ---- launches: what kernels/cuda/driver.c calls */
+
+/* The functions of a module take one struct; there is none in the image. */
+static const struct module {
+    const char *name;
+    size_t args;
+} modules[] = {{"apply", sizeof(struct apply_args)},       {"batchnorm", sizeof(struct channel_args)},
+               {"columns", sizeof(struct column_args)},    {"copies", sizeof(struct copy_args)},
+               {"gradient", sizeof(struct gradient_args)}, {"operations", sizeof(struct element_args)},
+               {"rows", sizeof(struct row_args)}};
+static struct function {
+    char name[64];
+    size_t args;
+    uint32_t shared; /* what a launch may ask for */
+} functions[MOST_FUNCTIONS];
+static int n_functions;
 
 API(cuCtxGetCurrent, (void **out)) {
     CALLED();
-    *out = &context;
+    *out = is("no_context") ? NULL : &context;
     return SUCCESS;
 }
 API(cuCtxGetDevice, (int *device)) {
@@ -370,48 +402,94 @@ API(cuCtxGetDevice, (int *device)) {
 API(cuModuleLoadData, (void **module, const void *image)) {
     CALLED();
     *module = &context;
-    return image ? SUCCESS : INVALID_VALUE;
+    if (is("no_image")) return NO_BINARY_FOR_GPU;
+    return image && !capturing ? SUCCESS : INVALID_VALUE;
 }
-API(cuModuleGetFunction, (char **function, const void *module, const char *name)) {
-    CALLED();
-    *function = module == &context ? strdup(name) : NULL;
-    return *function ? SUCCESS : NOT_FOUND;
+/* Sums in operations and in columns have a struct of their own. */
+static size_t args_of(const char *name) {
+    if (strcmp(name, "columns_add") == 0) return sizeof(struct add_args);
+    if (strncmp(name, "operations", 10) == 0 && strstr(name, "_sum")) return sizeof(struct sum_args);
+    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
+        if (strncmp(name, modules[i].name, strlen(modules[i].name)) == 0) return modules[i].args;
+    return 0;
 }
-API(cuFuncSetAttribute, (const char *function, int attribute, int value)) {
+API(cuModuleGetFunction, (struct function * *function, const void *module, const char *name)) {
     CALLED();
-    return function && attribute == 8 && value > 48 << 10 && value <= 227 << 10 ? SUCCESS : INVALID_VALUE;
+    if (is("no_function") || module != &context || args_of(name) == 0) return NOT_FOUND;
+    if (n_functions == MOST_FUNCTIONS) return OUT_OF_MEMORY;
+    *function = &functions[n_functions++];
+    snprintf((*function)->name, sizeof(*function)->name, "%s", name);
+    (*function)->args = args_of(name);
+    (*function)->shared = USUAL_SHARED;
+    return SUCCESS;
+}
+API(cuFuncGetAttribute, (int *value, int attribute, const struct function *function)) {
+    CALLED();
+    *value = is("ptx") ? 80 : 90;
+    return function && attribute == 5 ? SUCCESS : INVALID_VALUE;
+}
+API(cuFuncSetAttribute, (struct function * function, int attribute, int value)) {
+    CALLED();
+    if (attribute != 8 || value < 0 || value > MOST_SHARED) return INVALID_VALUE;
+    function->shared = (uint32_t)value;
+    return SUCCESS;
 }
 
-struct launched {
-    struct nb_launch launch;
-    char args[400]; /* as large as the largest of kernels/cuda/args.h */
+struct attribute {
+    int id, unused;
+    uint32_t value[16];
 };
-static void launch_there(const void *args) {
+struct launch {
+    uint32_t grid[3], block[3], shared;
+    void *stream;
+    const struct attribute *attributes;
+    uint32_t n_attributes;
+};
+struct launched {
+    const struct function *function;
+    uint32_t grid, block, cluster, shared;
+    char args[400];
+};
+static void launch_there(const void *p) {
     static int (*run)(const struct nb_launch *launch);
-    const struct launched *l = args;
-    struct nb_launch launch = l->launch;
+    const struct launched *l = p;
+    const struct nb_launch launch = {.function = l->function->name,
+                                     .grid = l->grid,
+                                     .block = l->block,
+                                     .cluster = l->cluster,
+                                     .shared = l->shared,
+                                     .args = l->args};
     void *library = run ? NULL : dlopen("mock_launcher.so", RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, "mock_launcher_run") : NULL;
     if (symbol) memcpy(&run, &symbol, sizeof symbol);
-    launch.args = l->args;
     if (!run || run(&launch) != 0) failed = LAUNCH_FAILED;
 }
-struct launch_config {
-    unsigned grid[3], block[3], shared;
-    void *stream;
-    const unsigned *attributes; /* 4, unused, the blocks of a cluster */
-    unsigned n_attributes;
-};
-API(cuLaunchKernelEx, (const struct launch_config *c, char *function, void **args, void **extra)) {
-    struct launched l = {.launch = {.function = function,
-                                    .grid = c->grid[0],
-                                    .block = c->block[0],
-                                    .cluster = c->n_attributes ? c->attributes[2] : 1,
-                                    .shared = c->shared}};
+static void log_launch(const struct launched *l) {
+    const char *log = getenv("NORMBENCH_TEST_CUDA_LAUNCHES");
+    FILE *f = log ? fopen(log, "ae") : NULL;
+    if (!f) return;
+    fprintf(f, "%s grid %u block %u cluster %u shared %u\n", l->function->name, l->grid, l->block, l->cluster,
+            l->shared);
+    fclose(f);
+}
+API(cuLaunchKernelEx, (const struct launch *l, const struct function *function, void **args, void **extra)) {
     CALLED();
-    if (extra || c->n_attributes > 1 || (c->n_attributes && c->attributes[0] != 4)) return INVALID_VALUE;
-    memcpy(l.args, args[0], sizeof l.args);
-    return mock_cuda_enqueue(c->stream, launch_there, &l, sizeof l);
+    struct launched launched = {function, l->grid[0], l->block[0], 1, l->shared, {0}};
+    if (l->n_attributes > 1 || !args || !args[0] || extra || function->args > sizeof launched.args)
+        return INVALID_VALUE;
+    if (l->n_attributes == 1) {
+        const uint32_t *cluster = l->attributes->value;
+        if (l->attributes->id != 4 || cluster[0] == 0 || cluster[1] != 1 || cluster[2] != 1) return INVALID_VALUE;
+        if (cluster[0] > 8 || l->grid[0] % cluster[0] != 0 || is("ptx")) return INVALID_CLUSTER_SIZE;
+        launched.cluster = cluster[0];
+    }
+    if (l->grid[0] == 0 || l->grid[0] > INT32_MAX || l->grid[1] != 1 || l->grid[2] != 1) return INVALID_VALUE;
+    if (l->block[0] == 0 || l->block[0] > BLOCK || l->block[1] != 1 || l->block[2] != 1) return INVALID_VALUE;
+    if (l->shared > function->shared || l->stream != &stream) return INVALID_VALUE;
+    if (is("no_launch")) return LAUNCH_OUT_OF_RESOURCES;
+    memcpy(launched.args, args[0], function->args);
+    log_launch(&launched);
+    return mock_cuda_enqueue(l->stream, launch_there, &launched, sizeof launched);
 }
 
 /* ---- calls and events */
