@@ -129,7 +129,7 @@ gives 2 "normbench_kernels" --baseline "$plugins/no_export.so" --candidate "$goo
 gives 5 "ABI" --baseline "$plugins/bad_abi.so" --candidate "$good"
 gives 5 "ABI" --baseline "$good" --candidate "$plugins/bad_abi.so"
 gives 2 "layouts of one source" --baseline "$good" --baseline "$plugins/gate_new.so" --candidate "$good"
-gives 2 "no case is left" --baseline "$good" --candidate "$good" --kernel nothing_like_it
+gives 2 "no kernel has this name" --baseline "$good" --candidate "$good" --kernel nothing_like_it
 
 # ---- one name in two builds ------------------------------------------------------------------------------------------------
 global=(--baseline "$plugins/gate_global_old.so" --candidate "$plugins/gate_global_new.so")
