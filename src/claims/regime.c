@@ -299,6 +299,19 @@ static void say_needed(struct nb_strbuf *out, const struct nb_interval *d) {
 
 static bool is_never(const struct nb_interval *d) { return d->value >= MOST_DISPATCH_US; }
 
+/* Where the published figure is beyond the model of its GPU, its interval may not be. */
+static void say_lower_end(struct nb_strbuf *out, struct asked *a, const struct nb_interval *there) {
+    if (!is_never(there)) return;
+    a->q.gpu = gpu_of(a->row->gpu);
+    a->q.cut = a->row->low;
+    const struct nb_interval low = interval_of(a, dispatch_needed);
+    a->q.cut = a->row->cut;
+    if (is_never(&low)) return;
+    nb_strbuf_addf(out, ", though %.1f %%, the lower end of its interval, would need ", 100 * a->row->low);
+    say_needed(out, &low);
+    nb_strbuf_add(out, " there");
+}
+
 /* "rnnsearch, Table 2: 24.7 % would need a dispatch of .. with the products and memory of this CPU, .. with those of .. (a model); .." */
 static void add_sentence(cJSON *json, struct asked *a, const struct nb_interval *here,
                          const struct nb_interval *there) {
@@ -314,6 +327,7 @@ static void add_sentence(cJSON *json, struct asked *a, const struct nb_interval 
         say_needed(&text, there);
     }
     nb_strbuf_addf(&text, " with those of %s (a model)", gpu_of(a->row->gpu)->title);
+    say_lower_end(&text, a, there);
     a->q.gpu = NULL;
     a->q.dispatch_us = 0;
     const struct nb_interval limit = interval_of(a, cut_limit), now = interval_of(a, dispatch_cut),

@@ -102,8 +102,8 @@ Test(claims_regime, a_step_grows_to_the_size_of_the_source) {
 
 static const char *sentences_of(double cut, double eager_us, const char *why, char *text, size_t n) {
     char more[200];
-    snprintf(more, sizeof more, "\"published\":[{\"row\":\"r\",\"gpu\":\"v100\",\"cut\":%g,\"low\":0,\"high\":1}]",
-             cut);
+    snprintf(more, sizeof more, "\"published\":[{\"row\":\"r\",\"gpu\":\"v100\",\"cut\":%g,\"low\":%g,\"high\":1}]",
+             cut, cut / 2);
     struct nb_claim claim = claim_of(more);
     struct nb_train_results results = results_of(claim.experiments[0].own);
     struct nb_claim_result result = {.claim = &claim,
@@ -135,6 +135,9 @@ Test(claims_regime, what_it_comes_to_is_said_in_words) {
     cr_expect(strstr(text, "|PyTorch on this CPU, one operator at a time: d = 1.5 us"), "%s", text);
     sentences_of(0.3, NAN, "its adapter is not built", text, sizeof text);
     cr_expect(strstr(text, "no dispatch is enough for 30.0 %"), "%s", text);
+    cr_expect(
+        strstr(text, "a V100 (a model), though 15.0 %, the lower end of its interval, would need a dispatch of 2.5 us"),
+        "%s", text);
     cr_expect(strstr(text, "the cut would be 20.0 %"), "%s", text);
     cr_expect(strstr(text, "is not known: its adapter is not built."), "%s", text);
     sentences_of(0.05, NAN, NULL, text, sizeof text);
