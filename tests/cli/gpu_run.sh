@@ -67,6 +67,9 @@ sed 's/,same$/&/; 0,/^\(cuda:[^,]*\),\([0-9a-f]\{15\}\)./s//\1,\2x/' "$WORK/mock
 awk -F, -v OFS=, 'BEGIN { print "key,digest" } FNR > 1 { print $1, $2 }' "$WORK/changed" >"$WORK/gpu.csv"
 awk -F, -v OFS=, 'BEGIN { print "key,digest" } FNR > 1 { print $1, $3 }' "$WORK/changed" >"$WORK/emulated.csv"
 [ "$(awk -v mode=digests -f tests/cuda/gpu.awk "$WORK/emulated.csv" "$WORK/gpu.csv" 2>/dev/null | grep -c ',different$')" = 1 ] || bad "another digest is not found"
+# What there is no time for is said, and fails nothing.
+GPU_LIMIT=0 rehearse 0 late ""
+for step in checks memcheck timings; do says late "^ *$step .* cut off after 0 s"; done
 # A device that fails every call.
 export GPU_CHECK="--axis kernel=rmsnorm_row --axis dtype=f32 --axis shape=3x7" GPU_TIME="--axis dtype=f32 --axis shape=64x256 --axis kernel=rmsnorm_row --launches 1 --blocks 2"
 rehearse 1 misaligned misaligned
