@@ -133,15 +133,21 @@ def norm_of(op, torch):
 
 def liger(op, torch):
     if op == "layernorm":
-        from liger_kernel.ops.layer_norm import LigerLayerNormFunction as function
-        return lambda x, w, b: function.apply(x, w, b, EPS)
-    from liger_kernel.ops.rms_norm import LigerRMSNormFunction as function
-    return lambda x, w, b: function.apply(x, w, EPS, 0.0, "llama", False)
+        from liger_kernel.ops.layer_norm import LigerLayerNormFunction
+        return lambda x, w, b: LigerLayerNormFunction.apply(x, w, b, EPS)
+    from liger_kernel.ops.rms_norm import LigerRMSNormFunction
+    return lambda x, w, b: LigerRMSNormFunction.apply(x, w, EPS, 0.0, "llama", False)
 
 
 def quack(op, torch):
-    if op == "layernorm":
-        raise NotImplementedError("its LayerNorm has no gradient and other types of parameters; not compared")
+    if op == "layernorm":  # forward alone, with parameters in f32
+        from quack.rmsnorm import layernorm_fwd
+
+        def norm(x, w, b):
+            return layernorm_fwd(x, w, b, EPS)
+
+        norm.is_wide = True
+        return norm
     from quack import rmsnorm
     return lambda x, w, b: rmsnorm(x, w, eps=EPS)
 
@@ -155,17 +161,18 @@ OTHERS = {"PyTorch": norm_of, "torch.compile": compiled, "Liger": liger, "QuACK"
 
 
 def theirs(make, op, back, buffers, torch):
-    """Their parameters are bf16, as models have them; ours f32, which a call reads once."""
+    """Their parameters are bf16, as models have them, where they take these; ours f32, which a call reads once."""
     norm = make(op, torch)
-    narrow = [{f: b[f].to(b["x"].dtype) for f in ("gamma", "beta")} for b in buffers]
+    is_wide = getattr(norm, "is_wide", False)
+    parameters = [{f: b[f] if is_wide else b[f].to(b["x"].dtype) for f in ("gamma", "beta")} for b in buffers]
     if not back:
         def forward():
-            for b, n in zip(buffers, narrow):
+            for b, n in zip(buffers, parameters):
                 forward.last = norm(b["x"], n["gamma"], n["beta"])
 
         return forward
     graphs = []
-    for b, n in zip(buffers, narrow):
+    for b, n in zip(buffers, parameters):
         wanted = [t.detach().requires_grad_() for t in ((b["x"], n["gamma"], n["beta"]) if op == "layernorm" else (b["x"], n["gamma"]))]
         graphs.append((norm(*wanted, *([None] if op != "layernorm" else [])), wanted, b["dy"]))
 
