@@ -173,8 +173,6 @@ static bool is_first_of_kin(const struct nb_findings *f, size_t at) {
     return true;
 }
 
-static const char left_out_by_quick[] = "its size or arm, which --quick leaves out";
-
 static void add_full(const struct nb_training *t, struct nb_findings *out, size_t n, size_t at, const char *name) {
     const size_t n_units = out->items[at].n_units;
     double *units = nb_alloc(n_units + 1, sizeof *units), *there = nb_alloc(n_units + 1, sizeof *there);
@@ -186,7 +184,7 @@ static void add_full(const struct nb_training *t, struct nb_findings *out, size_
     struct nb_finding *f =
         count ? nb_findings_add(out, name, "share", nb_over_launches(there, count, 0.95))
               : nb_findings_add_missing(out, name, "%s",
-                                        t->is_quick ? left_out_by_quick
+                                        t->is_quick ? "the source's size, which --quick leaves out"
                                                     : "arms of one number of tokens alone, or not measured");
     const struct nb_finding *from = &out->items[at];
     for (size_t i = 0; i < from->n_tags; i++)
@@ -277,7 +275,7 @@ static void training_find(const struct nb_experiment *e, const struct nb_claims_
         t->left_out ? "training, which --quick leaves out: --train-budget SECONDS takes it along" : m->no_training;
     nb_training_find(t, results, why, out);
     find_full(t, out);
-    if (t->is_quick && t->quick.n > 0) nb_findings_add_missing(out, "arms", "%s", left_out_by_quick);
+    if (t->is_quick && t->quick.n > 0) nb_findings_add_missing(out, "arms", "%s", "an arm that --quick leaves out");
     if (t->measure == NB_TRAIN_STEPS) nb_regime_find(t, results, why, out);
 }
 
