@@ -146,7 +146,7 @@ static void add_block(cJSON *blocks, const struct nb_entry *e, bool cold) {
 /* Half of the time goes to the run, a quarter to the hard rows; the rest to loading and probing. Every kernel gets the launches that an
  * interval needs, however long they take. */
 static void set_time(const struct try_options *o, struct nb_plan *plan) {
-    plan->budget_s = fmax(o->budget_s / 2, plan->estimate_s);
+    plan->budget_s = fmax(o->budget_s / 2, 2 * plan->estimate_s); /* a busy machine is slower than the estimate */
     if (plan->estimate_s > o->budget_s)
         nb_note("about %.0f s, more than the %.0f given: these are %zu cases; --kernel chooses", 2 * plan->estimate_s,
                 o->budget_s, plan->n_cases);

@@ -141,11 +141,11 @@ static void add_accurate(const struct nb_tried *t, const struct verdict *v, stru
     if (in_range) nb_strbuf_addf(&text, "grade %s in its declared range, ", nb_grade_name(graded->grade));
     nb_strbuf_addf(&text, "%s%s on all finite rows", in_range ? "" : "grade ", nb_grade_name(all->all.grade));
     add_line(out, "how accurate?", text.text);
-    if (why) {
+    if (why && why != v->failed) { /* else it is said already */
         nb_strbuf_addf(&worst, "%s, data %s: %s", why->c.shape.text, why->c.data, graded->text);
         add_text(out, "  worst", worst.text);
+        add_replay(t->checks ? t->checks : t->results, why, out);
     }
-    if (why && why != v->failed) add_replay(t->checks ? t->checks : t->results, why, out);
     nb_strbuf_release(&text);
     nb_strbuf_release(&worst);
 }
@@ -183,6 +183,8 @@ static void add_ratio(const struct nb_interval *ratio, struct nb_strbuf *cell) {
     if (nb_interval_known(ratio))
         nb_strbuf_addf(cell, " [%.2f, %.2f]", faster ? ratio->low : 1 / ratio->high,
                        faster ? ratio->high : 1 / ratio->low);
+    else
+        nb_strbuf_add(cell, ", no interval");
 }
 
 /* The case of a variant that stands beside one of the kernel's. */
@@ -195,13 +197,30 @@ static const struct nb_record *beside(const struct nb_tried *t, const struct nb_
     return NULL;
 }
 
+/* "  our fast one", "  onednn", "  mine:other". */
+static void add_name(const struct nb_record *r, struct nb_strbuf *out) {
+    struct nb_strbuf name = {0};
+    nb_kernel_name(&r->c, &name);
+    const char *colon = strchr(name.text, ':'), fast[] = "_fast";
+    const size_t n = sizeof fast - 1;
+    const bool is_fast = !colon && name.len > n && strcmp(name.text + name.len - n, fast) == 0;
+    if (!colon)
+        nb_strbuf_addf(out, "  our %s", is_fast ? "fast one" : "reference");
+    else if (r->c.is_peer)
+        nb_strbuf_addf(out, "  %.*s", (int)(colon - name.text), name.text);
+    else
+        nb_strbuf_addf(out, "  %s", colon + 1);
+    nb_utf8_cut(out, LABEL - 1, "~");
+    nb_strbuf_release(&name);
+}
+
 static void add_other(const struct nb_tried *t, const struct nb_record *const own[2], const char *variant,
                       struct nb_strbuf *out) {
     struct nb_strbuf name = {0}, cells[2] = {{0}};
     for (int p = 0; p < 2; p++) {
         const struct nb_record *r = beside(t, own[p], variant);
         if (!r) continue;
-        if (!name.text) nb_kernel_name(&r->c, &name);
+        if (!name.text) add_name(r, &name);
         if (!nb_record_timed(r)) {
             nb_strbuf_add(&cells[p], nb_status_name(r->status));
             continue;
@@ -209,23 +228,25 @@ static void add_other(const struct nb_tried *t, const struct nb_record *const ow
         const struct nb_interval ratio = nb_paired_ratio(t->samples, own[p]->key, r->key, NULL).ratio;
         add_ratio(&ratio, &cells[p]);
     }
-    nb_strbuf_add(&name, name.text ? "" : variant);
-    nb_utf8_cut(&name, LABEL - 3, "~");
-    struct nb_strbuf label = {0};
-    nb_strbuf_addf(&label, "  %s", name.text);
-    add_cells(out, label.text, cells);
-    nb_strbuf_release(&label);
+    add_cells(out, name.text ? name.text : variant, cells);
     nb_strbuf_release(&name);
+}
+
+/* Of its op; of the plugin's others those that are right. */
+static bool is_comparable(const struct nb_tried *t, const struct nb_record *r) {
+    return !is_its(t, r) && r->c.op == t->entry->kernel->op &&
+           (nb_record_timed(r) || r->c.is_peer || !strchr(r->c.variant, ':'));
 }
 
 /* Every other variant that stands beside the kernel, once. */
 static void add_others(const struct nb_tried *t, const struct nb_record *const own[2], struct nb_strbuf *out) {
     for (size_t i = 0; i < t->results->n; i++) {
         const struct nb_record *r = &t->results->records[i];
-        bool said = is_its(t, r) || (r != beside(t, own[0], r->c.variant) && r != beside(t, own[1], r->c.variant));
+        bool said =
+            !is_comparable(t, r) || (r != beside(t, own[0], r->c.variant) && r != beside(t, own[1], r->c.variant));
         for (size_t k = 0; k < i && !said; k++) {
             const struct nb_record *earlier = &t->results->records[k];
-            said = strcmp(earlier->c.variant, r->c.variant) == 0 &&
+            said = is_comparable(t, earlier) && strcmp(earlier->c.variant, r->c.variant) == 0 &&
                    (earlier == beside(t, own[0], r->c.variant) || earlier == beside(t, own[1], r->c.variant));
         }
         if (!said) add_other(t, own, r->c.variant, out);

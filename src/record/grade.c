@@ -116,14 +116,13 @@ static void grade_loosely(const struct nb_record *r, struct nb_graded *out) {
     if (noise <= NB_NOISE_RATIO) {
         set(out, NB_GRADE_C, noise);
         snprintf(out->text, sizeof out->text, "%s, but %.2f of what half an ulp of input noise does", why, noise);
-    } else if (e->normwise_u <= NB_NORMWISE_U || (bounded && share <= NB_NORMWISE_SHARE)) {
-        set(out, NB_GRADE_D, e->normwise_u);
-        snprintf(out->text, sizeof out->text, "%s; %.3g ulp, %.3g times the input noise; %.3g u in norm", why,
-                 e->componentwise_ulp, noise, e->normwise_u);
     } else {
-        set(out, NB_GRADE_F, e->normwise_u);
-        snprintf(out->text, sizeof out->text, "%s; %.3g ulp, %.3g times the input noise; %.3g u in norm", why,
-                 e->componentwise_ulp, noise, e->normwise_u);
+        const bool in_norm = e->normwise_u <= NB_NORMWISE_U || (bounded && share <= NB_NORMWISE_SHARE);
+        char of_noise[48] = ""; /* a timed case is not asked for it */
+        if (isfinite(noise)) snprintf(of_noise, sizeof of_noise, ", %.3g times the input noise", noise);
+        set(out, in_norm ? NB_GRADE_D : NB_GRADE_F, e->normwise_u);
+        snprintf(out->text, sizeof out->text, "%s; %.3g ulp%s; %.3g u in norm", why, e->componentwise_ulp, of_noise,
+                 e->normwise_u);
     }
     add_place(out, e);
 }

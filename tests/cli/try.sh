@@ -47,7 +47,7 @@ for plugin in mine mine_too; do
     holds out "normbench replay try-$plugin/checks"
     holds out '^how fast\? +in cache: 64x384 +from memory: 1024x1024$'
     holds out '^  it takes +[0-9.]+ [um]s.* of (roof|core)'
-    holds out '^  rmsnorm_twopass +[0-9.]+x (faster|slower)'
+    holds out '^  our (reference|fast one) +[0-9.]+x (faster|slower)'
     holds out '^inside .*(lane|sum)'
     [ "$(wc -l <out)" -le 13 ] || bad "more than thirteen lines: $(cat out)"
     awk 'length > 82' out | grep -q . && bad "a line is too long: $(cat out)"
