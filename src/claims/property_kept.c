@@ -3,6 +3,7 @@
  * or quotient keeps both of its factors, a square and a variance their argument, a root its result; sums, means and casts keep nothing;
  * a fused norm keeps its input and its statistics. A tensor that is kept twice counts once, and parameters do not count. A model, not a
  * measurement of a framework. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static double step_cut(const struct nb_property_call *call, double bytes, const 
     const double norms = nb_param_number(call, "norms"), rows = nb_param_number(call, "rows");
     const double total = nb_param_number(call, "total"), tokens = total - nb_param_number(call, "fixed");
     const double token = nb_param_number(call, "besides") * bytes + norms * kept[0] / rows;
-    return norms * (kept[0] - kept[1]) / rows / token * (tokens / total);
+    return token > 0 ? norms * (kept[0] - kept[1]) / rows / token * (tokens / total) : (double)NAN;
 }
 
 static void kept_run(const struct nb_property_call *call) {
@@ -93,8 +94,9 @@ static void kept_run(const struct nb_property_call *call) {
         if (i % 2 == 0) continue;
         nb_finding_tag(nb_property_add(call, "kept_cut", "share", 1 - kept / pair[0]), "style", it->style);
         if (nb_param_number(call, "total") > 0)
-            nb_finding_tag(nb_property_add(call, "memory_cut", "share", step_cut(call, bytes, pair)), "style",
-                           it->style);
+            nb_finding_tag(nb_property_add_or(call, "memory_cut", "share", step_cut(call, bytes, pair),
+                                              "a token of the model keeps nothing"),
+                           "style", it->style);
     }
 }
 

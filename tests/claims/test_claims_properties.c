@@ -150,6 +150,10 @@ Test(claims_properties, what_a_step_keeps_less_follows_from_what_a_token_keeps) 
     cr_expect_float_eq(VALUE("memory_cut", "style=fused"), 0.75 * 10 * 4 / (4000 + 10 * 408.), 1e-9, "the mean alone");
     cr_expect_float_eq(VALUE("memory_cut", "style=casting class"), -0.75 * 10 * 396 / (4000 + 10 * 408.), 1e-9,
                        "it keeps the quotient, but no mean");
+    f = run("kept", "{\"dtype\":\"f32\",\"total\":1}");
+    for (size_t i = 0; i < f.n; i++)
+        if (strcmp(f.items[i].name, "memory_cut") == 0)
+            cr_expect(f.items[i].reason, "a model without norms or anything");
 }
 
 Test(claims_properties, cast_order_shows_with_weights_and_not_without) {
