@@ -32,7 +32,7 @@ static const char help[] =
     "  --budget SECONDS     about how long it takes (default 20); many kernels take longer\n"
     "  --no-peers           leaves out the peers that are built\n"
     "  --max-width WIDTH    hides wider kernels of ours\n"
-    "  --case-timeout S     ends a case that makes no progress for so long (default 5)\n"
+    "  --case-timeout S     ends a case that makes no progress for so long (default 10)\n"
     "  --out DIR            the folder (default results/TIME-try): what `normbench run` leaves; `normbench report DIR`\n"
     "                       draws it\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 all of its kernels are right, 1 one is wrong, crashed or hung, 2 usage, or a file that cannot be loaded,\n"
@@ -328,7 +328,7 @@ static int measure(const struct try_options *o, const struct subjects *s, const 
 }
 
 static int try_main(int argc, char **argv) {
-    struct try_options o = {.request = NB_PLAN_REQUEST_INIT, .budget_s = 20, .case_timeout_s = 5};
+    struct try_options o = {.request = NB_PLAN_REQUEST_INIT, .budget_s = 20, .case_timeout_s = 10};
     const struct nb_plan_options all = {0};
     struct subjects subjects = {0};
     struct nb_config config = {0};

@@ -78,8 +78,8 @@ static void name_formula(cJSON *block, const struct nb_entry *e) {
 cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, size_t n, bool cold) {
     assert(e && kernels);
     static const char *const hot_images[] = {"nchw:4x32x14x14", "nhwc:4x14x14x32"}, *const cold_images[] = {
-                                                                                        "nchw:8x64x56x56",
-                                                                                        "nhwc:8x56x56x64"};
+                                                                                        "nchw:8x64x28x28",
+                                                                                        "nhwc:8x28x28x64"};
     cJSON *block = cJSON_CreateObject();
     cJSON_AddItemToObject(block, "kernel", cJSON_CreateStringArray(kernels, (int)n));
     nb_json_text(block, "pass", nb_pass_names[e->kernel->pass]);
