@@ -65,6 +65,14 @@ static int check_file(const char *file) {
     return 0;
 }
 
+/* Nothing goes on with a run of this command: it is too short for that. */
+static int check_out(const char *out) {
+    char *journal = out ? nb_path_join(out, NB_JOURNAL_FILE) : NULL;
+    const bool is_used = journal && nb_path_exists(journal);
+    free(journal);
+    return is_used ? nb_error("--out %s: holds a run already; take another folder", out) : 0;
+}
+
 static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) {
     const struct nb_option options[] = {{"kernel", .text = &o->kernels},
                                         {"budget", .number = &o->budget_s, .least = 5, .most = 1e6},
@@ -76,7 +84,7 @@ static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) 
                                         {.name = NULL}};
     if (!nb_read_options(&nb_command_try, options, 1, argc, argv, exit_code)) return false;
     o->file = argv[optind];
-    return check_file(o->file) == 0;
+    return check_file(o->file) == 0 && check_out(o->out) == 0;
 }
 
 /* ---- which kernels -------------------------------------------------------------------------------------------------- */

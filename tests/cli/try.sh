@@ -76,6 +76,7 @@ refuses "letters, digits" new-plugin a-b
 refuses "without \"lib\"" new-plugin libmine
 refuses "NAME" new-plugin
 refuses "FILE.so" try
+refuses "try-wrong: holds a run already; take another folder$" try ./mine.so --out try-wrong
 refuses "No such file|cannot" try ./nothing.so
 refuses "none of its kernels has such a name; near it: mine:mine" try ./mine.so --kernel mine:mien
 exit "$failed"
