@@ -11,7 +11,7 @@ cuda_device_headers := $(patsubst %,kernels/cuda/%.h,args device emulated formul
 backend_cuda := CUDA
 backend_cuda_emulated := CUDA_EMULATED
 CUDA_CXXFLAGS = -std=c++17 $(OPT) -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
-	$(WERROR) $(SANITIZE) $(ISA_V3) -I.
+	$(WERROR) $(SANITIZE) $(and $(SANITIZE),$(findstring clang,$(CXX)),-fno-sanitize=function) $(ISA_V3) -I.
 
 # The host parts: an object for each kernel and dtype.
 define cuda_rules

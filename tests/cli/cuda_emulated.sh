@@ -3,7 +3,7 @@
 # The kernels for GPUs (kernels/cuda/), emulated on the CPU: every one against the oracle, with the relations between calls and guards around
 # its tensors, in three orders of the threads, with clusters and without, with much shared memory and with little; six mistakes that are
 # planted in them are found.
-# Slow, 150 s: every kernel is compiled by g++, one file of them seven times, and run thread by thread.
+# Slow, 190 s: every kernel is compiled by g++, one file of them seven times, and run thread by thread.
 . tests/support/cli.sh
 flock "$BUILD" make -s BUILD="$BUILD" cuda-emulated || exit 1 # another script makes it too
 library=$BUILD/libnormkernels_cuda_emulated.so
