@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nvcc makes of the device functions of kernels/cuda/: tests/cuda/code.json, by device and function.
 
-    code.py TOOLS CUBIN.. >tests/cuda/code.json      reads the .cubin files with cuobjdump and nvdisasm of the folder TOOLS
-    code.py --check tests/cuda/code.json TOOLS CUBIN..
+    code.py NVCC TOOLS CUBIN.. >tests/cuda/code.json     reads what NVCC made with cuobjdump and nvdisasm of the folder TOOLS
+    code.py --check tests/cuda/code.json NVCC TOOLS CUBIN..
 
 The check fails where a function keeps anything in local memory (a stack, a spill), and where one that says it is wide moves tensors by less than
 16 bytes; where the compiler is that of the table, also where the table is another."""
@@ -61,12 +61,8 @@ def complaints(name, f):
         yield "stores %d vectors of 16 bytes and %d times less, of which %d may be" % (f["wide_stores"], f["other_stores"], stores)
 
 
-def compiler(tools):
-    return re.search(r"release \S+ V(\S+)", run(os.path.join(tools, "nvcc"), "--version")).group(1)
-
-
-def table_of(tools, cubins):
-    table = {"compiler": compiler(tools)}
+def table_of(nvcc, tools, cubins):
+    table = {"compiler": re.search(r"release \S+ V(\S+)", run(nvcc, "--version")).group(1)}
     for cubin in sorted(cubins):
         device = cubin.split(".")[-2]
         table.setdefault(device, {}).update(functions(tools, cubin))
@@ -87,7 +83,7 @@ def main(arguments):
         with open(arguments[1]) as f:
             known = json.load(f)
         arguments = arguments[2:]
-    table = table_of(arguments[0], arguments[1:])
+    table = table_of(arguments[0], arguments[1], arguments[2:])
     if known is None:
         sys.stdout.write(written(table))
         return 0
