@@ -127,7 +127,7 @@ help:
 	'make demo      installs what is missing, builds, measures the quick preset, ends with the summary' \
 	'make check     installs what is missing, builds, passes the tests on the kernels that they need, within minutes' \
 	'make check-all  all tests on all kernels, the slow ones too, and under other conditions' \
-	'make check-long  every exhaustive mode over all its inputs, every planted mistake; minutes' \
+	'make check-long  every exhaustive mode over all its inputs, every planted mistake, the GPU run rehearsed; minutes' \
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
@@ -351,6 +351,9 @@ check-style:
 check-long: all $(plugins)
 	BUILD=$(BUILD) tests/long.sh
 	$(MAKE) SCRIPTS=long TEST_KERNELS=$(BUILD)/libnormkernels.so check-cli
+	$(MAKE) asan-build
+	$(MAKE) $(sanitized) cuda-emulated
+	BUILD=build-asan tests/cuda/sanitized.sh
 
 # ---- set-up ---------------------------------------------------------------------------------------------------------
 DEBIAN_PACKAGES := gcc pkg-config libcpuid-dev libpapi-dev libcjson-dev libcriterion-dev libmpfr-dev libgmp-dev \
@@ -385,8 +388,6 @@ asan-build:
 asan: all $(TEST_KERNELS) $(TEST_LAYOUT) asan-build
 	$(MAKE) $(sanitized) TEST_KERNELS=$(TEST_KERNELS) TEST_LAYOUT=$(TEST_LAYOUT) TESTS='!($(kernel_suites))/*' check-unit
 	$(MAKE) $(sanitized) TESTS='@($(kernel_suites))/*' check-unit
-	$(MAKE) $(sanitized) cuda-emulated
-	BUILD=build-asan tests/cuda/sanitized.sh
 
 # ---- fuzzing: the targets of tests/fuzz/fuzz.c, with seeds in tests/fuzz/corpus/NAME/ ---------------------------------
 FUZZ_SECONDS ?= 30

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The run on a GPU (tests/cuda/gpu.sh), rehearsed without one, from the folder that is carried there: first every step says that there is no device;
 # then on a driver that is a mock, which runs our kernels in emulation, so that every step does its work.
-# Slow, 130 s: the host part of every kernel is compiled for GPUs, and the kernels run thread by thread.
+# Long, 130 s: the host part of every kernel is compiled for GPUs, and the kernels run thread by thread.
 . tests/support/cli.sh
 [ "$(uname -m)" = x86_64 ] || { echo "the folder is made on x86_64"; exit 77; }
 mock=$BUILD/tests/mock

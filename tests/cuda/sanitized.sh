@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The emulated kernels under AddressSanitizer and UndefinedBehaviorSanitizer, each once: BUILD is a build with them (make asan).
+# The emulated kernels under AddressSanitizer and UndefinedBehaviorSanitizer, each once: BUILD is a build with them (make check-long).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 WORK=$(mktemp -d)
