@@ -40,9 +40,11 @@ endif
 cuda-emulated: $(BUILD)/libnormkernels_cuda_emulated.so
 $(BUILD)/cuda_emulated/%.o: kernels/cuda/%.cu $(cuda_device_headers)
 	$(call say,CXX)
+	@mkdir -p $(dir $@)
 	$(CXX) $(CUDA_CXXFLAGS) -x c++ -c -o $@ $<
 $(BUILD)/cuda_emulated/emulated.o: kernels/cuda/emulated.cpp $(cuda_device_headers)
 	$(call say,CXX)
+	@mkdir -p $(dir $@)
 	$(CXX) $(CUDA_CXXFLAGS) -c -o $@ $<
 $(BUILD)/libnormkernels_cuda_emulated.so: $(cuda_objects_cuda_emulated) $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(cuda_functions) emulated)
 	$(call say,LD)

@@ -60,7 +60,8 @@ refuses "--launches 5: .*6" calibrate --launches 5
 refuses "whole number" calibrate --blocks 9.5
 refuses "one of table, json" calibrate --format csv
 refuses "one argument too many" calibrate gate
-refuses "no case is left" calibrate --kernel no_such_kernel
+refuses "no kernel has this name" calibrate --kernel no_such_kernel
+refuses "no case is left" calibrate --kernel rmsnorm_twopass --filter "no_such_case"
 refuses "no/such" calibrate --baseline no/such.so
 refuses "--screen-launches 3: .*7" gate --self-test --screen-launches 3
 exit "$failed"
