@@ -16,14 +16,7 @@ static const char *composed_applicable(const struct nb_call *call) {
 #define NB_KERNEL(kernel, ...)                                                                                         \
     static const struct nb_kernel declared = {__VA_ARGS__};                                                            \
     extern const struct nb_kernel NB_VARIANT_SYMBOL(kernel);                                                           \
-    const struct nb_kernel NB_VARIANT_SYMBOL(kernel) = {__VA_ARGS__,                                                   \
-                                                        .struct_size = sizeof(struct nb_kernel),                       \
-                                                        .dtype = NB_DTYPE,                                             \
-                                                        .width = NB_WIDTH,                                             \
-                                                        .cpu_features = NB_CPU_NEEDED,                                 \
-                                                        .name = #kernel,                                               \
-                                                        .variant = NB_TEXT(NB_VARIANT_SYMBOL(kernel)),                 \
-                                                        .backend = NB_BACKEND,                                         \
+    const struct nb_kernel NB_VARIANT_SYMBOL(kernel) = {__VA_ARGS__, NB_KERNEL_BUILT(kernel),                          \
                                                         .applicable = composed_applicable}
 
 /* Of the steps since it was asked last. */

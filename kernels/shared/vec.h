@@ -69,17 +69,14 @@ static inline elem *row_out(void *tensor, int64_t stride, int64_t r) { return (e
 #define NB_TEXT(s) NB_TEXT_(s)
 #define NB_VARIANT_SYMBOL(kernel) NB_JOIN4(kernel, NB_VARIANT, NB_DTYPE_NAME)
 
+/* What the build says of a kernel. */
+#define NB_KERNEL_BUILT(kernel)                                                                                        \
+    .struct_size = sizeof(struct nb_kernel), .dtype = NB_DTYPE, .width = NB_WIDTH, .cpu_features = NB_CPU_NEEDED,      \
+    .name = #kernel, .variant = NB_TEXT(NB_VARIANT_SYMBOL(kernel)), .backend = NB_BACKEND
 /* Ends a kernel's file: its contract, as designated initialisers of struct nb_kernel. The file is named as the kernel. */
 #define NB_KERNEL(kernel, ...)                                                                                         \
     extern const struct nb_kernel NB_VARIANT_SYMBOL(kernel);                                                           \
-    const struct nb_kernel NB_VARIANT_SYMBOL(kernel) = {.struct_size = sizeof(struct nb_kernel),                       \
-                                                        .dtype = NB_DTYPE,                                             \
-                                                        .width = NB_WIDTH,                                             \
-                                                        .cpu_features = NB_CPU_NEEDED,                                 \
-                                                        .name = #kernel,                                               \
-                                                        .variant = NB_TEXT(NB_VARIANT_SYMBOL(kernel)),                 \
-                                                        .backend = NB_BACKEND,                                         \
-                                                        __VA_ARGS__}
+    const struct nb_kernel NB_VARIANT_SYMBOL(kernel) = {NB_KERNEL_BUILT(kernel), __VA_ARGS__}
 
 #define NB_ALL(n) ((1u << (n)) - 1u) /* the mask of all n values of an enum */
 #define NB_BIT(value) (1u << (value))
