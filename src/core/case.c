@@ -148,6 +148,7 @@ const char *nb_case_conflict(const struct nb_case *c) {
     if (c->op == NB_OP_PRMSNORM && (c->k < 1 || c->k > c->shape.cols)) return "k is more than the row has";
     if (c->op == NB_OP_BATCHNORM && c->mode == NB_TRAINING && c->shape.n * c->shape.hw < 2)
         return "batchnorm in training needs at least two values per channel";
+    if (c->backend != NB_BACKEND_CPU && c->threads > 1) return "a GPU's kernel is launched by one thread";
     if (c->shape.rows > max_elements / (c->shape.cols + c->pad)) return "the padded rows take more than 2^32 elements";
     return NULL;
 }

@@ -72,6 +72,13 @@ Test(case, conflicts_are_named) {
     set(&c, "shape", "4294967296x1");
     set(&c, "stride", "1048576");
     cr_expect(strstr(nb_case_conflict(&c), "2^32"));
+    c = case_of(NB_OP_RMSNORM, NB_F32);
+    c.threads = 2;
+    cr_expect_null(nb_case_conflict(&c));
+    c.backend = NB_BACKEND_CUDA;
+    cr_expect(strstr(nb_case_conflict(&c), "one thread"));
+    c.threads = 1;
+    cr_expect_null(nb_case_conflict(&c));
 }
 
 Test(case, rows_by_columns_are_positions_by_channels_for_batchnorm) {
