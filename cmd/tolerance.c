@@ -173,12 +173,23 @@ static void run_there(void *arg) {
     g->result = g->q.kernel ? nb_tolerance_run(&g->t, &g->q) : nb_error("%s: is gone", g->kernel);
 }
 
+/* What a kernel's process hands back may have been written over by the kernel. */
+static bool is_whole(const struct nb_tolerance *t) {
+    bool whole = t->n_criteria >= 0 && t->n_criteria <= NB_MAX_CRITERIA && t->n_subjects >= 0 &&
+                 t->n_subjects <= NB_MAX_SUBJECTS && t->n_bugs >= 0 && t->n_bugs <= NB_MAX_BUGS;
+    for (int i = 0; whole && i < t->n_subjects; i++)
+        whole = memchr(t->subjects[i].name, '\0', sizeof t->subjects[i].name) &&
+                memchr(t->subjects[i].reason, '\0', sizeof t->subjects[i].reason);
+    return whole;
+}
+
 static int run_in_guard(struct nb_tolerance *t, const struct nb_tolerance_request *q, double limit_s) {
     struct guarded *g = nb_alloc(1, sizeof *g);
     g->q = *q;
     g->result = -1;
     snprintf(g->kernel, sizeof g->kernel, "%s", q->kernel->id);
     const char *why = nb_guarded(run_there, g, sizeof *g, limit_s);
+    if (!why && g->result == 0 && !is_whole(&g->t)) why = "wrote over the answer of its process";
     const int result = why ? NB_EXIT_FAILED : g->result;
     if (why) nb_error("%s: its code %s", q->kernel->id, why);
     *t = g->t;

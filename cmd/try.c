@@ -104,7 +104,7 @@ static bool is_wanted(const struct try_options *o, const struct nb_entry *e) {
 }
 
 static int find_subjects(const struct try_options *o, struct subjects *s) {
-    struct nb_strbuf near = {0};
+    struct nb_strbuf names = {0};
     s->items = nb_alloc(nb_registry_size() + 1, sizeof *s->items);
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *e = nb_registry_at(i);
@@ -116,10 +116,15 @@ static int find_subjects(const struct try_options *o, struct subjects *s) {
                     nb_backend_names[e->kernel->backend], o->file, nb_backend_names[e->kernel->backend]);
     }
     if (s->n > 0) return 0;
-    if (o->kernels) nb_registry_suggest(o->kernels, &near);
-    nb_error("%s: none of its kernels %s%s", o->file, o->kernels ? "has such a name" : "is a norm for the CPU",
-             near.text ? near.text : "");
-    nb_strbuf_release(&near);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        if (e->plugin && strcmp(e->file, o->file) == 0) nb_strbuf_addf(&names, "%s %s", names.len ? "," : "", e->id);
+    }
+    if (o->kernels)
+        nb_error("%s: none of its kernels is called '%s'; it has%s", o->file, o->kernels, names.text ? names.text : "");
+    else
+        nb_error("%s: none of its kernels is a norm for the CPU", o->file);
+    nb_strbuf_release(&names);
     return -1;
 }
 

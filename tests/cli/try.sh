@@ -8,6 +8,7 @@ make --no-print-directory BUILD="$BUILD" PREFIX="$WORK/prefix" KERNEL_LIBRARY="$
     >"$WORK/make.log" 2>&1 || { cat "$WORK/make.log"; exit 1; }
 unset NORMBENCH_KERNELS NORMBENCH_CONFIGS NORMBENCH_DATA NORMBENCH_PEERS
 NORMBENCH=$WORK/prefix/bin/normbench
+rm -f "$WORK/prefix/lib/normbench/peers/"*.so # those that are built here
 cp "$BUILD/tests/plugins/fakelib.so" "$WORK/prefix/lib/normbench/peers/ggml.so" # a peer whose adapter needs no library
 mkdir "$WORK/empty"
 cd "$WORK/empty" || exit 1
@@ -78,5 +79,5 @@ refuses "NAME" new-plugin
 refuses "FILE.so" try
 refuses "try-wrong: holds a run already; take another folder$" try ./mine.so --out try-wrong
 refuses "No such file|cannot" try ./nothing.so
-refuses "none of its kernels has such a name; near it: mine:mine" try ./mine.so --kernel mine:mien
+refuses "none of its kernels is called 'mine:mien'; it has mine:mine_f32" try ./mine.so --kernel mine:mien
 exit "$failed"
