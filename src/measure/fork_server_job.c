@@ -3,6 +3,7 @@
  * fork() would leave the rest of them behind. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -54,7 +55,9 @@ static void bring_forth(void) {
         if (pid == 0) {
             setpgid(0, 0);
             take_descriptors(fds);
-            exit(nb_worker_main());
+            const int result = nb_worker_main();
+            fflush(NULL);
+            _exit(result); /* taking PyTorch's library down takes 0.2 s, and its memory goes with the process */
         }
         if (pid > 0) setpgid(pid, pid); /* whichever of the two comes first */
         for (int i = 0; i < NB_N_WORKER_FDS; i++)

@@ -397,7 +397,7 @@ static void *map_shared(int fd, int64_t at, int64_t bytes, bool may_write) {
 }
 
 /* From the descriptors that the parent gave, which no kernel shall find. The job's text, owned; null: there is none. */
-static char *take_inheritance(struct nb_workplace *w) {
+static char *take_inheritance(struct nb_workplace *w, bool is_forked) {
     char *text = read_all(NB_FD_JOB);
     w->shared = map_shared(NB_FD_SHARED, 0, sizeof *w->shared, true);
     if (!text || !w->shared) {
@@ -410,8 +410,7 @@ static char *take_inheritance(struct nb_workplace *w) {
     close(NB_FD_JOB);
     close(NB_FD_SHARED);
     close(NB_FD_DIGESTS);
-    const bool is_forked =
-        nb_registry_size() > 0; /* the libraries that its fork server loaded have descriptors of their own */
+    /* The libraries that its fork server loaded have descriptors of their own. */
     nb_answers_begin(NB_FD_ANSWERS, w->shared->secret, !is_forked);
     explicit_bzero(&w->shared->secret, sizeof w->shared->secret);
     return text;
@@ -528,11 +527,12 @@ static __attribute__((noinline)) int work_below(struct nb_workplace *w, size_t s
 int nb_worker_main(void) {
     struct nb_workplace w = {0};
     const struct nb_fp_state state = nb_fp_state();
+    const bool is_forked = nb_registry_size() > 0;
     bool opened = false;
     int result = 1;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_IGN); /* the parent decides */
-    char *text = take_inheritance(&w);
+    char *text = take_inheritance(&w, is_forked);
     if (!text) goto out;
     nb_worker_at(&w, -1);
     limit_memory();
@@ -550,7 +550,7 @@ out:
     nb_inputs_release(&w.inputs);
     if (opened) nb_kernels_close(w.job.entries, (size_t)w.job.n_cases);
     job_release(&w.job);
-    nb_registry_release();
+    if (!is_forked) nb_registry_release();
     free(text);
     return result;
 }
