@@ -415,7 +415,7 @@ install-built:
 	install -m 755 $(KERNEL_LIBRARY) $(DESTDIR)$(PREFIX)/lib/
 	for backend in $(wildcard $(BUILD)/libnormkernels_cuda*.so); do \
 	  install -m 755 $$backend $(DESTDIR)$(PREFIX)/lib/ || exit 1; done
-	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/include/normbench/
+	install -m 644 kernels/kernel.h kernels/function.h $(DESTDIR)$(PREFIX)/include/normbench/
 	install -d $(DESTDIR)$(PREFIX)/lib/normbench/peers
 	for adapter in $(wildcard $(BUILD)/peers/*.so); do \
 	  install -m 755 $$adapter $(DESTDIR)$(PREFIX)/lib/normbench/peers/ || exit 1; done

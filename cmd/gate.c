@@ -11,6 +11,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/tuning.h"
+#include "src/gate/gate_function.h"
 #include "src/gate/gate_run.h"
 #include "src/gate/gate_trials.h"
 
@@ -18,7 +19,8 @@ extern const struct nb_command nb_command_gate;
 
 static const char help[] =
     "usage: normbench gate --baseline A.so --candidate B.so [OPTIONS]\n"
-    "       normbench gate --self-test [--baseline A.so] [OPTIONS]\n\n"
+    "       normbench gate --baseline A.so --candidate B.so --function NAME [OPTIONS]\n"
+    "       normbench gate --self-test [--baseline A.so] [--function NAME] [OPTIONS]\n\n"
     "Says PASS, REGRESSION or INCONCLUSIVE for each kernel of two builds, timed against each other in\n"
     "the same processes, in pairs, on the same buffers. Kernels whose machine code is the same pass\n"
     "untimed; a candidate that computes something wrong, or less accurately than the baseline, fails\n"
@@ -30,6 +32,14 @@ static const char help[] =
     "  --kernel GLOB        only these kernels; repeatable\n"
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n\n"
+    "Functions that are no kernels: void f(void *state) in any two shared objects, C or C++ (kernels/function.h)\n"
+    "  --function NAME      times this function; repeatable. C++: ns::f, or the mangled name\n"
+    "  --setup NAME         void *setup(void), which makes the state; default NAME_setup where the builds have it\n"
+    "  --bytes NAME         const void *bytes(const void *state, size_t *n): the output, which must be the same\n"
+    "                       in both builds; default NAME_bytes\n"
+    "  --check NAME         int check(const void *state, const void *other): 0 if the state is right; the\n"
+    "                       baseline's is asked, other is its state; default NAME_check\n"
+    "  --teardown NAME      void teardown(void *state); default NAME_teardown\n\n"
     "How it is decided\n"
     "  (a config can set the same under \"gate\", and budgets of instructions too: configs/README.md)\n"
     "  --fail-margin P      slower by more than P % is a regression (default 1)\n"
@@ -55,6 +65,14 @@ static const char help[] =
     "  --out DIR            gate.json, gate.md, gate.xml (JUnit), gate.bencher.json and samples.jsonl;\n"
     "                       with --self-test trials.json and samples.jsonl\n"
     "  --list               prints the cases; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "Why a build cannot be compared, and what to add (cmd/guide/gate.md)\n"
+    "  its SYMBOL is bound to that of OTHER: both builds would run one piece of code. Compile with\n"
+    "      -fvisibility=hidden, g++ with -fno-gnu-unique besides, link with -Wl,-Bsymbolic\n"
+    "  machine code cannot be compared (every case is timed, unless the files are equal byte for byte): compile with\n"
+    "      -ffunction-sections -fdata-sections -fno-jump-tables, link with -Wl,--emit-relocs and\n"
+    "      -Wl,--defsym=nb_code_in_sections=1; no -flto, -s or strip\n"
+    "  another ABI (exit 5): build both sides with the kernel.h of this program\n"
+    "  no such kernel or function (exit 5): it is new, gone or renamed in one of the builds\n\n"
     "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive or\n"
     "suspect, 5 not comparable, 77 nothing selected can run here, 128+n ended by signal n. Where several\n"
     "hold: the first of 1, 3, 5, 4.\n";
@@ -62,6 +80,8 @@ static const char help[] =
 struct gate_options {
     struct nb_gate_selection selection;
     const char *format, *out, *inconclusive;
+    struct nb_texts functions;
+    const char *roles[NB_N_FUNCTION_ROLES]; /* --setup and so on, for all of them */
     bool self_test;
     double fail_margin_percent, pass_margin_percent, level_percent; /* NaN: as the config says */
     struct nb_gate_plan plan;
@@ -107,6 +127,13 @@ static int set_loads(void *to, const char *value) {
 static int check_options(const struct gate_options *o) {
     if (!nb_gate_format_known(o->format))
         return nb_error("--format %s: table, json, markdown, junit or bencher", o->format);
+    const struct nb_gate_selection *s = &o->selection;
+    if (o->functions.n > 0 && (s->config || s->kernels.n > 0 || s->filters.n > 0 || s->axes.n > 0))
+        return nb_error("--function compares what it names: no --config, --kernel, --filter or --axis");
+    for (int role = 0; role < NB_N_FUNCTION_ROLES; role++)
+        if (o->functions.n == 0 && o->roles[role])
+            return nb_error("--setup, --bytes, --check and --teardown go with --function NAME");
+    if (o->functions.n > 0 && s->baselines.n == 0) return nb_error("--function NAME is looked for in --baseline A.so");
     if (o->self_test && o->selection.candidates.n > 0)
         return nb_error("--self-test compares a build with itself: no --candidate");
     if (!o->self_test && (o->selection.baselines.n == 0 || o->selection.candidates.n == 0))
@@ -141,6 +168,11 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
     const struct nb_option options[] = {
         NB_SELECTION_OPTIONS(&o->selection),
         {"candidate", .texts = &o->selection.candidates},
+        {"function", .texts = &o->functions},
+        {"setup", .text = &o->roles[NB_FUNCTION_SETUP]},
+        {"bytes", .text = &o->roles[NB_FUNCTION_BYTES]},
+        {"check", .text = &o->roles[NB_FUNCTION_CHECK]},
+        {"teardown", .text = &o->roles[NB_FUNCTION_TEARDOWN]},
         {"trials", .count = &o->trials.trials, .least = 0, .most = MOST},
         {"powered", .count = &o->trials.powered, .least = 0, .most = MOST},
         {"effects", .take = set_effects, .to = &o->trials},
@@ -202,6 +234,15 @@ static int compare_builds(struct nb_gate *g, const struct gate_options *o) {
     return result > 0 ? 128 + result : exit_code_of(g, o);
 }
 
+/* Opens the builds and makes the cases, as nb_selection_make() does for kernels. */
+static int make_functions(const struct gate_options *o, struct nb_gate *g) {
+    const struct nb_texts *baselines = &o->selection.baselines;
+    const struct nb_texts *candidates = o->self_test ? baselines : &o->selection.candidates;
+    if (nb_gate_objects_init(&g->builds, baselines->items, baselines->n, candidates->items, candidates->n) != 0)
+        return -1;
+    return nb_gate_functions_make(g, o->functions.items, o->functions.n, o->roles);
+}
+
 /* ---- the self-test ------------------------------------------------------------------------------------------------------ */
 
 static void trials_release(struct nb_trials *t) {
@@ -241,7 +282,7 @@ static int gate_main(int argc, char **argv) {
     o.plan = g.plan;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     g.plan = o.plan;
-    const int made = nb_selection_make(&o.selection, &g, o.self_test);
+    const int made = o.functions.n > 0 ? make_functions(&o, &g) : nb_selection_make(&o.selection, &g, o.self_test);
     if (made == NB_OTHER_ABI) exit_code = NB_EXIT_NOT_COMPARABLE;
     if (made != 0 || settle_margins(&g, &o) != 0) goto out;
     if (nb_selection_settles(&o.selection, &g, &exit_code)) goto out;
@@ -249,6 +290,7 @@ static int gate_main(int argc, char **argv) {
 out:
     nb_gate_release(&g);
     nb_selection_release(&o.selection);
+    nb_texts_release(&o.functions);
     return exit_code;
 }
 

@@ -233,7 +233,12 @@ static void say_machine(const cJSON *fingerprint, struct nb_strbuf *out) {
 }
 
 /* What a person does about a verdict; "" when nothing. */
-static const char *advice_of(enum nb_verdict v) {
+static const char *advice_of(const struct nb_gate *g, enum nb_verdict v) {
+    if (g->n_functions > 0 && v == NB_VERDICT_WRONG)
+        return "The candidate computes something else than the baseline, or breaks: mend it first, its speed means nothing.";
+    if (g->n_functions > 0 && v == NB_VERDICT_REGRESSION)
+        return "Slower by more than the margin, seen in launches made to confirm it. Compare the machine code of both "
+               "builds (objdump -d); the same command with --function NAME repeats one alone.";
     switch (v) {
     case NB_VERDICT_WRONG:
         return "The candidate computes something wrong, or breaks: mend it first, its speed means nothing. "
@@ -282,17 +287,21 @@ enum gate_column {
     INTERVAL,
     SEEN_FROM,
     CONTROL,
-    INSTRUCTIONS, /* exact counts, candidate against baseline */
+    INSTRUCTIONS, /* exact counts of one row, or one call of a function: candidate against baseline */
     LAUNCHES,
     SECONDS,
     REASON,
     N_COLUMNS
 };
 
-static const char *const column_titles[N_COLUMNS] = {"verdict", "case",         "change",   "interval", "seen from",
-                                                     "control", "instructions", "launches", "s",        "reason"};
+static const char *const column_titles[N_COLUMNS] = {"verdict", "case",           "change",   "interval", "seen from",
+                                                     "control", "instr. (1 row)", "launches", "s",        "reason"};
 static const bool is_right[N_COLUMNS] = {false, false, true, true, true, true, true, true, true, false};
 static const int ranks[N_COLUMNS] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 6, 5, 4, 3, 1, 2, NB_GRID_STAYS};
+
+static const char *title_of(const struct view *view, enum gate_column column) {
+    return column == INSTRUCTIONS && view->g->n_functions > 0 ? "instr. (1 call)" : column_titles[column];
+}
 
 static void add_percent(struct nb_strbuf *out, const char *format, double ratio) {
     if (isfinite(ratio)) nb_strbuf_addf(out, format, 100 * (ratio - 1));
@@ -353,7 +362,7 @@ static size_t add_cases(const struct view *view, enum chosen chosen, size_t most
     size_t n = 0;
     const size_t n_columns = choose_columns(view, page->markdown, chosen, columns);
     for (size_t k = 0; k < n_columns; k++) {
-        titles[k] = column_titles[columns[k]];
+        titles[k] = title_of(view, columns[k]);
         right[k] = is_right[columns[k]];
         kept_ranks[k] = ranks[columns[k]];
     }
@@ -398,7 +407,7 @@ static void add_open(const struct view *view, enum nb_verdict v, const struct nb
     struct nb_page indented = *page;
     if (page->screen) indented.screen -= 2;
     nb_strbuf_add(page->out, "  ");
-    nb_page_say(&indented, advice_of(v));
+    nb_page_say(&indented, advice_of(view->g, v));
     nb_strbuf_add(page->out, "\n");
 }
 
@@ -441,7 +450,7 @@ static void add_advice(const struct view *view, struct nb_strbuf *out) {
         if (!any) nb_strbuf_add(out, "### What to do\n\n");
         any = true;
         nb_strbuf_addf(out, "- **%s** (%zu): %s\n", nb_verdict_name((enum nb_verdict)v), view->summary.counts[v],
-                       advice_of((enum nb_verdict)v));
+                       advice_of(view->g, (enum nb_verdict)v));
     }
     if (any) nb_strbuf_add(out, "\n");
 }
@@ -484,7 +493,7 @@ static void add_figures(const struct view *view, const struct nb_gate_case *c, s
     for (int column = CHANGE; column < SECONDS; column++) {
         nb_strbuf_clear(&cell);
         add_cell(view, c, (enum gate_column)column, &cell);
-        if (cell.len) nb_strbuf_addf(out, "; %s %s", column_titles[column], cell.text);
+        if (cell.len) nb_strbuf_addf(out, "; %s %s", title_of(view, (enum gate_column)column), cell.text);
     }
     nb_strbuf_release(&cell);
 }
@@ -557,7 +566,8 @@ static void add_judgement(cJSON *json, const struct nb_gate_case *c) {
 static cJSON *case_to_json(const struct nb_gate_case *c) {
     cJSON *json = cJSON_CreateObject(), *builds = cJSON_CreateObject();
     nb_json_text(json, "key", c->key);
-    nb_json_text(json, "variant", strchr(c->c.variant, ':') ? strchr(c->c.variant, ':') + 1 : c->c.variant);
+    const char *colon = c->function ? NULL : strchr(c->c.variant, ':');
+    nb_json_text(json, "variant", c->function ? c->key : colon ? colon + 1 : c->c.variant);
     nb_json_text(json, "verdict", nb_verdict_name(c->verdict));
     nb_json_text(json, "reason", c->reason[0] ? c->reason : NULL);
     nb_json_number(json, "seconds", c->seconds);

@@ -152,13 +152,13 @@ static void print_tally(FILE *out, const char *name, const struct tally *k) {
             100 * nb_proportion_lower(k->regression, k->n, 0.95), 100 * nb_proportion_upper(k->regression, k->n, 0.95));
 }
 
-static void print_effect(FILE *out, const struct nb_trials *t, int effect, double injected) {
+static void print_effect(FILE *out, const struct nb_trials *t, int effect, double injected, const char *unit) {
     const struct tally all = count(t, -1, effect);
     if (all.n == 0) return;
     if (effect == 0)
         fprintf(out, "nothing changed (a byte copy): every REGRESSION is a false alarm\n");
     else
-        fprintf(out, "%d %% more rows, the same machine code%s: median ratio %+.2f %%\n", effect,
+        fprintf(out, "%d %% more %s, the same machine code%s: median ratio %+.2f %%\n", effect, unit,
                 isfinite(injected) ? "" : " (not counted)", 100 * (median_of(t, effect, ratio_of) - 1));
     if (effect != 0 && isfinite(injected))
         fprintf(out, "  instructions counted one by one: %+.3f %%\n", 100 * injected);
@@ -173,8 +173,9 @@ static void print_effect(FILE *out, const struct nb_trials *t, int effect, doubl
 int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                          const char *format, FILE *out) {
     if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(plan, t), out);
-    print_effect(out, t, 0, 0);
-    for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i]);
+    const char *unit = g->n_functions > 0 ? "calls" : "rows";
+    print_effect(out, t, 0, 0, unit);
+    for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i], unit);
     const double upper = cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER);
     fprintf(out, "\nfalse alarms by stretches of %d neighbours: ", CLUSTER);
     if (isnan(upper))

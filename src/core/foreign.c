@@ -79,6 +79,7 @@ struct dynamic {
     const char *names;
     const ElfW(Rela) * relocations[2]; /* of data and of calls */
     size_t n[2];
+    const uint32_t *hash, *gnu_hash; /* which alone say how many symbols there are */
 };
 
 static struct dynamic dynamic_of(const struct link_map *map) {
@@ -90,6 +91,8 @@ static struct dynamic dynamic_of(const struct link_map *map) {
         if (e->d_tag == DT_RELASZ) d.n[0] = e->d_un.d_val / sizeof(ElfW(Rela));
         if (e->d_tag == DT_JMPREL) d.relocations[1] = (const void *)e->d_un.d_ptr;
         if (e->d_tag == DT_PLTRELSZ) d.n[1] = e->d_un.d_val / sizeof(ElfW(Rela));
+        if (e->d_tag == DT_HASH) d.hash = (const void *)e->d_un.d_ptr;
+        if (e->d_tag == DT_GNU_HASH) d.gnu_hash = (const void *)e->d_un.d_ptr;
     }
     return d;
 }
@@ -107,6 +110,39 @@ static bool is_foreign(const struct link_map *map, const struct dynamic *d, cons
     const void *bound = *(void *const *)(map->l_addr + r->r_offset);
     const void *base = nb_object_of(bound, where);
     return base && base != nb_object_of(map->l_ld, NULL);
+}
+
+/* One more than the last symbol that a chain of the GNU hash table ends with (its layout: buckets, first symbol, words of the filter). */
+static size_t count_symbols(const struct dynamic *d) {
+    if (d->hash) return d->hash[1];
+    if (!d->gnu_hash) return 0;
+    const uint32_t n_buckets = d->gnu_hash[0], first = d->gnu_hash[1];
+    const uint32_t *buckets = d->gnu_hash + 4 + d->gnu_hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
+    const uint32_t *chains = buckets + n_buckets;
+    size_t last = 0;
+    for (uint32_t i = 0; i < n_buckets; i++)
+        if (buckets[i] > last) last = buckets[i];
+    if (last < first) return first;
+    while (!(chains[last - first] & 1)) last++;
+    return last + 1;
+}
+
+void nb_object_functions(void *handle, void (*take)(const char *name, void *arg), void *arg) {
+    assert(handle && take);
+    struct link_map *map;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return;
+    const struct dynamic d = dynamic_of(map);
+    const size_t n = d.symbols && d.names ? count_symbols(&d) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (ELF64_ST_TYPE(d.symbols[i].st_info) == STT_FUNC && d.symbols[i].st_shndx != SHN_UNDEF)
+            take(d.names + d.symbols[i].st_name, arg);
+}
+
+bool nb_object_is_function(const void *address) {
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    return dladdr1(address, &info, (void **)(uintptr_t)&symbol, RTLD_DL_SYMENT) && symbol &&
+           ELF64_ST_TYPE(symbol->st_info) == STT_FUNC;
 }
 
 const char *nb_object_foreign(void *handle, const char **where) {

@@ -3,12 +3,18 @@
 #ifndef NB_FOREIGN_H
 #define NB_FOREIGN_H
 
+#include <stdbool.h>
+
 /* Null after nb_error naming the file. One handle for one file, however often it is opened; each is closed by dlclose.
  */
 void *nb_object_open(const char *path);
 /* The address of an exported symbol that lies in the file itself and not in a library it depends on; null without a
  * word. */
 void *nb_object_symbol(void *handle, const char *path, const char *symbol);
+/* Says the names of all functions that the file exports. */
+void nb_object_functions(void *handle, void (*take)(const char *name, void *arg), void *arg);
+/* Is what lies there a function, as the file's symbols say? */
+bool nb_object_is_function(const void *address);
 /* Start of the loaded object that holds an address, null: none does. name, when not null: its file. */
 const void *nb_object_of(const void *address, const char **name);
 /* The name that the loader knows a loaded file by (DT_SONAME), as long as it is loaded; null: it has none, or is not loaded. */

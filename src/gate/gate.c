@@ -104,7 +104,8 @@ static int check_binding(const char *copied, const char *file) {
     if (!b.is_open) return -1;
     if (!b.symbol[0]) return 0;
     return nb_error(
-        "%s: its %.199s is bound to that of %.400s; build it with -fvisibility=hidden and link it with -Bsymbolic",
+        "%s: its %.199s is bound to that of %.400s; build it with -fvisibility=hidden (g++: and -fno-gnu-unique) and "
+        "link it with -Bsymbolic",
         file, b.symbol, b.where);
 }
 
@@ -145,10 +146,18 @@ static int load_layout(const struct nb_gate_builds *b, int layout, const char *c
     return 0;
 }
 
-int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
-                        const char *const *candidates, size_t n_candidates) {
+/* Whatever the files hold. */
+static int check_bindings(const struct nb_gate_builds *b, int layout, const char *const sources[NB_N_BUILDS]) {
+    int result = 0;
+    for (int build = 0; build < NB_N_BUILDS && result == 0; build++)
+        result = check_binding(b->files[layout][build], sources[build]);
+    return result;
+}
+
+static int open_builds(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
+                       const char *const *candidates, size_t n_candidates, bool of_kernels) {
     assert(b && (baselines || n_baselines == 0) && (candidates || n_candidates == 0));
-    uint64_t names[NB_GATE_LAYOUTS][NB_N_BUILDS];
+    uint64_t names[NB_GATE_LAYOUTS][NB_N_BUILDS] = {{0}};
     *b = (struct nb_gate_builds){.n_layouts = (int)(n_baselines > n_candidates ? n_baselines : n_candidates),
                                  .same_bytes = true};
     if (n_baselines == 0 || n_candidates == 0) return nb_error("the gate compares a --baseline with a --candidate");
@@ -159,9 +168,9 @@ int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, 
         const char *const sources[NB_N_BUILDS] = {baseline, baseline, candidate};
         memcpy(b->sources[l], sources, sizeof sources);
         int result = copy_layout(b, l, baseline, candidate);
-        if (result == 0) result = load_layout(b, l, sources, names[l]);
+        if (result == 0) result = of_kernels ? load_layout(b, l, sources, names[l]) : check_bindings(b, l, sources);
         if (result != 0) return result;
-        if (l > 0) nb_registry_release();
+        if (l > 0 && of_kernels) nb_registry_release();
     }
     for (int l = 1; l < b->n_layouts; l++)
         for (int build = 0; build < NB_N_BUILDS; build++)
@@ -171,6 +180,16 @@ int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, 
                                                             : baselines[(size_t)l % n_baselines],
                                 build == NB_BUILD_CANDIDATE ? candidates[0] : baselines[0]);
     return 0;
+}
+
+int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
+                        const char *const *candidates, size_t n_candidates) {
+    return open_builds(b, baselines, n_baselines, candidates, n_candidates, true);
+}
+
+int nb_gate_objects_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
+                         const char *const *candidates, size_t n_candidates) {
+    return open_builds(b, baselines, n_baselines, candidates, n_candidates, false);
 }
 
 void nb_gate_builds_release(struct nb_gate_builds *b) {
@@ -215,6 +234,9 @@ void nb_gate_release(struct nb_gate *g) {
         free(g->cases[i].confirm);
     }
     free(g->cases);
+    for (size_t i = 0; i < g->n_functions; i++)
+        for (int role = 0; role < NB_N_FUNCTION_ROLES; role++) free(g->functions[i].names[role]);
+    free(g->functions);
     nb_gate_settings_release(&g->settings);
     nb_gate_builds_release(&g->builds);
 }
@@ -224,6 +246,7 @@ struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct 
     struct nb_gate_request q = {.layout = launch % g->builds.n_layouts,
                                 .n_files = NB_N_BUILDS,
                                 .n_arms = NB_N_BUILDS,
+                                .function = c->function,
                                 .launch = launch,
                                 .threads = c->c.threads,
                                 .blocks = g->plan.blocks,

@@ -35,6 +35,9 @@ struct nb_gate_builds {
  * arm's first; NB_OTHER_ABI. */
 int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
                         const char *const *candidates, size_t n_candidates);
+/* The same of any shared objects, of whose contents nothing is asked, and which are not loaded here. */
+int nb_gate_objects_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
+                         const char *const *candidates, size_t n_candidates);
 void nb_gate_builds_release(struct nb_gate_builds *b);
 
 /* Null, or why timing two kernels against each other would time one piece of code twice: a build that binds to another's
@@ -47,7 +50,9 @@ struct nb_gate_case {
     char *key;                                   /* without the build: "rmsnorm_twopass_v256_f32/shape:.." */
     char *arm_keys[NB_N_BUILDS];                 /* "baseline:rmsnorm_..." */
     const struct nb_entry *entries[NB_N_BUILDS]; /* null: the build has no such kernel */
-    struct nb_case c;                            /* the candidate's; the baseline's where that alone has the kernel */
+    const struct nb_function *function; /* null: a kernel; else there are no entries, and c holds its name alone */
+    uint64_t addresses[NB_N_BUILDS][NB_N_FUNCTION_ROLES]; /* of the function's, in the first file; 0: not there */
+    struct nb_case c; /* the candidate's; the baseline's where that alone has the kernel */
     enum nb_verdict verdict;
     struct nb_gate_judgement judgement; /* where it was timed */
     char reason[240];
@@ -81,6 +86,8 @@ struct nb_gate {
     struct nb_gate_settings settings; /* the config's */
     struct nb_gate_case *cases;
     size_t n_cases;
+    struct nb_function *functions; /* of the cases, if they are no kernels; owned */
+    size_t n_functions;
     double started_s, elapsed_s;
     /* Every launch as the worker reported it; may be null. */
     void (*record)(const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line, void *arg);

@@ -4,6 +4,7 @@
  * logarithms of ratios. */
 #include "src/gate/gate_launch.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ static bool recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *
     return same;
 }
 
-static void say(const struct nb_job *job, struct nb_arm *arms, int n, const struct nb_noise *noise, const bool *same) {
+void nb_gate_say(const struct nb_job *job, struct nb_arm *arms, int n, const struct nb_noise *noise, const bool *same) {
     cJSON *answer = cJSON_CreateObject();
     nb_json_text(answer, "type", "answer");
     cJSON *list = cJSON_AddArrayToObject(answer, "arms");
@@ -68,7 +69,7 @@ static void say(const struct nb_job *job, struct nb_arm *arms, int n, const stru
 /* The pages of a file are where the system's cache has them, in this launch and the next, and how code falls into the caches depends on
  * that: a copy could be slower in all launches. Pages of the worker's own lie elsewhere each time. Written over with themselves
  * they become so; where the system does not allow it, they stay. */
-static void own_pages(const struct nb_job *job) {
+void nb_gate_own_pages(const struct nb_job *job) {
     const long page = sysconf(_SC_PAGESIZE);
     char line[PATH_MAX + 200];
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -103,7 +104,7 @@ static int gate_job(struct nb_workplace *w) {
     }
     const int result = nb_bench_init(&bench, w);
     if (result != 0) goto out;
-    own_pages(job);
+    nb_gate_own_pages(job);
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
         arms[i].digests = digests[i] = digests_of(&arms[i], &bench);
@@ -116,7 +117,7 @@ static int gate_job(struct nb_workplace *w) {
         same[i] = recheck(&arms[i], &bench.sets.sets[0], bench.pool, digests[i]);
     }
     nb_worker_at(w, -1);
-    say(job, arms, n, &bench.noise, same);
+    nb_gate_say(job, arms, n, &bench.noise, same);
 out:
     nb_bench_release(&bench);
     for (int i = 0; i < n; i++) free(digests[i]);
@@ -198,29 +199,46 @@ out:
     return result;
 }
 
-int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {
-    int cpus[NB_MAX_CPUS], samples[NB_GATE_ARMS] = {0}, percent[NB_GATE_ARMS];
-    struct nb_outcome o;
-    cJSON *options = cJSON_CreateObject();
+static cJSON *function_options(const struct nb_gate_request *q) {
+    cJSON *options = cJSON_CreateObject(), *names = cJSON_AddArrayToObject(options, "names");
+    for (int role = 0; role < NB_N_FUNCTION_ROLES; role++) {
+        const char *name = q->function->names[role];
+        cJSON_AddItemToArray(names, name ? cJSON_CreateString(name) : cJSON_CreateNull());
+    }
+    cJSON_AddItemToObject(options, "arms", cJSON_CreateStringArray(q->keys, q->n_arms));
+    return options;
+}
+
+struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, int *samples) {
+    assert(q && cpus && samples && q->n_arms <= NB_GATE_ARMS);
+    int percent[NB_GATE_ARMS];
+    cJSON *options = q->function ? function_options(q) : cJSON_CreateObject();
     memcpy(percent, q->extra_percent, sizeof percent);
     cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
-    struct nb_job job = {.kind = "gate",
-                         .launch = q->launch,
-                         .plugins = q->files,
-                         .n_plugins = q->n_files,
-                         .keys = (const char **)(uintptr_t)q->keys,
-                         .samples = samples,
-                         .n_cases = q->n_arms,
-                         .blocks = q->blocks,
-                         .sample_s = 1e-3 * q->sample_ms,
-                         .digests_at = -1,
-                         .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
-                         .cpus = cpus,
-                         .n_cpus = q->threads,
-                         .options = options};
     nb_launcher_cpus(cpus, q->threads, q->launch);
+    return (struct nb_job){.kind = q->function ? "gate_function" : "gate",
+                           .launch = q->launch,
+                           .check_only = q->check_only,
+                           .plugins = q->files,
+                           .n_plugins = q->n_files,
+                           .keys = (const char **)(uintptr_t)q->keys,
+                           .samples = samples,
+                           .n_cases = q->function ? 0 : q->n_arms,
+                           .blocks = q->blocks,
+                           .sample_s = 1e-3 * q->sample_ms,
+                           .digests_at = -1,
+                           .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
+                           .cpus = cpus,
+                           .n_cpus = q->threads,
+                           .options = options};
+}
+
+int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {
+    int cpus[NB_MAX_CPUS], samples[NB_GATE_ARMS] = {0};
+    struct nb_outcome o;
+    const struct nb_job job = nb_gate_launch_job(q, cpus, samples);
     cJSON *raw = nb_launcher_ask(&job, q->silence_s, &o);
-    cJSON_Delete(options);
+    cJSON_Delete((cJSON *)(uintptr_t)job.options);
     if (!raw) return nb_launcher_ends(&o);
     if (nb_gate_launch_read(raw, q->n_arms, q->layout, out) != 0) {
         *out = (struct nb_gate_answer){.failed = o.current >= 0 ? o.current : 0};

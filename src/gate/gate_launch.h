@@ -8,9 +8,24 @@
 #include <stdint.h>
 
 #include "src/gate/gate_judge.h"
+#include "src/measure/job.h"
+#include "src/measure/measure.h"
 #include "src/measure/status.h"
 
 #define NB_GATE_ARMS 12
+
+/* A function that is no kernel, and what belongs to it (kernels/function.h). */
+enum nb_function_role {
+    NB_FUNCTION_TIMED,
+    NB_FUNCTION_SETUP,
+    NB_FUNCTION_BYTES,
+    NB_FUNCTION_CHECK,
+    NB_FUNCTION_TEARDOWN,
+    NB_N_FUNCTION_ROLES
+};
+struct nb_function {
+    char *names[NB_N_FUNCTION_ROLES]; /* as C or C++ has them ("ns::parse"), or as the symbol; null: none. Owned */
+};
 
 /* Arms: the baseline, its byte copy (the control), then candidates. */
 struct nb_gate_request {
@@ -19,11 +34,13 @@ struct nb_gate_request {
     const char *keys[NB_GATE_ARMS]; /* "baseline:variant/shape..", as the files are called */
     int extra_percent[NB_GATE_ARMS];
     int n_arms;
-    int launch, layout; /* the launch decides CPU, seed and padding */
+    const struct nb_function *function; /* null: kernels; else the keys are "baseline:NAME" */
+    int launch, layout;                 /* the launch decides CPU, seed and padding */
     int threads;
     int blocks;
     double sample_ms, silence_s;
     uint64_t seed;
+    bool check_only; /* of functions: nothing is timed */
 };
 
 struct nb_gate_answer {
@@ -40,7 +57,16 @@ struct nb_gate_answer {
 
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended the run. */
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out);
+/* The job of a launch, whose parts are the request's or the caller's; options are owned. */
+struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, int *samples);
 /* From a worker's line alone: for samples that were recorded. -1: it is not one. */
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out);
+
+/* In the worker. */
+
+/* Gives the code of the job's files pages of this process's own. */
+void nb_gate_own_pages(const struct nb_job *job);
+/* The worker's line: the arms' samples, and which of them wrote the same as before. */
+void nb_gate_say(const struct nb_job *job, struct nb_arm *arms, int n, const struct nb_noise *noise, const bool *same);
 
 #endif

@@ -15,6 +15,7 @@
 #include "src/core/stats.h"
 #include "src/core/timer.h"
 #include "src/gate/code_identity.h"
+#include "src/gate/gate_function.h"
 #include "src/gate/gate_launch.h"
 #include "src/measure/launcher.h"
 #include "src/plan/cells.h"
@@ -121,13 +122,20 @@ static void gate_settle_budget(const struct nb_gate *g, struct nb_gate_case *c) 
 
 /* ---- what there is to compare ----------------------------------------------------------------------------------------- */
 
+static bool has_build(const struct nb_gate_case *c, int build) {
+    return c->function ? c->addresses[build][NB_FUNCTION_TIMED] != 0 : c->entries[build] != NULL;
+}
+
 static bool is_comparable(struct nb_gate_case *c) {
     const struct nb_entry *baseline = c->entries[NB_BUILD_BASELINE], *candidate = c->entries[NB_BUILD_CANDIDATE];
     const char *reason = NULL;
-    if (!baseline)
-        reason = "the baseline has no such kernel";
-    else if (!candidate)
-        reason = "the candidate has no such kernel any more";
+    if (!has_build(c, NB_BUILD_BASELINE))
+        reason = c->function ? "the baseline has no such function" : "the baseline has no such kernel";
+    else if (!has_build(c, NB_BUILD_CANDIDATE))
+        reason =
+            c->function ? "the candidate has no such function any more" : "the candidate has no such kernel any more";
+    else if (c->function)
+        return true; /* files that stay apart (check_binding()) */
     else if (nb_gate_same_code(baseline, candidate))
         reason = nb_gate_same_code(baseline, candidate);
     if (reason) decide(c, NB_VERDICT_NOT_COMPARABLE, reason);
@@ -141,20 +149,28 @@ struct codes {
     char why[200];                        /* the first for this reason */
 };
 
-static bool is_known(struct codes *codes, const struct nb_code *code, const struct nb_entry *entry,
+/* Of a function with what makes its state: what only compares results may differ. */
+static int digest_function(const struct nb_code *code, const struct nb_gate_case *c, int build, uint64_t digest[2],
+                           char *reason, size_t n) {
+    const uint64_t roots[] = {c->addresses[build][NB_FUNCTION_TIMED], c->addresses[build][NB_FUNCTION_SETUP]};
+    return nb_code_digest_of(code, roots, roots[1] ? 2 : 1, digest, reason, n);
+}
+
+static bool is_known(struct codes *codes, const struct nb_code *code, const struct nb_gate_case *c, int build,
                      enum nb_code_part part, uint64_t digest[2]) {
     char reason[200];
-    if (nb_code_digest(code, entry, part, digest, reason, sizeof reason) == 0) return true;
-    if (codes->n_unknown++ == 0) snprintf(codes->why, sizeof codes->why, "%.60s: %.130s", entry->id, reason);
+    const int result = c->function ? digest_function(code, c, build, digest, reason, sizeof reason)
+                                   : nb_code_digest(code, c->entries[build], part, digest, reason, sizeof reason);
+    if (result == 0) return true;
+    if (codes->n_unknown++ == 0) snprintf(codes->why, sizeof codes->why, "%.60s: %.130s", c->arm_keys[build], reason);
     return false;
 }
 
 static bool is_identical(struct codes *codes, const struct nb_gate_case *c, enum nb_code_part part) {
     uint64_t a[2], b[2];
     if (codes->same_bytes) return true;
-    return codes->baseline && codes->candidate &&
-           is_known(codes, codes->baseline, c->entries[NB_BUILD_BASELINE], part, a) &&
-           is_known(codes, codes->candidate, c->entries[NB_BUILD_CANDIDATE], part, b) && a[0] == b[0] && a[1] == b[1];
+    return codes->baseline && codes->candidate && is_known(codes, codes->baseline, c, NB_BUILD_BASELINE, part, a) &&
+           is_known(codes, codes->candidate, c, NB_BUILD_CANDIDATE, part, b) && a[0] == b[0] && a[1] == b[1];
 }
 
 static void open_codes(struct codes *codes, const struct nb_gate *g) {
@@ -292,13 +308,15 @@ static int check_case(struct nb_gate *g, struct nb_gate_case *c, struct codes *c
     const bool identical = is_identical(codes, c, NB_CODE_TIMED);
     int result = 0;
     /* The same code that claims something else is checked against that. */
-    if (!identical || !is_identical(codes, c, NB_CODE_ALL)) {
+    if (c->function && !identical) {
+        result = nb_gate_function_check(g, c);
+    } else if (!c->function && (!identical || !is_identical(codes, c, NB_CODE_ALL))) {
         result = run_checks(g, &checks);
         if (result == 0) judge_checks(&checks);
     }
     const bool is_open = result == 0 && c->verdict == NB_VERDICT_NONE;
     if (is_open && identical) decide(c, NB_VERDICT_IDENTICAL, "");
-    if (is_open && (!identical || gate_has_budget(g, c, true))) {
+    if (is_open && !c->function && (!identical || gate_has_budget(g, c, true))) {
         result = count_instructions(g, c);
         gate_keep_budget(g, c);
     }

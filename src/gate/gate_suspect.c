@@ -82,5 +82,5 @@ static int doubt_roof(const struct nb_gate *g, struct nb_gate_case *c) {
 
 int nb_gate_doubt(const struct nb_gate *g, struct nb_gate_case *c) {
     if (c->verdict == NB_VERDICT_IMPROVED) doubt_instructions(c);
-    return c->verdict == NB_VERDICT_IMPROVED ? doubt_roof(g, c) : 0;
+    return c->verdict == NB_VERDICT_IMPROVED && !c->function ? doubt_roof(g, c) : 0;
 }

@@ -37,6 +37,7 @@ struct nb_job_type {
     int (*work)(struct nb_workplace *w); /* in the worker process: 0 or -1 */
     bool own_inputs;                     /* makes the inputs of its cases itself, or needs none */
     bool no_cases;                       /* its jobs name none */
+    bool no_kernels;                     /* nor any kernel: the plugins are files that it opens itself */
     bool apart; /* each case has a process of its own (nb_worker_apart()), which alone opens its kernel */
 };
 

@@ -541,7 +541,9 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             if (is_out(arm) || block % arm->every != 0) continue;
             watch(options, order[i]);
             arm->position[block] = i;
+            if (options->before) options->before(arm);
             run_sample(arm, &l, block);
+            if (options->behind) options->behind(arm);
             look_for_damage(arm, options);
             if (arm->damage != NB_INTACT)
                 exchange_rows(&l.exchange); /* the inputs were filled anew */

@@ -59,6 +59,8 @@ struct nb_measure_options {
     /* All arms take the sample that the first one chose: arms of one kernel, so that nothing but its code differs. With
      * extra_percent in any arm it is a multiple of 100, of rows wherever the kernel allows it. */
     bool even_samples;
+    /* Of arms that write elsewhere than to sets of buffers: called before and behind each sample, outside of its time; may be null. */
+    void (*before)(struct nb_arm *arm), (*behind)(struct nb_arm *arm);
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 

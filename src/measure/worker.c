@@ -180,6 +180,7 @@ static int job_read(struct nb_job *job, const char *text) {
 /* Loads the kernels and plugins that the job names and finds every case's kernel. -1 after nb_error. */
 static int find_kernels(struct nb_job *job) {
     const cJSON *item;
+    if (job->type->no_kernels) return 0;
     if (use_tuning(cJSON_GetObjectItemCaseSensitive(job->json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(job->json, "cases")) if (get_case(job, job->n_cases++,
                                                                                                 item) != 0) return -1;

@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Slow, 30 s: compiles C++ eight times.
+# Functions of other projects, in C and C++, through the gate: the same sources pass untimed by the flags that the guide prints, more work is timed, and what is
+# wrong, breaks or is missing is named. Times are compared only where one is twice the other.
+set -eu
+[ "$(uname -m)" = x86_64 ] || { echo "skipped: machine code is compared on x86-64"; exit 77; }
+fail() { echo "$*"; cat "$WORK/out" "$WORK/err"; exit 1; }
+# CODE PATTERN ARGUMENTS...
+gives() {
+    local code=$1 pattern=$2 got=0
+    shift 2
+    "$NORMBENCH" gate --quiet "$@" >"$WORK/out" 2>"$WORK/err" || got=$?
+    [ "$got" = "$code" ] || fail "$*: exit $got, wanted $code"
+    tr -s ' \n' ' ' <"$WORK/out" | cat - "$WORK/err" | grep -qE -- "$pattern" || fail "$*: no /$pattern/"
+}
+read -ra compile <<<"$(sed -n 's/^ *compile: //p' cmd/guide/gate.md)"
+read -ra link <<<"$(sed -n 's/^ *link: //p' cmd/guide/gate.md)"
+only_gxx=$(sed -n 's/^ *g++: *\([^ ]*\) .*/\1/p' cmd/guide/gate.md)
+export TMPDIR=$WORK
+
+# ---- C++, by each compiler that is here ----------------------------------------------------------------------------------------------------
+words=tests/foreign/words.cpp
+few=(--screen-launches 7 --confirm-launches 12 --blocks 20)
+tried=0
+for cxx in g++ clang++; do
+    command -v $cxx >/dev/null || continue
+    last=$cxx
+    tried=$((tried + 1))
+    own=()
+    [ $cxx = clang++ ] || own=("$only_gxx")
+    build() { # SIDE FLAGS...
+        local side=$1
+        shift
+        "$cxx" -O2 -std=c++17 -Wall -Wextra -Wpedantic -Werror "${compile[@]}" "${own[@]}" "$@" $words "${link[@]}" -o "$WORK/$cxx-$side.so"
+    }
+    build old
+    build same -g
+    build twice -DTWICE
+    both=(--baseline "$WORK/$cxx-old.so" --function text::words::count --function sum)
+    gives 0 '2 PASS \(identical code\)' "${both[@]}" --candidate "$WORK/$cxx-same.so"
+    code=0
+    "$NORMBENCH" gate --quiet "${few[@]}" "${both[@]}" --candidate "$WORK/$cxx-twice.so" >"$WORK/out" 2>"$WORK/err" || code=$?
+    grep -q 'PASS (identical code)  *sum' "$WORK/out" && grep -qE '^[A-Z]+  *text::words::count .*\+[0-9]' "$WORK/out" && [ $code -gt 2 ] ||
+        fail "$cxx: exit code $code; sum did not change and count does its work twice"
+done
+[ $tried -gt 0 ] || { echo "skipped: no C++ compiler"; exit 77; }
+cxx=$last
+build throws -DTHROWS
+gives 1 'WRONG _ZN4text5words5countEPv: crashed: abort' --baseline "$WORK/$cxx-old.so" --candidate "$WORK/$cxx-throws.so" \
+    --function _ZN4text5words5countEPv --setup text::words::count_setup --check text::words::is_right
+# Without any of the flags: timed, or refused with what to add.
+"$cxx" -O2 -std=c++17 -fPIC -shared $words -o "$WORK/plain.so"
+code=0
+"$NORMBENCH" gate --baseline "$WORK/plain.so" --candidate "$WORK/plain.so" --function sum >"$WORK/out" 2>"$WORK/err" || code=$?
+[ $code = 0 ] || grep -q 'is bound to that of .*build it with -fvisibility=hidden (g++: and -fno-gnu-unique)' "$WORK/err" || fail "plain flags"
+
+# ---- C, without any flags: what is wrong, and what does not come back ---------------------------------------------------------------------
+for side in old slow:-DSLOWER=100 bad:-DBAD\ -DWRONG; do
+    flags=${side#*:}
+    [ "$flags" != "$side" ] || flags=
+    "${CC:-cc}" -O2 -Wall -Wextra -fPIC -shared $flags tests/foreign/functions.c -o "$WORK/${side%%:*}.so" 2>/dev/null ||
+        gcc -O2 -Wall -Wextra -fPIC -shared $flags tests/foreign/functions.c -o "$WORK/${side%%:*}.so"
+done
+bad=(--baseline "$WORK/old.so" --candidate "$WORK/bad.so")
+gives 1 'WRONG parse: its 24 bytes of output differ from the baseline.s 24, first at byte 0' "${bad[@]}" --function parse
+gives 1 'WRONG crashes: crashed: segmentation fault' "${bad[@]}" --function crashes
+gives 1 'WRONG hangs: timed_out: no end within the time allowed' "${bad[@]}" --function hangs --case-timeout 2
+gives 1 'WRONG leaves: crashed: ended the process by exit code 0' "${bad[@]}" --function leaves
+gives 1 'WRONG grows: its 8 bytes of output differ' "${bad[@]}" --function grows
+gives 1 'WRONG judged: the check returns 7 after call 1' "${bad[@]}" --function judged
+gives 1 'WRONG remembers: candidate while timed: wrong_when_timed' "${bad[@]}" --function remembers
+gives 5 'NOT COMPARABLE grows: call 2 leaves other bytes of output than the first, from byte 0 on \(the baseline\)' \
+    --baseline "$WORK/bad.so" --candidate "$WORK/old.so" --function grows
+gives 5 'NOT COMPARABLE crashes: crashed: segmentation fault .*\(the baseline\)' --baseline "$WORK/bad.so" --candidate "$WORK/old.so" --function crashes
+gives 5 'NOT COMPARABLE sum: the baseline has no such function' --baseline "$WORK/old.so" --candidate "$WORK/$cxx-old.so" --function sum
+gives 0 '2 PASS \(identical code\)' --baseline "$WORK/old.so" --candidate "$WORK/old.so" --function copy --function list
+for name in copy parse sort list; do
+    code=0
+    "$NORMBENCH" gate --quiet "${few[@]}" --baseline "$WORK/old.so" --candidate "$WORK/slow.so" --function $name --format json --out "$WORK/$name" >"$WORK/out" 2>"$WORK/err" || code=$?
+    python3 - "$WORK/$name/gate.json" $name $code <<'PY' || fail "$name: exit $code"
+import json, sys
+case, = json.load(open(sys.argv[1]))["cases"]
+assert case["key"] == sys.argv[2] and case["ratio"]["value"] > 1.2, case
+assert case["verdict"] in ("REGRESSION", "INCONCLUSIVE") and int(sys.argv[3]) in (3, 4), case
+PY
+done
+! command -v python3 >/dev/null || python3 tests/check_schema.py reports/schema "$WORK/copy" || fail "gate.json is not as its schema says"
+
+# ---- mistakes of the command line ---------------------------------------------------------------------------------------------------------
+pair=(--baseline "$WORK/old.so" --candidate "$WORK/slow.so")
+gives 2 "no function 'prse' \(--function\); did you mean 'parse'\? It has " "${pair[@]}" --function prse
+gives 2 "no function 'not_a_function' \(--function\); it has .* and [0-9]+ more" "${pair[@]}" --function not_a_function
+gives 2 "no function 'parse_wrong' \(--check\)" "${pair[@]}" --function parse --check parse_wrong
+gives 2 'given twice' "${pair[@]}" --function parse --function parse
+gives 2 'no --config, --kernel, --filter or --axis' "${pair[@]}" --function parse --kernel x
+gives 2 'go with --function NAME' "${pair[@]}" --setup x
+gives 2 'is looked for in --baseline' --self-test --function parse
+gives 2 'cannot be loaded as a shared object' --baseline "$0" --candidate "$WORK/old.so" --function parse
+
+# ---- the self-test counts -------------------------------------------------------------------------------------------------------------------
+gives 0 'nothing changed.* more calls, the same machine code' --self-test --baseline "$WORK/old.so" --function empty --trials 1 --powered 1 --effects 50 \
+    --screen-launches 7 --confirm-launches 12 --blocks 8
