@@ -118,7 +118,7 @@ plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
 .PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long \
-	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built uninstall clean
+	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
@@ -134,6 +134,7 @@ help:
 	'make cuda-emulated  the GPU kernels (kernels/cuda/) on the CPU, to see that they are right; needs no CUDA' \
 	'make cuda      the same for NVIDIA GPUs, with the nvcc of CUDA_HOME or on PATH; make cuda-compiler gets one' \
 	'make cuda-bundle  a folder to carry to a machine with a GPU, and the command that runs everything there (cmd/guide/gpu.md)' \
+	'make wheel     the Python package with the program in it, into build/wheel/dist; its tools come from PyPI' \
 	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each (TARGETS="npy journal": these)' \
 	'make format    formats the sources; format-check only looks' \
@@ -183,8 +184,8 @@ $(BUILD)/gen/kernel_catalogue.h: $(BUILD)/gen/kernel_catalogue.stamp ;
 
 # What `normbench new-plugin` writes, as texts.
 as_text = printf 'static const char nb_example_%s[] =\n' $(1) && sed 's/\\/&&/g; s/"/\\&/g; s/.*/    "&\\n"/; $$s/$$/;/' $(2)
-$(BUILD)/gen/examples.h: tests/plugins/example.c tests/plugins/example.cpp kernels/kernel.h Makefile
-	{ $(call as_text,c,tests/plugins/example.c); $(call as_text,cpp,tests/plugins/example.cpp); $(call as_text,header,kernels/kernel.h); } >$@
+$(BUILD)/gen/examples.h: tests/plugins/example.c tests/plugins/example.cpp tests/plugins/example.py kernels/kernel.h Makefile
+	{ $(foreach e,c cpp py,$(call as_text,$(e),tests/plugins/example.$(e));) $(call as_text,header,kernels/kernel.h); } >$@
 
 # ---- kernels: one object for each (kernel, width, dtype) ------------------------------------------------------------
 vpath %.c $(sort $(dir $(kernel_sources)))
@@ -425,8 +426,13 @@ install-built:
 	install -m 644 configs/claims/tables/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables/
 	install -m 644 tests/data/* $(DESTDIR)$(PREFIX)/share/normbench/data/
 	install -m 644 reports/schema/*.json $(DESTDIR)$(PREFIX)/share/normbench/schema/
+	install -d $(DESTDIR)$(PREFIX)/share/normbench/python/normbench
+	install -m 644 cmd/packaging/python/src/normbench/*.py $(DESTDIR)$(PREFIX)/share/normbench/python/normbench/
 	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \
 	  '$(PREFIX)' '$(shell cat VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/normbench.pc
+# For pip; tests/cli/wheel.sh installs it.
+wheel: all
+	BUILD=$(BUILD) KERNEL_LIBRARY=$(KERNEL_LIBRARY) cmd/packaging/python/wheel.sh
 uninstall:
 	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/libnormkernels.so lib/libnormkernels_cuda.so lib/libnormkernels_cuda_emulated.so lib/normbench include/normbench share/normbench \
 	  lib/pkgconfig/normbench.pc)

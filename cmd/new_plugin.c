@@ -16,18 +16,21 @@ extern const struct nb_command nb_command_new_plugin;
 
 static const char help[] =
     "usage: normbench new-plugin NAME [--lang LANGUAGE]\n\n"
-    "Writes a kernel to begin with into this folder: NAME.c or NAME.cpp, a complete RMSNorm that compiles and passes every\n"
-    "check, and kernel.h, the interface, where it is not there yet. Then says how to build it and what to type next.\n"
+    "Writes a kernel to begin with into this folder: NAME.c, NAME.cpp or NAME.py, a complete RMSNorm that passes every check,\n"
+    "and for C and C++ kernel.h, the interface, where it is not there yet. Then says how to build it and what to type next.\n"
     "Nothing is overwritten.\n\n"
-    "  --lang LANGUAGE      c (the default) or c++\n" NB_COMMON_HELP "\n"
+    "  --lang LANGUAGE      c (the default), c++ or python\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 written, 2 usage, or a file that is there already or cannot be written.\n";
 
 static const char header[] = "kernel.h";
 static const char placeholder[] = "example";
 
 static const struct language {
-    const char *name, *ending, *text, *compiler, *libraries;
-} languages[] = {{"c", ".c", nb_example_c, "cc", " -lm"}, {"c++", ".cpp", nb_example_cpp, "c++", ""}};
+    const char *name, *ending, *text;
+    const char *compiler, *libraries; /* null: it is not built */
+} languages[] = {{"c", ".c", nb_example_c, "cc", " -lm"},
+                 {"c++", ".cpp", nb_example_cpp, "c++", ""},
+                 {"python", ".py", nb_example_py, NULL, NULL}};
 enum { N_LANGUAGES = sizeof languages / sizeof languages[0] };
 
 struct new_plugin_options {
@@ -49,10 +52,7 @@ static const struct language *find_language(const char *name) {
     for (int i = 0; i < N_LANGUAGES; i++)
         if (strcmp(languages[i].name, name) == 0) return &languages[i];
     if (strcmp(name, "cpp") == 0 || strcmp(name, "cxx") == 0) return &languages[1];
-    if (strcmp(name, "python") == 0)
-        nb_error("--lang python: kernels in Python cannot be measured yet; one of c, c++");
-    else
-        nb_error("--lang %s: one of c, c++", name);
+    nb_error("--lang %s: one of c, c++, python", name);
     return NULL;
 }
 
@@ -100,11 +100,12 @@ static int new_plugin_main(int argc, char **argv) {
     struct nb_strbuf path = {0};
     char *text = text_of(language, o.name);
     nb_strbuf_addf(&path, "%s%s", o.name, language->ending);
-    const bool written = write_new(path.text, text) == 0 && write_header() == 0;
-    if (written) {
-        printf("%s -O2 -shared -fPIC %s -o %s.so%s\n", language->compiler, path.text, o.name, language->libraries);
-        printf("normbench try ./%s.so\n", o.name);
-    }
+    const bool written = write_new(path.text, text) == 0 && (!language->compiler || write_header() == 0);
+    if (written && language->compiler)
+        printf("%s -O2 -shared -fPIC %s -o %s.so%s\nnormbench try ./%s.so\n", language->compiler, path.text, o.name,
+               language->libraries, o.name);
+    else if (written)
+        printf("normbench try %s\n", path.text);
     free(text);
     nb_strbuf_release(&path);
     return written ? NB_EXIT_OK : NB_EXIT_USAGE;

@@ -70,7 +70,7 @@ holds out '^  first +[0-9]+ of [0-9]+ elements beyond the bound; row [0-9]+'
 holds out 'replay try-wrong '
 holds out '^how fast\? +not timed'
 refuses "mine.c: is there already" new-plugin mine
-refuses "kernels in Python cannot be measured yet; one of c, c\+\+" new-plugin other --lang python
+refuses "one of c, c\+\+, python" new-plugin other --lang rust
 refuses "kernels in Python cannot be tried yet" try mine.py
 refuses "mine.c: is a source; cc -O2 -shared -fPIC mine.c -o mine.so" try mine.c
 refuses "letters, digits" new-plugin a-b
