@@ -76,9 +76,11 @@ static bool is_on_path(void) {
     return false;
 }
 
-/* How this program is called: by its name where PATH finds it, else by its file, from here. */
+/* How this program is called: as what started it says (the wheel's command), by its name where PATH finds it, else by its file, from here. */
 static char *program_name(void) {
     char own[PATH_MAX], here[PATH_MAX];
+    const char *command = getenv("NORMBENCH_COMMAND");
+    if (command && *command) return nb_strdup(command);
     if (is_on_path() || !realpath("/proc/self/exe", own)) return nb_strdup("normbench");
     const size_t n = getcwd(here, sizeof here) ? strlen(here) : 0;
     return nb_strdup(n > 1 && strncmp(own, here, n) == 0 && own[n] == '/' ? own + n + 1 : own);
