@@ -61,9 +61,9 @@ static const char help[] =
     "  --effects LIST       the slowdowns, in %; default 1,2,3,5,10\n"
     "  --load LIST          idle, cpu (one busy process), memory (two bursty ones); default idle\n\n"
     "Results\n"
-    "  --format NAME        on stdout: table, json, markdown, junit, bencher\n"
-    "  --out DIR            gate.json, gate.md, gate.xml (JUnit), gate.bencher.json and samples.jsonl;\n"
-    "                       with --self-test trials.json and samples.jsonl\n"
+    "  --format NAME        on stdout: table, json, markdown, junit, bencher, benchmark_action\n"
+    "  --out DIR            gate.json, gate.md, gate.xml (JUnit), gate.bencher.json, gate.benchmark_action.json and\n"
+    "                       samples.jsonl; with --self-test trials.json and samples.jsonl\n"
     "  --list               prints the cases; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Why a build cannot be compared, and what to add (cmd/guide/gate.md)\n"
     "  its SYMBOL is bound to that of OTHER: both builds would run one piece of code. Compile with\n"
@@ -126,7 +126,7 @@ static int set_loads(void *to, const char *value) {
 
 static int check_options(const struct gate_options *o) {
     if (!nb_gate_format_known(o->format))
-        return nb_error("--format %s: table, json, markdown, junit or bencher", o->format);
+        return nb_error("--format %s: table, json, markdown, junit, bencher or benchmark_action", o->format);
     const struct nb_gate_selection *s = &o->selection;
     if (o->functions.n > 0 && (s->config || s->kernels.n > 0 || s->filters.n > 0 || s->axes.n > 0))
         return nb_error("--function compares what it names: no --config, --kernel, --filter or --axis");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads exports as strictly as the strictest of their readers.
 
-usage: check_exports.py FORMAT FILE...    FORMAT: google_benchmark, bencher, junit
+usage: check_exports.py FORMAT FILE...    FORMAT: google_benchmark, bencher, benchmark_action, junit
 Exit: 0, 1 when anything is wrong."""
 import json
 import math
@@ -82,6 +82,19 @@ def bencher(path):
             expect(low <= metric["value"] <= high, f"{name}: {measure} is outside its bounds: {metric}")
 
 
+def benchmark_action(path):
+    """What github-action-benchmark's extractCustomBenchmarkResult() takes: a list of name, unit, value, and texts range and extra."""
+    lines = load(path)
+    expect(isinstance(lines, list), "not a list")
+    names = [line["name"] for line in lines]
+    expect(len(set(names)) == len(names), "a name twice")
+    for line in lines:
+        expect({"name", "unit", "value"} <= set(line) <= {"name", "unit", "value", "range", "extra"}, f"{line}")
+        expect(is_number(line["value"]) and line["value"] > 0, f"{line['name']}: value {line['value']}")
+        expect(all(isinstance(line[key], str) and line[key] for key in set(line) - {"value"}), f"{line}")
+    print(f"{len(lines)} lines")
+
+
 ATTRIBUTES = {"testsuites": {"name", "time", "tests", "failures", "disabled", "errors"},
               "testsuite": {"name", "tests", "failures", "errors", "time", "disabled", "skipped", "timestamp", "hostname",
                             "id", "package"},
@@ -121,7 +134,7 @@ def junit(path):
 
 
 def main():
-    readers = {"google_benchmark": google_benchmark, "bencher": bencher, "junit": junit}
+    readers = {"google_benchmark": google_benchmark, "bencher": bencher, "benchmark_action": benchmark_action, "junit": junit}
     if len(sys.argv) < 3 or sys.argv[1] not in readers:
         sys.exit(__doc__)
     for path in sys.argv[2:]:

@@ -688,6 +688,19 @@ static void add_bencher(const struct view *view, const struct nb_page *page) {
     cJSON_Delete(json);
 }
 
+static void add_benchmark_action(const struct view *view, const struct nb_page *page) {
+    cJSON *json = cJSON_CreateArray();
+    for (size_t i = 0; i < view->g->n_cases; i++) {
+        const struct nb_gate_case *c = &view->g->cases[i];
+        if (is_judged(c))
+            nb_smaller_is_better_add(json, c->key, "candidate / baseline", &c->judgement.ratio,
+                                     nb_verdict_name(c->verdict));
+    }
+    nb_json_print_pretty(json, 0, page->out);
+    nb_strbuf_add(page->out, "\n");
+    cJSON_Delete(json);
+}
+
 /* ---- formats --------------------------------------------------------------------------------------------------------- */
 
 static const struct format {
@@ -697,7 +710,8 @@ static const struct format {
                {"json", "gate.json", add_json},
                {"markdown", "gate.md", add_markdown},
                {"junit", "gate.xml", add_junit},
-               {"bencher", "gate.bencher.json", add_bencher}};
+               {"bencher", "gate.bencher.json", add_bencher},
+               {"benchmark_action", "gate.benchmark_action.json", add_benchmark_action}};
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
 static const struct format *find_format(const char *name) {

@@ -15,10 +15,10 @@
 
 /* ---- a gate ---- */
 
-/* table, json (reports/schema/gate.schema.json), markdown, junit, bencher. */
+/* table, json (reports/schema/gate.schema.json), markdown, junit, bencher, benchmark_action. */
 bool nb_gate_format_known(const char *format);
 int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out);
-/* DIR/gate.json, gate.md, gate.xml (JUnit) and gate.bencher.json, each under its name only when it is whole. */
+/* DIR/gate.json, gate.md, gate.xml (JUnit), gate.bencher.json and gate.benchmark_action.json, each under its name only when it is whole. */
 int nb_gate_write(const struct nb_gate *g, const char *dir);
 
 /* The gate as a whole: how many of each verdict, the worst of them, what it could have seen, and whether everything leans to one side. */

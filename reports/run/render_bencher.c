@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Bencher Metric Format: times, rates and errors of a case side by side, with the bounds that they have. */
+/* Histories of figures over commits. Bencher Metric Format: times, rates and errors of a case side by side, with the bounds that they have; and
+ * github-action-benchmark's list of times. */
 #include <math.h>
 
 #include "reports/run/report.h"
@@ -38,5 +39,17 @@ static int render(const struct nb_results *results, FILE *out) {
     return nb_output_json(json, out);
 }
 
+static int render_smaller_is_better(const struct nb_results *results, FILE *out) {
+    cJSON *json = cJSON_CreateArray();
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        if (r->key && r->has_timing && !nb_status_failed(r->status))
+            nb_smaller_is_better_add(json, r->key, "ns", &r->timing.time_ns, r->timing.noise);
+    }
+    return nb_output_json(json, out);
+}
+
 const struct nb_renderer nb_renderer_bencher[] = {
-    {"bencher", "Bencher Metric Format: latency, throughput, ulp", render}, {0}};
+    {"bencher", "Bencher Metric Format: latency, throughput, ulp", render},
+    {"benchmark_action", "github-action-benchmark, tool customSmallerIsBetter: time in ns", render_smaller_is_better},
+    {0}};

@@ -36,6 +36,26 @@ void nb_bencher_keep(cJSON *document, const char *key, cJSON *benchmark) {
     nb_strbuf_release(&name);
 }
 
+/* ---- github-action-benchmark: range is a text that it shows behind the value ---- */
+
+void nb_smaller_is_better_add(cJSON *list, const char *key, const char *unit, const struct nb_interval *i,
+                              const char *extra) {
+    if (!isfinite(i->value)) return;
+    struct nb_strbuf name = {0}, range = {0};
+    cJSON *line = nb_json_add_object(list);
+    nb_stable_name(key, &name);
+    nb_json_text(line, "name", name.text);
+    nb_json_text(line, "unit", unit);
+    nb_json_number(line, "value", i->value);
+    if (nb_interval_known(i)) {
+        nb_strbuf_addf(&range, "%.4g to %.4g", i->low, i->high);
+        nb_json_text(line, "range", range.text);
+    }
+    if (extra && *extra) nb_json_text(line, "extra", extra);
+    nb_strbuf_release(&name);
+    nb_strbuf_release(&range);
+}
+
 /* ---- JUnit: times are in seconds with a decimal point ---- */
 
 static void add_attribute(struct nb_strbuf *out, const char *name, const char *value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Formats of other tools that both runs and gates are written in: Bencher's and JUnit's. */
+/* Formats of other tools that both runs and gates are written in: Bencher's, github-action-benchmark's and JUnit's. */
 #ifndef NB_EXPORTS_H
 #define NB_EXPORTS_H
 
@@ -20,6 +20,12 @@ void nb_stable_name(const char *key, struct nb_strbuf *out);
 void nb_bencher_add(cJSON *benchmark, const char *measure, const struct nb_interval *i);
 /* The benchmark under its key, without characters that its readers stumble over; nothing when it has no measure. Takes benchmark. */
 void nb_bencher_keep(cJSON *document, const char *key, cJSON *benchmark);
+
+/* ---- github-action-benchmark, tool customSmallerIsBetter: [{"name", "unit", "value", "range"?, "extra"?}] ---- */
+
+/* One line of its chart; nothing where the value is not finite. extra: shown beside it, or null. */
+void nb_smaller_is_better_add(cJSON *list, const char *key, const char *unit, const struct nb_interval *i,
+                              const char *extra);
 
 /* ---- JUnit: one test suite as XML, as Jenkins and GitLab read it and as actions for GitHub do: <testsuites><testsuite> with the
  * properties first, then the cases, in the order that their schemas ask for ---- */

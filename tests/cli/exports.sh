@@ -16,7 +16,7 @@ run "$WORK/a" || code=$?
 run "$WORK/b" || true
 
 # ---- a run ----
-for format in google_benchmark google_benchmark_medians bencher junit; do
+for format in google_benchmark google_benchmark_medians bencher benchmark_action junit; do
     "$NORMBENCH" list formats | grep -q "^$format " || fails "list formats does not know $format"
     for r in a b; do "$NORMBENCH" report "$WORK/$r" --no-write --format $format > "$WORK/$r.$format"; done
 done
@@ -26,6 +26,8 @@ check google_benchmark "$WORK/a.google_benchmark_medians" | grep -q '1 rows each
 check bencher "$WORK/a.bencher"
 grep -q '"latency": {"value": [0-9.e+]*, "lower_value"' "$WORK/a.bencher"
 ! grep -q bad_ "$WORK/a.bencher" || fails "Bencher gets figures of a case that failed"
+check benchmark_action "$WORK/a.benchmark_action" | grep -q '^[1-9][0-9]* lines$'
+! grep -q bad_ "$WORK/a.benchmark_action" || fails "github-action-benchmark gets the time of a case that failed"
 check junit "$WORK/a.junit" | grep -q ', 1 failures, '
 grep -q '<failure type="inaccurate"' "$WORK/a.junit"
 
@@ -45,6 +47,7 @@ code=0
 cmp "$WORK/gate.junit" "$WORK/gate/gate.xml"
 check junit "$WORK/gate/gate.xml"
 check bencher "$WORK/gate/gate.bencher.json"
+check benchmark_action "$WORK/gate/gate.benchmark_action.json" | grep -q '^1 lines$'
 grep -q '"ratio": {"value": ' "$WORK/gate/gate.bencher.json"
 head -n 1 "$WORK/gate/gate.md" | grep -Eq '^## normbench gate: (PASS|INCONCLUSIVE|REGRESSION)$'
 if /usr/bin/python3 -c 'import jsonschema' 2> /dev/null; then

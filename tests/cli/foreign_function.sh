@@ -21,7 +21,8 @@ export TMPDIR=$WORK
 
 # ---- C++, by each compiler that is here ----------------------------------------------------------------------------------------------------
 words=tests/foreign/words.cpp
-few=(--screen-launches 7 --confirm-launches 12 --blocks 20)
+# Nothing may depend on how fast the machine is: only the function that hangs is waited for no longer than a moment.
+few=(--case-timeout 600 --screen-launches 7 --confirm-launches 12 --blocks 20)
 tried=0
 for cxx in g++ clang++; do
     command -v $cxx >/dev/null || continue
@@ -62,7 +63,7 @@ for side in old slow:-DSLOWER=100 bad:-DBAD\ -DWRONG; do
     "${CC:-cc}" -O2 -Wall -Wextra -fPIC -shared $flags tests/foreign/functions.c -o "$WORK/${side%%:*}.so" 2>/dev/null ||
         gcc -O2 -Wall -Wextra -fPIC -shared $flags tests/foreign/functions.c -o "$WORK/${side%%:*}.so"
 done
-bad=(--baseline "$WORK/old.so" --candidate "$WORK/bad.so")
+bad=(--baseline "$WORK/old.so" --candidate "$WORK/bad.so" --case-timeout 600)
 gives 1 'WRONG parse: its 24 bytes of output differ from the baseline.s 24, first at byte 0' "${bad[@]}" --function parse
 gives 1 'WRONG crashes: crashed: segmentation fault' "${bad[@]}" --function crashes
 gives 1 'WRONG hangs: timed_out: no end within the time allowed' "${bad[@]}" --function hangs --case-timeout 2

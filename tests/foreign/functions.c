@@ -12,6 +12,8 @@
 #define SLOWER 0
 #endif
 
+#pragma GCC visibility push(default) /* what is called by name is exported, whatever -fvisibility says */
+
 static uint64_t next(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return *state >> 33;

@@ -302,16 +302,17 @@ Test(gate_report, a_split_leans_only_where_chance_does_not_make_it) {
 Test(gate_report, files_are_written_whole_and_nothing_else_is_left) {
     add_every_verdict();
     char *dir = new_folder();
-    static const char *const names[] = {"gate.json", "gate.md", "gate.xml", "gate.bencher.json"};
-    static const char *const of[] = {"json", "markdown", "junit", "bencher"};
+    static const char *const names[] = {"gate.json", "gate.md", "gate.xml", "gate.bencher.json",
+                                        "gate.benchmark_action.json"};
+    static const char *const of[] = {"json", "markdown", "junit", "bencher", "benchmark_action"};
     cr_assert_eq(nb_gate_write(&g, dir), 0);
     cr_assert_eq(nb_gate_write(&g, dir), 0);
     int n = 0;
     DIR *d = opendir(dir);
     while (d && readdir(d)) n++;
     closedir(d);
-    cr_expect_eq(n, 2 + 4, "beside . and .. only the four files");
-    for (int i = 0; i < 4; i++) {
+    cr_expect_eq(n, 2 + 5, "beside . and .. only the five files");
+    for (int i = 0; i < 5; i++) {
         char *written = get_file(dir, names[i]), *printed = print(of[i]), *path = nb_path_join(dir, names[i]);
         cr_expect_str_eq(written, printed);
         unlink(path);

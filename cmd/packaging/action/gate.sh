@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The gate, its report as the job's summary, and its verdict as an output. What could not be decided or compared is a warning; what is wrong or slower
+# fails with the gate's own exit code.
+set -uo pipefail
+arguments=()
+add() { # OPTION WORDS: once for each word
+    local option=$1 word
+    for word in $2; do arguments+=("$option" "$word"); done
+}
+add --baseline "$BASELINE"
+add --candidate "$CANDIDATE"
+add --function "$FUNCTION"
+add --budget "$BUDGET"
+code=0
+# shellcheck disable=SC2086 # options are words
+"$PROGRAM" gate "${arguments[@]}" $OPTIONS --out "$OUT" || code=$?
+[ ! -f "$OUT/gate.md" ] || cat "$OUT/gate.md" >>"$GITHUB_STEP_SUMMARY"
+{
+    echo "verdict=$(sed -n 's/^## normbench gate: //p' "$OUT/gate.md" 2>/dev/null | head -n 1)"
+    echo "exit-code=$code"
+} >>"$GITHUB_OUTPUT"
+case $code in
+0) ;;
+1) echo "::error::something is wrong or less accurate than before" ;;
+2) echo "::error::the gate cannot be run as asked" ;;
+3) echo "::error::something is slower than before" ;;
+4) echo "::warning::not everything could be decided in the time there was" ;;
+5) echo "::warning::what is new, gone or of another ABI was not compared" ;;
+77) echo "::warning::this runner lacks what the kernels need" ;;
+*) echo "::error::the gate was ended: exit code $code" ;;
+esac
+case $code in 4 | 5 | 77) exit 0 ;; *) exit $code ;; esac
