@@ -10,6 +10,7 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
+#include "src/core/timer.h"
 #include "src/measure/counters.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/cells.h"
@@ -30,8 +31,9 @@ static const char help[] =
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable. A preset gets a case for each of them, of\n"
     "                       its own dtype, pass and (BatchNorm) both layouts, beside those that its blocks select\n" NB_PEER_HELP
-    "  --budget SECONDS     the run takes about so long: cases are dropped, evenly over the plan, until the estimate fits\n"
-    "                       (without --launches N: with twice the fewest launches); what is left goes to more launches\n"
+    "  --budget SECONDS     the run takes no longer: cases are dropped, evenly over the plan, until the estimate fits\n"
+    "                       (without --launches N: with twice the fewest launches), and groups of cases while it runs, where\n"
+    "                       they take longer than estimated; what is left goes to more launches\n"
     "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
     "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing;\n"
     "                       with --format variants the kernels that they need, whether these are built or not\n\n"
@@ -103,17 +105,18 @@ static void suspects(const struct nb_peer_comparisons *comparisons, struct nb_te
 }
 
 static int run_again(const struct nb_measuring *first, struct nb_config *config, const struct nb_texts *keys,
-                     int launches, const char *dir) {
+                     double left_s, const char *dir) {
     const struct nb_plan_options options = {.filters = (const char *const *)keys->items, .n_filters = keys->n};
     struct nb_plan plan = {0};
     struct nb_measuring again = *first;
     char *folder = nb_path_join(dir, NB_CONFIRM_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
     bool began;
-    config->launches = config->most_launches = launches;
-    config->budget_s = 0;
+    config->launches = config->most_launches = config->compare.confirm_launches;
+    config->budget_s = 0; /* no case is left out that has not been tried */
     config->order_seed++; /* other orders and offsets than those that looked behind */
     int result = nb_plan_make(&plan, config, &options);
     if (result == 0 && plan.n_cases > 0) {
+        plan.budget_s = left_s;
         again.plan = &plan;
         again.out = folder;
         again.resume = nb_path_exists(journal) ? folder : NULL;
@@ -129,19 +132,18 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
     return result;
 }
 
-/* DIR/confirm: a run of its own with the cases that look behind in the run in dir, which has ended; goes on with one that was cut off.
- * Changes config's launches and seed. As nb_run_plan(): 0, -1 after nb_error, or the signal that ended it. */
-static int confirm(const struct nb_measuring *first, struct nb_config *config, const char *dir) {
-    const int launches = config->compare.confirm_launches;
+/* DIR/confirm: a run of its own with the cases that look behind in the run in dir, which has ended; goes on with one that was cut off. left_s: of
+ * the budget. Changes config's launches and seed. As nb_run_plan(): 0, -1 after nb_error, or the signal that ended it. */
+static int confirm(const struct nb_measuring *first, struct nb_config *config, double left_s, const char *dir) {
     struct nb_results results = {0};
     struct nb_peer_comparisons comparisons = {0};
     struct nb_texts keys = {0};
-    if (config->compare.ours.n == 0 || launches == 0) return 0;
+    if (config->compare.ours.n == 0 || config->compare.confirm_launches == 0) return 0;
     int result = nb_results_fold(&results, dir);
     if (result == 0) result = nb_peer_comparisons_make(&comparisons, &results);
     if (result == 0) {
         suspects(&comparisons, &keys);
-        if (keys.n > 0) result = run_again(first, config, &keys, launches, dir);
+        if (keys.n > 0) result = run_again(first, config, &keys, left_s, dir);
         nb_peer_comparisons_release(&comparisons);
     }
     nb_texts_release(&keys);
@@ -150,6 +152,18 @@ static int confirm(const struct nb_measuring *first, struct nb_config *config, c
 }
 
 /* ---- after the measuring ------------------------------------------------------------------------------------------- */
+
+/* A run that says nothing must not look like one in which all is well. */
+static int refuse_empty(const struct nb_results *results) {
+    size_t n_over = 0;
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        if (r->has_timing || nb_status_failed(r->status)) return 0;
+        n_over += nb_record_is_over_budget(r);
+    }
+    if (n_over == 0) return 0;
+    return nb_error("the budget was over before a single case was timed; give more, or leave --budget out");
+}
 
 static int report(const struct run_options *o, const char *dir, bool compares, size_t *n_failed) {
     struct nb_results results = {0};
@@ -163,7 +177,7 @@ static int report(const struct run_options *o, const char *dir, bool compares, s
     if (!o->output.no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;
     nb_note("results: %s/results.json%s%s%s", dir, o->output.no_plots ? "" : "; page: ", o->output.no_plots ? "" : dir,
             o->output.no_plots ? "" : "/index.html");
-    result = 0;
+    result = refuse_empty(&results);
 out:
     nb_results_release(&results);
     return result;
@@ -181,12 +195,13 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
                                    .case_timeout_s = o->output.case_timeout_s,
                                    .argc = argc,
                                    .argv = argv};
+    const double started_s = nb_now_s();
     char *dir = nb_measuring_folder(&m);
     int exit_code = NB_EXIT_USAGE;
     size_t n_failed = 0;
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
-    if (began && ended == 0) ended = confirm(&m, config, dir);
+    if (began && ended == 0) ended = confirm(&m, config, plan->budget_s - (nb_now_s() - started_s), dir);
     if (began && ended == 0 && !o->no_stress) ended = nb_measuring_check_plugins(&m, 0, dir);
     if (!began || report(o, dir, config->compare.ours.n > 0, &n_failed) != 0 || ended < 0) goto out;
     exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;

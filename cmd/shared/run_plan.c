@@ -284,7 +284,8 @@ static double confirmed_s(const struct nb_plan *plan) {
     for (size_t g = 0; g < plan->n_groups; g++) {
         const struct nb_group *group = &plan->groups[g];
         const double arms = (double)group->n + 1, share = arms > 3 ? 3 / arms : 1;
-        s += share * (plan->compare.confirm_launches * group->estimate.launch + group->estimate.check);
+        s += share * (plan->compare.confirm_launches * group->step_s[NB_STAGE_LAUNCH] +
+                      NB_COPY_TRIALS * group->step_s[NB_STAGE_ROOFS] + group->step_s[NB_STAGE_CHECK]);
     }
     return s / (double)plan->n_groups;
 }

@@ -190,9 +190,7 @@ static const char *longer_option(const struct nb_results *results, struct nb_str
     const cJSON *plan = nb_meta(results, "plan"), *elapsed_s = nb_meta(results, "elapsed_s");
     const double least = nb_json_get_number(plan, "launches"), most = nb_json_get_number(plan, "most_launches");
     bool out_of_time = false;
-    for (size_t i = 0; i < results->n; i++)
-        out_of_time |= results->records[i].has_timing &&
-                       strcmp(results->records[i].timing.stopped, nb_stop_names[NB_STOP_BUDGET]) == 0;
+    for (size_t i = 0; i < results->n; i++) out_of_time |= nb_record_is_over_budget(&results->records[i]);
     if (out_of_time && cJSON_IsNumber(elapsed_s)) {
         nb_strbuf_addf(out, "--budget=%.0f", 10 * ceil(elapsed_s->valuedouble / 5));
         return "--budget";

@@ -35,7 +35,8 @@
  * thread. A case appears at most once for each group and launch.
  *
  *   {"type":"stop","group":0,"launches":14,"why":"aim"}
- *       The group gets no more launches; only where their number is not fixed ("most_launches" and "aim" in the plan).
+ *       The group gets no more launches; only where their number is not fixed ("most_launches" and "aim" in the plan), or where the budget
+ *       left the group out: then there are fewer than the plan has at least, or none.
  *
  *   {"type":"counters","group":0,"cases":[{"key","counters":[{"name","value":1.0|null,"source","reason"?}]}]}
  *       reason says why a value is null.

@@ -12,15 +12,35 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 
-void nb_schedule_init(struct nb_schedule *s, const struct nb_plan *plan) {
-    assert(s && plan);
-    *s = (struct nb_schedule){.plan = plan, .groups = nb_alloc(plan->n_groups, sizeof *s->groups)};
+/* Of these every group has that is not left out. */
+static int steps_at_least(const struct nb_schedule *s, int group, enum nb_stage stage) {
+    const size_t g = (size_t)group;
+    switch (stage) {
+    case NB_STAGE_CHECK:
+        return 1;
+    case NB_STAGE_ROOFS:
+        return nb_group_is_timed(s->plan, g) ? NB_COPY_TRIALS : 0;
+    case NB_STAGE_LAUNCH:
+        return nb_group_is_timed(s->plan, g) ? s->plan->launches : 0;
+    default:
+        return s->counts && nb_group_is_counted(s->plan, g);
+    }
+}
+
+void nb_schedule_init(struct nb_schedule *s, const struct nb_plan *plan, int checks_at_once, bool counts) {
+    assert(s && plan && checks_at_once > 0);
+    *s = (struct nb_schedule){.plan = plan,
+                              .checks_at_once = checks_at_once,
+                              .counts = counts,
+                              .groups = nb_alloc(plan->n_groups, sizeof *s->groups)};
     for (size_t g = 0; g < plan->n_groups; g++) {
         s->groups[g].cases = nb_alloc(plan->groups[g].n, sizeof *s->groups[g].cases);
         s->groups[g].widths = nb_alloc(plan->groups[g].n, sizeof(double));
         s->groups[g].launched = nb_alloc((unsigned)plan->most_launches, sizeof(bool));
         for (size_t i = 0; i < plan->groups[g].n; i++) s->groups[g].cases[i].adaptive = nb_plan_is_adaptive(plan);
         if (!nb_group_is_timed(plan, g)) s->groups[g].stopped = NB_STOP_FIXED;
+        for (enum nb_stage stage = 0; stage < NB_N_STAGES; stage++)
+            s->planned_s[stage] += steps_at_least(s, (int)g, stage) * plan->groups[g].step_s[stage];
     }
 }
 
@@ -78,21 +98,32 @@ static int take_launch(struct nb_schedule *s, int group, const cJSON *line) {
     return result;
 }
 
-static int take_stop(struct nb_scheduled_group *g, const cJSON *line) {
+static int take_stop(struct nb_scheduled_group *g, int fewest, const cJSON *line) {
     const char *why = nb_json_get_text(line, "why");
     const double launches = nb_json_get_number(line, "launches");
     g->n_when_stopped = launches >= 0 && launches <= INT_MAX ? (int)launches : 0;
     for (int i = 0; why && nb_stop_names[i]; i++)
         if (strcmp(nb_stop_names[i], why) == 0) g->stopped = (enum nb_stop)i;
+    g->left_out = g->stopped == NB_STOP_BUDGET && (g->n_when_stopped < fewest || fewest == 0);
     return 0;
 }
 
 int nb_schedule_take(struct nb_schedule *s, int group, const cJSON *line) {
     assert(s && group >= 0 && (size_t)group < s->plan->n_groups && line);
     const char *type = nb_json_get_text(line, "type");
-    if (type && strcmp(type, "stop") == 0) return take_stop(&s->groups[group], line);
+    if (type && strcmp(type, "stop") == 0) return take_stop(&s->groups[group], s->plan->launches, line);
     const bool is_used = type && strcmp(type, "launch") == 0 && nb_plan_is_adaptive(s->plan);
     return is_used ? take_launch(s, group, line) : 0;
+}
+
+void nb_schedule_spent(struct nb_schedule *s, int group, enum nb_stage stage, double elapsed_s) {
+    assert(s && group >= 0 && (size_t)group < s->plan->n_groups && stage < NB_N_STAGES);
+    struct nb_spent *spent = &s->groups[group].spent[stage];
+    spent->n++;
+    if (!(elapsed_s > 0)) return;
+    spent->s += elapsed_s;
+    s->measured_s[stage] += elapsed_s;
+    s->estimated_s[stage] += s->plan->groups[group].step_s[stage];
 }
 
 void nb_schedule_tried(struct nb_schedule *s, int group, int launch, double elapsed_s) {
@@ -100,8 +131,7 @@ void nb_schedule_tried(struct nb_schedule *s, int group, int launch, double elap
     struct nb_scheduled_group *g = &s->groups[group];
     if (g->launched[launch]) return;
     g->launched[launch] = true;
-    g->n_launches++;
-    g->elapsed_s += elapsed_s;
+    nb_schedule_spent(s, group, NB_STAGE_LAUNCH, elapsed_s);
 }
 
 void nb_schedule_drop(struct nb_schedule *s, int group, int index) {
@@ -132,40 +162,180 @@ static double gain(const struct nb_schedule *s, int group) {
 /* How many more launches bring the widest case to the aim. */
 static double launches_to_come(const struct nb_schedule *s, int group) {
     const struct nb_scheduled_group *g = &s->groups[group];
+    const int n = g->spent[NB_STAGE_LAUNCH].n;
     double widest = 0;
     if (g->stopped != NB_STOP_UNKNOWN) return 0;
-    if (g->n_launches < s->plan->launches) return s->plan->launches - g->n_launches;
+    if (n < s->plan->launches) return s->plan->launches - n;
     for (size_t i = 0; i < s->plan->groups[group].n; i++) widest = fmax(widest, g->widths[i]);
     const double factor = widest / s->plan->aim;
-    return fmin(fmax(g->n_launches * (factor * factor - 1), 1), s->plan->most_launches - g->n_launches);
+    return fmin(fmax(n * (factor * factor - 1), 1), s->plan->most_launches - n);
 }
 
-/* As measured so far, or as estimated. */
-static double mean_s(const struct nb_schedule *s, int group) {
-    const struct nb_scheduled_group *g = &s->groups[group];
-    return g->elapsed_s > 0 ? g->elapsed_s / g->n_launches : s->plan->groups[group].estimate.launch;
+/* ---- how long it takes -------------------------------------------------------------------------------------------- */
+
+/* How many times longer than estimated the steps of this stage take. The estimate counts as much as a thirtieth of the stage would, so that the first
+ * few steps, with all that is done but once, do not decide it. Before its first step the stages before speak for it. */
+static double slowness(const struct nb_schedule *s, enum nb_stage stage) {
+    const double prior = 1.0 / 30;
+    double measured_s = s->measured_s[stage], estimated_s = s->estimated_s[stage], planned_s = s->planned_s[stage];
+    for (enum nb_stage other = 0; other < NB_N_STAGES && !(s->estimated_s[stage] > 0); other++) {
+        measured_s += s->measured_s[other];
+        estimated_s += s->estimated_s[other];
+        planned_s += s->estimated_s[other];
+    }
+    const double weight_s = prior * planned_s;
+    return estimated_s + weight_s > 0 ? (measured_s + weight_s) / (estimated_s + weight_s) : 1;
 }
+
+/* A group's own steps speak for it, where it has made some of the stage. */
+double nb_schedule_step_s(const struct nb_schedule *s, int group, enum nb_stage stage) {
+    assert(s && group >= 0 && (size_t)group < s->plan->n_groups && stage < NB_N_STAGES);
+    const struct nb_spent *spent = &s->groups[group].spent[stage];
+    if (spent->s > 0) return spent->s / spent->n;
+    return s->plan->groups[group].step_s[stage] * slowness(s, stage);
+}
+
+static double stage_s(const struct nb_schedule *s, int group, enum nb_stage stage) {
+    const int n = steps_at_least(s, group, stage) - s->groups[group].spent[stage].n;
+    if (n <= 0) return 0;
+    return n * nb_schedule_step_s(s, group, stage) / (stage == NB_STAGE_CHECK ? s->checks_at_once : 1);
+}
+
+/* All that the group has to have, left out or not, but its counters. */
+static double whole_s(const struct nb_schedule *s, int group) {
+    double sum = 0;
+    for (enum nb_stage stage = 0; stage < NB_STAGE_COUNTERS; stage++) sum += stage_s(s, group, stage);
+    return sum;
+}
+
+static double least_s(const struct nb_schedule *s, int group) {
+    return s->groups[group].left_out ? 0 : whole_s(s, group);
+}
+
+static double all_s(const struct nb_schedule *s, double (*of)(const struct nb_schedule *s, int group)) {
+    double sum = 0;
+    for (int g = 0; g < (int)s->plan->n_groups; g++) sum += of(s, g);
+    return sum;
+}
+
+static double counters_s(const struct nb_schedule *s, int group) {
+    return s->groups[group].left_out ? 0 : stage_s(s, group, NB_STAGE_COUNTERS);
+}
+
+/* What is kept for the counters: no more than a tenth of the budget, since they come last and can be done without. */
+static double kept_s(const struct nb_schedule *s) { return fmin(all_s(s, counters_s), s->plan->budget_s / 10); }
 
 static double launch_s(const struct nb_schedule *s, int first) {
     double sum = 0;
-    for (int g = first; g < first + nb_schedule_unit_size(s->plan, first); g++) sum += mean_s(s, g);
+    for (int g = first; g < first + nb_schedule_unit_size(s->plan, first); g++)
+        sum += nb_schedule_step_s(s, g, NB_STAGE_LAUNCH);
     return sum;
 }
 
-double nb_schedule_to_come_s(const struct nb_schedule *s) {
-    double sum = 0;
-    for (int g = 0; g < (int)s->plan->n_groups; g += nb_schedule_unit_size(s->plan, g))
-        sum += launches_to_come(s, g) * launch_s(s, g);
-    return sum;
+/* Launches beyond those that every group has, each unit's number by its first group. */
+static double added_s(const struct nb_schedule *s, int first) {
+    if (s->groups[first].spent[NB_STAGE_LAUNCH].n < s->plan->launches) return 0;
+    return launches_to_come(s, first) * launch_s(s, first);
 }
 
-double nb_schedule_slowness(const struct nb_schedule *s) {
-    double estimated_s = 0, elapsed_s = 0;
-    for (size_t g = 0; g < s->plan->n_groups; g++) {
-        estimated_s += s->groups[g].n_launches * s->plan->groups[g].estimate.launch;
-        elapsed_s += s->groups[g].elapsed_s;
+double nb_schedule_to_come_s(const struct nb_schedule *s, double left_s) {
+    assert(s);
+    const double least = all_s(s, least_s) + kept_s(s);
+    double added = all_s(s, whole_s) - all_s(s, least_s); /* what was left out, and may be taken back */
+    for (int g = 0; g < (int)s->plan->n_groups; g += nb_schedule_unit_size(s->plan, g)) added += added_s(s, g);
+    return least + fmax(fmin(added, left_s - least), 0);
+}
+
+/* ---- what a budget leaves out ------------------------------------------------------------------------------------- */
+
+/* What goes as a whole: a group in all its parts, and all widths of what width alone parts. */
+struct part {
+    int first, n;
+    double s;
+};
+
+static int part_size(const struct nb_plan *plan, int first) {
+    int n = 1;
+    while ((size_t)(first + n) < plan->n_groups && plan->groups[first + n].family == plan->groups[first].family) n++;
+    return n;
+}
+
+static bool is_open(const struct nb_schedule *s, int group) {
+    const struct nb_spent *spent = s->groups[group].spent;
+    return !s->groups[group].left_out && (spent[NB_STAGE_CHECK].n < steps_at_least(s, group, NB_STAGE_CHECK) ||
+                                          spent[NB_STAGE_LAUNCH].n < steps_at_least(s, group, NB_STAGE_LAUNCH));
+}
+
+/* Those that may still be left out. Returns how many. */
+static int open_parts(const struct nb_schedule *s, struct part *parts) {
+    int n_parts = 0;
+    for (int g = 0, n; g < (int)s->plan->n_groups; g += n) {
+        struct part part = {.first = g, .n = n = part_size(s->plan, g)};
+        bool open = false;
+        for (int i = g; i < g + n; i++) {
+            part.s += least_s(s, i);
+            open |= is_open(s, i);
+        }
+        if (open) parts[n_parts++] = part;
     }
-    return estimated_s > 0 && elapsed_s > 0 ? elapsed_s / estimated_s : 1;
+    return n_parts;
+}
+
+/* Moves those that take at least the mean to the front, in their order. Returns how many. */
+static int long_parts(struct part *parts, int n) {
+    double mean = 0;
+    int n_long = 0;
+    for (int i = 0; i < n; i++) mean += parts[i].s / n;
+    for (int i = 0; i < n; i++)
+        if (parts[i].s >= mean * (1 - 1e-9)) parts[n_long++] = parts[i];
+    return n_long;
+}
+
+/* The i-th of k that are spread evenly over n. */
+static int spread(int i, int k, int n) { return (int)((2 * (int64_t)i + 1) * n / (2 * (int64_t)k)); }
+
+static void set_left_out(struct nb_schedule *s, const struct part *part, bool left_out) {
+    for (int g = part->first; g < part->first + part->n; g++) {
+        const bool is_timed = nb_group_is_timed(s->plan, (size_t)g);
+        s->groups[g].left_out = left_out;
+        s->groups[g].stopped = left_out ? NB_STOP_BUDGET : is_timed ? NB_STOP_UNKNOWN : NB_STOP_FIXED;
+    }
+}
+
+void nb_schedule_keep_budget(struct nb_schedule *s, double left_s) {
+    assert(s);
+    struct part *parts = isfinite(left_s) ? nb_alloc(s->plan->n_groups + 1, sizeof *parts) : NULL;
+    for (double over_s; parts && (over_s = all_s(s, least_s) + kept_s(s) - left_s) > 0;) {
+        const int n = long_parts(parts, open_parts(s, parts));
+        int k = 0;
+        for (double gone_s = 0; k < n && gone_s < over_s;) {
+            gone_s = 0;
+            k++;
+            for (int i = 0; i < k; i++) gone_s += parts[spread(i, k, n)].s;
+        }
+        for (int i = 0; i < k; i++) set_left_out(s, &parts[spread(i, k, n)], true);
+        if (k == 0) break;
+    }
+    free(parts);
+}
+
+int nb_schedule_take_back(struct nb_schedule *s, double left_s) {
+    assert(s);
+    int n_back = 0;
+    double least = all_s(s, least_s) + kept_s(s);
+    for (int g = 0, n; g < (int)s->plan->n_groups; g += n) {
+        n = part_size(s->plan, g);
+        if (!s->groups[g].left_out || s->groups[g].was_taken_back) continue;
+        const struct part part = {.first = g, .n = n};
+        double own_s = 0;
+        for (int i = g; i < g + n; i++) own_s += whole_s(s, i);
+        if (least + own_s > left_s) continue;
+        set_left_out(s, &part, false);
+        for (int i = g; i < g + n; i++) s->groups[i].was_taken_back = true;
+        least += own_s;
+        n_back += n;
+    }
+    return n_back;
 }
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------- */
@@ -199,8 +369,8 @@ static enum nb_stop why_stop(const struct nb_schedule *s, int first, double left
     if (!nb_plan_is_adaptive(s->plan)) return NB_STOP_FIXED;
     for (int g = first; g < first + nb_schedule_unit_size(s->plan, first); g++) *gained += gain(s, g);
     if (!(*gained > 0)) return NB_STOP_AIM;
-    if (s->groups[first].n_launches >= s->plan->most_launches) return NB_STOP_MOST;
-    return launch_s(s, first) > left_s ? NB_STOP_BUDGET : NB_STOP_UNKNOWN;
+    if (s->groups[first].spent[NB_STAGE_LAUNCH].n >= s->plan->most_launches) return NB_STOP_MOST;
+    return launch_s(s, first) > left_s - kept_s(s) ? NB_STOP_BUDGET : NB_STOP_UNKNOWN;
 }
 
 static void shuffle(struct unit *units, int n, uint64_t seed, int round) {
@@ -217,7 +387,7 @@ static void shuffle(struct unit *units, int n, uint64_t seed, int round) {
 static int lacking(const struct nb_schedule *s, struct unit *due) {
     int n = 0;
     for (int g = 0; g < (int)s->plan->n_groups; g += nb_schedule_unit_size(s->plan, g))
-        if (s->groups[g].n_launches < s->plan->launches && nb_group_is_timed(s->plan, (size_t)g))
+        if (s->groups[g].spent[NB_STAGE_LAUNCH].n < s->plan->launches && s->groups[g].stopped == NB_STOP_UNKNOWN)
             due[n++] = (struct unit){g, 0};
     return n;
 }
@@ -238,6 +408,14 @@ static int gaining(struct nb_schedule *s, double left_s, struct unit *due) {
     return (n + 1) / 2;
 }
 
+bool nb_schedule_lacks(const struct nb_schedule *s) {
+    assert(s);
+    for (size_t g = 0; g < s->plan->n_groups; g++)
+        if (s->groups[g].stopped == NB_STOP_UNKNOWN && s->groups[g].spent[NB_STAGE_LAUNCH].n < s->plan->launches)
+            return true;
+    return false;
+}
+
 int nb_schedule_round(struct nb_schedule *s, int round, double left_s, int *units) {
     assert(s && units && round >= 0);
     struct unit *due = nb_alloc(s->plan->n_groups + 1, sizeof *due);
@@ -247,4 +425,14 @@ int nb_schedule_round(struct nb_schedule *s, int round, double left_s, int *unit
     for (int i = 0; i < n; i++) units[i] = due[i].first;
     free(due);
     return n;
+}
+
+bool nb_schedule_may_launch(struct nb_schedule *s, int first, double left_s) {
+    assert(s && first >= 0 && (size_t)first < s->plan->n_groups);
+    const struct nb_scheduled_group *g = &s->groups[first];
+    nb_schedule_keep_budget(s, left_s);
+    if (g->stopped == NB_STOP_UNKNOWN && g->spent[NB_STAGE_LAUNCH].n >= s->plan->launches &&
+        launch_s(s, first) > left_s - kept_s(s))
+        stop(s, first, NB_STOP_BUDGET);
+    return g->stopped == NB_STOP_UNKNOWN;
 }

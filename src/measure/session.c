@@ -41,6 +41,12 @@ static int find_case(const struct nb_plan *plan, int group, const char *key) {
     return -1;
 }
 
+int nb_checks_at_once(const struct nb_plan *plan, int n_cpus) {
+    assert(plan);
+    const int n = n_cpus < NB_MAX_SEATS ? n_cpus : NB_MAX_SEATS, n_groups = (int)plan->n_groups;
+    return n < 1 || n_groups < 1 ? 1 : n < n_groups ? n : n_groups;
+}
+
 static void init_groups(struct nb_run *run) {
     const struct nb_plan *plan = run->plan;
     run->groups = nb_alloc(plan->n_groups, sizeof *run->groups);
@@ -49,7 +55,7 @@ static void init_groups(struct nb_run *run) {
         run->groups[g].launched = nb_alloc((unsigned)plan->most_launches * plan->groups[g].n, sizeof(bool));
         run->groups[g].digests_at = -1;
     }
-    nb_schedule_init(&run->schedule, plan);
+    nb_schedule_init(&run->schedule, plan, nb_checks_at_once(plan, run->n_cpus), !run->options->no_counters);
 }
 
 void nb_run_release(struct nb_run *run) {
@@ -113,7 +119,7 @@ static int take_launch_done(struct nb_run *run, int g, const cJSON *line) {
     const double launch = nb_json_get_number(line, "launch"), elapsed_s = nb_json_get_number(line, "elapsed_s");
     if (!(launch >= 0 && launch < run->plan->most_launches)) return 0;
     run->used_s += elapsed_s > 0 ? elapsed_s : 0;
-    run->schedule.groups[g].elapsed_s += elapsed_s > 0 ? elapsed_s : 0;
+    run->schedule.groups[g].spent[NB_STAGE_LAUNCH].s += elapsed_s > 0 ? elapsed_s : 0;
     return take_launch(run, g, (int)launch, line);
 }
 
@@ -134,7 +140,7 @@ static int take_line(const cJSON *line, void *arg) {
     else if (strcmp(type, "failure") == 0)
         take_status(run, g, line, true);
     else if (strcmp(type, "counters") == 0)
-        run->groups[g].counted = true;
+        nb_schedule_spent(&run->schedule, g, NB_STAGE_COUNTERS, 0);
     else if (strcmp(type, "launch") == 0)
         return take_launch_done(run, g, line);
     else if (strcmp(type, "stop") == 0)
@@ -170,6 +176,7 @@ static void mark_launched(struct nb_run *run) {
             if (began && !lacks) nb_schedule_tried(&run->schedule, g, l, 0);
             if (!lacks || l >= scheduled->n_when_stopped) continue;
             scheduled->stopped = NB_STOP_UNKNOWN;
+            scheduled->left_out = false;
             run->groups[g].stop_written = false;
         }
     }
@@ -188,7 +195,7 @@ bool nb_run_is_due(const struct nb_run *run, int group) {
     assert(run && group >= 0 && group < (int)run->plan->n_groups);
     const bool is_open =
         run->schedule.groups[group].stopped == NB_STOP_UNKNOWN && nb_schedule_next(&run->schedule, group) >= 0;
-    return is_open || !is_checked(run, group);
+    return !run->schedule.groups[group].left_out && (is_open || !is_checked(run, group));
 }
 
 /* ---- instructions counted once ----------------------------------------------------------------------------------- */
@@ -704,11 +711,11 @@ int nb_session_launch(struct nb_run *run, int group, int launch) {
     return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
 }
 
-/* A case that fails here has been checked and timed all right: its counters are missing, no more. */
-static void add_uncounted(struct session *v, int member, const char *reason) {
+/* A case without counters has been checked and timed all right: they are missing, no more. */
+static void add_uncounted(struct session *v, int member, const char *what, const char *reason) {
     struct nb_counter counter = {.name = "instructions_exact", .value = NAN, .source = "single_step"};
     cJSON *c = cJSON_CreateObject();
-    snprintf(counter.reason, sizeof counter.reason, "its process died while counting: %.80s", reason);
+    snprintf(counter.reason, sizeof counter.reason, "%s%.80s", what, reason);
     nb_json_text(c, "key", key_of(v, member));
     cJSON_AddItemToArray(cJSON_AddArrayToObject(c, "counters"), nb_json_of_members(nb_counter_members, &counter));
     cJSON_AddItemToArray(v->answers, c);
@@ -725,10 +732,11 @@ static void write_counters(struct session *v) {
     nb_run_write(v->run, line);
 }
 
-int nb_session_count(struct nb_run *run, int group) {
+int nb_session_count(struct nb_run *run, int group, const char *why_not) {
     struct session v;
     init_session(&v, run, group, -1);
     take_members(&v, false);
+    for (; why_not && v.n > 0; leave_out(&v, 0)) add_uncounted(&v, v.members[0], "", why_not);
     while (v.n > 0) {
         char reason[200];
         work(&v, "counters");
@@ -738,7 +746,7 @@ int nb_session_count(struct nb_run *run, int group) {
         v.alone = true; /* where the worker died: of which case is known when it is alone */
         if (sent > 1 || v.n < before) continue;
         nb_outcome_blame(&v.outcome, reason, sizeof reason);
-        add_uncounted(&v, v.members[0], reason);
+        add_uncounted(&v, v.members[0], "its process died while counting: ", reason);
         leave_out(&v, 0);
     }
     if (!is_over(&v)) write_counters(&v);

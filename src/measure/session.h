@@ -28,13 +28,11 @@ struct nb_case_state {
     enum nb_status status;
 };
 
-#define NB_COPY_TRIALS 5
-
 struct nb_group_state {
     struct nb_case_state *cases; /* as the plan's group has them */
     bool *launched;              /* by launch and case */
     bool apart; /* its cases fail together, though each is right alone: never two in one process again */
-    bool stop_written, counted;
+    bool stop_written;
     cJSON *copies;      /* candidates with their times, as in the check line: geometric means over the trials */
     int copy_trials;    /* that these are of; NB_COPY_TRIALS: no more to come */
     double copies_s;    /* that the trials took */
@@ -56,8 +54,8 @@ struct nb_run {
     int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
-    double done_s, total_s; /* as estimated: of checks, and of all */
-    double used_s;          /* by launches that the journal held already */
+    double used_s; /* by launches that the journal held already */
+    int n_rounds;  /* of launches */
     struct nb_schedule schedule;
     bool failed; /* the journal cannot be written */
 };
@@ -66,6 +64,8 @@ struct nb_run {
  * released in either case. */
 int nb_run_init(struct nb_run *run, const char *dir);
 void nb_run_release(struct nb_run *run);
+/* How many checks are under way at once: at least one. */
+int nb_checks_at_once(const struct nb_plan *plan, int n_cpus);
 /* Is something of the group to come that the journal does not hold yet? */
 bool nb_run_is_due(const struct nb_run *run, int group);
 /* A line of the journal; takes it over. */
@@ -80,7 +80,7 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
  * them the fastest for each pattern of loads and stores is known. */
 int nb_session_copies(struct nb_run *run, int group);
 int nb_session_launch(struct nb_run *run, int group, int launch);
-/* Its pass of counters. */
-int nb_session_count(struct nb_run *run, int group);
+/* Its pass of counters; why_not: there is none, for this reason. */
+int nb_session_count(struct nb_run *run, int group, const char *why_not);
 
 #endif

@@ -234,20 +234,23 @@ struct effort {
 /* Rough figures of the right order of magnitude, from journals of `quick` on a busy AMD Milan; how much slower or faster the machine is shows
  * while it runs. */
 
-/* A process that loads the kernels and makes its buffers. */
-static const double start_s = 15e-3;
+/* A process that loads the kernels and makes its buffers; and one in which libraries of others start their threads. */
+static const double start_s = 15e-3, open_peers_s = 60e-3;
 /* Generated numbers and a copy of them in fresh pages, per element of each tensor that is read. */
 static const double input_s = 15e-9;
 /* The same for further sets of buffers, which are copies, in bytes per second. */
 static const double fresh_bytes_per_s = 1e9;
-/* A kernel that has to fetch what it needs, one thread, in bytes per second. */
-static const double bytes_per_s = 5e9;
+/* A kernel that has to fetch what it needs, one thread, in bytes per second; one of a library, which may do so several times. */
+static const double bytes_per_s = 5e9, peer_bytes_per_s = 2.5e9;
 /* The oracle, the bound and a comparison in four placements, per element; and what a case takes beside. Two checks that share a core. */
-static const double check_s = 350e-9, check_case_s = 7e-3;
+static const double check_s = 250e-9, check_case_s = 7e-3;
 /* Behind a launch: memory spoilt, one more call, digests of its rows, per element. */
 static const double again_s = 8e-9;
 /* Samples in which an arm finds out how much fits into one. */
 static const double tuning_samples = 4;
+/* A trial of the roofs (src/measure/copies_job.c): how many copies, over how many blocks. */
+static const double trial_copies = 5;
+static const int trial_blocks = 8;
 /* Counters: a few calls under each event set, and single steps. */
 static const double counters_s = 50e-3;
 
@@ -272,22 +275,40 @@ double nb_cold_bytes(const struct nb_case *c) {
 
 static double elements(const struct nb_case *c) { return (double)c->shape.rows * (double)c->shape.cols; }
 
-/* All samples of one arm in one launch. A call that is longer than a sample and cannot be cut takes part in some blocks only, as
- * measure.c has it. */
-static double arm_s(const struct nb_cell *cell, const struct effort *effort) {
-    const double sample = effort->sample_ms * 1e-3;
+/* All samples of one arm in one launch, where a call takes call_s. One that is longer than a sample and cannot be cut takes part in some
+ * blocks only, as measure.c has it. */
+static double samples_s(double call_s, bool cut, int blocks, double sample) {
+    if (call_s <= sample || cut) return (blocks + tuning_samples) * sample;
+    double every = call_s / (10 * sample), most = blocks > 4 ? blocks / 4 : 1;
+    if (every < 1) every = 1;
+    if (every > most) every = most;
+    return (blocks / every + 1) * call_s;
+}
+
+/* Where one cannot be cut into rows, none of its group is. */
+static bool all_cut(const struct nb_cells *cells, const size_t *which, size_t n) {
     struct nb_call call;
-    nb_case_call(&cell->c, &call);
+    for (size_t i = 0; i < n; i++) {
+        nb_case_call(&cells->items[which[i]].c, &call);
+        if (!nb_ask_row_local(cells->items[which[i]].entry, &call)) return false;
+    }
+    return true;
+}
+
+static double arm_s(const struct nb_cell *cell, bool cut, const struct effort *effort) {
     int loads, stores;
     nb_op_tensors(cell->c.op, cell->c.pass, &loads, &stores);
     double declared = (double)cell->entry->kernel->loads + (double)cell->entry->kernel->stores;
     double times = declared > loads + stores ? declared / (loads + stores) : 1;
-    double call_s = nb_case_bytes(&cell->c) * times / bytes_per_s / cell->c.threads;
-    if (call_s <= sample || nb_ask_row_local(cell->entry, &call)) return (effort->blocks + tuning_samples) * sample;
-    double every = call_s / (10 * sample), most = effort->blocks > 4 ? effort->blocks / 4 : 1;
-    if (every < 1) every = 1;
-    if (every > most) every = most;
-    return (effort->blocks / every + 1) * call_s;
+    double call_s =
+        nb_case_bytes(&cell->c) * times / (cell->c.is_peer ? peer_bytes_per_s : bytes_per_s) / cell->c.threads;
+    return samples_s(call_s, cut, effort->blocks, effort->sample_ms * 1e-3);
+}
+
+/* All copies of one trial of the roofs. */
+static double trial_s(const struct nb_cell *cell, const struct effort *effort) {
+    return trial_copies * samples_s(nb_case_bytes(&cell->c) / bytes_per_s / cell->c.threads, true, trial_blocks,
+                                    effort->sample_ms / 2 * 1e-3);
 }
 
 static double check_only_s(const struct nb_cells *cells, const size_t *which, size_t n) {
@@ -302,40 +323,52 @@ static double check_only_s(const struct nb_cells *cells, const size_t *which, si
     return s;
 }
 
-/* For the first n of these cells as one group, split as it will be. */
-static struct nb_estimate estimate(const struct nb_cells *cells, const size_t *which, size_t n,
-                                   const struct effort *effort) {
-    struct nb_estimate e = {0};
-    if (n == 0) return e;
+static bool has_peer(const struct nb_cells *cells, const size_t *which, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (cells->items[which[i]].c.is_peer) return true;
+    return false;
+}
+
+/* Of one step of each stage, for the first n of these cells as one group, split as it will be. */
+static void estimate(double s[NB_N_STAGES], const struct nb_cells *cells, const size_t *which, size_t n,
+                     const struct effort *effort) {
+    for (int stage = 0; stage < NB_N_STAGES; stage++) s[stage] = 0;
+    if (n == 0) return;
     const struct nb_cell *first = &cells->items[which[0]];
-    if (effort->launches == 0 || !nb_case_is_timed(&first->c))
-        return (struct nb_estimate){.check = check_only_s(cells, which, n)};
+    if (effort->launches == 0 || !nb_case_is_timed(&first->c)) {
+        s[NB_STAGE_CHECK] = check_only_s(cells, which, n);
+        return;
+    }
+    const bool cut = all_cut(cells, which, n);
     const double parts = (double)count_parts(n, effort),
                  copy = (effort->blocks + tuning_samples) * effort->sample_ms * 1e-3;
     int loads, stores;
     nb_op_tensors(first->c.op, first->c.pass, &loads, &stores);
-    const double start = parts * (start_s + elements(&first->c) * loads * input_s);
-    e.check = start;
-    e.counters = first->c.backend == NB_BACKEND_CPU ? start : 0;
-    e.launch =
-        start + parts * (copy + nb_cold_bytes(&first->c) / fresh_bytes_per_s) + (parts - 1) * arm_s(first, effort);
+    const double start = parts * (start_s + elements(&first->c) * loads * input_s),
+                 open = has_peer(cells, which, n) ? parts * open_peers_s : 0,
+                 cold = nb_cold_bytes(&first->c) / fresh_bytes_per_s;
+    s[NB_STAGE_CHECK] = start + open;
+    s[NB_STAGE_ROOFS] = start + parts * (trial_s(first, effort) + cold);
+    s[NB_STAGE_LAUNCH] = start + open + parts * (copy + cold) + (parts - 1) * arm_s(first, cut, effort);
+    s[NB_STAGE_COUNTERS] = first->c.backend == NB_BACKEND_CPU ? start + open : 0;
     for (size_t i = 0; i < n; i++) {
         const struct nb_cell *cell = &cells->items[which[i]];
-        e.launch += arm_s(cell, effort) + elements(&cell->c) * again_s;
-        e.check += check_case_s + elements(&cell->c) * check_s;
-        e.counters += cell->c.backend == NB_BACKEND_CPU ? counters_s : 0;
+        s[NB_STAGE_LAUNCH] += arm_s(cell, cut, effort) + elements(&cell->c) * again_s;
+        s[NB_STAGE_CHECK] += check_case_s + elements(&cell->c) * check_s;
+        s[NB_STAGE_COUNTERS] += cell->c.backend == NB_BACKEND_CPU ? counters_s : 0;
     }
-    return e;
 }
 
-/* Over all its launches. */
-static double estimate_total_s(const struct nb_estimate *e, const struct effort *effort) {
-    return e->check + effort->launches * e->launch + e->counters;
+/* Over all its stages and launches. */
+static double estimate_total_s(const double s[NB_N_STAGES], const struct effort *effort) {
+    return s[NB_STAGE_CHECK] + NB_COPY_TRIALS * s[NB_STAGE_ROOFS] + effort->launches * s[NB_STAGE_LAUNCH] +
+           s[NB_STAGE_COUNTERS];
 }
 
 static double estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct effort *effort) {
-    const struct nb_estimate e = estimate(cells, which, n, effort);
-    return estimate_total_s(&e, effort);
+    double step_s[NB_N_STAGES];
+    estimate(step_s, cells, which, n, effort);
+    return estimate_total_s(step_s, effort);
 }
 
 /* ---- --shard and --budget: which groups, and how many cells of each; both depend on the plan alone, never on chance ---- */
@@ -579,8 +612,8 @@ static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb
         group->single_width = whole->single_width;
         group->untimed = !nb_case_is_timed(&plan->cases[cases[0]]);
         group->part = (int)part;
-        group->estimate = estimate(cells, whole->cells + from, to - from, effort);
-        group->estimate_s = estimate_total_s(&group->estimate, effort);
+        estimate(group->step_s, cells, whole->cells + from, to - from, effort);
+        group->estimate_s = estimate_total_s(group->step_s, effort);
         plan->estimate_s += group->estimate_s;
     }
     free(cases);
@@ -605,6 +638,11 @@ static void copy_compare_settings(struct nb_compare_settings *to, const struct n
     for (size_t i = 0; i < from->ours.n; i++) nb_strings_add(&to->ours, from->ours.items[i]);
 }
 
+/* A share of the budget: that is some ten comparisons of `peers`. */
+static double kept_for_confirmations(const struct nb_config *config) {
+    return config->compare.ours.n > 0 && config->compare.confirm_launches > 0 ? 0.1 : 0;
+}
+
 int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options) {
     assert(plan && config && options);
     const struct nb_filters filters = {options->filters, options->n_filters};
@@ -619,6 +657,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
                                  config->most_launches > config->launches ? config->most_launches : config->launches,
                              .aim = config->aim_percent / 100,
                              .budget_s = budget_s > 0 ? budget_s : (double)INFINITY,
+                             .kept_s = kept_for_confirmations(config) * budget_s,
                              .blocks = config->blocks_per_launch,
                              .sample_ms = config->sample_ms,
                              .order_seed = config->order_seed,
@@ -634,7 +673,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         arrange_whole(&wholes.items[i], &cells, config->reference);
-    if (budget_s > 0) result = keep_budget(&wholes, &cells, &planned, budget_s, wholes.by_op, &skips);
+    if (budget_s > 0) result = keep_budget(&wholes, &cells, &planned, budget_s - plan->kept_s, wholes.by_op, &skips);
     if (result != 0) goto out;
     fill(plan, &wholes, &cells, &effort);
     nb_skips_sort(&skips);

@@ -13,10 +13,9 @@
 
 #define NB_GROUP_ARMS 10 /* cases of a group that run interleaved, the copy and a repeated reference not counted */
 
-/* Seconds by stage: of all checks, one round of launches, all counters. */
-struct nb_estimate {
-    double check, launch, counters;
-};
+/* What a group goes through: its check, the trials of its roofs, its launches, its counter pass. */
+enum nb_stage { NB_STAGE_CHECK, NB_STAGE_ROOFS, NB_STAGE_LAUNCH, NB_STAGE_COUNTERS, NB_N_STAGES };
+#define NB_COPY_TRIALS 5 /* of a group's roofs */
 
 /* Of a plan without launches any cases. Else cases that share backend, pass, dtype, shape, data, seed, parameters, stride, threads and cache
  * state. cases[reference] is the one the others are compared with; a group that was split carries it in each part (only the first part
@@ -24,14 +23,14 @@ struct nb_estimate {
 struct nb_group {
     size_t *cases; /* indices into plan.cases */
     size_t n;
-    size_t reference;  /* index into cases[] of this group */
-    int part;          /* 0 for an unsplit group and for the first part */
-    size_t index;      /* of the group that it is (a part of), in the whole plan, before --shard chose */
-    size_t family;     /* of groups that width alone parts, which stand next to each other */
-    bool untimed;      /* nb_case_is_timed() of none of its cases, which are of one backend */
-    bool single_width; /* no case of another width may be timed beside its own */
-    struct nb_estimate estimate;
-    double estimate_s; /* of all its stages and launches */
+    size_t reference;           /* index into cases[] of this group */
+    int part;                   /* 0 for an unsplit group and for the first part */
+    size_t index;               /* of the group that it is (a part of), in the whole plan, before --shard chose */
+    size_t family;              /* of groups that width alone parts, which stand next to each other */
+    bool untimed;               /* nb_case_is_timed() of none of its cases, which are of one backend */
+    bool single_width;          /* no case of another width may be timed beside its own */
+    double step_s[NB_N_STAGES]; /* as estimated, of one step of each stage: a trial, a launch */
+    double estimate_s;          /* of all its stages and launches */
 };
 
 struct nb_plan {
@@ -48,6 +47,7 @@ struct nb_plan {
     int launches, blocks, counters; /* 0 launches: all cases are checked, none is timed or counted */
     int most_launches; /* of a group; above launches: they are added until the half-widths of its ratios are within aim */
     double aim, budget_s;         /* a share, such as 0.03; infinite: no limit */
+    double kept_s;                /* of the budget, for confirmations of what looks behind */
     double sample_ms, estimate_s; /* with the fewest launches */
     uint64_t order_seed;
     struct nb_compare_settings compare; /* the config's */

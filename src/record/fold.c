@@ -40,6 +40,7 @@ struct fold_group {
     int index, part; /* in the whole plan */
     int n_launches;  /* what it was given; -1: it was not said, since the run was cut off or the number was fixed */
     const char *stopped;
+    bool left_out; /* by the budget: with fewer launches than were planned */
 };
 static const struct nb_member group_members[] = {NB_MEMBER(COUNT, struct fold_group, index),
                                                  NB_MEMBER(COUNT, struct fold_group, part),
@@ -371,12 +372,15 @@ static int fold_stop(struct fold *f, const cJSON *line) {
     const char *why = nb_json_get_text(line, "why");
     const double launches = nb_json_get_number(line, "launches");
     if (!group) return -1;
-    if (!(launches >= 0 && launches <= f->most_launches && launches == floor(launches)))
-        return nb_error("\"launches\" is not a number of launches up to %d", f->most_launches);
+    const int most = f->most_launches ? f->most_launches : f->launches;
+    if (!(launches >= 0 && launches <= most && launches == floor(launches)))
+        return nb_error("\"launches\" is not a number of launches up to %d", most);
     for (int i = NB_STOP_FIXED; why && nb_stop_names[i]; i++)
         if (strcmp(nb_stop_names[i], why) == 0) group->stopped = nb_stop_names[i];
     if (!*group->stopped) return nb_error("\"why\" is no reason to stop");
     group->n_launches = (int)launches;
+    group->left_out = strcmp(group->stopped, nb_stop_names[NB_STOP_BUDGET]) == 0 &&
+                      (group->n_launches < f->launches || f->launches == 0);
     return 0;
 }
 
@@ -406,8 +410,8 @@ static int fold_line(const cJSON *line, void *arg) {
 
 /* ---- what it comes to --------------------------------------------------------------------------------------------- */
 
-static void not_run(struct nb_record *r, const char *reason) {
-    r->status = NB_NOT_RUN;
+static void not_run(struct nb_record *r, enum nb_status status, const char *reason) {
+    r->status = status;
     free(r->reason);
     r->reason = nb_strdup(reason);
 }
@@ -416,8 +420,12 @@ static void not_run(struct nb_record *r, const char *reason) {
 static bool finish_arm(struct fold *f, const struct fold_group *group, struct fold_arm *arm) {
     struct nb_record *r = record_of(f, arm);
     if (!r || !arm->reported || nb_status_failed(r->status) || r->status == NB_SKIPPED) return true;
+    if (!arm->checked && group->left_out) {
+        not_run(r, NB_SKIPPED, NB_OVER_BUDGET);
+        return true;
+    }
     if (!arm->checked) {
-        not_run(r, "the run ended before it");
+        not_run(r, NB_NOT_RUN, "the run ended before it");
     } else if (arm->launches.n > 0) {
         r->has_timing = true;
         nb_launches_finish(&arm->launches, r->bytes, &r->timing);
@@ -431,11 +439,14 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
         r->timing.reference = nb_strdup(group->arms[group->reference].key);
     } else if (!nb_case_is_timed(&r->c)) {
         r->timing_reason = nb_strdup("emulated");
+    } else if (group->left_out && arm->n_seen == 0) {
+        r->timing_reason = nb_strdup(NB_OVER_BUDGET);
     } else if (f->launches == 0) {
         r->timing_reason = nb_strdup("not timed: the plan has no launches");
     } else {
-        not_run(r, arm->n_seen > 0 ? "checked, but no sample of it was timed"
-                                   : "checked, but the run ended before its timing");
+        not_run(r, NB_NOT_RUN,
+                arm->n_seen > 0 ? "checked, but no sample of it was timed"
+                                : "checked, but the run ended before its timing");
     }
     return r->status != NB_NOT_RUN && arm->n_seen == group->n_launches;
 }

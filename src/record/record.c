@@ -30,6 +30,13 @@ static void add_axes(cJSON *json, const struct nb_case *c) {
     nb_strbuf_release(&text);
 }
 
+bool nb_record_is_over_budget(const struct nb_record *r) {
+    assert(r);
+    if (r->has_timing) return strcmp(r->timing.stopped, nb_stop_names[NB_STOP_BUDGET]) == 0;
+    const char *why = r->status == NB_SKIPPED ? r->reason : r->timing_reason;
+    return why && strcmp(why, NB_OVER_BUDGET) == 0;
+}
+
 cJSON *nb_record_to_json(const struct nb_record *r) {
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "key", r->key);

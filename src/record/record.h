@@ -19,6 +19,9 @@
 #include "src/measure/status.h"
 #include "src/measure/timing.h"
 
+/* The reason of a case that the budget left out while the run went on, of its status or, where it had been checked, of its timing. */
+#define NB_OVER_BUDGET "over the budget, by what the cases before it took"
+
 struct nb_record {
     char *key;
     struct nb_case c; /* from the key; the kernel's fields from the record itself */
@@ -46,6 +49,8 @@ struct nb_record {
     bool row_local;
 };
 
+/* Would it have been timed, or timed more often, with more time? */
+bool nb_record_is_over_budget(const struct nb_record *r);
 /* JSON both ways; every key is described in reports/schema/results.schema.json. -1 after nb_error. */
 cJSON *nb_record_to_json(const struct nb_record *r);
 int nb_record_from_json(struct nb_record *r, const cJSON *json);

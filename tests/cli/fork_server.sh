@@ -24,6 +24,11 @@ run() {
 code=0
 run shared 4 5 # the plan, 3 rounds
 [ "$(grep -c down "$FAKELIB_LOG")" -le 1 ] || fail "$(grep -c down "$FAKELIB_LOG") processes took the library down; at most what loaded it for the plan should"
+# Checks that begin slowly make the rest look too long for the budget; what was left out is taken back, and has fork servers of its own.
+rm -f "$FAKELIB_LOG"
+FAKELIB_SLOW=1 "$NORMBENCH" run "$WORK/config.json" --peer fakelib --no-plots --budget 20 --out "$WORK/back" >"$WORK/back.out" 2>"$WORK/back.err" || code=$?
+[ "$code" = 0 ] || fail "what is taken back ended with $code: $(cat "$WORK/back.err")"
+grep -q "descriptors" "$WORK/back.err" && fail "$(cat "$WORK/back.err")"
 FAKELIB_THREAD=1 run threads 26 5 # the plan, 5 groups x (check, 3 launches, counters); the fork servers of the checks give up
 [ "$code" = 0 ] || fail "ended with $code"
 /usr/bin/python3 - "$WORK" <<'PY'

@@ -51,9 +51,40 @@ run exactly --launches 2
 grep -q ", 2 launches of 4 blocks each, about" "$WORK/err" || bad "$(cat "$WORK/err")"
 check "$WORK/exactly" 2 2 fixed
 
-# Time that is up before the fewest are done takes none of them; what is there after them goes to more.
-run hurried --budget 1 --aim 0.1 --launches 7:1000
-check "$WORK/hurried" 7 1000 budget
+# What is there after the fewest goes to more, until the time is up. (A machine on which a second is not enough for the fewest leaves groups out.)
+# DIR BUDGET: each record has its launches, or says that it was left out; and the run took no longer than that and one step.
+holds() {
+    python3 - "$@" <<'EOF' || bad "$1: the budget is not held, or what was left out is not named"
+import json, sys
+results, budget, lines = json.load(open(sys.argv[1] + "/results.json")), float(sys.argv[2]), [json.loads(l) for l in open(sys.argv[1] + "/journal.jsonl")]
+over = "over the budget, by what the cases before it took"
+assert results["complete"]
+for r in results["records"]:
+    if r["timing"]:
+        e = r["timing"]["evidence"]
+        assert e["n_launches"] >= 7 or e["stopped"] == "budget", e
+    else:
+        assert over in (r["reason"], r.get("timing_reason")), r
+step = max(l["elapsed_s"] for l in lines if l["type"] in ("check", "launch"))
+assert results["elapsed_s"] <= budget + 2 * step + 1, (results["elapsed_s"], step)
+n_left_out = sum(l["type"] == "stop" and l["launches"] < 7 for l in lines)
+n_whole = len({l["group"] for l in lines if l["type"] == "launch" and l["launch"] == 6})
+print(n_left_out, n_whole)
+EOF
+}
+"$NORMBENCH" run "$WORK/config.json" --no-counters --no-plots --out "$WORK/hurried" --budget 2 --aim 0.1 --launches 7:1000 >"$WORK/out" 2>"$WORK/err" ||
+    grep -q "the budget was over before a single case was timed" "$WORK/err" || bad "hurried: $(cat "$WORK/err")"
+holds "$WORK/hurried" 2 >/dev/null
+
+# A kernel that takes thousands of times as long as any estimate: groups are left out while the run goes on, so that others keep all their launches.
+cat >"$WORK/slow.json" <<'EOF'
+{ "blocks": [ { "op": "rmsnorm", "kernel": ["rmsnorm_twopass", "*:*"], "width": ["256", "native"], "shape": ["1x64", "2x64", "3x64", "4x64", "5x64", "6x64"] } ],
+  "launches": 7, "blocks_per_launch": 4, "budget_s": 6 }
+EOF
+"$NORMBENCH" run "$WORK/slow.json" --plugin "$BUILD/tests/plugins/slow.so" --no-stress --no-plots --out "$WORK/slow" >"$WORK/out" 2>"$WORK/err" || true
+read -r left_out whole < <(holds "$WORK/slow" 6)
+[ "$left_out" -gt 0 ] && [ $((left_out + whole)) = 6 ] || bad "$left_out of 6 groups are left out, $whole have all their launches"
+grep -q "$left_out of 6 groups .* were left out to hold the budget of 6 s" "$WORK/err" || bad "what was left out is not said: $(cat "$WORK/err")"
 
 # Cut off between two launches, it goes on where it was.
 head -n 8 "$WORK/tight/journal.jsonl" >"$WORK/journal"

@@ -30,15 +30,16 @@ static void begin(struct bench *b, int launches, int most) {
                                  .launches = launches,
                                  .most_launches = most,
                                  .aim = 0.03,
+                                 .budget_s = INFINITY,
                                  .order_seed = 1}};
     for (size_t g = 0; g < GROUPS; g++) {
         for (size_t i = 0; i < CASES; i++) {
             b->cases[g][i] = g * CASES + i;
             b->keys[g * CASES + i] = (char *)(uintptr_t)keys[g * CASES + i];
         }
-        b->groups[g] = (struct nb_group){.cases = b->cases[g], .n = CASES, .family = g, .estimate.launch = 1};
+        b->groups[g] = (struct nb_group){.cases = b->cases[g], .n = CASES, .family = g, .step_s[NB_STAGE_LAUNCH] = 1};
     }
-    nb_schedule_init(&b->schedule, &b->plan);
+    nb_schedule_init(&b->schedule, &b->plan, 1, false);
 }
 
 static cJSON *arm_of(const char *name, const char *text, double ns) {

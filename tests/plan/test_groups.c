@@ -172,7 +172,7 @@ Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
 
 static double launches_s(const struct nb_plan *plan) {
     double s = 0;
-    for (size_t g = 0; g < plan->n_groups; g++) s += plan->launches * plan->groups[g].estimate.launch;
+    for (size_t g = 0; g < plan->n_groups; g++) s += plan->launches * plan->groups[g].step_s[NB_STAGE_LAUNCH];
     return s;
 }
 

@@ -195,7 +195,7 @@ Test(plan, a_group_is_of_one_backend_and_an_emulated_one_is_not_timed) {
         for (size_t i = 1; i < plan.groups[g].n; i++)
             cr_expect_eq(plan.cases[plan.groups[g].cases[i]].backend, backend);
         cr_expect_eq(nb_group_is_timed(&plan, g), backend == NB_BACKEND_CPU);
-        cr_expect_eq(plan.groups[g].estimate.launch > 0, backend == NB_BACKEND_CPU);
+        cr_expect_eq(plan.groups[g].step_s[NB_STAGE_LAUNCH] > 0, backend == NB_BACKEND_CPU);
     }
 }
 
