@@ -238,18 +238,17 @@ uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
 
-/* How many sets a cold case takes. A device's last cache is its own, and what counts there is what the leanest arm touches of a set: the tensors
- * that others read keep nothing of its own out of the cache. */
-static int n_cold_sets(const struct nb_buffers *first, double cold_bytes, const struct nb_arm *arms, int n_arms) {
+/* How many sets a cold case takes. What counts is what the leanest arm touches of a set: the tensors that others read (a copy's pattern may
+ * have more of them, an op op by op has scratch) keep nothing of its own out of the cache. A device's last cache is its own. */
+static int n_cold_sets(double set_bytes, double cold_bytes, const struct nb_arm *arms, int n_arms) {
     const struct nb_device_api *device = nb_device_of(arms[0].entry->kernel->backend);
-    double bytes = nb_buffers_bytes(first);
     if (cold_bytes == 0) return 1;
-    if (!nb_device_is_host(device)) {
-        cold_bytes = 3 * device->l2_bytes();
-        for (int a = 0; a < n_arms; a++)
-            if (arms[a].c->op != NB_OP_COPY) bytes = fmin(bytes, nb_case_bytes(arms[a].c));
+    if (!nb_device_is_host(device)) cold_bytes = 3 * device->l2_bytes();
+    for (int a = 0; a < n_arms; a++) {
+        const double own = nb_case_bytes(arms[a].c);
+        if (own > 0 && own < set_bytes) set_bytes = own;
     }
-    return cold_bytes > bytes ? (int)ceil(cold_bytes / bytes) : 1;
+    return cold_bytes > set_bytes ? (int)ceil(cold_bytes / set_bytes) : 1;
 }
 
 static int init_sets(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms) {
@@ -272,7 +271,7 @@ static int init_sets(struct nb_sets *s, const struct nb_workplace *w, const stru
     }
     *s = (struct nb_sets){.sets = nb_alloc(1, sizeof *s->sets), .n = 1};
     if (nb_buffers_init(&s->sets[0], &w->inputs, &q) != 0) return -1;
-    const int n = n_cold_sets(&s->sets[0], job->cold_bytes, arms, n_arms);
+    const int n = n_cold_sets(nb_buffers_bytes(&s->sets[0]), job->cold_bytes, arms, n_arms);
     s->sets = nb_realloc(s->sets, (unsigned)n, sizeof *s->sets);
     for (; s->n < n; s->n++) {
         q.seed++;

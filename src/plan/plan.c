@@ -238,8 +238,8 @@ struct effort {
 static const double start_s = 15e-3, open_peers_s = 60e-3;
 /* Generated numbers and a copy of them in fresh pages, per element of each tensor that is read. */
 static const double input_s = 15e-9;
-/* The same for further sets of buffers, which are copies, in bytes per second. */
-static const double fresh_bytes_per_s = 1e9;
+/* The same for further sets of buffers, which are copies, in bytes per second; a set has more than one kernel touches. */
+static const double fresh_bytes_per_s = 1e9, cold_sets = 1.5;
 /* A kernel that has to fetch what it needs, one thread, in bytes per second; one of a library, which may do so several times. */
 static const double bytes_per_s = 5e9, peer_bytes_per_s = 2.5e9;
 /* The oracle, the bound and a comparison in four placements, per element; and what a case takes beside. Two checks that share a core. */
@@ -346,7 +346,7 @@ static void estimate(double s[NB_N_STAGES], const struct nb_cells *cells, const 
     nb_op_tensors(first->c.op, first->c.pass, &loads, &stores);
     const double start = parts * (start_s + elements(&first->c) * loads * input_s),
                  open = has_peer(cells, which, n) ? parts * open_peers_s : 0,
-                 cold = nb_cold_bytes(&first->c) / fresh_bytes_per_s;
+                 cold = cold_sets * nb_cold_bytes(&first->c) / fresh_bytes_per_s;
     s[NB_STAGE_CHECK] = start + open;
     s[NB_STAGE_ROOFS] = start + parts * (trial_s(first, effort) + cold);
     s[NB_STAGE_LAUNCH] = start + open + parts * (copy + cold) + (parts - 1) * arm_s(first, cut, effort);

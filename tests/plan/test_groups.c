@@ -150,7 +150,9 @@ Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
         struct request r = {.blocks = MANY, .head = head, .options = {.budget_s = budget_s}};
         struct nb_plan plan = made(r), again = made(r);
         cr_expect_leq(plan.estimate_s, budget_s);
-        cr_expect_gt(plan.estimate_s, 0.7 * budget_s - 0.5, "the budget is used");
+        if (plan.n_cases >=
+            24) /* one of each group; the next may cost more than a third of what is left of so little */
+            cr_expect_gt(plan.estimate_s, 0.7 * budget_s - 0.5, "%g of %g s are used", plan.estimate_s, budget_s);
         cr_expect_eq(plan.launches, whole.launches);
         cr_expect_lt(plan.n_cases, last);
         cr_expect_eq(plan.n_cases + left_out(&plan, "over the budget of"), whole.n_cases);

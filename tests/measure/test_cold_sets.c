@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Cold: between two calls on the same set every kernel touches twice the last cache, whatever else is in a set. */
+#include <criterion/criterion.h>
+
+#include "src/core/shape.h"
+#define load_kernels load_kernels_of_job /* the tests have one too */
+#include "src/measure/worker.c"
+#undef load_kernels
+#include "tests/support/plans.h"
+
+enum { N_ARMS = 3 };
+
+static int sets_of(const char *const variants[N_ARMS], double set_bytes, double cold_bytes, double *least_bytes) {
+    char reason[160];
+    struct nb_case cases[N_ARMS];
+    struct nb_arm arms[N_ARMS] = {0};
+    *least_bytes = INFINITY;
+    for (int i = 0; i < N_ARMS; i++) {
+        const struct nb_entry *entry = nb_registry_find(variants[i]);
+        cr_assert(entry, "%s", variants[i]);
+        nb_case_init(&cases[i]);
+        cr_assert_eq(nb_shape_parse(&cases[i].shape, "1024x1024", reason, sizeof reason), 0);
+        nb_case_set_entry(&cases[i], entry);
+        nb_case_normalize(&cases[i]);
+        arms[i] = (struct nb_arm){.entry = entry, .c = &cases[i]};
+        if (nb_case_bytes(&cases[i]) < *least_bytes) *least_bytes = nb_case_bytes(&cases[i]);
+    }
+    return n_cold_sets(set_bytes, cold_bytes, arms, N_ARMS);
+}
+
+Test(cold_sets, the_leanest_arm_goes_round_through_all_that_is_asked_for, .init = load_kernels) {
+    static const char *const variants[N_ARMS] = {"layernorm_twopass_v256_f32", "layernorm_composed_v256_f32",
+                                                 "copy_v256_f32"};
+    const double tensor = 4.0 * (1 << 20), cold_bytes = 64.0 * (1 << 20);
+    double least;
+    /* x, y, and residual and residual_out, which a copy's pattern may have. */
+    const int n = sets_of(variants, 4 * tensor, cold_bytes, &least);
+    cr_expect_geq(n * least, cold_bytes, "%d sets of %.0f bytes", n, least);
+    cr_expect_lt((n - 1) * least, cold_bytes);
+    cr_expect_eq(sets_of(variants, 4 * tensor, 0, &least), 1, "hot");
+    cr_expect_eq(sets_of(variants, 4 * tensor, tensor, &least), 1, "larger than the cache");
+}
