@@ -117,7 +117,7 @@ properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
-.PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long \
+.PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -129,6 +129,7 @@ help:
 	'make check-all  all tests on all kernels, the slow ones too, and under other conditions' \
 	'make check-long  every exhaustive mode over all its inputs, every planted mistake, the GPU run rehearsed; minutes' \
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
+	'make check-browser  opens the pages in a headless Chromium (installs chromium-headless-shell), with screenshots in build/browser' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
 	'make cuda-emulated  the GPU kernels (kernels/cuda/) on the CPU, to see that they are right; needs no CUDA' \
@@ -182,10 +183,16 @@ $(BUILD)/gen/kernel_catalogue.stamp: $(kernel_sources) cmd/kernel_catalogue.awk 
 	cmp -s $@ $(@:.stamp=.h) || cp $@ $(@:.stamp=.h)
 $(BUILD)/gen/kernel_catalogue.h: $(BUILD)/gen/kernel_catalogue.stamp ;
 
-# What `normbench new-plugin` writes, as texts.
-as_text = printf 'static const char nb_example_%s[] =\n' $(1) && sed 's/\\/&&/g; s/"/\\&/g; s/.*/    "&\\n"/; $$s/$$/;/' $(2)
+# What `normbench new-plugin` writes, and the style and script of our pages, as texts.
+as_text = printf 'static const char nb_%s[] =\n' $(1) && sed 's/\\/&&/g; s/"/\\&/g; s/.*/    "&\\n"/; $$s/$$/;/' $(2)
 $(BUILD)/gen/examples.h: tests/plugins/example.c tests/plugins/example.cpp tests/plugins/example.py kernels/kernel.h Makefile
-	{ $(foreach e,c cpp py,$(call as_text,$(e),tests/plugins/example.$(e));) $(call as_text,header,kernels/kernel.h); } >$@
+	{ $(foreach e,c cpp py,$(call as_text,example_$(e),tests/plugins/example.$(e));) $(call as_text,example_header,kernels/kernel.h); } >$@
+# A page's policy names its script by the base64 of a hash.
+$(BUILD)/gen/page.h: reports/text/page.css reports/text/page.js Makefile
+	{ $(call as_text,page_style,reports/text/page.css); $(call as_text,page_script,reports/text/page.js); \
+	  printf '#define NB_PAGE_SCRIPT_HASH "%s"\n' "$$(printf '%b' "$$(sha256sum reports/text/page.js | \
+	    awk '{ digits = "0123456789abcdef"; for (i = 1; i < 64; i += 2) printf "\\0%03o", \
+	    16 * index(digits, substr($$1, i, 1)) + index(digits, substr($$1, i + 1, 1)) - 17 }')" | base64)"; } >$@
 
 # ---- kernels: one object for each (kernel, width, dtype) ------------------------------------------------------------
 vpath %.c $(sort $(dir $(kernel_sources)))
@@ -222,7 +229,7 @@ $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,--discard-none -Wl,-z,noexecstack -o $@ @$@.objects -lm
 
 # ---- program --------------------------------------------------------------------------------------------------------
-gen_headers := $(patsubst %,$(BUILD)/gen/%.h,command_list renderer_list plot_list job_list property_list build_info kernel_catalogue examples)
+gen_headers := $(patsubst %,$(BUILD)/gen/%.h,command_list renderer_list plot_list job_list property_list build_info kernel_catalogue examples page)
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
 	@mkdir -p $(dir $@)
 	$(call say,CC)
@@ -349,6 +356,10 @@ check-conditions: check-unit-build
 	$(subst tests/unit.sh,tests/crowded.sh tests/unit.sh,$(unit_tests)) -j2 --filter '@(pool|own_threads|guard|journal*|timing|slow_arms|peers)/*'
 check-style:
 	tests/style.sh
+# The pages in a headless Chromium, which Debian has: installed when it is missing. Skipped with the reason where there is none to be had.
+check-browser: $(BUILD)/normbench $(TEST_KERNELS)
+	-tests/deps.sh chromium-headless-shell
+	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/browser/run.sh || [ $$? = 77 ]
 check-long: all $(plugins)
 	BUILD=$(BUILD) tests/long.sh
 	$(MAKE) SCRIPTS=long TEST_KERNELS=$(BUILD)/libnormkernels.so check-cli

@@ -115,21 +115,15 @@ static const char *class_of(const char *verdict) {
     return nb_claim_is_decided(verdict) ? "g gC" : "g";
 }
 
-static void add_cell(struct nb_strbuf *out, const char *class, const char *text) {
-    nb_strbuf_addf(out, "<td class=\"%s\">", class);
-    nb_html_text(out, "", text, "");
-    nb_strbuf_add(out, "</td>");
-}
-
 static void add_line(const struct nb_claims_line *line, struct nb_strbuf *out) {
     nb_html_text(out, "<tr><td class=\"k\"><a href=\"#", nb_claims_text(line->claim, "id"), "\">");
-    nb_html_text(out, line->reading ? "&nbsp;&nbsp;" : "", line->name, "</a></td>");
-    add_cell(out, "w", line->title);
-    add_cell(out, class_of(line->verdict), line->verdict);
-    add_cell(out, "w", line->measured);
-    add_cell(out, "n", line->published);
-    add_cell(out, "w", line->why);
-    nb_strbuf_add(out, "</tr>\n");
+    nb_html_text(out, line->reading ? "&nbsp;&nbsp;" : "", line->name, "</a>");
+    nb_html_cell(out, "w", line->title);
+    nb_html_cell(out, class_of(line->verdict), line->verdict);
+    nb_html_cell(out, "w", line->measured);
+    nb_html_cell(out, "n m", line->published);
+    nb_html_cell(out, "w", line->why);
+    nb_strbuf_add(out, "\n");
 }
 
 static void add_summary(const cJSON *document, bool bugs, const char *heading, struct nb_strbuf *out) {
@@ -137,9 +131,10 @@ static void add_summary(const cJSON *document, bool bugs, const char *heading, s
     const size_t n = nb_claims_lines(document, bugs, &lines);
     if (n > 0) {
         nb_strbuf_add(out, heading);
-        nb_strbuf_add(out,
-                      "<div class=\"wrap\"><table>\n<tr><th>claim</th><th>statement</th><th>verdict</th><th>measured"
-                      "</th><th class=\"n\">published</th><th>why</th></tr>\n");
+        nb_strbuf_add(
+            out,
+            "<div class=wrap><table class=rows>\n<tr><th class=k>claim<th class=w>statement<th class=g>verdict<th class=w>measured"
+            "<th class=\"n m\">published<th class=w>why\n");
         for (size_t i = 0; i < n; i++) add_line(&lines[i], out);
         nb_strbuf_add(out, "</table></div>\n");
     }
@@ -174,24 +169,33 @@ static void add_sentences(const cJSON *document, struct nb_strbuf *out) {
 
 /* ---- evidence ---- */
 
+static bool any_has(const cJSON *figures, const char *name) {
+    const cJSON *figure;
+    cJSON_ArrayForEach(figure, figures) {
+        if (*nb_claims_text(figure, name)) return true;
+    }
+    return false;
+}
+
+/* A reason and its evidence are columns only where there are any. */
 static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
     const cJSON *figures = cJSON_GetObjectItemCaseSensitive(reading, "figures"), *figure;
+    const bool why = any_has(figures, "reason"), evidence = any_has(figures, "evidence");
     if (!cJSON_GetArraySize(figures)) return;
-    nb_strbuf_addf(
-        out,
-        "<details><summary>%d figures</summary>\n<div class=\"wrap\"><table>\n<tr><th>where</th><th class=\"n\">"
-        "measured</th><th>outcome</th><th>why</th><th>evidence</th></tr>\n",
-        cJSON_GetArraySize(figures));
+    nb_strbuf_addf(out,
+                   "<details><summary>%d figures</summary>\n<div class=wrap><table class=rows>\n<tr><th class=k>where"
+                   "<th class=\"n m\">measured<th>outcome%s%s\n",
+                   cJSON_GetArraySize(figures), why ? "<th class=w>why" : "", evidence ? "<th class=w>evidence" : "");
     cJSON_ArrayForEach(figure, figures) {
         struct nb_strbuf where = {0}, value = {0};
         nb_claims_figure(figure, figures, &where, &value);
         nb_strbuf_add(out, "<tr>");
-        add_cell(out, "w", where.text);
-        add_cell(out, "n", value.text);
-        add_cell(out, "t", nb_claims_text(figure, "outcome"));
-        add_cell(out, "w", nb_claims_text(figure, "reason"));
-        add_cell(out, "k w", nb_claims_text(figure, "evidence"));
-        nb_strbuf_add(out, "</tr>\n");
+        nb_html_cell(out, "k w", where.text);
+        nb_html_cell(out, "n m", value.text);
+        nb_html_cell(out, "", nb_claims_text(figure, "outcome"));
+        if (why) nb_html_cell(out, "w", nb_claims_text(figure, "reason"));
+        if (evidence) nb_html_cell(out, "w", nb_claims_text(figure, "evidence"));
+        nb_strbuf_add(out, "\n");
         nb_strbuf_release(&where);
         nb_strbuf_release(&value);
     }
@@ -262,8 +266,19 @@ static void add_runs(const cJSON *document, struct nb_strbuf *out) {
     }
 }
 
+/* Behind those at the top of the page. */
+static const struct {
+    const char *prefix, *title;
+    size_t first;
+} more[] = {{"cut-", "What RMSNorm saves", 1},
+            {"dispatch-", "By what a dispatch costs", 0},
+            {"loss-", "Loss while training", 0},
+            {"activation-", "Activations while training", 0},
+            {"gradient-", "Gradients while training", 0}};
+
 static void add_page(const cJSON *document, struct nb_figures *figures, const char *dir, struct nb_strbuf *page) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
+    const struct nb_html_pictures pictures = {figures, dir, NB_CLAIMS_PLOTS};
     struct nb_strbuf text = {0};
     const cJSON *claim;
     nb_html_head("claims", page);
@@ -280,6 +295,8 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
     add_runs(document, page);
     nb_strbuf_add(page, "</nav>\n");
     add_headline(document, page);
+    nb_html_figures(&pictures, "cut-", 1, page);
+    nb_html_figures(&pictures, "amdahl", 1, page);
     add_sentences(document, page);
     nb_strbuf_add(page, "<details id=\"verdicts\"><summary>All figures beside what was published</summary>\n");
     add_summary(document, false, "", page);
@@ -288,11 +305,13 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
     add_paper(page);
     nb_claims_training_tables(document, true, page);
     nb_strbuf_add(page, "<h2 id=\"pictures\">Pictures</h2>\n");
-    nb_html_figures(figures, "", dir, NB_CLAIMS_PLOTS, page);
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+        nb_html_more_figures(&pictures, more[i].prefix, more[i].first, more[i].title, page);
+
     nb_html_not_drawn(figures, page);
     nb_strbuf_add(page, "<h2 id=\"evidence\">Evidence</h2>\n");
     cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(claim, page);
-    nb_strbuf_add(page, "</body>\n</html>\n");
+    nb_html_end(page);
     nb_strbuf_release(&text);
 }
 

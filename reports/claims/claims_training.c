@@ -123,16 +123,22 @@ static void add_tokens(const cJSON *document, struct nb_strbuf *out) {
     nb_strbuf_add(out, "");
 }
 
+static bool is_empty_column(const struct nb_grid *grid, size_t column) {
+    for (size_t c = column; c < grid->n_cells; c += grid->n_columns)
+        if (*grid->cells[c]) return false;
+    return true;
+}
+
+/* Without the columns that nothing was measured for. */
 void nb_claims_grid_html(const struct nb_grid *grid, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "<div class=\"wrap\"><table>\n<tr>");
-    for (size_t c = 0; c < grid->n_columns; c++) nb_html_text(out, "<th>", grid->titles[c], "</th>");
+    nb_strbuf_add(out, "<div class=wrap><table>\n<tr>");
+    for (size_t c = 0; c < grid->n_columns; c++)
+        if (!is_empty_column(grid, c)) nb_html_text(out, "<th>", grid->titles[c], "");
     for (size_t c = 0; c < grid->n_cells; c++) {
-        if (c % grid->n_columns == 0) nb_strbuf_add(out, "</tr>\n<tr>");
-        nb_strbuf_add(out, "<td>");
-        nb_html_text(out, "", grid->cells[c], "");
-        nb_strbuf_add(out, "</td>");
+        if (c % grid->n_columns == 0) nb_strbuf_add(out, "\n<tr>");
+        if (!is_empty_column(grid, c % grid->n_columns)) nb_html_cell(out, "", grid->cells[c]);
     }
-    nb_strbuf_add(out, "</tr>\n</table></div>\n");
+    nb_strbuf_add(out, "\n</table></div>\n");
 }
 
 static void add_lead(const cJSON *document, bool html, struct nb_strbuf *out) {

@@ -12,22 +12,17 @@
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/text/format.h"
+#include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
 
-static void add_cell(struct nb_strbuf *out, const char *kind, const char *text) {
-    nb_strbuf_addf(out, "<td class=\"%s\">", kind);
-    nb_html_text(out, "", text, "");
-    nb_strbuf_add(out, "</td>");
-}
-
-static void add_number(struct nb_strbuf *out, double value, int digits) {
+static void add_number(struct nb_strbuf *out, const char *class, double value, int digits) {
     struct nb_strbuf text = {0};
     nb_strbuf_add(&text, "");
     nb_format_digits(&text, value, digits);
-    add_cell(out, "n", text.text);
+    nb_html_cell(out, class, text.text);
     nb_strbuf_release(&text);
 }
 
@@ -44,32 +39,92 @@ static void add_grade(const cJSON *line, const struct nb_grade_column *column, c
     if (known) nb_strbuf_addf(out, " g%c", grade[0]);
     nb_strbuf_add(out, "\"");
     nb_html_text(out, " title=\"", nb_stress_text(cJSON_GetObjectItemCaseSensitive(line, why), "text"), "\"");
-    nb_html_text(out, ">", text, "</td>");
+    nb_strbuf_add(out, ">");
+    nb_html_text(out, "", text, "");
+}
+
+static const char *class_of(const struct nb_grade_column *column) {
+    if (strcmp(column->key, "kernel") == 0) return "k";
+    return nb_grade_column_is_figure(column) ? "n" : column->kind == NB_CELL_GRADE ? "g" : "";
 }
 
 static void add_line(const struct nb_stress_line *graded, bool timed, struct nb_strbuf *out) {
     nb_strbuf_add(out, "<tr>");
     for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
         const struct nb_grade_column *column = &nb_grade_columns[i];
-        const bool is_code = strcmp(column->key, "kernel") == 0 || strcmp(column->key, "formula") == 0;
         struct nb_strbuf text = {0};
         if (column->kind == NB_CELL_TIME && !timed) continue;
         nb_grade_cell(column, graded, column->digits, &text);
         if (column->kind == NB_CELL_GRADE)
             add_grade(graded->line, column, text.text, out);
         else
-            add_cell(out, is_code ? "k" : nb_grade_column_is_figure(column) ? "n" : "t", text.text);
+            nb_html_cell(out, class_of(column), text.text);
         nb_strbuf_release(&text);
     }
-    nb_strbuf_add(out, "</tr>\n");
+    nb_strbuf_add(out, "\n");
 }
-
-/* ---- lines of one op ---- */
 
 static bool is_low(const cJSON *line, const char *name) {
     const char *grade = nb_stress_text(line, name);
     return *grade && strchr("CDF", grade[0]) && !grade[1];
 }
+
+/* ---- the answer: each kernel's grades with its usual formula, and how many lines are low ---- */
+
+static const cJSON *usual_line(const struct nb_stress_lines *all, const cJSON *of, const char *dtype) {
+    for (size_t i = 0; i < all->n; i++) {
+        const cJSON *line = all->list[i].line;
+        if (strcmp(nb_stress_text(line, "kernel"), nb_stress_text(of, "kernel")) == 0 &&
+            strcmp(nb_stress_text(line, "dtype"), dtype) == 0 &&
+            strcmp(nb_stress_text(line, "formula"), "default") == 0)
+            return line;
+    }
+    return NULL;
+}
+
+/* "B, all F" in the colour of the first; "A" where both are the same. */
+static void add_both_grades(const cJSON *line, struct nb_strbuf *out) {
+    const struct nb_grade_column declared = {.key = "declared"};
+    const char *first = nb_stress_text(line, "declared"), *all = nb_stress_text(line, "all");
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, first);
+    if (*all && strcmp(first, all) != 0) nb_strbuf_addf(&text, ", all %s", all);
+    if (line)
+        add_grade(line, &declared, text.text, out);
+    else
+        nb_html_cell(out, "", "");
+    nb_strbuf_release(&text);
+}
+
+static void add_answer(const struct nb_stress_lines *all, struct nb_strbuf *out) {
+    bool has[NB_N_DTYPES] = {false};
+    size_t n_low = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        n_low += is_low(all->list[i].line, "declared");
+        for (int d = 0; d < NB_N_DTYPES; d++)
+            has[d] |= strcmp(nb_stress_text(all->list[i].line, "dtype"), nb_formats[d].name) == 0;
+    }
+    if (!all->n) return;
+    nb_strbuf_addf(out,
+                   "<p>%zu of %zu kernels and formulas are below B in the range that they declare%s. Usual formulas, "
+                   "and all where the grade over all finite rows differs:</p>\n<div class=wrap><table>\n<tr><th>kernel",
+                   n_low, all->n, n_low ? " (<a href=#replay>which</a>)" : "");
+    for (int d = 0; d < NB_N_DTYPES; d++)
+        if (has[d]) nb_strbuf_addf(out, "<th>%s", nb_formats[d].name);
+    for (size_t i = 0; i < all->n; i++) {
+        const cJSON *line = all->list[i].line;
+        const bool again =
+            i > 0 && strcmp(nb_stress_text(line, "kernel"), nb_stress_text(all->list[i - 1].line, "kernel")) == 0;
+        if (again) continue;
+        nb_strbuf_add(out, "\n<tr>");
+        nb_html_cell(out, "k", nb_stress_text(line, "kernel"));
+        for (int d = 0; d < NB_N_DTYPES; d++)
+            if (has[d]) add_both_grades(usual_line(all, line, nb_formats[d].name), out);
+    }
+    nb_strbuf_add(out, "\n</table></div>\n");
+}
+
+/* ---- lines of one op ---- */
 
 /* What a reader looks for first: each kernel as it usually is, and what does not keep what it promises. */
 static bool is_headline(const cJSON *line) {
@@ -78,14 +133,13 @@ static bool is_headline(const cJSON *line) {
 
 static void add_table(const struct nb_stress_lines *all, size_t begin, size_t end, bool headline,
                       struct nb_strbuf *out) {
-    nb_strbuf_add(out, "<div class=\"wrap\"><table>\n<tr>");
+    nb_strbuf_add(out, "<div class=wrap><table class=rows>\n<tr>");
     for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
         const struct nb_grade_column *column = &nb_grade_columns[i];
         if (all->timed || column->kind != NB_CELL_TIME)
-            nb_strbuf_addf(out, "<th%s title=\"%s\">%s</th>", nb_grade_column_is_figure(column) ? " class=\"n\"" : "",
-                           column->help, column->title);
+            nb_strbuf_addf(out, "<th class=\"%s\" title=\"%s\">%s", class_of(column), column->help, column->title);
     }
-    nb_strbuf_add(out, "</tr>\n");
+    nb_strbuf_add(out, "\n");
     for (size_t i = begin; i < end; i++)
         if (is_headline(all->list[i].line) == headline) add_line(&all->list[i], all->timed, out);
     nb_strbuf_add(out, "</table></div>\n");
@@ -110,9 +164,7 @@ static bool is_same_op(const cJSON *a, const cJSON *b) {
            strcmp(nb_stress_text(a, "pass"), nb_stress_text(b, "pass")) == 0;
 }
 
-static void add_grades_section(const cJSON *stress, struct nb_strbuf *out) {
-    struct nb_stress_lines all;
-    nb_stress_lines_init(&all, stress);
+static void add_grades_section(const struct nb_stress_lines *all, struct nb_strbuf *out) {
     nb_strbuf_add(
         out,
         "<h2 id=\"grades\">Grades</h2>\n"
@@ -122,12 +174,11 @@ static void add_grades_section(const cJSON *stress, struct nb_strbuf *out) {
         "F NaN, Inf or 0 in place of a number, or more than that. Figures are over the declared range "
         "(where y may cancel, in ulp of at least rms(y) / 16), counts over all finite rows; of several widths the "
         "worst is shown. Hover over a grade for the case that set it; the end of the page has the commands that reproduce it.</p>\n");
-    for (size_t begin = 0, end; begin < all.n; begin = end) {
-        for (end = begin + 1; end < all.n && is_same_op(all.list[begin].line, all.list[end].line);) end++;
-        add_op(&all, begin, end, out);
+    for (size_t begin = 0, end; begin < all->n; begin = end) {
+        for (end = begin + 1; end < all->n && is_same_op(all->list[begin].line, all->list[end].line);) end++;
+        add_op(all, begin, end, out);
     }
-    if (!all.n) nb_strbuf_add(out, "<p>Nothing was graded.</p>\n");
-    free(all.list);
+    if (!all->n) nb_strbuf_add(out, "<p>Nothing was graded.</p>\n");
 }
 
 /* ---- command lines ---- */
@@ -186,27 +237,29 @@ static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
 /* What was searched: a limit, the absence of one, or nothing right to begin with. */
 static void add_limit(const cJSON *frontier, const char *which, struct nb_strbuf *out) {
     const char *status = nb_stress_text(frontier, "status");
+    const bool bad = strcmp(which, "bad") == 0;
+    const char *class = bad ? "n" : "n m";
     if (strcmp(status, "none") == 0)
-        add_cell(out, "n", strcmp(which, "bad") == 0 ? "" : "no limit");
+        nb_html_cell(out, class, bad ? "" : "no limit");
     else if (strcmp(status, "never") == 0)
-        add_cell(out, "n", strcmp(which, "bad") == 0 ? "" : "never");
+        nb_html_cell(out, class, bad ? "" : "never");
     else
-        add_number(out, nb_json_get_number(frontier, which), 5);
+        add_number(out, class, nb_json_get_number(frontier, which), 5);
 }
 
 static void add_frontier(const cJSON *study, const cJSON *frontier, struct nb_strbuf *out) {
     const double ratio = nb_json_get_number(frontier, "ratio");
     const bool off = ratio > 4 || ratio < 0.25;
     nb_strbuf_add(out, off ? "<tr class=\"doubt\">" : "<tr>");
-    add_cell(out, "k", nb_stress_text(study, "variant"));
-    add_cell(out, "t", nb_stress_text(frontier, "of"));
-    add_cell(out, "t", nb_stress_text(frontier, "demand"));
+    nb_html_cell(out, "k", nb_stress_text(study, "variant"));
+    nb_html_cell(out, "", nb_stress_text(frontier, "of"));
+    nb_html_cell(out, "", nb_stress_text(frontier, "demand"));
     add_limit(frontier, "good", out);
     add_limit(frontier, "bad", out);
-    add_number(out, nb_json_get_number(frontier, "predicted"), 5);
-    add_number(out, ratio, 3);
-    add_cell(out, "w", nb_stress_text(frontier, "rule"));
-    nb_strbuf_add(out, "</tr>\n");
+    add_number(out, "n", nb_json_get_number(frontier, "predicted"), 5);
+    add_number(out, "n", ratio, 3);
+    nb_html_cell(out, "w", nb_stress_text(frontier, "rule"));
+    nb_strbuf_add(out, "\n");
 }
 
 static void add_frontiers_section(const cJSON *stress, struct nb_strbuf *out) {
@@ -221,9 +274,8 @@ static void add_frontiers_section(const cJSON *stress, struct nb_strbuf *out) {
                     "<h2 id=\"frontiers\">How far each can be taken</h2>\n"
                     "<p class=\"dim\">The last value that is right and the first that is not, found by bisection, beside the "
                     "closed form. A ratio far from 1 means that the theory or the kernel is not what it is assumed to be.</p>\n"
-                    "<details open><summary>Frontiers</summary><div class=\"wrap\"><table>\n"
-                    "<tr><th>variant</th><th>frontier</th><th>demand</th><th class=\"n\">holds to</th><th class=\"n\">fails "
-                    "at</th><th class=\"n\">predicted</th><th class=\"n\">ratio</th><th>predicted by</th></tr>\n");
+                    "<details open><summary>Frontiers</summary><div class=wrap><table class=rows>\n"
+                    "<tr><th class=k>variant<th>frontier<th>demand<th class=\"n m\">holds to<th class=n>fails at<th class=n>predicted<th class=n>ratio<th class=w>predicted by\n");
             any = true;
             add_frontier(study, frontier, out);
         }
@@ -236,13 +288,13 @@ static void add_frontiers_section(const cJSON *stress, struct nb_strbuf *out) {
 static void add_worst(const cJSON *study, const cJSON *worst, struct nb_strbuf *out) {
     nb_strbuf_add(out,
                   cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(worst, "violation")) ? "<tr class=\"bad\">" : "<tr>");
-    add_cell(out, "k", nb_stress_text(study, "variant"));
-    add_cell(out, "t", nb_stress_text(worst, "objective"));
-    add_number(out, nb_json_get_number(worst, "value"), 4);
-    add_number(out, nb_json_get_number(worst, "scaled_ulp"), 4);
-    add_cell(out, "t", nb_stress_text(worst, "generator"));
-    nb_html_text(out, "<td class=\"w\"><code>", nb_stress_text(worst, "replay"), "</code></td>");
-    nb_strbuf_add(out, "</tr>\n");
+    nb_html_cell(out, "k", nb_stress_text(study, "variant"));
+    nb_html_cell(out, "", nb_stress_text(worst, "objective"));
+    add_number(out, "n m", nb_json_get_number(worst, "value"), 4);
+    add_number(out, "n", nb_json_get_number(worst, "scaled_ulp"), 4);
+    nb_html_cell(out, "", nb_stress_text(worst, "generator"));
+    nb_html_text(out, "<td class=w><code>", nb_stress_text(worst, "replay"), "</code>");
+    nb_strbuf_add(out, "\n");
 }
 
 static void add_worst_section(const cJSON *stress, struct nb_strbuf *out) {
@@ -257,9 +309,8 @@ static void add_worst_section(const cJSON *stress, struct nb_strbuf *out) {
                     "<h2 id=\"worst\">Worst rows found</h2>\n"
                     "<p class=\"dim\">By greedy rows along the kernel's own order of summation, by order, by zooming in and by "
                     "climbing, within the rows that the kernel claims its accuracy for.</p>\n"
-                    "<details><summary>Rows</summary><div class=\"wrap\"><table>\n"
-                    "<tr><th>variant</th><th>objective</th><th class=\"n\">value</th><th class=\"n\">ulp, "
-                    "scaled</th><th>generator</th><th>again</th></tr>\n");
+                    "<details><summary>Rows</summary><div class=wrap><table class=rows>\n"
+                    "<tr><th class=k>variant<th>objective<th class=\"n m\">value<th class=n>ulp, scaled<th>generator<th class=w>again\n");
             any = true;
             add_worst(study, worst, out);
         }
@@ -290,7 +341,7 @@ static void add_who(const cJSON *list, struct nb_strbuf *out) {
         nb_html_text(out, "", nb_stress_text(who, "text"), "");
         nb_strbuf_add(out, "</li>\n");
     }
-    nb_strbuf_add(out, first ? "</details></td>" : "</ul></details></td>");
+    nb_strbuf_add(out, first ? "</details>" : "</ul></details>");
 }
 
 static void add_bugs_section(const cJSON *stress, struct nb_strbuf *out) {
@@ -300,19 +351,19 @@ static void add_bugs_section(const cJSON *stress, struct nb_strbuf *out) {
         out,
         "<h2 id=\"bugs\">Inputs of public bug reports</h2>\n"
         "<p class=\"dim\">Grades D and F fail, C and better survive.</p>\n"
-        "<div class=\"wrap\"><table>\n"
-        "<tr><th>report</th><th>essence</th><th>fail</th><th>survive</th><th>worst, and how to reproduce it</th></tr>\n");
+        "<div class=wrap><table class=rows>\n"
+        "<tr><th class=k>report<th class=w>essence<th class=w>fail<th class=w>survive<th class=w>worst, and how to reproduce it\n");
     cJSON_ArrayForEach(bug, bugs) {
         const cJSON *worst = cJSON_GetObjectItemCaseSensitive(bug, "worst");
         nb_strbuf_add(out, "<tr>");
-        add_cell(out, "t", nb_stress_text(bug, "label"));
-        add_cell(out, "w", nb_stress_text(bug, "text"));
+        nb_html_cell(out, "k", nb_stress_text(bug, "label"));
+        nb_html_cell(out, "w", nb_stress_text(bug, "text"));
         add_who(cJSON_GetObjectItemCaseSensitive(bug, "failed"), out);
         add_who(cJSON_GetObjectItemCaseSensitive(bug, "survived"), out);
         nb_html_text(out, "<td class=\"w\">", nb_stress_text(worst, "text"), "");
         if (!*nb_stress_text(worst, "text")) nb_strbuf_add(out, "<td>");
         nb_html_text(out, "<br><code>", nb_stress_text(worst, "replay"), "</code>");
-        nb_strbuf_add(out, "</td></tr>\n");
+        nb_strbuf_add(out, "\n");
     }
     nb_strbuf_add(out, "</table></div>\n");
 }
@@ -340,14 +391,24 @@ static void add_top(const struct nb_results *meta, const cJSON *stress, struct n
     nb_strbuf_release(&text);
 }
 
+/* How the error grows with the offset of a row: what most kernels differ in. */
+static const char key_curves[] = "error-rho-";
+enum { N_KEY_CURVES = 2 };
+
 /* Maps and the rest apart, since there is one for each kernel. */
-static void add_figures(struct nb_figures *figures, const char *dir, struct nb_strbuf *out) {
-    static const char *const curves[] = {"error-", "histogram-", "frontier-", "depth"};
-    nb_strbuf_add(out, "<h2 id=\"curves\">Error against one thing at a time</h2>\n");
+static void add_figures(struct nb_figures *figures, const struct nb_html_pictures *from, struct nb_strbuf *out) {
+    static const char *const curves[][2] = {{key_curves, "Error against offset"},
+                                            {"error-n-", "Error against row length"},
+                                            {"error-eps-", "Error against eps"},
+                                            {"error-scale-", "Error against scale"},
+                                            {"histogram-", "Share of results by their error"},
+                                            {"frontier-", "Accuracy against speed"},
+                                            {"depth", "Error over depth"}};
+    nb_strbuf_add(out, "<h2 id=curves>Error against one thing at a time</h2>\n");
     for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++)
-        nb_html_figures(figures, curves[i], dir, NB_STRESS_PLOTS, out);
-    nb_strbuf_add(out, "<h2 id=\"maps\">Error over scale and offset</h2>\n");
-    nb_html_figures(figures, "map-", dir, NB_STRESS_PLOTS, out);
+        nb_html_more_figures(from, curves[i][0], i == 0 ? N_KEY_CURVES : 0, curves[i][1], out);
+    nb_strbuf_add(out, "<h2 id=maps>Error over scale and offset</h2>\n");
+    nb_html_more_figures(from, "map-", 0, "Maps", out);
     nb_html_not_drawn(figures, out);
 }
 
@@ -365,23 +426,30 @@ static cJSON *read_depth(const char *dir) {
 int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_results *results) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)stress};
     struct nb_figures figures;
+    struct nb_stress_lines lines;
     struct nb_strbuf page = {0};
     cJSON *depth = read_depth(dir);
+    const struct nb_html_pictures pictures = {&figures, dir, NB_STRESS_PLOTS};
     char *path = nb_path_join(dir, NB_STRESS_PAGE);
     nb_stress_figures_init(&figures, stress, depth, results);
     int result = nb_figures_write(&figures, dir, NB_STRESS_PLOTS);
+    nb_stress_lines_init(&lines, stress);
     add_top(&meta, stress, &page);
-    add_grades_section(stress, &page);
+    add_answer(&lines, &page);
+    nb_html_figures(&pictures, key_curves, N_KEY_CURVES, &page);
+    add_grades_section(&lines, &page);
     add_bugs_section(stress, &page);
     add_frontiers_section(stress, &page);
     add_worst_section(stress, &page);
-    add_figures(&figures, dir, &page);
+    add_figures(&figures, &pictures, &page);
     add_replays_section(stress, &page);
     nb_strbuf_add(&page, "<p>The files beside this page: <a href=\"" NB_STRESS_FILE "\">" NB_STRESS_FILE
-                         "</a>, <a href=\"" NB_STRESS_PLOTS "/\">" NB_STRESS_PLOTS "/</a>.</p>\n</body>\n</html>\n");
+                         "</a>, <a href=\"" NB_STRESS_PLOTS "/\">" NB_STRESS_PLOTS "/</a>.</p>\n");
+    nb_html_end(&page);
     if (nb_file_write(path, page.text, page.len) != 0) result = -1;
     nb_strbuf_release(&page);
     nb_figures_release(&figures);
+    free(lines.list);
     cJSON_Delete(depth);
     free(path);
     return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* DIR/index.html: one static page that needs nothing else, no script, no network. */
+/* DIR/index.html: the answer, the pictures that a reader looks for first, every case, the other pictures. */
 #include "reports/run/report.h"
 
 #include <stdlib.h>
@@ -12,114 +12,39 @@
 #include "src/core/files.h"
 #include "src/lab/stress/stress.h"
 
-static const char style[] =
-    ":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#59636e;--line:#d8dee4;--card:#f6f8fa;--bad:#b3261e;"
-    "--doubt:#8a5a00;--link:#0b57d0}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#15181c;--fg:#e3e7eb;--dim:#9aa4af;--line:#343b43;--card:#1e2329;"
-    "--bad:#ff8a80;--doubt:#ffc266;--link:#8ab4f8}}\n"
-    "*{box-sizing:border-box}body{margin:0 auto;max-width:96rem;padding:1rem 1.25rem 4rem;background:var(--bg);"
-    "color:var(--fg);font:15px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}\n"
-    "h1{font-size:1.6rem;margin:.5rem 0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem;border-bottom:1px solid var(--line)}"
-    "h3{font-size:1rem;margin:1.4rem 0 .3rem}a{color:var(--link)}nav a{margin-right:1rem}\n"
-    "p.dim,figcaption,.dim{color:var(--dim)}code,pre,td.n,td.k{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,"
-    "monospace;font-size:.86em}pre{background:var(--card);padding:.6rem;overflow-x:auto;border-radius:6px}\n"
-    ".wrap{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}th,td{padding:.18rem .6rem;text-align:left;"
-    "border-bottom:1px solid var(--line);white-space:nowrap;vertical-align:top}td.n,th.n{text-align:right}"
-    "td.w{white-space:normal;overflow-wrap:anywhere;min-width:16rem}th{background:var(--card)}\n"
-    "tr.bad td{color:var(--bad)}tr.doubt td{color:var(--doubt)}.bad{color:var(--bad);font-weight:600}"
-    "details{margin:.4rem 0}summary{cursor:pointer;font-weight:600;padding:.2rem 0}td details{margin:0}td summary{"
-    "font-weight:400;padding:0}\n"
-    "figure{margin:1.2rem 0;padding:.8rem;border:1px solid var(--line);border-radius:8px;background:var(--card)}"
-    "figure img{max-width:100%;height:auto;background:#fff;border-radius:4px;display:block}"
-    "figcaption{font-size:.88rem;margin-top:.5rem;max-width:62rem}"
-    ".g{font-weight:700;text-align:center;min-width:2.2rem}.gA{background:#cfeed6;color:#0b4a1c}.gB{background:#e4f2cf;"
-    "color:#36480c}.gC{background:#fdf0c2;color:#5a4300}.gD{background:#fddcc0;color:#6b2d00}.gF{background:#f8c4c0;"
-    "color:#6e0d08}tr.group td{font-weight:600;background:var(--card)}\n"
-    "article{border-left:4px solid var(--bad);padding:.1rem .9rem;margin:1rem 0;overflow-wrap:anywhere}\n";
+/* ---- pictures: what RMSNorm saves and how fast kernels are come before the tables, the rest folded behind them ---- */
 
-void nb_html_text(struct nb_strbuf *out, const char *before, const char *text, const char *after) {
-    if (!text || !*text) return;
-    nb_strbuf_add(out, before);
-    nb_escape_html(out, text);
-    nb_strbuf_add(out, after);
+static const struct {
+    const char *prefix, *title;
+    size_t most; /* that come first */
+} families[] = {
+    {"cut-", "What RMSNorm saves", 2},
+    {"kernels-", "Kernels against row length", 2},
+    {"widths-", "Widths of a kernel", 0},
+    {"dtypes-", "Dtypes of a kernel", 0},
+    {"frontier-", "Accuracy against speed", 0},
+    {"error-", "Error by kernel and dtype", 0},
+    {"histogram-", "Share of results by their error", 0},
+};
+enum { N_FAMILIES = sizeof families / sizeof families[0] };
+
+/* How many of a family come first; errors do where nothing was timed. */
+static size_t n_key_plots(const struct nb_figures *figures, int family) {
+    const bool timed = figures->n && strncmp(figures->list[0].name, "error-", 6) != 0;
+    return !timed && strcmp(families[family].prefix, "error-") == 0 ? 2 : families[family].most;
 }
 
-void nb_html_head(const char *title, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
-                       "style-src 'unsafe-inline'\">\n"
-                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>normbench");
-    nb_html_text(out, " ", title, "");
-    nb_strbuf_add(out, "</title>\n<style>\n");
-    nb_strbuf_add(out, style);
-    nb_strbuf_add(out, "</style>\n</head>\n<body>\n");
+static void add_key_plots(const struct nb_html_pictures *pictures, struct nb_strbuf *out) {
+    for (int i = 0; i < N_FAMILIES; i++)
+        nb_html_figures(pictures, families[i].prefix, n_key_plots(pictures->figures, i), out);
 }
 
-/* ---- pictures: an SVG inside an <img> runs no script and shares no ids with the page, which inline SVG would ---- */
-
-enum { LARGEST_PICTURE = 16 << 20 };
-
-static void add_base64(struct nb_strbuf *out, const unsigned char *data, size_t len) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < len; i += 3) {
-        size_t left = len - i;
-        unsigned word =
-            (unsigned)data[i] << 16 | (left > 1 ? (unsigned)data[i + 1] << 8 : 0) | (left > 2 ? data[i + 2] : 0);
-        const char four[4] = {digits[word >> 18], digits[word >> 12 & 63], left > 1 ? digits[word >> 6 & 63] : '=',
-                              left > 2 ? digits[word & 63] : '='};
-        nb_strbuf_addn(out, four, 4);
-    }
-}
-
-/* Where gnuplot was missing there is no picture; data and script are linked all the same. */
-static bool add_picture(const struct nb_figure *f, const char *dir, const char *folder, struct nb_strbuf *out) {
-    struct nb_strbuf path = {0};
-    const bool cells = nb_heat_is_in(f); /* thousands of boxes are smaller as pixels */
-    size_t len = 0;
-    nb_strbuf_addf(&path, "%s/%s/%s.%s", dir, folder, f->name, cells ? "png" : "svg");
-    char *picture = nb_path_exists(path.text) ? nb_file_read(path.text, LARGEST_PICTURE, &len) : NULL;
-    nb_strbuf_release(&path);
-    if (!picture) return false;
-    nb_html_text(out, "<img alt=\"", f->title, "\" src=\"data:image/");
-    nb_strbuf_add(out, cells ? "png;base64," : "svg+xml;base64,");
-    add_base64(out, (const unsigned char *)picture, len);
-    nb_strbuf_add(out, "\">\n");
-    free(picture);
-    return true;
-}
-
-static void add_figure(const struct nb_figure *f, const char *dir, const char *folder, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "<figure>\n");
-    if (!add_picture(f, dir, folder, out)) nb_html_text(out, "<p><b>", f->title, "</b> (not drawn: no gnuplot)</p>\n");
-    nb_html_text(out, "<figcaption>", f->caption, "");
-    nb_strbuf_addf(out, "<br><a href=\"%s/%s.dat\">data</a> <a href=\"%s/%s.gp\">script</a></figcaption>\n</figure>\n",
-                   folder, f->name, folder, f->name);
-}
-
-void nb_html_figures(const struct nb_figures *figures, const char *prefix, const char *dir, const char *folder,
-                     struct nb_strbuf *out) {
-    for (size_t i = 0; i < figures->n; i++)
-        if (strncmp(figures->list[i].name, prefix, strlen(prefix)) == 0)
-            add_figure(&figures->list[i], dir, folder, out);
-}
-
-void nb_html_not_drawn(struct nb_figures *figures, struct nb_strbuf *out) {
-    if (!figures->notes.len) return;
-    nb_strbuf_add(out, "<details><summary>Not drawn</summary>\n<ul>\n");
-    for (char *rest = NULL, *line = strtok_r(figures->notes.text, "\n", &rest); line;
-         line = strtok_r(NULL, "\n", &rest))
-        nb_html_text(out, "<li>", line, "</li>\n");
-    nb_strbuf_add(out, "</ul></details>\n");
-}
-
-static void add_plots(const struct nb_results *results, const char *dir, struct nb_strbuf *out) {
-    struct nb_figures figures;
-    nb_figures_init(&figures, results);
-    nb_strbuf_add(out, "<h2 id=\"plots\">Plots</h2>\n");
-    if (!figures.n) nb_strbuf_add(out, "<p>These results allow no plot.</p>\n");
-    nb_html_figures(&figures, "", dir, "plots", out);
-    nb_html_not_drawn(&figures, out);
-    nb_figures_release(&figures);
+static void add_plots(struct nb_figures *figures, const struct nb_html_pictures *pictures, struct nb_strbuf *out) {
+    nb_strbuf_add(out, "<h2 id=plots>More plots</h2>\n");
+    if (!figures->n) nb_strbuf_add(out, "<p>These results allow no plot.</p>\n");
+    for (int i = 0; i < N_FAMILIES; i++)
+        nb_html_more_figures(pictures, families[i].prefix, n_key_plots(figures, i), families[i].title, out);
+    nb_html_not_drawn(figures, out);
 }
 
 /* ---- what ran ---- */
@@ -137,15 +62,10 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
     nb_strbuf_add(out, "<h1>normbench");
     nb_html_text(out, ": ", nb_meta_text(results, "config"), "");
     nb_strbuf_add(out, "</h1>\n");
-    nb_html_text(out, "<p class=\"dim\">", summary->footer, "</p>\n");
-    nb_html_text(out, "<p>", summary->counts_text, ".</p>\n");
-    nb_html_text(out, "<p class=\"dim\">", summary->noise, "</p>\n");
-    if (*summary->libraries || *summary->overheads) {
-        nb_strbuf_add(out, "<pre class=\"dim\">");
-        nb_html_text(out, "", summary->libraries, "");
-        nb_html_text(out, "", summary->overheads, "");
-        nb_strbuf_add(out, "</pre>\n");
-    }
+    nb_html_answer(results, out);
+    nb_html_text(out, "<p>", summary->counts_text, ". ");
+    nb_html_text(out, "", summary->noise, "");
+    nb_strbuf_add(out, "</p>\n");
     nb_strbuf_add(out, "<nav>");
     if (summary->n_failures) nb_strbuf_add(out, "<a class=\"bad\" href=\"#failures\">failures</a>");
     nb_strbuf_add(out, "<a href=\"#results\">results</a><a href=\"#plots\">plots</a>");
@@ -171,44 +91,55 @@ static void add_failures(const struct nb_summary *summary, const struct nb_resul
     nb_strbuf_release(&witness);
 }
 
-/* Notes may be long sentences, kernels' names never break, figures stand right. */
+static bool is_timed(const struct nb_view *view) {
+    for (size_t c = 0; c < view->n_columns; c++)
+        if (!view->columns[c].axis && view->columns[c].measured == NB_MEASURED_TIME) return true;
+    return false;
+}
+
+/* Notes may be long sentences, kernels' names never break, figures stand right. A phone shows the time and the ratio beside the name, or
+ * the error where nothing was timed. */
 static const char *cell_class(const struct nb_view *view, size_t column) {
-    if (view->columns[column].right) return "n";
-    return column == 0 ? "k" : column + 1 == view->n_columns ? "w" : "t";
+    const struct nb_column *c = &view->columns[column];
+    const bool main = !c->axis && (is_timed(view) ? c->measured == NB_MEASURED_TIME || c->measured == NB_MEASURED_RATIO
+                                                  : c->measured == NB_MEASURED_MAX_ULP);
+    return main ? "n m" : c->right ? "n" : column == 0 ? "k" : column + 1 == view->n_columns ? "w" : "";
 }
 
 static void add_row(const struct nb_view *view, const struct nb_section *section, const struct nb_record *r,
                     struct nb_strbuf *out) {
     struct nb_strbuf cell = {0};
     bool doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
-    nb_strbuf_add(out, r->status < NB_N_STATUSES && nb_status_failed(r->status) ? "<tr class=\"bad\">"
-                       : doubtful                                               ? "<tr class=\"doubt\">"
+    nb_strbuf_add(out, r->status < NB_N_STATUSES && nb_status_failed(r->status) ? "<tr class=bad>"
+                       : doubtful                                               ? "<tr class=doubt>"
                                                                                 : "<tr>");
     for (size_t c = 0; c < view->n_columns; c++) {
         if (section->hidden[c]) continue;
         nb_strbuf_clear(&cell);
         nb_column_print(&view->columns[c], r, true, false, &cell);
-        nb_strbuf_addf(out, "<td class=\"%s\">", cell_class(view, c));
-        nb_html_text(out, "", cell.text, "");
-        nb_strbuf_add(out, "</td>");
+        nb_html_cell(out, cell_class(view, c), cell.text);
     }
-    nb_strbuf_add(out, "</tr>\n");
+    nb_strbuf_add(out, "\n");
     nb_strbuf_release(&cell);
 }
 
-static void add_section(const struct nb_view *view, const struct nb_section *section, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "<details open><summary>");
+static void add_section(const struct nb_view *view, const struct nb_section *section, bool open,
+                        struct nb_strbuf *out) {
+    nb_strbuf_add(out, open ? "<details open><summary>" : "<details><summary>");
     nb_html_text(out, "", *section->heading ? section->heading : "all cases", "");
-    nb_strbuf_add(out, "</summary>\n<div class=\"wrap\"><table>\n<tr>");
+    nb_strbuf_addf(out, " (%zu)</summary>\n<div class=wrap><table class=rows>\n<tr>", section->n);
     for (size_t c = 0; c < view->n_columns; c++) {
         if (section->hidden[c]) continue;
-        nb_strbuf_add(out, view->columns[c].right ? "<th class=\"n\">" : "<th>");
-        nb_html_text(out, "", view->columns[c].title, "</th>");
+        nb_strbuf_addf(out, "<th class=\"%s\">", cell_class(view, c));
+        nb_html_text(out, "", view->columns[c].title, "");
     }
-    nb_strbuf_add(out, "</tr>\n");
+    nb_strbuf_add(out, "\n");
     for (size_t i = 0; i < section->n; i++) add_row(view, section, &view->results->records[section->records[i]], out);
     nb_strbuf_add(out, "</table></div></details>\n");
 }
+
+/* A browser lays out thousands of rows in seconds, but only those that are not folded. */
+enum { MOST_OPEN = 200 };
 
 static void add_table(const struct nb_results *results, struct nb_strbuf *out) {
     struct nb_view view;
@@ -224,7 +155,10 @@ static void add_table(const struct nb_results *results, struct nb_strbuf *out) {
                       "Of bound: largest error over what the declared formula allows; above 1 fails.</p>\n");
     else
         nb_strbuf_add(out, "<p>No case ran.</p>\n");
-    for (size_t i = 0; i < view.n_sections; i++) add_section(&view, &view.sections[i], out);
+    for (size_t i = 0, n = 0; i < view.n_sections; i++) {
+        n += view.sections[i].n;
+        add_section(&view, &view.sections[i], n <= MOST_OPEN, out);
+    }
     nb_view_release(&view);
 }
 
@@ -323,22 +257,37 @@ static void add_reproduce(const struct nb_results *results, struct nb_strbuf *ou
     nb_strbuf_release(&command);
 }
 
+/* Where the work was done, and what a call costs before its first row. */
+static void add_libraries(const struct nb_summary *summary, struct nb_strbuf *out) {
+    if (!*summary->libraries && !*summary->overheads) return;
+    nb_strbuf_add(out, "<pre class=dim>");
+    nb_html_text(out, "", summary->libraries, "");
+    nb_html_text(out, "", summary->overheads, "");
+    nb_strbuf_add(out, "</pre>\n");
+}
+
 int nb_html_write(const struct nb_results *results, const char *dir) {
     struct nb_summary summary;
+    struct nb_figures figures;
     struct nb_strbuf page = {0};
     char *path = nb_path_join(dir, "index.html");
+    const struct nb_html_pictures pictures = {&figures, dir, "plots"};
     nb_summary_init(&summary, results);
+    nb_figures_init(&figures, results);
     nb_html_head(nb_meta_text(results, "config"), &page);
     add_top(&summary, results, dir, &page);
     add_failures(&summary, results, &page);
+    add_key_plots(&pictures, &page);
     add_table(results, &page);
-    add_plots(results, dir, &page);
+    add_libraries(&summary, &page);
+    add_plots(&figures, &pictures, &page);
     add_skips(&summary, &page);
     add_machine(results, &page);
     add_reproduce(results, &page);
-    nb_strbuf_add(&page, "</body>\n</html>\n");
+    nb_html_end(&page);
     int result = nb_file_write(path, page.text, page.len);
     nb_strbuf_release(&page);
+    nb_figures_release(&figures);
     nb_summary_release(&summary);
     free(path);
     return result;

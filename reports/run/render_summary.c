@@ -23,7 +23,7 @@
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 
-enum { MOST_LINES = 20, WIDTH = 80, LABEL = 19, CELL = 30, MOST_OPS = 3 };
+enum { MOST_LINES = 20, WIDTH = 80, LABEL = 19, CELL = 30, MOST_CELLS = 3, MOST_OPS = 3 };
 
 /* Parameters are each op's own: LayerNorm usually has a beta. */
 static const char *const own_axes[] = {"affine", "weight_offset", "param_dtype", NULL};
@@ -51,7 +51,7 @@ struct summary {
     const cJSON *cpu, *gpu; /* gpu: in runs that have kernels for one */
     uint32_t backend;       /* of the cases that answer: times of a GPU and of a CPU are not compared */
     struct nb_sample_table samples;
-    bool has_samples, utf8;
+    bool has_samples, utf8, html;
     uint32_t pass, dtype, ops[MOST_OPS];
     size_t n_ops;
     struct place places[2]; /* IN_CACHE, IN_MEMORY */
@@ -61,36 +61,57 @@ struct summary {
 
 /* ---- lines -------------------------------------------------------------------------------------------------------- */
 
-static void add_line(struct summary *s, const char *label, const char *text) {
-    struct nb_strbuf line = {0}, safe = {0};
-    if (s->n_lines >= s->most_lines) return;
-    nb_strbuf_addf(&line, *label ? "%-*s" : "%*s", *text ? LABEL : 0, label);
-    nb_strbuf_add(&line, text);
+static void end_line(struct summary *s, const char *text) {
+    struct nb_strbuf safe = {0};
     nb_strbuf_add(&safe, "");
-    nb_escape_terminal(&safe, line.text, s->utf8);
+    nb_escape_terminal(&safe, text, s->utf8);
     nb_utf8_cut(&safe, WIDTH, s->utf8 ? "…" : "~");
     while (safe.len && safe.text[safe.len - 1] == ' ') safe.text[--safe.len] = '\0';
     nb_strbuf_addf(&s->out, "%s\n", safe.text);
     s->n_lines++;
-    nb_strbuf_release(&line);
     nb_strbuf_release(&safe);
+}
+
+/* A label and up to MOST_CELLS cells, each `width` wide but for the last; without a cell the label is a line of its own. */
+static void add_columns(struct summary *s, const char *label, const struct nb_strbuf *cells, int n, size_t width) {
+    struct nb_strbuf line = {0};
+    if (s->n_lines >= s->most_lines) return;
+    if (s->html) {
+        nb_strbuf_add(&s->out, n ? "<tr><th>" : "<tr><td colspan=4>");
+        nb_html_text(&s->out, "", label, "");
+        for (int c = 0; c < n; c++) {
+            nb_strbuf_addf(&s->out, c + 1 < n ? "<td>" : "<td colspan=%d>", MOST_CELLS - c);
+            nb_html_text(&s->out, "", cells[c].text, "");
+        }
+        nb_strbuf_add(&s->out, "\n");
+        return;
+    }
+    nb_strbuf_addf(&line, *label ? "%-*s" : "%*s", n ? LABEL : 0, label);
+    for (int c = 0; c < n; c++) {
+        nb_strbuf_add(&line, cells[c].text ? cells[c].text : "");
+        for (size_t k = nb_utf8_cells(cells[c].text); c + 1 < n && k < width; k++) nb_strbuf_add(&line, " ");
+    }
+    end_line(s, line.text);
+    nb_strbuf_release(&line);
+}
+
+static void add_line(struct summary *s, const char *label, const char *text) {
+    struct nb_strbuf cell = {0};
+    nb_strbuf_add(&cell, text);
+    add_columns(s, label, &cell, *text ? 1 : 0, 0);
+    nb_strbuf_release(&cell);
 }
 
 /* A line with a cell for each place that the run has; left out where all cells are empty. */
 static void add_cells(struct summary *s, const char *label, struct nb_strbuf cells[2]) {
-    struct nb_strbuf text = {0};
+    const int first = !s->places[0].first, n = !!s->places[0].first + !!s->places[1].first;
     bool any = false;
-    nb_strbuf_add(&text, "");
-    for (int p = 0; p < 2; p++) {
-        if (!s->places[p].first) continue;
+    for (int p = first; p < first + n; p++) {
         nb_strbuf_add(&cells[p], "");
         any |= cells[p].len > 0;
-        if (s->places[!p].first) nb_utf8_cut(&cells[p], CELL, s->utf8 ? "…" : "~");
-        nb_strbuf_add(&text, cells[p].text);
-        for (size_t n = nb_utf8_cells(cells[p].text); p == 0 && n < CELL + 1; n++) nb_strbuf_add(&text, " ");
+        if (n == 2 && !s->html) nb_utf8_cut(&cells[p], CELL, s->utf8 ? "…" : "~");
     }
-    if (any) add_line(s, label, text.text);
-    nb_strbuf_release(&text);
+    if (any) add_columns(s, label, cells + first, n, CELL + 1);
     for (int p = 0; p < 2; p++) nb_strbuf_release(&cells[p]);
 }
 
@@ -436,44 +457,36 @@ static const struct nb_record *find_cheap_root(const struct summary *s) {
     return found;
 }
 
-/* The three texts, filled up with blanks. */
-static void add_column(struct nb_strbuf *out, size_t width, const char *text, const char *more, const char *end) {
-    const size_t n = strlen(text) + strlen(more) + strlen(end);
-    nb_strbuf_addf(out, "%s%s%s%*s", text, more, end, n < width ? (int)(width - n) : 1, "");
-}
-
 static void add_roots(struct summary *s) {
-    enum { COLUMN = 23 };
+    enum { COLUMN = 23, N_USUAL = 2 };
     static const uint32_t cheap[] = {NB_ROOT_RSQRT_NR, NB_ROOT_RSQRT_RAW},
-                          usual[] = {NB_ROOT_MUL_RECIP, NB_ROOT_DIV_SQRT};
+                          usual[N_USUAL] = {NB_ROOT_MUL_RECIP, NB_ROOT_DIV_SQRT};
     const struct nb_record *r = find_cheap_root(s);
-    struct nb_strbuf text = {0};
+    struct nb_strbuf cells[N_USUAL + 1] = {{0}}, label = {0};
+    int n = 0;
     if (!r) return;
-    for (int u = 0; u < 2; u++)
-        if (with_root(s, r, usual[u])) add_column(&text, COLUMN, "of ", nb_root_names[usual[u]], "'s time");
-    nb_kernel_name(&r->c, &text);
-    add_line(s, "cheaper roots save", text.text);
+    for (int u = 0; u < N_USUAL; u++)
+        if (with_root(s, r, usual[u])) nb_strbuf_addf(&cells[n++], "of %s's time", nb_root_names[usual[u]]);
+    nb_kernel_name(&r->c, &cells[n]);
+    add_columns(s, "cheaper roots save", cells, n + 1, COLUMN);
     for (int c = 0; c < 2; c++) {
         const struct nb_record *of = with_root(s, r, cheap[c]);
-        struct nb_strbuf label = {0};
         if (!of) continue;
-        nb_strbuf_clear(&text);
-        nb_strbuf_add(&text, "");
-        nb_strbuf_addf(&label, "  %s", nb_root_names[cheap[c]]);
-        for (int u = 0; u < 2; u++) {
+        n = 0;
+        for (int u = 0; u < N_USUAL; u++) {
             const struct nb_record *against = with_root(s, r, usual[u]);
-            struct nb_strbuf saved = {0};
             if (!against) continue;
             const struct nb_interval ratio = ratio_of(s, of, against);
-            nb_strbuf_add(&saved, "");
-            add_saved(&ratio, &saved);
-            add_column(&text, COLUMN, saved.text, "", "");
-            nb_strbuf_release(&saved);
+            nb_strbuf_clear(&cells[n]);
+            nb_strbuf_add(&cells[n], "");
+            add_saved(&ratio, &cells[n++]);
         }
-        add_line(s, label.text, text.text);
-        nb_strbuf_release(&label);
+        nb_strbuf_clear(&label);
+        nb_strbuf_addf(&label, "  %s", nb_root_names[cheap[c]]);
+        add_columns(s, label.text, cells, n, COLUMN);
     }
-    nb_strbuf_release(&text);
+    nb_strbuf_release(&label);
+    for (int u = 0; u <= N_USUAL; u++) nb_strbuf_release(&cells[u]);
 }
 
 /* The fastest case of the op that differs from the place in its dtype alone. */
@@ -627,34 +640,62 @@ static void add_times(struct summary *s) {
     add_bf16(s);
 }
 
+static void init(struct summary *s, const struct nb_results *results) {
+    *s = (struct summary){.results = results,
+                          .cpu = of_machine(results, "cpu"),
+                          .gpu = of_machine(results, "gpu"),
+                          .backend = backend_of(results),
+                          .utf8 = nb_utf8_wanted(),
+                          .most_lines = MOST_LINES,
+                          .places = {{.name = "in cache"}, {.name = "in memory"}}};
+    nb_strbuf_add(&s->out, "");
+    read_samples(s);
+}
+
+static void add_answer(struct summary *s, const struct nb_summary *counts, const struct nb_record *nearest) {
+    add_machine(s);
+    add_times(s);
+    add_nearest(s, nearest);
+    add_trust(s, counts);
+}
+
+static void release(struct summary *s) {
+    nb_sample_table_release(&s->samples);
+    free(s->cells);
+    free(s->cell_of);
+}
+
 static int render_summary(const struct nb_results *results, FILE *out) {
-    struct summary s = {.results = results,
-                        .cpu = of_machine(results, "cpu"),
-                        .gpu = of_machine(results, "gpu"),
-                        .backend = backend_of(results),
-                        .utf8 = nb_utf8_wanted(),
-                        .places = {{.name = "in cache"}, {.name = "in memory"}}};
+    struct summary s;
     const struct nb_record *nearest = nearest_its_bound(results);
     struct nb_summary counts;
     struct nb_next next = {.results = results, .nearest = nearest, .width = WIDTH};
     struct nb_strbuf commands = {0};
+    init(&s, results);
     nb_summary_init(&counts, results);
     next.failed = counts.n_failures ? &results->records[counts.failures[0]] : NULL;
     next.noisy = counts.n_noisy + counts.n_suspect > 0;
     nb_strbuf_add(&commands, "");
-    s.most_lines = MOST_LINES - nb_next_commands(&next, &commands);
-    read_samples(&s);
-    add_machine(&s);
-    add_times(&s);
-    add_nearest(&s, nearest);
-    add_trust(&s, &counts);
+    s.most_lines -= nb_next_commands(&next, &commands);
+    add_answer(&s, &counts, nearest);
     nb_strbuf_add(&s.out, commands.text);
     nb_strbuf_release(&commands);
-    nb_sample_table_release(&s.samples);
-    free(s.cells);
-    free(s.cell_of);
     nb_summary_release(&counts);
+    release(&s);
     return nb_output(&s.out, out);
+}
+
+void nb_html_answer(const struct nb_results *results, struct nb_strbuf *out) {
+    struct summary s;
+    struct nb_summary counts;
+    init(&s, results);
+    s.utf8 = s.html = true;
+    nb_summary_init(&counts, results);
+    add_answer(&s, &counts, nearest_its_bound(results));
+    nb_strbuf_addf(out, "<div class=wrap><table class=answer>\n%s</table></div>\n", s.out.text);
+    nb_strbuf_release(&s.out);
+    nb_summary_release(&counts);
+    release(&s);
 }
 
 const struct nb_renderer nb_renderer_summary[] = {{"summary", "what a run says, in 20 lines", render_summary}, {0}};

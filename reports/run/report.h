@@ -30,6 +30,9 @@ int nb_html_write(const struct nb_results *results, const char *dir);
 /* Two runs side by side as table, markdown or json (reports/schema/compare.schema.json). -1 after nb_error. */
 int nb_compare_print(const struct nb_comparison *c, const char *format, FILE *out);
 
+/* What a run says, for a person: the lines of `--format summary` as a table, without the commands. */
+void nb_html_answer(const struct nb_results *results, struct nb_strbuf *out);
+
 /* A tuning for a person: the fields, and for each question what was measured. json: the file of `normbench tune`,
  * or the choice of a process (nb_tuning_choice_to_json). */
 void nb_tune_print(const cJSON *json, struct nb_strbuf *out);
@@ -39,13 +42,23 @@ void nb_tune_print(const cJSON *json, struct nb_strbuf *out);
 /* Escaped text between two pieces of markup; nothing at all when there is no text. */
 void nb_html_text(struct nb_strbuf *out, const char *before, const char *text, const char *after);
 
-/* From the doctype to <body>. The policy forbids what the page does not use, so that text that slipped through could still do
- * nothing. */
+/* From the doctype to <body>; and the script, which tables that sort need, to the end. The policy forbids what the page does not use, so
+ * that text that slipped through could still do nothing. */
 void nb_html_head(const char *title, struct nb_strbuf *out);
-/* Figures as pictures inside the page, so that it can be sent around alone, with links to their files in DIR/FOLDER; those whose
- * name starts with prefix, "" for all. */
-void nb_html_figures(const struct nb_figures *figures, const char *prefix, const char *dir, const char *folder,
-                     struct nb_strbuf *out);
+void nb_html_end(struct nb_strbuf *out);
+/* A cell. Classes: n a figure, k the name, m what a phone shows beside the name, w a sentence, "" any other. On a phone the rows of a
+ * <table class=rows> are folded, and figures that are not m left out. */
+void nb_html_cell(struct nb_strbuf *out, const char *class, const char *text);
+
+struct nb_html_pictures {
+    const struct nb_figures *figures;
+    const char *dir, *folder; /* drawn in DIR/FOLDER */
+};
+/* Figures as pictures inside the page, so that it can be sent around alone, with links to their files: the first `most` of those whose
+ * name starts with prefix, "" for all; and the others, folded under a title. */
+void nb_html_figures(const struct nb_html_pictures *from, const char *prefix, size_t most, struct nb_strbuf *out);
+void nb_html_more_figures(const struct nb_html_pictures *from, const char *prefix, size_t first, const char *title,
+                          struct nb_strbuf *out);
 /* What is not drawn and why. Changes the notes. */
 void nb_html_not_drawn(struct nb_figures *figures, struct nb_strbuf *out);
 
