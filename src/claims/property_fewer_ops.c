@@ -14,28 +14,10 @@
 
 static const int64_t most_instructions = 200000;
 
-struct stepped_call {
-    const struct nb_norm_prepared *p;
-    int n_phases;
-    int64_t *n_units; /* of each phase */
-};
-
-/* Asks the kernel nothing: what a call costs the harness is no work of the norm. Left of it are some instructions a phase. */
-static void call_once(void *arg) {
-    const struct stepped_call *c = arg;
-    for (int phase = 0; phase < c->n_phases; phase++)
-        c->p->entry->kernel->run(&c->p->call, phase, 0, c->n_units[phase]);
-}
-
 static int64_t count_instructions(const struct nb_norm_prepared *p, char *reason, size_t n) {
-    const struct nb_kernel *k = p->entry->kernel;
     const struct nb_fp_state state = nb_fp_state();
-    struct stepped_call c = {.p = p, .n_phases = nb_kernel_n_phases(k, &p->call)};
-    c.n_units = nb_alloc((unsigned)c.n_phases, sizeof *c.n_units);
-    for (int phase = 0; phase < c.n_phases; phase++) c.n_units[phase] = nb_kernel_n_units(k, &p->call, phase);
-    const int64_t counted = nb_single_step(call_once, &c, most_instructions, reason, n);
+    const int64_t counted = nb_single_step_kernel(p->entry->kernel, &p->call, most_instructions, reason, n);
     nb_fp_state_set(state);
-    free(c.n_units);
     return counted;
 }
 

@@ -29,10 +29,6 @@ static void run_counted(void *arg) {
     struct counted_call *c = arg;
     nb_pool_run(c->pool, c->kernel, c->call);
 }
-static void run_stepped(void *arg) {
-    struct counted_call *c = arg;
-    nb_run_in_ranges(c->kernel, c->call, 0);
-}
 
 /* May other threads than the caller have a part in a call? The harness's have one where the call goes through the pool (pooled) and is not one thread's. A library's,
  * which open() or the first call starts, may have one if there are any: how long they run says nothing on a busy machine. */
@@ -86,12 +82,11 @@ static void step(const struct nb_case *c, const struct nb_entry *entry, struct n
     } else if (nb_inputs_init(&in, &small) == 0 && nb_saved_statistics_add(&in, &small) == 0 &&
                nb_buffers_init(&b, &in, &q) == 0) {
         nb_buffers_attach(&b, &small, &call);
-        struct counted_call work = {.kernel = entry->kernel, .call = &call};
         int64_t n = -1;
         nb_pool_make_ready(pool, entry->kernel);
-        run_stepped(&work);
+        nb_run_in_ranges(entry->kernel, &call, 0);
         if (!others_take_part(entry, c->threads, false, exact.reason, sizeof exact.reason))
-            n = nb_single_step(run_stepped, &work, STEP_LIMIT, exact.reason, sizeof exact.reason);
+            n = nb_single_step_kernel(entry->kernel, &call, STEP_LIMIT, exact.reason, sizeof exact.reason);
         if (n >= 0) exact.value = (double)n;
     } else {
         snprintf(exact.reason, sizeof exact.reason, "no memory for the small call");

@@ -5,16 +5,16 @@
 #include "src/measure/single_step.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "src/core/log.h"
 
 #if defined(__x86_64__)
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <sys/auxv.h>
 #include <ucontext.h>
-
-#include "src/core/log.h"
 
 #define TRAP_FLAG 0x100
 
@@ -182,3 +182,25 @@ int nb_single_step_probe(char *reason, size_t n) {
 }
 
 #endif
+
+struct stepped_call {
+    const struct nb_kernel *kernel;
+    const struct nb_call *call;
+    int n_phases;
+    int64_t *n_units; /* of each phase */
+};
+
+static void run_phases(void *arg) {
+    const struct stepped_call *c = arg;
+    for (int phase = 0; phase < c->n_phases; phase++) c->kernel->run(c->call, phase, 0, c->n_units[phase]);
+}
+
+int64_t nb_single_step_kernel(const struct nb_kernel *kernel, const struct nb_call *call, int64_t limit, char *reason,
+                              size_t n) {
+    struct stepped_call c = {.kernel = kernel, .call = call, .n_phases = nb_kernel_n_phases(kernel, call)};
+    c.n_units = nb_alloc((unsigned)c.n_phases, sizeof *c.n_units);
+    for (int phase = 0; phase < c.n_phases; phase++) c.n_units[phase] = nb_kernel_n_units(kernel, call, phase);
+    const int64_t counted = nb_single_step(run_phases, &c, limit, reason, n);
+    free(c.n_units);
+    return counted;
+}

@@ -15,6 +15,7 @@
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/measure/counters.h"
+#include "src/measure/single_step.h"
 
 static struct nb_counter counter_named(const struct nb_counter *list, size_t n, const char *name) {
     size_t i = 0;
@@ -222,3 +223,27 @@ Test(single_step, the_handlers_and_masks_of_before_stand_again) {
     cr_expect_eq(after.ss_flags, before.ss_flags);
 }
 #endif
+
+static volatile int questions;
+static int64_t ask_at_length(const struct nb_call *call, int phase) {
+    (void)phase;
+    for (int i = 0; i < 1000; i++) questions++;
+    return call->rows;
+}
+static int store_one(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase, (void)begin, (void)end;
+    ((float *)call->y)[0] = 1;
+    return 0;
+}
+
+/* Some kernels compute how many units they have. */
+Test(counters, an_exact_count_is_of_the_work_and_not_of_what_the_kernel_is_asked) {
+    const struct nb_kernel kernel = {
+        .struct_size = sizeof kernel, .name = "asks", .run = store_one, .n_units = ask_at_length};
+    float y;
+    const struct nb_call call = {.struct_size = sizeof call, .rows = 1, .cols = 1, .y = &y};
+    const int64_t n = nb_single_step_kernel(&kernel, &call, 100000, reason, sizeof reason);
+    if (n < 0 && nb_single_step_probe(reason, sizeof reason) != 0) cr_skip_test("%s", reason);
+    cr_expect(n > 0 && n < 500, "%lld instructions", (long long)n);
+    cr_expect_gt(questions, 0);
+}
