@@ -140,7 +140,7 @@ help:
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each (TARGETS="npy journal": these)' \
 	'make format    formats the sources; format-check only looks' \
 	'make lint      static analysis' \
-	'make install   PREFIX=/usr/local: program, kernels, the adapters to peers that are built, header, pkg-config file, configs' \
+	'make install   PREFIX=/usr/local: program, kernels, the adapters to peers that are built, headers, pkg-config file, configs, manual pages, completions' \
 	'make clean     removes build/' \
 	'' \
 	'BUILD=DIR CC=gcc|clang WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% copy%" WERROR=-Werror'
@@ -439,6 +439,13 @@ install-built:
 	install -m 644 reports/schema/*.json $(DESTDIR)$(PREFIX)/share/normbench/schema/
 	install -d $(DESTDIR)$(PREFIX)/share/normbench/python/normbench
 	install -m 644 cmd/packaging/python/src/normbench/*.py $(DESTDIR)$(PREFIX)/share/normbench/python/normbench/
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	$(BUILD)/normbench help --man >$(DESTDIR)$(PREFIX)/share/man/man1/normbench.1
+	for command in $(subst _,-,$(commands)); do \
+	  $(BUILD)/normbench help --man $$command >$(DESTDIR)$(PREFIX)/share/man/man1/normbench-$$command.1 || exit 1; done
+	$(BUILD)/normbench help --completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/normbench
+	$(BUILD)/normbench help --completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_normbench
+	$(BUILD)/normbench help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/normbench.fish
 	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \
 	  '$(PREFIX)' '$(shell cat VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/normbench.pc
 # For pip; tests/cli/wheel.sh installs it.
@@ -446,7 +453,8 @@ wheel: all
 	BUILD=$(BUILD) KERNEL_LIBRARY=$(KERNEL_LIBRARY) cmd/packaging/python/wheel.sh
 uninstall:
 	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/libnormkernels.so lib/libnormkernels_cuda.so lib/libnormkernels_cuda_emulated.so lib/normbench include/normbench share/normbench \
-	  lib/pkgconfig/normbench.pc)
+	  lib/pkgconfig/normbench.pc share/bash-completion/completions/normbench share/zsh/site-functions/_normbench share/fish/vendor_completions.d/normbench.fish) \
+	  $(DESTDIR)$(PREFIX)/share/man/man1/normbench.1 $(DESTDIR)$(PREFIX)/share/man/man1/normbench-*.1
 clean:
 	rm -rf $(BUILD)
 

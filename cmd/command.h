@@ -3,6 +3,10 @@
 #ifndef NB_COMMAND_H
 #define NB_COMMAND_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 enum nb_exit {
     NB_EXIT_OK = 0,
     NB_EXIT_FAILED = 1, /* a case failed: wrong, crashed, less accurate */
@@ -17,6 +21,32 @@ struct nb_command {
     const char *name, *summary;        /* one line, for `normbench --help` */
     const char *help;                  /* all that `normbench NAME --help` prints */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns an exit code */
+};
+
+/* ---- options: rows of a table (cmd/shared/options.h) ---- */
+
+/* A list of texts that options fill; the texts are borrowed from argv, but for those that were made. */
+struct nb_texts {
+    const char **items;
+    size_t n;
+    char **owned;
+    size_t n_owned;
+};
+
+/* The pointers say where the value goes; those that are null are not written. */
+struct nb_option {
+    const char *name;            /* without the dashes; null ends a table */
+    bool *flag;                  /* set to true: such an option takes no value */
+    const char **text;           /* borrowed from argv */
+    const char *const *among;    /* of a text: those that are allowed, null-terminated; null: any */
+    struct nb_texts *texts;      /* one more, and not an empty one: the option is repeatable */
+    double *number, least, most; /* least, most: of the whole numbers too */
+    int *count;                  /* a whole number, as are the next two */
+    int64_t *large;
+    uint64_t *seed;                           /* from 0 to 2^53 */
+    int (*take)(void *to, const char *value); /* any other kind of value: -1 after nb_error */
+    void *to;
+    bool *given; /* set to true besides */
 };
 
 #endif

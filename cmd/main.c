@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
+#include "cmd/shared/describe.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/measure/worker.h"
@@ -36,6 +37,7 @@ static void print_help(FILE *out) {
     for (size_t i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs(
         "\n`normbench COMMAND --help` describes a command in full; `normbench info` shows what this machine can do.\n"
+        "`normbench help --man [COMMAND]` prints a manual page, `normbench help --completions bash|zsh|fish` a shell's completions.\n"
         "Start with: normbench run\n\n"
         "Exit codes: 0 ok, 1 a case failed, 2 usage or configuration, 3 regression, 4 inconclusive, 5 not comparable,\n"
         "77 nothing of what was selected can run here, 128+n ended by signal n.\n",
@@ -51,6 +53,20 @@ static int unknown(const char *name) {
     else
         nb_error("no command '%s'; `normbench --help` lists them", name);
     return NB_EXIT_USAGE;
+}
+
+/* --man [COMMAND], --completions SHELL. */
+static int print_manual(int argc, char **argv) {
+    const bool man = strcmp(argv[0], "--man") == 0;
+    if (argc > 2) return nb_error("help %s: '%s' is one argument too many", argv[0], argv[2]), NB_EXIT_USAGE;
+    if (!man) {
+        if (argc < 2) return nb_error("help --completions needs a shell: bash, zsh or fish"), NB_EXIT_USAGE;
+        return nb_print_completions(argv[1], commands, N_COMMANDS) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+    }
+    if (argc == 1) return nb_print_man(NULL, commands, N_COMMANDS), NB_EXIT_OK;
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, argv[1]) == 0) return nb_print_man(commands[i], commands, N_COMMANDS), NB_EXIT_OK;
+    return unknown(argv[1]);
 }
 
 /* A file opened later must not become somebody's stdout. */
@@ -103,10 +119,13 @@ int main(int argc, char **argv) {
     const char *name = argv[1];
     if (strcmp(name, "__worker") == 0) return nb_worker_main();
     signal(SIGBUS, say_cut_short);
-    if (strcmp(name, "--version") == 0) {
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         puts("normbench " NB_VERSION);
         return finish(NB_EXIT_OK);
     }
+    if (strcmp(name, "help") == 0 && argc >= 3 &&
+        (strcmp(argv[2], "--man") == 0 || strcmp(argv[2], "--completions") == 0))
+        return finish(print_manual(argc - 2, argv + 2));
     bool help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
     if (help && argc < 3) {
         print_help(stdout);

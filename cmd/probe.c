@@ -34,9 +34,17 @@ static const char help[] =
     "  --max-width WIDTH    hides wider kernels\n"
     "  --case-timeout S     ends a kernel that makes no progress for so long (default 20)\n"
     "  --format NAME        table (the default) or json\n\n"
-    "The formula that the kernel is called with; what is not given is the kernel's own, gamma and beta as usual for the op:\n"
-    "  --eps EPS  --eps-place PLACE  --root ROOT  --affine AFFINE  --cast CAST  --weight-offset 0|1  --param f32|x\n"
-    "  --round-sum 0|1      values as of `normbench list axes`\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "The formula that the kernel is called with\n"
+    "  (what is not given is the kernel's own, gamma and beta as usual for the op; values as of `normbench list axes`)\n"
+    "  --eps EPS            what is added to the variance\n"
+    "  --eps-place PLACE    where: inside (the root), outside or clamp\n"
+    "  --root ROOT          div_sqrt, mul_recip, rsqrt_nr or rsqrt_raw\n"
+    "  --affine AFFINE      none, gamma or gamma_beta\n"
+    "  --cast CAST          rounding to the dtype after or before the weight; 16 bits only\n"
+    "  --weight-offset 0|1  is 1 added to gamma?\n"
+    "  --param f32|x        dtype of gamma and beta\n"
+    "  --round-sum 0|1      is the sum of an add_* rounded before it is normalized?\n" NB_TUNING_HELP NB_COMMON_HELP
+    "\n"
     "Exit codes: 0 ok, 1 a kernel crashed, hung or returned an error, 2 usage, 77 nothing selected can run here.\n";
 
 struct probe_options {

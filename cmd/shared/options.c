@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/shared/describe.h"
 #include "reports/text/output.h"
 #include "src/core/case.h"
 #include "src/core/cpu.h"
@@ -161,6 +162,11 @@ bool nb_read_options(const struct nb_command *command, const struct nb_option *o
             rows[n] = row;
             known[n] = (struct option){row->name, row->flag ? no_argument : required_argument, NULL, FIRST_ID + n};
         }
+    if (argc == 3 && strcmp(argv[1], NB_DESCRIBE) == 0) {
+        nb_describe_options(command, rows, (size_t)n, argv[2]);
+        *exit_code = NB_EXIT_OK;
+        return false;
+    }
     *exit_code = NB_EXIT_USAGE;
     opterr = optind = 0;
     for (;;) {

@@ -19,32 +19,10 @@
 #include "cmd/command.h"
 #include "src/gate/gate.h"
 
-/* A list of texts that options fill; the texts are borrowed from argv, but for those that were made. */
-struct nb_texts {
-    const char **items;
-    size_t n;
-    char **owned;
-    size_t n_owned;
-};
+/* Lists of texts (cmd/command.h). */
 void nb_texts_add(struct nb_texts *t, const char *item);
 void nb_texts_add_owned(struct nb_texts *t, char *item);
 void nb_texts_release(struct nb_texts *t);
-
-/* The pointers say where the value goes; those that are null are not written. */
-struct nb_option {
-    const char *name;            /* without the dashes; null ends a table */
-    bool *flag;                  /* set to true: such an option takes no value */
-    const char **text;           /* borrowed from argv */
-    const char *const *among;    /* of a text: those that are allowed, null-terminated; null: any */
-    struct nb_texts *texts;      /* one more, and not an empty one: the option is repeatable */
-    double *number, least, most; /* least, most: of the whole numbers too */
-    int *count;                  /* a whole number, as are the next two */
-    int64_t *large;
-    uint64_t *seed;                           /* from 0 to 2^53 */
-    int (*take)(void *to, const char *value); /* any other kind of value: -1 after nb_error */
-    void *to;
-    bool *given; /* set to true besides */
-};
 
 /* Reads the options of a command line. The arguments that are none are moved to argv[optind] and behind, at most `arguments` of them.
  * False when the command has ended, with its code in *exit_code: after --help, or after nb_error. True leaves NB_EXIT_USAGE there, for

@@ -86,6 +86,7 @@ static int read_field(const struct nb_jsonc *file, const cJSON *node, const stru
 int nb_fields_read(const struct nb_jsonc *file, const cJSON *object, const struct nb_field *fields, size_t n,
                    const char *what, void *into) {
     uint32_t seen = 0;
+    int result = 0; /* every mistake is said, not the first alone */
     if (!cJSON_IsObject(object))
         return nb_jsonc_wrong_type(file, object, object->string ? object->string : what, "an object");
     for (const cJSON *node = object->child; node; node = node->next) {
@@ -93,15 +94,19 @@ int nb_fields_read(const struct nb_jsonc *file, const cJSON *object, const struc
         size_t i = 0;
         while (i < n && strcmp(fields[i].name, node->string) != 0) i++;
         for (size_t j = 0; j < n; j++) names[j] = fields[j].name;
-        if (i == n) return nb_jsonc_unknown_key(file, node, names, n);
-        if (seen >> i & 1) return nb_jsonc_twice(file, node);
-        seen |= 1u << i;
-        if (read_field(file, node, &fields[i], into) != 0) return -1;
+        const bool is_twice = i < n && seen >> i & 1;
+        if (i < n) seen |= 1u << i;
+        if (i == n)
+            result = nb_jsonc_unknown_key(file, node, names, n);
+        else if (is_twice)
+            result = nb_jsonc_twice(file, node);
+        else if (read_field(file, node, &fields[i], into) != 0)
+            result = -1;
     }
     for (size_t i = 0; i < n; i++)
         if (fields[i].required && !(seen >> i & 1))
-            return nb_error("%s:%d: %s needs \"%s\"", file->path, nb_jsonc_line(file, object), what, fields[i].name);
-    return 0;
+            result = nb_error("%s:%d: %s needs \"%s\"", file->path, nb_jsonc_line(file, object), what, fields[i].name);
+    return result;
 }
 
 /* ---- a struct as a JSON object ---- */

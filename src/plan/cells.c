@@ -358,6 +358,7 @@ static void count_kernels(const struct product *p, size_t cells, struct nb_skips
 
 /* A name, unlike a glob, is there or a mistake. */
 static int check_kernels(const struct nb_values *list, const char *path) {
+    int result = 0;
     for (size_t i = 0; i < list->n; i++) {
         char *text = list->texts[i], *colon = strchr(text, ':');
         struct nb_strbuf near = {0}, place = {0};
@@ -372,9 +373,9 @@ static int check_kernels(const struct nb_values *list, const char *path) {
                        : "`normbench list kernels` has the names");
         nb_strbuf_release(&near);
         nb_strbuf_release(&place);
-        return -1;
+        result = -1;
     }
-    return 0;
+    return result;
 }
 
 /* Is there, and does the product select, any kernel of this op, pass and dtype? */
@@ -457,6 +458,8 @@ void nb_config_print_variants(const struct nb_config *config, FILE *out) {
 }
 
 struct expansion {
+    const struct nb_block *mistaken; /* the last with a name that stands for nothing; null: none has */
+    size_t n_checked;
     const struct nb_filters *filters;
     struct nb_cells *cells;
     struct nb_skips *skips;
@@ -677,12 +680,28 @@ static int expand_kernel(struct expansion *e, const struct product *p, const str
 /* A name that stands for nothing is a mistake, not a cell that does not apply. */
 static int check_data(const struct product *p) {
     const struct nb_values *list = p->lists[nb_axis_find("data") - nb_axes];
+    int result = 0;
     for (size_t i = 0; i < list->n; i++) {
         char reason[512];
         if (data_exists(list->texts[i], reason, sizeof reason)) continue;
-        return list->line > 0 ? nb_error("%s:%d: \"data\": %s", p->block->path, list->line, reason)
-                              : nb_error("--axis data: %s", reason);
+        result = list->line > 0 ? nb_error("%s:%d: \"data\": %s", p->block->path, list->line, reason)
+                                : nb_error("--axis data: %s", reason);
     }
+    return result;
+}
+
+/* All mistakes of a block are said, and those of the next; what an option put into every block is said once. */
+static int check_names(const struct product *p, void *expansion) {
+    struct expansion *e = expansion;
+    if (e->mistaken == p->block) return 0; /* its includes have the same lists */
+    const struct nb_values *data = list_of(p, "data"), *kernels = list_of(p, "kernel");
+    const bool is_first = e->n_checked++ == 0;
+    int result = is_first || data->line > 0 ? check_data(p) : 0;
+    if ((is_first || kernels->line > 0) && check_kernels(kernels, p->block->path) != 0) result = -1;
+    for (size_t i = 0; i < p->block->n_excludes; i++)
+        if (check_kernels(&p->block->excludes[i].values[nb_axis_find("kernel") - nb_axes], p->block->path) != 0)
+            result = -1;
+    if (result != 0) e->mistaken = p->block;
     return 0;
 }
 
@@ -690,10 +709,6 @@ static int check_data(const struct product *p) {
 static int check_product(const struct product *p, void *expansion) {
     struct expansion *e = expansion;
     double n_cells = count_all(p), n_with_kernels = 0;
-    if (check_data(p) != 0 || check_kernels(list_of(p, "kernel"), p->block->path) != 0) return -1;
-    for (size_t i = 0; i < p->block->n_excludes; i++)
-        if (check_kernels(&p->block->excludes[i].values[nb_axis_find("kernel") - nb_axes], p->block->path) != 0)
-            return -1;
     if (n_cells > NB_MAX_CASES) return absurd(p, n_cells, "");
     for (size_t i = 0; i < nb_registry_size(); i++) {
         struct combinations k = {0};
@@ -720,7 +735,9 @@ int nb_cells_expand(struct nb_cells *cells, const struct nb_config *config, cons
     int cpus[1024];
     struct expansion e = {.filters = filters, .cells = cells, .skips = skips};
     e.n_cpus = nb_cpu_allowed(cpus, 1024);
-    int result = for_products(config, check_product, &e);
+    int result = for_products(config, check_names, &e);
+    if (e.mistaken) result = -1;
+    if (result == 0) result = for_products(config, check_product, &e);
     if (result == 0) result = for_products(config, expand_product, &e);
     release_data_fits(&e.data);
     return result;

@@ -18,6 +18,8 @@
 
 enum { MAX_BLOCKS = 1000, MAX_BUDGETS = 1000 };
 
+/* Reading goes on behind a mistake, so that all of a file are said at once. */
+
 /* ---- the key "gate" ---- */
 
 static int read_budget(const struct nb_jsonc *file, const cJSON *node, struct nb_instruction_budget *budget) {
@@ -44,10 +46,11 @@ static int read_budgets(const struct nb_jsonc *file, const cJSON *node, void *in
     if (n == 0 || n > MAX_BUDGETS)
         return nb_error("%s:%d: \"%s\" has %d entries; it must have 1 to %d", file->path, nb_jsonc_line(file, node),
                         node->string, n, MAX_BUDGETS);
+    int result = 0;
     out->budgets = nb_alloc((unsigned)n, sizeof *out->budgets);
     for (const cJSON *child = node->child; child; child = child->next)
-        if (read_budget(file, child, &out->budgets[out->n_budgets++]) != 0) return -1;
-    return 0;
+        if (read_budget(file, child, &out->budgets[out->n_budgets++]) != 0) result = -1;
+    return result;
 }
 
 #define FIELD(KIND, type, member) #member, NB_FIELD_##KIND, .offset = offsetof(type, member)
@@ -147,9 +150,10 @@ static int read_values(const struct nb_jsonc *file, const struct nb_axis *axis, 
     if (!node->child)
         return nb_error("%s:%d: \"%s\" is an empty list; leave the key out for the default", file->path, values->line,
                         axis->name);
+    int result = 0;
     for (const cJSON *item = node->child; item; item = item->next)
-        if (read_value(file, axis, item, values) != 0) return -1;
-    return 0;
+        if (read_value(file, axis, item, values) != 0) result = -1;
+    return result;
 }
 
 /* ---- blocks ---- */
@@ -164,17 +168,19 @@ static int read_partials(const struct nb_jsonc *file, const cJSON *node, struct 
     if (count > MAX_BLOCKS)
         return nb_error("%s:%d: \"%s\" has more than %d entries", file->path, nb_jsonc_line(file, node), node->string,
                         MAX_BLOCKS);
+    int result = 0;
     *blocks = nb_alloc(count, sizeof **blocks);
     for (const cJSON *item = first; item && *n < count; item = item->next) {
         struct nb_block *block = &(*blocks)[(*n)++];
         if (!cJSON_IsObject(item))
-            return nb_jsonc_wrong_type(file, item, node->string, "a list of objects that name axes");
-        if (!item->child)
-            return nb_error("%s:%d: \"%s\" has an entry that names no axis", file->path, nb_jsonc_line(file, item),
-                            node->string);
-        if (read_block(file, item, true, block) != 0) return -1;
+            result = nb_jsonc_wrong_type(file, item, node->string, "a list of objects that name axes");
+        else if (!item->child)
+            result = nb_error("%s:%d: \"%s\" has an entry that names no axis", file->path, nb_jsonc_line(file, item),
+                              node->string);
+        else if (read_block(file, item, true, block) != 0)
+            result = -1;
     }
-    return 0;
+    return result;
 }
 
 enum { BLOCK_KEYS = 5 }; /* beside the axes */
@@ -216,9 +222,10 @@ static int read_block_key(const struct nb_jsonc *file, const cJSON *node, bool i
 static int read_block(const struct nb_jsonc *file, const cJSON *node, bool is_partial, struct nb_block *block) {
     block->path = nb_strdup(file->path);
     block->line = nb_jsonc_line(file, node);
+    int result = 0;
     for (const cJSON *child = node->child; child; child = child->next)
-        if (read_block_key(file, child, is_partial, block) != 0) return -1;
-    if (block->label || (!block->source && !block->text)) return 0;
+        if (read_block_key(file, child, is_partial, block) != 0) result = -1;
+    if (result != 0 || block->label || (!block->source && !block->text)) return result;
     return nb_error("%s:%d: \"source\" and \"text\" belong to a \"label\", and this block has none", file->path,
                     block->line);
 }
@@ -230,13 +237,16 @@ static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *int
     if (n == 0 || n > MAX_BLOCKS)
         return nb_error("%s:%d: \"blocks\" has %zu entries; it must have 1 to %d", file->path,
                         nb_jsonc_line(file, node), n, MAX_BLOCKS);
+    int result = 0;
     config->blocks = nb_alloc(n, sizeof *config->blocks);
     for (const cJSON *item = node->child; item; item = item->next) {
         struct nb_block *block = &config->blocks[config->n_blocks++];
-        if (!cJSON_IsObject(item)) return nb_jsonc_wrong_type(file, item, "blocks", "a list of objects");
-        if (read_block(file, item, false, block) != 0) return -1;
+        if (!cJSON_IsObject(item))
+            result = nb_jsonc_wrong_type(file, item, "blocks", "a list of objects");
+        else if (read_block(file, item, false, block) != 0)
+            result = -1;
     }
-    return 0;
+    return result;
 }
 
 int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config) {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Manual pages and completions, made of what --help prints and of the tables that options are read by. */
+#ifndef NB_DESCRIBE_H
+#define NB_DESCRIBE_H
+
+#include <stddef.h>
+
+#include "cmd/command.h"
+
+/* The manual page of a command, or of the program (command null). */
+void nb_print_man(const struct nb_command *command, const struct nb_command *const *commands, size_t n);
+/* The completion of a shell, "bash", "zsh" or "fish". -1 after nb_error. */
+int nb_print_completions(const char *shell, const struct nb_command *const *commands, size_t n);
+
+/* What nb_read_options() does with `normbench COMMAND --describe SHELL`, which nb_print_completions() calls for each command. */
+#define NB_DESCRIBE "--describe"
+void nb_describe_options(const struct nb_command *command, const struct nb_option *const *rows, size_t n,
+                         const char *shell);
+
+#endif

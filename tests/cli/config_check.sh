@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `config check` says every mistake of a file at once, each with line, key and what would be right.
+set -eu
+fail() { echo "$*"; cat "$WORK/out" "$WORK/err"; exit 1; }
+gives() { # CODE FILES...
+    local code=$1 got=0
+    shift
+    "$NORMBENCH" config check "$@" >"$WORK/out" 2>"$WORK/err" || got=$?
+    [ "$got" = "$code" ] || fail "$*: exit $got, wanted $code"
+}
+says() { grep -qF -- "$1" "$WORK/err" || fail "does not say: $1"; }
+cat >"$WORK/a.json" <<'JSON'
+{ "blocks": [ { "op": ["rmsnrm", "layernorm"], "dtype": "f23", "shape": "16x64",
+                "exclude": [ { "widht": "scalar" }, 3 ] },
+              { "opp": "rmsnorm" },
+              7,
+              { "eps": -1, "label": "a",
+                "label": "b" } ],
+  "launchs": 9,
+  "blocks_per_launch": 0,
+  "gate": { "fail_margin": 1000, "instructions": { "a": "2%",
+                                                   "b": "x" } } }
+JSON
+gives 2 "$WORK/a.json"
+says "a.json:1: \"op\": 'rmsnrm' is not one of"
+says "did you mean 'rmsnorm'?"
+says "a.json:1: \"dtype\": 'f23' is not one of"
+says 'a.json:2: unknown key "widht"; did you mean "width"?'
+says 'a.json:2: "exclude" is a number'
+says 'a.json:3: unknown key "opp"; did you mean "op"?'
+says 'a.json:4: "blocks" is a number'
+says "a.json:5: \"eps\": '-1' is not a number"
+says 'a.json:6: key "label" is given twice'
+says 'a.json:7: unknown key "launchs"; did you mean "launches"?'
+says 'a.json:8: "blocks_per_launch": 0 is not a whole number'
+says 'a.json:9: "fail_margin": 1000 is not a number'
+says "a.json:9: \"a\": '2%' is no budget"
+says "a.json:10: \"b\": 'x' is no budget"
+[ "$(wc -l <"$WORK/err")" = 13 ] || fail "not 13 mistakes"
+
+# ---- names, which are looked at once the rest is right: each once, also where a block has includes ----------------------------------------------
+cat >"$WORK/b.json" <<'JSON'
+{ "blocks": [ { "op": "rmsnorm", "shape": "16x64", "kernel": ["rmsnorm_towpass", "layernrm_fast"],
+                "data": "nromal", "include": [ { "dtype": "f32" }, { "dtype": "bf16" } ] },
+              { "op": "rmsnorm", "shape": "16x64",
+                "kernel": "rmsnorm_fst" } ] }
+JSON
+gives 2 "$WORK/b.json" quick
+says "b.json:1: kernel 'rmsnorm_towpass': no kernel has this name; near it: rmsnorm_twopass"
+says "b.json:1: kernel 'layernrm_fast'"
+says 'b.json:2: "data": data nromal is not known; did you mean normal?'
+says "b.json:4: kernel 'rmsnorm_fst'"
+[ "$(wc -l <"$WORK/err")" = 4 ] || fail "not 4 mistakes"
+grep -q '/quick.json: right; [1-9][0-9]* cases$' "$WORK/out" || fail "quick is right"
+code=0
+"$NORMBENCH" run quick --axis kernel=rmsnorm_fst --list >"$WORK/out" 2>"$WORK/err" || code=$?
+[ $code = 2 ] && [ "$(wc -l <"$WORK/err")" = 1 ] || fail "a mistake of an option is said once"
+
+echo '{ "blocks": [ { "op": "rmsnorm", "dtype": "f32", "kernel": "layernorm_*" } ] }' >"$WORK/c.json"
+gives 2 "$WORK/c.json"
+says 'selects no case'
+echo '{ "blocks": [ ' >"$WORK/d.json"
+gives 2 "$WORK/d.json" "$WORK/none.json"
+says 'd.json:'
+says 'none.json'
+gives 2
+says 'normbench config check FILE'
+for preset in configs/*.json; do
+    case $preset in *shapes.json) ;; *) presets="${presets-} $preset" ;; esac
+done
+gives 0 $presets

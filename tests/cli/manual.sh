@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Manual pages and completions: every command has them, with every option that its table has and its help describes, and their readers take them.
+set -eu
+fail() { echo "$*"; exit 1; }
+commands=$("$NORMBENCH" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
+[ "$(wc -w <<<"$commands")" -gt 15 ] || fail "commands: $commands"
+for shell in bash zsh fish; do "$NORMBENCH" help --completions $shell >"$WORK/$shell"; done
+. tests/support/cli.sh
+refuses "one of bash, zsh, fish" help --completions ksh
+refuses "needs a shell" help --completions
+refuses "no command 'gat'; did you mean 'gate'" help --man gat
+refuses "one argument too many" help --man gate run
+[ "$("$NORMBENCH" -V)" = "$("$NORMBENCH" --version)" ] || fail "-V is not --version"
+
+# ---- options: of the table (what is completed), of the help, of the page ----------------------------------------------------------------
+. "$WORK/bash"
+complete_words() { # WORDS...: what the function of bash gives for the last
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _normbench
+    echo "${COMPREPLY[@]}"
+}
+"$NORMBENCH" help --man >"$WORK/normbench.1"
+for command in $commands; do
+    "$NORMBENCH" help --man "$command" >"$WORK/normbench-$command.1"
+    sed 's/\\-/-/g' "$WORK/normbench.1" | grep -q "normbench-$command (1)" || fail "normbench(1) does not name $command"
+    complete_words normbench "$command" -- | tr ' ' '\n' | sort -u >"$WORK/completed"
+    "$NORMBENCH" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | sort -u >"$WORK/helped"
+    sed 's/\\-/-/g' "$WORK/normbench-$command.1" | sed -n 's/^\\fB\(--[a-z-]*\)\\fR.*/\1/p' | sort -u >"$WORK/paged"
+    diff "$WORK/completed" "$WORK/helped" >"$WORK/differ" || fail "$command: options that are completed (<) and described (>): $(cat "$WORK/differ")"
+    diff "$WORK/helped" "$WORK/paged" >"$WORK/differ" || fail "$command: options of --help (<) and of the page (>): $(cat "$WORK/differ")"
+    for shell in zsh fish; do
+        while read -r option; do grep -q -- "$option\|-l ${option#--} " "$WORK/$shell" || fail "$shell: $command has no $option"; done <"$WORK/helped"
+    done
+done
+
+# ---- their readers ----------------------------------------------------------------------------------------------------------------------------
+for page in "$WORK"/normbench*.1; do
+    if command -v man >/dev/null; then
+        LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$page" >"$WORK/shown" 2>"$WORK/warned" || fail "man cannot show $page"
+        [ ! -s "$WORK/warned" ] || fail "man warns of $page: $(cat "$WORK/warned")"
+        grep -q 'NAME' "$WORK/shown" && grep -q 'EXIT STATUS' "$WORK/shown" || fail "$page has no name or no exit codes"
+    fi
+    ! command -v mandoc >/dev/null || mandoc -T lint -W error "$page" || fail "mandoc refuses $page"
+done
+is() { [ "$1" = "$2" ] || fail "completed '$1', wanted '$2'"; }
+is "$(complete_words normbench ga)" gate
+is "$(complete_words normbench gate --self)" --self-test
+is "$(complete_words normbench gate --inconclusive '')" "neutral pass fail"
+is "$(complete_words normbench run --color a)" "auto always"
+is "$(complete_words normbench run some/file)" ""
+is "$(complete_words normbench help calib)" calibrate
+is "$(complete_words normbench nonsense --x)" ""
+bash -n "$WORK/bash"
+! command -v zsh >/dev/null || zsh -n "$WORK/zsh" || fail "zsh cannot read its completion"
+! command -v fish >/dev/null || fish --no-execute "$WORK/fish" || fail "fish cannot read its completion"
+head -n 1 "$WORK/zsh" | grep -qx '#compdef normbench' || fail "zsh would not find it"
+exit "$failed"
