@@ -369,7 +369,7 @@ check-long: all $(plugins)
 
 # ---- set-up ---------------------------------------------------------------------------------------------------------
 DEBIAN_PACKAGES := gcc pkg-config libcpuid-dev libpapi-dev libcjson-dev libcriterion-dev libmpfr-dev libgmp-dev \
-	libopenblas0-pthread gnuplot-nox python3-jsonschema $(if $(filter x86_64,$(ARCH)),libzydis-dev libelf-dev)
+	libopenblas0-pthread gnuplot-nox python3-jsonschema python3-numpy $(if $(filter x86_64,$(ARCH)),libzydis-dev libelf-dev)
 deps:
 	@BUILD=$(BUILD) tests/deps.sh $(DEBIAN_PACKAGES)
 # Builds of the kernels those that the preset needs; a later make adds the others.

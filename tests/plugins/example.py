@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A complete kernel in Python: RMSNorm of f32 rows. Tried with
-    normbench try example.py
+normbench try example.py
 """
 
 import numpy as np

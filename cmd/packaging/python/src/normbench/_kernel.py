@@ -74,6 +74,8 @@ class Kernel:
         self.name = name or getattr(function, "__name__", "")
         if not NAME.fullmatch(self.name):
             raise Error(f"{self.where}: a kernel's name is a letter, then letters, digits and _; name= gives it one")
+        self.layouts = _mask("layout", layout, LAYOUTS, self.where) if op == "batchnorm" else 0
+        self.modes = _mask("mode", mode, MODES, self.where) if op == "batchnorm" else 0
         self._read_signature(returns)
         self.flags = bool(row_local) | self._strided(strided) << 1 | self._threads() << 2 | bool(flushes) << 3
         said = {"root": "mul_recip", "affine": self._affines(), **said}
@@ -89,8 +91,6 @@ class Kernel:
             if mask & (mask - 1):
                 raise Error(f"{self.where}: {what}: a kernel has one")
             self.properties.append(mask.bit_length() - 1)
-        self.layouts = _mask("layout", layout, LAYOUTS, self.where) if op == "batchnorm" else 0
-        self.modes = _mask("mode", mode, MODES, self.where) if op == "batchnorm" else 0
         self.cost = cost
 
     def _read_signature(self, returns):
@@ -140,7 +140,8 @@ class Kernel:
     def _usual_returns(self):
         """What a function gives back that takes no output."""
         if not self.backward:
-            return ["y", "residual_out"] if self.op.startswith("add_") else ["y"]
+            running = ["running_mean_out", "running_var_out"] if self.op == "batchnorm" and self.modes & 1 else []
+            return ["y", "residual_out"] if self.op.startswith("add_") else ["y", *running]
         names = [argument[0] for argument in self.arguments]
         gamma = ["dgamma"] if "gamma" in names else []
         beta = ["dbeta"] if gamma and self.op in ("layernorm", "batchnorm", "add_layernorm", "dyt") else []
@@ -222,8 +223,9 @@ def kernel(op, dtype="f32", **declared):
     Arguments are given by their names. Forward: x, gamma (or weight), beta (or bias), eps, residual, ...; backward, which a function is
     that has an argument dy: dy, x, gamma, mean, rstd. x has rows and columns, for batchnorm (n, c, hw); gamma and beta one value a
     column (None where there is none, for an argument with a default); mean and rstd are columns. A function writes to an argument of
-    an output's name (out, or y, dx, dgamma, ...), or returns the outputs, which are then copied: y, with add_* residual_out too;
-    backward dx, dgamma, dbeta. Pointers come with rows, cols and a stride in elements for each: x, out, rows, cols, x_stride, y_stride.
+    an output's name (out, or y, dx, dgamma, ...), or returns the outputs, which are then copied: y, with add_* residual_out too, for
+    batchnorm in training the new running_mean and running_var; backward dx, dgamma, dbeta. With pointers go rows, cols and strides in
+    elements: x, out, rows, cols, x_stride, y_stride.
 
     root, eps_place, cast, weight_offset, affine, param, round_sum
                the formulas that it implements, a value or a list (`normbench list axes`); by default mul_recip, inside, after, 0,

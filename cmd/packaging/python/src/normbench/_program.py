@@ -68,7 +68,8 @@ def records(folder):
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise Error(f"{path}: is not there; `normbench report {folder}` writes it where a run was cut off") from None
+        cut_off = (path.parent / "journal.jsonl").exists()
+        raise Error(f"{path}: is not there{'; `normbench report DIR` writes it of a run that was cut off' if cut_off else ''}") from None
     except (OSError, ValueError) as error:
         raise Error(f"{path}: {error}") from None
     if not isinstance(document, dict) or "records" not in document:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 from . import _kernel
-from ._program import Error, records, run
+from ._program import Error, program, records, run
 
 # ---- a function ------------------------------------------------------------------------------------------------------------
 
@@ -140,25 +140,51 @@ class Tolerance:
         return error / allowed if math.isfinite(error) and allowed > 0 else math.inf
 
 
+def _cache_file():
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return pathlib.Path(root) / "normbench" / "tolerances.json"
+
+
 @functools.cache
-def _tolerance(criterion, arguments):
-    done = run("tolerance", "--format", "json", "--trials", 1, *arguments)
-    document = json.loads(done.stdout)
-    for found in document["criteria"]:
-        if found["name"] == criterion:
-            return Tolerance(found["rtol"], found["atol"])
-    raise Error(f"tolerance: no criterion is called '{criterion}'")
+def _tolerance(arguments):
+    """Derived by the program within some seconds, and then kept for later processes, as long as the program is the same file."""
+    key = " ".join([program(), str(os.stat(program()).st_mtime_ns), *arguments])
+    path = _cache_file()
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return Tolerance(*map(float, known[key]))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    criteria = json.loads(run("tolerance", "--format", "json", *arguments).stdout)["criteria"]
+    found = next(criterion for criterion in criteria if criterion["name"] == "derived")
+    _keep(path, key, [found["rtol"], found["atol"]])
+    return Tolerance(found["rtol"], found["atol"])
 
 
-def tolerance(*, op="rmsnorm", dtype="f32", n=4096, eps=None, data=None, affine=None, design=None):
+def _keep(path, key, value):
+    """Another process may do so at the same time: a file is replaced whole. Where there is no place for it, it is derived again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            known = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            known = {}
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            json.dump({**known, key: value}, file, indent=1)
+        os.replace(file.name, path)
+    except OSError:
+        pass
+
+
+def tolerance(*, op="rmsnorm", dtype="f32", n=4096, eps=None, data=None, affine=None, design=None, trials=None):
     """rtol and atol that a correct kernel of this op and dtype meets on rows of n elements, as `normbench tolerance` derives them from the
-    rounding errors of the formula; data says what the rows are like (`normbench list data`), design which arithmetic is meant, in place of op
-    and dtype (`normbench emulate --help`)."""
+    rounding errors of the formula. data says what the rows are like (`normbench list data`), design which arithmetic is meant, in place of
+    op and dtype (`normbench emulate --help`); fewer trials take less time. What was derived once is kept in ~/.cache/normbench."""
     arguments = ["--design", design] if design else ["--op", op, "--dtype", dtype]
-    arguments += ["--n", str(n), "--rows", str(max(1, min(16, 65536 // n)))]
-    for name, value in (("eps", eps), ("data", data), ("affine", affine)):
+    arguments += ["--n", str(n)]
+    for name, value in (("eps", eps), ("data", data), ("affine", affine), ("trials", trials)):
         arguments += [f"--{name}", str(value)] if value is not None else []
-    return _tolerance("derived", tuple(arguments))
+    return _tolerance(tuple(arguments))
 
 
 def _bf16(bits):

@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Slow, 60 s: each kernel is called in a Python of its own, which is started for each of its checks.
+# A stranger in an empty folder, with the program as it is built: new-plugin writes a kernel in Python that passes try, run and stress; norms
+# in NumPy and PyTorch are right; functions that misbehave are named, with what they did and where.
+. tests/support/cli.sh
+. tests/support/python.sh
+tests=$PWD/tests/python package=$PWD/cmd/packaging/python/src
+has numpy || { echo "skipped: $python has no NumPy; apt install python3-numpy"; exit 77; }
+mkdir "$WORK/empty"
+cd "$WORK/empty" || exit 1
+holds() { grep -qE -- "$2" "$1" || bad "$1 has no /$2/: $(cat "$1")"; }
+check() { # FILE OPTIONS..
+    local file=$1
+    shift
+    "$NORMBENCH" run quick --plugin "$file" --filter "$(basename "$file" .py):*" --launches 0 --no-plots --quiet --case-timeout 120 "$@" >out 2>err
+}
+
+# ---- what new-plugin writes -------------------------------------------------------------------------------------------------------
+"$NORMBENCH" new-plugin mine --lang python >out 2>err || bad "new-plugin: $(cat err)"
+holds out '^normbench try mine\.py$'
+grep -q -e example -e SPDX mine.py && bad "the example's name or licence is left: $(cat mine.py)"
+[ ! -e kernel.h ] || bad "a kernel in Python needs no kernel.h"
+"$NORMBENCH" try mine.py --budget 5 --no-peers --case-timeout 120 --out try >out 2>err || bad "try: exit $?: $(cat out err)"
+holds out '^mine:mine_f32: rmsnorm forward f32 of mine\.py$'
+holds out '^right\? +yes: [0-9]+ cases, [1-9][0-9]+ of them hard rows'
+holds out '^how fast\? +in cache'
+check mine.py --axis shape=1x8,7x1000 --axis data=normal --out run || bad "run: exit $?: $(cat out err)"
+"$NORMBENCH" probe mine.py --case-timeout 120 >out 2>err || bad "probe: exit $?: $(cat out err)"
+
+# ---- norms as they are written ------------------------------------------------------------------------------------------------------
+check "$tests/norms.py" --no-stress --out norms || bad "norms.py: exit $?: $(cat out err)"
+if has torch; then
+    check "$tests/norms_torch.py" --no-stress --out torch || bad "norms_torch.py: exit $?: $(cat out err)"
+else
+    echo "$python has no PyTorch: its norms are not tried"
+fi
+
+# ---- a test of the user's -----------------------------------------------------------------------------------------------------------
+cat >test_mine.py <<'PY'
+import numpy as np
+
+import normbench
+from mine import mine
+
+
+def twice(x, gamma, eps):
+    return 2 * mine(x, gamma, eps)
+
+
+def test_right():
+    assert normbench.check(mine, hard_rows=False)
+
+
+def test_wrong():
+    report = normbench.check(twice, op="rmsnorm", hard_rows=False)
+    assert not report and "inaccurate" in repr(report) and "normbench replay" in str(report), report
+
+
+def test_close():
+    x = np.random.default_rng(1).normal(size=(4, 64)).astype("f4")
+    exact = x / np.sqrt(np.mean(x.astype("f8") ** 2, axis=1, keepdims=True) + 1e-6)
+    normbench.assert_close(mine(x, None, 1e-6), exact, op="rmsnorm", dtype="f32", eps=1e-6, trials=2)
+
+
+if __name__ == "__main__":
+    test_right()
+    test_wrong()
+    test_close()
+    assert normbench.load("norms", frame=False)[0]["status"] == "ok"
+PY
+PYTHONPATH=$package XDG_CACHE_HOME=$WORK "$python" test_mine.py >out 2>err || bad "test_mine.py: $(cat out err)"
+
+# ---- what misbehaves is named ---------------------------------------------------------------------------------------------------------
+code=0
+check "$tests/misbehaving.py" --no-stress --case-timeout 20 --out misbehaving || code=$?
+[ $code = 1 ] || bad "misbehaving.py: exit $code, wanted 1: $(cat out err)"
+holds err 'misbehaving.py", line [0-9]+ in crashes' # the interpreter's own words
+"$python" - misbehaving/results.json <<'PY' || bad "misbehaving.py: not as promised"
+import json, re, sys
+
+expected = {
+    "crashes": ("crashed", "Segmentation fault"),
+    "hangs": ("timed_out", ""),
+    "forks": ("returned_error", r"forks \(misbehaving.py:\d+\): forks"),
+    "raises": ("returned_error", r"raises \(misbehaving.py:\d+\): ValueError: operands .* \(misbehaving.py:\d+, in right\)"),
+    "exits": ("returned_error", r"SystemExit: no more \(misbehaving.py:\d+, in exits\)"),
+    "keeps": ("returned_error", r"keeps \(misbehaving.py:\d+\): keeps a view of x after the call"),
+    "writes_beyond": ("wrote_outside", "wrote behind y"),
+    "shortens": ("returned_error", r"y has shape \(64, 383\), not \(64, 384\)"),
+    "widens": ("returned_error", "y is float64, not float32"),
+    "is_wrong": ("inaccurate", "beyond the bound"),
+    "prints": ("ok", ""),
+}
+seen = {}
+for record in json.load(open(sys.argv[1]))["records"]:
+    name = record["variant"].partition(":")[2].removesuffix("_f32")
+    status, reason = expected[name]
+    seen[name] = True
+    if record["status"] != status or not re.search(reason, record["reason"] or ""):
+        sys.exit(f"{name}: {record['status']}: {record['reason']}")
+missing = set(expected) - set(seen)
+if missing:
+    sys.exit(f"not among the results: {missing}")
+PY
+
+# ---- what cannot be read is said ------------------------------------------------------------------------------------------------------
+echo 'import nothing_of_that_name' >none.py
+refuses "ModuleNotFoundError.*none.py:1" try none.py
+echo 'x = 1' >none.py
+refuses "none.py: has no kernel" try none.py
+NORMBENCH_PYTHON=/nothing/python refuses "/nothing/python" try mine.py
+exit "$failed"
