@@ -11,5 +11,7 @@ import normbench
 @normbench.kernel(op="rmsnorm", dtype="f32")
 def example(x, gamma=None, eps=1e-5):
     """RMSNorm in NumPy"""
-    rstd = 1 / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + np.float32(eps))
-    return x * rstd if gamma is None else x * rstd * gamma
+    # Squares in double precision: no row is too large or too small.
+    rstd = 1 / np.sqrt(np.mean(np.square(x, dtype=np.float64), axis=1, keepdims=True) + eps)
+    y = x * rstd if gamma is None else x * rstd * gamma
+    return y.astype(np.float32)
