@@ -115,7 +115,7 @@ jobs := $(patsubst %_job,%,$(basename $(notdir $(sort $(wildcard src/*/*_job.c s
 # A property experiment of the claims is any src/claims/property_NAME.c.
 properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/claims/property_*.c)))))
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
-plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
+plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(BUILD)/tests/programs/norms
 
 .PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel uninstall clean
@@ -253,6 +253,12 @@ $(BUILD)/tests/plugins/%.so: tests/plugins/%.c kernels/kernel.h $(wildcard tests
 	@mkdir -p $(dir $@)
 	$(call say,CC)
 	$(CC) -std=gnu11 -O1 -fPIC -shared $(WARNINGS) $(WERROR) -I. -Ikernels -o $@ $< -lm
+
+# Kernels that stay in a process of their own: nothing of ours but the protocol.
+$(BUILD)/tests/programs/%: tests/programs/%.c $(BUILD)/flags
+	@mkdir -p $(dir $@)
+	$(call say,CC)
+	$(CC) -std=gnu11 -O1 $(WARNINGS) $(WERROR) -o $@ $< -lm
 
 # Files whose machine code is compared, one for each change (tests/identity/kernels.c), two that only lie otherwise in memory, one
 # without relocations, one without symbols.

@@ -37,7 +37,7 @@ static const char help[] =
     "  --train-budget S     seconds for training claims; what does not fit is left out and named, the headline last\n"
     "                       (default 5400, and the headline whatever it takes; with --quick 45, for small versions alone)\n"
     "  --train-text FILE    bytes to train on (default: $NORMBENCH_TEXT, else the licences that every Debian has)\n"
-    "  --plugin FILE.so     adds the kernels of a shared object; bug reports are then tested on them alone; repeatable\n"
+    "  --plugin FILE        adds the kernels of a .so, .py or program; bug reports are then tested on them alone; repeatable\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --out DIR            the folder (default results/TIME-claims): claims.json, claims.md, claims.html, and the\n"

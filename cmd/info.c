@@ -20,7 +20,7 @@ static const char help[] =
     "timings noisy, which tools are missing and the command that gets each, and where configs, kernels and data are taken from.\n"
     "\n"
     "  --format NAME        table (the default) or json\n"
-    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_COMMON_HELP "\n"
+    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 ok; 2 wrong options, or kernels that cannot be loaded.\n";
 
 /* ---- reading the survey ---- */

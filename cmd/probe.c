@@ -11,6 +11,7 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
+#include "src/core/kernel_program.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
@@ -23,10 +24,10 @@ static const char help[] =
     "usage: normbench probe WHAT [OPTIONS]\n\n"
     "Finds out what a row norm does inside, from its outputs alone: which accumulators and lanes, in which order, fma or\n"
     "not, where eps is added and in which format, which variance, which root (by its bits), cast order, subnormals, NaN,\n"
-    "dependence on other rows. WHAT is a shared object (X.so: all its row norms), a kernel, a variant, or a glob over\n"
+    "dependence on other rows. WHAT is a file (X.so, X.py: all its row norms), a kernel, a variant, or a glob over\n"
     "them. Nothing that a kernel declares about itself is used. An answer is a value with the numbers seen, or\n"
     "`undetermined` with the reason.\n\n"
-    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
+    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_PEER_HELP
     "  --dtype LIST         f32, f16, bf16; several with commas\n"
     "  --width LIST         scalar, 128, 256, 256x, 512, native\n"
     "  --n N                length of the rows that show how a row is summed: a power of two from 8192 to 1048576\n"
@@ -106,7 +107,7 @@ static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code
         !check_n(o->n))
         return false;
     o->what = argv[optind];
-    if (!o->what) nb_error("probe: WHAT, a shared object, a kernel, a variant or a glob; `normbench probe --help`");
+    if (!o->what) nb_error("probe: WHAT, a file with kernels, a kernel, a variant or a glob; `normbench probe --help`");
     return o->what != NULL;
 }
 
@@ -114,7 +115,7 @@ static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code
 
 static bool is_file(const char *what) {
     const size_t n = strlen(what);
-    return n > 3 && strcmp(what + n - 3, ".so") == 0;
+    return (n > 3 && strcmp(what + n - 3, ".so") == 0) || nb_kernel_program_is(what);
 }
 
 static bool lists(const char *list, const char *const *names, uint32_t value) {

@@ -29,7 +29,7 @@ static const char help[] =
     "                       up to a slash; repeatable: any may match\n"
     "  --threads LIST       short for --axis threads=LIST\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
-    "  --plugin FILE.so     adds the kernels of a shared object; repeatable. A preset gets a case for each of them, of\n"
+    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable. A preset gets a case for each of them, of\n"
     "                       its own dtype, pass and (BatchNorm) both layouts, beside those that its blocks select\n" NB_PEER_HELP
     "  --budget SECONDS     the run takes no longer: cases are dropped, evenly over the plan, until the estimate fits\n"
     "                       (without --launches N: with twice the fewest launches), and groups of cases while it runs, where\n"

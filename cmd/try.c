@@ -22,12 +22,12 @@
 extern const struct nb_command nb_command_try;
 
 static const char help[] =
-    "usage: normbench try FILE.so [OPTIONS]\n\n"
-    "What are the kernels of this shared object worth? Each is checked, checked again on hard rows, and timed beside our\n"
-    "reference, our fast kernel and the peers that are built; shapes, dtypes and passes are its own. It ends with ten lines\n"
-    "for each kernel: is it right (else where not, and the command that repeats it), how accurate (grade, worst row), how\n"
-    "fast, as a share of the roof and against the others, and what it does inside. `normbench new-plugin` writes a file\n"
-    "to begin with.\n\n"
+    "usage: normbench try FILE [OPTIONS]\n\n"
+    "What are the kernels of this file worth? It is a shared object, Python (mine.py) or a program of any language\n"
+    "(cmd/guide/protocol.md). Each is checked, checked again on hard rows, and timed beside our reference, our fast kernel\n"
+    "and the peers that are built; shapes, dtypes and passes are its own. It ends with ten lines for each kernel: is it right\n"
+    "(else where not, and the command that repeats it), how accurate (grade, worst row), how fast, as a share of the roof\n"
+    "and against the others, and what it does inside. `normbench new-plugin` writes a file to begin with.\n\n"
     "  --kernel GLOBS       only these of its kernels, with commas between\n"
     "  --budget SECONDS     about how long it takes (default 20); many kernels take longer\n"
     "  --no-peers           leaves out the peers that are built\n"
@@ -53,9 +53,7 @@ static bool ends_with(const char *text, const char *end) {
 static int check_file(const char *file) {
     if (!file)
         return nb_error(
-            "try: FILE.so, a shared object with kernels; `normbench new-plugin NAME` writes one to begin with");
-    if (ends_with(file, ".py"))
-        return nb_error("%s: kernels in Python cannot be tried yet; those of a shared object can, in C or C++", file);
+            "try: FILE, a shared object, Python or a program with kernels; `normbench new-plugin NAME` writes one to begin with");
     if (ends_with(file, ".c"))
         return nb_error("%s: is a source; cc -O2 -shared -fPIC %s -o %.*s.so -lm, then try that", file, file,
                         (int)strlen(file) - 2, file);

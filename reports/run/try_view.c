@@ -253,6 +253,23 @@ static void add_others(const struct nb_tried *t, const struct nb_record *const o
     }
 }
 
+/* "Python adds 0.9 us to a call": what a call of nothing takes there. */
+static void add_language(const struct nb_record *const own[2], struct nb_strbuf *out) {
+    struct nb_strbuf cells[2] = {{0}};
+    bool adds = false;
+    for (int p = 0; p < 2; p++) {
+        if (!own[p] || !isfinite(own[p]->timing.floor_ns)) continue;
+        const char *library = own[p]->library ? own[p]->library : "its program";
+        nb_strbuf_addf(&cells[p], "%.*s adds ", own[p]->library ? (int)strcspn(library, " ,") : (int)strlen(library),
+                       library);
+        nb_format_time(&cells[p], own[p]->timing.floor_ns);
+        nb_strbuf_add(&cells[p], p == 0 ? " to a call" : "");
+        adds = true;
+    }
+    if (adds) add_cells(out, "  of which", cells);
+    for (int p = 0; p < 2 && !adds; p++) nb_strbuf_release(&cells[p]);
+}
+
 static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
     static const char *const names[2] = {"in cache", "from memory"};
     const struct nb_record *own[2] = {NULL, NULL};
@@ -273,6 +290,7 @@ static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
     }
     add_cells(out, "how fast?", heading);
     add_cells(out, "  it takes", times);
+    add_language(own, out);
     add_others(t, own, out);
 }
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/kernel_program.h"
+
 #define FIELD_END(field) (offsetof(struct nb_kernel, field) + sizeof(((struct nb_kernel *)0)->field))
 #define DECLARES(k, field) ((k)->struct_size >= FIELD_END(field) && (k)->field)
 
@@ -20,6 +22,7 @@ static bool is_here(const struct nb_kernel *k) { return k && k->run != nb_kernel
 
 const char *nb_kernel_applicable(const struct nb_kernel *k, const struct nb_call *call) {
     assert(is_here(k) && call);
+    if (nb_kernel_is_of_program(k)) return nb_kernel_program_applicable(k, call);
     return DECLARES(k, applicable) ? k->applicable(call) : NULL;
 }
 

@@ -21,6 +21,7 @@
 #include "src/core/foreign.h"
 #include "src/core/guard.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/kernel_program.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
 #include "src/core/text.h"
@@ -28,7 +29,8 @@
 typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);
 
 struct library {
-    void *handle; /* null: loaded in the guard */
+    void *handle; /* null: loaded in the guard, or a program */
+    struct nb_kernel_program *program;
     char *file;   /* as the user named it: a path, or "peer:NAME[=LIBRARY]" */
     char *path;   /* of the shared object itself */
     char *plugin; /* null: built in */
@@ -120,12 +122,13 @@ static int place_functions(const struct library *lib, struct nb_entry *e, const 
     void *functions[NB_N_KERNEL_FUNCTIONS];
     const char *file = "no loaded file";
     const void *code = nb_object_of((void *)(uintptr_t)e->kernel->run, &file);
+    if (lib->program) file = lib->path;
     e->code_file = nb_strdup(file);
     nb_kernel_functions(e->kernel, functions);
     for (size_t i = 0; i < NB_N_KERNEL_FUNCTIONS; i++) {
         const char *where = "no loaded file", *name = nb_kernel_function_names[i];
         e->functions[i] = NB_NO_FUNCTION;
-        if (!functions[i]) continue;
+        if (!functions[i] || lib->program) continue;
         const void *object = nb_object_of(functions[i], &where);
         e->is_apart |= object != code;
         e->functions[i] = (uint64_t)((uintptr_t)functions[i] - (uintptr_t)object);
@@ -176,6 +179,15 @@ static int read_entry(const struct library *lib, const struct nb_kernel *k, cons
     return place_functions(lib, &s->entry, base);
 }
 
+/* Sorts by id. */
+static int refuse_twins(const struct library *lib, struct entry_list *out) {
+    sort_entries(out, compare_by_id);
+    for (size_t i = 1; i < out->n; i++)
+        if (strcmp(out->items[i - 1]->entry.id, out->items[i]->entry.id) == 0)
+            return nb_error("%s: its table has %s twice", lib->file, out->items[i]->entry.id);
+    return 0;
+}
+
 /* -1 after nb_error, or NB_OTHER_ABI; what was read until then is in out all the same. Sorted by id. */
 static int read_table(const struct library *lib, struct entry_list *out) {
     size_t n = 0;
@@ -194,11 +206,18 @@ static int read_table(const struct library *lib, struct entry_list *out) {
     const void *base = nb_object_of(symbol, NULL);
     for (size_t i = 0; i < n; i++)
         if (read_entry(lib, table[i], base, i, out) != 0) return -1;
-    sort_entries(out, compare_by_id);
-    for (size_t i = 1; i < n; i++)
-        if (strcmp(out->items[i - 1]->entry.id, out->items[i]->entry.id) == 0)
-            return nb_error("%s: its table has %s twice", lib->file, out->items[i]->entry.id);
-    return 0;
+    return refuse_twins(lib, out);
+}
+
+/* The same of a program. */
+static int read_program(struct library *lib, struct entry_list *out) {
+    size_t n;
+    lib->program = nb_kernel_program_start(lib->file, &n);
+    if (!lib->program) return -1;
+    out->items = nb_alloc(n, sizeof *out->items);
+    for (size_t i = 0; i < n; i++)
+        if (read_entry(lib, nb_kernel_program_table(lib->program, i), NULL, i, out) != 0) return -1;
+    return refuse_twins(lib, out);
 }
 
 /* ---- one file ---- */
@@ -211,6 +230,8 @@ static char *plugin_name(const char *path) {
     const char *file = slash ? slash + 1 : path;
     const size_t n = sizeof own_prefix - 1;
     char *name = nb_strdup(strncmp(file, own_prefix, n) == 0 && file[n] != '.' ? file + n : file);
+    const size_t len = strlen(name);
+    if (len > 3 && strcmp(name + len - 3, ".py") == 0) name[len - 3] = '\0';
     for (char *end = name; (end = strstr(end, ".so")) != NULL; end++) {
         if (end[3] != '\0' && end[3] != '.') continue;
         *end = '\0';
@@ -232,9 +253,9 @@ static int check_plugin_name(const struct library *lib) {
     return 0;
 }
 
-static bool is_loaded(void *handle) {
+static bool is_loaded(const struct library *lib) {
     for (size_t i = 0; i < n_libraries; i++)
-        if (libraries[i].handle == handle) return true;
+        if (lib->handle ? libraries[i].handle == lib->handle : strcmp(libraries[i].file, lib->file) == 0) return true;
     return false;
 }
 
@@ -249,6 +270,7 @@ static int loaded_already(const struct library *lib) {
 
 static void free_library(struct library *lib) {
     if (lib->handle) dlclose(lib->handle);
+    nb_kernel_program_free(lib->program);
     free(lib->file);
     free(lib->path);
     free(lib->plugin);
@@ -268,16 +290,16 @@ static void keep(const struct library *lib, struct entry_list *found) {
 static int load(const char *file, char *path, char *plugin, const char *peer_library) {
     struct library lib = {.file = nb_strdup(file), .path = path, .plugin = plugin};
     struct entry_list found = {0};
+    const bool is_program = plugin && !nb_peer_is(file) && nb_kernel_program_is(file);
     int result = -1;
-    lib.handle = nb_object_open(path);
-    if (!lib.handle) goto out;
-    if (is_loaded(lib.handle)) {
+    if (!is_program && !(lib.handle = nb_object_open(path))) goto out;
+    if (is_loaded(&lib)) {
         result = loaded_already(&lib);
         goto out;
     }
     if (check_plugin_name(&lib) != 0) goto out;
     if (nb_peer_is(file) && nb_peer_use(lib.handle, path, plugin, peer_library) != 0) goto out;
-    if ((result = read_table(&lib, &found)) != 0) goto out;
+    if ((result = is_program ? read_program(&lib, &found) : read_table(&lib, &found)) != 0) goto out;
     keep(&lib, &found);
     return 0;
 out:
@@ -479,17 +501,29 @@ void nb_registry_release(void) {
 
 /* ---- in the guard ---- */
 
-enum { LOAD_LIMIT_S = 10, PEER_LIMIT_S = 120 /* half a GB of libraries from a cold disk */, ANSWER_LIMIT_S = 2 };
+enum {
+    LOAD_LIMIT_S = 10,
+    PROGRAM_LIMIT_S = 60,
+    PEER_LIMIT_S = 120 /* half a GB of libraries from a cold disk */,
+    ANSWER_LIMIT_S = 2
+};
 
 struct loading {
     char file[PATH_MAX + NB_VARIANT_MAX];
     int result;
     size_t n; /* kernels of the file */
 };
+/* What their tables say is all that is asked of them here. */
+static void rest_programs(void) {
+    for (size_t i = 0; i < n_libraries; i++)
+        if (libraries[i].program) nb_kernel_program_rest(libraries[i].program);
+}
+
 static void load_there(void *arg) {
     struct loading *l = arg;
     const size_t before = by_order.n;
     l->result = nb_registry_load(l->file);
+    rest_programs();
     l->n = by_order.n - before;
 }
 
@@ -517,6 +551,7 @@ static void load_again(void) {
     for (size_t i = 0; i < n; i++)
         if (!known[i].handle) nb_registry_load(known[i].file);
     nb_log_quiet(was_quiet);
+    rest_programs();
 }
 
 /* An entry as it goes from the guard to this process: no address in it is good here. */
@@ -611,7 +646,9 @@ int nb_registry_describe(const char *file) {
     snprintf(l.file, sizeof l.file, "%s", file);
     nb_guard_begins_with(load_again);
     resolve(file, &lib.path, &lib.plugin, &peer_library);
-    const double limit_s = nb_peer_is(file) ? PEER_LIMIT_S : LOAD_LIMIT_S;
+    const double limit_s = nb_peer_is(file)             ? PEER_LIMIT_S
+                           : nb_kernel_program_is(file) ? PROGRAM_LIMIT_S
+                                                        : LOAD_LIMIT_S;
     const char *why =
         strlen(file) < sizeof l.file ? nb_guarded(load_there, &l, sizeof l, limit_s) : "has too long a name";
     if (why) {

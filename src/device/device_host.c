@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/core/guard.h"
+#include "src/core/kernel_program.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/device/device.h"
@@ -17,10 +18,17 @@ static const char *open_host(void) { return NULL; }
 /* Far enough that an index of 32 bits, wrapped or not, finds nothing of anyone else's: addresses cost nothing. */
 static const size_t guard_far = (size_t)16 << 30;
 
-/* Whole pages between two guards: of a page each where addresses are rationed (ulimit -v). */
+/* Whole pages between two guards: of a page each where addresses are rationed (ulimit -v). Where kernels of another process are called, in
+ * memory that it maps too. */
 static int alloc_host(struct nb_device_memory *m, size_t bytes, enum nb_device_end end) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
-    for (size_t guard = guard_far; guard >= page; guard = guard > page ? page : 0) {
+    unsigned char *shared = nb_program_memory_new(whole);
+    if (shared) {
+        *m = (struct nb_device_memory){.area = shared + (end == NB_DEVICE_END ? whole - bytes : 0), .map = shared};
+        m->map_bytes = whole;
+        return 0;
+    }
+    for (size_t guard = errno == 0 ? guard_far : 0; guard >= page; guard = guard > page ? page : 0) {
         void *p = mmap(NULL, whole + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED) continue;
         *m = (struct nb_device_memory){.map = p, .map_bytes = whole + 2 * guard};
@@ -33,7 +41,7 @@ static int alloc_host(struct nb_device_memory *m, size_t bytes, enum nb_device_e
 }
 
 static void release_host(struct nb_device_memory *m) {
-    if (m->map) munmap(m->map, m->map_bytes);
+    if (m->map && !nb_program_memory_free(m->map)) munmap(m->map, m->map_bytes);
     *m = (struct nb_device_memory){0};
 }
 

@@ -13,6 +13,7 @@
 #include "src/core/files.h"
 #include "src/core/foreign.h"
 #include "src/core/guard.h"
+#include "src/core/kernel_program.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"
@@ -66,8 +67,18 @@ static bool are_same_bytes(const char *file, const char *other) {
     return same;
 }
 
+/* Two builds are compared by turns in one process. */
+static int refuse_program(const char *file) {
+    if (!nb_kernel_program_is(file)) return 0;
+    return nb_error(
+        "%s: the gate compares two builds as shared objects; kernels in a process of their own are compared by "
+        "`normbench run` of each and `normbench compare`",
+        file);
+}
+
 static int copy_layout(struct nb_gate_builds *b, int layout, const char *baseline, const char *candidate) {
     static const int baselines[] = {NB_BUILD_BASELINE, NB_BUILD_CONTROL}, candidates[] = {NB_BUILD_CANDIDATE};
+    if (refuse_program(baseline) != 0 || refuse_program(candidate) != 0) return -1;
     char *dir = copy_path(b, layout, -1);
     int result = nb_dir_make(dir);
     free(dir);

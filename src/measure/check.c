@@ -133,7 +133,7 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
     nb_faults_set_buffers(NULL);
     char where[200];
     if (code != 0) {
-        snprintf(where, sizeof where, "run() returned %d", code);
+        nb_say_returned(where, sizeof where, s->entry->kernel, code);
         return fail(s, NB_RETURNED_ERROR, where);
     }
     if (nb_buffers_from_device(b) != 0) return fail_on_device(s);

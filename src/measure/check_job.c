@@ -23,6 +23,11 @@ static bool same_mathematics(const struct nb_case *a, const struct nb_case *b) {
 
 static const char *or_null(const char *text) { return text && *text ? text : NULL; }
 
+static const char *library_of(const struct nb_kernel *k) {
+    if (nb_kernel_is_of_program(k)) return or_null(nb_kernel_program_language(k));
+    return k->version ? or_null(k->version()) : NULL;
+}
+
 static void say_checked(const struct nb_job *job, int i, const struct nb_checked *checked,
                         const struct nb_metamorphic *metamorphic) {
     const struct nb_kernel *k = job->entries[i]->kernel;
@@ -35,7 +40,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
                                  .chain = checked->chain,
                                  .column_chain = c->pass == NB_BACKWARD ? checked->column_chain : 0,
                                  .row_local = checked->row_local,
-                                 .library = k->version ? or_null(k->version()) : NULL,
+                                 .library = library_of(k),
                                  .implementation = k->implementation ? or_null(k->implementation(&call)) : NULL,
                                  .has_accuracy = checked->has_accuracy,
                                  .has_evidence = checked->has_accuracy,

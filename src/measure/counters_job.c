@@ -33,6 +33,10 @@ static void run_counted(void *arg) {
 /* May other threads than the caller have a part in a call? The harness's have one where the call goes through the pool (pooled) and is not one thread's. A library's,
  * which open() or the first call starts, may have one if there are any: how long they run says nothing on a busy machine. */
 static bool others_take_part(const struct nb_entry *entry, int n_threads, bool pooled, char *reason, size_t n) {
+    if (nb_kernel_is_of_program(entry->kernel)) {
+        snprintf(reason, n, "the kernel runs in a process of its own, and this one alone is counted");
+        return true;
+    }
     const size_t of_harness = (size_t)n_threads - 1, all = nb_threads_others();
     const bool own = entry->kernel->flags & NB_FLAG_OWN_THREADS, has_library = own || entry->plugin;
     const size_t others = (pooled && !own ? of_harness : 0) + (has_library && all > of_harness ? all - of_harness : 0);

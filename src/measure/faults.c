@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unistd.h>
 
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/text.h"
 #include "src/measure/answers.h"
 
 static const struct nb_buffers *volatile watched;
@@ -81,6 +85,18 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     nb_answers_say(l.text, l.len, true); /* nobody is left who could be informed that it failed */
     signal(number, SIG_DFL);
     raise(number);
+}
+
+_Noreturn void nb_faults_end(const char *whose, const char *how) {
+    struct nb_strbuf reason = {0}, text = {0};
+    cJSON *line = cJSON_CreateObject();
+    nb_strbuf_addf(&reason, "%s %s", whose, how);
+    nb_json_text(line, "type", "fault");
+    nb_json_text(line, "status", "crashed");
+    nb_json_text(line, "reason", reason.text);
+    nb_json_print(line, &text);
+    if (!nb_answers_say(text.text, text.len, true)) nb_error("a kernel cannot be called: %s", reason.text);
+    _exit(1);
 }
 
 enum { N_BLOCKS = 512, LARGE = 100000 };

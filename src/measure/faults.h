@@ -11,6 +11,8 @@
 /* Installs the handlers. A fault is said to the parent (src/measure/answers.h):
  * {"type":"fault","signal":11,"status":"read_outside","reason":"..."}; then the process ends by that signal. */
 void nb_faults_watch(void);
+/* Last words of a worker whose kernel is of another process, which has ended or misbehaved: "WHOSE HOW". */
+_Noreturn void nb_faults_end(const char *whose, const char *how);
 /* Before kernels are called: fills the heap with blocks that are nobody's, between which a kernel's own come to lie. */
 void nb_faults_guard_heap(void);
 /* After it: has one of these blocks been written to? They are gone if not. Where the allocator's own words were, it may end the process

@@ -206,19 +206,20 @@ static cJSON *rates_to_json(const struct core_rates *rates) {
 
 /* What bounds a case that is timed in the first place: the core, or a level of memory. */
 static struct nb_timed timed_case(const struct nb_job *job, int i, const struct nb_arm *arm,
-                                  const struct core_rates *rates) {
+                                  const struct core_rates *rates, double floor_ns) {
     const double core_ns = core_bound_ns(&job->cases[i], rates);
     return (struct nb_timed){.key = job->keys[i],
                              .copy = job->copy_of[i] >= 0 ? job->copies[job->copy_of[i]] : NULL,
                              .level = case_level(&job->cases[i]),
                              .chunked = arm->chunked,
                              .per_sample = (double)arm->per_sample,
+                             .floor_ns = isfinite(floor_ns) ? round(floor_ns * 10) / 10 : (double)NAN,
                              .core_ns = isfinite(core_ns) ? round(core_ns * 10) / 10 : (double)NAN};
 }
 
-/* device: its state before and after, or null; taken over. */
+/* floor_ns: of each case; device: its state before and after, or null, taken over. */
 static void say_launch(const struct nb_job *job, const struct nb_bench *bench, const struct core_rates *rates,
-                       cJSON *device, double elapsed_s) {
+                       const double *floor_ns, cJSON *device, double elapsed_s) {
     const struct nb_arm *arms = bench->arms;
     const int n_named = job->n_cases + job->n_copies;
     const struct nb_launch_line l = {.group = job->group,
@@ -233,8 +234,8 @@ static void say_launch(const struct nb_job *job, const struct nb_bench *bench, c
     cJSON *cases = cJSON_AddArrayToObject(line, "cases"), *copies = cJSON_AddArrayToObject(line, "copies");
     for (int i = 0; i < bench->n; i++) {
         const bool is_case = i < job->n_cases;
-        const struct nb_timed t =
-            is_case ? timed_case(job, i, &arms[i], rates) : (struct nb_timed){.variant = arms[i].entry->id};
+        const struct nb_timed t = is_case ? timed_case(job, i, &arms[i], rates, floor_ns[i])
+                                          : (struct nb_timed){.variant = arms[i].entry->id};
         cJSON *arm = nb_json_of_members(is_case ? nb_timed_case_members : nb_timed_copy_members, &t);
         nb_arm_to_json(arm, &arms[i], job->blocks, false);
         cJSON_AddItemToArray(is_case ? cases : copies, arm);
@@ -266,7 +267,7 @@ static void recheck(const struct aftermath *a, int i) {
     const struct nb_arm *arm = &a->bench->arms[i];
     const uint64_t *digests = nb_worker_digests(a->w, i);
     struct nb_buffers *set = &a->bench->sets.sets[0];
-    char reason[200], where[160];
+    char reason[240], where[160];
     int64_t row = 0;
     nb_worker_at(a->w, i);
     if (arm->damage != NB_INTACT) {
@@ -278,7 +279,7 @@ static void recheck(const struct aftermath *a, int i) {
         if (arm->where[0])
             snprintf(reason, sizeof reason, "%s while timed", arm->where);
         else
-            snprintf(reason, sizeof reason, "run() returned %d while timed", arm->error);
+            nb_say_returned(reason, sizeof reason, arm->entry->kernel, arm->error);
         fail(a, i, NB_RETURNED_ERROR, reason);
         return;
     }
@@ -366,6 +367,7 @@ static int launch_job(struct nb_workplace *w) {
     struct nb_arm *arms = nb_alloc((unsigned)n_arms, sizeof *arms);
     struct nb_case *copy_cases = nb_alloc((unsigned)n_copies, sizeof *copy_cases);
     bool *failed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
+    double *floor_ns = nb_alloc((unsigned)job->n_cases, sizeof *floor_ns);
     struct nb_bench bench = {.arms = arms, .n = n_arms};
     struct core_rates rates, after; /* a clock that moves shows in one of them */
     cJSON *device = NULL, *before;
@@ -374,6 +376,7 @@ static int launch_job(struct nb_workplace *w) {
     core_rates_measure(&rates);
     before = device_state(job);
     nb_bench_time(&bench);
+    for (int i = 0; i < job->n_cases; i++) floor_ns[i] = nb_measure_empty_ns(&arms[i], bench.sets.n, bench.pool);
     if (before) {
         device = cJSON_CreateObject();
         cJSON_AddItemToObject(device, "before", before);
@@ -383,13 +386,14 @@ static int launch_job(struct nb_workplace *w) {
     core_rates_best(&rates, &after);
     settle(&(struct aftermath){w, &bench, failed});
     nb_worker_at(w, -1);
-    say_launch(job, &bench, &rates, device, nb_now_s() - start);
+    say_launch(job, &bench, &rates, floor_ns, device, nb_now_s() - start);
     result = 0;
 out:
     nb_bench_release(&bench);
     free(arms);
     free(copy_cases);
     free(failed);
+    free(floor_ns);
     return result;
 }
 

@@ -75,10 +75,14 @@ int nb_counters_read(struct nb_counter *counters, const cJSON *json) {
 /* ---- launches ------------------------------------------------------------------------------------------------------- */
 
 #define T(KIND, field) NB_MEMBER(KIND, struct nb_timed, field)
-const struct nb_member nb_timed_case_members[] = {
-    T(BORROWED, key), T(BORROWED, copy),  T(NUMBER, per_sample),
-    T(BOOL, chunked), T(NUMBER, core_ns), NB_MEMBER_OPTIONAL(BORROWED, struct nb_timed, level),
-    NB_MEMBERS_END};
+const struct nb_member nb_timed_case_members[] = {T(BORROWED, key),
+                                                  T(BORROWED, copy),
+                                                  T(NUMBER, per_sample),
+                                                  T(BOOL, chunked),
+                                                  T(NUMBER, core_ns),
+                                                  T(NUMBER, floor_ns),
+                                                  NB_MEMBER_OPTIONAL(BORROWED, struct nb_timed, level),
+                                                  NB_MEMBERS_END};
 const struct nb_member nb_timed_copy_members[] = {T(BORROWED, variant), NB_MEMBERS_END};
 
 #define L(KIND, field) NB_MEMBER(KIND, struct nb_launch_line, field)

@@ -45,6 +45,7 @@ struct nb_timed {
     const char *variant;            /* of a copy */
     bool chunked;
     double per_sample, core_ns;
+    double floor_ns; /* nb_measure_empty_ns() */
     struct nb_samples samples;
 };
 /* But for the samples, which nb_arm_to_json() writes. */

@@ -12,6 +12,7 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/stats.h"
 #include "src/core/timer.h"
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
@@ -239,7 +240,19 @@ static void run_rows(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at
     }
 }
 
+/* Calls of another process in one message, so that none is timed apart. An element is spoilt before it. */
+static void run_message(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t calls) {
+    const struct nb_program_calls message = {.calls = arm->calls, .n = at->n_sets, .start = at->set, .amount = calls};
+    if (arm->spoils_every) spoil_element(arm, at, 0, arm->c->shape.rows);
+    arm->error = nb_pool_run_program(pool, arm->entry->kernel, &message);
+    at->set = (int)((at->set + calls) % at->n_sets);
+}
+
 static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t calls) {
+    if (nb_kernel_is_of_program(arm->entry->kernel)) {
+        if (calls > 0 && !arm->error) run_message(arm, pool, at, calls);
+        return;
+    }
     /* Before the last one always: it is looked at. */
     int64_t next = arm->spoils_every ? (calls - 1) % arm->spoils_every + 1 : INT64_MAX;
     for (; calls > 0 && !arm->error; calls--) {
@@ -352,12 +365,29 @@ static double time_on_device(struct nb_arm *arm, struct launch *l, int64_t amoun
 
 /* ---- a sample ------------------------------------------------------------------------------------------------------- */
 
+/* What the program prepares for a call is no part of a sample. */
+static void prepare(struct nb_arm *arm, const struct launch *l) {
+    const struct nb_program_calls all = {.calls = arm->calls, .n = l->cursor.n_sets};
+    if (arm->error || !nb_kernel_is_of_program(arm->entry->kernel)) return;
+    const int code = nb_kernel_program_prepare(arm->entry->kernel, &all);
+    if (code != NB_PROGRAM_GONE) arm->error = code; /* the next call says that it is gone */
+}
+
+/* Within a message nothing can be spoilt, so a kernel might do the work of some of its calls alone. One that is a message of its own shows
+ * whether it did; one more before it, or none, so that it is not always that of the same turn. */
+static void call_apart(struct nb_arm *arm, struct launch *l, int64_t amount) {
+    if (amount == 1 || !arm->spoils_every || !nb_kernel_is_of_program(arm->entry->kernel)) return;
+    if (next_random(&l->cursor.random) % 2) run_calls(arm, l->pool, &l->cursor, 1);
+    run_calls(arm, l->pool, &l->cursor, 1);
+}
+
 /* Seconds for `amount` calls, or rows when chunked. */
 static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) {
     if (l->options->device) return time_on_device(arm, l, amount);
     const struct nb_fp_state state = nb_fp_state();
     double elapsed;
     nb_pool_make_ready(l->pool, arm->entry->kernel);
+    prepare(arm, l);
     if (!arm->chunked && !l->options->cold && !arm->needs_no_warming) run_calls(arm, l->pool, &l->cursor, 1);
     if (next_random(&l->cursor.random) % 8 == 0) {
         elapsed = time_with_proof(arm, l, amount);
@@ -366,6 +396,7 @@ static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) 
         run_amount(arm, l, amount);
         elapsed = nb_now_s() - begin;
     }
+    call_apart(arm, l, amount);
     nb_fp_state_set(state);
     return elapsed;
 }
@@ -406,10 +437,14 @@ static void choose_graph(struct nb_arm *arm, struct launch *l) {
     }
 }
 
+/* What a message takes, 10 us, is to be 1 % of what it is counted with. */
+static const double messages_longer = 4;
+
 /* Grows the amount until it fills the sample. A call longer than a sample is taken row by row where that is allowed. Returns the seconds of
  * a call, or of a sample's rows. */
 static double choose_sample(struct nb_arm *arm, struct launch *l) {
-    const double sample = l->options->sample_s;
+    const bool in_messages = nb_kernel_is_of_program(arm->entry->kernel);
+    const double sample = l->options->sample_s * (in_messages ? messages_longer : 1);
     const int64_t rows = arm->c->shape.rows;
     const struct nb_kernel *kernel = arm->entry->kernel;
     const bool can_chunk = !l->options->device && goes_by_rows(kernel, &arm->calls[0]); /* rows would starve a device */
@@ -507,6 +542,12 @@ static void watch(const struct nb_measure_options *options, int arm) {
     if (options->beats) *options->beats = *options->beats + 1;
 }
 
+static bool has_program(const struct nb_arm *arms, int n_arms) {
+    for (int a = 0; a < n_arms; a++)
+        if (nb_kernel_is_of_program(arms[a].entry->kernel)) return true;
+    return false;
+}
+
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise) {
     struct launch l = {
@@ -553,8 +594,9 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         }
     }
     disturbance_end(noise, &before);
-    if (options->device) noise->cpu_s = NAN; /* the host waits, which is no sign of others */
-    exchange_rows(&l.exchange);              /* back */
+    if (options->device || has_program(arms, n_arms))
+        noise->cpu_s = NAN;     /* this thread waits, which is no sign of others */
+    exchange_rows(&l.exchange); /* back */
     blame_somebody(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
@@ -598,6 +640,20 @@ bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_po
     if (nb_buffers_from_device(set) != 0) return false;
     *first_row = nb_digests_differ(set, arm->c, rows, digests);
     return *first_row < 0;
+}
+
+double nb_measure_empty_ns(struct nb_arm *arm, int n_sets, struct nb_pool *pool) {
+    enum { N = 9 };
+    const struct nb_program_calls message = {
+        .calls = arm->calls, .n = n_sets, .amount = arm->per_sample, .empty = true};
+    double ns[N];
+    if (!nb_kernel_is_of_program(arm->entry->kernel) || is_out(arm)) return NAN;
+    for (int i = 0; i < N; i++) {
+        const double begin = nb_now_s();
+        if (nb_pool_run_program(pool, arm->entry->kernel, &message) != 0) return NAN;
+        ns[i] = 1e9 * (nb_now_s() - begin) / (double)arm->per_sample;
+    }
+    return nb_median(ns, N);
 }
 
 double nb_measure_quickly(struct nb_arm *arm, struct nb_pool *pool, double budget_s) {

@@ -73,6 +73,9 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
 bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests,
                         int64_t *first_row);
 
+/* Of a kernel in another process: nanoseconds of a call of nothing at all in its place, in samples as the arm's; else NaN. */
+double nb_measure_empty_ns(struct nb_arm *arm, int n_sets, struct nb_pool *pool);
+
 /* Fastest of a few calls on the whole shape, in seconds: for choosing, never for reporting. */
 double nb_measure_quickly(struct nb_arm *arm, struct nb_pool *pool, double budget_s);
 

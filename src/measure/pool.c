@@ -15,6 +15,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
+#include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 
 enum { SPINS_BEFORE_YIELD = 20000 };
@@ -70,12 +71,25 @@ static void wait_at_barrier(struct nb_pool *p) {
     for (int spins = 0; atomic_load_explicit(&p->barrier, memory_order_acquire) == now;) spin(&spins);
 }
 
+/* Nothing can be said of its other calls, and whoever started this process looks for the case that it was at. */
+static int call_program(const struct nb_kernel *kernel, const struct nb_program_calls *calls) {
+    const int code = nb_kernel_program_run(kernel, calls);
+    if (code == NB_PROGRAM_GONE) nb_faults_end("its process", nb_kernel_program_said(kernel));
+    return code;
+}
+
+static int call_kernel(const struct nb_kernel *kernel, const struct nb_call *call, int phase, int64_t begin,
+                       int64_t end) {
+    if (!nb_kernel_is_of_program(kernel)) return kernel->run(call, phase, begin, end);
+    return call_program(kernel, &(struct nb_program_calls){.calls = call, .n = 1, .amount = 1});
+}
+
 /* A kernel with threads of its own gets the whole from the caller. */
 static void run_part(struct nb_pool *p, int phase, int64_t begin, int64_t end, int index) {
     const int n_parts = has_own_threads(p->task.kernel) ? 1 : p->n;
     int64_t n = end - begin, from = begin + n * index / n_parts, to = begin + n * (index + 1) / n_parts;
     if (from >= to) return;
-    int code = p->task.kernel->run(p->task.call, phase, from, to);
+    int code = call_kernel(p->task.kernel, p->task.call, phase, from, to);
     if (code) atomic_store_explicit(&p->error, code, memory_order_relaxed);
 }
 
@@ -198,9 +212,19 @@ int nb_pool_run(struct nb_pool *pool, const struct nb_kernel *kernel, const stru
     return run(pool, (struct task){kernel, call, 0, -1});
 }
 
+int nb_pool_run_program(struct nb_pool *pool, const struct nb_kernel *kernel, const struct nb_program_calls *calls) {
+    if (!atomic_load(&pool->parked)) nb_pool_park(pool);
+    return call_program(kernel, calls);
+}
+
 int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const struct nb_call *call, int64_t begin,
                      int64_t end) {
     return run(pool, (struct task){kernel, call, begin, end});
+}
+
+void nb_say_returned(char *text, size_t n, const struct nb_kernel *kernel, int code) {
+    const char *said = nb_kernel_is_of_program(kernel) ? nb_kernel_program_said(kernel) : "";
+    snprintf(text, n, "run() returned %d%s%s", code, *said ? ": " : "", said);
 }
 
 int nb_run_in_ranges(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range) {
@@ -209,7 +233,7 @@ int nb_run_in_ranges(const struct nb_kernel *kernel, const struct nb_call *call,
         int64_t n_units = nb_kernel_n_units(kernel, call, phase);
         int64_t step = range > 0 && range < n_units ? range : n_units;
         for (int64_t begin = 0; begin < n_units; begin += step) {
-            int code = kernel->run(call, phase, begin, begin + step < n_units ? begin + step : n_units);
+            int code = call_kernel(kernel, call, phase, begin, begin + step < n_units ? begin + step : n_units);
             if (code) return code;
         }
     }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
+#include "src/core/kernel_program.h"
 #include "src/core/registry.h"
 
 struct nb_pool;
@@ -20,6 +21,8 @@ void nb_pool_free(struct nb_pool *pool);
 
 /* Runs all phases of a call, the units of each split into equal ranges in order. Returns the first non-zero code. */
 int nb_pool_run(struct nb_pool *pool, const struct nb_kernel *kernel, const struct nb_call *call);
+/* Calls of a kernel of another process, as one message. Should that process be gone this one ends too, with a fault's last words. */
+int nb_pool_run_program(struct nb_pool *pool, const struct nb_kernel *kernel, const struct nb_program_calls *calls);
 /* Rows [begin, end) of a row_local kernel (one phase), split likewise. */
 int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const struct nb_call *call, int64_t begin,
                      int64_t end);
@@ -29,6 +32,8 @@ void nb_pool_park(struct nb_pool *pool);
  * call), and the pool's are awake if it does use them. */
 void nb_pool_make_ready(struct nb_pool *pool, const struct nb_kernel *kernel);
 
+/* "run() returned 7", and what the kernel's process said. */
+void nb_say_returned(char *text, size_t n, const struct nb_kernel *kernel, int code);
 /* Without threads: every phase in ranges of so many units, 0: whole; to prove that the cut changes nothing. */
 int nb_run_in_ranges(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range);
 

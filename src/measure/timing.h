@@ -49,11 +49,11 @@ struct nb_timing {
     bool suspect;       /* roof above 1 beyond its interval */
     bool noisy;         /* too noisy to rank; noise says why */
     char noise[200];
-    double steal_ms;           /* evidence, of all launches: time that the hypervisor took */
-    double involuntary;        /* involuntary context switches */
-    double wall_per_cpu;       /* median over launches of wall time / CPU time of the measuring thread */
-    double copy_drift;         /* slowest / fastest launch median of the copy */
-    double floor_ns;           /* of a call that computes nothing, in the same blocks; NaN: none was timed */
+    double steal_ms;     /* evidence, of all launches: time that the hypervisor took */
+    double involuntary;  /* involuntary context switches */
+    double wall_per_cpu; /* median over launches of wall time / CPU time of the measuring thread */
+    double copy_drift;   /* slowest / fastest launch median of the copy */
+    double floor_ns;     /* of a call that computes nothing, on a GPU or in another process; NaN: none was timed */
     char copy[NB_VARIANT_MAX]; /* "" when none ran */
     char *reference;           /* key of the group's reference case; owned */
 };

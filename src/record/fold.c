@@ -286,7 +286,7 @@ static int add_case(const struct nb_launch_line *l, struct fold_group *group, co
     nb_launches_add(&arm->launches, &t->samples, copy ? &copy->samples : NULL, reference ? &reference->samples : NULL,
                     &l->noise);
     if (t->level && arm->launches.n > before)
-        nb_launches_bound(&arm->launches, t->core_ns, floor ? nb_samples_median(&floor->samples) : (double)NAN,
+        nb_launches_bound(&arm->launches, t->core_ns, floor ? nb_samples_median(&floor->samples) : t->floor_ns,
                           t->level);
     arm->chunked = t->chunked;
     arm->per_sample = t->per_sample;

@@ -98,7 +98,7 @@ int nb_trial_run(struct nb_trial *t) {
     nb_faults_set_buffers(NULL);
     nb_fp_state_set(state); /* a kernel may leave it changed */
     if (code != 0) {
-        snprintf(text, sizeof text, "run() returned %d", code);
+        nb_say_returned(text, sizeof text, t->entry->kernel, code);
         return fail(t, text);
     }
     return nb_buffers_verify_margins(&t->buffers, text, sizeof text) == NB_INTACT ? 0 : fail(t, text);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Kernels of another process: a program, in whatever language, that speaks the protocol of cmd/guide/protocol.md over a socket, and maps the
+ * memory that its tensors lie in. In this process such a kernel is a struct nb_kernel like any other, but that run() cannot be called: whoever
+ * calls kernels asks nb_kernel_is_of_program(), and sends calls. A program is started when its table is read, and again in a process that was forked off
+ * since, by the kernel's open(). It is killed when the process that started it ends. */
+#ifndef NB_KERNEL_PROGRAM_H
+#define NB_KERNEL_PROGRAM_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+struct nb_kernel_program;
+
+/* Is the file to be started, and not loaded? Python sources, and executable files that are no shared objects. */
+bool nb_kernel_program_is(const char *file);
+/* Starts it and reads its table of n kernels. Null after nb_error. */
+struct nb_kernel_program *nb_kernel_program_start(const char *file, size_t *n);
+/* Valid, as far as this process understands it, as long as the program is there. */
+const struct nb_kernel *nb_kernel_program_table(const struct nb_kernel_program *p, size_t i);
+/* The language and its versions, as the program said. */
+const char *nb_kernel_program_language(const struct nb_kernel *k);
+/* Ends the process, if one runs; open() starts it again. */
+void nb_kernel_program_rest(struct nb_kernel_program *p);
+void nb_kernel_program_free(struct nb_kernel_program *p);
+
+/* run() of kernels of programs. */
+int nb_kernel_of_program(const struct nb_call *call, int phase, int64_t begin, int64_t end);
+static inline bool nb_kernel_is_of_program(const struct nb_kernel *k) { return k->run == nb_kernel_of_program; }
+/* Null: yes; else the reason why not. */
+const char *nb_kernel_program_applicable(const struct nb_kernel *k, const struct nb_call *call);
+
+/* ---- calls ---- */
+
+#define NB_PROGRAM_GONE INT_MIN
+
+struct nb_program_calls {
+    const struct nb_call *calls; /* n of them, which take turns */
+    int n, start;                /* start: whose turn it is first */
+    int64_t amount;
+    bool empty; /* of a function that does nothing in the kernel's place */
+};
+/* Has the program prepare the calls, which it otherwise does when they are first made. As nb_kernel_program_run() returns. */
+int nb_kernel_program_prepare(const struct nb_kernel *k, const struct nb_program_calls *c);
+/* One message. 0; what the kernel returned; or NB_PROGRAM_GONE. */
+int nb_kernel_program_run(const struct nb_kernel *k, const struct nb_program_calls *c);
+/* What the last call that failed came to: the program's own text, or how the program ended. */
+const char *nb_kernel_program_said(const struct nb_kernel *k);
+
+/* ---- memory ---- */
+
+/* Whole pages, far from all others, that programs of this process map too. Null: no program has been started by this process (errno is 0), or
+ * there is no memory. */
+void *nb_program_memory_new(size_t bytes);
+/* False: it is not from there. */
+bool nb_program_memory_free(void *area);
+
+#endif

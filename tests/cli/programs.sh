@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Kernels of a program in a process of its own are checked, timed and named like a plugin's: right ones, each that misbehaves, and programs that
+# do not speak the protocol.
+set -eu
+program="$BUILD/tests/programs/norms"
+cat >"$WORK/config.json" <<'JSON'
+{ "blocks": [ { "op": "rmsnorm", "dtype": "f32", "shape": "64x384", "kernel": ["norms:*", "rmsnorm_twopass"],
+                "width": ["256", "native"] } ], "launches": 2, "blocks_per_launch": 4 }
+JSON
+code=0
+"$NORMBENCH" run "$WORK/config.json" --plugin "$program" --case-timeout 5 --no-stress --no-plots --out "$WORK/run" \
+    >"$WORK/table" 2>"$WORK/said" || code=$?
+[ "$code" = 1 ] || { echo "exit code $code, should be 1"; cat "$WORK/table" "$WORK/said"; exit 1; }
+! grep "a kernel was here" "$WORK/table" || { echo "a kernel printed into the table"; exit 1; }
+grep -q "a kernel was here" "$WORK/said"
+/usr/bin/python3 - "$WORK/run/results.json" <<'PY'
+import json, sys
+gone = {"abort": "signal 6", "crash": "signal 11", "leave": "exit code 0", "junk": "no message of the protocol", "twice": "answered question"}
+expected = {name: ("crashed", why) for name, why in gone.items()}
+expected |= {"norm": ("ok", ""), "fork": ("ok", ""), "print": ("ok", ""), "hang": ("timed_out", ""),
+             "error": ("returned_error", "ValueError: not today"), "wrong": ("inaccurate", ""), "lazy": ("wrong_when_timed", ""),
+             "keep": ("wrong_when_timed", ""), "between": ("wrote_outside", "behind row 0 of y"), "input": ("changed_input", "")}
+records = {r["variant"].split(":")[-1].removesuffix("_f32"): r for r in json.load(open(sys.argv[1]))["records"]}
+for name, (status, why) in expected.items():
+    r = records[name]
+    assert r["status"] == status and why in (r["reason"] or ""), (name, r["status"], r["reason"])
+    assert bool(r["timing"]) == (status == "ok"), (name, "a failed kernel has a time, or a right one none")
+assert not any(c in (r["reason"] or "") for r in records.values() for c in "\x1b\n"), "a command of a terminal"
+right, ours = records["norm"], records["rmsnorm_twopass_v256"]
+assert ours["status"] == "ok" and ours["timing"]["evidence"]["floor_ns"] is None
+assert right["library"] == "C" and 0 < right["timing"]["evidence"]["floor_ns"] < right["timing"]["time_ns"]["value"]
+counted = [c for c in right["counters"] if c["source"] != "software"]
+assert counted and all(c["value"] is None and c["reason"] for c in right["counters"]), right["counters"]
+PY
+
+# Whatever takes a plugin takes a program.
+said() { "$NORMBENCH" "$@" 2>&1 || echo "exit code $?"; }
+said try "$program" --kernel norm --budget 5 --out "$WORK/try" >"$WORK/tried"
+grep -q "^right?  *yes" "$WORK/tried" || { cat "$WORK/tried"; exit 1; }
+grep -q "^  of which  *C adds .* to a call" "$WORK/tried" || { cat "$WORK/tried"; exit 1; }
+said list kernels --plugin "$program" | grep -q '^norms:norm '
+said info --plugin "$program" | grep -q norms
+said probe norms:norm --plugin "$program" >"$WORK/probed"
+grep -q "norms:norm_f32" "$WORK/probed" || { cat "$WORK/probed"; exit 1; }
+said replay "norms:wrong_f32/shape:4x8" --plugin "$program" --check-only | grep -q '"status": "inaccurate"'
+said gate --baseline "$program" --candidate "$program" | grep -q "compares two builds as shared objects"
+said run "$WORK/config.json" --plugin "$program" --axis threads=2 --list | grep -q "does not use several threads"
+
+# What does not speak the protocol.
+refused() {
+    NORMS_FAULT=$1 "$NORMBENCH" list kernels --plugin "$program" >/dev/null 2>"$WORK/refused" && code=0 || code=$?
+    grep -q "$2" "$WORK/refused" || { echo "$1: should say '$2'"; cat "$WORK/refused"; exit 1; }
+}
+refused no_hello "ended with exit code 0 before it said which kernels it has"
+refused version "speaks version 9 of the protocol, and this program version 1"
+refused sequence "answered question 6 (type 1) where question 1 (type 1) was asked"
+refused short "with 20 bytes"
+refused text "answered a question of type 1"
+refused many "its table says 4000000000 kernels"
+refused name "a name that is too long or not padded"
+refused op "op is 77"
+refused dtype "a dtype that this program does not know"
+refused same "norm_f32 twice"
+NORMS_FAULT=refuse said replay "norms:norm_f32/shape:4x8" --plugin "$program" --check-only | grep -q "returned 5"
+printf '#!/bin/sh\necho hello\n' >"$WORK/script"
+chmod +x "$WORK/script"
+said list kernels --plugin "$WORK/script" | grep -q "script: its program ended with exit code 0 before"
+printf '#!/no/such/interpreter\n' >"$WORK/nothing"
+chmod +x "$WORK/nothing"
+said list kernels --plugin "$WORK/nothing" | grep -q "cannot be started"
+
+# Nothing is left behind.
+! pgrep -f "^$(realpath "$program")" >"$WORK/left" || { echo "left running:"; cat "$WORK/left"; exit 1; }
