@@ -166,7 +166,7 @@ static double checks_s(const struct try_options *o) { return o->budget_s / 4; }
 
 static int make_config(const struct subjects *s, struct nb_config *config) {
     cJSON *json = cJSON_CreateObject();
-    cJSON_AddItemToObject(json, "launches", cJSON_CreateIntArray((const int[]){6, 40}, 2));
+    cJSON_AddItemToObject(json, "launches", cJSON_CreateIntArray((const int[]){7, 40}, 2));
     cJSON *blocks = cJSON_AddArrayToObject(json, "blocks");
     for (int cold = 0; cold < 2; cold++)
         for (size_t i = 0; i < s->n; i++) add_block(blocks, s->items[i], cold == 1);

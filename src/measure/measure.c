@@ -437,7 +437,7 @@ static void choose_graph(struct nb_arm *arm, struct launch *l) {
     }
 }
 
-/* What a message takes, 10 us, is to be 1 % of what it is counted with. */
+/* What a message takes is to be a small part of what it is counted with. */
 static const double messages_longer = 4;
 
 /* Grows the amount until it fills the sample. A call longer than a sample is taken row by row where that is allowed. Returns the seconds of

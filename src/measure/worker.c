@@ -486,6 +486,12 @@ bool nb_worker_apart(struct nb_workplace *w, int i, void (*work)(struct nb_workp
     assert(w && work && i >= 0 && i < w->job.n_cases);
     const uint64_t said = nb_answers_said();
     int status;
+    if (nb_kernel_is_of_program(
+            w->job.entries[i]->kernel)) { /* apart already: its program is not started for each case */
+        if (open_kernels(w, i, 1) != 0) _exit(1);
+        work(w, i, arg);
+        return true;
+    }
     if (nb_threads_others() > 0) {
         if (i == 0 && open_kernels(w, 0, w->job.n_cases) != 0) _exit(1);
         work(w, i, arg);
