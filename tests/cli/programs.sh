@@ -36,9 +36,10 @@ PY
 
 # Whatever takes a plugin takes a program.
 said() { "$NORMBENCH" "$@" 2>&1 || echo "exit code $?"; }
-said try "$program" --kernel norm --budget 5 --out "$WORK/try" >"$WORK/tried"
+said try "$program" --kernel norm --budget 6 --case-timeout 60 --out "$WORK/try" >"$WORK/tried"
 grep -q "^right?  *yes" "$WORK/tried" || { cat "$WORK/tried"; exit 1; }
-grep -q "^  of which  *C adds .* to a call" "$WORK/tried" || { cat "$WORK/tried"; exit 1; }
+# On a machine so busy that the checks take all of the time nothing is timed.
+grep -qE "^  of which  *C adds .* to a call|left out to hold the budget" "$WORK/tried" || { cat "$WORK/tried"; exit 1; }
 said list kernels --plugin "$program" | grep -q '^norms:norm '
 said info --plugin "$program" | grep -q norms
 said probe norms:norm --plugin "$program" >"$WORK/probed"
