@@ -78,6 +78,7 @@ struct nb_figure {
     struct nb_panel panels[NB_FIGURE_PANELS];
     size_t n_panels;
     bool scattered;                         /* measured points are not joined */
+    bool same_axes;                         /* of all panels, which are to be compared */
     struct nb_heat heats[NB_FIGURE_PANELS]; /* n_x 0: none */
     double heat_low, heat_high;             /* ends of the colour scale, */
     const char *heat_title;                 /* and what it shows */

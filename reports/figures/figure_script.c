@@ -7,6 +7,12 @@
 #include "reports/figures/figure.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
+#include "src/core/log.h"
+
+/* Okabe & Ito's palette without its yellow (too pale on white): distinct under every common colour blindness. */
+static const char *const colors[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
+static const int point_types[] = {7, 5, 9, 13, 11, 6, 4};
+enum { N_COLORS = sizeof colors / sizeof *colors, ROW_HEIGHT = 20, CHARACTER_WIDTH = 7 };
 
 /* ---- heat maps --------------------------------------------------------------------------------------------------------- */
 
@@ -124,17 +130,64 @@ static void widen(struct range *r, double value) {
     if (value > 0) r->least_positive = fmin(r->least_positive, value);
 }
 
-static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axis) {
-    struct range r = {INFINITY, -INFINITY, INFINITY};
-    bool interval_here = x_axis == (f->panels[panel].y_scale == NB_SCALE_NAMES);
-    for (size_t i = 0; i < f->n_lines; i++) {
-        const struct nb_line *line = &f->lines[i];
-        for (size_t p = 0; line->panel == panel && p < line->n; p++) {
-            widen(&r, x_axis ? line->points[p].x : line->points[p].y);
-            if (interval_here) widen(&r, line->points[p].low);
-            if (interval_here) widen(&r, line->points[p].high);
+/* Does a range belong to the panel: its own, or one of several that share their axes? */
+static bool is_in(const struct nb_figure *f, size_t panel, size_t other) { return f->same_axes || panel == other; }
+
+static int by_value(const void *left, const void *right) {
+    const double *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+static bool is_linear(enum nb_scale scale) {
+    return scale == NB_SCALE_LINEAR || scale == NB_SCALE_PERCENT || scale == NB_SCALE_ROOF;
+}
+
+/* One spike must not flatten all the curves of a linear axis: where leaving out the farthest points, one in twenty at either end, makes
+ * the axis a quarter as long or less, it ends half that length beyond the others, and add_spikes() says what lies there. */
+static void leave_out_spikes(struct range *r, const struct nb_figure *f, size_t panel) {
+    enum { FEWEST = 8, ONE_IN = 20 };
+    double *values = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_lines; i++)
+        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
+            values = nb_realloc(values, n + 1, sizeof *values);
+            values[n++] = f->lines[i].points[p].y;
+        }
+    if (n >= FEWEST) {
+        const size_t k = 1 + n / ONE_IN;
+        qsort(values, n, sizeof *values, by_value);
+        const double low = fmin(values[k], 0), high = fmax(values[n - 1 - k], 0), span = high - low;
+        if (span > 0 && fmax(r->most, 0) - fmin(r->least, 0) >= 4 * span) {
+            r->least = fmax(r->least, low - span / 2);
+            r->most = fmin(r->most, high + span / 2);
         }
     }
+    free(values);
+}
+
+/* The interval of a noisy case widens a linear axis by as much as its points take, and goes on beyond it. */
+static void widen_by_intervals(struct range *r, const struct nb_figure *f, size_t panel, bool linear) {
+    const double span = r->most - r->least, room = linear && span > 0 ? span : INFINITY;
+    const double least = r->least - room, most = r->most + room;
+    for (size_t i = 0; i < f->n_lines; i++)
+        for (size_t p = 0; is_in(f, panel, f->lines[i].panel) && p < f->lines[i].n; p++) {
+            const struct nb_point *at = &f->lines[i].points[p];
+            if (isfinite(at->low)) widen(r, fmax(at->low, least));
+            if (isfinite(at->high)) widen(r, fmin(at->high, most));
+        }
+}
+
+static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axis) {
+    const struct nb_panel *p = &f->panels[panel];
+    const bool linear = is_linear(x_axis ? p->x_scale : p->y_scale);
+    struct range r = {INFINITY, -INFINITY, INFINITY};
+    for (size_t i = 0; i < f->n_lines; i++) {
+        const struct nb_line *line = &f->lines[i];
+        for (size_t k = 0; is_in(f, panel, line->panel) && k < line->n; k++)
+            widen(&r, x_axis ? line->points[k].x : line->points[k].y);
+    }
+    if (linear && !x_axis) leave_out_spikes(&r, f, panel);
+    if (x_axis == (p->y_scale == NB_SCALE_NAMES)) widen_by_intervals(&r, f, panel, linear);
     for (size_t i = 0; i < f->n_bands && !x_axis; i++) {
         if (f->bands[i].panel != panel) continue;
         widen(&r, f->bands[i].low);
@@ -175,11 +228,6 @@ static void add_power_ticks(char axis, const struct range *r, enum nb_scale scal
     }
     if (empty) add_tick(out, r->most, scale, true);
     nb_strbuf_add(out, ")\n");
-}
-
-static int by_value(const void *left, const void *right) {
-    const double *a = left, *b = right;
-    return (*a > *b) - (*a < *b);
 }
 
 /* Ticks at the data's own row lengths, when they are few; one that would stand too near to its neighbour has no label. */
@@ -224,21 +272,37 @@ static void add_log2(const struct nb_figure *f, size_t panel, char axis, const s
     nb_strbuf_release(&own);
 }
 
-/* most: decades that are shown, the upper ones. */
+/* "0.02", "200", "1e+06". */
+static void add_decade_tick(struct nb_strbuf *out, int factor, int e, const char *label, const char *separator) {
+    nb_strbuf_addf(out, "%s'", separator);
+    if (label) nb_strbuf_addf(out, label, factor * pow(10, e));
+    nb_strbuf_addf(out, "' %de%d%s", factor, e, label ? "" : " 1");
+}
+
+/* The range is the data's own: ticks at decades, or, where it has fewer than three, at 1 and 3 or 1, 2 and 5 of each. most: decades that
+ * are shown, the upper ones. */
 static void add_decades(char axis, const struct range *r, double most, struct nb_strbuf *out) {
-    double low = floor(log10(r->least_positive) - 0.05), high = ceil(log10(fmax(r->most, r->least_positive)) + 0.05);
-    low = fmax(fmax(low, high - most), -300);
-    int first = (int)low, last = (int)high, step = (last - first) / 5 + 1;
-    nb_strbuf_addf(out, "  LEAST_%c = 1e%d\n  set logscale %c 10\n  set %crange [LEAST_%c:1e%d]\n  set %ctics (", axis,
-                   first, axis, axis, axis, last, axis);
-    for (int e = first; e <= last; e++) {
-        const char *separator = e == first ? "" : ", ";
-        if ((last - e) % step)
-            nb_strbuf_addf(out, "%s'' 1e%d 1", separator, e);
-        else
-            nb_strbuf_addf(out, e > -4 && e < 5 ? "%s'%g' 1e%d" : "%s'%.0e' 1e%d", separator, pow(10, e), e);
-    }
-    nb_strbuf_add(out, ")\n");
+    const double high = log10(fmax(r->most, r->least_positive)), least = log10(r->least_positive);
+    const double pad = fmax(0.06 * (high - least), 0.08);
+    /* What is 0 is drawn at the lower end, away from the rest. */
+    const double low = fmax(fmax(least - (r->least <= 0 ? 1 : pad), high - most), -300);
+    const int first = (int)ceil(low), last = (int)floor(high + pad), step = (last - first) / 5 + 1;
+    const bool few = last - first < 2;
+    const char *separator = "";
+    nb_strbuf_addf(out, "  LEAST_%c = %.6g\n  set logscale %c 10\n  set %crange [LEAST_%c:%.6g]\n  set %ctics (", axis,
+                   pow(10, low), axis, axis, axis, pow(10, high + pad), axis);
+    static const int finest[] = {1, 2, 5}, fine[] = {1, 3};
+    const bool narrow = high + pad - low <= 1.2;
+    const int *factors = narrow ? finest : fine, n_factors = !few ? 1 : narrow ? 3 : 2;
+    for (int e = few ? first - 1 : first; e <= last; e++)
+        for (int k = 0; k < n_factors; k++) {
+            const double at = log10(factors[k]) + e;
+            if (at < low || at > high + pad) continue;
+            const bool named = few || (last - e) % step == 0;
+            add_decade_tick(out, factors[k], e, !named ? NULL : e > -4 && e < 5 ? "%g" : "%.0e", separator);
+            separator = ", ";
+        }
+    nb_strbuf_add(out, *separator ? ")\n" : "'' 1)\n");
 }
 
 /* Labels at multiples of a power of two, at most about eight of them. */
@@ -356,19 +420,31 @@ static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf
     }
 }
 
+/* What lies beyond a linear axis, where the line to it leaves the picture. */
+static void add_spikes(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    const enum nb_scale scale = f->panels[panel].y_scale;
+    const struct range r = range_of(f, panel, false);
+    for (size_t i = 0; i < f->n_lines && is_linear(scale); i++)
+        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
+            const struct nb_point *at = &f->lines[i].points[p];
+            if (f->lines[i].law || !(at->y < r.least || at->y > r.most)) continue;
+            nb_strbuf_addf(out,
+                           "  set label '%s %.3g%s' at first %.17g, graph %s center font ',9' textcolor rgb '%s' "
+                           "noenhanced\n",
+                           at->y > r.most ? "↑" : "↓", at->y, scale == NB_SCALE_LINEAR ? "" : " %", at->x,
+                           at->y > r.most ? "0.99" : "0.02", colors[f->lines[i].entry % N_COLORS]);
+        }
+}
+
 static void add_axes(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
     const struct nb_panel *p = &f->panels[panel];
     add_axis(f, panel, 'x', p->x_scale, out);
     add_axis(f, panel, 'y', p->y_scale, out);
     add_guides(f, panel, out);
+    add_spikes(f, panel, out);
 }
 
 /* ---- the script ---------------------------------------------------------------------------------------------------- */
-
-/* Okabe & Ito's palette without its yellow (too pale on white): distinct under every common colour blindness. */
-static const char *const colors[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
-static const int point_types[] = {7, 5, 9, 13, 11, 6, 4};
-enum { N_COLORS = sizeof colors / sizeof *colors, ROW_HEIGHT = 20, CHARACTER_WIDTH = 7 };
 
 static bool has_names(const struct nb_figure *f) { return f->n_panels && f->panels[0].y_scale == NB_SCALE_NAMES; }
 

@@ -98,7 +98,8 @@ static void draw(const struct nb_results *results, struct nb_figures *figures, u
     f->title = nb_strdup(title.text);
     f->subtitle = nb_strdup("point: median over the cases; bar: least to largest");
     f->caption = nb_strdup(caption);
-    if (!f->n_lines) nb_figures_drop_last(figures);
+    const bool compares = f->n_names * f->n_entries > 1; /* one kernel of one dtype is a row of the table */
+    if (!f->n_lines || !compares) nb_figures_drop_last(figures);
     nb_strbuf_release(&name);
     nb_strbuf_release(&title);
     nb_strbuf_release(&kernel);
@@ -108,5 +109,6 @@ void nb_plot_error(const struct nb_results *results, struct nb_figures *figures)
     size_t before = figures->n;
     for (uint32_t pass = 0; pass < NB_N_PASSES; pass++)
         for (uint32_t op = 0; op < NB_OP_COPY; op++) draw(results, figures, op, pass);
-    if (figures->n == before) nb_figures_note(figures, "error by kernel and dtype: no case has an accuracy");
+    if (figures->n == before)
+        nb_figures_note(figures, "error by kernel and dtype: no op has an accuracy of two kernels or dtypes");
 }

@@ -56,13 +56,28 @@ static void add_points(struct nb_figure *f, const struct nb_results *results, co
     }
 }
 
+/* Two points, or one kernel, show no choice: the table has them. */
+static bool is_worth_drawing(const struct nb_results *results, const struct nb_sweep *cases) {
+    enum { FEWEST = 3 };
+    struct nb_strbuf first = {0}, other = {0};
+    bool differ = false;
+    for (size_t i = 0; i < cases->n; i++) {
+        nb_strbuf_clear(&other);
+        nb_kernel_name(&results->records[cases->records[i]].c, i == 0 ? &first : &other);
+        differ |= i > 0 && strcmp(first.text, other.text) != 0;
+    }
+    nb_strbuf_release(&first);
+    nb_strbuf_release(&other);
+    return cases->n >= FEWEST && differ;
+}
+
 /* The most cases of one op, dtype and shape that share everything but kernel, width and formula. */
 static void draw(const struct nb_results *results, struct nb_figures *figures, const struct selection *s) {
     const char *op = nb_op_names[s->op], *dtype = nb_formats[s->dtype].name;
     struct nb_sweep cases;
     struct nb_strbuf text = {0};
     nb_sweep_find(&cases, results, NB_ONE_SHAPE, is_drawable, s, free_axes);
-    if (cases.n >= 2) {
+    if (is_worth_drawing(results, &cases)) {
         nb_strbuf_addf(&text, "frontier-%s-%s-%s", op, nb_pass_names[s->pass], dtype);
         struct nb_figure *f = nb_figures_new(figures, results, text.text);
         f->n_panels = 1;
@@ -88,5 +103,7 @@ void nb_plot_frontier(const struct nb_results *results, struct nb_figures *figur
             for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++)
                 draw(results, figures, &(struct selection){op, pass, dtype});
     if (figures->n == before)
-        nb_figures_note(figures, "accuracy against speed: no two cases of one shape have a time and an accuracy");
+        nb_figures_note(
+            figures,
+            "accuracy against speed: no three cases of one shape, of two kernels, have a time and an accuracy");
 }

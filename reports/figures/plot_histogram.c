@@ -56,6 +56,7 @@ static void draw(const struct nb_results *results, struct nb_figures *figures, u
     struct nb_strbuf name = {0}, title = {0};
     nb_strbuf_addf(&name, "histogram-%s-%s", nb_op_names[op], nb_pass_names[pass]);
     struct nb_figure *f = nb_figures_new(figures, results, name.text);
+    f->same_axes = true;
     for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) draw_panel(f, results, op, pass, dtype);
     nb_strbuf_addf(&title, "%s%s: share of results by their error", nb_op_names[op],
                    pass == NB_BACKWARD ? " backward" : "");

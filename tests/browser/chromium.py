@@ -52,7 +52,7 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.out, json.dumps(message).encode() + b"\0")
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while True:
             answer = self._message(deadline)
             if answer.get("id") == self.number:
@@ -62,7 +62,7 @@ class Browser:
             self.events.append(answer)
 
     def wait(self, method):
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while True:
             for i, event in enumerate(self.events):
                 if event.get("method") == method:

@@ -73,6 +73,7 @@ Test(plots, cut_pairs_only_what_was_timed_together_and_alike) {
 
 Test(plots, lines_hold_the_figures_of_the_records) {
     nb_test_sweep(&results);
+    nb_test_accuracy(nb_test_add(&results, "rmsnorm_serial_v256_f32", NB_OP_RMSNORM, "64x256"), 0.5, 0);
     nb_figures_init(&figures, &results);
     const struct nb_figure *cut = figure_named("cut-length-forward-f32");
     cr_assert_eq(cut->n_lines, 1);
@@ -156,6 +157,91 @@ Test(plots, data_file_reads_back) {
                                 "# panel: p\n# line: b\n# x = x, y = y, low, high\n1 5 4 6\n");
     nb_strbuf_release(&text);
     nb_figure_release(&f);
+}
+
+/* ---- axes ---- */
+
+/* The script of a figure of one panel with these points, eleven lines of three unless they are fewer. */
+static const char *script_of(enum nb_scale scale, const struct nb_point *points, size_t n) {
+    static struct nb_strbuf text;
+    struct nb_figure f;
+    char entry[8];
+    nb_figure_init(&f, "axes");
+    f.n_panels = 1;
+    f.panels[0] = (struct nb_panel){"p", "x", "y", NB_SCALE_LINEAR, scale};
+    for (size_t i = 0; i < n; i++) {
+        snprintf(entry, sizeof entry, "%zu", i / 3);
+        nb_figure_add(&f, 0, nb_figure_entry(&f, entry), points[i]);
+    }
+    nb_strbuf_clear(&text);
+    nb_figure_script(&f, &text);
+    nb_figure_release(&f);
+    return text.text;
+}
+
+static void expect_y_range(const char *script, double low, double high) {
+    double got[2] = {NAN, NAN};
+    const char *range = strstr(script, "set yrange [");
+    cr_assert_not_null(range);
+    cr_assert_eq(sscanf(range, "set yrange [%lf:%lf]", &got[0], &got[1]), 2, "%.60s", range);
+    cr_assert(got[0] >= low && got[1] <= high, "[%g:%g] is beyond [%g:%g]", got[0], got[1], low, high);
+}
+
+Test(plots, one_spike_does_not_flatten_the_other_curves) {
+    struct nb_point points[33];
+    for (int i = 0; i < 33; i++) points[i] = (struct nb_point){i % 3, 40 + i % 7, NAN, NAN};
+    cr_assert_null(strstr(script_of(NB_SCALE_PERCENT, points, 33), "↑"), "nothing lies beyond");
+    points[16].y = 4000;
+    const char *script = script_of(NB_SCALE_PERCENT, points, 33);
+    expect_y_range(script, 0, 100);
+    cr_assert_not_null(strstr(script, "set label '↑ 4e+03 %' at first 1, graph 0.99"),
+                       "and the picture says where it lies");
+    points[16].y = -4000;
+    script = script_of(NB_SCALE_PERCENT, points, 33);
+    expect_y_range(script, -50, 100);
+    cr_assert_not_null(strstr(script, "'↓ -4e+03 %'"));
+    for (int i = 0; i < 33; i += 3) points[i].y = 4000;
+    cr_assert_null(strstr(script_of(NB_SCALE_PERCENT, points, 33), "↑ "), "a third of the points is no spike");
+}
+
+Test(plots, the_interval_of_a_noisy_case_does_not_flatten_the_curves) {
+    struct nb_point points[6];
+    for (int i = 0; i < 6; i++) points[i] = (struct nb_point){i % 3, 30 + i, 29 + i, 31 + i};
+    points[4].low = -1000;
+    expect_y_range(script_of(NB_SCALE_PERCENT, points, 6), 0, 50);
+}
+
+Test(plots, a_logarithmic_axis_is_as_long_as_its_data) {
+    double range[2];
+    const struct nb_point points[] = {{0, 0.25, NAN, NAN}, {1, 1.2, NAN, NAN}, {2, 0.9, NAN, NAN}};
+    const char *script = script_of(NB_SCALE_DECADES, points, 3);
+    cr_assert_not_null(strstr(script, "set ytics ('0.5' 5e-1, '1' 1e0)"), "%s", strstr(script, "set ytics"));
+    cr_assert_eq(sscanf(strstr(script, "LEAST_y = "), "LEAST_y = %lf", &range[0]), 1);
+    cr_assert_eq(sscanf(strstr(script, "[LEAST_y:"), "[LEAST_y:%lf]", &range[1]), 1);
+    cr_assert(range[0] > 0.1 && range[0] < 0.25 && range[1] > 1.2 && range[1] < 2, "[%g, %g]", range[0], range[1]);
+    const struct nb_point zero[] = {{0, 0, NAN, NAN}, {1, 1.2, NAN, NAN}};
+    cr_assert_eq(sscanf(strstr(script_of(NB_SCALE_DECADES, zero, 2), "LEAST_y = "), "LEAST_y = %lf", &range[0]), 1);
+    cr_assert(range[0] <= 0.12, "0 stands a decade below the least: %g", range[0]);
+}
+
+Test(plots, panels_that_are_compared_share_their_axes) {
+    nb_test_sweep(&results);
+    results.records[0].accuracy.histogram[1] = results.records[1].accuracy.histogram[9] = 100;
+    results.records[1].c.dtype = NB_BF16;
+    results.records[0].has_accuracy = results.records[1].has_accuracy = true;
+    results.records[1].c.op = results.records[0].c.op;
+    nb_figures_init(&figures, &results);
+    for (size_t i = 0; i < figures.n; i++) {
+        const struct nb_figure *f = &figures.list[i];
+        if (strncmp(f->name, "histogram-", 10) != 0 || f->n_panels < 2) continue;
+        struct nb_strbuf script = {0};
+        nb_figure_script(f, &script);
+        const char *first = strstr(script.text, "set xrange"), *second = strstr(first + 1, "set xrange");
+        cr_assert_eq(strncmp(first, second, strcspn(first, "\n")), 0, "%.60s", first);
+        nb_strbuf_release(&script);
+        return;
+    }
+    cr_assert_fail("no histogram of two dtypes");
 }
 
 /* ---- files ---- */
