@@ -66,9 +66,12 @@ static void print_machine(const cJSON *survey) {
     char l1d[24], l2[24], l3[24], memory[24], available[24];
     puts("Machine");
     row("CPU");
-    printf("%s%s%s%s, family %.0f model %.0f stepping %.0f\n", text(cpu, "model"), codename ? " (" : "",
-           codename ? codename : "", codename ? ")" : "", nb_json_get_number(cpu, "family"),
-           nb_json_get_number(cpu, "model_number"), nb_json_get_number(cpu, "stepping"));
+    printf("%s, family %.0f model %.0f stepping %.0f (%s)\n", text(cpu, "model"), nb_json_get_number(cpu, "family"),
+           nb_json_get_number(cpu, "model_number"), nb_json_get_number(cpu, "stepping"), text(cpu, "signature"));
+    if (codename) {
+        row("");
+        printf("libcpuid takes it for %s\n", codename);
+    }
     if (nb_json_get_text(cpu, "disagreement")) {
         row("");
         puts(text(cpu, "disagreement"));

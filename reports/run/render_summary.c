@@ -327,7 +327,7 @@ static bool find_pair(const struct summary *s, const struct place *place, uint32
 
 /* ---- what is printed ---------------------------------------------------------------------------------------------- */
 
-/* "AMD EPYC (Milan)" from "AMD EPYC" and "EPYC (Milan)". */
+/* "AMD EPYC (Milan)" from "AMD EPYC" and "EPYC (Milan)"; a name that the brand does not bear out is libcpuid's alone. */
 static void add_cpu(const cJSON *cpu, struct nb_strbuf *out) {
     const char *model = nb_json_get_text(cpu, "model"), *codename = nb_json_get_text(cpu, "codename");
     nb_strbuf_add(out, model ? model : "an unknown CPU");
@@ -337,7 +337,7 @@ static void add_cpu(const cJSON *cpu, struct nb_strbuf *out) {
     if (n > 0 && length >= n && strncmp(model + length - n, codename, n) == 0)
         nb_strbuf_add(out, detail);
     else
-        nb_strbuf_addf(out, " (%s)", codename);
+        nb_strbuf_addf(out, " (libcpuid: %s)", codename);
 }
 
 static void add_machine(struct summary *s) {

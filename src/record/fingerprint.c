@@ -87,6 +87,16 @@ static void add_features(cJSON *object, uint32_t features) {
         if (features & names[i].bit) cJSON_AddItemToArray(list, cJSON_CreateString(names[i].name));
 }
 
+/* What CPUID's leaf 1 gives, by which vendors' documents name a CPU. */
+static void add_signature(cJSON *object, const struct nb_cpu *cpu) {
+    const int family = cpu->family < 15 ? cpu->family : 15;
+    char text[16];
+    snprintf(text, sizeof text, "0x%08x",
+             (unsigned)((cpu->family - family) << 20 | (cpu->model_number >> 4) << 16 | family << 8 |
+                        (cpu->model_number & 15) << 4 | cpu->stepping));
+    add_text(object, "signature", cpu->vendor[0] ? text : "");
+}
+
 static void add_cpu(cJSON *object, const struct nb_cpu *cpu, const struct nb_system *s) {
     add_text(object, "vendor", cpu->vendor);
     add_text(object, "model", cpu->model);
@@ -94,6 +104,7 @@ static void add_cpu(cJSON *object, const struct nb_cpu *cpu, const struct nb_sys
     add_number(object, "family", cpu->family, cpu->vendor[0]);
     add_number(object, "model_number", cpu->model_number, cpu->vendor[0]);
     add_number(object, "stepping", cpu->stepping, cpu->vendor[0]);
+    add_signature(object, cpu);
     add_text(object, "microcode", s->microcode);
     add_features(object, cpu->features);
     add_number(object, "n_online", cpu->n_online, true);

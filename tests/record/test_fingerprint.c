@@ -75,3 +75,21 @@ Test(fingerprint, the_load_is_apart) {
     cr_expect_not_null(cJSON_GetObjectItemCaseSensitive(json, "memory_available_bytes"));
     cr_expect_null(cJSON_GetObjectItemCaseSensitive(fingerprint, "load_average"));
 }
+
+/* Zen 3 and Sapphire Rapids; no CPUID. */
+Test(fingerprint, the_signature_is_that_of_leaf_1) {
+    const struct {
+        struct nb_cpu cpu;
+        const char *text;
+    } known[] = {{{.vendor = "AuthenticAMD", .family = 25, .model_number = 1, .stepping = 1}, "0x00a00f11"},
+                 {{.vendor = "GenuineIntel", .family = 6, .model_number = 143, .stepping = 8}, "0x000806f8"},
+                 {{.vendor = ""}, NULL}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        cJSON *object = cJSON_CreateObject();
+        add_signature(object, &known[i].cpu);
+        const char *text = nb_json_get_text(object, "signature");
+        cr_expect(text == known[i].text || (text && known[i].text && strcmp(text, known[i].text) == 0), "%s",
+                  text ? text : "none");
+        cJSON_Delete(object);
+    }
+}
