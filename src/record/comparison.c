@@ -2,6 +2,7 @@
 /* Cases of two runs by key, and what may be said of each pair. */
 #include "src/record/comparison.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -52,9 +53,8 @@ static void look_for_identity(const char *path, const cJSON *a, const cJSON *b, 
 }
 
 /* What is not known is not the same. */
-static bool same_cpu(const struct nb_comparison *c, int before, int after) {
-    const cJSON *a = member(fingerprint_of(c->runs[NB_BEFORE], before), "cpu");
-    const cJSON *b = member(fingerprint_of(c->runs[NB_AFTER], after), "cpu");
+static bool same_cpu(const struct nb_results *before, int machine, const struct nb_results *after, int other) {
+    const cJSON *a = member(fingerprint_of(before, machine), "cpu"), *b = member(fingerprint_of(after, other), "cpu");
     bool same = nb_json_get_text(a, "model") && nb_json_get_text(b, "model");
     nb_json_differences(a, b, look_for_identity, &same);
     return same;
@@ -162,7 +162,7 @@ static struct nb_run_noise noise_of(const struct nb_results *r) {
 static void compare_runs(struct nb_comparison *c) {
     add_fingerprints(c);
     add_plans(c);
-    c->same_cpu = same_cpu(c, 0, 0);
+    c->same_cpu = same_cpu(c->runs[NB_BEFORE], 0, c->runs[NB_AFTER], 0);
     for (int side = 0; side < NB_N_SIDES; side++) c->noise[side] = noise_of(c->runs[side]);
 }
 
@@ -193,7 +193,7 @@ static void compare_times(const struct nb_comparison *all, struct nb_compared *c
     const struct nb_record *before = c->sides[NB_BEFORE], *after = c->sides[NB_AFTER];
     const struct nb_timing *a = &before->timing, *b = &after->timing;
     c->time = quotient(&b->time_ns, &a->time_ns);
-    if (!same_cpu(all, before->machine, after->machine))
+    if (!same_cpu(all->runs[NB_BEFORE], before->machine, all->runs[NB_AFTER], after->machine))
         snprintf(c->time_reason, sizeof c->time_reason, "different CPUs");
     if (a->copy[0] && strcmp(a->copy, b->copy) == 0)
         c->to_roof = quotient(&a->roof, &b->roof);
@@ -370,4 +370,91 @@ bool nb_comparison_is_whole(const struct nb_comparison *c) {
     bool same_cpu = c->same_cpu;
     for (size_t i = 0; i < c->n_common; i++) same_cpu = same_cpu && !c->cases[i].time_reason[0];
     return same_cpu && c->same_plan && c->n_common == c->n && c->n_changes[NB_CHANGE_REFUSED] == 0;
+}
+
+/* ---- many runs -------------------------------------------------------------------------------------------------------- */
+
+static const struct nb_record *record_of(const struct nb_results *r, const char *key) {
+    for (size_t i = 0; i < r->n; i++)
+        if (same_text(r->records[i].key, key)) return &r->records[i];
+    return NULL;
+}
+
+static bool has_ratio(const struct nb_record *r) {
+    return r && r->has_timing && isfinite(r->timing.vs_reference.value) && r->timing.reference && !is_own_reference(r);
+}
+
+static void take_point(struct nb_history_point *point, const struct nb_record *r, const char *reference) {
+    const char *reason = NULL;
+    point->ratio = unknown;
+    if (!r || r->status == NB_SKIPPED || r->status == NB_NOT_RUN)
+        reason = "not in this run";
+    else if (nb_status_failed(r->status))
+        reason = nb_status_name(r->status);
+    else if (!has_ratio(r))
+        reason = r->has_timing ? "no ratio to a reference" : "not timed";
+    else if (strcmp(r->timing.reference, reference) != 0)
+        reason = "another reference case";
+    else if (r->timing.suspect)
+        reason = "faster than the roof";
+    else
+        point->ratio = r->timing.vs_reference;
+    if (!reason && r->timing.noisy) reason = "noisy"; /* its interval says how much */
+    snprintf(point->reason, sizeof point->reason, "%s", reason ? reason : "");
+}
+
+static void take_change(const struct nb_history *h, struct nb_history_case *c) {
+    const struct nb_results *first = &h->runs[c->first], *last = &h->runs[c->last];
+    c->change = unknown;
+    if (c->n_known < 2) return;
+    if (same_cpu(first, record_of(first, c->key)->machine, last, record_of(last, c->key)->machine))
+        c->change = quotient(&c->points[c->last].ratio, &c->points[c->first].ratio);
+    else
+        snprintf(c->change_reason, sizeof c->change_reason, "different CPUs");
+}
+
+static void add_history(struct nb_history *h, const char *key, const char *reference) {
+    if ((h->n & (h->n - 1)) == 0) h->cases = nb_realloc(h->cases, h->n ? 2 * h->n : 1, sizeof *h->cases);
+    struct nb_history_case *c = &h->cases[h->n++];
+    *c = (struct nb_history_case){.key = key, .reference = reference};
+    c->points = nb_alloc(h->n_runs, sizeof *c->points);
+    for (size_t i = 0; i < h->n_runs; i++) {
+        take_point(&c->points[i], record_of(&h->runs[i], key), reference);
+        if (!isfinite(c->points[i].ratio.value)) continue;
+        if (c->n_known++ == 0) c->first = i;
+        c->n_noisy += c->points[i].reason[0] != '\0';
+        c->last = i;
+    }
+    take_change(h, c);
+}
+
+static int by_growth(const void *left, const void *right) {
+    const struct nb_history_case *a = left, *b = right;
+    const bool known = isfinite(a->change.value), other_known = isfinite(b->change.value);
+    if (known != other_known) return known ? -1 : 1;
+    if (known && a->change.value != b->change.value) return a->change.value > b->change.value ? -1 : 1;
+    return strcmp(a->key, b->key);
+}
+
+int nb_history_make(struct nb_history *h, const struct nb_results *runs, size_t n_runs,
+                    const struct nb_filters *filters) {
+    assert(h && runs && n_runs > 0 && filters);
+    struct nb_text_map seen = {0};
+    *h = (struct nb_history){.runs = runs, .n_runs = n_runs};
+    for (size_t run = n_runs; run-- > 0;) /* the last run that has a ratio says to what */
+        for (size_t i = 0; i < runs[run].n; i++) {
+            const struct nb_record *r = &runs[run].records[i];
+            if (is_case(r, filters) && has_ratio(r) && nb_text_map_add(&seen, r->key, i) == NB_NOWHERE)
+                add_history(h, r->key, r->timing.reference);
+        }
+    nb_text_map_release(&seen);
+    if (h->n == 0) return nb_error("no case of these runs has a ratio to its group's reference");
+    qsort(h->cases, h->n, sizeof *h->cases, by_growth);
+    return 0;
+}
+
+void nb_history_release(struct nb_history *h) {
+    for (size_t i = 0; i < h->n; i++) free(h->cases[i].points);
+    free(h->cases);
+    *h = (struct nb_history){0};
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench history: cases over many runs. A report, as compare is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/shared/options.h"
+#include "reports/run/report.h"
+#include "reports/run/summary.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/record/comparison.h"
+
+extern const struct nb_command nb_command_history;
+
+static const char help[] =
+    "usage: normbench history DIR... [OPTIONS]\n\n"
+    "Follows cases over many runs, by the one figure that can be: the time over that of the group's reference case, which was\n"
+    "measured in pairs inside each run, so that the state of the machine cancels. DIR are folders that `normbench run` or\n"
+    "`merge` left, in any order: the time at which they started decides. Nothing is written to them. A report: whether a\n"
+    "change made something slower is what `normbench gate` says.\n\n"
+    "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
+    "  --format NAME        table (the default) or markdown: a line for each case; csv or json: each case in each run\n"
+    "  --out DIR            plots of the cases that changed most: DIR/plots/\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 ok, whatever the figures say; 2 a folder holds no results, or no case has a ratio to a reference.\n";
+
+static int by_start(const void *left, const void *right) {
+    return strcmp(nb_meta_text(left, "started"), nb_meta_text(right, "started"));
+}
+
+static int show(const struct nb_history *h, const char *format, const char *dir) {
+    if (nb_history_print(h, format, stdout) != 0) return NB_EXIT_USAGE;
+    if (dir && (nb_dir_make(dir) != 0 || nb_history_plot(h, dir) != 0)) return NB_EXIT_USAGE;
+    return NB_EXIT_OK;
+}
+
+static int history_main(int argc, char **argv) {
+    struct nb_texts filters = {0};
+    const char *format = "table", *dir = NULL;
+    const struct nb_option options[] = {{"filter", .texts = &filters},
+                                        {"format", .text = &format, .among = nb_table_markdown_csv_json},
+                                        {"out", .text = &dir},
+                                        {.name = NULL}};
+    struct nb_results *runs = NULL;
+    struct nb_history h = {0};
+    size_t n = 0;
+    int exit_code;
+    if (!nb_read_options(&nb_command_history, options, NB_ANY_ARGUMENTS, argc, argv, &exit_code)) goto out;
+    if (optind == argc) nb_error("history: folders of runs are needed; see `normbench history --help`");
+    runs = nb_alloc((size_t)(argc - optind) + 1, sizeof *runs);
+    for (int i = optind; i < argc; i++)
+        if (nb_results_read(&runs[n++], argv[i]) != 0) goto out;
+    if (n == 0) goto out;
+    qsort(runs, n, sizeof *runs, by_start);
+    if (nb_history_make(&h, runs, n, &(struct nb_filters){filters.items, filters.n}) == 0)
+        exit_code = show(&h, format, dir);
+out:
+    nb_history_release(&h);
+    for (size_t i = 0; i < n; i++) nb_results_release(&runs[i]);
+    free(runs);
+    nb_texts_release(&filters);
+    return exit_code;
+}
+
+const struct nb_command nb_command_history = {"history", "follows cases over many runs", help, history_main};
