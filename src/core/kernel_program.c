@@ -383,7 +383,7 @@ static bool lose(struct nb_kernel_program *p, const char *why) {
     for (int i = 0; i < 100 && !why && (ended = waitpid(p->pid, &status, WNOHANG)) == 0; i++) poll(NULL, 0, 10);
     if (ended == p->pid)
         say_ended(p, status);
-    else
+    else if (why != p->said)
         snprintf(p->said, sizeof p->said, "%s", why ? why : "closed its socket");
     if (ended != p->pid) {
         kill(p->pid, SIGKILL);
@@ -529,7 +529,7 @@ static bool start_process(struct nb_kernel_program *p) {
     return p->pid != 0;
 }
 
-/* What another process had of it is left behind. */
+/* What another process had of it is left behind. The answer may hold a status. */
 static bool say_hello(struct nb_kernel_program *p, union message *m) {
     if (p->pid != 0) close(p->socket);
     p->pid = 0;
@@ -539,13 +539,12 @@ static bool say_hello(struct nb_kernel_program *p, union message *m) {
     forget_opened(p);
     if (!start_process(p)) return false;
     struct hello hello = {.memory_bytes = memory.bytes};
-    if (!ask(p, HELLO, &hello, sizeof hello, m, sizeof m->hello)) return false;
-    return status_of(p, m) == 0 || lose(p, p->said);
+    return ask(p, HELLO, &hello, sizeof hello, m, sizeof m->hello);
 }
 
 static bool restart(struct nb_kernel_program *p) {
     static union message m;
-    return say_hello(p, &m);
+    return say_hello(p, &m) && (status_of(p, &m) == 0 || lose(p, p->said));
 }
 
 /* ---- its table ---- */
@@ -658,6 +657,8 @@ struct nb_kernel_program *nb_kernel_program_start(const char *file, size_t *n) {
     } else if (!say_hello(p, &m)) {
         nb_error("%s: its program %s before it said which kernels it has%s", file, p->said,
                  is_python(file) ? "; what Python said stands above" : "");
+    } else if (status_of(p, &m) != 0) {
+        nb_error("%s: %s", file, p->said);
     } else if (m.hello.n_kernels == 0 || m.hello.n_kernels > MOST_KERNELS) {
         nb_error("%s: its table says %u kernels", file, m.hello.n_kernels);
     } else {

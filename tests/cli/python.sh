@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Slow, 60 s: each kernel is called in a Python of its own, which is started for each of its checks.
+# Slow, 12 s: each kernel is called in a Python of its own, which is started for each of its checks.
 # A stranger in an empty folder, with the program as it is built: new-plugin writes a kernel in Python that passes try, run and stress; norms
 # in NumPy and PyTorch are right; functions that misbehave are named, with what they did and where.
 . tests/support/cli.sh
@@ -106,8 +106,8 @@ PY
 
 # ---- what cannot be read is said ------------------------------------------------------------------------------------------------------
 echo 'import nothing_of_that_name' >none.py
-refuses "ModuleNotFoundError.*none.py:1" try none.py
+refuses "none.py: ModuleNotFoundError.*\(none.py:1, in <module>\)" try none.py
 echo 'x = 1' >none.py
-refuses "none.py: has no kernel" try none.py
+refuses "none.py: no kernel in it: @normbench.kernel" try none.py
 NORMBENCH_PYTHON=/nothing/python refuses "/nothing/python" try mine.py
 exit "$failed"

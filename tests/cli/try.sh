@@ -71,12 +71,12 @@ holds out 'replay try-wrong '
 holds out '^how fast\? +not timed'
 refuses "mine.c: is there already" new-plugin mine
 refuses "one of c, c\+\+, python" new-plugin other --lang rust
-refuses "kernels in Python cannot be tried yet" try mine.py
+refuses "nothing.py: No such file" try nothing.py
 refuses "mine.c: is a source; cc -O2 -shared -fPIC mine.c -o mine.so" try mine.c
 refuses "letters, digits" new-plugin a-b
 refuses "without \"lib\"" new-plugin libmine
 refuses "NAME" new-plugin
-refuses "FILE.so" try
+refuses "FILE, a shared object, Python or a program" try
 refuses "try-wrong: holds a run already; take another folder$" try ./mine.so --out try-wrong
 refuses "No such file|cannot" try ./nothing.so
 refuses "none of its kernels is called 'mine:mien'; it has mine:mine_f32" try ./mine.so --kernel mine:mien

@@ -174,7 +174,7 @@ class Worker(unittest.TestCase):
 
     def test_a_file_that_cannot_be_read(self):
         for text, said in (
-            ("", "has no kernel"),
+            ("", "no kernel in it"),
             ("import nothing_of_that_name", "ModuleNotFoundError.*mine.py:2"),
             ("def f(:", "SyntaxError.*mine.py:2"),
             ('@normbench.kernel(op="rms")\ndef f(x): return x', r"f \(mine.py:2\): op='rms'"),

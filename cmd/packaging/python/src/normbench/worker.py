@@ -428,7 +428,7 @@ def import_file(path, name=None):
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location(name, path)
     if not spec:
-        raise Error(f"{path}: no Python file")
+        raise Error(f"{os.path.basename(path)} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -450,12 +450,12 @@ def find(module, path, name):
 def load(path):
     """The kernels that a file declares."""
     if not os.path.isfile(path):
-        raise Error(f"{path}: no such file")
+        raise Error("no such file")
     if "NORMBENCH_SYS_PATH" in os.environ:
         sys.path[:] = json.loads(os.environ["NORMBENCH_SYS_PATH"])
     import_file(path)
     if not _kernel.registered:
-        raise Error(f'{path}: has no kernel: @normbench.kernel(op="rmsnorm", dtype="f32") over a function declares one')
+        raise Error('no kernel in it: @normbench.kernel(op="rmsnorm", dtype="f32") over a function declares one')
     return _kernel.registered
 
 
