@@ -20,6 +20,11 @@ done
 for built in "$BUILD"/libnormkernels*.so; do
     cmp "$built" "$WORK/prefix/lib/${built##*/}" || { echo "$built is not installed"; exit 1; }
 done
+for file in include/normbench/kernel.h include/normbench/function.h share/man/man1/normbench.1 share/man/man1/normbench-gate.1 \
+    share/man/man1/normbench-new-plugin.1 share/bash-completion/completions/normbench share/zsh/site-functions/_normbench \
+    share/fish/vendor_completions.d/normbench.fish; do
+    [ -s "$WORK/prefix/$file" ] || { echo "$file is not installed"; exit 1; }
+done
 cd "$WORK"
 unset NORMBENCH_KERNELS NORMBENCH_CONFIGS NORMBENCH_DATA NORMBENCH_PEERS
 prefix/bin/normbench list kernels --plugin ./mine.so | grep -q '^mine:'
@@ -40,4 +45,5 @@ PY
 cd - >/dev/null
 make --no-print-directory BUILD="$BUILD" PREFIX="$WORK/prefix" uninstall >/dev/null
 [ ! -e "$WORK/prefix/bin/normbench" ]
+[ -z "$(find "$WORK/prefix/share" -type f)" ] || { echo "uninstall leaves $(find "$WORK/prefix/share" -type f)"; exit 1; }
 [ ! -e "$WORK/prefix/lib/normbench" ]
