@@ -94,7 +94,9 @@ INCLUDES := -I. -I$(BUILD)/gen -D_GNU_SOURCE -DNB_VERSION='"$(VERSION)"'
 # Older trees, whose kernels the gate builds with this file, have them in kernels/ itself.
 kernel_sources := $(filter-out kernels/table.c kernels/peers/% kernels/cuda/%,$(sort $(wildcard kernels/*.c kernels/*/*.c)))
 kernels := $(filter $(KERNELS),$(sort $(basename $(notdir $(kernel_sources)))))
-widths_of = $(if $(filter usual,$(WIDTHS)),$(if $(filter $(compares_widths),$(1)),$(all_widths),$(usual_widths)),$(WIDTHS:all=$(all_widths)))
+widths_given = $(if $(filter usual,$(WIDTHS)),$(if $(filter $(compares_widths),$(1)),$(all_widths),$(usual_widths)),$(WIDTHS:all=$(all_widths)))
+# A copy by the CPU's own instruction is the same at every width.
+widths_of = $(if $(filter copy_string,$(1)),$(firstword $(call widths_given,$(1))),$(call widths_given,$(1)))
 # Statistics in the dtype of x are f32 statistics when the dtype is f32.
 dtypes_of = $(if $(filter %_lowp,$(1)),$(filter-out f32,$(DTYPES)),$(DTYPES))
 variants := $(foreach k,$(kernels),$(foreach w,$(call widths_of,$(k)),$(foreach d,$(call dtypes_of,$(k)),$(k)_$(suffix_$(w))_$(d))))

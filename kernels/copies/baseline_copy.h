@@ -12,12 +12,13 @@
 
 #define RAW_BYTES ((int64_t)sizeof(raw))
 #define COPY_UNROLL 4
+#define COPY_AHEAD 1024 /* bytes from what is loaded to what is prefetched: some 100 ns at 10 GB/s */
 
 /* Loads of x (and residual) and stores to y (and residual_out); backward: loads of x, dy (and dresidual_out), a store to dx. Constants
  * wherever this is used. */
 struct copy_form {
     int loads, stores;
-    bool stream, backward;
+    bool stream, backward, prefetch;
 };
 /* A run of bytes; out_aligned: the second output may be streamed where the first can. */
 struct copy_run {
@@ -62,6 +63,13 @@ NB_INLINE void move_elements(const struct copy_run *t, struct copy_form f) {
     }
 }
 
+/* Of all inputs as much as a turn of the loop loads. What lies behind their ends is never fetched in earnest: a prefetch cannot fault. */
+NB_INLINE void prefetch(const struct copy_run *t, int64_t i, struct copy_form f) {
+    for (int n = 0; n < f.loads; n++)
+        for (int64_t line = 0; line < COPY_UNROLL * RAW_BYTES; line += 64)
+            __builtin_prefetch(t->in[n] + i + COPY_AHEAD + line, 0, 0);
+}
+
 NB_INLINE void move_run(struct copy_run *t, struct copy_form f) {
     if (t->bytes < RAW_BYTES) {
         move_elements(t, f);
@@ -77,6 +85,7 @@ NB_INLINE void move_run(struct copy_run *t, struct copy_form f) {
         t->out_aligned = ((uintptr_t)t->out[1] + (uintptr_t)i) % RAW_BYTES == 0;
     }
     for (; i + COPY_UNROLL * RAW_BYTES <= t->bytes; i += COPY_UNROLL * RAW_BYTES) {
+        if (f.prefetch) prefetch(t, i, f);
         NB_UNROLL
         for (int a = 0; a < COPY_UNROLL; a++) move(t, i + a * RAW_BYTES, &seen[a], f.stream, f);
     }

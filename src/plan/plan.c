@@ -249,7 +249,7 @@ static const double again_s = 8e-9;
 /* Samples in which an arm finds out how much fits into one. */
 static const double tuning_samples = 4;
 /* A trial of the roofs (src/measure/copies_job.c): how many copies, over how many blocks. */
-static const double trial_copies = 5;
+static const double trial_copies = 8;
 static const int trial_blocks = 8;
 /* Counters: a few calls under each event set, and single steps. */
 static const double counters_s = 50e-3;
