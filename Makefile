@@ -119,7 +119,7 @@ properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(BUILD)/tests/programs/norms
 
-.PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser \
+.PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -132,6 +132,7 @@ help:
 	'make check-long  every exhaustive mode over all its inputs, every planted mistake, the GPU run rehearsed; minutes' \
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make check-browser  opens the pages in a headless Chromium (installs chromium-headless-shell), with screenshots in build/browser' \
+	'make check-exports  hands each export to the program that it is made for (installs those)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
 	'make cuda-emulated  the GPU kernels (kernels/cuda/) on the CPU, to see that they are right; needs no CUDA' \
@@ -368,6 +369,10 @@ check-style:
 check-browser: $(BUILD)/normbench $(TEST_KERNELS)
 	-tests/deps.sh chromium-headless-shell
 	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/browser/run.sh || [ $$? = 77 ]
+# Each export read by what it is made for, from Debian.
+check-exports: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
+	tests/deps.sh libbenchmark-tools python3-scipy python3-pandas python3-junitparser cmark-gfm
+	$(MAKE) SCRIPTS=exports check-cli
 check-long: all $(plugins)
 	BUILD=$(BUILD) tests/long.sh
 	$(MAKE) SCRIPTS=long TEST_KERNELS=$(BUILD)/libnormkernels.so check-cli

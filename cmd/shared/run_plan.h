@@ -25,6 +25,7 @@ struct nb_plan_request {
     struct nb_plan_options options;
     int launches, blocks; /* NB_AS_CONFIGURED, or of launches 0: checks alone */
     int most_launches;    /* with launches; 0: as many as these */
+    int least_launches;   /* where the config has fewer and launches are as configured */
     double aim_percent;   /* 0: as configured */
     bool changed;         /* any option of the plan was given */
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* RFC 4180 with a header line: every axis a column of its own, figures with all their digits and their units in the name, an
- * empty field where there is no figure. The columns are always the same but for the counters at the end, which are those that
- * the run has. */
+ * empty field where there is no figure. Columns come in one order; those that no case has a value for are left out, but for the key and
+ * the status. */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/run/report.h"
@@ -10,6 +11,8 @@
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/output.h"
+#include "src/core/log.h"
+#include "src/core/text.h"
 
 #define MAX_COUNTERS 128
 
@@ -28,25 +31,25 @@ static const struct field {
     FIELD("group", ALWAYS, COUNT, group),
     FIELD("machine", ALWAYS, COUNT, machine),
     FIELD("bytes", ALWAYS, NUMBER, bytes),
-    FIELD("chain", ALWAYS, COUNT, chain),
+    FIELD("chain_roundings", ALWAYS, COUNT, chain),
     FIELD("row_local", ALWAYS, FLAG, row_local),
     FIELD("time_ns", TIMING, NUMBER, timing.time_ns.value),
     FIELD("time_low_ns", TIMING, NUMBER, timing.time_ns.low),
     FIELD("time_high_ns", TIMING, NUMBER, timing.time_ns.high),
     FIELD("min_ns", TIMING, NUMBER, timing.min_ns),
     FIELD("gbytes_per_s", TIMING, NUMBER, timing.gbytes_per_s),
-    FIELD("of_datasheet", TIMING, NUMBER, timing.of_datasheet),
-    FIELD("roof", TIMING, NUMBER, timing.roof.value),
-    FIELD("roof_low", TIMING, NUMBER, timing.roof.low),
-    FIELD("roof_high", TIMING, NUMBER, timing.roof.high),
-    FIELD("attained", TIMING, NUMBER, timing.attainable.share.value),
-    FIELD("attained_low", TIMING, NUMBER, timing.attainable.share.low),
-    FIELD("attained_high", TIMING, NUMBER, timing.attainable.share.high),
+    FIELD("of_datasheet_ratio", TIMING, NUMBER, timing.of_datasheet),
+    FIELD("roof_ratio", TIMING, NUMBER, timing.roof.value),
+    FIELD("roof_low_ratio", TIMING, NUMBER, timing.roof.low),
+    FIELD("roof_high_ratio", TIMING, NUMBER, timing.roof.high),
+    FIELD("attained_ratio", TIMING, NUMBER, timing.attainable.share.value),
+    FIELD("attained_low_ratio", TIMING, NUMBER, timing.attainable.share.low),
+    FIELD("attained_high_ratio", TIMING, NUMBER, timing.attainable.share.high),
     FIELD("attainable_ns", TIMING, NUMBER, timing.attainable.time_ns.value),
     FIELD("core_ns", TIMING, NUMBER, timing.attainable.core_ns),
-    FIELD("vs_reference", TIMING, NUMBER, timing.vs_reference.value),
-    FIELD("vs_reference_low", TIMING, NUMBER, timing.vs_reference.low),
-    FIELD("vs_reference_high", TIMING, NUMBER, timing.vs_reference.high),
+    FIELD("vs_reference_ratio", TIMING, NUMBER, timing.vs_reference.value),
+    FIELD("vs_reference_low_ratio", TIMING, NUMBER, timing.vs_reference.low),
+    FIELD("vs_reference_high_ratio", TIMING, NUMBER, timing.vs_reference.high),
     FIELD("launches", TIMING, COUNT, timing.n_launches),
     FIELD("samples", TIMING, COUNT, timing.n_samples),
     FIELD("contaminated_samples", TIMING, COUNT, timing.n_contaminated),
@@ -56,8 +59,8 @@ static const struct field {
     FIELD("noisy", TIMING, FLAG, timing.noisy),
     FIELD("steal_ms", TIMING, NUMBER, timing.steal_ms),
     FIELD("involuntary_switches", TIMING, NUMBER, timing.involuntary),
-    FIELD("wall_per_cpu", TIMING, NUMBER, timing.wall_per_cpu),
-    FIELD("copy_drift", TIMING, NUMBER, timing.copy_drift),
+    FIELD("wall_per_cpu_ratio", TIMING, NUMBER, timing.wall_per_cpu),
+    FIELD("copy_drift_ratio", TIMING, NUMBER, timing.copy_drift),
     FIELD("floor_ns", TIMING, NUMBER, timing.floor_ns),
     FIELD("elements", ACCURACY, COUNT, accuracy.n),
     FIELD("exceptional", ACCURACY, COUNT, accuracy.n_exceptional),
@@ -66,7 +69,7 @@ static const struct field {
     FIELD("p99_ulp", ACCURACY, NUMBER, accuracy.p99_ulp),
     FIELD("bias_u", ACCURACY, NUMBER, accuracy.bias_u),
     FIELD("bias_sigma", ACCURACY, NUMBER, accuracy.bias_sigma),
-    FIELD("correctly_rounded", ACCURACY, NUMBER, accuracy.correctly_rounded),
+    FIELD("correctly_rounded_ratio", ACCURACY, NUMBER, accuracy.correctly_rounded),
     FIELD("gain_u", ACCURACY, NUMBER, accuracy.gain_u),
     FIELD("offset_u", ACCURACY, NUMBER, accuracy.offset_u),
     FIELD("residual_ulp", ACCURACY, NUMBER, accuracy.residual_ulp),
@@ -102,6 +105,7 @@ static long long count_at(const char *place, size_t size) {
     return memcpy(&wide, place, sizeof wide), wide;
 }
 
+/* The cell of a field, empty where the record has none. */
 static void print_field(const struct nb_record *r, const struct field *f, struct nb_strbuf *out) {
     const char *place = (const char *)r + f->offset;
     const bool has[] = {[ALWAYS] = true,
@@ -139,66 +143,85 @@ static void print_counter(const struct nb_record *r, const char *name, struct nb
         }
 }
 
-static void add_text(struct nb_strbuf *out, const char *text) {
-    nb_escape_csv(out, text ? text : "");
-    nb_strbuf_add(out, ",");
+/* ---- cells, row by row; the first row has the names of the columns ---- */
+
+static void add_text(struct nb_strings *cells, const char *text) { nb_strings_add(cells, text ? text : ""); }
+
+static void add_cell(struct nb_strings *cells, struct nb_strbuf *cell) {
+    add_text(cells, cell->text);
+    nb_strbuf_clear(cell);
 }
 
-static void print_header(const char **counters, size_t n_counters, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "key,status,reason,variant,");
-    for (size_t a = 0; a < nb_n_axes; a++) add_text(out, nb_axes[a].name);
-    nb_strbuf_add(out, "reference,copy,bound,noise,loss,library,implementation,digest,replay");
-    for (size_t f = 0; f < n_fields; f++) nb_strbuf_addf(out, ",%s", fields[f].name);
-    for (size_t c = 0; c < n_counters; c++) {
-        nb_strbuf_add(out, ",");
-        nb_escape_csv(out, counters[c]);
-    }
-    nb_strbuf_add(out, "\r\n");
+static void add_header(const char **counters, size_t n_counters, struct nb_strings *cells) {
+    static const char *const first[] = {"key", "status", "reason", "variant"}, *const texts[] = {
+                                                                                   "reference",      "copy",
+                                                                                   "bound",          "noise",
+                                                                                   "loss",           "library",
+                                                                                   "implementation", "digest",
+                                                                                   "replay"};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) add_text(cells, first[i]);
+    for (size_t a = 0; a < nb_n_axes; a++) add_text(cells, nb_axes[a].name);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) add_text(cells, texts[i]);
+    for (size_t f = 0; f < n_fields; f++) add_text(cells, fields[f].name);
+    for (size_t c = 0; c < n_counters; c++) add_text(cells, counters[c]);
 }
 
-static void print_axes(const struct nb_record *r, struct nb_strbuf *out) {
-    struct nb_strbuf value = {0};
-    for (size_t a = 0; a < nb_n_axes; a++) {
-        nb_strbuf_clear(&value);
-        nb_case_axis(&r->c, nb_axes[a].name, &value);
-        add_text(out, value.text);
-    }
-    nb_strbuf_release(&value);
-}
-
-static void print_record(const struct nb_record *r, const char **counters, size_t n_counters, struct nb_strbuf *out) {
+static void add_record(const struct nb_record *r, const char **counters, size_t n_counters, struct nb_strings *cells) {
     bool lost = r->has_accuracy && r->accuracy.loss != NB_LOSS_NONE && r->accuracy.loss < NB_N_LOSSES;
-    add_text(out, r->key);
-    add_text(out, r->status < NB_N_STATUSES ? nb_status_name(r->status) : "");
-    add_text(out, r->reason);
-    add_text(out, r->c.variant);
-    print_axes(r, out);
-    add_text(out, r->has_timing ? r->timing.reference : NULL);
-    add_text(out, r->has_timing ? r->timing.copy : NULL);
-    add_text(out, r->has_timing ? r->timing.attainable.bound : NULL);
-    add_text(out, r->has_timing ? r->timing.noise : NULL);
-    add_text(out, lost ? nb_loss_names[r->accuracy.loss] : NULL);
-    add_text(out, r->library);
-    add_text(out, r->implementation);
-    add_text(out, r->digest);
-    nb_escape_csv(out, r->replay ? r->replay : "");
+    struct nb_strbuf cell = {0};
+    add_text(cells, r->key);
+    add_text(cells, r->status < NB_N_STATUSES ? nb_status_name(r->status) : "");
+    add_text(cells, r->reason);
+    add_text(cells, r->c.variant);
+    for (size_t a = 0; a < nb_n_axes; a++) {
+        nb_case_axis(&r->c, nb_axes[a].name, &cell);
+        add_cell(cells, &cell);
+    }
+    add_text(cells, r->has_timing ? r->timing.reference : NULL);
+    add_text(cells, r->has_timing ? r->timing.copy : NULL);
+    add_text(cells, r->has_timing ? r->timing.attainable.bound : NULL);
+    add_text(cells, r->has_timing ? r->timing.noise : NULL);
+    add_text(cells, lost ? nb_loss_names[r->accuracy.loss] : NULL);
+    add_text(cells, r->library);
+    add_text(cells, r->implementation);
+    add_text(cells, r->digest);
+    add_text(cells, r->replay);
     for (size_t f = 0; f < n_fields; f++) {
-        nb_strbuf_add(out, ",");
-        print_field(r, &fields[f], out);
+        print_field(r, &fields[f], &cell);
+        add_cell(cells, &cell);
     }
     for (size_t c = 0; c < n_counters; c++) {
-        nb_strbuf_add(out, ",");
-        print_counter(r, counters[c], out);
+        print_counter(r, counters[c], &cell);
+        add_cell(cells, &cell);
     }
-    nb_strbuf_add(out, "\r\n");
+    nb_strbuf_release(&cell);
+}
+
+static bool has_values(const struct nb_strings *cells, size_t n_columns, size_t column) {
+    for (size_t i = n_columns + column; i < cells->n; i += n_columns)
+        if (*cells->items[i]) return true;
+    return false;
 }
 
 static int render(const struct nb_results *results, FILE *out) {
+    enum { ALWAYS_THERE = 2 };
     const char *counters[MAX_COUNTERS];
+    struct nb_strings cells = {0};
     struct nb_strbuf text = {0};
     size_t n_counters = counter_names(results, counters);
-    print_header(counters, n_counters, &text);
-    for (size_t i = 0; i < results->n; i++) print_record(&results->records[i], counters, n_counters, &text);
+    add_header(counters, n_counters, &cells);
+    const size_t n_columns = cells.n;
+    bool *shown = nb_alloc(n_columns, sizeof *shown);
+    for (size_t i = 0; i < results->n; i++) add_record(&results->records[i], counters, n_counters, &cells);
+    for (size_t c = 0; c < n_columns; c++) shown[c] = c < ALWAYS_THERE || has_values(&cells, n_columns, c);
+    for (size_t i = 0; i < cells.n; i++) {
+        const size_t column = i % n_columns;
+        if (column > 0 && shown[column]) nb_strbuf_add(&text, ",");
+        if (shown[column]) nb_escape_csv(&text, cells.items[i]);
+        if (column + 1 == n_columns) nb_strbuf_add(&text, "\r\n");
+    }
+    free(shown);
+    nb_strings_release(&cells);
     return nb_output(&text, out);
 }
 

@@ -169,13 +169,20 @@ static int render(const struct nb_results *results, bool repetitions, FILE *out)
     cJSON *json = cJSON_CreateObject(), *own = cJSON_CreateObject(), *left_out = cJSON_CreateArray();
     add_context(json, results);
     cJSON *rows = cJSON_AddArrayToObject(json, "benchmarks");
+    size_t fewest = NB_COMPARE_PY_REPETITIONS;
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        if (!is_timed(r))
+        if (!is_timed(r)) {
             add_left_out(left_out, r);
-        else if (add_launches(rows, r, i, &samples) == 0)
-            add_whole(rows, r, i);
+            continue;
+        }
+        const size_t n = add_launches(rows, r, i, &samples);
+        if (n == 0) add_whole(rows, r, i);
+        if (n < fewest) fewest = n;
     }
+    if (repetitions && fewest < NB_COMPARE_PY_REPETITIONS)
+        nb_note("compare.py wants %d repetitions and some cases have %zu: measure with --launches %d",
+                NB_COMPARE_PY_REPETITIONS, fewest ? fewest : 1, NB_COMPARE_PY_REPETITIONS);
     nb_json_text(own, "format", "1.0");
     nb_json_text(own, "config", nb_meta_text(results, "config"));
     nb_json_text(own, "plan", nb_meta_text(results, "plan.hash"));

@@ -31,6 +31,13 @@ check benchmark_action "$WORK/a.benchmark_action" | grep -q '^[1-9][0-9]* lines$
 check junit "$WORK/a.junit" | grep -q ', 1 failures, '
 grep -q '<failure type="inaccurate"' "$WORK/a.junit"
 
+# compare.py wants 9 repetitions: a run for it makes them, an earlier one of fewer says so.
+sed 's/"launches": 9/"launches": 2/' "$WORK/small.json" > "$WORK/few.json"
+"$NORMBENCH" run "$WORK/few.json" --axis kernel=rmsnorm_twopass --no-plots --no-counters --quiet --out "$WORK/nine" --format google_benchmark > "$WORK/nine.gb"
+check google_benchmark "$WORK/nine.gb" | grep -q ' 9 rows each$' || fails "a run for compare.py has not 9 repetitions"
+"$NORMBENCH" run "$WORK/few.json" --axis kernel=rmsnorm_twopass --no-plots --no-counters --quiet --out "$WORK/two" > /dev/null
+"$NORMBENCH" report "$WORK/two" --no-write --format google_benchmark 2>&1 > /dev/null | grep -q 'wants 9 repetitions.*--launches 9' || fails "two repetitions are not enough, and nothing says so"
+
 # Without the journal there are no launches, and one row a case.
 mkdir "$WORK/c"
 cp "$WORK/a/results.json" "$WORK/c/"
@@ -52,6 +59,45 @@ grep -q '"ratio": {"value": ' "$WORK/gate/gate.bencher.json"
 head -n 1 "$WORK/gate/gate.md" | grep -Eq '^## normbench gate: (PASS|INCONCLUSIVE|REGRESSION)$'
 if /usr/bin/python3 -c 'import jsonschema' 2> /dev/null; then
     /usr/bin/python3 -W ignore tests/check_schema.py reports/schema "$WORK/gate"
+fi
+
+# ---- CSV by pandas, Markdown by GitHub's parser, JUnit by a library that reads what CI systems do ----
+asked() { /usr/bin/python3 -c "import $1" 2> /dev/null && return; echo "python3-$1 is not installed: not asked"; false; }
+"$NORMBENCH" report "$WORK/a" --no-write --format csv > "$WORK/a.csv"
+if asked pandas; then
+    /usr/bin/python3 - "$WORK/a.csv" <<'PY'
+import sys
+import pandas
+frame = pandas.read_csv(sys.argv[1])
+assert len(frame) == 5 and frame.key.is_unique, frame.shape
+empty = [name for name in frame.columns if frame[name].isna().all()]
+assert not empty, f"always empty: {empty}"
+units = ("_ns", "_ms", "_per_s", "_ratio", "_ratio_to_bound", "_ulp", "_u", "_sigma", "_roundings")
+counts = {"group", "machine", "bytes", "launches", "samples", "contaminated_samples", "per_sample", "involuntary_switches", "elements", "exceptional",
+          "beyond_bound", "nan_unexpected", "inf_unexpected", "zero_unexpected", "nan_missing", "inf_missing", "rows_lost", "witness_row", "witness_col"}
+values = {"seed", "eps", "threads", "weight_offset", "width", "k", "alpha", "momentum", "round_sum", "witness_x", "witness_got", "witness_exact"}
+counters = set(frame.columns[list(frame.columns).index("replay"):]) & {"task_clock_ns", "page_faults", "context_switches", "cpu_migrations"}
+numbers = [name for name in frame.select_dtypes("number").columns if name not in counts | values | counters]
+bare = [name for name in numbers if not name.endswith(units)]
+assert not bare, f"without a unit: {bare}"
+assert frame.time_ns.dropna().gt(0).all() and frame.time_ns.notna().sum() == (frame.status == "ok").sum(), frame[["status", "time_ns"]]
+PY
+fi
+if asked junitparser; then
+    /usr/bin/python3 - "$WORK/a.junit" <<'PY'
+import sys
+import junitparser
+suite, = junitparser.JUnitXml.fromfile(sys.argv[1])
+results = [type(result).__name__ for case in suite for result in case.result]
+assert suite.failures == 1 and results.count("Failure") == 1 and suite.tests == len(list(suite)), results
+PY
+fi
+if command -v cmark-gfm > /dev/null; then
+    "$NORMBENCH" report "$WORK/a" --no-write --format markdown | cmark-gfm --extension table > "$WORK/a.html"
+    [ "$(grep -c '<tr>' "$WORK/a.html")" -ge 6 ] || fails "GitHub's Markdown has no table of the cases"
+    ! grep -q '<p>|' "$WORK/a.html" || fails "a table that GitHub's Markdown does not see"
+else
+    echo "cmark-gfm is not installed: not asked"
 fi
 
 # ---- compare.py ----
