@@ -2,6 +2,7 @@
 /* normbench replay: one case again, from its key alone or from a run's folder, with everything that is known about it. */
 #include <fnmatch.h>
 #include <ftw.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,7 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
                              .most_launches = o->check_only ? 0 : o->launches,
                              .blocks = o->blocks,
                              .sample_ms = 0.25,
+                             .budget_s = (double)INFINITY,
                              .order_seed = 1};
     plan->cases = nb_alloc(1, sizeof *plan->cases);
     plan->cases[0] = c;

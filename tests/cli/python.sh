@@ -36,6 +36,23 @@ else
     echo "$python has no PyTorch: its norms are not tried"
 fi
 
+# A kernel whose only formulas are unusual ones has cases too.
+cat >unusual.py <<'PY'
+import numpy as np
+
+import normbench
+
+
+@normbench.kernel(op="rmsnorm", dtype="f16", param="x", cast="before", weight_offset=1, eps_place="outside", root="div_sqrt")
+def unusual(x, gamma, eps):
+    wide = x.astype("f4")
+    scaled = wide / (np.sqrt(np.mean(wide * wide, axis=1, keepdims=True)) + np.float32(eps))
+    return scaled.astype("f2") * (np.float32(1) + gamma).astype("f2")
+PY
+check unusual.py --no-stress --out unusual || bad "unusual.py: exit $?: $(cat out err)"
+grep -q '"key": "unusual:.*/eps_place:outside/root:div_sqrt/.*/cast:before/weight_offset:1/param_dtype:x/' unusual/results.json ||
+    bad "another formula: $(grep '"key"' unusual/results.json)"
+
 # ---- a test of the user's -----------------------------------------------------------------------------------------------------------
 cat >test_mine.py <<'PY'
 import numpy as np
