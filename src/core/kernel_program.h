@@ -15,8 +15,6 @@
 
 struct nb_kernel_program;
 
-/* Is the file to be started, and not loaded? Python sources, and executable files that are no shared objects. */
-bool nb_kernel_program_is(const char *file);
 /* Starts it and reads its table of n kernels. Null after nb_error. */
 struct nb_kernel_program *nb_kernel_program_start(const char *file, size_t *n);
 /* Valid, as far as this process understands it, as long as the program is there. */

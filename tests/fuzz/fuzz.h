@@ -40,5 +40,7 @@ fuzz_target fuzz_key, fuzz_shape, fuzz_shapes, fuzz_config, fuzz_design, fuzz_tu
 fuzz_target fuzz_journal, fuzz_results, fuzz_merge, fuzz_compare, fuzz_stress, fuzz_depth, fuzz_claims, fuzz_training;
 /* workers.c */
 fuzz_target fuzz_job, fuzz_answers;
+/* programs.c */
+fuzz_target fuzz_program;
 
 #endif
