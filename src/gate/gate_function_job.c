@@ -21,7 +21,7 @@
 #include "src/measure/status.h"
 #include "src/measure/worker.h"
 
-enum { STEP_LIMIT = 100000, MOST_GAP = 1 << 16, SPOT = 64 };
+enum { STEP_LIMIT = 100000, MOST_GAP = 1 << 16, MOST_BYTES = 1 << 30, SPOT = 64 };
 
 struct subject {
     void *functions[NB_N_FUNCTION_ROLES]; /* null: the build has none */
@@ -106,6 +106,7 @@ static void tear_down(struct bench *b) {
 static void keep_bytes(struct subject *s) {
     if (!s->functions[NB_FUNCTION_BYTES]) return;
     const unsigned char *bytes = bytes_of(s, &s->n_expected);
+    if (s->n_expected > MOST_BYTES) return; /* examine() says so */
     s->expected = nb_alloc(s->n_expected + 1, 1);
     if (bytes) memcpy(s->expected, bytes, s->n_expected);
     if (!bytes) s->n_expected = 0;
@@ -224,6 +225,10 @@ static void examine(const struct bench *b, int arm, char *reason, size_t n) {
     const struct subject *s = &b->subjects[arm], *baseline = &b->subjects[0];
     int64_t at = s->expected && baseline->expected ? differs_at(s, baseline->expected, baseline->n_expected) : -1;
     reason[0] = '\0';
+    if (s->n_expected > MOST_BYTES) {
+        snprintf(reason, n, "it says that its output has %zu bytes; %d are the most", s->n_expected, MOST_BYTES);
+        return;
+    }
     if (at >= 0) {
         snprintf(reason, n, "its %zu bytes of output differ from the baseline's %zu, first at byte %lld", s->n_expected,
                  baseline->n_expected, (long long)at);
