@@ -265,17 +265,30 @@ static struct range range_to_say(const cJSON *reading) {
     return range_of(reading, nb_claims_text(cJSON_GetArrayItem(rules, cJSON_GetArraySize(rules) - 1), "figure"));
 }
 
+static const char range_gap[] = "{}", count_gap[] = "{holds}";
+
+/* "5 of 9": how many figures of a reading hold. */
+static void add_count(struct nb_strbuf *out, const cJSON *reading) {
+    const cJSON *figures = cJSON_GetObjectItemCaseSensitive(reading, "figures"), *figure;
+    int held = 0;
+    cJSON_ArrayForEach(figure, figures) held += strcmp(nb_claims_text(figure, "outcome"), "holds") == 0;
+    nb_strbuf_addf(out, "%d of %d", held, cJSON_GetArraySize(figures));
+}
+
 /* "the output moves by 16.0 % to 82.4 %"; false: the reading is open, or has no words for its figures. */
 static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const char *lead) {
     const struct range r = range_to_say(reading);
-    const char *seen = nb_claims_text(reading, "seen"), *gap = strstr(seen, "{}");
+    const char *seen = nb_claims_text(reading, "seen"), *counted = strstr(seen, count_gap);
+    const char *gap = counted ? counted : strstr(seen, range_gap);
     if (!gap || r.n == 0 || !nb_claim_is_decided(nb_claims_text(reading, "verdict"))) return false;
     nb_strbuf_addf(out, "%s%.*s", lead, (int)(gap - seen), seen);
-    if (r.n == 1)
+    if (counted)
+        add_count(out, reading);
+    else if (r.n == 1)
         add_interval(out, r.first);
     else
         add_range(out, &r, nb_claims_text(r.first, "unit"));
-    nb_strbuf_add(out, gap + 2);
+    nb_strbuf_add(out, gap + strlen(counted ? count_gap : range_gap));
     return true;
 }
 
@@ -289,6 +302,18 @@ static int add_seen(struct nb_strbuf *out, const cJSON *claim) {
     return n;
 }
 
+/* Do the words of its one deciding reading say how many figures hold? */
+static bool is_counted(const cJSON *claim) {
+    const cJSON *reading;
+    int n = 0, counted = 0;
+    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
+        if (nb_json_get_bool(reading, "alternative")) continue;
+        n++;
+        counted += strstr(nb_claims_text(reading, "seen"), count_gap) != NULL;
+    }
+    return n == 1 && counted == 1;
+}
+
 /* In words what was seen; how many figures hold where they differ, and what is open where something is. */
 static char *why_of(const cJSON *claim) {
     const char *verdict = nb_claims_text(claim, "verdict"), *reason = nb_claims_text(claim, "reason");
@@ -298,7 +323,7 @@ static char *why_of(const cJSON *claim) {
     nb_strbuf_add(&text, "");
     if (add_seen(&text, claim) == 0)
         nb_strbuf_add(&text, reason);
-    else if (!agree)
+    else if (!agree && !is_counted(claim))
         nb_strbuf_addf(&text, " (%s)", reason);
     return text.text;
 }

@@ -19,8 +19,9 @@ struct nb_claim_source {
 
 struct nb_reading {
     char *id, *text;
-    char *under;             /* "on whole steps here": readings of one condition are counted as rows; or null */
-    char *seen;              /* what its figures say, "{}" for their range: "the output moves by {}"; or null */
+    char *under; /* "on whole steps here": readings of one condition are counted as rows; or null */
+    char *
+        seen; /* what its figures say, "{}" for their range, "{holds}" for how many hold: "the output moves by {}"; or null */
     size_t experiment;       /* index */
     bool alternative;        /* another way to read the statement: shown, and no part of the verdict */
     struct nb_strings needs; /* what a machine must have: "gpu" */

@@ -136,14 +136,26 @@ static double number_of(const struct nb_finding *f, const char *axis) {
     return value ? strtod(value, NULL) : (double)NAN;
 }
 
-/* The same figure of another number of tokens? */
-static bool is_kin(const struct nb_finding *a, const struct nb_finding *b) {
-    if (strcmp(a->name, b->name) != 0 || a->n_tags != b->n_tags || a->n_units != b->n_units) return false;
+/* The same figure of another number of tokens, and of another number of features if that may be? */
+static bool is_same(const struct nb_finding *a, const struct nb_finding *b, bool any_hidden) {
+    if (strcmp(a->name, b->name) != 0 || a->n_tags != b->n_tags) return false;
     for (size_t i = 0; i < a->n_tags; i++) {
-        const char *value = nb_finding_get(b, a->tags[i].axis);
-        if (strcmp(a->tags[i].axis, "tokens") != 0 && (!value || strcmp(value, a->tags[i].value) != 0)) return false;
+        const char *axis = a->tags[i].axis, *value = nb_finding_get(b, axis);
+        const bool may_differ = strcmp(axis, "tokens") == 0 || (any_hidden && strcmp(axis, "hidden") == 0);
+        if (!may_differ && (!value || strcmp(value, a->tags[i].value) != 0)) return false;
     }
     return true;
+}
+
+static bool is_kin(const struct nb_finding *a, const struct nb_finding *b) {
+    return a->n_units == b->n_units && is_same(a, b, false);
+}
+
+/* Was the same figure measured with more features? */
+static bool is_of_a_toy(const struct nb_findings *f, size_t n, const struct nb_finding *a) {
+    for (size_t i = 0; i < n; i++)
+        if (is_same(a, &f->items[i], true) && number_of(&f->items[i], "hidden") > number_of(a, "hidden")) return true;
+    return false;
 }
 
 /* At x of the least-squares line; of one point, its value if it lies there, else NaN. */
@@ -196,9 +208,17 @@ static void add_full(const struct nb_training *t, struct nb_findings *out, size_
     free(there);
 }
 
-/* full_cut and full_share of what was found of smaller steps. */
+/* full_cut and full_share of what was found of smaller steps. The arms on which the model of a dispatch rests have fewer features, which changes
+ * the norm's share: beside arms with the source's, their figures are called small_cut and small_norm_share, and decide nothing. */
 static void find_full(const struct nb_training *t, struct nb_findings *out) {
     const size_t n = out->n;
+    for (size_t i = 0; i < n && t->full_tokens > 0; i++) {
+        struct nb_finding *f = &out->items[i];
+        const bool cut = strcmp(f->name, "cut") == 0, share = strcmp(f->name, "norm_share") == 0;
+        if ((!cut && !share) || !is_of_a_toy(out, n, f)) continue;
+        free(f->name);
+        f->name = nb_strdup(cut ? "small_cut" : "small_norm_share");
+    }
     for (size_t i = 0; i < n && t->full_tokens > 0; i++) {
         const bool cut = strcmp(out->items[i].name, "cut") == 0, share = strcmp(out->items[i].name, "norm_share") == 0;
         if ((cut || share) && is_first_of_kin(out, i)) add_full(t, out, n, i, cut ? "full_cut" : "full_share");

@@ -205,9 +205,11 @@ struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, cons
         const cJSON *b = against ? arm_in(r, q, against, i, &out.reason) : NULL;
         const double v = a && (b || !against) ? value(a, b, context) : (double)NAN;
         out.rounds[i] = v;
-        if (!isnan(v)) values[n++] = logarithmic ? log(v) : v;
+        if (!isnan(v)) values[n++] = v;
+        if (v <= 0) logarithmic = false; /* what vanished altogether has no logarithm */
     }
     if (n > 0) {
+        for (size_t i = 0; i < n && logarithmic; i++) values[i] = log(values[i]);
         out.value = logarithmic ? nb_ratio_over_launches(values, n, 0.95) : nb_over_launches(values, n, 0.95);
         out.reason = NULL;
     }

@@ -17,8 +17,8 @@ static void add_reading(struct nb_strbuf *out, const char *id, const char *verdi
     nb_strbuf_addf(
         out,
         "{\"id\":\"%s\",\"verdict\":\"%s\",\"seen\":\"%s\",\"alternative\":false,\"reason\":\"2 of 2 figures hold\","
-        "\"expect\":[{\"figure\":\"moved\"}],\"figures\":[{\"value\":%g,\"low\":%g,\"high\":%g,\"rule\":0,\"unit\":"
-        "\"share\"},{\"value\":%g,\"low\":%g,\"high\":%g,\"rule\":0,\"unit\":\"share\"}]}%s",
+        "\"expect\":[{\"figure\":\"moved\"}],\"figures\":[{\"value\":%g,\"low\":%g,\"high\":%g,\"rule\":0,\"outcome\":\"holds\",\"unit\":"
+        "\"share\"},{\"value\":%g,\"low\":%g,\"high\":%g,\"rule\":0,\"outcome\":\"fails\",\"unit\":\"share\"}]}%s",
         id, verdict, seen, low, low, low, high, high, high, rest);
 }
 
@@ -66,6 +66,14 @@ Test(claims_page, a_claim_is_a_sentence_with_an_answer) {
         cr_expect(strstr(page, "<details><summary>bn-it"), "the evidence is folded: %s", page);
         nb_strbuf_release(&plain);
     }
+}
+
+Test(claims_page, a_sentence_may_count) {
+    struct nb_strbuf claims = {0};
+    begin_claim(&claims, "bn-it", "PARTLY");
+    add_reading(&claims, "r", "PARTLY", "{holds} rows do", 0.16, 0.82, "]}");
+    const char *page = page_of(document_of(&claims, ""));
+    cr_expect(strstr(page, "- **in part**, it moves: 1 of 2 rows do (bn-it)"), "%s", page);
 }
 
 Test(claims_page, themes_come_in_order_and_what_holds_comes_first) {

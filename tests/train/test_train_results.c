@@ -151,26 +151,29 @@ Test(train_results, a_cut_beyond_the_norms_share_is_refused) {
     nb_train_results_release(&r);
 }
 
-/* Shares of 0.5 at 256 tokens and 0.4 at 512 are 0.3 at 1024. */
+/* Shares of 0.5 at 256 tokens and 0.4 at 512 are 0.3 at 1024. That of a step with fewer features is another, and decides nothing. */
 Test(train_results, shares_of_small_steps_are_continued_to_full_size) {
     struct nb_train_results r = {0};
     struct nb_findings f;
     static const char text[] =
         "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],\"experiments\":{\"e\":{\"kind\":\"training\","
         "\"workload\":\"" WORKLOAD
-        "\",\"measure\":\"steps\",\"full_tokens\":1024,\"arms\":[\"layernorm composed\",\"layernorm composed batch=8\"]}},"
+        "\",\"measure\":\"steps\",\"full_tokens\":1024,\"arms\":[\"layernorm composed\",\"layernorm composed batch=8\",\"layernorm composed hidden=32\"]}},"
         "\"readings\":[{\"id\":\"r\",\"text\":\"t\",\"experiment\":\"e\",\"expect\":[{\"figure\":\"full_share\",\"form\":\"equals\",\"to\":0.3,"
         "\"within\":0.02,\"where\":{\"part\":\"step\"}}]}]}";
     for (int i = 0; i < 6; i++)
         add(&r,
-            REQUEST("steps", "0", "\"" LN "\",\"" LN " batch=8\"") "{\"arm\":\"" LN
-                                                                   "\",\"step\":[%g],\"norm\":[%g]},{\"arm\":\"" LN
-                                                                   " batch=8\",\"step\":[2],\"norm\":[0.8]}]}",
+            REQUEST("steps", "0",
+                    "\"" LN "\",\"" LN " batch=8\",\"" LN
+                    " hidden=32\"") "{\"arm\":\"" LN "\",\"step\":[%g],\"norm\":[%g]},{\"arm\":\"" LN
+                                    " batch=8\",\"step\":[2],\"norm\":[0.8]},{\"arm\":\"" LN
+                                    " hidden=32\",\"step\":[1],\"norm\":[0.9]}]}",
             i, 1.0 + i, (1.0 + i) / 2);
     cr_expect_eq(judged(text, &r, &f), NB_REPRODUCED);
     const struct nb_finding *full = found(&f, "full_share", "part", "step");
     cr_expect_float_eq(full->value.value, 0.3, 1e-9);
     cr_expect_str_eq(nb_finding_get(full, "tokens"), "1024");
+    cr_expect_float_eq(found(&f, "small_norm_share", "part", "step")->value.value, 0.9, 1e-9);
     nb_findings_release(&f);
     nb_train_results_release(&r);
 }
@@ -362,6 +365,25 @@ Test(train_results, layers_become_figures) {
     cr_expect(layers[0] == 1 && layers[1] == 0.5 && layers[2] == 7);
     free(layers);
     cr_expect_null(nb_training_layers(arm, "a.inp", false, false, &n));
+    nb_train_results_release(&r);
+}
+
+Test(train_results, a_gradient_that_vanished_altogether_is_a_share_of_nothing) {
+    struct nb_train_results r = {0};
+    struct nb_findings f;
+    for (int i = 0; i < 6; i++)
+        add(&r,
+            REQUEST(
+                "course", "10",
+                "\"" LN
+                "\"") "{\"arm\":\"" LN
+                      "\",\"wanted_steps\":10,\"failed_steps\":0,\"final_loss\":1,\"unseen_loss\":null,\"recorded_steps\":[0],\"curves\":["
+                      "{\"place\":\"layer0.a.input\",\"gradient\":true,\"std\":[0]},{\"place\":\"layer1.a.input\",\"gradient\":true,\"std\":[2]}]}]}",
+            i);
+    judged(course_text, &r, &f);
+    const struct nb_interval first = found(&f, "gradient_first_over_last", "at", "start")->value;
+    cr_expect(first.value == 0 && first.low == 0 && first.high == 0, "%g [%g, %g]", first.value, first.low, first.high);
+    nb_findings_release(&f);
     nb_train_results_release(&r);
 }
 
