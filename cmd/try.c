@@ -158,6 +158,7 @@ static void add_block(cJSON *blocks, const struct nb_entry *e, bool cold) {
  * interval needs, however long they take. */
 static void set_time(const struct try_options *o, struct nb_plan *plan) {
     plan->budget_s = fmax(o->budget_s / 2, 2 * plan->estimate_s); /* a busy machine is slower than the estimate */
+    plan->leaves_none_out = true;                                 /* late is better than no answer about a kernel */
     if (plan->estimate_s > o->budget_s)
         nb_note("about %.0f s, more than the %.0f given: these are %zu cases; --kernel chooses", 2 * plan->estimate_s,
                 o->budget_s, plan->n_cases);

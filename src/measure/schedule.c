@@ -304,7 +304,8 @@ static void set_left_out(struct nb_schedule *s, const struct part *part, bool le
 
 void nb_schedule_keep_budget(struct nb_schedule *s, double left_s) {
     assert(s);
-    struct part *parts = isfinite(left_s) ? nb_alloc(s->plan->n_groups + 1, sizeof *parts) : NULL;
+    const bool holds = isfinite(left_s) && !s->plan->leaves_none_out;
+    struct part *parts = holds ? nb_alloc(s->plan->n_groups + 1, sizeof *parts) : NULL;
     for (double over_s; parts && (over_s = all_s(s, least_s) + kept_s(s) - left_s) > 0;) {
         const int n = long_parts(parts, open_parts(s, parts));
         int k = 0;

@@ -248,3 +248,14 @@ Test(budget, that_is_too_small_for_anything_ends_at_once) {
     cr_expect_eq(g.now_s, 0);
     nb_schedule_release(&g.schedule);
 }
+
+Test(budget, a_plan_that_leaves_none_out_takes_its_time) {
+    struct game g;
+    begin(&g, INFINITY, times(3, 3, 3, 3));
+    g.plan.budget_s = g.plan.estimate_s;
+    g.plan.leaves_none_out = true;
+    play(&g);
+    cr_expect_eq(n_left_out(&g), 0);
+    for (int i = 0; i < GROUPS; i++) cr_expect_eq(g.schedule.groups[i].spent[NB_STAGE_LAUNCH].n, LAUNCHES);
+    nb_schedule_release(&g.schedule);
+}
