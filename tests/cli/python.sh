@@ -27,6 +27,8 @@ holds out '^right\? +yes: [0-9]+ cases, [1-9][0-9]+ of them hard rows'
 holds out '^how fast\? +in cache'
 check mine.py --axis shape=1x8,7x1000 --axis data=normal --out run || bad "run: exit $?: $(cat out err)"
 "$NORMBENCH" probe mine.py --case-timeout 120 >out 2>err || bad "probe: exit $?: $(cat out err)"
+"$NORMBENCH" tolerance --plugin mine.py --trials 2 --n 64 >out 2>err || bad "tolerance: exit $?: $(cat out err)"
+holds out '^mine:mine_f32, '
 
 # ---- norms as they are written ------------------------------------------------------------------------------------------------------
 check "$tests/norms.py" --no-stress --out norms || bad "norms.py: exit $?: $(cat out err)"

@@ -4,7 +4,9 @@
 import json
 import os
 import pathlib
+import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -125,6 +127,8 @@ class Reports(Folder):
             (mine, {"op": "rms"}, "op='rms': one of rmsnorm"),
             (mine, {"op": "rmsnorm", "dtype": "f64"}, "dtype='f64': one of f32"),
             (mine, {"op": "rmsnorm", "arays": "torch"}, "has no 'arays'"),
+            (mine, {"op": "rmsnorm", "arrays": "pointer", "returns": "y"}, "a function of pointers writes its outputs"),
+            (mine, {"op": "rmsnorm", "arrays": "pointer"}, r"mine \(test_testing.py:\d+\): neither returns y nor takes it"),
             (mine, {"op": "rmsnorm", "root": "sqrt"}, "root='sqrt': one of div_sqrt"),
             (len, {"op": "rmsnorm"}, "len is in no file"),
         ):
@@ -150,6 +154,23 @@ class Reports(Folder):
         (self.folder / "results.json").write_text('{"records": [{"a": {"b": 1}}, {"a": {"b": 2}}]}')
         self.assertIsInstance(normbench.load(self.folder), pandas.DataFrame)
         self.assertEqual(normbench.load(self.folder)["a.b"].sum(), 3)
+
+    def test_where_the_program_is(self):
+        package = pathlib.Path(_program.__file__)
+        for place, program in (
+            ("lib/normbench", "lib/normbench/program/bin/normbench"),
+            ("tree/cmd/packaging/python/src/normbench", "tree/build/normbench"),
+            ("usr/share/normbench/python/normbench", "usr/bin/normbench"),
+        ):
+            source, there = self.folder / place / package.name, self.folder / program
+            for path in (source, there):
+                path.parent.mkdir(parents=True)
+                shutil.copy(package, path)
+            there.chmod(0o755)
+            environment = {name: value for name, value in os.environ.items() if name != "NORMBENCH"}
+            code = f"import sys; sys.path.insert(0, {str(source.parent)!r}); import _program; print(_program.program())"
+            done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+            self.assertEqual(done.stdout.strip(), str(there.resolve()))
 
     def test_the_programs_own_words(self):
         self.program("echo 'normbench: error: no such thing' >&2; exit 2\n")

@@ -123,7 +123,9 @@ class Kernel:
         outputs = BACKWARD_OUTPUTS if self.backward else FORWARD_OUTPUTS
         written = [name for name in names if name in outputs]
         self.returns = self._usual_returns() if returns is None else _listed(returns)
-        if returns is None and written or self.arrays == "pointer":
+        if self.arrays == "pointer" and returns is not None:
+            raise Error(f"{self.where}: returns=: a function of pointers writes its outputs")
+        if written and returns is None or self.arrays == "pointer":
             self.returns = []
         for name in self.returns:
             if name not in outputs:

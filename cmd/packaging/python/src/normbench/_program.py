@@ -18,15 +18,15 @@ def program():
     if named:
         return named
     package = pathlib.Path(__file__).resolve().parent
-    parents = [*package.parents, package.parent, package.parent, package.parent, package.parent]
     places = [
-        package / "program/bin/normbench",
-        parents[4] / "build/normbench",  # cmd/packaging/python/src/normbench
-        parents[3] / "bin/normbench",  # share/normbench/python/normbench
+        "program/bin/normbench",
+        "../../../../../build/normbench",  # from cmd/packaging/python/src/normbench
+        "../../../../bin/normbench",  # from share/normbench/python/normbench
     ]
     for place in places:
-        if os.access(place, os.X_OK) and place.is_file():
-            return str(place)
+        path = (package / place).resolve()
+        if os.access(path, os.X_OK) and path.is_file():
+            return str(path)
     raise Error(f"the program is not beside {package}; build it (make), or set NORMBENCH to its path")
 
 
