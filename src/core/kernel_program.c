@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/core/dtype.h"
@@ -134,11 +135,13 @@ static const char *refuse_answer(const union message *m, size_t n, const struct 
     return NULL;
 }
 
-/* Its text, owned: it ends, and no terminal takes it for a command. */
+/* Its text, owned: short, in ASCII, so that it may be cut anywhere, and no terminal takes it for a command. */
 static char *text_of(const union message *m) {
+    enum { LONGEST = 240 };
     struct nb_strbuf raw = {0}, text = {0};
     nb_strbuf_addn(&raw, m->bytes + m->head.bytes - m->answer.text_bytes, m->answer.text_bytes);
-    nb_escape_terminal(&text, raw.text ? raw.text : "", true);
+    nb_escape_terminal(&text, raw.text ? raw.text : "", false);
+    if (text.len > LONGEST) text.text[LONGEST] = '\0';
     nb_strbuf_release(&raw);
     return text.text ? text.text : nb_strdup("");
 }
@@ -713,6 +716,17 @@ int nb_kernel_program_prepare(const struct nb_kernel *kernel, const struct nb_pr
     return code;
 }
 
+static uint64_t monotonic_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int refuse_calls(struct nb_kernel_program *p, const char *why) {
+    lose(p, why);
+    return NB_PROGRAM_GONE;
+}
+
 static int run(struct nb_kernel_program *p, const struct program_kernel *k, const struct nb_program_calls *c) {
     static union message m;
     struct opened *o;
@@ -723,12 +737,14 @@ static int run(struct nb_kernel_program *p, const struct program_kernel *k, cons
                             .start = (uint32_t)c->start,
                             .flags = c->empty,
                             .amount = (uint64_t)c->amount};
+    const uint64_t begin_ns = monotonic_ns();
     if (!ask(p, CALL, &question, sizeof question, &m, sizeof m.call)) return NB_PROGRAM_GONE;
+    const uint64_t took_ns = monotonic_ns() - begin_ns;
     code = status_of(p, &m);
-    if (code == 0 && m.call.n_done != (uint64_t)c->amount) {
-        lose(p, "says that it made another number of calls than it was asked for");
-        return NB_PROGRAM_GONE;
-    }
+    if (code == 0 && m.call.n_done != (uint64_t)c->amount)
+        code = refuse_calls(p, "says that it made another number of calls than it was asked for");
+    else if (m.call.ns > took_ns)
+        code = refuse_calls(p, "says that its calls took longer than all of its answer");
     return code;
 }
 

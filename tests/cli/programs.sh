@@ -19,7 +19,7 @@ import json, sys
 gone = {"abort": "signal 6", "crash": "signal 11", "leave": "exit code 0", "junk": "no message of the protocol", "twice": "answered question"}
 expected = {name: ("crashed", why) for name, why in gone.items()}
 expected |= {"norm": ("ok", ""), "fork": ("ok", ""), "print": ("ok", ""), "hang": ("timed_out", ""),
-             "error": ("returned_error", "ValueError: not today"), "wrong": ("inaccurate", ""), "lazy": ("wrong_when_timed", ""),
+             "error": ("returned_error", "ValueError: not today, na\\xC3\\xAFve"), "wrong": ("inaccurate", ""), "lazy": ("wrong_when_timed", ""),
              "keep": ("wrong_when_timed", ""), "between": ("wrote_outside", "behind row 0 of y"), "input": ("changed_input", "")}
 records = {r["variant"].split(":")[-1].removesuffix("_f32"): r for r in json.load(open(sys.argv[1]))["records"]}
 for name, (status, why) in expected.items():
@@ -63,6 +63,8 @@ refused name "a name that is too long or not padded"
 refused op "op is 77"
 refused dtype "a dtype that this program does not know"
 refused same "norm_f32 twice"
+NORMS_FAULT=time said replay "norms:norm_f32/shape:4x8" --plugin "$program" --check-only | grep -q "took longer than all of its answer"
+NORMS_FAULT=number said replay "norms:norm_f32/shape:4x8" --plugin "$program" --check-only | grep -q "another number of calls"
 NORMS_FAULT=refuse said replay "norms:norm_f32/shape:4x8" --plugin "$program" --check-only | grep -q "returned 5"
 printf '#!/bin/sh\necho hello\n' >"$WORK/script"
 chmod +x "$WORK/script"

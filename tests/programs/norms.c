@@ -150,7 +150,7 @@ static int twice(const struct prepared *p, const char **text) {
 }
 static int error(const struct prepared *p, const char **text) {
     (void)p;
-    *text = "ValueError: not today\n\033[31m";
+    *text = "ValueError: not today, na\303\257ve\n\033[31m";
     return 7;
 }
 static int wrong(const struct prepared *p, const char **text) {
@@ -342,6 +342,8 @@ static void spoil_answer(const char *fault, struct answer *a, size_t *bytes) {
     if (strcmp(fault, "dtype") == 0 && type == DESCRIBE) a->kernel.dtype = 3;
     if (strcmp(fault, "same") == 0 && type == DESCRIBE) memcpy(a->kernel.name, "norm\0\0\0", 8);
     if (strcmp(fault, "refuse") == 0 && type == OPEN) a->status = 5;
+    if (strcmp(fault, "time") == 0 && type == CALL) a->call.ns += 1000000000u;
+    if (strcmp(fault, "number") == 0 && type == CALL) a->call.n_done++;
 }
 
 int main(void) {
