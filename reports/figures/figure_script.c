@@ -398,6 +398,23 @@ static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb
     }
 }
 
+/* Words along lines that lie near each other begin at different heights. */
+static const char *const upright_places[] = {"graph 0.97 right", "graph 0.03 left", "graph 0.5 center"};
+
+/* How many upright guides before this one have their words where its own would stand. */
+static size_t n_near(const struct nb_figure *f, size_t guide, const struct range *r) {
+    const struct nb_guide *g = &f->guides[guide];
+    const bool powers = f->panels[g->panel].x_scale == NB_SCALE_POWERS;
+    const double length = powers ? r->most - r->least : log(r->most / r->least_positive);
+    size_t n = 0;
+    for (size_t i = 0; i < guide; i++) {
+        const struct nb_guide *o = &f->guides[i];
+        const double apart = powers ? fabs(o->x - g->x) : fabs(log(o->x / g->x));
+        n += o->upright && o->panel == g->panel && apart < 0.05 * length;
+    }
+    return n;
+}
+
 /* Lines that a reader compares with: 0, the roof, the caches. */
 static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
     const struct nb_panel *p = &f->panels[panel];
@@ -415,8 +432,12 @@ static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf
         nb_strbuf_addf(out, "  set arrow from first %.17g, graph 0 to first %.17g, graph 1 %s\n  set label ", g->x,
                        g->x, style);
         nb_escape_gnuplot(out, g->label);
-        nb_strbuf_addf(out, " at first %.17g, graph 0.97 %s font ',%d' textcolor rgb '#777777' noenhanced\n", g->x,
-                       g->upright ? "right rotate by 90 offset -0.9,0" : "left offset 0.4,0", g->upright ? 8 : 10);
+        if (g->upright)
+            nb_strbuf_addf(out, " at first %.17g, %s rotate by 90 offset -0.9,0 font ',8'", g->x,
+                           upright_places[n_near(f, i, &r) % 3]);
+        else
+            nb_strbuf_addf(out, " at first %.17g, graph 0.97 left offset 0.4,0 font ',10'", g->x);
+        nb_strbuf_add(out, " textcolor rgb '#777777' noenhanced\n");
     }
 }
 
