@@ -127,7 +127,8 @@ static void add_section(const struct nb_view *view, const struct nb_section *sec
                         struct nb_strbuf *out) {
     nb_strbuf_add(out, open ? "<details open><summary>" : "<details><summary>");
     nb_html_text(out, "", *section->heading ? section->heading : "all cases", "");
-    nb_strbuf_addf(out, " (%zu)</summary>\n<div class=wrap><table class=rows>\n<tr>", section->n);
+    nb_strbuf_addf(out, " (%zu)</summary>\n%s<div class=wrap><table class=rows>\n<tr>", section->n,
+                   open ? "" : "<noscript>");
     for (size_t c = 0; c < view->n_columns; c++) {
         if (section->hidden[c]) continue;
         nb_strbuf_addf(out, "<th class=\"%s\">", cell_class(view, c));
@@ -135,10 +136,10 @@ static void add_section(const struct nb_view *view, const struct nb_section *sec
     }
     nb_strbuf_add(out, "\n");
     for (size_t i = 0; i < section->n; i++) add_row(view, section, &view->results->records[section->records[i]], out);
-    nb_strbuf_add(out, "</table></div></details>\n");
+    nb_strbuf_addf(out, "</table></div>%s</details>\n", open ? "" : "</noscript>");
 }
 
-/* A browser lays out thousands of rows in seconds, but only those that are not folded. */
+/* A browser takes seconds for thousands of rows. Folded ones come as text, which the script makes tables of when they are opened. */
 enum { MOST_OPEN = 200 };
 
 static void add_table(const struct nb_results *results, struct nb_strbuf *out) {

@@ -10,7 +10,7 @@
     };
     const textOf = (row, column) => row.cells[column] ? row.cells[column].textContent.trim() : '';
     const headingsOf = table => [...table.rows[0].cells];
-    const tables = [...document.querySelectorAll('table')].filter(t => t.rows.length > 1 && headingsOf(t).at(-1).tagName == 'TH');
+    const tablesIn = e => [...e.querySelectorAll('table')].filter(t => t.rows.length > 1 && headingsOf(t).at(-1).tagName == 'TH');
 
     // Numbers before words, empty cells last in either direction.
     const compare = (a, b, direction) => {
@@ -30,7 +30,18 @@
     };
 
     // One stop of the tab key for each table.
-    for (const table of tables) headingsOf(table).forEach((heading, i) => { heading.tabIndex = i ? -1 : 0; });
+    const prepare = part => {
+        for (const table of tablesIn(part)) headingsOf(table).forEach((heading, i) => { heading.tabIndex = i ? -1 : 0; });
+    };
+    prepare(document);
+    // Folded tables of a large page are the text of a noscript until they are opened.
+    const unfold = fold => {
+        const text = fold.querySelector(':scope > noscript');
+        if (!text) return;
+        text.outerHTML = text.textContent;
+        prepare(fold);
+    };
+    addEventListener('toggle', event => { if (event.target.open) unfold(event.target); }, true);
     const headingAt = event => event.target.closest && event.target.closest('th[tabindex]');
     addEventListener('click', event => { if (headingAt(event)) sort(headingAt(event)); });
     addEventListener('keydown', event => {
@@ -52,11 +63,15 @@
         return found;
     };
     let rows = null;
-    const rowsOnce = () => rows ||= tables.flatMap(table => {
-        const folds = above(table), heading = folds.map(f => f.firstElementChild.textContent).join(' ');
-        for (const fold of folds) fold.wasOpen = fold.open;
-        return [...table.rows].slice(1).map(row => ({row, folds, text: (heading + ' ' + row.textContent).toLowerCase()}));
-    });
+    const rowsOnce = () => {
+        if (rows) return rows;
+        document.querySelectorAll('details').forEach(unfold);
+        return rows = tablesIn(document).flatMap(table => {
+            const folds = above(table), heading = folds.map(f => f.firstElementChild.textContent).join(' ');
+            for (const fold of folds) fold.wasOpen = fold.open;
+            return [...table.rows].slice(1).map(row => ({row, folds, text: (heading + ' ' + row.textContent).toLowerCase()}));
+        });
+    };
     const filter = (words, count) => {
         const kept = new Set(), all = rowsOnce();
         let n = 0;
@@ -73,7 +88,7 @@
         count.value = words.length ? n + ' of ' + all.length + ' rows' : '';
     };
     const nav = document.querySelector('nav');
-    if (nav && tables.length) {
+    if (nav && tablesIn(document).length) {
         const box = document.createElement('input'), count = document.createElement('output');
         box.type = 'search';
         box.placeholder = 'filter the tables';

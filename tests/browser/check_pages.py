@@ -127,6 +127,9 @@ def check_filter(browser, name):
     if not browser.evaluate("!!document.querySelector('nav input')"):
         expect(not browser.evaluate(TABLES + ".length"), f"{name}: no box to filter")
         return
+    # Folded tables of a large page are made by the first word.
+    clear = "(box => { box.value = ''; box.dispatchEvent(new Event('input')); })(document.querySelector('nav input'))"
+    browser.evaluate(clear)
     before, opened = browser.evaluate(shown), browser.evaluate("[...document.querySelectorAll('details')].map(d => d.open)")
     browser.evaluate("document.querySelector('nav input').focus()")
     browser.type("rmsnorm")
@@ -136,7 +139,7 @@ def check_filter(browser, name):
     expect(0 < kept < before, f"{name}: 'rmsnorm' leaves {kept} of {before} rows")
     browser.type(" nothingofthatkind")
     expect("0 of" in browser.evaluate("document.querySelector('output').value"), f"{name}: words that no row has leave rows")
-    browser.evaluate("(box => { box.value = ''; box.dispatchEvent(new Event('input')); })(document.querySelector('nav input'))")
+    browser.evaluate(clear)
     expect(browser.evaluate(shown) == before and browser.evaluate("[...document.querySelectorAll('details')].map(d => d.open)") == opened,
            f"{name}: an empty box does not show the page as it was")
 
@@ -211,10 +214,12 @@ def check_many(program, page, name):
         browser.call("Performance.enable", timeDomain="threadTicks")
         browser.open(page.as_uri())
         times.append(next(m["value"] for m in browser.call("Performance.getMetrics")["metrics"] if m["name"] == "TaskDuration"))
-        rows = browser.evaluate("document.querySelectorAll('table.rows td.k').length")
+        rows = browser.evaluate("""(() => { const fold = document.querySelector('details:has(> noscript)'); fold.open = true;
+            document.querySelector('nav input').dispatchEvent(new Event('input'));
+            return document.querySelectorAll('table.rows td.k').length; })()""")
         browser.close()
     print(f"{name}: {rows} rows, {page.stat().st_size / 1e6:.1f} MB, opens in {', '.join(f'{t:.2f}' for t in times)} s of CPU time")
-    expect(rows >= 10000, f"{name}: {rows} rows, not 10,000")
+    expect(rows >= 10000, f"{name}: {rows} rows, not 10,000, when all are unfolded")
     expect(min(times) <= OPENED_S, f"{name}: opens in {min(times):.2f} s")
 
 
