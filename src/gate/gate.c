@@ -112,7 +112,7 @@ static int check_binding(const char *copied, const char *file) {
     snprintf(b.file, sizeof b.file, "%s", copied);
     const char *why = nb_guarded(find_binding, &b, sizeof b, LIMIT_S);
     if (why) return nb_error("%s: its code %s while its symbols were looked up", file, why);
-    if (!b.is_open) return -1;
+    if (!b.is_open) return nb_error("%s is no shared object that can be compared", file);
     if (!b.symbol[0]) return 0;
     return nb_error(
         "%s: its %.199s is bound to that of %.400s; build it with -fvisibility=hidden (g++: and -fno-gnu-unique) and "

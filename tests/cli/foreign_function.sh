@@ -97,7 +97,7 @@ gives 2 'given twice' "${pair[@]}" --function parse --function parse
 gives 2 'no --config, --kernel, --filter or --axis' "${pair[@]}" --function parse --kernel x
 gives 2 'go with --function NAME' "${pair[@]}" --setup x
 gives 2 'is looked for in --baseline' --self-test --function parse
-gives 2 'cannot be loaded as a shared object' --baseline README.md --candidate "$WORK/old.so" --function parse
+gives 2 'README.md is no shared object that can be compared' --baseline README.md --candidate "$WORK/old.so" --function parse
 
 # ---- the self-test counts -------------------------------------------------------------------------------------------------------------------
 gives 0 'nothing changed.* more calls, the same machine code' --self-test --baseline "$WORK/old.so" --function empty --trials 1 --powered 1 --effects 50 \
