@@ -159,8 +159,9 @@ static int refuse_empty(const struct nb_results *results) {
     size_t n_over = 0;
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        if (r->has_timing || nb_status_failed(r->status)) return 0;
-        n_over += nb_record_is_over_budget(r);
+        const bool is_over = nb_record_is_over_budget(r);
+        if (r->has_timing || (r->status != NB_SKIPPED && r->status != NB_NOT_RUN && !is_over)) return 0;
+        n_over += is_over;
     }
     if (n_over == 0) return 0;
     return nb_error("the budget was over before a single case was timed; give more, or leave --budget out");
