@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Slow, 12 s: each kernel is called in a Python of its own, which is started for each of its checks.
+# Slow, 17 s: each kernel is called in a Python of its own, which is started for each of its checks.
 # A stranger in an empty folder, with the program as it is built: new-plugin writes a kernel in Python that passes try, run and stress; norms
 # in NumPy and PyTorch are right; functions that misbehave are named, with what they did and where.
 . tests/support/cli.sh
