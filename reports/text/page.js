@@ -56,6 +56,14 @@
         next.focus();
     });
 
+    // A link to something folded opens it.
+    const openTarget = () => {
+        const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+        if (target && target.tagName == 'DETAILS') target.open = true;
+    };
+    addEventListener('hashchange', openTarget);
+    openTarget();
+
     const MOST_SHOWN = 500; // rows that are unfolded for the reader
     const above = element => {
         const found = [];

@@ -144,6 +144,22 @@ def check_filter(browser, name):
            f"{name}: an empty box does not show the page as it was")
 
 
+def check_links(browser, name):
+    """A link inside the page leads to something that is there, and opens what is folded."""
+    dead = browser.evaluate("[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.hash.slice(1)).filter(id => !document.getElementById(id))")
+    expect(not dead, f"{name}: links that lead nowhere: {dead[:3]}")
+    shut = browser.evaluate("""(async () => {
+        const link = [...document.querySelectorAll('a[href^="#"]')].find(a => document.getElementById(a.hash.slice(1))?.matches('details:not([open])'));
+        if (!link) return '';
+        link.click();
+        await new Promise(r => setTimeout(r, 200));
+        const target = document.getElementById(link.hash.slice(1)), open = target.open;
+        target.open = false;
+        return open ? '' : link.hash;
+    })()""")
+    expect(not shut, f"{name}: a link leaves {shut} folded")
+
+
 def check_tab(browser, name):
     """The tab key visits what can be seen, in the order of the page, and nothing is a trap."""
     browser.evaluate("window.seen = []; document.activeElement.blur(); scrollTo(0, 0)")
@@ -245,6 +261,7 @@ def main():
                 check_pictures(browser, name)
                 check_sort(browser, name)
                 check_filter(browser, name)
+                check_links(browser, name)
                 check_tab(browser, name)
                 check_phone(browser, page, name, shots)
                 check_colours(browser, page, name, shots)
