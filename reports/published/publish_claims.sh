@@ -3,8 +3,7 @@
 # Runs all claims in full on this machine, and makes its pages the published ones: reports/published/claims-NAME/.
 #   usage: publish_claims.sh NAME [DIR]
 # NAME: of the CPU, such as zen3. DIR: the run's folder (default results/claims-NAME); one that was cut off is continued.
-# It wants the machine for itself: about an hour and a half on two quiet cores of a Zen 3, by single launches of its parts (steps of the headline
-# 35 min, courses and memory 15, timing 25), and several times as long beside other work.
+# It wants the machine for itself: about an hour on two cores of a Zen 3.
 set -eu
 usage() { sed -n '3,5s/^# *//p' "$0" >&2 && exit 2; }
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
