@@ -269,10 +269,11 @@ static bool is_open(const struct nb_schedule *s, int group) {
 /* Those that may still be left out. Returns how many. */
 static int open_parts(const struct nb_schedule *s, struct part *parts) {
     int n_parts = 0;
-    for (int g = 0, n; g < (int)s->plan->n_groups; g += n) {
-        struct part part = {.first = g, .n = n = part_size(s->plan, g)};
+    struct part part;
+    for (int g = 0; g < (int)s->plan->n_groups; g += part.n) {
+        part = (struct part){.first = g, .n = part_size(s->plan, g)};
         bool open = false;
-        for (int i = g; i < g + n; i++) {
+        for (int i = g; i < g + part.n; i++) {
             part.s += least_s(s, i);
             open |= is_open(s, i);
         }
