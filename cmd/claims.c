@@ -31,7 +31,7 @@ static const char help[] =
     "  --list               the claims, what kind of experiment they are, and what they say; runs nothing\n"
     "  --explain ID         one claim: sources, readings, and what it expects of which figures; with the\n"
     "                       ID \"properties\", the property experiments that claims may use: parameters and defaults\n"
-    "  --quick              fewer launches and smaller shapes: two to three minutes\n"
+    "  --quick              fewer launches and smaller shapes: about two minutes\n"
     "  --launches N         worker processes for each group (default 10, with --quick 6; of training 8, and 6 seeds,\n"
     "                       or what a claim needs)\n"
     "  --train-budget S     seconds for training claims; what does not fit is left out and named, the headline last\n"
