@@ -212,8 +212,10 @@ static struct totals sum_up(const struct shard *shards, size_t n) {
     return t;
 }
 
+/* object may be null: a shard without a plan has none to be changed. Takes the item over. */
 static void replace(cJSON *object, const char *name, cJSON *item) {
-    if (!cJSON_ReplaceItemInObjectCaseSensitive(object, name, item)) cJSON_AddItemToObject(object, name, item);
+    if (!cJSON_ReplaceItemInObjectCaseSensitive(object, name, item) && !cJSON_AddItemToObject(object, name, item))
+        cJSON_Delete(item);
 }
 
 static cJSON *number_or_null(double value) { return isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull(); }
