@@ -172,13 +172,23 @@ static void put_values(const struct nb_option *o) {
     for (size_t i = 0; values && values[i]; i++) printf("%s%s", i ? " " : "", values[i]);
 }
 
-/* What a shell's quotes and zsh's brackets and colons would take for their own is left out. */
+/* Text within a shell's single quotes: an apostrophe becomes a typographic one; what zsh's brackets and colons or another shell would take for
+ * its own is left out. */
+static void put_quoted(const char *text, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '\'')
+            fputs("\u2019", stdout);
+        else if (!strchr("[]:\\`$\"", text[i]))
+            putchar(text[i]);
+    }
+}
+
 static void put_said(const struct nb_command *command, const struct nb_option *o) {
     size_t n;
     const char *said = said_of(command, o->name, &n);
-    for (size_t i = 0; i < n; i++)
-        if (!strchr("'[]:\\`$\"", said[i])) putchar(said[i]);
+    put_quoted(said, n);
 }
+static void put_summary(const struct nb_command *command) { put_quoted(command->summary, strlen(command->summary)); }
 
 static void bash_options(const struct nb_option *const *rows, size_t n) {
     printf("        options='");
@@ -273,7 +283,11 @@ static void print_zsh(const struct nb_command *const *commands, size_t n) {
          "# Completion of normbench for zsh; from `normbench help --completions zsh`.\n"
          "_normbench() {\n"
          "    local -a commands=(");
-    for (size_t i = 0; i < n; i++) printf("        '%s:%s'\n", commands[i]->name, commands[i]->summary);
+    for (size_t i = 0; i < n; i++) {
+        printf("        '%s:", commands[i]->name);
+        put_summary(commands[i]);
+        puts("'");
+    }
     puts("        'help:what a command does'\n"
          "    )\n"
          "    if (( CURRENT == 2 )); then\n"
@@ -295,9 +309,11 @@ static void print_zsh(const struct nb_command *const *commands, size_t n) {
 
 static void print_fish(const struct nb_command *const *commands, size_t n) {
     puts("# Completion of normbench for fish; from `normbench help --completions fish`.");
-    for (size_t i = 0; i < n; i++)
-        printf("complete -c normbench -n __fish_use_subcommand -f -a %s -d '%s'\n", commands[i]->name,
-               commands[i]->summary);
+    for (size_t i = 0; i < n; i++) {
+        printf("complete -c normbench -n __fish_use_subcommand -f -a %s -d '", commands[i]->name);
+        put_summary(commands[i]);
+        puts("'");
+    }
     for (size_t i = 0; i < n; i++) describe(commands[i], "fish");
 }
 

@@ -152,7 +152,7 @@ static bool is_kin(const struct nb_finding *a, const struct nb_finding *b) {
 }
 
 /* Was the same figure measured with more features? */
-static bool is_of_a_toy(const struct nb_findings *f, size_t n, const struct nb_finding *a) {
+static bool has_fewer_features(const struct nb_findings *f, size_t n, const struct nb_finding *a) {
     for (size_t i = 0; i < n; i++)
         if (is_same(a, &f->items[i], true) && number_of(&f->items[i], "hidden") > number_of(a, "hidden")) return true;
     return false;
@@ -215,7 +215,7 @@ static void find_full(const struct nb_training *t, struct nb_findings *out) {
     for (size_t i = 0; i < n && t->full_tokens > 0; i++) {
         struct nb_finding *f = &out->items[i];
         const bool cut = strcmp(f->name, "cut") == 0, share = strcmp(f->name, "norm_share") == 0;
-        if ((!cut && !share) || !is_of_a_toy(out, n, f)) continue;
+        if ((!cut && !share) || !has_fewer_features(out, n, f)) continue;
         free(f->name);
         f->name = nb_strdup(cut ? "small_cut" : "small_norm_share");
     }

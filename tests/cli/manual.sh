@@ -52,6 +52,8 @@ is "$(complete_words normbench run some/file)" ""
 is "$(complete_words normbench help calib)" calibrate
 is "$(complete_words normbench nonsense --x)" ""
 bash -n "$WORK/bash"
+unbalanced=$(awk -F"'" 'NF % 2 == 0' "$WORK/zsh" "$WORK/fish")
+[ -z "$unbalanced" ] || fail "quotes that are not balanced: $unbalanced"
 ! command -v zsh >/dev/null || zsh -n "$WORK/zsh" || fail "zsh cannot read its completion"
 ! command -v fish >/dev/null || fish --no-execute "$WORK/fish" || fail "fish cannot read its completion"
 head -n 1 "$WORK/zsh" | grep -qx '#compdef normbench' || fail "zsh would not find it"
