@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
@@ -20,6 +21,10 @@ try:
     import numpy
 except ImportError:
     numpy = None
+try:
+    import torch
+except ImportError:
+    torch = None
 
 
 def mine(x, gamma, eps):
@@ -100,6 +105,26 @@ class Closeness(Folder):
             normbench.assert_close(bits, x, dtype="bf16")
 
 
+    def test_what_is_no_number_is_refused(self):
+        self.answers(0.1, 0.01)
+        wrong = [(value, "str|bytes|bool|dict|set|None") for value in ("1.0", ["1.0"], b"1", [True], {"a": 1}, {1.0}, None, [None])]
+        wrong.append((1 + 2j, "complex"))
+        if numpy:
+            for array in (numpy.ones(3) * 1j, numpy.ones(3) > 0, numpy.array(["1"]), numpy.array([None]), numpy.zeros(2, "M8[s]")):
+                wrong.append((array, re.escape(str(array.dtype))))
+        if torch:
+            wrong += [(torch.ones(3) * 1j, "complex64"), (torch.ones(3) > 0, "torch.bool")]
+        for value, said in wrong:
+            for both in ((value, [1.0]), ([1.0], value), (value, value)):
+                with self.subTest(repr(value)), self.assertRaisesRegex(TypeError, f"real numbers, not .*({said})"):
+                    normbench.assert_close(*both)
+        for empty in ([], [[], []], *([numpy.zeros((0, 4))] if numpy else [])):
+            with self.subTest(repr(empty)), self.assertRaisesRegex(ValueError, "nothing to compare"):
+                normbench.assert_close(empty, empty)
+        with self.assertRaisesRegex(ValueError, "rows of different lengths"):
+            normbench.assert_close([[1], [1, 2]], [[1], [1, 2]])
+
+
 class Reports(Folder):
     def report(self, *cases):
         return normbench.Report(
@@ -130,10 +155,28 @@ class Reports(Folder):
             (mine, {"op": "rmsnorm", "arrays": "pointer", "returns": "y"}, "a function of pointers writes its outputs"),
             (mine, {"op": "rmsnorm", "arrays": "pointer"}, r"mine \(test_testing.py:\d+\): neither returns y nor takes it"),
             (mine, {"op": "rmsnorm", "root": "sqrt"}, "root='sqrt': one of div_sqrt"),
+            (mine, {"op": "rmsnorm", "dtype": []}, r"mine .*: dtype=\[\]: one of f32"),
+            (mine, {"op": "rmsnorm", "style": []}, r"mine .*: style=\[\]: one of fused"),
+            (mine, {"op": "rmsnorm", "root": []}, r"mine .*: root=\[\]: one of div_sqrt"),
+            (mine, {"op": "batchnorm", "mode": []}, r"mine .*: mode=\[\]: one of training"),
+            (mine, {"op": "rmsnorm", "loads": "x"}, "mine .*: loads='x': a number"),
+            (mine, {"op": "rmsnorm", "flops": float("nan")}, "mine .*: flops=nan: a number"),
+            (mine, {"op": "rmsnorm", "stores": 1e300}, r"mine .*: stores=1e\+300: a number"),
+            (mine, {"op": "rmsnorm", "name": "n" * 81}, "mine .*: its name is 'nnn.*80 at most"),
+            (mine, {"op": "rmsnorm", "name": 5}, "mine .*: its name is '5'"),
+            (mine, {"op": "rmsnorm", "shapes": [(7, 100)]}, r'shapes=\[\(7, 100\)\]: a shape is a text, such as "7x1000"'),
             (len, {"op": "rmsnorm"}, "len is in no file"),
         ):
             with self.subTest(said), self.assertRaisesRegex(normbench.Error, said):
                 normbench.check(function, **declared)
+
+    def test_what_the_program_is_asked(self):
+        self.program(f'for each; do echo "$each"; done >{self.folder}/asked\ncp "$4" {self.folder}/plugin.py\n')
+        for shapes, asked in (("7x100", "shape=7x100"), (["7x100", "8x8"], "shape=7x100,8x8")):
+            normbench.check(mine, op="rmsnorm", name="json", shapes=shapes)
+            lines = (self.folder / "asked").read_text().splitlines()
+            self.assertIn(asked, lines)
+            self.assertEqual(os.path.basename(lines[3]), "checked_json.py")  # json.py would be what others import as json
 
     def test_results(self):
         (self.folder / "results.json").write_text(

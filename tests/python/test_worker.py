@@ -5,6 +5,7 @@ import array
 import mmap
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
@@ -175,7 +176,7 @@ class Worker(unittest.TestCase):
     def test_a_file_that_cannot_be_read(self):
         for text, said in (
             ("", "no kernel in it"),
-            ("import nothing_of_that_name", "ModuleNotFoundError.*mine.py:2"),
+            ("import nothing_of_that_name", f"ModuleNotFoundError.*mine.py:2.*{re.escape(sys.executable)}.*NORMBENCH_PYTHON"),
             ("def f(:", "SyntaxError.*mine.py:2"),
             ('@normbench.kernel(op="rms")\ndef f(x): return x', r"f \(mine.py:2\): op='rms'"),
             ('@normbench.kernel(op="rmsnorm")\ndef f(x, w): return x', r"f \(mine.py:2\): no argument is called 'w'"),

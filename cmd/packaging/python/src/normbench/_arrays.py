@@ -3,7 +3,7 @@
 
 import ctypes
 
-from ._program import Error
+from ._program import not_installed
 
 ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 
@@ -18,7 +18,7 @@ class Numpy:
         try:
             import numpy
         except ImportError:
-            raise Error("NumPy is not installed: pip install numpy") from None
+            raise not_installed("NumPy", "numpy") from None
         self.numpy = numpy
         self.dtypes = {"f32": numpy.dtype("f4"), "f16": numpy.dtype("f2"), "bf16": numpy.dtype(bfloat16 or "u2")}
         self.versions = f"NumPy {numpy.__version__}"
@@ -48,7 +48,7 @@ class MlDtypes(Numpy):
         try:
             import ml_dtypes
         except ImportError:
-            raise Error('ml_dtypes is not installed: pip install ml_dtypes, or arrays="numpy" for uint16 bits') from None
+            raise not_installed("ml_dtypes", 'ml_dtypes (arrays="numpy" gives uint16 bits)') from None
         super().__init__(ml_dtypes.bfloat16)
         self.versions += f", ml_dtypes {ml_dtypes.__version__}"
 
@@ -58,7 +58,7 @@ class Torch:
         try:
             import torch
         except ImportError:
-            raise Error("PyTorch is not installed: pip install torch") from None
+            raise not_installed("PyTorch", "torch") from None
         self.torch = torch
         self.dtypes = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
         self.versions = f"PyTorch {torch.__version__}"

@@ -34,9 +34,10 @@ TENSORS = tuple(
 SCALARS = tuple("eps alpha momentum k rows cols n c hw n_threads training layout".split())
 FORWARD_OUTPUTS = ("y", "residual_out", "mean", "rstd", "running_mean_out", "running_var_out")
 BACKWARD_OUTPUTS = ("dx", "dgamma", "dbeta", "dalpha")
+COSTS, MOST_COST = ("loads", "stores", "flops"), 10000
 SYNONYMS = {"weight": "gamma", "bias": "beta", "running_mean": "running_mean_in", "running_var": "running_var_in"}
 STYLES = ("numpy", "ml_dtypes", "torch", "pointer")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}")  # the message has 96 bytes for it, with the dtype and a null byte
 
 registered = []  # every Kernel, in the order of their decorators
 
@@ -54,8 +55,9 @@ def _listed(value):
 
 
 def _mask(what, values, names, where):
+    """Of one value or several; never empty."""
     mask = 0
-    for value in _listed(values):
+    for value in _listed(values) or [values]:
         if value not in names:
             raise Error(f"{where}: {what}={value!r}: one of {', '.join(map(str, names))}")
         mask |= 1 << names.index(value)
@@ -72,8 +74,11 @@ class Kernel:
             if value not in names:
                 raise Error(f"{self.where}: {what}={value!r}: one of {', '.join(names)}")
         self.name = name or getattr(function, "__name__", "")
-        if not NAME.fullmatch(self.name):
-            raise Error(f"{self.where}: a kernel's name is a letter, then letters, digits and _; name= gives it one")
+        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
+            raise Error(
+                f"{self.where}: its name is {str(self.name)[:100]!r}: a letter, then letters, digits and _, 80 at most;"
+                " name= gives it another"
+            )
         self.layouts = _mask("layout", layout, LAYOUTS, self.where) if op == "batchnorm" else 0
         self.modes = _mask("mode", mode, MODES, self.where) if op == "batchnorm" else 0
         self._read_signature(returns)
@@ -91,7 +96,12 @@ class Kernel:
             if mask & (mask - 1):
                 raise Error(f"{self.where}: {what}: a kernel has one")
             self.properties.append(mask.bit_length() - 1)
-        self.cost = cost
+        self.cost = [self._read_cost(what, value) for what, value in zip(COSTS, cost)]
+
+    def _read_cost(self, what, value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST_COST:
+            raise Error(f"{self.where}: {what}={value!r}: a number for each element of x, from 0 (not known) to {MOST_COST}")
+        return value
 
     def _read_signature(self, returns):
         try:
@@ -194,6 +204,8 @@ def declare(
     """The Kernels of a function, one for each dtype."""
     if not callable(function):
         raise Error(f"kernel: {function!r} is no function")
+    if not _listed(dtype):
+        raise Error(f"{place(function)}: dtype={dtype!r}: one of {', '.join(DTYPES)}, or several")
     return [
         Kernel(
             function,

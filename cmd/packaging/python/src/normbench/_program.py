@@ -12,6 +12,12 @@ class Error(Exception):
     """What cannot be done, and what to do about it."""
 
 
+def not_installed(package, name):
+    """An Error for where a package is needed that this interpreter does not have."""
+    where = f"{sys.executable}: pip install {name}, or set NORMBENCH_PYTHON to an interpreter that has it"
+    return Error(f"{package} is not installed in {where}")
+
+
 def program():
     """The path of the program: $NORMBENCH, else the wheel's, that of the tree, or the installed one, in this order."""
     named = os.environ.get("NORMBENCH")

@@ -82,6 +82,14 @@ def _address(function):
     )
 
 
+def _texts(shapes):
+    texts = [shapes] if isinstance(shapes, str) else list(shapes)
+    for text in texts:
+        if not isinstance(text, str):
+            raise Error(f'check: shapes={shapes!r}: a shape is a text, such as "7x1000"')
+    return texts
+
+
 def check(function, *, hard_rows=True, shapes=None, timeout=120, keep=None, **declared):
     """Checks a function as `normbench run` checks a kernel, with nothing timed: against the exact result, inside the bound of its formula,
     on ordinary and (about a second) on hard rows, and what it does to memory. The arguments are those of normbench.kernel(); a function
@@ -90,8 +98,8 @@ def check(function, *, hard_rows=True, shapes=None, timeout=120, keep=None, **de
         assert normbench.check(mine)
         assert normbench.check(rms_norm, op="rmsnorm", dtype=["f32", "bf16"], arrays="torch")
 
-    shapes: a list such as ["64x384", "7x1000"] in place of the usual one; timeout: seconds that a case may stand still; keep: a folder for
-    the results, which are otherwise kept only where something is wrong."""
+    shapes: a list such as ["64x384", "7x1000"], or one, in place of the usual one; timeout: seconds that a case may stand still; keep: a
+    folder for the results, which are otherwise kept only where something is wrong."""
     declared = {**getattr(function, "__normbench__", {}), **declared}
     if "op" not in declared:
         raise Error(f'check: {_kernel.place(function)} says nowhere what it computes: check(..., op="rmsnorm", dtype="f32")')
@@ -101,7 +109,7 @@ def check(function, *, hard_rows=True, shapes=None, timeout=120, keep=None, **de
     declared.setdefault("name", getattr(function, "__name__", ""))
     _kernel.declare(function, **declared)  # its errors, here and now
     work = pathlib.Path(tempfile.mkdtemp(prefix="normbench-check-"))
-    plugin = work / f"{declared['name']}.py"
+    plugin = work / f"checked_{declared['name']}.py"  # its folder is searched first: no name that something else may import
     plugin.write_text(
         "import normbench\nfrom normbench.worker import find\n\n"
         f"normbench.kernel(**{declared!r})(find({('__normbench_main__' if module == '__main__' else module)!r}, {path!r}, {name!r}))\n",
@@ -110,7 +118,7 @@ def check(function, *, hard_rows=True, shapes=None, timeout=120, keep=None, **de
     out = pathlib.Path(keep) if keep else work / "results"
     options = ["--launches", 0, "--no-plots", "--quiet", "--case-timeout", timeout, "--out", out]
     options += [] if hard_rows else ["--no-stress"]
-    options += ["--axis", "shape=" + ",".join(shapes), "--axis", "data=normal"] if shapes else []
+    options += ["--axis", "shape=" + ",".join(_texts(shapes)), "--axis", "data=normal"] if shapes else []
     done = run("run", "quick", "--plugin", plugin, "--filter", f"{plugin.stem}:*", *options, path=sys.path)
     output = done.stderr or done.stdout
     report = Report(declared["name"], records(out) if (out / "results.json").exists() else [], str(out), output)
@@ -191,22 +199,35 @@ def _bf16(bits):
     return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
 
 
+def _refuse(what):
+    raise TypeError(f"assert_close: compares arrays and lists of real numbers, not {what}")
+
+
 def _values(array, dtype):
     """(numbers in one list, shape)"""
     if hasattr(array, "detach"):  # PyTorch
+        if array.is_complex() or "bool" in str(array.dtype):
+            _refuse(f"a tensor of {array.dtype}")
         array = array.detach()
         return array.double().flatten().tolist(), tuple(array.shape)
     if hasattr(array, "astype"):  # NumPy
-        bits = dtype == "bf16" and array.dtype.kind == "u"
+        if array.dtype.kind not in "fiu" and array.dtype.isbuiltin != 2:  # 2: a number of another package, such as ml_dtypes
+            _refuse(f"an array of {array.dtype}")
+        bits = dtype == "bf16" and array.dtype == "u2"
         values = array.ravel().tolist() if bits else array.astype("f8").ravel().tolist()
         return [_bf16(value) for value in values] if bits else values, tuple(array.shape)
+    if isinstance(array, (str, bytes, bytearray, bool, dict, set, frozenset)):
+        _refuse(type(array).__name__)
     if hasattr(array, "__len__"):
         rows = [_values(row, dtype) for row in array]
         shape = rows[0][1] if rows else ()
         if any(row[1] != shape for row in rows):
-            raise Error("assert_close: rows of different lengths")
+            raise ValueError("assert_close: rows of different lengths")
         return list(itertools.chain.from_iterable(row[0] for row in rows)), (len(rows), *shape)
-    return [float(array)], ()
+    try:
+        return [float(array)], ()
+    except TypeError:
+        _refuse(type(array).__name__)
 
 
 def assert_close(actual, expected, *, op="rmsnorm", dtype="f32", n=None, rtol=None, atol=None, **of_rows):
@@ -219,7 +240,7 @@ def assert_close(actual, expected, *, op="rmsnorm", dtype="f32", n=None, rtol=No
     if shape != wanted_shape:
         raise AssertionError(f"shapes differ: {shape}, expected {wanted_shape}")
     if not got:
-        raise Error("assert_close: nothing to compare")
+        raise ValueError(f"assert_close: there is nothing to compare in arrays of shape {shape}")
     cols = shape[-1] if shape else 1
     limit = tolerance(op=op, dtype=dtype, n=n or cols, **of_rows)
     limit = Tolerance(limit.rtol if rtol is None else rtol, limit.atol if atol is None else atol)

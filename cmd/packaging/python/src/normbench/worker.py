@@ -103,6 +103,8 @@ def spoken(error):
     if isinstance(error, SyntaxError):
         at = f" ({os.path.basename(error.filename or '?')}:{error.lineno})"
         return f"{type(error).__name__}: {error.msg}{at}"
+    if isinstance(error, ModuleNotFoundError):
+        at += f"; {sys.executable} has none of that name, and NORMBENCH_PYTHON names another interpreter"
     return f"{type(error).__name__}: {' '.join(str(error).split())[:400]}{at}"
 
 
@@ -424,7 +426,9 @@ class Worker:
 
 def import_file(path, name=None):
     """A file as a module that imports what lies beside it, as a script does."""
-    name = name or os.path.splitext(os.path.basename(path))[0]
+    if not name:
+        name = os.path.splitext(os.path.basename(path))[0]
+        name = f"normbench file {name}" if name in sys.modules else name  # of json.py: what has imported json keeps its own
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location(name, path)
     if not spec:
