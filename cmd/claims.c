@@ -282,7 +282,7 @@ static const char *load_pytorch(struct nb_texts *plugins) {
     char *adapter = nb_peer_adapter("pytorch");
     const bool built = nb_path_exists(adapter);
     free(adapter);
-    if (!built) return "its adapter is not built (make peers PEERS=pytorch)";
+    if (!built) return "its adapter is not built (normbench peers pytorch)";
     char *spec = nb_peer_spec("pytorch", NULL);
     if (!spec || nb_registry_describe(spec) != 0) {
         free(spec);

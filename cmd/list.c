@@ -324,7 +324,7 @@ static void add_peer(struct nb_grid *grid, const struct nb_peer_info *info) {
     const bool is_built = nb_path_exists(adapter);
     if (is_built) ask_apart(adapter, &a);
     nb_strbuf_add(&command, "");
-    if (!a.loads) nb_strbuf_addf(&command, "make peers PEERS=%s   # %s", info->name, info->size);
+    if (!a.loads) nb_strbuf_addf(&command, "normbench peers %s   # %s", info->name, info->size);
     nb_grid_add(grid, info->name);
     nb_grid_add(grid, is_built ? "built" : "not built");
     nb_grid_add(grid, a.loads ? "found" : is_built ? "missing" : "");

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # make peers PEERS="onednn-omp ggml": gets the libraries into PEERS_DIR, which git ignores, then builds the adapters of those that are
-# there into $(BUILD)/peers/. Part of the Makefile above; nothing else builds an adapter.
+# there into $(BUILD)/peers/. Part of the Makefile above; nothing else builds an adapter. `normbench peers` reads it by itself, from where it is
+# installed.
+ifndef CFLAGS_ALL
+CFLAGS_ALL := -std=gnu11 -O2 -fPIC -ffp-contract=off
+say = @printf '  %-6s %s\n' $(1) $@
+.SILENT:
+endif
 
 PEERS ?= onednn onednn-omp pytorch ggml
 PEERS_DIR ?= $(CURDIR)/peers
@@ -77,7 +83,8 @@ ifneq ($(filter cuda-bundle,$(MAKECMDGOALS)),)
 $(eval $(call peer_rules,cudnn))
 endif
 
+.PHONY: peers peer-adapters
 peers:
 	kernels/peers/get.sh $(PEERS_DIR) $(PEERS)
-	$(MAKE) peer-adapters
+	$(MAKE) -f $(firstword $(MAKEFILE_LIST)) peer-adapters
 peer-adapters: $(foreach p,$(PEERS),$(if $(wildcard $(PEERS_DIR)/$p/$(peer_library_$p)),$(BUILD)/peers/$p.so))

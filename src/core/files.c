@@ -144,8 +144,8 @@ char *nb_program_dir(void) {
 }
 
 char *nb_share_dir(const char *environment, const char *folder) {
-    assert(environment && folder);
-    const char *named = getenv(environment);
+    assert(folder);
+    const char *named = environment ? getenv(environment) : NULL;
     if (named && *named) return nb_strdup(named);
     static const char *const places[] = {"", "../", "../share/normbench/"};
     char *program = nb_program_dir();
@@ -159,4 +159,18 @@ char *nb_share_dir(const char *environment, const char *folder) {
     nb_strbuf_release(&path);
     free(program);
     return found;
+}
+
+static const char *absolute(const char *name) {
+    const char *value = getenv(name);
+    return value && value[0] == '/' ? value : NULL;
+}
+
+char *nb_user_dir(const char *variable, const char *below) {
+    assert(variable && below);
+    const char *named = absolute(variable), *home = absolute("HOME");
+    struct nb_strbuf path = {0};
+    if (named || home)
+        nb_strbuf_addf(&path, "%s%s%s/normbench", named ? named : home, named ? "" : "/", named ? "" : below);
+    return path.text;
 }

@@ -27,7 +27,11 @@ struct nb_strings nb_dir_list(const char *dir, const char *end);
 char *nb_path_join(const char *dir, const char *name);
 /* The folder that holds the running program; owned. */
 char *nb_program_dir(void);
-/* The first that exists of $ENVIRONMENT, program/FOLDER, program/../FOLDER, program/../share/normbench/FOLDER; owned or null. */
+/* The first that exists of $ENVIRONMENT (null: there is none), program/FOLDER, program/../FOLDER, program/../share/normbench/FOLDER; owned or
+ * null. */
 char *nb_share_dir(const char *environment, const char *folder);
+/* The user's own: $VARIABLE/normbench where that is absolute, as the XDG specification wants it, else $HOME/BELOW/normbench; owned. Null: the
+ * environment names neither. */
+char *nb_user_dir(const char *variable, const char *below);
 
 #endif

@@ -39,6 +39,8 @@ char *nb_peer_name(const char *spec, const char **library) {
     return out.text;
 }
 
+char *nb_peer_user_dir(void) { return nb_user_dir("XDG_DATA_HOME", ".local/share"); }
+
 static char *adapter_in(const char *folder, const char *below, const char *name) {
     struct nb_strbuf file = {0};
     nb_strbuf_addf(&file, "%s%s.so", below, name);
@@ -49,19 +51,23 @@ static char *adapter_in(const char *folder, const char *below, const char *name)
 
 char *nb_peer_adapter(const char *name) {
     assert(name);
-    static const char built[] = "peers/", installed[] = "../lib/normbench/peers/";
     const char *named = getenv("NORMBENCH_PEERS");
     if (named && *named) return adapter_in(named, "", name);
-    char *program = nb_program_dir(), *path = adapter_in(program, built, name);
-    char *other = adapter_in(program, installed, name);
-    free(program);
-    if (!nb_path_exists(path) && nb_path_exists(other)) {
-        char *missing = path;
-        path = other;
-        other = missing;
+    char *program = nb_program_dir(), *own = nb_peer_user_dir(), *found = NULL;
+    const struct {
+        const char *folder, *below;
+    } places[] = {{program, "peers/"}, {own, "peers/"}, {program, "../lib/normbench/peers/"}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && !found; i++) {
+        char *path = places[i].folder ? adapter_in(places[i].folder, places[i].below, name) : NULL;
+        if (path && nb_path_exists(path))
+            found = path;
+        else
+            free(path);
     }
-    free(other);
-    return path;
+    if (!found) found = adapter_in(program, places[0].below, name);
+    free(program);
+    free(own);
+    return found;
 }
 
 /* ---- what the user names ---- */
@@ -71,7 +77,7 @@ static int refuse_adapter(const char *name, const char *path) {
     for (size_t i = 0; i < nb_n_peers; i++) {
         names[i] = nb_peers[i].name;
         if (strcmp(name, names[i]) == 0)
-            return nb_error("--peer %s: %s is not built; `make peers PEERS=%s` gets the library (%s) and builds it",
+            return nb_error("--peer %s: %s is not built; `normbench peers %s` gets the library (%s) and builds it",
                             name, path, name, nb_peers[i].size);
     }
     const char *nearest = nb_nearest(name, names, nb_n_peers);
@@ -139,7 +145,7 @@ static int claim_library(const char *path, const char *peer, char *reason, size_
 /* A file may have any name: what the loader knows a library by is seen once it is loaded. */
 static int use(const struct nb_peer *peer, const char *name, const char *library, char *reason, size_t n) {
     if (!peer || peer->struct_size < sizeof *peer || !peer->use) {
-        snprintf(reason, n, "its normbench_peer() is of another version; rebuild it with make peers");
+        snprintf(reason, n, "its normbench_peer() is of another version; rebuild it with `normbench peers`");
         return -1;
     }
     const char *path = library ? library : peer->library;

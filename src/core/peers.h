@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Peers: other libraries, measured through adapters (kernels/peers/). An adapter is a plugin that lies in the folder peers/ beside
- * the program, of an installed program in ../lib/normbench/peers/ (NORMBENCH_PEERS names another one), and is loaded when the user
- * names it. Where a plugin's file may be named, "peer:NAME" or "peer:NAME=LIBRARY" names a peer, the second with a library other than
+ * the program, in the user's own (where `normbench peers` puts it), or of an installed program in ../lib/normbench/peers/, the first of
+ * them that has it (NORMBENCH_PEERS names another one and that alone), and is loaded when the user names it. Where a plugin's file may be named, "peer:NAME" or "peer:NAME=LIBRARY" names a peer, the second with a library other than
  * the one it was built for. */
 #ifndef NB_PEERS_H
 #define NB_PEERS_H
@@ -13,7 +13,7 @@
 
 struct nb_peer_info {
     const char *name, *what;
-    const char *size; /* of what `make peers PEERS=NAME` downloads */
+    const char *size; /* of what `normbench peers NAME` downloads */
 };
 /* The peers whose adapters this project has, built or not. */
 extern const struct nb_peer_info nb_peers[];
@@ -27,6 +27,8 @@ char *nb_peer_spec(const char *name, const char *library);
 char *nb_peer_name(const char *spec, const char **library);
 /* The adapter's file; where there is none, the first place that it is looked for at; owned. */
 char *nb_peer_adapter(const char *name);
+/* Where libraries and adapters of the user's own are: peers/NAME.so below it; owned. Null: the environment names no home. */
+char *nb_peer_user_dir(void);
 
 /* After dlopen() of the adapter of the peer `name`: has it load its library. -1 after nb_error; two peers whose libraries have one name
  * are refused. A peer that spins between parallel regions would do so on the

@@ -281,20 +281,16 @@ char *nb_tuning_cpu(void) {
 
 /* ---- place ---- */
 
-/* A folder named by the environment counts when it is absolute, as the XDG specification wants it. */
-static const char *absolute(const char *name) {
-    const char *value = getenv(name);
-    return value && value[0] == '/' ? value : NULL;
-}
-
 char *nb_tuning_path(void) {
-    const char *named = getenv("NORMBENCH_TUNING"), *cache = absolute("XDG_CACHE_HOME"), *home = absolute("HOME");
+    const char *named = getenv("NORMBENCH_TUNING");
     struct nb_strbuf path = {0};
     if (named && *named) return strcmp(named, "none") == 0 ? NULL : nb_strdup(named);
-    if (!cache && !home) return NULL;
+    char *folder = nb_user_dir("XDG_CACHE_HOME", ".cache");
+    if (!folder) return NULL;
     char *cpu = nb_tuning_cpu();
-    nb_strbuf_addf(&path, "%s%s/normbench/tuning-%s.json", cache ? cache : home, cache ? "" : "/.cache", cpu);
+    nb_strbuf_addf(&path, "%s/tuning-%s.json", folder, cpu);
     free(cpu);
+    free(folder);
     return path.text;
 }
 

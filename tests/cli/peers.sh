@@ -14,9 +14,12 @@ refuses() { # exit code 2 and a word in the message
 
 export NORMBENCH_PEERS=$WORK/none
 "$NORMBENCH" list peers --format csv >"$WORK/list"
-for peer in onednn pytorch ggml; do grep -q "^$peer,not built,.*make peers PEERS=$peer" "$WORK/list" || fail "list peers: $peer"; done
-refuses "make peers PEERS=onednn" run --peer onednn
+for peer in onednn pytorch ggml; do grep -q "^$peer,not built,.*normbench peers $peer" "$WORK/list" || fail "list peers: $peer"; done
+refuses "normbench peers onednn" run --peer onednn
 refuses "did you mean 'ggml'" run --peer gmgl
+refuses "there is no 'gmgl'.*did you mean 'ggml'" peers ggml gmgl
+refuses "NAME of a library" peers
+XDG_DATA_HOME="$WORK/a b" refuses "cannot work in a folder with ' '" peers ggml
 refuses "after the --peer" run --peer-lib /some/library.so
 
 export NORMBENCH_PEERS=$BUILD/tests/plugins
