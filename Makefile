@@ -44,6 +44,9 @@ VERSION := $(file <VERSION)
 # CI builds all of it with WERROR=-Werror.
 flags_with = -std=gnu11 $(1) $(DEBUG) -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
 CFLAGS_ALL := $(call flags_with,$(OPT)) $(COVERAGE)
+# More of the program's flags, from who packages it; CFLAGS and the like of the environment change nothing, and no such flag reaches a kernel.
+PROGRAM_CFLAGS ?=
+PROGRAM_LDFLAGS ?=
 # Kernels: aligned entry and loops, so that code placement does not decide a comparison; relocations kept, so that two
 # builds of a kernel can be compared as machine code.
 ifeq ($(IS_CLANG),0)
@@ -119,7 +122,7 @@ properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(BUILD)/tests/programs/norms
 
-.PHONY: cuda-emulated peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports \
+.PHONY: cuda-emulated all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -164,11 +167,10 @@ define build_info
 #define NB_DIRTY $(if $(dirty),1,0)
 #define NB_COMPILER "$(subst ",,$(COMPILER))"
 #define NB_KERNEL_FLAGS "$(strip $(KERNEL_CFLAGS))"
-#define NB_PREFIX "$(PREFIX)"
 endef
 # The kernels of a library; those of the gate's layouts may be fewer, and have a list of their own.
 kernel_list := $(if $(filter gate-layouts,$(MAKECMDGOALS)),$(ARM),$(BUILD))/gen/kernel_list.h
-ifneq ($(filter-out help deps clean format format-check lint uninstall,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help deps clean format format-check lint install-built uninstall,$(or $(MAKECMDGOALS),all)),)
 $(call keep,$(kernel_list),$(call entries,NB_KERNEL_ENTRY,$(variants)))
 $(call keep,$(BUILD)/gen/command_list.h,$(call entries,NB_COMMAND_ENTRY,$(commands)))
 $(call keep,$(BUILD)/gen/renderer_list.h,$(call entries,NB_RENDERER_ENTRY,$(renderers)))
@@ -178,7 +180,7 @@ $(call keep,$(BUILD)/gen/property_list.h,$(call entries,NB_PROPERTY_ENTRY,$(prop
 $(call keep,$(BUILD)/gen/build_info.h,$(build_info))
 $(call keep,$(BUILD)/kernels/flags,$(CC) $(KERNEL_CFLAGS))
 $(call keep,$(BUILD)/gen/kernel_sources,$(kernel_sources))
-$(call keep,$(BUILD)/flags,$(CC) $(CFLAGS_ALL))
+$(call keep,$(BUILD)/flags,$(CC) $(CFLAGS_ALL) $(PROGRAM_CFLAGS))
 endif
 # Which kernels there are, built or not, by what their files say.
 $(BUILD)/gen/kernel_catalogue.stamp: $(kernel_sources) cmd/kernel_catalogue.awk $(BUILD)/gen/kernel_sources
@@ -236,10 +238,10 @@ gen_headers := $(patsubst %,$(BUILD)/gen/%.h,command_list renderer_list plot_lis
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
 	@mkdir -p $(dir $@)
 	$(call say,CC)
-	$(CC) $(CFLAGS_ALL) $(INCLUDES) $(LIB_CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) $(PROGRAM_CFLAGS) $(INCLUDES) $(LIB_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/normbench: $(src_objects) $(report_objects) $(cmd_objects)
 	$(call say,LD)
-	$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
+	$(CC) $(SANITIZE) $(PROGRAM_LDFLAGS) -o $@ $^ $(LIBS)
 
 # ---- peers: other libraries to compare with (kernels/peers/README.md) ---------------------------------------------------
 include kernels/peers/rules.mk
@@ -433,24 +435,24 @@ install: all
 # What is built, as it is; KERNEL_LIBRARY: another library of our kernels.
 KERNEL_LIBRARY ?= $(BUILD)/libnormkernels.so
 install-built:
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/normbench \
-	  $(DESTDIR)$(PREFIX)/share/normbench/configs $(DESTDIR)$(PREFIX)/share/normbench/data \
-	  $(DESTDIR)$(PREFIX)/share/normbench/schema
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/normbench/peers include/normbench share/pkgconfig \
+	  $(addprefix share/normbench/,configs/claims/tables data schema python/normbench kernels/peers/wheels))
 	install -m 755 $(BUILD)/normbench $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(KERNEL_LIBRARY) $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 $(KERNEL_LIBRARY) $(DESTDIR)$(PREFIX)/lib/normbench/libnormkernels.so
 	for backend in $(wildcard $(BUILD)/libnormkernels_cuda*.so); do \
-	  install -m 755 $$backend $(DESTDIR)$(PREFIX)/lib/ || exit 1; done
+	  install -m 644 $$backend $(DESTDIR)$(PREFIX)/lib/normbench/ || exit 1; done
 	install -m 644 kernels/kernel.h kernels/function.h $(DESTDIR)$(PREFIX)/include/normbench/
-	install -d $(DESTDIR)$(PREFIX)/lib/normbench/peers
 	for adapter in $(wildcard $(BUILD)/peers/*.so); do \
-	  install -m 755 $$adapter $(DESTDIR)$(PREFIX)/lib/normbench/peers/ || exit 1; done
-	install -d $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables
+	  install -m 644 $$adapter $(DESTDIR)$(PREFIX)/lib/normbench/peers/ || exit 1; done
 	install -m 644 configs/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/
 	install -m 644 configs/claims/*.json configs/claims/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/
 	install -m 644 configs/claims/tables/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables/
 	install -m 644 tests/data/* $(DESTDIR)$(PREFIX)/share/normbench/data/
 	install -m 644 reports/schema/*.json $(DESTDIR)$(PREFIX)/share/normbench/schema/
-	install -d $(DESTDIR)$(PREFIX)/share/normbench/python/normbench
+	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/share/normbench/kernels/
+	install -m 644 $(wildcard $(addprefix kernels/peers/*.,c cpp h mk py)) $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/
+	install -m 755 kernels/peers/get.sh $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/
+	install -m 644 kernels/peers/wheels/*.txt $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/wheels/
 	install -m 644 cmd/packaging/python/src/normbench/*.py $(DESTDIR)$(PREFIX)/share/normbench/python/normbench/
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	$(BUILD)/normbench help --man >$(DESTDIR)$(PREFIX)/share/man/man1/normbench.1
@@ -460,13 +462,13 @@ install-built:
 	$(BUILD)/normbench help --completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_normbench
 	$(BUILD)/normbench help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/normbench.fish
 	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \
-	  '$(PREFIX)' '$(shell cat VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/normbench.pc
+	  '$(PREFIX)' '$(VERSION)' >$(DESTDIR)$(PREFIX)/share/pkgconfig/normbench.pc
 # For pip; tests/cli/wheel.sh installs it.
 wheel: all
 	BUILD=$(BUILD) KERNEL_LIBRARY=$(KERNEL_LIBRARY) cmd/packaging/python/wheel.sh
 uninstall:
-	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/libnormkernels.so lib/libnormkernels_cuda.so lib/libnormkernels_cuda_emulated.so lib/normbench include/normbench share/normbench \
-	  lib/pkgconfig/normbench.pc share/bash-completion/completions/normbench share/zsh/site-functions/_normbench share/fish/vendor_completions.d/normbench.fish) \
+	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/normbench include/normbench share/normbench \
+	  share/pkgconfig/normbench.pc share/bash-completion/completions/normbench share/zsh/site-functions/_normbench share/fish/vendor_completions.d/normbench.fish) \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/normbench.1 $(DESTDIR)$(PREFIX)/share/man/man1/normbench-*.1
 clean:
 	rm -rf $(BUILD)

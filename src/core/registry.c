@@ -325,7 +325,7 @@ int nb_registry_load(const char *file) {
 }
 
 int nb_registry_load_builtin(void) {
-    static const char *const places[] = {"libnormkernels.so", "../lib/libnormkernels.so"};
+    static const char *const places[] = {"libnormkernels.so", "../lib/normbench/libnormkernels.so"};
     const char *named = getenv("NORMBENCH_KERNELS");
     if (named && *named) return load(named, nb_strdup(named), NULL, NULL);
     char *program = nb_program_dir(), *path = NULL;
@@ -335,10 +335,11 @@ int nb_registry_load_builtin(void) {
         free(path);
         path = NULL;
     }
-    int result = path ? load(path, nb_strdup(path), NULL, NULL)
-                      : nb_error("no libnormkernels.so in %s or its ../lib; build it with make, or name it in "
-                                 "NORMBENCH_KERNELS",
-                                 program);
+    int result = path
+                     ? load(path, nb_strdup(path), NULL, NULL)
+                     : nb_error("no libnormkernels.so in %s or its ../lib/normbench; build it with make, or name it in "
+                                "NORMBENCH_KERNELS",
+                                program);
     free(path);
     free(program);
     return result;
@@ -347,7 +348,7 @@ int nb_registry_load_builtin(void) {
 char *nb_backend_library(enum nb_backend backend) {
     static const char *const names[NB_N_BACKENDS] = {
         NULL, "libnormkernels_cuda.so", "libnormkernels_cuda_emulated.so"}; /* own_prefix and the plugin's name */
-    static const char *const places[] = {"", "../lib"};
+    static const char *const places[] = {"", "../lib/normbench"};
     assert(backend > NB_BACKEND_CPU && backend < NB_N_BACKENDS);
     const char *named = getenv("NORMBENCH_KERNELS"), *slash = named ? strrchr(named, '/') : NULL;
     char *program = nb_program_dir(), *path = NULL;

@@ -33,14 +33,14 @@ struct nb_entry {
 /* The kernels that this process knows: libnormkernels.so beside the program, and plugins named by the user. All of them
  * are loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was named. */
 
-/* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib. */
+/* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib/normbench. */
 int nb_registry_load_builtin(void);
 /* A plugin by its file, or a peer by "peer:NAME[=LIBRARY]". A bad file, a missing export, a table entry without run, or duplicate
  * names: nb_error, -1, and nothing of it is kept. Another ABI version: likewise, but NB_OTHER_ABI. A file that is loaded already: a
  * note, 0. */
 int nb_registry_load(const char *file);
 /* The library with our kernels of a backend that is not the CPU's: "libnormkernels_cuda.so", "libnormkernels_cuda_emulated.so", beside
- * the file that NORMBENCH_KERNELS names, beside the program or in its ../lib. It is loaded as plugins are, and its kernels are known as
+ * the file that NORMBENCH_KERNELS names, beside the program or in its ../lib/normbench. It is loaded as plugins are, and its kernels are known as
  * "cuda:..", "cuda_emulated:..". Owned; null: it is not built. */
 char *nb_backend_library(enum nb_backend backend);
 /* The same, but the file is loaded in the guard (guard.h) and never here: its kernels are known by what their table says, and cannot be

@@ -23,7 +23,7 @@ cp -r $here/pyproject.toml $here/setup.py $here/README.md $here/src VERSION LICE
 find "$stage" -name __pycache__ -prune -exec rm -r {} +
 make BUILD="$BUILD" KERNEL_LIBRARY="$KERNEL_LIBRARY" DESTDIR= PREFIX="$(cd "$stage" && pwd)/src/normbench/program" install-built
 # What is of one machine, of a compiler's user, or there already.
-rm -rf "$program/lib/pkgconfig" "$program/lib/normbench" "$program"/lib/libnormkernels_* "$program/share/normbench/python"
+rm -rf "$program/share/pkgconfig" "$program/lib/normbench/peers" "$program"/lib/normbench/libnormkernels_* "$program/share/normbench/python"
 # Of what the program is linked to, Debian has the licences.
 ldd "$program/bin/normbench" | awk '$2 == "=>" { print $3 }' | while read -r library; do
     package=$(dpkg-query -S "$(readlink -f "$library")" 2>/dev/null | head -n 1 | cut -d: -f1)
