@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A walk over references, from the kernel's functions on. Each piece (a function, an object, a constant) is numbered when it is first
- * met; a reference is digested as the number of the piece and the place in it, so that two builds agree when the same
- * pieces refer to each other in the same way, wherever they lie.
+/* A walk over references, from the kernel's functions and from what the loader calls. Each piece (a function, an object, a constant) is
+ * numbered when it is first met; a reference is digested as the number of the piece and the place in it, so that two builds agree when the
+ * same pieces refer to each other in the same way, wherever they lie.
  *
  * How long is a piece? A function or an object has a size. The compiler's own constants have none, and labels do not end them, since
  * a compiler lets a small constant lie inside a large one; but the instruction that reads one says how much it reads. An
@@ -466,8 +466,69 @@ static void add_root(struct walk *w, uint64_t address) {
         mix_range(w, p->address, p->size);
 }
 
+/* ---- what is done on loading -------------------------------------------------------------------------------------------- */
+
+/* Of the C runtime, in every shared object: an address in the table of initialisers, and no size. It registers frames for the unwinder. */
+static bool is_frame_dummy(const struct nb_code *c, uint64_t address) {
+    for (size_t i = 0; i < c->n_symbols; i++)
+        if (c->symbols[i].st_value == address && c->symbols[i].st_size == 0 &&
+            GELF_ST_TYPE(c->symbols[i].st_info) == STT_FUNC && strcmp(name_of(c, &c->symbols[i]), "frame_dummy") == 0)
+            return true;
+    return false;
+}
+
+/* A table of functions that the loader calls, in order: each is reached from everything, since it may set what any function reads. */
+static void add_initialisers(struct walk *w, const GElf_Shdr *table) {
+    const struct nb_code *c = w->code;
+    uint64_t next = table->sh_addr;
+    for (size_t i = relocations_from(c, table->sh_addr); i < c->n_relocations; i++) {
+        const GElf_Rela *r = &c->relocations[i];
+        const GElf_Sym *symbol = symbol_of(c, r);
+        if (r->r_offset - table->sh_addr >= table->sh_size) break;
+        if (r->r_offset != next || !symbol || GELF_R_TYPE(r->r_info) != R_X86_64_64) break;
+        const uint64_t target = symbol->st_value + (uint64_t)r->r_addend;
+        next += 8;
+        if (symbol->st_shndx != SHN_UNDEF && is_frame_dummy(c, target)) continue;
+        const struct nb_code_place *p = symbol->st_shndx != SHN_UNDEF ? nb_code_place(c, target) : NULL;
+        if (!p || p->address != target) break;
+        mix_range(w, p->address, p->size);
+    }
+    if (next != table->sh_addr + table->sh_size) w->failed = "what it does on loading is not known";
+}
+
+/* Libraries that are loaded with it, and what replaces the C runtime's own function of initialisation. */
+static void add_dynamic(struct walk *w, size_t section) {
+    Elf_Data *data;
+    const GElf_Shdr *strings = &w->code->sections[section];
+    const size_t n = table_of(w->code, section, ELF_T_DYN, &data);
+    for (size_t i = 0; i < n && !w->failed; i++) {
+        GElf_Dyn d;
+        if (!gelf_getdyn(data, (int)i, &d) || d.d_tag == DT_NULL) break;
+        if (d.d_tag == DT_NEEDED || d.d_tag == DT_RPATH || d.d_tag == DT_RUNPATH) {
+            const char *name = elf_strptr(w->code->elf, strings->sh_link, d.d_un.d_val);
+            mix(w, (uint64_t)d.d_tag);
+            if (name) mix_bytes(w, (const unsigned char *)name, strlen(name));
+        } else if (d.d_tag == DT_INIT) {
+            const GElf_Shdr *code = section_at(w->code, d.d_un.d_ptr);
+            if (code && d.d_un.d_ptr == code->sh_addr)
+                mix_range(w, code->sh_addr, code->sh_size);
+            else
+                add_root(w, d.d_un.d_ptr);
+        }
+    }
+}
+
+static void add_loading(struct walk *w) {
+    for (size_t i = 0; i < w->code->n_sections && !w->failed; i++) {
+        const GElf_Shdr *s = &w->code->sections[i];
+        if (s->sh_type == SHT_INIT_ARRAY || s->sh_type == SHT_PREINIT_ARRAY) add_initialisers(w, s);
+        if (s->sh_type == SHT_DYNAMIC) add_dynamic(w, i);
+    }
+}
+
 /* Pieces join the list while it is walked. */
 static int finish(struct walk *w, uint64_t digest[2], char *reason, size_t n) {
+    if (!w->failed) add_loading(w);
     for (size_t i = 0; i < w->n && !w->failed; i++) {
         const struct piece piece = w->pieces[i];
         mix_piece(w, &piece);

@@ -134,9 +134,9 @@ static void add_case(struct nb_gate *g, const struct nb_function *f) {
     }
 }
 
-/* What an option names must be there; what is only called like it may be. An arm's other files are layouts of the first. */
+/* An arm's other files are layouts of the first. */
 static int look_everywhere(const struct nb_gate *g, struct nb_gate_case *c, const struct nb_function *f,
-                           const bool is_given[NB_N_FUNCTION_ROLES], char *exported) {
+                           char *exported) {
     static struct lookup l;
     for (int layout = 0; layout < g->builds.n_layouts; layout++)
         for (int b = 0; b < NB_N_BUILDS; b++) {
@@ -144,31 +144,44 @@ static int look_everywhere(const struct nb_gate *g, struct nb_gate_case *c, cons
             if (look_into(&l, g->builds.files[layout][b], source, f) != 0) return -1;
             if (layout == 0) memcpy(c->addresses[b], l.addresses, sizeof l.addresses);
             if (layout == 0 && b == NB_BUILD_BASELINE) memcpy(exported, l.exported, sizeof l.exported);
-            for (int role = 0; role < NB_N_FUNCTION_ROLES; role++) {
-                const bool is_missing = is_given[role] && !l.addresses[role] && c->addresses[b][NB_FUNCTION_TIMED];
-                if (is_missing || (c->addresses[b][role] && !l.addresses[role]))
+            for (int role = 0; role < NB_N_FUNCTION_ROLES; role++)
+                if (c->addresses[b][role] && !l.addresses[role])
                     return refuse(source, f->names[role], (enum nb_function_role)role, l.exported);
-            }
         }
     return 0;
 }
 
-static int check_names(const struct nb_gate *g, const struct nb_gate_case *c, const struct nb_function *f,
-                       char *exported) {
+/* What one of two builds alone has cannot be called in both; a teardown changes no result. */
+static void compare_roles(struct nb_gate_case *c, const struct nb_function *f) {
     const uint64_t *baseline = c->addresses[NB_BUILD_BASELINE], *candidate = c->addresses[NB_BUILD_CANDIDATE];
+    for (int role = NB_FUNCTION_SETUP; role < NB_FUNCTION_TEARDOWN && c->verdict == NB_VERDICT_NONE; role++) {
+        if (!baseline[role] == !candidate[role]) continue;
+        c->verdict = NB_VERDICT_NOT_COMPARABLE;
+        snprintf(c->reason, sizeof c->reason, "the %s has %.100s and the %s has not: both builds are called alike",
+                 nb_build_names[baseline[role] ? NB_BUILD_BASELINE : NB_BUILD_CANDIDATE], f->names[role],
+                 nb_build_names[baseline[role] ? NB_BUILD_CANDIDATE : NB_BUILD_BASELINE]);
+    }
+}
+
+/* What an option names must be in one of the builds; what is only called like it may be. */
+static int check_names(const struct nb_gate *g, struct nb_gate_case *c, const struct nb_function *f,
+                       const bool is_given[NB_N_FUNCTION_ROLES], char *exported) {
+    const uint64_t *baseline = c->addresses[NB_BUILD_BASELINE], *candidate = c->addresses[NB_BUILD_CANDIDATE];
+    const char *source = g->builds.sources[0][NB_BUILD_BASELINE];
     if (!baseline[NB_FUNCTION_TIMED] && !candidate[NB_FUNCTION_TIMED])
-        return refuse(g->builds.sources[0][NB_BUILD_BASELINE], f->names[NB_FUNCTION_TIMED], NB_FUNCTION_TIMED,
-                      exported);
+        return refuse(source, f->names[NB_FUNCTION_TIMED], NB_FUNCTION_TIMED, exported);
     if (!baseline[NB_FUNCTION_TIMED] || !candidate[NB_FUNCTION_TIMED]) return 0;
     for (int role = NB_FUNCTION_SETUP; role < NB_N_FUNCTION_ROLES; role++)
-        if (!baseline[role] != !candidate[role])
-            return nb_error("%s: the %s has %s and the %s has not: both builds are called alike",
-                            f->names[NB_FUNCTION_TIMED],
-                            nb_build_names[baseline[role] ? NB_BUILD_BASELINE : NB_BUILD_CANDIDATE], f->names[role],
-                            nb_build_names[baseline[role] ? NB_BUILD_CANDIDATE : NB_BUILD_BASELINE]);
-    if (!baseline[NB_FUNCTION_BYTES] && !baseline[NB_FUNCTION_CHECK])
+        if (is_given[role] && !baseline[role] && !candidate[role])
+            return refuse(source, f->names[role], (enum nb_function_role)role, exported);
+    compare_roles(c, f);
+    if (c->verdict != NB_VERDICT_NONE || baseline[NB_FUNCTION_BYTES]) return 0;
+    if (!baseline[NB_FUNCTION_CHECK])
         nb_note("%s: what it computes is not compared: the builds have neither %s nor %s", f->names[NB_FUNCTION_TIMED],
                 f->names[NB_FUNCTION_BYTES], f->names[NB_FUNCTION_CHECK]);
+    else
+        nb_note("%s: that each call does its work is not seen: without %s there is nothing to spoil between calls",
+                f->names[NB_FUNCTION_TIMED], f->names[NB_FUNCTION_BYTES]);
     return 0;
 }
 
@@ -194,8 +207,8 @@ int nb_gate_functions_make(struct nb_gate *g, const char *const *names, size_t n
             f->names[role] = name.text;
         }
         add_case(g, f);
-        if (look_everywhere(g, &g->cases[i], f, is_given, exported) != 0) return -1;
-        if (check_names(g, &g->cases[i], f, exported) != 0) return -1;
+        if (look_everywhere(g, &g->cases[i], f, exported) != 0) return -1;
+        if (check_names(g, &g->cases[i], f, is_given, exported) != 0) return -1;
     }
     return 0;
 }
@@ -239,7 +252,13 @@ int nb_gate_function_check(const struct nb_gate *g, struct nb_gate_case *c) {
     q.n_files = q.n_arms = 2;
     q.keys[1] = c->arm_keys[NB_BUILD_CANDIDATE];
     int result = ask(&q, &answer, &failed, reason, sizeof reason);
-    if (result == 0 && failed < 0) take_counts(c, answer);
+    if (result == 0 && failed < 0) {
+        take_counts(c, answer);
+        if (nb_json_get_bool(answer, "unspoilt"))
+            nb_note("%s: that each call does its work is not seen: no byte that %s gives can be spoilt between calls "
+                    "(there is none, they are made when asked for, or lie in memory that may not be written)",
+                    c->key, c->function->names[NB_FUNCTION_BYTES]);
+    }
     cJSON_Delete(answer);
     if (result != 0 || failed < 0) return result;
     bool is_spoilt = false; /* what only fails beside the candidate is the candidate's doing */

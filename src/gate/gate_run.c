@@ -307,8 +307,8 @@ static int check_case(struct nb_gate *g, struct nb_gate_case *c, struct codes *c
     if (c->verdict != NB_VERDICT_NONE || !is_comparable(c)) return 0;
     const bool identical = is_identical(codes, c, NB_CODE_TIMED);
     int result = 0;
-    /* The same code that claims something else is checked against that. */
-    if (c->function && !identical) {
+    /* The same code that claims something else is checked against that, and a function with the bytes and the check of its build. */
+    if (c->function && !codes->same_bytes) {
         result = nb_gate_function_check(g, c);
     } else if (!c->function && (!identical || !is_identical(codes, c, NB_CODE_ALL))) {
         result = run_checks(g, &checks);

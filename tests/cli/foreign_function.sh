@@ -71,11 +71,32 @@ gives 1 'WRONG leaves: crashed: ended the process by exit code 0' "${bad[@]}" --
 gives 1 'WRONG grows: its 8 bytes of output differ' "${bad[@]}" --function grows
 gives 1 'WRONG judged: the check returns 7 after call 1' "${bad[@]}" --function judged
 gives 1 'WRONG remembers: candidate while timed: wrong_when_timed' "${bad[@]}" --function remembers
+gives 1 'WRONG works_once: a call does not write its output anew: byte [0-7] stays as it was spoilt' "${bad[@]}" --function works_once
+gives 1 'WRONG makes_later: no byte of its output can be spoilt between calls, as the baseline.s can' "${bad[@]}" --function makes_later
 gives 5 'NOT COMPARABLE grows: call 2 leaves other bytes of output than the first, from byte 0 on \(the baseline\)' \
     --baseline "$WORK/bad.so" --candidate "$WORK/old.so" --function grows
 gives 5 'NOT COMPARABLE crashes: crashed: segmentation fault .*\(the baseline\)' --baseline "$WORK/bad.so" --candidate "$WORK/old.so" --function crashes
 gives 5 'NOT COMPARABLE sum: the baseline has no such function' --baseline "$WORK/old.so" --candidate "$WORK/$cxx-old.so" --function sum
+gives 5 'NOT COMPARABLE apart: the candidate has apart_setup and the baseline has not' "${bad[@]}" --function apart
+gives 5 'NOT COMPARABLE apart: the baseline has apart_setup' --baseline "$WORK/bad.so" --candidate "$WORK/old.so" --function apart
+gives 5 'NOT COMPARABLE apart: the candidate has apart_setup' "${bad[@]}" --function apart --setup apart_setup
 gives 0 '2 PASS \(identical code\)' --baseline "$WORK/old.so" --candidate "$WORK/old.so" --function copy --function list
+# What cannot be spoilt is said: notes, which --quiet leaves out.
+notes() { # FUNCTION PATTERN
+    "$NORMBENCH" gate "${few[@]}" --baseline "$WORK/old.so" --candidate "$WORK/slow.so" --function "$1" --blocks 8 --budget 2 >"$WORK/out" 2>"$WORK/err" || true
+    grep -q "^normbench: $1: that each call does its work is not seen: $2" "$WORK/err" || fail "$1: no note"
+}
+notes makes 'no byte that makes_bytes gives can be spoilt'
+notes stays 'no byte that stays_bytes gives can be spoilt'
+notes judged 'without judged_bytes there is nothing to spoil'
+# The same code is held to its bytes, unless the whole file is the same.
+for side in whole fewer:-DFEWER_BYTES; do
+    flags=${side#*:}
+    [ "$flags" != "$side" ] || flags=
+    gcc -O2 -Wall -Wextra "${compile[@]}" $flags tests/foreign/functions.c "${link[@]}" -o "$WORK/${side%%:*}.so"
+done
+gives 1 'WRONG copy: its 15999 bytes of output differ from the baseline.s 16000' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function copy
+gives 0 '1 PASS \(identical code\)' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function list
 for name in copy parse sort list; do
     code=0
     "$NORMBENCH" gate --quiet "${few[@]}" --baseline "$WORK/old.so" --candidate "$WORK/slow.so" --function $name --format json --out "$WORK/$name" >"$WORK/out" 2>"$WORK/err" || code=$?

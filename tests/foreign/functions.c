@@ -39,7 +39,11 @@ void copy(void *state) {
     if (SLOWER) copy_part(state, COPIED * SLOWER / 100);
 }
 const void *copy_bytes(const void *state, size_t *n) {
+#ifdef FEWER_BYTES
+    *n = COPIED - 1;
+#else
     *n = COPIED;
+#endif
     return ((const struct copy *)state)->to;
 }
 void copy_teardown(void *state) { free(state); }
@@ -180,20 +184,59 @@ const void *grows_bytes(const void *state, size_t *n) {
     *n = sizeof grown;
     return &grown;
 }
-/* Does its work in the first three calls alone. */
+/* Does its work in the first eight calls alone, more than there are before timing. */
 static struct {
     uint64_t sum;
     int calls;
 } kept;
 void remembers(void *state) {
     (void)state;
-    BREAKS(if (++kept.calls > 3) return;)
+    BREAKS(if (++kept.calls > 8) return;)
     kept.sum = list_part(NODES);
 }
 const void *remembers_bytes(const void *state, size_t *n) {
     (void)state;
     *n = sizeof kept.sum;
     return &kept.sum;
+}
+/* Does its work once. */
+static uint64_t once;
+void works_once(void *state) {
+    (void)state;
+    BREAKS(if (once) return;)
+    once = list_part(NODES);
+}
+const void *works_once_bytes(const void *state, size_t *n) {
+    (void)state;
+    *n = sizeof once;
+    return &once;
+}
+/* Its bytes are made when asked for: here always, and in the second build alone. */
+static uint64_t made;
+void makes(void *state) { (void)state; }
+const void *makes_bytes(const void *state, size_t *n) {
+    (void)state;
+    *n = sizeof made;
+    made = list_part(NODES);
+    return &made;
+}
+static uint64_t later;
+void makes_later(void *state) {
+    (void)state;
+    later = list_part(NODES);
+}
+const void *makes_later_bytes(const void *state, size_t *n) {
+    (void)state;
+    *n = sizeof later;
+    BREAKS(later = list_part(NODES);)
+    return &later;
+}
+static const uint64_t fixed = 7; /* read-only */
+void stays(void *state) { (void)state; }
+const void *stays_bytes(const void *state, size_t *n) {
+    (void)state;
+    *n = sizeof fixed;
+    return &fixed;
 }
 /* Compared by a check alone. */
 void *judged_setup(void) { return calloc(1, sizeof(int)); }
@@ -202,5 +245,11 @@ void judged(void *state) {
     BREAKS(*(int *)state = 2;)
 }
 int judged_check(const void *state, const void *other) { return *(const int *)state == *(const int *)other ? 0 : 7; }
+/* What belongs to a function in one build alone. */
+#ifdef BAD
+void judged_teardown(void *state) { free(state); }
+void *apart_setup(void) { return NULL; }
+#endif
+void apart(void *state) { (void)state; }
 void empty(void *state) { (void)state; }
 int not_a_function = 1;

@@ -70,6 +70,30 @@ Test(code_identity, a_change_of_another_kernel_in_the_same_file_is_none) {
     cr_expect(is_same(digest_of("same", "first"), digest_of("other", "first")));
 }
 
+/* A constructor may set what any kernel reads, another library may have one. */
+Test(code_identity, what_is_done_on_loading_is_part_of_every_kernel) {
+    static const char *const changes[] = {"constructor", "libraries"};
+    for (int i = 0; i < 2; i++) {
+        cr_expect_not(is_same(digest_of("same", "first"), digest_of(changes[i], "first")), "%s", changes[i]);
+        cr_expect_not(is_same(digest_of("same", "second"), digest_of(changes[i], "second")), "%s", changes[i]);
+    }
+}
+
+/* An initialiser without a symbol: nothing says what it is. */
+Test(code_identity, an_initialiser_that_is_not_known_leaves_nothing_to_compare) {
+    char reason[200] = "";
+    uint64_t digest[2];
+    cr_assert_eq(nb_registry_load(identity_path("same")), 0);
+    const struct nb_entry *entry = nb_registry_find("identity_same:second_f32");
+    struct nb_code *code = nb_code_open(identity_path("same"), reason, sizeof reason);
+    cr_assert(code && entry);
+    for (size_t i = 0; i < code->n_symbols; i++)
+        if (strcmp(name_of(code, &code->symbols[i]), "frame_dummy") == 0) code->symbols[i].st_size = 1;
+    cr_expect_eq(nb_code_digest(code, entry, NB_CODE_ALL, digest, reason, sizeof reason), -1);
+    cr_expect_str_eq(reason, "what it does on loading is not known");
+    nb_code_close(code);
+}
+
 /* The kernels of the build, linked again in another order with gaps; not instrumented ones, whose code refers to tables of its own. */
 Test(code_identity, kernels_of_the_build_are_the_same_in_another_layout) {
     const char *paths[] = {getenv("NORMBENCH_KERNELS"), getenv("NORMBENCH_TEST_LAYOUT")};

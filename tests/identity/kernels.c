@@ -52,6 +52,16 @@ static __attribute__((noinline)) void jump(void) {
 #endif
 }
 
+/* Set on loading, where the code that reads it is the same. */
+static float shift;
+__attribute__((constructor)) static void set_shift(void) {
+#if defined(CHANGED_constructor)
+    shift = 0.25f;
+#else
+    shift = 0.5f;
+#endif
+}
+
 /* A constant of 32 bytes of which the compiler lets 3.0f below be a part. */
 static __attribute__((noinline)) void add_vector(float *y) {
     const __m256 v = _mm256_setr_ps(1, 2, 3, 4, 5, 6, 7, LAST);
@@ -63,7 +73,7 @@ static int first(const struct nb_call *call, int phase, int64_t begin, int64_t e
     float *y = call->y;
     (void)phase;
     for (int64_t i = begin; i < end; i++)
-        y[i] = turn(x[i], i) * FACTOR + table[x[i] > 0 ? i % 40 : 1] + identity_helper(steps[i & 1](x[i]));
+        y[i] = turn(x[i], i) * FACTOR + table[x[i] > 0 ? i % 40 : 1] + identity_helper(steps[i & 1](x[i])) + shift;
     add_vector(y);
     jump();
     return 0;
