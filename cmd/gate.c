@@ -283,6 +283,7 @@ static int gate_main(int argc, char **argv) {
     o.plan = g.plan;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     g.plan = o.plan;
+    if (o.out && !o.self_test && !o.selection.list) nb_gate_clear(o.out);
     const int made = o.functions.n > 0 ? make_functions(&o, &g) : nb_selection_make(&o.selection, &g, o.self_test);
     if (made == NB_OTHER_ABI) exit_code = NB_EXIT_NOT_COMPARABLE;
     if (made != 0 || settle_margins(&g, &o) != 0) goto out;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "reports/text/escape.h"
 #include "reports/text/exports.h"
@@ -688,12 +689,15 @@ static void add_bencher(const struct view *view, const struct nb_page *page) {
     cJSON_Delete(json);
 }
 
+/* A case that passed without being timed has an entry too: a reader of a series takes a gap for a benchmark that is gone. */
 static void add_benchmark_action(const struct view *view, const struct nb_page *page) {
+    static const struct nb_interval unchanged = {1, 1, 1};
     cJSON *json = cJSON_CreateArray();
     for (size_t i = 0; i < view->g->n_cases; i++) {
         const struct nb_gate_case *c = &view->g->cases[i];
-        if (is_judged(c))
-            nb_smaller_is_better_add(json, c->key, "candidate / baseline", &c->judgement.ratio,
+        const bool identical = c->verdict == NB_VERDICT_IDENTICAL;
+        if (is_judged(c) || identical)
+            nb_smaller_is_better_add(json, c->key, "candidate / baseline", identical ? &unchanged : &c->judgement.ratio,
                                      nb_verdict_name(c->verdict));
     }
     nb_json_print_pretty(json, 0, page->out);
@@ -760,4 +764,14 @@ int nb_gate_write(const struct nb_gate *g, const char *dir) {
     }
     view_release(&view);
     return result;
+}
+
+void nb_gate_clear(const char *dir) {
+    assert(dir);
+    for (size_t i = 0; i < N_FORMATS; i++) {
+        if (!formats[i].file) continue;
+        char *path = nb_path_join(dir, formats[i].file);
+        unlink(path);
+        free(path);
+    }
 }

@@ -17,7 +17,6 @@ done
 action() { # CODE INPUT=VALUE...
     local wanted=$1 code=0
     shift
-    rm -rf "$WORK/gate"
     : >"$WORK/output" && : >"$WORK/summary"
     GITHUB_OUTPUT=$WORK/output GITHUB_STEP_SUMMARY=$WORK/summary python3 - "$action/action.yml" "$@" >"$WORK/said" 2>&1 <<'PY' || code=$?
 import os, re, subprocess, sys, yaml
@@ -66,7 +65,11 @@ action 0 "${inputs[@]}" candidate="$BUILD/tests/plugins/gate_old.so" function=ju
 says output 'verdict=NOT COMPARABLE'
 says output exit-code=5
 grep -q '^::warning::' "$WORK/said" || fail "no warning"
+# The folder holds the reports of the gate before: they are not this one's.
 action 2 "${inputs[@]}" candidate="$WORK/bad.so" function=jugded
+says output verdict=
+[ ! -s "$WORK/summary" ] && [ ! -e "$WORK/gate/gate.md" ] && [ ! -e "$WORK/gate/gate.xml" ] || fail "reports of an earlier gate stay"
+action 2 "${inputs[@]}" candidate="$WORK/bad.so" function=judged options=--jugded
 says output verdict=
 action 0 "${inputs[@]}" baseline="$BUILD/tests/plugins/gate_old.so" candidate="$BUILD/tests/plugins/gate_old.so" options="--axis shape=4x64"
 says output verdict=PASS

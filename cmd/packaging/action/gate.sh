@@ -13,6 +13,7 @@ add --candidate "$CANDIDATE"
 add --function "$FUNCTION"
 add --budget "$BUDGET"
 code=0
+rm -f "$OUT/gate.md" # of an earlier gate of the job, which stays where the options are refused
 # shellcheck disable=SC2086 # options are words
 "$PROGRAM" gate "${arguments[@]}" $OPTIONS --out "$OUT" || code=$?
 [ ! -f "$OUT/gate.md" ] || cat "$OUT/gate.md" >>"$GITHUB_STEP_SUMMARY"
