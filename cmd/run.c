@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench run: plans a matrix, measures it, leaves a folder with journal, results, plots and page, prints a summary. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,10 @@ static const char help[] =
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable. A preset gets a case for each of them, of\n"
     "                       its own dtype, pass and (BatchNorm) both layouts, beside those that its blocks select\n" NB_PEER_HELP
-    "  --budget SECONDS     the run takes no longer: cases are dropped, evenly over the plan, until the estimate fits\n"
-    "                       (without --launches N: with twice the fewest launches), and groups of cases while it runs, where\n"
-    "                       they take longer than estimated; what is left goes to more launches\n"
+    "  --budget SECONDS     checks and launches take about as long, the start and the report apart: cases are dropped,\n"
+    "                       evenly over the plan and those of plugins last, until the estimate fits (without --launches N:\n"
+    "                       with twice the fewest launches), and groups of cases while it runs, where they take longer than\n"
+    "                       estimated; what is left goes to more launches\n"
     "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
     "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing;\n"
     "                       with --format variants the kernels that they need, whether these are built or not\n\n"
@@ -63,6 +65,9 @@ struct run_options {
     bool no_counters, require_counters, no_stress;
 };
 static const struct run_options usual = {.request = NB_PLAN_REQUEST_INIT, .output.case_timeout_s = 20};
+
+/* Of a budget, for plugins' kernels on the rows of stress. */
+static const double KEPT_FOR_STRESS = 0.25;
 
 static int set_shard(void *to, const char *value) {
     struct nb_plan_options *o = to;
@@ -117,7 +122,7 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
     config->order_seed++; /* other orders and offsets than those that looked behind */
     int result = nb_plan_make(&plan, config, &options);
     if (result == 0 && plan.n_cases > 0) {
-        plan.budget_s = left_s;
+        plan.budget_s = fmax(left_s, 1e-9); /* over already: all is left out, and its records say so */
         again.plan = &plan;
         again.out = folder;
         again.resume = nb_path_exists(journal) ? folder : NULL;
@@ -197,14 +202,17 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
                                    .case_timeout_s = o->output.case_timeout_s,
                                    .argc = argc,
                                    .argv = argv};
-    const double started_s = nb_now_s();
+    const bool holds = isfinite(plan->budget_s);
+    const double until_s = nb_now_s() + plan->budget_s,
+                 kept_s = holds ? o->request.options.kept_share * plan->budget_s : 0; /* for plugins */
     char *dir = nb_measuring_folder(&m);
     int exit_code = NB_EXIT_USAGE;
     size_t n_failed = 0;
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
-    if (began && ended == 0) ended = confirm(&m, config, plan->budget_s - (nb_now_s() - started_s), dir);
-    if (began && ended == 0 && !o->no_stress) ended = nb_measuring_check_plugins(&m, 0, dir);
+    if (began && ended == 0) ended = confirm(&m, config, until_s - kept_s - nb_now_s(), dir);
+    if (began && ended == 0 && !o->no_stress)
+        ended = nb_measuring_check_plugins(&m, holds ? until_s - nb_now_s() : 0, holds, dir);
     if (!began || report(o, dir, config->compare.ours.n > 0, &n_failed) != 0 || ended < 0) goto out;
     exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (ended > 0) nb_note("ended by signal %d; `normbench run --resume %s` goes on", ended, dir);
@@ -266,6 +274,7 @@ static int run_main(int argc, char **argv) {
     }
     if (o.require_counters && check_counters() != 0) goto out;
     o.request.plugins_join = true;
+    if (!o.no_stress) o.request.kept_for_plugins = KEPT_FOR_STRESS;
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
     if (!nb_plan_only_shown(&plan, &config, o.output.list, o.output.format, &exit_code))
         exit_code = measure(&o, &plan, &config, argc, argv);

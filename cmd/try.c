@@ -333,7 +333,7 @@ static int measure(const struct try_options *o, const struct subjects *s, const 
     char *dir = nb_measuring_folder(&m);
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
-    if (began && ended == 0) ended = nb_measuring_check_plugins(&m, checks_s(o), dir);
+    if (began && ended == 0) ended = nb_measuring_check_plugins(&m, checks_s(o), false, dir);
     const int exit_code = !began || ended < 0 ? NB_EXIT_USAGE : ended > 0 ? 128 + ended : answer(o, s, dir);
     free(dir);
     return exit_code;

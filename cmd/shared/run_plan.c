@@ -217,6 +217,12 @@ static int load_backends(struct nb_plan_request *q, const struct nb_config *conf
     return 0;
 }
 
+static bool has_plugin(void) {
+    for (size_t i = 0; i < nb_registry_size(); i++)
+        if (nb_registry_at(i)->plugin && !nb_registry_at(i)->is_peer) return true;
+    return false;
+}
+
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan) {
     if (read_config(q, config) != 0) return -1;
     if (config->compare.ours.n > 0 && nb_peers_add_built(&q->plugins) != 0) return -1;
@@ -225,6 +231,7 @@ int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, st
     set_effort(q, config);
     q->options.filters = (const char *const *)q->filters.items;
     q->options.n_filters = q->filters.n;
+    q->options.kept_share = has_plugin() ? q->kept_for_plugins : 0;
     if (nb_plan_make(plan, config, &q->options) != 0) return -1;
     warn_of_idle_filters(q, plan);
     return 0;
@@ -311,6 +318,9 @@ static void describe_plan(struct nb_strbuf *out, const struct nb_plan *plan, boo
         fmax(fmin(nb_run_estimate_s(plan, plan->most_launches, no_counters), plan->budget_s), least_s);
     nb_strbuf_addf(out, "%zu case%s in %zu group%s, ", plan->n_cases, plan->n_cases == 1 ? "" : "s", plan->n_groups,
                    plan->n_groups == 1 ? "" : "s");
+    if (plan->n_over_budget > 0)
+        nb_strbuf_addf(out, "%zu of %zu cases left out to hold the budget, ", plan->n_over_budget,
+                       plan->n_cases + plan->n_over_budget);
     if (nb_plan_is_adaptive(plan))
         nb_strbuf_addf(out, "%d to %d launches of %d blocks each, until ratios are known to %g %%, ", plan->launches,
                        plan->most_launches, plan->blocks, 100 * plan->aim);
@@ -416,7 +426,8 @@ static char *foreign_kernels(const struct nb_results *results) {
     return names.text;
 }
 
-static int check_kernels(const struct nb_measuring *first, const char *kernels, double budget_s, const char *dir) {
+static int check_kernels(const struct nb_measuring *first, const char *kernels, double budget_s, bool holds,
+                         const char *dir) {
     const struct nb_plan_request request = {.usual = {"stress", "bugs"}, .kernels = kernels};
     const struct nb_plan_options some = {.budget_s = budget_s};
     struct nb_config config = {0};
@@ -428,7 +439,7 @@ static int check_kernels(const struct nb_measuring *first, const char *kernels, 
     config.launches = 0;
     if (result == 0) result = nb_plan_make(&plan, &config, &some);
     if (result == 0 && plan.n_cases > 0) {
-        plan.leaves_none_out = true; /* what is found must not depend on how busy the machine is */
+        plan.leaves_none_out = !holds;
         checks.plan = &plan;
         checks.config = config.name;
         checks.out = folder;
@@ -446,11 +457,14 @@ static int check_kernels(const struct nb_measuring *first, const char *kernels, 
     return result;
 }
 
-int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, const char *dir) {
+int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, bool holds, const char *dir) {
     struct nb_results results = {0};
     int result = m->request->plugins.n > 0 ? nb_results_fold(&results, dir) : 0;
     char *kernels = result == 0 ? foreign_kernels(&results) : NULL;
-    if (kernels) result = check_kernels(m, kernels, budget_s, dir);
+    if (kernels && holds && budget_s < 1)
+        nb_warn("the budget is over: kernels of plugins are not checked on the rows of `normbench stress`");
+    else if (kernels)
+        result = check_kernels(m, kernels, budget_s, holds, dir);
     free(kernels);
     nb_results_release(&results);
     return result;

@@ -23,11 +23,12 @@ struct nb_plan_request {
     bool plugins_join;  /* each kernel of a plugin is added to a preset, at its own dtype, pass and layout */
     const char *max_width;
     struct nb_plan_options options;
-    int launches, blocks; /* NB_AS_CONFIGURED, or of launches 0: checks alone */
-    int most_launches;    /* with launches; 0: as many as these */
-    int least_launches;   /* where the config has fewer and launches are as configured */
-    double aim_percent;   /* 0: as configured */
-    bool changed;         /* any option of the plan was given */
+    int launches, blocks;    /* NB_AS_CONFIGURED, or of launches 0: checks alone */
+    int most_launches;       /* with launches; 0: as many as these */
+    int least_launches;      /* where the config has fewer and launches are as configured */
+    double aim_percent;      /* 0: as configured */
+    double kept_for_plugins; /* a share of the budget, where there are plugins: they are checked behind the run */
+    bool changed;            /* any option of the plan was given */
 };
 enum { NB_AS_CONFIGURED = -1 };
 #define NB_PLAN_REQUEST_INIT                                                                                           \
@@ -94,9 +95,10 @@ char *nb_measuring_folder(const struct nb_measuring *m);
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began);
 
 /* Of a run that has ended in dir: the kernels of its plugins that were right there are checked on the rows of `stress` too, in DIR/checks,
- * whose failures nb_results_fold() adds to the run's. budget_s: drops cases until the estimate fits; 0: none. As nb_run_plan(): 0, -1
- * after nb_error, or the signal that ended it. */
-int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, const char *dir);
+ * whose failures nb_results_fold() adds to the run's. budget_s: drops cases until the estimate fits; 0: none. holds: it also leaves out what
+ * there is no time for in fact; else all is checked that was planned, so that what is found does not depend on how busy the machine is. As
+ * nb_run_plan(): 0, -1 after nb_error, or the signal that ended it. */
+int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, bool holds, const char *dir);
 
 /* --list, or a plan without cases, which is shown with its reasons: true, with the exit code. An empty selection is a mistake, unless
  * it is this machine alone that refuses. */

@@ -7,6 +7,7 @@
 #include "src/accuracy/gradient.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
 #include "src/measure/lines.h"
@@ -142,7 +143,7 @@ static int check_cases(struct nb_workplace *w) {
     struct nb_job *job = &w->job;
     struct shared_truth truth = {0};
     bool goes_on = true;
-    for (int i = 0; i < job->n_cases && goes_on; i++) {
+    for (int i = 0; i < job->n_cases && goes_on && !(job->until_s > 0 && nb_now_s() > job->until_s); i++) {
         const struct nb_case *c = &job->cases[i];
         nb_worker_at(w, i);
         const bool other_inputs = i == 0 || !same_inputs(&job->cases[i - 1], c);

@@ -64,6 +64,7 @@ struct nb_job {
     double sample_s;
     uint64_t seed;
     double cold_bytes;
+    double until_s;                    /* checks: by nb_now_s(), no case begins later; 0: no limit */
     int64_t digests_at, digests_bytes; /* the group's part of NB_FD_DIGESTS; at < 0: none */
     int *cpus;                         /* one for each thread */
     int n_cpus;

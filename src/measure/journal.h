@@ -38,7 +38,7 @@
  *       The group gets no more launches; only where their number is not fixed ("most_launches" and "aim" in the plan), or where the budget
  *       left the group out: then there are fewer than the plan has at least, or none.
  *
- *   {"type":"counters","group":0,"cases":[{"key","counters":[{"name","value":1.0|null,"source","reason"?}]}]}
+ *   {"type":"counters","group":0,"cases":[{"key","counters":[{"name","value":1.0|null,"source","reason"?}]}],"elapsed_s"?:0.1}
  *       reason says why a value is null.
  *
  *   {"type":"failure","group":0,"launch":2|null,"key","status":"crashed","reason"}

@@ -77,7 +77,8 @@ static void check_next(void *arg, int group, int seat) {
 
 static void settle_group(void *arg, int group, int seat) {
     struct checking *c = arg;
-    if (c->checkers[seat].result != 0) c->failed = true;
+    if (c->checkers[seat].result < 0) c->failed = true;
+    if (c->checkers[seat].result > 0) nb_schedule_leave_out(&c->run->schedule, group);
     nb_schedule_spent(&c->run->schedule, group, NB_STAGE_CHECK, nb_now_s() - c->checkers[seat].began_s);
     say_step(c->run, group, "checking");
 }
@@ -196,10 +197,11 @@ static void say_left_out(const struct nb_run *run) {
     for (size_t g = 0; g < run->plan->n_groups; g++) {
         if (!run->schedule.groups[g].left_out) continue;
         n_groups++;
-        n_cases += run->plan->groups[g].n;
+        for (size_t i = 0; i < run->plan->groups[g].n; i++)
+            n_cases += nb_group_is_timed(run->plan, g) || !run->groups[g].cases[i].checked;
     }
     if (n_groups > 0)
-        nb_note("%zu of %zu groups (%zu cases) were left out to hold the budget of %g s; results.json names them",
+        nb_note("%zu of %zu groups (%zu cases) were left out to hold the budget of %.3g s; the journal names them",
                 n_groups, run->plan->n_groups, n_cases, run->plan->budget_s);
 }
 

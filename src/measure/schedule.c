@@ -29,6 +29,7 @@ static int steps_at_least(const struct nb_schedule *s, int group, enum nb_stage 
 
 void nb_schedule_init(struct nb_schedule *s, const struct nb_plan *plan, int checks_at_once, bool counts) {
     assert(s && plan && checks_at_once > 0);
+    assert(plan->budget_s > 0); /* of a plan without a limit it is infinite: 0 would leave everything out */
     *s = (struct nb_schedule){.plan = plan,
                               .checks_at_once = checks_at_once,
                               .counts = counts,
@@ -191,7 +192,7 @@ static double slowness(const struct nb_schedule *s, enum nb_stage stage) {
 double nb_schedule_step_s(const struct nb_schedule *s, int group, enum nb_stage stage) {
     assert(s && group >= 0 && (size_t)group < s->plan->n_groups && stage < NB_N_STAGES);
     const struct nb_spent *spent = &s->groups[group].spent[stage];
-    if (spent->s > 0) return spent->s / spent->n;
+    if (spent->s > 0 && spent->n > 0) return spent->s / spent->n;
     return s->plan->groups[group].step_s[stage] * slowness(s, stage);
 }
 
@@ -301,6 +302,15 @@ static void set_left_out(struct nb_schedule *s, const struct part *part, bool le
         s->groups[g].left_out = left_out;
         s->groups[g].stopped = left_out ? NB_STOP_BUDGET : is_timed ? NB_STOP_UNKNOWN : NB_STOP_FIXED;
     }
+}
+
+void nb_schedule_leave_out(struct nb_schedule *s, int group) {
+    assert(s && group >= 0 && (size_t)group < s->plan->n_groups);
+    int first = group;
+    while (first > 0 && s->plan->groups[first - 1].family == s->plan->groups[group].family) first--;
+    const struct part part = {.first = first, .n = part_size(s->plan, first)};
+    set_left_out(s, &part, true);
+    for (int g = first; g < first + part.n; g++) s->groups[g].was_taken_back = true;
 }
 
 void nb_schedule_keep_budget(struct nb_schedule *s, double left_s) {

@@ -53,6 +53,8 @@ void nb_schedule_drop(struct nb_schedule *s, int group, int index);
 /* Leaves groups out until all that every group has to have fits into left_s: of those that take more than the mean the fewest that are enough,
  * evenly over the plan. */
 void nb_schedule_keep_budget(struct nb_schedule *s, double left_s);
+/* Leaves the group out for good, with those that go with it: the time was over before all of it was checked. */
+void nb_schedule_leave_out(struct nb_schedule *s, int group);
 /* When the others have what they have to have: takes those back, each once, that fit into left_s after all, since less was needed than was
  * foreseen. Returns how many. */
 int nb_schedule_take_back(struct nb_schedule *s, double left_s);

@@ -91,8 +91,16 @@ static void take_status(struct nb_run *run, int g, const cJSON *json, bool journ
     if (i >= 0 && status) run->groups[g].cases[i] = (struct nb_case_state){true, journaled, nb_status_parse(status)};
 }
 
+/* What earlier processes of this run took, by the lines of all stages; checks ran side by side. */
+static double take_time(struct nb_run *run, const cJSON *line, int at_once) {
+    const double elapsed_s = fmax(nb_json_get_number(line, "elapsed_s"), 0);
+    run->used_s += elapsed_s / at_once;
+    return elapsed_s;
+}
+
 static void take_check(struct nb_run *run, int g, const cJSON *line) {
     const cJSON *c, *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
+    take_time(run, line, cJSON_GetArraySize(copies) > 0 ? 1 : run->schedule.checks_at_once);
     cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) take_status(run, g, c, true);
     if (cJSON_GetArraySize(copies) > 0) {
         cJSON_Delete(run->groups[g].copies);
@@ -116,10 +124,9 @@ static int take_launch(struct nb_run *run, int g, int launch, const cJSON *line)
 }
 
 static int take_launch_done(struct nb_run *run, int g, const cJSON *line) {
-    const double launch = nb_json_get_number(line, "launch"), elapsed_s = nb_json_get_number(line, "elapsed_s");
+    const double launch = nb_json_get_number(line, "launch");
     if (!(launch >= 0 && launch < run->plan->most_launches)) return 0;
-    run->used_s += elapsed_s > 0 ? elapsed_s : 0;
-    run->schedule.groups[g].spent[NB_STAGE_LAUNCH].s += elapsed_s > 0 ? elapsed_s : 0;
+    run->schedule.groups[g].spent[NB_STAGE_LAUNCH].s += take_time(run, line, 1);
     return take_launch(run, g, (int)launch, line);
 }
 
@@ -139,9 +146,10 @@ static int take_line(const cJSON *line, void *arg) {
         take_check(run, g, line);
     else if (strcmp(type, "failure") == 0)
         take_status(run, g, line, true);
-    else if (strcmp(type, "counters") == 0)
+    else if (strcmp(type, "counters") == 0) {
+        take_time(run, line, 1);
         nb_schedule_spent(&run->schedule, g, NB_STAGE_COUNTERS, 0);
-    else if (strcmp(type, "launch") == 0)
+    } else if (strcmp(type, "launch") == 0)
         return take_launch_done(run, g, line);
     else if (strcmp(type, "stop") == 0)
         return take_stop(run, g, line);
@@ -182,12 +190,23 @@ static void mark_launched(struct nb_run *run) {
     }
 }
 
+/* What a group that has all its launches, or all that it is to have, is not checked or tried for again. */
+static void mark_done(struct nb_run *run) {
+    for (int g = 0; g < (int)run->plan->n_groups; g++) {
+        const bool tried = run->groups[g].copy_trials == NB_COPY_TRIALS, due = nb_run_is_due(run, g);
+        if (!due && is_checked(run, g)) nb_schedule_spent(&run->schedule, g, NB_STAGE_CHECK, 0);
+        for (int i = 0; i < NB_COPY_TRIALS && (tried || !due); i++)
+            nb_schedule_spent(&run->schedule, g, NB_STAGE_ROOFS, 0);
+    }
+}
+
 int nb_run_init(struct nb_run *run, const char *dir) {
     assert(run && run->plan && run->journal && run->options && dir);
     init_groups(run);
     pthread_mutex_init(&run->shared, NULL);
     if (nb_journal_read(dir, take_line, run) != 0) return -1;
     mark_launched(run);
+    mark_done(run);
     return 0;
 }
 
@@ -466,6 +485,13 @@ static int choose_copy(struct nb_job *job, const struct nb_group_state *state, c
     return job->n_copies++;
 }
 
+/* When the time of the run is over, by nb_now_s(); 0: it has no such time. */
+static double end_s(const struct nb_run *run) {
+    const struct nb_plan *plan = run->plan;
+    const bool holds = isfinite(plan->budget_s) && !plan->leaves_none_out;
+    return holds ? run->started_s + plan->budget_s - plan->kept_s - run->used_s : 0;
+}
+
 /* Sends members to a worker and takes its answers. */
 static void work(struct session *v, const char *kind) {
     const struct nb_run *run = v->run;
@@ -494,6 +520,7 @@ static void work(struct session *v, const char *kind) {
                          .sample_s = 1e-3 * plan->sample_ms,
                          .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
                          .cold_bytes = nb_cold_bytes(first),
+                         .until_s = end_s(run),
                          .digests_at = v->state->digests_at,
                          .digests_bytes = digest_bytes(plan, v->number),
                          .cpus = cpus,
@@ -572,6 +599,7 @@ static void write_check(struct session *v, double elapsed_s) {
 int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_server *fork_server) {
     const double start = nb_now_s();
     struct session v;
+    bool late = false;
     assert(run && group >= 0 && group < (int)run->plan->n_groups);
     if (run->plan->launches > 0 && make_digests(run, group) != 0) return -1;
     init_session(&v, run, group, -1);
@@ -583,6 +611,8 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
         work(&v, "check");
         const int sent = n_sent(&v), before = v.n, culprit = settle(&v, true), at = find_member(&v, culprit);
         if (is_over(&v)) break;
+        late = v.n > 0 && v.outcome.ending == NB_ENDED_WELL && end_s(run) > 0 && nb_now_s() > end_s(run);
+        if (late) break;
         /* A worker that ended well but left cases out was ended by one of them. */
         const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
         if (at >= 0 || (sent == 1 && v.n == before)) {
@@ -595,7 +625,7 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
     }
     if (!is_over(&v) && !is_checked(run, group)) write_check(&v, nb_now_s() - start);
     release_session(&v);
-    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
+    return v.outcome.ending == NB_NOT_STARTED ? -1 : late;
 }
 
 /* ---- roofs -------------------------------------------------------------------------------------------------------- */
@@ -721,7 +751,7 @@ static void add_uncounted(struct session *v, int member, const char *what, const
     cJSON_AddItemToArray(v->answers, c);
 }
 
-static void write_counters(struct session *v) {
+static void write_counters(struct session *v, double elapsed_s) {
     cJSON *line = new_line("counters", v->number), *c;
     cJSON_ArrayForEach(c, v->answers) {
         const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
@@ -729,10 +759,12 @@ static void write_counters(struct session *v) {
     }
     cJSON_AddItemToObject(line, "cases", v->answers);
     v->answers = NULL;
+    nb_json_number(line, "elapsed_s", elapsed_s);
     nb_run_write(v->run, line);
 }
 
 int nb_session_count(struct nb_run *run, int group, const char *why_not) {
+    const double start = nb_now_s();
     struct session v;
     init_session(&v, run, group, -1);
     take_members(&v, false);
@@ -749,7 +781,7 @@ int nb_session_count(struct nb_run *run, int group, const char *why_not) {
         add_uncounted(&v, v.members[0], "its process died while counting: ", reason);
         leave_out(&v, 0);
     }
-    if (!is_over(&v)) write_counters(&v);
+    if (!is_over(&v)) write_counters(&v, nb_now_s() - start);
     release_session(&v);
     return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
 }

@@ -54,7 +54,7 @@ struct nb_run {
     int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
-    double used_s; /* by launches that the journal held already */
+    double used_s; /* by what the journal held already, of all stages */
     int n_rounds;  /* of launches */
     struct nb_schedule schedule;
     bool failed; /* the journal cannot be written */
@@ -73,7 +73,7 @@ void nb_run_write(struct nb_run *run, cJSON *line);
 
 /* The stages of a group. Each returns 0, or -1 after nb_error: then no worker can be started. */
 
-/* Checks all its cases. cpu: how far its CPUs are behind a launch's, since checks run side by side; each has a fork server of its own, or
+/* Checks all its cases; 1: but for those that the end of the budget kept from beginning. cpu: how far its CPUs are behind a launch's, since checks run side by side; each has a fork server of its own, or
  * none. One whose check is in the journal already is checked for its digests alone. */
 int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_server *fork_server);
 /* The next trial of the copies from which its roofs are chosen, if they are not known yet, with nothing else running. After NB_COPY_TRIALS of

@@ -60,9 +60,9 @@ static const struct nb_job_type *find_type(const char *kind) {
 
 #define J(KIND, field) NB_MEMBER(KIND, struct nb_job, field)
 static const struct nb_member members[] = {
-    J(BORROWED, kind),      J(INDEX, group),         J(INDEX, launch),    J(BOOL, check_only), J(BOOL, single_width),
-    J(BORROWED, max_width), J(COUNT, blocks),        J(NUMBER, sample_s), J(UINT64, seed),     J(NUMBER, cold_bytes),
-    J(INDEX, digests_at),   J(COUNT, digests_bytes), NB_MEMBERS_END};
+    J(BORROWED, kind),      J(INDEX, group),      J(INDEX, launch),        J(BOOL, check_only), J(BOOL, single_width),
+    J(BORROWED, max_width), J(COUNT, blocks),     J(NUMBER, sample_s),     J(UINT64, seed),     J(NUMBER, cold_bytes),
+    J(NUMBER, until_s),     J(INDEX, digests_at), J(COUNT, digests_bytes), NB_MEMBERS_END};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);

@@ -407,9 +407,39 @@ static void choose_shard(const struct wholes *wholes, const struct nb_cells *cel
 
 /* ---- budget ---- */
 
-/* The cells that stay when keep of n do, evenly spaced, the first among them: writes keep indices. */
+/* What stays when keep of n do, evenly spaced, the first among them: writes keep indices. */
 static void thin(size_t n, size_t keep, size_t *which) {
     for (size_t i = 0; i < keep; i++) which[i] = (size_t)((unsigned __int128)i * n / keep);
+}
+
+/* Does the user have it measured by name, as a kernel of a plugin or of a peer? */
+static bool is_named(const struct nb_cells *cells, size_t cell) { return cells->items[cell].entry->plugin != NULL; }
+
+static size_t count_named(const struct whole *whole, const struct nb_cells *cells) {
+    size_t n = 0;
+    for (size_t j = 0; j < whole->n; j++) n += is_named(cells, whole->cells[j]);
+    return n;
+}
+
+/* The same of a whole's cells, in their order: those named stay longest, then the first, with which they are compared. */
+static void thin_cells(const struct whole *whole, const struct nb_cells *cells, size_t keep, size_t *which) {
+    size_t *members = nb_alloc(whole->n, sizeof *members), *stay = nb_alloc(keep, sizeof *stay), next = 0;
+    bool *stays = nb_alloc(whole->n, sizeof *stays);
+    const size_t n_named = count_named(whole, cells),
+                 first = keep > 1 && n_named > 0 && !is_named(cells, whole->cells[0]),
+                 named = n_named < keep - first ? n_named : keep - first, of[3] = {named, first, keep - named - first};
+    for (size_t kind = 0; kind < 3; kind++) {
+        size_t n = 0;
+        for (size_t j = 0; j < whole->n; j++)
+            if ((is_named(cells, whole->cells[j]) ? 0 : first && j == 0 ? 1 : 2) == kind) members[n++] = j;
+        thin(n, of[kind], stay);
+        for (size_t i = 0; i < of[kind]; i++) stays[members[stay[i]]] = true;
+    }
+    for (size_t j = 0; j < whole->n; j++)
+        if (stays[j]) which[next++] = j;
+    free(members);
+    free(stay);
+    free(stays);
 }
 
 /* Deals `total` of all cells out to the wholes in proportion to their sizes, the roundings carried on from one to the next. */
@@ -427,7 +457,7 @@ static double thinned_s(const struct wholes *wholes, const struct nb_cells *cell
     double s = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         size_t *which = nb_alloc(keep[i], sizeof *which);
-        thin(wholes->items[i].n, keep[i], which);
+        thin_cells(&wholes->items[i], cells, keep[i], which);
         for (size_t j = 0; j < keep[i]; j++) which[j] = wholes->items[i].cells[which[j]];
         s += estimate_s(cells, which, keep[i], effort);
         free(which);
@@ -485,6 +515,35 @@ static void thin_for_budget(const struct wholes *wholes, const struct nb_cells *
             too_many = middle;
     }
     deal(wholes, n_cells, fits, keep);
+}
+
+/* The same, of wholes with named cells first: those are thinned only where they alone take too long, and then nothing else is left. */
+static void thin_others_for_budget(const struct wholes *wholes, const struct nb_cells *cells,
+                                   const struct effort *effort, double budget_s, size_t *keep, double *least_s) {
+    size_t *places = nb_alloc(wholes->n, sizeof *places), *own = nb_alloc(wholes->n, sizeof *own);
+    struct wholes some = {.items = nb_alloc(wholes->n, sizeof *some.items)};
+    double left_s = budget_s, one_s;
+    for (int others = 0; others < 2; others++) {
+        bool is_whole = true;
+        some.n = 0;
+        for (size_t i = 0; i < wholes->n; i++) {
+            if ((count_named(&wholes->items[i], cells) == 0) != others) continue;
+            places[some.n] = i;
+            some.items[some.n++] = wholes->items[i];
+        }
+        memset(own, 0, wholes->n * sizeof *own);
+        thin_for_budget(&some, cells, effort, left_s, own, &one_s);
+        if (some.n > 0 && !(others && *least_s > 0)) *least_s = one_s;
+        left_s -= thinned_s(&some, cells, effort, own);
+        for (size_t i = 0; i < some.n; i++) {
+            keep[places[i]] = own[i];
+            is_whole &= own[i] == some.items[i].n;
+        }
+        if (!is_whole) left_s = 0;
+    }
+    free(some.items);
+    free(places);
+    free(own);
 }
 
 /* ---- hash ---- */
@@ -548,7 +607,7 @@ static void drop_refused(struct nb_plan *plan, struct wholes *wholes, const stru
 static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *cells, const char *reason,
                        struct nb_skips *skips) {
     size_t *which = nb_alloc(keep, sizeof *which), next = 0;
-    thin(whole->n, keep, which);
+    thin_cells(whole, cells, keep, which);
     for (size_t j = 0; j < whole->n; j++) {
         if (next < keep && which[next] == j)
             whole->cells[next++] = whole->cells[j];
@@ -559,23 +618,28 @@ static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *
     free(which);
 }
 
+/* *dropped: how many cells. -1 after nb_error: none is left, or none of those named. */
 static int keep_budget(struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
-                       double budget_s, bool by_whole, struct nb_skips *skips) {
+                       double budget_s, bool by_whole, struct nb_skips *skips, size_t *dropped) {
     char reason[64];
     double least_s = 0;
-    size_t *keep = nb_alloc(wholes->n, sizeof *keep), before = 0, after = 0;
-    (by_whole ? thin_wholes_for_budget : thin_for_budget)(wholes, cells, effort, budget_s, keep, &least_s);
+    size_t *keep = nb_alloc(wholes->n, sizeof *keep), before = 0, after = 0, named_before = 0, named_after = 0;
+    (by_whole ? thin_wholes_for_budget : thin_others_for_budget)(wholes, cells, effort, budget_s, keep, &least_s);
     snprintf(reason, sizeof reason, "over the budget of %g s", budget_s);
     for (size_t i = 0; i < wholes->n; i++) {
         before += wholes->items[i].n;
+        named_before += count_named(&wholes->items[i], cells);
         thin_whole(&wholes->items[i], keep[i], cells, reason, skips);
         after += keep[i];
+        named_after += count_named(&wholes->items[i], cells);
     }
     free(keep);
-    if (before == 0 || after > 0) return 0;
+    *dropped = before - after;
+    if ((before == 0 || after > 0) && (named_before == 0 || named_after > 0)) return 0;
     return nb_error(
-        "--budget %g: a single %s takes about %.2g s with %d launches of %d blocks; launches are never dropped",
-        budget_s, by_whole ? "comparison" : "case", least_s, effort->launches, effort->blocks);
+        "--budget %g: a single %s%s takes about %.2g s with %d launches of %d blocks; launches are never dropped",
+        budget_s, by_whole ? "comparison" : "case", named_before > 0 && !by_whole ? " of a plugin's kernel" : "",
+        least_s, effort->launches, effort->blocks);
 }
 
 /* ---- the plan's own form ---- */
@@ -657,7 +721,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
                                  config->most_launches > config->launches ? config->most_launches : config->launches,
                              .aim = config->aim_percent / 100,
                              .budget_s = budget_s > 0 ? budget_s : (double)INFINITY,
-                             .kept_s = kept_for_confirmations(config) * budget_s,
+                             .kept_s = (kept_for_confirmations(config) + options->kept_share) * budget_s,
                              .blocks = config->blocks_per_launch,
                              .sample_ms = config->sample_ms,
                              .order_seed = config->order_seed,
@@ -673,7 +737,9 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         arrange_whole(&wholes.items[i], &cells, config->reference);
-    if (budget_s > 0) result = keep_budget(&wholes, &cells, &planned, budget_s - plan->kept_s, wholes.by_op, &skips);
+    if (budget_s > 0)
+        result =
+            keep_budget(&wholes, &cells, &planned, budget_s - plan->kept_s, wholes.by_op, &skips, &plan->n_over_budget);
     if (result != 0) goto out;
     fill(plan, &wholes, &cells, &effort);
     nb_skips_sort(&skips);

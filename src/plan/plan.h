@@ -46,8 +46,9 @@ struct nb_plan {
     size_t n_runnable_elsewhere;    /* cells that only this CPU refuses: with no case left the exit code is 77 */
     int launches, blocks, counters; /* 0 launches: all cases are checked, none is timed or counted */
     int most_launches; /* of a group; above launches: they are added until the half-widths of its ratios are within aim */
-    double aim, budget_s; /* a share, such as 0.03; infinite: no limit */
-    double kept_s;        /* of the budget, for confirmations of what looks behind */
+    double aim, budget_s; /* a share, such as 0.03; above 0, infinite: no limit */
+    double kept_s;        /* of the budget, for confirmations of what looks behind and for what follows the run */
+    size_t n_over_budget; /* cases that the budget dropped */
     bool leaves_none_out; /* the budget ends added launches, no more: each group has what every group has to have */
     double sample_ms, estimate_s; /* with the fewest launches */
     uint64_t order_seed;
@@ -61,6 +62,7 @@ struct nb_plan_options {
     const char *const *filters; /* globs on the case key; a case stays when any matches */
     size_t n_filters;
     double budget_s;     /* 0: the config's */
+    double kept_share;   /* of the budget, for what follows the run */
     int shard, n_shards; /* 1-based; 0: all */
 };
 

@@ -439,10 +439,10 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
         r->timing.reference = nb_strdup(group->arms[group->reference].key);
     } else if (!nb_case_is_timed(&r->c)) {
         r->timing_reason = nb_strdup("emulated");
-    } else if (group->left_out && arm->n_seen == 0) {
-        r->timing_reason = nb_strdup(NB_OVER_BUDGET);
     } else if (f->launches == 0) {
         r->timing_reason = nb_strdup("not timed: the plan has no launches");
+    } else if (group->left_out && arm->n_seen == 0) {
+        r->timing_reason = nb_strdup(NB_OVER_BUDGET);
     } else {
         not_run(r, NB_NOT_RUN,
                 arm->n_seen > 0 ? "checked, but no sample of it was timed"

@@ -90,6 +90,7 @@ import json
 d = json.load(open('$WORK/json'))
 assert d['counts']['REPRODUCED'] == 1 and d['counts']['PARTLY'] == 1, d['counts']" || bad "--resume: other verdicts"
 
+refuses "holds claims, which have table, markdown and json" report "$WORK/run" --format csv
 "$NORMBENCH" report "$WORK/run" --no-write --format json | cmp -s - "$WORK/json" || bad "report prints other verdicts"
 cp "$WORK/run/claims.md" "$WORK/before.md"
 "$NORMBENCH" report "$WORK/run" >"$WORK/out" 2>&1 && grep -qE '^form-keepdim +PARTLY' "$WORK/out" && cmp -s "$WORK/run/claims.md" "$WORK/before.md" ||

@@ -86,6 +86,30 @@ read -r left_out whole < <(holds "$WORK/slow" 6)
 [ "$left_out" -gt 0 ] && [ $((left_out + whole)) = 6 ] || bad "$left_out of 6 groups are left out, $whole have all their launches"
 grep -q "$left_out of 6 groups .* were left out to hold the budget of 6 s" "$WORK/err" || bad "what was left out is not said: $(cat "$WORK/err")"
 
+# The rows of stress, on which a plugin's kernels are checked behind the run, have what is left of the budget: of some 170 that take half a second each
+# not all are begun, and the run ends. What was not begun is no case without a verdict: the journal says that it was left out.
+sed 's/"1x64".*"6x64"/"1x64"/; s/"launches": 7, "blocks_per_launch": 4/"launches": 1, "blocks_per_launch": 1/' "$WORK/slow.json" >"$WORK/slower.json"
+"$NORMBENCH" run "$WORK/slower.json" --plugin "$BUILD/tests/plugins/slow.so" --no-counters --no-plots --out "$WORK/slower" >"$WORK/out" 2>"$WORK/err" || true
+if [ -e "$WORK/slower/checks/journal.jsonl" ]; then
+    python3 - "$WORK/slower/checks/journal.jsonl" <<'EOF' || bad "checks on the rows of stress hold no budget: $(cat "$WORK/err")"
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+planned = sum(len(g["keys"]) for g in lines[0]["groups"])
+checked = sum(len(l["cases"]) for l in lines if l["type"] == "check")
+assert checked < planned, (checked, planned)
+assert any(l["type"] == "stop" and l["why"] == "budget" for l in lines)
+EOF
+else
+    grep -qE "the budget is over|the budget was over" "$WORK/err" || bad "no rows of stress, and nothing says why: $(cat "$WORK/err")"
+fi
+
+# Of a plugin's kernels no group is dropped before others, and what is dropped is said first of all.
+some() { "$NORMBENCH" run "$@" --plugin "$BUILD/tests/plugins/slow.so" --list >"$WORK/out" 2>"$WORK/err"; }
+some quick && grep '^slow:' "$WORK/out" >"$WORK/named" && [ -s "$WORK/named" ] || bad "no case of the plugin in quick"
+some quick --budget 2 && grep '^slow:' "$WORK/out" | cmp -s - "$WORK/named" || bad "a budget drops the plugin's cases: $(cat "$WORK/err")"
+grep -qE "^normbench: [0-9]+ cases in [0-9]+ groups?, [0-9]+ of [0-9]+ cases left out to hold the budget" "$WORK/err" || bad "not said: $(cat "$WORK/err")"
+refuses "a single case of a plugin's kernel takes about" run quick --plugin "$BUILD/tests/plugins/slow.so" --axis shape=262144x4096 --axis data=normal --budget 1
+
 # Cut off between two launches, it goes on where it was.
 head -n 8 "$WORK/tight/journal.jsonl" >"$WORK/journal"
 rm -r "$WORK/tight" && mkdir "$WORK/tight" && mv "$WORK/journal" "$WORK/tight/journal.jsonl"

@@ -2,10 +2,17 @@
 /* A budget is held by what was measured. Whole runs are played with made-up times, step by step as src/measure/launch.c makes them. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "src/core/files.h"
+#include "src/core/json.h"
 #include "src/core/random.h"
 #include "src/measure/schedule.h"
+#include "src/measure/session.h"
 
 enum { GROUPS = 60, LAUNCHES = 6 };
 
@@ -258,4 +265,83 @@ Test(budget, a_plan_that_leaves_none_out_takes_its_time) {
     cr_expect_eq(n_left_out(&g), 0);
     for (int i = 0; i < GROUPS; i++) cr_expect_eq(g.schedule.groups[i].spent[NB_STAGE_LAUNCH].n, LAUNCHES);
     nb_schedule_release(&g.schedule);
+}
+
+/* Made by hand and forgotten, it would leave everything out. */
+Test(budget, of_nothing_is_a_mistake_of_the_program, .signal = SIGABRT) {
+    struct game g;
+    begin(&g, 0, times(1, 1, 1, 1));
+}
+
+/* ---- a run that is resumed ---- */
+
+static void write_line(struct nb_journal *journal, const char *text, ...) {
+    char line[400];
+    va_list args;
+    va_start(args, text);
+    vsnprintf(line, sizeof line, text, args);
+    va_end(args);
+    cJSON *json = cJSON_Parse(line);
+    cr_assert(json && nb_journal_write(journal, json) == 0, "%s", line);
+    cJSON_Delete(json);
+}
+
+/* The first n groups are checked, tried for roofs, launched as often as need be and counted; the next is checked alone. A second each. */
+static void write_journal(const char *dir, int n) {
+    struct nb_journal journal;
+    char groups[3 * GROUPS + 1] = "";
+    cr_assert_eq(nb_journal_create(&journal, dir), 0);
+    for (int i = 0; i < GROUPS; i++) snprintf(groups + 3 * i, 4, "%s{}", i ? "," : " ");
+    write_line(&journal, "{\"type\":\"run\",\"schema\":\"2.1\",\"plan\":{\"hash\":\"hash\"},\"groups\":[%s]}", groups);
+    for (int g = 0; g <= n; g++) {
+        write_line(&journal,
+                   "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"key\",\"status\":\"ok\"}],\"copies\":[],"
+                   "\"elapsed_s\":1}",
+                   g);
+        if (g == n) break;
+        write_line(&journal,
+                   "{\"type\":\"check\",\"group\":%d,\"cases\":[],\"copies\":[{\"variant\":\"x\",\"ns\":1}],"
+                   "\"elapsed_s\":1}",
+                   g);
+        for (int l = 0; l < LAUNCHES; l++)
+            write_line(&journal,
+                       "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"key\"}],\"elapsed_s\":1}",
+                       g, l);
+        write_line(&journal, "{\"type\":\"counters\",\"group\":%d,\"cases\":[],\"elapsed_s\":1}", g);
+    }
+    nb_journal_close(&journal);
+}
+
+static double group_s(const struct nb_group *group) {
+    const double *step_s = group->step_s;
+    return step_s[NB_STAGE_CHECK] + NB_COPY_TRIALS * step_s[NB_STAGE_ROOFS] + LAUNCHES * step_s[NB_STAGE_LAUNCH] +
+           step_s[NB_STAGE_COUNTERS];
+}
+
+/* Every stage has used its time, and what is done is no work to come: else groups would be left out for want of time that nothing takes. */
+Test(budget, of_a_run_that_goes_on_knows_what_is_done) {
+    enum { DONE = 20 };
+    char dir[] = "/tmp/normbench-budget-XXXXXX";
+    const struct nb_run_options options = {0};
+    struct nb_journal journal = {0};
+    struct game g;
+    double open_s = 0;
+    cr_assert(mkdtemp(dir));
+    begin(&g, 1e6, times(1, 1, 1, 1));
+    snprintf(g.plan.hash, sizeof g.plan.hash, "hash");
+    struct nb_run run = {.plan = &g.plan, .journal = &journal, .options = &options, .digests_fd = -1, .n_cpus = 1};
+    write_journal(dir, DONE);
+    cr_assert_eq(nb_run_init(&run, dir), 0);
+    cr_expect_float_eq(run.used_s, DONE * (LAUNCHES + 3) + 1, 1e-9, "%g s", run.used_s);
+    for (int i = DONE; i < GROUPS; i++) open_s += group_s(&g.groups[i]);
+    const double to_come_s = nb_schedule_to_come_s(&run.schedule, INFINITY);
+    cr_expect_float_eq(to_come_s, open_s, 1e-6 * open_s, "%g s to come, %g are open", to_come_s, open_s);
+    nb_schedule_keep_budget(&run.schedule, 1.001 * open_s);
+    for (int i = 0; i < GROUPS; i++) cr_expect_not(run.schedule.groups[i].left_out, "group %d", i);
+    nb_run_release(&run);
+    nb_schedule_release(&g.schedule);
+    char *file = nb_path_join(dir, NB_JOURNAL_FILE);
+    unlink(file);
+    rmdir(dir);
+    free(file);
 }
