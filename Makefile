@@ -252,6 +252,7 @@ survey: all
 	@[ -n "$(LIBS)" ] || { echo 'make survey LIBS="torch jax": which libraries (kernels/peers/survey/norms_*.py, or peers that are built)?' >&2; exit 2; }
 	python3 kernels/peers/survey/survey.py $(SURVEY) --program $(BUILD)/normbench --environments $(PEERS_DIR)/survey $(LIBS)
 	python3 kernels/peers/survey/page.py reports/published/survey
+
 # ---- GPUs, and their kernels emulated on the CPU (kernels/cuda/README.md) ------------------------------------------------
 include kernels/cuda/rules.mk
 

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""README.md of the survey, from the LIBRARY.json that survey.py leaves and the reproducers beside them. With --check: is it what they say?"""
+
+import argparse
+import ast
+import json
+import pathlib
+import sys
+
+DTYPES = ("f32", "f16", "bf16")
+OPS = {
+    "rmsnorm": "RMSNorm",
+    "layernorm": "LayerNorm",
+    "batchnorm": "BatchNorm",
+    "l2norm": "L2 norm",
+    "add_rmsnorm": "RMSNorm of a sum",
+    "add_layernorm": "LayerNorm of a sum",
+}
+ORDER = ["A+", "A", "B", "C", "D", "F"]
+SMALL, LARGE = "64x1024", "2048x4096"
+HEAD = """# The survey: norms that people run
+
+What the norms of other libraries are worth on a CPU: how accurate, on which public bug inputs they fail, how fast beside ours.
+{facts}
+
+**Grade** on usual rows (ordinary and real rows, outliers of language models, rows of 64 to 16,384; configs/survey.json): A+ correctly rounded, A within 1 ulp, B within
+the bound of the formula, C at most twice what half an ulp of input noise does, D right in norm alone, F NaN, Inf or 0 where a number belongs, or none
+of these; behind it the largest error in ulp (LayerNorm: of at least a sixteenth of the row's root mean square, since single y may be near 0). *wrong*: cases beyond the bound of the
+formula with float32 statistics, or that crash. **Fails**: of the inputs of public bug reports ([configs/bugs.json](../../../configs/bugs.json)) in all its
+dtypes; a plain float32 norm fails those whose squares leave the range of float32. **Time**: of our fastest kernel's, one thread, f32,
+in cache ({small}) and in memory ({large}), with its 95 % interval; what Python adds to a call is in the details, and is included.
+
+## Which to choose
+"""
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(cell(each) for each in row) + " |" for row in rows]) + "\n"
+
+
+def grade(entry):
+    """Grade and largest error of a variant on usual rows."""
+    usual = entry["usual"]
+    wrong = sum(each["n"] for each in usual["failures"].values())
+    if wrong:
+        return f"wrong in {wrong} of {max(usual['n_cases'], wrong)}"
+    return f"{usual['grade']} {usual['componentwise_ulp']:.3g}" if usual["grade"] else "-"
+
+
+def interval_of(times, name):
+    value = times.get(name) if times else None
+    return value if value and value.get("value") is not None else None
+
+
+def ratio(entry, shape):
+    for each in entry["times"]:
+        found = interval_of(each["times"], "vs_reference") if each["shape"] == shape and each["status"] == "ok" else None
+        if found:
+            low, high = found.get("low"), found.get("high")
+            around = f" [{low:.3g}, {high:.3g}]" if low is not None and high is not None else ""
+            return f"{found['value']:.3g}x{around}"
+    return "-"
+
+
+def failed_bugs(entries):
+    tried = sum(entry["bugs"]["tried"] for entry in entries)
+    failed = sum(len(entry["bugs"]["failed"]) for entry in entries)
+    return f"{failed} of {tried}" if tried else "-"
+
+
+def kernels_of(library):
+    """Its variants by kernel, in the order of their names."""
+    found = {}
+    for entry in library["variants"]:
+        found.setdefault(entry["kernel"], {})[entry["dtype"]] = entry
+    return found
+
+
+def title(library):
+    return library["library"] + " " + next(iter(library["versions"].values()), "") if isinstance(library.get("versions"), dict) else library["library"]
+
+
+def chosen(libraries):
+    """The tables of the first screen: forward norms, the best first."""
+    text = ""
+    for op in ("rmsnorm", "layernorm"):
+        rows = []
+        for library in libraries:
+            for kernel, dtypes in kernels_of(library).items():
+                first = next(iter(dtypes.values()))
+                if first["op"] != op or first["pass"] != "forward":
+                    continue
+                f32 = dtypes.get("f32")
+                worst = max((ORDER.index(entry["usual"]["grade"] or "F") + 10 * bool(entry["usual"]["failures"]) for entry in dtypes.values()))
+                grades = [grade(dtypes[dtype]) if dtype in dtypes else "-" for dtype in DTYPES]
+                times = [ratio(f32, shape) if f32 else "-" for shape in (SMALL, LARGE)]
+                rows.append((worst, [library["library"], kernel.partition(":")[2], *grades, failed_bugs(dtypes.values()), *times]))
+        if rows:
+            text += f"\n**{OPS[op]}**\n\n" + table(
+                ["library", "norm", *(f"{dtype}: grade, ulp" for dtype in DTYPES), "fails", "in cache", "in memory"],
+                [row for _, row in sorted(rows, key=lambda row: row[0])],
+            )
+    return text
+
+
+def defects(folder):
+    """A row for each reproducer, from its docstring: 'LIBRARY: what a user sees', then what is promised and what is known."""
+    rows = []
+    for path in sorted(folder.glob("reproducers/*.py")):
+        lines = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n", 1)
+        name, _, what = lines[0].partition(": ")
+        rest = " ".join(lines[1].split()) if len(lines) > 1 else ""
+        printed = path.with_suffix(".txt")
+        said = f"[{path.name}](reproducers/{path.name})" + (f", [its output](reproducers/{printed.name})" if printed.exists() else "")
+        rows.append([name, f"{what}. {rest}".strip(), said])
+    if not rows:
+        return ""
+    note = (
+        "Each has a program of at most 20 lines that needs that library alone. What a dtype's own rounding, or an overflow that the formula predicts,"
+        " explains is not here.\n\n"
+    )
+    return "\n## Defects\n\n" + note + table(["library", "what a user sees", "reproducer"], rows)
+
+
+def probe_line(entry):
+    return "; ".join(f"{question.replace('_', ' ')}: {value}" for question, value in entry.get("probe", {}).items())
+
+
+def judged(what, result):
+    """The lines about usual or hard rows."""
+    lines = []
+    if result["grade"]:
+        ulp = f", {result['componentwise_ulp']:.4g} ulp, bias {result['bias_u']:.2g} u" if result.get("componentwise_ulp") is not None else ""
+        lines.append(f"  - {what} rows: **{result['grade']}** over {result['n_cases']} cases{ulp}; the worst: {result['text']}\n    `{result['replay']}`")
+    for status, each in result["failures"].items():
+        lines.append(f"  - {what} rows: {each['n']} cases {status}: {each['reason']}\n    `{each['replay']}`")
+    return lines
+
+
+def details(library):
+    versions = library["versions"]
+    said = ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) and versions else ""
+    text = f"\n## {library['library']}\n\n{library['by'] or said}{'; ' + said if said and library['by'] else ''}. Checked {library['date'][:10]}, load {library['load']:.3g}.\n"
+    if not library["library"].startswith(("onednn", "pytorch", "ggml")):
+        text += f"To repeat a line: `make survey LIBS={library['library']}`, then with `NORMBENCH_PYTHON=peers/survey/{library['library']}/bin/python3`.\n"
+    for kernel, dtypes in kernels_of(library).items():
+        for dtype, entry in dtypes.items():
+            lines = [f"\n- **{kernel} {dtype}**, {OPS.get(entry['op'], entry['op'])} {entry['pass']}"]
+            lines += judged("usual", entry["usual"]) + judged("hard", entry["hard"])
+            if entry["bugs"]["failed"]:
+                lines.append(f"  - fails {len(entry['bugs']['failed'])} of {entry['bugs']['tried']} bug inputs: " + ", ".join(entry["bugs"]["failed"]))
+            for each in entry["relations"]:
+                lines.append(f"  - a relation that does not hold: {each['text']}\n    `{each['replay']}`")
+            if probe_line(entry):
+                lines.append(f"  - inside: {probe_line(entry)}")
+            for each in entry["times"]:
+                ours, floor = ratio(entry, each["shape"]), (each["times"] or {}).get("floor_ns")
+                time = interval_of(each["times"], "time_ns")
+                if time:
+                    adds = f", of which Python and the message are {floor / 1000:.3g} us" if floor else ""
+                    lines.append(f"  - {each['shape']}: {time['value'] / 1000:.4g} us{adds}; {ours} of ours")
+            text += "\n".join(lines) + "\n"
+    return text
+
+
+def page(folder):
+    libraries = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    seen = [library for library in libraries if "left_out" not in library]
+    if not seen:
+        sys.exit(f"page.py: no LIBRARY.json in {folder}; make survey makes them")
+    cpu = seen[0]["cpu"]
+    dates = sorted({library["date"][:10] for library in seen})
+    loads = sorted(library["load"] for library in seen)
+    facts = (
+        f"{cpu['vendor']} {cpu['codename']}, {cpu['n_online']} CPUs of a virtual machine; {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; "
+        f"the machine had other work at the same time (load {loads[0]:.2g} to {loads[-1]:.2g}), which leaves accuracy as it is.\n"
+        "Written by `make survey LIBS=...` ([how](../../../kernels/peers/survey/README.md)); details of each library are below the tables."
+    )
+    text = HEAD.format(facts=facts, small=SMALL, large=LARGE) + chosen(seen) + defects(folder)
+    out = [[library["library"], library["left_out"]] for library in libraries if "left_out" in library]
+    if out:
+        text += "\n## Left out\n\n" + table(["library", "why"], out)
+    return text + "".join(details(library) for library in seen)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    readme, text = options.folder / "README.md", page(options.folder)
+    if not options.check:
+        readme.write_text(text, encoding="utf-8")
+    elif readme.read_text(encoding="utf-8") != text:
+        sys.exit(f"page.py: {readme} is not what its JSON says; kernels/peers/survey/page.py {options.folder} writes it")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The survey of other libraries, with a stand-in of NumPy: what it finds in it, what it leaves out and why, the page that it makes; and
+# that the published page is what its data say.
+. tests/support/cli.sh
+. tests/support/python.sh
+has numpy || { echo "skipped: $python has no NumPy; apt install python3-numpy"; exit 77; }
+mkdir "$WORK/libraries" "$WORK/pages"
+cat >"$WORK/libraries/norms_standin.py" <<'PY'
+import numpy as np
+
+import normbench
+
+
+@normbench.kernel(op="rmsnorm", dtype="f16", param="x")
+def careless(x, weight, eps):
+    """RMSNorm whose squares overflow"""
+    with np.errstate(all="ignore"):
+        return x / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + np.float16(eps)) * weight
+PY
+printf '# needs: nothing-of-that-name==0\n# left out: it is not there\n' >"$WORK/libraries/norms_absent.py"
+"$python" kernels/peers/survey/survey.py standin absent --program "$NORMBENCH" --libraries "$WORK/libraries" --out "$WORK/out" --pages "$WORK/pages" \
+    --environments "$WORK/environments" --no-probe >"$WORK/log" 2>&1 || bad "survey.py: exit $?: $(cat "$WORK/log")"
+"$python" kernels/peers/survey/page.py "$WORK/pages" || bad "page.py: exit $?"
+page=$WORK/pages/README.md
+holds() { grep -qE -- "$1" "$page" || bad "the page has no /$1/: $(cat "$page")"; }
+holds '^\| standin \| careless \| - \| wrong in [1-9][0-9]* of [0-9]+ \| - \| [1-9][0-9]* of [0-9]+ \|'
+holds 'fails [0-9]+ of [0-9]+ bug inputs: .*LeetCUDA#335'
+holds '^ +`normbench replay .norms_standin:careless_f16/.* --plugin '
+holds '^\| absent \| it is not there \|$'
+"$python" kernels/peers/survey/page.py --check "$WORK/pages" || bad "--check of what was written"
+echo >>"$page"
+"$python" kernels/peers/survey/page.py --check "$WORK/pages" 2>"$WORK/err" && bad "--check does not see a change"
+"$python" kernels/peers/survey/survey.py nosuch --program "$NORMBENCH" --libraries "$WORK/libraries" --pages "$WORK/pages" --out "$WORK/out" 2>"$WORK/err" && bad "nosuch is taken"
+grep -q "no library 'nosuch': absent standin" "$WORK/err" || bad "nosuch: $(cat "$WORK/err")"
+
+"$python" kernels/peers/survey/page.py --check reports/published/survey || bad "the published page is not what its data say"
+[ "$(du -sk reports/published/survey | cut -f 1)" -lt 500 ] || bad "the survey's folder has 500 KB or more"
+for program in reports/published/survey/reproducers/*.py; do
+    [ -e "$program" ] || continue
+    [ "$(grep -vc SPDX "$program")" -le 20 ] || bad "$program has more than 20 lines"
+    [ -s "${program%.py}.txt" ] || bad "$program: its output is not beside it"
+done
+exit "$failed"
