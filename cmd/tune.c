@@ -21,7 +21,10 @@ static const char help[] =
     "Measures for some seconds what suits this CPU best where kernels have a choice, and keeps it in a file that every\n"
     "later command reads. Each setting is timed as an arm of its own: one kernel, one shape, calls that differ in\n"
     "nothing else, interleaved, in at least six processes. A field keeps its default unless another\n"
-    "value is faster by more than the noise. Without a file the defaults hold, which follow from the sizes of the caches.\n\n"
+    "value is faster by more than the noise. Without a file the defaults hold, which follow from the sizes of the caches; the\n"
+    "first command that times calls of megabytes measures stream_bytes and makes the file, if the machine is not busy.\n\n"
+    "  --explain            measures as well what may make kernels slow on this CPU and no field decides: the width of\n"
+    "                       registers, conversions, stores and loads 4 KiB apart, ways to copy\n"
     "  --show               prints what is kept for this CPU, and what was measured for it; measures nothing\n"
     "  --reset              deletes the file\n"
     "  --out FILE           writes there, and not where later commands look; - is stdout\n"
@@ -40,13 +43,14 @@ static const char help[] =
     "Exit codes: 0 done, 2 usage, or nothing could be measured, 128+n ended by signal n (nothing is kept).\n";
 
 struct tune_options {
-    bool show, reset;
+    bool show, reset, explain;
     const char *out, *max_width, *format;
     int launches;
 };
 
 static bool parse(struct tune_options *o, int argc, char **argv, int *exit_code) {
-    const struct nb_option options[] = {{"show", .flag = &o->show},
+    const struct nb_option options[] = {{"explain", .flag = &o->explain},
+                                        {"show", .flag = &o->show},
                                         {"reset", .flag = &o->reset},
                                         {"out", .text = &o->out},
                                         {"launches", .count = &o->launches, .least = 1, .most = 100},
@@ -54,8 +58,8 @@ static bool parse(struct tune_options *o, int argc, char **argv, int *exit_code)
                                         {"format", .text = &o->format, .among = nb_table_json},
                                         {.name = NULL}};
     if (!nb_read_options(&nb_command_tune, options, 0, argc, argv, exit_code)) return false;
-    const bool several = o->show + o->reset + (o->out != NULL) > 1;
-    if (several) nb_error("tune: of --show, --reset and --out only one");
+    const bool several = o->show + o->reset + (o->out || o->explain) > 1;
+    if (several) nb_error("tune: --show and --reset stand alone");
     return !several;
 }
 
@@ -113,7 +117,10 @@ static int keep(const struct tune_options *o, const cJSON *json, const char *pat
 }
 
 static int measure(const struct tune_options *o, const char *path) {
-    const struct nb_tune_options options = {.launches = o->launches, .blocks = 20, .sample_ms = 0.25};
+    const struct nb_tune_options options = {.what = o->explain ? NB_TUNE_EXPLAIN : NB_TUNE_FIELDS,
+                                            .launches = o->launches,
+                                            .blocks = 20,
+                                            .sample_ms = 0.25};
     int exit_code = NB_EXIT_USAGE;
     cJSON *json = NULL;
     size_t n_measured;
@@ -131,7 +138,7 @@ static int measure(const struct tune_options *o, const char *path) {
 }
 
 static int tune_main(int argc, char **argv) {
-    struct tune_options o = {.launches = 6, .format = "table"};
+    struct tune_options o = {.launches = NB_TUNE_LAUNCHES, .format = "table"};
     int exit_code;
     char *path = NULL;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;

@@ -9,11 +9,24 @@
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "src/core/cpu.h"
+
+/* The fields; these and the suspects, which are measured for the reader alone; what a first use on a CPU measures. */
+enum nb_tune_what { NB_TUNE_FIELDS, NB_TUNE_EXPLAIN, NB_TUNE_FIRST_USE };
+
+/* The fewest that give an interval of 95 %. */
+enum { NB_TUNE_LAUNCHES = 6 };
 
 struct nb_tune_options {
+    enum nb_tune_what what;
     int launches, blocks;
     double sample_ms;
 };
+
+/* Bytes of the smallest call that a first use looks at. */
+int64_t nb_tune_first_size(const struct nb_cpu *cpu);
 
 /* *file: what is kept (reports/schema/tuning.schema.json), owned; *n_measured: topics with a trial. -1 after nb_error, or the number of the
  * signal that ended it; nothing is written then. The kernels must be loaded. */

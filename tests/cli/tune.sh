@@ -52,6 +52,21 @@ NORMBENCH_TUNING=none "$NORMBENCH" info | grep -q "^Tuning: defaults"
 "$NORMBENCH" tune --reset 2>/dev/null
 [ ! -e "$file" ]
 
+# The first command that times calls of megabytes looks where they should store past the caches, unless the machine is busy; then it says so.
+"$NORMBENCH" run --axis kernel=rmsnorm_fast --axis dtype=f32 --axis shape=512x2048 --launches 1 --no-counters --no-plots --out "$WORK/first" >/dev/null 2>"$WORK/err"
+if [ -e "$file" ]; then
+    grep -q 'first use on this CPU: where stores past the caches pay' "$WORK/err"
+    cp "$file" "$WORK/kept/tuning.json"
+    /usr/bin/python3 tests/check_schema.py reports/schema "$WORK/kept" || [ $? = 77 ]
+    [ "$(member "$WORK/first/results.json" fingerprint.tuning.source)" = file ]
+    [ "$(member "$file" tuning.column_tile)" = "$(member "$file" defaults.column_tile)" ]
+else
+    grep -q 'first use on this CPU: the machine is busy' "$WORK/err"
+fi
+rm -f "$file"
+NORMBENCH_TUNING=none "$NORMBENCH" run --axis kernel=rmsnorm_fast --axis shape=512x2048 --launches 1 --no-counters --no-plots --out "$WORK/none" >/dev/null 2>"$WORK/err"
+! grep -q 'first use' "$WORK/err"
+
 # A file that is broken, or another CPU's, is left aside with a warning.
 echo '{"schema":' >"$file"
 "$NORMBENCH" info 2>"$WORK/err" | grep -q "^Tuning: defaults"

@@ -215,7 +215,7 @@ enum { LAUNCHES = 6 };
 
 static const struct tune_topic *topic_of(const char *field) {
     for (size_t i = 0; i < N_TOPICS; i++)
-        if (strcmp(all_topics[i].field, field) == 0) return &all_topics[i];
+        if (all_topics[i].field && strcmp(all_topics[i].field, field) == 0) return &all_topics[i];
     cr_assert_fail("no topic of %s", field);
     return NULL;
 }
@@ -326,6 +326,7 @@ Test(tune, every_topic_tries_what_the_default_does) {
         struct tune_shape shapes[N_SHAPES];
         struct tune_candidate candidates[N_CANDIDATES];
         int base_arm[N_SHAPES];
+        if (!topic->field) continue;
         cr_assert_not_null(nb_tuning_field_find(topic->field));
         const size_t n_shapes = topic->shapes(nb_cpu_light(), 2, shapes);
         cr_expect_geq(n_shapes, 3, "%s", topic->name);
@@ -340,4 +341,46 @@ Test(tune, every_topic_tries_what_the_default_does) {
         for (int a = 0; a < n_arms; a++)
             cr_expect_eq(arms[a].native, base.native, "%s: native changes bits and is not tuned", topic->name);
     }
+}
+
+/* A suspect's arms differ in what its settings say, and move no field of the tuning in use. */
+Test(tune, a_suspect_is_measured_and_decides_nothing) {
+    size_t n_suspects = 0, n_first = 0;
+    for (size_t i = 0; i < N_TOPICS; i++) {
+        const struct tune_topic *topic = &all_topics[i];
+        n_first += topic->at_first_use;
+        cr_expect_eq(topic->why != NULL, topic->field == NULL, "%s", topic->name);
+        if (topic->field) continue;
+        n_suspects++;
+        cr_assert_not_null(topic->settings[1]);
+        for (int a = 0; a < N_SETTINGS && topic->settings[a]; a++) {
+            struct nb_tuning t = {0};
+            char reason[200];
+            const char *setting = topic->settings[a];
+            cr_expect(is_of_variant(setting) || place_of(setting) >= 0 ||
+                          nb_tuning_parse(&t, setting, reason, sizeof reason) == 0,
+                      "%s", setting);
+        }
+        cr_expect(is_asked(NB_TUNE_EXPLAIN, topic) && !is_asked(NB_TUNE_FIELDS, topic) &&
+                  !is_asked(NB_TUNE_FIRST_USE, topic));
+    }
+    cr_expect_gt(n_suspects, 0);
+    cr_expect_eq(n_first, 1);
+
+    double gain[2][LAUNCHES];
+    for (int l = 0; l < LAUNCHES; l++) gain[0][l] = 0, gain[1][l] = 0.1 + 0.001 * l;
+    const struct tune_topic suspect = {.name = "conversions", .settings = {"slab_bytes=1", "slab_bytes=2"}};
+    struct tuning_run run = {.n_topics = 1};
+    struct tune_outcome *o = run.topics = nb_alloc(1, sizeof *o);
+    nb_tuning_default(&run.base);
+    run.base.slab_bytes = 1;
+    o->topic = &suspect;
+    o->n_arms = tune_arms(&suspect, &run.base, o->arms);
+    o->n_candidates = tune_candidates(&suspect, &run.base, o->shapes, 1, o->candidates);
+    o->trials[0] = (struct tune_trial){.n_arms = 2, .n_launches = LAUNCHES, .gain = {gain[0], gain[1]}};
+    o->n_trials = 1;
+    judge_all(&run);
+    cr_expect_eq(o->verdict.candidate, 1, "the second is faster");
+    cr_expect(nb_tuning_equal(&run.tuned, &run.base), "and is not taken");
+    free(run.topics);
 }

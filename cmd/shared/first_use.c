@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The defaults of a tuning follow from the sizes of the caches, and a last cache that is shared with neighbours is worth less than its size. So
+ * the first command on a CPU that times calls of that size looks where stores past the caches begin to pay, and keeps it. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/shared/run_plan.h"
+#include "src/core/cpu.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/tuning.h"
+#include "src/measure/system.h"
+#include "src/tune/tune_run.h"
+
+/* Does the plan time calls for which it can matter? */
+static bool wants_it(const struct nb_plan *plan) {
+    const int64_t smallest = nb_tune_first_size(nb_cpu_light());
+    for (size_t i = 0; plan->launches > 0 && i < plan->n_cases; i++)
+        if (nb_case_is_timed(&plan->cases[i]) && nb_case_bytes(&plan->cases[i]) >= (double)smallest) return true;
+    return false;
+}
+
+/* Does a file or an option say already? */
+static bool is_said(void) {
+    cJSON *choice = nb_tuning_choice_to_json();
+    const char *source = nb_json_get_text(choice, "source");
+    const bool said = !source || strcmp(source, "defaults") != 0;
+    cJSON_Delete(choice);
+    return said;
+}
+
+/* What other work takes of the caches now is no property of the CPU: a later command tries again. */
+static bool is_busy(void) {
+    struct nb_load load;
+    nb_load_read(&load);
+    const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!(load.average[0] > (double)n_cpus)) return false;
+    nb_note(
+        "first use on this CPU: the machine is busy (load %.1f on %ld CPUs), so the defaults of the tuning hold; a later command, or `normbench tune`, measures",
+        load.average[0], n_cpus);
+    return true;
+}
+
+static void keep(const cJSON *json, const char *path) {
+    const cJSON *topic = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(json, "topics"), 0);
+    const char *setting = nb_json_get_text(topic, "setting");
+    if (nb_tuning_file_write(path, json) != 0) return;
+    nb_note(
+        "first use on this CPU: where stores past the caches pay was measured in %.1f s, %s; kept in %s, `normbench tune` measures more",
+        nb_json_get_number(json, "elapsed_s"), setting ? setting : "the default stays", path);
+    nb_tuning_choose(NULL);
+}
+
+int nb_first_use(const struct nb_plan *plan) {
+    const struct nb_tune_options options = {
+        .what = NB_TUNE_FIRST_USE, .launches = NB_TUNE_LAUNCHES, .blocks = 20, .sample_ms = 0.25};
+    char *path = nb_tuning_path();
+    cJSON *json = NULL;
+    size_t n_measured = 0;
+    int ended = 0;
+    if (path && !nb_path_exists(path) && !is_said() && wants_it(plan) && !is_busy())
+        ended = nb_tune_run(&options, &json, &n_measured);
+    if (n_measured > 0 && json) keep(json, path);
+    cJSON_Delete(json);
+    free(path);
+    return ended > 0 ? ended : 0;
+}
