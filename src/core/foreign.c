@@ -31,7 +31,7 @@ void *nb_object_open(const char *path) {
     else if (!(handle = dlopen(resolved, RTLD_NOW | RTLD_LOCAL)))
         nb_error("%s: cannot be loaded as a shared object: %s%s", path, dlerror(),
                  statvfs(resolved, &fs) == 0 && fs.f_flag & ST_NOEXEC
-                     ? "; it lies on a file system that is mounted noexec: move it, or set TMPDIR if it is a copy"
+                     ? "; it, or the copy of it that is used, lies on a file system that is mounted noexec: move it, or set TMPDIR"
                      : "");
     free(resolved);
     return handle;

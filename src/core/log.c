@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Messages and memory. The only mutable state is how loud and how colourful the program is, and whether a bar is drawn.
- */
+/* Messages and memory. The only mutable state is how loud and how colourful the program is, whether a bar is drawn, and other names of files. */
 #include "src/core/log.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +15,17 @@
 static bool quiet, bar_drawn;
 static double last_line_s; /* of progress in a log, by the clock of its stage */
 static enum nb_color color_mode = NB_COLOR_AUTO;
+enum { MOST_SHOWN = 64 };
+static struct shown { const char *path, *name; } shown[MOST_SHOWN];
+static size_t n_shown;
+
+void nb_log_shows(const char *path, const char *name) {
+    assert(!path || (*path && name && n_shown < MOST_SHOWN));
+    if (path)
+        shown[n_shown++] = (struct shown){path, name};
+    else
+        n_shown = 0;
+}
 
 bool nb_log_quiet(bool on) {
     const bool before = quiet;
@@ -52,13 +63,28 @@ static void put(const char *text, size_t n) {
     }
 }
 
+static void put_named(const char *text) {
+    for (const char *at; *text; text = at) {
+        const struct shown *first = NULL;
+        at = NULL;
+        for (const struct shown *s = shown; s < shown + n_shown; s++) {
+            const char *found = strstr(text, s->path);
+            if (found && (!at || found < at)) at = found, first = s;
+        }
+        put(text, at ? (size_t)(at - text) : SIZE_MAX);
+        if (!first) return;
+        put(first->name, SIZE_MAX);
+        at += strlen(first->path);
+    }
+}
+
 static void say(const char *color, const char *label, const char *format, va_list args) {
     nb_progress_end();
     bool on = nb_color_on(STDERR_FILENO);
     char *message = NULL;
     if (vasprintf(&message, format, args) < 0) message = NULL;
     fprintf(stderr, "normbench: %s%s%s", on ? color : "", label, on && *color ? "\033[0m" : "");
-    put(message ? message : format, SIZE_MAX);
+    put_named(message ? message : format);
     fputc('\n', stderr);
     free(message);
 }

@@ -12,6 +12,10 @@ int nb_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void nb_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void nb_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Messages name a file by what the user called it: where they would say `path` (a private copy), they say `name`. Both are borrowed until
+ * nb_log_shows(NULL, NULL). */
+void nb_log_shows(const char *path, const char *name);
+
 /* --quiet: notes and progress are left out; errors and warnings stay. Returns what it was before. */
 bool nb_log_quiet(bool quiet);
 

@@ -41,6 +41,7 @@ static int copy_build(struct nb_gate_builds *b, int layout, const char *from, co
     for (int i = 0; i < n && result == 0; i++) {
         char *to = copy_path(b, layout, builds[i]);
         b->files[layout][builds[i]] = to;
+        nb_log_shows(to, from);
         result = nb_file_write(to, bytes, len);
     }
     free(bytes);
@@ -84,6 +85,7 @@ static int copy_layout(struct nb_gate_builds *b, int layout, const char *baselin
     free(dir);
     if (result == 0) result = copy_build(b, layout, baseline, baselines, 2);
     if (result == 0) result = copy_build(b, layout, candidate, candidates, 1);
+    nb_guard_end(); /* the next knows the copies' names */
     if (result == 0)
         b->same_bytes &= are_same_bytes(b->files[layout][NB_BUILD_BASELINE], b->files[layout][NB_BUILD_CANDIDATE]);
     return result;
@@ -204,6 +206,7 @@ int nb_gate_objects_init(struct nb_gate_builds *b, const char *const *baselines,
 }
 
 void nb_gate_builds_release(struct nb_gate_builds *b) {
+    nb_log_shows(NULL, NULL);
     for (int l = 0; l < b->n_layouts && b->dir; l++) {
         for (int build = 0; build < NB_N_BUILDS; build++) {
             if (!b->files[l][build]) continue;

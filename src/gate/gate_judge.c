@@ -12,9 +12,10 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/measure/paired.h"
+#include "src/plan/config.h"
 
-const struct nb_gate_rule nb_gate_rule_default = {.fail_margin = 0.01,
-                                                  .pass_margin = 0.03,
+const struct nb_gate_rule nb_gate_rule_default = {.fail_margin = NB_GATE_FAIL_MARGIN,
+                                                  .pass_margin = NB_GATE_PASS_MARGIN,
                                                   .run_level = 0.01,
                                                   .pass_level = 0.05,
                                                   .screen_level = 0.05,
@@ -166,7 +167,9 @@ static bool depends_on_layout(const struct nb_gate_evidence *e, const struct nb_
 
 static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
     if (control_is_off(e, rule, out)) return true;
-    if (out->contaminated > rule->most_contaminated)
+    const bool is_far =
+        out->ratio.low > NB_GATE_FAR && out->ratio_min > NB_GATE_FAR; /* long samples see a switch each */
+    if (out->contaminated > rule->most_contaminated && !is_far)
         return because(out, "%.0f %% of the pairs saw a switch or a migration", 100 * out->contaminated);
     const double median = log(out->ratio.value), least = log(out->ratio_min), margin = log1p(rule->fail_margin);
     if ((median > margin && least < -margin) || (median < -margin && least > margin))

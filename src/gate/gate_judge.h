@@ -34,6 +34,8 @@ struct nb_gate_rule {
     double most_contaminated; /* share of the pairs (0.30) */
 };
 extern const struct nb_gate_rule nb_gate_rule_default;
+#define NB_GATE_FAR                                                                                                    \
+    2 /* times the baseline's time, by medians and by fastest samples: beyond any margin, and any disturbance of pairs */
 #define NB_GATE_CLEARING_SHARE 0.3 /* of pass_level, at screening */
 
 /* What one launch says of one case. Logarithms of ratios. */

@@ -61,8 +61,15 @@ static int read_gate(const struct nb_jsonc *file, const cJSON *node, void *confi
         {FIELD(PERCENT, struct nb_gate_settings, pass_margin), .low = 0.1, .high = 100},
         {FIELD(PERCENT, struct nb_gate_settings, level), .low = 0.001, .high = 20},
         {"instructions", NB_FIELD_READ, .read = read_budgets}};
-    return nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "\"gate\"",
-                          &((struct nb_config *)config)->gate);
+    struct nb_gate_settings *gate = &((struct nb_config *)config)->gate;
+    if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "\"gate\"", gate) != 0) return -1;
+    const double fail = gate->fail_margin > 0 ? gate->fail_margin : NB_GATE_FAIL_MARGIN;
+    const double pass = gate->pass_margin > 0 ? gate->pass_margin : NB_GATE_PASS_MARGIN;
+    if (pass > fail) return 0;
+    return nb_error(
+        "%s:%d: \"gate\": the margin below which a case passes (\"pass_margin\", %g %%) must be larger than the one above "
+        "which it fails (\"fail_margin\", %g %%)",
+        file->path, nb_jsonc_line(file, node), 100 * pass, 100 * fail);
 }
 
 void nb_gate_settings_release(struct nb_gate_settings *settings) {

@@ -60,6 +60,15 @@ code=0
 echo '{ "blocks": [ { "op": "rmsnorm", "dtype": "f32", "kernel": "layernorm_*" } ] }' >"$WORK/c.json"
 gives 2 "$WORK/c.json"
 says 'selects no case'
+# Margins of the gate, against each other and against the one that is not said.
+for margins in '"fail_margin": 4' '"pass_margin": 0.5' '"fail_margin": 2, "pass_margin": 2'; do
+    printf '{ "blocks": [ { "op": "rmsnorm", "shape": "16x64" } ],\n  "gate": { %s } }\n' "$margins" >"$WORK/margins.json"
+    gives 2 "$WORK/margins.json"
+    says 'margins.json:2: "gate": the margin below which a case passes'
+done
+printf '{ "blocks": [ { "op": "rmsnorm", "shape": "16x64" } ], "gate": { "fail_margin": 2.5 } }\n' >"$WORK/margins.json"
+gives 0 "$WORK/margins.json"
+
 echo '{ "blocks": [ ' >"$WORK/d.json"
 gives 2 "$WORK/d.json" "$WORK/none.json"
 says 'd.json:'

@@ -118,6 +118,7 @@ gives 2 'given twice' "${pair[@]}" --function parse --function parse
 gives 2 'no --config, --kernel, --filter or --axis' "${pair[@]}" --function parse --kernel x
 gives 2 'go with --function NAME' "${pair[@]}" --setup x
 gives 2 'is looked for in --baseline' --self-test --function parse
+gives 2 '^normbench: error: README.md: cannot be loaded as a shared object: README.md: ' --baseline README.md --candidate "$WORK/old.so" --function parse
 gives 2 'README.md is no shared object that can be compared' --baseline README.md --candidate "$WORK/old.so" --function parse
 
 # ---- the self-test counts -------------------------------------------------------------------------------------------------------------------

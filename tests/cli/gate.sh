@@ -125,6 +125,9 @@ gives 5 "" "${pair[@]}" --kernel gated_doubled --kernel gated_gone --budget 1 --
 good=$plugins/gate_old.so
 gives 2 "nonexistent.so" --baseline /nonexistent.so --candidate "$good"
 gives 2 "config.json is not a build of kernels" --baseline "$good" --candidate "$WORK/config.json"
+gives 2 "^normbench: error: $WORK/config.json: cannot be loaded as a shared object" --baseline "$good" --candidate "$WORK/config.json"
+gives 2 "^normbench: error: $plugins/no_export.so: does not export normbench_kernels" --baseline "$plugins/no_export.so" --candidate "$good"
+! grep -q normbench-gate- "$WORK/err" || fail "an error names the gate's own copy of a file"
 gives 2 "normbench_kernels" --baseline "$plugins/no_export.so" --candidate "$good"
 gives 5 "ABI" --baseline "$plugins/bad_abi.so" --candidate "$good"
 gives 5 "ABI" --baseline "$good" --candidate "$plugins/bad_abi.so"

@@ -259,3 +259,21 @@ Test(gate, nothing_passes_whose_budget_was_not_looked_at) {
     gate_settle_budget(&g, &c);
     cr_expect_eq(c.verdict, NB_VERDICT_PASS);
 }
+
+/* Fewer pairs in a launch, where each of the screening's says more than twice the time by both of its figures. */
+Test(gate, a_candidate_far_beyond_any_margin_is_timed_by_fewer_pairs) {
+    struct nb_gate_launch screen[2] = {{.ratio = log(3), .ratio_min = log(2.5)},
+                                       {.ratio = log(2.2), .ratio_min = log(2.1)}};
+    struct nb_gate_case c = {.screen = screen};
+    cr_expect(!is_far(&c), "nothing is known yet");
+    c.n_screen = 2;
+    cr_expect(is_far(&c));
+    screen[1].ratio_min = log(1.9);
+    cr_expect(!is_far(&c), "one launch's fastest samples are nearer");
+    screen[1] = (struct nb_gate_launch){.ratio = log(1.9), .ratio_min = log(2.5)};
+    cr_expect(!is_far(&c), "one launch's median is nearer");
+    screen[1] = (struct nb_gate_launch){.ratio = NAN, .ratio_min = NAN};
+    cr_expect(!is_far(&c));
+    screen[0].ratio = screen[1].ratio = -log(3);
+    cr_expect(!is_far(&c), "what is faster is timed as ever");
+}

@@ -160,6 +160,20 @@ Test(gate_judge, unfit_measurements_decide_nothing) {
     expect_inconclusive(w, "neither slower");
 }
 
+/* A sample that is long, since the candidate is slow, sees a switch whenever the machine is busy. */
+Test(gate_judge, switches_leave_nothing_open_where_the_candidate_is_far_slower) {
+    struct world w = quiet;
+    w.contaminated = 1;
+    w.effect = 2;
+    cr_expect_eq(rates_of(w, 20, 51).regression, 20);
+    w.min_effect = 0.9; /* the fastest samples are nearer */
+    cr_expect_eq(rates_of(w, 20, 52).inconclusive, 20);
+    w = quiet;
+    w.contaminated = 1;
+    w.effect = 0.9;
+    cr_expect_eq(rates_of(w, 20, 53).inconclusive, 20);
+}
+
 Test(gate_judge, an_effect_of_some_layouts_is_no_regression) {
     struct world w = quiet;
     w.layouts = 4;
