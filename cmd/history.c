@@ -16,15 +16,40 @@ static const char help[] =
     "usage: normbench history DIR... [OPTIONS]\n\n"
     "Follows cases over many runs, by the one figure that can be: the time over that of the group's reference case, which was\n"
     "measured in pairs inside each run, so that the state of the machine cancels. DIR are folders that `normbench run` or\n"
-    "`merge` left, in any order: the time at which they started decides. Nothing is written to them. A report: whether a\n"
-    "change made something slower is what `normbench gate` says.\n\n"
+    "`merge` left, in any order: the time at which they started decides; of copies of one run the first is taken. A case is\n"
+    "followed on the CPU that its last run had. Nothing is written to the folders. A report: whether a change made something\n"
+    "slower is what `normbench gate` says.\n\n"
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --format NAME        table (the default) or markdown: a line for each case; csv or json: each case in each run\n"
     "  --out DIR            plots of the cases that changed most: DIR/plots/\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, whatever the figures say; 2 a folder holds no results, or no case has a ratio to a reference.\n";
 
-static int by_start(const void *left, const void *right) {
-    return strcmp(nb_meta_text(left, "started"), nb_meta_text(right, "started"));
+static const char *started(const struct nb_results *r) { return nb_meta_text(r, "started"); }
+
+/* One run under two names, or a copy of it: two runs that begin within one second differ in how long they take. */
+static bool is_same_run(const struct nb_results *a, const struct nb_results *b) {
+    static const char *const paths[] = {"started", "shard", "plan", "fingerprint", "elapsed_s"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        const cJSON *mine = nb_meta(a, paths[i]), *other = nb_meta(b, paths[i]);
+        if ((mine || other) && !cJSON_Compare(mine, other, true)) return false;
+    }
+    return true;
+}
+
+/* Puts a run behind those that began no later; a run that cannot be placed, or is there already, is released. */
+static size_t place(struct nb_results *runs, size_t n, struct nb_results *r) {
+    size_t at = n;
+    const char *left_out = *started(r) ? NULL : "its results do not say when it began";
+    for (size_t i = 0; i < n && !left_out; i++)
+        if (is_same_run(&runs[i], r)) left_out = runs[i].dir;
+    if (left_out) {
+        nb_warn(*started(r) ? "%s: left out, the same run as %s" : "%s: left out, %s", r->dir, left_out);
+        nb_results_release(r);
+        return n;
+    }
+    for (; at > 0 && strcmp(started(&runs[at - 1]), started(r)) > 0; at--) runs[at] = runs[at - 1];
+    runs[at] = *r;
+    return n + 1;
 }
 
 static int show(const struct nb_history *h, const char *format, const char *dir) {
@@ -47,10 +72,12 @@ static int history_main(int argc, char **argv) {
     if (!nb_read_options(&nb_command_history, options, NB_ANY_ARGUMENTS, argc, argv, &exit_code)) goto out;
     if (optind == argc) nb_error("history: folders of runs are needed; see `normbench history --help`");
     runs = nb_alloc((size_t)(argc - optind) + 1, sizeof *runs);
-    for (int i = optind; i < argc; i++)
-        if (nb_results_read(&runs[n++], argv[i]) != 0) goto out;
+    for (int i = optind; i < argc; i++) {
+        struct nb_results r;
+        if (nb_results_read(&r, argv[i]) != 0) goto out;
+        n = place(runs, n, &r);
+    }
     if (n == 0) goto out;
-    qsort(runs, n, sizeof *runs, by_start);
     if (nb_history_make(&h, runs, n, &(struct nb_filters){filters.items, filters.n}) == 0)
         exit_code = show(&h, format, dir);
 out:

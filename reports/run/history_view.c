@@ -14,20 +14,23 @@
 
 /* ---- for a person: the runs, then a line for each case ---- */
 
+static const char *cpu_of(const struct nb_results *r) {
+    const char *model = nb_meta_text(r, "fingerprint.cpu.model");
+    return *model ? model : "?";
+}
+
 static void add_runs(const struct nb_history *h, const struct nb_page *page) {
     static const char *const titles[] = {"run", "started", "config", "version", "CPU", "folder"};
     struct nb_grid grid;
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < h->n_runs; i++) {
         const struct nb_results *r = &h->runs[i];
-        const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(r->meta, "fingerprint");
-        const char *model = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(fingerprint, "cpu"), "model");
         nb_strbuf_addf(&grid.cell, "%zu", i + 1);
         nb_grid_end_cell(&grid);
         nb_grid_add(&grid, nb_meta_text(r, "started"));
         nb_grid_add(&grid, nb_meta_text(r, "config"));
         nb_grid_add(&grid, nb_meta_text(r, "version"));
-        nb_grid_add(&grid, model ? model : "?");
+        nb_grid_add(&grid, cpu_of(r));
         nb_grid_add(&grid, r->dir ? r->dir : "?");
     }
     nb_page_grid(page, &grid);
@@ -56,7 +59,7 @@ static void add_case(const struct nb_history_case *c, size_t n_runs, const struc
     end_ratio(grid, c->n_known ? c->points[c->last].ratio.value : (double)NAN);
     end_ratio(grid, least);
     end_ratio(grid, most);
-    nb_strbuf_add(&grid->cell, c->change_reason);
+    nb_strbuf_add(&grid->cell, "");
     if (isfinite(c->change.value)) nb_strbuf_addf(&grid->cell, "%+.1f %%", 100 * (c->change.value - 1));
     nb_grid_end_cell(grid);
     nb_strbuf_add(&grid->cell, "");
@@ -95,7 +98,8 @@ static int print_page(const struct nb_history *h, const char *format, FILE *out)
         &page,
         "Ratios are times over that of the group's reference case, measured in pairs inside each run; change is the "
         "last over the first, with a 95 % interval for each case alone. Noisy runs of a case are kept: their intervals "
-        "are wide. Runs in which it failed or had another reference are left out: --format csv says why.");
+        "are wide. Runs in which it failed, had another reference or ran on another CPU than last are left out: --format "
+        "csv says why.");
     return nb_output(&text, out);
 }
 
@@ -134,6 +138,9 @@ static int print_json(const struct nb_history *h, FILE *out) {
     for (size_t run = 0; run < h->n_runs; run++) {
         cJSON *one = nb_json_add_object(runs);
         nb_json_text(one, "started", nb_meta_text(&h->runs[run], "started"));
+        nb_json_text(one, "config", nb_meta_text(&h->runs[run], "config"));
+        nb_json_text(one, "version", nb_meta_text(&h->runs[run], "version"));
+        nb_json_text(one, "cpu", cpu_of(&h->runs[run]));
         nb_json_text(one, "folder", h->runs[run].dir);
     }
     for (size_t i = 0; i < h->n; i++) {
@@ -142,7 +149,6 @@ static int print_json(const struct nb_history *h, FILE *out) {
         nb_json_text(one, "key", c->key);
         nb_json_text(one, "reference", c->reference);
         nb_json_interval(one, "change", &c->change);
-        nb_json_text(one, "change_reason", c->change_reason[0] ? c->change_reason : NULL);
         cJSON *points = cJSON_AddArrayToObject(one, "points");
         for (size_t run = 0; run < h->n_runs; run++) {
             cJSON *point = nb_json_add_object(points);

@@ -384,7 +384,10 @@ static bool has_ratio(const struct nb_record *r) {
     return r && r->has_timing && isfinite(r->timing.vs_reference.value) && r->timing.reference && !is_own_reference(r);
 }
 
-static void take_point(struct nb_history_point *point, const struct nb_record *r, const char *reference) {
+/* In the run r, of a case whose last ratio is of another: the same machine's, to the same reference? */
+static void take_point(struct nb_history_point *point, const struct nb_results *run, const struct nb_results *last_run,
+                       const struct nb_record *last) {
+    const struct nb_record *r = record_of(run, last->key);
     const char *reason = NULL;
     point->ratio = unknown;
     if (!r || r->status == NB_SKIPPED || r->status == NB_NOT_RUN)
@@ -393,8 +396,10 @@ static void take_point(struct nb_history_point *point, const struct nb_record *r
         reason = nb_status_name(r->status);
     else if (!has_ratio(r))
         reason = r->has_timing ? "no ratio to a reference" : "not timed";
-    else if (strcmp(r->timing.reference, reference) != 0)
+    else if (strcmp(r->timing.reference, last->timing.reference) != 0)
         reason = "another reference case";
+    else if (r != last && !same_cpu(run, r->machine, last_run, last->machine))
+        reason = "another CPU";
     else if (r->timing.suspect)
         reason = "faster than the roof";
     else
@@ -403,29 +408,19 @@ static void take_point(struct nb_history_point *point, const struct nb_record *r
     snprintf(point->reason, sizeof point->reason, "%s", reason ? reason : "");
 }
 
-static void take_change(const struct nb_history *h, struct nb_history_case *c) {
-    const struct nb_results *first = &h->runs[c->first], *last = &h->runs[c->last];
-    c->change = unknown;
-    if (c->n_known < 2) return;
-    if (same_cpu(first, record_of(first, c->key)->machine, last, record_of(last, c->key)->machine))
-        c->change = quotient(&c->points[c->last].ratio, &c->points[c->first].ratio);
-    else
-        snprintf(c->change_reason, sizeof c->change_reason, "different CPUs");
-}
-
-static void add_history(struct nb_history *h, const char *key, const char *reference) {
+static void add_history(struct nb_history *h, const struct nb_results *last_run, const struct nb_record *last) {
     if ((h->n & (h->n - 1)) == 0) h->cases = nb_realloc(h->cases, h->n ? 2 * h->n : 1, sizeof *h->cases);
     struct nb_history_case *c = &h->cases[h->n++];
-    *c = (struct nb_history_case){.key = key, .reference = reference};
+    *c = (struct nb_history_case){.key = last->key, .reference = last->timing.reference, .change = unknown};
     c->points = nb_alloc(h->n_runs, sizeof *c->points);
     for (size_t i = 0; i < h->n_runs; i++) {
-        take_point(&c->points[i], record_of(&h->runs[i], key), reference);
+        take_point(&c->points[i], &h->runs[i], last_run, last);
         if (!isfinite(c->points[i].ratio.value)) continue;
         if (c->n_known++ == 0) c->first = i;
         c->n_noisy += c->points[i].reason[0] != '\0';
         c->last = i;
     }
-    take_change(h, c);
+    if (c->n_known >= 2) c->change = quotient(&c->points[c->last].ratio, &c->points[c->first].ratio);
 }
 
 static int by_growth(const void *left, const void *right) {
@@ -441,11 +436,11 @@ int nb_history_make(struct nb_history *h, const struct nb_results *runs, size_t 
     assert(h && runs && n_runs > 0 && filters);
     struct nb_text_map seen = {0};
     *h = (struct nb_history){.runs = runs, .n_runs = n_runs};
-    for (size_t run = n_runs; run-- > 0;) /* the last run that has a ratio says to what */
+    for (size_t run = n_runs; run-- > 0;) /* the last run that has a ratio says to what, and on which CPU */
         for (size_t i = 0; i < runs[run].n; i++) {
             const struct nb_record *r = &runs[run].records[i];
             if (is_case(r, filters) && has_ratio(r) && nb_text_map_add(&seen, r->key, i) == NB_NOWHERE)
-                add_history(h, r->key, r->timing.reference);
+                add_history(h, &runs[run], r);
         }
     nb_text_map_release(&seen);
     if (h->n == 0) return nb_error("no case of these runs has a ratio to its group's reference");

@@ -70,12 +70,11 @@ struct nb_history_point {
 };
 
 struct nb_history_case {
-    const char *key, *reference;     /* borrowed; the reference is that of the last run that has a ratio */
+    const char *key, *reference; /* borrowed; the reference and the CPU are those of the last run that has a ratio */
     struct nb_history_point *points; /* of each run */
-    size_t first, last, n_known;     /* of the runs with a ratio to that reference, */
+    size_t first, last, n_known;     /* of the runs with a ratio to that reference on that CPU, */
     size_t n_noisy;                  /* of which so many are noisy */
-    struct nb_interval change;       /* last / first; NaN: fewer than two, or where the reason says why */
-    char change_reason[40];
+    struct nb_interval change;       /* last / first; NaN: fewer than two */
 };
 
 struct nb_history {

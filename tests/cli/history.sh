@@ -48,13 +48,32 @@ says ',1,2026-01-01T00:00:00Z,.*/first,0\.5,0\.49,0\.51,$'
 says ',3,2026-01-05T00:00:00Z,.*/failed,,,,crashed$'
 history 0 "$WORK/first" "$WORK/other" --format csv
 says ',1,.*/first,,,,another reference case$'
-history 0 "$WORK/first" "$WORK/cpu" --format markdown
-says '\| 0\.500 \| 0\.800 \|.*different CPUs'
+# On another CPU, at an end or in the middle: followed on the last one's.
+history 0 "$WORK/first" "$WORK/cpu" --format csv
+says ',1,.*/first,,,,another CPU$'
+says ',2,.*/cpu,0\.8,'
+edit middle 2026-01-02T12:00:00Z 'ratio(0.8); d["fingerprint"]["cpu"]["model"] = "Another CPU"'
+history 0 "$WORK/first" "$WORK/middle" "$WORK/third"
+says ' 2 0 0\.500 0\.600 0\.500 0\.600 \+20\.0 %'
+# One run by two names, or a copy of it, is one run; runs that began in one second stay in the order given; a run must say when it began.
+ln -s first "$WORK/name"
+cp -r "$WORK/first" "$WORK/copy"
+history 0 "$WORK/first" "$WORK/third" "$WORK/name" "$WORK/copy" --format csv
+[ "$(wc -l <"$WORK/out")" = 3 ] && grep -q '/name: left out, the same run as .*/first' "$WORK/err" && grep -q '/copy: left out' "$WORK/err" ||
+    fail "one run is taken twice"
+for i in 1 2 3 4 5; do edit tie$i 2026-01-07T00:00:00Z "ratio(0.$i); d['elapsed_s'] = 1$i"; done
+history 0 "$WORK/tie4" "$WORK/tie1" "$WORK/tie5" "$WORK/tie2" "$WORK/tie3" --format csv
+[ "$(sed -n 's|.*/tie\(.\),.*|\1|p' "$WORK/out" | tr -d '\n')" = 41523 ] || fail "runs of one second are not in the order given"
+edit timeless "" 'ratio(0.5); del d["started"]'
+history 0 "$WORK/first" "$WORK/timeless" --format csv
+[ "$(wc -l <"$WORK/out")" = 2 ] && grep -q '/timeless: left out, its results do not say when it began' "$WORK/err" || fail "a run without a time"
+history 2 "$WORK/timeless"
 history 0 "$WORK/first" "$WORK/second" "$WORK/third" --out "$WORK/plotted" --format json
 /usr/bin/python3 - "$WORK/out" <<'PY' || fail "json"
 import json, sys
 d = json.load(open(sys.argv[1]))
 case, = d["cases"]
+assert all(run["cpu"] and run["config"] and run["version"] for run in d["runs"]), d["runs"]
 assert len(d["runs"]) == 3 and [p["ratio"]["value"] for p in case["points"]] == [0.5, 0.55, 0.6], d
 assert [p["reason"] for p in case["points"]] == [None, "noisy", None] and abs(case["change"]["value"] - 1.2) < 1e-12, d
 PY
