@@ -35,10 +35,11 @@ struct nb_texts {
 
 /* The pointers say where the value goes; those that are null are not written. */
 struct nb_option {
-    const char *name;            /* without the dashes; null ends a table */
-    bool *flag;                  /* set to true: such an option takes no value */
-    const char **text;           /* borrowed from argv */
-    const char *const *among;    /* of a text: those that are allowed, null-terminated; null: any */
+    const char *name;  /* without the dashes; null ends a table: there, among is what the first argument is */
+    bool *flag;        /* set to true: such an option takes no value */
+    const char **text; /* borrowed from argv */
+    const char *const
+        *among; /* of a text: those that are allowed, null-terminated; null: any. Of any other kind: to be completed */
     struct nb_texts *texts;      /* one more, and not an empty one: the option is repeatable */
     double *number, least, most; /* least, most: of the whole numbers too */
     int *count;                  /* a whole number, as are the next two */

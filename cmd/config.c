@@ -45,7 +45,8 @@ static int check_file(const char *name) {
 
 static int config_main(int argc, char **argv) {
     struct nb_texts plugins = {0};
-    const struct nb_option options[] = {NB_PLUGIN_OPTIONS(&plugins), {.name = NULL}};
+    static const char *const actions[] = {"check", NULL};
+    const struct nb_option options[] = {NB_PLUGIN_OPTIONS(&plugins), {.name = NULL, .among = actions}};
     int exit_code;
     if (!nb_read_options(&nb_command_config, options, NB_ANY_ARGUMENTS, argc, argv, &exit_code)) goto out;
     if (optind >= argc || strcmp(argv[optind], "check") != 0 || optind + 1 == argc) {

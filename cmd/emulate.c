@@ -55,19 +55,20 @@ static int set_stream(void *to, const char *value) {
 
 static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_code) {
     struct nb_texts compared = {0};
-    const struct nb_option options[] = {{"list", .flag = &o->list},
-                                        {"compare", .texts = &compared},
-                                        {"data", .text = &o->data.data},
-                                        {"n", .large = &o->data.cols, .least = 1, .most = 1 << 24},
-                                        {"rows", .large = &o->data.rows, .least = 1, .most = 1 << 20},
-                                        {"eps", .text = &o->eps},
-                                        {"affine", .take = nb_take_affine, .to = &o->data.affine},
-                                        {"seed", .seed = &o->data.seed},
-                                        {"depth", .count = &o->depth.blocks, .least = 1, .most = 10000},
-                                        {"step", .number = &o->depth.step, .least = 1e-6, .most = 1e6},
-                                        {"stream", .take = set_stream, .to = &o->depth.stream},
-                                        {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
-                                        {.name = NULL}};
+    const struct nb_option options[] = {
+        {"list", .flag = &o->list},
+        {"compare", .texts = &compared},
+        {"data", .text = &o->data.data},
+        {"n", .large = &o->data.cols, .least = 1, .most = 1 << 24},
+        {"rows", .large = &o->data.rows, .least = 1, .most = 1 << 20},
+        {"eps", .text = &o->eps},
+        {"affine", .take = nb_take_affine, .among = nb_affine_names, .to = &o->data.affine},
+        {"seed", .seed = &o->data.seed},
+        {"depth", .count = &o->depth.blocks, .least = 1, .most = 10000},
+        {"step", .number = &o->depth.step, .least = 1e-6, .most = 1e6},
+        {"stream", .take = set_stream, .to = &o->depth.stream},
+        {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
+        {.name = NULL}};
     const bool read = nb_read_options(&nb_command_emulate, options, NB_ANY_ARGUMENTS, argc, argv, exit_code);
     while (read && optind < argc) nb_texts_add(&o->designs, argv[optind++]);
     for (size_t i = 0; i < compared.n; i++) nb_texts_add(&o->designs, compared.items[i]);

@@ -80,6 +80,8 @@ static int set_dtype(void *to, const char *value) {
 }
 
 static bool parse(struct exhaustive_options *e, int argc, char **argv, int *exit_code) {
+    const char *names[N_MODES + 1] = {NULL};
+    for (int i = 0; i < N_MODES; i++) names[i] = modes[i]->name;
     const struct nb_option options[] = {{"variant", .texts = &e->variants},
                                         {"all-inputs", .flag = &e->o.all_inputs},
                                         {"dtype", .take = set_dtype, .to = e},
@@ -91,7 +93,7 @@ static bool parse(struct exhaustive_options *e, int argc, char **argv, int *exit
                                         {"stride", .large = &e->o.stride, .least = 1, .most = 1 << 30},
                                         {"threads", .count = &e->o.threads, .least = 1, .most = 1024},
                                         {"format", .text = &e->format, .among = nb_table_json},
-                                        {.name = NULL}};
+                                        {.name = NULL, .among = names}};
     if (!nb_read_options(&nb_command_exhaustive, options, 1, argc, argv, exit_code)) return false;
     e->mode = argv[optind];
     if (!e->mode) nb_error("exhaustive: a MODE is missing: one of rsqrt, row1, row2, convert, stage");

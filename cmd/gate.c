@@ -28,7 +28,8 @@ static const char help[] =
     "What is compared\n"
     "  --baseline FILE.so   the build before the change; repeatable: builds of the same source in other layouts\n"
     "  --candidate FILE.so  the build after it; repeatable\n"
-    "  --config CONFIG      the cases: a preset (`normbench list configs`) or a file; default gate\n"
+    "  --config CONFIG      the cases: a preset (`normbench list configs`) or a file, with a slash or .json in its\n"
+    "                       name; default gate. Its key \"gate\" may set margins and budgets of instructions\n"
     "  --kernel GLOB        only these kernels; repeatable\n"
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n\n"
@@ -126,8 +127,6 @@ static int set_loads(void *to, const char *value) {
 }
 
 static int check_options(const struct gate_options *o) {
-    if (!nb_gate_format_known(o->format))
-        return nb_error("--format %s: table, json, markdown, junit, bencher or benchmark_action", o->format);
     const struct nb_gate_selection *s = &o->selection;
     if (o->functions.n > 0 && (s->config || s->kernels.n > 0 || s->filters.n > 0 || s->axes.n > 0))
         return nb_error("--function compares what it names: no --config, --kernel, --filter or --axis");
@@ -177,7 +176,7 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
         {"trials", .count = &o->trials.trials, .least = 0, .most = MOST},
         {"powered", .count = &o->trials.powered, .least = 0, .most = MOST},
         {"effects", .take = set_effects, .to = &o->trials},
-        {"load", .take = set_loads, .to = &o->trials},
+        {"load", .take = set_loads, .among = nb_load_names, .to = &o->trials},
         {"fail-margin", .number = &o->fail_margin_percent, .least = 0.1, .most = 100},
         {"pass-margin", .number = &o->pass_margin_percent, .least = 0.1, .most = 100},
         {"level", .number = &o->level_percent, .least = 0.001, .most = 20},
@@ -189,7 +188,7 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
         {"time-identical", .flag = &plan->ignore_identity},
         NB_CASE_TIMEOUT_OPTION(&plan->case_timeout_s),
         {"inconclusive", .text = &o->inconclusive, .among = outcomes},
-        {"format", .text = &o->format},
+        {"format", .text = &o->format, .among = nb_gate_formats},
         {"out", .text = &o->out},
         {"self-test", .flag = &o->self_test},
         NB_TUNING_OPTION,

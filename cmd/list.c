@@ -378,9 +378,12 @@ static int run_topic(const struct topic *topic, const char *format, const struct
 static int list_main(int argc, char **argv) {
     struct nb_texts plugins = {0};
     const char *format = "table";
-    const struct nb_option options[] = {
-        {"format", .text = &format, .among = nb_table_markdown_csv_json}, NB_PLUGIN_OPTIONS(&plugins), {.name = NULL}};
+    const char *names[N_TOPICS + 1] = {NULL};
+    const struct nb_option options[] = {{"format", .text = &format, .among = nb_table_markdown_csv_json},
+                                        NB_PLUGIN_OPTIONS(&plugins),
+                                        {.name = NULL, .among = names}};
     int exit_code;
+    for (size_t i = 0; i < N_TOPICS; i++) names[i] = topics[i].name;
     if (nb_read_options(&nb_command_list, options, 1, argc, argv, &exit_code)) {
         const struct topic *topic = optind < argc ? find_topic(argv[optind]) : &topics[0];
         if (topic) exit_code = run_topic(topic, format, &plugins);

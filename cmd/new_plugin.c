@@ -89,10 +89,17 @@ static int write_header(void) {
     return there ? 0 : -1;
 }
 
+static int set_language(void *to, const char *name) {
+    ((struct new_plugin_options *)to)->language = name;
+    return 0;
+}
+
 static int new_plugin_main(int argc, char **argv) {
     struct new_plugin_options o = {.language = "c"};
-    const struct nb_option options[] = {{"lang", .text = &o.language}, {.name = NULL}};
+    const char *names[N_LANGUAGES + 1] = {NULL};
+    const struct nb_option options[] = {{"lang", .take = set_language, .among = names, .to = &o}, {.name = NULL}};
     int exit_code;
+    for (size_t i = 0; i < N_LANGUAGES; i++) names[i] = languages[i].name;
     if (!nb_read_options(&nb_command_new_plugin, options, 1, argc, argv, &exit_code)) return exit_code;
     o.name = argv[optind];
     const struct language *language = check_name(o.name) == 0 ? find_language(o.language) : NULL;

@@ -54,16 +54,17 @@ static int set_to(void *to, const char *value) {
 }
 
 static bool parse(struct quantize_options *o, int argc, char **argv, int *exit_code) {
-    const struct nb_option options[] = {{"to", .take = set_to, .to = o},
-                                        {"data", .text = &o->data.data},
-                                        {"op", .text = &o->op},
-                                        {"design", .text = &o->design},
-                                        {"affine", .take = nb_take_affine, .to = &o->data.affine},
-                                        {"n", .large = &o->data.cols, .least = 1, .most = 1 << 24},
-                                        {"rows", .large = &o->data.rows, .least = 1, .most = 1 << 20},
-                                        {"seed", .seed = &o->data.seed},
-                                        {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
-                                        {.name = NULL}};
+    const struct nb_option options[] = {
+        {"to", .take = set_to, .to = o},
+        {"data", .text = &o->data.data},
+        {"op", .text = &o->op},
+        {"design", .text = &o->design},
+        {"affine", .take = nb_take_affine, .among = nb_affine_names, .to = &o->data.affine},
+        {"n", .large = &o->data.cols, .least = 1, .most = 1 << 24},
+        {"rows", .large = &o->data.rows, .least = 1, .most = 1 << 20},
+        {"seed", .seed = &o->data.seed},
+        {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
+        {.name = NULL}};
     if (!nb_read_options(&nb_command_quantize, options, 0, argc, argv, exit_code)) return false;
     for (int q = 0; q < NB_N_QUANTA && !o->any_to; q++) o->to[q] = true;
     if (!o->op || !o->design) return true;

@@ -73,7 +73,7 @@ static bool parse(struct tolerance_options *o, int argc, char **argv, int *exit_
                                         {"plugin", .texts = &o->plugins},
                                         NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
                                         {"data", .text = &o->data},
-                                        {"affine", .take = nb_take_affine, .to = &o->affine},
+                                        {"affine", .take = nb_take_affine, .among = nb_affine_names, .to = &o->affine},
                                         {"rows", .large = &o->rows, .least = 1, .most = 1 << 16},
                                         {"reference", .text = &o->reference},
                                         {"alarm", .number = &o->alarm, .least = 1e-9, .most = 0.5},

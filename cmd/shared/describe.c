@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reports/run/report.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 
@@ -160,17 +161,23 @@ static const char *said_of(const struct nb_command *command, const char *name, s
     return "";
 }
 
-static const char *const colors[] = {"auto", "always", "never", NULL};
+/* A --format that says none is of a run's results. */
+static const char *const *renderers(void) {
+    enum { MOST = 64 };
+    static const char *names[MOST];
+    for (size_t i = 0; i < MOST - 1 && nb_renderer_at(i); i++) names[i] = nb_renderer_at(i)->name;
+    return names;
+}
 
 static const char *const *values_of(const struct nb_option *o) {
-    return o->among ? o->among : strcmp(o->name, "color") == 0 ? colors : NULL;
+    return o->among ? o->among : strcmp(o->name, "format") == 0 ? renderers() : NULL;
 }
 
-/* The option's values with blanks between. */
-static void put_values(const struct nb_option *o) {
-    const char *const *values = values_of(o);
-    for (size_t i = 0; values && values[i]; i++) printf("%s%s", i ? " " : "", values[i]);
+/* With blanks between. */
+static void put_words(const char *const *words) {
+    for (size_t i = 0; words && words[i]; i++) printf("%s%s", i ? " " : "", words[i]);
 }
+static void put_values(const struct nb_option *o) { put_words(values_of(o)); }
 
 /* Text within a shell's single quotes: an apostrophe becomes a typographic one; what zsh's brackets and colons or another shell would take for
  * its own is left out. */
@@ -190,7 +197,12 @@ static void put_said(const struct nb_command *command, const struct nb_option *o
 }
 static void put_summary(const struct nb_command *command) { put_quoted(command->summary, strlen(command->summary)); }
 
-static void bash_options(const struct nb_option *const *rows, size_t n) {
+static void bash_options(const struct nb_option *const *rows, size_t n, const char *const *words) {
+    if (words) {
+        printf("        [[ $COMP_CWORD != 2 || $current == -* ]] || values='");
+        put_words(words);
+        puts("'");
+    }
     printf("        options='");
     for (size_t i = 0; i < n; i++) printf("%s--%s", i ? " " : "", rows[i]->name);
     printf("'\n        case $previous in\n");
@@ -203,7 +215,8 @@ static void bash_options(const struct nb_option *const *rows, size_t n) {
     printf("        esac\n        ;;\n");
 }
 
-static void zsh_options(const struct nb_command *command, const struct nb_option *const *rows, size_t n) {
+static void zsh_options(const struct nb_command *command, const struct nb_option *const *rows, size_t n,
+                        const char *const *words) {
     printf("        _arguments");
     for (size_t i = 0; i < n; i++) {
         const struct nb_option *o = rows[i];
@@ -214,10 +227,12 @@ static void zsh_options(const struct nb_command *command, const struct nb_option
         if (!o->flag && !values_of(o)) fputs(":value:_files", stdout);
         fputs("'", stdout);
     }
+    if (words) printf(" \\\n            '1:what:("), put_words(words), printf(")'");
     printf(" \\\n            '*:file:_files'\n        ;;\n");
 }
 
-static void fish_options(const struct nb_command *command, const struct nb_option *const *rows, size_t n) {
+static void fish_options(const struct nb_command *command, const struct nb_option *const *rows, size_t n,
+                         const char *const *words) {
     for (size_t i = 0; i < n; i++) {
         const struct nb_option *o = rows[i];
         printf("complete -c normbench -n '__fish_seen_subcommand_from %s' -l %s%s", command->name, o->name,
@@ -227,13 +242,18 @@ static void fish_options(const struct nb_command *command, const struct nb_optio
         put_said(command, o);
         puts("'");
     }
+    if (!words) return;
+    printf("complete -c normbench -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from ",
+           command->name);
+    put_words(words);
+    fputs("' -a '", stdout), put_words(words), puts("'");
 }
 
 void nb_describe_options(const struct nb_command *command, const struct nb_option *const *rows, size_t n,
-                         const char *shell) {
-    if (strcmp(shell, "bash") == 0) bash_options(rows, n);
-    if (strcmp(shell, "zsh") == 0) zsh_options(command, rows, n);
-    if (strcmp(shell, "fish") == 0) fish_options(command, rows, n);
+                         const char *const *words, const char *shell) {
+    if (strcmp(shell, "bash") == 0) bash_options(rows, n, words);
+    if (strcmp(shell, "zsh") == 0) zsh_options(command, rows, n, words);
+    if (strcmp(shell, "fish") == 0) fish_options(command, rows, n, words);
 }
 
 static void describe(const struct nb_command *command, const char *shell) {
@@ -243,6 +263,8 @@ static void describe(const struct nb_command *command, const char *shell) {
     char *argv[] = {name, option, how, NULL};
     command->run(3, argv);
 }
+
+#define SHELLS "bash zsh fish"
 
 static void put_names(const struct nb_command *const *commands, size_t n) {
     for (size_t i = 0; i < n; i++) printf("%s ", commands[i]->name);
@@ -265,9 +287,12 @@ static void print_bash(const struct nb_command *const *commands, size_t n) {
         printf("    %s)\n", commands[i]->name);
         describe(commands[i], "bash");
     }
-    printf("    help) values='");
+    printf("    help)\n        values='");
     put_names(commands, n);
-    puts("--man --completions' ;;\n"
+    printf("--man --completions'\n        [ $previous != --completions ] || values='" SHELLS
+           "'\n        [ $previous != --man ] || values='");
+    put_names(commands, n);
+    puts("'\n        ;;\n"
          "    esac\n"
          "    if [ -n \"$values\" ]; then\n"
          "        mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$current\")\n"
@@ -302,7 +327,13 @@ static void print_zsh(const struct nb_command *const *commands, size_t n) {
         printf("    %s)\n", commands[i]->name);
         describe(commands[i], "zsh");
     }
-    puts("    esac\n"
+    printf("    help)\n        _arguments '--completions[prints the completions of a shell]:shell:(" SHELLS ")' \\\n"
+           "            '--man[prints a manual page]:command:(");
+    put_names(commands, n);
+    printf(")' \\\n            '1:command:(");
+    put_names(commands, n);
+    puts(")'\n        ;;\n"
+         "    esac\n"
          "}\n"
          "_normbench \"$@\"");
 }
@@ -315,6 +346,13 @@ static void print_fish(const struct nb_command *const *commands, size_t n) {
         puts("'");
     }
     for (size_t i = 0; i < n; i++) describe(commands[i], "fish");
+    puts("complete -c normbench -n __fish_use_subcommand -f -a help -d 'what a command does'\n"
+         "complete -c normbench -n '__fish_seen_subcommand_from help' -l completions -r -f -a '" SHELLS "'");
+    for (int man = 0; man < 2; man++) {
+        printf("complete -c normbench -n '__fish_seen_subcommand_from help'%s -f -a '", man ? " -l man -r" : "");
+        put_names(commands, n);
+        puts("'");
+    }
 }
 
 int nb_print_completions(const char *shell, const struct nb_command *const *commands, size_t n) {

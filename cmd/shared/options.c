@@ -131,15 +131,13 @@ static int take(const struct nb_option *o, const char *value) {
     return o->take ? o->take(o->to, value) : 0;
 }
 
+static const char *const colors[] = {"auto", "always", "never", NULL};
+
 static int take_color(void *unused, const char *when) {
-    static const char *const names[] = {"auto", "always", "never"};
+    const int color = nb_option_name("color", when, colors);
     (void)unused;
-    for (int i = 0; i < 3; i++)
-        if (strcmp(when, names[i]) == 0) {
-            nb_log_color((enum nb_color)i);
-            return 0;
-        }
-    return nb_error("--color %s: one of auto, always, never", when);
+    if (color >= 0) nb_log_color((enum nb_color)color);
+    return color < 0 ? -1 : 0;
 }
 
 int nb_take_affine(void *affine, const char *name) {
@@ -151,19 +149,24 @@ int nb_take_affine(void *affine, const char *name) {
 bool nb_read_options(const struct nb_command *command, const struct nb_option *options, int arguments, int argc,
                      char **argv, int *exit_code) {
     bool help = false, quiet = false;
-    const struct nb_option common[] = {
-        {"help", .flag = &help}, {"quiet", .flag = &quiet}, {"color", .take = take_color}, {.name = NULL}};
+    const struct nb_option common[] = {{"help", .flag = &help},
+                                       {"quiet", .flag = &quiet},
+                                       {"color", .take = take_color, .among = colors},
+                                       {.name = NULL}};
     const struct nb_option *const tables[] = {options, common}, *rows[MOST_OPTIONS];
     struct option known[MOST_OPTIONS] = {{0}};
+    const struct nb_option *row = options;
     int n = 0;
+    while (row->name) row++;
+    const char *const *words = row->among;
     for (size_t t = 0; t < 2; t++)
-        for (const struct nb_option *row = tables[t]; row->name; row++, n++) {
+        for (row = tables[t]; row->name; row++, n++) {
             assert(n < MOST_OPTIONS - 1);
             rows[n] = row;
             known[n] = (struct option){row->name, row->flag ? no_argument : required_argument, NULL, FIRST_ID + n};
         }
     if (argc == 3 && strcmp(argv[1], NB_DESCRIBE) == 0) {
-        nb_describe_options(command, rows, (size_t)n, argv[2]);
+        nb_describe_options(command, rows, (size_t)n, words, argv[2]);
         *exit_code = NB_EXIT_OK;
         return false;
     }

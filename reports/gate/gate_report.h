@@ -16,7 +16,7 @@
 /* ---- a gate ---- */
 
 /* table, json (reports/schema/gate.schema.json), markdown, junit, bencher, benchmark_action. */
-bool nb_gate_format_known(const char *format);
+extern const char *const nb_gate_formats[];
 int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out);
 /* DIR/gate.json, gate.md, gate.xml (JUnit), gate.bencher.json and gate.benchmark_action.json, each under its name only when it is whole. */
 int nb_gate_write(const struct nb_gate *g, const char *dir);

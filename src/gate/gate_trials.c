@@ -167,7 +167,7 @@ static double injected_work(const struct nb_case *c, const struct nb_entry *entr
 
 /* ---- trials ---------------------------------------------------------------------------------------------------------- */
 
-const char *const nb_load_names[NB_N_LOAD_KINDS] = {"idle", "cpu", "memory"};
+const char *const nb_load_names[NB_N_LOAD_KINDS + 1] = {"idle", "cpu", "memory"};
 
 /* One arm of a trial on its way to a verdict. */
 struct contender {

@@ -11,7 +11,7 @@
 
 enum nb_load_kind { NB_LOAD_IDLE, NB_LOAD_CPU, NB_LOAD_MEMORY, NB_N_LOAD_KINDS };
 extern const char
-    *const nb_load_names[NB_N_LOAD_KINDS]; /* "idle", "cpu" (one busy process), "memory" (two bursty ones) */
+    *const nb_load_names[NB_N_LOAD_KINDS + 1]; /* "idle", "cpu" (one busy process), "memory" (two bursty ones) */
 
 #define NB_MAX_EFFECTS 8
 

@@ -78,7 +78,6 @@ static char *print(const char *format) {
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
-    cr_assert(nb_gate_format_known(format));
     cr_assert_eq(nb_gate_print(&g, format, out), 0);
     fclose(out);
     return kept(text);
@@ -190,18 +189,16 @@ Test(gate_report, all_identical_is_a_pass) {
     cr_expect(strncmp(markdown, "## normbench gate: PASS\n", 24) == 0);
 }
 
-static const char *const reports[] = {"table", "json", "markdown", "junit", "bencher"};
-enum { N_REPORTS = sizeof reports / sizeof *reports };
+static const char *const *const reports = nb_gate_formats;
 
 Test(gate_report, an_empty_gate_prints_in_every_format) {
-    for (int f = 0; f < N_REPORTS; f++) {
+    for (int f = 0; reports[f]; f++) {
         char *text = print(reports[f]);
         cr_expect(*text, "%s", reports[f]);
         if (strcmp(reports[f], "json") == 0) has(text, "\"verdict\": null");
         if (strcmp(reports[f], "markdown") == 0) has(text, "nothing was compared");
         if (strcmp(reports[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
     }
-    cr_expect(!nb_gate_format_known("yaml"));
 }
 
 Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
@@ -220,7 +217,7 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
                                               .smallest_effect = NAN,
                                               .layout_spread = NAN};
     for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = NAN;
-    for (int f = 0; f < N_REPORTS; f++) {
+    for (int f = 0; reports[f]; f++) {
         char *text = print(reports[f]);
         for (char *s = text; *s; s++)
             if (strncmp(s, "inf", 3) == 0 || strncmp(s, "nan", 3) == 0)
