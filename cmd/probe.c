@@ -12,7 +12,7 @@
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/program_start.h"
+#include "src/core/program_process.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/lab/probe/probe.h"

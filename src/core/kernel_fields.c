@@ -62,6 +62,7 @@ int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call,
 void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range) {
     assert(is_here(k) && call && range);
     *range = (struct nb_range){0, INFINITY, INFINITY};
+    if (nb_kernel_is_of_program(k)) *range = *nb_kernel_program_range(k);
     if (DECLARES(k, range)) k->range(call, range);
 }
 

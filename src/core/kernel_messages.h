@@ -43,7 +43,8 @@ struct described {
     uint32_t layouts, modes;
     uint32_t style, stats, stats_dtype, variance;
     float loads, stores, flops;
-    uint32_t reserved[2];
+    float min_rms, max_abs, max_rho; /* 0: no limit */
+    uint32_t reserved;
     char name[NAME_BYTES], variant[NAME_BYTES];
 };
 struct tensor {
@@ -76,7 +77,7 @@ struct closing {
     uint32_t first, n;
 };
 _Static_assert(sizeof(struct head) == 16 && sizeof(struct answer_head) == 24, "as the protocol has it");
-_Static_assert(sizeof(struct described) == 304 && offsetof(struct described, name) == 112, "as the protocol has it");
+_Static_assert(sizeof(struct described) == 312 && offsetof(struct described, name) == 120, "as the protocol has it");
 _Static_assert(offsetof(struct opening, tensors) == 144 && offsetof(struct opening, areas) == 904,
                "as the protocol has it");
 _Static_assert(sizeof(struct call) == 40 && sizeof(struct call_answer) == 40, "as the protocol has it");

@@ -6,17 +6,13 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,7 +20,8 @@
 #include "src/core/files.h"
 #include "src/core/kernel_messages.h"
 #include "src/core/log.h"
-#include "src/core/program_start.h"
+#include "src/core/program_memory.h"
+#include "src/core/program_process.h"
 #include "src/core/text.h"
 
 /* ---- messages ---- */
@@ -69,6 +66,7 @@ struct program_kernel {
     struct nb_kernel kernel;
     struct nb_kernel_program *program;
     uint32_t index, flags, layouts, modes;
+    struct nb_range range;
     char name[NAME_BYTES], variant[NAME_BYTES]; /* kernel.name points to it */
     char *summary;
 };
@@ -87,12 +85,11 @@ struct nb_kernel_program {
     char *file, *language;
     struct program_kernel *kernels;
     uint32_t n_kernels;
-    pid_t pid, owner; /* 0: none runs; owner: the process that it is a child of */
-    int socket;
+    struct nb_program_process process;
     uint32_t sequence, next_handle;
-    uint64_t clock; /* of used */
-    bool is_lost;   /* it misbehaved: not to be started again */
-    void *copies;   /* where tensors are copied that do not lie in the memory, and how much room there is */
+    uint64_t clock;                      /* of used */
+    bool is_lost;                        /* it misbehaved: not to be started again */
+    void *copies; /* where tensors are copied that do not lie in the memory, and how much room there is */
     size_t copies_bytes;
     struct opened opened[MOST_OPENED];
     int n_opened;
@@ -105,87 +102,6 @@ static struct nb_kernel_program *programs; /* of this process: what it has loade
 static void forget_opened(struct nb_kernel_program *p) {
     for (int i = 0; i < p->n_opened; i++) free(p->opened[i].calls);
     p->n_opened = 0;
-}
-
-/* ---- memory ---- */
-
-/* One sparse file, mapped once without access, in which a tensor's offset is its address less the start. Addresses cost nothing: what is
- * allocated lies so far apart that an index of 32 bits, wrapped or not, finds nothing of anyone else's. */
-static const size_t most_memory = (size_t)32 << 40, least_memory = (size_t)1 << 30, far = (size_t)16 << 30;
-
-static struct {
-    pid_t owner; /* a fork of it makes its own */
-    int fd;
-    unsigned char *base; /* null: not mapped here */
-    size_t bytes;
-    struct area *areas; /* sorted */
-    int n_areas;
-} memory;
-
-/* The file. -1: none to be had. */
-static int memory_file(void) {
-    if (memory.owner == getpid()) return memory.fd;
-    if (memory.owner != 0) close(memory.fd);
-    if (memory.base) munmap(memory.base, memory.bytes);
-    memory.fd = memfd_create("normbench-tensors", MFD_CLOEXEC);
-    memory.owner = memory.fd < 0 ? 0 : getpid();
-    memory.base = NULL;
-    memory.n_areas = 0;
-    memory.bytes = most_memory;
-    while (memory.fd >= 0 && ftruncate(memory.fd, (off_t)memory.bytes) != 0 && memory.bytes > least_memory)
-        memory.bytes /= 2;
-    return memory.fd;
-}
-
-/* Where addresses are rationed (ulimit -v) it is smaller: before any program has been told its size. */
-static bool map_memory(void) {
-    void *base;
-    if (memory_file() < 0) return false;
-    if (memory.base) return true;
-    while ((base = mmap(NULL, memory.bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, memory.fd, 0)) == MAP_FAILED) {
-        if (memory.bytes <= least_memory) return false;
-        memory.bytes /= 2;
-    }
-    madvise(base, memory.bytes, MADV_DONTDUMP);
-    memory.base = base;
-    return true;
-}
-
-/* The first gap of so many bytes with so much distance on either side. -1: there is none. */
-static int64_t find_gap(size_t bytes, size_t distance, int *place) {
-    int64_t at = (int64_t)distance;
-    for (*place = 0; *place < memory.n_areas; ++*place) {
-        const struct area *a = &memory.areas[*place];
-        if (at + (int64_t)(bytes + distance) <= a->offset) return at;
-        at = a->offset + a->bytes + (int64_t)distance;
-    }
-    return at + (int64_t)(bytes + distance) <= (int64_t)memory.bytes ? at : -1;
-}
-
-void *nb_program_memory_new(size_t bytes) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    int place;
-    errno = 0;
-    if (memory.owner != getpid() || !memory.base) return NULL;
-    assert(bytes % page == 0);
-    int64_t at = find_gap(bytes, far, &place);
-    if (at < 0) at = find_gap(bytes, page, &place);
-    if (at < 0) return errno = ENOMEM, NULL;
-    if (mprotect(memory.base + at, bytes, PROT_READ | PROT_WRITE) != 0) return NULL;
-    memory.areas = nb_realloc(memory.areas, (unsigned)memory.n_areas + 1, sizeof *memory.areas);
-    memmove(memory.areas + place + 1, memory.areas + place, (size_t)(memory.n_areas++ - place) * sizeof *memory.areas);
-    memory.areas[place] = (struct area){at, (int64_t)bytes};
-    return memory.base + at;
-}
-
-/* Null: the address is in none. */
-static struct area *area_of(const void *address) {
-    const int64_t at = (const unsigned char *)address - memory.base;
-    if (memory.owner != getpid() || !memory.base || at < 0) return NULL;
-    for (int i = 0; i < memory.n_areas; i++)
-        if (at >= memory.areas[i].offset && at < memory.areas[i].offset + memory.areas[i].bytes)
-            return &memory.areas[i];
-    return NULL;
 }
 
 /* ---- a call as a message ---- */
@@ -273,48 +189,28 @@ static bool write_case(struct opening *o, const struct program_kernel *k, const 
                           .round_sum = f->round_sum};
     for (int i = 0; i < N_TENSORS; i++) {
         const unsigned char *data = tensor_of(call, i);
-        const struct area *area = data ? area_of(data) : NULL;
+        struct area area;
         o->tensors[i].offset = -1;
         if (!data) continue;
-        if (!area) return false;
         shape_tensor(&o->tensors[i], i, &k->kernel, call);
-        o->tensors[i].offset = data - memory.base;
-        add_area(o, area);
+        if (!nb_program_memory_find(data, &o->tensors[i].offset, &area)) return false;
+        add_area(o, &area);
     }
     return true;
 }
 
 /* ---- the process ---- */
 
-/* How it ended, for people. */
-static void say_ended(struct nb_kernel_program *p, int status) {
-    if (WIFSIGNALED(status))
-        snprintf(p->said, sizeof p->said, "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else
-        snprintf(p->said, sizeof p->said, "ended with exit code %d", WEXITSTATUS(status));
-}
-
-/* From then on none runs. Returns false, for whoever asked it. */
+/* From then on none runs. Returns false, for whoever asked it. why: null where it may have ended of itself. */
 static bool lose(struct nb_kernel_program *p, const char *why) {
-    int status = 0;
-    pid_t ended = 0;
-    for (int i = 0; i < 100 && !why && (ended = waitpid(p->pid, &status, WNOHANG)) == 0; i++) poll(NULL, 0, 10);
-    if (ended == p->pid)
-        say_ended(p, status);
-    else if (why != p->said)
+    if (!nb_program_end(&p->process, !why, p->said, sizeof p->said) && why != p->said)
         snprintf(p->said, sizeof p->said, "%s", why ? why : "closed its socket");
-    if (ended != p->pid) {
-        kill(p->pid, SIGKILL);
-        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) continue;
-    }
-    close(p->socket);
     forget_opened(p);
-    p->pid = 0;
     p->is_lost = true;
     return false;
 }
 
-static bool runs_here(const struct nb_kernel_program *p) { return p->pid != 0 && p->owner == getpid(); }
+static bool runs_here(const struct nb_kernel_program *p) { return p->process.pid != 0 && p->process.owner == getpid(); }
 
 /* False: it is gone, and p->said says how. m: the answer. */
 static bool ask(struct nb_kernel_program *p, uint16_t type, void *question, size_t bytes, union message *m,
@@ -322,10 +218,12 @@ static bool ask(struct nb_kernel_program *p, uint16_t type, void *question, size
     struct head *head = question;
     if (!runs_here(p)) return false;
     *head = (struct head){{'N', 'B', 'W', 'P'}, VERSION, type, ++p->sequence, (uint32_t)bytes};
-    ssize_t n = send(p->socket, question, bytes, MSG_NOSIGNAL);
+    ssize_t n = send(p->process.socket, question, bytes, MSG_NOSIGNAL);
     if (n != (ssize_t)bytes) return lose(p, NULL);
-    do n = recv(p->socket, m, sizeof *m, MSG_TRUNC);
-    while (n < 0 && errno == EINTR);
+    do {
+        nb_program_wait(&p->process, -1);
+        n = recv(p->process.socket, m, sizeof *m, MSG_TRUNC);
+    } while (n < 0 && errno == EINTR);
     if (n <= 0) return lose(p, NULL);
     const char *why = (size_t)n > sizeof *m ? "answered with more bytes than the protocol allows"
                                             : refuse_answer(m, (size_t)n, head, answer_bytes);
@@ -343,21 +241,16 @@ static int status_of(struct nb_kernel_program *p, const union message *m) {
 
 /* False: there is no answer, and p->said says why. What another process had of it is left behind. */
 static bool say_hello(struct nb_kernel_program *p, union message *m) {
-    if (p->pid != 0) close(p->socket);
-    p->pid = 0;
+    if (p->process.pid != 0) nb_program_forget(&p->process);
     p->is_lost = false;
-    p->copies = NULL;
-    p->copies_bytes = 0;
     forget_opened(p);
-    const pid_t pid = map_memory() ? nb_program_start(p->file, memory.fd, &p->socket) : -1;
-    if (pid < 0) {
-        snprintf(p->said, sizeof p->said, "cannot be started: %s", strerror(errno));
-        return false;
-    }
-    p->pid = pid;
-    p->owner = getpid();
+    if (p->process.owner != getpid()) p->copies = NULL, p->copies_bytes = 0;
     p->sequence = p->next_handle = 0;
-    struct hello hello = {.memory_bytes = memory.bytes};
+    size_t bytes;
+    const int fd = nb_program_memory_file(&bytes);
+    if (fd < 0) snprintf(p->said, sizeof p->said, "cannot be started: no memory to share with it: %s", strerror(errno));
+    if (fd < 0 || !nb_program_start(&p->process, p->file, fd, p->said, sizeof p->said)) return false;
+    struct hello hello = {.memory_bytes = bytes};
     return ask(p, HELLO, &hello, sizeof hello, m, sizeof m->hello);
 }
 
@@ -396,7 +289,7 @@ static int open_programs(int n_threads) {
     (void)n_threads;
     for (struct nb_kernel_program *p = programs; p; p = p->next) {
         if (!runs_here(p) && !restart(p)) return nb_error("%s: its program %s", p->file, p->said);
-        pin(p->pid);
+        pin(p->process.pid);
     }
     return 0;
 }
@@ -419,9 +312,16 @@ static const char *read_kernel(struct program_kernel *k, const union message *m)
     memcpy(k->variant, d->variant, NAME_BYTES);
     if (!k->variant[0] && snprintf(k->variant, NAME_BYTES, "%.80s_%s", k->name, nb_formats[d->dtype].name) < 0)
         return "has no name";
+    k->range = (struct nb_range){0, INFINITY, INFINITY};
     k->flags = d->flags;
     k->layouts = d->layouts;
     k->modes = d->modes ? d->modes : 1u << NB_TRAINING;
+    const float limits[] = {d->min_rms, d->max_abs, d->max_rho};
+    for (int i = 0; i < 3; i++)
+        if (!isfinite(limits[i]) || limits[i] < 0) return "has a range whose limits are no numbers from 0";
+    k->range.min_rms = d->min_rms;
+    if (d->max_abs > 0) k->range.max_abs = d->max_abs;
+    if (d->max_rho > 0) k->range.max_rho = d->max_rho;
     k->summary = text_of(m);
     k->kernel = (struct nb_kernel){
         .struct_size = sizeof k->kernel,
@@ -473,7 +373,9 @@ struct nb_kernel_program *nb_kernel_program_start(const char *file, size_t *n) {
     programs = p;
     if (!nb_path_exists(file)) {
         nb_error("%s: %s", file, strerror(ENOENT));
-    } else if (!say_hello(p, &m)) {
+    } else if (!say_hello(p, &m) && !p->is_lost) {
+        nb_error("%s: its program %s", file, p->said);
+    } else if (p->is_lost) {
         nb_error("%s: its program %s before it said which kernels it has", file, p->said);
     } else if (status_of(p, &m) != 0) {
         nb_error("%s: %s", file, p->said);
@@ -500,22 +402,22 @@ static const struct program_kernel *own(const struct nb_kernel *k) {
 }
 
 const char *nb_kernel_program_language(const struct nb_kernel *k) { return own(k)->program->language; }
+const struct nb_range *nb_kernel_program_range(const struct nb_kernel *k) { return &own(k)->range; }
 const char *nb_kernel_program_said(const struct nb_kernel *k) { return own(k)->program->said; }
 
 void nb_kernel_program_rest(struct nb_kernel_program *p) {
     assert(p);
     struct head bye = {{'N', 'B', 'W', 'P'}, VERSION, BYE, ++p->sequence, sizeof bye};
-    if (p->pid == 0) return;
+    if (p->process.pid == 0) return;
     if (runs_here(p)) {
-        struct pollfd answer = {.fd = p->socket, .events = POLLIN};
-        if (send(p->socket, &bye, sizeof bye, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof bye) poll(&answer, 1, 1000);
+        const ssize_t n = send(p->process.socket, &bye, sizeof bye, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n == sizeof bye) nb_program_wait(&p->process, 1000);
         lose(p, "was ended");
         p->is_lost = false;
         return;
     }
-    close(p->socket);
+    nb_program_forget(&p->process);
     forget_opened(p);
-    p->pid = 0;
 }
 
 void nb_kernel_program_free(struct nb_kernel_program *p) {
@@ -670,8 +572,10 @@ static int run(struct nb_kernel_program *p, const struct program_kernel *k, cons
 /* Where nothing is timed: its tensors are copied to memory that it does, and back. */
 
 static bool is_mapped(const struct nb_call *call) {
+    int64_t offset;
+    struct area area;
     for (int i = 0; i < N_TENSORS; i++)
-        if (tensor_of(call, i) && !area_of(tensor_of(call, i))) return false;
+        if (tensor_of(call, i) && !nb_program_memory_find(tensor_of(call, i), &offset, &area)) return false;
     return true;
 }
 
@@ -732,24 +636,23 @@ int nb_kernel_program_run(const struct nb_kernel *kernel, const struct nb_progra
 /* ---- memory that goes ---- */
 
 static bool lies_in(const struct opened *o, const struct area *area) {
+    int64_t offset;
+    struct area other;
     for (uint32_t i = 0; i < o->n; i++)
         for (int t = 0; t < N_TENSORS; t++) {
-            const unsigned char *data = tensor_of(&o->calls[i], t);
-            if (data && data - memory.base >= area->offset && data - memory.base < area->offset + area->bytes)
-                return true;
+            const void *data = tensor_of(&o->calls[i], t);
+            if (data && nb_program_memory_find(data, &offset, &other) && other.offset == area->offset) return true;
         }
     return false;
 }
 
 bool nb_program_memory_free(void *address) {
-    struct area *area = area_of(address);
-    if (!area) return false;
+    int64_t offset;
+    struct area area;
+    if (!address || !nb_program_memory_find(address, &offset, &area)) return false;
     for (struct nb_kernel_program *p = programs; p; p = p->next)
         for (int i = p->n_opened; runs_here(p) && i-- > 0;)
-            if (i < p->n_opened && lies_in(&p->opened[i], area)) close_opened(p, i);
-    mprotect(memory.base + area->offset, (size_t)area->bytes, PROT_NONE);
-    fallocate(memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, area->offset, area->bytes);
-    memory.n_areas--;
-    memmove(area, area + 1, (size_t)(memory.areas + memory.n_areas - area) * sizeof *area);
+            if (i < p->n_opened && lies_in(&p->opened[i], &area)) close_opened(p, i);
+    nb_program_memory_give_back(address);
     return true;
 }

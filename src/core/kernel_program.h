@@ -28,6 +28,8 @@ void nb_kernel_program_free(struct nb_kernel_program *p);
 /* run() of kernels of programs. */
 int nb_kernel_of_program(const struct nb_call *call, int phase, int64_t begin, int64_t end);
 static inline bool nb_kernel_is_of_program(const struct nb_kernel *k) { return k->run == nb_kernel_of_program; }
+/* What it claims its accuracy for. */
+const struct nb_range *nb_kernel_program_range(const struct nb_kernel *k);
 /* Null: yes; else the reason why not. */
 const char *nb_kernel_program_applicable(const struct nb_kernel *k, const struct nb_call *call);
 
@@ -50,10 +52,7 @@ const char *nb_kernel_program_said(const struct nb_kernel *k);
 
 /* ---- memory ---- */
 
-/* Whole pages, far from all others, that programs of this process map too. Null: no program has been started by this process (errno is 0), or
- * there is no memory. */
-void *nb_program_memory_new(size_t bytes);
-/* False: it is not from there. */
+/* Of nb_program_memory_new(); programs have it no longer. False: it is not from there. */
 bool nb_program_memory_free(void *area);
 
 #endif

@@ -24,7 +24,7 @@
 #include "src/core/kernel_program.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
-#include "src/core/program_start.h"
+#include "src/core/program_process.h"
 #include "src/core/text.h"
 
 typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);

@@ -10,6 +10,7 @@
 #include "src/core/guard.h"
 #include "src/core/kernel_program.h"
 #include "src/core/log.h"
+#include "src/core/program_memory.h"
 #include "src/core/text.h"
 #include "src/device/device.h"
 

@@ -14,7 +14,7 @@
 #include "src/core/foreign.h"
 #include "src/core/guard.h"
 #include "src/core/log.h"
-#include "src/core/program_start.h"
+#include "src/core/program_process.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"

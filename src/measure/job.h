@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "src/core/case.h"
 #include "src/core/registry.h"
@@ -28,6 +29,7 @@ struct nb_shared {
     volatile int32_t current; /* index into the job's cases; -1: none of them */
     volatile int32_t beats;   /* grows with every step forward */
     uint64_t secret;          /* of the answers; the worker erases it */
+    volatile pid_t groups[8]; /* process groups of programs with kernels that the worker has running; 0: none */
 };
 
 /* A kind of job. The file NAME_job.c of whichever folder defines nb_NAME_job and is thereby listed: a job names its kind "NAME", and a

@@ -280,6 +280,7 @@ static void follow(struct reader *r, int fd, struct child *c, const struct nb_sh
     int32_t beats = shared->beats;
     double last_step = nb_now_s();
     bool more = true;
+    pid_t group;
     while (!has_ended(c)) {
         struct pollfd p = {.fd = more ? fd : -1, .events = POLLIN};
         int ready = poll(&p, 1, more ? 200 : 1);
@@ -298,7 +299,9 @@ static void follow(struct reader *r, int fd, struct child *c, const struct nb_sh
         kill(c->pid, SIGKILL);
         break;
     }
-    kill(-c->pid, SIGKILL); /* what its kernels started */
+    kill(-c->pid, SIGKILL); /* what its kernels started, and those of programs */
+    for (size_t i = 0; i < sizeof shared->groups / sizeof shared->groups[0]; i++)
+        if ((group = shared->groups[i]) > 1) kill(-group, SIGKILL);
     struct pollfd rest = {.fd = fd, .events = POLLIN};
     while (more && poll(&rest, 1, 0) > 0) more = nb_answers_read(&r->answers, fd, take_line, r);
 }

@@ -14,6 +14,7 @@
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
+#include "src/core/program_process.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
@@ -596,6 +597,28 @@ static void write_check(struct session *v, double elapsed_s) {
     nb_run_write(v->run, line);
 }
 
+static const char *file_of(const struct session *v, int member) {
+    const struct nb_entry *entry = member >= 0 ? nb_registry_find(case_of(v, member)->variant) : NULL;
+    return entry && entry->file ? entry->file : "";
+}
+
+/* A kernel of a program is called behind others of it, whose leftovers (a thread, a timer, harmed memory) may have ended it or kept it from
+ * answering. True: so it was in the worker
+ * whose answers come after the first n_answered, and the next one begins with it. */
+static bool begins_anew(struct session *v, int at, int n_answered) {
+    const int culprit = at >= 0 ? v->members[at] : -1;
+    const char *file = file_of(v, culprit);
+    bool had_company = false;
+    for (const cJSON *c = cJSON_GetArrayItem(v->answers, n_answered); c && !had_company; c = c->next)
+        had_company = strcmp(file_of(v, find_case(v->run->plan, v->number, nb_json_get_text(c, "key"))), file) == 0;
+    if (!had_company || !nb_kernel_program_is(file)) return false;
+    memmove(v->members + 1, v->members, (size_t)at * sizeof *v->members);
+    v->members[0] = culprit;
+    nb_note("%s: its program came to no answer behind other kernels; it is called once more without them",
+            case_of(v, culprit)->variant);
+    return true;
+}
+
 int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_server *fork_server) {
     const double start = nb_now_s();
     struct session v;
@@ -608,11 +631,13 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
     take_members(&v, true);
     while (v.n > 0) {
         char reason[200];
+        const int n_answered = cJSON_GetArraySize(v.answers); /* by earlier workers */
         work(&v, "check");
         const int sent = n_sent(&v), before = v.n, culprit = settle(&v, true), at = find_member(&v, culprit);
         if (is_over(&v)) break;
         late = v.n > 0 && v.outcome.ending == NB_ENDED_WELL && end_s(run) > 0 && nb_now_s() > end_s(run);
         if (late) break;
+        if (begins_anew(&v, at, n_answered)) continue;
         /* A worker that ended well but left cases out was ended by one of them. */
         const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
         if (at >= 0 || (sent == 1 && v.n == before)) {

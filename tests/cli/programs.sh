@@ -14,11 +14,17 @@ code=0
 [ "$code" = 1 ] || { echo "exit code $code, should be 1"; cat "$WORK/table" "$WORK/said"; exit 1; }
 ! grep "a kernel was here" "$WORK/table" || { echo "a kernel printed into the table"; exit 1; }
 grep -q "a kernel was here" "$WORK/said"
+# Of a flood of prints there is the beginning, and the end where it ended badly.
+for line in "line 0 of a flood" "has printed more than 4096 bytes; the rest is left out" "bytes that the program printed, the last lines:" "the end of it"; do
+    grep -q "$line" "$WORK/said" || { echo "no '$line'"; head -c 3000 "$WORK/said"; exit 1; }
+done
+! grep -q "line 1000 of a flood" "$WORK/said" || { echo "a flood was passed on: $(wc -c <"$WORK/said") bytes"; exit 1; }
 /usr/bin/python3 - "$WORK/run/results.json" <<'PY'
 import json, sys
-gone = {"abort": "signal 6", "crash": "signal 11", "leave": "exit code 0", "junk": "no message of the protocol", "twice": "answered question"}
+gone = {"abort": "signal 6", "crash": "signal 11", "leave": "exit code 0", "junk": "no message of the protocol", "twice": "answered question",
+        "flood": "signal 6", "group": "its process was ended by signal 9"}
 expected = {name: ("crashed", why) for name, why in gone.items()}
-expected |= {"norm": ("ok", ""), "fork": ("ok", ""), "print": ("ok", ""), "hang": ("timed_out", ""),
+expected |= {"norm": ("ok", ""), "fork": ("ok", ""), "print": ("ok", ""), "shrink": ("ok", ""), "hang": ("timed_out", ""),
              "error": ("returned_error", "ValueError: not today, na\\xC3\\xAFve"), "wrong": ("inaccurate", ""), "lazy": ("wrong_when_timed", ""),
              "keep": ("wrong_when_timed", ""), "between": ("wrote_outside", "behind row 0 of y"), "input": ("changed_input", "")}
 records = {r["variant"].split(":")[-1].removesuffix("_f32"): r for r in json.load(open(sys.argv[1]))["records"]}
@@ -33,6 +39,12 @@ assert right["library"] == "C" and 0 < right["timing"]["evidence"]["floor_ns"] <
 counted = [c for c in right["counters"] if c["source"] != "software"]
 assert counted and all(c["value"] is None and c["reason"] for c in right["counters"]), right["counters"]
 PY
+
+# A kernel that another of its program ends is tried without it before it is blamed.
+sed 's/"norms:\*"/"norms:norm", "norms:print", "norms:shrink"/' "$WORK/config.json" >"$WORK/three.json"
+NORMS_FAULT=trap "$NORMBENCH" run "$WORK/three.json" --plugin "$program" --launches 0 --no-stress --no-plots --out "$WORK/trap" >"$WORK/table" \
+    2>"$WORK/said" || { echo "trap: exit code $?"; cat "$WORK/table" "$WORK/said"; exit 1; }
+grep -q "norms:print_f32: its program came to no answer behind other kernels" "$WORK/said" || { cat "$WORK/said"; exit 1; }
 
 # Whatever takes a plugin takes a program.
 said() { "$NORMBENCH" "$@" 2>&1 || echo "exit code $?"; }

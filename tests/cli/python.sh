@@ -128,5 +128,13 @@ echo 'import nothing_of_that_name' >none.py
 refuses "none.py: ModuleNotFoundError.*\(none.py:1, in <module>\)" try none.py
 echo 'x = 1' >none.py
 refuses "none.py: no kernel in it: @normbench.kernel" try none.py
-NORMBENCH_PYTHON=/nothing/python refuses "/nothing/python" try mine.py
+NORMBENCH_PYTHON=nosuch refuses 'mine.py: its program NORMBENCH_PYTHON=nosuch cannot be started: No such file' try mine.py
+NORMBENCH_PACKAGE=$WORK refuses "$python: No module named 'normbench.*; install .* or set NORMBENCH_PYTHON" list kernels --plugin mine.py
+
+# ---- files that have the names of standard modules are the user's -----------------------------------------------------------------------
+mkdir shadows
+cd shadows || exit 1
+for name in signal json struct socket platform traceback ctypes; do echo 'raise ImportError("a file of the user")' >"$name.py"; done
+"$NORMBENCH" list kernels --plugin ../mine.py >out 2>err || bad "beside signal.py, json.py: $(cat err)"
+cd ..
 exit "$failed"

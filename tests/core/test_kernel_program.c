@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "src/core/kernel_fields.h"
+
 #include "src/core/kernel_program.c"
+#include "src/core/program_memory.c"
 #include "tests/support/files.h"
 
 static const struct head question = {{'N', 'B', 'W', 'P'}, VERSION, CALL, 7, sizeof(struct call)};
@@ -67,6 +70,17 @@ Test(kernel_program, a_kernel_is_taken_as_the_table_has_it) {
     cr_expect_eq(own(&k.kernel), &k);
     free(k.summary);
 
+    struct nb_range range;
+    nb_kernel_range(&k.kernel, &(struct nb_call){.rows = 1}, &range);
+    cr_expect(range.min_rms == 0 && isinf(range.max_abs) && isinf(range.max_rho));
+    m.described.min_rms = 0.5, m.described.max_abs = 100;
+    cr_expect_null(read_kernel(&k, &m));
+    nb_kernel_range(&k.kernel, &(struct nb_call){.rows = 1}, &range);
+    cr_expect(range.min_rms == 0.5 && range.max_abs == 100 && isinf(range.max_rho));
+    free(k.summary);
+    m.described.max_rho = NAN;
+    cr_expect(strstr(read_kernel(&k, &m), "limits"));
+
     const struct nb_call packed = {.rows = 2, .cols = 8, .x_stride = 8, .n_threads = 1};
     struct nb_call apart = packed, threads = packed;
     apart.x_stride = 9;
@@ -92,6 +106,7 @@ Test(kernel_program, shared_memory_lies_apart_and_is_given_again) {
     cr_expect_not(nb_program_memory_free(&page));
     cr_expect_eq((unsigned char *)nb_program_memory_new(page), b);
     cr_expect_eq(b[0], 0, "what was there is gone");
+    cr_expect(ftruncate(memory.fd, 0) != 0 && ftruncate(memory.fd, (off_t)memory.bytes + 1) != 0, "its size stays");
 }
 
 Test(kernel_program, a_file_is_started_or_loaded_by_what_it_is) {

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <math.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -63,7 +64,8 @@ struct answer {
         struct {
             uint32_t op, pass, dtype, flags, formulas[7], layouts, modes, properties[4];
             float loads, stores, flops;
-            uint32_t reserved[2];
+            float min_rms, max_abs, max_rho;
+            uint32_t reserved;
             char name[96], variant[96];
         } kernel;
         struct {
@@ -109,6 +111,8 @@ static int right(const struct prepared *p, const char **text) {
 enum { LATE = 8 };
 
 static int send_junk, send_twice, n_calls;
+static bool leaves_trap; /* the first of two kernels does not harm itself, but the other */
+static uint32_t last_called;
 static float *kept;
 
 static int crash(const struct prepared *p, const char **text) {
@@ -138,6 +142,21 @@ static int fork_once(const struct prepared *p, const char **text) {
 static int print(const struct prepared *p, const char **text) {
     if (n_calls < 3) printf("a kernel was here\n");
     fflush(stdout);
+    return right(p, text);
+}
+static int flood(const struct prepared *p, const char **text) {
+    for (int i = 0; i < 2000; i++) printf("line %d of a flood\n", i);
+    printf("the end of it\n");
+    fflush(stdout);
+    if (n_calls > LATE) abort_call(p, text);
+    return right(p, text);
+}
+static int group(const struct prepared *p, const char **text) {
+    (void)p, (void)text;
+    return kill(0, SIGKILL);
+}
+static int shrink(const struct prepared *p, const char **text) {
+    if (ftruncate(4, 0) == 0) exit(9);
     return right(p, text);
 }
 static int junk(const struct prepared *p, const char **text) {
@@ -180,21 +199,11 @@ static int keep(const struct prepared *p, const char **text) {
 static const struct {
     const char *name;
     kernel_fn *run;
-} kernels[] = {{"norm", right},
-               {"crash", crash},
-               {"abort", abort_call},
-               {"hang", hang},
-               {"leave", leave},
-               {"fork", fork_once},
-               {"print", print},
-               {"junk", junk},
-               {"twice", twice},
-               {"error", error},
-               {"wrong", wrong},
-               {"lazy", lazy},
-               {"between", write_between},
-               {"input", change_input},
-               {"keep", keep}};
+} kernels[] = {{"norm", right},         {"crash", crash},    {"abort", abort_call}, {"hang", hang},
+               {"leave", leave},        {"fork", fork_once}, {"print", print},      {"flood", flood},
+               {"group", group},        {"shrink", shrink},  {"junk", junk},        {"twice", twice},
+               {"error", error},        {"wrong", wrong},    {"lazy", lazy},        {"between", write_between},
+               {"input", change_input}, {"keep", keep}};
 enum { N_KERNELS = sizeof kernels / sizeof kernels[0] };
 
 /* ---- memory ---- */
@@ -282,6 +291,8 @@ static void take_calls(const struct question *q, struct answer *a, const char **
     const uint64_t begin = now_ns();
     for (uint64_t i = 0; i < q->call.amount && a->status == 0; i++) {
         const struct prepared *p = find(q->call.first + (uint32_t)((q->call.start + i) % q->call.n));
+        if (leaves_trap && n_calls > 0 && p->kernel != last_called) abort();
+        last_called = p->kernel;
         kernel_fn *run = q->call.flags & 1 ? nothing : kernels[p->kernel].run;
         a->status = run(p, text);
         n_calls++;
@@ -349,6 +360,7 @@ static void spoil_answer(const char *fault, struct answer *a, size_t *bytes) {
 int main(void) {
     const char *fault = getenv("NORMS_FAULT");
     struct question q;
+    leaves_trap = fault && strcmp(fault, "trap") == 0;
     while (recv(3, &q, sizeof q, 0) > 0) {
         struct answer a = {.head = q.head};
         const char *text = "";

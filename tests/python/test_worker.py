@@ -47,7 +47,7 @@ class Harness:
             "NORMBENCH_MEMORY_FD": str(self.memory),
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "normbench.worker", str(path)],
+            [sys.executable, "-c", "from normbench.worker import main; main()", str(path)],
             pass_fds=(theirs.fileno(), self.memory),
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -68,7 +68,7 @@ class Harness:
             return None
         magic, version, its_kind, sequence, length, status, n_text = struct.unpack_from("<4sHHIIiI", answer)
         assert (magic, version, its_kind, sequence, length) == (b"NBWP", 1, kind, self.sequence, len(answer)), answer[:24]
-        sizes = {1: 8, 2: 280, 4: 16}
+        sizes = {1: 8, 2: 288, 4: 16}
         assert len(answer) == 24 + sizes.get(kind, 0) + n_text, answer
         return status, answer[24 : len(answer) - n_text], answer[len(answer) - n_text :].decode()
 
@@ -115,7 +115,7 @@ X = [1.0, 2.0, 3.0, 4.0, -1.0, 0.5, 2.0, 8.0, 0.0, 1.0, 0.0, 1.0]
 NORM = {"x": (X, 3, 4, 4, 0), "gamma": ([1.0, 2.0, 3.0, 4.0], 1, 4, 4, 0), "y": (None, 3, 4, 4, 0)}
 POINTER = """
     import ctypes
-    @normbench.kernel(op="rmsnorm", arrays="pointer")
+    @normbench.kernel(op="rmsnorm", arrays="pointer", max_abs=100)
     def mine(x, gamma, out, rows, cols, x_stride, y_stride, eps):
         "A norm of pointers."
         f = ctypes.POINTER(ctypes.c_float)
@@ -149,10 +149,11 @@ class Worker(unittest.TestCase):
         self.assertEqual((status, struct.unpack("<2I", body)), (0, (1, 0)), text)
         self.assertIn("Python 3.", text)
         status, body, text = h.ask(2, struct.pack("<2I", 0, 0))
-        fields = struct.unpack("<4I7I2I4I3f2I96s96s", body)
+        fields = struct.unpack("<4I7I2I4I6fI96s96s", body)
         self.assertEqual(fields[:4], (0, 0, 0, 2))  # rmsnorm, forward, f32, rows that are apart
         self.assertEqual(fields[4], 1 << 1)  # mul_recip
         self.assertEqual(fields[8], 1 << 1)  # gamma
+        self.assertEqual(fields[20:23], (0.0, 100.0, 0.0))  # the range that it claims: to max_abs
         self.assertEqual(fields[-2].rstrip(b"\0"), b"mine")
         self.assertIn("A norm of pointers.", text)
         self.assertEqual(h.open(NORM)[0], 0)

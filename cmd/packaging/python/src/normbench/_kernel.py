@@ -34,7 +34,7 @@ TENSORS = tuple(
 SCALARS = tuple("eps alpha momentum k rows cols n c hw n_threads training layout".split())
 FORWARD_OUTPUTS = ("y", "residual_out", "mean", "rstd", "running_mean_out", "running_var_out")
 BACKWARD_OUTPUTS = ("dx", "dgamma", "dbeta", "dalpha")
-COSTS, MOST_COST = ("loads", "stores", "flops"), 10000
+MOST_COST, MOST_LIMIT = 10000, 1e38
 SYNONYMS = {"weight": "gamma", "bias": "beta", "running_mean": "running_mean_in", "running_var": "running_var_in"}
 STYLES = ("numpy", "ml_dtypes", "torch", "pointer")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}")  # the message has 96 bytes for it, with the dtype and a null byte
@@ -67,7 +67,7 @@ def _mask(what, values, names, where):
 class Kernel:
     """One function at one dtype."""
 
-    def __init__(self, function, dtype, *, op, arrays, returns, name, strided, row_local, flushes, layout, mode, cost, said):
+    def __init__(self, function, dtype, *, op, arrays, returns, name, strided, row_local, flushes, layout, mode, limits, cost, said):
         self.function, self.dtype, self.op, self.arrays = function, dtype, op, arrays
         self.where = place(function)
         for what, value, names in (("op", op, OPS), ("dtype", dtype, DTYPES), ("arrays", arrays, STYLES)):
@@ -96,11 +96,12 @@ class Kernel:
             if mask & (mask - 1):
                 raise Error(f"{self.where}: {what}: a kernel has one")
             self.properties.append(mask.bit_length() - 1)
-        self.cost = [self._read_cost(what, value) for what, value in zip(COSTS, cost)]
+        self.cost = [self._number(what, value, MOST_COST, "for each element of x, 0 where it is not known,") for what, value in cost.items()]
+        self.range = [0 if value is None else self._number(what, value, MOST_LIMIT, "above 0") for what, value in limits.items()]
 
-    def _read_cost(self, what, value):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST_COST:
-            raise Error(f"{self.where}: {what}={value!r}: a number for each element of x, from 0 (not known) to {MOST_COST}")
+    def _number(self, what, value, most, meant):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+            raise Error(f"{self.where}: {what}={value!r}: a number {meant} up to {most:g}")
         return value
 
     def _read_signature(self, returns):
@@ -199,6 +200,9 @@ def declare(
     loads=0,
     stores=0,
     flops=0,
+    min_rms=None,
+    max_abs=None,
+    max_rho=None,
     **said,
 ):
     """The Kernels of a function, one for each dtype."""
@@ -219,7 +223,8 @@ def declare(
             flushes=flushes,
             layout=layout,
             mode=mode,
-            cost=(loads, stores, flops),
+            limits={"min_rms": min_rms, "max_abs": max_abs, "max_rho": max_rho},
+            cost={"loads": loads, "stores": stores, "flops": flops},
             said=said,
         )
         for each in _listed(dtype)
@@ -254,6 +259,9 @@ def kernel(op, dtype="f32", **declared):
                for batchnorm, by default both nchw and nhwc, and training
     loads, stores, flops
                of the tensors' size, for each element of x, where they are known
+    min_rms, max_abs, max_rho
+               the rows for which it claims its accuracy, where that is not all of them: the least root mean square, the largest
+               magnitude, the largest |mean| / standard deviation
     """
     if callable(op):
         raise Error(f'{place(op)}: @normbench.kernel(op="rmsnorm", dtype="f32") says what it computes')

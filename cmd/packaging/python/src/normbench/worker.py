@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process in which kernels in Python are called: python3 -m normbench.worker mine.py. The harness starts it; cmd/guide/protocol.md has
-the messages and what the memory is."""
+"""The process in which kernels in Python are called: main() with the file as its argument, in a process that the harness has started
+(not with -m, which looks for standard modules in the current folder). cmd/guide/protocol.md has the messages and what the memory is."""
 
 import ctypes
 import faulthandler
@@ -29,7 +29,7 @@ NO_KERNEL = 1  # a flag of a call
 MOST = 65536
 HEADER = struct.Struct("<4sHHII")
 STATUS = struct.Struct("<iI")
-DESCRIPTION = struct.Struct("<4I7I2I4I3f2I96s96s")
+DESCRIPTION = struct.Struct("<4I7I2I4I6fI96s96s")
 CASE = struct.Struct("<4I6q3d7II")
 TENSOR = struct.Struct("<4q2I")
 AREA = struct.Struct("<2q")
@@ -347,7 +347,7 @@ class Worker:
                 kernel.modes,
                 *kernel.properties,
                 *kernel.cost,
-                0,
+                *kernel.range,
                 0,
                 kernel.name.encode(),
                 b"",
@@ -397,15 +397,19 @@ class Worker:
     def serve(self):
         """Until bye, or the harness is gone."""
         tasks = {HELLO: self.hello, DESCRIBE: self.describe, OPEN: self.open, CALL: self.call, CLOSE: self.close}
-        lengths = {HELLO: 8, DESCRIBE: 280, CALL: 16}
+        lengths = {HELLO: 8, DESCRIBE: 288, CALL: 16}
         while True:
-            message = self.connection.recv(MOST)
+            try:
+                message = self.connection.recv(MOST)
+            except OSError as error:
+                sys.exit(f"normbench.worker: descriptor 3, the socket to the harness: {error}; has a kernel closed it?")
             if not message:
                 return
             magic, version, kind, sequence, length = HEADER.unpack_from(message)
             if magic != b"NBWP" or length != len(message):
                 sys.exit("normbench.worker: not a message of the harness")
             if kind == BYE:
+                sys.stdout.flush()  # after the answer the harness does not wait
                 self.answer(kind, sequence)
                 return
             try:
@@ -467,6 +471,7 @@ def main():
     if len(sys.argv) != 2 or "NORMBENCH_WORKER_FD" not in os.environ:
         sys.exit("normbench.worker: is started by the harness; `normbench try mine.py`")
     faulthandler.enable()
+    sys.stdout.reconfigure(line_buffering=True)  # what was printed before a crash is to be seen
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if not sys.warnoptions:  # hard rows overflow on purpose, and the harness says what comes of it
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -475,7 +480,6 @@ def main():
         os.environ.setdefault(name, "1")
     connection = socket.socket(fileno=int(os.environ["NORMBENCH_WORKER_FD"]))
     Worker(connection, int(os.environ["NORMBENCH_MEMORY_FD"]), functools.partial(load, sys.argv[1])).serve()
-    sys.stdout.flush()
     os._exit(0)  # threads that a library left running do not keep it
 
 

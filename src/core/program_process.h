@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A program with kernels, as a process: which files are one, how it is started, what it prints and how it ends. For kernel_program.c; the
+ * messages that it exchanges are there. */
+#ifndef NB_PROGRAM_PROCESS_H
+#define NB_PROGRAM_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Is the file to be started, and not loaded? Python sources, and executable files that are no shared objects. */
+bool nb_kernel_program_is(const char *file);
+
+struct nb_program_process {
+    pid_t pid, owner;   /* 0: none runs; owner: the process that it is a child of */
+    int socket, output; /* our ends; output, of what it prints, -1: closed */
+    size_t n_printed;
+    char last[2048]; /* of what it printed beyond what is passed on */
+};
+
+/* Starts it with its end of a socket, and this file in memory, as the protocol says (cmd/guide/protocol.md), in a process group of its own; it
+ * is killed when this process ends. False: it cannot be, and why says what and what to do. */
+bool nb_program_start(struct nb_program_process *p, const char *file, int memory, char *why, size_t n);
+/* Until it has written to the socket or closed it, or for so long (-1: for ever). What it prints goes to stderr, up to a limit. */
+void nb_program_wait(struct nb_program_process *p, int limit_ms);
+/* Ends it, and what it has started. May it end of itself, 1 s is given to it. True: it did, and how says how. */
+bool nb_program_end(struct nb_program_process *p, bool of_itself, char *how, size_t n);
+/* Closes our ends, in a process that is not its parent. */
+void nb_program_forget(struct nb_program_process *p);
+
+/* From now on the process groups of programs that this process has running are noted in the n places (0: none there), in memory that outlives it, for whoever
+ * ends it: its own group's end is not theirs. */
+void nb_program_note_groups(volatile pid_t *places, int n);
+
+#endif
