@@ -10,8 +10,8 @@
  *     void parse_teardown(void *state);
  *
  * Each call writes all of its output anew: between calls the harness spoils one of the bytes, so that a call that leaves its work out
- * is seen. Bytes hold no pointers, no padding and no times. A function that grows its state, reads or writes files or sockets, or waits
- * cannot be compared so: its calls are not equal. */
+ * is seen. Bytes that are made when they are asked for, or may not be written, cannot be spoilt. Bytes hold no pointers, no padding and
+ * no times. A function that grows its state, reads or writes files or sockets, or waits cannot be compared so: its calls are not equal. */
 #ifndef NB_FUNCTION_H
 #define NB_FUNCTION_H
 

@@ -101,6 +101,10 @@ static struct nb_interval t_bounds(const struct values *values, double level) {
     return out;
 }
 
+static bool is_far(const struct nb_gate_judgement *out) {
+    return out->ratio.low > NB_GATE_FAR && out->ratio_min > NB_GATE_FAR;
+}
+
 /* ---- what makes a measurement unfit ----------------------------------------------------------------------------------- */
 
 static bool __attribute__((format(printf, 2, 3))) because(struct nb_gate_judgement *out, const char *format, ...) {
@@ -167,9 +171,7 @@ static bool depends_on_layout(const struct nb_gate_evidence *e, const struct nb_
 
 static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
     if (control_is_off(e, rule, out)) return true;
-    const bool is_far =
-        out->ratio.low > NB_GATE_FAR && out->ratio_min > NB_GATE_FAR; /* long samples see a switch each */
-    if (out->contaminated > rule->most_contaminated && !is_far)
+    if (out->contaminated > rule->most_contaminated && !is_far(out)) /* long samples see a switch each */
         return because(out, "%.0f %% of the pairs saw a switch or a migration", 100 * out->contaminated);
     const double median = log(out->ratio.value), least = log(out->ratio_min), margin = log1p(rule->fail_margin);
     if ((median > margin && least < -margin) || (median < -margin && least > margin))
@@ -212,7 +214,8 @@ static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule
     out->ratio_min = exp(median_of(e, RATIO_MIN));
     out->order_effect = median_of(e, ORDER_EFFECT);
     out->contaminated = median_of(e, CONTAMINATED);
-    out->smallest_effect = nb_gate_smallest(e, rule, out->launch_sd);
+    /* A small effect would have had the pairs that these launches were spared. */
+    out->smallest_effect = is_far(out) ? (double)NAN : nb_gate_smallest(e, rule, out->launch_sd);
     free(all.v);
 }
 

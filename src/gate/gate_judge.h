@@ -71,10 +71,11 @@ struct nb_gate_judgement {
     struct nb_interval t_ratio;   /* by Student's t: a cross-check, no part of the verdict */
     double ratio_min;             /* by the launches' fastest samples */
     double order_effect, contaminated;
-    double launch_sd;       /* of ln ratio between launches */
-    double smallest_effect; /* ratio - 1 that these launches would have called a REGRESSION in 95 % of runs */
-    double layout_spread;   /* largest less smallest ratio between layouts; NaN with fewer than two */
-    char reason[240];       /* "" with PASS */
+    double launch_sd; /* of ln ratio between launches */
+    double
+        smallest_effect; /* ratio - 1 that these launches would have called a REGRESSION in 95 % of runs; NaN: far slower */
+    double layout_spread; /* largest less smallest ratio between layouts; NaN with fewer than two */
+    char reason[240];     /* "" with PASS */
 };
 
 /* An effect is missed where screening clears it and where confirmation does not find it. Where ln ratio has the deviation sd between

@@ -166,6 +166,7 @@ Test(gate_judge, switches_leave_nothing_open_where_the_candidate_is_far_slower) 
     w.contaminated = 1;
     w.effect = 2;
     cr_expect_eq(rates_of(w, 20, 51).regression, 20);
+    cr_expect(isnan(gate(&w, &(uint64_t){51}).smallest_effect), "launches of fewer pairs say nothing of small effects");
     w.min_effect = 0.9; /* the fastest samples are nearer */
     cr_expect_eq(rates_of(w, 20, 52).inconclusive, 20);
     w = quiet;
