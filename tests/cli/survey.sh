@@ -24,7 +24,7 @@ printf '# needs: nothing-of-that-name==0\n# left out: it is not there\n' >"$WORK
 "$python" kernels/peers/survey/page.py "$WORK/pages" || bad "page.py: exit $?"
 page=$WORK/pages/README.md
 holds() { grep -qE -- "$1" "$page" || bad "the page has no /$1/: $(cat "$page")"; }
-holds '^\| standin \| careless \| - \| wrong in [1-9][0-9]* of [0-9]+ \| - \| [1-9][0-9]* of [0-9]+ \|'
+holds '^\| standin \| careless \| - \| [DF] [0-9.e+]+\* \| - \| [1-9][0-9]* of [0-9]+ \|'
 holds 'fails [0-9]+ of [0-9]+ bug inputs: .*LeetCUDA#335'
 holds '^ +`normbench replay .norms_standin:careless_f16/.* --plugin '
 holds '^\| absent \| it is not there \|$'
@@ -36,9 +36,9 @@ grep -q "no library 'nosuch': absent standin" "$WORK/err" || bad "nosuch: $(cat 
 
 "$python" kernels/peers/survey/page.py --check reports/published/survey || bad "the published page is not what its data say"
 [ "$(du -sk reports/published/survey | cut -f 1)" -lt 500 ] || bad "the survey's folder has 500 KB or more"
-for program in reports/published/survey/reproducers/*.py; do
+for program in reports/published/survey/reproducers/*.[pc]*; do
     [ -e "$program" ] || continue
     [ "$(grep -vc SPDX "$program")" -le 20 ] || bad "$program has more than 20 lines"
-    [ -s "${program%.py}.txt" ] || bad "$program: its output is not beside it"
+    [ -s "${program%.*}.txt" ] || bad "$program: its output is not beside it"
 done
 exit "$failed"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MLX's fast norms, on the CPU."""
+"""MLX's fast norms, which on a CPU are composed of elementary operations, with y rounded to x's dtype before the weight."""
 # needs: mlx[cpu]==0.32.4 numpy==2.4.6 ml_dtypes==0.6.0
 
 import mlx.core as mx
@@ -23,13 +23,13 @@ def host(array, like):
     return np.array(array)
 
 
-@normbench.kernel(op="rmsnorm", dtype=ALL, arrays="ml_dtypes", param="x")
+@normbench.kernel(op="rmsnorm", dtype=ALL, arrays="ml_dtypes", param="x", cast="before")
 def rms_norm(x, weight, eps):
     """mlx.core.fast.rms_norm"""
     return host(mx.fast.rms_norm(given(x), given(weight), eps), x)
 
 
-@normbench.kernel(op="layernorm", dtype=ALL, arrays="ml_dtypes", param="x")
+@normbench.kernel(op="layernorm", dtype=ALL, arrays="ml_dtypes", param="x", cast="before")
 def layer_norm(x, weight, bias, eps):
     """mlx.core.fast.layer_norm"""
     return host(mx.fast.layer_norm(given(x), given(weight), given(bias), eps), x)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow's norms on the CPU: Keras's operations, and TensorFlow's own."""
-# needs: tensorflow-cpu==2.21.0 ml_dtypes
+# needs: tensorflow-cpu==2.21.0 ml_dtypes==0.6.0
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tinygrad's norms on the CPU, compiled for each shape."""
+"""tinygrad's norms on the CPU, compiled for each shape, with eps as a tensor."""
 # needs: tinygrad==0.14.0 numpy==2.4.6 ml_dtypes==0.6.0
 
 import os
@@ -27,17 +27,17 @@ def host(tensor, like):
     return tensor.numpy()
 
 
-@normbench.kernel(op="rmsnorm", dtype=HALVES, arrays="ml_dtypes", param="x")
+@normbench.kernel(op="rmsnorm", dtype=HALVES, arrays="ml_dtypes", param="x", cast="before")
 def rms_norm(x, weight, eps):
     """tinygrad.nn.RMSNorm"""
-    module = nn.RMSNorm(x.shape[-1], eps=eps)
+    module = nn.RMSNorm(x.shape[-1], eps=Tensor([eps]))
     module.weight = given(weight)
     return host(module(given(x)), x)
 
 
-@normbench.kernel(op="layernorm", dtype=HALVES, arrays="ml_dtypes", param="x")
+@normbench.kernel(op="layernorm", dtype=HALVES, arrays="ml_dtypes", param="x", cast="before")
 def layer_norm(x, weight, bias, eps):
     """tinygrad.nn.LayerNorm"""
-    module = nn.LayerNorm(x.shape[-1], eps=eps)
+    module = nn.LayerNorm(x.shape[-1], eps=Tensor([eps]))
     module.weight, module.bias = given(weight), given(bias)
     return host(module(given(x)), x)

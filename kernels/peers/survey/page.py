@@ -3,9 +3,9 @@
 """README.md of the survey, from the LIBRARY.json that survey.py leaves and the reproducers beside them. With --check: is it what they say?"""
 
 import argparse
-import ast
 import json
 import pathlib
+import re
 import sys
 
 DTYPES = ("f32", "f16", "bf16")
@@ -26,8 +26,8 @@ What the norms of other libraries are worth on a CPU: how accurate, on which pub
 
 **Grade** on usual rows (ordinary and real rows, outliers of language models, rows of 64 to 16,384; configs/survey.json): A+ correctly rounded, A within 1 ulp, B within
 the bound of the formula, C at most twice what half an ulp of input noise does, D right in norm alone, F NaN, Inf or 0 where a number belongs, or none
-of these; behind it the largest error in ulp (LayerNorm: of at least a sixteenth of the row's root mean square, since single y may be near 0). *wrong*: cases beyond the bound of the
-formula with float32 statistics, or that crash. **Fails**: of the inputs of public bug reports ([configs/bugs.json](../../../configs/bugs.json)) in all its
+of these; behind it the largest error in ulp (LayerNorm: of at least a sixteenth of the row's root mean square, since single y may be near 0). `*`: some cases are beyond the
+bound of the formula with float32 statistics, as they are where the arithmetic is in 16 bits. **Fails**: of the inputs of public bug reports ([configs/bugs.json](../../../configs/bugs.json)) in all its
 dtypes; a plain float32 norm fails those whose squares leave the range of float32. **Time**: of our fastest kernel's, one thread, f32,
 in cache ({small}) and in memory ({large}), with its 95 % interval; what Python adds to a call is in the details, and is included.
 
@@ -47,10 +47,11 @@ def table(head, rows):
 def grade(entry):
     """Grade and largest error of a variant on usual rows."""
     usual = entry["usual"]
-    wrong = sum(each["n"] for each in usual["failures"].values())
-    if wrong:
-        return f"wrong in {wrong} of {max(usual['n_cases'], wrong)}"
-    return f"{usual['grade']} {usual['componentwise_ulp']:.3g}" if usual["grade"] else "-"
+    failures = {status: each["n"] for status, each in usual["failures"].items()}
+    beyond = failures.pop("inaccurate", 0)
+    text = f"{usual['grade']} {usual['componentwise_ulp']:.3g}" if usual["grade"] else "-"
+    text += "*" if beyond else ""
+    return "; ".join([text, *(f"{status} {n}" for status, n in failures.items())])
 
 
 def interval_of(times, name):
@@ -82,10 +83,6 @@ def kernels_of(library):
     return found
 
 
-def title(library):
-    return library["library"] + " " + next(iter(library["versions"].values()), "") if isinstance(library.get("versions"), dict) else library["library"]
-
-
 def chosen(libraries):
     """The tables of the first screen: forward norms, the best first."""
     text = ""
@@ -97,7 +94,7 @@ def chosen(libraries):
                 if first["op"] != op or first["pass"] != "forward":
                     continue
                 f32 = dtypes.get("f32")
-                worst = max((ORDER.index(entry["usual"]["grade"] or "F") + 10 * bool(entry["usual"]["failures"]) for entry in dtypes.values()))
+                worst = max((ORDER.index(entry["usual"]["grade"] or "F") for entry in dtypes.values()))
                 grades = [grade(dtypes[dtype]) if dtype in dtypes else "-" for dtype in DTYPES]
                 times = [ratio(f32, shape) if f32 else "-" for shape in (SMALL, LARGE)]
                 rows.append((worst, [library["library"], kernel.partition(":")[2], *grades, failed_bugs(dtypes.values()), *times]))
@@ -109,16 +106,24 @@ def chosen(libraries):
     return text
 
 
+def described(path):
+    """What a program says of itself at its top, behind the licence: the first line, and the others."""
+    text = path.read_text(encoding="utf-8").partition("\n")[2]
+    said = re.match(r'"""(.*?)"""', text, re.DOTALL)
+    words = said[1] if said else re.match(r"(?:// .*\n)+", text)[0].replace("// ", "")
+    first, _, others = words.partition("\n")
+    return first, " ".join(others.split())
+
+
 def defects(folder):
-    """A row for each reproducer, from its docstring: 'LIBRARY: what a user sees', then what is promised and what is known."""
+    """A row for each reproducer: 'LIBRARY: what a user sees', then what is promised and what is known."""
     rows = []
-    for path in sorted(folder.glob("reproducers/*.py")):
-        lines = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n", 1)
-        name, _, what = lines[0].partition(": ")
-        rest = " ".join(lines[1].split()) if len(lines) > 1 else ""
+    for path in sorted(folder.glob("reproducers/*.[pc]*")):
+        first, others = described(path)
+        name, _, what = first.partition(": ")
         printed = path.with_suffix(".txt")
         said = f"[{path.name}](reproducers/{path.name})" + (f", [its output](reproducers/{printed.name})" if printed.exists() else "")
-        rows.append([name, f"{what}. {rest}".strip(), said])
+        rows.append([name, f"{what}. {others}".strip(), said])
     if not rows:
         return ""
     note = (
@@ -135,9 +140,9 @@ def probe_line(entry):
 def judged(what, result):
     """The lines about usual or hard rows."""
     lines = []
-    if result["grade"]:
-        ulp = f", {result['componentwise_ulp']:.4g} ulp, bias {result['bias_u']:.2g} u" if result.get("componentwise_ulp") is not None else ""
-        lines.append(f"  - {what} rows: **{result['grade']}** over {result['n_cases']} cases{ulp}; the worst: {result['text']}\n    `{result['replay']}`")
+    if "text" in result:
+        ulp = f", {result['componentwise_ulp']:.4g} ulp, bias {result['bias_u']:.2g} u"
+        lines.append(f"  - {what} rows: **{result['grade'] or 'no grade'}** over {result['n_cases']} cases{ulp}; the worst: {result['text']}\n    `{result['replay']}`")
     for status, each in result["failures"].items():
         lines.append(f"  - {what} rows: {each['n']} cases {status}: {each['reason']}\n    `{each['replay']}`")
     return lines

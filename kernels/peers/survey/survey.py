@@ -144,24 +144,35 @@ def round_figures(value):
     return [round_figures(each) for each in value] if isinstance(value, list) else value
 
 
+def is_rounding(record):
+    """A gradient of the parameters that is right but for its rounding to x's dtype, in which libraries return it."""
+    found = re.match(r"d(?:gamma|beta)\[\d+\] is (\S+), should be (\S+) within", record["reason"] or "")
+    unit = {"f16": 2.0**-11, "bf16": 2.0**-8}.get(record["dtype"])
+    return bool(found and unit) and abs(float(found[1]) - float(found[2])) <= unit * abs(float(found[2]))
+
+
 def failures_of(records):
     """Cases that are wrong, by status: how many, and the first with its replay line."""
     found = {}
     for record in records:
-        if record["status"] not in ("ok", "out_of_range"):
+        if record["status"] not in ("ok", "out_of_range") and not is_rounding(record):
             entry = found.setdefault(record["status"], {"n": 0, "reason": record["reason"], "replay": record["replay"]})
             entry["n"] += 1
     return found
 
 
 def grade_of(lines, records):
-    """The lowest grade over a variant's formulas, with what set it."""
+    """The lowest grade over a variant's formulas, with what set it. Gradients in Python have none: their bound is that of a kernel that is
+    given mean and rstd, and these libraries compute them again from x."""
     order = ["A+", "A", "B", "C", "D", "F"]
     graded = [line for line in lines if line["all"]]
     result = {"n_cases": sum(line["n_cases"] for line in lines), "failures": failures_of(records), "grade": None}
+    graded_by_bound = not any(record["pass"] == "backward" and record["backend"].startswith("plugin:") for record in records)
+    if not graded_by_bound:
+        result["failures"].pop("inaccurate", None)
     if graded:
         worst = max(graded, key=lambda line: order.index(line["all"]))
-        result.update(grade=worst["all"], formula=worst["formula"], text=worst["why_all"]["text"], replay=worst["why_all"]["replay"])
+        result.update(grade=worst["all"] if graded_by_bound else None, formula=worst["formula"], text=worst["why_all"]["text"], replay=worst["why_all"]["replay"])
         result.update({name: max((line[name] or 0 for line in lines), default=None) for name in ("componentwise_ulp", "bound_ratio", "noise_ratio", "nan", "inf", "zero")})
         result["bias_u"] = max((line["bias_u"] or 0 for line in lines), key=abs)
     return result
@@ -171,7 +182,7 @@ def survey(library):
     """All that is known of a library, as its JSON."""
     load_before = os.getloadavg()[0]
     usual, usual_records = library.stress("usual", str(root / "configs/survey.json"))
-    hard, hard_records = library.stress("hard")
+    hard, hard_records = library.stress("hard", *library.options.hard.split())
     probes = {probe["variant"]: probe for probe in library.probe()} if not library.options.no_probe else {}
     timed = library.times(usual["grades"]) if library.options.time else []
     variants = {}
@@ -197,7 +208,7 @@ def survey(library):
     about = usual["fingerprint"]
     return {
         "library": library.name,
-        "versions": library.versions or about["libraries"],
+        "versions": library.versions,
         "by": next((record["library"] for record in usual_records if record.get("library")), None),
         "cpu": about["cpu"],
         "date": usual["started"],
@@ -215,6 +226,7 @@ def main():
     parser.add_argument("--environments", type=pathlib.Path, default=root / "peers/survey", help="the folder of the virtual environments")
     parser.add_argument("--out", type=pathlib.Path, default=root / "results/survey", help="what the runs leave; what is there is not run again")
     parser.add_argument("--pages", type=pathlib.Path, default=root / "reports/published/survey")
+    parser.add_argument("--hard", default="", metavar="PRESET", help="bugs: of the hard rows only the inputs of bug reports")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--no-probe", action="store_true")
     options = parser.parse_args()
