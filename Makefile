@@ -460,7 +460,7 @@ install-built:
 	install -m 644 reports/schema/*.json $(DESTDIR)$(PREFIX)/share/normbench/schema/
 	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/share/normbench/kernels/
 	install -m 644 $(wildcard $(addprefix kernels/peers/*.,c cpp h mk py)) $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/
-	install -m 755 kernels/peers/get.sh $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/
+	install -m 755 kernels/peers/get.sh kernels/peers/get_onednn-omp.sh $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/
 	install -m 644 kernels/peers/wheels/*.txt $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/wheels/
 	install -m 644 cmd/packaging/python/src/normbench/*.py $(DESTDIR)$(PREFIX)/share/normbench/python/normbench/
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)

@@ -8,7 +8,7 @@ say = @printf '  %-6s %s\n' $(1) $@
 .SILENT:
 endif
 
-PEERS ?= onednn onednn-omp pytorch ggml
+PEERS ?= onednn-omp pytorch ggml
 PEERS_DIR ?= $(CURDIR)/peers
 
 # What an adapter is made of: its kernels as OP.PASS.DTYPE, its sources, the library it asks for.
@@ -19,6 +19,9 @@ peer_library_onednn := lib/libdnnl.so.3
 peer_kernels_onednn-omp := $(norms)
 peer_sources_onednn-omp := $(peer_sources_onednn)
 peer_library_onednn-omp := $(peer_library_onednn)
+peer_kernels_onednn-3.2 := $(norms)
+peer_sources_onednn-3.2 := $(peer_sources_onednn)
+peer_library_onednn-3.2 := $(peer_library_onednn)
 peer_kernels_pytorch := $(norms)
 peer_sources_pytorch := pytorch
 peer_library_pytorch := lib/libtorch_cpu.so

@@ -102,3 +102,19 @@ eval "\"$NORMBENCH\" ${replay#normbench } --check-only" >"$WORK/record" || fail 
 grep -q '"library": "fakelib 1.0"' "$WORK/record" || fail "the replayed record names no library"
 "$NORMBENCH" list kernels --peer fakelib --peer-lib "fakelib=$NORMBENCH" | grep -q "^fakelib:rmsnorm" || fail "list kernels --peer"
 "$NORMBENCH" probe fakelib:rmsnorm --peer fakelib --n 8192 >"$WORK/probe" || fail "probe --peer"
+
+# oneDNN is compiled from sources: an address that has something else, or nothing, is left aside; what are no sources is refused.
+if command -v cmake >/dev/null; then
+    code=0; ONEDNN_SOURCE=$WORK kernels/peers/get.sh "$WORK/libraries" onednn-omp >"$WORK/log" 2>&1 || code=$?
+    [ "$code" = 1 ] || fail "sources that are none: exit code $code"
+    grep -q "holds no sources of oneDNN" "$WORK/log" || { cat "$WORK/log"; fail "sources that are none"; }
+fi
+echo right >"$WORK/right"
+echo wrong >"$WORK/wrong"
+hash=$(sha256sum "$WORK/right" | cut -d' ' -f1)
+python3 kernels/peers/download.py "$WORK/got" "$hash" "file://$WORK/absent" "file://$WORK/wrong" "file://$WORK/right" 2>"$WORK/log"
+cmp "$WORK/got" "$WORK/right"
+grep -q "wrong: its SHA-256 is not" "$WORK/log" || fail "a file of another content is taken in silence"
+rm "$WORK/got"
+! python3 kernels/peers/download.py "$WORK/got" "$hash" "file://$WORK/wrong" 2>/dev/null || fail "a wrong file is taken"
+[ ! -e "$WORK/got" ]

@@ -103,11 +103,12 @@ Test(peers, a_library_can_be_given) {
     nb_registry_release();
 }
 
-Test(peers, every_peer_has_its_list_of_wheels_and_a_size) {
+Test(peers, every_peer_has_its_wheels_or_its_recipe_and_a_size) {
     for (size_t i = 0; i < nb_n_peers; i++) {
-        char path[256];
-        snprintf(path, sizeof path, "kernels/peers/wheels/%s.txt", nb_peers[i].name);
-        cr_assert(nb_path_exists(path), "%s", path);
+        char wheels[256], recipe[256];
+        snprintf(wheels, sizeof wheels, "kernels/peers/wheels/%s.txt", nb_peers[i].name);
+        snprintf(recipe, sizeof recipe, "kernels/peers/get_%s.sh", nb_peers[i].name);
+        cr_assert(nb_path_exists(wheels) != nb_path_exists(recipe), "%s, %s", wheels, recipe);
         cr_assert(nb_peers[i].what[0] && nb_peers[i].size[0]);
     }
 }

@@ -23,7 +23,7 @@ import venv
 
 here = pathlib.Path(__file__).resolve().parent
 root = here.parents[2]
-PEERS = ("onednn", "onednn-omp", "pytorch", "ggml")
+PEERS = ("onednn", "onednn-omp", "onednn-3.2", "pytorch", "ggml")
 QUESTIONS = (
     "eps_place eps_effective eps_dtype statistics_dtype variance accumulator lanes order root cast affine_fma subnormal_inputs subnormal_outputs nan inf "
     "repeatable depends_on_neighbours depends_on_batch depends_on_alignment"

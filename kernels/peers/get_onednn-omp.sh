@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# get_onednn-omp.sh FOLDER: compiles oneDNN 3.12.1 for GNU OpenMP from Debian's copy of its sources, norms and reorders alone: FOLDER/{include,lib}.
+# About 10 MB to download and half an hour of CPU time. ONEDNN_SOURCE=DIR: from these sources in place of the download, any 3.x.
+set -eu
+version=3.12.1
+sha256=ad5de846b22e866b7798b874730cdf6d6407f57152384b5584f3dae9849bc59e
+file="onednn_$version+ds.orig.tar.xz"
+# Debian's mirrors drop a version when the next one comes; the archive of snapshots keeps all.
+urls="https://deb.debian.org/debian/pool/main/o/onednn/$file
+https://snapshot.debian.org/archive/debian/20260901T000000Z/pool/main/o/onednn/$file"
+fail() { echo "  onednn-omp: $*" >&2; exit 1; }
+
+target=$1
+work=$target.build
+source=${ONEDNN_SOURCE:-}
+mkdir -p "$work"
+for tool in cmake make g++ python3; do
+  command -v $tool >/dev/null || fail "needs $tool: apt-get install cmake make g++ python3"
+done
+if [ -z "$source" ]; then
+  source=$work/source
+  if [ ! -f "$source/CMakeLists.txt" ]; then
+    # shellcheck disable=SC2086 # a line each
+    python3 "$(dirname "$0")/download.py" "$work/$file" $sha256 $urls ||
+      fail "no source of oneDNN $version can be had; ONEDNN_SOURCE=DIR takes what you have (git clone -b v$version https://github.com/uxlfoundation/oneDNN)"
+    rm -rf "$source.new"
+    mkdir "$source.new"
+    tar xf "$work/$file" -C "$source.new" --strip-components=1
+    mv "$source.new" "$source"
+  fi
+fi
+[ -f "$source/include/oneapi/dnnl/dnnl.h" ] || fail "$source holds no sources of oneDNN 3.x"
+# Debian's copy leaves out the sources of spdlog.
+[ -d "$source/third_party/spdlog" ] || [ -f /usr/include/spdlog/spdlog.h ] || fail "needs spdlog: apt-get install libspdlog-dev"
+cmake -S "$source" -B "$work/objects" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$target.new" -DCMAKE_INSTALL_LIBDIR=lib \
+  -DCMAKE_CXX_FLAGS="-DSPDLOG_FMT_EXTERNAL -DFMT_HEADER_ONLY" -DONEDNN_CPU_RUNTIME=OMP -DONEDNN_GPU_RUNTIME=NONE \
+  -DONEDNN_ENABLE_PRIMITIVE="LAYER_NORMALIZATION;BATCH_NORMALIZATION;REORDER" -DONEDNN_ENABLE_GEMM_KERNELS_ISA=NONE \
+  -DONEDNN_BUILD_GRAPH=OFF -DONEDNN_BUILD_TESTS=OFF -DONEDNN_BUILD_EXAMPLES=OFF \
+  -DONEDNN_ENABLE_ITT_TASKS=OFF -DONEDNN_ENABLE_JIT_PROFILING=OFF >"$work.log" 2>&1 || { tail -n 20 "$work.log" >&2; fail "cmake"; }
+echo "  onednn-omp: compiles; progress in $work.log"
+make -C "$work/objects" -j"$(nproc)" install >>"$work.log" 2>&1 || { tail -n 20 "$work.log" >&2; fail "the sources do not compile ($work.log)"; }
+[ -f "$target.new/lib/libdnnl.so.3" ] || fail "$target.new/lib has no libdnnl.so.3 ($work.log)"
+rm -rf "$work" "$work.log"
