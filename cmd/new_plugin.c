@@ -2,6 +2,7 @@
 /* normbench new-plugin: a kernel to begin with. The files are those of the tests (tests/plugins/example.*), with another name. */
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,18 +34,50 @@ static const struct language {
                  {"python", ".py", nb_example_py, NULL, NULL}};
 enum { N_LANGUAGES = sizeof languages / sizeof languages[0] };
 
+/* A file of such a name hides, from whatever it imports, the module that is meant (Python 3.9 to 3.14), or its function cannot be named so. */
+static const char taken_in_python[] =
+    " False None True abc aifc and annotationlib antigravity argparse array as assert ast async asynchat asyncio "
+    "asyncore atexit audioop await base64 bdb binascii bisect break builtins bz2 cProfile calendar cgi cgitb chunk "
+    "class cmath cmd code codecs codeop collections colorsys compileall compression concurrent configparser "
+    "contextlib contextvars continue copy copyreg crypt csv ctypes curses dataclasses datetime dbm decimal def del "
+    "difflib dis distutils doctest elif else email encodings ensurepip enum errno except faulthandler fcntl filecmp "
+    "fileinput finally fnmatch for formatter fractions from ftplib functools gc genericpath getopt getpass gettext "
+    "glob global graphlib grp gzip hashlib heapq hmac html http idlelib if imaplib imghdr imp import importlib in "
+    "inspect io ipaddress is itertools json keyword lambda linecache locale logging lzma macpath mailbox mailcap "
+    "marshal math mimetypes ml_dtypes mmap modulefinder msilib msvcrt multiprocessing netrc nis nntplib nonlocal "
+    "normbench not np nt ntpath nturl2path numbers numpy opcode operator optparse or os ossaudiodev parser pass "
+    "pathlib pdb pickle pickletools pipes pkgutil platform plistlib poplib posix posixpath pprint profile pstats "
+    "pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue quopri raise random re readline reprlib resource "
+    "return rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtpd smtplib sndhdr "
+    "socket socketserver spwd sqlite3 sre_compile sre_constants sre_parse ssl stat statistics string stringprep "
+    "struct subprocess sunau symbol symtable sys sysconfig syslog tabnanny tarfile telnetlib tempfile termios "
+    "textwrap this threading time timeit tkinter token tokenize tomllib torch trace traceback tracemalloc try tty "
+    "turtle turtledemo types typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser while "
+    "winreg winsound with wsgiref xdrlib xml xmlrpc yield zipapp zipfile zipimport zlib zoneinfo ";
+
 struct new_plugin_options {
     const char *name, *language;
 };
 
-/* It becomes the name of a file, of a plugin and of a kernel. */
-static int check_name(const char *name) {
+static bool is_taken_in_python(const char *name) {
+    const size_t n = strlen(name);
+    for (const char *at = taken_in_python; (at = strstr(at, name)) != NULL; at += n)
+        if (at[-1] == ' ' && at[n] == ' ') return true;
+    return false;
+}
+
+/* It becomes the name of a file, of a plugin and of a kernel; of a function and a module in Python. */
+static int check_name(const char *name, const struct language *language) {
     if (!name) return nb_error("new-plugin: NAME, of the kernel and its file");
     const size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
     if (name[n] || !isalpha((unsigned char)name[0]) || n > 40)
         return nb_error("new-plugin '%s': at most 40 letters, digits and '_', a letter first", name);
     if (strncmp(name, "lib", 3) == 0)
         return nb_error("new-plugin '%s': a plugin is known by its file name without \"lib\"; leave that out", name);
+    if (!language->compiler && is_taken_in_python(name))
+        return nb_error(
+            "new-plugin '%s': a word of Python's, or a module that %s.py would hide from what it imports; another name",
+            name, name);
     return 0;
 }
 
@@ -102,8 +135,8 @@ static int new_plugin_main(int argc, char **argv) {
     for (size_t i = 0; i < N_LANGUAGES; i++) names[i] = languages[i].name;
     if (!nb_read_options(&nb_command_new_plugin, options, 1, argc, argv, &exit_code)) return exit_code;
     o.name = argv[optind];
-    const struct language *language = check_name(o.name) == 0 ? find_language(o.language) : NULL;
-    if (!language) return NB_EXIT_USAGE;
+    const struct language *language = find_language(o.language);
+    if (!language || check_name(o.name, language) != 0) return NB_EXIT_USAGE;
     struct nb_strbuf path = {0};
     char *text = text_of(language, o.name);
     nb_strbuf_addf(&path, "%s%s", o.name, language->ending);

@@ -29,6 +29,13 @@ check mine.py --axis shape=1x8,7x1000 --axis data=normal --out run || bad "run: 
 "$NORMBENCH" probe mine.py --case-timeout 120 >out 2>err || bad "probe: exit $?: $(cat out err)"
 "$NORMBENCH" tolerance --plugin mine.py --trials 2 --n 64 >out 2>err || bad "tolerance: exit $?: $(cat out err)"
 holds out '^mine:mine_f32, '
+cat >claim.json <<'JSON'
+{ "title": "mine", "statement": "It is right.", "scope": "a test", "sources": [{ "cite": "a test", "says": "so" }],
+  "experiments": { "right": { "kind": "accuracy", "blocks": [{ "kernel": "mine:mine", "shape": "4x64", "width": "native" }] } },
+  "readings": [{ "id": "right", "text": "right", "experiment": "right", "expect": [{ "figure": "failed", "form": "equals", "to": 0 }] }] }
+JSON
+"$NORMBENCH" claims ./claim.json --plugin mine.py --quick --out claims >out 2>err || bad "claims: exit $?: $(cat out err)"
+holds out '^claim +REPRODUCED'
 
 # ---- norms as they are written ------------------------------------------------------------------------------------------------------
 check "$tests/norms.py" --no-stress --out norms || bad "norms.py: exit $?: $(cat out err)"

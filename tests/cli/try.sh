@@ -74,6 +74,9 @@ refuses "one of c, c\+\+, python" new-plugin other --lang rust
 refuses "nothing.py: No such file" try nothing.py
 refuses "mine.c: is a source; cc -O2 -shared -fPIC mine.c -o mine.so" try mine.c
 refuses "letters, digits" new-plugin a-b
+for name in class numpy normbench json None zoneinfo; do
+    refuses "'$name': a word of Python's, or a module" new-plugin "$name" --lang python
+done
 refuses "without \"lib\"" new-plugin libmine
 refuses "NAME" new-plugin
 refuses "FILE, a shared object, Python or a program" try
