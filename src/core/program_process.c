@@ -81,6 +81,35 @@ static void environment_of(const char *file, struct nb_strings *out) {
     out->items[out->n] = NULL;
 }
 
+/* ---- who watches ---- */
+
+static struct {
+    volatile pid_t *groups;
+    int n;
+    volatile int32_t *beats;
+    pid_t owner;
+} watched;
+
+void nb_program_watch(volatile pid_t *groups, int n, volatile int32_t *beats) {
+    assert(groups && n > 0 && beats);
+    watched.groups = groups;
+    watched.n = n;
+    watched.beats = beats;
+    watched.owner = getpid();
+}
+
+static bool is_watched(void) { return watched.groups && watched.owner == getpid(); }
+
+/* One in place of another; 0: none. */
+static void note(pid_t before, pid_t now) {
+    if (!is_watched()) return;
+    for (int i = 0; i < watched.n; i++)
+        if (watched.groups[i] == before) {
+            watched.groups[i] = now;
+            return;
+        }
+}
+
 /* ---- what it prints ---- */
 
 /* As much of it as tells what goes on; of the rest the end, which says how it came to one. */
@@ -132,36 +161,20 @@ void nb_program_wait(struct nb_program_process *p, int limit_ms) {
     assert(p && p->pid != 0);
     for (;;) {
         struct pollfd ends[] = {{.fd = p->socket, .events = POLLIN}, {.fd = p->output, .events = POLLIN}};
-        const int n = poll(ends, 2, limit_ms);
+        const bool starts = limit_ms < 0 && p->start_s > 0;
+        const int n = poll(ends, 2, starts ? 1000 : limit_ms);
         if (n > 0 && ends[1].revents) take_output(p);
-        if (n == 0 || (n > 0 && ends[0].revents) || (n < 0 && errno != EINTR)) return;
+        if (n > 0 && ends[0].revents) p->start_s = 0;
+        if (n == 0 && starts) {
+            p->start_s--;
+            if (is_watched()) ++*watched.beats;
+        } else if (n == 0 || (n > 0 && ends[0].revents) || (n < 0 && errno != EINTR)) {
+            return;
+        }
     }
 }
 
 /* ---- its start ---- */
-
-static volatile struct {
-    volatile pid_t *places;
-    int n;
-    pid_t owner;
-} noted;
-
-void nb_program_note_groups(volatile pid_t *places, int n) {
-    assert(places && n > 0);
-    noted.places = places;
-    noted.n = n;
-    noted.owner = getpid();
-}
-
-/* One in place of another; 0: none. */
-static void note(pid_t before, pid_t now) {
-    if (!noted.places || noted.owner != getpid()) return;
-    for (int i = 0; i < noted.n; i++)
-        if (noted.places[i] == before) {
-            noted.places[i] = now;
-            return;
-        }
-}
 
 static _Noreturn void become(char **argv, char **environment, const int ends[3], int memory, pid_t owner) {
     enum { AWAY = 10, STATUS_FD = MEMORY_FD + 1 };
@@ -214,6 +227,8 @@ static int status_of_start(int fd) {
     return n == sizeof error ? error : 0;
 }
 
+enum { START_S = 60 };
+
 static int start(struct nb_program_process *p, char **argv, char **environment, int memory) {
     int sockets[2], output[2], status[2], error;
     const pid_t owner = getpid();
@@ -237,6 +252,7 @@ static int start(struct nb_program_process *p, char **argv, char **environment, 
         fcntl(output[0], F_SETFL, O_NONBLOCK);
         *p = (struct nb_program_process){.pid = pid,
                                          .owner = owner,
+                                         .start_s = START_S,
                                          .socket = nb_fd_out_of_reach(sockets[0], false),
                                          .output = nb_fd_out_of_reach(output[0], false)};
         note(0, pid);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Is the file to be started, and not loaded? Python sources, and executable files that are no shared objects. */
@@ -14,6 +15,7 @@ bool nb_kernel_program_is(const char *file);
 struct nb_program_process {
     pid_t pid, owner;   /* 0: none runs; owner: the process that it is a child of */
     int socket, output; /* our ends; output, of what it prints, -1: closed */
+    int start_s;        /* for how long yet it is given time to start: to import PyTorch from a cold disk, say */
     size_t n_printed;
     char last[2048]; /* of what it printed beyond what is passed on */
 };
@@ -28,8 +30,8 @@ bool nb_program_end(struct nb_program_process *p, bool of_itself, char *how, siz
 /* Closes our ends, in a process that is not its parent. */
 void nb_program_forget(struct nb_program_process *p);
 
-/* From now on the process groups of programs that this process has running are noted in the n places (0: none there), in memory that outlives it, for whoever
- * ends it: its own group's end is not theirs. */
-void nb_program_note_groups(volatile pid_t *places, int n);
+/* For whoever watches this process, in memory that outlives it: from now on the process groups of the programs that it has running are in the n places
+ * (0: none there), which the end of its own group does not end; and beats grows while it waits for one to start. */
+void nb_program_watch(volatile pid_t *groups, int n, volatile int32_t *beats);
 
 #endif

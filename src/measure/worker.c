@@ -406,7 +406,7 @@ static char *take_inheritance(struct nb_workplace *w, bool is_forked) {
         free(text);
         return NULL;
     }
-    nb_program_note_groups(w->shared->groups, sizeof w->shared->groups / sizeof w->shared->groups[0]);
+    nb_program_watch(w->shared->groups, sizeof w->shared->groups / sizeof w->shared->groups[0], &w->shared->beats);
     if (job_read(&w->job, text) == 0 && w->job.digests_at >= 0) /* written by the check, read by the launches */
         w->digests = map_shared(NB_FD_DIGESTS, w->job.digests_at, w->job.digests_bytes, w->job.launch < 0);
     close(NB_FD_JOB);
