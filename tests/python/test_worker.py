@@ -234,6 +234,19 @@ class Worker(unittest.TestCase):
         self.misbehaves("os.fork() or os._exit(0)", "forks", **pointer)
         self.misbehaves("os.fork()", "forks", **pointer)
 
+    def test_a_kernel_that_closes_the_socket(self):
+        h = self.start("""
+    import os
+    @normbench.kernel(op="rmsnorm", arrays="pointer")
+    def mine(x, out):
+        os.close(int(os.environ["NORMBENCH_WORKER_FD"]))
+""")
+        self.assertEqual(h.hello()[0], 0)
+        self.assertEqual(h.open(NORM)[0], 0)
+        self.assertEqual(h.call()[0], None)
+        self.assertEqual(h.process.wait(10), 1)
+        self.assertRegex(h.process.stderr.read().decode(), "descriptor 3, .* has a kernel closed it")
+
     @unittest.skipUnless(numpy, "NumPy is not installed")
     def test_what_arrays_misbehave(self):
         self.misbehaves("return x[:2]", r"y has shape \(2, 4\), not \(3, 4\)")

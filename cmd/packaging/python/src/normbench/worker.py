@@ -320,7 +320,14 @@ class Worker:
         text = text.encode("utf-8", "replace")[:4000].decode("utf-8", "ignore").encode()
         length = HEADER.size + STATUS.size + len(body) + len(text)
         head = HEADER.pack(b"NBWP", VERSION, kind, sequence, length) + STATUS.pack(status, len(text))
-        self.connection.send(head + body + text)
+        self.transfer(self.connection.send, head + body + text)
+
+    def transfer(self, how, what):
+        try:
+            return how(what)
+        except OSError as error:
+            print(f"normbench.worker: descriptor 3, the socket to the harness: {error}; has a kernel closed it?", file=sys.stderr)
+            os._exit(1)
 
     def hello(self, message):
         self.kernels = self.load()
@@ -399,10 +406,7 @@ class Worker:
         tasks = {HELLO: self.hello, DESCRIBE: self.describe, OPEN: self.open, CALL: self.call, CLOSE: self.close}
         lengths = {HELLO: 8, DESCRIBE: 288, CALL: 16}
         while True:
-            try:
-                message = self.connection.recv(MOST)
-            except OSError as error:
-                sys.exit(f"normbench.worker: descriptor 3, the socket to the harness: {error}; has a kernel closed it?")
+            message = self.transfer(self.connection.recv, MOST)
             if not message:
                 return
             magic, version, kind, sequence, length = HEADER.unpack_from(message)
