@@ -101,7 +101,9 @@ def flax_rms_norm_gradient(dy, x, weight, eps):
     return host(_flax_rms_gradient(*given(dy, x, weight), eps=eps))
 
 
-@normbench.kernel(op="layernorm", dtype="f32", arrays="ml_dtypes", returns=["dx", "dgamma", "dbeta"], affine="gamma_beta", variance="onepass")
+@normbench.kernel(
+    op="layernorm", dtype="f32", arrays="ml_dtypes", returns=["dx", "dgamma", "dbeta"], affine="gamma_beta", variance="onepass"
+)
 def flax_layer_norm_gradient(dy, x, weight, eps):
     """the gradients of flax.linen.LayerNorm, with its forward pass"""
     return host(_flax_layer_gradient(*given(dy, x, weight), eps=eps))

@@ -13,7 +13,7 @@ import normbench
 HALVES = ["f32", "f16"]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def session(operator, dtype, eps, rank=2):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

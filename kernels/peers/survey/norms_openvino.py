@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenVINO's norms on the CPU: models of ONNX, of which it makes its own operations. It is told to compute in x's dtype, which it does where the
-CPU can, and otherwise in float32."""
+"""OpenVINO's norms on the CPU: models of ONNX, of which it makes its own operations. It is told to compute in x's dtype, which it does
+where the CPU can, and otherwise in float32."""
 # needs: openvino==2026.4.1 onnx==1.23.2 numpy==2.4.6 ml_dtypes==0.6.0
 
 import functools
@@ -17,7 +17,7 @@ core = openvino.Core()
 NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def request(operator, dtype, eps, rank=2):
     made = core.read_model(io.BytesIO(model(operator, dtype, eps, rank)))
     settings = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": NAMES[dtype] if dtype != "float16" else "f32", "NUM_STREAMS": 1}

@@ -42,6 +42,14 @@ def fused_batch_norm(x, weight, bias, eps, momentum, running_mean, running_var):
     """tf.raw_ops.FusedBatchNormV3, in training"""
     x, weight, bias, mean, var = given(x.transpose(0, 2, 1)[:, :, None, :], weight, bias, running_mean, running_var)
     made = tf.raw_ops.FusedBatchNormV3(
-        x=x, scale=weight, offset=bias, mean=mean, variance=var, epsilon=eps, exponential_avg_factor=momentum, data_format="NHWC", is_training=True
+        x=x,
+        scale=weight,
+        offset=bias,
+        mean=mean,
+        variance=var,
+        epsilon=eps,
+        exponential_avg_factor=momentum,
+        data_format="NHWC",
+        is_training=True,
     )
     return made.y.numpy()[:, :, 0, :].transpose(0, 2, 1), made.batch_mean.numpy(), made.batch_variance.numpy()

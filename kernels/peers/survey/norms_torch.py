@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's norms: its own functions with their gradients, and transformers' modules, composed of elementary operations. Parameters have x's
-dtype, as in a model that was cast to it."""
+"""PyTorch's norms as they are called, and transformers' modules, composed of elementary operations. Parameters have x's dtype, as in a
+model that was cast to it. Its BatchNorm and gradients are those of the C peer `pytorch`."""
 # needs: torch==2.15.0 numpy==2.4.6 transformers==5.23.0
 
 import types
@@ -12,14 +12,6 @@ import normbench
 
 ALL = ["f32", "f16", "bf16"]
 torch.set_grad_enabled(False)
-
-
-def gradients(function, dy, *inputs):
-    """dx and the gradients of the parameters, which the harness wants in float32."""
-    with torch.enable_grad():
-        inputs = [each.detach().requires_grad_() for each in inputs]
-        dx, *others = torch.autograd.grad(function(*inputs), inputs, dy)
-    return (dx, *(each.float() for each in others))
 
 
 @normbench.kernel(op="rmsnorm", dtype=ALL, arrays="torch", param="x")
@@ -38,27 +30,6 @@ def layer_norm(x, weight, bias, eps):
 def normalize(x, eps):
     """torch.nn.functional.normalize"""
     return F.normalize(x, dim=-1, eps=eps)
-
-
-@normbench.kernel(op="batchnorm", dtype=ALL, arrays="torch", mode=["training", "inference"], variance="welford")
-def batch_norm(x, weight, bias, eps, momentum, training, running_mean, running_var):
-    """torch.nn.functional.batch_norm"""
-    mean, var = running_mean.clone(), running_var.clone()
-    y = F.batch_norm(x.unsqueeze(2), mean, var, weight, bias, training, momentum, eps)
-    return y.squeeze(2), mean, var
-
-
-@normbench.kernel(op="rmsnorm", dtype=ALL, arrays="torch", param="x")
-def rms_norm_gradient(dy, x, weight, eps):
-    """the gradients of torch.nn.functional.rms_norm, with its forward pass"""
-    return gradients(lambda x, weight: F.rms_norm(x, x.shape[-1:], weight, eps), dy, x, weight)
-
-
-@normbench.kernel(op="layernorm", dtype=ALL, arrays="torch", param="x", returns=["dx", "dgamma", "dbeta"], variance="welford", affine="gamma_beta")
-def layer_norm_gradient(dy, x, weight, eps):
-    """the gradients of torch.nn.functional.layer_norm, with its forward pass"""
-    bias = torch.zeros_like(weight)
-    return gradients(lambda x, weight, bias: F.layer_norm(x, x.shape[-1:], weight, bias, eps), dy, x, weight, bias)
 
 
 def of_transformers(path, name, **eps):

@@ -19,7 +19,7 @@ OPERATORS = {
 }
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def model(operator, dtype, eps, rank=2, parameters=None):
     """Its bytes. `parameters`: their dtype, where it is not x's."""
     domain, version, inputs, outputs, eps_name = OPERATORS[operator]
@@ -28,7 +28,9 @@ def model(operator, dtype, eps, rank=2, parameters=None):
     attributes = {eps_name: eps} if eps_name else {"p": 2, "axis": -1}
     if operator in ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"):
         attributes["axis"] = -1
-    node = helper.make_node(operator, inputs.split(), [name if name != "_" else "" for name in outputs.split()], domain=domain, **attributes)
+    node = helper.make_node(
+        operator, inputs.split(), [name if name != "_" else "" for name in outputs.split()], domain=domain, **attributes
+    )
     graph = helper.make_graph(
         [node],
         operator,

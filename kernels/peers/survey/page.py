@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""README.md of the survey, from the LIBRARY.json that survey.py leaves and the reproducers beside them. With --check: is it what they say?"""
+"""README.md of the survey, from what survey.py leaves and the reproducers beside it. With --check: is it what they say?"""
 
 import argparse
 import json
@@ -24,12 +24,14 @@ HEAD = """# The survey: norms that people run
 What the norms of other libraries are worth on a CPU: how accurate, on which public bug inputs they fail, how fast beside ours.
 {facts}
 
-**Grade** on usual rows (ordinary and real rows, outliers of language models, rows of 64 to 16,384; configs/survey.json): A+ correctly rounded, A within 1 ulp, B within
-the bound of the formula, C at most twice what half an ulp of input noise does, D right in norm alone, F NaN, Inf or 0 where a number belongs, or none
-of these; behind it the largest error in ulp (LayerNorm: of at least a sixteenth of the row's root mean square, since single y may be near 0). `*`: some cases are beyond the
-bound of the formula with float32 statistics, as they are where the arithmetic is in 16 bits. **Fails**: of the inputs of public bug reports ([configs/bugs.json](../../../configs/bugs.json)) in all its
-dtypes; a plain float32 norm fails those whose squares leave the range of float32. **Time**: of our fastest kernel's, one thread, f32,
-in cache ({small}) and in memory ({large}), with its 95 % interval; what Python adds to a call is in the details, and is included.
+**Grade** on usual rows (ordinary and real rows, outliers of language models, rows of 64 to 16,384; configs/survey.json): A+ correctly
+rounded, A within 1 ulp, B within the bound of the formula, C at most twice what half an ulp of input noise does, D right in norm alone, F
+NaN, Inf or 0 where a number belongs, or none of these; behind it the largest error in ulp (LayerNorm: of at least a sixteenth of the
+row's root mean square, since single y may be near 0). `*`: some cases are beyond the bound of the formula with float32 statistics, as
+they are where the arithmetic is in 16 bits. **Fails**: of the inputs of public bug reports
+([configs/bugs.json](../../../configs/bugs.json)) in all its dtypes; a plain float32 norm fails those whose squares leave the range of
+float32. **Time**: of our fastest kernel's, one thread, f32, in cache ({small}) and in memory ({large}), with its 95 % interval; what
+Python adds to a call is in the details, and is included.
 
 ## Which to choose
 """
@@ -94,7 +96,7 @@ def chosen(libraries):
                 if first["op"] != op or first["pass"] != "forward":
                     continue
                 f32 = dtypes.get("f32")
-                worst = max((ORDER.index(entry["usual"]["grade"] or "F") for entry in dtypes.values()))
+                worst = max(ORDER.index(entry["usual"]["grade"] or "F") for entry in dtypes.values())
                 grades = [grade(dtypes[dtype]) if dtype in dtypes else "-" for dtype in DTYPES]
                 times = [ratio(f32, shape) if f32 else "-" for shape in (SMALL, LARGE)]
                 rows.append((worst, [library["library"], kernel.partition(":")[2], *grades, failed_bugs(dtypes.values()), *times]))
@@ -127,10 +129,10 @@ def defects(folder):
     if not rows:
         return ""
     note = (
-        "Each has a program of at most 20 lines that needs that library alone. What a dtype's own rounding, or an overflow that the formula predicts,"
-        " explains is not here.\n\n"
+        "Each has a program of at most 20 lines that needs that library alone. What a dtype's own rounding explains, or an overflow that"
+        " the formula predicts, is not here.\n\n"
     )
-    return "\n## Defects\n\n" + note + table(["library", "what a user sees", "reproducer"], rows)
+    return "\n## Defects, and shortcuts that a user notices\n\n" + note + table(["library", "what a user sees", "reproducer"], rows)
 
 
 def probe_line(entry):
@@ -142,7 +144,8 @@ def judged(what, result):
     lines = []
     if "text" in result:
         ulp = f", {result['componentwise_ulp']:.4g} ulp, bias {result['bias_u']:.2g} u"
-        lines.append(f"  - {what} rows: **{result['grade'] or 'no grade'}** over {result['n_cases']} cases{ulp}; the worst: {result['text']}\n    `{result['replay']}`")
+        head = f"  - {what} rows: **{result['grade'] or 'no grade'}** over {result['n_cases']} cases{ulp}"
+        lines.append(f"{head}; the worst: {result['text']}\n    `{result['replay']}`")
     for status, each in result["failures"].items():
         lines.append(f"  - {what} rows: {each['n']} cases {status}: {each['reason']}\n    `{each['replay']}`")
     return lines
@@ -151,15 +154,18 @@ def judged(what, result):
 def details(library):
     versions = library["versions"]
     said = ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) and versions else ""
-    text = f"\n## {library['library']}\n\n{library['by'] or said}{'; ' + said if said and library['by'] else ''}. Checked {library['date'][:10]}, load {library['load']:.3g}.\n"
+    about = "; ".join(each for each in (library["by"], said) if each)
+    text = f"\n## {library['library']}\n\n{about}. Checked {library['date'][:10]}, load {library['load']:.3g}.\n"
     if not library["library"].startswith(("onednn", "pytorch", "ggml")):
-        text += f"To repeat a line: `make survey LIBS={library['library']}`, then with `NORMBENCH_PYTHON=peers/survey/{library['library']}/bin/python3`.\n"
+        python = f"NORMBENCH_PYTHON=peers/survey/{library['library']}/bin/python3"
+        text += f"To repeat a line: `make survey LIBS={library['library']}`, then with `{python}`.\n"
     for kernel, dtypes in kernels_of(library).items():
         for dtype, entry in dtypes.items():
             lines = [f"\n- **{kernel} {dtype}**, {OPS.get(entry['op'], entry['op'])} {entry['pass']}"]
             lines += judged("usual", entry["usual"]) + judged("hard", entry["hard"])
             if entry["bugs"]["failed"]:
-                lines.append(f"  - fails {len(entry['bugs']['failed'])} of {entry['bugs']['tried']} bug inputs: " + ", ".join(entry["bugs"]["failed"]))
+                failed = entry["bugs"]["failed"]
+                lines.append(f"  - fails {len(failed)} of {entry['bugs']['tried']} bug inputs: {', '.join(failed)}")
             for each in entry["relations"]:
                 lines.append(f"  - a relation that does not hold: {each['text']}\n    `{each['replay']}`")
             if probe_line(entry):
@@ -182,8 +188,9 @@ def page(folder):
     cpu = seen[0]["cpu"]
     dates = sorted({library["date"][:10] for library in seen})
     loads = sorted(library["load"] for library in seen)
+    when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     facts = (
-        f"{cpu['vendor']} {cpu['codename']}, {cpu['n_online']} CPUs of a virtual machine; {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; "
+        f"{cpu['vendor']} {cpu['codename']}, {cpu['n_online']} CPUs of a virtual machine; {when}; "
         f"the machine had other work at the same time (load {loads[0]:.2g} to {loads[-1]:.2g}), which leaves accuracy as it is.\n"
         "Written by `make survey LIBS=...` ([how](../../../kernels/peers/survey/README.md)); details of each library are below the tables."
     )

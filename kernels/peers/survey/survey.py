@@ -25,12 +25,12 @@ here = pathlib.Path(__file__).resolve().parent
 root = here.parents[2]
 PEERS = ("onednn", "onednn-omp", "onednn-3.2", "pytorch", "ggml")
 QUESTIONS = (
-    "eps_place eps_effective eps_dtype statistics_dtype variance accumulator lanes order root cast affine_fma subnormal_inputs subnormal_outputs nan inf "
-    "repeatable depends_on_neighbours depends_on_batch depends_on_alignment"
+    "eps_place eps_effective eps_dtype statistics_dtype variance accumulator lanes order root cast affine_fma"
+    " subnormal_inputs subnormal_outputs nan inf repeatable depends_on_neighbours depends_on_batch depends_on_alignment"
 ).split()
 # A preset names the usual formula alone where it does not ask about another; libraries have theirs.
 EVERY_FORMULA = ("param_dtype=f32,x", "cast=after,before", "weight_offset=0,1", "eps_place=inside,outside,clamp")
-SHAPES = {"f32": ["64x1024", "2048x4096"], "f16": ["64x1024"], "bf16": ["64x1024"]}
+SHAPES = ["64x1024", "2048x4096"]
 
 
 class LeftOut(Exception):
@@ -57,7 +57,8 @@ def environment_of(path, folder):
         return str(python)
     say(f"installs {' '.join(needs)}")
     venv.create(folder / name, with_pip=True)
-    done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needs], stderr=subprocess.PIPE, text=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needs]
+    done = subprocess.run(install, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
         raise LeftOut("pip: " + " ".join(lines[:2])[:300])
@@ -97,7 +98,7 @@ class Library:
         with open(self.out / "log.txt", "a", encoding="utf-8") as log:
             log.write(f"\n$ {' '.join(map(str, program))}\n")
             log.flush()
-            done = subprocess.run(program, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run(program, env=self.environment, capture_output=True, text=True)
             log.write(done.stderr + done.stdout[-4000:])
         if done.returncode not in (0, 1):
             raise LeftOut(f"normbench {arguments[0]}: {done.stderr.strip()[-400:]}")
@@ -118,17 +119,15 @@ class Library:
         return json.loads(path.read_text())["probes"]
 
     def times(self, variants):
-        """Records of each forward norm beside our fast kernel, by variant and shape."""
+        """Records of each forward norm in f32 beside our fast kernel, by variant and shape."""
         folder = self.out / "time"
         records = []
-        for op, dtype in sorted({(line["op"], line["dtype"]) for line in variants if line["pass"] == "forward"}):
-            if op not in ("rmsnorm", "layernorm"):
-                continue
-            one = folder / f"{op}-{dtype}"
+        for op in sorted({line["op"] for line in variants if line["pass"] == "forward"} & {"rmsnorm", "layernorm"}):
+            one = folder / op
             if not (one / "results.json").exists():
                 folder.mkdir(exist_ok=True)
-                config = folder / f"{op}-{dtype}.json"
-                block = {"op": op, "dtype": dtype, "width": "256", "kernel": [f"{op}_fast", "*:*"], "shape": SHAPES[dtype]}
+                config = folder / f"{op}.json"
+                block = {"op": op, "width": "256", "kernel": [f"{op}_fast", "*:*"], "shape": SHAPES}
                 config.write_text(json.dumps({"reference": f"{op}_fast*", "blocks_per_launch": 10, "blocks": [block]}))
                 self.run("run", config, *self.which, "--no-plots", "--no-stress", "--no-counters", "--launches", "6", "--out", one)
             records += json.loads((one / "results.json").read_text())["records"]
@@ -172,8 +171,10 @@ def grade_of(lines, records):
         result["failures"].pop("inaccurate", None)
     if graded:
         worst = max(graded, key=lambda line: order.index(line["all"]))
-        result.update(grade=worst["all"] if graded_by_bound else None, formula=worst["formula"], text=worst["why_all"]["text"], replay=worst["why_all"]["replay"])
-        result.update({name: max((line[name] or 0 for line in lines), default=None) for name in ("componentwise_ulp", "bound_ratio", "noise_ratio", "nan", "inf", "zero")})
+        why = worst["why_all"]
+        result.update(grade=worst["all"] if graded_by_bound else None, formula=worst["formula"], text=why["text"], replay=why["replay"])
+        for name in ("componentwise_ulp", "bound_ratio", "noise_ratio", "nan", "inf", "zero"):
+            result[name] = max(line[name] or 0 for line in lines)
         result["bias_u"] = max((line["bias_u"] or 0 for line in lines), key=abs)
     return result
 
@@ -202,9 +203,8 @@ def survey(library):
         if name in probes:
             answers = [each for each in probes[name]["answers"] if each["question"] in QUESTIONS and each["value"]]
             entry["probe"] = {each["question"]: each["value"] for each in answers}
-        entry["times"] = [
-            {"shape": record["axes"]["shape"], "status": record["status"], "times": record["times"]} for record in timed if record["variant"] == name
-        ]
+        mine = [record for record in timed if record["variant"] == name]
+        entry["times"] = [{"shape": record["axes"]["shape"], "status": record["status"], "times": record["timing"]} for record in mine]
     about = usual["fingerprint"]
     return {
         "library": library.name,
@@ -223,8 +223,8 @@ def main():
     parser.add_argument("names", nargs="+", metavar="LIBRARY")
     parser.add_argument("--program", default=str(root / "build/normbench"))
     parser.add_argument("--libraries", type=pathlib.Path, default=here, help="the folder of the norms_LIBRARY.py")
-    parser.add_argument("--environments", type=pathlib.Path, default=root / "peers/survey", help="the folder of the virtual environments")
-    parser.add_argument("--out", type=pathlib.Path, default=root / "results/survey", help="what the runs leave; what is there is not run again")
+    parser.add_argument("--environments", type=pathlib.Path, default=root / "peers/survey", help="where the virtual environments are")
+    parser.add_argument("--out", type=pathlib.Path, default=root / "results/survey", help="of the runs; what is there is not run again")
     parser.add_argument("--pages", type=pathlib.Path, default=root / "reports/published/survey")
     parser.add_argument("--hard", default="", metavar="PRESET", help="bugs: of the hard rows only the inputs of bug reports")
     parser.add_argument("--time", action="store_true")
@@ -237,8 +237,10 @@ def main():
             result = survey(Library(name, options))
         except LeftOut as why:
             say(f"{name}: left out: {why}")
-            result = {"library": name, "left_out": str(why), "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
-        (options.pages / f"{name}.json").write_text(json.dumps(round_figures(result), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            now = datetime.datetime.now(datetime.timezone.utc)
+            result = {"library": name, "left_out": str(why), "date": now.isoformat(timespec="seconds")}
+        text = json.dumps(round_figures(result), indent=1, ensure_ascii=False)
+        (options.pages / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

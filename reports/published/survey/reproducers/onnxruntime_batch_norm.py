@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX Runtime: on a CPU, BatchNormalization loses digits where the mean is large: x * scale + (bias - mean * scale) in place of (x - mean) * scale
+"""ONNX Runtime: on a CPU, BatchNormalization loses digits where the mean is large
 
-ONNX gives the second formula. Reported as onnxruntime#26522."""
+It takes x * scale + (bias - mean * scale), where ONNX's formula is (x - mean) * scale. Reported as onnxruntime#26522."""
+
 import numpy as np
 import onnx.helper as h
 import onnxruntime as ort

@@ -2,6 +2,7 @@
 """PyTorch: in bf16 on a CPU, weight.grad of layer_norm is summed in bf16, so that its error grows with the number of rows
 
 The documentation names no accumulator; sums of bf16 elsewhere in PyTorch are in float32. Found in no report."""
+
 import torch
 import torch.nn.functional as F
 
