@@ -123,7 +123,7 @@ plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(BUILD)/tests/programs/norms
 
 .PHONY: cuda-emulated survey all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports \
-	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel uninstall clean
+	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel deb check-deb uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
@@ -142,6 +142,7 @@ help:
 	'make cuda-emulated  the GPU kernels (kernels/cuda/) on the CPU, to see that they are right; needs no CUDA' \
 	'make cuda      the same for NVIDIA GPUs, with the nvcc of CUDA_HOME or on PATH; make cuda-compiler gets one' \
 	'make cuda-bundle  a folder to carry to a machine with a GPU, and the command that runs everything there (cmd/guide/gpu.md)' \
+	'make deb       a Debian package, into build/deb; make check-deb installs, uses and purges it in a root of its own' \
 	'make wheel     the Python package with the program in it, into build/wheel/dist; its tools come from PyPI' \
 	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each (TARGETS="npy journal": these)' \
@@ -171,7 +172,7 @@ define build_info
 endef
 # The kernels of a library; those of the gate's layouts may be fewer, and have a list of their own.
 kernel_list := $(if $(filter gate-layouts,$(MAKECMDGOALS)),$(ARM),$(BUILD))/gen/kernel_list.h
-ifneq ($(filter-out help deps clean format format-check lint install-built uninstall,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help deps clean format format-check lint install-built deb check-deb uninstall,$(or $(MAKECMDGOALS),all)),)
 $(call keep,$(kernel_list),$(call entries,NB_KERNEL_ENTRY,$(variants)))
 $(call keep,$(BUILD)/gen/command_list.h,$(call entries,NB_COMMAND_ENTRY,$(commands)))
 $(call keep,$(BUILD)/gen/renderer_list.h,$(call entries,NB_RENDERER_ENTRY,$(renderers)))
@@ -443,8 +444,9 @@ install: all
 	$(MAKE) install-built
 # What is built, as it is; KERNEL_LIBRARY: another library of our kernels.
 KERNEL_LIBRARY ?= $(BUILD)/libnormkernels.so
+ZSH_COMPLETIONS ?= zsh/site-functions# Debian has its own
 install-built:
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/normbench/peers include/normbench share/pkgconfig \
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/normbench$(and $(wildcard $(BUILD)/peers/*.so),/peers) include/normbench share/pkgconfig \
 	  $(addprefix share/normbench/,configs/claims/tables data schema python/normbench kernels/peers/wheels))
 	install -m 755 $(BUILD)/normbench $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 $(KERNEL_LIBRARY) $(DESTDIR)$(PREFIX)/lib/normbench/libnormkernels.so
@@ -463,21 +465,27 @@ install-built:
 	install -m 755 kernels/peers/get.sh kernels/peers/get_onednn-omp.sh $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/
 	install -m 644 kernels/peers/wheels/*.txt $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/wheels/
 	install -m 644 cmd/packaging/python/src/normbench/*.py $(DESTDIR)$(PREFIX)/share/normbench/python/normbench/
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions $(ZSH_COMPLETIONS) fish/vendor_completions.d)
 	$(BUILD)/normbench help --man >$(DESTDIR)$(PREFIX)/share/man/man1/normbench.1
 	for command in $(subst _,-,$(commands)); do \
 	  $(BUILD)/normbench help --man $$command >$(DESTDIR)$(PREFIX)/share/man/man1/normbench-$$command.1 || exit 1; done
 	$(BUILD)/normbench help --completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/normbench
-	$(BUILD)/normbench help --completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_normbench
+	$(BUILD)/normbench help --completions zsh >$(DESTDIR)$(PREFIX)/share/$(ZSH_COMPLETIONS)/_normbench
 	$(BUILD)/normbench help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/normbench.fish
 	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \
 	  '$(PREFIX)' '$(VERSION)' >$(DESTDIR)$(PREFIX)/share/pkgconfig/normbench.pc
+# Debian's package, and its test in a root of its own; 77: where that cannot be, which it says.
+deb:
+	BUILD=$(BUILD) cmd/packaging/debian/deb.sh
+check-deb:
+	[ -n "$(wildcard $(BUILD)/deb/normbench_*.deb)" ] || $(MAKE) deb
+	BUILD=$(BUILD) cmd/packaging/debian/check.sh || [ $$? = 77 ]
 # For pip; tests/cli/wheel.sh installs it.
 wheel: all
 	BUILD=$(BUILD) KERNEL_LIBRARY=$(KERNEL_LIBRARY) cmd/packaging/python/wheel.sh
 uninstall:
 	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/normbench include/normbench share/normbench \
-	  share/pkgconfig/normbench.pc share/bash-completion/completions/normbench share/zsh/site-functions/_normbench share/fish/vendor_completions.d/normbench.fish) \
+	  share/pkgconfig/normbench.pc share/bash-completion/completions/normbench share/$(ZSH_COMPLETIONS)/_normbench share/fish/vendor_completions.d/normbench.fish) \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/normbench.1 $(DESTDIR)$(PREFIX)/share/man/man1/normbench-*.1
 clean:
 	rm -rf $(BUILD)
