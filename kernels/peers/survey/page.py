@@ -30,11 +30,14 @@ NaN, Inf or 0 where a number belongs, or none of these; behind it the largest er
 row's root mean square, since single y may be near 0). `*`: some cases are beyond the bound of the formula with float32 statistics, as
 they are where the arithmetic is in 16 bits. **Fails**: of the inputs of public bug reports
 ([configs/bugs.json](../../../configs/bugs.json)) in all its dtypes; a plain float32 norm fails those whose squares leave the range of
-float32. **Time**: of our fastest kernel's, one thread, f32, in cache ({small}) and in memory ({large}), with its 95 % interval; what
-Python adds to a call is in the details, and is included.
+float32.{times}
 
 ## Which to choose
 """
+
+TIMES = """ **Time**: of our fastest kernel's, one thread, f32, in cache ({small}) and in memory ({large}), with its 95 %
+interval; what Python adds to a call is in the details, and is included."""
+UNTIMED = " Times are not here yet: the machine was never quiet."
 
 
 def cell(text):
@@ -88,6 +91,7 @@ def kernels_of(library):
 def chosen(libraries):
     """The tables of the first screen: forward norms, the best first."""
     text = ""
+    timed = any(entry["times"] for library in libraries for entry in library["variants"])
     for op in ("rmsnorm", "layernorm"):
         rows = []
         for library in libraries:
@@ -98,11 +102,11 @@ def chosen(libraries):
                 f32 = dtypes.get("f32")
                 worst = max(ORDER.index(entry["usual"]["grade"] or "F") for entry in dtypes.values())
                 grades = [grade(dtypes[dtype]) if dtype in dtypes else "-" for dtype in DTYPES]
-                times = [ratio(f32, shape) if f32 else "-" for shape in (SMALL, LARGE)]
+                times = [ratio(f32, shape) if f32 else "-" for shape in (SMALL, LARGE)] if timed else []
                 rows.append((worst, [library["library"], kernel.partition(":")[2], *grades, failed_bugs(dtypes.values()), *times]))
         if rows:
             text += f"\n**{OPS[op]}**\n\n" + table(
-                ["library", "norm", *(f"{dtype}: grade, ulp" for dtype in DTYPES), "fails", "in cache", "in memory"],
+                ["library", "norm", *(f"{dtype}: grade, ulp" for dtype in DTYPES), "fails", *(["in cache", "in memory"] if timed else [])],
                 [row for _, row in sorted(rows, key=lambda row: row[0])],
             )
     return text
@@ -194,7 +198,9 @@ def page(folder):
         f"the machine had other work at the same time (load {loads[0]:.2g} to {loads[-1]:.2g}), which leaves accuracy as it is.\n"
         "Written by `make survey LIBS=...` ([how](../../../kernels/peers/survey/README.md)); details of each library are below the tables."
     )
-    text = HEAD.format(facts=facts, small=SMALL, large=LARGE) + chosen(seen) + defects(folder)
+    timed = any(entry["times"] for library in seen for entry in library["variants"])
+    times = TIMES.format(small=SMALL, large=LARGE) if timed else UNTIMED
+    text = HEAD.format(facts=facts, times=times) + chosen(seen) + defects(folder)
     out = [[library["library"], library["left_out"]] for library in libraries if "left_out" in library]
     if out:
         text += "\n## Left out\n\n" + table(["library", "why"], out)
