@@ -122,7 +122,7 @@ properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(BUILD)/tests/programs/norms
 
-.PHONY: cuda-emulated survey all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports \
+.PHONY: cuda-emulated survey all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports check-slurm \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel deb check-deb uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -135,6 +135,7 @@ help:
 	'make check-long  every exhaustive mode over all its inputs, every planted mistake, the GPU run rehearsed; minutes' \
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make check-browser  opens the pages in a headless Chromium (installs chromium-headless-shell), with screenshots in build/browser' \
+	'make check-slurm  a job array on a Slurm of its own, from Debian packages in build/slurm; nothing is installed' \
 	'make check-exports  hands each export to the program that it is made for (installs those)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
@@ -385,6 +386,8 @@ check-browser: $(BUILD)/normbench $(TEST_KERNELS)
 check-exports: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
 	tests/deps.sh libbenchmark-tools python3-scipy python3-pandas python3-junitparser cmark-gfm
 	$(MAKE) SCRIPTS=exports check-cli
+check-slurm: $(BUILD)/normbench $(TEST_KERNELS)
+	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/slurm/check.sh || [ $$? = 77 ]
 check-long: all $(plugins)
 	BUILD=$(BUILD) tests/long.sh
 	$(MAKE) SCRIPTS=long TEST_KERNELS=$(BUILD)/libnormkernels.so check-cli
@@ -456,6 +459,7 @@ install-built:
 	for adapter in $(wildcard $(BUILD)/peers/*.so); do \
 	  install -m 644 $$adapter $(DESTDIR)$(PREFIX)/lib/normbench/peers/ || exit 1; done
 	install -m 644 configs/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/
+	install -d $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm && install -m 755 configs/slurm/*.sh $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm/
 	install -m 644 configs/claims/*.json configs/claims/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/
 	install -m 644 configs/claims/tables/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables/
 	install -m 644 tests/data/* $(DESTDIR)$(PREFIX)/share/normbench/data/

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench merge: the folders of `run --shard i/n`, put together to the results of one run. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cmd/shared/options.h"
+#include "reports/claims/claims_report.h"
+#include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
+#include "src/claims/claims_document.h"
 #include "src/core/files.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/lab/stress/stress.h"
 #include "src/record/record.h"
 
 extern const struct nb_command nb_command_merge;
@@ -14,11 +20,12 @@ extern const struct nb_command nb_command_merge;
 static const char help[] =
     "usage: normbench merge DIR... --out DIR [OPTIONS]\n"
     "\n"
-    "Puts the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left, on this machine or on\n"
-    "another, in any order. The result holds the same cases in the same order as one run without --shard. Shards of\n"
+    "Puts the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left (or `stress`, or `claims`),\n"
+    "on this machine or on another, in any order. The result holds the same cases in the same order as one run without --shard. Shards of\n"
     "different plans, a shard that is given twice and a shard that is missing are errors. When shards come from different\n"
     "machines or builds, what differs is listed under \"machines\" in results.json, and every record names its machine;\n"
-    "cases are compared within a group only, and a group is always in one shard.\n"
+    "cases are compared within a group only, and a group is always in one shard; the summary is of the machine that timed\n"
+    "most. What `stress` left is graded as a whole; verdicts of `claims` are each of one machine.\n"
     "\n"
     "Writes results.json, plots/ and index.html into the --out folder; prints the records to stdout.\n"
     "\n"
@@ -36,7 +43,7 @@ struct options {
 };
 
 static int holds_run(const char *dir) {
-    static const char *const files[] = {NB_RESULTS_FILE, NB_JOURNAL_FILE};
+    static const char *const files[] = {NB_RESULTS_FILE, NB_JOURNAL_FILE, NB_CLAIMS_FILE};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         char *path = nb_path_join(dir, files[i]);
         bool there = nb_path_exists(path);
@@ -73,15 +80,71 @@ static void note_machines(const struct nb_results *results) {
     }
 }
 
+static void note_names(const cJSON *machines) {
+    const cJSON *machine;
+    int i = 0;
+    cJSON_ArrayForEach(machine, machines) {
+        const cJSON *cpu =
+            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(machine, "fingerprint"), "cpu");
+        const char *model = nb_json_get_text(cpu, "model"), *codename = nb_json_get_text(cpu, "codename");
+        nb_note("machine %d: %s%s%s%s", i++, model ? model : "an unknown CPU", codename ? " (" : "",
+                codename ? codename : "", codename ? ")" : "");
+    }
+}
+
+/* Grades and searches of what `stress` left, of all shards; a kernel's are in one. */
+static int merge_stress(const struct options *o, const struct nb_results *results) {
+    struct nb_searched all = {.list = cJSON_CreateArray(), .complete = true, .elapsed_s = 0}, one;
+    struct nb_grades grades;
+    for (size_t k = 0; k < o->n_dirs; k++) {
+        cJSON *study;
+        nb_searched_read(&one, o->dirs[k]);
+        while ((study = cJSON_DetachItemFromArray(one.list, 0))) cJSON_AddItemToArray(all.list, study);
+        all.complete &= one.complete;
+        all.elapsed_s += isfinite(one.elapsed_s) ? one.elapsed_s : 0;
+        cJSON_Delete(one.list);
+    }
+    nb_grades_make(&grades, results, NULL);
+    cJSON *stress = nb_stress_judge(results, &grades, &all);
+    int result = nb_stress_write(stress, o->out);
+    if (result == 0 && nb_stress_format_known(o->format)) result = nb_stress_print(stress, results, o->format, stdout);
+    if (result == 0) result = nb_stress_report(o->out, stress, results);
+    cJSON_Delete(stress);
+    cJSON_Delete(all.list);
+    nb_grades_release(&grades);
+    return result;
+}
+
+static int merge_claims(const struct options *o) {
+    cJSON *document =
+        nb_claims_format_known(o->format) ? nb_claims_document_merge(o->dirs, o->n_dirs, o->partial) : NULL;
+    if (!document) {
+        if (!nb_claims_format_known(o->format))
+            nb_error("merge: --format %s: claims have table, markdown and json", o->format);
+        return NB_EXIT_USAGE;
+    }
+    note_names(cJSON_GetObjectItemCaseSensitive(document, "machines"));
+    int result = nb_claims_document_write(document, o->out);
+    if (result == 0) result = nb_claims_print(document, o->format, stdout);
+    if (result == 0) result = nb_claims_pages(o->out, document, true);
+    cJSON_Delete(document);
+    return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+}
+
 static int merge_main(int argc, char **argv) {
     struct options o = {.format = "table"};
     struct nb_results results;
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
+    if (nb_claims_document_exists(o.dirs[0])) return merge_claims(&o);
     if (nb_results_merge(&results, o.dirs, o.n_dirs, o.partial) != 0) return NB_EXIT_USAGE;
+    note_names(cJSON_GetObjectItemCaseSensitive(results.meta, "machines"));
     note_machines(&results);
     int result = nb_results_write(&results, o.out);
-    if (result == 0) result = nb_renderer_find(o.format)->render(&results, stdout);
+    const bool stress = nb_stress_exists(o.dirs[0]);
+    if (result == 0 && stress) result = merge_stress(&o, &results);
+    if (result == 0 && !(stress && nb_stress_format_known(o.format)))
+        result = nb_renderer_find(o.format)->render(&results, stdout);
     if (result == 0) result = nb_plots_write(&results, o.out);
     if (result == 0) result = nb_html_write(&results, o.out);
     nb_results_release(&results);

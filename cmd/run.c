@@ -69,15 +69,6 @@ static const struct run_options usual = {.request = NB_PLAN_REQUEST_INIT, .outpu
 /* Of a budget, for plugins' kernels on the rows of stress. */
 static const double KEPT_FOR_STRESS = 0.25;
 
-static int set_shard(void *to, const char *value) {
-    struct nb_plan_options *o = to;
-    char rest;
-    if (sscanf(value, "%d/%d%c", &o->shard, &o->n_shards, &rest) == 2 && o->shard >= 1 && o->shard <= o->n_shards &&
-        o->n_shards <= 100000)
-        return 0;
-    return nb_error("--shard %s: I/N with 1 <= I <= N, such as 2/8", value);
-}
-
 static bool parse(struct run_options *o, int argc, char **argv, int *exit_code) {
     struct nb_plan_request *q = &o->request;
     const struct nb_option options[] = {NB_OUTPUT_OPTIONS(&o->output),
@@ -87,7 +78,7 @@ static bool parse(struct run_options *o, int argc, char **argv, int *exit_code) 
                                         {"no-stress", .flag = &o->no_stress},
                                         NB_PLAN_OPTIONS(q),
                                         {"threads", .text = &q->threads, .given = &q->changed},
-                                        {"shard", .take = set_shard, .to = &q->options, .given = &q->changed},
+                                        NB_SHARD_OPTION(q),
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
     if (!nb_read_options(&nb_command_run, options, 1, argc, argv, exit_code)) return false;

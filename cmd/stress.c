@@ -35,6 +35,8 @@ static const char help[] =
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --max-width WIDTH    hides wider kernels\n"
     "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits\n"
+    "  --shard I/N          the I-th of N parts, by whole kernels; `normbench merge` puts them together and grades all;\n"
+    "                       with --timed by whole groups and without searches\n"
     "  --list               prints the cases and what does not apply; runs nothing\n\n"
     "How\n"
     "  --search SECONDS     time for all searches together (default 60)\n"
@@ -81,6 +83,7 @@ static bool parse(struct stress_options *o, int argc, char **argv, int *exit_cod
                                         {"timed", .flag = &o->timed, .given = &q->changed},
                                         {"min-grade", .take = set_min_grade, .to = &o->min_grade},
                                         NB_PLAN_OPTIONS(q),
+                                        NB_SHARD_OPTION(q),
                                         {"kernel", .text = &q->kernels, .given = &q->changed},
                                         {"dtype", .text = &q->dtypes, .given = &q->changed},
                                         {"width", .text = &q->widths, .given = &q->changed},
@@ -89,6 +92,11 @@ static bool parse(struct stress_options *o, int argc, char **argv, int *exit_cod
     if (!nb_read_options(&nb_command_stress, options, 1, argc, argv, exit_code)) return false;
     q->config = argv[optind];
     if (o->timed && q->launches < 1) q->launches = 6;
+    q->options.by_kernel = !o->timed && q->options.n_shards > 0; /* grades and searches are a kernel's */
+    if (o->timed && q->options.n_shards > 0 && !o->no_search)
+        return nb_error(
+                   "stress: --shard with --timed parts a kernel's cases, which a search wants together: add --no-search"),
+               false;
     if (o->timed || (q->launches < 1 && q->blocks < 1)) return true;
     nb_error("stress: --launches and --blocks say how to time; they need --timed");
     return false;

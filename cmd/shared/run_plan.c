@@ -166,6 +166,15 @@ int nb_take_launches(void *request, const char *value) {
     return nb_error("--launches %s: a number from 0 to 1000, or the fewest and the most, such as 8:40", value);
 }
 
+int nb_take_shard(void *plan_options, const char *value) {
+    struct nb_plan_options *o = plan_options;
+    char rest;
+    if (sscanf(value, "%d/%d%c", &o->shard, &o->n_shards, &rest) == 2 && o->shard >= 1 && o->shard <= o->n_shards &&
+        o->n_shards <= 100000)
+        return 0;
+    return nb_error("--shard %s: I/N with 1 <= I <= N, such as 2/8", value);
+}
+
 static void set_effort(const struct nb_plan_request *q, struct nb_config *config) {
     if (q->launches != NB_AS_CONFIGURED) {
         config->launches = q->launches;
@@ -484,7 +493,7 @@ static int nothing_to_run(const struct nb_plan *plan) {
 
 bool nb_plan_only_shown(const struct nb_plan *plan, const struct nb_config *config, bool list, const char *format,
                         int *exit_code) {
-    if (!list && plan->n_cases > 0) return false;
+    if (!list && (plan->n_cases > 0 || plan->is_shard)) return false; /* a shard without cases is merged as any other */
     *exit_code = NB_EXIT_OK;
     if (!list)
         print_skips(plan, stderr);

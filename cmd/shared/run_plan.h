@@ -39,6 +39,9 @@ enum { NB_AS_CONFIGURED = -1 };
     { "max-width", .text = &(q)->max_width, .given = &(q)->changed }
 #define NB_LAUNCHES_OPTION(q)                                                                                          \
     { "launches", .count = &(q)->launches, .least = 0, .most = 1000, .given = &(q)->changed }
+int nb_take_shard(void *plan_options, const char *value); /* I/N */
+#define NB_SHARD_OPTION(q)                                                                                             \
+    { "shard", .take = nb_take_shard, .to = &(q)->options, .given = &(q)->changed }
 int nb_take_launches(void *request, const char *value); /* N, or N:M */
 #define NB_PLAN_OPTIONS(q)                                                                                             \
     {"axis", .texts = &(q)->axes, .given = &(q)->changed}, {"filter", .texts = &(q)->filters, .given = &(q)->changed}, \

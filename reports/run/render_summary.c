@@ -45,6 +45,7 @@ struct cell {
 
 struct summary {
     const struct nb_results *results;
+    int machine; /* whose times answer */
     struct cell *cells;
     size_t n_cells;
     size_t *cell_of;        /* by record; NB_NOWHERE: the case is none of those that answer */
@@ -152,8 +153,22 @@ static bool same_terms(const struct nb_record *a, const struct nb_record *b, con
     return same;
 }
 
-static const cJSON *of_machine(const struct nb_results *results, const char *part) {
-    const cJSON *machine = cJSON_GetArrayItem(nb_meta(results, "machines"), 0);
+/* Of merged results the machine that timed most: what is said here of times is of one. */
+static int choose_machine(const struct nb_results *results) {
+    const int n = cJSON_GetArraySize(nb_meta(results, "machines"));
+    size_t *timed = nb_alloc((unsigned)n + 1, sizeof *timed);
+    int most = 0;
+    for (size_t i = 0; i < results->n; i++)
+        if (nb_record_timed(&results->records[i]) && results->records[i].machine < n)
+            timed[results->records[i].machine]++;
+    for (int m = 1; m < n; m++)
+        if (timed[m] > timed[most]) most = m;
+    free(timed);
+    return most;
+}
+
+static const cJSON *of_machine(const struct nb_results *results, int which, const char *part) {
+    const cJSON *machine = cJSON_GetArrayItem(nb_meta(results, "machines"), which);
     const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(machine ? machine : results->meta, "fingerprint");
     return cJSON_GetObjectItemCaseSensitive(fingerprint, part);
 }
@@ -170,7 +185,7 @@ static uint32_t backend_of(const struct nb_results *results) {
 }
 
 static bool is_of(const struct summary *s, const struct nb_record *r) {
-    return nb_record_timed(r) && r->c.backend == s->backend;
+    return nb_record_timed(r) && r->c.backend == s->backend && r->machine == s->machine;
 }
 
 /* Sizes near that of the last cache lie in both. */
@@ -360,7 +375,7 @@ static void add_machine(struct summary *s) {
         nb_format_bytes(&text, bytes);
     }
     if (hypervisor && *hypervisor) nb_strbuf_addf(&text, ", %s", hypervisor);
-    if (n_machines > 1) nb_strbuf_addf(&text, "; the first of %d machines", n_machines);
+    if (n_machines > 1) nb_strbuf_addf(&text, "; machine %d of %d, whose times are below", s->machine + 1, n_machines);
     if (*started) nb_strbuf_addf(&text, "; %.10s", started);
     add_line(s, text.text, "");
     nb_strbuf_release(&text);
@@ -641,9 +656,11 @@ static void add_times(struct summary *s) {
 }
 
 static void init(struct summary *s, const struct nb_results *results) {
+    const int machine = choose_machine(results);
     *s = (struct summary){.results = results,
-                          .cpu = of_machine(results, "cpu"),
-                          .gpu = of_machine(results, "gpu"),
+                          .machine = machine,
+                          .cpu = of_machine(results, machine, "cpu"),
+                          .gpu = of_machine(results, machine, "gpu"),
                           .backend = backend_of(results),
                           .utf8 = nb_utf8_wanted(),
                           .most_lines = MOST_LINES,

@@ -14,6 +14,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/record/fingerprint.h"
+#include "src/record/record.h"
 
 enum { LARGEST_FILE = 1 << 28 };
 
@@ -186,6 +187,10 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     cJSON *folders = cJSON_AddObjectToObject(json, "folders");
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_json_text(folders, nb_claims_plan_names[i], about->folders[i]);
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
+    if (about->n_shards > 0) {
+        cJSON_AddItemToObject(json, "shard", cJSON_CreateIntArray((const int[]){about->shard, about->n_shards}, 2));
+        nb_json_text(cJSON_AddObjectToObject(json, "plan"), "hash", about->plan_hash);
+    }
     add_counts(json, results, n);
     if (about->training) add_training(json, results, n, about);
     cJSON *claims = cJSON_AddArrayToObject(json, "claims");
@@ -228,6 +233,94 @@ int nb_claims_document_check(const cJSON *document) {
             workload, nb_json_get_text(entry, "arm"), words);
     }
     return result;
+}
+
+/* ---- shards ---- */
+
+static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
+
+/* As nb_claims_read() has them. */
+static int by_id(const void *a, const void *b) {
+    const char *p = nb_json_get_text(*(cJSON *const *)a, "id"), *q = nb_json_get_text(*(cJSON *const *)b, "id");
+    const bool p_bug = strncmp(p, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0,
+               q_bug = strncmp(q, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0;
+    return p_bug != q_bug ? p_bug - q_bug : strcmp(p, q);
+}
+
+/* All claims, moved out of the documents, in order, each with its machine. */
+static cJSON *merged_claims(cJSON *const *documents, const struct nb_shard *shards, size_t n, cJSON *machines) {
+    cJSON *all = cJSON_CreateArray(), *claim;
+    size_t n_claims = 0, at = 0;
+    for (size_t k = 0; k < n; k++) n_claims += (size_t)cJSON_GetArraySize(member(documents[k], "claims"));
+    cJSON **list = nb_alloc(n_claims, sizeof *list);
+    for (size_t k = 0; k < n; k++) {
+        cJSON *document = documents[shards[k].at];
+        const int machine = nb_machine_index(machines, member(document, "fingerprint"));
+        while ((claim = cJSON_DetachItemFromArray(cJSON_GetObjectItemCaseSensitive(document, "claims"), 0))) {
+            cJSON_AddNumberToObject(claim, "machine", machine);
+            list[at++] = claim;
+        }
+    }
+    if (n_claims > 1) qsort(list, n_claims, sizeof(cJSON *), by_id);
+    for (size_t i = 0; i < n_claims; i++) cJSON_AddItemToArray(all, list[i]);
+    free(list);
+    return all;
+}
+
+static void put(cJSON *json, const char *name, cJSON *item) {
+    if (!cJSON_ReplaceItemInObjectCaseSensitive(json, name, item)) cJSON_AddItemToObject(json, name, item);
+}
+
+/* The first shard's document with the sums and the claims of all. Training is all in one of them. */
+static cJSON *merge_documents(cJSON *const *documents, const struct nb_shard *shards, size_t n, cJSON *missing) {
+    cJSON *merged = documents[shards[0].at], *machines = cJSON_CreateArray(), *counts = cJSON_CreateObject();
+    cJSON *claims = merged_claims(documents, shards, n, machines), *count;
+    double elapsed_s = 0;
+    bool complete = cJSON_GetArraySize(missing) == 0;
+    for (size_t k = 0; k < n; k++) {
+        cJSON *document = documents[shards[k].at];
+        elapsed_s += nb_json_get_number(document, "elapsed_s");
+        complete &= nb_json_get_bool(document, "complete");
+        cJSON_ArrayForEach(count, member(document, "counts")) {
+            const double before = nb_json_get_number(counts, count->string);
+            put(counts, count->string, cJSON_CreateNumber(count->valuedouble + (isnan(before) ? 0 : before)));
+        }
+        if (k > 0 && member(document, "training"))
+            put(merged, "training", cJSON_DetachItemFromObjectCaseSensitive(document, "training"));
+    }
+    put(merged, "folders", cJSON_CreateObject());
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
+        nb_json_text(cJSON_GetObjectItemCaseSensitive(merged, "folders"), nb_claims_plan_names[i], NULL);
+    put(merged, "shard", cJSON_CreateNull());
+    put(merged, "elapsed_s", cJSON_CreateNumber(elapsed_s));
+    put(merged, "complete", cJSON_CreateBool(complete));
+    put(merged, "counts", counts);
+    put(merged, "claims", claims);
+    put(merged, "machines", machines);
+    put(merged, "missing_shards", missing);
+    return merged;
+}
+
+cJSON *nb_claims_document_merge(const char *const *dirs, size_t n, bool partial) {
+    assert(dirs && n > 0);
+    cJSON **documents = nb_alloc(n, sizeof *documents), *missing = cJSON_CreateArray(), *merged = NULL;
+    struct nb_shard *shards = nb_alloc(n, sizeof *shards);
+    int result = 0;
+    for (size_t k = 0; k < n && result == 0; k++) {
+        shards[k].at = k;
+        documents[k] = nb_claims_document_read(dirs[k]);
+        result = documents[k] ? nb_shard_read(&shards[k], dirs[k], documents[k]) : -1;
+    }
+    if (result == 0) result = nb_shards_check(shards, n, partial, missing);
+    if (result == 0)
+        merged = merge_documents(documents, shards, n, missing);
+    else
+        cJSON_Delete(missing);
+    for (size_t k = 0; k < n; k++)
+        if (documents[k] != merged) cJSON_Delete(documents[k]);
+    free(documents);
+    free(shards);
+    return merged;
 }
 
 bool nb_claims_document_exists(const char *dir) {

@@ -59,7 +59,7 @@ struct nb_block {
     struct nb_block *includes, *excludes;
     size_t n_includes, n_excludes;
     char *label, *source, *text; /* a name for its cases, where they come from, what they are about; may be null */
-    /* Its cases are timed beside none of another SIMD width; set by claims, which have no shards that would part a family. */
+    /* Its cases are timed beside none of another SIMD width; set by claims. */
     bool isolate_width;
     char *path; /* of its file */
     int line;

@@ -180,6 +180,8 @@ static void arrange_whole(struct whole *whole, const struct nb_cells *cells, con
 /* So many cases are worth starting a process for; more, or larger ones, would be lost together when a run is cut off. */
 static const size_t batch_cases = 256;
 static const double batch_elements = 16e6;
+/* Of so few a shard would have none, or a third more than another. */
+static const size_t batches_a_shard = 4;
 
 /* What the exact result depends on first: neighbours share an oracle. */
 static struct ranked rank_mathematics(const struct nb_cells *cells, size_t cell) {
@@ -198,27 +200,58 @@ static void arrange_by_mathematics(struct whole *whole, const struct nb_cells *c
     free(ranked);
 }
 
-/* For cells that are only checked, so that nothing has to stay together: groups of many cells, those with equal inputs and the same
- * mathematics side by side. */
-static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells) {
-    struct wholes batches = {.items = nb_alloc(cells->n, sizeof *batches.items)};
-    struct whole *open = NULL;
-    double elements = 0;
+struct placed {
+    size_t kernel, place, cell;
+};
+
+static int by_kernel_and_place(const void *a, const void *b) {
+    const struct placed *p = a, *q = b;
+    if (p->kernel != q->kernel) return p->kernel < q->kernel ? -1 : 1;
+    return (p->place > q->place) - (p->place < q->place);
+}
+
+/* All cells, those with equal inputs and the same mathematics side by side; by_kernel: of one kernel and dtype after the other. Owned. */
+static struct placed *place_cells(struct wholes *wholes, const struct nb_cells *cells, bool by_kernel) {
+    struct placed *order = nb_alloc(cells->n, sizeof *order);
+    struct nb_text_map known = {0};
+    size_t n = 0, n_kernels = 0;
     for (size_t i = 0; i < wholes->n; i++) {
-        struct whole *whole = &wholes->items[i];
-        arrange_by_mathematics(whole, cells);
-        for (size_t j = 0; j < whole->n; j++) {
-            const struct nb_shape *shape = &cells->items[whole->cells[j]].c.shape;
-            const double own = (double)shape->rows * (double)shape->cols;
-            if (!open || open->n == batch_cases || elements + own > batch_elements) {
-                open = &batches.items[batches.n];
-                open->index = open->family = batches.n++;
-                elements = 0;
-            }
-            append(open, whole->cells[j]);
-            elements += own;
+        arrange_by_mathematics(&wholes->items[i], cells);
+        for (size_t j = 0; j < wholes->items[i].n; j++, n++) {
+            order[n] = (struct placed){.place = n, .cell = wholes->items[i].cells[j]};
+            const struct nb_entry *entry = cells->items[order[n].cell].entry;
+            if (by_kernel)
+                order[n].kernel = number_of(&known, entry->kernel_id, &n_kernels) * NB_N_DTYPES + entry->kernel->dtype;
         }
     }
+    if (by_kernel && n > 1) qsort(order, n, sizeof *order, by_kernel_and_place);
+    nb_text_map_release(&known);
+    return order;
+}
+
+/* For cells that are only checked, so that nothing has to stay together: groups of many cells. Where there are shards, so many that each
+ * has some; by_kernel: the groups of a kernel go to one of them. */
+static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells, const struct nb_plan_options *options) {
+    struct wholes batches = {.items = nb_alloc(cells->n, sizeof *batches.items)};
+    struct placed *order = place_cells(wholes, cells, options->by_kernel);
+    struct whole *open = NULL;
+    double elements = 0;
+    size_t most = batch_cases;
+    if (options->n_shards > 1 && cells->n / batches_a_shard / (size_t)options->n_shards < most)
+        most = 1 + cells->n / batches_a_shard / (size_t)options->n_shards;
+    for (size_t i = 0; i < cells->n; i++) {
+        const struct nb_shape *shape = &cells->items[order[i].cell].c.shape;
+        const double own = (double)shape->rows * (double)shape->cols;
+        if (!open || order[i].kernel != order[i - 1].kernel || open->n == most || elements + own > batch_elements) {
+            open = &batches.items[batches.n];
+            open->family = options->by_kernel ? order[i].kernel : batches.n;
+            open->index = batches.n++;
+            elements = 0;
+        }
+        append(open, order[i].cell);
+        elements += own;
+    }
+    free(order);
     release_wholes(wholes);
     *wholes = batches;
 }
@@ -229,6 +262,7 @@ static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells) {
 struct effort {
     int launches, blocks; /* 0 launches: checked, not timed */
     double sample_ms;
+    bool anywhere; /* the same figure on every machine, whatever its caches */
 };
 
 /* Rough figures of the right order of magnitude, from journals of `quick` on a busy AMD Milan; how much slower or faster the machine is shows
@@ -265,11 +299,13 @@ static size_t count_parts(size_t n, const struct effort *effort) {
     return effort->launches == 0 ? n > 0 : (n + NB_GROUP_ARMS - 1) / NB_GROUP_ARMS;
 }
 
+enum { SOME_COLD_BYTES = 64 << 20 };
+
 double nb_cold_bytes(const struct nb_case *c) {
-    enum { MOST = 512 << 20, UNKNOWN = 64 << 20 };
+    enum { MOST = 512 << 20 };
     assert(c);
     if (c->cache != NB_COLD) return 0;
-    const double l3 = (double)nb_cpu_light()->l3_bytes, bytes = l3 > 0 ? 2 * l3 : UNKNOWN;
+    const double l3 = (double)nb_cpu_light()->l3_bytes, bytes = l3 > 0 ? 2 * l3 : SOME_COLD_BYTES;
     return bytes < MOST ? bytes : MOST;
 }
 
@@ -346,7 +382,10 @@ static void estimate(double s[NB_N_STAGES], const struct nb_cells *cells, const 
     nb_op_tensors(first->c.op, first->c.pass, &loads, &stores);
     const double start = parts * (start_s + elements(&first->c) * loads * input_s),
                  open = has_peer(cells, which, n) ? parts * open_peers_s : 0,
-                 cold = cold_sets * nb_cold_bytes(&first->c) / fresh_bytes_per_s;
+                 cold_bytes = !effort->anywhere           ? nb_cold_bytes(&first->c)
+                              : first->c.cache == NB_COLD ? SOME_COLD_BYTES
+                                                          : 0,
+                 cold = cold_sets * cold_bytes / fresh_bytes_per_s;
     s[NB_STAGE_CHECK] = start + open;
     s[NB_STAGE_ROOFS] = start + parts * (trial_s(first, effort) + cold);
     s[NB_STAGE_LAUNCH] = start + open + parts * (copy + cold) + (parts - 1) * arm_s(first, cut, effort);
@@ -386,23 +425,31 @@ static int longest_first(const void *a, const void *b) {
     return (p->whole > q->whole) - (p->whole < q->whole);
 }
 
-/* mine[i]: does whole i belong to shard (1-based) of n_shards? Longest first, each to the shard with the least. */
-static void choose_shard(const struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
-                         int shard, int n_shards, bool *mine) {
+/* mine[i]: does whole i belong to shard (1-based) of n_shards? Families, which stand together, longest first, each to the shard with the
+ * least. Returns how long all shards take. */
+static double choose_shard(const struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+                           int shard, int n_shards, bool *mine) {
     struct load *loads = nb_alloc(wholes->n, sizeof *loads);
-    double *taken = nb_alloc((size_t)n_shards, sizeof *taken);
-    for (size_t i = 0; i < wholes->n; i++)
-        loads[i] = (struct load){estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort), i};
-    if (wholes->n > 1) qsort(loads, wholes->n, sizeof *loads, longest_first);
+    double *taken = nb_alloc((size_t)n_shards, sizeof *taken), sum_s = 0;
+    size_t n = 0;
     for (size_t i = 0; i < wholes->n; i++) {
+        if (i == 0 || wholes->items[i].family != wholes->items[i - 1].family) loads[n++] = (struct load){0, i};
+        loads[n - 1].s += estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort);
+    }
+    if (n > 1) qsort(loads, n, sizeof *loads, longest_first);
+    for (size_t i = 0; i < n; i++) {
         int least = 0;
         for (int s = 1; s < n_shards; s++)
             if (taken[s] < taken[least]) least = s;
         taken[least] += loads[i].s;
-        mine[loads[i].whole] = least == shard - 1;
+        sum_s += loads[i].s;
+        const size_t family = wholes->items[loads[i].whole].family;
+        for (size_t w = loads[i].whole; w < wholes->n && wholes->items[w].family == family; w++)
+            mine[w] = least == shard - 1;
     }
     free(loads);
     free(taken);
+    return sum_s;
 }
 
 /* ---- budget ---- */
@@ -567,12 +614,14 @@ static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const 
 
 /* ---- what is left of the groups ---- */
 
-/* Keeps the groups that are this shard's. */
-static void keep_shard(struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
-                       const struct nb_plan_options *options, struct nb_skips *skips) {
+/* Keeps the groups that are this shard's. Returns how long all shards take, the same on every machine. */
+static double keep_shard(struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+                         const struct nb_plan_options *options, struct nb_skips *skips) {
     bool *mine = nb_alloc(wholes->n, sizeof *mine);
+    struct effort anywhere = *effort;
     size_t n = 0;
-    choose_shard(wholes, cells, effort, options->shard, options->n_shards, mine);
+    anywhere.anywhere = true;
+    const double sum_s = choose_shard(wholes, cells, &anywhere, options->shard, options->n_shards, mine);
     for (size_t i = 0; i < wholes->n; i++) {
         if (mine[i]) {
             wholes->items[n++] = wholes->items[i];
@@ -583,6 +632,7 @@ static void keep_shard(struct wholes *wholes, const struct nb_cells *cells, cons
     }
     wholes->n = n;
     free(mine);
+    return sum_s;
 }
 
 /* Takes away the cells that this machine refuses; each has a record that says why. */
@@ -710,7 +760,8 @@ static double kept_for_confirmations(const struct nb_config *config) {
 int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options) {
     assert(plan && config && options);
     const struct nb_filters filters = {options->filters, options->n_filters};
-    const struct effort effort = {config->launches, config->blocks_per_launch, config->sample_ms};
+    const struct effort effort = {
+        .launches = config->launches, .blocks = config->blocks_per_launch, .sample_ms = config->sample_ms};
     struct effort planned = effort; /* of a budget half is left for the launches that are added */
     struct nb_cells cells = {0};
     struct wholes wholes = {.by_op = config->compare.ours.n > 0};
@@ -725,15 +776,16 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
                              .blocks = config->blocks_per_launch,
                              .sample_ms = config->sample_ms,
                              .order_seed = config->order_seed,
-                             .counters = config->launches > 0};
+                             .counters = config->launches > 0,
+                             .is_shard = options->n_shards > 0};
     if (nb_plan_is_adaptive(plan)) planned.launches *= 2;
     copy_compare_settings(&plan->compare, &config->compare);
     int result = nb_cells_expand(&cells, config, &filters, &skips);
     if (result != 0) goto out;
     make_wholes(&wholes, &cells);
-    if (config->launches == 0) batch_wholes(&wholes, &cells);
+    if (config->launches == 0) batch_wholes(&wholes, &cells, options);
     hash_plan(plan, &cells, &wholes, config);
-    if (options->n_shards > 0) keep_shard(&wholes, &cells, &effort, options, &skips);
+    if (options->n_shards > 0) plan->shards_s = keep_shard(&wholes, &cells, &effort, options, &skips);
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         arrange_whole(&wholes.items[i], &cells, config->reference);

@@ -51,6 +51,8 @@ struct nb_plan {
     size_t n_over_budget; /* cases that the budget dropped */
     bool leaves_none_out; /* the budget ends added launches, no more: each group has what every group has to have */
     double sample_ms, estimate_s; /* with the fewest launches */
+    bool is_shard;
+    double shards_s; /* of a shard: the estimate of all shards together, the same on every machine */
     uint64_t order_seed;
     struct nb_compare_settings compare; /* the config's */
     /* Of everything that decides what is measured, before this CPU, --shard and --budget took their part away: the shards of one
@@ -64,6 +66,7 @@ struct nb_plan_options {
     double budget_s;     /* 0: the config's */
     double kept_share;   /* of the budget, for what follows the run */
     int shard, n_shards; /* 1-based; 0: all */
+    bool by_kernel;      /* without launches: all cases of a kernel and dtype are in one shard */
 };
 
 /* -1 after nb_error: an absurd product, data that does not exist, a budget that is too small for a single case. A plan without

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The shards of one plan to the results of one run: the same records in the same order as if one machine had done it all. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,50 +13,32 @@
 
 struct shard {
     struct nb_results results;
-    int i, n; /* "i of n", from 1 */
     int machine;
 };
 
 static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
 
-static const char *plan_hash(const struct shard *s) {
-    const char *hash = nb_json_get_text(member(s->results.meta, "plan"), "hash");
-    return hash ? hash : "";
-}
-
-static int read_shard(struct shard *s, const char *dir) {
-    if (nb_results_read(&s->results, dir) != 0) return -1;
-    const cJSON *shard = member(s->results.meta, "shard");
-    const cJSON *i = cJSON_GetArrayItem(shard, 0), *n = cJSON_GetArrayItem(shard, 1);
-    if (!cJSON_IsNumber(i) || !cJSON_IsNumber(n) || i->valueint < 1 || i->valueint > n->valueint)
-        return nb_error("%s: is not a shard: its run had no --shard i/n", dir);
-    s->i = i->valueint;
-    s->n = n->valueint;
-    return 0;
-}
-
 static int by_number(const void *a, const void *b) {
-    return ((const struct shard *)a)->i - ((const struct shard *)b)->i;
+    return ((const struct nb_shard *)a)->i - ((const struct nb_shard *)b)->i;
 }
 
 /* Sorted by number: are all of one plan, and each there once? */
-static int check_family(const struct shard *shards, size_t n) {
-    const struct shard *first = &shards[0];
+static int check_family(const struct nb_shard *shards, size_t n) {
+    const struct nb_shard *first = &shards[0];
     for (size_t k = 1; k < n; k++) {
-        const struct shard *s = &shards[k];
-        if (strcmp(plan_hash(first), plan_hash(s)) != 0)
-            return nb_error("%s and %s are shards of different plans (hash %s and %s)", first->results.dir,
-                            s->results.dir, plan_hash(first), plan_hash(s));
+        const struct nb_shard *s = &shards[k];
+        if (strcmp(first->hash, s->hash) != 0)
+            return nb_error("%s and %s are shards of different plans (hash %s and %s)", first->dir, s->dir, first->hash,
+                            s->hash);
         if (s->n != first->n)
-            return nb_error("%s is one of %d shards, %s one of %d", first->results.dir, first->n, s->results.dir, s->n);
-        if (s->i == s[-1].i)
-            return nb_error("%s and %s are both shard %d/%d", s[-1].results.dir, s->results.dir, s->i, s->n);
+            return nb_error("%s is one of %d shards, %s one of %d", first->dir, first->n, s->dir, s->n);
+        if (s->i == s[-1].i) return nb_error("%s and %s are both shard %d/%d", s[-1].dir, s->dir, s->i, s->n);
     }
     return 0;
 }
 
 /* "2 5 6" in text, the numbers in json too. */
-static size_t missing_shards(const struct shard *shards, size_t n, struct nb_strbuf *text, cJSON *json) {
+static size_t missing_shards(const struct nb_shard *shards, size_t n, struct nb_strbuf *text, cJSON *json) {
     size_t missing = 0, k = 0;
     for (int i = 1; i <= shards[0].n; i++) {
         if (k < n && shards[k].i == i) {
@@ -66,6 +49,33 @@ static size_t missing_shards(const struct shard *shards, size_t n, struct nb_str
         cJSON_AddItemToArray(json, cJSON_CreateNumber(i));
     }
     return missing;
+}
+
+int nb_shard_read(struct nb_shard *s, const char *dir, const cJSON *document) {
+    assert(s && dir);
+    const cJSON *shard = member(document, "shard");
+    const cJSON *i = cJSON_GetArrayItem(shard, 0), *n = cJSON_GetArrayItem(shard, 1);
+    const char *hash = nb_json_get_text(member(document, "plan"), "hash");
+    if (!cJSON_IsNumber(i) || !cJSON_IsNumber(n) || i->valueint < 1 || i->valueint > n->valueint)
+        return nb_error("%s: is not a shard: its run had no --shard i/n", dir);
+    *s = (struct nb_shard){.dir = dir, .hash = hash ? hash : "", .i = i->valueint, .n = n->valueint, .at = s->at};
+    return 0;
+}
+
+int nb_shards_check(struct nb_shard *shards, size_t n, bool partial, cJSON *missing) {
+    assert(shards && n > 0 && missing);
+    struct nb_strbuf text = {0};
+    qsort(shards, n, sizeof *shards, by_number);
+    int result = check_family(shards, n);
+    if (result == 0 && missing_shards(shards, n, &text, missing) > 0) {
+        if (partial)
+            nb_warn("of %d shards these are missing: %s", shards[0].n, text.text);
+        else
+            result =
+                nb_error("of %d shards these are missing: %s (--partial merges without them)", shards[0].n, text.text);
+    }
+    nb_strbuf_release(&text);
+    return result;
 }
 
 /* ---- several machines -------------------------------------------------------------------------------------------- */
@@ -83,9 +93,8 @@ static void add_difference(const char *path, const cJSON *here, const cJSON *fir
     nb_strbuf_release(&text);
 }
 
-/* The index in machines ([{"fingerprint", "differs"}]) of this fingerprint, which is added when none is equal. "differs" names every path
- * whose value is not that of the first machine: "cpu.model: \"A\", first machine \"B\"". */
-static int machine_index(cJSON *machines, const cJSON *fingerprint) {
+int nb_machine_index(cJSON *machines, const cJSON *fingerprint) {
+    assert(machines);
     int index = 0;
     const cJSON *machine;
     cJSON_ArrayForEach(machine, machines) {
@@ -245,42 +254,42 @@ static void merge_meta(struct nb_results *out, const struct shard *shards, size_
     nb_results_count(out);
 }
 
-static int merge_shards(struct nb_results *r, struct shard *shards, size_t n, bool partial) {
-    struct nb_strbuf text = {0};
-    cJSON *machines = cJSON_CreateArray(), *missing = cJSON_CreateArray();
-    int result = check_family(shards, n);
-    if (result == 0 && missing_shards(shards, n, &text, missing) > 0) {
-        if (partial)
-            nb_warn("of %d shards these are missing: %s", shards[0].n, text.text);
-        else
-            result =
-                nb_error("of %d shards these are missing: %s (--partial merges without them)", shards[0].n, text.text);
-    }
-    for (size_t k = 0; k < n && result == 0; k++)
-        shards[k].machine = machine_index(machines, member(shards[k].results.meta, "fingerprint"));
-    if (result == 0) result = merge_records(r, shards, n);
+static int merge_shards(struct nb_results *r, struct shard *shards, size_t n, cJSON *missing) {
+    cJSON *machines = cJSON_CreateArray();
+    for (size_t k = 0; k < n; k++)
+        shards[k].machine = nb_machine_index(machines, member(shards[k].results.meta, "fingerprint"));
+    const int result = merge_records(r, shards, n);
     if (result == 0) {
         merge_meta(r, shards, n, machines, missing);
     } else {
         cJSON_Delete(machines);
         cJSON_Delete(missing);
     }
-    nb_strbuf_release(&text);
     return result;
 }
 
 int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bool partial) {
     *r = (struct nb_results){0};
     if (n == 0) return nb_error("no folder to merge");
-    struct shard *shards = nb_alloc(n, sizeof *shards);
+    struct shard *read = nb_alloc(n, sizeof *read), *shards = nb_alloc(n, sizeof *shards);
+    struct nb_shard *order = nb_alloc(n, sizeof *order);
+    cJSON *missing = cJSON_CreateArray();
     int result = 0;
-    for (size_t k = 0; k < n && result == 0; k++) result = read_shard(&shards[k], dirs[k]);
-    if (result == 0) {
-        qsort(shards, n, sizeof *shards, by_number);
-        result = merge_shards(r, shards, n, partial);
+    for (size_t k = 0; k < n && result == 0; k++) {
+        order[k].at = k;
+        result = nb_results_read(&read[k].results, dirs[k]);
+        if (result == 0) result = nb_shard_read(&order[k], dirs[k], read[k].results.meta);
     }
+    if (result == 0) result = nb_shards_check(order, n, partial, missing);
+    for (size_t k = 0; k < n; k++) shards[k] = read[result == 0 ? order[k].at : k];
+    if (result == 0)
+        result = merge_shards(r, shards, n, missing);
+    else
+        cJSON_Delete(missing);
     for (size_t k = 0; k < n; k++) nb_results_release(&shards[k].results);
+    free(read);
     free(shards);
+    free(order);
     if (result != 0) nb_results_release(r);
     return result;
 }

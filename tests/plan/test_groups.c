@@ -129,6 +129,7 @@ Test(groups, another_cpu_deals_the_same_shards) {
     for (int i = 0; i < 3; i++)
         here[i] = made((struct request){.blocks = blocks, .options = {.shard = i + 1, .n_shards = 3}});
     nb_cpu_limit_width(NB_SCALAR);
+    ((struct nb_cpu *)(uintptr_t)nb_cpu_light())->l3_bytes *= 8; /* cold sets are as large */
     for (int i = 0; i < 3; i++) {
         struct nb_plan there = made((struct request){.blocks = blocks, .options = {.shard = i + 1, .n_shards = 3}});
         struct nb_text_map keys = {0};
@@ -139,6 +140,62 @@ Test(groups, another_cpu_deals_the_same_shards) {
             cr_expect_eq(nb_text_map_find(&keys, there.keys[k]), 1, "moved to another shard: %s", there.keys[k]);
         nb_text_map_release(&keys);
     }
+}
+
+/* Their launches stand next to each other in time. */
+Test(groups, widths_that_are_timed_apart_stay_in_one_shard) {
+    const char *text =
+        "{ \"blocks\": [ { \"kernel\": \"rmsnorm_twopass\", \"width\": [\"scalar\", \"128\"], \"shape\": [\"4x8\", "
+        "\"64x4096\", \"8x16\", \"256x1024\", \"3x5\"] } ] }";
+    struct nb_text_map shard_of = {0};
+    struct nb_plan plans[3];
+    for (int shard = 1; shard <= 3; shard++) {
+        struct nb_config config;
+        cr_assert_eq(nb_config_parse(&config, "mine", text, strlen(text)), 0);
+        config.blocks[0].isolate_width = true;
+        const struct nb_plan_options options = {.shard = shard, .n_shards = 3};
+        cr_assert_eq(nb_plan_make(&plans[shard - 1], &config, &options), 0);
+        for (size_t g = 0; g < plans[shard - 1].n_groups; g++) {
+            const struct nb_group *group = &plans[shard - 1].groups[g];
+            const size_t before =
+                nb_text_map_add(&shard_of, plans[shard - 1].cases[group->cases[0]].shape.text, (size_t)shard);
+            cr_expect(group->single_width && group->n == 1);
+            cr_expect(before == NB_NOWHERE || before == (size_t)shard, "a shape's widths are in shards %zu and %d",
+                      before, shard);
+        }
+        nb_config_release(&config);
+    }
+    cr_expect_eq(shard_of.n, 5);
+    nb_text_map_release(&shard_of);
+}
+
+/* Grades and searches are a kernel's; and so many groups that each shard has some. */
+Test(groups, without_launches_a_kernel_stays_in_one_shard) {
+    const char *blocks =
+        "{ \"op\": [\"rmsnorm\", \"layernorm\"], \"width\": [\"scalar\", \"128\"], \"dtype\": [\"f32\", \"bf16\"], "
+        "\"shape\": [\"4x8\", \"64x96\", \"8x16\"], \"eps\": [\"1e-5\", \"1e-8\"] }";
+    const char *head = "\"launches\": 0,";
+    struct nb_plan whole = made((struct request){.blocks = blocks, .head = head}), plans[4];
+    struct nb_text_map shard_of = {0}, keys = {0};
+    for (int shard = 1; shard <= 4; shard++) {
+        plans[shard - 1] = made((struct request){
+            .blocks = blocks, .head = head, .options = {.shard = shard, .n_shards = 4, .by_kernel = true}});
+        const struct nb_plan *plan = &plans[shard - 1];
+        cr_expect_str_eq(plan->hash, plans[0].hash);
+        cr_expect_gt(plan->n_groups, 1, "shard %d has %zu groups", shard, plan->n_groups);
+        add_keys(&keys, plan, (size_t)shard, 4);
+        for (size_t i = 0; i < plan->n_cases; i++) {
+            char name[200];
+            const struct nb_entry *entry = nb_registry_find(plan->cases[i].variant);
+            snprintf(name, sizeof name, "%s %d", entry->kernel_id, (int)entry->kernel->dtype);
+            const size_t before = nb_text_map_add(&shard_of, strdup(name), (size_t)shard);
+            cr_expect(before == NB_NOWHERE || before == (size_t)shard, "%s is in shards %zu and %d", name, before,
+                      shard);
+        }
+    }
+    cr_expect_eq(keys.n, whole.n_cases);
+    nb_text_map_release(&keys);
+    nb_text_map_release(&shard_of);
 }
 
 Test(groups, a_budget_drops_cases_evenly_and_never_launches) {

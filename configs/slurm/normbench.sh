@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A Slurm job array over one matrix: each task measures a shard of it, by whole groups, of about equal time.
+#
+#   sbatch --array=1-16 configs/slurm/normbench.sh OUT run full
+#   normbench merge OUT/shard-* --out OUT/merged
+#
+# OUT is a folder that all nodes see; behind it stands a command of normbench that has --shard (run, stress, claims), with its options but for
+# --shard, --out and --resume. $NORMBENCH is the program (default: build/normbench of the folder that sbatch is called in, else normbench on PATH).
+# A task that was killed, or whose node was lost, goes on from its journal when it is queued again: --requeue has Slurm do so, and a task whose
+# time limit is near ends itself and queues itself again. To repeat some tasks alone: SHARDS=16 sbatch --array=3,7 ..
+#
+# Timings want a machine of their own: --exclusive. Unlike machines are fine, and merged results say which measured what: ratios are within
+# a group, and so within a machine. --constraint asks for machines of one kind.
+#SBATCH --job-name=normbench
+#SBATCH --exclusive
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=B:USR1@120
+set -u
+fail() {
+    echo "normbench.sh: error: $*" >&2
+    exit 2
+}
+[ $# -ge 2 ] || fail "usage: sbatch --array=1-N normbench.sh OUT run|stress|claims [OPTIONS]"
+task=${SLURM_ARRAY_TASK_ID:-}
+[ -n "$task" ] || fail "is for a job array: sbatch --array=1-N"
+[ -n "${SHARDS:-}" ] || [ "$SLURM_ARRAY_TASK_MIN" = 1 ] || fail "an array that does not begin with 1 needs SHARDS=N, of how many parts"
+shards=${SHARDS:-$SLURM_ARRAY_TASK_MAX}
+[ "$task" -ge 1 ] && [ "$task" -le "$shards" ] || fail "task $task is none of 1 to $shards"
+program=${NORMBENCH:-${SLURM_SUBMIT_DIR:-.}/build/normbench}
+[ -x "$program" ] || program=normbench
+command -v "$program" >/dev/null || fail "no normbench here: set NORMBENCH to the program"
+out=$1/shard-$task
+shift
+
+# The program in the background, since the shell takes signals only between commands.
+ended=
+run() {
+    "$program" "$@" &
+    local child=$!
+    trap 'ended=limit; kill -TERM $child' USR1
+    trap 'ended=killed; kill -TERM $child' TERM
+    while :; do
+        wait $child
+        code=$?
+        kill -0 $child 2>/dev/null || break
+    done
+}
+
+# A journal that was cut off before its first line says nothing yet.
+began() { grep -qs '^{"type":"run".*}$' "$out"/journal.jsonl "$out"/*/journal.jsonl; }
+mkdir -p "$(dirname "$out")"
+if began; then
+    run "$1" --resume "$out"
+    # On a node with another CPU its measurements cannot be gone on with, which is said at once: they are put aside.
+    if [ "$code" = 2 ] && "$program" "$1" --resume "$out" 2>&1 >/dev/null | grep -q "this is another CPU"; then
+        aside=1
+        while [ -e "$out.other-$aside" ]; do aside=$((aside + 1)); done
+        mv "$out" "$out.other-$aside"
+        echo "normbench.sh: shard $task begins anew on $(hostname); what another CPU measured of it is in $out.other-$aside" >&2
+        run "$@" --shard "$task/$shards" --out "$out"
+    fi
+else
+    rm -rf "$out"
+    run "$@" --shard "$task/$shards" --out "$out"
+fi
+if [ "$ended" = limit ]; then
+    echo "normbench.sh: shard $task: the time limit is near; queued again" >&2
+    scontrol requeue "${SLURM_JOB_ID:?}"
+fi
+# 77: nothing of the shard can run on this machine, which its records say.
+[ "$code" = 77 ] && code=0
+exit "$code"

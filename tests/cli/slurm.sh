@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# configs/slurm/normbench.sh without a Slurm: what it starts in which task, with a program and a scontrol that only write down their command lines.
+# make check-slurm has a real one.
+source tests/support/cli.sh
+mkdir "$WORK/bin"
+cat >"$WORK/bin/normbench" <<'EOF'
+#!/bin/bash
+echo "normbench $*" >>"$WORK/said"
+how=$2
+while [ $# -gt 0 ]; do [ "$1" = --out ] && mkdir -p "$2" && echo '{"type":"run","sum":"0"}' >"$2/journal.jsonl"; shift; done
+[ -e "$WORK/refuses" ] && [ "$how" = --resume ] && echo "normbench: error: this is another CPU than when the run began" >&2 && exit 2
+[ -e "$WORK/sleeps" ] && trap 'echo ended >>"$WORK/said"; exit 143' TERM && touch "$WORK/asleep" && for _ in $(seq 600); do sleep 0.1; done
+exit "$(cat "$WORK/code" 2>/dev/null || echo 0)"
+EOF
+printf '#!/bin/bash\necho "scontrol $*" >>"$WORK/said"\n' >"$WORK/bin/scontrol"
+chmod +x "$WORK"/bin/*
+export NORMBENCH=$WORK/bin/normbench PATH=$WORK/bin:$PATH
+unset SHARDS SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_JOB_ID
+
+# task I MIN MAX ARGUMENTS..: the script's exit code
+task() {
+    : >"$WORK/said"
+    SLURM_JOB_ID=7 SLURM_ARRAY_TASK_ID=$1 SLURM_ARRAY_TASK_MIN=$2 SLURM_ARRAY_TASK_MAX=$3 bash configs/slurm/normbench.sh "${@:4}" 2>"$WORK/err"
+}
+said() { [ "$(cat "$WORK/said")" = "$1" ] || bad "said $(cat "$WORK/said"), wanted $1; $(cat "$WORK/err")"; }
+refused() { [ "$1" = 2 ] && [ ! -s "$WORK/said" ] && grep -q "$2" "$WORK/err" || bad "exit $1, wanted 2 and '$2': $(cat "$WORK/err")"; }
+
+bash configs/slurm/normbench.sh "$WORK/out" run 2>"$WORK/err"
+refused $? "is for a job array"
+task 1 1 4
+refused $? "usage"
+task 3 2 4 "$WORK/out" run
+refused $? "SHARDS=N"
+SHARDS=2 task 3 3 3 "$WORK/out" run
+refused $? "none of 1 to 2"
+
+task 2 1 4 "$WORK/out" run full --axis eps=1e-5 || bad "first start: $?"
+said "normbench run full --axis eps=1e-5 --shard 2/4 --out $WORK/out/shard-2"
+task 2 1 4 "$WORK/out" run full --axis eps=1e-5 || bad "second start: $?"
+said "normbench run --resume $WORK/out/shard-2"
+SHARDS=16 task 3 3 7 "$WORK/out" stress || bad "some tasks of 16: $?"
+said "normbench stress --shard 3/16 --out $WORK/out/shard-3"
+# Claims have their journals one folder below; one without a whole first line holds nothing.
+mkdir -p "$WORK/out/shard-4/timing"
+echo '{"type":"run","sum' >"$WORK/out/shard-4/timing/journal.jsonl"
+task 4 1 4 "$WORK/out" claims
+said "normbench claims --shard 4/4 --out $WORK/out/shard-4"
+touch "$WORK/refuses"
+task 2 1 4 "$WORK/out" run full || bad "on another CPU: $?"
+rm "$WORK/refuses"
+said "normbench run --resume $WORK/out/shard-2
+normbench run --resume $WORK/out/shard-2
+normbench run full --shard 2/4 --out $WORK/out/shard-2"
+[ -d "$WORK/out/shard-2.other-1" ] || bad "what another CPU measured is gone"
+
+for pair in 1:1 77:0 2:2; do
+    echo "${pair%:*}" >"$WORK/code"
+    task 1 1 4 "$WORK/out" run
+    [ $? = "${pair#*:}" ] || bad "the program's ${pair%:*} is not ${pair#*:}"
+done
+rm "$WORK/code"
+
+# Near its time limit (USR1) a task ends itself and is queued again; one that Slurm ends (TERM) only ends.
+touch "$WORK/sleeps"
+for signal in USR1 TERM; do
+    rm -f "$WORK/asleep"
+    SLURM_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=4 bash configs/slurm/normbench.sh "$WORK/out" run 2>"$WORK/err" &
+    : >"$WORK/said"
+    for _ in $(seq 600); do [ -e "$WORK/asleep" ] && break; sleep 0.1; done
+    kill -s $signal $!
+    wait $!
+    [ $? = 143 ] || bad "$signal: the program's end is not the task's"
+    [ $signal = USR1 ] && queued=$'\nscontrol requeue 7' || queued=
+    said "normbench run --resume $WORK/out/shard-1
+ended$queued"
+done
+exit "$failed"

@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A job array on a real Slurm (make check-slurm): configs/slurm/normbench.sh with run, stress and claims; a task is killed and queued again, and goes
+# on. Merged results are the cases of one run. 77: there is no Slurm to be had here, the last line says why. All of it lives in one folder, and is
+# taken down however this ends.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/slurm/slurm.sh
+build=$(cd "${BUILD:-build}" && pwd)
+export NORMBENCH=$build/normbench NORMBENCH_TUNING=none NO_COLOR=1
+work=$(mktemp -d)
+chmod 755 "$work" # munge wants every folder above its socket readable
+failed=0
+bad() {
+    echo "FAIL  $*"
+    failed=1
+}
+trap 'slurm_down; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+slurm_up "$build/slurm" "$work/slurm" || exit $?
+echo "Slurm $(sinfo --version | cut -d' ' -f2), $(nproc) CPUs"
+
+# Launches enough that a task is met while it measures.
+cat >"$work/small.json" <<'JSON'
+{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "kernel": "*_twopass", "width": ["scalar", "128"], "dtype": ["f32", "bf16"],
+                "shape": ["4x16", "8x32", "3x48", "16x64", "5x80", "7x24"] } ], "launches": 12, "blocks_per_launch": 8 }
+JSON
+
+submit() { # ARRAY OUT COMMAND.. : the job's number
+    local array=$1 out=$2
+    shift 2
+    mkdir -p "$out"
+    sbatch --parsable --array="$array" --output="$out/task-%a.log" configs/slurm/normbench.sh "$out" "$@"
+}
+finished() { # JOB SECONDS
+    for _ in $(seq "$2"); do
+        [ -z "$(squeue -h -j "$1" 2>/dev/null)" ] && return 0
+        sleep 1
+    done
+    bad "job $1 is not done after $2 s: $(squeue -h -j "$1")"
+    return 1
+}
+wait_for() { # SECONDS COMMAND..
+    local n=$(($1 * 5))
+    shift
+    for _ in $(seq "$n"); do
+        "$@" && return 0
+        sleep 0.2
+    done
+    return 1
+}
+
+# ---- run: four tasks, one killed while it measures
+began=$SECONDS
+job=$(submit 1-4 "$work/run" run "$work/small.json" --no-counters --no-plots --quiet) || bad "sbatch refuses the array"
+count_launches() { grep -c '"type":"launch"' "$work/run/shard-2/journal.jsonl" 2>/dev/null; }
+has_launches() { [ "0$(count_launches)" -ge 3 ]; }
+if wait_for 300 has_launches; then
+    done_before=$(count_launches)
+    scontrol requeue "${job}_2" || bad "task 2 is not queued again"
+else
+    bad "task 2 has no launches after 300 s: $(cat "$work"/run/task-2.log 2>&1)"
+fi
+finished "$job" 600
+scontrol show job "${job}_2" 2>/dev/null | grep -q "Restarts=1" || bad "task 2 was not started twice"
+echo "run: 4 tasks in $((SECONDS - began)) s, task 2 killed after ${done_before:-0} launches and queued again"
+"$NORMBENCH" run "$work/small.json" --no-counters --no-plots --quiet --out "$work/one" >"$work/log" 2>&1 || bad "one run: $(tail -n 2 "$work/log")"
+"$NORMBENCH" merge "$work"/run/shard-? --out "$work/run/merged" --format csv >"$work/merged.csv" 2>"$work/log" || bad "merge: $(cat "$work/log" "$work"/run/task-*.log)"
+/usr/bin/python3 - "$work" "$work/run/shard-2/journal.jsonl" <<'EOF' || bad "merged results are not those of one run"
+import collections, json, sys
+one, merged = (json.load(open(f"{sys.argv[1]}/{d}/results.json")) for d in ("one", "run/merged"))
+assert len(one["records"]) == 48, len(one["records"])
+for name in ("key", "group", "status", "bytes", "chain", "accuracy", "axes"):
+    a, b = ([r[name] for r in d["records"]] for d in (one, merged))
+    assert a == b, (name, a, b)
+assert one["plan"] == merged["plan"] and one["skips"] == merged["skips"]
+assert merged["complete"] and merged["missing_shards"] == [] and len(merged["merged"]) == 4, merged["merged"]
+assert len(merged["machines"]) == 1 and merged["machines"][0]["fingerprint"]["cpu"]["model"], merged["machines"]
+assert len(merged["resumed"]) == 1, merged["resumed"]
+assert all(r["timing"] for r in merged["records"])
+lines = [json.loads(l) for l in open(sys.argv[2])]
+made = collections.Counter((l["group"], l["launch"]) for l in lines if l["type"] == "launch")
+assert made and set(made.values()) == {1}, "what was measured before the kill was measured again"
+EOF
+
+# ---- stress and claims, which shard by kernels and by claims
+began=$SECONDS
+hard=(--no-search --no-plots --kernel "rmsnorm_twopass,layernorm_twopass" --width "scalar,128" --filter zeros --quiet)
+job=$(submit 1-2 "$work/stress" stress "${hard[@]}")
+finished "$job" 300
+"$NORMBENCH" stress "${hard[@]}" --out "$work/stress-one" >"$work/log" 2>&1
+"$NORMBENCH" merge "$work"/stress/shard-? --out "$work/stress/merged" >"$work/log" 2>&1 || bad "merge of stress: $(cat "$work/log" "$work"/stress/task-*.log)"
+said=('form-*' --quick --train-budget 0 --no-plots --quiet)
+job=$(submit 1-2 "$work/claims" claims "${said[@]}")
+finished "$job" 300
+"$NORMBENCH" claims "${said[@]}" --out "$work/claims-one" >"$work/log" 2>&1
+"$NORMBENCH" merge "$work"/claims/shard-? --out "$work/claims/merged" >"$work/log" 2>&1 || bad "merge of claims: $(cat "$work/log" "$work"/claims/task-*.log)"
+/usr/bin/python3 - "$work" <<'EOF' || bad "merged grades or claims are not those of one run"
+import json, sys
+one, merged = (json.load(open(f"{sys.argv[1]}/{d}/stress.json")) for d in ("stress-one", "stress/merged"))
+def grades(d): return sorted((g["kernel"], g["variant"], g["formula"], str(g["declared"]), str(g["all"]), g["n_cases"]) for g in d["grades"])
+assert grades(one) and grades(one) == grades(merged), (grades(one), grades(merged))
+one, merged = (json.load(open(f"{sys.argv[1]}/{d}/claims.json")) for d in ("claims-one", "claims/merged"))
+ids = [[c["id"] for c in d["claims"]] for d in (one, merged)]
+assert len(ids[0]) > 1 and ids[0] == ids[1], ids
+assert all(c["machine"] == 0 for c in merged["claims"]) and merged["machines"][0]["fingerprint"]["cpu"]["model"]
+EOF
+echo "stress and claims: 2 tasks each in $((SECONDS - began)) s"
+[ "$failed" = 0 ] && echo "ok    a job array gives the cases of one run"
+exit "$failed"
