@@ -19,6 +19,7 @@
 #include "src/core/peers.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
+#include "src/plan/estimate.h"
 #include "src/record/fingerprint.h"
 #include "src/train/train_study.h"
 
@@ -420,17 +421,6 @@ out:
 
 /* ---- --shard: by whole claims, of about equal time. Those with training are one whole, since one budget holds for all of it ------------------------------------------------------------------------------------------------------ */
 
-struct load {
-    double s;
-    size_t claim; /* n: all with training */
-};
-
-static int longest_first(const void *a, const void *b) {
-    const struct load *p = a, *q = b;
-    if (p->s != q->s) return p->s < q->s ? 1 : -1;
-    return (p->claim > q->claim) - (p->claim < q->claim);
-}
-
 /* Of one claim's plans, the same on every machine. Moves its blocks away. */
 static int estimate(const struct claims_options *o, struct nb_claim *claim, double *s) {
     const double judging_s = 0.1;
@@ -457,32 +447,23 @@ static bool trains(const struct nb_claim *claim) {
     return false;
 }
 
-/* mine[i]: is claim i in this shard? */
+/* mine[i]: is claim i in this shard? Behind the claims stands all that trains. */
 static int choose_claims(const struct claims_options *o, struct nb_claims *claims, bool *mine) {
-    struct load *loads = nb_alloc(claims->n + 1, sizeof *loads);
-    double *taken = nb_alloc((unsigned)o->part.n_shards, sizeof *taken);
-    int result = 0;
-    loads[claims->n] = (struct load){budget_of(o), claims->n};
-    for (size_t i = 0; i < claims->n && result == 0; i++) {
-        loads[i].claim = i;
-        result = estimate(o, &claims->items[i], &loads[i].s);
-        if (!trains(&claims->items[i])) continue;
-        loads[claims->n].s += loads[i].s;
-        loads[i].s = 0;
+    const size_t n = claims->n;
+    double *seconds = nb_alloc(n + 1, sizeof *seconds), s;
+    int *shard_of = nb_alloc(n + 1, sizeof *shard_of), result = 0;
+    bool any = false;
+    for (size_t i = 0; i < n && result == 0; i++) {
+        result = estimate(o, &claims->items[i], &s);
+        const bool in_training = trains(&claims->items[i]);
+        seconds[in_training ? n : i] += s;
+        any |= in_training;
     }
-    qsort(loads, claims->n + 1, sizeof *loads, longest_first);
-    for (size_t i = 0; i <= claims->n && result == 0; i++) {
-        int least = 0;
-        if (loads[i].claim < claims->n && trains(&claims->items[loads[i].claim])) continue;
-        for (int s = 1; s < o->part.n_shards; s++)
-            if (taken[s] < taken[least]) least = s;
-        taken[least] += loads[i].s;
-        for (size_t c = 0; c < claims->n; c++)
-            if (loads[i].claim == c || (loads[i].claim == claims->n && trains(&claims->items[c])))
-                mine[c] = least == o->part.shard - 1;
-    }
-    free(loads);
-    free(taken);
+    if (any) seconds[n] += budget_of(o);
+    nb_shards_deal(seconds, n + 1, o->part.n_shards, shard_of);
+    for (size_t i = 0; i < n; i++) mine[i] = shard_of[trains(&claims->items[i]) ? n : i] == o->part.shard;
+    free(seconds);
+    free(shard_of);
     return result;
 }
 

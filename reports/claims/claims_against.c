@@ -130,10 +130,11 @@ static struct difference difference_of(const cJSON *here, const cJSON *there) {
 static void say_run(struct nb_strbuf *out, const char *side, const cJSON *document, bool markdown) {
     const cJSON *cpu = list(list(document, "fingerprint"), "cpu");
     struct nb_strbuf line = {0};
-    nb_strbuf_addf(&line, "%s: %s, %s%s%s%s", side, nb_claims_text(cpu, "model"), nb_claims_text(document, "started"),
-                   nb_json_get_bool(document, "quick") ? ", --quick" : "",
-                   list(document, "training") ? "" : ", no training",
-                   nb_json_get_bool(document, "complete") ? "" : ", cut short");
+    const bool several = cJSON_GetArraySize(list(document, "machines")) > 1;
+    nb_strbuf_addf(
+        &line, "%s: %s%s, %s%s%s%s", side, nb_claims_text(cpu, "model"), several ? " and other machines" : "",
+        nb_claims_text(document, "started"), nb_json_get_bool(document, "quick") ? ", --quick" : "",
+        list(document, "training") ? "" : ", no training", nb_json_get_bool(document, "complete") ? "" : ", cut short");
     if (markdown)
         nb_escape_markdown(out, line.text);
     else

@@ -75,6 +75,7 @@ static void add_caches(struct nb_figure *f, const cJSON *document) {
     static const char *const names[][2] = {{"l1d_bytes", "L1"}, {"l2_bytes", "L2"}, {"l3_bytes", "L3"}};
     const cJSON *cpu =
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(document, "fingerprint"), "cpu");
+    if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(document, "machines")) > 1) return; /* whose? */
     for (int i = 0; i < 3; i++) {
         const double bytes = nb_json_get_number(cpu, names[i][0]);
         if (bytes > 0) f->guides[f->n_guides++] = (struct nb_guide){.x = bytes, .label = names[i][1]};

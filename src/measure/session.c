@@ -21,6 +21,7 @@
 #include "src/measure/judge.h"
 #include "src/measure/lines.h"
 #include "src/measure/paired.h"
+#include "src/plan/estimate.h"
 
 /* ---- what the run knows ------------------------------------------------------------------------------------------ */
 

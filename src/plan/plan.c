@@ -14,6 +14,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
+#include "src/plan/estimate.h"
 
 /* ---- groups ---- */
 
@@ -256,199 +257,34 @@ static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells, co
     *wholes = batches;
 }
 
-/* ---- how long a group takes, before anything has been measured: to deal out shards, to keep a budget, and to weigh the steps
- * of a run against each other while the time left is estimated from what was measured ---- */
-
-struct effort {
-    int launches, blocks; /* 0 launches: checked, not timed */
-    double sample_ms;
-    bool anywhere; /* the same figure on every machine, whatever its caches */
-};
-
-/* Rough figures of the right order of magnitude, from journals of `quick` on a busy AMD Milan; how much slower or faster the machine is shows
- * while it runs. */
-
-/* A process that loads the kernels and makes its buffers; and one in which libraries of others start their threads. */
-static const double start_s = 15e-3, open_peers_s = 60e-3;
-/* Generated numbers and a copy of them in fresh pages, per element of each tensor that is read. */
-static const double input_s = 15e-9;
-/* The same for further sets of buffers, which are copies, in bytes per second; a set has more than one kernel touches. */
-static const double fresh_bytes_per_s = 1e9, cold_sets = 1.5;
-/* A kernel that has to fetch what it needs, one thread, in bytes per second; one of a library, which may do so several times. */
-static const double bytes_per_s = 5e9, peer_bytes_per_s = 2.5e9;
-/* The oracle, the bound and a comparison in four placements, per element; and what a case takes beside. Two checks that share a core. */
-static const double check_s = 250e-9, check_case_s = 7e-3;
-/* Behind a launch: memory spoilt, one more call, digests of its rows, per element. */
-static const double again_s = 8e-9;
-/* Samples in which an arm finds out how much fits into one. */
-static const double tuning_samples = 4;
-/* A trial of the roofs (src/measure/copies_job.c): how many copies, over how many blocks. */
-static const double trial_copies = 8;
-static const int trial_blocks = 8;
-/* Counters: a few calls under each event set, and single steps. */
-static const double counters_s = 50e-3;
-
-/* All that a case which is only checked takes beside: a few dozen calls in fresh buffers, its line in the journal. */
-static const double case_s = 400e-6;
-
-/* What is emulated, thread by thread: that, for each tensor that the kernel declares to move per element, and a case's few dozen launches. */
-static const double emulated_s = 1.5e-6, emulated_case_s = 10e-3;
-
-/* Into how many parts n cases are split: those that are only checked stay together. */
-static size_t count_parts(size_t n, const struct effort *effort) {
-    return effort->launches == 0 ? n > 0 : (n + NB_GROUP_ARMS - 1) / NB_GROUP_ARMS;
-}
-
-enum { SOME_COLD_BYTES = 64 << 20 };
-
-double nb_cold_bytes(const struct nb_case *c) {
-    enum { MOST = 512 << 20 };
-    assert(c);
-    if (c->cache != NB_COLD) return 0;
-    const double l3 = (double)nb_cpu_light()->l3_bytes, bytes = l3 > 0 ? 2 * l3 : SOME_COLD_BYTES;
-    return bytes < MOST ? bytes : MOST;
-}
-
-static double elements(const struct nb_case *c) { return (double)c->shape.rows * (double)c->shape.cols; }
-
-/* All samples of one arm in one launch, where a call takes call_s. One that is longer than a sample and cannot be cut takes part in some
- * blocks only, as measure.c has it. */
-static double samples_s(double call_s, bool cut, int blocks, double sample) {
-    if (call_s <= sample || cut) return (blocks + tuning_samples) * sample;
-    double every = call_s / (10 * sample), most = blocks > 4 ? blocks / 4 : 1;
-    if (every < 1) every = 1;
-    if (every > most) every = most;
-    return (blocks / every + 1) * call_s;
-}
-
-/* Where one cannot be cut into rows, none of its group is. */
-static bool all_cut(const struct nb_cells *cells, const size_t *which, size_t n) {
-    struct nb_call call;
-    for (size_t i = 0; i < n; i++) {
-        nb_case_call(&cells->items[which[i]].c, &call);
-        if (!nb_ask_row_local(cells->items[which[i]].entry, &call)) return false;
-    }
-    return true;
-}
-
-static double arm_s(const struct nb_cell *cell, bool cut, const struct effort *effort) {
-    int loads, stores;
-    nb_op_tensors(cell->c.op, cell->c.pass, &loads, &stores);
-    double declared = (double)cell->entry->kernel->loads + (double)cell->entry->kernel->stores;
-    double times = declared > loads + stores ? declared / (loads + stores) : 1;
-    double call_s =
-        nb_case_bytes(&cell->c) * times / (cell->c.is_peer ? peer_bytes_per_s : bytes_per_s) / cell->c.threads;
-    return samples_s(call_s, cut, effort->blocks, effort->sample_ms * 1e-3);
-}
-
-/* All copies of one trial of the roofs. */
-static double trial_s(const struct nb_cell *cell, const struct effort *effort) {
-    return trial_copies * samples_s(nb_case_bytes(&cell->c) / bytes_per_s / cell->c.threads, true, trial_blocks,
-                                    effort->sample_ms / 2 * 1e-3);
-}
-
-static double check_only_s(const struct nb_cells *cells, const size_t *which, size_t n) {
-    double s = start_s;
-    for (size_t i = 0; i < n; i++) {
-        const struct nb_cell *cell = &cells->items[which[i]];
-        const struct nb_kernel *k = cell->entry->kernel;
-        s += case_s + 1.5 * elements(&cell->c) * check_s;
-        if (cell->c.backend == NB_BACKEND_CUDA_EMULATED)
-            s += emulated_case_s + elements(&cell->c) * ((double)k->loads + (double)k->stores) * emulated_s;
-    }
-    return s;
-}
-
-static bool has_peer(const struct nb_cells *cells, const size_t *which, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (cells->items[which[i]].c.is_peer) return true;
-    return false;
-}
-
-/* Of one step of each stage, for the first n of these cells as one group, split as it will be. */
-static void estimate(double s[NB_N_STAGES], const struct nb_cells *cells, const size_t *which, size_t n,
-                     const struct effort *effort) {
-    for (int stage = 0; stage < NB_N_STAGES; stage++) s[stage] = 0;
-    if (n == 0) return;
-    const struct nb_cell *first = &cells->items[which[0]];
-    if (effort->launches == 0 || !nb_case_is_timed(&first->c)) {
-        s[NB_STAGE_CHECK] = check_only_s(cells, which, n);
-        return;
-    }
-    const bool cut = all_cut(cells, which, n);
-    const double parts = (double)count_parts(n, effort),
-                 copy = (effort->blocks + tuning_samples) * effort->sample_ms * 1e-3;
-    int loads, stores;
-    nb_op_tensors(first->c.op, first->c.pass, &loads, &stores);
-    const double start = parts * (start_s + elements(&first->c) * loads * input_s),
-                 open = has_peer(cells, which, n) ? parts * open_peers_s : 0,
-                 cold_bytes = !effort->anywhere           ? nb_cold_bytes(&first->c)
-                              : first->c.cache == NB_COLD ? SOME_COLD_BYTES
-                                                          : 0,
-                 cold = cold_sets * cold_bytes / fresh_bytes_per_s;
-    s[NB_STAGE_CHECK] = start + open;
-    s[NB_STAGE_ROOFS] = start + parts * (trial_s(first, effort) + cold);
-    s[NB_STAGE_LAUNCH] = start + open + parts * (copy + cold) + (parts - 1) * arm_s(first, cut, effort);
-    s[NB_STAGE_COUNTERS] = first->c.backend == NB_BACKEND_CPU ? start + open : 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct nb_cell *cell = &cells->items[which[i]];
-        s[NB_STAGE_LAUNCH] += arm_s(cell, cut, effort) + elements(&cell->c) * again_s;
-        s[NB_STAGE_CHECK] += check_case_s + elements(&cell->c) * check_s;
-        s[NB_STAGE_COUNTERS] += cell->c.backend == NB_BACKEND_CPU ? counters_s : 0;
-    }
-}
-
-/* Over all its stages and launches. */
-static double estimate_total_s(const double s[NB_N_STAGES], const struct effort *effort) {
-    return s[NB_STAGE_CHECK] + NB_COPY_TRIALS * s[NB_STAGE_ROOFS] + effort->launches * s[NB_STAGE_LAUNCH] +
-           s[NB_STAGE_COUNTERS];
-}
-
-static double estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct effort *effort) {
-    double step_s[NB_N_STAGES];
-    estimate(step_s, cells, which, n, effort);
-    return estimate_total_s(step_s, effort);
-}
-
 /* ---- --shard and --budget: which groups, and how many cells of each; both depend on the plan alone, never on chance ---- */
 
 /* ---- shards ---- */
 
-struct load {
-    double s;
-    size_t whole;
-};
-
-static int longest_first(const void *a, const void *b) {
-    const struct load *p = a, *q = b;
-    if (p->s != q->s) return p->s < q->s ? 1 : -1;
-    return (p->whole > q->whole) - (p->whole < q->whole);
+static double estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct nb_effort *effort) {
+    double step_s[NB_N_STAGES];
+    nb_estimate(step_s, cells, which, n, effort);
+    return nb_estimate_total_s(step_s, effort);
 }
 
-/* mine[i]: does whole i belong to shard (1-based) of n_shards? Families, which stand together, longest first, each to the shard with the
- * least. Returns how long all shards take. */
-static double choose_shard(const struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+/* mine[i]: does whole i belong to shard (1-based) of n_shards? Families, which stand together, stay so. Returns how long all shards take. */
+static double choose_shard(const struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                            int shard, int n_shards, bool *mine) {
-    struct load *loads = nb_alloc(wholes->n, sizeof *loads);
-    double *taken = nb_alloc((size_t)n_shards, sizeof *taken), sum_s = 0;
-    size_t n = 0;
+    double *seconds = nb_alloc(wholes->n, sizeof *seconds), sum_s = 0;
+    int *shard_of = nb_alloc(wholes->n, sizeof *shard_of);
+    size_t n = 0, family = 0;
     for (size_t i = 0; i < wholes->n; i++) {
-        if (i == 0 || wholes->items[i].family != wholes->items[i - 1].family) loads[n++] = (struct load){0, i};
-        loads[n - 1].s += estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort);
+        n += i == 0 || wholes->items[i].family != wholes->items[i - 1].family;
+        seconds[n - 1] += estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort);
     }
-    if (n > 1) qsort(loads, n, sizeof *loads, longest_first);
-    for (size_t i = 0; i < n; i++) {
-        int least = 0;
-        for (int s = 1; s < n_shards; s++)
-            if (taken[s] < taken[least]) least = s;
-        taken[least] += loads[i].s;
-        sum_s += loads[i].s;
-        const size_t family = wholes->items[loads[i].whole].family;
-        for (size_t w = loads[i].whole; w < wholes->n && wholes->items[w].family == family; w++)
-            mine[w] = least == shard - 1;
+    nb_shards_deal(seconds, n, n_shards, shard_of);
+    for (size_t i = 0; i < wholes->n; i++) {
+        family += i > 0 && wholes->items[i].family != wholes->items[i - 1].family;
+        mine[i] = shard_of[family] == shard;
     }
-    free(loads);
-    free(taken);
+    for (size_t i = 0; i < n; i++) sum_s += seconds[i];
+    free(seconds);
+    free(shard_of);
     return sum_s;
 }
 
@@ -499,7 +335,7 @@ static void deal(const struct wholes *wholes, size_t n_cells, size_t total, size
     }
 }
 
-static double thinned_s(const struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+static double thinned_s(const struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                         const size_t *keep) {
     double s = 0;
     for (size_t i = 0; i < wholes->n; i++) {
@@ -528,7 +364,7 @@ static double keep_wholes(const struct wholes *wholes, const double *seconds, si
 
 /* The same by whole groups: keep[i] is all of whole i or nothing, evenly over the plan. *least_s: the cheapest group. */
 static void thin_wholes_for_budget(const struct wholes *wholes, const struct nb_cells *cells,
-                                   const struct effort *effort, double budget_s, size_t *keep, double *least_s) {
+                                   const struct nb_effort *effort, double budget_s, size_t *keep, double *least_s) {
     double *seconds = nb_alloc(wholes->n, sizeof *seconds);
     size_t stay = wholes->n;
     *least_s = 0;
@@ -544,7 +380,7 @@ static void thin_wholes_for_budget(const struct wholes *wholes, const struct nb_
 
 /* How many cells of each whole to keep, so that all of it takes no more than budget_s: thinned evenly over the plan. All 0 when
  * not even one cell fits; *least_s is what that one would take. */
-static void thin_for_budget(const struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+static void thin_for_budget(const struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                             double budget_s, size_t *keep, double *least_s) {
     size_t n_cells = 0;
     for (size_t i = 0; i < wholes->n; i++) n_cells += wholes->items[i].n;
@@ -566,7 +402,7 @@ static void thin_for_budget(const struct wholes *wholes, const struct nb_cells *
 
 /* The same, of wholes with named cells first: those are thinned only where they alone take too long, and then nothing else is left. */
 static void thin_others_for_budget(const struct wholes *wholes, const struct nb_cells *cells,
-                                   const struct effort *effort, double budget_s, size_t *keep, double *least_s) {
+                                   const struct nb_effort *effort, double budget_s, size_t *keep, double *least_s) {
     size_t *places = nb_alloc(wholes->n, sizeof *places), *own = nb_alloc(wholes->n, sizeof *own);
     struct wholes some = {.items = nb_alloc(wholes->n, sizeof *some.items)};
     double left_s = budget_s, one_s;
@@ -615,10 +451,10 @@ static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const 
 /* ---- what is left of the groups ---- */
 
 /* Keeps the groups that are this shard's. Returns how long all shards take, the same on every machine. */
-static double keep_shard(struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+static double keep_shard(struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                          const struct nb_plan_options *options, struct nb_skips *skips) {
     bool *mine = nb_alloc(wholes->n, sizeof *mine);
-    struct effort anywhere = *effort;
+    struct nb_effort anywhere = *effort;
     size_t n = 0;
     anywhere.anywhere = true;
     const double sum_s = choose_shard(wholes, cells, &anywhere, options->shard, options->n_shards, mine);
@@ -669,7 +505,7 @@ static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *
 }
 
 /* *dropped: how many cells. -1 after nb_error: none is left, or none of those named. */
-static int keep_budget(struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+static int keep_budget(struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                        double budget_s, bool by_whole, struct nb_skips *skips, size_t *dropped) {
     char reason[64];
     double least_s = 0;
@@ -714,8 +550,8 @@ static struct nb_group *add_part(struct nb_plan *plan, const size_t *cases, size
 
 /* Parts of equal size, within one. */
 static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb_cells *cells,
-                      const struct effort *effort) {
-    const size_t n_parts = count_parts(whole->n, effort);
+                      const struct nb_effort *effort) {
+    const size_t n_parts = nb_count_parts(whole->n, effort);
     size_t *cases = nb_alloc(whole->n, sizeof *cases);
     for (size_t i = 0; i < whole->n; i++) cases[i] = add_case(plan, &cells->items[whole->cells[i]]);
     for (size_t part = 0; part < n_parts; part++) {
@@ -726,19 +562,19 @@ static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb
         group->single_width = whole->single_width;
         group->untimed = !nb_case_is_timed(&plan->cases[cases[0]]);
         group->part = (int)part;
-        estimate(group->step_s, cells, whole->cells + from, to - from, effort);
-        group->estimate_s = estimate_total_s(group->step_s, effort);
+        nb_estimate(group->step_s, cells, whole->cells + from, to - from, effort);
+        group->estimate_s = nb_estimate_total_s(group->step_s, effort);
         plan->estimate_s += group->estimate_s;
     }
     free(cases);
 }
 
 static void fill(struct nb_plan *plan, const struct wholes *wholes, struct nb_cells *cells,
-                 const struct effort *effort) {
+                 const struct nb_effort *effort) {
     size_t n_cases = 0, n_groups = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         n_cases += wholes->items[i].n;
-        n_groups += count_parts(wholes->items[i].n, effort);
+        n_groups += nb_count_parts(wholes->items[i].n, effort);
     }
     plan->cases = nb_alloc(n_cases, sizeof *plan->cases);
     plan->keys = nb_alloc(n_cases, sizeof *plan->keys);
@@ -760,9 +596,9 @@ static double kept_for_confirmations(const struct nb_config *config) {
 int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options) {
     assert(plan && config && options);
     const struct nb_filters filters = {options->filters, options->n_filters};
-    const struct effort effort = {
+    const struct nb_effort effort = {
         .launches = config->launches, .blocks = config->blocks_per_launch, .sample_ms = config->sample_ms};
-    struct effort planned = effort; /* of a budget half is left for the launches that are added */
+    struct nb_effort planned = effort; /* of a budget half is left for the launches that are added */
     struct nb_cells cells = {0};
     struct wholes wholes = {.by_op = config->compare.ours.n > 0};
     struct nb_skips skips = {0};

@@ -10,12 +10,7 @@
 #include "src/core/case.h"
 #include "src/plan/cells.h"
 #include "src/plan/config.h"
-
-#define NB_GROUP_ARMS 10 /* cases of a group that run interleaved, the copy and a repeated reference not counted */
-
-/* What a group goes through: its check, the trials of its roofs, its launches, its counter pass. */
-enum nb_stage { NB_STAGE_CHECK, NB_STAGE_ROOFS, NB_STAGE_LAUNCH, NB_STAGE_COUNTERS, NB_N_STAGES };
-#define NB_COPY_TRIALS 5 /* of a group's roofs */
+#include "src/plan/estimate.h"
 
 /* Of a plan without launches any cases. Else cases that share backend, pass, dtype, shape, data, seed, parameters, stride, threads and cache
  * state. cases[reference] is the one the others are compared with; a group that was split carries it in each part (only the first part
@@ -86,8 +81,5 @@ static inline bool nb_group_is_timed(const struct nb_plan *plan, size_t group) {
 static inline bool nb_group_is_counted(const struct nb_plan *plan, size_t group) {
     return nb_group_is_timed(plan, group) && plan->cases[plan->groups[group].cases[0]].backend == NB_BACKEND_CPU;
 }
-
-/* Of the buffers that a case takes in turn where its caches are to be cold, all sets together: beyond this machine's last cache; 0: hot. */
-double nb_cold_bytes(const struct nb_case *c);
 
 #endif

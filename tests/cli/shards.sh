@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Shards of stress and of claims, merged, come to the grades and verdicts of one run; a shard without cases is merged as any other.
+source tests/support/cli.sh
+ended() { "$NORMBENCH" "$@" >"$WORK/out" 2>"$WORK/err" || bad "normbench $*: exit $?: $(cat "$WORK/err")"; }
+
+hard=(--no-search --no-plots --quiet --kernel "rmsnorm_twopass,layernorm_twopass" --width scalar --filter zeros)
+said=(form-bias form-deberta form-definition form-cast-order --quick --no-plots --quiet)
+for i in 1 2; do
+    ended stress "${hard[@]}" --shard $i/2 --out "$WORK/stress-$i"
+    ended claims "${said[@]}" --shard $i/2 --out "$WORK/claims-$i"
+done
+ended stress "${hard[@]}" --out "$WORK/stress-one"
+ended claims "${said[@]}" --out "$WORK/claims-one"
+ended merge "$WORK/stress-2" "$WORK/stress-1" --out "$WORK/stress"
+grep -q "^rmsnorm_twopass" "$WORK/out" || bad "merged grades are not printed: $(cat "$WORK/out")"
+ended merge "$WORK/claims-2" "$WORK/claims-1" --out "$WORK/claims"
+grep -q "^form-bias  *REPRODUCED" "$WORK/out" || bad "merged verdicts are not printed: $(cat "$WORK/out")"
+ended report "$WORK/claims" --no-write --format markdown
+python3 - "$WORK" <<'EOF' || bad "merged is other than one run"
+import json, sys
+def read(folder, file): return json.load(open(f"{sys.argv[1]}/{folder}/{file}"))
+def grades(d): return sorted((g["kernel"], g["variant"], g["formula"], str(g["declared"]), str(g["all"]), g["n_cases"]) for g in d["grades"])
+one, merged, parts = read("stress-one", "stress.json"), read("stress", "stress.json"), [read(f"stress-{i}", "stress.json") for i in (1, 2)]
+assert grades(one) and grades(one) == grades(merged)
+kernels = [{g["kernel"] + g["formula"].split()[0] for g in p["grades"]} for p in parts]
+assert all(kernels) and sorted(g for p in parts for g in grades(p)) == grades(one), "a kernel is graded in two shards"
+assert [b["label"] for b in one["bugs"]] == [b["label"] for b in merged["bugs"]]
+one, merged, parts = read("claims-one", "claims.json"), read("claims", "claims.json"), [read(f"claims-{i}", "claims.json") for i in (1, 2)]
+assert all(p["claims"] for p in parts) and [p["shard"] for p in parts] == [[1, 2], [2, 2]]
+assert [(c["id"], c["verdict"]) for c in one["claims"]] == [(c["id"], c["verdict"]) for c in merged["claims"]]
+assert one["counts"] == merged["counts"] and merged["complete"] and merged["missing_shards"] == []
+assert all(merged["machines"][c["machine"]]["fingerprint"]["cpu"] for c in merged["claims"])
+EOF
+if /usr/bin/python3 -c 'import jsonschema' 2>/dev/null; then
+    /usr/bin/python3 tests/check_schema.py reports/schema "$WORK/claims" "$WORK/claims-1" "$WORK/stress" "$WORK/stress-2" || bad "schemas"
+fi
+# Verdicts of unlike machines name theirs.
+sed -i 's/"l3_bytes": *[0-9]*/"l3_bytes": 1/' "$WORK/claims-2/claims.json"
+ended merge "$WORK/claims-1" "$WORK/claims-2" --out "$WORK/unlike"
+python3 -c "
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert len(d['machines']) == 2 and {c['machine'] for c in d['claims']} == {0, 1}, d['machines']" "$WORK/unlike/claims.json" || bad "unlike machines are one"
+refuses "is not a shard" merge "$WORK/claims-one" "$WORK/claims-1" --out "$WORK/no"
+refuses "these are missing: 2" merge "$WORK/claims-1" --out "$WORK/no"
+refuses "both shard 1/2" merge "$WORK/claims-1" "$WORK/claims-1" --out "$WORK/no"
+refuses "claims have table, markdown and json" merge "$WORK/claims-1" "$WORK/claims-2" --format csv --out "$WORK/no"
+refuses "holds a run already" merge "$WORK/claims-1" "$WORK/claims-2" --out "$WORK/claims"
+refuses "add --no-search" stress --timed --shard 1/2 --list
+
+# One group, two shards.
+echo '{ "blocks": [ { "op": "rmsnorm", "kernel": "*_twopass", "width": "scalar", "shape": "4x16" } ], "launches": 1, "blocks_per_launch": 2 }' >"$WORK/tiny.json"
+for i in 1 2; do ended run "$WORK/tiny.json" --no-counters --no-plots --quiet --shard $i/2 --out "$WORK/tiny-$i"; done
+ended merge "$WORK/tiny-1" "$WORK/tiny-2" --out "$WORK/tiny" --format csv
+[ "$(grep -c ^rmsnorm "$WORK/out")" = 1 ] || bad "an empty shard: $(cat "$WORK/out")"
+exit "$failed"
