@@ -9,6 +9,7 @@ make --no-print-directory BUILD="$BUILD" PREFIX="$WORK/prefix" KERNEL_LIBRARY="$
 unset NORMBENCH_KERNELS NORMBENCH_CONFIGS NORMBENCH_DATA NORMBENCH_PEERS
 NORMBENCH=$WORK/prefix/bin/normbench
 rm -f "$WORK/prefix/lib/normbench/peers/"*.so # those that are built here
+mkdir -p "$WORK/prefix/lib/normbench/peers"
 cp "$BUILD/tests/plugins/fakelib.so" "$WORK/prefix/lib/normbench/peers/ggml.so" # a peer whose adapter needs no library
 mkdir "$WORK/empty"
 cd "$WORK/empty" || exit 1
