@@ -28,7 +28,8 @@ What the norms of other libraries are worth on a CPU: how accurate, on which pub
 rounded, A within 1 ulp, B within the bound of the formula, C at most twice what half an ulp of input noise does, D right in norm alone, F
 NaN, Inf or 0 where a number belongs, or none of these; behind it the largest error in ulp (LayerNorm: of at least a sixteenth of the
 row's root mean square, since single y may be near 0). `*`: some cases are beyond the bound of the formula with float32 statistics, as
-they are where the arithmetic is in 16 bits. **Fails**: of the inputs of public bug reports
+they are where the arithmetic is in 16 bits. *not_reproducible*: the bits of a row depend on how many rows there are, as where a compiler
+makes a program for each shape; such a case counts as F, whatever its error. **Fails**: of the inputs of public bug reports
 ([configs/bugs.json](../../../configs/bugs.json)) in all its dtypes; a plain float32 norm fails those whose squares leave the range of
 float32.{times}
 

@@ -183,7 +183,9 @@ def survey(library):
     """All that is known of a library, as its JSON."""
     load_before = os.getloadavg()[0]
     usual, usual_records = library.stress("usual", str(root / "configs/survey.json"))
-    hard, hard_records = library.stress("hard", *library.options.hard.split())
+    hard, hard_records = {"grades": [], "bugs": [], "relations": []}, []
+    if library.options.hard != "none":
+        hard, hard_records = library.stress("hard", *library.options.hard.split())
     probes = {probe["variant"]: probe for probe in library.probe()} if not library.options.no_probe else {}
     timed = library.times(usual["grades"]) if library.options.time else []
     variants = {}
@@ -226,7 +228,7 @@ def main():
     parser.add_argument("--environments", type=pathlib.Path, default=root / "peers/survey", help="where the virtual environments are")
     parser.add_argument("--out", type=pathlib.Path, default=root / "results/survey", help="of the runs; what is there is not run again")
     parser.add_argument("--pages", type=pathlib.Path, default=root / "reports/published/survey")
-    parser.add_argument("--hard", default="", metavar="PRESET", help="bugs: of the hard rows only the inputs of bug reports")
+    parser.add_argument("--hard", default="", metavar="PRESET", help="bugs: only the inputs of bug reports; none")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--no-probe", action="store_true")
     options = parser.parse_args()
