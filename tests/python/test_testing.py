@@ -172,6 +172,8 @@ class Reports(Folder):
                 normbench.check(function, **declared)
 
     def test_what_the_program_is_asked(self):
+        self.addCleanup(setattr, tempfile, "tempdir", tempfile.tempdir)
+        tempfile.tempdir = str(self.folder)  # results of what was not right are kept
         self.program(f'for each; do echo "$each"; done >{self.folder}/asked\ncp "$4" {self.folder}/plugin.py\n')
         for shapes, asked in (("7x100", "shape=7x100"), (["7x100", "8x8"], "shape=7x100,8x8")):
             normbench.check(mine, op="rmsnorm", name="json", shapes=shapes)
