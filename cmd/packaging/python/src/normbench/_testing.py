@@ -105,6 +105,7 @@ def check(function, *, hard_rows=True, shapes=None, timeout=120, keep=None, **de
         raise Error(f'check: {_kernel.place(function)} says nowhere what it computes: check(..., op="rmsnorm", dtype="f32")')
     if os.environ.get("NORMBENCH_WORKER_FD"):
         raise Error("check: is called while the function's own file is imported; put it into a function, such as a test")
+    shapes = _texts(shapes) if shapes else None
     module, path, name = _address(function)
     declared.setdefault("name", getattr(function, "__name__", ""))
     _kernel.declare(function, **declared)  # its errors, here and now
@@ -118,7 +119,7 @@ def check(function, *, hard_rows=True, shapes=None, timeout=120, keep=None, **de
     out = pathlib.Path(keep) if keep else work / "results"
     options = ["--launches", 0, "--no-plots", "--quiet", "--case-timeout", timeout, "--out", out]
     options += [] if hard_rows else ["--no-stress"]
-    options += ["--axis", "shape=" + ",".join(_texts(shapes)), "--axis", "data=normal"] if shapes else []
+    options += ["--axis", "shape=" + ",".join(shapes), "--axis", "data=normal"] if shapes else []
     done = run("run", "quick", "--plugin", plugin, "--filter", f"{plugin.stem}:*", *options, path=sys.path)
     output = done.stderr or done.stdout
     report = Report(declared["name"], records(out) if (out / "results.json").exists() else [], str(out), output)
