@@ -29,6 +29,9 @@ DTYPES ?= f32 f16 bf16
 ifeq ($(ARCH),x86_64)
 all_widths := scalar 128 256 256x 512
 usual_widths := scalar 256 512
+else ifeq ($(ARCH),aarch64)
+all_widths := scalar 128 256
+usual_widths := scalar 128
 else
 all_widths := scalar
 usual_widths := scalar
@@ -74,6 +77,12 @@ isa_128 := $(ISA_V3)
 isa_256 := $(ISA_V3)
 isa_256x := $(ISA_V4)
 isa_512 := $(ISA_V4)
+# The header of simd/ is named as the width but on aarch64, which has other ones.
+ifeq ($(ARCH),aarch64)
+isa_256 := -march=armv8.2-a+sve -msve-vector-bits=256
+simd_128 := neon128
+simd_256 := sve256
+endif
 suffix_scalar := scalar
 suffix_128 := v128
 suffix_256 := v256
@@ -83,14 +92,13 @@ type_f32 := F32
 type_f16 := F16
 type_bf16 := BF16
 
-PACKAGES := libcpuid papi libcjson
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
-# The gate compares machine code on x86 alone (src/gate/code_identity.c).
 library = $(or $(call pkg,--libs,$(1)),$(2))
-gate_libraries = $(if $(filter x86_64,$(ARCH)),$(call library,zydis,-lZydis) $(call library,libelf,-lelf))
+# CPUID is x86's, and the gate compares machine code there alone (src/gate/code_identity.c).
+x86_libraries = $(if $(filter x86_64,$(ARCH)),$(call library,libcpuid,-lcpuid) $(call library,zydis,-lZydis) $(call library,libelf,-lelf))
 # Asked for when the first recipe needs them, since a make that has nothing to do has no time for them.
-LIB_CFLAGS = $(eval LIB_CFLAGS := $$(call pkg,--cflags,libcpuid) $$(call pkg,--cflags,libcjson))$(LIB_CFLAGS)
-LIBS = $(eval LIBS := $$(call library,libcpuid,-lcpuid) $$(call library,libcjson,-lcjson) -lpapi -ldl -lm -lpthread $$(gate_libraries))$(LIBS)
+LIB_CFLAGS = $(eval LIB_CFLAGS := $(if $(filter x86_64,$(ARCH)),$$(call pkg,--cflags,libcpuid)) $$(call pkg,--cflags,libcjson))$(LIB_CFLAGS)
+LIBS = $(eval LIBS := $$(call library,libcjson,-lcjson) -lpapi -ldl -lm -lpthread $$(x86_libraries))$(LIBS)
 INCLUDES := -I. -I$(BUILD)/gen -D_GNU_SOURCE -DNB_VERSION='"$(VERSION)"' 
 
 # ---- sources, all by sorted wildcard --------------------------------------------------------------------------------
@@ -122,7 +130,7 @@ properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(BUILD)/tests/programs/norms
 
-.PHONY: cuda-emulated survey all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports check-slurm \
+.PHONY: cuda-emulated survey all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports check-slurm check-arm \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel deb check-deb uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -136,6 +144,7 @@ help:
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make check-browser  opens the pages in a headless Chromium (installs chromium-headless-shell), with screenshots in build/browser' \
 	'make check-slurm  a job array on a Slurm of its own, from Debian packages in build/slurm; nothing is installed' \
+	'make check-arm  builds for aarch64 and runs the unit tests, stress and probe emulated by qemu-user (gets these from Debian); minutes' \
 	'make check-exports  hands each export to the program that it is made for (installs those)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
@@ -221,7 +230,7 @@ define variant_rule
 
 $(BUILD)/kernels/%_$(suffix_$(1))_$(2).o: %.c $(BUILD)/kernels/flags $(if $(filter 0,$(IS_CLANG)),$(if $(filter x86_64,$(ARCH)),$(BUILD)/pch/$(1).h.gch))
 	$$(call say,CC)
-	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) $$(pch_$(1)) -I. -MMD -MP -DNB_SIMD_HEADER='"kernels/simd/$(1).h"' \
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) $$(pch_$(1)) -I. -MMD -MP -DNB_SIMD_HEADER='"kernels/simd/$(or $(simd_$(1)),$(1)).h"' \
 	  -DNB_VARIANT=$(suffix_$(1)) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) \
 	  -c -o $$@ $$<
 endef
@@ -323,13 +332,14 @@ $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
 # Kernels to test on: f32 in two widths, 16 bits and a third width of those that some test names. `make check-all` takes all that are built.
-test_widths := $(or $(filter scalar 256,$(WIDTHS)),$(if $(filter x86_64,$(ARCH)),scalar 256,scalar))
+test_widths := $(or $(filter scalar 256,$(WIDTHS)),$(if $(filter x86_64,$(ARCH)),scalar 256,$(usual_widths)))
+third_width := $(if $(filter x86_64,$(ARCH)),$(if $(filter 256,$(test_widths)),v128),$(if $(filter 256,$(all_widths)),v256))
 tested_in_halves := rmsnorm_twopass rmsnorm_serial rmsnorm_fast %_lowp layernorm_twopass layernorm_welford layernorm_corrected \
 	layernorm_onepass layernorm_fast add_rmsnorm_twopass l2norm_twopass batchnorm_twopass rmsnorm_backward_plain layernorm_backward_plain copy%
 tested_in_widths := rmsnorm_twopass layernorm_twopass copy%
 test_dtypes_of = $(if $(filter %_lowp,$(1)),,f32) $(if $(filter $(tested_in_halves),$(1)),f16 bf16)
 test_variants := $(foreach k,$(kernels),$(foreach w,$(test_widths),$(foreach d,$(filter $(DTYPES),$(call test_dtypes_of,$(k))),$(k)_$(suffix_$(w))_$(d)))) \
-	$(if $(filter 256,$(test_widths)),$(foreach k,$(filter $(tested_in_widths),$(kernels)),$(k)_v128_f32))
+	$(if $(third_width),$(foreach k,$(filter $(tested_in_widths),$(kernels)),$(k)_$(third_width)_f32))
 test_objects_of_kernels := $(test_variants:%=$(BUILD)/kernels/%.o)
 $(BUILD)/tests/kernels/kernel_list.h: Makefile $(sort $(dir $(kernel_sources)))
 	@mkdir -p $(dir $@)
@@ -362,7 +372,7 @@ SCRIPTS ?= quick
 with_all_kernels := TEST_KERNELS=$(BUILD)/libnormkernels.so TEST_LAYOUT=$(ARM)/layout_2.so
 check-all-build: all
 	$(MAKE) $(with_all_kernels) check-unit-build
-check-unit-build: $(BUILD)/tests/normbench-tests $(BUILD)/normbench $(TEST_KERNELS) $(TEST_LAYOUT) $(plugins) $(identities)
+check-unit-build: $(BUILD)/tests/normbench-tests $(BUILD)/normbench $(TEST_KERNELS) $(TEST_LAYOUT) $(plugins) $(if $(filter x86_64,$(ARCH)),$(identities))
 unit_tests = NORMBENCH_TEST_LAYOUT=$(TEST_LAYOUT) NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
 	NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins tests/unit.sh $(BUILD)/tests/normbench-tests --timeout 900
 check-unit: check-unit-build
@@ -382,6 +392,12 @@ check-style:
 check-browser: $(BUILD)/normbench $(TEST_KERNELS)
 	-tests/deps.sh chromium-headless-shell
 	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/browser/run.sh || [ $$? = 77 ]
+# For aarch64, emulated: a cross compiler and qemu-user from Debian, and its arm64 libraries in build-arm/root. Skipped with the reason where they
+# cannot be had.
+arm_packages = $(filter-out libcpuid-dev libzydis-dev libelf-dev,$(filter lib%,$(DEBIAN_PACKAGES)))
+check-arm:
+	-tests/deps.sh gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static pkg-config
+	BUILD=build-arm PACKAGES="libc6-dev $(arm_packages)" TESTS='$(TESTS)' tests/arm/run.sh || [ $$? = 77 ]
 # Each export read by what it is made for, from Debian.
 check-exports: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
 	tests/deps.sh libbenchmark-tools python3-scipy python3-pandas python3-junitparser cmark-gfm

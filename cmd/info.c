@@ -63,11 +63,17 @@ static void row(const char *label) { printf("  %-18s ", label); }
 static void print_machine(const cJSON *survey) {
     const cJSON *cpu = member(survey, "cpu"), *system = member(survey, "system"), *load = member(survey, "load");
     const char *codename = nb_json_get_text(cpu, "codename"), *hypervisor = nb_json_get_text(cpu, "hypervisor");
+    const char *emulator = nb_json_get_text(cpu, "emulator");
+    const bool has_cpuid = !isnan(nb_json_get_number(cpu, "family"));
     char l1d[24], l2[24], l3[24], memory[24], available[24];
     puts("Machine");
     row("CPU");
-    printf("%s, family %.0f model %.0f stepping %.0f (%s)\n", text(cpu, "model"), nb_json_get_number(cpu, "family"),
-           nb_json_get_number(cpu, "model_number"), nb_json_get_number(cpu, "stepping"), text(cpu, "signature"));
+    fputs(text(cpu, "model"), stdout);
+    if (has_cpuid)
+        printf(", family %.0f model %.0f stepping %.0f", nb_json_get_number(cpu, "family"),
+               nb_json_get_number(cpu, "model_number"), nb_json_get_number(cpu, "stepping"));
+    if (nb_json_get_text(cpu, "signature")) printf(" (%s)", text(cpu, "signature"));
+    puts("");
     if (codename) {
         row("");
         printf("libcpuid takes it for %s\n", codename);
@@ -77,7 +83,11 @@ static void print_machine(const cJSON *survey) {
         puts(text(cpu, "disagreement"));
     }
     row("runs on");
-    printf("%s%s\n", hypervisor ? hypervisor : "bare metal", hypervisor ? " virtual machine" : "");
+    if (emulator) printf("%s, an emulator%s", emulator, hypervisor ? ", in a " : "");
+    if (hypervisor) printf("%s virtual machine", hypervisor);
+    if (!emulator && !hypervisor)
+        fputs(has_cpuid ? "bare metal" : "bare metal, or a virtual machine that does not say so", stdout);
+    puts("");
     row("CPUs");
     printf("%.0f online, %.0f of them for this process\n", nb_json_get_number(cpu, "n_online"),
            nb_json_get_number(survey, "n_allowed"));
@@ -101,8 +111,9 @@ static void print_build(const cJSON *survey) {
     row("compiler");
     puts(text(build, "compiler"));
     row("libraries");
-    printf("libc %s, PAPI %s, cJSON %s, libcpuid %s\n", text(libraries, "libc"), text(libraries, "papi"),
-           text(libraries, "cjson"), text(libraries, "libcpuid"));
+    printf("libc %s, PAPI %s, cJSON %s", text(libraries, "libc"), text(libraries, "papi"), text(libraries, "cjson"));
+    if (nb_json_get_text(libraries, "libcpuid")) printf(", libcpuid %s", text(libraries, "libcpuid"));
+    puts("");
 }
 
 static void print_widths(const cJSON *survey) {

@@ -172,6 +172,7 @@ enum nb_cpu_feature {
     NB_CPU_AVX512BF16 = 4,
     NB_CPU_AVX512FP16 = 8,
     NB_CPU_NEON = 16,
+    NB_CPU_SVE256 = 32, /* SVE with vectors of 256 bits */
 };
 
 /* Rows for which a kernel claims its accuracy; grades are given within and beyond it. Infinity: no limit. */

@@ -61,7 +61,9 @@ NB_INLINE struct pack pack_quiet(struct pack a) {
 
 /* Elements, any alignment (pack_stream: past the caches, of a register's); ..._tail: the first n of a pack, 0 < n < PACK_COLUMNS, absent ones load as 0. */
 NB_INLINE bf16_bits bits_once(bf16_bits v) {
+#if defined(__x86_64__)
     __asm__("" : "+v"(v));
+#endif
     return v;
 }
 NB_INLINE struct pack pack_split(bf16_bits both) { return (struct pack){{bits_even(both), bits_odd(both)}}; }

@@ -18,7 +18,26 @@
  * or hands on, is quiet and has its low half clear). */
 
 typedef raw bf16_bits;
-#if NB_LANES == 16
+#if !defined(__x86_64__) /* by operators, of lanes of 32 bits */
+NB_INLINE bf16_bits bits_load(const elem *p) { return raw_load((const char *)p); }
+NB_INLINE void bits_store(elem *p, bf16_bits v) { raw_store((char *)p, v); }
+NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) { return nb_load_16_tail(p, n); }
+NB_INLINE void bits_store_tail(elem *p, bf16_bits v, int64_t n) { nb_store_16_tail(p, v, n); }
+NB_INLINE vec bits_even(bf16_bits v) { return (vec)(v << 16); }
+NB_INLINE vec bits_odd(bf16_bits v) { return (vec)(v & 0xffff0000u); }
+NB_INLINE bf16_bits bits_join(vec even, vec odd) { return (bf16_bits)even >> 16 | ((bf16_bits)odd & 0xffff0000u); }
+NB_INLINE vec bits_round(vec v) {
+    const bf16_bits u = (bf16_bits)v;
+    return (vec)(u + 0x7fffu + (u >> 16 & 1u));
+}
+#if NB_LANES == 4
+NB_INLINE vec even_lanes(vec a, vec b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
+NB_INLINE vec odd_lanes(vec a, vec b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7); }
+#else
+NB_INLINE vec even_lanes(vec a, vec b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
+NB_INLINE vec odd_lanes(vec a, vec b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15); }
+#endif
+#elif NB_LANES == 16
 NB_INLINE bf16_bits bits_load(const elem *p) { return _mm512_loadu_si512(p); }
 NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm512_storeu_si512(p, v); }
 NB_INLINE __mmask32 bits_below(int64_t n) { return (__mmask32)_bzhi_u32(0xffffffffu, (unsigned)n); }

@@ -14,6 +14,10 @@
 /* One Newton step for 1/sqrt(v) in residual form: r + r/2 * (1 - v*r*r), two roundings fewer than the textbook's. */
 static inline float rsqrt_newton(float v, float r) {
     float residual = __builtin_fmaf(-v * r, r, 1.0f);
+#ifdef NB_RSQRT_OF_8_BITS /* a step before it */
+    r = __builtin_fmaf(0.5f * r, residual, r);
+    residual = __builtin_fmaf(-v * r, r, 1.0f);
+#endif
     return __builtin_fmaf(0.5f * r, residual, r);
 }
 

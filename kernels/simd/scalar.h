@@ -52,22 +52,7 @@ static inline uint16_t nb_f32_to_f16(float f) { return _cvtss_sh(f, _MM_FROUND_T
 
 #elif defined(__aarch64__)
 
-static inline float nb_rsqrt_estimate(float v) {
-    float r;
-    __asm__("frsqrte %s0, %s1" : "=w"(r) : "w"(v));
-    return r;
-}
-static inline float nb_f16_to_f32(uint16_t h) {
-    __fp16 f;
-    memcpy(&f, &h, sizeof f);
-    return (float)f;
-}
-static inline uint16_t nb_f32_to_f16(float v) {
-    __fp16 f = (__fp16)v;
-    uint16_t h;
-    memcpy(&h, &f, sizeof h);
-    return h;
-}
+#include "kernels/simd/arm.h"
 
 #else
 #error "no hardware reciprocal square root and f16 conversion known for this architecture"

@@ -134,11 +134,9 @@ static void predict_scale(const struct nb_bound *b, struct nb_bias *bias) {
     const double weight = mean_weight(b->o, b->c), nu = b->arithmetic.chain * b->arithmetic.sum.u;
     const double gain = -0.5 * nb_stagnation_bias(nu, NB_NORMAL_DENSITY) * weight;
     const double grid = eps_grid_bias(b) / 2; /* a kernel that adds n eps to the sum has none of it */
-    const double estimate = nb_rsqrt_estimate_error();
     bias->expected = offset_bias(b) + gain + grid;
     bias->systematic = gain + fabs(grid) + constants_bias(b, weight);
-    if (b->c->formula.root == NB_ROOT_RSQRT_NR) bias->systematic += 1.5 * estimate * estimate;
-    if (b->c->formula.root == NB_ROOT_RSQRT_RAW) bias->systematic += estimate;
+    bias->systematic += nb_rsqrt_error(b->c->formula.root);
     bias->scale_sd = scale_deviation(b, nb_formats[b->c->dtype].unit_roundoff);
 }
 

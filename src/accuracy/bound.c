@@ -26,13 +26,19 @@ const char *const nb_loss_names[NB_N_LOSSES] = {
     [NB_LOSS_SCALE_OVERFLOW] = "scale_overflow",
 };
 
-/* x86 rsqrtps: 1.5 * 2^-12 (Intel SDM, AMD APM), rsqrt14: 2^-14. ARM frsqrte: 8 bits. */
-double nb_rsqrt_estimate_error(void) {
+/* x86 rsqrtps: 1.5 * 2^-12 (Intel SDM, AMD APM), rsqrt14: 2^-14. ARM frsqrte: 8 bits (2^-8.25 at worst, by the table of the Arm ARM's
+ * RecipSqrtEstimate), and so two steps. A step leaves 3/2 e^2 + 1/2 e^3. */
+double nb_rsqrt_error(uint32_t root) {
 #if defined(__aarch64__)
-    return 0x1p-8;
+    const int steps = 2;
+    double e = 0x1p-8;
 #else
-    return 1.5 * 0x1p-12;
+    const int steps = 1;
+    double e = 1.5 * 0x1p-12;
 #endif
+    if (root == NB_ROOT_RSQRT_RAW) return e;
+    for (int i = 0; i < steps; i++) e = 1.5 * e * e + 0.5 * e * e * e;
+    return root == NB_ROOT_RSQRT_NR ? e : 0;
 }
 
 static struct nb_precision precision_of(enum nb_dtype dtype) {
@@ -212,15 +218,15 @@ static struct range denominator(const struct nb_arithmetic *a, const struct nb_c
 
 /* Relative error of 1 / denominator by the kernel's root; a division per element is counted with the elements. */
 static double root_error(const struct nb_arithmetic *a, const struct nb_case *c) {
-    const double u = a->op.u, estimate = nb_rsqrt_estimate_error();
+    const double u = a->op.u, estimate = nb_rsqrt_error(c->formula.root);
     const double narrowing = c->stats_dtype == NB_STATS_X ? u : 0;
     switch (c->formula.root) {
     case NB_ROOT_DIV_SQRT:
         return u;
     case NB_ROOT_MUL_RECIP:
         return nb_compound(0, u, 2);
-    case NB_ROOT_RSQRT_NR: /* Newton leaves 3/2 e^2 + 1/2 e^3; 4 roundings, of which those of the residual count half */
-        return 1.5 * estimate * estimate + 0.5 * estimate * estimate * estimate + 4 * 0x1p-24 + narrowing;
+    case NB_ROOT_RSQRT_NR: /* 4 roundings of the last step, of which those of the residual count half; a step squares those before it */
+        return estimate + 4 * 0x1p-24 + narrowing;
     default:
         return estimate + narrowing;
     }

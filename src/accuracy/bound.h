@@ -60,8 +60,9 @@ static inline double nb_compound(double g, double u, int k) {
     return factor - 1;
 }
 
-/* Relative error of a hardware estimate of 1/sqrt, as specified. */
-double nb_rsqrt_estimate_error(void);
+/* Relative error, before any rounding, of 1/sqrt by the hardware's estimate as specified: itself (NB_ROOT_RSQRT_RAW), or after the kernels'
+ * Newton steps (NB_ROOT_RSQRT_NR); 0 of roots without one. */
+double nb_rsqrt_error(uint32_t root);
 
 /* ---- elements -------------------------------------------------------------------------------------------------------- */
 

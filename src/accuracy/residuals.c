@@ -33,7 +33,7 @@ static double squares_unit(const struct nb_bound *b, const struct nb_row_truth *
     const struct nb_arithmetic *a = &b->arithmetic;
     const double eps = c->stats_dtype == NB_STATS_X ? nb_round_to(c->eps, (enum nb_dtype)c->dtype) : c->eps;
     const double stored_eps = fabs(eps - c->eps) * truth->scale * truth->scale; /* |d eps| / (v + eps) */
-    const double estimate = c->formula.root == NB_ROOT_RSQRT_RAW ? 2 * nb_rsqrt_estimate_error() : 0;
+    const double estimate = c->formula.root == NB_ROOT_RSQRT_RAW ? 2 * nb_rsqrt_error(NB_ROOT_RSQRT_RAW) : 0;
     return (a->chain + 8) * a->op.u * conditioning(c, truth) + 2 * nb_formats[c->dtype].unit_roundoff + stored_eps +
            estimate;
 }

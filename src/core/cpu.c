@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CPUID says what the CPU can do, XGETBV what the operating system saves at a context switch: a feature needs both.
- * Leaves and bits: Intel SDM volume 2A (CPUID), AMD APM volume 3 appendix E. */
+ * Leaves and bits: Intel SDM volume 2A (CPUID), AMD APM volume 3 appendix E. On aarch64 Linux's HWCAP says both at once. */
 #include "src/core/cpu.h"
 
 #include <sched.h>
@@ -9,6 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static bool read_line(const char *path, char *text, size_t n) {
+    FILE *f = fopen(path, "re");
+    bool read = f && fgets(text, (int)n, f);
+    if (f) fclose(f);
+    if (read) text[strcspn(text, "\n")] = '\0';
+    return read;
+}
 
 /* ---- features and names ---- */
 
@@ -74,7 +82,7 @@ static const char *why_missing(uint32_t missing) {
                                        : "this CPU has no AVX-512 with F, BW, VL and DQ";
     if (missing & NB_CPU_AVX512BF16) return "this CPU has no AVX512-BF16";
     if (missing & NB_CPU_AVX512FP16) return "this CPU has no AVX512-FP16";
-    if (missing & NB_CPU_NEON) return "this CPU has no NEON (it is not an aarch64)";
+    if (missing & (NB_CPU_NEON | NB_CPU_SVE256)) return "this CPU has no NEON and no SVE (it is not an aarch64)";
     return "it needs a CPU feature that this program does not know";
 }
 
@@ -92,6 +100,7 @@ static void fill_model(struct nb_cpu *c) {
     struct leaf l0 = cpuid(0, 0), l1 = cpuid(1, 0);
     copy_words(c->vendor, (const uint32_t[]){l0.ebx, l0.edx, l0.ecx}, 3);
     int base_family = l1.eax >> 8 & 0xf, base_model = l1.eax >> 4 & 0xf;
+    c->signature = l1.eax;
     c->stepping = l1.eax & 0xf;
     c->family = base_family == 15 ? base_family + (int)(l1.eax >> 20 & 0xff) : base_family;
     c->model_number = base_family == 15 || base_family == 6 ? base_model + (int)(l1.eax >> 12 & 0xf0) : base_model;
@@ -122,7 +131,7 @@ static void fill_hypervisor(struct nb_cpu *c) {
         if (strcmp(c->hypervisor, names[i][0]) == 0) snprintf(c->hypervisor, sizeof c->hypervisor, "%s", names[i][1]);
 }
 
-static void fill_from_cpuid(struct nb_cpu *c) {
+static void fill_features(struct nb_cpu *c) {
     c->features = cpu_offers() & system_enables();
     fill_model(c);
     fill_hypervisor(c);
@@ -130,7 +139,7 @@ static void fill_from_cpuid(struct nb_cpu *c) {
 
 /* An old libcpuid takes a CPU newer than itself for the nearest it knows: when it denies AVX-512 to a CPU that has it,
  * the name it gives is not believed either. */
-static void fill_from_libcpuid(struct nb_cpu *c) {
+static void fill_codename(struct nb_cpu *c) {
     struct cpu_raw_data_t raw;
     struct cpu_id_t id;
     memset(&id, 0, sizeof id);
@@ -155,19 +164,91 @@ static void fill_from_libcpuid(struct nb_cpu *c) {
 
 #else /* other architectures: the compiler's target is what runs, and the operating system names the machine */
 
+#include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/utsname.h>
 
-static void fill_from_cpuid(struct nb_cpu *c) {
-    struct utsname name;
-#if defined(__aarch64__)
-    c->features = NB_CPU_NEON;
-#endif
-    if (uname(&name) == 0) snprintf(c->model, sizeof c->model, "%.60s", name.machine);
+/* Firmware names the machine that it stands in; a device tree says that there is a hypervisor, and which. */
+static void fill_hypervisor(struct nb_cpu *c) {
+    static const char *const places[] = {"/proc/device-tree/hypervisor/compatible", "/sys/class/dmi/id/product_name",
+                                         "/sys/class/dmi/id/sys_vendor"};
+    static const char *const names[][2] = {{"linux,kvm", "KVM"},
+                                           {"xen,xen", "Xen"},
+                                           {"KVM", "KVM"},
+                                           {"QEMU", "QEMU"},
+                                           {"VMware", "VMware"},
+                                           {"Virtual Machine", "Hyper-V"},
+                                           {"VirtualBox", "VirtualBox"},
+                                           {"Apple Virtualization", "Apple"},
+                                           {"Google Compute", "KVM"}};
+    char text[96];
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (!read_line(places[i], text, sizeof text)) continue;
+        for (size_t j = 0; j < sizeof names / sizeof names[0] && !c->hypervisor[0]; j++)
+            if (strncmp(text, names[j][0], strlen(names[j][0])) == 0)
+                snprintf(c->hypervisor, sizeof c->hypervisor, "%s", names[j][1]);
+    }
 }
 
-static void fill_from_libcpuid(struct nb_cpu *c) { (void)c; }
+#if defined(__aarch64__)
+
+/* Implementer (bits 31 to 24), variant (23 to 20), part (15 to 4), revision (3 to 0): Arm ARM, D19.2.103. Names as in util-linux. */
+static void fill_model(struct nb_cpu *c) {
+    static const struct {
+        uint32_t implementer;
+        const char *name;
+    } vendors[] = {{0x41, "Arm"},       {0x42, "Broadcom"},  {0x43, "Cavium"}, {0x46, "Fujitsu"},
+                   {0x48, "HiSilicon"}, {0x4e, "NVIDIA"},    {0x50, "APM"},    {0x51, "Qualcomm"},
+                   {0x61, "Apple"},     {0x6d, "Microsoft"}, {0xc0, "Ampere"}, {0x00, "emulated"}};
+    static const struct {
+        uint32_t implementer, part;
+        const char *name;
+    } parts[] = {{0x41, 0xd03, "Cortex-A53"},  {0x41, 0xd05, "Cortex-A55"},  {0x41, 0xd07, "Cortex-A57"},
+                 {0x41, 0xd08, "Cortex-A72"},  {0x41, 0xd0b, "Cortex-A76"},  {0x41, 0xd0c, "Neoverse-N1"},
+                 {0x41, 0xd40, "Neoverse-V1"}, {0x41, 0xd49, "Neoverse-N2"}, {0x41, 0xd4f, "Neoverse-V2"},
+                 {0x41, 0xd84, "Neoverse-V3"}, {0x41, 0xd8e, "Neoverse-N3"}, {0x46, 0x001, "A64FX"},
+                 {0xc0, 0xac3, "Ampere-1"},    {0x00, 0x051, "QEMU max"}};
+    const uint32_t implementer = c->signature >> 24, part = c->signature >> 4 & 0xfff;
+    const char *name = NULL;
+    snprintf(c->vendor, sizeof c->vendor, "implementer 0x%02x", implementer);
+    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++)
+        if (vendors[i].implementer == implementer) snprintf(c->vendor, sizeof c->vendor, "%s", vendors[i].name);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i].implementer == implementer && parts[i].part == part) name = parts[i].name;
+    if (name)
+        snprintf(c->model, sizeof c->model, "%s r%up%u", name, c->signature >> 20 & 0xf, c->signature & 0xf);
+    else
+        snprintf(c->model, sizeof c->model, "%s part 0x%03x r%up%u", c->vendor, part, c->signature >> 20 & 0xf,
+                 c->signature & 0xf);
+}
+
+/* Linux lets programs read MIDR_EL1 where it sets CPUID. The length of SVE's vectors is the process's own: the CPU's longest, or less. */
+static void fill_cpu(struct nb_cpu *c) {
+    enum { CPUID = 1 << 11, SVE = 1 << 22, LENGTH = 0xffff, BYTES = 32 };
+    uint64_t midr;
+    c->features = NB_CPU_NEON;
+    if (getauxval(AT_HWCAP) & SVE && (prctl(PR_SVE_GET_VL) & LENGTH) == BYTES) c->features |= NB_CPU_SVE256;
+    if (!(getauxval(AT_HWCAP) & CPUID)) return;
+    __asm__ volatile("mrs %0, midr_el1" : "=r"(midr));
+    c->signature = (uint32_t)midr;
+    fill_model(c);
+}
+
+#else
+static void fill_cpu(struct nb_cpu *c) { (void)c; }
+#endif
+
+static void fill_features(struct nb_cpu *c) {
+    struct utsname name;
+    if (uname(&name) == 0) snprintf(c->model, sizeof c->model, "%.60s", name.machine);
+    fill_cpu(c);
+    fill_hypervisor(c);
+}
+
+static void fill_codename(struct nb_cpu *c) { (void)c; }
 
 static const char *why_missing(uint32_t missing) {
+    if (missing & NB_CPU_SVE256) return "this CPU has no SVE with vectors of 256 bits";
     if (missing & NB_CPU_NEON) return "this CPU has no NEON";
     return "it needs an x86-64 CPU";
 }
@@ -182,14 +263,6 @@ static const char *why_missing(uint32_t missing) {
 static enum nb_width widest = NB_512;
 
 /* ---- caches ---- */
-
-static bool read_line(const char *path, char *text, size_t n) {
-    FILE *f = fopen(path, "re");
-    bool read = f && fgets(text, (int)n, f);
-    if (f) fclose(f);
-    if (read) text[strcspn(text, "\n")] = '\0';
-    return read;
-}
 
 /* "48K" -> 49152; 0 when it is no size. */
 static int64_t parse_size(const char *text) {
@@ -229,7 +302,7 @@ const struct nb_cpu *nb_cpu_light(void) {
     static struct nb_cpu light;
     static bool filled;
     if (filled) return &light;
-    fill_from_cpuid(&light);
+    fill_features(&light);
     fill_caches(&light);
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     light.n_online = n > 0 ? (int)n : 1;
@@ -242,9 +315,24 @@ const struct nb_cpu *nb_cpu(void) {
     static bool filled;
     if (filled) return &full;
     full = *nb_cpu_light();
-    fill_from_libcpuid(&full);
+    fill_codename(&full);
     filled = true;
     return &full;
+}
+
+/* /proc/self is the emulated program to an emulator, which has no word for the same place by another name. */
+const char *nb_cpu_emulator(void) {
+    static char emulator[4096];
+    static bool is_known;
+    char self[sizeof emulator];
+    if (!is_known) {
+        const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+        const ssize_t m = readlink("/proc/thread-self/exe", emulator, sizeof emulator - 1);
+        const bool is_own = n <= 0 || m <= 0 || (n == m && memcmp(self, emulator, (size_t)n) == 0);
+        emulator[is_own ? 0 : m] = '\0';
+        is_known = true;
+    }
+    return emulator[0] ? emulator : NULL;
 }
 
 /* ---- what may run ---- */
@@ -256,7 +344,9 @@ uint32_t nb_width_features(uint32_t width) {
     if (width == NB_256X || width == NB_512) return NB_CPU_AVX2 | NB_CPU_AVX512;
     return width <= NB_256 ? NB_CPU_AVX2 : 0;
 #else
-    return width == NB_128 ? NB_CPU_NEON : 0;
+    static const uint32_t features[NB_N_WIDTHS] = {
+        [NB_128] = NB_CPU_NEON, [NB_256] = NB_CPU_SVE256, [NB_256X] = NB_CPU_AVX512, [NB_512] = NB_CPU_AVX512};
+    return width < NB_N_WIDTHS ? features[width] : 0;
 #endif
 }
 

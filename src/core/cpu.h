@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What this machine's CPU may run and how its caches are cut. Which instructions may run is decided by CPUID and XGETBV
- * alone; libcpuid names the CPU. */
+/* What this machine's CPU may run and how its caches are cut. On x86-64 which instructions may run is decided by CPUID and XGETBV
+ * alone, and libcpuid names the CPU; on aarch64 Linux's auxiliary vector decides, and MIDR_EL1 names it. */
 #ifndef NB_CPU_H
 #define NB_CPU_H
 
@@ -11,11 +11,12 @@
 struct nb_cpu {
     uint32_t features; /* mask of enum nb_cpu_feature */
     char vendor[32], model[96];
-    char codename[64]; /* libcpuid's, "" when it does not know the CPU or takes it for another */
-    int family, model_number, stepping;
+    char codename[64];                     /* libcpuid's, "" when it does not know the CPU or takes it for another */
+    int family, model_number, stepping;    /* CPUID's; 0 where there is none */
+    uint32_t signature;                    /* EAX of CPUID's leaf 1, or MIDR_EL1; 0 when unknown */
     int64_t l1d_bytes, l2_bytes, l3_bytes; /* 0 when unknown; l3 is what one core can reach */
     int n_online;
-    char hypervisor[32];    /* "" on bare metal */
+    char hypervisor[32];    /* "" on bare metal, and where nothing says */
     char disagreement[160]; /* where libcpuid and CPUID differ, "" where not */
 };
 
@@ -24,6 +25,8 @@ struct nb_cpu {
 const struct nb_cpu *nb_cpu_light(void);
 const struct nb_cpu *nb_cpu(void);
 
+/* The program that emulates the CPU of this process (qemu-user), by which alone it can start itself again; null where it runs by itself. */
+const char *nb_cpu_emulator(void);
 /* Hides widths above this one (--max-width). */
 void nb_cpu_limit_width(enum nb_width width);
 /* Null when a variant of this width that needs these features may run here; else the reason, static. */

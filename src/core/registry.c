@@ -751,6 +751,10 @@ static const struct {
     {NB_SCALAR, "scalar", NB_CPU_AVX2, true}, {NB_128, "v128", NB_CPU_AVX2, false},
     {NB_256, "v256", NB_CPU_AVX2, true},      {NB_256X, "v256x", NB_CPU_AVX512, false},
     {NB_512, "v512", NB_CPU_AVX512, true},
+#elif defined(__aarch64__)
+    {NB_SCALAR, "scalar", 0, true},
+    {NB_128, "v128", NB_CPU_NEON, true},
+    {NB_256, "v256", NB_CPU_NEON | NB_CPU_SVE256, false},
 #else
     {NB_SCALAR, "scalar", 0, true},
 #endif

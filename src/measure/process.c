@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
@@ -73,7 +74,11 @@ static int execute_worker(pid_t *pid, const int fds[NB_N_WORKER_FDS], uint64_t s
     for (int i = 0; i < N; i++)
         if (fds[i] >= away) away = fds[i] + 1;
     char padding[4200];
-    char program[] = "normbench", subcommand[] = "__worker", *const argv[] = {program, subcommand, NULL};
+    char program[] = "normbench", subcommand[] = "__worker", name[] = "-0";
+    char *own[] = {program, subcommand, NULL}, *emulated[] = {program, name, program, NULL, subcommand, NULL};
+    const char *emulator = nb_cpu_emulator();
+    char *file = emulator ? realpath("/proc/self/exe", NULL) : NULL;
+    emulated[3] = file; /* by which the emulator finds it: its /proc/self/exe is the emulator */
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, defaults;
@@ -96,8 +101,10 @@ static int execute_worker(pid_t *pid, const int fds[NB_N_WORKER_FDS], uint64_t s
         posix_spawn_file_actions_addclose(&actions, away + i);
     }
     char **environment = padded_environment(seed, padding, 4096);
-    int error = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, argv, environment);
+    int error = posix_spawn(pid, emulator ? emulator : "/proc/self/exe", &actions, &attributes, file ? emulated : own,
+                            environment);
     free(environment);
+    free(file);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return error;

@@ -81,29 +81,27 @@ static void add_features(cJSON *object, uint32_t features) {
                  {NB_CPU_AVX512, "avx512_f_bw_vl_dq"},
                  {NB_CPU_AVX512BF16, "avx512_bf16"},
                  {NB_CPU_AVX512FP16, "avx512_fp16"},
-                 {NB_CPU_NEON, "neon"}};
+                 {NB_CPU_NEON, "neon"},
+                 {NB_CPU_SVE256, "sve_256"}};
     cJSON *list = cJSON_AddArrayToObject(object, "features");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (features & names[i].bit) cJSON_AddItemToArray(list, cJSON_CreateString(names[i].name));
 }
 
-/* What CPUID's leaf 1 gives, by which vendors' documents name a CPU. */
+/* By which vendors' documents name a CPU. */
 static void add_signature(cJSON *object, const struct nb_cpu *cpu) {
-    const int family = cpu->family < 15 ? cpu->family : 15;
     char text[16];
-    snprintf(text, sizeof text, "0x%08x",
-             (unsigned)((cpu->family - family) << 20 | (cpu->model_number >> 4) << 16 | family << 8 |
-                        (cpu->model_number & 15) << 4 | cpu->stepping));
-    add_text(object, "signature", cpu->vendor[0] ? text : "");
+    snprintf(text, sizeof text, "0x%08x", cpu->signature);
+    add_text(object, "signature", cpu->signature ? text : "");
 }
 
 static void add_cpu(cJSON *object, const struct nb_cpu *cpu, const struct nb_system *s) {
     add_text(object, "vendor", cpu->vendor);
     add_text(object, "model", cpu->model);
     add_text(object, "codename", cpu->codename);
-    add_number(object, "family", cpu->family, cpu->vendor[0]);
-    add_number(object, "model_number", cpu->model_number, cpu->vendor[0]);
-    add_number(object, "stepping", cpu->stepping, cpu->vendor[0]);
+    add_number(object, "family", cpu->family, cpu->family > 0);
+    add_number(object, "model_number", cpu->model_number, cpu->family > 0);
+    add_number(object, "stepping", cpu->stepping, cpu->family > 0);
     add_signature(object, cpu);
     add_text(object, "microcode", s->microcode);
     add_features(object, cpu->features);
@@ -113,6 +111,7 @@ static void add_cpu(cJSON *object, const struct nb_cpu *cpu, const struct nb_sys
     add_number(object, "l3_bytes", cpu->l3_bytes, cpu->l3_bytes > 0);
     add_text(object, "siblings", s->siblings);
     add_text(object, "hypervisor", cpu->hypervisor);
+    add_text(object, "emulator", nb_cpu_emulator());
     add_text(object, "disagreement", cpu->disagreement);
 }
 
@@ -272,6 +271,11 @@ static void warn(cJSON *list, struct nb_strbuf *text) {
 }
 
 static void warn_of_machine(cJSON *list, const struct nb_cpu *cpu, struct nb_strbuf *text) {
+    if (nb_cpu_emulator()) {
+        nb_strbuf_addf(text, "%s emulates the CPU: what is computed is right, times say nothing of any CPU",
+                       nb_cpu_emulator());
+        warn(list, text);
+    }
     if (cpu->hypervisor[0]) {
         nb_strbuf_addf(text,
                        "a %s virtual machine: its neighbours take time and cache at will; trust ratios within a "

@@ -257,10 +257,9 @@ static struct nb_optimizer optimizer_of(const struct nb_model *model) {
         .kind = NB_ADAMW, .learning_rate = model->options.learning_rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
 }
 
-/* Of AMD64's MXCSR: flush to zero, denormals are zero. Elsewhere nothing changes. */
 static void flush_subnormals(void) {
     struct nb_fp_state state = nb_fp_state();
-    state.sse |= 1u << 15 | 1u << 6;
+    state.control |= NB_FP_FLUSHES;
     nb_fp_state_set(state);
 }
 

@@ -87,9 +87,9 @@ Test(counters, a_pinned_process_counts_the_same_and_stays_pinned) {
     cr_expect(CPU_EQUAL(&one, &after));
 }
 
-#if defined(__x86_64__)
 static char reason[200];
 
+#if defined(__x86_64__)
 static bool stepping_works(void) {
     if (nb_single_step_probe(reason, sizeof reason) == 0) return true;
     cr_log_warn("single stepping does not work here: %s", reason);

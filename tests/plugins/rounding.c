@@ -15,6 +15,10 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
     fesetround(FE_UPWARD);
 #if defined(__x86_64__)
     _mm_setcsr(_mm_getcsr() | 0x8040);
+#elif defined(__aarch64__)
+    unsigned long control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("msr fpcr, %0" : : "r"(control | 1ul << 24));
 #endif
     return 0;
 }

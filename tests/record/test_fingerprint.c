@@ -76,13 +76,12 @@ Test(fingerprint, the_load_is_apart) {
     cr_expect_null(cJSON_GetObjectItemCaseSensitive(fingerprint, "load_average"));
 }
 
-/* Zen 3 and Sapphire Rapids; no CPUID. */
-Test(fingerprint, the_signature_is_that_of_leaf_1) {
+Test(fingerprint, the_signature_is_in_hexadecimal_where_there_is_one) {
     const struct {
         struct nb_cpu cpu;
         const char *text;
-    } known[] = {{{.vendor = "AuthenticAMD", .family = 25, .model_number = 1, .stepping = 1}, "0x00a00f11"},
-                 {{.vendor = "GenuineIntel", .family = 6, .model_number = 143, .stepping = 8}, "0x000806f8"},
+    } known[] = {{{.vendor = "AuthenticAMD", .signature = 0xa00f11}, "0x00a00f11"},
+                 {{.vendor = "Arm", .signature = 0x414fd0c1}, "0x414fd0c1"},
                  {{.vendor = ""}, NULL}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         cJSON *object = cJSON_CreateObject();

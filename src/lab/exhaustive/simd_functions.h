@@ -24,9 +24,9 @@ struct nb_simd_functions {
 extern const struct nb_simd_functions *const nb_simd_functions[];
 extern const size_t nb_n_simd_functions;
 
-extern const struct nb_simd_functions nb_simd_scalar;
+extern const struct nb_simd_functions nb_simd_scalar, nb_simd_128; /* 128: x86-64 and aarch64 */
 #if defined(__x86_64__)
-extern const struct nb_simd_functions nb_simd_128, nb_simd_256, nb_simd_512;
+extern const struct nb_simd_functions nb_simd_256, nb_simd_512;
 #endif
 
 #endif

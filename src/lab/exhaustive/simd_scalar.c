@@ -12,6 +12,8 @@ const struct nb_simd_functions *const nb_simd_functions[] = {
     &nb_simd_128,
     &nb_simd_256,
     &nb_simd_512,
+#elif defined(__aarch64__)
+    &nb_simd_128,
 #endif
 };
 const size_t nb_n_simd_functions = sizeof nb_simd_functions / sizeof nb_simd_functions[0];
