@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The program and its kernels for aarch64, built by a cross compiler and emulated (qemu-user): unit tests, then `info`, `stress` and `probe`
+# in short. PACKAGES: Debian's, of arm64; BUILD, TESTS as in the Makefile. Exit 77 with the reason in the last line where something cannot
+# be had.
+set -uo pipefail
+build=${BUILD:-build-arm}
+root=$build/root
+for tool in aarch64-linux-gnu-gcc qemu-aarch64-static dpkg pkg-config; do
+    command -v "$tool" >/dev/null || { echo "skipped: $tool is missing; apt-get install gcc-aarch64-linux-gnu qemu-user-static"; exit 77; }
+done
+# shellcheck disable=SC2086 # one word a package
+tests/arm/root.sh "$root" ${PACKAGES:?} || exit
+root=$(cd "$root" && pwd)
+export PKG_CONFIG_LIBDIR=$root/usr/lib/aarch64-linux-gnu/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
+export QEMU_LD_PREFIX=$root QEMU_CPU=max,sve256=on
+cross() {
+    make ARCH=aarch64 BUILD="$build" CC="${CCACHE:-} aarch64-linux-gnu-gcc --sysroot=$root" "$@"
+}
+failed=0
+step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
+step "build"
+cross check-unit-build || exit 1
+
+export NORMBENCH_KERNELS=$build/tests/kernels/libnormkernels.so
+step "unit tests"
+# OpenBLAS finds no CPU that it knows: the emulated one has the name of none.
+NORMBENCH_TEST_LAYOUT=$build/tests/kernels/layout_2.so NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
+    NORMBENCH_TEST_PLUGINS=$build/tests/plugins OPENBLAS_CORETYPE=ARMV8 \
+    tests/unit.sh qemu-aarch64-static "$build/tests/normbench-tests" --timeout 900 "-j$(nproc)" ${TESTS:+--filter "$TESTS"} || failed=1
+[ -z "${TESTS:-}" ] || exit "$failed"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+normbench=(qemu-aarch64-static "$build/normbench")
+step "info"
+"${normbench[@]}" info >"$work/info" || failed=1
+sed -n 1,16p "$work/info"
+grep -Eq 'nan|libcpuid|bare metal$' "$work/info" && { echo "info says what it cannot know"; failed=1; }
+step "stress"
+"${normbench[@]}" stress --kernel '*_twopass,*_fast,layernorm_welford' --no-search --budget 60 --no-plots --out "$work/stress" >"$work/grades" ||
+    failed=1
+tail -n 30 "$work/grades"
+step "probe"
+"${normbench[@]}" probe 'rmsnorm_twopass_v*_f32' >"$work/probe" || failed=1
+cat "$work/probe"
+step "done"
+exit "$failed"
