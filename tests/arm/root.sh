@@ -11,9 +11,10 @@ missing() {
     exit 77
 }
 command -v apt-get >/dev/null || missing "Debian's arm64 packages are got by apt-get, which is not here"
-codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
-[ -n "$codename" ] && [ -f "$keys" ] || missing "no Debian: its archive's keys or its name are missing"
+[ -n "$codename" ] || missing "/etc/os-release names no release of Debian"
+[ -f "$keys" ] || missing "$keys is missing; apt-get install debian-archive-keyring"
 
 apt=$(mktemp -d)
 trap 'rm -rf "$apt"' EXIT
