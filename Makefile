@@ -332,8 +332,8 @@ $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
 # Kernels to test on: f32 in two widths, 16 bits and a third width of those that some test names. `make check-all` takes all that are built.
-test_widths := $(or $(filter scalar 256,$(WIDTHS)),$(if $(filter x86_64,$(ARCH)),scalar 256,$(usual_widths)))
-third_width := $(if $(filter x86_64,$(ARCH)),$(if $(filter 256,$(test_widths)),v128),$(if $(filter 256,$(all_widths)),v256))
+test_widths := $(or $(filter scalar 256,$(WIDTHS)),$(if $(filter x86_64,$(ARCH)),scalar 256,$(all_widths)))
+third_width := $(if $(filter x86_64,$(ARCH)),$(if $(filter 256,$(test_widths)),v128))
 tested_in_halves := rmsnorm_twopass rmsnorm_serial rmsnorm_fast %_lowp layernorm_twopass layernorm_welford layernorm_corrected \
 	layernorm_onepass layernorm_fast add_rmsnorm_twopass l2norm_twopass batchnorm_twopass rmsnorm_backward_plain layernorm_backward_plain copy%
 tested_in_widths := rmsnorm_twopass layernorm_twopass copy%

@@ -197,7 +197,7 @@ static void draw(struct problem *p, struct soft_kernel *k, struct random_state *
     f->round_sum = random_bits(r) % 2;
     p->c.variance = NB_VAR_TWOPASS + (uint32_t)(random_bits(r) % 5);
     k->lanes = 1 << random_bits(r) % 7;
-    k->estimate_error = 1.4 * (2 * random_uniform(r) - 1) * 0x1p-12;
+    k->estimate_error = 0.93 * (2 * random_uniform(r) - 1) * nb_rsqrt_error(NB_ROOT_RSQRT_RAW);
 }
 
 Test(accuracy, correct_kernels_are_never_called_biased) {

@@ -54,7 +54,7 @@ static void draw_formula(struct problem *p, struct soft_kernel *k, struct random
     p->c.style = (uint32_t)(random_bits(r) % NB_N_STYLES);
     p->c.k = 1 + (int64_t)(random_bits(r) % (uint64_t)p->c.shape.cols);
     k->lanes = 1 << random_bits(r) % 7;
-    k->estimate_error = (random_bits(r) % 2 ? 1.49 : -1.49) * 0x1p-12;
+    k->estimate_error = (random_bits(r) % 2 ? 0.993 : -0.993) * nb_rsqrt_error(NB_ROOT_RSQRT_RAW);
 }
 
 static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,

@@ -127,7 +127,13 @@ static float scale(const struct run *r, float v) {
     }
     float e = (float)((1 + r->k->estimate_error) / sqrt((double)v));
     if (f->eps_place == NB_EPS_CLAMP && isinf(e)) return op(r, 1 / eps);
-    if (f->root == NB_ROOT_RSQRT_NR && r->k->fault != FAULT_NO_NEWTON) e = e * (1.5f - 0.5f * v * e * e);
+#if defined(__aarch64__)
+    const int steps = 2;
+#else
+    const int steps = 1;
+#endif
+    for (int i = 0; i < steps && f->root == NB_ROOT_RSQRT_NR && r->k->fault != FAULT_NO_NEWTON; i++)
+        e = e * (1.5f - 0.5f * v * e * e);
     if (f->eps_place == NB_EPS_CLAMP && e * eps > 1) e = 1 / eps;
     return op(r, e);
 }

@@ -145,9 +145,14 @@ static void wide_raw(const float *x, float *r) { nb_simd_512.rstd(x, r, NB_ROOT_
 #define ON_X86 "an instruction of x86"
 #endif
 
-/* Intel SDM and AMD APM, RSQRTPS: |relative error| <= 1.5 * 2^-12; VRSQRT14PS: below 2^-14. */
+/* Intel SDM and AMD APM, RSQRTPS: |relative error| <= 1.5 * 2^-12; VRSQRT14PS: below 2^-14. Arm ARM, FRSQRTE: 8 bits. */
 #define RSQRTPS_LIMIT 0x1.8p-12
 #define RSQRT14_LIMIT 0x1p-14
+#if defined(__aarch64__)
+#define KERNEL_LIMIT 0x1p-8
+#else
+#define KERNEL_LIMIT RSQRTPS_LIMIT
+#endif
 
 const struct nb_root_variant nb_root_variants[] = {
     {"double", "(float)(1 / sqrt((double)x))", 0, NULL, 0x1p-24, by_double, V3(double_v3)},
@@ -173,7 +178,7 @@ const struct nb_root_variant nb_root_variants[] = {
     {"kernel_rsqrt_nr", "kernels/shared/root.h, rsqrt_nr, estimate of widths scalar to 256", SCALAR_NEEDS, NULL, 0,
      scalar_newton, NULL},
     {"kernel_rsqrt_raw", "kernels/shared/root.h, rsqrt_raw, estimate of widths scalar to 256", SCALAR_NEEDS, NULL,
-     RSQRTPS_LIMIT, scalar_raw, NULL},
+     KERNEL_LIMIT, scalar_raw, NULL},
     {"kernel512_rsqrt_nr", "kernels/shared/root.h, rsqrt_nr, estimate of widths 256x and 512",
      NB_CPU_AVX2 | NB_CPU_AVX512, ON_X86, 0, V4(wide_newton), NULL},
     {"kernel512_rsqrt_raw", "kernels/shared/root.h, rsqrt_raw, estimate of widths 256x and 512",
