@@ -38,8 +38,9 @@ step "info"
 sed -n 1,16p "$work/info"
 grep -Eq 'nan|libcpuid|bare metal$' "$work/info" && { echo "info says what it cannot know"; failed=1; }
 step "stress"
-"${normbench[@]}" stress --kernel '*_twopass,*_fast,layernorm_welford' --no-search --budget 60 --no-plots --out "$work/stress" >"$work/grades" ||
-    failed=1
+# A budget of seconds is one of minutes here: the plan's estimate of time is that of a CPU of its own.
+"${normbench[@]}" stress --kernel 'rmsnorm_twopass,layernorm_fast' --dtype bf16 --width 128,256 --no-search --budget 2 --no-plots \
+    --out "$work/stress" >"$work/grades" || failed=1
 tail -n 30 "$work/grades"
 step "probe"
 "${normbench[@]}" probe 'rmsnorm_twopass_v*_f32' >"$work/probe" || failed=1
