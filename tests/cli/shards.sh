@@ -54,4 +54,15 @@ echo '{ "blocks": [ { "op": "rmsnorm", "kernel": "*_twopass", "width": "scalar",
 for i in 1 2; do ended run "$WORK/tiny.json" --no-counters --no-plots --quiet --shard $i/2 --out "$WORK/tiny-$i"; done
 ended merge "$WORK/tiny-1" "$WORK/tiny-2" --out "$WORK/tiny" --format csv
 [ "$(grep -c ^rmsnorm "$WORK/out")" = 1 ] || bad "an empty shard: $(cat "$WORK/out")"
+
+# The summary is of one machine: of two shards timed by unlike ones no time of the second stands beside those of the first.
+sed 's/"4x16"/["4x16", "64x4096"]/' "$WORK/tiny.json" >"$WORK/two.json"
+for i in 1 2; do ended run "$WORK/two.json" --no-counters --no-plots --quiet --shard $i/2 --out "$WORK/two-$i"; done
+ended merge "$WORK/two-1" "$WORK/two-2" --out "$WORK/alike" --format summary
+grep -q 4x16 "$WORK/out" && ! grep -q "machine 1 of" "$WORK/out" || bad "machines that are alike: $(cat "$WORK/out")"
+sed -i 's/"l3_bytes": *[0-9]*/"l3_bytes": 1048576/' "$WORK/two-2/results.json"
+touch "$WORK/two-2/results.json"
+ended merge "$WORK/two-1" "$WORK/two-2" --out "$WORK/apart" --format summary
+grep -q "machine 1 of 2" "$WORK/out" || bad "whose times: $(cat "$WORK/out")"
+[ "$(grep -oE '(4x16|64x4096),' "$WORK/out" | sort -u | wc -l)" -le 1 ] || bad "times of two machines in one summary: $(cat "$WORK/out")"
 exit "$failed"
