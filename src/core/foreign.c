@@ -29,10 +29,11 @@ void *nb_object_open(const char *path) {
     else if (!S_ISREG(st.st_mode))
         nb_error("%s: not a file", path);
     else if (!(handle = dlopen(resolved, RTLD_NOW | RTLD_LOCAL)))
-        nb_error("%s: cannot be loaded as a shared object: %s%s", path, dlerror(),
-                 statvfs(resolved, &fs) == 0 && fs.f_flag & ST_NOEXEC
-                     ? "; it, or the copy of it that is used, lies on a file system that is mounted noexec: move it, or set TMPDIR"
-                     : "");
+        nb_error(
+            "%s: cannot be loaded as a shared object: %s%s", path, dlerror(),
+            statvfs(resolved, &fs) == 0 && fs.f_flag & ST_NOEXEC
+                ? "; it, or the copy of it that is used, lies on a file system that is mounted noexec: move it, or set TMPDIR"
+                : "");
     free(resolved);
     return handle;
 }

@@ -87,9 +87,9 @@ struct nb_kernel_program {
     uint32_t n_kernels;
     struct nb_program_process process;
     uint32_t sequence, next_handle;
-    uint64_t clock;                      /* of used */
-    bool is_lost;                        /* it misbehaved: not to be started again */
-    void *copies; /* where tensors are copied that do not lie in the memory, and how much room there is */
+    uint64_t clock; /* of used */
+    bool is_lost;   /* it misbehaved: not to be started again */
+    void *copies;   /* where tensors are copied that do not lie in the memory, and how much room there is */
     size_t copies_bytes;
     struct opened opened[MOST_OPENED];
     int n_opened;
