@@ -148,7 +148,7 @@ help:
 	'make check-exports  hands each export to the program that it is made for (installs those)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
-	'make survey    LIBS="torch jax": gets these libraries from PyPI, each into an environment in peers/survey/, and grades their norms' \
+	'make survey    LIBS="jax onnxruntime": gets these libraries from PyPI, each into an environment in peers/survey/, and grades their norms' \
 	'make cuda-emulated  the GPU kernels (kernels/cuda/) on the CPU, to see that they are right; needs no CUDA' \
 	'make cuda      the same for NVIDIA GPUs, with the nvcc of CUDA_HOME or on PATH; make cuda-compiler gets one' \
 	'make cuda-bundle  a folder to carry to a machine with a GPU, and the command that runs everything there (cmd/guide/gpu.md)' \
@@ -260,9 +260,9 @@ include kernels/peers/rules.mk
 
 # The norms of libraries that Python loads (kernels/peers/survey/README.md). SURVEY=--time: their times too.
 survey: all
-	@[ -n "$(LIBS)" ] || { echo 'make survey LIBS="torch jax": which libraries (kernels/peers/survey/norms_*.py, or peers that are built)?' >&2; exit 2; }
-	python3 kernels/peers/survey/survey.py $(SURVEY) --program $(BUILD)/normbench --environments $(PEERS_DIR)/survey $(LIBS)
-	python3 kernels/peers/survey/page.py reports/published/survey
+	@[ -n "$(LIBS)" ] || { echo 'make survey LIBS="jax onnxruntime": which libraries (kernels/peers/survey/norms_*.py, or peers that are built)?' >&2; exit 2; }
+	status=0; python3 kernels/peers/survey/survey.py $(SURVEY) --program $(BUILD)/normbench --environments $(PEERS_DIR)/survey $(LIBS) || status=$$?; \
+	    python3 kernels/peers/survey/page.py reports/published/survey && exit $$status
 
 # ---- GPUs, and their kernels emulated on the CPU (kernels/cuda/README.md) ------------------------------------------------
 include kernels/cuda/rules.mk

@@ -34,6 +34,30 @@ echo >>"$page"
 "$python" kernels/peers/survey/survey.py nosuch --program "$NORMBENCH" --libraries "$WORK/libraries" --pages "$WORK/pages" --out "$WORK/out" 2>"$WORK/err" && bad "nosuch is taken"
 grep -q "no library 'nosuch': absent standin" "$WORK/err" || bad "nosuch: $(cat "$WORK/err")"
 
+# What was run is not run again, but for a file that changed; where pip or a run fails, earlier results stay and the others go on.
+printf '#!/bin/sh\nexit 2\n' >"$WORK/fails"
+chmod +x "$WORK/fails"
+printf '# needs: nothing-of-that-name==0\n' >"$WORK/libraries/norms_unfetched.py"
+echo earlier | tee "$WORK/pages/unfetched.json" >"$WORK/earlier"
+again() {
+    PIP_NO_INDEX=1 "$python" kernels/peers/survey/survey.py "$@" --program "$WORK/fails" --libraries "$WORK/libraries" --out "$WORK/out" --pages "$WORK/pages" \
+        --environments "$WORK/environments" --no-probe >"$WORK/log" 2>&1
+}
+cp "$WORK/pages/standin.json" "$WORK/before"
+again standin || bad "what was run is run again: $(cat "$WORK/log")"
+rm "$WORK/pages/standin.json"
+again unfetched standin && bad "pip's failure is taken for a success"
+grep -q '^survey: failed: unfetched$' "$WORK/log" || bad "unfetched: $(cat "$WORK/log")"
+cmp "$WORK/pages/unfetched.json" "$WORK/earlier" || bad "pip's failure overwrites what was there"
+[ -e "$WORK/pages/standin.json" ] || bad "the library behind one that fails is not surveyed"
+echo '# changed' >>"$WORK/libraries/norms_standin.py"
+cp "$WORK/before" "$WORK/pages/standin.json"
+again standin && bad "the runs of another file are taken, or a failure of normbench for a success"
+grep -q 'are dropped' "$WORK/log" || bad "a file that changed: $(cat "$WORK/log")"
+cmp "$WORK/pages/standin.json" "$WORK/before" || bad "a failure of normbench overwrites what was there"
+again standin --hard none && bad "the runs of another --hard are taken"
+grep -q 'are dropped' "$WORK/log" || bad "another --hard: $(cat "$WORK/log")"
+
 "$python" kernels/peers/survey/page.py --check reports/published/survey || bad "the published page is not what its data say"
 [ "$(du -sk reports/published/survey | cut -f 1)" -lt 500 ] || bad "the survey's folder has 500 KB or more"
 for program in reports/published/survey/reproducers/*.[pc]*; do

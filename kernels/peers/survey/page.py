@@ -21,15 +21,16 @@ ORDER = ["A+", "A", "B", "C", "D", "F"]
 SMALL, LARGE = "64x1024", "2048x4096"
 HEAD = """# The survey: norms that people run
 
-What the norms of other libraries are worth on a CPU: how accurate, on which public bug inputs they fail, how fast beside ours.
+What the norms of other libraries are worth on a CPU: how accurate, on which public bug inputs they fail{speed}.
 {facts}
 
 **Grade** on usual rows (ordinary and real rows, outliers of language models, rows of 64 to 16,384; configs/survey.json): A+ correctly
 rounded, A within 1 ulp, B within the bound of the formula, C at most twice what half an ulp of input noise does, D right in norm alone, F
 NaN, Inf or 0 where a number belongs, or none of these; behind it the largest error in ulp (LayerNorm: of at least a sixteenth of the
 row's root mean square, since single y may be near 0). `*`: some cases are beyond the bound of the formula with float32 statistics, as
-they are where the arithmetic is in 16 bits. *not_reproducible*: the bits of a row depend on how many rows there are, as where a compiler
-makes a program for each shape; such a case counts as F, whatever its error. **Fails**: of the inputs of public bug reports
+they are where the arithmetic is in 16 bits, or break the relation *exact*: where nothing but the last rounding rounds, y is not the exact
+result rounded to nearest even. That makes an F too. *not_reproducible*: the bits of a row depend on how many rows there are, as where a
+compiler makes a program for each shape; such a case counts as F, whatever its error. **Fails**: of the inputs of public bug reports
 ([configs/bugs.json](../../../configs/bugs.json)) in all its dtypes; a plain float32 norm fails those whose squares leave the range of
 float32.{times}
 
@@ -38,7 +39,7 @@ float32.{times}
 
 TIMES = """ **Time**: of our fastest kernel's, one thread, f32, in cache ({small}) and in memory ({large}), with its 95 %
 interval; what Python adds to a call is in the details, and is included."""
-UNTIMED = " Times are not here yet: the machine was never quiet."
+UNTIMED = " Times are not here; `SURVEY=--time` adds them."
 
 
 def cell(text):
@@ -78,7 +79,7 @@ def ratio(entry, shape):
 def failed_bugs(entries):
     tried = sum(entry["bugs"]["tried"] for entry in entries)
     failed = sum(len(entry["bugs"]["failed"]) for entry in entries)
-    return f"{failed} of {tried}" if tried else "-"
+    return f"{failed} of {tried}" if tried else "not tried"
 
 
 def kernels_of(library):
@@ -134,8 +135,8 @@ def defects(folder):
     if not rows:
         return ""
     note = (
-        "Each has a program of at most 20 lines that needs that library alone. What a dtype's own rounding explains, or an overflow that"
-        " the formula predicts, is not here.\n\n"
+        "Each has a program of at most 20 lines that needs that library, NumPy and, for ONNX Runtime, onnx. What a dtype's own rounding"
+        " explains, or an overflow that the formula predicts, is not here.\n\n"
     )
     return "\n## Defects, and shortcuts that a user notices\n\n" + note + table(["library", "what a user sees", "reproducer"], rows)
 
@@ -168,6 +169,8 @@ def details(library):
         for dtype, entry in dtypes.items():
             lines = [f"\n- **{kernel} {dtype}**, {OPS.get(entry['op'], entry['op'])} {entry['pass']}"]
             lines += judged("usual", entry["usual"]) + judged("hard", entry["hard"])
+            if not entry["hard"]["n_cases"] and not entry["bugs"]["tried"]:
+                lines.append("  - hard rows and bug inputs: not tried")
             if entry["bugs"]["failed"]:
                 failed = entry["bugs"]["failed"]
                 lines.append(f"  - fails {len(failed)} of {entry['bugs']['tried']} bug inputs: {', '.join(failed)}")
@@ -185,23 +188,26 @@ def details(library):
     return text
 
 
+def machine(cpu):
+    return f"{cpu['vendor']} {cpu['codename']}, {cpu['n_online']} CPUs" + (" of a virtual machine" if cpu["hypervisor"] else "")
+
+
 def page(folder):
     libraries = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
     seen = [library for library in libraries if "left_out" not in library]
     if not seen:
         sys.exit(f"page.py: no LIBRARY.json in {folder}; make survey makes them")
-    cpu = seen[0]["cpu"]
+    machines = "; ".join(dict.fromkeys(machine(library["cpu"]) for library in seen))
     dates = sorted({library["date"][:10] for library in seen})
     loads = sorted(library["load"] for library in seen)
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     facts = (
-        f"{cpu['vendor']} {cpu['codename']}, {cpu['n_online']} CPUs of a virtual machine; {when}; "
-        f"the machine had other work at the same time (load {loads[0]:.2g} to {loads[-1]:.2g}), which leaves accuracy as it is.\n"
+        f"{machines}; {when}; load {loads[0]:.2g} to {loads[-1]:.2g}, which leaves accuracy as it is.\n"
         "Written by `make survey LIBS=...` ([how](../../../kernels/peers/survey/README.md)); details of each library are below the tables."
     )
     timed = any(entry["times"] for library in seen for entry in library["variants"])
     times = TIMES.format(small=SMALL, large=LARGE) if timed else UNTIMED
-    text = HEAD.format(facts=facts, times=times) + chosen(seen) + defects(folder)
+    text = HEAD.format(facts=facts, times=times, speed=", how fast beside ours" if timed else "") + chosen(seen) + defects(folder)
     out = [[library["library"], library["left_out"]] for library in libraries if "left_out" in library]
     if out:
         text += "\n## Left out\n\n" + table(["library", "why"], out)

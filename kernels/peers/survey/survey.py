@@ -8,7 +8,8 @@
   4. time: each forward norm beside our fast kernel, on one thread (only with --time, on a quiet machine)
 
 and LIBRARY.json in the folder of pages, which page.py makes the page of. A LIBRARY that is a C peer (onednn-omp, pytorch, ggml) needs
-`make peers` instead. What cannot be installed or loaded gets a LIBRARY.json that says why.
+`make peers` instead. A file with a line "# left out:" gets a LIBRARY.json that says why. Where something fails, LIBRARY.json
+stays as it was.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -34,7 +36,11 @@ SHAPES = ["64x1024", "2048x4096"]
 
 
 class LeftOut(Exception):
-    """Why a library is not in the survey."""
+    """Why a library is not in the survey, as its file says."""
+
+
+class Failed(Exception):
+    """What went wrong here, which says nothing about the library."""
 
 
 def say(text):
@@ -61,7 +67,7 @@ def environment_of(path, folder):
     done = subprocess.run(install, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
-        raise LeftOut("pip: " + " ".join(lines[:2])[:300])
+        raise Failed("pip: " + " ".join(lines[:2])[:300])
     made.write_text("\n".join(needs))
     return str(python)
 
@@ -77,10 +83,11 @@ class Library:
     def __init__(self, name, options):
         self.name, self.options = name, options
         self.out = options.out / name
-        self.out.mkdir(parents=True, exist_ok=True)
         self.environment = dict(os.environ)
         if name in PEERS:
             self.which, self.versions = ["--peer", name], {}
+            listed = subprocess.run([options.program, "list", "peers"], check=True, stdout=subprocess.PIPE, text=True).stdout
+            self.keep_runs_of({"listed": [line.split() for line in listed.splitlines() if line.startswith(f"{name} ")]})
             return
         path = options.libraries / f"norms_{name}.py"
         if not path.exists():
@@ -91,6 +98,17 @@ class Library:
         python = environment_of(path, options.environments)
         self.environment["NORMBENCH_PYTHON"] = python
         self.which, self.versions = ["--plugin", os.path.relpath(path)], versions_of(python, path)
+        self.keep_runs_of({"versions": self.versions, "needs": header(path, "needs"), "file": path.read_text(encoding="utf-8")})
+
+    def keep_runs_of(self, what):
+        """Drops the runs that are there unless they are of this; --hard decides which rows they have."""
+        what["hard"] = self.options.hard
+        made = self.out / "made.json"
+        if self.out.exists() and not (made.exists() and json.loads(made.read_text(encoding="utf-8")) == what):
+            say(f"{self.name}: the runs in {self.out} are of another version, file or --hard, and are dropped")
+            shutil.rmtree(self.out)
+        self.out.mkdir(parents=True, exist_ok=True)
+        made.write_text(json.dumps(what, indent=1), encoding="utf-8")
 
     def run(self, *arguments):
         """One command of the program: its standard output."""
@@ -101,7 +119,7 @@ class Library:
             done = subprocess.run(program, env=self.environment, capture_output=True, text=True)
             log.write(done.stderr + done.stdout[-4000:])
         if done.returncode not in (0, 1):
-            raise LeftOut(f"normbench {arguments[0]}: {done.stderr.strip()[-400:]}")
+            raise Failed(f"normbench {arguments[0]}: {done.stderr.strip()[-400:]}")
         return done.stdout
 
     def stress(self, what, *arguments):
@@ -233,6 +251,7 @@ def main():
     parser.add_argument("--no-probe", action="store_true")
     options = parser.parse_args()
     options.pages.mkdir(parents=True, exist_ok=True)
+    failed = []
     for name in options.names:
         say(name)
         try:
@@ -241,8 +260,14 @@ def main():
             say(f"{name}: left out: {why}")
             now = datetime.datetime.now(datetime.timezone.utc)
             result = {"library": name, "left_out": str(why), "date": now.isoformat(timespec="seconds")}
+        except (Failed, OSError, subprocess.SubprocessError) as why:
+            say(f"{name}: failed, and its results stay as they were: {why}")
+            failed.append(name)
+            continue
         text = json.dumps(round_figures(result), indent=1, ensure_ascii=False)
         (options.pages / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    if failed:
+        sys.exit(f"survey: failed: {' '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN 3.13: the backward pass of layer normalization with dnnl_rms_norm returns LayerNorm's dx: it subtracts the mean of dy
-// The documented forward formula has no mean: dx is (dy - xhat mean(dy xhat)) / rms. Found in no report. gcc FILE -ldnnl
+// Documented for backward propagation: the derivative is with respect to the RMS norm only, and the mean is taken for 0. So dx is (dy - xhat mean(dy xhat)) / rms. Found in no report. gcc FILE -ldnnl
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 int main(void) {

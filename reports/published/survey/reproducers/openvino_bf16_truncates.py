@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenVINO: on a CPU without bf16 instructions, bf16 results are truncated, not rounded to nearest
 
-All are too small, by 0.4 roundings on average. Documented: its page on bf16 says the low 16 bits may be skipped, and lists AVX-512."""
+All are too small in magnitude, by 0.38 of 2^-8 on average in the survey's rows. A page of 2021, for CPUs with AVX-512, says that the
+low 16 bits may be skipped; it is not documentation of this version."""
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops

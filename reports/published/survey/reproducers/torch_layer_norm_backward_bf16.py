@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: in bf16 on a CPU, weight.grad of layer_norm is summed in bf16, so that its error grows with the number of rows
+"""PyTorch: in bf16 on one thread of a CPU, weight.grad of layer_norm is summed in bf16, so that its error grows with the number of rows
 
-The documentation names no accumulator; sums of bf16 elsewhere in PyTorch are in float32. Found in no report."""
+The documentation names no accumulator; torch.sum of bf16 on one thread is in float32. Found in no report."""
 
 import torch
 import torch.nn.functional as F
