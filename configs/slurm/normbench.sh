@@ -8,7 +8,7 @@
 # OUT is a folder that all nodes see; behind it stands a command of normbench that has --shard (run, stress, claims), with its options but for
 # --shard, --out and --resume. $NORMBENCH is the program (default: build/normbench of the folder that sbatch is called in, else normbench on PATH).
 # A task that was killed, or whose node was lost, goes on from its journal when it is queued again: --requeue has Slurm do so, and a task whose
-# time limit is near ends itself and queues itself again. To repeat some tasks alone: SHARDS=16 sbatch --array=3,7 ..
+# time limit is near (two minutes: give it well more) ends itself and queues itself again. To repeat some tasks alone: SHARDS=16 sbatch --array=3,7 ..
 #
 # Timings want a machine of their own: --exclusive. Unlike machines are fine, and merged results say which measured what: ratios are within
 # a group, and so within a machine. --constraint asks for machines of one kind.
@@ -31,7 +31,8 @@ shards=${SHARDS:-$SLURM_ARRAY_TASK_MAX}
 program=${NORMBENCH:-${SLURM_SUBMIT_DIR:-.}/build/normbench}
 [ -x "$program" ] || program=normbench
 command -v "$program" >/dev/null || fail "no normbench here: set NORMBENCH to the program"
-out=$1/shard-$task
+all=$1
+out=$all/shard-$task
 shift
 
 # The program in the background, since the shell takes signals only between commands.
@@ -50,22 +51,37 @@ run() {
 
 # A journal that was cut off before its first line says nothing yet.
 began() { grep -qs '^{"type":"run".*}$' "$out"/journal.jsonl "$out"/*/journal.jsonl; }
-mkdir -p "$(dirname "$out")"
+lines() { cat "$out"/journal.jsonl "$out"/*/journal.jsonl 2>/dev/null | wc -l; }
+begin() {
+    printf '%s\n' "$command" >"$all/command-$task"
+    run "$@" --shard "$task/$shards" --out "$out"
+}
+mkdir -p "$all"
+command="$* --shard $task/$shards"
+before=$(lines)
 if began; then
-    run "$1" --resume "$out"
+    [ ! -e "$all/command-$task" ] || [ "$(cat "$all/command-$task")" = "$command" ] ||
+        fail "$out is of another command: $(cat "$all/command-$task"); take another OUT"
+    said=$(mktemp) || exit 1
+    run "$1" --resume "$out" 2>"$said"
+    cat "$said" >&2
     # On a node with another CPU its measurements cannot be gone on with, which is said at once: they are put aside.
-    if [ "$code" = 2 ] && "$program" "$1" --resume "$out" 2>&1 >/dev/null | grep -q "this is another CPU"; then
+    if [ "$code" = 2 ] && grep -q "this is another CPU" "$said"; then
         aside=1
-        while [ -e "$out.other-$aside" ]; do aside=$((aside + 1)); done
-        mv "$out" "$out.other-$aside"
-        echo "normbench.sh: shard $task begins anew on $(hostname); what another CPU measured of it is in $out.other-$aside" >&2
-        run "$@" --shard "$task/$shards" --out "$out"
+        while [ -e "$all/other-cpu/shard-$task-$aside" ]; do aside=$((aside + 1)); done
+        mkdir -p "$all/other-cpu"
+        mv "$out" "$all/other-cpu/shard-$task-$aside"
+        echo "normbench.sh: shard $task begins anew on $(hostname); what another CPU measured of it is in $all/other-cpu/shard-$task-$aside" >&2
+        before=0
+        begin "$@"
     fi
+    rm -f "$said"
 else
     rm -rf "$out"
-    run "$@" --shard "$task/$shards" --out "$out"
+    begin "$@"
 fi
 if [ "$ended" = limit ]; then
+    [ "$(lines)" -gt "$before" ] || fail "shard $task: nothing is done within the time limit; it must be well above two minutes"
     echo "normbench.sh: shard $task: the time limit is near; queued again" >&2
     scontrol requeue "${SLURM_JOB_ID:?}"
 fi

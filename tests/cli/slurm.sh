@@ -10,7 +10,12 @@ echo "normbench $*" >>"$WORK/said"
 how=$2
 while [ $# -gt 0 ]; do [ "$1" = --out ] && mkdir -p "$2" && echo '{"type":"run","sum":"0"}' >"$2/journal.jsonl"; shift; done
 [ -e "$WORK/refuses" ] && [ "$how" = --resume ] && echo "normbench: error: this is another CPU than when the run began" >&2 && exit 2
-[ -e "$WORK/sleeps" ] && trap 'echo ended >>"$WORK/said"; exit 143' TERM && touch "$WORK/asleep" && for _ in $(seq 600); do sleep 0.1; done
+ends() {
+    echo ended >>"$WORK/said"
+    [ -e "$WORK/gains" ] && echo '{"type":"launch"}' >>"$WORK/out/shard-1/journal.jsonl"
+    exit 143
+}
+[ -e "$WORK/sleeps" ] && trap ends TERM && touch "$WORK/asleep" && for _ in $(seq 600); do sleep 0.1; done
 exit "$(cat "$WORK/code" 2>/dev/null || echo 0)"
 EOF
 printf '#!/bin/bash\necho "scontrol $*" >>"$WORK/said"\n' >"$WORK/bin/scontrol"
@@ -46,13 +51,15 @@ mkdir -p "$WORK/out/shard-4/timing"
 echo '{"type":"run","sum' >"$WORK/out/shard-4/timing/journal.jsonl"
 task 4 1 4 "$WORK/out" claims
 said "normbench claims --shard 4/4 --out $WORK/out/shard-4"
+# A folder that holds another command is not gone on with.
+task 2 1 4 "$WORK/out" run quick
+refused $? "take another OUT"
 touch "$WORK/refuses"
-task 2 1 4 "$WORK/out" run full || bad "on another CPU: $?"
+task 2 1 4 "$WORK/out" run full --axis eps=1e-5 || bad "on another CPU: $?"
 rm "$WORK/refuses"
 said "normbench run --resume $WORK/out/shard-2
-normbench run --resume $WORK/out/shard-2
-normbench run full --shard 2/4 --out $WORK/out/shard-2"
-[ -d "$WORK/out/shard-2.other-1" ] || bad "what another CPU measured is gone"
+normbench run full --axis eps=1e-5 --shard 2/4 --out $WORK/out/shard-2"
+[ -d "$WORK/out/other-cpu/shard-2-1" ] || bad "what another CPU measured is gone"
 
 for pair in 1:1 77:0 2:2; do
     echo "${pair%:*}" >"$WORK/code"
@@ -61,17 +68,19 @@ for pair in 1:1 77:0 2:2; do
 done
 rm "$WORK/code"
 
-# Near its time limit (USR1) a task ends itself and is queued again; one that Slurm ends (TERM) only ends.
-touch "$WORK/sleeps"
-for signal in USR1 TERM; do
+# Near its time limit (USR1) a task ends itself and is queued again, unless nothing was done in the time; one that Slurm ends (TERM) only ends.
+touch "$WORK/sleeps" "$WORK/gains"
+for signal in USR1 TERM idle; do
+    ended=143
+    [ $signal = idle ] && rm "$WORK/gains" && signal=USR1 ended=2
     rm -f "$WORK/asleep"
     SLURM_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=4 bash configs/slurm/normbench.sh "$WORK/out" run 2>"$WORK/err" &
     : >"$WORK/said"
     for _ in $(seq 600); do [ -e "$WORK/asleep" ] && break; sleep 0.1; done
     kill -s $signal $!
     wait $!
-    [ $? = 143 ] || bad "$signal: the program's end is not the task's"
-    [ $signal = USR1 ] && queued=$'\nscontrol requeue 7' || queued=
+    [ $? = $ended ] || bad "$signal: the exit code should be $ended"
+    [ $signal = USR1 ] && [ $ended = 143 ] && queued=$'\nscontrol requeue 7' || queued=
     said "normbench run --resume $WORK/out/shard-1
 ended$queued"
 done
