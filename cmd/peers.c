@@ -20,8 +20,8 @@ static const char help[] =
     "Downloads other libraries, each file held to its SHA-256, and builds the adapters to them, so that their norms can\n"
     "be measured beside ours: `normbench run peers`, or --peer NAME. `normbench list peers` has the names, and what is there\n"
     "already. Nothing is installed: all of it goes to $XDG_DATA_HOME/normbench, else ~/.local/share/normbench, and is gone with\n"
-    "that folder. Needs make, a C compiler, python3 with pip; pytorch a C++20 compiler; onednn-omp, which is compiled, cmake.\n\n" NB_COMMON_HELP
-    "\n"
+    "that folder. Needs make, a C compiler, python3 with pip; pytorch a C++20 compiler; onednn-omp, which is\n"
+    "compiled, cmake, g++, xz-utils and libspdlog-dev.\n\n" NB_COMMON_HELP "\n"
     "In a checkout `make peers` does the same into build/peers/, for one library's own build too (kernels/peers/README.md).\n"
     "Exit codes: 0 they are built, 2 usage, or something failed and was said.\n";
 
@@ -79,7 +79,7 @@ static int peers_main(int argc, char **argv) {
     char *names = names_of(argc - optind, argv + optind), *folder = nb_peer_user_dir();
     char *sources = nb_share_dir(NULL, "kernels/peers");
     if (names && !sources)
-        nb_error("peers: no sources of adapters near the program; in a checkout: make peers %s", names);
+        nb_error("peers: no sources of adapters near the program; in a checkout: make peers '%s'", names);
     if (names && sources && check_folder(folder) == 0) become_make(sources, folder, names);
     free(names);
     free(folder);

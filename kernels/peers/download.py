@@ -2,6 +2,7 @@
 """download.py FILE SHA256 URL..: the first of the addresses whose content has that hash becomes FILE; a FILE that has it already stays."""
 
 import hashlib
+import http.client
 import os
 import sys
 import urllib.request
@@ -28,7 +29,7 @@ def main():
     for url in urls:
         try:
             fetch(url, path + ".part")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             print(f"  {url}: {error}", file=sys.stderr)
             continue
         if hash_of(path + ".part") == wanted:

@@ -16,7 +16,7 @@ for peer; do
   list=$here/wheels/$peer.txt
   [ ! -f "$here/get_$peer.sh" ] || list=$here/get_$peer.sh
   [ -f "$list" ] || { echo "make peers: no peer '$peer'; there are: $known" >&2; exit 2; }
-  if cmp -s "$list" "$folder/$peer/complete"; then
+  if [ "$peer:${ONEDNN_SOURCE:+own}" != onednn-omp:own ] && cmp -s "$list" "$folder/$peer/complete"; then
     echo "  $peer: is in $folder/$peer"
     continue
   fi
@@ -34,6 +34,8 @@ for peer; do
     ;;
   esac
   cp "$list" "$folder/$peer.new/complete"
+  # Sources of one's own are no release: the next call gets that.
+  [ "$peer:${ONEDNN_SOURCE:+own}" != onednn-omp:own ] || echo "# from $ONEDNN_SOURCE" >>"$folder/$peer.new/complete"
   rm -rf "${folder:?}/$peer"
   mv "$folder/$peer.new" "$folder/$peer"
   du -sh "$folder/$peer" | sed 's/^/  /'

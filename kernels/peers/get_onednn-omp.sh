@@ -15,8 +15,8 @@ target=$1
 work=$target.build
 source=${ONEDNN_SOURCE:-}
 mkdir -p "$work"
-for tool in cmake make g++ python3; do
-  command -v $tool >/dev/null || fail "needs $tool: apt-get install cmake make g++ python3"
+for tool in cmake make g++ python3 xz; do
+  command -v $tool >/dev/null || fail "needs $tool: apt-get install cmake make g++ python3 xz-utils"
 done
 if [ -z "$source" ]; then
   source=$work/source
@@ -31,10 +31,15 @@ if [ -z "$source" ]; then
   fi
 fi
 [ -f "$source/include/oneapi/dnnl/dnnl.h" ] || fail "$source holds no sources of oneDNN 3.x"
-# Debian's copy leaves out the sources of spdlog.
-[ -d "$source/third_party/spdlog" ] || [ -f /usr/include/spdlog/spdlog.h ] || fail "needs spdlog: apt-get install libspdlog-dev"
+# Debian's copy leaves out the sources of spdlog, and Debian's spdlog those of fmt.
+flags=
+if [ ! -d "$source/third_party/spdlog" ]; then
+  [ -f /usr/include/spdlog/spdlog.h ] || fail "needs spdlog: apt-get install libspdlog-dev"
+  flags="-DSPDLOG_FMT_EXTERNAL -DFMT_HEADER_ONLY"
+fi
+[ -z "${ONEDNN_SOURCE:-}" ] || rm -rf "$work/objects" # perhaps of other sources
 cmake -S "$source" -B "$work/objects" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$target.new" -DCMAKE_INSTALL_LIBDIR=lib \
-  -DCMAKE_CXX_FLAGS="-DSPDLOG_FMT_EXTERNAL -DFMT_HEADER_ONLY" -DONEDNN_CPU_RUNTIME=OMP -DONEDNN_GPU_RUNTIME=NONE \
+  -DCMAKE_CXX_FLAGS="$flags" -DONEDNN_CPU_RUNTIME=OMP -DONEDNN_GPU_RUNTIME=NONE \
   -DONEDNN_ENABLE_PRIMITIVE="LAYER_NORMALIZATION;BATCH_NORMALIZATION;REORDER" -DONEDNN_ENABLE_GEMM_KERNELS_ISA=NONE \
   -DONEDNN_BUILD_GRAPH=OFF -DONEDNN_BUILD_TESTS=OFF -DONEDNN_BUILD_EXAMPLES=OFF \
   -DONEDNN_ENABLE_ITT_TASKS=OFF -DONEDNN_ENABLE_JIT_PROFILING=OFF >"$work.log" 2>&1 || { tail -n 20 "$work.log" >&2; fail "cmake"; }

@@ -90,4 +90,5 @@ endif
 peers:
 	kernels/peers/get.sh $(PEERS_DIR) $(PEERS)
 	$(MAKE) -f $(firstword $(MAKEFILE_LIST)) peer-adapters
+	@$(foreach p,$(PEERS),[ -e $(BUILD)/peers/$p.so ] || { echo 'peers: $p: $(PEERS_DIR)/$p has no $(peer_library_$p); remove $(PEERS_DIR)/$p and try again' >&2; exit 1; };)
 peer-adapters: $(foreach p,$(PEERS),$(if $(wildcard $(PEERS_DIR)/$p/$(peer_library_$p)),$(BUILD)/peers/$p.so))

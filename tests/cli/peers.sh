@@ -118,3 +118,11 @@ grep -q "wrong: its SHA-256 is not" "$WORK/log" || fail "a file of another conte
 rm "$WORK/got"
 ! python3 kernels/peers/download.py "$WORK/got" "$hash" "file://$WORK/wrong" 2>/dev/null || fail "a wrong file is taken"
 [ ! -e "$WORK/got" ]
+
+# A library that is not whole has no adapter, and that is no success.
+mkdir -p "$WORK/own/normbench/libraries/ggml"
+cp kernels/peers/wheels/ggml.txt "$WORK/own/normbench/libraries/ggml/complete"
+code=0
+make -s -f kernels/peers/rules.mk BUILD="$WORK/own/normbench" PEERS_DIR="$WORK/own/normbench/libraries" PEERS=ggml peers >"$WORK/log" 2>&1 || code=$?
+[ "$code" = 2 ] || fail "an adapter that is not built: exit code $code"
+grep -q "has no lib/libggml-cpu.so" "$WORK/log" || { cat "$WORK/log"; fail "nothing says what is missing"; }
