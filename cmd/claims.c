@@ -422,7 +422,7 @@ out:
 /* ---- --shard: by whole claims, of about equal time. Those with training are one whole, since one budget holds for all of it ------------------------------------------------------------------------------------------------------ */
 
 /* Of one claim's plans, the same on every machine. Moves its blocks away. */
-static int estimate(const struct claims_options *o, struct nb_claim *claim, double *s) {
+static int estimate(const struct claims_options *o, struct nb_claim *claim, double *s, struct nb_strbuf *hashes) {
     const double judging_s = 0.1;
     const struct nb_plan_options whole = {.shard = 1, .n_shards = 1};
     const struct nb_claims_effort effort = {.quick = o->quick, .launches = launches_of(o, 0)};
@@ -435,6 +435,7 @@ static int estimate(const struct claims_options *o, struct nb_claim *claim, doub
         struct nb_plan plan = {0};
         if (result == 0 && configs[i].n_blocks > 0) result = nb_plan_make(&plan, &configs[i], &whole);
         *s += plan.shards_s;
+        nb_strbuf_addf(hashes, " %s", plan.hash);
         nb_plan_release(&plan);
         nb_config_release(&configs[i]);
     }
@@ -447,14 +448,15 @@ static bool trains(const struct nb_claim *claim) {
     return false;
 }
 
-/* mine[i]: is claim i in this shard? Behind the claims stands all that trains. */
-static int choose_claims(const struct claims_options *o, struct nb_claims *claims, bool *mine) {
+/* mine[i]: is claim i in this shard? hashes: of what their plans hold. Behind the claims stands all that trains. */
+static int choose_claims(const struct claims_options *o, struct nb_claims *claims, bool *mine,
+                         struct nb_strbuf *hashes) {
     const size_t n = claims->n;
     double *seconds = nb_alloc(n + 1, sizeof *seconds), s;
     int *shard_of = nb_alloc(n + 1, sizeof *shard_of), result = 0;
     bool any = false;
     for (size_t i = 0; i < n && result == 0; i++) {
-        result = estimate(o, &claims->items[i], &s);
+        result = estimate(o, &claims->items[i], &s, hashes);
         const bool in_training = trains(&claims->items[i]);
         seconds[in_training ? n : i] += s;
         any |= in_training;
@@ -471,9 +473,10 @@ static int choose_claims(const struct claims_options *o, struct nb_claims *claim
 static int keep_shard(struct claims_options *o, struct nb_claims *claims) {
     struct nb_strbuf all = {0};
     bool *mine = nb_alloc(claims->n, sizeof *mine);
-    int result = choose_claims(o, claims, mine);
+    int result = choose_claims(o, claims, mine, &all);
     size_t n = 0;
-    nb_strbuf_addf(&all, "%d %d %.17g", o->quick, launches_of(o, 0), budget_of(o));
+    nb_strbuf_addf(&all, " %d %d %.17g %s", o->quick, launches_of(o, 0), budget_of(o),
+                   o->request.max_width ? o->request.max_width : "");
     nb_claims_release(claims); /* their blocks are gone */
     if (result == 0) result = nb_claims_read(claims, o->patterns.items, o->patterns.n);
     for (size_t i = 0; i < claims->n; i++) {

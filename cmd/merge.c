@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* normbench merge: the folders of `run --shard i/n`, put together to the results of one run. */
+/* normbench merge: the folders of `run --shard i/n`, or of stress or claims, put together to the results of one run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,12 +27,13 @@ static const char help[] =
     "cases are compared within a group only, and a group is always in one shard; the summary is of the machine that timed\n"
     "most. What `stress` left is graded as a whole; verdicts of `claims` are each of one machine.\n"
     "\n"
-    "Writes results.json, plots/ and index.html into the --out folder; prints the records to stdout.\n"
+    "Writes into the --out folder what the command itself would have, but for witnesses/ of `stress`; prints the records,\n"
+    "grades or verdicts to stdout.\n"
     "\n"
     "  --out DIR            where the merged results go; must not hold a run\n"
     "  --partial            merge although shards are missing; they are named in results.json\n"
-    "  --format NAME        what stdout gets: table (the default), or one of `normbench list formats`\n" NB_COMMON_HELP
-    "\n"
+    "  --format NAME        what stdout gets: table (the default), or one of `normbench list formats`; of claims table,\n"
+    "                       markdown or json\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, also when cases failed; 2 the folders cannot be merged, or the result cannot be written.\n";
 
 struct options {
@@ -57,7 +58,7 @@ static int check(const struct options *o) {
     if (o->n_dirs == 0) return nb_error("merge: no folder to merge; see `normbench merge --help`");
     if (!o->out) return nb_error("merge: --out DIR is needed");
     if (!nb_renderer_find(o->format))
-        return nb_error("merge: --format %s is not known; `normbench merge --help` lists the formats", o->format);
+        return nb_error("merge: --format %s is not known; `normbench list formats` has them", o->format);
     return holds_run(o->out);
 }
 
@@ -68,6 +69,21 @@ static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
     o->dirs = (const char *const *)argv + optind;
     o->n_dirs = (size_t)(argc - optind);
     return check(o) == 0;
+}
+
+/* How many of the folders have what a command leaves behind at its end; -1 after nb_error where some have it and others not. */
+static int count_ended(const struct options *o, bool (*exists)(const char *dir), const char *command) {
+    const char *missing = NULL;
+    size_t n = 0;
+    for (size_t k = 0; k < o->n_dirs; k++) {
+        const bool ended = exists(o->dirs[k]);
+        n += ended;
+        if (!ended && !missing) missing = o->dirs[k];
+    }
+    if (n == 0 || !missing) return (int)n;
+    return nb_error(
+        "%s: `normbench %s` was cut off before its end; `normbench %s --resume %s` goes on with it, or leave the folder out (--partial)",
+        missing, command, command, missing);
 }
 
 static void note_machines(const struct nb_results *results) {
@@ -136,12 +152,15 @@ static int merge_main(int argc, char **argv) {
     struct nb_results results;
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
-    if (nb_claims_document_exists(o.dirs[0])) return merge_claims(&o);
+    const int n_claims = count_ended(&o, nb_claims_document_exists, "claims");
+    const int n_stress = count_ended(&o, nb_stress_exists, "stress");
+    if (n_claims < 0 || n_stress < 0) return NB_EXIT_USAGE;
+    if (n_claims > 0) return merge_claims(&o);
     if (nb_results_merge(&results, o.dirs, o.n_dirs, o.partial) != 0) return NB_EXIT_USAGE;
     note_names(cJSON_GetObjectItemCaseSensitive(results.meta, "machines"));
     note_machines(&results);
     int result = nb_results_write(&results, o.out);
-    const bool stress = nb_stress_exists(o.dirs[0]);
+    const bool stress = n_stress > 0;
     if (result == 0 && stress) result = merge_stress(&o, &results);
     if (result == 0 && !(stress && nb_stress_format_known(o.format)))
         result = nb_renderer_find(o.format)->render(&results, stdout);

@@ -271,6 +271,15 @@ static void put(cJSON *json, const char *name, cJSON *item) {
     if (!cJSON_ReplaceItemInObjectCaseSensitive(json, name, item)) cJSON_AddItemToObject(json, name, item);
 }
 
+/* -1 after nb_error: the shards were dealt out by two measures. */
+static int check_claims_once(const cJSON *claims) {
+    for (const cJSON *a = claims->child; a && a->next; a = a->next) {
+        const char *id = nb_json_get_text(a, "id");
+        if (strcmp(id, nb_json_get_text(a->next, "id")) == 0) return nb_error("claim %s is in two shards", id);
+    }
+    return 0;
+}
+
 /* The first shard's document with the sums and the claims of all. Training is all in one of them. */
 static cJSON *merge_documents(cJSON *const *documents, const struct nb_shard *shards, size_t n, cJSON *missing) {
     cJSON *merged = documents[shards[0].at], *machines = cJSON_CreateArray(), *counts = cJSON_CreateObject();
@@ -318,6 +327,10 @@ cJSON *nb_claims_document_merge(const char *const *dirs, size_t n, bool partial)
         cJSON_Delete(missing);
     for (size_t k = 0; k < n; k++)
         if (documents[k] != merged) cJSON_Delete(documents[k]);
+    if (merged && check_claims_once(member(merged, "claims")) != 0) {
+        cJSON_Delete(merged);
+        merged = NULL;
+    }
     free(documents);
     free(shards);
     return merged;

@@ -47,6 +47,23 @@ refuses "these are missing: 2" merge "$WORK/claims-1" --out "$WORK/no"
 refuses "both shard 1/2" merge "$WORK/claims-1" "$WORK/claims-1" --out "$WORK/no"
 refuses "claims have table, markdown and json" merge "$WORK/claims-1" "$WORK/claims-2" --format csv --out "$WORK/no"
 refuses "holds a run already" merge "$WORK/claims-1" "$WORK/claims-2" --out "$WORK/claims"
+# One that was cut off has no verdicts, and shards asked differently, or dealt out by two measures, are none of one plan.
+mkdir "$WORK/cut"
+cp -r "$WORK/stress-1" "$WORK/stress-2" "$WORK/claims-1" "$WORK/claims-2" "$WORK/cut"
+rm "$WORK/cut/stress-1/stress.json" "$WORK/cut/claims-2/claims.json"
+refuses "cut/stress-1: .normbench stress. was cut off" merge "$WORK/cut/stress-1" "$WORK/cut/stress-2" --out "$WORK/no"
+refuses "stress --resume .*cut/stress-1" merge "$WORK/cut/stress-2" "$WORK/cut/stress-1" --out "$WORK/no"
+refuses "cut/claims-2: .normbench claims. was cut off" merge "$WORK/claims-1" "$WORK/cut/claims-2" --out "$WORK/no"
+ended claims "${said[@]}" --max-width scalar --shard 2/2 --out "$WORK/narrow-2"
+refuses "shards of different plans" merge "$WORK/claims-1" "$WORK/narrow-2" --out "$WORK/no"
+python3 - "$WORK" <<'EOF'
+import json, sys
+one, two = (f"{sys.argv[1]}/claims-{i}/claims.json" for i in (1, 2))
+d, other = json.load(open(one)), json.load(open(two))
+d["claims"] = other["claims"]
+json.dump(d, open(f"{sys.argv[1]}/cut/claims-1/claims.json", "w"))
+EOF
+refuses "is in two shards" merge "$WORK/cut/claims-1" "$WORK/claims-2" --out "$WORK/no"
 refuses "add --no-search" stress --timed --shard 1/2 --list
 
 # One group, two shards.
