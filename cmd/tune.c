@@ -130,7 +130,7 @@ static int measure(const struct tune_options *o, const char *path) {
     if (ended != 0) return ended > 0 ? 128 + ended : NB_EXIT_USAGE;
     print(o, json);
     if (n_measured == 0)
-        nb_error("no kernel that can be tuned is built; the defaults hold, and nothing is kept");
+        nb_error("no kernel that can be tuned is built, or none ran; the defaults hold, and nothing is kept");
     else if (keep(o, json, path) == 0)
         exit_code = NB_EXIT_OK;
     cJSON_Delete(json);

@@ -53,14 +53,14 @@ static void keep(const cJSON *json, const char *path) {
     nb_tuning_choose(NULL);
 }
 
-int nb_first_use(const struct nb_plan *plan) {
+int nb_first_use(const struct nb_plan *plan, const char *max_width) {
     const struct nb_tune_options options = {
         .what = NB_TUNE_FIRST_USE, .launches = NB_TUNE_LAUNCHES, .blocks = 20, .sample_ms = 0.25};
     char *path = nb_tuning_path();
     cJSON *json = NULL;
     size_t n_measured = 0;
     int ended = 0;
-    if (path && !nb_path_exists(path) && !is_said() && wants_it(plan) && !is_busy())
+    if (path && !max_width && !nb_path_exists(path) && !is_said() && wants_it(plan) && !is_busy())
         ended = nb_tune_run(&options, &json, &n_measured);
     if (n_measured > 0 && json) keep(json, path);
     cJSON_Delete(json);

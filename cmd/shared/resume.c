@@ -8,6 +8,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
+#include "src/core/tuning.h"
 #include "src/measure/journal.h"
 #include "src/record/fingerprint.h"
 
@@ -38,6 +39,9 @@ int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, con
     if (!run) return -1;
     saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
     cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
+    /* The run's own tuning, whatever the file of this CPU says by now; one that the user chose was chosen before, and is compared below. */
+    const char *tuning = nb_json_get_text(member(member(run, "fingerprint"), "tuning"), "replay");
+    nb_tuning_choose_once(tuning ? tuning : "default");
     cJSON_Delete(run);
     if (saved->argc > 0 && strcmp(saved->argv[0], command) == 0) return 0;
     return nb_error("--resume %s: `normbench %s` began it, and goes on with it", o->resume,
@@ -138,9 +142,9 @@ static int compare_runs(const char *dir, const cJSON *now) {
         result = refuse_differences(dir, by_file(member(a, "kernels")), by_file(member(b, "kernels")),
                                     "a file of kernels is another build", "put that one back");
     if (result == 0)
-        result = refuse_differences(dir, cJSON_Duplicate(member(a, "tuning"), true),
-                                    cJSON_Duplicate(member(b, "tuning"), true), "the tuning is another one",
-                                    "choose the same by --tuning");
+        result = refuse_differences(dir, cJSON_Duplicate(member(member(a, "tuning"), "fields"), true),
+                                    cJSON_Duplicate(member(member(b, "tuning"), "fields"), true),
+                                    "the tuning is another one", "choose the same by --tuning");
     if (result == 0) result = compare_plans(dir, before, now);
     cJSON_Delete(before);
     return result;

@@ -399,7 +399,7 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
                                            .max_width = m->request->max_width,
                                            .no_counters = m->no_counters,
                                            .case_timeout_s = m->case_timeout_s};
-    const int first = dir && !m->resume ? nb_first_use(m->plan) : 0;
+    const int first = dir && !m->resume ? nb_first_use(m->plan, m->request->max_width) : 0;
     *began = false;
     if (first != 0) return first;
     int ended = dir ? nb_run_begin(&journal, dir, m->resume, plan_of_run(m), m->argc, m->argv) : -1;

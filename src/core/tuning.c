@@ -349,8 +349,9 @@ static void take_file(struct nb_tuning *t) {
     char *path = nb_tuning_path();
     const char *named = getenv("NORMBENCH_TUNING");
     if (path && named && *named && !nb_path_exists(path))
-        nb_warn("NORMBENCH_TUNING=%s: no such file; `normbench tune` makes it, and until then the defaults are taken",
-                path);
+        nb_warn(
+            "NORMBENCH_TUNING=%s: no such file; `normbench tune` or the first run that needs it makes it, and until then the defaults are taken",
+            path);
     cJSON *json = path && nb_path_exists(path) ? nb_tuning_file_read(path) : NULL;
     const char *measured = nb_json_get_text(json, "measured");
     if (json && nb_tuning_from_json(t, cJSON_GetObjectItemCaseSensitive(json, "tuning")) == 0) {

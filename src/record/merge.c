@@ -93,12 +93,30 @@ static void add_difference(const char *path, const cJSON *here, const cJSON *fir
     nb_strbuf_release(&text);
 }
 
+/* What tells machines apart: not where a tuning was read and when it was measured, nor the memory, which is less by what each boot keeps. */
+static cJSON *machine_of(const cJSON *fingerprint) {
+    cJSON *json = cJSON_Duplicate(fingerprint, true), *tuning = cJSON_GetObjectItemCaseSensitive(json, "tuning");
+    static const char *const origins[] = {"source", "file", "measured"};
+    for (size_t i = 0; i < sizeof origins / sizeof origins[0]; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(tuning, origins[i]);
+    cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "system"), "memory_bytes");
+    return json;
+}
+
+static bool is_machine(const cJSON *a, const cJSON *b) {
+    cJSON *one = machine_of(a), *other = machine_of(b);
+    const bool same = cJSON_Compare(one, other, true);
+    cJSON_Delete(one);
+    cJSON_Delete(other);
+    return same;
+}
+
 int nb_machine_index(cJSON *machines, const cJSON *fingerprint) {
     assert(machines);
     int index = 0;
     const cJSON *machine;
     cJSON_ArrayForEach(machine, machines) {
-        if (cJSON_Compare(cJSON_GetObjectItemCaseSensitive(machine, "fingerprint"), fingerprint, true)) return index;
+        if (is_machine(cJSON_GetObjectItemCaseSensitive(machine, "fingerprint"), fingerprint)) return index;
         index++;
     }
     cJSON *json = cJSON_CreateObject(), *differs = cJSON_CreateArray();

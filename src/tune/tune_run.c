@@ -638,6 +638,12 @@ static void add_trial(cJSON *trials, const struct tune_outcome *o, size_t t, con
     nb_strbuf_release(&key);
 }
 
+static bool is_measured(const struct tune_outcome *o) {
+    bool measured = false;
+    for (size_t t = 0; t < o->n_trials; t++) measured |= o->trials[t].n_launches > 0;
+    return measured;
+}
+
 static void add_topic(cJSON *topics, const struct tune_outcome *o, const struct nb_tuning *base) {
     const bool changed = o->verdict.candidate >= 0;
     struct nb_strbuf chosen = {0};
@@ -645,7 +651,7 @@ static void add_topic(cJSON *topics, const struct tune_outcome *o, const struct 
     nb_json_text(json, "name", o->topic->name);
     nb_json_text(json, "field", o->topic->field);
     nb_json_text(json, "why", o->topic->why);
-    nb_json_text(json, "verdict", o->n_trials == 0 ? "not_measured" : changed ? "measured" : "default");
+    nb_json_text(json, "verdict", !is_measured(o) ? "not_measured" : changed ? "measured" : "default");
     if (changed && o->topic->field)
         nb_tuning_print(&o->candidates[o->verdict.candidate].tuning, base, &chosen);
     else if (changed)
@@ -699,13 +705,13 @@ int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_m
         if (!is_asked(options->what, &all_topics[i])) continue;
         struct tune_outcome *o = &run.topics[run.n_topics++];
         plan_topic(o, &all_topics[i], &run);
-        *n_measured += o->n_trials > 0;
     }
     nb_watch_interrupts();
     const int ended = launch_all(&run, start_s);
     nb_progress_end();
     run.elapsed_s = nb_now_s() - start_s;
     if (ended == 0) judge_all(&run);
+    for (size_t i = 0; i < run.n_topics; i++) *n_measured += is_measured(&run.topics[i]);
     *file = ended == 0 ? tuning_json(&run) : NULL;
     for (size_t i = 0; i < run.n_topics; i++)
         for (size_t t = 0; t < run.topics[i].n_trials; t++)

@@ -16,7 +16,7 @@ run() { "$NORMBENCH" run --axis kernel=rmsnorm_twopass --axis dtype=f32 --axis s
     --launches 0 --no-plots --quiet "$@" >/dev/null; }
 run --axis data=normal --out "$WORK/plain"
 [ "$(member "$WORK/plain/results.json" fingerprint.tuning.source)" = defaults ]
-! grep -q -e --tuning "$WORK/plain/results.json"
+if grep -q -e --tuning "$WORK/plain/results.json"; then echo "a replay line names the defaults"; exit 1; fi
 
 # An option is used, recorded and in the replay lines; replay takes the run's own.
 run --axis data=normal --tuning default,stream_bytes=4242 --out "$WORK/option"
@@ -65,7 +65,7 @@ else
 fi
 rm -f "$file"
 NORMBENCH_TUNING=none "$NORMBENCH" run --axis kernel=rmsnorm_fast --axis shape=512x2048 --launches 1 --no-counters --no-plots --out "$WORK/none" >/dev/null 2>"$WORK/err"
-! grep -q 'first use' "$WORK/err"
+if grep -q 'first use' "$WORK/err"; then echo "NORMBENCH_TUNING=none, and yet: $(cat "$WORK/err")"; exit 1; fi
 
 # A file that is broken, or another CPU's, is left aside with a warning.
 echo '{"schema":' >"$file"
