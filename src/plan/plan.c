@@ -619,8 +619,8 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     int result = nb_cells_expand(&cells, config, &filters, &skips);
     if (result != 0) goto out;
     make_wholes(&wholes, &cells);
+    hash_plan(plan, &cells, &wholes, config); /* before batches, whose size depends on the number of shards */
     if (config->launches == 0) batch_wholes(&wholes, &cells, options);
-    hash_plan(plan, &cells, &wholes, config);
     if (options->n_shards > 0) plan->shards_s = keep_shard(&wholes, &cells, &effort, options, &skips);
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
