@@ -673,15 +673,20 @@ static void add_json(const struct view *view, const struct nb_page *page) {
 
 /* The gate as metrics: ratios travel between machines, where times do not. */
 
+/* A case that passed without being timed has an entry too: a reader of a series takes a gap for a benchmark that is gone. Null: no entry. */
+static const struct nb_interval *ratio_of(const struct nb_gate_case *c) {
+    static const struct nb_interval unchanged = {1, 1, 1};
+    if (c->verdict == NB_VERDICT_IDENTICAL) return &unchanged;
+    return is_judged(c) ? &c->judgement.ratio : NULL;
+}
+
 static void add_bencher(const struct view *view, const struct nb_page *page) {
     cJSON *json = cJSON_CreateObject();
     for (size_t i = 0; i < view->g->n_cases; i++) {
         const struct nb_gate_case *c = &view->g->cases[i];
         cJSON *benchmark = cJSON_CreateObject();
-        if (is_judged(c)) {
-            nb_bencher_add(benchmark, "ratio", &c->judgement.ratio);
-            nb_bencher_add(benchmark, "control", &c->judgement.control);
-        }
+        if (ratio_of(c)) nb_bencher_add(benchmark, "ratio", ratio_of(c));
+        if (is_judged(c)) nb_bencher_add(benchmark, "control", &c->judgement.control);
         nb_bencher_keep(json, c->key, benchmark);
     }
     nb_json_print_pretty(json, 0, page->out);
@@ -689,16 +694,12 @@ static void add_bencher(const struct view *view, const struct nb_page *page) {
     cJSON_Delete(json);
 }
 
-/* A case that passed without being timed has an entry too: a reader of a series takes a gap for a benchmark that is gone. */
 static void add_benchmark_action(const struct view *view, const struct nb_page *page) {
-    static const struct nb_interval unchanged = {1, 1, 1};
     cJSON *json = cJSON_CreateArray();
     for (size_t i = 0; i < view->g->n_cases; i++) {
         const struct nb_gate_case *c = &view->g->cases[i];
-        const bool identical = c->verdict == NB_VERDICT_IDENTICAL;
-        if (is_judged(c) || identical)
-            nb_smaller_is_better_add(json, c->key, "candidate / baseline", identical ? &unchanged : &c->judgement.ratio,
-                                     nb_verdict_name(c->verdict));
+        if (ratio_of(c))
+            nb_smaller_is_better_add(json, c->key, "candidate / baseline", ratio_of(c), nb_verdict_name(c->verdict));
     }
     nb_json_print_pretty(json, 0, page->out);
     nb_strbuf_add(page->out, "\n");
@@ -768,9 +769,10 @@ int nb_gate_write(const struct nb_gate *g, const char *dir) {
 
 void nb_gate_clear(const char *dir) {
     assert(dir);
-    for (size_t i = 0; i < N_FORMATS; i++) {
-        if (!formats[i].file) continue;
-        char *path = nb_path_join(dir, formats[i].file);
+    for (size_t i = 0; i <= N_FORMATS; i++) {
+        const char *file = i < N_FORMATS ? formats[i].file : "samples.jsonl";
+        if (!file) continue;
+        char *path = nb_path_join(dir, file);
         unlink(path);
         free(path);
     }

@@ -20,7 +20,7 @@ extern const char *const nb_gate_formats[];
 int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out);
 /* DIR/gate.json, gate.md, gate.xml (JUnit), gate.bencher.json and gate.benchmark_action.json, each under its name only when it is whole. */
 int nb_gate_write(const struct nb_gate *g, const char *dir);
-/* Removes these files of an earlier gate, so that none is read as the result of one that ends early. */
+/* Removes these files and samples.jsonl of an earlier gate, so that none is read as the result of one that ends early. */
 void nb_gate_clear(const char *dir);
 
 /* The gate as a whole: how many of each verdict, the worst of them, what it could have seen, and whether everything leans to one side. */

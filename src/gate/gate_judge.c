@@ -170,7 +170,10 @@ static bool depends_on_layout(const struct nb_gate_evidence *e, const struct nb_
 }
 
 static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
-    if (control_is_off(e, rule, out)) return true;
+    if (control_is_off(e, rule, out)) {
+        if (!is_far(out) || fabs(log(out->control.value)) > log(NB_GATE_FAR) / 2) return true;
+        out->reason[0] = '\0'; /* few short pairs make the copy noisy too, and what is far stays so */
+    }
     if (out->contaminated > rule->most_contaminated && !is_far(out)) /* long samples see a switch each */
         return because(out, "%.0f %% of the pairs saw a switch or a migration", 100 * out->contaminated);
     const double median = log(out->ratio.value), least = log(out->ratio_min), margin = log1p(rule->fail_margin);

@@ -71,6 +71,9 @@ says output verdict=
 [ ! -s "$WORK/summary" ] && [ ! -e "$WORK/gate/gate.md" ] && [ ! -e "$WORK/gate/gate.xml" ] || fail "reports of an earlier gate stay"
 action 2 "${inputs[@]}" candidate="$WORK/bad.so" function=judged options=--jugded
 says output verdict=
+for file in gate.md gate.json gate.xml gate.bencher.json gate.benchmark_action.json samples.jsonl; do echo earlier >"$WORK/gate/$file"; done
+action 2 "${inputs[@]}" candidate="$WORK/bad.so" function=judged options=--jugded
+[ -z "$(ls "$WORK/gate")" ] || fail "files of an earlier gate stay: $(ls "$WORK/gate")"
 action 0 "${inputs[@]}" baseline="$BUILD/tests/plugins/gate_old.so" candidate="$BUILD/tests/plugins/gate_old.so" options="--axis shape=4x64"
 says output verdict=PASS
 ! PROGRAM=/nowhere/normbench GITHUB_OUTPUT=$WORK/output "$action/build.sh" 2>/dev/null || fail "a program that is not there is taken"

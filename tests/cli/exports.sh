@@ -63,9 +63,11 @@ fi
 
 # Identical code is not timed, and its entry stays in the series.
 "$NORMBENCH" gate --baseline "$kernels" --candidate "$kernels" --kernel rmsnorm_twopass --axis width=scalar --axis dtype=f32 \
-    --axis shape=16x64 --format benchmark_action --quiet > "$WORK/identical"
+    --axis shape=16x64 --format benchmark_action --out "$WORK/same" --quiet > "$WORK/identical"
 check benchmark_action "$WORK/identical" | grep -q '^1 lines$'
 grep -q '"value": 1,' "$WORK/identical" || fails "identical code: $(cat "$WORK/identical")"
+check bencher "$WORK/same/gate.bencher.json"
+grep -q '"ratio": {"value": 1, ' "$WORK/same/gate.bencher.json" || fails "identical code: $(cat "$WORK/same/gate.bencher.json")"
 
 # ---- CSV by pandas, Markdown by GitHub's parser, JUnit by a library that reads what CI systems do ----
 asked() { /usr/bin/python3 -c "import $1" 2> /dev/null && return; echo "python3-$1 is not installed: not asked"; false; }

@@ -14,8 +14,8 @@ struct world {
     double effect, launch_sd;          /* ratio - 1; of ln ratio */
     double heavy;                      /* share of launches with five times the deviation */
     double control_effect, per_layout; /* ratio - 1 of the copy; effect added in every other layout */
-    bool steady_control;
-    double contaminated, min_effect; /* min_effect NaN: as the medians */
+    double control_sd;                 /* of ln; 0: launch_sd */
+    double contaminated, min_effect;   /* min_effect NaN: as the medians */
     int layouts;
     size_t k; /* cases that go to confirmation beside this one */
 };
@@ -32,7 +32,7 @@ static void make(struct nb_gate_launch *launches, size_t n, const struct world *
         const double extra = layout % 2 ? w->per_layout : 0;
         launches[i] = (struct nb_gate_launch){.ratio = log1p(w->effect + extra) + sd * draw(state),
                                               .control = log1p(w->control_effect) +
-                                                         (w->steady_control ? 0.001 : sd) * draw(state),
+                                                         (w->control_sd > 0 ? w->control_sd : sd) * draw(state),
                                               .order_effect = NAN,
                                               .contaminated = w->contaminated,
                                               .layout = layout};
@@ -156,7 +156,7 @@ Test(gate_judge, unfit_measurements_decide_nothing) {
     expect_inconclusive(w, "fastest samples");
     w = quiet;
     w.launch_sd = 0.2;
-    w.steady_control = true;
+    w.control_sd = 0.001;
     expect_inconclusive(w, "neither slower");
 }
 
@@ -173,6 +173,28 @@ Test(gate_judge, switches_leave_nothing_open_where_the_candidate_is_far_slower) 
     w.contaminated = 1;
     w.effect = 0.9;
     cr_expect_eq(rates_of(w, 20, 53).inconclusive, 20);
+}
+
+/* The few short pairs of such a candidate make the control noisy, not the answer. */
+Test(gate_judge, a_noisy_control_leaves_nothing_open_where_the_candidate_is_far_slower) {
+    struct world w = quiet;
+    w.control_effect = 0.06;
+    w.control_sd = 0.1;
+    w.effect = 1.5;
+    cr_expect_eq(rates_of(w, 20, 71).regression, 20);
+    w.control_effect = -0.06;
+    cr_expect_eq(rates_of(w, 20, 72).regression, 20);
+    w.control_effect = 0.8; /* nearly as slow as the candidate */
+    expect_inconclusive(w, "copy of the baseline");
+    w.control_effect = -0.5;
+    expect_inconclusive(w, "copy of the baseline");
+    w.control_effect = 0.06;
+    w.control_sd = 0.001;
+    w.effect = 0.9;
+    expect_inconclusive(w, "copy of the baseline");
+    w.effect = 1.5;
+    w.min_effect = 0.9; /* the fastest samples are nearer */
+    expect_inconclusive(w, "copy of the baseline");
 }
 
 Test(gate_judge, an_effect_of_some_layouts_is_no_regression) {

@@ -310,9 +310,12 @@ Test(gate_report, files_are_written_whole_and_nothing_else_is_left) {
     closedir(d);
     cr_expect_eq(n, 2 + 5, "beside . and .. only the five files");
     for (int i = 0; i < 5; i++) {
-        char *written = get_file(dir, names[i]), *printed = print(of[i]), *path = nb_path_join(dir, names[i]);
+        char *written = get_file(dir, names[i]), *printed = print(of[i]);
         cr_expect_str_eq(written, printed);
-        unlink(path);
-        free(path);
     }
+    FILE *samples = nb_gate_samples_open(dir);
+    cr_assert(samples);
+    fclose(samples);
+    nb_gate_clear(dir);
+    cr_expect_eq(rmdir(dir), 0, "all that a gate writes is removed");
 }

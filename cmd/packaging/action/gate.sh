@@ -13,7 +13,8 @@ add --candidate "$CANDIDATE"
 add --function "$FUNCTION"
 add --budget "$BUDGET"
 code=0
-rm -f "$OUT/gate.md" # of an earlier gate of the job, which stays where the options are refused
+# Of an earlier gate of the job: they stay where the options are refused.
+rm -f "$OUT"/{gate.md,gate.json,gate.xml,gate.bencher.json,gate.benchmark_action.json,samples.jsonl}
 # shellcheck disable=SC2086 # options are words
 "$PROGRAM" gate "${arguments[@]}" $OPTIONS --out "$OUT" || code=$?
 [ ! -f "$OUT/gate.md" ] || cat "$OUT/gate.md" >>"$GITHUB_STEP_SUMMARY"
