@@ -22,7 +22,8 @@ static const char help[] =
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --format NAME        table (the default) or markdown: a line for each case; csv or json: each case in each run\n"
     "  --out DIR            plots of the cases that changed most: DIR/plots/\n" NB_COMMON_HELP "\n"
-    "Exit codes: 0 ok, whatever the figures say; 2 a folder holds no results, or no case has a ratio to a reference.\n";
+    "Exit codes: 0 ok, whatever the figures say; 2 a folder holds no results, no run is left, or no case has\n"
+    "a ratio to a reference.\n";
 
 static const char *started(const struct nb_results *r) { return nb_meta_text(r, "started"); }
 
@@ -70,14 +71,20 @@ static int history_main(int argc, char **argv) {
     size_t n = 0;
     int exit_code;
     if (!nb_read_options(&nb_command_history, options, NB_ANY_ARGUMENTS, argc, argv, &exit_code)) goto out;
-    if (optind == argc) nb_error("history: folders of runs are needed; see `normbench history --help`");
+    if (optind == argc) {
+        nb_error("history: folders of runs are needed; see `normbench history --help`");
+        goto out;
+    }
     runs = nb_alloc((size_t)(argc - optind) + 1, sizeof *runs);
     for (int i = optind; i < argc; i++) {
         struct nb_results r;
         if (nb_results_read(&r, argv[i]) != 0) goto out;
         n = place(runs, n, &r);
     }
-    if (n == 0) goto out;
+    if (n == 0) {
+        nb_error("history: no run is left");
+        goto out;
+    }
     if (nb_history_make(&h, runs, n, &(struct nb_filters){filters.items, filters.n}) == 0)
         exit_code = show(&h, format, dir);
 out:

@@ -68,6 +68,7 @@ edit timeless "" 'ratio(0.5); del d["started"]'
 history 0 "$WORK/first" "$WORK/timeless" --format csv
 [ "$(wc -l <"$WORK/out")" = 2 ] && grep -q '/timeless: left out, its results do not say when it began' "$WORK/err" || fail "a run without a time"
 history 2 "$WORK/timeless"
+grep -q 'history: no run is left' "$WORK/err" || fail "nothing says why nothing is shown"
 history 0 "$WORK/first" "$WORK/second" "$WORK/third" --out "$WORK/plotted" --format json
 /usr/bin/python3 - "$WORK/out" <<'PY' || fail "json"
 import json, sys
