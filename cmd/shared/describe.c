@@ -235,7 +235,7 @@ static void fish_options(const struct nb_command *command, const struct nb_optio
                          const char *const *words) {
     for (size_t i = 0; i < n; i++) {
         const struct nb_option *o = rows[i];
-        printf("complete -c normbench -n '__fish_seen_subcommand_from %s' -l %s%s", command->name, o->name,
+        printf("complete -c normbench -n 'contains -- %s (commandline -opc)[2]' -l %s%s", command->name, o->name,
                o->flag ? "" : " -r");
         if (values_of(o)) fputs(" -f -a '", stdout), put_values(o), fputs("'", stdout);
         fputs(" -d '", stdout);
@@ -243,7 +243,7 @@ static void fish_options(const struct nb_command *command, const struct nb_optio
         puts("'");
     }
     if (!words) return;
-    printf("complete -c normbench -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from ",
+    printf("complete -c normbench -n 'contains -- %s (commandline -opc)[2]; and not __fish_seen_subcommand_from ",
            command->name);
     put_words(words);
     fputs("' -a '", stdout), put_words(words), puts("'");
@@ -347,9 +347,9 @@ static void print_fish(const struct nb_command *const *commands, size_t n) {
     }
     for (size_t i = 0; i < n; i++) describe(commands[i], "fish");
     puts("complete -c normbench -n __fish_use_subcommand -f -a help -d 'what a command does'\n"
-         "complete -c normbench -n '__fish_seen_subcommand_from help' -l completions -r -f -a '" SHELLS "'");
+         "complete -c normbench -n 'contains -- help (commandline -opc)[2]' -l completions -r -f -a '" SHELLS "'");
     for (int man = 0; man < 2; man++) {
-        printf("complete -c normbench -n '__fish_seen_subcommand_from help'%s -f -a '", man ? " -l man -r" : "");
+        printf("complete -c normbench -n 'contains -- help (commandline -opc)[2]'%s -f -a '", man ? " -l man -r" : "");
         put_names(commands, n);
         puts("'");
     }

@@ -68,6 +68,16 @@ bash -n "$WORK/bash"
 unbalanced=$(awk -F"'" 'NF % 2 == 0' "$WORK/zsh" "$WORK/fish")
 [ -z "$unbalanced" ] || fail "quotes that are not balanced: $unbalanced"
 ! command -v zsh >/dev/null || zsh -n "$WORK/zsh" || fail "zsh cannot read its completion"
-! command -v fish >/dev/null || fish --no-execute "$WORK/fish" || fail "fish cannot read its completion"
+if command -v fish >/dev/null; then
+    fish --no-execute "$WORK/fish" || fail "fish cannot read its completion"
+    # A command's name behind another command is a word like any other.
+    # shellcheck disable=SC2016 # fish expands
+    fish_completes() { HOME=$WORK XDG_CONFIG_HOME=$WORK fish -c 'source $argv[1]; complete -C $argv[2]' "$WORK/fish" "$1" | cut -f 1 | tr '\n' ' '; }
+    is "$(fish_completes 'normbench list peers --f')" "--format "
+    is "$(fish_completes 'normbench list sh')" "shapes "
+    is "$(fish_completes 'normbench gate --lo')" "--load "
+    is "$(fish_completes 'normbench help gate --l')" ""
+    is "$(fish_completes 'normbench cali')" "calibrate "
+fi
 head -n 1 "$WORK/zsh" | grep -qx '#compdef normbench' || fail "zsh would not find it"
 exit "$failed"
