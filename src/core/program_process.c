@@ -27,25 +27,43 @@ static bool ends_with(const char *text, const char *end) {
 }
 static bool is_python(const char *file) { return ends_with(file, ".py"); }
 
-/* A program of ELF asks for an interpreter (the loader) or lies at fixed addresses; other executable files are scripts. */
+static bool is_shared_object(const char *file) {
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    return ends_with(name, ".so") || strstr(name, ".so.");
+}
+
+/* A static program that lies anywhere in memory (PIE) differs from a shared object in this flag alone. */
+static bool is_flagged_program(FILE *f, const Elf64_Phdr *dynamic) {
+    Elf64_Dyn entry;
+    if (fseek(f, (long)dynamic->p_offset, SEEK_SET) != 0) return false;
+    for (uint64_t n = dynamic->p_filesz / sizeof entry; n > 0 && fread(&entry, sizeof entry, 1, f) == 1; n--) {
+        if (entry.d_tag == DT_NULL) return false;
+        if (entry.d_tag == DT_FLAGS_1) return entry.d_un.d_val & DF_1_PIE;
+    }
+    return false;
+}
+
+/* A program of ELF asks for an interpreter (the loader), lies at fixed addresses or says that it is one; other executable files are scripts. */
 static bool is_program(FILE *f) {
     Elf64_Ehdr head;
-    Elf64_Phdr part;
+    Elf64_Phdr part, dynamic = {0};
     if (fread(&head, sizeof head, 1, f) != 1 || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
         return fseek(f, 0, SEEK_SET) == 0 && fgetc(f) == '#' && fgetc(f) == '!';
     if (head.e_type == ET_EXEC) return true;
     if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof part) return false;
     if (fseek(f, (long)head.e_phoff, SEEK_SET) != 0) return false;
-    for (int i = 0; i < head.e_phnum && fread(&part, sizeof part, 1, f) == 1; i++)
+    for (int i = 0; i < head.e_phnum && fread(&part, sizeof part, 1, f) == 1; i++) {
         if (part.p_type == PT_INTERP) return true;
-    return false;
+        if (part.p_type == PT_DYNAMIC) dynamic = part;
+    }
+    return is_flagged_program(f, &dynamic);
 }
 
 bool nb_kernel_program_is(const char *file) {
     assert(file);
     struct stat st;
     if (is_python(file)) return true;
-    if (strstr(file, ".so") || stat(file, &st) != 0 || !S_ISREG(st.st_mode) || access(file, X_OK) != 0) return false;
+    if (is_shared_object(file) || stat(file, &st) != 0 || !S_ISREG(st.st_mode) || access(file, X_OK) != 0) return false;
     FILE *f = fopen(file, "re");
     const bool is = f && is_program(f);
     if (f) fclose(f);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers of a program with kernels: each is held against its question; and the memory that it shares. */
 #include <criterion/criterion.h>
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -125,4 +126,35 @@ Test(kernel_program, a_file_is_started_or_loaded_by_what_it_is) {
     char *script = kept(nb_path_join(dir, "script"));
     chmod(script, 0700);
     cr_expect(nb_kernel_program_is(script));
+    char *folder = kept(nb_path_join(dir, "a.so.d"));
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    put_file(folder, "script", "#!/bin/sh\n", 10);
+    script = kept(nb_path_join(folder, "script"));
+    chmod(script, 0700);
+    cr_expect(nb_kernel_program_is(script), "the folder's name says nothing");
+    put_file(folder, "script.so.1", "#!/bin/sh\n", 10);
+    script = kept(nb_path_join(folder, "script.so.1"));
+    chmod(script, 0700);
+    cr_expect_not(nb_kernel_program_is(script));
+}
+
+Test(kernel_program, a_static_program_that_lies_anywhere_is_started) {
+    char *dir = new_folder(), *path = kept(nb_path_join(dir, "static"));
+    struct {
+        Elf64_Ehdr head;
+        Elf64_Phdr part;
+        Elf64_Dyn entries[3];
+    } file = {.head = {.e_type = ET_DYN, .e_phoff = sizeof file.head, .e_phentsize = sizeof file.part, .e_phnum = 1},
+              .part = {.p_type = PT_DYNAMIC,
+                       .p_offset = sizeof file.head + sizeof file.part,
+                       .p_filesz = sizeof file.entries},
+              .entries = {{.d_tag = DT_DEBUG}, {.d_tag = DT_FLAGS_1, .d_un.d_val = DF_1_NOW | DF_1_PIE}}};
+    memcpy(file.head.e_ident, ELFMAG, SELFMAG);
+    file.head.e_ident[EI_CLASS] = ELFCLASS64;
+    put_file(dir, "static", (const char *)&file, sizeof file);
+    chmod(path, 0700);
+    cr_expect(nb_kernel_program_is(path));
+    file.entries[1].d_un.d_val = DF_1_NOW;
+    put_file(dir, "static", (const char *)&file, sizeof file);
+    cr_expect_not(nb_kernel_program_is(path), "a shared object");
 }
