@@ -20,6 +20,7 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
+#include "src/core/timer.h"
 
 static bool ends_with(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);
@@ -171,24 +172,26 @@ static void print_last(const struct nb_program_process *p) {
     const char *text = p->last + sizeof p->last - n, *line = memchr(text, '\n', n);
     if (n == 0) return;
     nb_note("of %zu bytes that the program printed, the last lines:", p->n_printed);
-    if (line) text = line + 1;
+    if (line && line + 1 < p->last + sizeof p->last) text = line + 1;
     print(text, (size_t)(p->last + sizeof p->last - text));
 }
 
 void nb_program_wait(struct nb_program_process *p, int limit_ms) {
     assert(p && p->pid != 0);
+    double until = nb_now_s() + (limit_ms < 0 ? 1 : 1e-3 * limit_ms);
     for (;;) {
         struct pollfd ends[] = {{.fd = p->socket, .events = POLLIN}, {.fd = p->output, .events = POLLIN}};
-        const bool starts = limit_ms < 0 && p->start_s > 0;
-        const int n = poll(ends, 2, starts ? 1000 : limit_ms);
+        const bool starts = limit_ms < 0 && p->start_s > 0, is_limited = starts || limit_ms >= 0;
+        const double left_s = until - nb_now_s();
+        const int n = poll(ends, 2, !is_limited ? -1 : left_s > 0 ? (int)(1e3 * left_s) + 1 : 0);
         if (n > 0 && ends[1].revents) take_output(p);
         if (n > 0 && ends[0].revents) p->start_s = 0;
-        if (n == 0 && starts) {
-            p->start_s--;
-            if (is_watched()) ++*watched.beats;
-        } else if (n == 0 || (n > 0 && ends[0].revents) || (n < 0 && errno != EINTR)) {
-            return;
-        }
+        if ((n > 0 && ends[0].revents) || (n < 0 && errno != EINTR)) return;
+        if (!is_limited || nb_now_s() < until) continue;
+        if (!starts) return;
+        p->start_s--;
+        until = nb_now_s() + 1;
+        if (is_watched()) ++*watched.beats;
     }
 }
 
@@ -201,7 +204,7 @@ static _Noreturn void become(char **argv, char **environment, const int ends[3],
     if (getppid() != owner) _exit(0);
     setpgid(0, 0); /* what a kernel sends to its group is not for the harness */
     const int nothing = open("/dev/null", O_RDONLY);
-    for (int i = 0; i < 4; i++) away[i] = fcntl(away[i], F_DUPFD, AWAY);
+    for (int i = 0; i < 4; i++) away[i] = fcntl(away[i], F_DUPFD_CLOEXEC, AWAY);
     dup2(nothing, STDIN_FILENO);
     dup2(away[2], STDOUT_FILENO); /* what it prints is no data of ours */
     dup2(away[2], STDERR_FILENO);
