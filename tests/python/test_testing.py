@@ -163,6 +163,7 @@ class Reports(Folder):
             (mine, {"op": "rmsnorm", "flops": float("nan")}, "mine .*: flops=nan: a number"),
             (mine, {"op": "rmsnorm", "stores": 1e300}, r"mine .*: stores=1e\+300: a number"),
             (mine, {"op": "rmsnorm", "max_abs": -1}, "mine .*: max_abs=-1: a number above 0"),
+            (mine, {"op": "rmsnorm", "max_abs": 0}, "mine .*: max_abs=0: a number above 0"),
             (mine, {"op": "rmsnorm", "name": "n" * 81}, "mine .*: its name is 'nnn.*80 at most"),
             (mine, {"op": "rmsnorm", "name": 5}, "mine .*: its name is '5'"),
             (mine, {"op": "rmsnorm", "shapes": [(7, 100)]}, r'shapes=\[\(7, 100\)\]: a shape is a text, such as "7x1000"'),

@@ -97,10 +97,10 @@ class Kernel:
                 raise Error(f"{self.where}: {what}: a kernel has one")
             self.properties.append(mask.bit_length() - 1)
         self.cost = [self._number(what, value, MOST_COST, "for each element of x, 0 where it is not known,") for what, value in cost.items()]
-        self.range = [0 if value is None else self._number(what, value, MOST_LIMIT, "above 0") for what, value in limits.items()]
+        self.range = [0 if value is None else self._number(what, value, MOST_LIMIT, "above 0", False) for what, value in limits.items()]
 
-    def _number(self, what, value, most, meant):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+    def _number(self, what, value, most, meant, may_be_0=True):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most or (value == 0 and not may_be_0):
             raise Error(f"{self.where}: {what}={value!r}: a number {meant} up to {most:g}")
         return value
 
