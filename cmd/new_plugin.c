@@ -37,8 +37,8 @@ enum { N_LANGUAGES = sizeof languages / sizeof languages[0] };
 /* A file of such a name hides, from whatever it imports, the module that is meant (Python 3.9 to 3.14), or its function cannot be named so. */
 static const char taken_in_python[] =
     " False None True abc aifc and annotationlib antigravity argparse array as assert ast async asynchat asyncio "
-    "asyncore atexit audioop await base64 bdb binascii bisect break builtins bz2 cProfile calendar cgi cgitb chunk "
-    "class cmath cmd code codecs codeop collections colorsys compileall compression concurrent configparser "
+    "asyncore atexit audioop await base64 bdb binascii binhex bisect break builtins bz2 cProfile calendar cgi cgitb "
+    "chunk class cmath cmd code codecs codeop collections colorsys compileall compression concurrent configparser "
     "contextlib contextvars continue copy copyreg crypt csv ctypes curses dataclasses datetime dbm decimal def del "
     "difflib dis distutils doctest elif else email encodings ensurepip enum errno except faulthandler fcntl filecmp "
     "fileinput finally fnmatch for formatter fractions from ftplib functools gc genericpath getopt getpass gettext "
