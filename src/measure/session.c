@@ -604,8 +604,7 @@ static const char *file_of(const struct session *v, int member) {
 }
 
 /* A kernel of a program is called behind others of it, whose leftovers (a thread, a timer, harmed memory) may have ended it or kept it from
- * answering. True: so it was in the worker
- * whose answers come after the first n_answered, and the next one begins with it. */
+ * answering. True: this may be so in the worker whose answers come behind the first n_answered, and the next one begins with this kernel. */
 static bool begins_anew(struct session *v, int at, int n_answered) {
     const int culprit = at >= 0 ? v->members[at] : -1;
     const char *file = file_of(v, culprit);
