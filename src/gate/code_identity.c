@@ -487,11 +487,11 @@ static void add_initialisers(struct walk *w, const GElf_Shdr *table) {
         if (r->r_offset - table->sh_addr >= table->sh_size) break;
         if (r->r_offset != next || !symbol || GELF_R_TYPE(r->r_info) != R_X86_64_64) break;
         const uint64_t target = symbol->st_value + (uint64_t)r->r_addend;
+        const bool is_here = symbol->st_shndx != SHN_UNDEF, is_runtime = is_here && is_frame_dummy(c, target);
+        const struct nb_code_place *p = is_here ? nb_code_place(c, target) : NULL;
+        if (!is_runtime && (!p || p->address != target)) break;
+        if (!is_runtime) mix_range(w, p->address, p->size);
         next += 8;
-        if (symbol->st_shndx != SHN_UNDEF && is_frame_dummy(c, target)) continue;
-        const struct nb_code_place *p = symbol->st_shndx != SHN_UNDEF ? nb_code_place(c, target) : NULL;
-        if (!p || p->address != target) break;
-        mix_range(w, p->address, p->size);
     }
     if (next != table->sh_addr + table->sh_size) w->failed = "what it does on loading is not known";
 }

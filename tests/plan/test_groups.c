@@ -166,7 +166,8 @@ Test(groups, widths_that_are_timed_apart_stay_in_one_shard) {
         nb_config_release(&config);
     }
     cr_expect_eq(shard_of.n, 5);
-    nb_text_map_release(&shard_of);
+    nb_text_map_release(&shard_of); /* whose names are the plans' */
+    for (int i = 0; i < 3; i++) nb_plan_release(&plans[i]);
 }
 
 /* Grades and searches are a kernel's; and so many groups that each shard has some. */
@@ -177,6 +178,7 @@ Test(groups, without_launches_a_kernel_stays_in_one_shard) {
     const char *head = "\"launches\": 0,";
     struct nb_plan whole = made((struct request){.blocks = blocks, .head = head}), plans[4];
     struct nb_text_map shard_of = {0}, keys = {0};
+    struct nb_strings names = {0}; /* of the map */
     for (int shard = 1; shard <= 4; shard++) {
         plans[shard - 1] = made((struct request){
             .blocks = blocks, .head = head, .options = {.shard = shard, .n_shards = 4, .by_kernel = true}});
@@ -188,7 +190,8 @@ Test(groups, without_launches_a_kernel_stays_in_one_shard) {
             char name[200];
             const struct nb_entry *entry = nb_registry_find(plan->cases[i].variant);
             snprintf(name, sizeof name, "%s %d", entry->kernel_id, (int)entry->kernel->dtype);
-            const size_t before = nb_text_map_add(&shard_of, strdup(name), (size_t)shard);
+            nb_strings_add(&names, name);
+            const size_t before = nb_text_map_add(&shard_of, names.items[names.n - 1], (size_t)shard);
             cr_expect(before == NB_NOWHERE || before == (size_t)shard, "%s is in shards %zu and %d", name, before,
                       shard);
         }
@@ -196,6 +199,7 @@ Test(groups, without_launches_a_kernel_stays_in_one_shard) {
     cr_expect_eq(keys.n, whole.n_cases);
     nb_text_map_release(&keys);
     nb_text_map_release(&shard_of);
+    nb_strings_release(&names);
 }
 
 Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
