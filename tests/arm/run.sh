@@ -45,5 +45,8 @@ tail -n 30 "$work/grades"
 step "probe"
 "${normbench[@]}" probe 'rmsnorm_twopass_v*_f32' >"$work/probe" || failed=1
 cat "$work/probe"
+for width in 128 256; do # a width that the CPU has not is left out, which is no failure
+    grep -q "^rmsnorm_twopass_v${width}_f32, called" "$work/probe" || { echo "nothing of width $width ran"; failed=1; }
+done
 step "done"
 exit "$failed"

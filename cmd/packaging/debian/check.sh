@@ -12,6 +12,7 @@ step() { echo "== $* ($SECONDS s)"; }
 
 changes=$(ls "$work"/normbench_*.changes 2>/dev/null) || fail "no package in $work; make deb"
 package=$(ls "$work"/normbench_*.deb)
+[ "$(cat "$work/commit" 2>/dev/null)" = "$(git rev-parse HEAD 2>/dev/null)" ] || fail "the package in $work is of another commit than HEAD; make deb"
 
 step "lintian"
 tests/deps.sh lintian

@@ -31,4 +31,5 @@ mv "$work/$name/$here" "$work/$name/debian"
 unset BUILD PREFIX DESTDIR MAKEFLAGS MFLAGS MAKELEVEL NORMBENCH_KERNELS
 (cd "$work/$name" && dpkg-buildpackage --no-sign)
 rm -rf "${work:?}/$name"
+git rev-parse HEAD >"$work/commit" 2>/dev/null || rm -f "$work/commit"
 ls -l "$work"/normbench_*.deb
