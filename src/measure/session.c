@@ -25,12 +25,6 @@
 
 /* ---- what the run knows ------------------------------------------------------------------------------------------ */
 
-/* An exact instruction count, and what decides it. */
-struct nb_step {
-    char *what;
-    cJSON *counter;
-};
-
 static const struct nb_case *case_at(const struct nb_plan *plan, int group, int index) {
     return &plan->cases[plan->groups[group].cases[index]];
 }
@@ -67,11 +61,7 @@ void nb_run_release(struct nb_run *run) {
         cJSON_Delete(run->groups[g].copies);
     }
     free(run->groups);
-    for (size_t i = 0; i < run->n_steps; i++) {
-        free(run->steps[i].what);
-        cJSON_Delete(run->steps[i].counter);
-    }
-    free(run->steps);
+    nb_known_counts_release(&run->known_counts);
     nb_schedule_release(&run->schedule);
     if (run->digests_fd >= 0) close(run->digests_fd);
 }
@@ -217,58 +207,6 @@ bool nb_run_is_due(const struct nb_run *run, int group) {
     const bool is_open =
         run->schedule.groups[group].stopped == NB_STOP_UNKNOWN && nb_schedule_next(&run->schedule, group) >= 0;
     return !run->schedule.groups[group].left_out && (is_open || !is_checked(run, group));
-}
-
-/* ---- instructions counted once ----------------------------------------------------------------------------------- */
-
-/* Exact instruction counts are taken once for each variant, formula and row length; cases that differ only in rows, data or threads share
- * them (of kernels with threads of their own not in threads). */
-
-/* A library that is opened for more threads takes another way through the same call. */
-static bool has_own_threads(const struct nb_case *c) {
-    const struct nb_entry *entry = nb_registry_find(c->variant);
-    return entry && entry->kernel->flags & NB_FLAG_OWN_THREADS;
-}
-
-/* The case with everything that the count does not depend on at its default. */
-static char *what_decides(const struct nb_case *c) {
-    struct nb_case plain = *c;
-    struct nb_strbuf key = {0};
-    struct nb_case defaults;
-    nb_case_init(&defaults);
-    plain.seed = defaults.seed;
-    if (!has_own_threads(c)) plain.threads = defaults.threads;
-    plain.cache = defaults.cache;
-    plain.pad = defaults.pad;
-    memcpy(plain.data, defaults.data, sizeof plain.data);
-    memset(plain.shape.text, 0, sizeof plain.shape.text);
-    nb_case_key(&plain, &key);
-    nb_strbuf_addf(&key, " %u %lld", c->shape.layout, (long long)c->shape.cols);
-    return key.text;
-}
-
-/* The counter known for such a case, or null. */
-static const cJSON *find_step(const struct nb_run *run, const struct nb_case *c) {
-    char *what = what_decides(c);
-    const cJSON *found = NULL;
-    for (size_t i = 0; i < run->n_steps && !found; i++)
-        if (strcmp(run->steps[i].what, what) == 0) found = run->steps[i].counter;
-    free(what);
-    return found;
-}
-
-/* Keeps the exact count among answer's counters, or adds the known one to them. */
-static void exchange_step(struct nb_run *run, const struct nb_case *c, cJSON *answer) {
-    cJSON *counters = cJSON_GetObjectItemCaseSensitive(answer, "counters"), *counter;
-    cJSON_ArrayForEach(counter, counters) {
-        const char *name = nb_json_get_text(counter, "name");
-        if (!name || strcmp(name, "instructions_exact") != 0) continue;
-        run->steps = nb_realloc(run->steps, run->n_steps + 1, sizeof *run->steps);
-        run->steps[run->n_steps++] = (struct nb_step){what_decides(c), cJSON_Duplicate(counter, 1)};
-        return;
-    }
-    const cJSON *known = find_step(run, c);
-    if (known) cJSON_AddItemToArray(counters, cJSON_Duplicate(known, 1));
 }
 
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
@@ -531,7 +469,7 @@ static void work(struct session *v, const char *kind) {
     for (int i = 0; i < n; i++) {
         const struct nb_case *c = case_of(v, v->members[i]);
         keys[i] = key_of(v, v->members[i]);
-        steps[i] = strcmp(kind, "counters") == 0 && !find_step(run, c);
+        steps[i] = strcmp(kind, "counters") == 0 && !nb_known_counts_find(&run->known_counts, c);
         copy_of[i] = strcmp(kind, "launch") == 0 ? choose_copy(&job, v->state, c) : -1;
     }
     nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
@@ -780,7 +718,7 @@ static void write_counters(struct session *v, double elapsed_s) {
     cJSON *line = new_line("counters", v->number), *c;
     cJSON_ArrayForEach(c, v->answers) {
         const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
-        if (member >= 0) exchange_step(v->run, case_of(v, member), c);
+        if (member >= 0) nb_known_counts_exchange(&v->run->known_counts, case_of(v, member), c);
     }
     cJSON_AddItemToObject(line, "cases", v->answers);
     v->answers = NULL;

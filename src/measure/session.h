@@ -9,6 +9,7 @@
 
 #include "src/core/cpu.h"
 #include "src/measure/journal.h"
+#include "src/measure/known_counts.h"
 #include "src/measure/launcher.h"
 #include "src/measure/schedule.h"
 #include "src/measure/status.h"
@@ -39,15 +40,12 @@ struct nb_group_state {
     int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
 };
 
-struct nb_step; /* an exact instruction count, and what decides it */
-
 struct nb_run {
     const struct nb_plan *plan;
     struct nb_journal *journal;
     const struct nb_run_options *options;
     struct nb_group_state *groups;
-    struct nb_step *steps;
-    size_t n_steps;
+    struct nb_known_counts known_counts;
     struct nb_fork_server *fork_server; /* of whoever works alone; null: every worker is executed */
     pthread_mutex_t shared;             /* journal and digests: checks run side by side */
     int digests_fd;                     /* one memory file for all groups: a descriptor each would be too many */

@@ -80,7 +80,7 @@ int nb_shards_check(struct nb_shard *shards, size_t n, bool partial, cJSON *miss
 
 /* ---- several machines -------------------------------------------------------------------------------------------- */
 
-/* Fingerprints that differ in anything are different machines. */
+/* Fingerprints that differ in anything but where the tuning came from and the memory that the system leaves are different machines. */
 
 /* A missing value prints as null. */
 static void add_difference(const char *path, const cJSON *here, const cJSON *first, void *differs) {
