@@ -27,6 +27,8 @@ const struct nb_cpu *nb_cpu(void);
 
 /* The program that emulates the CPU of this process (qemu-user), by which alone it can start itself again; null where it runs by itself. */
 const char *nb_cpu_emulator(void);
+/* execve(), which takes a program for the emulated CPU too: the machine refuses that one, and the emulator is executed with it. */
+int nb_cpu_execute(const char *file, char *const argv[], char *const envp[]);
 /* Hides widths above this one (--max-width). */
 void nb_cpu_limit_width(enum nb_width width);
 /* Null when a variant of this width that needs these features may run here; else the reason, static. */

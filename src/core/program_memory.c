@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One sparse file, mapped once without access, in which a tensor's offset is its address less the start. Addresses cost nothing: what is
- * allocated lies so far apart that an index of 32 bits, wrapped or not, finds nothing of anyone else's. */
+/* One sparse file, mapped once without access, in which a tensor's offset is its address less the start. */
 #include "src/core/program_memory.h"
 
 #include <assert.h>
@@ -10,10 +9,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "src/core/cpu.h"
 #include "src/core/kernel_messages.h"
 #include "src/core/log.h"
 
-static const size_t most_memory = (size_t)32 << 40, least_memory = (size_t)1 << 30, far = (size_t)16 << 30;
+static const size_t least_memory = (size_t)1 << 30;
+
+size_t nb_buffer_distance(void) { return nb_cpu_emulator() ? (size_t)16 << 20 : (size_t)16 << 30; }
+
+/* 32 TiB; 4 GiB in an emulator. */
+static size_t most_memory(void) { return nb_buffer_distance() * (nb_cpu_emulator() ? 256 : 2048); }
 
 static struct {
     pid_t owner; /* a fork of it makes its own */
@@ -33,7 +38,7 @@ static int memory_file(void) {
     memory.owner = memory.fd < 0 ? 0 : getpid();
     memory.base = NULL;
     memory.n_areas = 0;
-    memory.bytes = most_memory;
+    memory.bytes = most_memory();
     while (memory.fd >= 0 && ftruncate(memory.fd, (off_t)memory.bytes) != 0 && memory.bytes > least_memory)
         memory.bytes /= 2;
     /* A kernel has the descriptor: were the file shorter, the harness itself would die of reading its tensors. */
@@ -79,7 +84,7 @@ void *nb_program_memory_new(size_t bytes) {
     errno = 0;
     if (memory.owner != getpid() || !memory.base) return NULL;
     assert(bytes % page == 0);
-    int64_t at = find_gap(bytes, far, &place);
+    int64_t at = find_gap(bytes, nb_buffer_distance(), &place);
     if (at < 0) at = find_gap(bytes, page, &place);
     if (at < 0) return errno = ENOMEM, NULL;
     if (mprotect(memory.base + at, bytes, PROT_READ | PROT_WRITE) != 0) return NULL;

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
@@ -212,7 +213,10 @@ static _Noreturn void become(char **argv, char **environment, const int ends[3],
     dup2(away[1], MEMORY_FD);
     dup3(away[3], STATUS_FD, O_CLOEXEC);
     close_range(STATUS_FD + 1, ~0u, 0);
-    execvpe(argv[0], argv, environment);
+    if (strchr(argv[0], '/'))
+        nb_cpu_execute(argv[0], argv, environment);
+    else
+        execvpe(argv[0], argv, environment);
     const int error = errno;
     const ssize_t written = write(STATUS_FD, &error, sizeof error);
     _exit(written == sizeof error ? 0 : 1);

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/core/cpu.h"
 #include "src/core/guard.h"
 #include "src/core/kernel_program.h"
 #include "src/core/log.h"
@@ -16,10 +15,6 @@
 #include "src/device/device.h"
 
 static const char *open_host(void) { return NULL; }
-
-/* Far enough that an index of 32 bits, wrapped or not, finds nothing of anyone else's: addresses cost nothing, but in an emulator, which
- * keeps a note of each page (seconds for one buffer). */
-static size_t guard_far(void) { return nb_cpu_emulator() ? (size_t)16 << 20 : (size_t)16 << 30; }
 
 /* Whole pages between two guards: of a page each where addresses are rationed (ulimit -v). Where kernels of another process are called, in
  * memory that it maps too. */
@@ -31,7 +26,7 @@ static int alloc_host(struct nb_device_memory *m, size_t bytes, enum nb_device_e
         m->map_bytes = whole;
         return 0;
     }
-    for (size_t guard = errno == 0 ? guard_far() : 0; guard >= page; guard = guard > page ? page : 0) {
+    for (size_t guard = errno == 0 ? nb_buffer_distance() : 0; guard >= page; guard = guard > page ? page : 0) {
         void *p = mmap(NULL, whole + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED) continue;
         *m = (struct nb_device_memory){.map = p, .map_bytes = whole + 2 * guard};

@@ -98,7 +98,8 @@ Test(kernel_program, shared_memory_lies_apart_and_is_given_again) {
     unsigned char *a = nb_program_memory_new(page), *b = nb_program_memory_new(3 * page),
                   *c = nb_program_memory_new(page);
     cr_assert(a && b && c);
-    cr_expect(b - a >= (ptrdiff_t)far && c - b >= (ptrdiff_t)far);
+    const ptrdiff_t far = (ptrdiff_t)nb_buffer_distance();
+    cr_expect(b - a >= far && c - b >= far);
     b[0] = b[3 * page - 1] = 42;
     cr_expect_eq(area_of(b + 3 * page - 1)->bytes, 3 * (int64_t)page);
     cr_expect_null(area_of(b + 3 * page));
@@ -108,6 +109,35 @@ Test(kernel_program, shared_memory_lies_apart_and_is_given_again) {
     cr_expect_eq((unsigned char *)nb_program_memory_new(page), b);
     cr_expect_eq(b[0], 0, "what was there is gone");
     cr_expect(ftruncate(memory.fd, 0) != 0 && ftruncate(memory.fd, (off_t)memory.bytes + 1) != 0, "its size stays");
+}
+
+static float *shared_floats(int n, float value) {
+    float *to = nb_program_memory_new((size_t)sysconf(_SC_PAGESIZE));
+    cr_assert(to);
+    for (int i = 0; i < n; i++) to[i] = value;
+    return to;
+}
+
+Test(kernel_program, a_program_is_started_and_called) {
+    enum { ROWS = 2, COLS = 8 };
+    struct nb_strbuf path = {0};
+    size_t n = 0;
+    nb_strbuf_addf(&path, "%s/../programs/norms", getenv("NORMBENCH_TEST_PLUGINS"));
+    struct nb_kernel_program *p = nb_kernel_program_start(kept(path.text), &n);
+    cr_assert(p && n > 0);
+    const struct nb_kernel *k = nb_kernel_program_table(p, 0);
+    cr_expect_str_eq(k->name, "norm");
+    cr_expect_str_eq(nb_kernel_program_language(k), "C");
+
+    struct nb_call call = {.struct_size = sizeof call, .rows = ROWS, .cols = COLS, .k = COLS, .n_threads = 1};
+    call.formula.struct_size = sizeof call.formula;
+    call.x_stride = call.y_stride = COLS;
+    call.x = shared_floats(ROWS * COLS, 3);
+    call.y = shared_floats(ROWS * COLS, 0);
+    const struct nb_program_calls calls = {.calls = &call, .n = 1, .amount = 1};
+    cr_assert_eq(nb_kernel_program_run(k, &calls), 0, "%s", nb_kernel_program_said(k));
+    for (int i = 0; i < ROWS * COLS; i++) cr_expect_eq(((float *)call.y)[i], 1);
+    nb_kernel_program_free(p);
 }
 
 Test(kernel_program, a_file_is_started_or_loaded_by_what_it_is) {
