@@ -3,15 +3,18 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd/shared/options.h"
 #include "reports/claims/claims_report.h"
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
+#include "reports/run/summary.h"
 #include "src/claims/claims_document.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/text.h"
 #include "src/lab/stress/stress.h"
 #include "src/record/record.h"
 
@@ -25,7 +28,7 @@ static const char help[] =
     "different plans, a shard that is given twice and a shard that is missing are errors. When shards come from different\n"
     "machines or builds, what differs is listed under \"machines\" in results.json, and every record names its machine;\n"
     "cases are compared within a group only, and a group is always in one shard; the summary is of the machine that timed\n"
-    "most. What `stress` left is graded as a whole; verdicts of `claims` are each of one machine.\n"
+    "most. What `stress` left is graded as a whole; verdicts of `claims` are each of one machine, which the pages name.\n"
     "\n"
     "Writes into the --out folder what the command itself would have, but for witnesses/ of `stress`; prints the records,\n"
     "grades or verdicts to stdout.\n"
@@ -96,16 +99,12 @@ static void note_machines(const struct nb_results *results) {
     }
 }
 
-static void note_names(const cJSON *machines) {
-    const cJSON *machine;
-    int i = 0;
-    cJSON_ArrayForEach(machine, machines) {
-        const cJSON *cpu =
-            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(machine, "fingerprint"), "cpu");
-        const char *model = nb_json_get_text(cpu, "model"), *codename = nb_json_get_text(cpu, "codename");
-        nb_note("machine %d: %s%s%s%s", i++, model ? model : "an unknown CPU", codename ? " (" : "",
-                codename ? codename : "", codename ? ")" : "");
-    }
+static void note_names(const cJSON *meta) {
+    struct nb_strbuf lines = {0};
+    nb_meta_machines(meta, &lines);
+    for (char *rest = lines.text, *line; (line = strsep(&rest, "\n")) != NULL;)
+        if (*line) nb_note("%s", line);
+    nb_strbuf_release(&lines);
 }
 
 /* Grades and searches of what `stress` left, of all shards; a kernel's are in one. */
@@ -139,7 +138,7 @@ static int merge_claims(const struct options *o) {
             nb_error("merge: --format %s: claims have table, markdown and json", o->format);
         return NB_EXIT_USAGE;
     }
-    note_names(cJSON_GetObjectItemCaseSensitive(document, "machines"));
+    note_names(document);
     int result = nb_claims_document_write(document, o->out);
     if (result == 0) result = nb_claims_print(document, o->format, stdout);
     if (result == 0) result = nb_claims_pages(o->out, document, true);
@@ -157,7 +156,7 @@ static int merge_main(int argc, char **argv) {
     if (n_claims < 0 || n_stress < 0) return NB_EXIT_USAGE;
     if (n_claims > 0) return merge_claims(&o);
     if (nb_results_merge(&results, o.dirs, o.n_dirs, o.partial) != 0) return NB_EXIT_USAGE;
-    note_names(cJSON_GetObjectItemCaseSensitive(results.meta, "machines"));
+    note_names(results.meta);
     note_machines(&results);
     int result = nb_results_write(&results, o.out);
     const bool stress = n_stress > 0;

@@ -85,8 +85,11 @@ static void add_caches(struct nb_figure *f, const cJSON *document) {
 static void draw_curve(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta,
                        const struct curve *c) {
     struct nb_figure *f = nb_figures_new(figures, meta, c->name);
+    struct nb_strbuf subtitle = {0};
+    nb_strbuf_add(&subtitle, "256 bits, one thread, f32");
+    nb_claims_on(&subtitle, document, nb_claims_claim(document, c->claim));
     f->title = nb_strdup(c->title);
-    f->subtitle = nb_strdup("256 bits, one thread, f32");
+    f->subtitle = subtitle.text;
     f->caption = nb_strdup(cut_caption);
     f->n_panels = 1;
     f->panels[0] = (struct nb_panel){NULL, c->x_title, "time saved", c->scale, NB_SCALE_PERCENT};
@@ -120,7 +123,7 @@ static void add_line(const struct nb_claims_line *line, struct nb_strbuf *out) {
     nb_html_text(out, "<tr><td class=\"k\"><a href=\"#", nb_claims_text(line->claim, "id"), "\">");
     nb_html_text(out, line->reading ? "&nbsp;&nbsp;" : "", line->name, "</a>");
     nb_html_cell(out, "w", line->title);
-    nb_html_cell(out, class_of(line->verdict), line->verdict);
+    nb_html_cell(out, class_of(line->verdict), line->verdict_on);
     nb_html_cell(out, "w", line->measured);
     nb_html_cell(out, "n m", line->published);
     nb_html_cell(out, "w", line->why);
@@ -220,12 +223,14 @@ static void add_reading(const cJSON *reading, struct nb_strbuf *out) {
     add_figures(reading, out);
 }
 
-static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
+static void add_claim(const cJSON *document, const cJSON *claim, struct nb_strbuf *out) {
     const cJSON *item;
-    struct nb_strbuf sensed = {0};
+    struct nb_strbuf sensed = {0}, on = {0};
+    nb_claims_on(&on, document, claim);
     nb_html_text(out, "<details id=\"", nb_claims_text(claim, "id"), "\"><summary>");
     nb_html_text(out, "", nb_claims_text(claim, "id"), ": ");
-    nb_html_text(out, "", nb_claims_text(claim, "verdict"), "</summary>\n");
+    nb_html_text(out, "", nb_claims_text(claim, "verdict"), "");
+    nb_strbuf_addf(out, "%s</summary>\n", on.text);
     nb_html_text(out, "<p>", nb_claims_text(claim, "statement"), "</p>\n");
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
         nb_html_text(out, "<p class=\"dim\">", nb_claims_text(item, "cite"), "");
@@ -243,6 +248,7 @@ static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     nb_html_text(out, "<p>What makes or breaks it: ", sensed.text, "</p>\n");
     nb_strbuf_add(out, "</details>\n");
     nb_strbuf_release(&sensed);
+    nb_strbuf_release(&on);
 }
 
 /* ---- the page ---- */
@@ -277,6 +283,14 @@ static const struct {
             {"activation-", "Activations while training", 0},
             {"gradient-", "Gradients while training", 0}};
 
+static void add_machines(const cJSON *document, struct nb_strbuf *out) {
+    struct nb_strbuf lines = {0};
+    nb_meta_machines(document, &lines);
+    for (char *rest = lines.text, *line; (line = strsep(&rest, "\n")) != NULL;)
+        if (*line) nb_html_text(out, "<p class=\"dim\">", line, "</p>\n");
+    nb_strbuf_release(&lines);
+}
+
 static void add_page(const cJSON *document, struct nb_figures *figures, const char *dir, struct nb_strbuf *page) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
     const struct nb_html_pictures pictures = {figures, dir, NB_CLAIMS_PLOTS};
@@ -287,6 +301,7 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
     nb_strbuf_add(page, "<h1>Claims</h1>\n");
     nb_html_text(page, "<p class=\"dim\">", text.text, "</p>\n");
     nb_strbuf_clear(&text);
+    add_machines(document, page);
     nb_claims_counts(&text, document);
     nb_html_text(page, "<p>", text.text,
                  ". Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 % over launches.</p>\n");
@@ -311,7 +326,7 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
 
     nb_html_not_drawn(figures, page);
     nb_strbuf_add(page, "<h2 id=\"evidence\">Evidence</h2>\n");
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(claim, page);
+    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(document, claim, page);
     nb_html_end(page);
     nb_strbuf_release(&text);
 }

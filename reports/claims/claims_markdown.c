@@ -25,7 +25,7 @@ static void add_summary(const cJSON *document, bool bugs, struct nb_strbuf *out)
         nb_strbuf_addf(&name, "%s%s", lines[i].reading ? "... " : "", lines[i].name);
         nb_grid_add(&grid, name.text);
         nb_grid_add(&grid, lines[i].title);
-        nb_grid_add(&grid, lines[i].verdict);
+        nb_grid_add(&grid, lines[i].verdict_on);
         nb_grid_add(&grid, lines[i].measured);
         nb_grid_add(&grid, lines[i].published);
         nb_grid_add(&grid, lines[i].why);
@@ -110,14 +110,16 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
     nb_grid_release(&grid);
 }
 
-static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
+static void add_claim(const cJSON *document, const cJSON *claim, struct nb_strbuf *out) {
     const cJSON *source, *reading;
-    struct nb_strbuf sensed = {0};
+    struct nb_strbuf sensed = {0}, on = {0};
+    nb_claims_on(&on, document, claim);
     nb_strbuf_add(out, "<details><summary>");
     nb_escape_html(out, nb_claims_text(claim, "id"));
     nb_strbuf_add(out, ": ");
     nb_escape_html(out, nb_claims_text(claim, "verdict"));
-    nb_strbuf_add(out, "</summary>\n\n");
+    nb_strbuf_addf(out, "%s</summary>\n\n", on.text);
+    nb_strbuf_release(&on);
     add_paragraph(out, "> ", nb_claims_text(claim, "statement"));
     cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
         nb_strbuf_add(out, "- source: ");
@@ -169,6 +171,13 @@ void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures,
     nb_meta_footer(&meta, &machine);
     nb_strbuf_add(out, "# Claims\n\n");
     add_paragraph(out, "", machine.text);
+    nb_strbuf_clear(&machine);
+    nb_meta_machines(document, &machine);
+    for (char *rest = machine.text, *line; (line = strsep(&rest, "\n")) != NULL;) {
+        if (*line) nb_strbuf_add(out, "- ");
+        nb_escape_markdown(out, line);
+        nb_strbuf_add(out, *line || rest ? "\n" : "");
+    }
     nb_strbuf_release(&machine);
     struct nb_strbuf counts = {0};
     nb_claims_counts(&counts, document);
@@ -186,5 +195,5 @@ void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures,
     nb_claims_training_tables(document, false, out);
     add_pictures(figures, out);
     nb_strbuf_add(out, "\n## Evidence\n\n");
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(claim, out);
+    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(document, claim, out);
 }

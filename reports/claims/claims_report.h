@@ -37,7 +37,10 @@ void nb_properties_explain(struct nb_strbuf *out);
 
 const char *nb_claims_text(const cJSON *object, const char *name); /* "" where there is none */
 bool nb_claims_is_bug(const cJSON *claim);
-/* The figures of a reading of a claim, or null. */
+/* " (machine 1)", of a claim or the training of documents that were merged from several machines; else nothing is appended. */
+void nb_claims_on(struct nb_strbuf *out, const cJSON *document, const cJSON *measured);
+/* The claim of that id, the figures of a reading of it; or null. */
+const cJSON *nb_claims_claim(const cJSON *document, const char *id);
 const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading);
 
 /* Of a figure of a reading: where it was measured ("style=composed, cols=512": its label, and the tags in which the figures differ), and
@@ -51,8 +54,8 @@ void nb_claims_counts(struct nb_strbuf *out, const cJSON *document);
 /* Each claim but bug reports in one sentence, by theme: "one sample's output depends on the others of its batch: BatchNorm's output moves
  * by 16.0 % to 82.4 %", with the answer "yes". */
 struct nb_claims_sentence {
-    const char *theme, *id, *answer; /* borrowed */
-    char *text;
+    const char *theme, *id; /* borrowed */
+    char *answer, *text;    /* owned; the answer names its machine where there are several */
 };
 size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **sentences);
 void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n);
@@ -61,9 +64,9 @@ void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n)
  * itself cannot be tested here, one for each other reading that could. */
 
 struct nb_claims_line {
-    const cJSON *claim, *reading;       /* reading: null for the line of the claim itself */
-    const char *name, *title, *verdict; /* borrowed from the document */
-    char *measured, *published, *why;   /* owned */
+    const cJSON *claim, *reading;                  /* reading: null for the line of the claim itself */
+    const char *name, *title, *verdict;            /* borrowed from the document */
+    char *measured, *published, *why, *verdict_on; /* owned; the verdict with its machine where there are several */
 };
 /* Of bug reports (bugs), or of all the others. Returns how many. */
 size_t nb_claims_lines(const cJSON *document, bool bugs, struct nb_claims_line **lines);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
+#include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "reports/text/grid.h"
 #include "reports/text/output.h"
@@ -36,7 +37,7 @@ static void add_family(const cJSON *document, bool bugs, FILE *out, struct nb_st
         nb_strbuf_addf(&name, "%s%s", lines[i].reading ? "  " : "", lines[i].name);
         nb_grid_style(&grid, style_of(lines[i].verdict));
         nb_grid_add(&grid, name.text);
-        nb_grid_add(&grid, lines[i].verdict);
+        nb_grid_add(&grid, lines[i].verdict_on);
         nb_grid_add(&grid, lines[i].measured);
         nb_grid_add(&grid, lines[i].published);
         nb_grid_add(&grid, lines[i].why);
@@ -83,8 +84,11 @@ static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) 
     nb_claims_counts(&counts, document);
     nb_strbuf_add(text, "\n");
     nb_escape_terminal(text, counts.text, true);
-    nb_strbuf_release(&counts);
     nb_strbuf_add(text, ".\ncut = 1 - t / t_LN, ratio = t_LN / t; intervals at 95 % over launches.\n");
+    nb_strbuf_clear(&counts);
+    nb_meta_machines(document, &counts);
+    nb_escape_terminal(text, counts.text, false);
+    nb_strbuf_release(&counts);
     if (!nb_json_get_bool(document, "complete"))
         nb_strbuf_add(text, "The run was cut short: what was not measured is named as such.\n");
 }

@@ -37,10 +37,30 @@ static const cJSON *main_reading(const cJSON *claim) {
     return with_id(cJSON_GetObjectItemCaseSensitive(claim, "readings"), id);
 }
 
+const cJSON *nb_claims_claim(const cJSON *document, const char *id) {
+    assert(document && id);
+    return with_id(cJSON_GetObjectItemCaseSensitive(document, "claims"), id);
+}
+
 const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading) {
-    const cJSON *found = with_id(cJSON_GetObjectItemCaseSensitive(document, "claims"), claim);
+    const cJSON *found = nb_claims_claim(document, claim);
     found = with_id(cJSON_GetObjectItemCaseSensitive(found, "readings"), reading);
     return cJSON_GetObjectItemCaseSensitive(found, "figures");
+}
+
+void nb_claims_on(struct nb_strbuf *out, const cJSON *document, const cJSON *measured) {
+    const double machine = nb_json_get_number(measured, "machine");
+    assert(out);
+    nb_strbuf_add(out, "");
+    if (isfinite(machine) && cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(document, "machines")) > 1)
+        nb_strbuf_addf(out, " (machine %.0f)", machine);
+}
+
+static char *with_machine(const char *words, const cJSON *document, const cJSON *measured) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, words);
+    nb_claims_on(&text, document, measured);
+    return text.text;
 }
 
 /* ---- figures ---- */
@@ -358,7 +378,7 @@ static size_t theme_of(const char *id) {
     return N_THEMES - 1;
 }
 
-static void add_sentence(struct nb_claims_sentence *s, const cJSON *claim) {
+static void add_sentence(struct nb_claims_sentence *s, const cJSON *document, const cJSON *claim) {
     struct nb_strbuf text = {0};
     const char *answer = answer_of(nb_claims_text(claim, "verdict"));
     char *why = why_of(claim);
@@ -366,7 +386,7 @@ static void add_sentence(struct nb_claims_sentence *s, const cJSON *claim) {
     const char *rest = strncmp(why, answer, n) == 0 && why[n] == ':' ? why + n + 2 : why; /* said already */
     nb_strbuf_addf(&text, "%s%s%s", nb_claims_text(claim, "title"), *rest ? ": " : "", rest);
     *s = (struct nb_claims_sentence){themes[theme_of(nb_claims_text(claim, "id"))].title, nb_claims_text(claim, "id"),
-                                     answer, text.text};
+                                     with_machine(answer, document, claim), text.text};
     free(why);
 }
 
@@ -382,37 +402,47 @@ size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **se
                 int rank = 0;
                 while (rank < NB_N_CLAIM_VERDICTS && strcmp(verdict, nb_claim_verdict_names[rank]) != 0) rank++;
                 if (!nb_claims_is_bug(claim) && rank == v && theme_of(nb_claims_text(claim, "id")) == t)
-                    add_sentence(&(*sentences)[n++], claim);
+                    add_sentence(&(*sentences)[n++], document, claim);
             }
     return n;
 }
 
 void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n) {
-    for (size_t i = 0; i < n; i++) free(sentences[i].text);
+    for (size_t i = 0; i < n; i++) {
+        free(sentences[i].answer);
+        free(sentences[i].text);
+    }
     free(sentences);
 }
 
 /* ---- lines ---- */
 
-static struct nb_claims_line *add(struct nb_claims_line **lines, size_t *n, const cJSON *claim, const cJSON *judged,
-                                  const cJSON *figures_of) {
+struct family {
+    const cJSON *document;
+    struct nb_claims_line *lines;
+    size_t n;
+};
+
+static struct nb_claims_line *add(struct family *f, const cJSON *claim, const cJSON *judged, const cJSON *figures_of) {
     struct nb_strbuf measured = {0}, published = {0};
-    *lines = nb_realloc(*lines, *n + 1, sizeof **lines);
+    f->lines = nb_realloc(f->lines, f->n + 1, sizeof *f->lines);
     add_measured(&measured, figures_of);
     add_published(&published, figures_of);
-    (*lines)[*n] = (struct nb_claims_line){.claim = claim,
-                                           .name = nb_claims_text(judged, "id"),
-                                           .title = nb_claims_text(judged, "title"),
-                                           .verdict = nb_claims_text(judged, "verdict"),
-                                           .measured = measured.text,
-                                           .published = published.text,
-                                           .why = nb_strdup(nb_claims_text(judged, "reason"))};
-    return &(*lines)[(*n)++];
+    f->lines[f->n] =
+        (struct nb_claims_line){.claim = claim,
+                                .name = nb_claims_text(judged, "id"),
+                                .title = nb_claims_text(judged, "title"),
+                                .verdict = nb_claims_text(judged, "verdict"),
+                                .measured = measured.text,
+                                .published = published.text,
+                                .why = nb_strdup(nb_claims_text(judged, "reason")),
+                                .verdict_on = with_machine(nb_claims_text(judged, "verdict"), f->document, claim)};
+    return &f->lines[f->n++];
 }
 
 /* What matters of a bug report is which kernels have the bug. */
-static void add_bug(struct nb_claims_line **lines, size_t *n, const cJSON *claim) {
-    struct nb_claims_line *line = add(lines, n, claim, claim, NULL);
+static void add_bug(struct family *f, const cJSON *claim) {
+    struct nb_claims_line *line = add(f, claim, claim, NULL);
     struct nb_strbuf broken = {0};
     add_broken(&broken, claim);
     free(line->measured);
@@ -420,15 +450,15 @@ static void add_bug(struct nb_claims_line **lines, size_t *n, const cJSON *claim
     line->why = broken.text;
 }
 
-static void add_claim(struct nb_claims_line **lines, size_t *n, const cJSON *claim) {
+static void add_claim(struct family *f, const cJSON *claim) {
     const cJSON *reading;
-    struct nb_claims_line *line = add(lines, n, claim, claim, main_reading(claim));
+    struct nb_claims_line *line = add(f, claim, claim, main_reading(claim));
     free(line->why);
     line->why = why_of(claim);
     if (nb_claim_is_decided(nb_claims_text(claim, "verdict"))) return;
     cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
         if (!nb_claim_is_decided(nb_claims_text(reading, "verdict"))) continue;
-        line = add(lines, n, claim, reading, reading);
+        line = add(f, claim, reading, reading);
         line->reading = reading;
         line->title = nb_claims_text(reading, "text");
     }
@@ -436,16 +466,16 @@ static void add_claim(struct nb_claims_line **lines, size_t *n, const cJSON *cla
 
 size_t nb_claims_lines(const cJSON *document, bool bugs, struct nb_claims_line **lines) {
     const cJSON *claim;
-    size_t n = 0;
-    *lines = NULL;
+    struct family f = {.document = document};
     cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) {
         if (nb_claims_is_bug(claim) != bugs) continue;
         if (bugs)
-            add_bug(lines, &n, claim);
+            add_bug(&f, claim);
         else
-            add_claim(lines, &n, claim);
+            add_claim(&f, claim);
     }
-    return n;
+    *lines = f.lines;
+    return f.n;
 }
 
 void nb_claims_lines_release(struct nb_claims_line *lines, size_t n) {
@@ -453,6 +483,7 @@ void nb_claims_lines_release(struct nb_claims_line *lines, size_t n) {
         free(lines[i].measured);
         free(lines[i].published);
         free(lines[i].why);
+        free(lines[i].verdict_on);
     }
     free(lines);
 }

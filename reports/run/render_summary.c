@@ -342,19 +342,6 @@ static bool find_pair(const struct summary *s, const struct place *place, uint32
 
 /* ---- what is printed ---------------------------------------------------------------------------------------------- */
 
-/* "AMD EPYC (Milan)" from "AMD EPYC" and "EPYC (Milan)"; a name that the brand does not bear out is libcpuid's alone. */
-static void add_cpu(const cJSON *cpu, struct nb_strbuf *out) {
-    const char *model = nb_json_get_text(cpu, "model"), *codename = nb_json_get_text(cpu, "codename");
-    nb_strbuf_add(out, model ? model : "an unknown CPU");
-    if (!model || !codename || !*codename || strstr(model, codename)) return;
-    const char *detail = strstr(codename, " (");
-    const size_t n = detail ? (size_t)(detail - codename) : 0, length = strlen(model);
-    if (n > 0 && length >= n && strncmp(model + length - n, codename, n) == 0)
-        nb_strbuf_add(out, detail);
-    else
-        nb_strbuf_addf(out, " (libcpuid: %s)", codename);
-}
-
 static void add_machine(struct summary *s) {
     static const char *const caches[][2] = {{"L2", "l2_bytes"}, {"L3", "l3_bytes"}};
     const char *hypervisor = nb_json_get_text(s->cpu, "hypervisor"), *started = nb_meta_text(s->results, "started");
@@ -365,7 +352,7 @@ static void add_machine(struct summary *s) {
         const char *name = nb_json_get_text(s->gpu, "name"), *driver = nb_json_get_text(s->gpu, "driver");
         nb_strbuf_addf(&text, "%s, driver %s; on ", name ? name : "an unknown GPU", driver ? driver : "unknown");
     }
-    add_cpu(s->cpu, &text);
+    nb_cpu_name(s->cpu, &text);
     const bool is_host = s->backend != NB_BACKEND_CPU; /* of which caches and CPUs do not matter */
     if (n_cpus > 0 && !is_host) nb_strbuf_addf(&text, ", %.0f CPU%s", n_cpus, n_cpus == 1 ? "" : "s");
     for (size_t i = 0; i < 2; i++) {
@@ -375,7 +362,7 @@ static void add_machine(struct summary *s) {
         nb_format_bytes(&text, bytes);
     }
     if (hypervisor && *hypervisor) nb_strbuf_addf(&text, ", %s", hypervisor);
-    if (n_machines > 1) nb_strbuf_addf(&text, "; machine %d of %d, whose times are below", s->machine + 1, n_machines);
+    if (n_machines > 1) nb_strbuf_addf(&text, "; machine %d, one of %d, whose times are below", s->machine, n_machines);
     if (*started) nb_strbuf_addf(&text, "; %.10s", started);
     add_line(s, text.text, "");
     nb_strbuf_release(&text);

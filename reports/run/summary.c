@@ -2,6 +2,7 @@
 /* Counts, skips, failures and noise of a run; texts out of its meta data, which may be partial; libraries and call overheads. */
 #include "reports/run/summary.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,45 @@ void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out) {
     const char *driver = nb_meta_text(results, "fingerprint.gpu.driver");
     if (*gpu) nb_strbuf_addf(out, "%s%s%s; on ", gpu, *driver ? ", driver " : "", driver);
     nb_strbuf_addf(out, "%s%s%.*s", cpu, *cpu && day ? ", " : "", day, started);
+}
+
+/* "AMD EPYC (Milan)" from "AMD EPYC" and "EPYC (Milan)"; a name that the brand does not bear out is libcpuid's alone. */
+void nb_cpu_name(const cJSON *cpu, struct nb_strbuf *out) {
+    const char *model = nb_json_get_text(cpu, "model"), *codename = nb_json_get_text(cpu, "codename");
+    assert(out);
+    nb_strbuf_add(out, model ? model : "an unknown CPU");
+    if (!model || !codename || !*codename || strstr(model, codename)) return;
+    const char *detail = strstr(codename, " (");
+    const size_t n = detail ? (size_t)(detail - codename) : 0, length = strlen(model);
+    if (n > 0 && length >= n && strncmp(model + length - n, codename, n) == 0)
+        nb_strbuf_add(out, detail);
+    else
+        nb_strbuf_addf(out, " (libcpuid: %s)", codename);
+}
+
+/* Paths of "cpu.model: \"A\", first machine \"B\""; the first ones stand for the others. */
+static void add_unlike(const cJSON *differs, struct nb_strbuf *out) {
+    enum { MOST = 3 };
+    const int n = cJSON_GetArraySize(differs);
+    for (int i = 0; i < n && i < MOST; i++) {
+        const char *path = cJSON_GetStringValue(cJSON_GetArrayItem(differs, i));
+        if (path) nb_strbuf_addf(out, "%s%.*s", i ? ", " : "; unlike machine 0 in ", (int)strcspn(path, ":"), path);
+    }
+    if (n > MOST) nb_strbuf_addf(out, " and %d more", n - MOST);
+}
+
+void nb_meta_machines(const cJSON *meta, struct nb_strbuf *out) {
+    const cJSON *machine;
+    int i = 0;
+    assert(out);
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(machine, cJSON_GetObjectItemCaseSensitive(meta, "machines")) {
+        const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(machine, "fingerprint");
+        nb_strbuf_addf(out, "machine %d: ", i++);
+        nb_cpu_name(cJSON_GetObjectItemCaseSensitive(fingerprint, "cpu"), out);
+        add_unlike(cJSON_GetObjectItemCaseSensitive(machine, "differs"), out);
+        nb_strbuf_add(out, "\n");
+    }
 }
 
 /* ---- libraries: records grouped by library, then by implementation; each variant named once ---- */

@@ -43,5 +43,9 @@ const cJSON *nb_meta(const struct nb_results *results, const char *path);
 const char *nb_meta_text(const struct nb_results *results, const char *path);
 /* "AMD EPYC 9R14, 2025-01-31": for footers; either part may be missing. */
 void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out);
+/* "AMD EPYC 9R14 (Genoa)", of the fingerprint's "cpu". */
+void nb_cpu_name(const cJSON *cpu, struct nb_strbuf *out);
+/* Of merged results or claims a line for each machine: "machine 1: AMD EPYC 9R14; unlike machine 0 in cpu.l3_bytes"; else "". */
+void nb_meta_machines(const cJSON *meta, struct nb_strbuf *out);
 
 #endif

@@ -294,8 +294,10 @@ static cJSON *merge_documents(cJSON *const *documents, const struct nb_shard *sh
             const double before = nb_json_get_number(counts, count->string);
             put(counts, count->string, cJSON_CreateNumber(count->valuedouble + (isnan(before) ? 0 : before)));
         }
-        if (k > 0 && member(document, "training"))
-            put(merged, "training", cJSON_DetachItemFromObjectCaseSensitive(document, "training"));
+        cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training");
+        if (!training) continue;
+        put(training, "machine", cJSON_CreateNumber(nb_machine_index(machines, member(document, "fingerprint"))));
+        if (k > 0) put(merged, "training", cJSON_DetachItemViaPointer(document, training));
     }
     put(merged, "folders", cJSON_CreateObject());
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)

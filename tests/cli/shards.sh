@@ -42,6 +42,12 @@ python3 -c "
 import json, sys
 d = json.load(open(sys.argv[1]))
 assert len(d['machines']) == 2 and {c['machine'] for c in d['claims']} == {0, 1}, d['machines']" "$WORK/unlike/claims.json" || bad "unlike machines are one"
+for page in "$WORK/out" "$WORK/unlike/claims.md" "$WORK/unlike/claims.html"; do
+    for words in "machine 0: " "machine 1: .*unlike machine 0 in cpu.l3_bytes" "REPRODUCED (machine 0)" "REPRODUCED (machine 1)"; do
+        grep -q "$words" "$page" || bad "$page: no $words"
+    done
+done
+! grep -q "(machine " "$WORK/claims/claims.html" || bad "one machine is named with each claim"
 refuses "is not a shard" merge "$WORK/claims-one" "$WORK/claims-1" --out "$WORK/no"
 refuses "these are missing: 2" merge "$WORK/claims-1" --out "$WORK/no"
 refuses "both shard 1/2" merge "$WORK/claims-1" "$WORK/claims-1" --out "$WORK/no"
@@ -76,10 +82,10 @@ ended merge "$WORK/tiny-1" "$WORK/tiny-2" --out "$WORK/tiny" --format csv
 sed 's/"4x16"/["4x16", "64x4096"]/' "$WORK/tiny.json" >"$WORK/two.json"
 for i in 1 2; do ended run "$WORK/two.json" --no-counters --no-plots --quiet --shard $i/2 --out "$WORK/two-$i"; done
 ended merge "$WORK/two-1" "$WORK/two-2" --out "$WORK/alike" --format summary
-grep -q 4x16 "$WORK/out" && ! grep -q "machine 1 of" "$WORK/out" || bad "machines that are alike: $(cat "$WORK/out")"
+grep -q 4x16 "$WORK/out" && ! grep -q "one of 2" "$WORK/out" || bad "machines that are alike: $(cat "$WORK/out")"
 sed -i 's/"l3_bytes": *[0-9]*/"l3_bytes": 1048576/' "$WORK/two-2/results.json"
 touch "$WORK/two-2/results.json"
 ended merge "$WORK/two-1" "$WORK/two-2" --out "$WORK/apart" --format summary
-grep -q "machine 1 of 2" "$WORK/out" || bad "whose times: $(cat "$WORK/out")"
+grep -q "machine 0, one of 2" "$WORK/out" || bad "whose times: $(cat "$WORK/out")"
 [ "$(grep -oE '(4x16|64x4096),' "$WORK/out" | sort -u | wc -l)" -le 1 ] || bad "times of two machines in one summary: $(cat "$WORK/out")"
 exit "$failed"
