@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A job array on a real Slurm (make check-slurm): configs/slurm/normbench.sh with run, stress and claims; a task is killed and queued again, and goes
-# on. Merged results are the cases of one run. 77: there is no Slurm to be had here, the last line says why. All of it lives in one folder, and is
-# taken down however this ends.
+# A job array on a real Slurm with two nodes (make check-slurm): configs/slurm/normbench.sh with run, stress and claims; a task is killed and queued
+# again, and goes on, on the other node. Merged results are the cases of one run. 77: its packages cannot be had here, the last line says why; a Slurm
+# that does not start is a failure. All of it lives in one folder, and is taken down however this ends.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/slurm/slurm.sh
@@ -50,20 +50,26 @@ wait_for() { # SECONDS COMMAND..
     return 1
 }
 
-# ---- run: four tasks, one killed while it measures
+# ---- run: four tasks on both nodes, one killed while it measures; its node is drained, so that the other one goes on with it
+node_of() { scontrol show job "$1" 2>/dev/null | sed -n 's/^ *BatchHost=//p'; }
 began=$SECONDS
 job=$(submit 1-4 "$work/run" run "$work/small.json" --no-counters --no-plots --quiet) || bad "sbatch refuses the array"
 count_launches() { grep -c '"type":"launch"' "$work/run/shard-2/journal.jsonl" 2>/dev/null; }
 has_launches() { [ "0$(count_launches)" -ge 3 ]; }
 if wait_for 300 has_launches; then
     done_before=$(count_launches)
+    first_node=$(node_of "${job}_2")
+    scontrol update NodeName="$first_node" State=DRAIN Reason="tests/slurm/check.sh" || bad "node '$first_node' is not drained"
     scontrol requeue "${job}_2" || bad "task 2 is not queued again"
 else
     bad "task 2 has no launches after 300 s: $(cat "$work"/run/task-2.log 2>&1)"
 fi
 finished "$job" 600
 scontrol show job "${job}_2" 2>/dev/null | grep -q "Restarts=1" || bad "task 2 was not started twice"
-echo "run: 4 tasks in $((SECONDS - began)) s, task 2 killed after ${done_before:-0} launches and queued again"
+second_node=$(node_of "${job}_2")
+case ${first_node:-},$second_node in n1,n2 | n2,n1) ;; *) bad "task 2 began on '${first_node:-}' and went on on '$second_node'" ;; esac
+scontrol update NodeName="${first_node:-n1}" State=RESUME
+echo "run: 4 tasks on 2 nodes in $((SECONDS - began)) s, task 2 killed after ${done_before:-0} launches on ${first_node:-no node}, gone on with on $second_node"
 "$NORMBENCH" run "$work/small.json" --no-counters --no-plots --quiet --out "$work/one" >"$work/log" 2>&1 || bad "one run: $(tail -n 2 "$work/log")"
 "$NORMBENCH" merge "$work"/run/shard-? --out "$work/run/merged" --format csv >"$work/merged.csv" 2>"$work/log" || bad "merge: $(cat "$work/log" "$work"/run/task-*.log)"
 /usr/bin/python3 - "$work" "$work/run/shard-2/journal.jsonl" <<'EOF' || bad "merged results are not those of one run"
@@ -106,5 +112,5 @@ assert len(ids[0]) > 1 and ids[0] == ids[1], ids
 assert all(c["machine"] == 0 for c in merged["claims"]) and merged["machines"][0]["fingerprint"]["cpu"]["model"]
 EOF
 echo "stress and claims: 2 tasks each in $((SECONDS - began)) s"
-[ "$failed" = 0 ] && echo "ok    a job array gives the cases of one run"
+[ "$failed" = 0 ] && echo "ok    a job array gives the cases of one run, on whichever node its tasks run"
 exit "$failed"
