@@ -34,7 +34,7 @@ static bool next_worker(int fds[NB_N_WORKER_FDS]) {
 static void take_descriptors(const int fds[NB_N_WORKER_FDS]) {
     enum { FIRST = NB_FD_JOB, AWAY = NB_FD_JOB + NB_N_WORKER_FDS };
     int away[NB_N_WORKER_FDS];
-    for (int i = 0; i < NB_N_WORKER_FDS; i++) away[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD, AWAY) : -1;
+    for (int i = 0; i < NB_N_WORKER_FDS; i++) away[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD_CLOEXEC, AWAY) : -1;
     for (int i = 0; i < NB_N_WORKER_FDS; i++)
         if (fds[i] >= 0) close(fds[i]);
     for (int i = 0; i < NB_N_WORKER_FDS; i++) {

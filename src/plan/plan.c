@@ -504,14 +504,23 @@ static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *
     free(which);
 }
 
-/* *dropped: how many cells. -1 after nb_error: none is left, or none of those named. */
-static int keep_budget(struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
-                       double budget_s, bool by_whole, struct nb_skips *skips, size_t *dropped) {
-    char reason[64];
+/* "90 s", and how much of it is for later. */
+static void describe_budget(const struct nb_plan *plan, char *text, size_t size) {
+    const int n = snprintf(text, size, "%g s", plan->budget_s);
+    if (plan->kept_s > 0) snprintf(text + n, size - (size_t)n, " (%g s of it kept for what follows)", plan->kept_s);
+}
+
+/* Counts in plan what it drops. -1 after nb_error: none is left, or none of those named. */
+static int keep_budget(struct nb_plan *plan, struct wholes *wholes, const struct nb_cells *cells,
+                       const struct nb_effort *effort, struct nb_skips *skips) {
+    const bool by_whole = wholes->by_op;
+    char budget[80], reason[128];
     double least_s = 0;
     size_t *keep = nb_alloc(wholes->n, sizeof *keep), before = 0, after = 0, named_before = 0, named_after = 0;
-    (by_whole ? thin_wholes_for_budget : thin_others_for_budget)(wholes, cells, effort, budget_s, keep, &least_s);
-    snprintf(reason, sizeof reason, "over the budget of %g s", budget_s);
+    (by_whole ? thin_wholes_for_budget : thin_others_for_budget)(wholes, cells, effort, plan->budget_s - plan->kept_s,
+                                                                 keep, &least_s);
+    describe_budget(plan, budget, sizeof budget);
+    snprintf(reason, sizeof reason, "over the budget of %s", budget);
     for (size_t i = 0; i < wholes->n; i++) {
         before += wholes->items[i].n;
         named_before += count_named(&wholes->items[i], cells);
@@ -520,12 +529,12 @@ static int keep_budget(struct wholes *wholes, const struct nb_cells *cells, cons
         named_after += count_named(&wholes->items[i], cells);
     }
     free(keep);
-    *dropped = before - after;
+    plan->n_over_budget = before - after;
     if ((before == 0 || after > 0) && (named_before == 0 || named_after > 0)) return 0;
     return nb_error(
-        "--budget %g: a single %s%s takes about %.2g s with %d launches of %d blocks; launches are never dropped",
-        budget_s, by_whole ? "comparison" : "case", named_before > 0 && !by_whole ? " of a plugin's kernel" : "",
-        least_s, effort->launches, effort->blocks);
+        "a budget of %s: a single %s%s takes about %.2g s with %d launches of %d blocks; launches are never dropped",
+        budget, by_whole ? "comparison" : "case", named_before > 0 && !by_whole ? " of a plugin's kernel" : "", least_s,
+        effort->launches, effort->blocks);
 }
 
 /* ---- the plan's own form ---- */
@@ -625,9 +634,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         arrange_whole(&wholes.items[i], &cells, config->reference);
-    if (budget_s > 0)
-        result =
-            keep_budget(&wholes, &cells, &planned, budget_s - plan->kept_s, wholes.by_op, &skips, &plan->n_over_budget);
+    if (budget_s > 0) result = keep_budget(plan, &wholes, &cells, &planned, &skips);
     if (result != 0) goto out;
     fill(plan, &wholes, &cells, &effort);
     nb_skips_sort(&skips);

@@ -230,7 +230,7 @@ Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
         last = plan.n_cases;
     }
     refused((struct request){.blocks = MANY, .options = {.budget_s = 1e-6}},
-            "--budget 1e-06: a single case takes about");
+            "a budget of 1e-06 s: a single case takes about");
 }
 
 static double launches_s(const struct nb_plan *plan) {
