@@ -33,13 +33,14 @@ grep -q "did you mean 'stream_bytes'" "$WORK/err"
 code=0; "$NORMBENCH" tune --show --reset 2>/dev/null || code=$?
 expect "$code" 2 "two of three"
 
-# A measurement, as short as can be: kept, valid, shown, read by the next command, taken away.
-code=0; "$NORMBENCH" tune --launches 1 >"$WORK/table" 2>"$WORK/err" || code=$?
+# A measurement, as short as can be: no trial goes wrong; kept, valid, shown, read by the next command, taken away.
+code=0; "$NORMBENCH" tune --explain --launches 1 >"$WORK/table" 2>"$WORK/err" || code=$?
 if grep -q 'no kernel that can be tuned' "$WORK/err"; then
     expect "$code" 2 "nothing to tune"
     exit 0
 fi
 expect "$code" 0 "tune"
+if grep 'warning: tune:' "$WORK/err"; then exit 1; fi
 file=$(ls "$XDG_CACHE_HOME"/normbench/tuning-*.json)
 mkdir "$WORK/kept"
 cp "$file" "$WORK/kept/tuning.json"
