@@ -139,6 +139,9 @@ static int start_gnuplot(const char *dir, pid_t *child) {
     return error;
 }
 
+/* By this exit code posix_spawn() may say that there was nothing to start, as it does where the program is emulated. */
+enum { NOT_STARTED = 127 };
+
 /* Draws all figures of the folder with one process. 0; 1: no gnuplot here; -1 after nb_error. */
 static int draw_all(const char *dir) {
     pid_t child;
@@ -152,8 +155,10 @@ static int draw_all(const char *dir) {
     } else {
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
-        bool drawn = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-        if (!drawn)
+        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        if (code == NOT_STARTED)
+            result = 1;
+        else if (code != 0)
             result = nb_error("gnuplot could not draw all plots; %s says why", log);
         else
             unlink(log);

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "reports/figures/figure.h"
 #include "reports/figures/sweep.h"
 #include "reports/run/report.h"
+#include "src/core/files.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"
 #include "tests/support/reports.h"
@@ -323,8 +325,21 @@ Test(plots, without_gnuplot_data_and_scripts_are_there) {
     cr_assert(has_file(folder, "plots/cut-length-forward-f32.dat"));
     cr_assert(has_file(folder, "plots/cut-length-forward-f32.gp"));
     cr_assert(!has_file(folder, "plots/cut-length-forward-f32.svg"));
+    cr_assert(!has_file(folder, "plots/gnuplot.log"));
     cr_assert_not_null(strstr(get_file(folder, "plots/all.gp"), "load 'cut-length-forward-f32.gp'\n"));
     cr_assert_eq(nb_html_write(&results, folder), 0);
+}
+
+/* A shell that finds nothing to execute says so by the same code. */
+Test(plots, a_gnuplot_that_could_not_be_started_is_none) {
+    static const char script[] = "#!/bin/sh\nexit 127\n";
+    nb_test_sweep(&results);
+    put_file(folder, "gnuplot", script, sizeof script - 1);
+    cr_assert_eq(chmod(kept(nb_path_join(folder, "gnuplot")), 0700), 0);
+    setenv("PATH", folder, 1);
+    nb_log_quiet(true);
+    cr_expect_eq(nb_plots_write(&results, folder), 0);
+    cr_expect(!has_file(folder, "plots/gnuplot.log"));
 }
 
 /* ---- what may not crash ---- */
