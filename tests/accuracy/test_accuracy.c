@@ -203,7 +203,7 @@ static void draw(struct problem *p, struct soft_kernel *k, struct random_state *
 Test(accuracy, correct_kernels_are_never_called_biased) {
     struct random_state r = {21};
     double worst = 0;
-    for (int trial = 0; trial < 1200; trial += SPARSELY) {
+    for (int trial = 0; trial < 1200; trial += sparsely()) {
         struct problem p;
         struct soft_kernel k = {.fault = FAULT_NONE};
         draw(&p, &k, &r, trial);

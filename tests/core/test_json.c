@@ -53,7 +53,7 @@ Test(json, every_finite_double_reads_back_bit_for_bit) {
         cr_assert_eq(memcmp(&back, &values[i], sizeof back), 0, "%.17g came back as %.17g", values[i], back);
     }
     uint64_t state = 1;
-    for (int i = 0; i < 20000; i += SPARSELY) {
+    for (int i = 0; i < 20000; i += sparsely()) {
         double value, back;
         state = state * 6364136223846793005u + 1442695040888963407u;
         memcpy(&value, &state, sizeof value);

@@ -198,7 +198,7 @@ Test(limits, every_line_holds_for_designs_in_use) {
                                           "rmsnorm/store:f16/fma:1",
                                           "layernorm/store:bf16/flush:1",
                                           "rmsnorm/store:f16/root:f16"};
-    for (size_t i = 0; i < sizeof designs / sizeof designs[0]; i += SPARSELY) {
+    for (size_t i = 0; i < sizeof designs / sizeof designs[0]; i += sparsely()) {
         struct nb_limits l;
         struct nb_design d;
         cr_assert_eq(nb_design_parse(&d, designs[i]), 0);

@@ -294,7 +294,7 @@ ParameterizedTest(const uint32_t *dtype, probe_boxes, answers_are_right_or_left_
     struct score scores[64] = {{0, 0, 0}};
     cr_assert_leq(nb_n_probe_questions, 64);
     for (int i = 0, n = 0; i < N_BOXES; i++) {
-        if (boxes[i].dtype != *dtype || n++ % SPARSELY) continue;
+        if (boxes[i].dtype != *dtype || n++ % sparsely()) continue;
         const cJSON *result = answers_of(&boxes[i]);
         cr_assert_str_eq(nb_json_get_text(result, "status"), "ok");
         count(i, result, scores);
@@ -305,5 +305,5 @@ ParameterizedTest(const uint32_t *dtype, probe_boxes, answers_are_right_or_left_
             printf("%-4s %-18s right %2d, open %2d, wrong %d\n", nb_formats[*dtype].name, nb_probe_questions[q].name,
                    s->right, s->open, s->wrong);
     }
-    if (SPARSELY == 1) expect_power(scores);
+    if (sparsely() == 1) expect_power(scores);
 }

@@ -52,7 +52,7 @@ Test(tolerance, correct_kernels_pass_on_ordinary_and_hard_rows) {
                  {"rmsnorm/eps:1e-2", "scale(0.001)"},
                  {"l2norm/store:bf16", "sparse(0.1)"},
                  {"rmsnorm/acc:f32x16", "normal"}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i += SPARSELY) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i += sparsely()) {
         const struct nb_tolerance_request q = request_of(cases[i].design, cases[i].data, 300, 12);
         const struct nb_tolerance t = run_of(&q);
         cr_expect_gt(t.n_held_out, 0);
