@@ -177,7 +177,19 @@ NB_INLINE struct pair pair_keep(struct pair v, int64_t n) {
 NB_INLINE struct pair pair_of_floats(struct pair v) { return v; }
 #endif
 
+#if defined(NB_DTYPE_IS_BF16) && defined(__x86_64__) && NB_LANES == 8
+/* As floats_load and pair_of_floats do; loads that bring the quarters into place leave one shuffle for each half. */
+NB_INLINE vec quarters_load(const float *p) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 8), 1);
+}
+NB_INLINE struct pair pair_load_f32(const float *p) {
+    const vec a = quarters_load(p), b = quarters_load(p + 4);
+    return (struct pair){_mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)),
+                         _mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1))};
+}
+#else
 NB_INLINE struct pair pair_load_f32(const float *p) { return pair_of_floats(floats_load(p)); }
+#endif
 NB_INLINE struct pair pair_load_f32_tail(const float *p, int64_t n) { return pair_of_floats(floats_load_tail(p, n)); }
 
 #endif
