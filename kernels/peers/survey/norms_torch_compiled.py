@@ -1,28 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's norms compiled by torch.compile."""
+"""The forms of norms_torch.py compiled by torch.compile, whose backend Inductor writes C++ that g++ compiles. Sizes are variables of the
+compiled code (dynamic=True), and so is eps, a tensor, but for layer_norm, which takes a number and is compiled for each."""
 # needs: torch==2.15.0 numpy==2.4.6 transformers==5.23.0
 # environment: torch
 
+import norms_torch as eager
 import torch
 import torch.nn.functional as F
-from norms_torch import llama
 
 import normbench
 from normbench import _kernel
 
 _kernel.registered.clear()  # those of norms_torch.py are that file's
+SOME = ["f32", "bf16"]
 torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 10000
-compiled_rms_norm = torch.compile(lambda x, weight, eps: llama(x, weight, eps), dynamic=True)
+compiled_composed, compiled_llama, compiled_minimind = (
+    torch.compile(form, dynamic=True) for form in (eager.composed, eager.llama, eager.minimind)
+)
 compiled_layer_norm = torch.compile(lambda x, weight, bias, eps: F.layer_norm(x, x.shape[-1:], weight, bias, eps), dynamic=True)
 
 
-@normbench.kernel(op="rmsnorm", dtype=["f32", "bf16"], arrays="torch", param="x", cast="before")
+@normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x")
+def composed_rms_norm(x, weight, eps):
+    """x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight, without a cast, compiled"""
+    return compiled_composed(x, weight, torch.tensor(eps))
+
+
+@normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x", cast="before")
 def llama_rms_norm(x, weight, eps):
-    """transformers' LlamaRMSNorm, compiled"""
-    return compiled_rms_norm(x, weight, eps)
+    """the operations of transformers' LlamaRMSNorm, compiled"""
+    return compiled_llama(x, weight, torch.tensor(eps))
 
 
-@normbench.kernel(op="layernorm", dtype=["f32", "bf16"], arrays="torch", param="x", variance="welford")
+@normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x")
+def minimind_rms_norm(x, weight, eps):
+    """the operations of MiniMind's RMSNorm, compiled"""
+    return compiled_minimind(x, weight, torch.tensor(eps))
+
+
+@normbench.kernel(op="layernorm", dtype=SOME, arrays="torch", param="x", variance="welford")
 def layer_norm(x, weight, bias, eps):
     """torch.nn.functional.layer_norm, compiled"""
     return compiled_layer_norm(x, weight, bias, eps)

@@ -32,13 +32,20 @@ they are where the arithmetic is in 16 bits, or break the relation *exact*: wher
 result rounded to nearest even. That makes an F too. *not_reproducible*: the bits of a row depend on how many rows there are, as where a
 compiler makes a program for each shape; such a case counts as F, whatever its error. **Fails**: of the inputs of public bug reports
 ([configs/bugs.json](../../../configs/bugs.json)) in all its dtypes; a plain float32 norm fails those whose squares leave the range of
-float32.{times}
+float32. *(C)*: called through its C or C++ interface; the others are called through Python.{times}
 
 ## Which to choose
 """
 
 TIMES = """ **Time**: of our fastest kernel's, one thread, f32, in cache ({small}) and in memory ({large}), with its 95 %
 interval; what Python adds to a call is in the details, and is included."""
+GRADIENTS = """
+## Gradients
+
+The largest error of dx on usual rows. Behind *(C)*, with a grade, a kernel is given the exact mean and 1/sqrt; the others take dx by automatic
+differentiation, with what the forward pass rounds. `*`: dx or a gradient of the parameters is beyond the bound of the formula with float32 sums.
+PyTorch's LayerNorm keeps mean and 1/sqrt for its backward pass in the dtype of its parameters, which is x's here and float32 behind *(C)*.
+"""
 UNTIMED = " Times are not here; `SURVEY=--time` adds them."
 
 
@@ -51,12 +58,25 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(cell(each) for each in row) + " |" for row in rows]) + "\n"
 
 
+def is_in_python(library):
+    return library["variants"][0]["kernel"].startswith("norms_")
+
+
+def title(library):
+    """Its name and version; (C): called without Python."""
+    if not is_in_python(library):
+        return re.match(r"\S+ [\d.]+", library["by"])[0] + " (C)"
+    versions = library["versions"]
+    version = versions.get(library["library"]) or next(iter(versions.values()), "")
+    return f"{library['library']} {version}".strip()
+
+
 def grade(entry):
     """Grade and largest error of a variant on usual rows."""
     usual = entry["usual"]
     failures = {status: each["n"] for status, each in usual["failures"].items()}
     beyond = failures.pop("inaccurate", 0)
-    text = f"{usual['grade']} {usual['componentwise_ulp']:.3g}" if usual["grade"] else "-"
+    text = " ".join([usual["grade"] or "", f"{usual['componentwise_ulp']:.3g}" if "text" in usual else "-"]).strip()
     text += "*" if beyond else ""
     return "; ".join([text, *(f"{status} {n}" for status, n in failures.items())])
 
@@ -90,28 +110,72 @@ def kernels_of(library):
     return found
 
 
+def table_of(libraries, op, direction, head):
+    """The norms of one op, the best first; the times of forward ones, where there are some."""
+    timed = direction == "forward" and any(entry["times"] for library in libraries for entry in library["variants"])
+    rows = []
+    for library in libraries:
+        for kernel, dtypes in kernels_of(library).items():
+            first = next(iter(dtypes.values()))
+            if (first["op"], first["pass"]) != (op, direction):
+                continue
+            f32 = dtypes.get("f32")
+            worst = max(ORDER.index(entry["usual"]["grade"] or "F") for entry in dtypes.values())
+            grades = [grade(dtypes[dtype]) if dtype in dtypes else "-" for dtype in DTYPES]
+            fails = [failed_bugs(dtypes.values())] if direction == "forward" else []
+            times = [ratio(f32, shape) if f32 else "-" for shape in (SMALL, LARGE)] if timed else []
+            rows.append((worst, [title(library), kernel.partition(":")[2], *grades, *fails, *times]))
+    if not rows:
+        return ""
+    columns = ["library", "norm", *head, *(["fails"] if direction == "forward" else []), *(["in cache", "in memory"] if timed else [])]
+    return f"\n**{OPS[op]}**\n\n" + table(columns, [row for _, row in sorted(rows, key=lambda row: row[0])])
+
+
 def chosen(libraries):
-    """The tables of the first screen: forward norms, the best first."""
-    text = ""
-    timed = any(entry["times"] for library in libraries for entry in library["variants"])
-    for op in ("rmsnorm", "layernorm"):
-        rows = []
-        for library in libraries:
-            for kernel, dtypes in kernels_of(library).items():
-                first = next(iter(dtypes.values()))
-                if first["op"] != op or first["pass"] != "forward":
-                    continue
-                f32 = dtypes.get("f32")
-                worst = max(ORDER.index(entry["usual"]["grade"] or "F") for entry in dtypes.values())
-                grades = [grade(dtypes[dtype]) if dtype in dtypes else "-" for dtype in DTYPES]
-                times = [ratio(f32, shape) if f32 else "-" for shape in (SMALL, LARGE)] if timed else []
-                rows.append((worst, [library["library"], kernel.partition(":")[2], *grades, failed_bugs(dtypes.values()), *times]))
-        if rows:
-            text += f"\n**{OPS[op]}**\n\n" + table(
-                ["library", "norm", *(f"{dtype}: grade, ulp" for dtype in DTYPES), "fails", *(["in cache", "in memory"] if timed else [])],
-                [row for _, row in sorted(rows, key=lambda row: row[0])],
-            )
-    return text
+    """The tables of the first screen, and below them the gradients'."""
+    text = "".join(table_of(libraries, op, "forward", [f"{dtype}: grade, ulp" for dtype in DTYPES]) for op in OPS)
+    gradients = "".join(table_of(libraries, op, "backward", [f"{dtype}: ulp of dx" for dtype in DTYPES]) for op in OPS)
+    return text + (GRADIENTS + gradients if gradients else "")
+
+
+INSIDE = {
+    "eps place": "eps",
+    "statistics dtype": "statistics",
+    "accumulator": "accumulator",
+    "order": "order of the sum",
+    "variance": "variance",
+    "cast": "rounded",
+    "root": "root",
+}
+
+
+WORDS = {"mul_recip": "times 1 / sqrt", "div_sqrt": "divided by sqrt", "twopass": "two passes"}
+
+
+def found_inside(dtypes, question):
+    """What probe found, by dtype where they differ."""
+    values = {dtype: entry["probe"].get(question.replace(" ", "_")) for dtype, entry in dtypes.items() if "probe" in entry}
+    known = {dtype: WORDS.get(value, value) for dtype, value in values.items() if value}
+    if len(set(known.values())) < 2:
+        return next(iter(known.values()), "-")
+    return ", ".join(f"{dtype} {value}" for dtype, value in known.items())
+
+
+def insides(libraries):
+    """The table of what forward norms do, as their outputs show it."""
+    rows = []
+    for library in libraries:
+        for kernel, dtypes in kernels_of(library).items():
+            if any("probe" in entry for entry in dtypes.values()):
+                found = [found_inside(dtypes, question) for question in INSIDE]
+                rows.append([title(library), kernel.partition(":")[2], *found])
+    if not rows:
+        return ""
+    note = (
+        "What `normbench probe` finds from outputs alone; `-`: they do not show it. eps *inside* is added to the mean of squares, *outside* to"
+        " its root. *rounded*, in 16 bits: *after* the weight, or *before* and after it.\n\n"
+    )
+    return "\n## What they do inside\n\n" + note + table(["library", "norm", *INSIDE.values()], rows)
 
 
 def described(path):
@@ -161,8 +225,11 @@ def details(library):
     versions = library["versions"]
     said = ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) and versions else ""
     about = "; ".join(each for each in (library["by"], said) if each)
-    text = f"\n## {library['library']}\n\n{about}. Checked {library['date'][:10]}, load {library['load']:.3g}.\n"
-    if not library["library"].startswith(("onednn", "pytorch", "ggml")):
+    timed = library.get("timed")
+    when = f"Checked {library['date'][:10]}, load {library['load']:.3g}"
+    when += f"; timed {timed['date'][:10]}, load {timed['load']:.3g}" if timed else ""
+    text = f"\n## {title(library)}\n\n{about}. {when}.\n"
+    if is_in_python(library):
         python = f"NORMBENCH_PYTHON=peers/survey/{library['library']}/bin/python3"
         text += f"To repeat a line: `make survey LIBS={library['library']}`, then with `{python}`.\n"
     for kernel, dtypes in kernels_of(library).items():
@@ -209,6 +276,7 @@ def page(folder):
     times = TIMES.format(small=SMALL, large=LARGE) if timed else UNTIMED
     text = HEAD.format(facts=facts, times=times, speed=", how fast beside ours" if timed else "") + chosen(seen) + defects(folder)
     out = [[library["library"], library["left_out"]] for library in libraries if "left_out" in library]
+    text += insides(seen)
     if out:
         text += "\n## Left out\n\n" + table(["library", "why"], out)
     return text + "".join(details(library) for library in seen)

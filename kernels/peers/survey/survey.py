@@ -5,7 +5,7 @@
   1. a virtual environment of its own, with the packages and versions of the file's line "# needs:"
   2. accuracy: `normbench stress` on usual rows (configs/survey.json) and on hard ones (the presets stress and bugs)
   3. probe: what each norm does inside
-  4. time: each forward norm beside our fast kernel, on one thread (only with --time, on a quiet machine)
+  4. time: each forward norm beside our fast kernel, on one thread (only with --time or --add time, on a quiet machine)
 
 and LIBRARY.json in the folder of pages, which page.py makes the page of. A LIBRARY that is a C peer (onednn-omp, pytorch, ggml) needs
 `make peers` instead. A file with a line "# left out:" gets a LIBRARY.json that says why. Where something fails, LIBRARY.json
@@ -41,6 +41,10 @@ class LeftOut(Exception):
 
 class Failed(Exception):
     """What went wrong here, which says nothing about the library."""
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def say(text):
@@ -101,11 +105,10 @@ class Library:
         self.keep_runs_of({"versions": self.versions, "needs": header(path, "needs"), "file": path.read_text(encoding="utf-8")})
 
     def keep_runs_of(self, what):
-        """Drops the runs that are there unless they are of this; --hard decides which rows they have."""
-        what["hard"] = self.options.hard
+        """Drops the runs that are there unless they are of this."""
         made = self.out / "made.json"
         if self.out.exists() and not (made.exists() and json.loads(made.read_text(encoding="utf-8")) == what):
-            say(f"{self.name}: the runs in {self.out} are of another version, file or --hard, and are dropped")
+            say(f"{self.name}: the runs in {self.out} are of another version or file, and are dropped")
             shutil.rmtree(self.out)
         self.out.mkdir(parents=True, exist_ok=True)
         made.write_text(json.dumps(what, indent=1), encoding="utf-8")
@@ -197,15 +200,47 @@ def grade_of(lines, records):
     return result
 
 
+def add_probe(library, page):
+    """What each norm does inside."""
+    probes = {probe["variant"]: probe for probe in library.probe()}
+    for entry in page["variants"]:
+        if entry["variant"] in probes:
+            answers = [each for each in probes[entry["variant"]]["answers"] if each["question"] in QUESTIONS and each["value"]]
+            entry["probe"] = {each["question"]: each["value"] for each in answers}
+
+
+def add_time(library, page):
+    """The time of each forward norm in f32."""
+    page["timed"] = {"date": now(), "load": os.getloadavg()[0]}
+    timed = library.times(page["variants"])
+    for entry in page["variants"]:
+        mine = [record for record in timed if record["variant"] == entry["variant"]]
+        entry["times"] = [{"shape": record["axes"]["shape"], "status": record["status"], "times": record["timing"]} for record in mine]
+
+
+ADD = {"probe": add_probe, "time": add_time}
+
+
+def added_to(path, library):
+    """LIBRARY.json with what --add names."""
+    if not path.exists():
+        raise Failed(f"no {path} to add to; survey it without --add first")
+    page = json.loads(path.read_text(encoding="utf-8"))
+    if page.get("versions") != library.versions:
+        raise Failed(f"{path} is of {page.get('versions')}, and here is {library.versions}: survey it without --add first")
+    for what in library.options.add:
+        ADD[what](library, page)
+    return page
+
+
 def survey(library):
     """All that is known of a library, as its JSON."""
     load_before = os.getloadavg()[0]
     usual, usual_records = library.stress("usual", str(root / "configs/survey.json"))
     hard, hard_records = {"grades": [], "bugs": [], "relations": []}, []
     if library.options.hard != "none":
-        hard, hard_records = library.stress("hard", *library.options.hard.split())
-    probes = {probe["variant"]: probe for probe in library.probe()} if not library.options.no_probe else {}
-    timed = library.times(usual["grades"]) if library.options.time else []
+        presets = library.options.hard.split()
+        hard, hard_records = library.stress("-".join(["hard", *presets]), *presets)
     variants = {}
     for line in usual["grades"] + hard["grades"]:
         entry = variants.setdefault(line["variant"], {key: line[key] for key in ("kernel", "variant", "op", "pass", "dtype")})
@@ -220,13 +255,9 @@ def survey(library):
         entry["bugs"] = {"tried": len(tried), "failed": failed}
         broken = [each for each in hard["relations"] if each["key"].startswith(name + "/")]
         entry["relations"] = [{key: each[key] for key in ("relation", "replay", "text")} for each in broken[:3]]
-        if name in probes:
-            answers = [each for each in probes[name]["answers"] if each["question"] in QUESTIONS and each["value"]]
-            entry["probe"] = {each["question"]: each["value"] for each in answers}
-        mine = [record for record in timed if record["variant"] == name]
-        entry["times"] = [{"shape": record["axes"]["shape"], "status": record["status"], "times": record["timing"]} for record in mine]
+        entry["times"] = []
     about = usual["fingerprint"]
-    return {
+    page = {
         "library": library.name,
         "versions": library.versions,
         "by": next((record["library"] for record in usual_records if record.get("library")), None),
@@ -236,6 +267,11 @@ def survey(library):
         "normbench": usual["version"],
         "variants": list(variants.values()),
     }
+    if not library.options.no_probe:
+        add_probe(library, page)
+    if library.options.time:
+        add_time(library, page)
+    return page
 
 
 def main():
@@ -248,6 +284,7 @@ def main():
     parser.add_argument("--pages", type=pathlib.Path, default=root / "reports/published/survey")
     parser.add_argument("--hard", default="", metavar="PRESET", help="bugs: only the inputs of bug reports; none")
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--add", action="append", choices=ADD, help="only this, to the LIBRARY.json that is there; repeatable")
     parser.add_argument("--no-probe", action="store_true")
     options = parser.parse_args()
     options.pages.mkdir(parents=True, exist_ok=True)
@@ -255,11 +292,11 @@ def main():
     for name in options.names:
         say(name)
         try:
-            result = survey(Library(name, options))
+            library = Library(name, options)
+            result = added_to(options.pages / f"{name}.json", library) if options.add else survey(library)
         except LeftOut as why:
             say(f"{name}: left out: {why}")
-            now = datetime.datetime.now(datetime.timezone.utc)
-            result = {"library": name, "left_out": str(why), "date": now.isoformat(timespec="seconds")}
+            result = {"library": name, "left_out": str(why), "date": now()}
         except (Failed, OSError, subprocess.SubprocessError) as why:
             say(f"{name}: failed, and its results stay as they were: {why}")
             failed.append(name)

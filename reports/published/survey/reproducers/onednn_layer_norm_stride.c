@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN 3.2 and 3.13: layer normalization takes a source whose rows are apart, and reads and writes packed rows
+// oneDNN 3.2, 3.12 and 3.13: layer normalization takes a source whose rows are apart, and reads and writes packed rows
 // The descriptor has the strides; creating the plan and executing it return success. Found in no report. gcc FILE -ldnnl
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN 3.13: the backward pass of layer normalization with dnnl_rms_norm returns LayerNorm's dx: it subtracts the mean of dy
+// oneDNN 3.12 and 3.13: the backward pass of layer normalization with dnnl_rms_norm returns LayerNorm's dx: it subtracts the mean of dy
 // Documented for backward propagation: the derivative is with respect to the RMS norm only, and the mean is taken for 0. So dx is (dy - xhat mean(dy xhat)) / rms. Found in no report. gcc FILE -ldnnl
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
