@@ -32,7 +32,8 @@ they are where the arithmetic is in 16 bits, or break the relation *exact*: wher
 result rounded to nearest even. That makes an F too. *not_reproducible*: the bits of a row depend on how many rows there are, as where a
 compiler makes a program for each shape; such a case counts as F, whatever its error. **Fails**: of the inputs of public bug reports
 ([configs/bugs.json](../../../configs/bugs.json)) in all its dtypes; a plain float32 norm fails those whose squares leave the range of
-float32. *(C)*: called through its C or C++ interface; the others are called through Python.{times}
+float32. *(C)*: called through its C or C++ interface; the others are called through Python. PyTorch's BatchNorm is
+held against the bound of what it computes, x a + b, where it is called in C++, and of what is documented, (x - mean) a + b, in Python.{times}
 
 ## Which to choose
 """
