@@ -318,7 +318,7 @@ int nb_oracle_environment(void) {
     volatile double smallest_normal = DBL_MIN, subnormal = 0x1p-1074, one = 1, tiny = 0x1p-60;
     if (smallest_normal / 2 == 0 || subnormal * 0x1p60 == 0)
         return nb_error(
-            "subnormal numbers are flushed to zero in this thread (MXCSR FTZ or DAZ is set, as -ffast-math in "
+            "subnormal numbers are flushed to zero in this thread (FTZ or DAZ of MXCSR, or FZ of FPCR, is set, as -ffast-math in "
             "any linked object does): exact results cannot be computed; clear the mode before the call");
     if (one + tiny != one || one - tiny != one)
         return nb_error("the rounding mode of this thread is not to nearest: exact results cannot be computed; call "

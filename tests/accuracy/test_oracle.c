@@ -2,15 +2,14 @@
 /* The oracle against MPFR: every op, sizes that are no multiples of anything, and rows made to hurt. The deviation is counted in f32
  * ulp of the exact value. */
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
+#include "src/measure/fp_state.h"
 #include "tests/support/mpfr.h"
 #include "tests/support/numerics.h"
 
@@ -292,19 +291,25 @@ Test(oracle, copies_copy) {
     problem_free(&p);
 }
 
-#if defined(__x86_64__)
-Test(oracle, refuses_to_run_where_subnormals_are_flushed) {
+Test(oracle, refuses_to_run_where_subnormals_are_flushed_or_results_not_rounded_to_nearest) {
     struct problem p;
     struct nb_oracle o;
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 1);
-    const unsigned saved = _mm_getcsr(), modes[] = {0x8000, 0x0040, 0x2000}; /* FTZ, DAZ, rounding down */
-    for (int i = 0; i < 3; i++) {
-        _mm_setcsr(saved | modes[i]);
-        int result = nb_oracle_init(&o, &p.c, &p.in);
-        _mm_setcsr(saved);
-        cr_expect_eq(result, -1, "MXCSR bit %x", modes[i]);
+    const struct nb_fp_state saved = nb_fp_state();
+    for (uint64_t bit = 1; bit <= NB_FP_FLUSHES; bit <<= 1) {
+        struct nb_fp_state flushing = saved;
+        if (!(NB_FP_FLUSHES & bit)) continue;
+        flushing.control |= bit;
+        nb_fp_state_set(flushing);
+        const int result = nb_oracle_init(&o, &p.c, &p.in);
+        nb_fp_state_set(saved);
+        cr_expect_eq(result, -1, "control bit %llx", (unsigned long long)bit);
         nb_oracle_release(&o);
     }
+    fesetround(FE_DOWNWARD);
+    const int result = nb_oracle_init(&o, &p.c, &p.in);
+    nb_fp_state_set(saved);
+    cr_expect_eq(result, -1, "rounding down");
+    nb_oracle_release(&o);
     problem_free(&p);
 }
-#endif

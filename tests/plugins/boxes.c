@@ -202,10 +202,16 @@ static int run_flush(ARGUMENTS) {
 #if defined(__x86_64__)
     const unsigned state = _mm_getcsr();
     _mm_setcsr(state | 0x8040); /* FTZ, DAZ */
+#elif defined(__aarch64__)
+    unsigned long state;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+    __asm__ volatile("msr fpcr, %0" : : "r"(state | 1ul << 24)); /* FZ */
 #endif
     norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
 #if defined(__x86_64__)
     _mm_setcsr(state);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(state));
 #endif
     return 0;
 }
