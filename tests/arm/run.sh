@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The program and its kernels for aarch64, built by a cross compiler and emulated (qemu-user): unit tests, then `info`, `stress` and `probe`
-# in short. PACKAGES: Debian's, of arm64; BUILD, TESTS as in the Makefile. Exit 77 with the reason in the last line where something cannot
-# be had.
+# The program and its kernels for aarch64, built by a cross compiler and emulated (qemu-user): unit tests, then kernels in other processes,
+# `info`, `stress` and `probe` in short. PACKAGES: Debian's, of arm64; BUILD, TESTS as in the Makefile. Exit 77 with the reason in the last
+# line where something cannot be had.
 set -uo pipefail
 build=${BUILD:-build-arm}
 root=$build/root
@@ -17,6 +17,8 @@ export QEMU_LD_PREFIX=$root QEMU_CPU=max,sve256=on
 cross() {
     make ARCH=aarch64 BUILD="$build" CC="${CCACHE:-} aarch64-linux-gnu-gcc --sysroot=$root" "$@"
 }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 failed=0
 step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
 step "build"
@@ -27,11 +29,18 @@ step "unit tests"
 # OpenBLAS finds no CPU that it knows: the emulated one has the name of none.
 NORMBENCH_TEST_LAYOUT=$build/tests/kernels/layout_2.so NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
     NORMBENCH_TEST_PLUGINS=$build/tests/plugins OPENBLAS_CORETYPE=ARMV8 \
-    tests/unit.sh qemu-aarch64-static "$build/tests/normbench-tests" --timeout 900 "-j$(nproc)" ${TESTS:+--filter "$TESTS"} || failed=1
+    tests/unit.sh qemu-aarch64-static "$build/tests/normbench-tests" --timeout 1800 "-j$(nproc)" ${TESTS:+--filter "$TESTS"} |
+    tee "$work/counts" || failed=1
 [ -z "${TESTS:-}" ] || exit "$failed"
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+step "kernels of programs and of Python"
+# Programs of this architecture by the emulator, the machine's own interpreter as it is.
+mkdir -p "$build/emulated"
+printf '#!/bin/sh\nexec qemu-aarch64-static "%s/normbench" "$@"\n' "$(realpath "$build")" >"$build/emulated/normbench"
+chmod +x "$build/emulated/normbench"
+ln -sfn ../tests "$build/emulated/tests"
+BUILD=$build/emulated NORMBENCH_KERNELS=$(realpath "$NORMBENCH_KERNELS") tests/cli/run.sh programs python | tee -a "$work/counts" || failed=1
+
 normbench=(qemu-aarch64-static "$build/normbench")
 step "info"
 "${normbench[@]}" info >"$work/info" || failed=1
@@ -49,4 +58,5 @@ for width in 128 256; do # a width that the CPU has not is left out, which is no
     grep -q "^rmsnorm_twopass_v${width}_f32, called" "$work/probe" || { echo "nothing of width $width ran"; failed=1; }
 done
 step "done"
+grep -E '^(unit tests|cli): |^\[SKIP\]' "$work/counts"
 exit "$failed"
