@@ -289,6 +289,27 @@ static void add_pair(struct nb_findings *out, const struct place *at, const stru
     timed_pair_release(&p);
 }
 
+static void add_side(struct nb_strbuf *text, const struct timed_cases *c, const struct nb_selector *s) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->tagged.n; i++) n += nb_selector_takes(s, &c->tagged.items[i], NULL);
+    for (size_t j = 0; j < s->n; j++) {
+        nb_strbuf_addf(text, " %s=", s->axes[j].axis);
+        for (size_t v = 0; v < s->axes[j].n; v++) nb_strbuf_addf(text, "%s%s", v ? "," : "", s->axes[j].values[v]);
+    }
+    nb_strbuf_addf(text, " (%zu case%s)", n, n == 1 ? "" : "s");
+}
+
+/* Why the sides make no pair; owned. */
+static char *why_none(const struct timed_cases *c, const struct nb_sides *s, const struct nb_results *results) {
+    struct nb_strbuf text = {0};
+    if (c->tagged.n == 0 || !nb_json_get_bool(results->meta, "complete")) return nb_strdup(nb_blocks_why_none(results));
+    nb_strbuf_add(&text, "no two of its cases make a pair here: it compares");
+    add_side(&text, c, &s->of);
+    nb_strbuf_add(&text, " with");
+    add_side(&text, c, &s->against);
+    return text.text;
+}
+
 /* So that a rule about it gets the reason. */
 static void add_none(struct nb_findings *out, const struct compare *by, const char *reason) {
     static const char *const names[] = {"cut", "ratio", "step_cut"};
@@ -314,7 +335,10 @@ static void timing_find(const struct nb_experiment *e, const struct nb_claims_me
             const struct place at = {&cases, of, against, &t->compares[i]};
             if (against != NO_CASE) add_pair(out, &at, m->samples);
         }
-        if (out->n == before) add_none(out, &t->compares[i], nb_blocks_why_none(results));
+        if (out->n > before) continue;
+        char *why = why_none(&cases, &t->compares[i].pair, results);
+        add_none(out, &t->compares[i], why);
+        free(why);
     }
     timed_cases_release(&cases);
 }

@@ -145,6 +145,15 @@ Test(claims_timing, a_doctored_journal_decides_the_verdict) {
     }
 }
 
+static void read_sides(struct nb_sides *sides, const char *json) {
+    struct nb_jsonc file;
+    *sides = (struct nb_sides){{0}, {0}};
+    cr_assert_eq(nb_jsonc_parse(&file, "x", json, strlen(json)), 0);
+    cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 0), &sides->of), 0);
+    cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 1), &sides->against), 0);
+    nb_jsonc_release(&file);
+}
+
 /* Selectors that name a formula compare a kernel with itself, not with the first one that has the other formula. */
 Test(claims_timing, a_formula_is_compared_within_its_kernel) {
     static const char *const keys[] = {"layernorm_composed_v256_f32/shape:64x64/root:div_sqrt",
@@ -155,8 +164,7 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
     struct nb_record records[N];
     struct nb_results results = {.records = records, .n = N};
     struct timed_cases cases;
-    struct nb_jsonc file;
-    struct nb_sides sides = {{0}, {0}};
+    struct nb_sides sides;
     for (size_t i = 0; i < N; i++) {
         records[i] = (struct nb_record){.key = strdup(keys[i]), .status = NB_OK};
         nb_case_init(&records[i].c);
@@ -165,16 +173,36 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
         nb_record_add_label(&records[i], "mine/root");
     }
     timed_cases_init(&cases, &results, "mine/root");
-    cr_assert_eq(nb_jsonc_parse(&file, "x", "[{\"root\":\"mul_recip\"},{\"root\":\"div_sqrt\"}]", 42), 0);
-    cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 0), &sides.of), 0);
-    cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 1), &sides.against), 0);
+    read_sides(&sides, "[{\"root\":\"mul_recip\"},{\"root\":\"div_sqrt\"}]");
     cr_expect_eq(timed_against(&cases, &sides, 1), 0);
     cr_expect_eq(timed_against(&cases, &sides, 3), 2);
     nb_selector_release(&sides.of);
     nb_selector_release(&sides.against);
-    nb_jsonc_release(&file);
     timed_cases_release(&cases);
     for (size_t i = 0; i < N; i++) nb_record_release(&records[i]);
+}
+
+/* As where a plugin has one of the two widths that a claim compares. */
+Test(claims_timing, cases_that_make_no_pair_are_counted) {
+    struct nb_record record = {.key = strdup("layernorm_composed_v256_f32/shape:64x64"), .status = NB_OK};
+    struct nb_results results = {.records = &record, .n = 1, .meta = cJSON_Parse("{\"complete\": true}")};
+    struct timed_cases cases;
+    struct nb_sides sides;
+    nb_case_init(&record.c);
+    cr_assert_eq(nb_case_parse(&record.c, record.key), 0);
+    record.c.width = NB_256;
+    nb_record_add_label(&record, "mine/width");
+    timed_cases_init(&cases, &results, "mine/width");
+    read_sides(&sides, "[{\"width\": \"256\"}, {\"width\": [\"scalar\", \"128\"]}]");
+    char *why = why_none(&cases, &sides, &results);
+    cr_expect_str_eq(
+        why, "no two of its cases make a pair here: it compares width=256 (1 case) with width=scalar,128 (0 cases)");
+    free(why);
+    nb_selector_release(&sides.of);
+    nb_selector_release(&sides.against);
+    timed_cases_release(&cases);
+    nb_record_release(&record);
+    cJSON_Delete(results.meta);
 }
 
 Test(claims_timing, both_conventions_shares_and_sums) {
