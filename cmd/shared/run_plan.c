@@ -64,26 +64,25 @@ static int select_plugins(struct nb_config *config) {
 /* A kernel that does not implement the usual formula has one of its own. */
 static void name_formula(cJSON *block, const struct nb_entry *e) {
     static const char *const bits[] = {"0", "1"};
-    const struct nb_formulas *has = &e->kernel->formulas;
-    struct nb_case c;
-    nb_case_init(&c);
-    c.formula.affine = NB_N_AFFINES; /* the usual one of the op */
-    nb_case_set_entry(&c, e);
-    nb_case_normalize(&c);
+    struct nb_case usual, own;
+    nb_case_init(&usual);
+    usual.formula.affine = NB_N_AFFINES; /* the usual one of the op */
+    nb_case_set_entry(&usual, e);
+    nb_case_normalize(&usual);
+    own = usual;
+    nb_kernel_fit_formula(e->kernel, &own.formula);
     const struct {
         const char *axis, *const *names;
-        uint32_t has, usual;
-    } fields[] = {{"root", nb_root_names, has->roots, c.formula.root},
-                  {"eps_place", nb_eps_place_names, has->eps_places, c.formula.eps_place},
-                  {"cast", nb_cast_names, has->casts, c.formula.cast},
-                  {"weight_offset", bits, has->weight_offsets, c.formula.weight_offset},
-                  {"affine", nb_affine_names, has->affines, c.formula.affine},
-                  {"param_dtype", nb_param_names, has->params, c.formula.param},
-                  {"round_sum", bits, has->round_sums, c.formula.round_sum}};
-    for (size_t i = e->kernel->op == NB_OP_DYT; i < sizeof fields / sizeof fields[0]; i++) {
-        const uint32_t mask = fields[i].has ? fields[i].has : 1;
-        if (!(mask >> fields[i].usual & 1)) nb_json_text(block, fields[i].axis, fields[i].names[__builtin_ctz(mask)]);
-    }
+        uint32_t own, usual;
+    } fields[] = {{"root", nb_root_names, own.formula.root, usual.formula.root},
+                  {"eps_place", nb_eps_place_names, own.formula.eps_place, usual.formula.eps_place},
+                  {"cast", nb_cast_names, own.formula.cast, usual.formula.cast},
+                  {"weight_offset", bits, own.formula.weight_offset, usual.formula.weight_offset},
+                  {"affine", nb_affine_names, own.formula.affine, usual.formula.affine},
+                  {"param_dtype", nb_param_names, own.formula.param, usual.formula.param},
+                  {"round_sum", bits, own.formula.round_sum, usual.formula.round_sum}};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (fields[i].own != fields[i].usual) nb_json_text(block, fields[i].axis, fields[i].names[fields[i].own]);
 }
 
 cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, size_t n, bool cold) {

@@ -135,6 +135,21 @@ const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula
     return why;
 }
 
+void nb_kernel_fit_formula(const struct nb_kernel *k, struct nb_formula *f) {
+    assert(k && f);
+    const struct nb_formulas *has = &k->formulas;
+    const struct {
+        uint32_t mask, *value;
+    } fields[] = {{has->roots, &f->root},          {has->eps_places, &f->eps_place},
+                  {has->casts, &f->cast},          {has->weight_offsets, &f->weight_offset},
+                  {has->affines, &f->affine},      {has->params, &f->param},
+                  {has->round_sums, &f->round_sum}};
+    for (size_t i = k->op == NB_OP_DYT; i < sizeof fields / sizeof fields[0]; i++) { /* which has no root */
+        const uint32_t mask = fields[i].mask ? fields[i].mask : 1;
+        if (!(mask >> *fields[i].value & 1)) *fields[i].value = (uint32_t)__builtin_ctz(mask);
+    }
+}
+
 /* ---- validation ---- */
 
 int nb_name_is_plain(const char *name) {

@@ -24,6 +24,8 @@ int nb_kernel_elsewhere(const struct nb_call *call, int phase, int64_t begin, in
 /* Null, or why the kernel does not implement the formula: "kernel does not implement root rsqrt_raw". Static text, one
  * for each reason. Fields that mean nothing for the kernel's op, dtype or affine are not looked at. */
 const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula *f);
+/* Where the kernel does not implement a field of the formula, the first value of it that it does. */
+void nb_kernel_fit_formula(const struct nb_kernel *k, struct nb_formula *f);
 
 /* Is the entry of a table fit for use? 0, or -1 with the reason written. */
 int nb_kernel_validate(const struct nb_kernel *k, char *reason, size_t n);

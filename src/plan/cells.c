@@ -491,11 +491,18 @@ static double count_all(const struct product *p) {
     return n;
 }
 
+/* Of a plugin that does not implement the usual formula: with one that it does, where the block says nothing. */
 static struct nb_case base_case(const struct nb_entry *entry) {
-    struct nb_case c;
+    struct nb_case c, usual;
     nb_case_init(&c);
     c.formula.affine = NB_N_AFFINES; /* the op's usual one */
     nb_case_set_entry(&c, entry);
+    if (!entry->plugin || entry->is_peer || entry->kernel->op == NB_OP_COPY) return c;
+    usual = c;
+    nb_case_normalize(&usual);
+    c.formula = usual.formula;
+    nb_kernel_fit_formula(entry->kernel, &c.formula);
+    if (c.formula.affine == usual.formula.affine) c.formula.affine = NB_N_AFFINES;
     return c;
 }
 
