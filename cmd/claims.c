@@ -41,7 +41,7 @@ static const char help[] =
     "  --train-text FILE    bytes to train on (default: $NORMBENCH_TEXT, else the licences that every Debian has)\n"
     "  --shard I/N          the I-th of N parts, by whole claims, those about training in one; `normbench merge` puts\n"
     "                       them together\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program; bug reports are then tested on them alone; repeatable\n"
+    "  --plugin FILE        adds the kernels of a .so, .py or program; bug reports are then tested on them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --out DIR            the folder (default results/TIME-claims): claims.json, claims.md, claims.html, and the\n"
@@ -84,6 +84,7 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
         {"train-budget", .number = &o->train_budget_s, .least = 0, .most = 1e7, .given = &q->changed},
         {"train-text", .text = &o->train_text, .given = &q->changed},
         {"plugin", .texts = &q->plugins, .given = &q->changed},
+        NB_LOAD_TIMEOUT_OPTION,
         NB_MAX_WIDTH_OPTION(q),
         NB_LAUNCHES_OPTION(q),
         {"shard", .take = nb_take_shard, .to = &o->part, .given = &q->changed},

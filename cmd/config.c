@@ -15,8 +15,8 @@ static const char help[] =
     "Reads configs as `normbench run` would and says every mistake with its file, line and key and what would be right:\n"
     "JSON, keys, values, names of kernels and data, a config that selects nothing. Runs nothing. FILE is a preset's name\n"
     "(`normbench list configs`) or a file, with a slash or .json in its name.\n\n"
-    "  --plugin FILE.so     knows the kernels of a shared object too; repeatable\n" NB_PEER_HELP NB_COMMON_HELP "\n"
-    "Exit codes: 0 every file is right, 2 one is not.\n";
+    "  --plugin FILE.so     knows the kernels of a shared object too; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
+        NB_COMMON_HELP "\nExit codes: 0 every file is right, 2 one is not.\n";
 
 static int check_blocks(const struct nb_config *config) {
     const struct nb_filters all = {0};

@@ -34,7 +34,7 @@ static const char help[] =
     "  --all-inputs         rsqrt: subnormals, zeros, negatives, Inf and NaN too\n"
     "  --dtype NAME         row1, row2, stage: f16 (the default) or bf16\n"
     "  --kernel GLOB        row1, row2: these kernels or variants; repeatable. row1: all; row2: the widest rmsnorm_twopass\n"
-    "  --plugin FILE        row1, row2: the kernels of a .so, .py or program instead, in a process of their own; repeatable\n"
+    "  --plugin FILE        row1, row2: the kernels of a .so, .py or program instead, in a process of their own; repeatable\n" NB_LOAD_TIMEOUT_HELP
     "  --design TEXT        row1, row2: a design as `normbench emulate` takes it, instead of kernels; repeatable\n"
     "  --eps LIST           row1, stage: default 0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3; row2: 1e-6\n"
     "  --gamma G            row1: weight that distinguishes the cast orders (default 1.3)\n"
@@ -88,6 +88,7 @@ static bool parse(struct exhaustive_options *e, int argc, char **argv, int *exit
                                         {"kernel", .texts = &e->kernels},
                                         {"design", .texts = &e->designs},
                                         {"plugin", .texts = &e->plugins},
+                                        NB_LOAD_TIMEOUT_OPTION,
                                         {"eps", .take = set_eps, .to = e},
                                         {"gamma", .number = &e->o.gamma, .least = 0.001, .most = 1000},
                                         {"stride", .large = &e->o.stride, .least = 1, .most = 1 << 30},

@@ -20,8 +20,8 @@ static const char help[] =
     "timings noisy, which tools are missing and the command that gets each, and where configs, kernels and data are taken from.\n"
     "\n"
     "  --format NAME        table (the default) or json\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_COMMON_HELP "\n"
-    "Exit codes: 0 ok; 2 wrong options, or kernels that cannot be loaded.\n";
+    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_COMMON_HELP
+    "\nExit codes: 0 ok; 2 wrong options, or kernels that cannot be loaded.\n";
 
 /* ---- reading the survey ---- */
 
@@ -266,8 +266,10 @@ static void print_table(const cJSON *survey) {
 static int info_main(int argc, char **argv) {
     const char *format = "table";
     struct nb_texts plugins = {0};
-    const struct nb_option options[] = {
-        {"format", .text = &format, .among = nb_table_json}, {"plugin", .texts = &plugins}, {.name = NULL}};
+    const struct nb_option options[] = {{"format", .text = &format, .among = nb_table_json},
+                                        {"plugin", .texts = &plugins},
+                                        NB_LOAD_TIMEOUT_OPTION,
+                                        {.name = NULL}};
     int exit_code;
     if (!nb_read_options(&nb_command_info, options, 0, argc, argv, &exit_code)) goto out;
     if (nb_load_kernels(&plugins, NULL) != 0) goto out;

@@ -40,8 +40,8 @@ static const char help[] =
     "  peers      libraries to compare with (--peer): what is here, and how to get what is not\n"
     "  formats    of `normbench run --format` and `normbench report --format`\n\n"
     "  --format NAME        table (the default), markdown, csv or json\n"
-    "  --plugin FILE        lists the kernels of a .so, .py or program too; repeatable\n" NB_PEER_HELP NB_COMMON_HELP
-    "\n"
+    "  --plugin FILE        lists the kernels of a .so, .py or program too; repeatable\n" NB_LOAD_TIMEOUT_HELP
+        NB_PEER_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 2 usage.\n";
 
 /* ---- kernels ---- */

@@ -27,7 +27,7 @@ static const char help[] =
     "dependence on other rows. WHAT is a file (X.so, X.py: all its row norms), a kernel, a variant, or a glob over\n"
     "them. Nothing that a kernel declares about itself is used. An answer is a value with the numbers seen, or\n"
     "`undetermined` with the reason.\n\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_PEER_HELP
+    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
     "  --dtype LIST         f32, f16, bf16; several with commas\n"
     "  --width LIST         scalar, 128, 256, 256x, 512, native\n"
     "  --n N                length of the rows that show how a row is summed: a power of two from 8192 to 1048576\n"

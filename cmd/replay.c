@@ -30,7 +30,7 @@ static const char help[] =
     "Runs one case again: checks it, times it beside its roof, and prints its whole record. KEY is a case's key as tables,\n"
     "results and error messages print it; with DIR, a run's folder, a part of the key that only one case has is enough,\n"
     "and the run's plugins and tuning are used.\n\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_PEER_HELP
+    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
     "  --max-width WIDTH    hides wider kernels\n"
     "  --launches N         worker processes (default 6)\n"
     "  --blocks N           blocks in each launch (default 24)\n"

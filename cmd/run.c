@@ -32,7 +32,8 @@ static const char help[] =
     "  --threads LIST       short for --axis threads=LIST\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable. A preset gets a case for each of them, of\n"
-    "                       its own dtype, pass and (BatchNorm) both layouts, beside those that its blocks select\n" NB_PEER_HELP
+    "                       its own dtype, pass and (BatchNorm) both layouts, beside those that its blocks select\n" NB_LOAD_TIMEOUT_HELP
+        NB_PEER_HELP
     "  --budget SECONDS     checks and launches take about as long, the start and the report apart: cases are dropped,\n"
     "                       evenly over the plan and those of plugins last, until the estimate fits (without --launches N:\n"
     "                       with twice the fewest launches), and groups of cases while it runs, where they take longer than\n"

@@ -28,8 +28,8 @@ static const char help[] =
     "Without CONFIG: the presets stress and bugs.\n\n"
     "What to stress\n"
     "  --kernel GLOBS       kernels, with commas between (default: all; with --plugin those of the plugins)\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program, and stresses them alone; repeatable\n" NB_PEER_HELP
-    "  --dtype LIST         of the dtypes that the config names only these: f32, f16, bf16\n"
+    "  --plugin FILE        adds the kernels of a .so, .py or program, and stresses them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
+        NB_PEER_HELP "  --dtype LIST         of the dtypes that the config names only these: f32, f16, bf16\n"
     "  --width LIST         scalar, 128, 256, 256x, 512\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n"
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"

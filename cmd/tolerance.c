@@ -31,7 +31,7 @@ static const char help[] =
     "  --design TEXT        another arithmetic, such as llama/store:f16; `normbench emulate --help`\n"
     "  --kernel NAME        a kernel's formula and order: a variant, such as layernorm_welford_v256_bf16, or the name of a\n"
     "                       kernel that has one\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program, for --kernel; of one that has a single kernel it is that one\n"
+    "  --plugin FILE        adds the kernels of a .so, .py or program, for --kernel; of one that has a single kernel it is that one\n" NB_LOAD_TIMEOUT_HELP
     "  --data NAME          a distribution or data set (default normal); `normbench list data`\n"
     "  --affine NAME        none, gamma or gamma_beta (default: the op's usual one)\n"
     "  --rows N             of one test (default 16)\n"
@@ -71,6 +71,7 @@ static bool parse(struct tolerance_options *o, int argc, char **argv, int *exit_
                                         {"design", .text = &o->design},
                                         {"kernel", .text = &o->kernel},
                                         {"plugin", .texts = &o->plugins},
+                                        NB_LOAD_TIMEOUT_OPTION,
                                         NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
                                         {"data", .text = &o->data},
                                         {"affine", .take = nb_take_affine, .among = nb_affine_names, .to = &o->affine},

@@ -32,7 +32,7 @@ static const char help[] =
     "  --budget SECONDS     about how long it takes (default 20); many kernels take longer\n"
     "  --no-peers           leaves out the peers that are built\n"
     "  --max-width WIDTH    hides wider kernels of ours\n"
-    "  --case-timeout S     ends a case that makes no progress for so long (default 10)\n"
+    "  --case-timeout S     ends a case that makes no progress for so long (default 10)\n" NB_LOAD_TIMEOUT_HELP
     "  --out DIR            the folder (default results/TIME-try): what `normbench run` leaves; `normbench report DIR`\n"
     "                       draws it\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 all of its kernels are right, 1 one is wrong, crashed or hung, 2 usage, or a file that cannot be loaded,\n"
@@ -77,6 +77,7 @@ static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) 
                                         {"no-peers", .flag = &o->no_peers},
                                         {"max-width", .text = &o->max_width},
                                         NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
+                                        NB_LOAD_TIMEOUT_OPTION,
                                         {"out", .text = &o->out},
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};

@@ -16,6 +16,7 @@
 #include "src/core/guard.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
+#include "src/core/program_process.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/core/tuning.h"
@@ -291,6 +292,13 @@ static int limit_width(const char *text) {
             return 0;
         }
     return nb_error("--max-width %s: one of scalar, 128, 256, 256x, 512", text);
+}
+
+int nb_take_load_timeout(void *unused, const char *value) {
+    double seconds;
+    (void)unused;
+    if (nb_option_number("load-timeout", value, 1, 86400, &seconds) != 0) return -1;
+    return setenv(NB_LOAD_TIMEOUT, value, 1); /* for the processes that load them, too */
 }
 
 int nb_take_tuning(void *unused, const char *value) {

@@ -57,12 +57,19 @@ int nb_take_tuning(void *unused, const char *value);
     "  --tuning TEXT        what kernels know of the machine: default (ignores the file of `normbench tune`),\n"       \
     "                       FIELD=VALUE,.. (`normbench tune --help` has the fields), or default,FIELD=VALUE,..\n"
 
+/* How long a plugin may take to be loaded. */
+int nb_take_load_timeout(void *unused, const char *value);
+#define NB_LOAD_TIMEOUT_OPTION                                                                                         \
+    { "load-timeout", .take = nb_take_load_timeout }
+#define NB_LOAD_TIMEOUT_HELP                                                                                           \
+    "  --load-timeout S     gives a plugin so long to be loaded, imports included (default 10; .py and programs 60)\n"
+
 /* Other libraries beside our kernels. A peer joins the list of plugins as "peer:NAME[=LIBRARY]" (src/core/peers.h), so that it goes
  * wherever plugins go. */
 int nb_take_peer(void *plugins, const char *name);
 int nb_take_peer_library(void *plugins, const char *value);
 #define NB_PLUGIN_OPTIONS(plugins)                                                                                     \
-    {"plugin", .texts = (plugins)}, {"peer", .take = nb_take_peer, .to = (plugins)}, {                                 \
+    {"plugin", .texts = (plugins)}, NB_LOAD_TIMEOUT_OPTION, {"peer", .take = nb_take_peer, .to = (plugins)}, {         \
         "peer-lib", .take = nb_take_peer_library, .to = (plugins)                                                      \
     }
 #define NB_PEER_HELP                                                                                                   \

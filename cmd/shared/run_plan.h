@@ -45,7 +45,7 @@ int nb_take_shard(void *plan_options, const char *value); /* I/N */
 int nb_take_launches(void *request, const char *value); /* N, or N:M */
 #define NB_PLAN_OPTIONS(q)                                                                                             \
     {"axis", .texts = &(q)->axes, .given = &(q)->changed}, {"filter", .texts = &(q)->filters, .given = &(q)->changed}, \
-        {"plugin", .texts = &(q)->plugins, .given = &(q)->changed},                                                    \
+        {"plugin", .texts = &(q)->plugins, .given = &(q)->changed}, NB_LOAD_TIMEOUT_OPTION,                            \
         {"peer", .take = nb_take_peer, .to = &(q)->plugins, .given = &(q)->changed},                                   \
         {"peer-lib", .take = nb_take_peer_library, .to = &(q)->plugins, .given = &(q)->changed},                       \
         {"budget", .number = &(q)->options.budget_s, .least = 1, .most = 1e7, .given = &(q)->changed},                 \

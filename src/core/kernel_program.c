@@ -28,12 +28,14 @@
 
 /* Null: an answer to the question, n bytes of which body_bytes stand before the text; else what is wrong with it. */
 static const char *refuse_answer(const union message *m, size_t n, const struct head *question, size_t body_bytes) {
-    static char why[100];
+    static char why[160];
     if (n < sizeof m->head || memcmp(m->head.magic, question->magic, sizeof m->head.magic) != 0)
         return "answered with something that is no message of the protocol";
     if (m->head.version != VERSION) {
-        snprintf(why, sizeof why, "speaks version %u of the protocol, and this program version %d", m->head.version,
-                 VERSION);
+        snprintf(why, sizeof why, "speaks version %u of the protocol, and this normbench version %d: %s",
+                 m->head.version, VERSION,
+                 m->head.version < VERSION ? "update it to that one (cmd/guide/protocol.md)"
+                                           : "use a normbench that speaks its own");
         return why;
     }
     if (m->head.type != question->type || m->head.sequence != question->sequence) {
@@ -89,7 +91,8 @@ struct nb_kernel_program {
     uint32_t sequence, next_handle;
     uint64_t clock; /* of used */
     bool is_lost;   /* it misbehaved: not to be started again */
-    void *copies;   /* where tensors are copied that do not lie in the memory, and how much room there is */
+    bool is_other_version;
+    void *copies; /* where tensors are copied that do not lie in the memory, and how much room there is */
     size_t copies_bytes;
     struct opened opened[MOST_OPENED];
     int n_opened;
@@ -227,6 +230,7 @@ static bool ask(struct nb_kernel_program *p, uint16_t type, void *question, size
     if (n <= 0) return lose(p, NULL);
     const char *why = (size_t)n > sizeof *m ? "answered with more bytes than the protocol allows"
                                             : refuse_answer(m, (size_t)n, head, answer_bytes);
+    p->is_other_version = why && (size_t)n >= sizeof m->head && m->head.version != VERSION;
     return why ? lose(p, why) : true;
 }
 
@@ -239,6 +243,16 @@ static int status_of(struct nb_kernel_program *p, const union message *m) {
     return m->answer.status == NB_PROGRAM_GONE ? -1 : m->answer.status;
 }
 
+/* One that was greeted by another process goes on, with the answer that it gave there. */
+static bool go_on(struct nb_kernel_program *p, union message *m) {
+    const struct nb_program_page *page = p->process.page;
+    p->sequence = page->sequence;
+    p->next_handle = page->next_handle;
+    memcpy(m, page->hello, page->hello_bytes);
+    nb_program_memory_limit(page->memory_bytes);
+    return true;
+}
+
 /* False: there is no answer, and p->said says why. What another process had of it is left behind. */
 static bool say_hello(struct nb_kernel_program *p, union message *m) {
     if (p->process.pid != 0) nb_program_forget(&p->process);
@@ -249,9 +263,15 @@ static bool say_hello(struct nb_kernel_program *p, union message *m) {
     size_t bytes;
     const int fd = nb_program_memory_file(&bytes);
     if (fd < 0) snprintf(p->said, sizeof p->said, "cannot be started: no memory to share with it: %s", strerror(errno));
-    if (fd < 0 || !nb_program_start(&p->process, p->file, fd, p->said, sizeof p->said)) return false;
-    struct hello hello = {.memory_bytes = bytes};
-    return ask(p, HELLO, &hello, sizeof hello, m, sizeof m->hello);
+    if (fd < 0) return false;
+    const bool is_lent = nb_program_take(&p->process, p->file);
+    if (!is_lent && !nb_program_start(&p->process, p->file, fd, NULL, p->said, sizeof p->said)) return false;
+    struct nb_program_page *page = p->process.page;
+    if (page->hello_bytes) return go_on(p, m);
+    struct hello hello = {.memory_bytes = page->memory_bytes = bytes};
+    if (!ask(p, HELLO, &hello, sizeof hello, m, sizeof m->hello)) return false;
+    memcpy(page->hello, m, page->hello_bytes = m->head.bytes);
+    return true;
 }
 
 static bool restart(struct nb_kernel_program *p) {
@@ -376,7 +396,8 @@ struct nb_kernel_program *nb_kernel_program_start(const char *file, size_t *n) {
     } else if (!say_hello(p, &m) && !p->is_lost) {
         nb_error("%s: its program %s", file, p->said);
     } else if (p->is_lost) {
-        nb_error("%s: its program %s before it said which kernels it has", file, p->said);
+        nb_error("%s: its program %s%s", file, p->said,
+                 p->is_other_version ? "" : " before it said which kernels it has");
     } else if (status_of(p, &m) != 0) {
         nb_error("%s: %s", file, p->said);
     } else if (m.hello.n_kernels == 0 || m.hello.n_kernels > MOST_KERNELS) {
@@ -405,18 +426,43 @@ const char *nb_kernel_program_language(const struct nb_kernel *k) { return own(k
 const struct nb_range *nb_kernel_program_range(const struct nb_kernel *k) { return &own(k)->range; }
 const char *nb_kernel_program_said(const struct nb_kernel *k) { return own(k)->program->said; }
 
+/* ---- its end ---- */
+
+static bool close_opened(struct nb_kernel_program *p, int i) {
+    static union message m;
+    struct closing question = {.first = p->opened[i].first, .n = p->opened[i].n};
+    free(p->opened[i].calls);
+    p->opened[i] = p->opened[--p->n_opened];
+    return ask(p, CLOSE, &question, sizeof question, &m, sizeof m.answer);
+}
+
+void nb_kernel_program_dismiss(struct nb_program_process *process) {
+    assert(process && process->pid != 0);
+    struct head bye = {{'N', 'B', 'W', 'P'}, VERSION, BYE, process->page->sequence + 1, sizeof bye};
+    char how[100];
+    const bool is_told =
+        process->page->is_clean && send(process->socket, &bye, sizeof bye, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof bye;
+    if (is_told) nb_program_wait(process, 1000);
+    nb_program_end(process, false, how, sizeof how);
+}
+
+/* For the next to speak to it; where that fails, it is lost. */
+static void close_all(struct nb_kernel_program *p) {
+    while (p->n_opened > 0 && close_opened(p, 0)) continue;
+    if (!runs_here(p)) return;
+    p->process.page->sequence = p->sequence;
+    p->process.page->next_handle = p->next_handle;
+    p->process.page->is_clean = true;
+}
+
 void nb_kernel_program_rest(struct nb_kernel_program *p) {
     assert(p);
-    struct head bye = {{'N', 'B', 'W', 'P'}, VERSION, BYE, ++p->sequence, sizeof bye};
     if (p->process.pid == 0) return;
-    if (runs_here(p)) {
-        const ssize_t n = send(p->process.socket, &bye, sizeof bye, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n == sizeof bye) nb_program_wait(&p->process, 1000);
-        lose(p, "was ended");
-        p->is_lost = false;
-        return;
-    }
-    nb_program_forget(&p->process);
+    if (runs_here(p)) close_all(p);
+    if (runs_here(p) && p->process.minder)
+        nb_kernel_program_dismiss(&p->process);
+    else if (p->process.pid != 0)
+        nb_program_forget(&p->process);
     forget_opened(p);
 }
 
@@ -458,14 +504,6 @@ const char *nb_kernel_program_applicable(const struct nb_kernel *kernel, const s
 }
 
 /* ---- calls ---- */
-
-static bool close_opened(struct nb_kernel_program *p, int i) {
-    static union message m;
-    struct closing question = {.first = p->opened[i].first, .n = p->opened[i].n};
-    free(p->opened[i].calls);
-    p->opened[i] = p->opened[--p->n_opened];
-    return ask(p, CLOSE, &question, sizeof question, &m, sizeof m.answer);
-}
 
 /* The calls, or the first of others, that are open already. This is done within the time of a sample: of many calls, those of a case whose
  * data are to be cold, some are looked at, since they change together. */

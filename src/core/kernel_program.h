@@ -2,7 +2,8 @@
 /* Kernels of another process: a program, in whatever language, that speaks the protocol of cmd/guide/protocol.md over a socket, and maps the
  * memory that its tensors lie in. In this process such a kernel is a struct nb_kernel like any other, but that run() cannot be called: whoever
  * calls kernels asks nb_kernel_is_of_program(), and sends calls. A program is started when its table is read, and again in a process that was forked off
- * since, by the kernel's open(). It is killed when the process that started it ends. */
+ * since, by the kernel's open(). It is killed when the process that started it ends. Where that is not this one, which was lent it
+ * (src/measure/kept_programs.h), it goes on behind this one's end. */
 #ifndef NB_KERNEL_PROGRAM_H
 #define NB_KERNEL_PROGRAM_H
 
@@ -14,6 +15,7 @@
 #include "kernels/kernel.h"
 
 struct nb_kernel_program;
+struct nb_program_process;
 
 /* Starts it and reads its table of n kernels. Null after nb_error. */
 struct nb_kernel_program *nb_kernel_program_start(const char *file, size_t *n);
@@ -21,8 +23,10 @@ struct nb_kernel_program *nb_kernel_program_start(const char *file, size_t *n);
 const struct nb_kernel *nb_kernel_program_table(const struct nb_kernel_program *p, size_t i);
 /* The language and its versions, as the program said. */
 const char *nb_kernel_program_language(const struct nb_kernel *k);
-/* Ends the process, if one runs; open() starts it again. */
+/* Ends the process, if one runs, or leaves it to whom it belongs; open() starts it again. */
 void nb_kernel_program_rest(struct nb_kernel_program *p);
+/* Says bye to a process that nothing is open in, and ends it. */
+void nb_kernel_program_dismiss(struct nb_program_process *process);
 void nb_kernel_program_free(struct nb_kernel_program *p);
 
 /* run() of kernels of programs. */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/core/cpu.h"
@@ -29,20 +30,44 @@ static struct {
     int n_areas;
 } memory;
 
-/* The file. -1: none to be had. */
-static int memory_file(void) {
-    if (memory.owner == getpid()) return memory.fd;
+int nb_program_memory_create(size_t *bytes) {
+    assert(bytes);
+    const int fd = memfd_create("normbench-tensors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    *bytes = most_memory();
+    while (fd >= 0 && ftruncate(fd, (off_t)*bytes) != 0 && *bytes > least_memory) *bytes /= 2;
+    /* A kernel has the descriptor: were the file shorter, the harness itself would die of reading its tensors. */
+    if (fd >= 0) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    return fd;
+}
+
+/* In place of what this process, or the one that it is a fork of, had. */
+static void use(int fd, size_t bytes) {
     if (memory.owner != 0) close(memory.fd);
     if (memory.base) munmap(memory.base, memory.bytes);
-    memory.fd = memfd_create("normbench-tensors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    memory.owner = memory.fd < 0 ? 0 : getpid();
+    memory.fd = fd;
+    memory.owner = fd < 0 ? 0 : getpid();
     memory.base = NULL;
     memory.n_areas = 0;
-    memory.bytes = most_memory();
-    while (memory.fd >= 0 && ftruncate(memory.fd, (off_t)memory.bytes) != 0 && memory.bytes > least_memory)
-        memory.bytes /= 2;
-    /* A kernel has the descriptor: were the file shorter, the harness itself would die of reading its tensors. */
-    if (memory.fd >= 0) fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    memory.bytes = bytes;
+}
+
+void nb_program_memory_take(int fd) {
+    struct stat st;
+    assert(fd >= 0);
+    if (fstat(fd, &st) == 0) use(fd, (size_t)st.st_size);
+}
+
+void nb_program_memory_limit(size_t bytes) {
+    if (bytes >= least_memory && bytes < memory.bytes) memory.bytes = bytes;
+}
+
+/* The file. -1: none to be had. */
+static int memory_file(void) {
+    size_t bytes = 0;
+    if (memory.owner != getpid()) {
+        const int fd = nb_program_memory_create(&bytes);
+        use(fd, bytes);
+    }
     return memory.fd;
 }
 

@@ -16,10 +16,17 @@ size_t nb_buffer_distance(void);
  * there is no memory. */
 void *nb_program_memory_new(size_t bytes);
 
+/* An empty file, mapped nowhere yet, and its size. -1: none to be had. */
+int nb_program_memory_create(size_t *bytes);
+
 /* ---- for kernel_program.c ---- */
 
 /* The file, mapped in this process from now on, and its size. -1: none to be had. */
 int nb_program_memory_file(size_t *bytes);
+/* A file of nb_program_memory_create() that another process has made is this one's. */
+void nb_program_memory_take(int fd);
+/* No more of it from now on: programs that another process has greeted map so much. */
+void nb_program_memory_limit(size_t bytes);
 /* Where in the file the address is, and the area that it lies in. False: in none. */
 bool nb_program_memory_find(const void *address, int64_t *offset, struct area *area);
 /* Gives the area at this address back; no program may have it open. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -155,24 +156,25 @@ static void take_output(struct nb_program_process *p) {
         p->output = -1;
         return;
     }
-    const size_t room = p->n_printed < MOST_PRINTED ? MOST_PRINTED - p->n_printed : 0;
+    size_t *const n_printed = &p->page->n_printed;
+    const size_t room = *n_printed < MOST_PRINTED ? MOST_PRINTED - *n_printed : 0;
     const size_t passed = (size_t)n < room ? (size_t)n : room;
     print(text, passed);
-    if (p->n_printed <= MOST_PRINTED && p->n_printed + (size_t)n > MOST_PRINTED) {
+    if (*n_printed <= MOST_PRINTED && *n_printed + (size_t)n > MOST_PRINTED) {
         print("\n", 1);
         nb_note("a program with kernels has printed more than %d bytes; the rest is left out", MOST_PRINTED);
     }
     keep_last(p, text + passed, (size_t)n - passed);
-    p->n_printed += (size_t)n;
+    *n_printed += (size_t)n;
 }
 
 /* The end of what was left out. */
 static void print_last(const struct nb_program_process *p) {
-    const size_t left_out = p->n_printed > MOST_PRINTED ? p->n_printed - MOST_PRINTED : 0;
+    const size_t n_printed = p->page->n_printed, left_out = n_printed > MOST_PRINTED ? n_printed - MOST_PRINTED : 0;
     const size_t n = left_out < sizeof p->last ? left_out : sizeof p->last;
     const char *text = p->last + sizeof p->last - n, *line = memchr(text, '\n', n);
     if (n == 0) return;
-    nb_note("of %zu bytes that the program printed, the last lines:", p->n_printed);
+    nb_note("of %zu bytes that the program printed, the last lines:", n_printed);
     if (line && line + 1 < p->last + sizeof p->last) text = line + 1;
     print(text, (size_t)(p->last + sizeof p->last - text));
 }
@@ -198,12 +200,23 @@ void nb_program_wait(struct nb_program_process *p, int limit_ms) {
 
 /* ---- its start ---- */
 
-static _Noreturn void become(char **argv, char **environment, const int ends[3], int memory, pid_t owner) {
+/* What its process is made of; ends: the program's of the socket and of what it prints, where it says that it cannot be started, and the
+ * minder's of the lifeline. */
+struct birth {
+    char **argv, **environment;
+    int ends[4], memory;
+    void (*begin)(void);
+    struct nb_program_page *page;
+    volatile pid_t *pid;
+};
+
+static _Noreturn void become(const struct birth *b, pid_t minder) {
     enum { AWAY = 10, STATUS_FD = MEMORY_FD + 1 };
-    int away[4] = {ends[0], memory, ends[1], ends[2]};
+    int away[4] = {b->ends[0], b->memory, b->ends[1], b->ends[2]};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != owner) _exit(0);
+    if (getppid() != minder) _exit(0);
     setpgid(0, 0); /* what a kernel sends to its group is not for the harness */
+    if (b->begin) b->begin();
     const int nothing = open("/dev/null", O_RDONLY);
     for (int i = 0; i < 4; i++) away[i] = fcntl(away[i], F_DUPFD_CLOEXEC, AWAY);
     dup2(nothing, STDIN_FILENO);
@@ -213,10 +226,10 @@ static _Noreturn void become(char **argv, char **environment, const int ends[3],
     dup2(away[1], MEMORY_FD);
     dup3(away[3], STATUS_FD, O_CLOEXEC);
     close_range(STATUS_FD + 1, ~0u, 0);
-    if (strchr(argv[0], '/'))
-        nb_cpu_execute(argv[0], argv, environment);
+    if (strchr(b->argv[0], '/'))
+        nb_cpu_execute(b->argv[0], b->argv, b->environment);
     else
-        execvpe(argv[0], argv, environment);
+        execvpe(b->argv[0], b->argv, b->environment);
     const int error = errno;
     const ssize_t written = write(STATUS_FD, &error, sizeof error);
     _exit(written == sizeof error ? 0 : 1);
@@ -252,45 +265,129 @@ static int status_of_start(int fd) {
     return n == sizeof error ? error : 0;
 }
 
-enum { START_S = 60 };
+static void on_child(int number) { (void)number; }
 
-static int start(struct nb_program_process *p, char **argv, char **environment, int memory) {
-    int sockets[2], output[2], status[2], error;
-    const pid_t owner = getpid();
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) return errno;
-    if (pipe2(output, O_CLOEXEC) != 0) return error = errno, close(sockets[0]), close(sockets[1]), error;
-    if (pipe2(status, O_CLOEXEC) != 0) {
-        error = errno;
-        for (int i = 0; i < 2; i++) close(sockets[i]), close(output[i]);
-        return error;
-    }
-    fflush(NULL);
+/* The minder's whole life. A parent's death is told by the lifeline alone: PR_SET_PDEATHSIG is of the thread that forked, which may end long
+ * before its process. */
+static _Noreturn void mind(const struct birth *b) {
+    const struct sigaction action = {.sa_handler = on_child};
+    const pid_t self = getpid();
+    const int lifeline = b->ends[3];
+    siginfo_t info = {0};
+    sigset_t child, before;
+    setpgid(0, 0); /* a terminal's Ctrl-C goes to the parent alone */
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigaction(SIGCHLD, &action, NULL);
+    sigprocmask(SIG_BLOCK, &child, &before);
+    sigdelset(&before, SIGCHLD);
     const pid_t pid = fork();
-    error = errno;
-    if (pid == 0) become(argv, environment, (int[3]){sockets[1], output[1], status[1]}, memory, owner);
-    close(sockets[1]);
-    close(output[1]);
-    close(status[1]);
-    if (pid > 0) error = status_of_start(status[0]);
-    close(status[0]);
-    if (pid > 0 && error == 0) {
-        fcntl(output[0], F_SETFL, O_NONBLOCK);
-        *p = (struct nb_program_process){.pid = pid,
-                                         .owner = owner,
-                                         .start_s = START_S,
-                                         .socket = nb_fd_out_of_reach(sockets[0], false),
-                                         .output = nb_fd_out_of_reach(output[0], false)};
-        note(0, pid);
-        return 0;
+    if (pid == 0) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        become(b, self);
     }
-    if (pid > 0)
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
-    close(sockets[0]);
-    close(output[0]);
+    const int error = errno;
+    *b->pid = pid;
+    if (pid < 0 && write(b->ends[2], &error, sizeof error) < 0) _exit(1);
+    close_range(0, (unsigned)lifeline - 1, 0);
+    close_range((unsigned)lifeline + 1, ~0u, 0);
+    for (struct pollfd end = {.fd = lifeline, .events = POLLIN}; pid > 0 && end.revents == 0;) {
+        if (info.si_pid == 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+            b->page->how = info.si_code;
+            b->page->status = info.si_status;
+            b->page->has_ended = 1;
+        }
+        ppoll(&end, 1, NULL, &before);
+    }
+    if (pid > 0) kill(-pid, SIGKILL); /* its number and its group's are not another's before it has been waited for */
+    if (pid > 0) kill(pid, SIGKILL);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+    _exit(0);
+}
+
+double nb_load_timeout_s(double usual_s) {
+    const char *said = getenv(NB_LOAD_TIMEOUT);
+    const double s = said ? strtod(said, NULL) : 0;
+    return s >= 1 && s <= 86400 ? s : usual_s;
+}
+
+static int start_s(void) { return (int)nb_load_timeout_s(NB_PROGRAM_LOAD_S); }
+
+static struct nb_program_page *map_page(int fd) {
+    void *page = mmap(NULL, sizeof(struct nb_program_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return page == MAP_FAILED ? NULL : page;
+}
+
+static void wait_for(pid_t pid) {
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+}
+
+/* ends: ours of the socket, of what it prints, where it says that it cannot be started, and of the lifeline. An error number, or 0. */
+static int fork_minder(struct nb_program_process *p, struct birth *b, const int ends[4]) {
+    volatile pid_t *pid = mmap(NULL, sizeof *pid, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (pid == MAP_FAILED) return errno;
+    b->pid = pid;
+    fflush(NULL);
+    const pid_t minder = fork();
+    int error = minder < 0 ? errno : 0;
+    if (minder == 0) mind(b);
+    for (int i = 0; i < 4; i++) close(b->ends[i]);
+    if (minder > 0) error = status_of_start(ends[2]);
+    if (minder > 0 && error == 0)
+        *p = (struct nb_program_process){.pid = *pid,
+                                         .owner = getpid(),
+                                         .minder = minder,
+                                         .lifeline = ends[3],
+                                         .page_fd = p->page_fd,
+                                         .page = b->page,
+                                         .start_s = start_s()};
+    munmap((void *)(uintptr_t)pid, sizeof *pid);
+    if (error) close(ends[3]);
+    if (error && minder > 0) wait_for(minder);
     return error;
 }
 
-bool nb_program_start(struct nb_program_process *p, const char *file, int memory, char *why, size_t n) {
+static int start(struct nb_program_process *p, struct birth *b) {
+    int pairs[4][2], n = 0, error = 0, ours[4];
+    p->page_fd = memfd_create("normbench-program", MFD_CLOEXEC);
+    if (p->page_fd < 0) return errno;
+    if (ftruncate(p->page_fd, sizeof *b->page) != 0 || !(b->page = map_page(p->page_fd))) error = errno;
+    while (!error && n < 4) {
+        const bool is_socket = n == 0 || n == 3;
+        const int result =
+            is_socket ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs[n]) : pipe2(pairs[n], O_CLOEXEC);
+        if (result != 0)
+            error = errno;
+        else
+            n++;
+    }
+    if (error) {
+        for (int i = 0; i < n; i++) close(pairs[i][0]), close(pairs[i][1]);
+        if (b->page) munmap(b->page, sizeof *b->page);
+        close(p->page_fd);
+        return error;
+    }
+    for (int i = 0; i < 4; i++) ours[i] = pairs[i][0], b->ends[i] = pairs[i][1]; /* of pipes, we read */
+    b->page->is_clean = true;
+    const int page_fd = p->page_fd;
+    error = fork_minder(p, b, ours);
+    close(ours[2]);
+    if (error) {
+        close(ours[0]);
+        close(ours[1]);
+        munmap(b->page, sizeof *b->page);
+        close(page_fd);
+        return error;
+    }
+    fcntl(ours[1], F_SETFL, O_NONBLOCK);
+    p->socket = nb_fd_out_of_reach(ours[0], false);
+    p->output = nb_fd_out_of_reach(ours[1], false);
+    note(0, p->pid);
+    return 0;
+}
+
+bool nb_program_start(struct nb_program_process *p, const char *file, int memory, void (*begin)(void), char *why,
+                      size_t n) {
     assert(p && file && memory >= 0 && why);
     char python[] = "python3", option[] = "-c";
     char *named = getenv("NORMBENCH_PYTHON"), *path = realpath(file, NULL);
@@ -301,7 +398,8 @@ bool nb_program_start(struct nb_program_process *p, const char *file, int memory
     p->pid = 0;
     if (path) {
         environment_of(file, &environment);
-        error = start(p, argv, environment.items, memory);
+        struct birth b = {.argv = argv, .environment = environment.items, .memory = memory, .begin = begin};
+        error = start(p, &b);
         nb_strings_release(&environment);
     }
     if (error) say_not_started(file, argv[0] ? argv[0] : file, error, why, n);
@@ -309,38 +407,82 @@ bool nb_program_start(struct nb_program_process *p, const char *file, int memory
     return error == 0;
 }
 
+/* ---- one of another process ---- */
+
+/* Few: a worker has the programs of its own cases alone. */
+static struct offer {
+    char *file; /* null: taken */
+    pid_t pid;
+    int fds[3];
+} * offers;
+static size_t n_offers;
+
+void nb_program_offer(const char *file, pid_t pid, const int fds[3]) {
+    assert(file && pid > 0 && fds);
+    offers = nb_realloc(offers, n_offers + 1, sizeof *offers);
+    offers[n_offers++] = (struct offer){nb_strdup(file), pid, {fds[0], fds[1], fds[2]}};
+}
+
+bool nb_program_take(struct nb_program_process *p, const char *file) {
+    assert(p && file);
+    struct offer *o = offers;
+    while (o < offers + n_offers && !(o->file && strcmp(o->file, file) == 0)) o++;
+    struct nb_program_page *page = o < offers + n_offers ? map_page(o->fds[2]) : NULL;
+    if (!page) return false;
+    *p = (struct nb_program_process){.pid = o->pid,
+                                     .owner = getpid(),
+                                     .socket = nb_fd_out_of_reach(o->fds[0], false),
+                                     .output = nb_fd_out_of_reach(o->fds[1], false),
+                                     .lifeline = -1,
+                                     .page_fd = nb_fd_out_of_reach(o->fds[2], false),
+                                     .page = page,
+                                     .start_s = page->hello_bytes ? 0 : start_s()};
+    page->is_clean = false;
+    note(0, p->pid);
+    free(o->file);
+    o->file = NULL;
+    return true;
+}
+
 /* ---- its end ---- */
 
-static void say_ended(const siginfo_t *info, char *how, size_t n) {
-    if (info->si_code == CLD_EXITED)
-        snprintf(how, n, "ended with exit code %d", info->si_status);
+static void say_ended(const struct nb_program_page *page, char *how, size_t n) {
+    if (page->how == CLD_EXITED)
+        snprintf(how, n, "ended with exit code %d", page->status);
     else
-        snprintf(how, n, "was ended by signal %d (%s)", info->si_status, strsignal(info->si_status));
+        snprintf(how, n, "was ended by signal %d (%s)", page->status, strsignal(page->status));
 }
 
 void nb_program_forget(struct nb_program_process *p) {
     assert(p && p->pid != 0);
+    if (p->owner == getpid()) note(p->pid, 0);
     close(p->socket);
     if (p->output >= 0) close(p->output);
+    if (p->lifeline >= 0) close(p->lifeline);
+    close(p->page_fd);
+    munmap(p->page, sizeof *p->page);
     p->pid = 0;
 }
 
 bool nb_program_end(struct nb_program_process *p, bool of_itself, char *how, size_t n) {
+    enum { ROUNDS = 1000, ROUND_MS = 1 };
     assert(p && p->pid != 0 && p->owner == getpid() && how);
-    siginfo_t info = {0};
-    for (int i = 0; i < 100 && of_itself && info.si_pid == 0; i++) {
-        if (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
-        if (info.si_pid == 0) poll(NULL, 0, 10);
+    for (int i = 0; i < ROUNDS && of_itself && !p->page->has_ended; i++) {
+        poll(NULL, 0, ROUND_MS);
         if (p->output >= 0) take_output(p);
     }
-    if (info.si_pid != 0) say_ended(&info, how, n);
-    kill(-p->pid, SIGKILL); /* its number and its group's are not another's before it has been waited for */
+    const bool has_ended = p->page->has_ended;
+    if (has_ended) say_ended(p->page, how, n);
+    kill(-p->pid, SIGKILL); /* the minder has not waited for it yet */
     kill(p->pid, SIGKILL);
-    while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) continue;
-    for (size_t before = p->n_printed + 1; p->output >= 0 && before != p->n_printed;)
-        before = p->n_printed, take_output(p);
-    if (info.si_pid != 0 && (info.si_code != CLD_EXITED || info.si_status != 0)) print_last(p);
-    note(p->pid, 0);
+    for (int i = 0; i < ROUNDS && !p->page->has_ended; i++) poll(NULL, 0, ROUND_MS);
+    for (size_t before = p->page->n_printed + 1; p->output >= 0 && before != p->page->n_printed;)
+        before = p->page->n_printed, take_output(p);
+    if (has_ended && (p->page->how != CLD_EXITED || p->page->status != 0)) print_last(p);
+    if (p->minder) { /* told so, since a fork of this process may hold the lifeline too */
+        send(p->lifeline, "", 1, MSG_NOSIGNAL);
+        wait_for(p->minder);
+    }
     nb_program_forget(p);
-    return info.si_pid != 0;
+    return has_ended;
 }

@@ -503,20 +503,14 @@ void nb_registry_release(void) {
 
 /* ---- in the guard ---- */
 
-enum {
-    LOAD_LIMIT_S = 10,
-    PROGRAM_LIMIT_S = 60,
-    PEER_LIMIT_S = 120 /* half a GB of libraries from a cold disk */,
-    ANSWER_LIMIT_S = 2
-};
+enum { LOAD_LIMIT_S = 10, PEER_LIMIT_S = 120 /* half a GB of libraries from a cold disk */, ANSWER_LIMIT_S = 2 };
 
 struct loading {
     char file[PATH_MAX + NB_VARIANT_MAX];
     int result;
     size_t n; /* kernels of the file */
 };
-/* What their tables say is all that is asked of them here. */
-static void rest_programs(void) {
+void nb_registry_rest(void) {
     for (size_t i = 0; i < n_libraries; i++)
         if (libraries[i].program) nb_kernel_program_rest(libraries[i].program);
 }
@@ -525,7 +519,7 @@ static void load_there(void *arg) {
     struct loading *l = arg;
     const size_t before = by_order.n;
     l->result = nb_registry_load(l->file);
-    rest_programs();
+    nb_registry_rest(); /* what their tables say is all that is asked of programs here */
     l->n = by_order.n - before;
 }
 
@@ -553,7 +547,7 @@ static void load_again(void) {
     for (size_t i = 0; i < n; i++)
         if (!known[i].handle) nb_registry_load(known[i].file);
     nb_log_quiet(was_quiet);
-    rest_programs();
+    nb_registry_rest();
 }
 
 /* An entry as it goes from the guard to this process: no address in it is good here. */
@@ -648,13 +642,14 @@ int nb_registry_describe(const char *file) {
     snprintf(l.file, sizeof l.file, "%s", file);
     nb_guard_begins_with(load_again);
     resolve(file, &lib.path, &lib.plugin, &peer_library);
-    const double limit_s = nb_peer_is(file)             ? PEER_LIMIT_S
-                           : nb_kernel_program_is(file) ? PROGRAM_LIMIT_S
-                                                        : LOAD_LIMIT_S;
+    const double limit_s = nb_load_timeout_s(nb_peer_is(file)             ? PEER_LIMIT_S
+                                             : nb_kernel_program_is(file) ? NB_PROGRAM_LOAD_S
+                                                                          : LOAD_LIMIT_S);
     const char *why =
         strlen(file) < sizeof l.file ? nb_guarded(load_there, &l, sizeof l, limit_s) : "has too long a name";
     if (why) {
-        nb_error("%s: cannot be loaded: its code %s", file, why);
+        nb_error("%s: cannot be loaded: its code %s%s", file, why,
+                 strstr(why, "did not end") ? "; --load-timeout gives it longer" : "");
         l.result = -1;
     }
     if (l.result == 0 && l.n > MAX_KERNELS)

@@ -21,7 +21,8 @@ enum {
     NB_FD_SHARED = 5,  /* struct nb_shared */
     /* at digests_at: uint64_t [cases of the group][nb_n_digests(rows)], written by the check, read by the launches */
     NB_FD_DIGESTS = 6,
-    NB_N_WORKER_FDS = 4
+    NB_FD_PROGRAMS = 7, /* messages with programs that it is lent (src/measure/kept_programs.h) */
+    NB_N_WORKER_FDS = 5
 };
 
 /* Where the worker is, for a parent that must name what crashed or hung. */
@@ -67,6 +68,8 @@ struct nb_job {
     uint64_t seed;
     double cold_bytes;
     double until_s;                    /* checks: by nb_now_s(), no case begins later; 0: no limit */
+    int n_programs;                    /* that a worker is lent */
+    bool programs_anew;                /* in the parent: they are to be new ones */
     int64_t digests_at, digests_bytes; /* the group's part of NB_FD_DIGESTS; at < 0: none */
     int *cpus;                         /* one for each thread */
     int n_cpus;
@@ -74,6 +77,8 @@ struct nb_job {
     cJSON *json;
 };
 
+/* Is a kernel of the file among the job's? Where this process does not know the file's kernels, it may be. */
+bool nb_job_needs(const struct nb_job *job, const char *file);
 /* The job's text; the parent fills the struct but for entries and json. Owned. */
 char *nb_job_print(const struct nb_job *job);
 

@@ -12,6 +12,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
+#include "src/measure/kept_programs.h"
 #include "src/measure/launcher.h"
 #include "src/measure/paired.h"
 #include "src/measure/session.h"
@@ -145,6 +146,10 @@ static void write_stops(struct nb_run *run) {
     }
 }
 
+/* A program serves so many rounds of launches, the first of them a new one: what its process differs in from the next (addresses, what it
+ * compiled and keeps) belongs to the intervals, and starting it takes as long as several launches where it imports a large library. */
+enum { ROUNDS_OF_A_PROGRAM = 3 };
+
 /* fewest: those alone that every group has. */
 static int launch_all(struct nb_run *run, bool fewest) {
     int *units = nb_alloc(run->plan->n_groups + 1, sizeof *units), result = 0;
@@ -154,6 +159,7 @@ static int launch_all(struct nb_run *run, bool fewest) {
         n = nb_schedule_round(&run->schedule, run->n_rounds, left_s(run), units);
         if (run->fork_server && run->n_rounds > 0 && n > 0)
             nb_fork_server_renew(run->fork_server); /* no two launches of a group from one */
+        if (n > 0 && run->n_rounds % ROUNDS_OF_A_PROGRAM == 0) nb_kept_programs_end();
         for (int i = 0; i < n && result == 0 && !stopped(run); i++)
             if (nb_schedule_may_launch(&run->schedule, units[i], left_s(run))) result = launch_unit(run, units[i]);
     }

@@ -36,6 +36,12 @@ cJSON *nb_launcher_ask(const struct nb_job *job, double silence_s, struct nb_out
     assert(job && job->kind && o);
     cJSON *answer = NULL;
     nb_process_run(NULL, job, -1, silence_s, keep_answer, &answer, o);
+    if (!answer && o->had_company &&
+        (o->ending == NB_ENDED_BADLY || o->ending == NB_ENDED_BY_SIGNAL || o->ending == NB_ENDED_SILENT)) {
+        struct nb_job again = *job; /* what other kernels left behind may have ended it */
+        again.programs_anew = true;
+        nb_process_run(NULL, &again, -1, silence_s, keep_answer, &answer, o);
+    }
     if (o->ending == NB_NOT_STARTED || o->ending == NB_ENDED_BY_USER) {
         cJSON_Delete(answer);
         return NULL;

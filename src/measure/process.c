@@ -22,7 +22,9 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
+#include "src/core/program_process.h"
 #include "src/core/timer.h"
+#include "src/measure/kept_programs.h"
 
 static volatile sig_atomic_t interrupted;
 static void on_interrupt(int number) { interrupted = number; }
@@ -161,19 +163,27 @@ static struct nb_shared *make_shared(int *fd, uint64_t secret) {
     return shared;
 }
 
+/* Those of the files that are programs, or that are not. Owned, as a list. */
+static const char **choose(const char *const *files, int n, bool programs, int *n_chosen) {
+    const char **chosen = nb_alloc((unsigned)n + 1, sizeof *chosen);
+    *n_chosen = 0;
+    for (int i = 0; i < n; i++)
+        if ((!nb_peer_is(files[i]) && nb_kernel_program_is(files[i])) == programs) chosen[(*n_chosen)++] = files[i];
+    return chosen;
+}
+
 static bool start_server(struct nb_fork_server *n) {
-    const struct nb_job job = {.kind = "fork_server",
-                               .plugins = n->plugins,
-                               .n_plugins = n->n_plugins,
-                               .max_width = n->max_width,
-                               .digests_at = -1};
+    int n_objects;
+    const char **objects = choose(n->plugins, n->n_plugins, false, &n_objects);
+    const struct nb_job job = {
+        .kind = "fork_server", .plugins = objects, .n_plugins = n_objects, .max_width = n->max_width, .digests_at = -1};
     int ends[2], ready, shared_fd = -1;
     char *text = nb_job_print(&job);
     const int job_fd = memory_file("normbench-job", text, strlen(text));
     bool fine = job_fd >= 0 && nb_answers_open(&n->answers, ends) == 0;
     if (fine) {
         struct nb_shared *shared = make_shared(&shared_fd, n->answers.secret);
-        const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, -1};
+        const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, -1, -1};
         fine = shared && execute_worker(&n->pid, fds, n->seed++) == 0;
         if (shared) munmap(shared, sizeof *shared);
         close(ends[1]);
@@ -188,6 +198,7 @@ static bool start_server(struct nb_fork_server *n) {
     if (job_fd >= 0) close(job_fd);
     if (shared_fd >= 0) close(shared_fd);
     free(text);
+    free(objects);
     return fine;
 }
 
@@ -347,10 +358,26 @@ static void warn_of_strangers(const struct nb_job *job) {
             job->n_cases > 0 ? job->keys[0] : job->kind);
 }
 
+/* The programs that the job's worker is to have. Null: none. */
+static struct nb_kept_programs *lend_programs(const struct nb_job *job) {
+    int n, n_needed = 0;
+    const char **files = choose(job->plugins, job->n_plugins, true, &n);
+    for (int i = 0; i < n; i++)
+        if (nb_job_needs(job, files[i])) files[n_needed++] = files[i];
+    struct nb_kept_programs *programs =
+        n_needed > 0 ? nb_kept_programs_lend(files, n_needed, job->programs_anew) : NULL;
+    free(files);
+    return programs;
+}
+
 /* Returns what the worker said; owned. */
-static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
-                       struct nb_outcome *outcome) {
-    *outcome = (struct nb_outcome){.ending = NB_NOT_STARTED, .current = -1};
+static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *wanted, int digests_fd,
+                       double silence_s, struct nb_outcome *outcome) {
+    struct nb_job given = *wanted, *const job = &given;
+    struct nb_kept_programs *programs = lend_programs(wanted);
+    const int programs_fd = programs ? nb_kept_programs_send(programs, &given.n_programs) : -1;
+    *outcome = (struct nb_outcome){
+        .ending = NB_NOT_STARTED, .current = -1, .had_company = programs && nb_kept_programs_had_company(programs)};
     struct reader reader = {.lines = cJSON_CreateArray(), .outcome = outcome};
     struct nb_shared *shared = NULL;
     int ends[2] = {-1, -1}, shared_fd = -1;
@@ -362,7 +389,7 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
         nb_error("a worker cannot be started: %s", strerror(errno));
         goto out;
     }
-    const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, digests_fd};
+    const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, digests_fd, programs_fd};
     int error = start(&child, fork_server, fds, job->seed);
     close(ends[1]);
     ends[1] = -1;
@@ -376,6 +403,8 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
     outcome->current = shared->current;
     if (reader.answers.n_strange > 0) warn_of_strangers(job);
 out:
+    if (programs_fd >= 0) close(programs_fd);
+    if (programs) nb_kept_programs_return(programs, outcome->ending == NB_ENDED_WELL);
     if (shared) munmap(shared, sizeof *shared);
     for (int i = 0; i < 2; i++)
         if (ends[i] >= 0) close(ends[i]);

@@ -54,6 +54,7 @@ struct nb_outcome {
     enum nb_ending ending;
     int signal, exit_code;
     int current;                              /* the case it was at, or -1 */
+    bool had_company;                         /* other workers have called kernels of programs that it was lent */
     char fault_status[32], fault_reason[128]; /* its last words, "" without */
 };
 

@@ -221,6 +221,7 @@ struct session {
     int *members;                       /* indices of the group's cases that go in; owned */
     int n;
     bool alone;                /* the first of them alone goes into the next worker */
+    bool anew;                 /* and into a program that none was called in */
     int cpu;                   /* how far its CPUs are behind the launch's, where several workers run at once */
     cJSON *answers;            /* "case" lines, of a launch "launch" and "failure" lines, by arrival; owned */
     struct nb_outcome outcome; /* of the last worker */
@@ -461,6 +462,7 @@ static void work(struct session *v, const char *kind) {
                          .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
                          .cold_bytes = nb_cold_bytes(first),
                          .until_s = end_s(run),
+                         .programs_anew = v->anew || v->alone,
                          .digests_at = v->state->digests_at,
                          .digests_bytes = digest_bytes(plan, v->number),
                          .cpus = cpus,
@@ -546,12 +548,13 @@ static const char *file_of(const struct session *v, int member) {
 static bool begins_anew(struct session *v, int at, int n_answered) {
     const int culprit = at >= 0 ? v->members[at] : -1;
     const char *file = file_of(v, culprit);
-    bool had_company = false;
+    bool had_company = v->outcome.had_company;
     for (const cJSON *c = cJSON_GetArrayItem(v->answers, n_answered); c && !had_company; c = c->next)
         had_company = strcmp(file_of(v, find_case(v->run->plan, v->number, nb_json_get_text(c, "key"))), file) == 0;
     if (!had_company || !nb_kernel_program_is(file)) return false;
     memmove(v->members + 1, v->members, (size_t)at * sizeof *v->members);
     v->members[0] = culprit;
+    v->anew = true;
     nb_note("%s: its program came to no answer behind other kernels; it is called once more without them",
             case_of(v, culprit)->variant);
     return true;
@@ -576,6 +579,10 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
         late = v.n > 0 && v.outcome.ending == NB_ENDED_WELL && end_s(run) > 0 && nb_now_s() > end_s(run);
         if (late) break;
         if (begins_anew(&v, at, n_answered)) continue;
+        if (at < 0 && v.n == before && v.outcome.had_company) { /* a program that others left unable to begin */
+            v.anew = true;
+            continue;
+        }
         /* A worker that ended well but left cases out was ended by one of them. */
         const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
         if (at >= 0 || (sent == 1 && v.n == before)) {

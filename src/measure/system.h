@@ -29,4 +29,8 @@ struct nb_load {
 };
 void nb_load_read(struct nb_load *l);
 
+/* From now on this process, and what it starts, is refused memory that the machine does not have, and is the first that a system out of
+ * memory ends. */
+void nb_limit_memory(void);
+
 #endif

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +32,7 @@
 #include "src/measure/fp_state.h"
 #include "src/measure/job.h"
 #include "src/measure/judge.h"
+#include "src/measure/kept_programs.h"
 #include "src/measure/pool.h"
 #include "src/measure/status.h"
 #include "src/measure/system.h"
@@ -61,17 +61,17 @@ static const struct nb_job_type *find_type(const char *kind) {
 
 #define J(KIND, field) NB_MEMBER(KIND, struct nb_job, field)
 static const struct nb_member members[] = {
-    J(BORROWED, kind),      J(INDEX, group),      J(INDEX, launch),        J(BOOL, check_only), J(BOOL, single_width),
-    J(BORROWED, max_width), J(COUNT, blocks),     J(NUMBER, sample_s),     J(UINT64, seed),     J(NUMBER, cold_bytes),
-    J(NUMBER, until_s),     J(INDEX, digests_at), J(COUNT, digests_bytes), NB_MEMBERS_END};
+    J(BORROWED, kind),      J(INDEX, group),      J(INDEX, launch),        J(BOOL, check_only),  J(BOOL, single_width),
+    J(BORROWED, max_width), J(COUNT, blocks),     J(NUMBER, sample_s),     J(UINT64, seed),      J(NUMBER, cold_bytes),
+    J(NUMBER, until_s),     J(INDEX, digests_at), J(COUNT, digests_bytes), J(COUNT, n_programs), NB_MEMBERS_END};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
     for (int i = 0; i < n; i++) cJSON_AddItemToArray(array, cJSON_CreateString(texts[i]));
 }
 
-/* Is a kernel of the file among the job's? Where this process does not know the file's kernels, it may be. */
-static bool needs_plugin(const struct nb_job *job, const char *file) {
+bool nb_job_needs(const struct nb_job *job, const char *file) {
+    assert(job && file);
     bool is_known = false;
     for (int i = 0; i < job->n_cases; i++) {
         struct nb_case c;
@@ -87,7 +87,7 @@ static bool needs_plugin(const struct nb_job *job, const char *file) {
 static void add_plugins(cJSON *json, const struct nb_job *job) {
     cJSON *array = cJSON_AddArrayToObject(json, "plugins");
     for (int i = 0; i < job->n_plugins; i++)
-        if (needs_plugin(job, job->plugins[i])) cJSON_AddItemToArray(array, cJSON_CreateString(job->plugins[i]));
+        if (nb_job_needs(job, job->plugins[i])) cJSON_AddItemToArray(array, cJSON_CreateString(job->plugins[i]));
 }
 
 char *nb_job_print(const struct nb_job *job) {
@@ -146,10 +146,10 @@ static int use_tuning(const cJSON *json) {
 }
 
 static int load_kernels(struct nb_job *job) {
-    if (nb_registry_size() > 0) return 0; /* born of a fork server that has them */
-    if (nb_registry_load_builtin() != 0) return -1;
+    const bool is_forked = nb_registry_size() > 0; /* from a fork server, which has them but for programs */
+    if (!is_forked && nb_registry_load_builtin() != 0) return -1;
     for (int i = 0; i < job->n_plugins; i++)
-        if (nb_registry_load(job->plugins[i]) != 0) return -1;
+        if ((!is_forked || nb_kernel_program_is(job->plugins[i])) && nb_registry_load(job->plugins[i]) != 0) return -1;
     return 0;
 }
 
@@ -399,6 +399,8 @@ static void *map_shared(int fd, int64_t at, int64_t bytes, bool may_write) {
 
 /* From the descriptors that the parent gave, which no kernel shall find. The job's text, owned; null: there is none. */
 static char *take_inheritance(struct nb_workplace *w, bool is_forked) {
+    if (!is_forked)
+        close_range(NB_FD_JOB + NB_N_WORKER_FDS, ~0u, 0); /* a fork server's libraries have descriptors of their own */
     char *text = read_all(NB_FD_JOB);
     w->shared = map_shared(NB_FD_SHARED, 0, sizeof *w->shared, true);
     if (!text || !w->shared) {
@@ -412,29 +414,11 @@ static char *take_inheritance(struct nb_workplace *w, bool is_forked) {
     close(NB_FD_JOB);
     close(NB_FD_SHARED);
     close(NB_FD_DIGESTS);
-    /* The libraries that its fork server loaded have descriptors of their own. */
-    nb_answers_begin(NB_FD_ANSWERS, w->shared->secret, !is_forked);
+    nb_kept_programs_take(NB_FD_PROGRAMS, w->job.n_programs);
+    close(NB_FD_PROGRAMS);
+    nb_answers_begin(NB_FD_ANSWERS, w->shared->secret, false);
     explicit_bzero(&w->shared->secret, sizeof w->shared->secret);
     return text;
-}
-
-/* What is too large for the machine is refused when it is asked for, instead of bringing the system's killer on, which, should it
- * come all the same, takes this process first. Not under a sanitizer: its shadow is larger than any machine. */
-static void limit_memory(void) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    struct nb_load load;
-    struct rlimit limit;
-    nb_load_read(&load);
-    if (load.memory_available_bytes > 0 && getrlimit(RLIMIT_DATA, &limit) == 0) {
-        if ((rlim_t)load.memory_available_bytes < limit.rlim_cur) limit.rlim_cur = (rlim_t)load.memory_available_bytes;
-        setrlimit(RLIMIT_DATA, &limit);
-    }
-#endif
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    ssize_t written = write(fd, "1000", 4);
-    (void)written; /* where it is not allowed, the system's choice stands */
-    close(fd);
 }
 
 static void pin(int cpu) {
@@ -543,7 +527,7 @@ int nb_worker_main(void) {
     char *text = take_inheritance(&w, is_forked);
     if (!text) goto out;
     nb_worker_at(&w, -1);
-    limit_memory();
+    nb_limit_memory();
     if (!w.job.type || find_kernels(&w.job) != 0) goto out;
     nb_fp_state_set(state); /* a library may set it when it is loaded */
     opened = !w.job.type->apart;
@@ -558,7 +542,10 @@ out:
     nb_inputs_release(&w.inputs);
     if (opened) nb_kernels_close(w.job.entries, (size_t)w.job.n_cases);
     job_release(&w.job);
-    if (!is_forked) nb_registry_release();
+    if (is_forked)
+        nb_registry_rest();
+    else
+        nb_registry_release();
     free(text);
     return result;
 }

@@ -70,7 +70,8 @@ refused() {
     grep -q "$2" "$WORK/refused" || { echo "$1: should say '$2'"; cat "$WORK/refused"; exit 1; }
 }
 refused no_hello "ended with exit code 0 before it said which kernels it has"
-refused version "speaks version 9 of the protocol, and this program version 1"
+refused version "norms: its program speaks version 9 of the protocol, and this normbench version 1: use a normbench that speaks its own$"
+refused old_version "norms: its program speaks version 0 of the protocol, and this normbench version 1: update it to that one (cmd/guide/protocol.md)$"
 refused sequence "answered question 6 (type 1) where question 1 (type 1) was asked"
 refused short "with 20 bytes"
 refused text "answered a question of type 1"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Slow, 17 s: each kernel is called in a Python of its own, which is started for each of its checks.
+# Slow, 17 s: a Python is started for each command, and anew behind each kernel that misbehaves.
 # A stranger in an empty folder, with the program as it is built: new-plugin writes a kernel in Python that passes try, run and stress; norms
 # in NumPy and PyTorch are right; functions that misbehave are named, with what they did and where.
 . tests/support/cli.sh
@@ -21,8 +21,18 @@ check() { # FILE OPTIONS..
 holds out '^normbench try mine\.py$'
 grep -q -e example -e SPDX mine.py && bad "the example's name or licence is left: $(cat mine.py)"
 [ ! -e kernel.h ] || bad "a kernel in Python needs no kernel.h"
-"$NORMBENCH" try mine.py --budget 5 --no-peers --case-timeout 120 --out try >out 2>err || bad "try: exit $?: $(cat out err)"
-holds out '^mine:mine_f32: rmsnorm forward f32 of mine\.py$'
+{ cat mine.py && echo 'open("starts", "a").write("once\n")'; } >counted.py
+"$NORMBENCH" try counted.py --budget 5 --no-peers --case-timeout 120 --out try >out 2>err || bad "try: exit $?: $(cat out err)"
+holds out '^counted:mine_f32: rmsnorm forward f32 of counted\.py$'
+# It is imported for its table, for two checks side by side, and in every third round of launches, of which each of two groups has seven.
+"$python" - try/journal.jsonl starts <<'PY' || bad "try: imports the file too often"
+import json, sys
+
+launches = sum(json.loads(line)["type"] == "launch" for line in open(sys.argv[1]))
+starts, allowed = len(open(sys.argv[2]).readlines()), 1 + 2 + (7 + launches - 2 * 7 + 2) // 3
+if not 2 <= starts <= allowed:
+    sys.exit(f"{starts} starts for {launches} launches; {allowed} are the most")
+PY
 holds out '^right\? +yes: [0-9]+ cases, [1-9][0-9]+ of them hard rows'
 holds out '^how fast\? +in cache'
 check mine.py --axis shape=1x8,7x1000 --axis data=normal --out run || bad "run: exit $?: $(cat out err)"
@@ -61,6 +71,9 @@ PY
 check unusual.py --no-stress --out unusual || bad "unusual.py: exit $?: $(cat out err)"
 grep -q '"key": "unusual:.*/eps_place:outside/root:div_sqrt/.*/cast:before/weight_offset:1/param_dtype:x/' unusual/results.json ||
     bad "another formula: $(grep '"key"' unusual/results.json)"
+
+"$NORMBENCH" stress --plugin unusual.py --list >out 2>err || bad "stress unusual.py: exit $?: $(cat err)"
+[ "$(grep -c '^unusual:.*/eps_place:outside/root:div_sqrt/.*/cast:before/weight_offset:1/param_dtype:x/' out)" -gt 50 ] || bad "hard rows: $(cat out err)"
 
 # ---- a test of the user's -----------------------------------------------------------------------------------------------------------
 cat >test_mine.py <<'PY'
@@ -131,6 +144,9 @@ if missing:
 PY
 
 # ---- what cannot be read is said ------------------------------------------------------------------------------------------------------
+{ echo 'import time; time.sleep(2)' && cat mine.py; } >slow.py
+refuses 'slow.py: cannot be loaded: its code did not end within 1 s; --load-timeout gives it longer' list kernels --plugin slow.py --load-timeout 1
+"$NORMBENCH" list kernels --plugin slow.py --load-timeout 600 >out 2>err || bad "--load-timeout 600: $(cat err)"
 echo 'import nothing_of_that_name' >none.py
 refuses "none.py: ModuleNotFoundError.*\(none.py:1, in <module>\)" try none.py
 echo 'x = 1' >none.py

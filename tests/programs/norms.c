@@ -347,6 +347,7 @@ static void spoil_answer(const char *fault, struct answer *a, size_t *bytes) {
         fputc('.', stderr), usleep(300000);
     if (strcmp(fault, "no_hello") == 0) exit(0);
     if (strcmp(fault, "version") == 0) a->head.version = 9;
+    if (strcmp(fault, "old_version") == 0) a->head.version = 0;
     if (strcmp(fault, "sequence") == 0) a->head.sequence += 5;
     if (strcmp(fault, "short") == 0) *bytes = 20;
     if (strcmp(fault, "text") == 0) a->text_bytes += 1000;
