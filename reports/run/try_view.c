@@ -159,7 +159,8 @@ static void add_cells(struct nb_strbuf *out, const char *label, struct nb_strbuf
     for (int p = 0; p < 2; p++) {
         nb_strbuf_add(&cells[p], "");
         nb_strbuf_add(&text, cells[p].text);
-        for (size_t n = nb_utf8_cells(cells[p].text); p == 0 && n < CELL + 1; n++) nb_strbuf_add(&text, " ");
+        const size_t width = nb_utf8_cells(cells[p].text);
+        for (size_t n = width < CELL ? width : CELL; p == 0 && n < CELL + 1; n++) nb_strbuf_add(&text, " ");
         nb_strbuf_release(&cells[p]);
     }
     add_line(out, label, text.text);
@@ -179,10 +180,12 @@ static void add_own_time(const struct nb_record *r, struct nb_strbuf *cell) {
 static void add_ratio(const struct nb_interval *ratio, struct nb_strbuf *cell) {
     const bool faster = ratio->value >= 1;
     if (!isfinite(ratio->value)) return;
-    nb_strbuf_addf(cell, "%.2fx %s", faster ? ratio->value : 1 / ratio->value, faster ? "faster" : "slower");
+    const double value = faster ? ratio->value : 1 / ratio->value, low = faster ? ratio->low : 1 / ratio->high,
+                 high = faster ? ratio->high : 1 / ratio->low;
+    const int digits = value < 100 ? 2 : 0; /* behind the point */
+    nb_strbuf_addf(cell, "%.*fx %s", digits, value, faster ? "faster" : "slower");
     if (nb_interval_known(ratio))
-        nb_strbuf_addf(cell, " [%.2f, %.2f]", faster ? ratio->low : 1 / ratio->high,
-                       faster ? ratio->high : 1 / ratio->low);
+        nb_strbuf_addf(cell, " [%.*f, %.*f]", digits, low, digits, high);
     else
         nb_strbuf_add(cell, ", no interval");
 }

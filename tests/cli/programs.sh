@@ -46,6 +46,15 @@ NORMS_FAULT=trap "$NORMBENCH" run "$WORK/three.json" --plugin "$program" --launc
     2>"$WORK/said" || { echo "trap: exit code $?"; cat "$WORK/table" "$WORK/said"; exit 1; }
 grep -q "norms:print_f32: its program came to no answer behind other kernels" "$WORK/said" || { cat "$WORK/said"; exit 1; }
 
+# That other called it for another worker, which had the program before.
+cat >"$WORK/two.json" <<'JSON'
+{ "blocks": [ { "kernel": "norms:norm", "shape": "64x384" }, { "kernel": "norms:print", "shape": "8x64" } ] }
+JSON
+cpu=$(taskset -cp $$ | sed 's/.*[ ,-]//')
+NORMS_FAULT=trap taskset -c "$cpu" "$NORMBENCH" run "$WORK/two.json" --plugin "$program" --launches 0 --no-stress --no-plots --out "$WORK/two" \
+    >"$WORK/table" 2>"$WORK/said" || { echo "trap, two workers: exit code $?"; cat "$WORK/table" "$WORK/said"; exit 1; }
+grep -q "norms:print_f32: its program came to no answer behind other kernels" "$WORK/said" || { cat "$WORK/said"; exit 1; }
+
 # The time that a program takes to start, silent at first and then printing, is not its kernel's.
 NORMS_FAULT=slow_start "$NORMBENCH" run "$WORK/three.json" --plugin "$program" --case-timeout 2 --launches 0 --no-stress --no-plots \
     --out "$WORK/slow" >"$WORK/table" 2>"$WORK/said" || { echo "slow_start: exit code $?"; cat "$WORK/table" "$WORK/said"; exit 1; }

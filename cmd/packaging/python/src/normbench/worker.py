@@ -104,7 +104,7 @@ def spoken(error):
         at = f" ({os.path.basename(error.filename or '?')}:{error.lineno})"
         return f"{type(error).__name__}: {error.msg}{at}"
     if isinstance(error, ModuleNotFoundError):
-        at += f"; {sys.executable} has none of that name, and NORMBENCH_PYTHON names another interpreter"
+        at += f"; install it for {sys.executable}, or name another interpreter in NORMBENCH_PYTHON"
     return f"{type(error).__name__}: {' '.join(str(error).split())[:400]}{at}"
 
 
