@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forms of norms_torch.py compiled by torch.compile, whose backend Inductor writes C++ that g++ compiles. Sizes are variables of the
-compiled code (dynamic=True), and so is eps, a tensor, but for layer_norm, which takes a number and is compiled for each."""
+compiled code (dynamic=True), and so is eps, a tensor, but for layer_norm, which takes a number and is compiled for each. Rows are
+packed, since other strides are compiled anew."""
 # needs: torch==2.15.0 numpy==2.4.6 transformers==5.23.0
 # environment: torch
 
@@ -20,25 +21,25 @@ compiled_composed, compiled_llama, compiled_minimind = (
 compiled_layer_norm = torch.compile(lambda x, weight, bias, eps: F.layer_norm(x, x.shape[-1:], weight, bias, eps), dynamic=True)
 
 
-@normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x")
+@normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x", strided=False)
 def composed_rms_norm(x, weight, eps):
     """x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight, without a cast, compiled"""
     return compiled_composed(x, weight, torch.tensor(eps))
 
 
-@normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x", cast="before")
+@normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x", cast="before", strided=False)
 def llama_rms_norm(x, weight, eps):
     """the operations of transformers' LlamaRMSNorm, compiled"""
     return compiled_llama(x, weight, torch.tensor(eps))
 
 
-@normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x")
+@normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x", strided=False)
 def minimind_rms_norm(x, weight, eps):
     """the operations of MiniMind's RMSNorm, compiled"""
     return compiled_minimind(x, weight, torch.tensor(eps))
 
 
-@normbench.kernel(op="layernorm", dtype=SOME, arrays="torch", param="x", variance="welford")
+@normbench.kernel(op="layernorm", dtype=SOME, arrays="torch", param="x", variance="welford", strided=False)
 def layer_norm(x, weight, bias, eps):
     """torch.nn.functional.layer_norm, compiled"""
     return compiled_layer_norm(x, weight, bias, eps)

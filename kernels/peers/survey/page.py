@@ -230,6 +230,8 @@ def details(library):
     when = f"Checked {library['date'][:10]}, load {library['load']:.3g}"
     when += f"; timed {timed['date'][:10]}, load {timed['load']:.3g}" if timed else ""
     text = f"\n## {title(library)}\n\n{about}. {when}.\n"
+    if library.get("hard") == "bugs":
+        text += "Its hard rows are the inputs of bug reports alone.\n"
     if is_in_python(library):
         python = f"NORMBENCH_PYTHON=peers/survey/{library['library']}/bin/python3"
         text += f"To repeat a line: `make survey LIBS={library['library']}`, then with `{python}`.\n"

@@ -149,7 +149,7 @@ class Library:
                 folder.mkdir(exist_ok=True)
                 config = folder / f"{op}.json"
                 block = {"op": op, "width": "256", "kernel": [f"{op}_fast", "*:*"], "shape": SHAPES}
-                config.write_text(json.dumps({"reference": f"{op}_fast*", "blocks_per_launch": 10, "blocks": [block]}))
+                config.write_text(json.dumps({"reference": f"{op}_fast*", "blocks_per_launch": 6, "blocks": [block]}))
                 self.run("run", config, *self.which, "--no-plots", "--no-stress", "--no-counters", "--launches", "6", "--out", one)
             records += json.loads((one / "results.json").read_text())["records"]
         return [record for record in records if ":" in record["variant"]]
@@ -265,6 +265,7 @@ def survey(library):
         "date": usual["started"],
         "load": load_before,
         "normbench": usual["version"],
+        "hard": library.options.hard,
         "variants": list(variants.values()),
     }
     if not library.options.no_probe:
