@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms of norms_torch.py compiled by torch.compile, whose backend Inductor writes C++ that g++ compiles. Sizes are variables of the
-compiled code (dynamic=True), and so is eps, a tensor, but for layer_norm, which takes a number and is compiled for each. Rows are
-packed, since other strides are compiled anew."""
+"""The forms of RMSNorm in norms_torch.py compiled by torch.compile, whose backend Inductor writes C++ that g++ compiles. Sizes are variables
+of the compiled code (dynamic=True), and so is eps, a tensor. Rows are packed, since other strides are compiled anew. F.layer_norm is not
+here: its eps is a number, for each of which it is compiled."""
 # needs: torch==2.15.0 numpy==2.4.6 transformers==5.23.0
 # environment: torch
 
 import norms_torch as eager
 import torch
-import torch.nn.functional as F
 
 import normbench
 from normbench import _kernel
@@ -18,7 +17,6 @@ torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompil
 compiled_composed, compiled_llama, compiled_minimind = (
     torch.compile(form, dynamic=True) for form in (eager.composed, eager.llama, eager.minimind)
 )
-compiled_layer_norm = torch.compile(lambda x, weight, bias, eps: F.layer_norm(x, x.shape[-1:], weight, bias, eps), dynamic=True)
 
 
 @normbench.kernel(op="rmsnorm", dtype=SOME, arrays="torch", param="x", strided=False)
@@ -37,9 +35,3 @@ def llama_rms_norm(x, weight, eps):
 def minimind_rms_norm(x, weight, eps):
     """the operations of MiniMind's RMSNorm, compiled"""
     return compiled_minimind(x, weight, torch.tensor(eps))
-
-
-@normbench.kernel(op="layernorm", dtype=SOME, arrays="torch", param="x", variance="welford", strided=False)
-def layer_norm(x, weight, bias, eps):
-    """torch.nn.functional.layer_norm, compiled"""
-    return compiled_layer_norm(x, weight, bias, eps)
