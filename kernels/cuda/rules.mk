@@ -23,13 +23,13 @@ $(foreach d,$(DTYPES),$(call cuda_variant_rule,$(1),$(d)))
 endef
 define cuda_variant_rule
 
-$(BUILD)/$(1)/%_$(2).o: kernels/cuda/%.c $(cuda_headers)
+$(BUILD)/$(1)/%_$(2).o: kernels/cuda/%.c $(cuda_headers) $(pch_file_scalar)
 	$$(call say,CC)
-	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) \
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_scalar) $$(pch_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) \
 	  -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
-$(BUILD)/$(1)/%_composed_$(2).o: %_composed.c $(cuda_headers)
+$(BUILD)/$(1)/%_composed_$(2).o: %_composed.c $(cuda_headers) $(pch_file_scalar)
 	$$(call say,CC)
-	$$(CC) $$(KERNEL_CFLAGS) -Wno-override-init $$(isa_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_OPERATIONS='"kernels/cuda/operations.h"' \
+	$$(CC) $$(KERNEL_CFLAGS) -Wno-override-init $$(isa_scalar) $$(pch_scalar) -I. -DNB_SIMD_HEADER='"kernels/cuda/width.h"' -DNB_OPERATIONS='"kernels/cuda/operations.h"' \
 	  -DNB_BACKEND=NB_BACKEND_$(backend_$(1)) -DNB_VARIANT=$(1) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) -c -o $$@ $$<
 endef
 ifneq ($(filter cuda cuda-emulated cuda-bundle $(BUILD)/libnormkernels_cuda% $(BUILD)/tests/planted/%,$(MAKECMDGOALS)),)

@@ -3,7 +3,7 @@
 # The launches of the kernels for GPUs (kernels/cuda/driver.c) on a driver without a GPU (tests/plugins/mock_cuda.c), which emulates what is
 # launched: what comes of parameters, streams and graphs is compared with the oracle; grids, blocks, shared memory and clusters are
 # those of the shapes; what the driver refuses is a sentence. And what the build makes of a compiler of CUDA 12.
-# Slow, 60 s: the host parts and the emulation are compiled.
+# Slow, 40 s: the host parts and the emulation are compiled.
 . tests/support/cli.sh
 built=$BUILD/tests/mock
 mkdir -p "$built" "$WORK/lib" "$WORK/driver"
