@@ -50,27 +50,49 @@ char *nb_file_read(const char *path, size_t limit, size_t *len) {
 }
 
 /* What is left of the whole file when each step succeeds; errno says why one did not. */
-static bool write_whole(const char *path, const char *text, size_t len) {
+static bool write_whole(const char *path, bool (*next)(void *context, struct nb_strbuf *part), void *context) {
     FILE *f = fopen(path, "wbe");
     if (!f) return false;
-    const bool written = fwrite(text, 1, len, f) == len && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    struct nb_strbuf part = {0};
+    bool written = true, more = true;
+    while (written && more) {
+        nb_strbuf_clear(&part);
+        more = next(context, &part);
+        written = part.len == 0 || fwrite(part.text, 1, part.len, f) == part.len;
+    }
+    nb_strbuf_release(&part);
+    written = written && fflush(f) == 0 && fsync(fileno(f)) == 0;
     const int why = errno;
     if (fclose(f) == 0 && written) return true;
     if (!written) errno = why;
     return false;
 }
 
-int nb_file_write(const char *path, const char *text, size_t len) {
-    assert(path && text);
+int nb_file_write_parts(const char *path, bool (*next)(void *context, struct nb_strbuf *part), void *context) {
+    assert(path && next);
     struct nb_strbuf temporary = {0};
     nb_strbuf_addf(&temporary, "%s.%d.tmp", path, (int)getpid());
-    const bool done = write_whole(temporary.text, text, len) && rename(temporary.text, path) == 0;
+    const bool done = write_whole(temporary.text, next, context) && rename(temporary.text, path) == 0;
     if (!done) {
         nb_error("%s: %s", path, strerror(errno));
         unlink(temporary.text);
     }
     nb_strbuf_release(&temporary);
     return done ? 0 : -1;
+}
+
+struct whole {
+    const char *text;
+    size_t len;
+};
+static bool add_whole(void *context, struct nb_strbuf *part) {
+    const struct whole *whole = context;
+    nb_strbuf_addn(part, whole->text, whole->len);
+    return false;
+}
+int nb_file_write(const char *path, const char *text, size_t len) {
+    assert(path && text);
+    return nb_file_write_parts(path, add_whole, &(struct whole){text, len});
 }
 
 int nb_dir_make(const char *dir) {

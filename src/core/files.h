@@ -15,6 +15,8 @@ FILE *nb_file_open(const char *path);
 char *nb_file_read(const char *path, size_t limit, size_t *len);
 /* Writes to a temporary name beside path, then renames. */
 int nb_file_write(const char *path, const char *text, size_t len);
+/* The same of a text that is never whole in memory: next appends to an empty buffer; false: that was the last part. */
+int nb_file_write_parts(const char *path, bool (*next)(void *context, struct nb_strbuf *part), void *context);
 /* dir and its parents; fine when it is there. */
 int nb_dir_make(const char *dir);
 bool nb_path_exists(const char *path);

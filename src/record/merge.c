@@ -12,7 +12,7 @@
 #include "src/record/record.h"
 
 struct shard {
-    struct nb_results results;
+    struct nb_results results; /* its records are with those of all */
     int machine;
 };
 
@@ -130,21 +130,23 @@ int nb_machine_index(cJSON *machines, const cJSON *fingerprint) {
 
 /* ---- records ------------------------------------------------------------------------------------------------------ */
 
-/* Takes r over. */
-static int take_record(struct nb_results *out, struct nb_text_map *keys, struct nb_record *r, const struct shard *s) {
-    if (nb_text_map_find(keys, r->key) != NB_NOWHERE)
-        return nb_error("%s: %s is in another shard too", s->results.dir, r->key);
-    out->records[out->n] = *r;
-    out->records[out->n].machine = s->machine;
-    nb_text_map_add(keys, r->key, out->n++);
-    *r = (struct nb_record){0};
-    return 0;
+/* Moves the records of the k-th folder behind those of the others; until all are there each says k in place of its machine. */
+static void take_records(struct nb_results *out, struct nb_results *shard, size_t k) {
+    out->records = nb_realloc(out->records, out->n + shard->n + 1, sizeof *out->records);
+    for (size_t i = 0; i < shard->n; i++) {
+        out->records[out->n] = shard->records[i];
+        out->records[out->n++].machine = (int)k;
+    }
+    free(shard->records);
+    shard->records = NULL;
+    shard->n = 0;
 }
 
 /* As nb_results_fold orders them: planned ones by group, in a group as they are in their shard; skipped ones last, by key. */
 struct place {
     const struct nb_record *record;
-    size_t order;
+    int shard;
+    size_t at;
 };
 static int by_place(const void *a, const void *b) {
     const struct place *p = a, *q = b;
@@ -152,32 +154,43 @@ static int by_place(const void *a, const void *b) {
     if (p_skipped != q_skipped) return p_skipped - q_skipped;
     if (p_skipped) return strcmp(p->record->key, q->record->key);
     if (p->record->group != q->record->group) return p->record->group < q->record->group ? -1 : 1;
-    return p->order < q->order ? -1 : p->order > q->order;
+    if (p->shard != q->shard) return p->shard < q->shard ? -1 : 1;
+    return p->at < q->at ? -1 : p->at > q->at;
 }
 
-static void sort_records(struct nb_results *out) {
-    struct place *places = nb_alloc(out->n, sizeof *places);
-    struct nb_record *sorted = nb_alloc(out->n, sizeof *sorted);
-    for (size_t i = 0; i < out->n; i++) places[i] = (struct place){&out->records[i], i};
-    qsort(places, out->n, sizeof *places, by_place);
-    for (size_t i = 0; i < out->n; i++) sorted[i] = *places[i].record;
-    free(places);
-    free(out->records);
-    out->records = sorted;
-}
-
-static int merge_records(struct nb_results *out, struct shard *shards, size_t n) {
-    struct nb_text_map keys = {0};
-    size_t most = 0;
-    int result = 0;
-    for (size_t k = 0; k < n; k++) most += shards[k].results.n;
-    out->records = nb_alloc(most, sizeof *out->records);
-    for (size_t k = 0; k < n; k++) {
-        for (size_t i = 0; i < shards[k].results.n && result == 0; i++)
-            result = take_record(out, &keys, &shards[k].results.records[i], &shards[k]);
+/* Moves each record to its place, round by round of those that take each other's, with room for one of them. */
+static void put_in_place(struct nb_record *records, struct place *places, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const struct nb_record first = records[i];
+        size_t to = i;
+        for (size_t from; (from = places[to].at) != i; to = from) {
+            records[to] = records[from];
+            places[to].at = to;
+        }
+        records[to] = first;
+        places[to].at = to;
     }
+}
+
+/* Each with its machine; order: of the shards as they were read. */
+static int sort_records(struct nb_results *out, const struct shard *shards, const struct nb_shard *order, size_t n) {
+    struct place *places = nb_alloc(out->n, sizeof *places);
+    struct nb_text_map keys = {0};
+    size_t *rank = nb_alloc(n, sizeof *rank);
+    int result = 0;
+    for (size_t k = 0; k < n; k++) rank[order[k].at] = k;
+    for (size_t i = 0; i < out->n; i++) {
+        const size_t k = rank[out->records[i].machine];
+        places[i] = (struct place){&out->records[i], (int)k, i};
+        out->records[i].machine = shards[k].machine;
+        if (result == 0 && nb_text_map_add(&keys, out->records[i].key, i) != NB_NOWHERE)
+            result = nb_error("%s: %s is in another shard too", shards[k].results.dir, out->records[i].key);
+    }
+    qsort(places, out->n, sizeof *places, by_place);
+    put_in_place(out->records, places, out->n);
     nb_text_map_release(&keys);
-    sort_records(out);
+    free(places);
+    free(rank);
     return result;
 }
 
@@ -272,11 +285,12 @@ static void merge_meta(struct nb_results *out, const struct shard *shards, size_
     nb_results_count(out);
 }
 
-static int merge_shards(struct nb_results *r, struct shard *shards, size_t n, cJSON *missing) {
+static int merge_shards(struct nb_results *r, struct shard *shards, const struct nb_shard *order, size_t n,
+                        cJSON *missing) {
     cJSON *machines = cJSON_CreateArray();
     for (size_t k = 0; k < n; k++)
         shards[k].machine = nb_machine_index(machines, member(shards[k].results.meta, "fingerprint"));
-    const int result = merge_records(r, shards, n);
+    const int result = sort_records(r, shards, order, n);
     if (result == 0) {
         merge_meta(r, shards, n, machines, missing);
     } else {
@@ -297,11 +311,12 @@ int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bo
         order[k].at = k;
         result = nb_results_read(&read[k].results, dirs[k]);
         if (result == 0) result = nb_shard_read(&order[k], dirs[k], read[k].results.meta);
+        if (result == 0) take_records(r, &read[k].results, k);
     }
     if (result == 0) result = nb_shards_check(order, n, partial, missing);
     for (size_t k = 0; k < n; k++) shards[k] = read[result == 0 ? order[k].at : k];
     if (result == 0)
-        result = merge_shards(r, shards, n, missing);
+        result = merge_shards(r, shards, order, n, missing);
     else
         cJSON_Delete(missing);
     for (size_t k = 0; k < n; k++) nb_results_release(&shards[k].results);

@@ -59,8 +59,8 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
                           r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, nb_number_of((enum nb_dtype)r->c.dtype))
                                           : cJSON_CreateNull());
     cJSON_AddItemToObject(json, "evidence", r->has_evidence ? nb_evidence_to_json(&r->evidence) : cJSON_CreateNull());
-    if (r->has_metamorphic)
-        cJSON_AddItemToObject(json, "metamorphic", nb_json_of_members(nb_metamorphic_members, &r->metamorphic));
+    if (r->metamorphic)
+        cJSON_AddItemToObject(json, "metamorphic", nb_json_of_members(nb_metamorphic_members, r->metamorphic));
     if (r->n_labels > 0)
         cJSON_AddItemToObject(json, "labels", cJSON_CreateStringArray((const char *const *)r->labels, r->n_labels));
     if (!r->has_timing && r->timing_reason) nb_json_text(json, "timing_reason", r->timing_reason);
@@ -102,17 +102,26 @@ void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {
     memcpy(r->digest, l->digest, sizeof r->digest);
     r->has_accuracy = l->has_accuracy;
     r->has_evidence = l->has_evidence;
-    r->has_metamorphic = l->has_metamorphic;
     r->accuracy = l->accuracy;
     r->evidence = l->evidence;
-    r->metamorphic = l->metamorphic;
+    free(r->metamorphic);
+    r->metamorphic = NULL;
+    if (!l->has_metamorphic) return;
+    r->metamorphic = nb_alloc(1, sizeof *r->metamorphic);
+    *r->metamorphic = l->metamorphic;
 }
 
 int nb_record_take_counters(struct nb_record *r, const cJSON *json) {
-    r->n_counters = nb_counters_read(r->counters, json);
-    if (r->n_counters >= 0) return 0;
+    struct nb_counter counters[NB_MAX_COUNTERS];
+    const int n = nb_counters_read(counters, json);
+    free(r->counters);
+    r->counters = NULL;
     r->n_counters = 0;
-    return -1;
+    if (n <= 0) return n;
+    r->counters = nb_alloc((unsigned)n, sizeof *r->counters);
+    memcpy(r->counters, counters, (size_t)n * sizeof *counters);
+    r->n_counters = n;
+    return 0;
 }
 
 static int figures_from_json(struct nb_record *r, const cJSON *json) {
@@ -145,6 +154,8 @@ void nb_record_release(struct nb_record *r) {
     free(r->replay);
     free(r->timing.reference);
     free(r->timing_reason);
+    free(r->metamorphic);
+    free(r->counters);
     for (int i = 0; i < r->n_labels; i++) free(r->labels[i]);
     free(r->labels);
     *r = (struct nb_record){0};
@@ -199,7 +210,7 @@ size_t nb_results_failed(const struct nb_results *r) {
     return n;
 }
 
-void nb_results_print(const struct nb_results *r, struct nb_strbuf *out) {
+static void print_meta(const struct nb_results *r, struct nb_strbuf *out) {
     nb_strbuf_add(out, "{\n");
     const cJSON *item;
     cJSON_ArrayForEach(item, r->meta) {
@@ -210,22 +221,44 @@ void nb_results_print(const struct nb_results *r, struct nb_strbuf *out) {
         nb_strbuf_add(out, ",\n");
     }
     nb_strbuf_add(out, "  \"records\": [");
-    for (size_t i = 0; i < r->n; i++) {
-        cJSON *record = nb_record_to_json(&r->records[i]);
-        nb_strbuf_add(out, i ? ",\n    " : "\n    ");
-        nb_json_print_pretty(record, 4, out);
-        cJSON_Delete(record);
+}
+
+static void print_record(const struct nb_results *r, size_t i, struct nb_strbuf *out) {
+    cJSON *record = nb_record_to_json(&r->records[i]);
+    nb_strbuf_add(out, i ? ",\n    " : "\n    ");
+    nb_json_print_pretty(record, 4, out);
+    cJSON_Delete(record);
+}
+
+/* The text in parts: the meta data, each record, the end. */
+struct parts {
+    const struct nb_results *results;
+    size_t next;
+};
+
+static bool print_part(void *context, struct nb_strbuf *out) {
+    struct parts *p = context;
+    const size_t part = p->next++, n = p->results->n;
+    if (part == 0)
+        print_meta(p->results, out);
+    else if (part <= n)
+        print_record(p->results, part - 1, out);
+    else
+        nb_strbuf_add(out, n ? "\n  ]\n}\n" : "]\n}\n");
+    return part <= n;
+}
+
+void nb_results_print(const struct nb_results *r, struct nb_strbuf *out) {
+    struct parts parts = {.results = r};
+    while (print_part(&parts, out)) {
     }
-    nb_strbuf_add(out, r->n ? "\n  ]\n}\n" : "]\n}\n");
 }
 
 int nb_results_write(const struct nb_results *r, const char *dir) {
-    struct nb_strbuf text = {0};
+    struct parts parts = {.results = r};
     char *path = nb_path_join(dir, NB_RESULTS_FILE);
-    nb_results_print(r, &text);
     int result = nb_dir_make(dir);
-    if (result == 0) result = nb_file_write(path, text.text, text.len);
-    nb_strbuf_release(&text);
+    if (result == 0) result = nb_file_write_parts(path, print_part, &parts);
     free(path);
     return result;
 }

@@ -31,9 +31,9 @@ struct nb_record {
     struct nb_accuracy accuracy;
     struct nb_evidence evidence; /* what grades rest on */
     struct nb_timing timing;
-    bool has_metamorphic; /* only of checks after which nothing is timed */
-    struct nb_metamorphic metamorphic;
-    struct nb_counter counters[NB_MAX_COUNTERS];
+    /* Owned, since most records have neither: null but of checks after which nothing is timed; n_counters of them, or null. */
+    struct nb_metamorphic *metamorphic;
+    struct nb_counter *counters;
     int n_counters;
     char **labels; /* names that blocks of the config gave it; owned */
     int n_labels;

@@ -101,6 +101,7 @@ static struct nb_record full_record(void) {
     r.has_accuracy = r.has_timing = true;
     r.accuracy = full_accuracy();
     r.timing = full_timing();
+    r.counters = nb_alloc(2, sizeof *r.counters);
     r.counters[0] = (struct nb_counter){"instructions_exact", 12345, "single_step", ""};
     r.counters[1] = (struct nb_counter){"cycles", NAN, "papi", "no vPMU"};
     r.n_counters = 2;

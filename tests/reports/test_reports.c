@@ -216,6 +216,7 @@ Test(reports, csv_gives_each_counter_a_column) {
     static char fields[2000][1024];
     results = nb_test_small();
     results.records[0].n_counters = 2;
+    results.records[0].counters = nb_alloc(2, sizeof *results.records[0].counters);
     results.records[0].counters[0] = (struct nb_counter){.name = "instructions", .value = 4096};
     results.records[0].counters[1] = (struct nb_counter){.name = "cycles", .value = NAN, .reason = "no PMU"};
     char *text = nb_test_render("csv", &results);

@@ -122,20 +122,19 @@ static cJSON *bugs_to_json(const struct nb_results *results) {
 
 size_t nb_stress_broken(const struct nb_record *r) {
     size_t n = 0;
-    for (int i = 0; i < NB_N_RELATIONS && r->has_metamorphic; i++)
-        n += r->metamorphic.relations[i].verdict == NB_BROKEN;
+    for (int i = 0; i < NB_N_RELATIONS && r->metamorphic; i++) n += r->metamorphic->relations[i].verdict == NB_BROKEN;
     return n;
 }
 
 static void add_relations(cJSON *list, const struct nb_record *r) {
-    for (int i = 0; i < NB_N_RELATIONS; i++) {
-        if (r->metamorphic.relations[i].verdict != NB_BROKEN) continue;
+    for (int i = 0; i < NB_N_RELATIONS && r->metamorphic; i++) {
+        if (r->metamorphic->relations[i].verdict != NB_BROKEN) continue;
         cJSON *json = nb_json_add_object(list);
         nb_json_text(json, "relation", nb_relation_name((enum nb_relation)i));
         nb_json_text(json, "key", r->key);
         nb_json_text(json, "replay", r->replay);
-        nb_json_number(json, "figure", r->metamorphic.relations[i].figure);
-        nb_json_text(json, "text", r->metamorphic.relations[i].reason);
+        nb_json_number(json, "figure", r->metamorphic->relations[i].figure);
+        nb_json_text(json, "text", r->metamorphic->relations[i].reason);
     }
 }
 
