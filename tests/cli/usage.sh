@@ -32,7 +32,7 @@ refuses "KEY" replay
 refuses "run\b|journal|results" report "$WORK"
 refuses "shared object|cannot|ELF|invalid" run --plugin "$WORK/c.json"
 refuses "No such file|cannot" run --plugin /nonexistent.so
-refuses "may be one of --list, --launches" run --l
+refuses "may be one of --list, --load-timeout, --launches" run --l
 refuses "empty" run --filter ""
 refuses "--out: an empty text" run --out ""
 for args in report replay compare "run --list" probe claims; do
