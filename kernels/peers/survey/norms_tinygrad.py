@@ -35,9 +35,9 @@ def rms_norm(x, weight, eps):
     return host(module(given(x)), x)
 
 
-@normbench.kernel(op="layernorm", dtype=HALVES, arrays="ml_dtypes", param="x", cast="before")
+@normbench.kernel(op="layernorm", dtype=HALVES, arrays="ml_dtypes", param="x", cast="before", stats_dtype="x")
 def layer_norm(x, weight, bias, eps):
-    """tinygrad.nn.LayerNorm"""
-    module = nn.LayerNorm(x.shape[-1], eps=Tensor([eps]))
+    """tinygrad.nn.LayerNorm, which computes in x's dtype"""
+    module = nn.LayerNorm(x.shape[-1], eps=Tensor([eps]).cast(given(x).dtype))
     module.weight, module.bias = given(weight), given(bias)
     return host(module(given(x)), x)
