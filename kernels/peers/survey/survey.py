@@ -32,6 +32,11 @@ QUESTIONS = (
 ).split()
 # A preset names the usual formula alone where it does not ask about another; libraries have theirs.
 EVERY_FORMULA = ("param_dtype=f32,x", "cast=after,before", "weight_offset=0,1", "eps_place=inside,outside,clamp")
+# What replay takes for an axis that its line does not name, as `normbench list axes` has it.
+DEFAULTS = (
+    "seed:1 eps_place:inside root:mul_recip cast:after weight_offset:0 param_dtype:f32 round_sum:0 momentum:0.1 stride:packed"
+    " threads:1 cache:hot"
+).split()
 SHAPES = ["64x1024", "2048x4096"]
 
 
@@ -162,6 +167,14 @@ def round_figures(value):
     if isinstance(value, dict):
         return {key: round_figures(each) for key, each in value.items()}
     return [round_figures(each) for each in value] if isinstance(value, list) else value
+
+
+def as_text(page):
+    """JSON with a line for each variant; replay lines name only what is not the default."""
+    variants = [json.dumps(each, ensure_ascii=False) for each in page.get("variants", [])]
+    about = json.dumps({key: value for key, value in page.items() if key != "variants"}, ensure_ascii=False)
+    text = about[:-1] + (', "variants": [\n' + ",\n".join(variants) + "\n]" if variants else "") + "}\n"
+    return re.sub(rf"/(?:{'|'.join(map(re.escape, DEFAULTS))})(?=[/'])", "", text)
 
 
 def is_rounding(record):
@@ -302,8 +315,7 @@ def main():
             say(f"{name}: failed, and its results stay as they were: {why}")
             failed.append(name)
             continue
-        text = json.dumps(round_figures(result), indent=1, ensure_ascii=False)
-        (options.pages / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        (options.pages / f"{name}.json").write_text(as_text(round_figures(result)), encoding="utf-8")
     if failed:
         sys.exit(f"survey: failed: {' '.join(failed)}")
 
