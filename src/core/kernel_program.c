@@ -243,12 +243,17 @@ static int status_of(struct nb_kernel_program *p, const union message *m) {
     return m->answer.status == NB_PROGRAM_GONE ? -1 : m->answer.status;
 }
 
-/* One that was greeted by another process goes on, with the answer that it gave there. */
+/* One that was greeted by another process goes on, with the answer that it gave there: as far as that is one still, since foreign code ran
+ * where the page is mapped. */
 static bool go_on(struct nb_kernel_program *p, union message *m) {
     const struct nb_program_page *page = p->process.page;
+    const size_t bytes = page->hello_bytes;
+    if (bytes > sizeof page->hello || bytes > sizeof *m) return lose(p, "was harmed by a kernel");
     p->sequence = page->sequence;
     p->next_handle = page->next_handle;
-    memcpy(m, page->hello, page->hello_bytes);
+    memcpy(m, page->hello, bytes);
+    const struct head question = {{'N', 'B', 'W', 'P'}, VERSION, HELLO, m->head.sequence, 0};
+    if (refuse_answer(m, bytes, &question, sizeof m->hello)) return lose(p, "was harmed by a kernel");
     nb_program_memory_limit(page->memory_bytes);
     return true;
 }
