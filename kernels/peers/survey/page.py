@@ -233,7 +233,7 @@ def details(library):
     if library.get("hard") == "bugs":
         text += "Its hard rows are the inputs of bug reports alone.\n"
     if is_in_python(library):
-        python = f"NORMBENCH_PYTHON=peers/survey/{library['library']}/bin/python3"
+        python = f"NORMBENCH_PYTHON=peers/survey/{library.get('environment') or library['library']}/bin/python3"
         text += f"To repeat a line: `make survey LIBS={library['library']}`, then with `{python}`.\n"
     for kernel, dtypes in kernels_of(library).items():
         for dtype, entry in dtypes.items():
@@ -273,7 +273,8 @@ def page(folder):
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     facts = (
         f"{machines}; {when}; load {loads[0]:.2g} to {loads[-1]:.2g}, which leaves accuracy as it is.\n"
-        "Written by `make survey LIBS=...` ([how](../../../kernels/peers/survey/README.md)); details of each library are below the tables."
+        "Written by `make survey LIBS=...` ([how](../../../kernels/peers/survey/README.md)); details of each library are below the tables.\n"
+        "A replay line repeats single calls; what breaks a relation between calls is seen by `normbench stress`, with a part of the line as `--filter`."
     )
     timed = any(entry["times"] for library in seen for entry in library["variants"])
     times = TIMES.format(small=SMALL, large=LARGE) if timed else UNTIMED

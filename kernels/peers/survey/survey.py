@@ -92,7 +92,7 @@ class Library:
     def __init__(self, name, options):
         self.name, self.options = name, options
         self.out = options.out / name
-        self.environment = dict(os.environ)
+        self.environment, self.shared = dict(os.environ), ""
         if name in PEERS:
             self.which, self.versions = ["--peer", name], {}
             listed = subprocess.run([options.program, "list", "peers"], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -104,7 +104,7 @@ class Library:
             sys.exit(f"survey: no library '{name}': {' '.join([*known, *PEERS])}")
         if header(path, "left out"):
             raise LeftOut(header(path, "left out"))
-        python = environment_of(path, options.environments)
+        python, self.shared = environment_of(path, options.environments), header(path, "environment")
         self.environment["NORMBENCH_PYTHON"] = python
         self.which, self.versions = ["--plugin", os.path.relpath(path)], versions_of(python, path)
         self.keep_runs_of({"versions": self.versions, "needs": header(path, "needs"), "file": path.read_text(encoding="utf-8")})
@@ -279,6 +279,7 @@ def survey(library):
         "load": load_before,
         "normbench": usual["version"],
         "hard": library.options.hard,
+        "environment": library.shared,
         "variants": list(variants.values()),
     }
     if not library.options.no_probe:
