@@ -40,4 +40,8 @@ echo "normbench: getting arm64 packages: $*" >&2
 for package in "$apt"/cache/archives/*.deb; do dpkg -x "$package" "$root"; done
 # Links to places under / mean this folder.
 find "$root" -type l -lname '/*' | while read -r link; do ln -sfn "$root$(readlink "$link")" "$link"; done
+# A package's own script makes this one when it is installed.
+for library in "$root"/usr/lib/aarch64-linux-gnu/openblas-pthread/libopenblas.so.0; do
+    [ ! -f "$library" ] || ln -sfn openblas-pthread/libopenblas.so.0 "$root/usr/lib/aarch64-linux-gnu/libopenblas.so.0"
+done
 echo "$*" >"$root/.packages"
