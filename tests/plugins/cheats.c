@@ -179,7 +179,7 @@ static int next_call(const struct nb_call *call, int phase, int64_t begin, int64
 static int changes_once(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     static int n_late;
     (void)phase;
-    if (is_late() && ++n_late == 120) ((float *)(uintptr_t)row_x(call, begin))[0] += 1;
+    if (is_late() && ++n_late == 20) ((float *)(uintptr_t)row_x(call, begin))[0] += 1;
     correct_rows(call, begin, end);
     return 0;
 }
