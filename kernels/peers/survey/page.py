@@ -174,7 +174,8 @@ def insides(libraries):
         return ""
     note = (
         "What `normbench probe` finds from outputs alone; `-`: they do not show it. eps *inside* is added to the mean of squares, *outside* to"
-        " its root. *rounded*, in 16 bits: *after* the weight, or *before* and after it.\n\n"
+        " its root; *clamp*: the larger of root and eps. *rounded*, in 16 bits: *after* the weight, or *before* and after it. What compiles each shape"
+        " anew (jax, tinygrad, torch_compiled) was not asked.\n\n"
     )
     return "\n## What they do inside\n\n" + note + table(["library", "norm", *INSIDE.values()], rows)
 
