@@ -271,9 +271,11 @@ def page(folder):
     machines = "; ".join(dict.fromkeys(machine(library["cpu"]) for library in seen))
     dates = sorted({library["date"][:10] for library in seen})
     loads = sorted(library["load"] for library in seen)
+    timed_at = sorted(library["timed"]["load"] for library in seen if library.get("timed"))
+    at = f" Times were taken at a load of {timed_at[0]:.2g} to {timed_at[-1]:.2g}." if timed_at else ""
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     facts = (
-        f"{machines}; {when}; load {loads[0]:.2g} to {loads[-1]:.2g}, which leaves accuracy as it is.\n"
+        f"{machines}; {when}; load {loads[0]:.2g} to {loads[-1]:.2g}, which leaves accuracy as it is.{at}\n"
         "Written by `make survey LIBS=...` ([how](../../../kernels/peers/survey/README.md)); details of each library are below the tables.\n"
         "A replay line repeats single calls; what breaks a relation between calls is seen by `normbench stress`, with a part of the line as `--filter`."
     )
