@@ -144,7 +144,7 @@ help:
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make check-browser  opens the pages in a headless Chromium (installs chromium-headless-shell), with screenshots in build/browser' \
 	'make check-slurm  a job array on a Slurm of its own, from Debian packages in build/slurm; nothing is installed' \
-	'make check-arm  builds for aarch64 and runs the unit tests, stress and probe emulated by qemu-user (gets these from Debian); minutes' \
+	'make check-arm  builds for aarch64 and runs the unit tests, stress and probe emulated by qemu-user (gets these from Debian); half an hour' \
 	'make check-exports  hands each export to the program that it is made for (installs those)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \

@@ -425,9 +425,10 @@ void nb_program_offer(const char *file, pid_t pid, const int fds[3]) {
 
 bool nb_program_take(struct nb_program_process *p, const char *file) {
     assert(p && file);
-    struct offer *o = offers;
-    while (o < offers + n_offers && !(o->file && strcmp(o->file, file) == 0)) o++;
-    struct nb_program_page *page = o < offers + n_offers ? map_page(o->fds[2]) : NULL;
+    struct offer *o = NULL;
+    for (size_t i = 0; i < n_offers && !o; i++)
+        if (offers[i].file && strcmp(offers[i].file, file) == 0) o = &offers[i];
+    struct nb_program_page *page = o ? map_page(o->fds[2]) : NULL;
     if (!page) return false;
     *p = (struct nb_program_process){.pid = o->pid,
                                      .owner = getpid(),
