@@ -172,12 +172,13 @@ def insides(libraries):
                 rows.append([title(library), kernel.partition(":")[2], *found])
     if not rows:
         return ""
+    unasked = [title(library) for library in libraries if not any("probe" in entry for entry in library["variants"])]
     note = (
         "What `normbench probe` finds from outputs alone; `-`: they do not show it. eps *inside* is added to the mean of squares, *outside* to"
-        " its root; *clamp*: the larger of root and eps. *rounded*, in 16 bits: *after* the weight, or *before* and after it. What compiles each shape"
-        " anew (jax, tinygrad, torch_compiled) was not asked.\n\n"
+        " its root; *clamp*: the larger of root and eps. *rounded*, in 16 bits: *after* the weight, or *before* and after it."
     )
-    return "\n## What they do inside\n\n" + note + table(["library", "norm", *INSIDE.values()], rows)
+    note += f" Not asked: {', '.join(unasked)}." if unasked else ""
+    return "\n## What they do inside\n\n" + note + "\n\n" + table(["library", "norm", *INSIDE.values()], rows)
 
 
 def described(path):
