@@ -163,6 +163,7 @@ enum nb_kernel_flag {
     NB_FLAG_STREAMING = 4,   /* stores past the caches */
     NB_FLAG_FOLDED = 8,      /* y = x * a + b with the mean inside b = beta - mean * a */
     NB_FLAG_FLUSHES = 16,    /* takes subnormal numbers for 0 */
+    NB_FLAG_STREAMS_BEYOND = 32, /* stores past the caches in calls of more than tuning->stream_bytes */
 };
 
 /* CPU features a variant needs; which of them this machine has is decided by CPUID and XGETBV. */

@@ -336,7 +336,8 @@ static int gradient_run(const struct nb_call *call, int phase, int64_t begin, in
     .scratch_bytes = gradient_scratch, .n_phases = gradient_phases, .n_units = gradient_units,                         \
     .range = gradient_range, .column_chain = gradient_column_chain
 /* Of those whose rounding may be native; pRMSNorm's is not. */
-#define GRADIENT_NATIVE .flags = PAIR_NATIVE ? NB_FLAG_FLUSHES : 0, .implementation = gradient_implementation
+#define GRADIENT_NATIVE                                                                                                \
+    .flags = NB_FLAG_STREAMS_BEYOND | (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0), .implementation = gradient_implementation
 
 /* Called before the tensors are known, as is scratch. */
 static inline const char *gradient_implementation(const struct nb_call *call) {

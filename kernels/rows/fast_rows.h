@@ -395,7 +395,7 @@ static inline int64_t fast_chain(const struct nb_call *call) {
     }
 #define FAST_KERNEL                                                                                                    \
     .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,        \
-    .chain = fast_chain, .range = fast_range, .flags = PAIR_NATIVE ? NB_FLAG_FLUSHES : 0,                              \
+    .chain = fast_chain, .range = fast_range, .flags = NB_FLAG_STREAMS_BEYOND | (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0),                              \
     .implementation = fast_implementation
 
 #endif

@@ -256,7 +256,7 @@ void nb_tuning_default(struct nb_tuning *t) {
                             .l2_bytes = cpu->l2_bytes > 0 ? cpu->l2_bytes : usual_l2};
     /* Inside a cache a streaming store costs up to half of the speed, outside it gains a third at most: only what surely lies
      * outside streams, and where the last cache is not known, nothing. */
-    t->stream_bytes = cpu->l3_bytes;
+    t->stream_bytes = cpu->l3_bytes < NB_MOST_STREAM_BYTES ? cpu->l3_bytes : NB_MOST_STREAM_BYTES;
     /* Sums of a quarter of the second cache leave room for the rows that run past them. */
     t->column_tile = (int32_t)(t->l2_bytes / 4 / sums_bytes);
     t->slab_bytes = t->l2_bytes / 2;

@@ -50,6 +50,10 @@ const struct nb_tuning *nb_tuning_used(void);
 
 #define NB_TUNING_SCHEMA "1.0"
 
+/* The largest stream_bytes that anything but a user asks for. A last cache larger than this is shared with a socket of neighbours, and
+ * no core has it for itself. */
+#define NB_MOST_STREAM_BYTES (INT64_C(64) << 20)
+
 /* Sound values for the CPU at hand: what CPUID and the sizes of its caches say, nothing measured. */
 void nb_tuning_default(struct nb_tuning *t);
 

@@ -39,9 +39,10 @@ static void add_arm(cJSON *arms, const struct nb_arm *arm, int blocks, bool same
 
 /* Of what a whole call of the arm writes; owned. */
 static uint64_t *digests_of(struct nb_arm *arm, struct nb_bench *bench) {
-    nb_buffers_poison_outputs(&bench->sets.sets[0]);
+    struct nb_buffers *set = nb_bench_home(bench, arm);
+    nb_buffers_poison_outputs(set);
     arm->error = nb_pool_run(bench->pool, arm->entry->kernel, &arm->calls[0]);
-    return nb_take_digests(&bench->sets.sets[0], arm->c);
+    return nb_take_digests(set, arm->c);
 }
 
 /* One more sample of the arm, on memory as it was at first: the same result, and nothing harmed? */
@@ -109,12 +110,12 @@ static int gate_job(struct nb_workplace *w) {
         nb_worker_at(w, i);
         arms[i].digests = digests[i] = digests_of(&arms[i], &bench);
     }
-    nb_buffers_fill(&bench.sets.sets[0]);
+    for (int s = 0; s < bench.sets.n; s++) nb_buffers_fill(&bench.sets.sets[s]);
     bench.options.even_samples = true;
     nb_bench_time(&bench);
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
-        same[i] = recheck(&arms[i], &bench.sets.sets[0], bench.pool, digests[i]);
+        same[i] = recheck(&arms[i], nb_bench_home(&bench, &arms[i]), bench.pool, digests[i]);
     }
     nb_worker_at(w, -1);
     nb_gate_say(job, arms, n, &bench.noise, same);

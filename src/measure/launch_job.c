@@ -266,7 +266,7 @@ static enum nb_status status_of(enum nb_damage damage) {
 static void recheck(const struct aftermath *a, int i) {
     const struct nb_arm *arm = &a->bench->arms[i];
     const uint64_t *digests = nb_worker_digests(a->w, i);
-    struct nb_buffers *set = &a->bench->sets.sets[0];
+    struct nb_buffers *set = nb_bench_home(a->bench, arm);
     char reason[240], where[160];
     int64_t row = 0;
     nb_worker_at(a->w, i);
@@ -376,7 +376,7 @@ static int launch_job(struct nb_workplace *w) {
     core_rates_measure(&rates);
     before = device_state(job);
     nb_bench_time(&bench);
-    for (int i = 0; i < job->n_cases; i++) floor_ns[i] = nb_measure_empty_ns(&arms[i], bench.sets.n, bench.pool);
+    for (int i = 0; i < job->n_cases; i++) floor_ns[i] = nb_measure_empty_ns(&arms[i], bench.sets.n_of_arm, bench.pool);
     if (before) {
         device = cJSON_CreateObject();
         cJSON_AddItemToObject(device, "before", before);

@@ -62,9 +62,10 @@ struct cursor {
     uint64_t random; /* of what is spoilt; never 0 */
 };
 
-/* Two rows of the inputs that have changed places. */
+/* Two rows of the inputs that have changed places, in every set. */
 struct exchange {
-    struct nb_buffers *set; /* null: never */
+    struct nb_buffers *sets; /* null: never */
+    int n;
     int64_t a, b;
 };
 
@@ -123,13 +124,15 @@ static void swap_rows(const struct nb_tensor *t, int64_t a, int64_t b) {
     }
 }
 static void exchange_rows(const struct exchange *e) {
-    if (!e->set || e->a == e->b) return;
-    swap_rows(&e->set->tensors[NB_T_X], e->a, e->b);
-    if (e->set->tensors[NB_T_RESIDUAL].data) swap_rows(&e->set->tensors[NB_T_RESIDUAL], e->a, e->b);
+    for (int s = 0; e->sets && s < e->n && e->a != e->b; s++) {
+        const struct nb_tensor *tensors = e->sets[s].tensors;
+        swap_rows(&tensors[NB_T_X], e->a, e->b);
+        if (tensors[NB_T_RESIDUAL].data) swap_rows(&tensors[NB_T_RESIDUAL], e->a, e->b);
+    }
 }
 /* Back, and two others. */
 static void exchange_others(struct launch *l, uint64_t rows) {
-    if (!l->exchange.set) return;
+    if (!l->exchange.sets) return;
     exchange_rows(&l->exchange);
     l->exchange.a = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
     l->exchange.b = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
@@ -154,11 +157,19 @@ static void look_at_row(struct nb_arm *arm, const struct exchange *e, int set, i
     arm->wrong_row = row;
 }
 
-/* Inputs and poison as they were at first, in their places, or what harmed them. */
+/* Inputs and poison as they were at first, in their places, or what harmed them first. */
 static enum nb_damage mend(struct launch *l, char *where, size_t n) {
+    enum nb_damage damage = NB_INTACT;
     exchange_rows(&l->exchange);
-    const enum nb_damage damage = nb_buffers_verify(l->options->watched, where, n);
-    if (damage != NB_INTACT) nb_buffers_fill(l->options->watched);
+    for (int s = 0; s < l->options->n_watched; s++) {
+        struct nb_buffers *set = &l->options->watched[s];
+        char here[sizeof l->where];
+        const enum nb_damage found = nb_buffers_verify(set, here, sizeof here);
+        if (found == NB_INTACT) continue;
+        nb_buffers_fill(set);
+        if (damage == NB_INTACT) snprintf(where, n, "%s", here);
+        if (damage == NB_INTACT) damage = found;
+    }
     exchange_rows(&l->exchange);
     return damage;
 }
@@ -220,7 +231,7 @@ static void look_at_spots(struct nb_arm *arm, struct launch *l) {
     const double share = 2 * digest_s * (double)t->cols * (double)t->item / (0.01 * l->options->sample_s);
     if (share > 1 && (double)(next_random(&l->cursor.random) >> 11) * 0x1p-53 * share > 1) return;
     look_at_row(arm, &l->exchange, arm->spoilt_set, arm->spoilt_row);
-    if (l->exchange.set && !arm->chunked) look_at_row(arm, &l->exchange, 0, l->exchange.a);
+    if (l->exchange.sets && !arm->chunked) look_at_row(arm, &l->exchange, 0, l->exchange.a);
     acquit(arm, l);
 }
 
@@ -404,8 +415,9 @@ static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) 
 /* Whose sample it was that is known now, and at the end of the launch no more. */
 static void look_for_damage(struct nb_arm *arm, const struct nb_measure_options *options) {
     if (!options->watched) return;
-    arm->damage = nb_buffers_verify_margins(options->watched, arm->where, sizeof arm->where);
-    if (arm->damage != NB_INTACT) nb_buffers_fill(options->watched);
+    struct nb_buffers *set = &options->watched[arm->home];
+    arm->damage = nb_buffers_verify_margins(set, arm->where, sizeof arm->where);
+    if (arm->damage != NB_INTACT) nb_buffers_fill(set);
 }
 
 /* A call of many samples' length that cannot be cut takes part in every so many blocks only, but in at least four. */
@@ -537,7 +549,8 @@ static void reverse(int *order, int n) {
     }
 }
 
-static void watch(const struct nb_measure_options *options, int arm) {
+static void watch(const struct nb_measure_options *options, const struct nb_arm *arms, int arm) {
+    if (options->watched) nb_faults_set_buffers(&options->watched[arms[arm].home]);
     if (options->current_arm) *options->current_arm = arm;
     if (options->beats) *options->beats = *options->beats + 1;
 }
@@ -561,7 +574,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     int64_t *spoils = nb_alloc((unsigned)n_arms, sizeof *spoils);
     for (int a = 0; a < n_arms; a++) order[a] = a;
     for (int a = 0; a < n_arms; a++) {
-        watch(options, a);
+        watch(options, arms, a);
         const double call_s = choose_sample(&arms[a], &l);
         look_for_damage(&arms[a], options);
         looks |= arms[a].digests != NULL && !options->device;
@@ -569,7 +582,8 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     }
     if (options->even_samples) even_samples(arms, n_arms);
     for (int a = 0; a < n_arms && looks; a++) arms[a].spoils_every = spoils[options->even_samples ? 0 : a];
-    if (looks && may_exchange(arms, n_arms, n_sets)) l.exchange.set = options->watched;
+    if (looks && may_exchange(arms, n_arms, n_sets))
+        l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched};
     disturbance_begin(noise, &before);
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
@@ -580,7 +594,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         for (int i = 0; i < n_arms; i++) {
             struct nb_arm *arm = &arms[order[i]];
             if (is_out(arm) || block % arm->every != 0) continue;
-            watch(options, order[i]);
+            watch(options, arms, order[i]);
             arm->position[block] = i;
             if (options->before) options->before(arm);
             run_sample(arm, &l, block);

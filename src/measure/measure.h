@@ -24,7 +24,8 @@ enum { NB_WRONG_CLOCK = -1 };
 struct nb_arm {
     const struct nb_entry *entry;
     const struct nb_case *c;
-    struct nb_call *calls; /* one for each set of buffers */
+    int home;              /* the set of buffers that it keeps to; 0 where it goes through all in turn */
+    struct nb_call *calls; /* one for each set that it goes through */
     bool chunked;          /* a sample takes rows, not calls */
     int64_t per_sample;    /* whole calls, or rows when chunked */
     int extra_percent; /* what a sample does beyond what it is credited with: an injected slowdown (with even_samples) */
@@ -40,7 +41,7 @@ struct nb_arm {
 
     const uint64_t
         *digests; /* what a call's outputs must be (nb_take_digests()): samples are spot-checked; may be null */
-    struct nb_outputs *outputs; /* one for each set of buffers */
+    struct nb_outputs *outputs; /* one for each of those sets */
     int64_t spoils_every;       /* before every so many calls an element of the outputs is spoilt; 0: none is */
     int64_t spoilt_row;         /* the last one, as nb_output_digest() counts rows */
     int spoilt_set;
@@ -53,7 +54,8 @@ struct nb_measure_options {
     int blocks;
     double sample_s;
     uint64_t seed;
-    struct nb_buffers *watched;         /* whose margins are looked at behind each sample; may be null */
+    struct nb_buffers *watched; /* the arms' homes, whose margins are looked at behind each sample; may be null */
+    int n_watched;
     bool cold;                          /* every call on the next set of buffers, none warmed first */
     const struct nb_device_api *device; /* whose events time the calls; null: the clock of the host does */
     /* All arms take the sample that the first one chose: arms of one kernel, so that nothing but its code differs. With

@@ -48,8 +48,10 @@ struct nb_bench {
     struct nb_pool *pool;
     bool owns_pool; /* it was not given, and made */
     struct nb_sets {
-        struct nb_buffers *sets; /* each serves all arms: one, or for cold cases as many as fill cold_bytes */
-        int n;
+        /* For cold cases as many as fill cold_bytes, and each arm goes through all. Else each arm keeps to one: those that store past
+         * the caches to a second, where there are both kinds. */
+        struct nb_buffers *sets;
+        int n, n_of_arm;
     } sets;
     struct nb_measure_options options; /* as the job has them; may be changed before nb_bench_time() */
     struct nb_noise noise;             /* of nb_bench_time() */
@@ -57,6 +59,8 @@ struct nb_bench {
 /* arms and n are given, blocks and pool may be. -1 when there is no memory or no thread, which has been said to the parent. Released also
  * after that. */
 int nb_bench_init(struct nb_bench *b, struct nb_workplace *w);
+/* The set that an arm keeps to, or begins with. */
+struct nb_buffers *nb_bench_home(const struct nb_bench *b, const struct nb_arm *arm);
 void nb_bench_time(struct nb_bench *b);
 void nb_bench_release(struct nb_bench *b);
 /* Members "sample_ns", "contaminated" and, where the order counts, "position" of an arm that was timed. */

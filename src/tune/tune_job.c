@@ -37,7 +37,7 @@ static int init_arms(const struct nb_job *job, struct nb_arm *arms, struct nb_ca
 
 /* One digest of all that a whole call of the arm writes. */
 static uint64_t digest_of(struct nb_arm *arm, struct nb_bench *bench) {
-    struct nb_buffers *set = &bench->sets.sets[0];
+    struct nb_buffers *set = nb_bench_home(bench, arm);
     uint64_t digest = 0;
     nb_buffers_poison_outputs(set);
     arm->error = nb_pool_run(bench->pool, arm->entry->kernel, &arm->calls[0]);
@@ -84,7 +84,7 @@ static int tune_job(struct nb_workplace *w) {
     const cJSON *places = cJSON_GetObjectItemCaseSensitive(job->options, "y_from_x"), *place;
     int arm = 0;
     cJSON_ArrayForEach(place, places) {
-        if (arm < n && place->valueint >= 0) move_outputs(&arms[arm], &cases[arm], bench.sets.n, place->valueint);
+        if (arm < n && place->valueint >= 0) move_outputs(&arms[arm], &cases[arm], bench.sets.n_of_arm, place->valueint);
         arm++;
     }
     bench.options.even_samples = true;

@@ -98,19 +98,17 @@ struct tuning_run {
     double elapsed_s;
 };
 
-/* Tensors of one trial together: beyond, making them would take longer than timing them. */
-static const int64_t most_bytes = (int64_t)256 << 20;
+/* Tensors of one trial together: the default streams beyond. */
+static const int64_t most_bytes = NB_MOST_STREAM_BYTES;
 
 static int64_t known(int64_t bytes, int64_t usual) { return bytes > 0 ? bytes : usual; }
 static int64_t l2_of(const struct nb_cpu *cpu) { return known(cpu->l2_bytes, 256 << 10); }
 
 static int64_t last_of(const struct nb_cpu *cpu) { return known(cpu->l3_bytes, 64 * l2_of(cpu)); }
 
-int64_t nb_tune_first_size(const struct nb_cpu *cpu) {
-    return last_of(cpu) / 16 > 2 * l2_of(cpu) ? last_of(cpu) / 16 : 2 * l2_of(cpu);
-}
+int64_t nb_tune_first_size(const struct nb_cpu *cpu) { return 2 * l2_of(cpu); }
 
-/* From just outside the second cache, or a sixteenth of the last, to twice the last. */
+/* From just outside the second cache to twice the last. */
 static size_t whole_calls(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
     const int64_t cols = 2048, row = 2 * cols * item, last = last_of(cpu);
     size_t n = 0;
