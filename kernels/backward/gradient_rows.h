@@ -226,7 +226,10 @@ NB_INLINE struct iteration iteration_at(const struct gradient_work *s, int64_t i
 NB_INLINE int64_t whole_iterations(const struct gradient_work *s, struct rows_at_hand *m, int64_t i, int64_t to,
                                    struct gradient_form f) {
     for (; i + ITERATION_COLUMNS <= to; i += ITERATION_COLUMNS) {
-        if (f.far) prefetch_ahead(&m->row[0], i, f);
+        if (f.far)
+            prefetch_ahead(&m->row[0], i, f);
+        else if (f.finish && f.rows == 1)
+            fetch_for_stores(m->row[0].dx + i + STORE_AHEAD_BYTES / (int64_t)sizeof(elem), ITERATION_COLUMNS);
         NB_UNROLL
         for (int a = 0; a < GRADIENT_ACCUMULATORS; a += PACK)
             one_iteration(s, m, iteration_at(s, i + a * NB_LANES, PACK_COLUMNS, a, true, false), f);

@@ -25,6 +25,8 @@
 #define LINE_STREAM_BYTES 1024
 #define LINE_PAIRS 2
 #define LINE_RUN_BYTES (INT64_C(256) << 10) /* long enough for a prefetcher */
+#define LINE_AHEAD_ROWS 4                   /* stored to next but three */
+#define FETCHES (NB_LANES >= 16)            /* lines before they are stored to: registers of a line leave time for it */
 #define LINE_AHEAD_BYTES 8192 /* one tensor read while another is stored past the caches leaves a prefetcher behind */
 
 /* Constants wherever it is used, but for stream in inference, where the store is most of what is done. */
@@ -76,12 +78,15 @@ NB_INLINE void line_pair(const elem *x, const elem *g, elem *out, int64_t n, con
 NB_INLINE void line_plane(const elem *x, const elem *g, elem *out, int64_t n, const struct line_pairs *c,
                           struct line_form f) {
     int64_t i = 0;
-    if (f.stream) {
+    if (f.stream || NB_LANES >= 16) { /* whole lines, which most planes do not begin with */
         i = unaligned_elements(out) % PAIR;
         if (i > n) i = n;
         if (i > 0) line_pair(x, g, out, i, c, f);
     }
-    for (; i + PAIR <= n; i += PAIR) line_pair(x + i, g + i, out + i, PAIR, c, f);
+    for (; i + PAIR <= n; i += PAIR) {
+        if (FETCHES && !f.stream) fetch_for_stores(out + i + STORE_AHEAD_BYTES / (int64_t)sizeof(elem), PAIR);
+        line_pair(x + i, g + i, out + i, PAIR, c, f);
+    }
     if (i < n) line_pair(x + i, g + i, out + i, n - i, c, f);
 }
 NB_INLINE struct pair same(float f) { return (struct pair){vec_set1(f), vec_set1(f)}; }
@@ -115,6 +120,7 @@ NB_INLINE void line_band(const struct pages *p, int64_t row, int64_t n, int64_t 
     }
     for (; n > 0; n--) {
         if (f.stream && !f.weight) prefetch_elements(x + LINE_AHEAD_BYTES / (int64_t)sizeof(elem), n_pairs * PAIR);
+        if (FETCHES && !f.stream) fetch_for_stores(out + LINE_AHEAD_ROWS * p->out_stride, n_pairs * PAIR);
         NB_UNROLL
         for (int j = 0; j < n_pairs; j++) line_pair(x + j * PAIR, g + j * PAIR, out + j * PAIR, lanes, &c[j], f);
         x += p->x_stride;

@@ -47,6 +47,15 @@ NB_INLINE void pair_stream(elem *p, struct pair v) {
 }
 #endif
 
+/* Asks for the lines of n elements some way ahead, which are stored to later. Stores leave in their order: one that misses the first cache
+ * holds up those behind it, which would hit. Where elements are converted, arithmetic hides that. */
+#define STORE_AHEAD_BYTES 512
+NB_INLINE void fetch_for_stores(const elem *p, int64_t n) {
+    if (sizeof(elem) < sizeof(float)) return;
+    NB_UNROLL
+    for (int64_t at = 0; at < n * (int64_t)sizeof(elem); at += 64) __builtin_prefetch((const char *)p + at, 1);
+}
+
 /* The size of the whole call decides, however it is cut. */
 static inline bool call_streams(const struct nb_call *call, int n_tensors) {
     const int64_t bytes = call->rows * call->cols * (int64_t)sizeof(elem) * n_tensors;
