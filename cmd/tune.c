@@ -37,7 +37,7 @@ static const char help[] =
     "                       to bf16 with them at 512 bits\n"
     "  l1_bytes, l2_bytes   data caches of one core\n"
     "  stream_bytes         calls whose tensors together take more store past the caches; 0: none does\n"
-    "  column_tile          columns whose sums over rows a backward call keeps at hand; 0: all\n"
+    "  column_tile          columns whose sums over rows a backward call keeps at hand, at least; 0: few\n"
     "  slab_bytes           what a channel (NCHW) may take to be read again from the second cache\n\n"
     "Only native may change a bit of a result.\n"
     "Exit codes: 0 done, 2 usage, or nothing could be measured, 128+n ended by signal n (nothing is kept).\n";

@@ -117,7 +117,7 @@ struct nb_tuning {
     int64_t l1_bytes; /* data caches of one core */
     int64_t l2_bytes;
     int64_t stream_bytes; /* calls whose tensors together take more store past the caches; 0: none does */
-    int32_t column_tile;  /* columns whose sums over rows a backward call keeps in the cache; 0: all */
+    int32_t column_tile;  /* columns whose sums over rows a backward call keeps in the cache, at least; 0: few */
     int64_t slab_bytes;   /* what a channel (NCHW) may take to be read again from the second cache */
 };
 
@@ -158,11 +158,11 @@ struct nb_formulas {
 };
 
 enum nb_kernel_flag {
-    NB_FLAG_ALLOCATES = 1,   /* an adapter whose library allocates */
-    NB_FLAG_OWN_THREADS = 2, /* an adapter whose library has threads of its own */
-    NB_FLAG_STREAMING = 4,   /* stores past the caches */
-    NB_FLAG_FOLDED = 8,      /* y = x * a + b with the mean inside b = beta - mean * a */
-    NB_FLAG_FLUSHES = 16,    /* takes subnormal numbers for 0 */
+    NB_FLAG_ALLOCATES = 1,       /* an adapter whose library allocates */
+    NB_FLAG_OWN_THREADS = 2,     /* an adapter whose library has threads of its own */
+    NB_FLAG_STREAMING = 4,       /* stores past the caches */
+    NB_FLAG_FOLDED = 8,          /* y = x * a + b with the mean inside b = beta - mean * a */
+    NB_FLAG_FLUSHES = 16,        /* takes subnormal numbers for 0 */
     NB_FLAG_STREAMS_BEYOND = 32, /* stores past the caches in calls of more than tuning->stream_bytes */
 };
 

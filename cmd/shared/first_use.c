@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The defaults of a tuning follow from the sizes of the caches, and a last cache that is shared with neighbours is worth less than its size. So
- * the first command on a CPU that times calls of that size looks where stores past the caches begin to pay, and keeps it. */
+ * the first command on a CPU that times calls beyond the second cache measures what its size alone does not say, and keeps it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,13 +44,19 @@ static bool is_busy(void) {
 }
 
 static void keep(const cJSON *json, const char *path) {
-    const cJSON *topic = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(json, "topics"), 0);
-    const char *setting = nb_json_get_text(topic, "setting");
-    if (nb_tuning_file_write(path, json) != 0) return;
-    nb_note(
-        "first use on this CPU: where stores past the caches pay was measured in %.1f s, %s; kept in %s, `normbench tune` measures more",
-        nb_json_get_number(json, "elapsed_s"), setting ? setting : "the default stays", path);
-    nb_tuning_choose(NULL);
+    const cJSON *topic;
+    struct nb_strbuf settings = {0};
+    cJSON_ArrayForEach(topic, cJSON_GetObjectItemCaseSensitive(json, "topics")) {
+        const char *setting = nb_json_get_text(topic, "setting");
+        if (setting) nb_strbuf_addf(&settings, "%s%s", settings.len ? "," : "", setting);
+    }
+    if (nb_tuning_file_write(path, json) == 0) {
+        nb_note(
+            "first use on this CPU: what suits it was measured in %.1f s, %s; kept in %s, `normbench tune` measures more",
+            nb_json_get_number(json, "elapsed_s"), settings.len ? settings.text : "the defaults stay", path);
+        nb_tuning_choose(NULL);
+    }
+    nb_strbuf_release(&settings);
 }
 
 int nb_first_use(const struct nb_plan *plan, const char *max_width) {

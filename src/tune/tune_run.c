@@ -120,14 +120,16 @@ static size_t whole_calls(const struct nb_cpu *cpu, int64_t item, struct tune_sh
     return n;
 }
 
-/* Sums over rows that fit the first cache, the second, and neither. */
+/* Rows whose sums do not fit the first cache, in half of the second and in all of it; and rows whose sums the second does not hold beside them. */
 static size_t long_rows(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
+    const int64_t l2 = l2_of(cpu);
+    const struct { int64_t cols, bytes; } all[] = {{4096, l2 / 2}, {16384, l2}, {131072, 12 * l2}};
     size_t n = 0;
-    (void)item;
-    for (int64_t cols = 2048; cols <= 131072; cols *= 8) {
-        const int64_t rows = 4 * l2_of(cpu) / (cols * 4);
-        out[n].size = cols;
-        snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)(rows > 16 ? rows : 16), (long long)cols);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const int64_t rows = all[i].bytes / (3 * item * all[i].cols);
+        out[n].size = all[i].cols;
+        snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)(rows > 4 ? rows : 4),
+                 (long long)all[i].cols);
     }
     return n;
 }
@@ -170,11 +172,12 @@ static const struct tune_topic all_topics[] = {
      .at_first_use = true},
     {.name = "columns of a backward call",
      .field = "column_tile",
-     .settings = {"column_tile=0", "column_tile=1024", "column_tile=4096", "column_tile=16384"},
-     .kernels = {"rmsnorm_backward_fast", "layernorm_backward_fast"},
+     .settings = {"column_tile=1024", "column_tile=2048", "column_tile=4096", "column_tile=16384"},
+     .kernels = {"layernorm_backward_fast"},
      .dtypes = {NB_F32},
      .n_dtypes = 1,
-     .shapes = long_rows},
+     .shapes = long_rows,
+     .at_first_use = true},
     {.name = "a channel read twice",
      .field = "slab_bytes",
      .is_threshold = true,
