@@ -348,33 +348,61 @@ static double thinned_s(const struct wholes *wholes, const struct nb_cells *cell
     return s;
 }
 
-/* Seconds of `stay` of the wholes, evenly spaced; keep says which. */
-static double keep_wholes(const struct wholes *wholes, const double *seconds, size_t stay, size_t *keep) {
+/* Some of the wholes of a plan. */
+struct choice {
+    size_t *which, n;
+};
+
+/* Seconds of `stay` of them, evenly spaced; keep says which. */
+static double keep_wholes(const struct wholes *wholes, const struct choice *of, const double *seconds, size_t stay,
+                          size_t *keep) {
     size_t *which = nb_alloc(stay, sizeof *which);
     double s = 0;
-    thin(wholes->n, stay, which);
-    for (size_t i = 0; i < wholes->n; i++) keep[i] = 0;
+    thin(of->n, stay, which);
+    for (size_t i = 0; i < of->n; i++) keep[of->which[i]] = 0;
     for (size_t i = 0; i < stay; i++) {
-        keep[which[i]] = wholes->items[which[i]].n;
-        s += seconds[which[i]];
+        const size_t whole = of->which[which[i]];
+        keep[whole] = wholes->items[whole].n;
+        s += seconds[whole];
     }
     free(which);
     return s;
 }
+/* The most of them that fit; returns their seconds. What even spacing takes does not grow with every one more: looked for from above. */
+static double keep_most(const struct wholes *wholes, const struct choice *of, const double *seconds, double budget_s,
+                        size_t *keep) {
+    size_t stay = of->n;
+    double s;
+    while ((s = keep_wholes(wholes, of, seconds, stay, keep)) > budget_s && stay > 0) stay--;
+    return s;
+}
 
-/* The same by whole groups: keep[i] is all of whole i or nothing, evenly over the plan. *least_s: the cheapest group. */
+/* Of whole groups: evenly over the plan, first of those that take more than the mean, since a few of them take as long as many others. */
+static void choose_wholes(const struct wholes *wholes, const double *seconds, double budget_s, size_t *keep) {
+    struct choice dear = {nb_alloc(wholes->n, sizeof *dear.which), 0},
+                  cheap = {nb_alloc(wholes->n, sizeof *cheap.which), 0};
+    double all_s = 0;
+    for (size_t i = 0; i < wholes->n; i++) all_s += seconds[i];
+    for (size_t i = 0; i < wholes->n; i++) {
+        struct choice *const kind = seconds[i] > all_s / (double)wholes->n ? &dear : &cheap;
+        kind->which[kind->n++] = i;
+    }
+    const double cheap_s = keep_most(wholes, &cheap, seconds, budget_s, keep);
+    keep_most(wholes, &dear, seconds, budget_s - cheap_s, keep);
+    free(dear.which);
+    free(cheap.which);
+}
+
+/* The same by whole groups: keep[i] is all of whole i or nothing. *least_s: the cheapest group. */
 static void thin_wholes_for_budget(const struct wholes *wholes, const struct nb_cells *cells,
                                    const struct nb_effort *effort, double budget_s, size_t *keep, double *least_s) {
     double *seconds = nb_alloc(wholes->n, sizeof *seconds);
-    size_t stay = wholes->n;
     *least_s = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         seconds[i] = estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort);
         if (seconds[i] > 0 && (*least_s <= 0 || seconds[i] < *least_s)) *least_s = seconds[i];
     }
-    /* What even spacing takes does not grow with every one more: the most that fit are looked for from above. */
-    while (stay > 0 && keep_wholes(wholes, seconds, stay, keep) > budget_s) stay--;
-    keep_wholes(wholes, seconds, stay, keep);
+    choose_wholes(wholes, seconds, budget_s, keep);
     free(seconds);
 }
 

@@ -121,6 +121,32 @@ Test(groups, the_parts_of_a_group_stay_in_one_shard) {
     nb_text_map_release(&shard_of);
 }
 
+/* Every sixth takes as long as twenty others. */
+Test(groups, of_comparisons_the_longest_go_first) {
+    struct whole items[60];
+    const struct wholes wholes = {.items = items, .n = 60};
+    double seconds[60], all_s = 0;
+    size_t keep[60];
+    for (size_t i = 0; i < 60; i++) {
+        items[i] = (struct whole){.n = 3};
+        all_s += seconds[i] = i % 6 == 5 ? 20 : 1;
+    }
+    for (double budget_s = 0; budget_s <= all_s; budget_s += 2.5) {
+        double kept_s = 0;
+        int n_cheap = 0, n_dear = 0;
+        choose_wholes(&wholes, seconds, budget_s, keep);
+        for (size_t i = 0; i < 60; i++) {
+            cr_expect(keep[i] == 0 || keep[i] == 3, "all of a group or nothing");
+            if (keep[i] == 0) continue;
+            kept_s += seconds[i];
+            ++*(seconds[i] > 1 ? &n_dear : &n_cheap);
+        }
+        cr_expect_leq(kept_s, budget_s);
+        cr_expect_eq(n_cheap, budget_s < 50 ? (int)budget_s : 50, "%g s", budget_s);
+        cr_expect_eq(n_dear, budget_s < 50 ? 0 : (int)((budget_s - 50) / 20), "%g s", budget_s);
+    }
+}
+
 Test(groups, another_cpu_deals_the_same_shards) {
     const char *blocks =
         "{ \"kernel\": [\"rmsnorm_twopass\", \"layernorm_twopass\"], \"width\": [\"scalar\", \"256\"], "
