@@ -494,7 +494,8 @@ static void mean_measure(struct mean *m, struct nb_probe *p, const struct sum *s
 /* ---- Which variance a LayerNorm forms.
  *
  * E[x^2] - mean^2 of a row at 2^12 is a difference of numbers near 2^24, which are multiples of 2: it misses a v that is none. About x_0
- * the same holds where x_0 is far from the rest. Welford's mean is updated by rounded quotients, so that it misses means that every
+ * the same holds where x_0 is far from the rest; about another number, with a second sweep where that one is far off, squares of it are
+ * lost beside large ones. Welford's mean is updated by rounded quotients, so that it misses means that every
  * plain sum hits. What is left is two-pass, whose mean is one plain sum, or corrected by the mean of what that sum left. */
 
 /* A centre with a spacing of at most 32, and differences from it that are far smaller: rho of 2^7 and more. */
@@ -564,6 +565,20 @@ static double fill_outlier(struct nb_box *b, int turn, int variation) {
     return squares / n - sum / n * (sum / n);
 }
 
+/* c plus e (turn 1), or e alone (turn 0), e = 0 or +-2 c, and 64 elements of +-4096 c: the mean is c or 0. Beside those about the mean, no e is
+ * large enough to be lost; squares about another number are, all of them in f32, where the sum's lanes hold 2^24 c^2. Where a shift is only
+ * sometimes used, signs are mixed in the first columns. */
+static double fill_beside(struct nb_box *b, int turn, int variation) {
+    const double c = ldexp(1, -variation), large = 4096 * c;
+    for (int64_t i = 0; i < b->cols; i++) {
+        double e = 0;
+        if (i < 32) e = i % 2 ? -2 : 0;
+        if (i >= 96 && i < 144) e = i < 128 || turn ? 2 : -2;
+        nb_box_set(b, 0, i, i >= 32 && i < 96 ? (i % 2 ? large : -large) : c * (e + turn));
+    }
+    return (large * large + 4 * c * c) * 64 / (double)b->cols;
+}
+
 static double largest_miss(struct nb_probe *p, int64_t n, fill_fn fill, const char **why) {
     double largest = 0;
     for (int variation = 0; variation < 4; variation++) {
@@ -578,18 +593,19 @@ static double largest_miss(struct nb_probe *p, int64_t n, fill_fn fill, const ch
 
 /* What the trials showed. */
 struct findings {
-    double about_zero, about_first; /* misses of v */
+    double about_zero, about_first, beside; /* misses of v */
     struct mean mean;
 };
 
 static int decide(const struct sum *squares, const struct findings *f) {
     const struct mean *mean = &f->mean;
     const bool plain = squares->found || mean->found;
-    if (isnan(f->about_zero) || isnan(f->about_first)) return -1;
+    if (isnan(f->about_zero) || isnan(f->about_first) || isnan(f->beside)) return -1;
     if (mean->n_missed > 2) return plain ? -1 : NB_VAR_WELFORD;
     if (mean->n_missed > 0) return -1;
     if (f->about_zero > 0x1p-13) return squares->found ? NB_VAR_ONEPASS : -1;
     if (f->about_first > 0x1p-17) return plain || f->about_zero > 0x1p-21 ? -1 : NB_VAR_SHIFTED;
+    if (f->beside > 0x1p-19) return f->about_zero > 0x1p-21 ? -1 : NB_VAR_SHIFTED;
     if (f->about_zero > 0x1p-18 || f->about_first > 0x1p-19 || !squares->found) return -1;
     if (mean->rounds_fractions) return NB_VAR_TWOPASS;
     return mean->corrected && mean->hits_fractions ? NB_VAR_CORRECTED : -1;
@@ -602,9 +618,10 @@ static void say_variance(struct nb_probe *p, const struct findings *f) {
                                         : "what fits no plain sum";
     nb_probe_say(
         p, "variance", p->variance < 0 ? NULL : nb_variance_names[p->variance], "strong",
-        "v is off by %.2g at rho >= 128, by %.2g where x_0 is an outlier; a mean of 0 is missed in %d of %d rows; the "
-        "mean's sum loses %s; means between numbers of f32 are %s",
-        f->about_zero, f->about_first, mean->n_missed, mean->n_rows, sum, mean->hits_fractions ? "hit" : "missed");
+        "v is off by %.2g at rho >= 128, by %.2g where x_0 is an outlier, by %.2g where most elements lie at the mean; a "
+        "mean of 0 is missed in %d of %d rows; the mean's sum loses %s; means between numbers of f32 are %s",
+        f->about_zero, f->about_first, f->beside, mean->n_missed, mean->n_rows, sum,
+        mean->hits_fractions ? "hit" : "missed");
 }
 
 static void say_mean(struct nb_probe *p, const struct mean *m) {
@@ -632,10 +649,11 @@ static void ask_variance(struct nb_probe *p, const struct sum *m) {
     }
     f.about_zero = largest_miss(p, 768, fill_centre, &why);
     f.about_first = largest_miss(p, 3072, fill_outlier, &why);
+    f.beside = largest_miss(p, 8064, fill_beside, &why);
     mean_measure(&f.mean, p, m);
     if (p->failure) return;
     p->variance = decide(m, &f);
-    if (isnan(f.about_zero) || isnan(f.about_first))
+    if (isnan(f.about_zero) || isnan(f.about_first) || isnan(f.beside))
         nb_probe_say(p, "variance", NULL, NULL, "%s", why);
     else
         say_variance(p, &f);
