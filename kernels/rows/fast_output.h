@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The output of the fast row kernels: y = (x - mean) * scale * weight + beta, while the sums of a later row are made in the same loop.
+ * Where the mean is small beside the spread, the first part is x * scale - mean * scale, one operation less (folds_mean).
  * Each form is compiled apart; what costs no more than a branch that goes the same way all along the row is no part of it. */
 #ifndef NB_FAST_OUTPUT_H
 #define NB_FAST_OUTPUT_H
@@ -63,9 +64,24 @@ NB_INLINE struct pair weighed_pair(struct pair x, struct affine_pair w, struct f
     if (!p.adds) return (struct pair){x.a * w.gamma.a, x.b * w.gamma.b};
     return (struct pair){vec_fma(x.a, w.gamma.a, w.beta.a), vec_fma(x.b, w.gamma.b, w.beta.b)};
 }
-NB_INLINE struct pair normalized_pair(struct pair x, vec mean, vec scale) {
-    if (FAST_CENTRE) x = (struct pair){x.a - mean, x.b - mean};
-    return (struct pair){x.a * scale, x.b * scale};
+/* A normalized value is (x - minus) * scale + plus: minus is the mean and plus is -0, which changes no bit of the product; or, where the
+ * mean is folded into plus, minus is 0 and plus is -mean * scale. */
+struct normalizer {
+    vec minus, scale, plus;
+};
+NB_INLINE vec normalized(vec x, struct normalizer n) {
+    if (FAST_CENTRE) return vec_fma(x - n.minus, n.scale, n.plus);
+    return x * n.scale;
+}
+NB_INLINE struct pair normalized_pair(struct pair x, struct normalizer n) {
+    return (struct pair){normalized(x.a, n), normalized(x.b, n)};
+}
+/* May the mean be folded? Where both it and the square root of eps (which is in units of the variance) are at most half of 1 / scale, so
+ * that |mean| is at most the standard deviation. The product mean * scale is then rounded by u / 2 at most, u = 2^-24; there is no rounding
+ * of x - mean any more. With an eps that outweighs the variance, mean * scale could be small, and its rounding large beside the spread.
+ * No, with a NaN. */
+NB_INLINE bool folds_mean(float mean, float scale, float eps) {
+    return __builtin_fabsf(mean * scale) <= 0.5f && eps * scale * scale <= 0.25f;
 }
 
 /* One row's way from x to y: n elements. */
@@ -73,9 +89,10 @@ struct fast_output {
     struct fast_source x;
     elem *y;
     int64_t n;
-    vec mean, scale;
+    struct normalizer normalizer;
     struct fast_params params;
     bool stream, native;
+    bool folded;       /* normalizer.minus is 0 */
     const elem *later; /* a row of x to prefetch meanwhile; or null */
 };
 /* What is summed meanwhile: the first n elements of another row. */
@@ -138,7 +155,7 @@ NB_INLINE void store_pair_tail(const struct fast_output *o, int64_t i, struct pa
 }
 
 NB_INLINE void store_weighed(const struct fast_output *o, int64_t i, struct affine_pair w, struct fast_form f) {
-    const struct pair v = normalized_pair(output_pair(o, i, f), o->mean, o->scale);
+    const struct pair v = normalized_pair(output_pair(o, i, f), o->normalizer);
     store_pair(o, i, weighed_pair(v, w, o->params), f);
 }
 NB_INLINE void store_normalized(const struct fast_output *o, int64_t i, struct fast_form f) {
@@ -147,16 +164,14 @@ NB_INLINE void store_normalized(const struct fast_output *o, int64_t i, struct f
 /* n elements at i, fewer than a pair. */
 NB_INLINE void store_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
     const struct affine_pair w = affine_tail(o->params, i, n, f);
-    const struct pair v = normalized_pair(output_pair_tail(o, i, n, f), o->mean, o->scale);
+    const struct pair v = normalized_pair(output_pair_tail(o, i, n, f), o->normalizer);
     store_pair_tail(o, i, weighed_pair(v, w, o->params), n, f);
 }
 #if PAIR_IN_ORDER
 /* A single vector, of the usual forms: where a row is read from the second cache, loads and stores in strict order are faster. */
 NB_INLINE void store_vec(const struct fast_output *o, int64_t i) {
     const struct fast_params p = o->params;
-    vec x = source_vec(o->x, i);
-    if (FAST_CENTRE) x = x - o->mean;
-    x = x * o->scale;
+    vec x = normalized(source_vec(o->x, i), o->normalizer);
     if (p.weighs) {
         const vec gamma = vec_load_f32(p.gamma + i);
         if (p.adds)
@@ -182,7 +197,7 @@ NB_INLINE struct fast_output store_head(struct fast_output o, struct fast_form f
     if (n > 0) store_tail(&o, 0, n, f);
     return output_from(o, n);
 }
-NB_INLINE void store_row(struct fast_output o, struct fast_form f) {
+NB_INLINE void store_elements(struct fast_output o, struct fast_form f) {
     if (!f.usual && o.stream) o = store_head(o, f);
     int64_t i = 0;
 #if PAIR_IN_ORDER
@@ -196,6 +211,16 @@ NB_INLINE void store_row(struct fast_output o, struct fast_form f) {
         store_normalized(&o, i, f);
     }
     if (i < o.n) store_tail(&o, i, o.n - i, f);
+}
+
+/* A zero that is a constant is not subtracted at all. */
+NB_INLINE void store_row(struct fast_output o, struct fast_form f) {
+    if (FAST_CENTRE && f.usual && o.folded) {
+        o.normalizer.minus = vec_set1(0.0f);
+        store_elements(o, f);
+        return;
+    }
+    store_elements(o, f);
 }
 
 /* Rows of the same length that share the loads of the parameters. */
@@ -242,6 +267,17 @@ NB_INLINE struct lanes store_and_sum(struct fast_output o, struct fast_input in,
     for (; i + PAIR <= o.n; i += PAIR) store_normalized(&o, i, f);
     if (i < o.n) store_tail(&o, i, o.n - i, f);
     return sums_lanes(&s);
+}
+
+/* Neither the row that is stored nor the one that is summed needs a difference. */
+NB_INLINE bool both_about_zero(const struct fast_output *o, float shift, struct fast_form f) {
+    return FAST_CENTRE && f.usual && o->folded && shift == 0.0f;
+}
+/* The same with both zeros as constants, which are not subtracted at all. */
+NB_INLINE struct lanes store_and_sum_about_zero(struct fast_output o, struct fast_input in, struct fast_form f) {
+    o.normalizer.minus = vec_set1(0.0f);
+    in.shift = vec_set1(0.0f);
+    return store_and_sum(o, in, f);
 }
 
 /* 0 * Inf is NaN, too: such a call goes the careful way for nothing. */

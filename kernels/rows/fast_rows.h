@@ -180,9 +180,12 @@ struct fast_walk {
     struct source_stride first, later; /* steps of in.x and out.x */
     int64_t y_stride;
 };
-NB_INLINE void set_output_numbers(struct fast_output *o, struct row_numbers r) {
-    o->mean = vec_set1(r.mean);
-    o->scale = vec_set1(r.scale);
+NB_INLINE void set_output_numbers(struct fast_output *o, struct row_numbers r, float eps) {
+    o->normalizer.scale = vec_set1(r.scale);
+    if (!FAST_CENTRE) return;
+    o->folded = folds_mean(r.mean, r.scale, eps);
+    o->normalizer.minus = vec_set1(o->folded ? 0.0f : r.mean);
+    o->normalizer.plus = vec_set1(o->folded ? -(r.mean * r.scale) : -0.0f);
 }
 NB_INLINE bool form_streams(const struct fast_work *w, struct fast_form f) { return !f.usual && w->stream; }
 NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, struct fast_form f) {
@@ -256,10 +259,12 @@ NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form
     const struct quick_finish q = quick_finish_of(w->call);
     struct fast_walk k = walk_begin(w, f);
     for (int64_t row = w->begin + w->ahead; row < w->end; row++) {
-        set_output_numbers(&k.out, k.now);
+        set_output_numbers(&k.out, k.now, q.eps);
         k.in.shift = vec_set1(k.shift);
         k.in.later = w->prefetches_x && row + LATER_ROWS < w->end ? k.in.x.x + LATER_ROWS * k.first.x : NULL;
-        take_row(w, &k, row, store_and_sum(k.out, k.in, f), q);
+        const struct lanes sums = both_about_zero(&k.out, k.shift, f) ? store_and_sum_about_zero(k.out, k.in, f)
+                                                                      : store_and_sum(k.out, k.in, f);
+        take_row(w, &k, row, sums, q);
         next_output(&k);
     }
     if (w->ahead > 1) k.last = finished_row(w, w->end - 1, k.summed, k.shift_summed, q);
@@ -276,7 +281,7 @@ NB_INLINE struct fast_output split_output(const struct fast_work *w, int64_t n, 
     const int64_t to = w->end < (row + 1) * count ? w->end % count * length : cols;
     struct fast_output o = output_from(output_at(w, row, f), from);
     o.n = to - from;
-    set_output_numbers(&o, split_numbers(w->call, row, from == 0));
+    set_output_numbers(&o, split_numbers(w->call, row, from == 0), eps_beside_variance(w->call));
     return o;
 }
 NB_INLINE int64_t steps_left(const struct fast_work *w) {
@@ -294,16 +299,18 @@ static __attribute__((noinline)) void shared_statistics(const struct fast_work *
 NB_INLINE void store_together(const struct fast_work *w, int64_t row, const struct row_numbers *numbers,
                               struct fast_form f) {
     struct fast_output o[SHARED_ROWS];
+    const float eps = eps_beside_variance(w->call);
     NB_UNROLL
     for (int r = 0; r < SHARED_ROWS; r++) {
         o[r] = output_at(w, row + r, f);
-        set_output_numbers(&o[r], numbers[r]);
+        set_output_numbers(&o[r], numbers[r], eps);
     }
     store_rows(o, f);
 }
 NB_INLINE int fast_rows_of_form(const struct fast_work *w, struct fast_form f) {
     struct fast_walk k = {.out = {.n = 0}};
     const bool split = rows_are_split(w->call);
+    const float eps = eps_beside_variance(w->call);
     if (w->ahead > 0) k = walk_rows(w, f);
     int64_t step = 0;
     if (f.usual && FAST_CENTRE && w->shares) {
@@ -316,14 +323,14 @@ NB_INLINE int fast_rows_of_form(const struct fast_work *w, struct fast_form f) {
     for (const int64_t n = steps_left(w); step < n; step++) {
         struct fast_output o = k.out;
         if (w->ahead > 0) {
-            set_output_numbers(&o, step == 0 ? k.now : k.last);
+            set_output_numbers(&o, step == 0 ? k.now : k.last, eps);
             next_output(&k);
         } else if (split) {
             o = split_output(w, step, f);
         } else {
             o = output_at(w, w->begin + step, f);
             if (w->prefetches_x && step + 1 < n) o.later = row_in(w->call->x, w->call->x_stride, w->begin + step + 1);
-            set_output_numbers(&o, row_statistics(w->call, w->begin + step, w->stream, w->prefetch_y));
+            set_output_numbers(&o, row_statistics(w->call, w->begin + step, w->stream, w->prefetch_y), eps);
         }
         store_row(o, f);
         if (!PAIR_IN_ORDER && w->care) {
@@ -380,7 +387,9 @@ static inline void fast_range(const struct nb_call *call, struct nb_range *range
 }
 
 /* Longest chain of roundings in a row's sums, of which a dot product has two; about a shift it is longer by the factor that the shift may cost, for the sums and
- * the four roundings that go with them. */
+ * the four roundings that go with them. The bound takes the shift for x_0, from which the root mean square distance is never below the
+ * standard deviation sigma: for the mean it leaves (2.62 (sums + 4) + 3) u sigma, of which the sums take 1.12 (sums + 3) u sigma at most and
+ * mean * scale, where it is folded, one u sigma. */
 static inline int64_t fast_chain(const struct nb_call *call) {
     const int64_t n = stats_length(call), length = segment_length(n), tree = length < n ? 4 : 0;
     const int64_t sums = reduction_chain(length, call_dots(call) ? BLOCK_PAIRS : SUM_CHAINS) + tree;

@@ -9,7 +9,8 @@
 /* Sums over a row, or a segment of one, whose shape depends on the row's length alone, so that a row has the same bits whether it is
  * summed by itself, while another row is stored, or in segments by several threads.
  *
- * Of rows that are not centred: sum x^2, in 8 chains. Of rows that are: sum d and sum d^2 of d = x - shift, in 4 chains each. */
+ * Of rows that are not centred: sum x^2, in 8 chains. Of rows that are: sum d and sum d^2 of d = x - shift, in 4 chains each; about a
+ * shift of 0 nothing is subtracted. */
 /* What a kernel is: its file defines those that hold before it includes any of these headers. */
 #ifndef FAST_CENTRE
 #define FAST_CENTRE false /* LayerNorm: statistics about the mean */
@@ -211,13 +212,19 @@ NB_INLINE struct lanes sums_of(struct fast_source from, vec shift, int64_t begin
 
 /* Mean and scale of a row.
  *
- * A row that is centred is swept once, about a shift near its mean (the mean of its first 32 elements): with d = x - shift and
- * k = E[d]^2 / var, var = E[d^2] - E[d]^2 is off by (sqrt(k) + sqrt(1 + k))^2 times what two passes would be, to first order. The shift
- * is good enough where k <= 1/4 (factor 2.62), that is E[d]^2 <= E[d^2] / 5; random rows are with probability 0.995. Else the row is
- * swept once more, about the mean that came out. That one will do: the 32 elements are part of the row, so that
- * (shift - mean)^2 <= var n / 32, and the second shift is off the mean by no more than the rounding of the first sums. */
+ * A row that is centred is swept once, about a shift near its mean: with d = x - shift and k = E[d]^2 / var, var = E[d^2] - E[d]^2 is off
+ * by (sqrt(k) + sqrt(1 + k))^2 times what two passes would be, to first order. The shift is good enough where k <= 1/4 (factor 2.62), that
+ * is E[d]^2 <= E[d^2] / 5. Else, or where a sum of squares overflows, the row is swept once more, about the mean that came out.
+ *
+ * The shift is 0 where at least 8 of the first 32 elements are negative and 8 are not: such a row needs no difference. Of normal rows with
+ * mean 0 this holds for 0.998. Elsewhere it is the mean of these 32, with which random rows are swept once with probability 0.995.
+ *
+ * The second shift will do: it is off the mean by no more than the rounding of the first sums, which are about a number that is not far
+ * off either. The 32 elements are part of the row, so that (shift - mean)^2 <= var n / 32; about 0 at least 8 elements lie on the other
+ * side than the mean, so that mean^2 <= var n / 8. */
 #define SHIFT_ELEMENTS 32
-#define SHIFT_GUARD 0.2f /* largest E[d]^2 / E[d^2] */
+#define SHIFT_EACH_SIGN 8 /* of these, at least, for a shift of 0 */
+#define SHIFT_GUARD 0.2f  /* largest E[d]^2 / E[d^2] */
 #define SHIFT_FACTOR 2.62
 
 /* Long rows are summed in segments, whose number depends on the length alone. */
@@ -295,8 +302,20 @@ NB_INLINE vec head_lanes(struct fast_source s, int64_t n) {
     }
     return sum;
 }
-/* Of a source without a store. A head whose sum overflows, or is NaN, leaves the first element. */
+/* By the sign bit, so that all widths agree about -0 and NaN. The bounds are symmetric: -x has the same shift, negated. */
+NB_INLINE bool head_has_both_signs(struct fast_source s) {
+    int negatives = 0;
+    NB_UNROLL
+    for (int i = 0; i < SHIFT_ELEMENTS; i += PAIR) {
+        const struct pair x = source_pair(s, i);
+        negatives += vec_negatives(x.a) + vec_negatives(x.b);
+    }
+    return negatives >= SHIFT_EACH_SIGN && negatives <= SHIFT_ELEMENTS - SHIFT_EACH_SIGN;
+}
+/* Of a source without a store. A head whose sum overflows, or is NaN, leaves the first element. A shift of -0 gives the bits of 0, since
+ * no sum tells one zero from the other. */
 NB_INLINE float head_shift(struct fast_source s, int64_t n) {
+    if (n >= SHIFT_ELEMENTS && head_has_both_signs(s)) return 0.0f;
     const float inverse = n >= SHIFT_ELEMENTS ? 1.0f / SHIFT_ELEMENTS : 1.0f / (float)n;
     const float shift = vec_sum(head_lanes(s, n)) * inverse;
     return shift - shift == 0.0f ? shift : vec_first(source_pair_tail(s, 0, 1).a);
@@ -326,6 +345,7 @@ static inline bool call_dots(const struct nb_call *call) { return FAST_DOT && ca
 static __attribute__((noinline)) struct fast_totals segment_sums(struct fast_source from, float shift, int64_t begin,
                                                                  int64_t end, bool dot) {
     if (FAST_DOT && dot) return lanes_totals(sums_of(from, vec_set1(shift), begin, end, true));
+    if (FAST_CENTRE && shift == 0.0f) return lanes_totals(sums_of(from, vec_set1(0.0f), begin, end, false));
     return lanes_totals(sums_of(from, vec_set1(shift), begin, end, false));
 }
 static __attribute__((noinline)) struct fast_totals row_totals(struct fast_source from, int64_t n, float shift,
@@ -343,8 +363,9 @@ static __attribute__((noinline)) struct fast_totals row_totals(struct fast_sourc
 
 /* ---- from sums to mean and scale ---- */
 
+/* No, with a NaN. Squares that overflow may not do so about the mean. */
 static inline bool shift_is_good(struct fast_totals t, float inverse) {
-    return t.sum * (t.sum * inverse) <= SHIFT_GUARD * t.square; /* no, with a NaN */
+    return t.sum * (t.sum * inverse) <= SHIFT_GUARD * t.square && t.square < __builtin_inff();
 }
 static inline float centred_variance(struct fast_totals t, float inverse) {
     const float v = __builtin_fmaf(-t.sum, t.sum * inverse, t.square) * inverse;
@@ -354,6 +375,11 @@ static inline float centred_variance(struct fast_totals t, float inverse) {
 /* 1 / n, or 1 where the sum itself is wanted. */
 static inline float stats_inverse(const struct nb_call *call) {
     return FAST_TOTAL ? 1.0f : 1.0f / (float)stats_length(call);
+}
+/* eps in units of the variance; where the op does not centre, what it is inside the root. */
+static inline float eps_beside_variance(const struct nb_call *call) {
+    const float eps = (float)call->eps;
+    return FAST_CENTRE && call->formula.eps_place != NB_EPS_INSIDE ? eps * eps : eps;
 }
 static inline float second_shift(struct fast_totals t, float shift, float inverse) { return shift + t.sum * inverse; }
 /* From sums about a shift that will do; mean and rstd are stored where they are wanted. */
@@ -395,7 +421,7 @@ struct quick_finish {
 static inline struct quick_finish quick_finish_of(const struct nb_call *call) {
     return (struct quick_finish){
         .inverse = stats_inverse(call),
-        .eps = (float)call->eps,
+        .eps = eps_beside_variance(call),
         .applies = call->formula.root == NB_ROOT_MUL_RECIP && call->formula.eps_place == NB_EPS_INSIDE && !call->mean &&
                    !call->rstd,
     };

@@ -34,6 +34,7 @@ static inline vec vec_max(vec a, vec b) { return _mm256_max_ps(a, b); }
 static inline vec vec_blend(vec a, vec b, int64_t n) {
     return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(nb_lanes_below(n)));
 }
+static inline int vec_negatives(vec v) { return __builtin_popcount((unsigned)_mm256_movemask_ps(v)); }
 static inline float vec_first(vec v) { return _mm256_cvtss_f32(v); }
 static inline vec vec_abs(vec v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
 static inline vec vec_copysign(vec magnitude, vec sign) {

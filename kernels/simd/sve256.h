@@ -33,6 +33,9 @@ static inline vec vec_sqrt(vec v) { return svsqrt_f32_x(nb_all(), v); }
 /* FMIN and FMAX would hand on a NaN of the first operand. */
 static inline vec vec_min(vec a, vec b) { return svsel_f32(svcmplt_f32(nb_all(), a, b), a, b); }
 static inline vec vec_max(vec a, vec b) { return svsel_f32(svcmpgt_f32(nb_all(), a, b), a, b); }
+static inline int vec_negatives(vec v) {
+    return (int)svcntp_b32(nb_all(), svcmplt_n_s32(nb_all(), svreinterpret_s32_f32(v), 0));
+}
 static inline float vec_first(vec v) { return svlasta_f32(svpfalse_b(), v); }
 static inline vec vec_abs(vec v) { return svabs_f32_x(nb_all(), v); }
 static inline vec vec_copysign(vec magnitude, vec sign) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The fast row kernels: a row has the same bits alone, beside others, split over threads, streamed, at any alignment and whatever
- * the tuning; the shift of LayerNorm is guarded; NaN stays in its row or column. */
+/* The fast row kernels: a row has the same bits alone, beside others of any kind, split over threads, streamed, at any alignment and
+ * whatever the tuning, its sum made before or by the kernel; the shift of LayerNorm is guarded, its mean folded where that costs little; NaN
+ * stays in its row or column. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -201,8 +202,8 @@ static struct nb_tuning with_native(const struct nb_tuning *t, uint32_t native) 
     with.native = native;
     return with;
 }
-static void check_bits_of(const struct nb_kernel *k, int64_t rows, int64_t cols, uint32_t native) {
-    struct bench b = bench_new(k, rows, cols);
+static void check_bench(struct bench b, uint32_t native) {
+    const int64_t rows = b.rows, cols = b.cols;
     const struct nb_tuning singly = with_native(&no_cache, native);
     const struct manner alone = {.tuning = &singly};
     if (cols % 4 == 3) b.formula.affine = cols % 8 == 3 ? NB_AFFINE_NONE : NB_AFFINE_GAMMA;
@@ -217,14 +218,15 @@ static void check_bits_of(const struct nb_kernel *k, int64_t rows, int64_t cols,
         call_rows(&b, 0, rows, &m);
         expect_same(&b, &m, manners[i].what);
     }
-    bench_release(&b);
 }
 static uint32_t native_here(const struct nb_kernel *k) {
     return k->dtype == NB_BF16 ? nb_cpu_light()->features & NB_CPU_AVX512BF16 : 0;
 }
 static void check_bits(const struct nb_kernel *k, int64_t rows, int64_t cols) {
-    check_bits_of(k, rows, cols, 0);
-    if (native_here(k)) check_bits_of(k, rows, cols, native_here(k));
+    struct bench b = bench_new(k, rows, cols);
+    check_bench(b, 0);
+    if (native_here(k)) check_bench(b, native_here(k));
+    bench_release(&b);
 }
 static void check_all_lengths(const struct nb_kernel *k) {
     for (int64_t cols = 1; cols <= 600; cols += cols < 40 ? 1 : cols < 140 ? 3 : 29)
@@ -234,13 +236,88 @@ static void check_all_lengths(const struct nb_kernel *k) {
 }
 Test(fast_rows, a_row_has_the_same_bits_in_any_company) { for_each_fast(check_all_lengths); }
 
-/* Fewer than four rows are split, four are not. */
+/* Rows about which LayerNorm decides each by itself: about 0 or not, its mean folded or not, swept once or twice. The sum has their kind, too. */
+enum { N_KINDS = 10 };
+static double value_of_kind(int64_t kind, int64_t i, enum nb_dtype dtype) {
+    const double noise = any_value(i + 7 * kind) - 0.25, sign = i % 2 ? -1 : 1;
+    switch (kind) {
+    case 0:
+        return noise;
+    case 1:
+        return noise + 1.2; /* two standard deviations */
+    case 2:
+        return 3;
+    case 3:
+        return -1.5 - noise;
+    case 4:
+        return i == 5 ? (dtype == NB_F16 ? 3e4 : 1e30) : noise; /* all else is lost beside it */
+    case 5:
+        return noise / 65536; /* eps outweighs the variance */
+    case 6:
+        return i % 3 ? -0.0 : 0.0;
+    case 7:
+        return i < 32 ? sign : 300 + noise; /* a bad shift of 0 */
+    case 8:
+        return i < 32 ? 40 : noise; /* a bad mean of the first 32 */
+    default:
+        return noise + 0.3; /* about half a standard deviation: swept twice or not, folded or not */
+    }
+}
+/* Row by row the next of them, or every step-th. */
+static void fill_kinds(struct bench *b, int64_t first, int64_t step) {
+    for (int64_t i = 0; i < b->rows * b->cols; i++) {
+        const double x = value_of_kind((first + i / b->cols * step) % N_KINDS, i % b->cols, b->dtype);
+        nb_set(b->x, i, b->dtype, adds(b) ? x / 2 : x);
+        nb_set(b->residual, i, b->dtype, x / 2);
+    }
+}
+static void check_kinds(const struct nb_kernel *k) {
+    static const int64_t lengths[] = {31, 32, 33, 100, 512, 4165};
+    for (int i = 0; i < 6; i++)
+        for (int64_t step = 1; step <= 3; step += 2) {
+            struct bench b = bench_new(k, N_KINDS + 3, lengths[i]);
+            fill_kinds(&b, 0, step);
+            check_bench(b, 0);
+            if (native_here(k)) check_bench(b, native_here(k));
+            bench_release(&b);
+        }
+}
+Test(fast_rows, a_row_has_the_same_bits_beside_rows_of_any_kind) { for_each_fast(check_kinds); }
+
+/* The plain op of add_OP in the same width and dtype; null where it is not built. */
+static const struct nb_kernel *without_add(const struct nb_kernel *k) {
+    for (size_t i = 0; i < nb_registry_size(); i++)
+        if (strcmp(nb_registry_at(i)->kernel->variant, k->variant + strlen("add_")) == 0)
+            return nb_registry_at(i)->kernel;
+    return NULL;
+}
+static void check_sum(const struct nb_kernel *k) {
+    struct bench b = bench_new(k, N_KINDS + 3, 512);
+    const struct nb_kernel *plain = adds(&b) ? without_add(k) : NULL;
+    const struct manner manner = {.tuning = &big_cache};
+    fill_kinds(&b, 0, 1);
+    b.formula.round_sum = 1;
+    if (plain) {
+        call_rows(&b, 0, b.rows, &manner);
+        memcpy(b.wants, b.y, (size_t)(b.rows * b.cols) * item_of(&b));
+        memcpy(b.x, b.sum, (size_t)(b.rows * b.cols) * item_of(&b));
+        b.kernel = plain;
+        b.formula.round_sum = 0;
+        call_rows(&b, 0, b.rows, &manner);
+        expect_same(&b, &manner, "sum made before");
+    }
+    bench_release(&b);
+}
+Test(fast_rows, a_sum_has_the_same_bits_made_before_or_by_the_kernel) { for_each_fast(check_sum); }
+
+/* Fewer than four rows are split, four are not. Of every kind. */
 static void check_split(const struct nb_kernel *k) {
-    static const int64_t lengths[] = {16384, 20011};
-    for (int i = 0; i < 2; i++) {
+    static const int64_t lengths[] = {16384, 20011, 16384, 16391, 16640};
+    for (int i = 0; i < 5; i++) {
         struct bench b = bench_new(k, 4, lengths[i]);
+        if (i >= 2) fill_kinds(&b, 4 * (i - 2), 1);
         const struct nb_tuning t = with_native(NULL, i == 0 ? native_here(k) : 0);
-        const struct manner whole = {.tuning = &t}, cut = {.tuning = &t, .range = 5, .shift = i};
+        const struct manner whole = {.tuning = &t}, cut = {.tuning = &t, .range = 5, .shift = i % 2};
         call_rows(&b, 0, 4, &whole);
         memcpy(b.wants, b.y, (size_t)(4 * b.cols) * item_of(&b));
         call_rows(&b, 0, 3, &cut);
@@ -265,12 +342,16 @@ static void exact_layernorm(const struct bench *b, int64_t row, double *y) {
     for (int64_t i = 0; i < n; i++) y[i] = (y[i] - mean) / sqrt(var + 1e-5);
 }
 /* Row 0: an offset of 1e4 over a spread of 1. Row 1: its first 32 elements far off the others. Row 2: the first alone. Row 3: a
- * ramp. One sweep about a bad shift would have no digit left in 1 and 2. */
+ * ramp. Row 4: the first 32 about 0, as the others are not. Row 5: the same of numbers whose squares overflow about 0 and about the mean of
+ * the first 32, but not about their own. One sweep about a bad shift would have no digit left in 1, 2, 4 and 5. */
+enum { HARD_ROWS = 6 };
 static double hard_value(int64_t row, int64_t i, int64_t n) {
     const double noise = any_value(i) * 2;
     if (row == 0) return 1e4 + noise;
     if (row == 1) return i < 32 ? 5000 + noise : noise / 64;
     if (row == 2) return i == 0 ? 30000 : noise / 64;
+    if (row == 4) return i < 32 ? noise - 0.5 : 5000 + noise;
+    if (row == 5) return i < 32 && i % 4 == 3 ? -1 : 3e18 + 1e16 * noise;
     return (double)i / (double)n * 100 + noise;
 }
 static void check_guard(const struct nb_kernel *k) {
@@ -278,13 +359,13 @@ static void check_guard(const struct nb_kernel *k) {
     static const int64_t lengths[] = {100, 4096, 65536};
     for (int t = 0; t < 3; t++) {
         const int64_t n = lengths[t];
-        struct bench b = bench_new(k, 4, n);
+        struct bench b = bench_new(k, HARD_ROWS, n);
         double *exact = malloc((size_t)n * sizeof *exact);
         const struct manner plain = {.tuning = &big_cache};
         b.formula.affine = NB_AFFINE_NONE;
-        for (int64_t i = 0; i < 4 * n; i++) nb_set(b.x, i, b.dtype, hard_value(i / n, i % n, n));
-        call_rows(&b, 0, 4, &plain);
-        for (int64_t r = 0; r < 4; r++) {
+        for (int64_t i = 0; i < HARD_ROWS * n; i++) nb_set(b.x, i, b.dtype, hard_value(i / n, i % n, n));
+        call_rows(&b, 0, HARD_ROWS, &plain);
+        for (int64_t r = 0; r < HARD_ROWS; r++) {
             double worst = 0;
             exact_layernorm(&b, r, exact);
             for (int64_t i = 0; i < n; i++) {
@@ -300,6 +381,32 @@ static void check_guard(const struct nb_kernel *k) {
     }
 }
 Test(fast_rows, a_bad_shift_is_noticed_and_mended) { for_each_fast(check_guard); }
+
+/* An offset of 1.0 to 1.5e-3 over a spread of a thousandth of it, where eps = 1e-5 makes mean * scale less than half: the mean must not be folded, whose
+ * product is rounded by as much as the mean itself is. */
+static void check_folding(const struct nb_kernel *k) {
+    enum { ROWS = 64, COLS = 96 };
+    if (k->op != NB_OP_LAYERNORM || k->dtype != NB_F32) return;
+    struct bench b = bench_new(k, ROWS, COLS);
+    const struct manner plain = {.tuning = &big_cache};
+    double exact[COLS];
+    b.formula.affine = NB_AFFINE_NONE;
+    for (int64_t i = 0; i < ROWS * COLS; i++) {
+        const double offset = 1e-3 * (1 + (double)(i / COLS) / 128);
+        nb_set(b.x, i, NB_F32, offset * (1 + any_value(i) / 1024));
+    }
+    call_rows(&b, 0, ROWS, &plain);
+    for (int64_t r = 0; r < ROWS; r++) {
+        const double mean = 1e-3 * (1 + (double)r / 128), scale = 1 / sqrt(1e-5);
+        double worst = 0;
+        exact_layernorm(&b, r, exact);
+        for (int64_t i = 0; i < COLS; i++) worst = fmax(worst, fabs(nb_get(b.y, r * COLS + i, NB_F32) - exact[i]));
+        cr_expect_leq(worst, (nb_ulp(mean, NB_F32) / 2 + 64 * 0x1p-24 * mean / 1024) * scale, "%s, row %lld: off by %g",
+                      k->variant, (long long)r, worst);
+    }
+    bench_release(&b);
+}
+Test(fast_rows, a_mean_is_not_folded_where_eps_outweighs_the_variance) { for_each_fast(check_folding); }
 
 /* ---- NaN ---- */
 
