@@ -248,8 +248,8 @@ NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t 
     k->shift = k->shift_then;
     k->head = source_moved(k->head, k->first);
     if (row + 2 >= w->end) return;
-    if (BLOCK >= SHIFT_ELEMENTS && k->in.n >= SHIFT_ELEMENTS)
-        k->shift_then = head_shift(source_moved(k->head, k->first), SHIFT_ELEMENTS);
+    if (BLOCK >= SIGN_ELEMENTS && k->in.n >= SIGN_ELEMENTS)
+        k->shift_then = head_shift(source_moved(k->head, k->first), SIGN_ELEMENTS);
     else
         k->shift_then = row_shift(w->call, row + 2);
 }
@@ -407,7 +407,7 @@ static inline int64_t fast_chain(const struct nb_call *call) {
     }
 #define FAST_KERNEL                                                                                                    \
     .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,        \
-    .chain = fast_chain, .range = fast_range, .flags = NB_FLAG_STREAMS_BEYOND | (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0),                              \
+    .chain = fast_chain, .range = fast_range, .flags = NB_FLAG_STREAMS_BEYOND | (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0),   \
     .implementation = fast_implementation
 
 #endif

@@ -256,7 +256,7 @@ static double value_of_kind(int64_t kind, int64_t i, enum nb_dtype dtype) {
     case 6:
         return i % 3 ? -0.0 : 0.0;
     case 7:
-        return i < 32 ? sign : 300 + noise; /* a bad shift of 0 */
+        return i < 64 ? sign : 300 + noise; /* a bad shift of 0 */
     case 8:
         return i < 32 ? 40 : noise; /* a bad mean of the first 32 */
     default:
@@ -272,8 +272,8 @@ static void fill_kinds(struct bench *b, int64_t first, int64_t step) {
     }
 }
 static void check_kinds(const struct nb_kernel *k) {
-    static const int64_t lengths[] = {31, 32, 33, 100, 512, 4165};
-    for (int i = 0; i < 6; i++)
+    static const int64_t lengths[] = {31, 32, 33, 63, 64, 65, 100, 512, 4165};
+    for (int i = 0; i < 9; i++)
         for (int64_t step = 1; step <= 3; step += 2) {
             struct bench b = bench_new(k, N_KINDS + 3, lengths[i]);
             fill_kinds(&b, 0, step);
@@ -342,7 +342,7 @@ static void exact_layernorm(const struct bench *b, int64_t row, double *y) {
     for (int64_t i = 0; i < n; i++) y[i] = (y[i] - mean) / sqrt(var + 1e-5);
 }
 /* Row 0: an offset of 1e4 over a spread of 1. Row 1: its first 32 elements far off the others. Row 2: the first alone. Row 3: a
- * ramp. Row 4: the first 32 about 0, as the others are not. Row 5: the same of numbers whose squares overflow about 0 and about the mean of
+ * ramp. Row 4: the first 64 about 0, as the others are not. Row 5: the same of numbers whose squares overflow about 0 and about the mean of
  * the first 32, but not about their own. One sweep about a bad shift would have no digit left in 1, 2, 4 and 5. */
 enum { HARD_ROWS = 6 };
 static double hard_value(int64_t row, int64_t i, int64_t n) {
@@ -350,8 +350,8 @@ static double hard_value(int64_t row, int64_t i, int64_t n) {
     if (row == 0) return 1e4 + noise;
     if (row == 1) return i < 32 ? 5000 + noise : noise / 64;
     if (row == 2) return i == 0 ? 30000 : noise / 64;
-    if (row == 4) return i < 32 ? noise - 0.5 : 5000 + noise;
-    if (row == 5) return i < 32 && i % 4 == 3 ? -1 : 3e18 + 1e16 * noise;
+    if (row == 4) return i < 64 ? noise - 0.5 : 5000 + noise;
+    if (row == 5) return i < 64 && i % 5 < 2 ? -1 : 3e18 + 1e16 * noise;
     return (double)i / (double)n * 100 + noise;
 }
 static void check_guard(const struct nb_kernel *k) {
