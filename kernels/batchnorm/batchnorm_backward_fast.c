@@ -254,7 +254,7 @@ static size_t batchnorm_backward_fast_scratch_bytes(const struct nb_call *call) 
 
 /* In training by slabs. */
 NB_KERNEL(batchnorm_backward_fast, .summary = "gradients of BatchNorm, both sums in one pass, dx from the cache",
-          .op = NB_OP_BATCHNORM, .pass = NB_BACKWARD, .flags = NB_FLAG_STREAMS_BEYOND, .formulas = {NB_EVERY_GRADIENT}, .loads = 2, .stores = 1,
-          .flops = 9, .run = batchnorm_backward_fast_run, .applicable = batchnorm_applicable, .chain = slab_chain,
-          .column_chain = slab_chain, .scratch_bytes = batchnorm_backward_fast_scratch_bytes,
+          .op = NB_OP_BATCHNORM, .pass = NB_BACKWARD, .flags = NB_FLAG_STREAMS_BEYOND, .formulas = {NB_EVERY_GRADIENT},
+          .loads = 2, .stores = 1, .flops = 9, .run = batchnorm_backward_fast_run, .applicable = batchnorm_applicable,
+          .chain = slab_chain, .column_chain = slab_chain, .scratch_bytes = batchnorm_backward_fast_scratch_bytes,
           .n_phases = batchnorm_backward_fast_n_phases, .n_units = batchnorm_backward_fast_n_units);

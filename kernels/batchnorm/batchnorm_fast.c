@@ -425,7 +425,8 @@ static int64_t batchnorm_fast_chain(const struct nb_call *call) { return is_trai
 
 /* In training by slabs; inference takes 3 flops. */
 NB_KERNEL(batchnorm_fast, .summary = "BatchNorm, one pass about the first value, output from the cache",
-          .op = NB_OP_BATCHNORM, .flags = NB_FLAG_STREAMS_BEYOND, .variance = NB_VAR_SHIFTED, .formulas = {NB_EVERY_FORMULA}, .loads = 1, .stores = 1,
-          .flops = 7, .run = batchnorm_fast_run, .applicable = batchnorm_applicable, .chain = batchnorm_fast_chain,
+          .op = NB_OP_BATCHNORM, .flags = NB_FLAG_STREAMS_BEYOND, .variance = NB_VAR_SHIFTED,
+          .formulas = {NB_EVERY_FORMULA}, .loads = 1, .stores = 1, .flops = 7, .run = batchnorm_fast_run,
+          .applicable = batchnorm_applicable, .chain = batchnorm_fast_chain,
           .scratch_bytes = batchnorm_fast_scratch_bytes, .n_phases = batchnorm_fast_n_phases,
           .n_units = batchnorm_fast_n_units, .range = corrected_range);

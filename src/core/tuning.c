@@ -21,7 +21,8 @@ const struct nb_tuning_field nb_tuning_fields[] = {
     {FIELD(l1_bytes), .help = "first data cache of one core", BYTES},
     {FIELD(l2_bytes), .help = "second cache of one core", BYTES},
     {FIELD(stream_bytes), .help = "calls that move more store past the caches; 0: none does", BYTES},
-    {FIELD(column_tile), .help = "columns whose sums over rows a backward call keeps at hand, at least; 0: few", .most = 1 << 30},
+    {FIELD(column_tile), .help = "columns whose sums over rows a backward call keeps at hand, at least; 0: few",
+     .most = 1 << 30},
     {FIELD(slab_bytes), .help = "what an NCHW channel may take to be read again from the second cache", BYTES},
 };
 const size_t nb_n_tuning_fields = sizeof nb_tuning_fields / sizeof nb_tuning_fields[0];

@@ -84,7 +84,8 @@ static int tune_job(struct nb_workplace *w) {
     const cJSON *places = cJSON_GetObjectItemCaseSensitive(job->options, "y_from_x"), *place;
     int arm = 0;
     cJSON_ArrayForEach(place, places) {
-        if (arm < n && place->valueint >= 0) move_outputs(&arms[arm], &cases[arm], bench.sets.n_of_arm, place->valueint);
+        if (arm < n && place->valueint >= 0)
+            move_outputs(&arms[arm], &cases[arm], bench.sets.n_of_arm, place->valueint);
         arm++;
     }
     bench.options.even_samples = true;
