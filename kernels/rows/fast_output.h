@@ -14,9 +14,9 @@ struct fast_params {
 };
 /* What is compiled apart; constants wherever they are used. */
 struct fast_form {
-    bool
-        usual; /* all of a row is summed (in f32, or some of it), the op's usual parameters, no streaming; else anything */
+    bool usual;  /* all of a row is summed (in f32, or some of it), the op's usual parameters; else anything */
     bool native; /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
+    bool stream; /* a native form: stored past the caches, rows begin with a line */
 };
 struct affine_pair {
     struct pair gamma, beta;
@@ -121,6 +121,10 @@ NB_INLINE struct pair output_pair_tail(const struct fast_output *o, int64_t i, i
 /* Whether a native call streams may not show: there the other forms round as the native ones do. */
 NB_INLINE void store_pair(const struct fast_output *o, int64_t i, struct pair y, struct fast_form f) {
 #if PAIR_NATIVE
+    if (f.native && f.stream) {
+        raw_stream((char *)(o->y + i), bits_narrow(y.a, y.b));
+        return;
+    }
     if (f.native) {
         ordered_store(o->y + i, y);
         return;
@@ -207,7 +211,7 @@ NB_INLINE void store_elements(struct fast_output o, struct fast_form f) {
     }
 #endif
     for (; i + PAIR <= o.n; i += PAIR) {
-        if (!f.usual && o.later) prefetch_lines(o.later + i, PAIR);
+        if ((!f.usual || f.stream) && o.later) prefetch_lines(o.later + i, PAIR);
         store_normalized(&o, i, f);
     }
     if (i < o.n) store_tail(&o, i, o.n - i, f);
@@ -241,7 +245,7 @@ NB_INLINE void store_rows(const struct fast_output *o, struct fast_form f) {
 #define STORES_VECTORS (PAIR_IN_ORDER && NB_LANES < 16)
 NB_INLINE void store_and_sum_block(const struct fast_output *o, struct fast_sums *s, const struct fast_input *in,
                                    int64_t i, struct fast_form f) {
-    if (!FAST_PARTIAL && !f.usual && in->later) prefetch_lines(in->later + i, BLOCK);
+    if (!FAST_PARTIAL && (!f.usual || f.stream) && in->later) prefetch_lines(in->later + i, BLOCK);
     NB_UNROLL
     for (int place = 0; place < BLOCK_PAIRS; place++) {
         sums_take(s, place, in->x, in->shift, i + place * PAIR, in->dot);

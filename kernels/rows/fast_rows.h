@@ -190,7 +190,9 @@ NB_INLINE void set_output_numbers(struct fast_output *o, struct row_numbers r, f
     o->normalizer.minus = vec_set1(o->folded ? 0.0f : r.mean);
     o->normalizer.plus = vec_set1(o->folded ? -(r.mean * r.scale) : -0.0f);
 }
-NB_INLINE bool form_streams(const struct fast_work *w, struct fast_form f) { return !f.usual && w->stream; }
+NB_INLINE bool form_streams(const struct fast_work *w, struct fast_form f) {
+    return f.stream || (!f.usual && w->stream);
+}
 NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, struct fast_form f) {
     const struct nb_call *call = w->call;
     return (struct fast_output){.x = later_source(call, row, form_streams(w, f)),
@@ -353,19 +355,24 @@ ROWS_APART rows_usual(const struct fast_work *w) { return fast_rows_of_form(w, (
 ROWS_APART rows_native(const struct fast_work *w) {
     return fast_rows_of_form(w, (struct fast_form){.usual = true, .native = PAIR_NATIVE});
 }
+ROWS_APART rows_native_stream(const struct fast_work *w) {
+    return fast_rows_of_form(w, (struct fast_form){.usual = true, .native = PAIR_NATIVE, .stream = true});
+}
 ROWS_APART rows_any(const struct fast_work *w) { return fast_rows_of_form(w, (struct fast_form){.usual = false}); }
 
 static inline bool fast_is_usual(const struct fast_work *w) {
     const bool stores = !FAST_ADD || w->call->residual_out;
     const bool whole = stats_length(w->call) == w->call->cols || (FAST_PARTIAL && sizeof(elem) == sizeof(float));
-    return !w->stream && stores && whole && w->call->formula.affine == USUAL_AFFINE;
+    return stores && whole && w->call->formula.affine == USUAL_AFFINE;
 }
 /* Rows, or units where rows are split. */
 static inline int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
     if (begin >= end) return 0;
     const struct fast_work w = fast_work_of(call, begin, end);
+    const bool native = PAIR_NATIVE && w.native;
     if (!fast_is_usual(&w)) return rows_any(&w);
-    return PAIR_NATIVE && w.native ? rows_native(&w) : rows_usual(&w);
+    if (!w.stream) return native ? rows_native(&w) : rows_usual(&w);
+    return native && !FAST_ADD && rows_stream(call->y, call->y_stride) ? rows_native_stream(&w) : rows_any(&w);
 }
 static inline int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (phase + 1 == fast_phases(call)) return fast_rows(call, begin, end);
