@@ -136,18 +136,30 @@ void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "%s%s%.*s", cpu, *cpu && day ? ", " : "", day, started);
 }
 
-/* "AMD EPYC (Milan)" from "AMD EPYC" and "EPYC (Milan)"; a name that the brand does not bear out is libcpuid's alone. */
+/* "Intel Xeon" of "Intel(R) Xeon(R) Processor". */
+static void add_brand(struct nb_strbuf *out, const char *brand) {
+    static const char *const noise[] = {"(R)", "(TM)", " Processor"};
+    for (const char *at = brand; *at;) {
+        size_t n = 0;
+        for (size_t i = 0; i < 3 && n == 0; i++)
+            if (strncmp(at, noise[i], strlen(noise[i])) == 0) n = strlen(noise[i]);
+        if (n == 0) nb_strbuf_addn(out, at, 1);
+        at += n ? n : 1;
+    }
+}
+/* "AMD EPYC (Milan)" from "AMD EPYC" and "EPYC (Milan)"; where the brand does not bear libcpuid's name out, "Intel Xeon (family 6 model 207)". */
 void nb_cpu_name(const cJSON *cpu, struct nb_strbuf *out) {
     const char *model = nb_json_get_text(cpu, "model"), *codename = nb_json_get_text(cpu, "codename");
     assert(out);
-    nb_strbuf_add(out, model ? model : "an unknown CPU");
+    const double family = nb_json_get_number(cpu, "family"), number = nb_json_get_number(cpu, "model_number");
+    add_brand(out, model ? model : "an unknown CPU");
     if (!model || !codename || !*codename || strstr(model, codename)) return;
     const char *detail = strstr(codename, " (");
     const size_t n = detail ? (size_t)(detail - codename) : 0, length = strlen(model);
     if (n > 0 && length >= n && strncmp(model + length - n, codename, n) == 0)
         nb_strbuf_add(out, detail);
-    else
-        nb_strbuf_addf(out, " (libcpuid: %s)", codename);
+    else if (isfinite(family) && isfinite(number))
+        nb_strbuf_addf(out, " (family %.0f model %.0f)", family, number);
 }
 
 /* Paths of "cpu.model: \"A\", first machine \"B\""; the first ones stand for the others. */
