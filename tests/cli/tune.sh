@@ -53,10 +53,10 @@ NORMBENCH_TUNING=none "$NORMBENCH" info | grep -q "^Tuning: defaults"
 "$NORMBENCH" tune --reset 2>/dev/null
 [ ! -e "$file" ]
 
-# The first command that times calls of megabytes looks where they should store past the caches, unless the machine is busy; then it says so.
+# The first command that times calls of megabytes measures what suits this CPU, unless the machine is busy; then it says so.
 "$NORMBENCH" run --axis kernel=rmsnorm_fast --axis dtype=f32 --axis shape=512x2048 --launches 1 --no-counters --no-plots --out "$WORK/first" >/dev/null 2>"$WORK/err"
 if [ -e "$file" ]; then
-    grep -q 'first use on this CPU: where stores past the caches pay' "$WORK/err"
+    grep -q 'first use on this CPU: what suits it was measured in' "$WORK/err"
     cp "$file" "$WORK/kept/tuning.json"
     /usr/bin/python3 tests/check_schema.py reports/schema "$WORK/kept" || [ $? = 77 ]
     [ "$(member "$WORK/first/results.json" fingerprint.tuning.source)" = file ]
