@@ -261,16 +261,19 @@ static bool streams(const struct nb_arm *arm) {
     return (flags & NB_FLAG_STREAMS_BEYOND) && limit > 0 && nb_case_bytes(arm->c) > (double)limit;
 }
 /* Gives arms their homes; returns how many there are. */
-static int settle_arms(struct nb_arm *arms, int n_arms) {
+static int settle_arms(struct nb_arm *arms, int n_arms, bool one_home) {
     const double l2 = (double)nb_cpu_light()->l2_bytes;
     int n_streaming = 0;
     for (int a = 0; a < n_arms; a++) n_streaming += streams(&arms[a]);
-    const bool apart = n_streaming > 0 && n_streaming < n_arms && nb_case_bytes(arms[0].c) > l2;
+    const bool apart = !one_home && n_streaming > 0 && n_streaming < n_arms && nb_case_bytes(arms[0].c) > l2;
     for (int a = 0; a < n_arms; a++) arms[a].home = apart && streams(&arms[a]);
     return apart ? 2 : 1;
 }
 
-static int init_sets(struct nb_sets *s, const struct nb_workplace *w, struct nb_arm *arms, int n_arms) {
+static int init_sets(struct nb_bench *b, const struct nb_workplace *w) {
+    struct nb_sets *const s = &b->sets;
+    struct nb_arm *const arms = b->arms;
+    const int n_arms = b->n;
     const struct nb_job *job = &w->job;
     struct nb_layout_request q = {.placement = NB_PLACE_SLAB,
                                   .rows = job->cases[0].shape.rows,
@@ -292,7 +295,7 @@ static int init_sets(struct nb_sets *s, const struct nb_workplace *w, struct nb_
     if (nb_buffers_init(&s->sets[0], &w->inputs, &q) != 0) return -1;
     const bool hot_on_host = job->cold_bytes == 0 && nb_device_is_host(q.device);
     const int n_cold = n_cold_sets(nb_buffers_bytes(&s->sets[0]), job->cold_bytes, arms, n_arms);
-    const int n = hot_on_host ? settle_arms(arms, n_arms) : n_cold;
+    const int n = hot_on_host ? settle_arms(arms, n_arms, b->one_home) : n_cold;
     s->n_of_arm = hot_on_host ? 1 : n;
     s->sets = nb_realloc(s->sets, (unsigned)n, sizeof *s->sets);
     for (; s->n < n; s->n++) {
@@ -345,7 +348,7 @@ int nb_bench_init(struct nb_bench *b, struct nb_workplace *w) {
     const int blocks = b->blocks > 0 ? b->blocks : job->blocks;
     b->owns_pool = !b->pool;
     if (b->owns_pool) b->pool = nb_pool_new(job->cases[0].threads, job->cpus);
-    if (!b->pool || init_sets(&b->sets, w, b->arms, b->n) != 0) {
+    if (!b->pool || init_sets(b, w) != 0) {
         nb_worker_say_skipped(b->pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
         return -1;
     }

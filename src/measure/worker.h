@@ -47,6 +47,7 @@ struct nb_bench {
     int n, blocks;       /* blocks: 0: the job's */
     struct nb_pool *pool;
     bool owns_pool; /* it was not given, and made */
+    bool one_home;  /* the caller's: arms of one kernel, which must differ in nothing but its code */
     struct nb_sets {
         /* For cold cases as many as fill cold_bytes, and each arm goes through all. Else each arm keeps to one: those that store past
          * the caches to a second, where there are both kinds. */
