@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Cold: between two calls on the same set every kernel touches twice the last cache, whatever else is in a set. */
+/* Which tensors an arm is timed on. Cold: between two calls on the same set every kernel touches twice the last cache, whatever else is in
+ * a set. Hot: one set, or two. */
 #include <criterion/criterion.h>
 
 #include "src/core/shape.h"
@@ -39,4 +40,42 @@ Test(cold_sets, the_leanest_arm_goes_round_through_all_that_is_asked_for, .init 
     cr_expect_lt((n - 1) * least, cold_bytes);
     cr_expect_eq(sets_of(variants, 4 * tensor, 0, &least), 1, "hot");
     cr_expect_eq(sets_of(variants, 4 * tensor, tensor, &least), 1, "larger than the cache");
+}
+
+enum { N_HOT = 4 };
+
+/* Returns how many sets there are; home: of each arm. */
+static int homes_of(const char *shape, int64_t stream_bytes, bool one_home, int home[N_HOT]) {
+    static const char *const variants[N_HOT] = {"layernorm_twopass_v256_f32", "layernorm_fast_v256_f32",
+                                                "copy_v256_f32", "copy_stream_v256_f32"};
+    const struct nb_tuning tuning = {.struct_size = sizeof tuning, .stream_bytes = stream_bytes};
+    char reason[160];
+    struct nb_case cases[N_HOT];
+    struct nb_arm arms[N_HOT] = {0};
+    for (int i = 0; i < N_HOT; i++) {
+        const struct nb_entry *entry = nb_registry_find(variants[i]);
+        cr_assert(entry, "%s", variants[i]);
+        nb_case_init(&cases[i]);
+        cr_assert_eq(nb_shape_parse(&cases[i].shape, shape, reason, sizeof reason), 0);
+        nb_case_set_entry(&cases[i], entry);
+        nb_case_normalize(&cases[i]);
+        cases[i].tuning = &tuning;
+        arms[i] = (struct nb_arm){.entry = entry, .c = &cases[i]};
+    }
+    const int n = settle_arms(arms, N_HOT, one_home);
+    for (int i = 0; i < N_HOT; i++) home[i] = arms[i].home;
+    return n;
+}
+
+Test(cold_sets, arms_that_store_past_the_caches_have_tensors_of_their_own, .init = load_kernels) {
+    const char *const large = "65536x1024", *const small = "16x64"; /* no second cache holds the one, each the other */
+    int home[N_HOT];
+    cr_expect_eq(homes_of(large, 1 << 20, false, home), 2);
+    cr_expect(home[0] == 0 && home[1] == 1 && home[2] == 0 && home[3] == 1);
+    cr_expect_eq(homes_of(large, 0, false, home), 2, "0: no call of a kernel that is asked does");
+    cr_expect(home[0] == 0 && home[1] == 0 && home[2] == 0 && home[3] == 1);
+    cr_expect_eq(homes_of(small, 1, false, home), 1, "what the second cache holds it holds after one call");
+    cr_expect(home[0] + home[1] + home[2] + home[3] == 0);
+    cr_expect_eq(homes_of(large, 1 << 20, true, home), 1, "arms that must differ in nothing but their code");
+    cr_expect(home[0] + home[1] + home[2] + home[3] == 0);
 }
