@@ -362,8 +362,11 @@ static void add_machine(struct summary *s) {
         nb_format_bytes(&text, bytes);
     }
     if (hypervisor && *hypervisor) nb_strbuf_addf(&text, ", %s", hypervisor);
-    if (n_machines > 1) nb_strbuf_addf(&text, "; machine %d, one of %d, whose times are below", s->machine, n_machines);
     if (*started) nb_strbuf_addf(&text, "; %.10s", started);
+    add_line(s, text.text, "");
+    nb_strbuf_release(&text);
+    if (n_machines <= 1) return;
+    nb_strbuf_addf(&text, "machine %d, one of %d, whose times are below", s->machine, n_machines);
     add_line(s, text.text, "");
     nb_strbuf_release(&text);
 }
