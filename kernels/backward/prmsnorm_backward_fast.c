@@ -7,5 +7,5 @@ static struct gradient_form gradient_form_of_kernel(void) { return (struct gradi
 
 /* Loads: x and dy, twice. */
 NB_KERNEL(prmsnorm_backward_fast, .summary = "pRMSNorm backward, one sweep, sums of columns in blocks of rows",
-          .op = NB_OP_PRMSNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 4, .flops = 10,
-          .applicable = prefix_applicable, GRADIENT_KERNEL);
+          .op = NB_OP_PRMSNORM, .pass = NB_BACKWARD, .flags = NB_FLAG_STREAMS_BEYOND, .formulas = {NB_EVERY_GRADIENT},
+          .loads = 4, .flops = 10, .applicable = prefix_applicable, GRADIENT_KERNEL);

@@ -11,19 +11,23 @@
 
 enum { N_ARMS = 3 };
 
-static int sets_of(const char *const variants[N_ARMS], double set_bytes, double cold_bytes, double *least_bytes) {
+static void make_arm(struct nb_arm *arm, struct nb_case *c, const char *variant, const char *shape) {
+    const struct nb_entry *entry = nb_registry_find(variant);
     char reason[160];
+    cr_assert(entry, "%s", variant);
+    nb_case_init(c);
+    cr_assert_eq(nb_shape_parse(&c->shape, shape, reason, sizeof reason), 0);
+    nb_case_set_entry(c, entry);
+    nb_case_normalize(c);
+    *arm = (struct nb_arm){.entry = entry, .c = c};
+}
+
+static int sets_of(const char *const variants[N_ARMS], double set_bytes, double cold_bytes, double *least_bytes) {
     struct nb_case cases[N_ARMS];
     struct nb_arm arms[N_ARMS] = {0};
     *least_bytes = INFINITY;
     for (int i = 0; i < N_ARMS; i++) {
-        const struct nb_entry *entry = nb_registry_find(variants[i]);
-        cr_assert(entry, "%s", variants[i]);
-        nb_case_init(&cases[i]);
-        cr_assert_eq(nb_shape_parse(&cases[i].shape, "1024x1024", reason, sizeof reason), 0);
-        nb_case_set_entry(&cases[i], entry);
-        nb_case_normalize(&cases[i]);
-        arms[i] = (struct nb_arm){.entry = entry, .c = &cases[i]};
+        make_arm(&arms[i], &cases[i], variants[i], "1024x1024");
         if (nb_case_bytes(&cases[i]) < *least_bytes) *least_bytes = nb_case_bytes(&cases[i]);
     }
     return n_cold_sets(set_bytes, cold_bytes, arms, N_ARMS);
@@ -49,18 +53,11 @@ static int homes_of(const char *shape, int64_t stream_bytes, bool one_home, int 
     static const char *const variants[N_HOT] = {"layernorm_twopass_v256_f32", "layernorm_fast_v256_f32",
                                                 "copy_v256_f32", "copy_stream_v256_f32"};
     const struct nb_tuning tuning = {.struct_size = sizeof tuning, .stream_bytes = stream_bytes};
-    char reason[160];
     struct nb_case cases[N_HOT];
     struct nb_arm arms[N_HOT] = {0};
     for (int i = 0; i < N_HOT; i++) {
-        const struct nb_entry *entry = nb_registry_find(variants[i]);
-        cr_assert(entry, "%s", variants[i]);
-        nb_case_init(&cases[i]);
-        cr_assert_eq(nb_shape_parse(&cases[i].shape, shape, reason, sizeof reason), 0);
-        nb_case_set_entry(&cases[i], entry);
-        nb_case_normalize(&cases[i]);
+        make_arm(&arms[i], &cases[i], variants[i], shape);
         cases[i].tuning = &tuning;
-        arms[i] = (struct nb_arm){.entry = entry, .c = &cases[i]};
     }
     const int n = settle_arms(arms, N_HOT, one_home);
     for (int i = 0; i < N_HOT; i++) home[i] = arms[i].home;
@@ -69,6 +66,11 @@ static int homes_of(const char *shape, int64_t stream_bytes, bool one_home, int 
 
 Test(cold_sets, arms_that_store_past_the_caches_have_tensors_of_their_own, .init = load_kernels) {
     const char *const large = "65536x1024", *const small = "16x64"; /* no second cache holds the one, each the other */
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        if (strstr(e->kernel->name, "_fast"))
+            cr_expect(e->kernel->flags & NB_FLAG_STREAMS_BEYOND, "%s does not say so", e->kernel->variant);
+    }
     int home[N_HOT];
     cr_expect_eq(homes_of(large, 1 << 20, false, home), 2);
     cr_expect(home[0] == 0 && home[1] == 1 && home[2] == 0 && home[3] == 1);
