@@ -174,10 +174,9 @@ static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t 
  * address in common with one of them, and waits for it. */
 struct fast_walk {
     struct fast_output out;
-    struct fast_input in;         /* ahead of it */
-    struct row_numbers now, last; /* of the row to store and, in the end, of the last row */
-    struct fast_totals summed;    /* two rows ahead: of the one behind the row to store, not finished yet */
-    float shift_summed;
+    struct fast_input in;              /* ahead of it */
+    struct row_numbers now;            /* of the row to store */
+    struct summed_row summed;          /* two rows ahead: the one behind the row to store */
     float shift, shift_then;           /* of the row to sum and of the one behind it */
     struct fast_source head;           /* the row to sum, without a store */
     struct source_stride first, later; /* steps of in.x and out.x */
@@ -195,56 +194,55 @@ NB_INLINE bool form_streams(const struct fast_work *w, struct fast_form f) {
 }
 NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, struct fast_form f) {
     const struct nb_call *call = w->call;
-    return (struct fast_output){.x = later_source(call, row, form_streams(w, f)),
-                                .y = row_out(call->y, call->y_stride, row),
-                                .n = call->cols,
-                                .params = params_of(call, f),
-                                .stream = form_streams(w, f),
-                                .native = w->native};
+    struct fast_output o; /* not by a literal, which compilers clear by a slow instruction (rep stos) */
+    o.x = later_source(call, row, form_streams(w, f));
+    o.y = row_out(call->y, call->y_stride, row);
+    o.n = call->cols;
+    o.params = params_of(call, f);
+    o.stream = form_streams(w, f);
+    o.native = w->native;
+    o.folded = false;
+    o.later = NULL;
+    return o;
 }
 
 /* ---- rows with others ahead ---- */
 
 /* The first rows' numbers, and the rows to begin with. */
-NB_INLINE struct fast_walk walk_begin(const struct fast_work *w, struct fast_form f) {
+NB_INLINE void walk_begin(struct fast_walk *k, const struct fast_work *w, struct quick_finish q, struct fast_form f) {
     const struct nb_call *call = w->call;
     const int64_t x = call->x_stride, residual = call->residual_stride, sum = call->residual_out_stride;
     const int64_t next = w->begin + w->ahead;
-    struct fast_walk k = {.out = output_at(w, w->begin, f), .y_stride = call->y_stride};
-    k.in = (struct fast_input){.x = first_source(call, next, form_streams(w, f)),
-                               .n = stats_length(call),
-                               .dot = f.usual ? FAST_DOT && f.native : call_dots(call)};
-    if (FAST_ADD && f.usual) k.in.x.store = true;
-    k.head = row_source_at(call, next);
-    k.first = (struct source_stride){x, residual, sum};
-    k.later = (struct source_stride){FAST_ADD && !k.out.x.add ? sum : x, residual, 0};
-    k.now = row_statistics(call, w->begin, w->stream, false);
+    k->out = output_at(w, w->begin, f);
+    k->y_stride = call->y_stride;
+    k->in = (struct fast_input){.x = first_source(call, next, form_streams(w, f)),
+                                .n = stats_length(call),
+                                .dot = f.usual ? FAST_DOT && f.native : call_dots(call)};
+    if (FAST_ADD && f.usual) k->in.x.store = true;
+    k->head = row_source_at(call, next);
+    k->first = (struct source_stride){x, residual, sum};
+    k->later = (struct source_stride){FAST_ADD && !k->out.x.add ? sum : x, residual, 0};
+    k->now = row_statistics(call, w->begin, w->stream, false);
     if (w->ahead > 1) {
-        k.shift_summed = row_shift(call, w->begin + 1);
-        k.summed = row_totals(first_source(call, w->begin + 1, w->stream), k.in.n, k.shift_summed, call_dots(call));
+        const float shift = row_shift(call, w->begin + 1);
+        const struct fast_source from = first_source(call, w->begin + 1, w->stream);
+        k->summed = row_summed(q, row_totals(from, k->in.n, shift, call_dots(call)), shift);
     }
-    k.shift = row_shift(call, next);
-    k.shift_then = next + 1 < w->end ? row_shift(call, next + 1) : 0.0f;
-    return k;
+    k->shift = row_shift(call, next);
+    k->shift_then = next + 1 < w->end ? row_shift(call, next + 1) : 0.0f;
 }
 NB_INLINE void next_output(struct fast_walk *k) {
     k->out.x = source_moved(k->out.x, k->later);
     k->out.y += k->y_stride;
 }
-NB_INLINE struct row_numbers finished_row(const struct fast_work *w, int64_t row, struct fast_totals t, float shift,
-                                          struct quick_finish q) {
-    if (finishes_quickly(q, t)) return quickly_finished(q, t, shift);
-    return row_finish(w->call, row, t, shift, w->stream);
-}
-/* `row` was summed: its numbers come into play in one or two rows' time. Two rows ahead its totals wait for another row before they
- * are finished: the two halves of the latency pass side by side, each short enough for the processor's window. */
+/* `row` was summed: its numbers come into play in one or two rows' time. Two rows ahead its root waits for another row: the two halves of
+ * the latency pass side by side, each short enough for the processor's window. */
 NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t row, struct lanes l,
                         struct quick_finish q) {
-    const struct fast_totals t = lanes_totals(l);
+    const struct summed_row summed = row_summed(q, lanes_totals(l), k->shift);
     const bool late = w->ahead > 1;
-    k->now = finished_row(w, row - late, late ? k->summed : t, late ? k->shift_summed : k->shift, q);
-    k->summed = t;
-    k->shift_summed = k->shift;
+    k->now = row_finished(w->call, row - late, late ? k->summed : summed, q, w->stream);
+    k->summed = summed;
     k->in.x = source_moved(k->in.x, k->first);
     if (!FAST_CENTRE) return;
     k->shift = k->shift_then;
@@ -258,11 +256,13 @@ NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t 
 
 /* How many rows before it is summed a row of x is prefetched: its first elements are read one row early (head_shift). */
 #define LATER_ROWS 2
+#define MOST_AHEAD 2
 
-/* All but the last rows, which have none ahead any more. */
-NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form f) {
+/* All but the last rows, which have none ahead any more: their numbers. */
+NB_INLINE void walk_rows(const struct fast_work *w, struct row_numbers *left, struct fast_form f) {
     const struct quick_finish q = quick_finish_of(w->call);
-    struct fast_walk k = walk_begin(w, f);
+    struct fast_walk k;
+    walk_begin(&k, w, q, f);
     for (int64_t row = w->begin + w->ahead; row < w->end; row++) {
         set_output_numbers(&k.out, k.now, q.eps);
         k.in.shift = vec_set1(k.shift);
@@ -272,8 +272,8 @@ NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form
         take_row(w, &k, row, sums, q);
         next_output(&k);
     }
-    if (w->ahead > 1) k.last = finished_row(w, w->end - 1, k.summed, k.shift_summed, q);
-    return k;
+    left[0] = k.now;
+    if (w->ahead > 1) left[1] = row_finished(w->call, w->end - 1, k.summed, q, w->stream);
 }
 
 /* ---- the loop over rows ---- */
@@ -313,10 +313,10 @@ NB_INLINE void store_together(const struct fast_work *w, int64_t row, const stru
     store_rows(o, f);
 }
 NB_INLINE int fast_rows_of_form(const struct fast_work *w, struct fast_form f) {
-    struct fast_walk k = {.out = {.n = 0}};
+    struct row_numbers left[MOST_AHEAD];
     const bool split = rows_are_split(w->call);
     const float eps = eps_beside_variance(w->call);
-    if (w->ahead > 0) k = walk_rows(w, f);
+    if (w->ahead > 0) walk_rows(w, left, f);
     int64_t step = 0;
     if (f.usual && FAST_CENTRE && w->shares) {
         struct row_numbers numbers[SHARED_ROWS];
@@ -326,10 +326,10 @@ NB_INLINE int fast_rows_of_form(const struct fast_work *w, struct fast_form f) {
         }
     }
     for (const int64_t n = steps_left(w); step < n; step++) {
-        struct fast_output o = k.out;
+        struct fast_output o;
         if (w->ahead > 0) {
-            set_output_numbers(&o, step == 0 ? k.now : k.last, eps);
-            next_output(&k);
+            o = output_at(w, w->end - n + step, f);
+            set_output_numbers(&o, left[step], eps);
         } else if (split) {
             o = split_output(w, step, f);
         } else {

@@ -308,9 +308,9 @@ NB_INLINE vec head_lanes(struct fast_source s, int64_t n) {
 NB_INLINE bool head_has_both_signs(struct fast_source s) {
     int negatives = 0;
     NB_UNROLL
-    for (int i = 0; i < SIGN_ELEMENTS; i += PAIR) {
-        const struct pair x = source_pair(s, i);
-        negatives += vec_negatives(x.a) + vec_negatives(x.b);
+    for (int i = 0; i < SIGN_ELEMENTS; i += 2 * PAIR) {
+        const struct pair x = source_pair(s, i), z = source_pair(s, i + PAIR);
+        negatives += vec_negatives(x.a, x.b, z.a, z.b);
     }
     return negatives >= SIGN_EACH && negatives <= SIGN_ELEMENTS - SIGN_EACH;
 }
@@ -371,7 +371,7 @@ static inline bool shift_is_good(struct fast_totals t, float inverse) {
 }
 static inline float centred_variance(struct fast_totals t, float inverse) {
     const float v = __builtin_fmaf(-t.sum, t.sum * inverse, t.square) * inverse;
-    return v < 0 ? 0 : v; /* constant rows, by a rounding */
+    return vec_first(vec_max(vec_set1(0.0f), vec_set1(v))); /* below 0 in constant rows, by a rounding */
 }
 
 /* 1 / n, or 1 where the sum itself is wanted. */
@@ -428,13 +428,28 @@ static inline struct quick_finish quick_finish_of(const struct nb_call *call) {
                    !call->rstd,
     };
 }
-NB_INLINE bool finishes_quickly(struct quick_finish q, struct fast_totals t) {
-    return q.applies && (!FAST_CENTRE || shift_is_good(t, q.inverse));
+/* A row that was summed. Where the op centres it is half finished: the root is left. */
+struct summed_row {
+    struct fast_totals totals;
+    _Alignas(8) float shift;
+    _Alignas(8) float mean; /* the last three: where the op centres */
+    _Alignas(8) float variance;
+    _Alignas(8) bool quick;
+};
+NB_INLINE struct summed_row row_summed(struct quick_finish q, struct fast_totals t, float shift) {
+    if (!FAST_CENTRE) return (struct summed_row){.totals = t};
+    return (struct summed_row){.totals = t,
+                               .shift = shift,
+                               .mean = shift + t.sum * q.inverse,
+                               .variance = centred_variance(t, q.inverse),
+                               .quick = q.applies && shift_is_good(t, q.inverse)};
 }
-NB_INLINE struct row_numbers quickly_finished(struct quick_finish q, struct fast_totals t, float shift) {
-    const float v = FAST_CENTRE ? centred_variance(t, q.inverse) : t.square * q.inverse;
-    return (struct row_numbers){.mean = FAST_CENTRE ? shift + t.sum * q.inverse : 0.0f,
-                                .scale = 1.0f / __builtin_sqrtf(v + q.eps)};
+NB_INLINE struct row_numbers row_finished(const struct nb_call *call, int64_t row, struct summed_row s,
+                                          struct quick_finish q, bool stream) {
+    const bool quick = FAST_CENTRE ? s.quick : q.applies;
+    if (__builtin_expect(!quick, 0)) return row_finish(call, row, s.totals, s.shift, stream);
+    const float v = FAST_CENTRE ? s.variance : s.totals.square * q.inverse;
+    return (struct row_numbers){.mean = s.mean, .scale = 1.0f / __builtin_sqrtf(v + q.eps)};
 }
 
 #endif

@@ -11,7 +11,7 @@
  *   vec_select_less(a, b, yes, no)  a < b ? yes : no, and so no for NaN
  *   vec_pow2(t)         2^k for t = 1.5 * 2^23 + k, k an integer from -126 to 127
  *   vec_round           to the dtype and back
- *   vec_negatives       how many lanes have their sign bit set, -0 and NaN among them
+ *   vec_negatives(a, b, c, d)  how many of their lanes have the sign bit set, -0 and NaN among them
  *   vec_first           lane 0
  *   vec_sum             all lanes, in an order fixed for each width
  *   vec_fma(a, b, c)    a * b + c, rounded once; nothing else is ever fused (-ffp-contract=off)

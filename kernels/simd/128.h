@@ -32,7 +32,11 @@ static inline vec vec_max(vec a, vec b) { return _mm_max_ps(a, b); }
 static inline vec vec_blend(vec a, vec b, int64_t n) {
     return _mm_blendv_ps(b, a, _mm_castsi128_ps(nb_lanes_below(n)));
 }
-static inline int vec_negatives(vec v) { return __builtin_popcount((unsigned)_mm_movemask_ps(v)); }
+static inline int vec_negatives(vec a, vec b, vec c, vec d) {
+    const __m128i half = _mm_packs_epi32(_mm_castps_si128(a), _mm_castps_si128(b));
+    const __m128i other = _mm_packs_epi32(_mm_castps_si128(c), _mm_castps_si128(d));
+    return __builtin_popcount((unsigned)_mm_movemask_epi8(_mm_packs_epi16(half, other)));
+}
 static inline float vec_first(vec v) { return _mm_cvtss_f32(v); }
 static inline vec vec_abs(vec v) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), v); }
 static inline vec vec_copysign(vec magnitude, vec sign) {

@@ -34,7 +34,11 @@ static inline vec vec_max(vec a, vec b) { return _mm256_max_ps(a, b); }
 static inline vec vec_blend(vec a, vec b, int64_t n) {
     return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(nb_lanes_below(n)));
 }
-static inline int vec_negatives(vec v) { return __builtin_popcount((unsigned)_mm256_movemask_ps(v)); }
+static inline int vec_negatives(vec a, vec b, vec c, vec d) {
+    const __m256i half = _mm256_packs_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b));
+    const __m256i other = _mm256_packs_epi32(_mm256_castps_si256(c), _mm256_castps_si256(d));
+    return __builtin_popcount((unsigned)_mm256_movemask_epi8(_mm256_packs_epi16(half, other)));
+}
 static inline float vec_first(vec v) { return _mm256_cvtss_f32(v); }
 static inline vec vec_abs(vec v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
 static inline vec vec_copysign(vec magnitude, vec sign) {

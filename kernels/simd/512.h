@@ -28,7 +28,11 @@ static inline vec vec_sqrt(vec v) { return _mm512_sqrt_ps(v); }
 static inline vec vec_min(vec a, vec b) { return _mm512_min_ps(a, b); }
 static inline vec vec_max(vec a, vec b) { return _mm512_max_ps(a, b); }
 static inline vec vec_blend(vec a, vec b, int64_t n) { return _mm512_mask_mov_ps(b, nb_lanes_below(n), a); }
-static inline int vec_negatives(vec v) { return __builtin_popcount(_mm512_movepi32_mask(_mm512_castps_si512(v))); }
+static inline int vec_negatives(vec a, vec b, vec c, vec d) {
+    const __m512i half = _mm512_packs_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b));
+    const __m512i other = _mm512_packs_epi32(_mm512_castps_si512(c), _mm512_castps_si512(d));
+    return __builtin_popcountll(_mm512_movepi8_mask(_mm512_packs_epi16(half, other)));
+}
 static inline float vec_first(vec v) { return _mm512_cvtss_f32(v); }
 static inline vec vec_abs(vec v) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), v); }
 static inline vec vec_copysign(vec magnitude, vec sign) {

@@ -44,7 +44,10 @@ static inline vec vec_sqrt(vec v) { return vsqrtq_f32(v); }
 /* FMIN and FMAX would hand on a NaN of the first operand. */
 static inline vec vec_min(vec a, vec b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 static inline vec vec_max(vec a, vec b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
-static inline int vec_negatives(vec v) { return (int)vaddvq_u32(vshrq_n_u32(vreinterpretq_u32_f32(v), 31)); }
+static inline uint32x4_t nb_sign(vec v) { return vshrq_n_u32(vreinterpretq_u32_f32(v), 31); }
+static inline int vec_negatives(vec a, vec b, vec c, vec d) {
+    return (int)vaddvq_u32(vaddq_u32(vaddq_u32(nb_sign(a), nb_sign(b)), vaddq_u32(nb_sign(c), nb_sign(d))));
+}
 static inline float vec_first(vec v) { return vgetq_lane_f32(v, 0); }
 static inline vec vec_abs(vec v) { return vabsq_f32(v); }
 static inline vec vec_copysign(vec magnitude, vec sign) { return vbslq_f32(vdupq_n_u32(0x80000000u), sign, magnitude); }

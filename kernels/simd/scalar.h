@@ -30,7 +30,10 @@ static inline vec vec_sqrt(vec v) { return __builtin_sqrtf(v); }
 static inline vec vec_min(vec a, vec b) { return a < b ? a : b; }
 static inline vec vec_max(vec a, vec b) { return a > b ? a : b; }
 static inline vec vec_blend(vec a, vec b, int64_t n) { return n > 0 ? a : b; }
-static inline int vec_negatives(vec v) { return __builtin_signbitf(v) != 0; }
+static inline int nb_sign(vec v) { return __builtin_signbitf(v) != 0; }
+static inline int vec_negatives(vec a, vec b, vec c, vec d) {
+    return nb_sign(a) + nb_sign(b) + nb_sign(c) + nb_sign(d);
+}
 static inline float vec_first(vec v) { return v; }
 static inline vec vec_abs(vec v) { return __builtin_fabsf(v); }
 static inline vec vec_copysign(vec magnitude, vec sign) { return __builtin_copysignf(magnitude, sign); }

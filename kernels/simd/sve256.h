@@ -33,8 +33,11 @@ static inline vec vec_sqrt(vec v) { return svsqrt_f32_x(nb_all(), v); }
 /* FMIN and FMAX would hand on a NaN of the first operand. */
 static inline vec vec_min(vec a, vec b) { return svsel_f32(svcmplt_f32(nb_all(), a, b), a, b); }
 static inline vec vec_max(vec a, vec b) { return svsel_f32(svcmpgt_f32(nb_all(), a, b), a, b); }
-static inline int vec_negatives(vec v) {
+static inline int nb_signs(vec v) {
     return (int)svcntp_b32(nb_all(), svcmplt_n_s32(nb_all(), svreinterpret_s32_f32(v), 0));
+}
+static inline int vec_negatives(vec a, vec b, vec c, vec d) {
+    return nb_signs(a) + nb_signs(b) + nb_signs(c) + nb_signs(d);
 }
 static inline float vec_first(vec v) { return svlasta_f32(svpfalse_b(), v); }
 static inline vec vec_abs(vec v) { return svabs_f32_x(nb_all(), v); }
