@@ -128,6 +128,11 @@ static inline int rows_at_hand(const struct nb_call *call) {
     return 2 * row + beside <= cache ? 1 : 0;
 }
 
+/* Of rows that are centred, in bf16 by vectors of 8: parameters are shuffled into place, and the sums leave few of 16 registers. Longer rows
+ * are summed one by one, then stored four together. */
+#define STORES_TOGETHER (FAST_CENTRE && !FAST_ADD && !PAIR_IN_ORDER && !PAIR_NATIVE && NB_LANES == 8)
+#define TOGETHER_COLUMNS 768
+
 /* What stays the same in a range. */
 struct fast_work {
     const struct nb_call *call;
@@ -150,7 +155,8 @@ static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t 
     const bool far = !stream && row >= FAR_ROW_BYTES && is_beyond(call, second_cache(call));
     /* Rows that conversions, or narrow vectors, make a matter of arithmetic go on hiding it. */
     const bool simple = sizeof(elem) == sizeof(float) && (!FAST_CENTRE || NB_LANES >= 16);
-    const int64_t at_hand = rows_at_hand(call);
+    const bool together = STORES_TOGETHER && !stream && call->cols >= TOGETHER_COLUMNS && end - begin >= SHARED_ROWS;
+    const int64_t at_hand = together ? 0 : rows_at_hand(call);
     const bool apart = (far && simple) || care || (stream && !rows_stream(call->y, call->y_stride));
     return (struct fast_work){.call = call,
                               .begin = begin,
