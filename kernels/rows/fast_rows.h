@@ -138,10 +138,9 @@ struct fast_work {
     const struct nb_call *call;
     int64_t begin, end; /* rows; units where rows are split */
     int64_t ahead;
-    bool shares;     /* may rows share the loads of the parameters? */
-    bool prefetch_y; /* while a row is summed that is stored next */
-    bool
-        prefetches_x; /* for later rows: out of memory, as long as the first cache has room for one; of LayerNorm, two */
+    bool shares;       /* may rows share the loads of the parameters? */
+    bool prefetch_y;   /* while a row is summed that is stored next */
+    bool prefetches_x; /* for later rows: out of memory, as long as the second cache has room for two */
     bool stream;
     bool care;   /* parameters may be NaN */
     bool native; /* rounds by the instruction of pair_native.h, which takes NaN as it should */
@@ -164,7 +163,7 @@ static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t 
                               .ahead = at_hand < end - begin && !apart ? at_hand : 0,
                               .shares = at_hand == 0 && !stream && !care && !rows_are_split(call),
                               .prefetch_y = far && wants_prefetch(call, row),
-                              .prefetches_x = stream && row <= first_cache(call) / (FAST_CENTRE ? 2 : 1),
+                              .prefetches_x = stream && 2 * row <= second_cache(call),
                               .stream = stream,
                               .care = care,
                               .native = native};
