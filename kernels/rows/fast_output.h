@@ -165,6 +165,16 @@ NB_INLINE void store_weighed(const struct fast_output *o, int64_t i, struct affi
 NB_INLINE void store_normalized(const struct fast_output *o, int64_t i, struct fast_form f) {
     store_weighed(o, i, affine_at(o->params, i, f), f);
 }
+/* Two pairs where one is half a line or less: past the caches the halves of a line best leave together. */
+#define PAIR_IS_HALF (PAIR * (int)sizeof(elem) < CACHE_LINE)
+NB_INLINE void store_two_pairs(const struct fast_output *o, int64_t i, struct fast_form f) {
+    struct affine_pair w = affine_at(o->params, i, f);
+    const struct pair a = weighed_pair(normalized_pair(output_pair(o, i, f), o->normalizer), w, o->params);
+    w = affine_at(o->params, i + PAIR, f);
+    const struct pair b = weighed_pair(normalized_pair(output_pair(o, i + PAIR, f), o->normalizer), w, o->params);
+    store_pair(o, i, a, f);
+    store_pair(o, i + PAIR, b, f);
+}
 /* n elements at i, fewer than a pair. */
 NB_INLINE void store_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
     const struct affine_pair w = affine_tail(o->params, i, n, f);
@@ -210,6 +220,10 @@ NB_INLINE void store_elements(struct fast_output o, struct fast_form f) {
         for (int k = 0; k < 2 * BLOCK_PAIRS; k++) store_vec(&o, i + k * NB_LANES);
     }
 #endif
+    for (; PAIR_IS_HALF && i + 2 * PAIR <= o.n; i += 2 * PAIR) {
+        if ((!f.usual || f.stream) && o.later) prefetch_lines(o.later + i, 2 * PAIR);
+        store_two_pairs(&o, i, f);
+    }
     for (; i + PAIR <= o.n; i += PAIR) {
         if ((!f.usual || f.stream) && o.later) prefetch_lines(o.later + i, PAIR);
         store_normalized(&o, i, f);
@@ -249,6 +263,10 @@ NB_INLINE void store_and_sum_block(const struct fast_output *o, struct fast_sums
     NB_UNROLL
     for (int place = 0; place < BLOCK_PAIRS; place++) {
         sums_take(s, place, in->x, in->shift, i + place * PAIR, in->dot);
+        if (PAIR_IS_HALF && !f.usual) {
+            if (place % 2) store_two_pairs(o, i + (place - 1) * PAIR, f);
+            continue;
+        }
 #if STORES_VECTORS
         if (f.usual) {
             store_vec(o, i + place * PAIR);
