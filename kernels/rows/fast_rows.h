@@ -83,13 +83,14 @@ static __attribute__((noinline)) struct row_numbers split_numbers(const struct n
 
 /* How the rows of a call are taken: what the caches hold decides, and changes no bit of a result.
  *
- * ahead is 2, or 1 where three rows of x, one of y and the parameters would not share three quarters of the first cache, or 0 where two
- * would not share all of it: then a row is summed, then stored. Parameters do not count where the conversions of narrow elements take
+ * ahead is 2, or 1 where the first cache would not hold four rows of each tensor, or 0 where it would not hold two of x, one of y and the
+ * parameters: then a row is summed, then stored. Parameters do not count where the conversions of narrow elements take
  * longer than loads from the second cache. Out of the third cache one row at a time is faster in f32 from 8 KiB a row on, since its
  * prefetchers follow one stream of loads better than three. */
 #define FIRST_CACHE_DEFAULT_BYTES (32 << 10) /* where the machine was not measured */
 #define SECOND_CACHE_DEFAULT_BYTES (512 << 10)
 #define FAR_ROW_BYTES (8 << 10)
+#define HELD_ROWS 4     /* of each tensor, for two rows ahead */
 #define PREFETCH_ROWS 4 /* prefetchers manage where the first cache holds so many */
 #define PREFETCH_HELD 8
 #define PREFETCH_CACHES 16 /* second caches, about which the third is so small or so shared that it answers late */
@@ -122,10 +123,10 @@ static inline int rows_at_hand(const struct nb_call *call) {
     /* LayerNorm's two parameters in vectors of 8 take longer than its conversions. */
     const bool hides_params = sizeof(elem) < sizeof(float) && (!FAST_CENTRE || NB_LANES >= 16);
     const int64_t params = hides_params ? 0 : n_params * call->cols * (int64_t)sizeof(float);
-    const int64_t row = call->cols * (int64_t)sizeof(elem), beside = row + params;
+    const int64_t row = call->cols * (int64_t)sizeof(elem);
     if (call->cols >= LONG_ROW) return 0;
-    if (3 * row + beside <= cache / 4 * 3) return 2;
-    return 2 * row + beside <= cache ? 1 : 0;
+    if (HELD_ROWS * tensors(call) * row < cache) return 2;
+    return 3 * row + params <= cache ? 1 : 0;
 }
 
 /* Of rows that are centred, in bf16 by vectors of 8: parameters are shuffled into place, and the sums leave few of 16 registers. Longer rows
