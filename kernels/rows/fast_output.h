@@ -167,6 +167,7 @@ NB_INLINE void store_normalized(const struct fast_output *o, int64_t i, struct f
 }
 /* Two pairs where one is half a line or less: past the caches the halves of a line best leave together. */
 #define PAIR_IS_HALF (PAIR * (int)sizeof(elem) < CACHE_LINE)
+_Static_assert(BLOCK_PAIRS % 2 == 0, "a block is made of two pairs at a time");
 NB_INLINE void store_two_pairs(const struct fast_output *o, int64_t i, struct fast_form f) {
     struct affine_pair w = affine_at(o->params, i, f);
     const struct pair a = weighed_pair(normalized_pair(output_pair(o, i, f), o->normalizer), w, o->params);

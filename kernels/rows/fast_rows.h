@@ -83,7 +83,7 @@ static __attribute__((noinline)) struct row_numbers split_numbers(const struct n
 
 /* How the rows of a call are taken: what the caches hold decides, and changes no bit of a result.
  *
- * ahead is 2, or 1 where the first cache would not hold four rows of each tensor, or 0 where it would not hold two of x, one of y and the
+ * ahead is 2, or 1 where the first cache would not hold four rows of each tensor and something else, or 0 where it would not hold two of x, one of y and the
  * parameters: then a row is summed, then stored. Parameters do not count where the conversions of narrow elements take
  * longer than loads from the second cache. Out of the third cache one row at a time is faster in f32 from 8 KiB a row on, since its
  * prefetchers follow one stream of loads better than three. */
@@ -129,8 +129,8 @@ static inline int rows_at_hand(const struct nb_call *call) {
     return 3 * row + params <= cache ? 1 : 0;
 }
 
-/* Of rows that are centred, in bf16 by vectors of 8: parameters are shuffled into place, and the sums leave few of 16 registers. Longer rows
- * are summed one by one, then stored four together. */
+/* Of rows that are centred, in bf16 by vectors of 8: parameters are shuffled into place, and the sums leave few of 16 registers (256x and SVE have 32:
+ * not measured). Longer rows are summed one by one, then, in the usual form, stored four together. */
 #define STORES_TOGETHER (FAST_CENTRE && !FAST_ADD && !PAIR_IN_ORDER && !PAIR_NATIVE && NB_LANES == 8)
 #define TOGETHER_COLUMNS 768
 
@@ -174,8 +174,8 @@ static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t 
  * one overlap stores of the other, and the latency of the sums, the root and the division (60 to 80 cycles) is hidden behind the row
  * between the two, so that nothing is left of it, without relying on the processor's out-of-order window.
  *
- * Rows with none ahead are summed, then stored; where gamma and beta both come from the second cache, four of them are summed and stored
- * in one pass, which loads the parameters once. Few long rows are split over the threads (fast_rows.h). */
+ * Rows with none ahead are summed, then stored; where gamma and beta both come from the second cache, or are shuffled into place
+ * (STORES_TOGETHER), four of them are summed, then stored in one pass, which loads the parameters once. Few long rows are split over the threads (fast_rows.h). */
 /* What goes from row to row, and would best be in registers: a load right behind a row of stores may have the low bits of its
  * address in common with one of them, and waits for it. */
 struct fast_walk {
@@ -207,6 +207,7 @@ NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, s
     o.params = params_of(call, f);
     o.stream = form_streams(w, f);
     o.native = w->native;
+    o.normalizer = (struct normalizer){vec_set1(0.0f), vec_set1(0.0f), vec_set1(0.0f)};
     o.folded = false;
     o.later = NULL;
     return o;
@@ -262,7 +263,7 @@ NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t 
 
 /* How many rows before it is summed a row of x is prefetched: its first elements are read one row early (head_shift). */
 #define LATER_ROWS 2
-#define MOST_AHEAD 2
+#define MOST_AHEAD 2 /* of fast_work.ahead */
 
 /* All but the last rows, which have none ahead any more: their numbers. */
 NB_INLINE void walk_rows(const struct fast_work *w, struct row_numbers *left, struct fast_form f) {

@@ -432,8 +432,8 @@ static inline struct quick_finish quick_finish_of(const struct nb_call *call) {
 struct summed_row {
     struct fast_totals totals;
     _Alignas(8) float shift;
-    _Alignas(8) float mean; /* the last three: where the op centres */
-    _Alignas(8) float variance;
+    _Alignas(8) float mean;     /* 0 where the op does not centre */
+    _Alignas(8) float variance; /* where the op centres, as quick */
     _Alignas(8) bool quick;
 };
 NB_INLINE struct summed_row row_summed(struct quick_finish q, struct fast_totals t, float shift) {
