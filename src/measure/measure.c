@@ -452,23 +452,32 @@ static void choose_graph(struct nb_arm *arm, struct launch *l) {
 /* What a message takes is to be a small part of what it is counted with. */
 static const double messages_longer = 4;
 
+/* A try that fills a sample before it was expected to was disturbed, or the first: a thread's first calls wait until it runs, and one such
+ * wait would make every sample of the launch a few rows long. */
+static bool came_early(double elapsed, double expected, double sample_s) {
+    return elapsed > 1.5 * expected && elapsed <= samples_without_warming * sample_s;
+}
+
 /* Grows the amount until it fills the sample. A call longer than a sample is taken row by row where that is allowed. Returns the seconds of
  * a call, or of a sample's rows. */
 static double choose_sample(struct nb_arm *arm, struct launch *l) {
     const bool in_messages = nb_kernel_is_of_program(arm->entry->kernel);
-    const double sample = l->options->sample_s * (in_messages ? messages_longer : 1);
+    const double sample = l->options->sample_s * (in_messages ? messages_longer : 1), filled = 0.7 * sample;
     const int64_t rows = arm->c->shape.rows;
     const struct nb_kernel *kernel = arm->entry->kernel;
     const bool can_chunk = !l->options->device && goes_by_rows(kernel, &arm->calls[0]); /* rows would starve a device */
     arm->chunked = can_chunk;
     int64_t amount = can_chunk && rows > 16 ? 16 : can_chunk ? rows : 1;
-    double elapsed = 0;
+    double elapsed = 0, expected = 0;
     for (int tries = 0; tries < 24 && !is_out(arm); tries++) {
         elapsed = time_sample(arm, l, amount);
-        if (elapsed >= 0.7 * sample) break;
+        if (elapsed >= filled && came_early(elapsed, expected, sample))
+            elapsed = fmin(elapsed, time_sample(arm, l, amount));
+        if (elapsed >= filled) break;
         double grow = elapsed > 0 ? sample / elapsed : 16;
         if (grow > 16) grow = 16;
         int64_t larger = (int64_t)((double)amount * grow) + 1;
+        expected = elapsed * (double)larger / (double)amount;
         if (arm->chunked && larger >= rows) { /* the whole shape fits into a sample */
             arm->chunked = false;
             larger = larger / rows > 1 ? larger / rows : 1;

@@ -143,7 +143,7 @@ static void *thread_main(void *arg) {
 struct nb_pool *nb_pool_new(int n_threads, const int *cpus) {
     struct nb_pool *p = aligned_alloc(64, (sizeof *p + 63) / 64 * 64);
     if (!p) return NULL;
-    *p = (struct nb_pool){.n = n_threads, .threads = nb_alloc((unsigned)n_threads, sizeof(pthread_t))};
+    *p = (struct nb_pool){.n = n_threads, .parked = 1, .threads = nb_alloc((unsigned)n_threads, sizeof(pthread_t))};
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->wake, NULL);
     for (int i = 1; i < n_threads; i++) {
