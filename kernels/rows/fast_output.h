@@ -14,9 +14,10 @@ struct fast_params {
 };
 /* What is compiled apart; constants wherever they are used. */
 struct fast_form {
-    bool usual;  /* all of a row is summed (in f32, or some of it), the op's usual parameters; else anything */
-    bool native; /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
-    bool stream; /* a native form: stored past the caches, rows begin with a line */
+    bool usual;    /* all of a row is summed (in f32, or some of it), the op's usual parameters; else anything */
+    bool native;   /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
+    bool stream;   /* a native form: stored past the caches, rows begin with a line */
+    bool prepared; /* the op's usual parameters, laid out once a range as elements lie in pairs */
 };
 struct affine_pair {
     struct pair gamma, beta;
@@ -25,11 +26,16 @@ struct affine_pair {
 /* What each op usually has: gamma, and beta where it centres. */
 #define USUAL_AFFINE (FAST_CENTRE ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA)
 
-NB_INLINE struct fast_params params_of(const struct nb_call *call, struct fast_form f) {
-    const int affine = f.usual ? USUAL_AFFINE : (int)call->formula.affine;
+/* Whole pairs, and a line more, so that gamma and beta do not have the low bits of their addresses in common. */
+NB_INLINE int64_t prepared_columns(const struct nb_call *call) {
+    return (call->cols + PAIR - 1) / PAIR * PAIR + CACHE_LINE / (int64_t)sizeof(float);
+}
+/* prepared: gamma and beta, if the form has them so. */
+NB_INLINE struct fast_params params_of(const struct nb_call *call, const float *prepared, struct fast_form f) {
+    const int affine = f.usual || f.prepared ? USUAL_AFFINE : (int)call->formula.affine;
     return (struct fast_params){
-        .gamma = call->gamma,
-        .beta = call->beta,
+        .gamma = f.prepared ? prepared : call->gamma,
+        .beta = f.prepared ? prepared + prepared_columns(call) : call->beta,
         .weighs = affine != NB_AFFINE_NONE,
         .adds = affine == NB_AFFINE_GAMMA_BETA,
     };
@@ -39,19 +45,20 @@ NB_INLINE struct fast_params params_from(struct fast_params p, int64_t n) {
     if (p.adds) p.beta += n;
     return p;
 }
-NB_INLINE struct pair param_pair(const float *p, int64_t i, bool native) {
-    return native ? floats_load(p + i) : pair_load_f32(p + i);
+NB_INLINE struct pair param_pair(const float *p, int64_t i, struct fast_form f) {
+    return f.native || f.prepared ? floats_load(p + i) : pair_load_f32(p + i);
 }
 NB_INLINE struct pair param_pair_tail(const float *p, int64_t i, int64_t n, bool native) {
     return native ? floats_load_tail(p + i, n) : pair_load_f32_tail(p + i, n);
 }
 NB_INLINE struct affine_pair affine_at(struct fast_params p, int64_t i, struct fast_form f) {
     struct affine_pair w = {{vec_set1(0.0f), vec_set1(0.0f)}, {vec_set1(0.0f), vec_set1(0.0f)}};
-    if (p.weighs) w.gamma = param_pair(p.gamma, i, f.native);
-    if (p.adds) w.beta = param_pair(p.beta, i, f.native);
+    if (p.weighs) w.gamma = param_pair(p.gamma, i, f);
+    if (p.adds) w.beta = param_pair(p.beta, i, f);
     return w;
 }
 NB_INLINE struct affine_pair affine_tail(struct fast_params p, int64_t i, int64_t n, struct fast_form f) {
+    if (f.prepared) return affine_at(p, i, f);
     struct affine_pair w = {{vec_set1(0.0f), vec_set1(0.0f)}, {vec_set1(0.0f), vec_set1(0.0f)}};
     if (p.weighs) w.gamma = param_pair_tail(p.gamma, i, n, f.native);
     if (p.adds) w.beta = param_pair_tail(p.beta, i, n, f.native);

@@ -115,24 +115,27 @@ static inline bool wants_prefetch(const struct nb_call *call, int64_t row) {
     return is_beyond(call, row > l1 && PREFETCH_HELD * row <= l2 ? l2 : PREFETCH_CACHES * l2) &&
            PREFETCH_ROWS * row > l1;
 }
+/* Where elements lie in pairs, parameters take a shuffle or more each. Rows enough to repay it find them shuffled once, on the stack; what
+ * leaves for memory would gain nothing. */
+#define PREPARED_FLOATS 8192
+#define PREPARED_ROWS (FAST_ADD ? 8 : 4)
+static inline bool may_prepare(const struct nb_call *call) {
+    const int n_params = USUAL_AFFINE == NB_AFFINE_GAMMA_BETA ? 2 : 1;
+    return !PAIR_IN_ORDER && call->formula.affine == USUAL_AFFINE && n_params * call->cols <= PREPARED_FLOATS;
+}
 /* By the first cache alone. */
 static inline int rows_at_hand(const struct nb_call *call) {
     const struct nb_formula *f = &call->formula;
     const int64_t cache = first_cache(call);
     const int64_t n_params = f->affine == NB_AFFINE_NONE ? 0 : f->affine == NB_AFFINE_GAMMA ? 1 : 2;
-    /* LayerNorm's two parameters in vectors of 8 take longer than its conversions. */
-    const bool hides_params = sizeof(elem) < sizeof(float) && (!FAST_CENTRE || NB_LANES >= 16);
+    /* LayerNorm's two parameters in vectors of 8, shuffled each time, take longer than its conversions. */
+    const bool hides_params = sizeof(elem) < sizeof(float) && (!FAST_CENTRE || NB_LANES >= 16 || may_prepare(call));
     const int64_t params = hides_params ? 0 : n_params * call->cols * (int64_t)sizeof(float);
     const int64_t row = call->cols * (int64_t)sizeof(elem);
     if (call->cols >= LONG_ROW) return 0;
     if (HELD_ROWS * tensors(call) * row < cache) return 2;
     return 3 * row + params <= cache ? 1 : 0;
 }
-
-/* Of rows that are centred, in bf16 by vectors of 8: parameters are shuffled into place, and the sums leave few of 16 registers (256x and SVE have 32:
- * not measured). Longer rows are summed one by one, then, in the usual form, stored four together. */
-#define STORES_TOGETHER (FAST_CENTRE && !FAST_ADD && !PAIR_IN_ORDER && !PAIR_NATIVE && NB_LANES == 8)
-#define TOGETHER_COLUMNS 768
 
 /* What stays the same in a range. */
 struct fast_work {
@@ -143,8 +146,9 @@ struct fast_work {
     bool prefetch_y;   /* while a row is summed that is stored next */
     bool prefetches_x; /* for later rows: out of memory, as long as the second cache has room for two */
     bool stream;
-    bool care;   /* parameters may be NaN */
-    bool native; /* rounds by the instruction of pair_native.h, which takes NaN as it should */
+    bool care;             /* parameters may be NaN */
+    bool native;           /* rounds by the instruction of pair_native.h, which takes NaN as it should */
+    const float *prepared; /* parameters (rows_prepared), or null */
 };
 
 static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t begin, int64_t end) {
@@ -155,8 +159,7 @@ static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t 
     const bool far = !stream && row >= FAR_ROW_BYTES && is_beyond(call, second_cache(call));
     /* Rows that conversions, or narrow vectors, make a matter of arithmetic go on hiding it. */
     const bool simple = sizeof(elem) == sizeof(float) && (!FAST_CENTRE || NB_LANES >= 16);
-    const bool together = STORES_TOGETHER && !stream && call->cols >= TOGETHER_COLUMNS && end - begin >= SHARED_ROWS;
-    const int64_t at_hand = together ? 0 : rows_at_hand(call);
+    const int64_t at_hand = rows_at_hand(call);
     const bool apart = (far && simple) || care || (stream && !rows_stream(call->y, call->y_stride));
     return (struct fast_work){.call = call,
                               .begin = begin,
@@ -174,8 +177,8 @@ static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t 
  * one overlap stores of the other, and the latency of the sums, the root and the division (60 to 80 cycles) is hidden behind the row
  * between the two, so that nothing is left of it, without relying on the processor's out-of-order window.
  *
- * Rows with none ahead are summed, then stored; where gamma and beta both come from the second cache, or are shuffled into place
- * (STORES_TOGETHER), four of them are summed, then stored in one pass, which loads the parameters once. Few long rows are split over the threads (fast_rows.h). */
+ * Rows with none ahead are summed, then stored; where gamma and beta both come from the second cache, four of them are summed, then
+ * stored in one pass, which loads the parameters once. Few long rows are split over the threads. */
 /* What goes from row to row, and would best be in registers: a load right behind a row of stores may have the low bits of its
  * address in common with one of them, and waits for it. */
 struct fast_walk {
@@ -204,7 +207,7 @@ NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, s
     o.x = later_source(call, row, form_streams(w, f));
     o.y = row_out(call->y, call->y_stride, row);
     o.n = call->cols;
-    o.params = params_of(call, f);
+    o.params = params_of(call, w->prepared, f);
     o.stream = form_streams(w, f);
     o.native = w->native;
     o.normalizer = (struct normalizer){vec_set1(0.0f), vec_set1(0.0f), vec_set1(0.0f)};
@@ -372,11 +375,33 @@ static inline bool fast_is_usual(const struct fast_work *w) {
     const bool whole = stats_length(w->call) == w->call->cols || (FAST_PARTIAL && sizeof(elem) == sizeof(float));
     return stores && whole && w->call->formula.affine == USUAL_AFFINE;
 }
+static inline bool wants_prepared(const struct fast_work *w) {
+    return may_prepare(w->call) && (FAST_PARTIAL || fast_is_usual(w)) && !w->native && !w->stream && !w->care &&
+           w->end - w->begin >= PREPARED_ROWS;
+}
+NB_INLINE void prepare(float *to, const float *param, int64_t n) {
+    for (int64_t i = 0; i < n; i += PAIR) {
+        const struct pair v = i + PAIR <= n ? pair_load_f32(param + i) : pair_load_f32_tail(param + i, n - i);
+        vec_store_f32(to + i, v.a);
+        vec_store_f32(to + i + NB_LANES, v.b);
+    }
+}
+ROWS_APART rows_prepared(const struct fast_work *w) {
+    _Alignas(CACHE_LINE) float prepared[PREPARED_FLOATS + 2 * (PAIR + CACHE_LINE / sizeof(float))];
+    struct fast_work with = *w;
+    with.prepared = prepared;
+    prepare(prepared, w->call->gamma, w->call->cols);
+    if (USUAL_AFFINE == NB_AFFINE_GAMMA_BETA)
+        prepare(prepared + prepared_columns(w->call), w->call->beta, w->call->cols);
+    return fast_rows_of_form(&with, (struct fast_form){.usual = !FAST_PARTIAL, .prepared = !PAIR_IN_ORDER});
+}
+
 /* Rows, or units where rows are split. */
 static inline int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
     if (begin >= end) return 0;
     const struct fast_work w = fast_work_of(call, begin, end);
     const bool native = PAIR_NATIVE && w.native;
+    if (wants_prepared(&w)) return rows_prepared(&w);
     if (!fast_is_usual(&w)) return rows_any(&w);
     if (!w.stream) return native ? rows_native(&w) : rows_usual(&w);
     return native && !FAST_ADD && rows_stream(call->y, call->y_stride) ? rows_native_stream(&w) : rows_any(&w);
