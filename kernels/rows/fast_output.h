@@ -14,9 +14,10 @@ struct fast_params {
 };
 /* What is compiled apart; constants wherever they are used. */
 struct fast_form {
-    bool usual;    /* all of a row is summed (in f32, or some of it), the op's usual parameters; else anything */
-    bool native;   /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
-    bool stream;   /* a native form: stored past the caches, rows begin with a line */
+    bool usual;  /* all of a row is summed (in f32, or some of it), the op's usual parameters; else anything */
+    bool native; /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
+    bool
+        stream; /* stored past the caches, rows begin with a line; where it is false and the form not usual, maybe too */
     bool prepared; /* the op's usual parameters, laid out once a range as elements lie in pairs */
 };
 struct affine_pair {
@@ -145,7 +146,7 @@ NB_INLINE void store_pair(const struct fast_output *o, int64_t i, struct pair y,
         return;
     }
 #endif
-    if (!f.usual && o->stream)
+    if (f.stream || (!f.usual && o->stream))
         pair_stream(o->y + i, y);
     else
         pair_store(o->y + i, y);
@@ -223,7 +224,7 @@ NB_INLINE void store_elements(struct fast_output o, struct fast_form f) {
     if (!f.usual && o.stream) o = store_head(o, f);
     int64_t i = 0;
 #if PAIR_IN_ORDER
-    for (; f.usual && i + BLOCK <= o.n; i += BLOCK) {
+    for (; f.usual && !f.stream && i + BLOCK <= o.n; i += BLOCK) {
         NB_UNROLL
         for (int k = 0; k < 2 * BLOCK_PAIRS; k++) store_vec(&o, i + k * NB_LANES);
     }
@@ -271,12 +272,12 @@ NB_INLINE void store_and_sum_block(const struct fast_output *o, struct fast_sums
     NB_UNROLL
     for (int place = 0; place < BLOCK_PAIRS; place++) {
         sums_take(s, place, in->x, in->shift, i + place * PAIR, in->dot);
-        if (PAIR_IS_HALF && !f.usual) {
+        if (PAIR_IS_HALF && (!f.usual || (f.stream && !f.native))) {
             if (place % 2) store_two_pairs(o, i + (place - 1) * PAIR, f);
             continue;
         }
 #if STORES_VECTORS
-        if (f.usual) {
+        if (f.usual && !f.stream) {
             store_vec(o, i + place * PAIR);
             store_vec(o, i + place * PAIR + NB_LANES);
             continue;

@@ -115,8 +115,7 @@ static inline bool wants_prefetch(const struct nb_call *call, int64_t row) {
     return is_beyond(call, row > l1 && PREFETCH_HELD * row <= l2 ? l2 : PREFETCH_CACHES * l2) &&
            PREFETCH_ROWS * row > l1;
 }
-/* Where elements lie in pairs, parameters take a shuffle or more each. Rows enough to repay it find them shuffled once, on the stack; what
- * leaves for memory would gain nothing. */
+/* Where elements lie in pairs, parameters take a shuffle or more each. Rows enough to repay it find them shuffled once, on the stack. */
 #define PREPARED_FLOATS 8192
 #define PREPARED_ROWS (FAST_ADD ? 8 : 4)
 static inline bool may_prepare(const struct nb_call *call) {
@@ -362,6 +361,9 @@ NB_INLINE int fast_rows_of_form(const struct fast_work *w, struct fast_form f) {
 /* A function each: what a compiler does about one grows faster than the function. */
 #define ROWS_APART static __attribute__((noinline, unused)) int
 ROWS_APART rows_usual(const struct fast_work *w) { return fast_rows_of_form(w, (struct fast_form){.usual = true}); }
+ROWS_APART rows_stream_lines(const struct fast_work *w) {
+    return fast_rows_of_form(w, (struct fast_form){.usual = true, .stream = true});
+}
 ROWS_APART rows_native(const struct fast_work *w) {
     return fast_rows_of_form(w, (struct fast_form){.usual = true, .native = PAIR_NATIVE});
 }
@@ -375,9 +377,13 @@ static inline bool fast_is_usual(const struct fast_work *w) {
     const bool whole = stats_length(w->call) == w->call->cols || (FAST_PARTIAL && sizeof(elem) == sizeof(float));
     return stores && whole && w->call->formula.affine == USUAL_AFFINE;
 }
+/* Past the caches y is stored by whole lines; other rows have a head and a tail, which the form for anything knows. */
+static inline bool stores_lines(const struct fast_work *w) {
+    return w->stream && rows_stream(w->call->y, w->call->y_stride);
+}
 static inline bool wants_prepared(const struct fast_work *w) {
-    return may_prepare(w->call) && (FAST_PARTIAL || fast_is_usual(w)) && !w->native && !w->stream && !w->care &&
-           w->end - w->begin >= PREPARED_ROWS;
+    return may_prepare(w->call) && (FAST_PARTIAL || fast_is_usual(w)) && !w->native && !w->care &&
+           (!w->stream || stores_lines(w)) && w->end - w->begin >= PREPARED_ROWS;
 }
 NB_INLINE void prepare(float *to, const float *param, int64_t n) {
     for (int64_t i = 0; i < n; i += PAIR) {
@@ -386,25 +392,31 @@ NB_INLINE void prepare(float *to, const float *param, int64_t n) {
         vec_store_f32(to + i + NB_LANES, v.b);
     }
 }
-ROWS_APART rows_prepared(const struct fast_work *w) {
+NB_INLINE int rows_with_prepared(const struct fast_work *w, bool stream) {
     _Alignas(CACHE_LINE) float prepared[PREPARED_FLOATS + 2 * (PAIR + CACHE_LINE / sizeof(float))];
     struct fast_work with = *w;
     with.prepared = prepared;
     prepare(prepared, w->call->gamma, w->call->cols);
     if (USUAL_AFFINE == NB_AFFINE_GAMMA_BETA)
         prepare(prepared + prepared_columns(w->call), w->call->beta, w->call->cols);
-    return fast_rows_of_form(&with, (struct fast_form){.usual = !FAST_PARTIAL, .prepared = !PAIR_IN_ORDER});
+    return fast_rows_of_form(&with,
+                             (struct fast_form){.usual = !FAST_PARTIAL, .stream = stream, .prepared = !PAIR_IN_ORDER});
 }
+ROWS_APART rows_prepared(const struct fast_work *w) { return rows_with_prepared(w, false); }
+ROWS_APART rows_prepared_stream(const struct fast_work *w) { return rows_with_prepared(w, true); }
 
-/* Rows, or units where rows are split. */
+/* Rows, or units where rows are split. Conversions take about as long as memory does, and would be slower in the form for anything; f32
+ * is not. */
 static inline int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
+    const bool narrow = sizeof(elem) < sizeof(float);
     if (begin >= end) return 0;
     const struct fast_work w = fast_work_of(call, begin, end);
     const bool native = PAIR_NATIVE && w.native;
-    if (wants_prepared(&w)) return rows_prepared(&w);
-    if (!fast_is_usual(&w)) return rows_any(&w);
+    if (wants_prepared(&w)) return w.stream ? rows_prepared_stream(&w) : rows_prepared(&w);
+    if (!fast_is_usual(&w) || (w.stream && !stores_lines(&w))) return rows_any(&w);
     if (!w.stream) return native ? rows_native(&w) : rows_usual(&w);
-    return native && !FAST_ADD && rows_stream(call->y, call->y_stride) ? rows_native_stream(&w) : rows_any(&w);
+    if (native) return FAST_ADD ? rows_any(&w) : rows_native_stream(&w);
+    return narrow ? rows_stream_lines(&w) : rows_any(&w);
 }
 static inline int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (phase + 1 == fast_phases(call)) return fast_rows(call, begin, end);
