@@ -79,7 +79,7 @@ static inline void add_block_arrays(float *out, const float *partial, int64_t n,
 #define GROUP_MAX 16
 #define GROUP_LONG 8  /* of rows that the second cache does not hold between their sums and their end either way */
 #define FAR_CACHES 16 /* second caches, about which the third is so small or so shared that memory answers */
-#define ORDERED_ROWS 4
+#define ORDERED_ROWS (NB_LANES < 16 ? 1 : 4)
 #define PIECE_LANES 16 /* room for one sum of a piece */
 
 enum cut { BY_ROWS, BY_BLOCKS, BY_COLUMNS };
@@ -132,7 +132,7 @@ static inline struct gradient_plan cut_of(const struct nb_call *call) {
 #else
     const bool narrow = call->formula.param == NB_PARAM_X;
 #endif
-    /* Few rows do not pay for arrays in another order. */
+    /* Few rows do not pay for arrays in another order; with narrow vectors, which take more shuffles, two do. */
     p.ordered =
         PACK > 1 && gradient_is_usual(call) && !narrow && !call->formula.weight_offset && call->rows <= ORDERED_ROWS;
     p.own_weight = weight && !p.ordered && (PACK > 1 || narrow || call->formula.weight_offset);
