@@ -420,7 +420,7 @@ out:
     return exit_code;
 }
 
-/* ---- --shard: by whole claims, of about equal time. Those with training are one whole, since one budget holds for all of it ------------------------------------------------------------------------------------------------------ */
+/* ---- --shard: by whole claims, of about equal time. Those with training are one whole, since one budget holds for all of it ---- */
 
 /* Of one claim's plans, the same on every machine. Moves its blocks away. */
 static int estimate(const struct claims_options *o, struct nb_claim *claim, double *s, struct nb_strbuf *hashes) {

@@ -34,7 +34,8 @@ static const struct language {
                  {"python", ".py", nb_example_py, NULL, NULL}};
 enum { N_LANGUAGES = sizeof languages / sizeof languages[0] };
 
-/* A file of such a name hides, from whatever it imports, the module that is meant (Python 3.9 to 3.14), or its function cannot be named so. */
+/* A file of such a name hides, from whatever it imports, the module that is meant (Python
+ * 3.9 to 3.14), or its function cannot be named so. */
 static const char taken_in_python[] =
     " False None True abc aifc and annotationlib antigravity argparse array as assert ast async asynchat asyncio "
     "asyncore atexit audioop await base64 bdb binascii binhex bisect break builtins bz2 cProfile calendar cgi cgitb "

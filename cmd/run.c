@@ -130,8 +130,8 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
     return result;
 }
 
-/* DIR/confirm: a run of its own with the cases that look behind in the run in dir, which has ended; goes on with one that was cut off. left_s: of
- * the budget. Changes config's launches and seed. As nb_run_plan(): 0, -1 after nb_error, or the signal that ended it. */
+/* DIR/confirm: a run of its own with the cases that look behind in the run in dir, which has ended; goes on with one that was cut off.
+ * left_s: of the budget. Changes config's launches and seed. As nb_run_plan(): 0, -1 after nb_error, or the signal that ended it. */
 static int confirm(const struct nb_measuring *first, struct nb_config *config, double left_s, const char *dir) {
     struct nb_results results = {0};
     struct nb_peer_comparisons comparisons = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* normbench try: what a plugin's kernels are worth, without anything to configure. It composes what other commands do: a run beside our kernels
- * and the peers, the checks of `stress`, a probe; and prints the answers. */
+/* normbench try: what a plugin's kernels are worth, without anything to configure. It composes what other commands do: a run beside our
+ * kernels and the peers, the checks of `stress`, a probe; and prints the answers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

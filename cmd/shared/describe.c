@@ -11,7 +11,7 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 
-/* ---- manual pages --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- manual pages ------------------------------------------------------------------------------------------------ */
 
 /* As troff takes it: no command in it, hyphens that can be copied. */
 static void put_text(const char *text, size_t n) {
@@ -145,7 +145,7 @@ void nb_print_man(const struct nb_command *command, const struct nb_command *con
          "77 nothing of what was selected can run here, 128+n ended by signal n.");
 }
 
-/* ---- completions ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- completions ------------------------------------------------------------------------------------------------- */
 
 /* The first line of what the help says of an option, and how long it is; "" where it says nothing. */
 static const char *said_of(const struct nb_command *command, const char *name, size_t *n) {
@@ -179,8 +179,8 @@ static void put_words(const char *const *words) {
 }
 static void put_values(const struct nb_option *o) { put_words(values_of(o)); }
 
-/* Text within a shell's single quotes: an apostrophe becomes a typographic one; what zsh's brackets and colons or another shell would take for
- * its own is left out. */
+/* Text within a shell's single quotes: an apostrophe becomes a typographic one; what zsh's brackets and colons
+ * or another shell would take for its own is left out. */
 static void put_quoted(const char *text, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (text[i] == '\'')

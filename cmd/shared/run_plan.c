@@ -106,8 +106,8 @@ cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, siz
     return block;
 }
 
-/* The blocks of a preset name the dtypes, passes and layouts that it is about. Here each kernel of a plugin has one of its own, so that none goes
- * unchecked and untimed; a case that the preset has too is there once. */
+/* The blocks of a preset name the dtypes, passes and layouts that it is about. Here each kernel of a plugin has one of its own, so that
+ * none goes unchecked and untimed; a case that the preset has too is there once. */
 static int join_plugins(struct nb_config *config) {
     cJSON *more = cJSON_CreateObject(), *blocks = cJSON_AddArrayToObject(more, "blocks");
     struct nb_config own;
@@ -319,7 +319,8 @@ static double confirmed_s(const struct nb_plan *plan) {
     return s / (double)plan->n_groups;
 }
 
-/* "154 cases in 26 groups, 8 launches of 20 blocks each, about 40 s"; "..., 8 to 40 launches ..., until ratios are known to 3 %, 35 to 75 s" */
+/* "154 cases in 26 groups, 8 launches of 20 blocks each, about 40 s"; "..., 8 to 40
+ * launches ..., until ratios are known to 3 %, 35 to 75 s" */
 static void describe_plan(struct nb_strbuf *out, const struct nb_plan *plan, bool no_counters, bool confirms) {
     const double least_s = nb_run_estimate_s(plan, plan->launches, no_counters);
     const double most_s =

@@ -93,11 +93,12 @@ struct nb_measuring {
 
 /* The folder, of which a default one is made; owned, null after nb_error. */
 char *nb_measuring_folder(const struct nb_measuring *m);
-/* Where nothing is known of this CPU and the plan times calls of the size at which it matters: measures where stores past the caches begin, and
- * keeps it as `normbench tune` does; not with kernels of fewer widths than the CPU has (max_width, null: all). 0, or the number of the signal that ended it. */
+/* Where nothing is known of this CPU and the plan times calls of the size at which it matters: measures where stores past the
+ * caches begin, and keeps it as `normbench tune` does; not with kernels of fewer widths than the CPU has (max_width, null:
+ * all). 0, or the number of the signal that ended it. */
 int nb_first_use(const struct nb_plan *plan, const char *max_width);
-/* Opens the journal in dir and runs the plan; one that is resumed must be what it was, with the same builds on the same CPU. Returns 0, -1 after nb_error, or the number of the signal that ended it. began: there is
- * a journal to be read. */
+/* Opens the journal in dir and runs the plan; one that is resumed must be what it was, with the same builds on the same CPU. Returns 0, -1
+ * after nb_error, or the number of the signal that ended it. began: there is a journal to be read. */
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began);
 
 /* Of a run that has ended in dir: the kernels of its plugins that were right there are checked on the rows of `stress` too, in DIR/checks,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The frame of the plain backward kernels: of each row the two sums that its gradients share, then dx and the row's share of the parameters'
- * gradients. Rows are cut into at most 16 blocks by their number alone; each block has f32 sums of its own in scratch, a second phase adds the
- * blocks of each column in their order. So no result depends on threads or ranges.
+ * gradients. Rows are cut into at most 16 blocks by their number alone; each block has f32 sums of its own in scratch, a second phase adds
+ * the blocks of each column in their order. So no result depends on threads or ranges.
  *
  * Roundings: xhat 2, g = dy w 1 (2 with an offset), sum and mean row_sums_chain() + 1, the two terms of dx 2, rstd 1, store. dgamma: xhat 2
  * and the fma of each row, one row after another in its block, block after block: backward_column_chain(). */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pRMSNorm backward: the statistics saw the first k elements, so that only these are pulled back, by the sum of g xhat over all elements / k. */
+/* pRMSNorm backward: the statistics saw the first k elements, so that only these are
+ * pulled back, by the sum of g xhat over all elements / k. */
 #include "kernels/backward/backward_plain.h"
 
 static int prmsnorm_backward_plain_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

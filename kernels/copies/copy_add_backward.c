@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of a backward pass through a residual add and a norm: x, dy and dresidual_out are loaded, dx is stored, once each. No arithmetic. */
+/* The roof of a backward pass through a residual add and a norm: x, dy and dresidual_out
+ * are loaded, dx is stored, once each. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_add_backward_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

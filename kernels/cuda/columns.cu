@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sums over columns in two launches: column_sums adds the rows of a block of them, add_columns the blocks. In both a warp has adjacent columns
- * and COLUMN_LANES warps take rows in turn, whose sums are added as a tree: the order is that of the shape alone. */
+/* Sums over columns in two launches: column_sums adds the rows of a block of them, add_columns the blocks. In both a warp has adjacent
+ * columns and COLUMN_LANES warps take rows in turn, whose sums are added as a tree: the order is that of the shape alone. */
 #include "kernels/cuda/device.h"
 
 /* Of sums[lane][column], stored by all threads: the tree over the lanes. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Device functions on the CPU, to see that they are right. The blocks of a cluster run together, clusters one after another. Which warp goes
- * on is drawn at random, and one is drawn again and again, so that it runs far ahead of the others where no barrier holds it; within a warp the
- * first lane is drawn. Shared memory is filled with NaNs for each block, and ends at a page that nobody may touch.
+ * on is drawn at random, and one is drawn again and again, so that it runs far ahead of the others where no barrier holds it; within a warp
+ * the first lane is drawn. Shared memory is filled with NaNs for each block, and ends at a page that nobody may touch.
  *
  * An error ends the launch and says block and thread: a barrier or a shuffle that not all reach whom it waits for, one that threads meet at
  * different lines, a thread outside of its own mask. Not seen: the order of memory between threads that no barrier orders but that run one

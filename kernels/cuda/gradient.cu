@@ -4,8 +4,8 @@
  * Blocks take every n-th row and keep their sums over rows in registers (gradient_*_long: in their line of the partial sums); at the end they
  * store them, and add_columns adds the blocks in their order. No atomics, so that the bits repeat.
  *
- * Roundings: xhat 2, g 1 (2 with an offset), sums and means team_chain() + 1, the terms of dx 2, rstd 1, store. A column: the rows of a group of
- * threads one by one, the groups of a block, the blocks: gradient_column_chain() in gradient.h. */
+ * Roundings: xhat 2, g 1 (2 with an offset), sums and means team_chain() + 1, the terms of dx 2, rstd 1, store. A column: the rows of a
+ * group of threads one by one, the groups of a block, the blocks: gradient_column_chain() in gradient.h. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define ROOM 1 /* with room for two, ptxas spilled 22 registers */
 #endif

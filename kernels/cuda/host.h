@@ -98,8 +98,8 @@ static inline bool spread_long_row(struct layout *l, int64_t cols, const struct 
     if (device->has_clusters) l->team.cluster = CLUSTER;
     return kept_bytes(l->team, cols) <= device->shared_bytes;
 }
-/* The longest chain of a sum over the elements of a row: those of a thread in four accumulators, the tree over these, then lanes and warps, then
- * blocks one by one. */
+/* The longest chain of a sum over the elements of a row: those of a thread in four accumulators, the tree over
+ * these, then lanes and warps, then blocks one by one. */
 static inline int64_t layout_chain(struct layout l, int64_t cols) {
     const int64_t threads = (int64_t)l.team.group * l.team.cluster;
     const int64_t own = divided(divided(cols, VECTOR), threads) * VECTOR;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cuDNN 9 on a GPU: layer, RMS and batch normalization, forward and backward, each a graph of one operation, by the C interface of its graphs.
- * Prototypes and numbers are our own (cudnn_graph.h has them), so that this is built where no CUDA is; the library is looked for when it is used.
+/* cuDNN 9 on a GPU: layer, RMS and batch normalization, forward and backward, each a graph of one operation, by the C
+ * interface of its graphs. Prototypes and numbers are our own (cudnn_graph.h has them), so that this is built where
+ * no CUDA is; the library is looked for when it is used.
  *
- * Never run on a GPU: cuDNN 9.28.1 took the descriptors of every operation below on a machine without one; whether its engines compute them, and how
- * fast, is not known.
+ * Never run on a GPU: cuDNN 9.28.1 took the descriptors of every operation below on a machine without one; whether
+ * its engines compute them, and how fast, is not known.
  *
- * An operation is planned at the first call of its kind, by the first engine that the library's heuristics propose and that can be finalized. Tensors at
- * addresses that 16 does not divide, which are checked and never timed, are copied to memory of the adapter's own. */
+ * An operation is planned at the first call of its kind, by the first engine that the library's heuristics propose and that can be
+ * finalized. Tensors at addresses that 16 does not divide, which are checked and never timed, are copied to memory of the adapter's own. */
 #include <assert.h>
 #include <dlfcn.h>
 #include <stdbool.h>

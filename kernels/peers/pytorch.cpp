@@ -233,8 +233,8 @@ const char *peer_implementation(const peer_variant *v, const nb_call *call) {
     return v->pass == NB_BACKWARD ? "LayerNormBackwardKernel" : "LayerNormKernel";
 }
 
-/* Orders of summation are not documented: taken as sequential. LayerNorm's moments are Welford's; BatchNorm's output and xhat in LayerNorm's backward are folded into
- * y = x a + b. */
+/* Orders of summation are not documented: taken as sequential. LayerNorm's moments are Welford's; BatchNorm's output and xhat in
+ * LayerNorm's backward are folded into y = x a + b. */
 void peer_describe(const peer_variant *v, nb_kernel *kernel) {
     const bool back = v->pass == NB_BACKWARD, composed = v->op == NB_OP_RMSNORM;
     kernel->summary = composed ? "PyTorch operators, one by one" : "PyTorch's CPU kernel";

@@ -83,8 +83,8 @@ static __attribute__((noinline)) struct row_numbers split_numbers(const struct n
 
 /* How the rows of a call are taken: what the caches hold decides, and changes no bit of a result.
  *
- * ahead is 2, or 1 where the first cache would not hold four rows of each tensor and something else, or 0 where it would not hold two of x, one of y and the
- * parameters: then a row is summed, then stored. Parameters do not count where the conversions of narrow elements take
+ * ahead is 2, or 1 where the first cache would not hold four rows of each tensor and something else, or 0 where it would not hold two of x,
+ * one of y and the parameters: then a row is summed, then stored. Parameters do not count where the conversions of narrow elements take
  * longer than loads from the second cache. Out of the third cache one row at a time is faster in f32 from 8 KiB a row on, since its
  * prefetchers follow one stream of loads better than three. */
 #define FIRST_CACHE_DEFAULT_BYTES (32 << 10) /* where the machine was not measured */
@@ -440,10 +440,10 @@ static inline void fast_range(const struct nb_call *call, struct nb_range *range
     if (call_dots(call) && range->min_rms > 0) range->min_rms = 0x1p-51;
 }
 
-/* Longest chain of roundings in a row's sums, of which a dot product has two; about a shift it is longer by the factor that the shift may cost, for the sums and
- * the four roundings that go with them. The bound takes the shift for x_0, from which the root mean square distance is never below the
- * standard deviation sigma: for the mean it leaves (2.62 (sums + 4) + 3) u sigma, of which the sums take 1.12 (sums + 3) u sigma at most and
- * mean * scale, where it is folded, one u sigma. */
+/* Longest chain of roundings in a row's sums, of which a dot product has two; about a shift it is longer by the factor that the shift may
+ * cost, for the sums and the four roundings that go with them. The bound takes the shift for x_0, from which the root mean square distance
+ * is never below the standard deviation sigma: for the mean it leaves (2.62 (sums + 4) + 3) u sigma, of which the sums take 1.12 (sums + 3)
+ * u sigma at most and mean * scale, where it is folded, one u sigma. */
 static inline int64_t fast_chain(const struct nb_call *call) {
     const int64_t n = stats_length(call), length = segment_length(n), tree = length < n ? 4 : 0;
     const int64_t sums = reduction_chain(length, call_dots(call) ? BLOCK_PAIRS : SUM_CHAINS) + tree;

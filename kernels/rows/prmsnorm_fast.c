@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pRMSNorm (Zhang & Sennrich 2019, section 4) as rmsnorm_fast, with statistics of the first k elements; error as rmsnorm_fast with k for n. */
+/* pRMSNorm (Zhang & Sennrich 2019, section 4) as rmsnorm_fast, with statistics of the
+ * first k elements; error as rmsnorm_fast with k for n. */
 #define FAST_PARTIAL true
 #include "kernels/rows/fast_rows.h"
 

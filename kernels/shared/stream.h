@@ -12,8 +12,8 @@
 #define STREAM_ALIGN INT64_C(4)
 #endif
 
-/* Used where the machine was not measured: no cache that a core can count on as its own is larger on the machines of today, and a call beyond it
- * gains from streaming everywhere it was tried. */
+/* Used where the machine was not measured: no cache that a core can count on as its own is larger on the machines of today, and a call
+ * beyond it gains from streaming everywhere it was tried. */
 #define STREAM_DEFAULT_BYTES (INT64_C(64) << 20)
 
 /* p aligned to STREAM_ALIGN. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Histories of figures over commits. Bencher Metric Format: times, rates and errors of a case side by side, with the bounds that they have; and
- * github-action-benchmark's list of times. */
+/* Histories of figures over commits. Bencher Metric Format: times, rates and errors of a case side by side, with the bounds that they have;
+ * and github-action-benchmark's list of times. */
 #include <math.h>
 
 #include "reports/run/report.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Our kernels against others: tables of comparisons, the same as a document, and both files of a run. A ratio is their time over ours: above 1 ours is faster. */
+/* Our kernels against others: tables of comparisons, the same as a document, and both files of a run.
+ * A ratio is their time over ours: above 1 ours is faster. */
 #include "reports/run/report.h"
 
 #include <math.h>

@@ -147,7 +147,8 @@ static void add_brand(struct nb_strbuf *out, const char *brand) {
         at += n ? n : 1;
     }
 }
-/* "AMD EPYC (Milan)" from "AMD EPYC" and "EPYC (Milan)"; where the brand does not bear libcpuid's name out, "Intel Xeon (family 6 model 207)". */
+/* "AMD EPYC (Milan)" from "AMD EPYC" and "EPYC (Milan)"; where the brand does not bear
+ * libcpuid's name out, "Intel Xeon (family 6 model 207)". */
 void nb_cpu_name(const cJSON *cpu, struct nb_strbuf *out) {
     const char *model = nb_json_get_text(cpu, "model"), *codename = nb_json_get_text(cpu, "codename");
     assert(out);

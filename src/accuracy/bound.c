@@ -137,10 +137,10 @@ static struct spread one_pass(const struct nb_arithmetic *a, const struct nb_row
     };
 }
 
-/* Updating (Welford), parts merged. The mean of step j is off by (1/j) sum i delta_i, |delta_i| <= u |m_i| + 3 u |d_i| / i: by `walk` in root mean
- * square over the steps, by `end` where a part ends. Both meet distances whose squares, over all updates and merges, add up to n v (Cauchy-Schwarz),
- * and so do the differences of the ends over any order of merging to n end^2. A merge about the mean of one part adds roundings of numbers as
- * large as that part's distance from the mean. derivations.md has the steps. */
+/* Updating (Welford), parts merged. The mean of step j is off by (1/j) sum i delta_i, |delta_i| <= u |m_i| + 3 u |d_i| / i: by `walk` in
+ * root mean square over the steps, by `end` where a part ends. Both meet distances whose squares, over all updates and merges, add up to n
+ * v (Cauchy-Schwarz), and so do the differences of the ends over any order of merging to n end^2. A merge about the mean of one part adds
+ * roundings of numbers as large as that part's distance from the mean. derivations.md has the steps. */
 static struct spread updating(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n) {
     const double u = a->op.u, h = a->chain > 1 ? a->chain : 1, levels = n > 1 ? ceil(log2(n)) : 0;
     const double mean = fabs(t->mean), sd = sqrt(t->var), higher = expm1(h * log1p(u)) / (h * u); /* orders of u */

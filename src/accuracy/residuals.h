@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the mean and the mean square of y must be when gamma is 1 and beta 0, whatever the exact y: 0 in ops that centre, and v / (v + eps). */
+/* What the mean and the mean square of y must be when gamma is 1 and beta 0, whatever the
+ * exact y: 0 in ops that centre, and v / (v + eps). */
 #ifndef NB_RESIDUALS_H
 #define NB_RESIDUALS_H
 

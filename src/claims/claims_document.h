@@ -30,10 +30,12 @@ bool nb_claims_document_exists(const char *dir);
  * beyond the share was measured wrongly. -1 after nb_error. */
 int nb_claims_document_check(const cJSON *document);
 int nb_claims_document_write(const cJSON *document, const char *dir);
-/* A folder that holds one, or the file itself, of this schema or the one before, in which NOT TESTABLE HERE was one verdict. Null after nb_error. */
+/* A folder that holds one, or the file itself, of this schema or the one before, in which
+ * NOT TESTABLE HERE was one verdict. Null after nb_error. */
 cJSON *nb_claims_document_read(const char *where);
 
-/* The documents of the shards of one run of claims as one, owned: each claim names its machine. Null after nb_error, as nb_results_merge(). */
+/* The documents of the shards of one run of claims as one, owned: each claim names its
+ * machine. Null after nb_error, as nb_results_merge(). */
 cJSON *nb_claims_document_merge(const char *const *dirs, size_t n, bool partial);
 
 /* configs/claims/tables/NAME.json: figures as a source printed them. Owned by the caller; null after nb_error. */

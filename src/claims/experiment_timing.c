@@ -147,7 +147,8 @@ static bool may_differ(const struct nb_sides *s, const char *axis) {
 }
 
 /* The case that `of` is compared with: selected by `against`, of the same group unless both selectors name the width, and with equal
- * values on every axis but those that both name and, where they choose kernels (kernel, op, style, stats, variance), those that are a kernel's own. */
+ * values on every axis but those that both name and, where they choose kernels (kernel, op,
+ * style, stats, variance), those that are a kernel's own. */
 static size_t timed_against(const struct timed_cases *c, const struct nb_sides *s, size_t of) {
     const struct nb_finding *cases = c->tagged.items;
     for (size_t i = 0; i < c->tagged.n; i++)

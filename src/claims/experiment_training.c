@@ -128,8 +128,8 @@ static int read_seeds(const struct nb_jsonc *file, const cJSON *node, void *into
 
 /* ---- steps of the source's size ---- */
 
-/* A step of full size costs too much here, so arms are smaller along one axis, and what they come to is continued along it: the straight line over
- * ln(tokens) through the arms that differ in nothing else, in each launch. */
+/* A step of full size costs too much here, so arms are smaller along one axis, and what they come to is continued along it: the straight
+ * line over ln(tokens) through the arms that differ in nothing else, in each launch. */
 
 static double number_of(const struct nb_finding *f, const char *axis) {
     const char *value = nb_finding_get(f, axis);
@@ -208,8 +208,8 @@ static void add_full(const struct nb_training *t, struct nb_findings *out, size_
     free(there);
 }
 
-/* full_cut and full_share of what was found of smaller steps. The arms on which the model of a dispatch rests have fewer features, which changes
- * the norm's share: beside arms with the source's, their figures are called small_cut and small_norm_share, and decide nothing. */
+/* full_cut and full_share of what was found of smaller steps. The arms on which the model of a dispatch rests have fewer features, which
+ * changes the norm's share: beside arms with the source's, their figures are called small_cut and small_norm_share, and decide nothing. */
 static void find_full(const struct nb_training *t, struct nb_findings *out) {
     const size_t n = out->n;
     for (size_t i = 0; i < n && t->full_tokens > 0; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What two kernels do, counted and not timed: instructions of one call, exactly, by single stepping, the kernel's own alone; sweeps over whole tensors and
- * phases as they declare them; vectors of parameters that the result depends on. */
+/* What two kernels do, counted and not timed: instructions of one call, exactly, by single stepping, the kernel's own alone; sweeps over
+ * whole tensors and phases as they declare them; vectors of parameters that the result depends on. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

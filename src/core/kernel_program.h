@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels of another process: a program, in whatever language, that speaks the protocol of cmd/guide/protocol.md over a socket, and maps the
- * memory that its tensors lie in. In this process such a kernel is a struct nb_kernel like any other, but that run() cannot be called: whoever
- * calls kernels asks nb_kernel_is_of_program(), and sends calls. A program is started when its table is read, and again in a process that was forked off
- * since, by the kernel's open(). It is killed when the process that started it ends. Where that is not this one, which was lent it
- * (src/measure/kept_programs.h), it goes on behind this one's end. */
+ * memory that its tensors lie in. In this process such a kernel is a struct nb_kernel like any other, but that run() cannot be called:
+ * whoever calls kernels asks nb_kernel_is_of_program(), and sends calls. A program is started when its table is read, and again in a
+ * process that was forked off since, by the kernel's open(). It is killed when the process that started it ends. Where that is not this
+ * one, which was lent it (src/measure/kept_programs.h), it goes on behind this one's end. */
 #ifndef NB_KERNEL_PROGRAM_H
 #define NB_KERNEL_PROGRAM_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Messages and memory. The only mutable state is how loud and how colourful the program is, whether a bar is drawn, and other names of files. */
+/* Messages and memory. The only mutable state is how loud and how colourful the program
+ * is, whether a bar is drawn, and other names of files. */
 #include "src/core/log.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Peers: other libraries, measured through adapters (kernels/peers/). An adapter is a plugin that lies in the folder peers/ beside
  * the program, in the user's own (where `normbench peers` puts it), or of an installed program in ../lib/normbench/peers/, the first of
- * them that has it (NORMBENCH_PEERS names another one and that alone), and is loaded when the user names it. Where a plugin's file may be named, "peer:NAME" or "peer:NAME=LIBRARY" names a peer, the second with a library other than
- * the one it was built for. */
+ * them that has it (NORMBENCH_PEERS names another one and that alone), and is loaded when the user names it. Where a plugin's file may be
+ * named, "peer:NAME" or "peer:NAME=LIBRARY" names a peer, the second with a library other than the one it was built for. */
 #ifndef NB_PEERS_H
 #define NB_PEERS_H
 

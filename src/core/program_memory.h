@@ -9,11 +9,11 @@
 
 struct area;
 
-/* How far buffers lie from each other, so that an index of 32 bits, wrapped or not, finds nothing of anyone else's: addresses cost nothing, but
- * in an emulator, which keeps a note of each page (seconds for one buffer). */
+/* How far buffers lie from each other, so that an index of 32 bits, wrapped or not, finds nothing of anyone else's: addresses cost nothing,
+ * but in an emulator, which keeps a note of each page (seconds for one buffer). */
 size_t nb_buffer_distance(void);
-/* Whole pages, so far from all others, that programs of this process map too. Null: no program has been started by this process (errno is 0), or
- * there is no memory. */
+/* Whole pages, so far from all others, that programs of this process map too. Null: no program has been started
+ * by this process (errno is 0), or there is no memory. */
 void *nb_program_memory_new(size_t bytes);
 
 /* An empty file, mapped nowhere yet, and its size. -1: none to be had. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What it prints comes through a pipe, which is read while its answer is awaited: a kernel that prints in every call would fill the terminal. */
+/* What it prints comes through a pipe, which is read while its answer is awaited: a kernel
+ * that prints in every call would fill the terminal. */
 #include "src/core/program_process.h"
 
 #include <assert.h>
@@ -46,7 +47,8 @@ static bool is_flagged_program(FILE *f, const Elf64_Phdr *dynamic) {
     return false;
 }
 
-/* A program of ELF asks for an interpreter (the loader), lies at fixed addresses or says that it is one; other executable files are scripts. */
+/* A program of ELF asks for an interpreter (the loader), lies at fixed addresses or says
+ * that it is one; other executable files are scripts. */
 static bool is_program(FILE *f) {
     Elf64_Ehdr head;
     Elf64_Phdr part, dynamic = {0};
@@ -73,8 +75,8 @@ bool nb_kernel_program_is(const char *file) {
     return is;
 }
 
-/* The environment of the program: ours, the descriptors' numbers, and where the package lies that came with this program, which is preferred to
- * any other, since it speaks the same version. Texts are owned, the list too. */
+/* The environment of the program: ours, the descriptors' numbers, and where the package lies that came with this program, which is
+ * preferred to any other, since it speaks the same version. Texts are owned, the list too. */
 enum { SOCKET_FD = 3, MEMORY_FD = 4 };
 extern char **environ;
 static void environment_of(const char *file, struct nb_strings *out) {
@@ -235,7 +237,8 @@ static _Noreturn void become(const struct birth *b, pid_t minder) {
     _exit(written == sizeof error ? 0 : 1);
 }
 
-/* In an interpreter of any version, from any folder: the standard modules are not to be looked for in the current one, as they are with -m. */
+/* In an interpreter of any version, from any folder: the standard modules are not to be
+ * looked for in the current one, as they are with -m. */
 static char in_python[] =
     "import sys\n"
     "if sys.path[:1] == ['']: del sys.path[0]\n"

@@ -35,8 +35,8 @@ struct nb_program_process {
     char last[2048]; /* of what it printed beyond what is passed on */
 };
 
-/* Starts it with its end of a socket, and this file in memory, as the protocol says (cmd/guide/protocol.md), in a process group of its own; it
- * is killed when this process ends. begin: called in it first, or null. False: it cannot be, and why says what and what to do. */
+/* Starts it with its end of a socket, and this file in memory, as the protocol says (cmd/guide/protocol.md), in a process group of its own;
+ * it is killed when this process ends. begin: called in it first, or null. False: it cannot be, and why says what and what to do. */
 bool nb_program_start(struct nb_program_process *p, const char *file, int memory, void (*begin)(void), char *why,
                       size_t n);
 /* Of one that another process has started: these are its file, its number, and descriptors of the socket, of what it prints and of the page.
@@ -55,8 +55,8 @@ bool nb_program_end(struct nb_program_process *p, bool of_itself, char *how, siz
 /* Closes our ends, in a process that it does not end with. */
 void nb_program_forget(struct nb_program_process *p);
 
-/* For whoever watches this process, in memory that outlives it: from now on the process groups of the programs that it has running are in the n places
- * (0: none there), which the end of its own group does not end; and beats grows while it waits for one to start. */
+/* For whoever watches this process, in memory that outlives it: from now on the process groups of the programs that it has running are in
+ * the n places (0: none there), which the end of its own group does not end; and beats grows while it waits for one to start. */
 void nb_program_watch(volatile pid_t *groups, int n, volatile int32_t *beats);
 
 #endif

@@ -40,8 +40,8 @@ int nb_registry_load_builtin(void);
  * note, 0. */
 int nb_registry_load(const char *file);
 /* The library with our kernels of a backend that is not the CPU's: "libnormkernels_cuda.so", "libnormkernels_cuda_emulated.so", beside
- * the file that NORMBENCH_KERNELS names, beside the program or in its ../lib/normbench. It is loaded as plugins are, and its kernels are known as
- * "cuda:..", "cuda_emulated:..". Owned; null: it is not built. */
+ * the file that NORMBENCH_KERNELS names, beside the program or in its ../lib/normbench. It is loaded as plugins are, and its kernels are
+ * known as "cuda:..", "cuda_emulated:..". Owned; null: it is not built. */
 char *nb_backend_library(enum nb_backend backend);
 /* The same, but the file is loaded in the guard (guard.h) and never here: its kernels are known by what their table says, and cannot be
  * called. For every process but workers, which is what decides, prints and must not end with what it measures. */

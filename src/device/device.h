@@ -3,8 +3,8 @@
  * kernels that run on the CPU or are emulated there, is read and written as it is; that of a GPU through its driver. Of such a tensor the
  * harness keeps an image in the host's memory, which is copied to the device before calls and back after them (src/measure/buffers.h).
  *
- * A driver survives neither fork() nor a jump out of a call. So open() is for workers alone, each with a context of its own, and not before the
- * last fork; every other process asks nb_device_survey(). */
+ * A driver survives neither fork() nor a jump out of a call. So open() is for workers alone, each with a context of its own, and not before
+ * the last fork; every other process asks nb_device_survey(). */
 #ifndef NB_DEVICE_H
 #define NB_DEVICE_H
 

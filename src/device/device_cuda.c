@@ -358,7 +358,8 @@ static void release_graph(void *graph) {
 
 /* ---- what it is, and what disturbs it ------------------------------------------------------------------------------- */
 
-/* Reasons for a lower clock that come from outside of a run: power, heat, the power supply. Idleness and clocks that somebody set are none. */
+/* Reasons for a lower clock that come from outside of a run: power, heat, the power
+ * supply. Idleness and clocks that somebody set are none. */
 static const struct {
     unsigned long long mask;
     const char *name;

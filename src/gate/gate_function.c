@@ -56,7 +56,7 @@ void *nb_function_find(void *handle, const char *path, const char *name, enum nb
     return found && nb_object_is_function(found) ? found : NULL;
 }
 
-/* ---- in a file: asked in the guard ------------------------------------------------------------------------------------------------------ */
+/* ---- in a file: asked in the guard ------------------------------------------------------------------------------- */
 
 enum { NAME_MOST = 512, LISTED_MOST = 16 << 10 };
 
@@ -119,7 +119,7 @@ static int refuse(const char *file, const char *name, enum nb_function_role role
     return -1;
 }
 
-/* ---- cases ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- cases ------------------------------------------------------------------------------------------------------- */
 
 static void add_case(struct nb_gate *g, const struct nb_function *f) {
     struct nb_gate_case *c = &g->cases[g->n_cases++];
@@ -213,7 +213,7 @@ int nb_gate_functions_make(struct nb_gate *g, const char *const *names, size_t n
     return 0;
 }
 
-/* ---- before timing ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- before timing ----------------------------------------------------------------------------------------------- */
 
 /* The worker's answer to a request to look at these arms; which of them is at fault, and "" or why. As nb_gate_launch_run() returns. */
 static int ask(const struct nb_gate_request *q, cJSON **answer, int *failed, char *reason, size_t n) {

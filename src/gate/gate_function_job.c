@@ -121,8 +121,8 @@ static int64_t differs_at(const struct subject *s, const unsigned char *expected
     return n == n_expected ? -1 : (int64_t)least;
 }
 
-/* A random byte in the output, by the kernel: where memory may not be written it fails, and a store would end the process. By the system call itself,
- * since the C library's function may store from here; without a file, which the code under test could close. */
+/* A random byte in the output, by the kernel: where memory may not be written it fails, and a store would end the process. By the system
+ * call itself, since the C library's function may store from here; without a file, which the code under test could close. */
 static void spoil(struct subject *s) {
     size_t n;
     const unsigned char *bytes = s->expected && s->n_expected > 0 ? bytes_of(s, &n) : NULL;

@@ -360,8 +360,8 @@ static void keep_launch(struct nb_gate_launch **list, size_t *n, const struct nb
     (*list)[(*n)++] = *launch;
 }
 
-/* What the candidate breaks is the candidate's fault; a baseline that does not run cannot be compared with. A build that is right when it runs
- * alone was spoilt by the one beside it: is_spoilt. */
+/* What the candidate breaks is the candidate's fault; a baseline that does not run cannot be compared with. A build that is right when it
+ * runs alone was spoilt by the one beside it: is_spoilt. */
 static void take_failure(struct nb_gate_case *c, const struct nb_gate_answer *a, bool is_spoilt) {
     char reason[240];
     const bool candidate = a->failed == NB_BUILD_CANDIDATE || is_spoilt;

@@ -28,7 +28,7 @@
 #include "src/measure/process.h"
 #include "src/measure/single_step.h"
 
-/* ---- load: children that die with their parent ------------------------------------------------------------------------------------------------------------ */
+/* ---- load: children that die with their parent ------------------------------------------------------------------- */
 
 enum { MAX_BUSY = 4, STREAM_BYTES = 64 << 20 };
 

@@ -13,8 +13,8 @@
 #include "src/device/device.h"
 #include "src/plan/inputs.h"
 
-/* Memory filled with a known word shows a write to it. Two words of poison: a quiet NaN, and an ordinary number, in f32, f16 and bf16 alike. Results that differ between
- * them depend on memory that is not the kernel's. */
+/* Memory filled with a known word shows a write to it. Two words of poison: a quiet NaN, and an ordinary number, in f32, f16 and bf16
+ * alike. Results that differ between them depend on memory that is not the kernel's. */
 #define NB_POISON_NAN 0x7fc17fc1u
 #define NB_POISON_NUMBER 0x42f742f7u
 
@@ -99,8 +99,8 @@ uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats);
 int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request);
 /* Points the call's tensors here, or to where they are on the device; gamma and beta as the case's formula asks. */
 void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call);
-/* Of tensors on a device: what the harness has written here goes there, before calls; what calls have written there comes here, after all that
- * were enqueued. -1: a call or a copy has failed, and the device's last_error() says how. Of the host's there is nothing to do. */
+/* Of tensors on a device: what the harness has written here goes there, before calls; what calls have written there comes here, after all
+ * that were enqueued. -1: a call or a copy has failed, and the device's last_error() says how. Of the host's there is nothing to do. */
 int nb_buffers_to_device(const struct nb_buffers *b);
 int nb_buffers_from_device(const struct nb_buffers *b);
 /* Poisons all outputs again. */

@@ -97,8 +97,8 @@ struct attempt {
     bool parameters_alone; /* backward: dx is not wanted */
 };
 
-/* What a call on a device has come to is known when it is waited for. Nothing else can be done there afterwards, and this process ends with the
- * case. */
+/* What a call on a device has come to is known when it is waited for. Nothing else can be done
+ * there afterwards, and this process ends with the case. */
 static bool fail_on_device(struct subject *s) {
     bool outside;
     char reason[200];

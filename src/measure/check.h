@@ -10,8 +10,8 @@
 #include "src/measure/judge.h"
 #include "src/plan/inputs.h"
 
-/* The inputs of a backward case have its saved statistics. Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
- * oracle. The process may die of it: nb_faults_watch() should stand. */
+/* The inputs of a backward case have its saved statistics. Calls the kernel in four placements (buffers.h), cut into ranges and whole, and
+ * judges what it wrote against the oracle. The process may die of it: nb_faults_watch() should stand. */
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                    const struct nb_exact *exact, struct nb_checked *out);
 

@@ -26,7 +26,8 @@ static int candidates(const struct nb_case *c, bool single_width, int n_loads, i
     return n;
 }
 
-/* What an arm takes beside the first: paired within blocks, so that a neighbour who comes for some of them speaks for none of the candidates. */
+/* What an arm takes beside the first: paired within blocks, so that a neighbour who comes
+ * for some of them speaks for none of the candidates. */
 static double paired_ns(const struct nb_arm *arm, const struct nb_arm *first) {
     const struct nb_samples own = {.ns = arm->sample_ns, .n = TRIAL_BLOCKS},
                             base = {.ns = first->sample_ns, .n = TRIAL_BLOCKS};

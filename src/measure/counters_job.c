@@ -30,8 +30,9 @@ static void run_counted(void *arg) {
     nb_pool_run(c->pool, c->kernel, c->call);
 }
 
-/* May other threads than the caller have a part in a call? The harness's have one where the call goes through the pool (pooled) and is not one thread's. A library's,
- * which open() or the first call starts, may have one if there are any: how long they run says nothing on a busy machine. */
+/* May other threads than the caller have a part in a call? The harness's have one where the call goes through the pool
+ * (pooled) and is not one thread's. A library's, which open() or the first call starts, may have one if there are any:
+ * how long they run says nothing on a busy machine. */
 static bool others_take_part(const struct nb_entry *entry, int n_threads, bool pooled, char *reason, size_t n) {
     if (nb_kernel_is_of_program(entry->kernel)) {
         snprintf(reason, n, "the kernel runs in a process of its own, and this one alone is counted");

@@ -9,9 +9,9 @@
 
 #include "src/measure/fixture.h"
 
-/* Fills the fixture's inputs; want: each element of y or dx, before its rounding. Of some formulas a few products are beyond the numbers of the
- * dtype. BatchNorm in training: likewise for each channel. Returns null, or why no such rows can be made, or why the formula may
- * round in other places. */
+/* Fills the fixture's inputs; want: each element of y or dx, before its rounding. Of some formulas a few products are
+ * beyond the numbers of the dtype. BatchNorm in training: likewise for each channel. Returns null, or why no such rows can
+ * be made, or why the formula may round in other places. */
 const char *nb_exact_rows(struct nb_fixture *fixture, double *want);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The journal's lines about cases that were checked, timed, counted or failed: each is written and read by one table. Workers say them, whoever starts a worker
- * reads them before they are written, and every reader of the journal reads them again. */
+/* The journal's lines about cases that were checked, timed, counted or failed: each is written and read by one table. Workers say them,
+ * whoever starts a worker reads them before they are written, and every reader of the journal reads them again. */
 #ifndef NB_LINES_H
 #define NB_LINES_H
 

@@ -427,8 +427,8 @@ static int blocks_between(double call_s, double sample_s, int blocks) {
     return wanted <= 1 ? 1 : wanted >= most ? most : (int)wanted;
 }
 
-/* A call this much longer than a sample pays for the caches as it finds them once, as it does for its first rows every time: fetching all that a
- * shared cache holds takes some samples. A call to warm it would double what the slowest arms cost. */
+/* A call this much longer than a sample pays for the caches as it finds them once, as it does for its first rows every time: fetching all
+ * that a shared cache holds takes some samples. A call to warm it would double what the slowest arms cost. */
 static const double samples_without_warming = 100;
 
 /* May a part of the rows be a call of its own? */

@@ -9,8 +9,8 @@
 #include "src/accuracy/oracle.h"
 #include "src/measure/fixture.h"
 
-/* The case's own x, residual and running statistics times 2^k (variances 4^k), and eps and alpha to match; backward: dy and dresidual_out. False when
- * an element leaves the normal numbers of its dtype. */
+/* The case's own x, residual and running statistics times 2^k (variances 4^k), and eps and alpha to match; backward: dy and dresidual_out.
+ * False when an element leaves the normal numbers of its dtype. */
 bool nb_scale(struct nb_fixture *fixture, int k);
 /* Why the result may not scale with the case's own rows, or null. oracle: of the whole case. */
 const char *nb_scale_excuse(struct nb_fixture *fixture, const struct nb_oracle *oracle, int k);

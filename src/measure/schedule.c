@@ -174,8 +174,8 @@ static double launches_to_come(const struct nb_schedule *s, int group) {
 
 /* ---- how long it takes -------------------------------------------------------------------------------------------- */
 
-/* How many times longer than estimated the steps of this stage take. The estimate counts as much as a thirtieth of the stage would, so that the first
- * few steps, with all that is done but once, do not decide it. Before its first step the stages before speak for it. */
+/* How many times longer than estimated the steps of this stage take. The estimate counts as much as a thirtieth of the stage would, so that
+ * the first few steps, with all that is done but once, do not decide it. Before its first step the stages before speak for it. */
 static double slowness(const struct nb_schedule *s, enum nb_stage stage) {
     const double prior = 1.0 / 30;
     double measured_s = s->measured_s[stage], estimated_s = s->estimated_s[stage], planned_s = s->planned_s[stage];

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which group of a run gets the next launch, and which groups a budget leaves out. Every group has plan->launches launches, in rounds over all groups in random order. Then, while
- * time is left, rounds go on over those groups of which a case is not yet as exact as plan->aim: in each the half that gains most by a launch,
- * in random order, so that the launches of a group lie apart in time. Rules that were compared, and what the intervals hold: README.md.
+/* Which group of a run gets the next launch, and which groups a budget leaves out. Every group has plan->launches launches, in rounds
+ * over all groups in random order. Then, while time is left, rounds go on over those groups of which a case is not yet as exact as
+ * plan->aim: in each the half that gains most by a launch, in random order, so that the launches of a group lie apart in time. Rules
+ * that were compared, and what the intervals hold: README.md.
  *
  * Only the widths of intervals decide, never the ratios themselves.
  *
- * A budget is held by what was measured: how long the steps so far took, of each group and stage, says how long those to come will. Where that is
- * more than what is left, groups are left out, whole. Before a step nothing is known but that it began in time, so that one step is the
- * most by which a budget can be overrun (of checks as many as run side by side). */
+ * A budget is held by what was measured: how long the steps so far took, of each group and stage, says how long those to come will. Where
+ * that is more than what is left, groups are left out, whole. Before a step nothing is known but that it began in time, so that one step is
+ * the most by which a budget can be overrun (of checks as many as run side by side). */
 #ifndef NB_SCHEDULE_H
 #define NB_SCHEDULE_H
 
@@ -50,8 +51,8 @@ void nb_schedule_tried(struct nb_schedule *s, int group, int launch, double elap
 /* A case that failed keeps its group waiting no longer. */
 void nb_schedule_drop(struct nb_schedule *s, int group, int index);
 
-/* Leaves groups out until all that every group has to have fits into left_s: of those that take more than the mean the fewest that are enough,
- * evenly over the plan. */
+/* Leaves groups out until all that every group has to have fits into left_s: of those that take more than the
+ * mean the fewest that are enough, evenly over the plan. */
 void nb_schedule_keep_budget(struct nb_schedule *s, double left_s);
 /* Leaves the group out for good, with those that go with it: the time was over before all of it was checked. */
 void nb_schedule_leave_out(struct nb_schedule *s, int group);

@@ -71,8 +71,9 @@ void nb_run_write(struct nb_run *run, cJSON *line);
 
 /* The stages of a group. Each returns 0, or -1 after nb_error: then no worker can be started. */
 
-/* Checks all its cases; 1: but for those that the end of the budget kept from beginning. cpu: how far its CPUs are behind a launch's, since checks run side by side; each has a fork server of its own, or
- * none. One whose check is in the journal already is checked for its digests alone. */
+/* Checks all its cases; 1: but for those that the end of the budget kept from beginning. cpu: how far its CPUs are
+ * behind a launch's, since checks run side by side; each has a fork server of its own, or none. One whose check is
+ * in the journal already is checked for its digests alone. */
 int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_server *fork_server);
 /* The next trial of the copies from which its roofs are chosen, if they are not known yet, with nothing else running. After NB_COPY_TRIALS of
  * them the fastest for each pattern of loads and stores is known. */

@@ -459,7 +459,8 @@ static void pin(int cpu) {
     sched_setaffinity(0, sizeof set, &set); /* a CPU that went offline meanwhile: unpinned, and the noise shows it */
 }
 
-/* Those of n cases, and the device that they run on. Libraries that kernels wrap start their threads now, while this one may still hand on all of its CPUs. */
+/* Those of n cases, and the device that they run on. Libraries that kernels wrap start their threads
+ * now, while this one may still hand on all of its CPUs. */
 static int open_kernels(struct nb_workplace *w, int first, int n) {
     const struct nb_job *job = &w->job;
     char reason[160];

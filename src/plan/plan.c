@@ -18,9 +18,9 @@
 
 /* ---- groups ---- */
 
-/* All cells of one backend, pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. Where one of them is to be timed
- * beside no other SIMD width (wide vectors lower the clock of some CPUs for longer than a sample), cells of each width are a whole
- * of their own; those that width alone parts are a family, whose launches stand next to each other in time. */
+/* All cells of one backend, pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. Where one of them is to be
+ * timed beside no other SIMD width (wide vectors lower the clock of some CPUs for longer than a sample), cells of each width are a whole of
+ * their own; those that width alone parts are a family, whose launches stand next to each other in time. */
 struct whole {
     size_t *cells; /* indices; after arrange_whole() the reference first */
     size_t n;

@@ -21,7 +21,8 @@
 #include "src/train/workload.h"
 
 /* ---- convolutions of images [channel][row][column], one image after another: what the kernel sees at each position becomes a column of a
- * matrix (im2col); its inverse, col2im, adds what positions share. Stride 1, an odd side, edges filled with zeros: height and width stay ---- */
+ * matrix (im2col); its inverse, col2im, adds what positions share. Stride 1, an odd side,
+ * edges filled with zeros: height and width stay ---- */
 
 struct convolution {
     int64_t batch, height, width, in, out; /* in, out: channels */

@@ -32,8 +32,8 @@ struct nb_parameters { /* zero-initialise */
     struct nb_parameter *items;
     int n;
     int64_t step; /* updates made */
-    /* Of a model that shares the seed and was not updated yet, or null: matrices that are the same there are copied, which takes a tenth of the
-     * time to draw them. Read while parameters are added, not later. */
+    /* Of a model that shares the seed and was not updated yet, or null: matrices that are the same there are copied, which takes a tenth of
+     * the time to draw them. Read while parameters are added, not later. */
     const struct nb_parameters *like;
 };
 

@@ -7,9 +7,9 @@
 #include "src/train/norm_layer.h"
 #include "src/train/workload.h"
 
-/* A product with its norm over time, y = norm(x w^T + b): the piece that gated layers, attention and readouts are made of. It is called for some steps of time at once; what the backward pass
- * needs is kept for all of them (the norm has the same gain at every step, and statistics of each), and the gradient of w is one product
- * over all steps at the end. */
+/* A product with its norm over time, y = norm(x w^T + b): the piece that gated layers, attention and readouts are made of. It is called for
+ * some steps of time at once; what the backward pass needs is kept for all of them (the norm has the same gain at every step, and
+ * statistics of each), and the gradient of w is one product over all steps at the end. */
 
 enum nb_projection_flag {
     NB_PROJECTION_BIASED = 1,
@@ -67,7 +67,8 @@ float *nb_recurrent_outputs(const struct nb_recurrent_shape *shape, float *state
 
 /* ---- GRU ---- */
 
-/* A gated recurrent unit as in Nematus, and in layers.py for the order embedding: a norm behind each of its four products, those of the input x and those of the state h:
+/* A gated recurrent unit as in Nematus, and in layers.py for the order embedding: a norm behind each of its four
+ * products, those of the input x and those of the state h:
  *   r, u = sigmoid(norm(x Wg^T + bg) + norm(h Ug^T))          width 2 hidden
  *   c    = tanh(norm(x Wc^T + bc) + r * norm(h Uc^T))         width hidden
  *   h'   = u * h + (1 - u) * c */
@@ -104,7 +105,8 @@ double nb_gru_flops(const struct nb_recurrent_shape *shape); /* forward and back
 
 /* ---- LSTM ---- */
 
-/* A long short-term memory as in layers.py, after Cooijmans et al. 2017: norms behind the products of input and state, each of 4 hidden, and behind the cell, each called once a step:
+/* A long short-term memory as in layers.py, after Cooijmans et al. 2017: norms behind the products of input and state, each of 4 hidden,
+ * and behind the cell, each called once a step:
  *   i, f, o = sigmoid(.), g = tanh(.)  of norm(x W^T) + norm(h U^T) + b
  *   c' = f * c + i * g;   h' = o * tanh(norm(c'))
  * States and cells have one step more, whose first (backwards: last) one is the caller's. */

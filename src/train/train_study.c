@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The plan, whose groups grow with each request; the answers with their figures; jobs of all groups, round by round, within the time allowed. */
+/* The plan, whose groups grow with each request; the answers with their figures; jobs of
+ * all groups, round by round, within the time allowed. */
 #include "src/train/train_study.h"
 
 #include <assert.h>

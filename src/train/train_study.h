@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is to be trained, and what came of it. The plan holds arms by workload and measurement, each once, however many claims need it; its jobs
- * run in worker processes, so that one that crashes or hangs costs its own answer. Rounds go over all groups, so
- * that a group's launches are spread over the run. Jobs that time steps run alone; the others side by side. */
+/* What is to be trained, and what came of it. The plan holds arms by workload and measurement, each once, however many claims need it; its
+ * jobs run in worker processes, so that one that crashes or hangs costs its own answer. Rounds go over all groups, so that a group's
+ * launches are spread over the run. Jobs that time steps run alone; the others side by side. */
 #ifndef NB_TRAIN_STUDY_H
 #define NB_TRAIN_STUDY_H
 

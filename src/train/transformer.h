@@ -4,8 +4,8 @@
  * with pre-norm a norm stands before the head. Bytes of text are tokens, the byte behind each its target. Without the causal mask a
  * position sees its own target: such a run is about time, not about learning.
  *
- * Observers are given "embedding", "layerN.attention.*", "layerN.feed_forward.*" (of a decoder "decoderN.*", with "cross" between them), "final" (the head's input) and "logits"; of
- * gradients at the same places. */
+ * Observers are given "embedding", "layerN.attention.*", "layerN.feed_forward.*" (of a decoder "decoderN.*", with "cross" between them),
+ * "final" (the head's input) and "logits"; of gradients at the same places. */
 #ifndef NB_TRAIN_TRANSFORMER_H
 #define NB_TRAIN_TRANSFORMER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is trained, and how: the arms of a training claim differ in these options; and a model: what the measurement of steps, the curves and the claims know of it. One file defines one
- * family of workloads; they are listed in workload.c. */
+/* What is trained, and how: the arms of a training claim differ in these options; and a model: what the measurement of steps, the curves
+ * and the claims know of it. One file defines one family of workloads; they are listed in workload.c. */
 #ifndef NB_TRAIN_WORKLOAD_H
 #define NB_TRAIN_WORKLOAD_H
 

@@ -38,7 +38,8 @@ struct tune_topic {
     const char *field;
     const char *why; /* of a suspect: what it is that a difference shows */
     /* A threshold: kernels do one thing up to the field's value and another beyond. settings[0] makes them do what they do
-     * beyond it, whatever the size, settings[1] what they do within. A choice: the values themselves; of a suspect the first is the default. */
+     * beyond it, whatever the size, settings[1] what they do within. A choice: the values
+     * themselves; of a suspect the first is the default. */
     bool is_threshold;
     const char *settings[N_SETTINGS]; /* null-terminated, as nb_tuning_parse() reads them */
     bool zero_is_all;                 /* of a threshold: 0 leaves every size within; else it leaves none */
@@ -120,7 +121,8 @@ static size_t whole_calls(const struct nb_cpu *cpu, int64_t item, struct tune_sh
     return n;
 }
 
-/* Rows whose sums do not fit the first cache, in half of the second and in all of it; and rows whose sums the second does not hold beside them. */
+/* Rows whose sums do not fit the first cache, in half of the second and in all of it; and
+ * rows whose sums the second does not hold beside them. */
 static size_t long_rows(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
     const int64_t l2 = l2_of(cpu);
     const struct { int64_t cols, bytes; } all[] = {{4096, l2 / 2}, {16384, l2}, {131072, 12 * l2}};

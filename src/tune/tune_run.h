@@ -28,8 +28,8 @@ struct nb_tune_options {
 /* Bytes of the smallest call that a first use looks at. */
 int64_t nb_tune_first_size(const struct nb_cpu *cpu);
 
-/* *file: what is kept (reports/schema/tuning.schema.json), owned; *n_measured: topics with a trial that gave figures. -1 after nb_error, or the number of the
- * signal that ended it; nothing is written then. The kernels must be loaded. */
+/* *file: what is kept (reports/schema/tuning.schema.json), owned; *n_measured: topics with a trial that gave figures. -1 after nb_error, or
+ * the number of the signal that ended it; nothing is written then. The kernels must be loaded. */
 int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_measured);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The bits of what kernels compute. Their arithmetic is spelt out in IEEE operations, in an order that the source and the number of lanes fix, so
- * that a variant gives the same bits on every CPU and architecture: the digests of digests.txt were made on x86-64 and hold on aarch64 too. Roots
- * by the hardware's estimate are each CPU's own, and not in them. Where bits are to change, a failure says the new digest. */
+/* The bits of what kernels compute. Their arithmetic is spelt out in IEEE operations, in an order that the source and the
+ * number of lanes fix, so that a variant gives the same bits on every CPU and architecture: the digests of digests.txt
+ * were made on x86-64 and hold on aarch64 too. Roots by the hardware's estimate are each CPU's own, and not in them.
+ * Where bits are to change, a failure says the new digest. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -236,7 +236,8 @@ static void check_all_lengths(const struct nb_kernel *k) {
 }
 Test(fast_rows, a_row_has_the_same_bits_in_any_company) { for_each_fast(check_all_lengths); }
 
-/* Rows about which LayerNorm decides each by itself: about 0 or not, its mean folded or not, swept once or twice. The sum has their kind, too. */
+/* Rows about which LayerNorm decides each by itself: about 0 or not, its mean folded or
+ * not, swept once or twice. The sum has their kind, too. */
 enum { N_KINDS = 10 };
 static double value_of_kind(int64_t kind, int64_t i, enum nb_dtype dtype) {
     const double noise = any_value(i + 7 * kind) - 0.25, sign = i % 2 ? -1 : 1;
@@ -382,8 +383,8 @@ static void check_guard(const struct nb_kernel *k) {
 }
 Test(fast_rows, a_bad_shift_is_noticed_and_mended) { for_each_fast(check_guard); }
 
-/* An offset of 1.0 to 1.5e-3 over a spread of a thousandth of it, where eps = 1e-5 makes mean * scale less than half: the mean must not be folded, whose
- * product is rounded by as much as the mean itself is. */
+/* An offset of 1.0 to 1.5e-3 over a spread of a thousandth of it, where eps = 1e-5 makes mean * scale less than half: the mean must not be
+ * folded, whose product is rounded by as much as the mean itself is. */
 static void check_folding(const struct nb_kernel *k) {
     enum { ROWS = 64, COLS = 96 };
     if (k->op != NB_OP_LAYERNORM || k->dtype != NB_F32) return;

@@ -52,8 +52,8 @@ Test(exhaust, roots_by_ieee_operations_have_the_figures_that_ieee_fixes) {
     cr_expect_str_eq(nb_json_get_text(row, "witness"), "0x3f80cab3");
 }
 
-/* The limit is that of an instruction which few CPUs have: what it should do is within it, and nearly reaches what rounding alone costs; so is what it does,
- * where it is. */
+/* The limit is that of an instruction which few CPUs have: what it should do is within it, and nearly reaches what
+ * rounding alone costs; so is what it does, where it is. */
 Test(exhaust, the_estimate_in_f16_is_held_to_its_limit) {
     double most = 0;
     for (uint32_t i = 0; i < 1u << 24; i += 61) {

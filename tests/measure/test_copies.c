@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which baseline copy is the fastest: by pairs of neighbouring samples, also where a neighbour slows some blocks, or an arm sits some out; and over several
- * trials, of which some meet a neighbour. */
+/* Which baseline copy is the fastest: by pairs of neighbouring samples, also where a neighbour slows some blocks, or an arm sits some out;
+ * and over several trials, of which some meet a neighbour. */
 #include <criterion/criterion.h>
 
 #include "src/measure/copies_job.c"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels that do as they should while they are checked and leave work out while they are timed, each in another way. In a gate's copies of its
- * baseline (baseline.so, control.so) they are honest. */
+/* Kernels that do as they should while they are checked and leave work out while they are timed, each in another way. In a gate's copies of
+ * its baseline (baseline.so, control.so) they are honest. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

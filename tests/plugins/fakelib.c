@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A peer's adapter whose library is this file (a given one that is called .so is loaded, and no more): an RMSNorm with threads of its own, started by open(), which spin for a while after
- * each call as OpenMP's do. It fails when it is called before open() or for a part of the work, and says how many threads it was opened with.
- * FAKELIB_LOG names a file that gets a line with each loading, and with each process that takes it down in order; FAKELIB_SLOW: the
- * second and the third loading take two seconds; FAKELIB_THREAD: loading starts a thread; FAKELIB_CRASHES: two threads crash. */
+/* A peer's adapter whose library is this file (a given one that is called .so is loaded, and no more): an RMSNorm with threads of its
+ * own, started by open(), which spin for a while after each call as OpenMP's do. It fails when it is called before open() or for a part
+ * of the work, and says how many threads it was opened with. FAKELIB_LOG names a file that gets a line with each loading, and with each
+ * process that takes it down in order; FAKELIB_SLOW: the second and the third loading take two seconds; FAKELIB_THREAD: loading starts
+ * a thread; FAKELIB_CRASHES: two threads crash. */
 #define KERNEL_NAME "rmsnorm"
 #define KERNEL_FIELDS                                                                                                  \
     .flags = NB_FLAG_OWN_THREADS, .n_units = one_unit, .open = start, .close = stop, .applicable = refuse_gaps,        \

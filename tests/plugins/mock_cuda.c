@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An NVIDIA driver without a GPU, for tests: what src/device/device_cuda.c calls of libcuda.so.1 and libnvidia-ml.so.1, on the host's memory. A test
- * copies this to both names, into a folder that LD_LIBRARY_PATH names.
+/* An NVIDIA driver without a GPU, for tests: what src/device/device_cuda.c calls of libcuda.so.1 and libnvidia-ml.so.1, on the host's
+ * memory. A test copies this to both names, into a folder that LD_LIBRARY_PATH names.
  *
  * It is as strict as a driver is: device memory cannot be touched but while calls run, what is enqueued runs when somebody waits for it, an
- * access to what is not mapped fails that call and all that follow, and a process that was forked off behind cuInit() is ended. What goes wrong
- * besides is said by NORMBENCH_TEST_CUDA: no_device, old, old_12, no_memory, misaligned (every call fails so), throttled (every second time), slowed (its
- * clock is 3 % lower but behind what was timed), counted (an event's time is the number of calls before it, a millisecond each);
- * of launches no_context, no_image, no_function, no_launch, and ptx (the code was compiled when it was loaded, and has no clusters).
+ * access to what is not mapped fails that call and all that follow, and a process that was forked off behind cuInit() is ended.
+ * What goes wrong besides is said by NORMBENCH_TEST_CUDA: no_device, old, old_12, no_memory, misaligned (every call fails so),
+ * throttled (every second time), slowed (its clock is 3 % lower but behind what was timed), counted (an event's time is the
+ * number of calls before it, a millisecond each); of launches no_context, no_image, no_function, no_launch, and ptx (the code
+ * was compiled when it was loaded, and has no clusters).
  *
- * A device function of kernels/cuda/ runs in the emulation of mock_launcher.so (tests/cuda/mock_launcher.c), which is looked for beside this. */
+ * A device function of kernels/cuda/ runs in the emulation of mock_launcher.so (tests/cuda/mock_launcher.c),
+ * which is looked for beside this. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <dlfcn.h>
 #include <setjmp.h>

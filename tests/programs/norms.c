@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A program with kernels that speaks the protocol of cmd/guide/protocol.md, in plain C and with nothing of normbench: RMSNorm of f32 rows,
- * right, and wrong in the ways that a program can be. NORMS_FAULT says what is wrong with the program itself; faults of a kernel have its name. */
+ * right, and wrong in the ways that a program can be. NORMS_FAULT says what is wrong with
+ * the program itself; faults of a kernel have its name. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <signal.h>

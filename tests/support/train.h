@@ -21,8 +21,8 @@ struct nb_test_loss {
 double nb_test_noise_of_sum(int64_t n, int roundings);
 
 /* Element by element (at most 40 of n, spread evenly): the slope by central differences with steps h and h / 2, extrapolated; it may
- * differ from the gradient by what the two steps differ by and NB_TEST_DEVIATIONS times what the noise makes of it. Fails too when these are so wide that they would
- * let most gradients pass unseen (gradients below the noise do, in nb_test_direction). */
+ * differ from the gradient by what the two steps differ by and NB_TEST_DEVIATIONS times what the noise makes of it. Fails too when these
+ * are so wide that they would let most gradients pass unseen (gradients below the noise do, in nb_test_direction). */
 void nb_test_gradient(const char *what, const struct nb_test_loss *loss, float *values, const float *gradient,
                       int64_t n, double h);
 /* All of them at once, along a unit vector u: the slope along u against the sum of gradient * u. */

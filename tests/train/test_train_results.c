@@ -180,8 +180,8 @@ Test(train_results, shares_of_small_steps_are_continued_to_full_size) {
 
 /* ---- the cost of dispatch at which a published cut is reached ---- */
 
-/* LayerNorm: a step of 100 ms, 10 in its norms, 1000 operations, 400 of them of norms. RMSNorm: 98 ms, 8, and 100 operations fewer. So the cut
- * is (2 ms + 100 d) / (100 ms + 1000 d): 2 % at d = 0, 10 % in the limit, 6 % at d = 100 us. */
+/* LayerNorm: a step of 100 ms, 10 in its norms, 1000 operations, 400 of them of norms. RMSNorm: 98 ms, 8, and 100 operations fewer. So the
+ * cut is (2 ms + 100 d) / (100 ms + 1000 d): 2 % at d = 0, 10 % in the limit, 6 % at d = 100 us. */
 static const char dispatch_text[] =
     "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],\"experiments\":{\"e\":{"
     "\"kind\":\"training\",\"workload\":\"" WORKLOAD
@@ -233,7 +233,8 @@ Test(train_results, a_published_cut_is_reached_at_some_cost_of_dispatch) {
     nb_train_results_release(&r);
 }
 
-/* Four times the tokens: 90 ms of passes become 360, 10 ms of the update stay; operations stay with a larger batch, and grow with more steps. */
+/* Four times the tokens: 90 ms of passes become 360, 10 ms of the update stay; operations
+ * stay with a larger batch, and grow with more steps. */
 Test(train_results, dispatch_is_asked_for_at_full_size) {
     for (int steps = 0; steps < 2; steps++) {
         struct nb_train_results r = {0};

@@ -89,7 +89,8 @@ Test(train_transformer, gradients_with_qk_norm_and_with_sinusoids) {
     }
 }
 
-/* With norms, whose gradients are of one size throughout: without them differences are too rough to tell. The encoder's gradient comes through the decoder's attention to it, from every layer. */
+/* With norms, whose gradients are of one size throughout: without them differences are too rough to tell. The encoder's gradient comes
+ * through the decoder's attention to it, from every layer. */
 Test(train_transformer, gradients_of_an_encoder_and_a_decoder) {
     struct nb_transformer_shape shape = nb_test_transformer_shape;
     shape.decoder = true;

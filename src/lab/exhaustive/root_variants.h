@@ -8,8 +8,8 @@
 
 #include "src/lab/exhaustive/simd_functions.h"
 
-/* Of vrsqrtph of x rounded to f16: the instruction's error is below 2^-11 + 2^-14 (Intel SDM), and the rounding moves 1/sqrt(x) by a factor of
- * at most 1 + 2^-12. */
+/* Of vrsqrtph of x rounded to f16: the instruction's error is below 2^-11 + 2^-14 (Intel SDM), and the rounding
+ * moves 1/sqrt(x) by a factor of at most 1 + 2^-12. */
 #define NB_RSQRTPH_LIMIT ((0x1p-11 + 0x1p-14) * (1 + 0x1p-12) + 0x1p-12)
 
 struct nb_root_variant {

@@ -253,8 +253,8 @@ static struct moments step_of(const struct addend *q, double g, enum nb_rounding
     return (struct moments){expected_step(q, g, rounding), step_variance(q, g, rounding)};
 }
 
-/* P(S < s) of a sum S of k addends with the mean `mean`, that of a chi square of as many degrees of freedom as give its variance, by the cube root
- * of Wilson and Hilferty (1931). */
+/* P(S < s) of a sum S of k addends with the mean `mean`, that of a chi square of as many degrees of freedom as give its variance, by the
+ * cube root of Wilson and Hilferty (1931). */
 static double sum_is_below(const struct addend *q, double k, double mean, double s) {
     const double spread = q->sd * q->sd / (9 * k * q->mean * q->mean); /* 2 / (9 degrees) */
     return erfc((1 - spread - cbrt(s / mean)) / sqrt(2 * spread)) / 2;

@@ -27,7 +27,8 @@ const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, int64
 
 /* {"status": "ok", "answers": [{"question", "value" (null: undetermined), "evidence", "confidence"}], "summary", "calls"}, or
  * {"status": "failed", "reason"}. The case: normalized, its kernel set; its columns (a power of two, NB_PROBE_LEAST to NB_PROBE_MOST)
- * are the length of the rows that show how a row is summed, its eps is the one whose effect is reported. Calls the kernel in this process. beat (may be null) is called after every question. */
+ * are the length of the rows that show how a row is summed, its eps is the one whose effect is reported. Calls the kernel in this process.
+ * beat (may be null) is called after every question. */
 enum { NB_PROBE_LEAST = 1 << 13, NB_PROBE_USUAL = 1 << 14, NB_PROBE_MOST = 1 << 20 };
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg);
 

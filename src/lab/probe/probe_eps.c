@@ -218,8 +218,8 @@ static int n_differing(const double a[SEERS], const double b[SEERS]) {
     return n;
 }
 
-/* Where v is rounded to x's format no output moves within the cell, and most do where v crosses its end; 1 / sqrt(v), were it rounded, would stay
- * in its own cell throughout. */
+/* Where v is rounded to x's format no output moves within the cell, and most do where v crosses its end; 1 / sqrt(v), were it rounded,
+ * would stay in its own cell throughout. */
 static void say_cells(struct nb_probe *p) {
     struct nb_box b;
     double low[SEERS], high[SEERS], beyond[SEERS];

@@ -565,9 +565,9 @@ static double fill_outlier(struct nb_box *b, int turn, int variation) {
     return squares / n - sum / n * (sum / n);
 }
 
-/* c plus e (turn 1), or e alone (turn 0), e = 0 or +-2 c, and 64 elements of +-4096 c: the mean is c or 0. Beside those about the mean, no e is
- * large enough to be lost; squares about another number are, all of them in f32, where the sum's lanes hold 2^24 c^2. Where a shift is only
- * sometimes used, signs are mixed in the first columns. */
+/* c plus e (turn 1), or e alone (turn 0), e = 0 or +-2 c, and 64 elements of +-4096 c: the mean is c or 0. Beside those about the mean, no
+ * e is large enough to be lost; squares about another number are, all of them in f32, where the sum's lanes hold 2^24 c^2. Where a shift is
+ * only sometimes used, signs are mixed in the first columns. */
 static double fill_beside(struct nb_box *b, int turn, int variation) {
     const double c = ldexp(1, -variation), large = 4096 * c;
     for (int64_t i = 0; i < b->cols; i++) {

@@ -21,7 +21,8 @@
  * An array with an object for each frontier and demand:
  *   of, demand                          which
  *   ulp, noise, relative                the errors granted: in ulp(magnitude), in input noise, relative to the magnitude
- *   status                              "found", "none" (right as far as was searched), "never" (wrong at the start already: scale 1, rho 1/16)
+ *   status                              "found", "none" (right as far as was searched),
+ * "never" (wrong at the start already: scale 1, rho 1/16)
  *   good, bad, searched_to              the last right and the first wrong value, neighbours in the dtype unless bad is null
  *   monotone, good_beyond               false: something beyond the frontier is right again, or something before it wrong
  *   predicted, rule, ratio              closed form (null, for the smallest scale 0: no limit) and good / predicted
@@ -66,12 +67,14 @@ struct nb_frontier {
 };
 
 /* ---- The worst rows that a time budget finds for a kernel: rows built along its order of summation, the same numbers in other orders,
- * interval splitting on scale, rho and outliers, hill climbing. Only rows that the kernel claims its accuracy for, where it claims any. ---- */
+ * interval splitting on scale, rho and outliers, hill climbing. Only rows that the kernel
+ * claims its accuracy for, where it claims any. ---- */
 
 /* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "witness_dir" (a folder that is
  * there: the worst rows as .npy), "eps_range" [low, high] (eps is zoomed on too).
  * An array with an object for each objective that has a worst row:
- *   objective          "bound" |error| / a-priori bound, "noise" / input noise, "ulp", "scaled_ulp" (src/lab/stress/row_score.h), "strange" NaN,
+ *   objective          "bound" |error| / a-priori bound, "noise" / input noise, "ulp",
+ * "scaled_ulp" (src/lab/stress/row_score.h), "strange" NaN,
  *                      Inf or lost zeros, "sum_error_u" of the sum of squares in u, as the outputs show it
  *   value, violation   violation: the bound is exceeded, which is a fault of the kernel or of the bound
  *   bound, noise, ulp, scaled_ulp, nan, inf, zero, loss, gain_u, sum_error_u   all that is known of the row
@@ -130,9 +133,9 @@ struct nb_row_look {
  *               "bound_u":.., "eps_effect_u":.., "nan":.., "inf":.., "zero":..} ..],
  *   "predicted": [{"name":.., "points": [[x, y] ..]} ..],     (of gain_rms_u over n, else of scaled_u)
  *   "cliffs": [{"name":.., "at":..} ..]} ..]
- * Figures as in struct point of sweeps.c: errors in u rms(y), u = 2^-p of the output; null where unknown; held leaves out what the axis moves. Two sweeps over eps: where eps and the mean square
- * are alike, and where eps is all there is. A kernel that cannot be scanned gives an empty array.
- * options, each optional: {"rows": 8, "cols": 1024, "seed": 1, "n_max": 16384, "axes": ["rho", ..]}. */
+ * Figures as in struct point of sweeps.c: errors in u rms(y), u = 2^-p of the output; null where unknown; held leaves out what the axis
+ * moves. Two sweeps over eps: where eps and the mean square are alike, and where eps is all there is. A kernel that cannot be scanned gives
+ * an empty array. options, each optional: {"rows": 8, "cols": 1024, "seed": 1, "n_max": 16384, "axes": ["rho", ..]}. */
 cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options);
 
 /* ---- Error over scale and rho, the whole range of the dtype at once, beside the lines where theory says that it changes. For the

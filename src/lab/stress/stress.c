@@ -268,7 +268,7 @@ struct search {
     bool failed;
 };
 
-/* ---- which variants are searched. The widest come first: should the time end, they are what most people run ---------------------------------------------------------------------------------------------------------- */
+/* ---- which variants are searched. The widest come first: should the time end, they are what most people run ------ */
 
 static void candidates_of(const struct nb_plan *plan, struct candidate **out, size_t *n) {
     *out = nb_alloc(plan->n_cases + 1, sizeof **out);
