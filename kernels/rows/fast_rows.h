@@ -115,20 +115,23 @@ static inline bool wants_prefetch(const struct nb_call *call, int64_t row) {
     return is_beyond(call, row > l1 && PREFETCH_HELD * row <= l2 ? l2 : PREFETCH_CACHES * l2) &&
            PREFETCH_ROWS * row > l1;
 }
-/* Where elements lie in pairs, parameters take a shuffle or more each. Rows enough to repay it find them shuffled once, on the stack. */
+/* Where elements lie in pairs, parameters take a shuffle or more each. Rows enough to repay it find them shuffled once, on the stack; native
+ * calls need none. */
 #define PREPARED_FLOATS 8192
 #define PREPARED_ROWS (FAST_ADD ? 8 : 4)
 static inline bool may_prepare(const struct nb_call *call) {
     const int n_params = USUAL_AFFINE == NB_AFFINE_GAMMA_BETA ? 2 : 1;
-    return !PAIR_IN_ORDER && call->formula.affine == USUAL_AFFINE && n_params * call->cols <= PREPARED_FLOATS;
+    return !PAIR_IN_ORDER && !call_is_native(call) && call->formula.affine == USUAL_AFFINE &&
+           n_params * call->cols <= PREPARED_FLOATS;
 }
 /* By the first cache alone. */
 static inline int rows_at_hand(const struct nb_call *call) {
     const struct nb_formula *f = &call->formula;
     const int64_t cache = first_cache(call);
     const int64_t n_params = f->affine == NB_AFFINE_NONE ? 0 : f->affine == NB_AFFINE_GAMMA ? 1 : 2;
-    /* LayerNorm's two parameters in vectors of 8, shuffled each time, take longer than its conversions. */
-    const bool hides_params = sizeof(elem) < sizeof(float) && (!FAST_CENTRE || NB_LANES >= 16 || may_prepare(call));
+    /* LayerNorm's two parameters in vectors of 8 take longer than its conversions, unless enough rows find them prepared. */
+    const bool prepared = may_prepare(call) && (FAST_ADD || call->rows > PREPARED_ROWS);
+    const bool hides_params = sizeof(elem) < sizeof(float) && (!FAST_CENTRE || NB_LANES >= 16 || prepared);
     const int64_t params = hides_params ? 0 : n_params * call->cols * (int64_t)sizeof(float);
     const int64_t row = call->cols * (int64_t)sizeof(elem);
     if (call->cols >= LONG_ROW) return 0;
@@ -381,9 +384,10 @@ static inline bool fast_is_usual(const struct fast_work *w) {
 static inline bool stores_lines(const struct fast_work *w) {
     return w->stream && rows_stream(w->call->y, w->call->y_stride);
 }
+/* Four rows that share their loads shuffle once anyway. */
 static inline bool wants_prepared(const struct fast_work *w) {
-    return may_prepare(w->call) && (FAST_PARTIAL || fast_is_usual(w)) && !w->native && !w->care &&
-           (!w->stream || stores_lines(w)) && w->end - w->begin >= PREPARED_ROWS;
+    return may_prepare(w->call) && (FAST_PARTIAL || fast_is_usual(w)) && !w->care && (!w->stream || stores_lines(w)) &&
+           w->end - w->begin >= PREPARED_ROWS + w->shares;
 }
 NB_INLINE void prepare(float *to, const float *param, int64_t n) {
     for (int64_t i = 0; i < n; i += PAIR) {
