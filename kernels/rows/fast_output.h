@@ -125,8 +125,12 @@ NB_INLINE struct pair output_pair_tail(const struct fast_output *o, int64_t i, i
     (void)f;
     return source_pair_tail(o->x, i, n);
 }
-/* Whether a native call streams may not show: there the other forms round as the native ones do. */
-NB_INLINE void store_pair(const struct fast_output *o, int64_t i, struct pair y, struct fast_form f) {
+/* Of all but kernels that add, whose sums need the registers of the other rounding. */
+#define FAST_ROUNDS_UP (PAIR_ROUNDS_UP && !FAST_ADD)
+/* Whether a native call streams may not show: there the other forms round as the native ones do. ties: null where they are rounded to even
+ * at once. */
+NB_INLINE void store_pair(const struct fast_output *o, int64_t i, struct pair y, struct ties *ties,
+                          struct fast_form f) {
 #if PAIR_NATIVE
     if (f.native && f.stream) {
         raw_stream((char *)(o->y + i), bits_narrow(y.a, y.b));
@@ -145,7 +149,12 @@ NB_INLINE void store_pair(const struct fast_output *o, int64_t i, struct pair y,
         return;
     }
 #endif
-    if (f.stream || (!f.usual && o->stream))
+    const bool streams = f.stream || (!f.usual && o->stream);
+    if (FAST_ROUNDS_UP && ties && streams)
+        pair_stream_up(o->y + i, y, ties);
+    else if (FAST_ROUNDS_UP && ties)
+        pair_store_up(o->y + i, y, ties);
+    else if (streams)
         pair_stream(o->y + i, y);
     else
         pair_store(o->y + i, y);
@@ -165,23 +174,36 @@ NB_INLINE void store_pair_tail(const struct fast_output *o, int64_t i, struct pa
     pair_store_tail(o->y + i, y, n);
 }
 
-NB_INLINE void store_weighed(const struct fast_output *o, int64_t i, struct affine_pair w, struct fast_form f) {
+NB_INLINE void store_weighed(const struct fast_output *o, int64_t i, struct affine_pair w, struct ties *ties,
+                             struct fast_form f) {
     const struct pair v = normalized_pair(output_pair(o, i, f), o->normalizer);
-    store_pair(o, i, weighed_pair(v, w, o->params), f);
+    store_pair(o, i, weighed_pair(v, w, o->params), ties, f);
 }
-NB_INLINE void store_normalized(const struct fast_output *o, int64_t i, struct fast_form f) {
-    store_weighed(o, i, affine_at(o->params, i, f), f);
+NB_INLINE void store_normalized(const struct fast_output *o, int64_t i, struct ties *ties, struct fast_form f) {
+    store_weighed(o, i, affine_at(o->params, i, f), ties, f);
 }
 /* Two pairs where one is half a line or less: past the caches the halves of a line best leave together. */
 #define PAIR_IS_HALF (PAIR * (int)sizeof(elem) < CACHE_LINE)
 _Static_assert(BLOCK_PAIRS % 2 == 0, "a block is made of two pairs at a time");
-NB_INLINE void store_two_pairs(const struct fast_output *o, int64_t i, struct fast_form f) {
+NB_INLINE void store_two_pairs(const struct fast_output *o, int64_t i, struct ties *ties, struct fast_form f) {
     struct affine_pair w = affine_at(o->params, i, f);
     const struct pair a = weighed_pair(normalized_pair(output_pair(o, i, f), o->normalizer), w, o->params);
     w = affine_at(o->params, i + PAIR, f);
     const struct pair b = weighed_pair(normalized_pair(output_pair(o, i + PAIR, f), o->normalizer), w, o->params);
-    store_pair(o, i, a, f);
-    store_pair(o, i + PAIR, b, f);
+    store_pair(o, i, a, ties, f);
+    store_pair(o, i + PAIR, b, ties, f);
+}
+/* n elements at i, which are whole pairs, to nearest even. */
+static __attribute__((noinline, unused)) void store_again(const struct fast_output *o, int64_t i, int64_t n,
+                                                          bool prepared) {
+    for (int64_t end = i + n; i < end; i += PAIR)
+        store_normalized(o, i, NULL, (struct fast_form){.prepared = prepared});
+}
+/* After stores of n elements at i. The row itself would best stay in registers. */
+NB_INLINE void settle_ties(const struct fast_output *o, int64_t i, int64_t n, struct ties ties, struct fast_form f) {
+    if (__builtin_expect(!ties_met(ties), 1)) return;
+    const struct fast_output row = *o;
+    store_again(&row, i, n, f.prepared);
 }
 /* n elements at i, fewer than a pair. */
 NB_INLINE void store_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
@@ -219,22 +241,32 @@ NB_INLINE struct fast_output store_head(struct fast_output o, struct fast_form f
     if (n > 0) store_tail(&o, 0, n, f);
     return output_from(o, n);
 }
+/* By blocks where they are for something: ties are looked for once a block. */
+NB_INLINE bool stores_blocks(struct fast_form f) { return FAST_ROUNDS_UP || (PAIR_IN_ORDER && f.usual && !f.stream); }
+NB_INLINE void store_block(const struct fast_output *o, int64_t i, struct fast_form f) {
+#if PAIR_IN_ORDER
+    NB_UNROLL
+    for (int k = 0; k < 2 * BLOCK_PAIRS; k++) store_vec(o, i + k * NB_LANES);
+    (void)f;
+#else
+    struct ties ties = ties_none();
+    if ((!f.usual || f.stream) && o->later) prefetch_lines(o->later + i, BLOCK);
+    NB_UNROLL
+    for (int place = 0; place < BLOCK_PAIRS; place += 2) store_two_pairs(o, i + place * PAIR, &ties, f);
+    settle_ties(o, i, BLOCK, ties, f);
+#endif
+}
 NB_INLINE void store_elements(struct fast_output o, struct fast_form f) {
     if (!f.usual && o.stream) o = store_head(o, f);
     int64_t i = 0;
-#if PAIR_IN_ORDER
-    for (; f.usual && !f.stream && i + BLOCK <= o.n; i += BLOCK) {
-        NB_UNROLL
-        for (int k = 0; k < 2 * BLOCK_PAIRS; k++) store_vec(&o, i + k * NB_LANES);
-    }
-#endif
+    for (; stores_blocks(f) && i + BLOCK <= o.n; i += BLOCK) store_block(&o, i, f);
     for (; PAIR_IS_HALF && i + 2 * PAIR <= o.n; i += 2 * PAIR) {
         if ((!f.usual || f.stream) && o.later) prefetch_lines(o.later + i, 2 * PAIR);
-        store_two_pairs(&o, i, f);
+        store_two_pairs(&o, i, NULL, f);
     }
     for (; i + PAIR <= o.n; i += PAIR) {
         if ((!f.usual || f.stream) && o.later) prefetch_lines(o.later + i, PAIR);
-        store_normalized(&o, i, f);
+        store_normalized(&o, i, NULL, f);
     }
     if (i < o.n) store_tail(&o, i, o.n - i, f);
 }
@@ -256,8 +288,11 @@ NB_INLINE void store_rows(const struct fast_output *o, struct fast_form f) {
     int64_t i = 0;
     for (; i + PAIR <= n; i += PAIR) {
         const struct affine_pair w = affine_at(o->params, i, f);
+        struct ties ties = ties_none();
         NB_UNROLL
-        for (int r = 0; r < SHARED_ROWS; r++) store_weighed(&o[r], i, w, f);
+        for (int r = 0; r < SHARED_ROWS; r++) store_weighed(&o[r], i, w, &ties, f);
+        NB_UNROLL
+        for (int r = 0; r < SHARED_ROWS; r++) settle_ties(&o[r], i, PAIR, ties, f);
     }
     for (int r = 0; r < SHARED_ROWS && i < n; r++) store_tail(&o[r], i, n - i, f);
 }
@@ -267,12 +302,13 @@ NB_INLINE void store_rows(const struct fast_output *o, struct fast_form f) {
 #define STORES_VECTORS (PAIR_IN_ORDER && NB_LANES < 16)
 NB_INLINE void store_and_sum_block(const struct fast_output *o, struct fast_sums *s, const struct fast_input *in,
                                    int64_t i, struct fast_form f) {
+    struct ties ties = ties_none();
     if (!FAST_PARTIAL && (!f.usual || f.stream) && in->later) prefetch_lines(in->later + i, BLOCK);
     NB_UNROLL
     for (int place = 0; place < BLOCK_PAIRS; place++) {
         sums_take(s, place, in->x, in->shift, i + place * PAIR, in->dot);
         if (PAIR_IS_HALF && (!f.usual || (f.stream && !f.native))) {
-            if (place % 2) store_two_pairs(o, i + (place - 1) * PAIR, f);
+            if (place % 2) store_two_pairs(o, i + (place - 1) * PAIR, &ties, f);
             continue;
         }
 #if STORES_VECTORS
@@ -282,8 +318,9 @@ NB_INLINE void store_and_sum_block(const struct fast_output *o, struct fast_sums
             continue;
         }
 #endif
-        store_normalized(o, i + place * PAIR, f);
+        store_normalized(o, i + place * PAIR, &ties, f);
     }
+    settle_ties(o, i, BLOCK, ties, f);
 }
 /* While as many elements of another row are summed; of partial statistics, fewer. */
 NB_INLINE struct lanes store_and_sum(struct fast_output o, struct fast_input in, struct fast_form f) {
@@ -294,7 +331,7 @@ NB_INLINE struct lanes store_and_sum(struct fast_output o, struct fast_input in,
     for (; i + BLOCK <= n; i += BLOCK) store_and_sum_block(&o, &s, &in, i, f);
     if (i == o.n) return sums_lanes(&s);
     if (i < n) sums_take_rest(&s, in.x, in.shift, i, n, in.dot);
-    for (; i + PAIR <= o.n; i += PAIR) store_normalized(&o, i, f);
+    for (; i + PAIR <= o.n; i += PAIR) store_normalized(&o, i, NULL, f);
     if (i < o.n) store_tail(&o, i, o.n - i, f);
     return sums_lanes(&s);
 }

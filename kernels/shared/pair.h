@@ -122,6 +122,51 @@ NB_INLINE vec odd_lanes(vec a, vec b) { return _mm_shuffle_ps(a, b, _MM_SHUFFLE(
 NB_INLINE vec bits_upper(vec v) { return bits_odd((bf16_bits)v); }
 #endif
 
+/* PAIR_ROUNDS_UP: rounding half up takes six operations for a pair of bf16 where rounding to nearest even takes ten, and differs from it
+ * in ties alone, values half way between two bf16 numbers. These have a lower half of 0 once half a unit is added. struct ties gathers the
+ * least lower halves (and upper ones, which say nothing); where ties_met() has found a 0, what was stored since must be stored again, to
+ * nearest even. NaN as above. */
+#if defined(NB_DTYPE_IS_BF16) && defined(__x86_64__) && (NB_LANES == 4 || NB_LANES == 8)
+#define PAIR_ROUNDS_UP 1
+struct ties {
+    bf16_bits least;
+};
+#if NB_LANES == 8
+NB_INLINE struct ties ties_none(void) { return (struct ties){_mm256_set1_epi32(-1)}; }
+NB_INLINE bool ties_met(struct ties t) {
+    return (_mm256_movemask_epi8(_mm256_cmpeq_epi16(t.least, _mm256_setzero_si256())) & 0x33333333) != 0;
+}
+NB_INLINE bf16_bits bits_join_up(vec even, vec odd, struct ties *t) {
+    const __m256i half = _mm256_set1_epi32(0x8000);
+    const __m256i a = _mm256_add_epi32(_mm256_castps_si256(even), half);
+    const __m256i b = _mm256_add_epi32(_mm256_castps_si256(odd), half);
+    t->least = _mm256_min_epu16(t->least, _mm256_min_epu16(a, b));
+    return bits_join(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+}
+#else
+NB_INLINE struct ties ties_none(void) { return (struct ties){_mm_set1_epi32(-1)}; }
+NB_INLINE bool ties_met(struct ties t) {
+    return (_mm_movemask_epi8(_mm_cmpeq_epi16(t.least, _mm_setzero_si128())) & 0x3333) != 0;
+}
+NB_INLINE bf16_bits bits_join_up(vec even, vec odd, struct ties *t) {
+    const __m128i half = _mm_set1_epi32(0x8000);
+    const __m128i a = _mm_add_epi32(_mm_castps_si128(even), half), b = _mm_add_epi32(_mm_castps_si128(odd), half);
+    t->least = _mm_min_epu16(t->least, _mm_min_epu16(a, b));
+    return bits_join(_mm_castsi128_ps(a), _mm_castsi128_ps(b));
+}
+#endif
+#else
+#define PAIR_ROUNDS_UP 0
+struct ties {
+    char unused;
+};
+NB_INLINE struct ties ties_none(void) { return (struct ties){0}; }
+NB_INLINE bool ties_met(struct ties t) {
+    (void)t;
+    return false;
+}
+#endif
+
 #define PAIR (2 * NB_LANES)
 
 struct pair {

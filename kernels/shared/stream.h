@@ -47,6 +47,24 @@ NB_INLINE void pair_stream(elem *p, struct pair v) {
 }
 #endif
 
+/* Stores what may have to be stored again, where pairs are rounded half up (pair.h). */
+NB_INLINE void pair_store_up(elem *p, struct pair v, struct ties *t) {
+#if PAIR_ROUNDS_UP
+    bits_store(p, bits_join_up(v.a, v.b, t));
+#else
+    (void)t;
+    pair_store(p, v);
+#endif
+}
+NB_INLINE void pair_stream_up(elem *p, struct pair v, struct ties *t) {
+#if PAIR_ROUNDS_UP
+    raw_stream((char *)p, bits_join_up(v.a, v.b, t));
+#else
+    (void)t;
+    pair_stream(p, v);
+#endif
+}
+
 /* Asks for the lines of n elements some way ahead, which are stored to later. Stores leave in their order: one that misses the first cache
  * holds up those behind it, which would hit. Where elements are converted, arithmetic hides that. */
 #define STORE_AHEAD_BYTES 512

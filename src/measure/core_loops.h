@@ -106,6 +106,22 @@ static int64_t LOOP(narrow_bf16_pairs)(unsigned char *buffer, int64_t rounds) {
     return rounds * LOOP_BUFFER / 2;
 }
 
+/* Half up, ties only looked for (kernels/shared/pair.h). */
+static int64_t LOOP(narrow_bf16_up)(unsigned char *buffer, int64_t rounds) {
+    const INTS half = OP(set1_epi32)(0x8000);
+    INTS odd = OP(set1_epi32)(0x3fa00000), even = odd, least = odd;
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 8
+        for (int at = 0; at < LOOP_BUFFER; at += LOOP(bytes)) {
+            __asm__ volatile("" : "+v"(odd), "+v"(even));
+            const INTS a = OP(add_epi32)(even, half), b = OP(add_epi32)(odd, half);
+            least = OP(min_epu16)(least, OP(min_epu16)(a, b));
+            STORE(buffer + at, TAKE_ODD(OP(srli_epi32)(a, 16), b));
+        }
+    __asm__ volatile("" ::"v"(least));
+    return rounds * LOOP_BUFFER / 2;
+}
+
 #undef LOOP
 #undef OP
 #undef AND

@@ -78,11 +78,13 @@ static const struct loop loops[] = {
     {WORK_WIDEN_BF16, NB_CPU_AVX2, NB_256, widen_bf16_pairs_256},
     {WORK_NARROW_F16, NB_CPU_AVX2, NB_256, narrow_f16_256},
     {WORK_NARROW_BF16, NB_CPU_AVX2, NB_256, narrow_bf16_pairs_256},
+    {WORK_NARROW_BF16, NB_CPU_AVX2, NB_256, narrow_bf16_up_256},
     {WORK_FMA, NB_CPU_AVX512, NB_512, fma_512},
     {WORK_WIDEN_F16, NB_CPU_AVX512, NB_512, widen_f16_512},
     {WORK_WIDEN_BF16, NB_CPU_AVX512, NB_512, widen_bf16_pairs_512},
     {WORK_NARROW_F16, NB_CPU_AVX512, NB_512, narrow_f16_512},
     {WORK_NARROW_BF16, NB_CPU_AVX512, NB_512, narrow_bf16_pairs_512},
+    {WORK_NARROW_BF16, NB_CPU_AVX512, NB_512, narrow_bf16_up_512},
     {WORK_NARROW_BF16, NB_CPU_AVX512 | NB_CPU_AVX512BF16, NB_512, narrow_bf16_native},
 #endif
     {.run = NULL}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The fast row kernels: a row has the same bits alone, beside others of any kind, split over threads, streamed, at any alignment and
- * whatever the tuning, its sum made before or by the kernel; the shift of LayerNorm is guarded, its mean folded where that costs little; NaN
- * stays in its row or column. */
+ * whatever the tuning, its sum made before or by the kernel; the shift of LayerNorm is guarded, its mean folded where that costs little; ties
+ * go to even; NaN stays in its row or column. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,8 +41,9 @@ struct bench {
     const struct nb_kernel *kernel;
     enum nb_dtype dtype;
     int64_t rows, cols;
-    void *x, *residual;             /* packed */
-    float *gamma, *beta;            /* f32 */
+    void *x, *residual;  /* packed */
+    float *gamma, *beta; /* f32 */
+    double eps;
     unsigned char *y, *sum, *wants; /* packed rows: of this call and, in wants, y of each row alone */
     struct nb_formula formula;
 };
@@ -54,7 +55,7 @@ static size_t item_of(const struct bench *b) { return nb_formats[b->dtype].bytes
 static double any_value(int64_t i) { return (double)((i * 2654435761u) >> 7 & 0xffff) / 32768 - 0.75; }
 
 static struct bench bench_new(const struct nb_kernel *k, int64_t rows, int64_t cols) {
-    struct bench b = {.kernel = k, .dtype = (enum nb_dtype)k->dtype, .rows = rows, .cols = cols};
+    struct bench b = {.kernel = k, .dtype = (enum nb_dtype)k->dtype, .rows = rows, .cols = cols, .eps = 1e-5};
     const size_t bytes = (size_t)(rows * cols) * item_of(&b) + 1;
     b.x = malloc(bytes);
     b.residual = malloc(bytes);
@@ -135,7 +136,7 @@ static void call_rows(struct bench *b, int64_t first, int64_t rows, const struct
                            .rows = rows,
                            .cols = b->cols,
                            .k = b->cols / 2 + 1,
-                           .eps = 1e-5,
+                           .eps = b->eps,
                            .formula = b->formula,
                            .x = x.data,
                            .y = y.data,
@@ -408,6 +409,43 @@ static void check_folding(const struct nb_kernel *k) {
     bench_release(&b);
 }
 Test(fast_rows, a_mean_is_not_folded_where_eps_outweighs_the_variance) { for_each_fast(check_folding); }
+
+/* ---- ties ---- */
+
+/* Rows of 1 and -1, whose scale is a power of two: what is rounded to the dtype are the parameters, many of them half way between two bf16
+ * numbers, in all blocks or in one. */
+static void check_ties(const struct nb_kernel *k, int64_t cols, int64_t columns_each) {
+    struct bench b = bench_new(k, MAX_ROWS, cols);
+    const double scale = k->op == NB_OP_L2NORM ? 1 / sqrt((double)cols) : 1;
+    const bool has_beta = b.formula.affine == NB_AFFINE_GAMMA_BETA;
+    b.eps = 0;
+    b.formula.round_sum = 0;
+    for (int64_t i = 0; i < cols; i++) {
+        b.gamma[i] = 1.0f + (float)(i % 64) / 128 + (i % columns_each == 3 ? 0x1p-8f : 0.0f);
+        b.beta[i] = i % 5 == 0 ? 0x1p-8f : 0.0f;
+    }
+    for (int64_t i = 0; i < b.rows * cols; i++) {
+        const double sign = (i / cols + i % cols) % 2 ? -1 : 1;
+        nb_set(b.x, i, b.dtype, sign);
+        nb_set(b.residual, i, b.dtype, 0);
+        nb_set(b.wants, i, b.dtype,
+               sign * scale * (double)b.gamma[i % cols] + (has_beta ? (double)b.beta[i % cols] : 0));
+    }
+    for (int m = 0; m < N_MANNERS; m++) {
+        const struct manner manner = {manners[m].tuning, manners[m].range, 0, 0};
+        call_rows(&b, 0, b.rows, &manner);
+        expect_same(&b, &manner, manners[m].what);
+    }
+    bench_release(&b);
+}
+static void check_all_ties(const struct nb_kernel *k) {
+    static const int64_t lengths[] = {16, 64, 256, 1024, 4096, 16384}; /* L2 has powers of two for scales of these */
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        check_ties(k, lengths[i], 4);
+        check_ties(k, lengths[i], 4096);
+    }
+}
+Test(fast_rows, ties_go_to_even) { for_each_fast(check_all_ties); }
 
 /* ---- NaN ---- */
 
