@@ -62,6 +62,7 @@ struct nb_job {
     int n_cases;
     const char **copies; /* launch: variants to time beside the cases */
     int *copy_of;        /* launch: of each case, index into copies, or -1 */
+    int *other_of;       /* the same of the runner-up */
     int n_copies;
     int blocks;
     double sample_s;

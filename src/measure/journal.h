@@ -25,7 +25,7 @@
  *       the copies: the candidates that were tried as the roof, with the time of one call.
  *
  *   {"type":"launch","group":0,"launch":0,
- *    "cases":[{"key","copy":"variant of ITS copy"|null,"sample_ns":[1234.5,null,..],"per_sample":8,"chunked":false,
+ *    "cases":[{"key","copy":"variant of ITS copy"|null,"other_copy"?:"the runner-up's","sample_ns":[1234.5,null,..],"per_sample":8,"chunked":false,
  *              "contaminated":[3,7]}],
  *    "copies":[{"variant","sample_ns":[..],"contaminated":[..]}],
  *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","cpu"},"elapsed_s":0.4}

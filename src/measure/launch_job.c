@@ -207,11 +207,13 @@ static cJSON *rates_to_json(const struct core_rates *rates) {
 }
 
 /* What bounds a case that is timed in the first place: the core, or a level of memory. */
+static const char *copy_at(const struct nb_job *job, int copy) { return copy >= 0 ? job->copies[copy] : NULL; }
 static struct nb_timed timed_case(const struct nb_job *job, int i, const struct nb_arm *arm,
                                   const struct core_rates *rates, double floor_ns) {
     const double core_ns = core_bound_ns(&job->cases[i], rates);
     return (struct nb_timed){.key = job->keys[i],
-                             .copy = job->copy_of[i] >= 0 ? job->copies[job->copy_of[i]] : NULL,
+                             .copy = copy_at(job, job->copy_of[i]),
+                             .other_copy = copy_at(job, job->other_of[i]),
                              .level = case_level(&job->cases[i]),
                              .chunked = arm->chunked,
                              .per_sample = (double)arm->per_sample,

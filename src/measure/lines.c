@@ -82,6 +82,7 @@ const struct nb_member nb_timed_case_members[] = {T(BORROWED, key),
                                                   T(NUMBER, core_ns),
                                                   T(NUMBER, floor_ns),
                                                   NB_MEMBER_OPTIONAL(BORROWED, struct nb_timed, level),
+                                                  NB_MEMBER_OPTIONAL(BORROWED, struct nb_timed, other_copy),
                                                   NB_MEMBERS_END};
 const struct nb_member nb_timed_copy_members[] = {T(BORROWED, variant), NB_MEMBERS_END};
 
@@ -110,7 +111,10 @@ static bool has_copy(const struct nb_launch_line *l, const char *variant) {
 static int check_case(const struct nb_launch_line *l, size_t i) {
     const struct nb_timed *t = &l->arms[i];
     if (!t->key) return nb_error("a case without \"key\"");
-    if (t->copy && !has_copy(l, t->copy)) return nb_error("%s: its copy %s is not among \"copies\"", t->key, t->copy);
+    const char *const copies[] = {t->copy, t->other_copy};
+    for (int k = 0; k < 2; k++)
+        if (copies[k] && !has_copy(l, copies[k]))
+            return nb_error("%s: its copy %s is not among \"copies\"", t->key, copies[k]);
     for (size_t j = 0; j < i; j++)
         if (strcmp(l->arms[j].key, t->key) == 0) return nb_error("%s: twice in one launch", t->key);
     return 0;

@@ -65,19 +65,23 @@ static int read_samples(struct nb_samples *s, const cJSON *arm) {
     return arm ? nb_samples_from_json(s, arm) : 0;
 }
 
+static int read_copy(struct nb_samples *s, const cJSON *line, const char *variant) {
+    return read_samples(s, nb_json_find(cJSON_GetObjectItemCaseSensitive(line, "copies"), "variant", variant));
+}
+
 static int take_case(struct nb_launches *launches, const cJSON *line, const cJSON *arm,
                      const struct nb_samples *reference) {
     static const struct nb_noise unused = {0};
-    struct nb_samples own, copy;
+    struct nb_samples own = {0}, copy = {0}, other = {0};
+    const size_t before = launches->n;
     int result = read_samples(&own, arm);
-    if (result == 0)
-        result = read_samples(&copy, nb_json_find(cJSON_GetObjectItemCaseSensitive(line, "copies"), "variant",
-                                                  nb_json_get_text(arm, "copy")));
-    else
-        copy = (struct nb_samples){0};
+    if (result == 0) result = read_copy(&copy, line, nb_json_get_text(arm, "copy"));
+    if (result == 0) result = read_copy(&other, line, nb_json_get_text(arm, "other_copy"));
     if (result == 0) nb_launches_add(launches, &own, copy.n ? &copy : NULL, reference->n ? reference : NULL, &unused);
+    if (launches->n > before && other.n > 0) nb_launches_add_other(launches, &own, &other);
     nb_samples_release(&own);
     nb_samples_release(&copy);
+    nb_samples_release(&other);
     return result;
 }
 

@@ -227,7 +227,7 @@ struct session {
     struct nb_outcome outcome; /* of the last worker */
 };
 
-enum { MAX_COPIES = 4 };
+enum { MAX_COPIES = 8 };
 /* What a check may take for an element, many times over: a dozen calls, the oracle, the error figures. */
 static const double silence_s_per_element = 2e-6;
 
@@ -398,14 +398,13 @@ static double candidate_ns(const cJSON *copy, int n_loads, int n_stores, const s
 /* The fastest candidate with a pattern, or null. Of those that are about as fast the widest, since it has the fewest instructions, and loses
  * least beside a neighbour; of one width that which stores plainly, which comes first. */
 static const char *choose_candidate(const struct nb_group_state *g, int n_loads, int n_stores) {
-    const double as_fast = 1.05;
     const struct nb_kernel *kernel, *widest = NULL;
     const char *best = NULL;
     double best_ns = INFINITY;
     const cJSON *copy;
     cJSON_ArrayForEach(copy, g->copies) best_ns = fmin(best_ns, candidate_ns(copy, n_loads, n_stores, &kernel));
     cJSON_ArrayForEach(copy, g->copies) {
-        if (!(candidate_ns(copy, n_loads, n_stores, &kernel) <= as_fast * best_ns)) continue;
+        if (!(candidate_ns(copy, n_loads, n_stores, &kernel) <= NB_AS_FAST * best_ns)) continue;
         if (widest && kernel->width <= widest->width) continue;
         widest = kernel;
         best = nb_json_get_text(copy, "variant");
@@ -413,17 +412,47 @@ static const char *choose_candidate(const struct nb_group_state *g, int n_loads,
     return best;
 }
 
-/* The copy of a case as an index into the job's copies, which grow by it; -1: none. */
-static int choose_copy(struct nb_job *job, const struct nb_group_state *state, const struct nb_case *c) {
-    int n_loads, n_stores;
-    nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
-    const char *copy = c->op == NB_OP_COPY ? NULL : choose_candidate(state, n_loads, n_stores);
+/* Whether stores past the caches are faster changes with what neighbours leave of the last cache, where a case lies about there. */
+static bool may_change_roof(const struct nb_case *c) {
+    const struct nb_cpu *cpu = nb_cpu_light();
+    const double bytes = nb_case_bytes(c);
+    return c->backend == NB_BACKEND_CPU && bytes > (double)cpu->l2_bytes &&
+           (cpu->l3_bytes == 0 || bytes <= 2 * (double)cpu->l3_bytes);
+}
+/* The runner-up: the fastest candidate of the other kind of store, unless it takes far longer; or null. */
+static const char *choose_other(const struct nb_group_state *g, const char *chosen, int n_loads, int n_stores) {
+    const double far_longer = 1.5;
+    const bool streams = nb_registry_find(chosen)->kernel->flags & NB_FLAG_STREAMING;
+    const struct nb_kernel *kernel;
+    const char *best = NULL;
+    double best_ns = far_longer * candidate_ns(nb_json_find(g->copies, "variant", chosen), n_loads, n_stores, &kernel);
+    const cJSON *copy;
+    cJSON_ArrayForEach(copy, g->copies) {
+        const double ns = candidate_ns(copy, n_loads, n_stores, &kernel);
+        if (!(ns <= best_ns) || (bool)(kernel->flags & NB_FLAG_STREAMING) == streams) continue;
+        best_ns = ns;
+        best = nb_json_get_text(copy, "variant");
+    }
+    return best;
+}
+
+/* As an index into the job's copies, which grow by it; -1: null. */
+static int add_copy(struct nb_job *job, const char *copy) {
     if (!copy) return -1;
     for (int t = 0; t < job->n_copies; t++)
         if (strcmp(job->copies[t], copy) == 0) return t;
     if (job->n_copies == MAX_COPIES) return -1;
     job->copies[job->n_copies] = copy;
     return job->n_copies++;
+}
+/* The copy of a case and the runner-up. */
+static void choose_copies(struct nb_job *job, int i, const struct nb_group_state *state, const struct nb_case *c) {
+    int n_loads, n_stores;
+    nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
+    const char *copy = c->op == NB_OP_COPY ? NULL : choose_candidate(state, n_loads, n_stores);
+    const char *other = copy && may_change_roof(c) ? choose_other(state, copy, n_loads, n_stores) : NULL;
+    job->copy_of[i] = add_copy(job, copy);
+    job->other_of[i] = add_copy(job, other);
 }
 
 /* When the time of the run is over, by nb_now_s(); 0: it has no such time. */
@@ -440,7 +469,8 @@ static void work(struct session *v, const char *kind) {
     const struct nb_case *first = case_of(v, v->members[0]);
     const int n = n_sent(v);
     const char **keys = nb_alloc((unsigned)n, sizeof *keys), *copies[MAX_COPIES];
-    int *copy_of = nb_alloc((unsigned)n, sizeof *copy_of), cpus[NB_MAX_CPUS];
+    int *copy_of = nb_alloc((unsigned)n, sizeof *copy_of), *other_of = nb_alloc((unsigned)n, sizeof *other_of);
+    int cpus[NB_MAX_CPUS];
     bool *steps = nb_alloc((unsigned)n, sizeof *steps);
     const struct nb_random random = nb_random_stream(plan->order_seed, (uint64_t)v->number);
     struct nb_job job = {.kind = kind,
@@ -457,6 +487,7 @@ static void work(struct session *v, const char *kind) {
                          .n_cases = n,
                          .copies = copies,
                          .copy_of = copy_of,
+                         .other_of = other_of,
                          .blocks = plan->blocks,
                          .sample_s = 1e-3 * plan->sample_ms,
                          .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
@@ -472,11 +503,13 @@ static void work(struct session *v, const char *kind) {
         const struct nb_case *c = case_of(v, v->members[i]);
         keys[i] = key_of(v, v->members[i]);
         steps[i] = strcmp(kind, "counters") == 0 && !nb_known_counts_find(&run->known_counts, c);
-        copy_of[i] = strcmp(kind, "launch") == 0 ? choose_copy(&job, v->state, c) : -1;
+        copy_of[i] = other_of[i] = -1;
+        if (strcmp(kind, "launch") == 0) choose_copies(&job, i, v->state, c);
     }
     nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
     free(keys);
     free(copy_of);
+    free(other_of);
     free(steps);
 }
 

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,8 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
         .wall_per_cpu = noise->cpu_s > 0 ? noise->wall_s / noise->cpu_s : (double)NAN,
         .ln_core = NAN,
         .floor_ns = NAN,
+        .ln_other_roof = NAN,
+        .ln_other_copy = NAN,
     };
     if (!isfinite(v.ln_time)) return;
     l->values = nb_realloc(l->values, l->n + 1, sizeof *l->values);
@@ -45,6 +48,33 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
     count_samples(l, own, copy);
     l->steal_ms += noise->steal_ms;
     l->involuntary += noise->involuntary;
+}
+
+void nb_launches_add_other(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *other) {
+    if (l->n == 0) return;
+    struct nb_launch_value *last = &l->values[l->n - 1];
+    last->ln_other_roof = paired_or_none(other, own);
+    last->ln_other_copy = log(nb_samples_median(other));
+}
+
+bool nb_launches_roof_is_other(const struct nb_launches *l) {
+    double slower = 0;
+    int n = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        const double ln = l->values[i].ln_roof - l->values[i].ln_other_roof;
+        if (!isfinite(ln)) continue;
+        slower += ln;
+        n++;
+    }
+    return n > 0 && slower / n > log(NB_AS_FAST);
+}
+static size_t roof_of(const struct nb_launches *l) {
+    return nb_launches_roof_is_other(l) ? offsetof(struct nb_launch_value, ln_other_roof)
+                                        : offsetof(struct nb_launch_value, ln_roof);
+}
+static size_t copy_of(const struct nb_launches *l) {
+    return nb_launches_roof_is_other(l) ? offsetof(struct nb_launch_value, ln_other_copy)
+                                        : offsetof(struct nb_launch_value, ln_copy);
 }
 
 void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, const char *level) {
@@ -55,12 +85,16 @@ void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, c
     snprintf(l->level, sizeof l->level, "%s", level);
 }
 
+static double value_at(const struct nb_launches *l, size_t launch, size_t offset) {
+    double value;
+    memcpy(&value, (const char *)&l->values[launch] + offset, sizeof value);
+    return value;
+}
 /* The finite ones of one member of the launch values. Returns how many; v has room for l->n. */
 static size_t gather(const struct nb_launches *l, size_t offset, double *v) {
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
-        double value;
-        memcpy(&value, (const char *)&l->values[i] + offset, sizeof value);
+        const double value = value_at(l, i, offset);
         if (isfinite(value)) v[n++] = value;
     }
     return n;
@@ -91,7 +125,7 @@ static double width_of(const struct nb_interval *time, const struct nb_interval 
 double nb_launches_width(const struct nb_launches *l) {
     assert(l);
     const struct nb_interval time = ratio_of(l, offsetof(struct nb_launch_value, ln_time));
-    const struct nb_interval roof = ratio_of(l, offsetof(struct nb_launch_value, ln_roof));
+    const struct nb_interval roof = ratio_of(l, roof_of(l));
     const struct nb_interval reference = ratio_of(l, offsetof(struct nb_launch_value, ln_reference));
     return width_of(&time, &roof, &reference);
 }
@@ -138,18 +172,20 @@ static double drift_of(const double *ln, size_t n) {
 static void find_attainable(const struct nb_launches *l, struct nb_attainable *out) {
     double *share = nb_alloc(l->n + 1, sizeof *share), *time = nb_alloc(l->n + 1, sizeof *time);
     double *core = nb_alloc(l->n + 1, sizeof *core), *excess = nb_alloc(l->n + 1, sizeof *excess);
+    const size_t at = roof_of(l);
     bool has_core = false;
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
         const struct nb_launch_value *v = &l->values[i];
         const bool knows_core = isfinite(v->ln_core);
+        const double ln_roof = value_at(l, i, at);
         const double ln_least = knows_core ? v->ln_core : log(v->floor_ns) - v->ln_time;
-        if (!isfinite(v->ln_roof) || !isfinite(ln_least)) continue;
+        if (!isfinite(ln_roof) || !isfinite(ln_least)) continue;
         has_core |= knows_core;
-        share[n] = fmax(v->ln_roof, ln_least);
+        share[n] = fmax(ln_roof, ln_least);
         time[n] = share[n] + v->ln_time;
         core[n] = ln_least + v->ln_time;
-        excess[n++] = ln_least - v->ln_roof;
+        excess[n++] = ln_least - ln_roof;
     }
     const double confidence = nb_confidence(l->adaptive);
     *out = (struct nb_attainable){.time_ns = nb_ratio_over_launches(time, n, confidence),
@@ -166,10 +202,10 @@ static void find_attainable(const struct nb_launches *l, struct nb_attainable *o
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *t) {
     double *v = nb_alloc(l->n, sizeof *v);
     t->time_ns = ratio_of(l, offsetof(struct nb_launch_value, ln_time));
-    t->roof = ratio_of(l, offsetof(struct nb_launch_value, ln_roof));
+    t->roof = ratio_of(l, roof_of(l));
     t->vs_reference = ratio_of(l, offsetof(struct nb_launch_value, ln_reference));
     t->wall_per_cpu = nb_median(v, gather(l, offsetof(struct nb_launch_value, wall_per_cpu), v));
-    t->copy_drift = drift_of(v, gather(l, offsetof(struct nb_launch_value, ln_copy), v));
+    t->copy_drift = drift_of(v, gather(l, copy_of(l), v));
     t->floor_ns = nb_median(v, gather(l, offsetof(struct nb_launch_value, floor_ns), v));
     free(v);
     find_attainable(l, &t->attainable);

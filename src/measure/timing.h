@@ -62,6 +62,7 @@ struct nb_timing {
 struct nb_launch_value {
     double ln_time, ln_roof, ln_reference, ln_copy, wall_per_cpu; /* NaN: this launch has none */
     double ln_core, floor_ns;                                     /* core bound / time; a call that computes nothing */
+    double ln_other_roof, ln_other_copy;                          /* of the runner-up among the copies */
 };
 struct nb_launches {
     struct nb_launch_value *values;
@@ -71,10 +72,15 @@ struct nb_launches {
     int n_samples, n_contaminated;
     char level[8]; /* nb_launches_bound() */
 };
+#define NB_AS_FAST 1.05 /* copies within this of each other are about as fast */
 /* Takes in one launch. copy and reference: the samples of the same blocks, or null. A launch without one valid sample is
  * left out. */
 void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy,
                      const struct nb_samples *reference, const struct nb_noise *noise);
+/* Of the launch that was taken in last, the samples of the runner-up: a copy that was timed beside the one that was chosen as the roof. */
+void nb_launches_add_other(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *other);
+/* Is the runner-up the roof? Where it is faster than what was chosen, by more than NB_AS_FAST over all launches that have both. */
+bool nb_launches_roof_is_other(const struct nb_launches *l);
 /* What the case needs at least, as found in the launch that was taken in last: the core, and a call that computes nothing; NaN: not known.
  * level: where the case's tensors lie. */
 void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, const char *level);

@@ -104,6 +104,7 @@ char *nb_job_print(const struct nb_job *job) {
         nb_json_text(c, "key", job->keys[i]);
         cJSON_AddNumberToObject(c, "sample", job->samples[i]);
         cJSON_AddNumberToObject(c, "copy", job->copy_of ? job->copy_of[i] : -1);
+        cJSON_AddNumberToObject(c, "other_copy", job->other_of ? job->other_of[i] : -1);
         cJSON_AddBoolToObject(c, "step", job->steps && job->steps[i]);
         cJSON_AddItemToArray(cases, c);
     }
@@ -126,9 +127,10 @@ static int get_case(struct nb_job *job, int i, const cJSON *json) {
     job->keys[i] = nb_json_get_text(json, "key");
     job->samples[i] = nb_json_get_index(json, "sample");
     job->copy_of[i] = nb_json_get_index(json, "copy");
+    job->other_of[i] = nb_json_get_index(json, "other_copy");
     job->steps[i] = nb_json_get_bool(json, "step");
     if (!job->keys[i] || nb_case_parse(&job->cases[i], job->keys[i]) != 0) return -1;
-    if (job->samples[i] < 0 || job->copy_of[i] >= job->n_copies)
+    if (job->samples[i] < 0 || job->copy_of[i] >= job->n_copies || job->other_of[i] >= job->n_copies)
         return nb_error("%s: has no sample or no copy in its worker's job", job->keys[i]);
     job->entries[i] = nb_registry_find(job->cases[i].variant);
     if (!job->entries[i]) return nb_error("no kernel %s", job->cases[i].variant);
@@ -174,6 +176,7 @@ static int job_read(struct nb_job *job, const char *text) {
     job->entries = nb_alloc(n, sizeof *job->entries);
     job->samples = nb_alloc(n, sizeof *job->samples);
     job->copy_of = nb_alloc(n, sizeof *job->copy_of);
+    job->other_of = nb_alloc(n, sizeof *job->other_of);
     job->steps = nb_alloc(n, sizeof *job->steps);
     return 0;
 }
@@ -197,6 +200,7 @@ static void job_release(struct nb_job *job) {
     free(job->entries);
     free(job->samples);
     free(job->copy_of);
+    free(job->other_of);
     free(job->steps);
     cJSON_Delete(job->json);
     *job = (struct nb_job){0};

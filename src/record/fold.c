@@ -30,7 +30,7 @@ struct fold_arm {
     int *seen; /* the launches it took part in */
     int n_seen;
     struct nb_launches launches;
-    char copy[NB_VARIANT_MAX];
+    char copy[NB_VARIANT_MAX], other_copy[NB_VARIANT_MAX];
     bool chunked;
     double per_sample;
 };
@@ -273,18 +273,24 @@ static int mark_seen(struct fold_arm *arm, int launch) {
     return 0;
 }
 
+static int set_copy(char to[NB_VARIANT_MAX], const char *name, const char *key) {
+    if (!name) return 0;
+    if (strlen(name) >= NB_VARIANT_MAX) return nb_error("%s: the name of its copy is too long", key);
+    snprintf(to, NB_VARIANT_MAX, "%s", name);
+    return 0;
+}
+
 static int add_case(const struct nb_launch_line *l, struct fold_group *group, const struct nb_timed *t) {
     const struct nb_timed *copy = find_copy(l, t->copy), *reference = find_reference(l, group);
-    const struct nb_timed *floor = find_copy(l, l->floor);
+    const struct nb_timed *floor = find_copy(l, l->floor), *other = find_copy(l, t->other_copy);
     struct fold_arm *arm = fold_find_arm(group, t->key);
     if (!arm) return -1;
-    if (t->copy && strlen(t->copy) >= sizeof arm->copy)
-        return nb_error("%s: the name of its copy is too long", arm->key);
-    if (t->copy) snprintf(arm->copy, sizeof arm->copy, "%s", t->copy);
+    if (set_copy(arm->copy, t->copy, t->key) != 0 || set_copy(arm->other_copy, t->other_copy, t->key) != 0) return -1;
     if (mark_seen(arm, l->launch) != 0) return -1;
     const size_t before = arm->launches.n;
     nb_launches_add(&arm->launches, &t->samples, copy ? &copy->samples : NULL, reference ? &reference->samples : NULL,
                     &l->noise);
+    if (other && arm->launches.n > before) nb_launches_add_other(&arm->launches, &t->samples, &other->samples);
     if (t->level && arm->launches.n > before)
         nb_launches_bound(&arm->launches, t->core_ns, floor ? nb_samples_median(&floor->samples) : t->floor_ns,
                           t->level);
@@ -432,7 +438,8 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
         const double datasheet = nb_json_get_number(member(member(f->run, "fingerprint"), "gpu"), "gbytes_per_s");
         const bool from_memory = r->c.backend == NB_BACKEND_CUDA && strcmp(arm->launches.level, "DRAM") == 0;
         r->timing.of_datasheet = from_memory ? r->timing.gbytes_per_s / datasheet : (double)NAN;
-        memcpy(r->timing.copy, arm->copy, sizeof r->timing.copy);
+        memcpy(r->timing.copy, nb_launches_roof_is_other(&arm->launches) ? arm->other_copy : arm->copy,
+               sizeof r->timing.copy);
         r->timing.chunked = arm->chunked;
         r->timing.per_sample = arm->per_sample;
         snprintf(r->timing.stopped, sizeof r->timing.stopped, "%s", group->stopped);

@@ -56,6 +56,24 @@ Test(attainable, is_the_larger_of_copy_and_core) {
     cr_expect_lt(core.attainable.share.low, core.attainable.share.high);
 }
 
+Test(attainable, goes_by_the_copy_that_is_the_roof) {
+    struct nb_launches launches = {0};
+    struct nb_timing t = {0};
+    const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1};
+    for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
+        const double own = 100, copy = 120, other = 70;
+        const struct nb_samples samples = {&own, NULL, 1, NULL}, copies = {&copy, NULL, 1, NULL},
+                                others = {&other, NULL, 1, NULL};
+        nb_launches_add(&launches, &samples, &copies, NULL, &noise);
+        nb_launches_add_other(&launches, &samples, &others);
+        nb_launches_bound(&launches, 30, NAN, "L3");
+    }
+    nb_launches_finish(&launches, 800, &t);
+    nb_launches_release(&launches);
+    cr_expect_float_eq(t.attainable.share.value, 0.7, 1e-3);
+    cr_expect_str_eq(t.attainable.bound, "L3");
+}
+
 Test(attainable, without_copy_or_core_there_is_none) {
     const struct nb_timing no_copy = timing(NAN, 30, "L1"), no_core = timing(80, NAN, "L1"), old = timing(80, 0, NULL);
     cr_expect(isnan(no_copy.attainable.share.value));

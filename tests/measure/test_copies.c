@@ -66,3 +66,50 @@ Test(copies, of_two_that_are_about_as_fast_the_wider_is_chosen, .init = load_ker
     cr_expect_str_eq(choose_candidate(&state, 1, 1), "copy_v256_f32");
     cJSON_Delete(state.copies);
 }
+
+/* One that stores past the caches is the runner-up of one that does not, and the other way round, but not if it takes far longer. */
+Test(copies, the_runner_up_stores_the_other_way, .init = load_kernels) {
+    static const struct {
+        double plain_ns, narrow_ns, stream_ns;
+        const char *chosen, *other;
+    } trials[] = {{2000, 2200, 2600, "copy_v256_f32", "copy_stream_v256_f32"},
+                  {2600, 2700, 2000, "copy_stream_v256_f32", "copy_v256_f32"},
+                  {2000, 2200, 3100, "copy_v256_f32", NULL}};
+    for (size_t t = 0; t < sizeof trials / sizeof trials[0]; t++) {
+        struct nb_group_state state = {0};
+        cJSON *line = cJSON_CreateObject(), *copies = cJSON_AddArrayToObject(line, "copies");
+        const double ns[] = {trials[t].plain_ns, trials[t].narrow_ns, trials[t].stream_ns};
+        static const char *const variants[] = {"copy_v256_f32", "copy_v128_f32", "copy_stream_v256_f32"};
+        for (int i = 0; i < 3; i++) {
+            cJSON *copy = cJSON_CreateObject();
+            nb_json_text(copy, "variant", variants[i]);
+            nb_json_number(copy, "ns", ns[i]);
+            cJSON_AddItemToArray(copies, copy);
+        }
+        take_copies(&state, line);
+        state.copy_trials++;
+        const char *chosen = choose_candidate(&state, 1, 1), *other = choose_other(&state, chosen, 1, 1);
+        cr_expect_str_eq(chosen, trials[t].chosen);
+        cr_expect(!other == !trials[t].other && (!other || strcmp(other, trials[t].other) == 0), "trial %zu: %s", t,
+                  other ? other : "none");
+        cJSON_Delete(line);
+        cJSON_Delete(state.copies);
+    }
+}
+
+/* Only about the size of the last cache. */
+Test(copies, only_cases_about_the_last_cache_have_a_runner_up, .init = load_kernels) {
+    const struct nb_cpu *cpu = nb_cpu_light();
+    const struct {
+        int64_t rows;
+        bool may;
+    } sizes[] = {{1, false}, {cpu->l3_bytes / 8192, true}, {3 * cpu->l3_bytes / 8192, false}};
+    if (cpu->l2_bytes == 0 || cpu->l3_bytes <= cpu->l2_bytes) cr_skip_test("this CPU's caches are not known");
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct nb_case c = {0};
+        char key[200];
+        snprintf(key, sizeof key, "rmsnorm_fast_v256_f32/shape:%lldx1024", (long long)sizes[i].rows);
+        cr_assert_eq(nb_case_parse(&c, key), 0);
+        cr_expect_eq(may_change_roof(&c), sizes[i].may, "%s", key);
+    }
+}

@@ -60,6 +60,35 @@ Test(timing, ratios_are_paired_within_blocks) {
     nb_launches_release(&l);
 }
 
+/* Six launches of 100 ns or so beside a copy of 110, and in all but the first a runner-up; its share of the case's time. */
+static struct nb_launches launches_with_other(double share) {
+    static const double ns[] = {100, 101, 102, 103, 104, 105};
+    struct nb_launches l = launches_of(ns, 1, 1.1, &calm);
+    for (size_t i = 1; i < 6; i++) {
+        double own[] = {ns[i], ns[i]}, copy[] = {1.1 * ns[i], 1.1 * ns[i]}, other[] = {share * ns[i], share * ns[i]};
+        struct nb_samples o = samples(own, 2), c = samples(copy, 2), r = samples(other, 2);
+        nb_launches_add(&l, &o, &c, &o, &calm);
+        nb_launches_add_other(&l, &o, &r);
+    }
+    return l;
+}
+Test(timing, the_runner_up_is_the_roof_where_it_is_five_percent_faster) {
+    static const struct {
+        double share, roof;
+        bool other;
+    } cases[] = {{0.9, 0.9, true}, {1.03, 1.03, true}, {1.06, 1.1, false}, {1.4, 1.1, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct nb_launches l = launches_with_other(cases[i].share);
+        struct nb_timing timing = {0};
+        cr_expect_eq(nb_launches_roof_is_other(&l), cases[i].other, "share %g", cases[i].share);
+        nb_launches_finish(&l, 1, &timing);
+        assert_near(timing.roof.value, cases[i].roof);
+        cr_expect_eq(timing.suspect, timing.roof.low > 1);
+        assert_near(timing.copy_drift, cases[i].other ? 105.0 / 101 : 1.05);
+        nb_launches_release(&l);
+    }
+}
+
 Test(timing, one_sample_hit_by_the_machine_moves_no_median) {
     double own[] = {10, 10, 1e6, 10, 10}, reference[] = {5, 5, 5, 5, 1e6};
     struct nb_launches l = {0};

@@ -69,25 +69,29 @@ Test(lines, failures_that_end_nothing_are_refused) {
     }
 }
 
-/* Of three cases and a copy, three blocks: the line that a worker says. */
+/* Of three cases and two copies, of which the second is faster, three blocks: the line that a worker says. */
 static cJSON *launch_line(int launch, double ns) {
     const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, -1}, .elapsed_s = 0.1};
+    static const char *const copies_said[] = {"copy_v256_f32", "copy_stream_v256_f32"};
     const double samples[] = {ns, NAN, 2 * ns};
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "type", "launch");
     nb_json_add_members(line, nb_launch_line_members, &l);
     cJSON *cases = cJSON_AddArrayToObject(line, "cases"), *copies = cJSON_AddArrayToObject(line, "copies");
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
+        const double share = i == 4 ? 0.8 : 1;
         const struct nb_timed t = {.key = i < 3 ? keys[i] : NULL,
-                                   .copy = i == 1 ? "copy_v256_f32" : NULL,
+                                   .copy = i == 1 ? copies_said[0] : NULL,
+                                   .other_copy = i == 1 ? copies_said[1] : NULL,
                                    .level = i == 2 ? "DRAM" : NULL,
-                                   .variant = i < 3 ? NULL : "copy_v256_f32",
+                                   .variant = i < 3 ? NULL : copies_said[i - 3],
                                    .per_sample = 1,
                                    .core_ns = i == 2 ? 12.5 : (double)NAN};
         cJSON *arm = nb_json_of_members(i < 3 ? nb_timed_case_members : nb_timed_copy_members, &t);
         cJSON *array = cJSON_AddArrayToObject(arm, "sample_ns");
         for (int b = 0; b < 3; b++)
-            cJSON_AddItemToArray(array, isfinite(samples[b]) ? cJSON_CreateNumber(samples[b]) : cJSON_CreateNull());
+            cJSON_AddItemToArray(array,
+                                 isfinite(samples[b]) ? cJSON_CreateNumber(share * samples[b]) : cJSON_CreateNull());
         cJSON_AddItemToArray(i < 3 ? cases : copies, arm);
     }
     return line;
@@ -120,6 +124,8 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
         cr_expect(r.records[i].has_timing && r.records[i].timing.n_launches == 6, "%s", keys[i]);
         cr_expect_eq(r.records[i].status, i == 1 ? NB_OUT_OF_RANGE : NB_OK);
     }
+    cr_expect_str_eq(r.records[1].timing.copy, "copy_stream_v256_f32", "the faster of the two copies is the roof");
+    cr_expect_float_eq(r.records[1].timing.roof.value, 0.8, 1e-6);
     nb_results_release(&r);
     cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
     cr_expect_eq(samples.n, 3);
@@ -141,11 +147,12 @@ static void break_line(cJSON *line, int how) {
     if (how == 7) cJSON_ReplaceItemInArray(samples, 0, cJSON_CreateString("1"));
     if (how == 8) cJSON_DeleteItemFromArray(copies, 0);
     if (how == 9) cJSON_DeleteItemFromObject(copies->child, "variant");
+    if (how == 11) cJSON_DeleteItemFromArray(copies, 1);
     if (how == 10) cJSON_AddItemToObject(first, "contaminated", cJSON_CreateIntArray((const int[]){3}, 1));
 }
 
 Test(lines, launches_that_cannot_be_used_are_refused) {
-    enum { N_WAYS = 11 };
+    enum { N_WAYS = 12 };
     for (int how = -1; how < N_WAYS; how++) {
         struct nb_launch_line l;
         cJSON *line = kept_json(launch_line(0, 100));
