@@ -171,7 +171,8 @@ define newline
 endef
 entries = $(subst $(newline) ,$(newline),$(foreach entry,$(2),$(1)($(entry))$(newline)))
 is_same = $(and $(findstring x$(strip $(1))x,x$(strip $(2))x),$(findstring x$(strip $(2))x,x$(strip $(1))x))
-keep = $(if $(wildcard $(dir $(1))),,$(shell mkdir -p $(dir $(1))))$(if $(call is_same,$(file <$(1)),$(2)),,$(file >$(1),$(2)))
+only_says := $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS))))# make -n
+keep = $(if $(wildcard $(dir $(1))),,$(shell mkdir -p $(dir $(1))))$(if $(or $(call is_same,$(file <$(1)),$(2)),$(and $(only_says),$(wildcard $(1)))),,$(file >$(1),$(2)))
 commit := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 dirty := $(shell git status --porcelain --untracked-files=no 2>/dev/null | head -n 1)
 define build_info
