@@ -9,6 +9,7 @@
 #define GRADIENT_ACCUMULATORS 2 /* vectors of each sum */
 #define ITERATION_COLUMNS (GRADIENT_ACCUMULATORS * NB_LANES)
 #define ROWS_TOGETHER 2
+#define IS_WIDE (sizeof(elem) == sizeof(float)) /* no conversions: loads and stores are the limit */
 
 /* What is computed. */
 struct gradient_form {
@@ -178,7 +179,9 @@ NB_INLINE void reduce_pack(struct row_context *v, struct row_at_hand *r, struct 
 NB_INLINE void finish_pack(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
     static const elem no_past[PACK_COLUMNS];
     const struct iteration t = v->t;
-    const struct pack x = load_elements(r->x + t.i, t), dy = pack_once(load_elements(r->dy + t.i, t));
+    const struct pack dy = pack_once(load_elements(r->dy + t.i, t));
+    struct pack x = load_elements(r->x + t.i, t);
+    if (IS_WIDE) x = pack_once(x);
     struct pack past = {{vec_set1(0.0f)}}, dx;
     if (f.residual) past = load_elements(v->s->call->dresidual_out ? r->residual + t.i : no_past, t);
     NB_UNROLL
@@ -200,6 +203,8 @@ NB_INLINE void prefetch_ahead(const struct row_at_hand *r, int64_t i, struct gra
         if (!f.stream) __builtin_prefetch((const char *)(r->dx + i) + at + FAR_BYTES, 1);
     }
 }
+/* In f32 the row to finish comes first: lines that are read for the last time are then older than what comes in for the next row. In 16 bits
+ * arithmetic is the limit, and a compiler keeps more in registers the other way round. */
 NB_INLINE void one_iteration(const struct gradient_work *s, struct rows_at_hand *m, struct iteration t,
                              struct gradient_form f) {
     const struct pack nothing = {{vec_set1(0.0f)}};
@@ -207,13 +212,14 @@ NB_INLINE void one_iteration(const struct gradient_work *s, struct rows_at_hand 
     struct row_context v = {.s = s, .t = t, .w = nothing, .gamma = nothing, .beta = nothing};
     if (f.weight) v.w = pack_once(load_columns(m->weight + t.i, t, f));
     if (f.weight && f.ordered) v.w = pack_quiet(v.w);
-    if (f.reduce) each_row(&v, m, reduce_pack, f);
+    if (f.reduce && !(f.finish && IS_WIDE)) each_row(&v, m, reduce_pack, f);
     if (!f.finish) return;
     if (f.gamma_sum) v.gamma = load_columns(m->gamma_from + from, t, f);
     if (f.beta_sum) v.beta = load_columns(m->beta_from + from, t, f);
     each_row(&v, m, finish_pack, f);
     if (f.gamma_sum) store_columns(m->gamma_sum + t.i, v.gamma, t, f);
     if (f.beta_sum) store_columns(m->beta_sum + t.i, v.beta, t, f);
+    if (f.reduce && IS_WIDE) each_row(&v, m, reduce_pack, f);
 }
 
 /* partly: slopes end among the columns of the turn. */
