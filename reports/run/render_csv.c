@@ -62,6 +62,7 @@ static const struct field {
     FIELD("wall_per_cpu_ratio", TIMING, NUMBER, timing.wall_per_cpu),
     FIELD("copy_drift_ratio", TIMING, NUMBER, timing.copy_drift),
     FIELD("floor_ns", TIMING, NUMBER, timing.floor_ns),
+    FIELD("core_shared_ratio", TIMING, NUMBER, timing.core_shared),
     FIELD("elements", ACCURACY, COUNT, accuracy.n),
     FIELD("exceptional", ACCURACY, COUNT, accuracy.n_exceptional),
     FIELD("max_ulp", ACCURACY, NUMBER, accuracy.max_ulp),

@@ -20,6 +20,7 @@ struct nb_summary {
     size_t n_failures;
     size_t n_timed, n_noisy, n_suspect, n_without_interval;
     long n_samples, n_contaminated;
+    double core_shared; /* mean over the timed cases that know it; NaN: none does */
     /* Texts, owned, "" where there is nothing to say. */
     char *footer;      /* "AMD EPYC 9R14, 2025-01-31" */
     char *counts_text; /* "212 cases: 208 ok, 3 skipped, 1 crashed" */

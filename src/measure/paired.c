@@ -27,25 +27,35 @@ static int read_positions(struct nb_samples *s, const cJSON *positions) {
     return 0;
 }
 
+/* Blocks by their numbers. */
+static int read_blocks(bool *is_listed, size_t n, const cJSON *list, const char *name) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) {
+        const double at = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (!(at >= 0 && at < (double)n && at == floor(at))) return nb_error("\"%s\" names no block", name);
+        is_listed[(size_t)at] = true;
+    }
+    return 0;
+}
+
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm) {
     assert(s);
     const cJSON *samples = cJSON_GetObjectItemCaseSensitive(arm, "sample_ns"), *item;
     const cJSON *positions = cJSON_GetObjectItemCaseSensitive(arm, "position");
     const size_t n = (size_t)cJSON_GetArraySize(samples);
     double *ns = nb_alloc(n, sizeof *ns);
-    bool *contaminated = nb_alloc(n, sizeof *contaminated);
+    const cJSON *sharing = cJSON_GetObjectItemCaseSensitive(arm, "shared");
+    bool *contaminated = nb_alloc(n, sizeof *contaminated), *shared = sharing ? nb_alloc(n, sizeof *shared) : NULL;
     size_t block = 0;
-    *s = (struct nb_samples){.ns = ns, .contaminated = contaminated, .n = n};
+    *s = (struct nb_samples){.ns = ns, .contaminated = contaminated, .n = n, .shared = shared};
     cJSON_ArrayForEach(item, samples) {
         const bool time = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
         if (!time && !cJSON_IsNull(item)) return nb_error("a sample's time is neither positive nor null");
         ns[block++] = time ? item->valuedouble : (double)NAN;
     }
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(arm, "contaminated")) {
-        const double at = cJSON_IsNumber(item) ? item->valuedouble : -1;
-        if (!(at >= 0 && at < (double)n && at == floor(at))) return nb_error("\"contaminated\" names no block");
-        contaminated[(size_t)at] = true;
-    }
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, "contaminated");
+    if (read_blocks(contaminated, n, list, "contaminated") != 0) return -1;
+    if (sharing && read_blocks(shared, n, sharing, "shared") != 0) return -1;
     return positions ? read_positions(s, positions) : 0;
 }
 
@@ -53,18 +63,28 @@ void nb_samples_release(struct nb_samples *s) {
     free((void *)(uintptr_t)s->ns);
     free((void *)(uintptr_t)s->contaminated);
     free((void *)(uintptr_t)s->position);
+    free((void *)(uintptr_t)s->shared);
     *s = (struct nb_samples){0};
 }
 
-double nb_samples_median(const struct nb_samples *s) {
-    assert(s);
+static bool is_alone(const struct nb_samples *s, size_t block) { return s->shared && !s->shared[block]; }
+
+static double median_of(const struct nb_samples *s, bool alone) {
     double *finite = nb_alloc(s->n + 1, sizeof *finite);
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++)
-        if (isfinite(s->ns[i])) finite[n++] = s->ns[i];
+        if (isfinite(s->ns[i]) && (!alone || is_alone(s, i))) finite[n++] = s->ns[i];
     const double median = n ? nb_median(finite, n) : (double)NAN;
     free(finite);
     return median;
+}
+double nb_samples_median(const struct nb_samples *s) {
+    assert(s);
+    return median_of(s, false);
+}
+double nb_samples_median_alone(const struct nb_samples *s) {
+    assert(s);
+    return median_of(s, true);
 }
 
 static bool is_among(enum nb_pairs which, size_t block, const struct nb_samples *a, const struct nb_samples *b) {
@@ -78,6 +98,8 @@ static bool is_among(enum nb_pairs which, size_t block, const struct nb_samples 
         return half_a;
     case NB_PAIRS_HALF_B:
         return !half_a;
+    case NB_PAIRS_ALONE:
+        return is_alone(a, block) && is_alone(b, block);
     default:
         return true;
     }
@@ -113,8 +135,8 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
 
 #define N(KIND, field) NB_MEMBER(KIND, struct nb_noise, field)
 const struct nb_member nb_noise_members[] = {N(NUMBER, steal_ms), N(NUMBER, involuntary), N(NUMBER, voluntary),
-                                             N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(INDEX, cpu),
-                                             NB_MEMBERS_END};
+                                             N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(NUMBER, probe_ns),
+                                             N(INDEX, cpu),       NB_MEMBERS_END};
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 

@@ -24,18 +24,21 @@ struct nb_samples {
     const bool *contaminated; /* an involuntary switch or a migration in the sample; null: in none */
     size_t n;
     const int *position; /* how many arms came before in the block; null: not kept */
+    const bool *shared;  /* somebody else used the core before or behind the sample; null: not known */
 };
-/* Members "sample_ns", "contaminated" and "position" of an arm, alike in the journal, in the samples that the gate keeps and in the answers
+/* Members "sample_ns", "contaminated", "position" and "shared" of an arm, alike in the journal, in the samples that the gate keeps and in the answers
  * of workers. Reading gives arrays that nb_samples_release() frees, also after -1 with nb_error. */
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm);
 void nb_samples_release(struct nb_samples *s);
 
 double nb_samples_median(const struct nb_samples *s); /* of the finite ones; NaN: there is none */
+/* Those without anybody else on the core alone; where that is not known, none. */
+double nb_samples_median_alone(const struct nb_samples *s);
 
 /* Which pairs: all; those in which a came first, or second; two halves of the launch that both reach over all of it and have
- * each order of the arms beside its reverse (src/measure/measure.h): two of every four blocks. All but the first and the halves need
- * positions. */
-enum nb_pairs { NB_PAIRS_ALL, NB_PAIRS_FIRST, NB_PAIRS_SECOND, NB_PAIRS_HALF_A, NB_PAIRS_HALF_B };
+ * each order of the arms beside its reverse (src/measure/measure.h): two of every four blocks; those in which neither was timed beside somebody
+ * else on the core. The first and the second need positions. */
+enum nb_pairs { NB_PAIRS_ALL, NB_PAIRS_FIRST, NB_PAIRS_SECOND, NB_PAIRS_HALF_A, NB_PAIRS_HALF_B, NB_PAIRS_ALONE };
 
 /* Median of ln(a / b) over pairs of one block; NaN: there are none. */
 double nb_paired_ln(const struct nb_samples *a, const struct nb_samples *b, enum nb_pairs which);
@@ -46,9 +49,13 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
  * all CPUs. NaN: not known. */
 struct nb_noise {
     double steal_ms, involuntary, voluntary, wall_s, cpu_s;
+    double probe_ns; /* the fastest nb_core_probe_ns() */
     int cpu;
 };
 extern const struct nb_member nb_noise_members[]; /* "noise" of a launch */
+
+/* Somebody else uses the core where nb_core_probe_ns() takes so many times its fastest. */
+#define NB_SHARED_SLOWER 1.1
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 

@@ -16,6 +16,10 @@ static double paired_or_none(const struct nb_samples *a, const struct nb_samples
     return a && b ? nb_paired_ln(a, b, NB_PAIRS_ALL) : (double)NAN;
 }
 
+static double alone_or_none(const struct nb_samples *a, const struct nb_samples *b) {
+    return a && b ? nb_paired_ln(a, b, NB_PAIRS_ALONE) : (double)NAN;
+}
+
 static bool is_contaminated(const struct nb_samples *s, size_t block) {
     return s && s->contaminated && block < s->n && s->contaminated[block];
 }
@@ -41,8 +45,16 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
         .floor_ns = NAN,
         .ln_other_roof = NAN,
         .ln_other_copy = NAN,
+        .ln_time_alone = log(nb_samples_median_alone(own)),
+        .ln_roof_alone = alone_or_none(copy, own),
+        .ln_other_roof_alone = NAN,
+        .probe_ns = noise->probe_ns,
     };
     if (!isfinite(v.ln_time)) return;
+    for (size_t i = 0; own->shared && i < own->n; i++) {
+        v.n_probed += isfinite(own->ns[i]);
+        v.n_shared += isfinite(own->ns[i]) && own->shared[i];
+    }
     l->values = nb_realloc(l->values, l->n + 1, sizeof *l->values);
     l->values[l->n++] = v;
     count_samples(l, own, copy);
@@ -55,6 +67,7 @@ void nb_launches_add_other(struct nb_launches *l, const struct nb_samples *own, 
     struct nb_launch_value *last = &l->values[l->n - 1];
     last->ln_other_roof = paired_or_none(other, own);
     last->ln_other_copy = log(nb_samples_median(other));
+    last->ln_other_roof_alone = alone_or_none(other, own);
 }
 
 bool nb_launches_roof_is_other(const struct nb_launches *l) {
@@ -167,25 +180,56 @@ static double drift_of(const double *ln, size_t n) {
     return n ? exp(high - low) : (double)NAN;
 }
 
+/* Was somebody else on the core in all of a launch? Then all its probes are slow beside the fastest of the run. */
+static bool is_shared(const struct nb_launches *l, const struct nb_launch_value *v) {
+    return !(v->probe_ns <= NB_SHARED_SLOWER * l->probe_ns);
+}
+static double core_shared(const struct nb_launches *l) {
+    double probed = 0, shared = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct nb_launch_value *v = &l->values[i];
+        probed += v->n_probed;
+        shared += is_shared(l, v) ? v->n_probed : v->n_shared;
+    }
+    return probed > 0 ? shared / probed : (double)NAN;
+}
+
+/* A launch's time and its roof, from all samples or from those without anybody else on the core. */
+struct launch_times {
+    double ln_time, ln_roof;
+};
+static struct launch_times times_of(const struct nb_launches *l, size_t launch, bool alone) {
+    const struct nb_launch_value *v = &l->values[launch];
+    const bool other = nb_launches_roof_is_other(l);
+    if (!alone) return (struct launch_times){v->ln_time, other ? v->ln_other_roof : v->ln_roof};
+    if (is_shared(l, v)) return (struct launch_times){NAN, NAN};
+    return (struct launch_times){v->ln_time_alone, other ? v->ln_other_roof_alone : v->ln_roof_alone};
+}
+static bool are_enough_alone(const struct nb_launches *l) {
+    int n = 0;
+    for (size_t i = 0; i < l->n; i++) n += isfinite(times_of(l, i, true).ln_roof);
+    return n >= nb_fewest_launches(nb_confidence(l->adaptive));
+}
+
 /* Of each launch that has both the larger of copy and core, on a device of copy and floor. The bound is the latter's where it is so in most
  * launches. */
 static void find_attainable(const struct nb_launches *l, struct nb_attainable *out) {
     double *share = nb_alloc(l->n + 1, sizeof *share), *time = nb_alloc(l->n + 1, sizeof *time);
     double *core = nb_alloc(l->n + 1, sizeof *core), *excess = nb_alloc(l->n + 1, sizeof *excess);
-    const size_t at = roof_of(l);
+    const bool alone = are_enough_alone(l);
     bool has_core = false;
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
         const struct nb_launch_value *v = &l->values[i];
+        const struct launch_times t = times_of(l, i, alone);
         const bool knows_core = isfinite(v->ln_core);
-        const double ln_roof = value_at(l, i, at);
-        const double ln_least = knows_core ? v->ln_core : log(v->floor_ns) - v->ln_time;
-        if (!isfinite(ln_roof) || !isfinite(ln_least)) continue;
+        const double ln_least = (knows_core ? v->ln_core + v->ln_time : log(v->floor_ns)) - t.ln_time;
+        if (!isfinite(t.ln_roof) || !isfinite(ln_least)) continue;
         has_core |= knows_core;
-        share[n] = fmax(ln_roof, ln_least);
-        time[n] = share[n] + v->ln_time;
-        core[n] = ln_least + v->ln_time;
-        excess[n++] = ln_least - ln_roof;
+        share[n] = fmax(t.ln_roof, ln_least);
+        time[n] = share[n] + t.ln_time;
+        core[n] = ln_least + t.ln_time;
+        excess[n++] = ln_least - t.ln_roof;
     }
     const double confidence = nb_confidence(l->adaptive);
     *out = (struct nb_attainable){.time_ns = nb_ratio_over_launches(time, n, confidence),
@@ -207,6 +251,7 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     t->wall_per_cpu = nb_median(v, gather(l, offsetof(struct nb_launch_value, wall_per_cpu), v));
     t->copy_drift = drift_of(v, gather(l, copy_of(l), v));
     t->floor_ns = nb_median(v, gather(l, offsetof(struct nb_launch_value, floor_ns), v));
+    t->core_shared = core_shared(l);
     free(v);
     find_attainable(l, &t->attainable);
     t->gbytes_per_s = bytes / t->time_ns.value; /* bytes per ns are 1e9 bytes per s */
@@ -238,10 +283,11 @@ static const struct nb_member attainable[] = {
 const char *const nb_stop_names[] = {[NB_STOP_UNKNOWN] = "",  [NB_STOP_FIXED] = "fixed",   [NB_STOP_AIM] = "aim",
                                      [NB_STOP_MOST] = "most", [NB_STOP_BUDGET] = "budget", NULL};
 
-static const struct nb_member evidence[] = {T(COUNT, n_launches),     T(TEXT, stopped),       T(COUNT, n_samples),
-                                            T(COUNT, n_contaminated), T(BOOL, chunked),       T(NUMBER, per_sample),
-                                            T(NUMBER, steal_ms),      T(NUMBER, involuntary), T(NUMBER, wall_per_cpu),
-                                            T(NUMBER, copy_drift),    T(NUMBER, floor_ns),    NB_MEMBERS_END};
+static const struct nb_member evidence[] = {
+    T(COUNT, n_launches),    T(TEXT, stopped),      T(COUNT, n_samples), T(COUNT, n_contaminated),
+    T(BOOL, chunked),        T(NUMBER, per_sample), T(NUMBER, steal_ms), T(NUMBER, involuntary),
+    T(NUMBER, wall_per_cpu), T(NUMBER, copy_drift), T(NUMBER, floor_ns), T(NUMBER, core_shared),
+    NB_MEMBERS_END};
 
 /* The figures, then the verdicts, then the evidence for them. */
 const struct nb_member nb_timing_members[] = {T(INTERVAL, time_ns),

@@ -18,7 +18,8 @@
 #include "src/measure/paired.h"
 
 /* What can be had at all: the larger of the copy, which moves the bytes, and of what the core needs for the arithmetic
- * (src/measure/launch_job.c), on a device of a call that computes nothing; both of the same launch. */
+ * (src/measure/launch_job.c), on a device of a call that computes nothing; both of the same launch. From samples without anybody else on
+ * the core, where enough launches for an interval have them; else from all. */
 struct nb_attainable {
     struct nb_interval time_ns; /* NaN: the launches have no copy, or neither core bound nor floor */
     struct nb_interval share;   /* of it that the case attains: time_ns / time of the case */
@@ -54,6 +55,7 @@ struct nb_timing {
     double wall_per_cpu; /* median over launches of wall time / CPU time of the measuring thread */
     double copy_drift;   /* slowest / fastest launch median of the copy */
     double floor_ns;     /* of a call that computes nothing, on a GPU or in another process; NaN: none was timed */
+    double core_shared;  /* share of the samples beside which somebody else used the core; NaN: not known */
     char copy[NB_VARIANT_MAX]; /* "" when none ran */
     char *reference;           /* key of the group's reference case; owned */
 };
@@ -63,6 +65,9 @@ struct nb_launch_value {
     double ln_time, ln_roof, ln_reference, ln_copy, wall_per_cpu; /* NaN: this launch has none */
     double ln_core, floor_ns;                                     /* core bound / time; a call that computes nothing */
     double ln_other_roof, ln_other_copy;                          /* of the runner-up among the copies */
+    double ln_time_alone, ln_roof_alone, ln_other_roof_alone;     /* without anybody else on the core */
+    double probe_ns;                                              /* struct nb_noise */
+    int n_probed, n_shared;                                       /* samples */
 };
 struct nb_launches {
     struct nb_launch_value *values;
@@ -71,6 +76,8 @@ struct nb_launches {
     double min_ns, steal_ms, involuntary;
     int n_samples, n_contaminated;
     char level[8]; /* nb_launches_bound() */
+    double
+        probe_ns; /* the fastest of the run; for the caller to set before nb_launches_finish(); NaN, or 0: not known */
 };
 #define NB_AS_FAST 1.05 /* copies within this of each other are about as fast */
 /* Takes in one launch. copy and reference: the samples of the same blocks, or null. A launch without one valid sample is

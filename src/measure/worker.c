@@ -342,6 +342,7 @@ static void release_arms(struct nb_arm *arms, int n_arms) {
         free(arms[a].sample_ns);
         free(arms[a].contaminated);
         free(arms[a].position);
+        free(arms[a].shared);
         free(arms[a].outputs);
     }
 }
@@ -388,24 +389,22 @@ void nb_bench_release(struct nb_bench *b) {
     release_sets(&b->sets);
 }
 
-static void samples_to_json(cJSON *arm, const struct nb_samples *s) {
-    cJSON *samples = cJSON_AddArrayToObject(arm, "sample_ns"), *contaminated = cJSON_CreateArray();
-    for (size_t b = 0; b < s->n; b++) {
-        /* A hundredth of a nanosecond is far below what a sample resolves. */
-        const double ns = round(s->ns[b] * 100) / 100;
-        cJSON_AddItemToArray(samples, isfinite(ns) && ns > 0 ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
-        if (s->contaminated && s->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber((double)b));
-    }
-    cJSON_AddItemToObject(arm, "contaminated", contaminated);
-    if (s->position) cJSON_AddItemToObject(arm, "position", cJSON_CreateIntArray(s->position, (int)s->n));
+static void add_blocks(cJSON *arm, const char *name, const bool *is_listed, size_t n) {
+    cJSON *list = cJSON_AddArrayToObject(arm, name);
+    for (size_t b = 0; b < n; b++)
+        if (is_listed[b]) cJSON_AddItemToArray(list, cJSON_CreateNumber((double)b));
 }
 
 void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with_position) {
-    const struct nb_samples samples = {.ns = arm->sample_ns,
-                                       .contaminated = arm->contaminated,
-                                       .n = (size_t)blocks,
-                                       .position = with_position ? arm->position : NULL};
-    samples_to_json(json, &samples);
+    cJSON *samples = cJSON_AddArrayToObject(json, "sample_ns");
+    for (int at = 0; at < blocks; at++) {
+        /* A hundredth of a nanosecond is far below what a sample resolves. */
+        const double ns = round(arm->sample_ns[at] * 100) / 100;
+        cJSON_AddItemToArray(samples, isfinite(ns) && ns > 0 ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
+    }
+    add_blocks(json, "contaminated", arm->contaminated, (size_t)blocks);
+    if (with_position) cJSON_AddItemToObject(json, "position", cJSON_CreateIntArray(arm->position, blocks));
+    if (arm->shared) add_blocks(json, "shared", arm->shared, (size_t)blocks);
 }
 
 /* ---- start -------------------------------------------------------------------------------------------------------- */

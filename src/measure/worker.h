@@ -64,7 +64,7 @@ int nb_bench_init(struct nb_bench *b, struct nb_workplace *w);
 struct nb_buffers *nb_bench_home(const struct nb_bench *b, const struct nb_arm *arm);
 void nb_bench_time(struct nb_bench *b);
 void nb_bench_release(struct nb_bench *b);
-/* Members "sample_ns", "contaminated" and, where the order counts, "position" of an arm that was timed. */
+/* Members "sample_ns", "contaminated", where the order counts "position" and with probes "shared" of an arm that was timed. */
 void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with_position);
 
 #endif

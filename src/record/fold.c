@@ -54,6 +54,7 @@ struct fold {
     int launches, most_launches; /* planned; the most: 0 where launches is the number */
     struct nb_text_map keys;     /* -> index of the record */
     cJSON *resumed, *ends;       /* later lines, in order */
+    double probe_ns;             /* the fastest of all launches; NaN: there is none */
 };
 static const struct nb_member plan_members[] = {NB_MEMBER(COUNT, struct fold, launches),
                                                 NB_MEMBER(POSITIVE, struct fold, most_launches), NB_MEMBERS_END};
@@ -307,6 +308,7 @@ static int fold_launch(struct fold *f, const cJSON *line) {
     if (!group) result = -1;
     if (result == 0 && l.launch >= most) result = nb_error("\"launch\" is not the number of one of %d launches", most);
     for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(&l, group, &l.arms[i]);
+    if (result == 0) f->probe_ns = fmin(f->probe_ns, l.noise.probe_ns);
     nb_launch_line_release(&l);
     return result;
 }
@@ -434,6 +436,7 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
         not_run(r, NB_NOT_RUN, "the run ended before it");
     } else if (arm->launches.n > 0) {
         r->has_timing = true;
+        arm->launches.probe_ns = f->probe_ns;
         nb_launches_finish(&arm->launches, r->bytes, &r->timing);
         const double datasheet = nb_json_get_number(member(member(f->run, "fingerprint"), "gpu"), "gbytes_per_s");
         const bool from_memory = r->c.backend == NB_BACKEND_CUDA && strcmp(arm->launches.level, "DRAM") == 0;
@@ -539,7 +542,7 @@ static int fold_checks(struct fold *f, const char *dir) {
 int nb_results_fold(struct nb_results *r, const char *dir) {
     assert(r && dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
-    struct fold f = {.results = r};
+    struct fold f = {.results = r, .probe_ns = NAN};
     int result = nb_journal_read(dir, fold_line, &f);
     if (result == 0 && !f.run) result = nb_error("%s/%s: holds no whole line", dir, NB_JOURNAL_FILE);
     bool complete = true;

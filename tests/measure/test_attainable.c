@@ -22,7 +22,7 @@ static struct nb_timing timing_beside(double copy_ns, double core_ns, double flo
     const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1};
     for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
         const double own = 100 * (1 + 0.001 * l), copy = copy_ns * (1 + 0.001 * l);
-        const struct nb_samples samples = {&own, NULL, 1, NULL}, copies = {&copy, NULL, 1, NULL};
+        const struct nb_samples samples = {.ns = &own, .n = 1}, copies = {.ns = &copy, .n = 1};
         nb_launches_add(&launches, &samples, isfinite(copy_ns) ? &copies : NULL, NULL, &noise);
         if (level) nb_launches_bound(&launches, core_ns, floor_ns, level);
     }
@@ -62,8 +62,8 @@ Test(attainable, goes_by_the_copy_that_is_the_roof) {
     const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1};
     for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
         const double own = 100, copy = 120, other = 70;
-        const struct nb_samples samples = {&own, NULL, 1, NULL}, copies = {&copy, NULL, 1, NULL},
-                                others = {&other, NULL, 1, NULL};
+        const struct nb_samples samples = {.ns = &own, .n = 1}, copies = {.ns = &copy, .n = 1},
+                                others = {.ns = &other, .n = 1};
         nb_launches_add(&launches, &samples, &copies, NULL, &noise);
         nb_launches_add_other(&launches, &samples, &others);
         nb_launches_bound(&launches, 30, NAN, "L3");
@@ -72,6 +72,38 @@ Test(attainable, goes_by_the_copy_that_is_the_roof) {
     nb_launches_release(&launches);
     cr_expect_float_eq(t.attainable.share.value, 0.7, 1e-3);
     cr_expect_str_eq(t.attainable.bound, "L3");
+}
+
+/* Six launches of four samples, two of them with a neighbour, who doubles the case's time and leaves the copy alone. The probes of the last
+ * `busy` launches are all slow beside the run's fastest. */
+static struct nb_timing timing_with_a_neighbour(int busy) {
+    static const double own[] = {200, 100, 100, 200}, copy[] = {80, 80, 80, 80};
+    static const bool shared[] = {true, false, false, true}, never[4];
+    const struct nb_samples samples = {.ns = own, .n = 4, .shared = shared},
+                            copies = {.ns = copy, .n = 4, .shared = never};
+    struct nb_launches launches = {.probe_ns = 2000};
+    struct nb_timing t = {0};
+    for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
+        const bool is_busy = l >= NB_MIN_LAUNCHES - busy;
+        const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1, .probe_ns = is_busy ? 3000 : 2100};
+        nb_launches_add(&launches, &samples, &copies, NULL, &noise);
+        nb_launches_bound(&launches, 30, NAN, "L2");
+    }
+    nb_launches_finish(&launches, 800, &t);
+    nb_launches_release(&launches);
+    return t;
+}
+
+Test(attainable, is_of_the_samples_without_anybody_else_on_the_core) {
+    const struct nb_timing all = timing_with_a_neighbour(0), few = timing_with_a_neighbour(1);
+    cr_expect_float_eq(all.attainable.share.value, 0.8, 1e-3);
+    cr_expect_float_eq(all.attainable.time_ns.value, 80, 1e-3);
+    cr_expect_float_eq(all.attainable.core_ns, 30, 1e-3);
+    cr_expect_float_eq(all.core_shared, 0.5, 1e-12);
+    cr_expect_float_eq(all.roof.value, sqrt(0.8 * 0.4), 1e-3, "other ratios are of all samples");
+    cr_expect_float_eq(few.attainable.share.value, sqrt(0.8 * 0.4), 1e-3, "too few launches have such samples");
+    cr_expect_float_eq(few.core_shared, (5 * 2 + 4) / 24.0, 1e-12);
+    cr_expect(isnan(timing(80, 30, "L2").core_shared), "nothing was probed");
 }
 
 Test(attainable, without_copy_or_core_there_is_none) {

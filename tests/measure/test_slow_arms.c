@@ -3,6 +3,7 @@
  * such arm. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "src/measure/measure.h"
@@ -11,6 +12,7 @@ enum { BLOCKS = 20, ALL = 1 << 30 };
 static int calls_made, n_slow;
 static long call_ns;
 static int64_t per_sample; /* of the launch */
+static bool with_probes;
 
 static int sleep_a_while(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
@@ -42,7 +44,7 @@ static int samples_of(long ns, int slow) {
                          .sample_ns = sample_ns,
                          .contaminated = contaminated,
                          .position = position};
-    const struct nb_measure_options options = {.blocks = BLOCKS, .sample_s = 5e-4, .seed = 1};
+    const struct nb_measure_options options = {.blocks = BLOCKS, .sample_s = 5e-4, .seed = 1, .probes = with_probes};
     struct nb_noise noise;
     for (int b = 0; b < BLOCKS; b++) sample_ns[b] = NAN;
     calls_made = 0;
@@ -57,6 +59,9 @@ static int samples_of(long ns, int slow) {
         n++;
     }
     per_sample = arm.per_sample;
+    cr_expect_eq(arm.shared != NULL, with_probes);
+    cr_expect_eq(noise.probe_ns > 0, with_probes, "NaN without");
+    free(arm.shared);
     return n;
 }
 
@@ -65,6 +70,12 @@ Test(slow_arms, a_call_of_many_samples_takes_part_in_few_blocks) {
     cr_expect_eq(calls_made, 4 + 2 * BLOCKS, "each sample, and both tries, after a call that warms");
     cr_expect_eq(samples_of(100000000, ALL), 4, "200 samples long");
     cr_expect_eq(calls_made, 2 + 4, "the choice of the sample, and a call for each of four");
+}
+
+Test(slow_arms, probes_of_the_core_change_no_sample) {
+    with_probes = true;
+    cr_expect_eq(samples_of(1000000, ALL), BLOCKS);
+    cr_expect_eq(calls_made, 4 + 2 * BLOCKS);
 }
 
 Test(slow_arms, a_first_call_that_waits_makes_no_short_samples) {

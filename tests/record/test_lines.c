@@ -148,11 +148,12 @@ static void break_line(cJSON *line, int how) {
     if (how == 8) cJSON_DeleteItemFromArray(copies, 0);
     if (how == 9) cJSON_DeleteItemFromObject(copies->child, "variant");
     if (how == 11) cJSON_DeleteItemFromArray(copies, 1);
+    if (how == 12) cJSON_AddItemToObject(first, "shared", cJSON_CreateIntArray((const int[]){3}, 1));
     if (how == 10) cJSON_AddItemToObject(first, "contaminated", cJSON_CreateIntArray((const int[]){3}, 1));
 }
 
 Test(lines, launches_that_cannot_be_used_are_refused) {
-    enum { N_WAYS = 12 };
+    enum { N_WAYS = 13 };
     for (int how = -1; how < N_WAYS; how++) {
         struct nb_launch_line l;
         cJSON *line = kept_json(launch_line(0, 100));
@@ -160,6 +161,17 @@ Test(lines, launches_that_cannot_be_used_are_refused) {
         cr_expect_eq(nb_launch_line_read(&l, line), how < 0 ? 0 : -1, "broken by way %d", how);
         nb_launch_line_release(&l);
     }
+}
+
+Test(lines, samples_beside_which_somebody_used_the_core_are_read) {
+    struct nb_launch_line l;
+    cJSON *line = kept_json(launch_line(0, 100));
+    cJSON *first = cJSON_GetObjectItemCaseSensitive(line, "cases")->child;
+    cJSON_AddItemToObject(first, "shared", cJSON_CreateIntArray((const int[]){0, 2}, 2));
+    cr_assert_eq(nb_launch_line_read(&l, line), 0);
+    cr_assert(l.arms[0].samples.shared && !l.arms[1].samples.shared, "absent: not known");
+    for (int b = 0; b < 3; b++) cr_expect_eq(l.arms[0].samples.shared[b], b != 1);
+    nb_launch_line_release(&l);
 }
 
 /* ---- checks ---- */
