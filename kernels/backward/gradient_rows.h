@@ -9,7 +9,7 @@
 #define GRADIENT_ACCUMULATORS 2 /* vectors of each sum */
 #define ITERATION_COLUMNS (GRADIENT_ACCUMULATORS * NB_LANES)
 #define ROWS_TOGETHER 2
-#define IS_WIDE (sizeof(elem) == sizeof(float)) /* no conversions: loads and stores are the limit */
+#define ELEM_IS_F32 (sizeof(elem) == sizeof(float)) /* no conversions: loads and stores are the limit */
 
 /* What is computed. */
 struct gradient_form {
@@ -181,7 +181,7 @@ NB_INLINE void finish_pack(struct row_context *v, struct row_at_hand *r, struct 
     const struct iteration t = v->t;
     const struct pack dy = pack_once(load_elements(r->dy + t.i, t));
     struct pack x = load_elements(r->x + t.i, t);
-    if (IS_WIDE) x = pack_once(x);
+    if (ELEM_IS_F32) x = pack_once(x);
     struct pack past = {{vec_set1(0.0f)}}, dx;
     if (f.residual) past = load_elements(v->s->call->dresidual_out ? r->residual + t.i : no_past, t);
     NB_UNROLL
@@ -212,14 +212,14 @@ NB_INLINE void one_iteration(const struct gradient_work *s, struct rows_at_hand 
     struct row_context v = {.s = s, .t = t, .w = nothing, .gamma = nothing, .beta = nothing};
     if (f.weight) v.w = pack_once(load_columns(m->weight + t.i, t, f));
     if (f.weight && f.ordered) v.w = pack_quiet(v.w);
-    if (f.reduce && !(f.finish && IS_WIDE)) each_row(&v, m, reduce_pack, f);
+    if (f.reduce && !(f.finish && ELEM_IS_F32)) each_row(&v, m, reduce_pack, f);
     if (!f.finish) return;
     if (f.gamma_sum) v.gamma = load_columns(m->gamma_from + from, t, f);
     if (f.beta_sum) v.beta = load_columns(m->beta_from + from, t, f);
     each_row(&v, m, finish_pack, f);
     if (f.gamma_sum) store_columns(m->gamma_sum + t.i, v.gamma, t, f);
     if (f.beta_sum) store_columns(m->beta_sum + t.i, v.beta, t, f);
-    if (f.reduce && IS_WIDE) each_row(&v, m, reduce_pack, f);
+    if (f.reduce && ELEM_IS_F32) each_row(&v, m, reduce_pack, f);
 }
 
 /* partly: slopes end among the columns of the turn. */

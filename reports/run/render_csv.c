@@ -45,6 +45,7 @@ static const struct field {
     FIELD("attained_ratio", TIMING, NUMBER, timing.attainable.share.value),
     FIELD("attained_low_ratio", TIMING, NUMBER, timing.attainable.share.low),
     FIELD("attained_high_ratio", TIMING, NUMBER, timing.attainable.share.high),
+    FIELD("attained_alone", TIMING, FLAG, timing.attainable.alone),
     FIELD("attainable_ns", TIMING, NUMBER, timing.attainable.time_ns.value),
     FIELD("core_ns", TIMING, NUMBER, timing.attainable.core_ns),
     FIELD("vs_reference_ratio", TIMING, NUMBER, timing.vs_reference.value),

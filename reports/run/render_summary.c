@@ -401,7 +401,7 @@ static void add_fastest(struct summary *s, size_t op) {
         nb_strbuf_addf(&kernels[p], " %s", nb_width_names[r->c.width]);
         nb_format_time(&times[p], r->timing.time_ns.value);
         nb_format_half_width(&times[p], &r->timing.time_ns, s->utf8);
-        const double share = core || launch ? a->share.value : r->timing.roof.value;
+        const double share = isfinite(a->share.value) ? a->share.value : r->timing.roof.value;
         const char *of = core ? "core" : launch ? "an empty call" : "roof";
         if (isfinite(share)) nb_strbuf_addf(&times[p], ", %.0f%% of %s", 100 * share, of);
     }
@@ -596,9 +596,9 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
         nb_strbuf_add(&todo, "6 launches are the fewest that give an interval");
     else if (counts->n_noisy + counts->n_suspect > 0 && d.wall_per_cpu > 1.1)
         nb_strbuf_addf(&todo, "other programs had the CPU (time x %.1f): stop them, rerun", d.wall_per_cpu);
-    else if (counts->n_noisy + counts->n_suspect > 0 && counts->core_shared > 0.1)
+    else if (counts->n_noisy + counts->n_suspect > 0 && nb_summary_core_shared(counts) > 0.1)
         nb_strbuf_addf(&todo, "somebody used half of the core %.0f%% of the time: run later, or longer",
-                       100 * counts->core_shared);
+                       100 * nb_summary_core_shared(counts));
     else if (counts->n_noisy + counts->n_suspect > 0 && d.steal_ms > 10)
         nb_strbuf_add(&todo, "neighbours had the CPU: run again later, or longer");
     else if (counts->n_noisy + counts->n_suspect > 0)

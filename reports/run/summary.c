@@ -57,18 +57,13 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
     s->n_without_interval += !nb_interval_known(&t->time_ns);
     s->n_samples += t->n_samples;
     s->n_contaminated += t->n_contaminated;
+    if (!isfinite(t->core_shared)) return;
+    s->n_probed += t->n_samples;
+    s->n_shared += t->core_shared * t->n_samples;
+    s->n_alone += t->attainable.alone;
 }
 
-static double mean_core_shared(const struct nb_results *r) {
-    double sum = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < r->n; i++) {
-        const bool known = r->records[i].has_timing && isfinite(r->records[i].timing.core_shared);
-        if (known) sum += r->records[i].timing.core_shared;
-        n += known;
-    }
-    return n ? sum / (double)n : (double)NAN;
-}
+double nb_summary_core_shared(const struct nb_summary *s) { return s->n_probed > 0 ? s->n_shared / s->n_probed : 0; }
 
 static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "%zu case%s", s->n_cases, s->n_cases == 1 ? "" : "s");
@@ -92,10 +87,12 @@ static void add_noise(const struct nb_summary *s, const struct nb_results *resul
     if (s->n_contaminated > 0 && s->n_samples > 0)
         nb_strbuf_addf(out, "%.2g%% of the timed samples saw an involuntary switch or a migration.\n",
                        100.0 * (double)s->n_contaminated / (double)s->n_samples);
-    if (s->core_shared >= 0.01)
+    if (nb_summary_core_shared(s) >= 0.01)
         nb_strbuf_addf(
-            out, "Somebody else used half of the core beside %.0f%% of the samples; attained is from the others.\n",
-            100 * s->core_shared);
+            out,
+            "Somebody else used half of the core beside %.0f%% of the samples of one thread; attained of %zu of %zu "
+            "timed cases is from the others.\n",
+            100 * nb_summary_core_shared(s), s->n_alone, s->n_timed);
     if (cJSON_IsFalse(nb_meta(results, "complete")))
         nb_strbuf_add(out, "The run is not complete: --resume goes on with it.\n");
     const int n_missing = cJSON_GetArraySize(nb_meta(results, "missing_shards"));
@@ -320,7 +317,6 @@ void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
         if (r->status < NB_N_STATUSES && nb_status_failed(r->status)) s->failures[s->n_failures++] = i;
         if (r->has_timing) count_timing(s, &r->timing);
     }
-    s->core_shared = mean_core_shared(results);
     collect_skips(s, results);
     add_texts(s, results);
 }

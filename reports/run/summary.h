@@ -20,7 +20,9 @@ struct nb_summary {
     size_t n_failures;
     size_t n_timed, n_noisy, n_suspect, n_without_interval;
     long n_samples, n_contaminated;
-    double core_shared; /* mean over the timed cases that know it; NaN: none does */
+    double n_probed,
+        n_shared;   /* samples of which it is known whether somebody else used the core; beside which somebody did */
+    size_t n_alone; /* timed cases whose share of the attainable is from the other samples */
     /* Texts, owned, "" where there is nothing to say. */
     char *footer;      /* "AMD EPYC 9R14, 2025-01-31" */
     char *counts_text; /* "212 cases: 208 ok, 3 skipped, 1 crashed" */
@@ -34,6 +36,7 @@ struct nb_summary {
 };
 
 void nb_summary_init(struct nb_summary *summary, const struct nb_results *results);
+double nb_summary_core_shared(const struct nb_summary *summary); /* n_shared / n_probed; 0: nothing was probed */
 void nb_summary_release(struct nb_summary *summary);
 
 /* What went wrong in one failed case, one sentence: the reason, and for a wrong result where it is worst. */

@@ -386,7 +386,7 @@ static int launch_job(struct nb_workplace *w) {
     if (init_arms(w, arms, copy_cases, floor) != 0 || nb_bench_init(&bench, w) != 0) goto out;
     core_rates_measure(&rates);
     before = device_state(job);
-    bench.options.probes = may_probe(job);
+    bench.options.clock_ghz = may_probe(job) ? rates.clock_ghz : 0;
     nb_bench_time(&bench);
     for (int i = 0; i < job->n_cases; i++) floor_ns[i] = nb_measure_empty_ns(&arms[i], bench.sets.n_of_arm, bench.pool);
     if (before) {

@@ -51,11 +51,10 @@ static void disturbance_end(struct nb_noise *noise, const struct rusage *before)
     noise->steal_ms = steal_ms() - noise->steal_ms;
 }
 
-double nb_core_probe_ns(void) {
-    enum { ADDITIONS = 1000 }; /* of each sum, which do not wait for each other */
+/* Sums that do not wait for each other, six additions a round. */
+static __attribute__((noinline)) void add_up(int rounds) {
     uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, step = 7;
-    const double begin = nb_now_s();
-    for (int i = 0; i < ADDITIONS / 4; i++) {
+    for (int i = 0; i < rounds; i += 4) {
 #pragma GCC unroll 4
         for (int j = 0; j < 4; j++) {
             __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(step));
@@ -63,6 +62,12 @@ double nb_core_probe_ns(void) {
         }
     }
     __asm__ volatile("" ::"r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));
+}
+
+double nb_core_probe_ns(void) {
+    add_up(40); /* its code may have left the cache */
+    const double begin = nb_now_s();
+    add_up(4000);
     return 1e9 * (nb_now_s() - begin);
 }
 
@@ -554,22 +559,19 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     return arm->contaminated[block];
 }
 
-/* The probe behind a sample is the one before the next. slower: of the two at the sample's ends. */
-static double probe_behind(double before_ns, double *slower) {
-    const double behind_ns = nb_core_probe_ns();
-    *slower = fmax(before_ns, behind_ns);
-    return behind_ns;
+struct probes {
+    double now_ns, least_ns; /* the last one; of all the fastest */
+    double *slower_ns;       /* of the two at a sample's ends, by arm and block; null: there are none */
+};
+static void take_probe(struct probes *p) {
+    p->now_ns = nb_core_probe_ns();
+    p->least_ns = fmin(p->least_ns, p->now_ns);
 }
-/* probes: by arm and block, 0 where there was no sample. Returns the fastest; NaN: there is none. */
-static double find_shared(struct nb_arm *arms, int n_arms, int blocks, const double *probes) {
-    double least = NAN;
-    for (int i = 0; i < n_arms * blocks; i++)
-        if (probes[i] > 0) least = fmin(least, probes[i]);
+static void mark_shared(struct nb_arm *arms, int n_arms, int blocks, const struct probes *p) {
     for (int a = 0; a < n_arms; a++) {
         arms[a].shared = nb_alloc((unsigned)blocks, sizeof *arms[a].shared);
-        for (int b = 0; b < blocks; b++) arms[a].shared[b] = probes[a * blocks + b] > NB_SHARED_SLOWER * least;
+        for (int b = 0; b < blocks; b++) arms[a].shared[b] = nb_is_shared(p->slower_ns[a * blocks + b], p->least_ns);
     }
-    return least;
 }
 
 /* ---- blocks -------------------------------------------------------------------------------------------------------
@@ -610,10 +612,12 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     struct rusage before;
     bool looks = false;
     uint64_t random = options->seed;
-    double *const probes = options->probes ? nb_alloc((unsigned)(n_arms * options->blocks), sizeof *probes) : NULL;
+    struct probes probes = {.least_ns = NAN};
     const uint64_t digest = digest_of_arms(arms, n_arms, n_sets);
     nb_faults_guard_heap();
     int *order = nb_alloc((unsigned)n_arms, sizeof *order);
+    if (options->clock_ghz > 0)
+        probes.slower_ns = nb_alloc((unsigned)(n_arms * options->blocks), sizeof *probes.slower_ns);
     int64_t *spoils = nb_alloc((unsigned)n_arms, sizeof *spoils);
     for (int a = 0; a < n_arms; a++) order[a] = a;
     for (int a = 0; a < n_arms; a++) {
@@ -634,7 +638,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         else
             reverse(order, n_arms);
         exchange_others(&l, (uint64_t)arms[0].c->shape.rows);
-        double probe_ns = probes ? nb_core_probe_ns() : 0;
+        if (probes.slower_ns) take_probe(&probes);
         for (int i = 0; i < n_arms; i++) {
             struct nb_arm *arm = &arms[order[i]];
             if (is_out(arm) || block % arm->every != 0) continue;
@@ -642,7 +646,11 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             arm->position[block] = i;
             if (options->before) options->before(arm);
             run_sample(arm, &l, block);
-            if (probes) probe_ns = probe_behind(probe_ns, &probes[order[i] * options->blocks + block]);
+            if (probes.slower_ns) {
+                const double before_ns = probes.now_ns; /* that behind a sample is the one before the next */
+                take_probe(&probes);
+                probes.slower_ns[order[i] * options->blocks + block] = fmax(before_ns, probes.now_ns);
+            }
             if (options->behind) options->behind(arm);
             look_for_damage(arm, options);
             if (arm->damage != NB_INTACT)
@@ -653,7 +661,8 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         }
     }
     disturbance_end(noise, &before);
-    noise->probe_ns = probes ? find_shared(arms, n_arms, options->blocks, probes) : (double)NAN;
+    noise->probe_cycles = probes.least_ns * options->clock_ghz;
+    if (probes.slower_ns) mark_shared(arms, n_arms, options->blocks, &probes);
     if (options->device || has_program(arms, n_arms))
         noise->cpu_s = NAN;     /* this thread waits, which is no sign of others */
     exchange_rows(&l.exchange); /* back */
@@ -664,7 +673,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;
     free(order);
     free(spoils);
-    free(probes);
+    free(probes.slower_ns);
 }
 
 /* ---- after timing, and before -------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ struct nb_arm {
     bool *contaminated;    /* by block: an involuntary switch or a migration in the sample */
     int *position;         /* by block: how many arms came before */
     bool *
-        shared; /* by block: somebody else used the core before or behind the sample; null without probes, else the caller's to free */
+        shared; /* by block: somebody else used the core at an end of the sample; null without probes; freed by the caller */
     int error; /* what run() returned, when not 0: the arm is left out from then on */
     enum nb_damage
         damage; /* to the margins of the buffers watched, seen behind a sample of this arm: left out likewise */
@@ -65,12 +65,13 @@ struct nb_measure_options {
     bool even_samples;
     /* Of arms that write elsewhere than to sets of buffers: called before and behind each sample, outside of its time; may be null. */
     void (*before)(struct nb_arm *arm), (*behind)(struct nb_arm *arm);
-    bool probes;                           /* nb_core_probe_ns() before and behind each sample */
+    double
+        clock_ghz; /* of the core, which is probed before and behind each sample (nb_core_probe_ns()); 0: it is not */
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 
 /* Nanoseconds of a fixed piece of arithmetic that fills the core, some 2 us. It takes a third longer and more while somebody else uses the
- * core's other hardware thread, of which a guest of a shared machine is told nothing. */
+ * core's other hardware thread, of which a guest of a shared machine is told nothing; and while the clock is lower. */
 double nb_core_probe_ns(void);
 
 /* Chooses each arm's sample, then fills its sample_ns. */

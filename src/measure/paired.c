@@ -30,6 +30,7 @@ static int read_positions(struct nb_samples *s, const cJSON *positions) {
 /* Blocks by their numbers. */
 static int read_blocks(bool *is_listed, size_t n, const cJSON *list, const char *name) {
     const cJSON *item;
+    if (list && !cJSON_IsArray(list)) return nb_error("\"%s\" is no list of blocks", name);
     cJSON_ArrayForEach(item, list) {
         const double at = cJSON_IsNumber(item) ? item->valuedouble : -1;
         if (!(at >= 0 && at < (double)n && at == floor(at))) return nb_error("\"%s\" names no block", name);
@@ -133,9 +134,11 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
     return n ? (double)hit / n : (double)NAN;
 }
 
+bool nb_is_shared(double probe, double fastest) { return probe > 1.1 * fastest; }
+
 #define N(KIND, field) NB_MEMBER(KIND, struct nb_noise, field)
 const struct nb_member nb_noise_members[] = {N(NUMBER, steal_ms), N(NUMBER, involuntary), N(NUMBER, voluntary),
-                                             N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(NUMBER, probe_ns),
+                                             N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(NUMBER, probe_cycles),
                                              N(INDEX, cpu),       NB_MEMBERS_END};
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */

@@ -24,7 +24,8 @@ struct nb_samples {
     const bool *contaminated; /* an involuntary switch or a migration in the sample; null: in none */
     size_t n;
     const int *position; /* how many arms came before in the block; null: not kept */
-    const bool *shared;  /* somebody else used the core before or behind the sample; null: not known */
+    const bool
+        *shared; /* by the launch's own probes somebody else used the core at an end of the sample; null: not known */
 };
 /* Members "sample_ns", "contaminated", "position" and "shared" of an arm, alike in the journal, in the samples that the gate keeps and in the answers
  * of workers. Reading gives arrays that nb_samples_release() frees, also after -1 with nb_error. */
@@ -32,7 +33,7 @@ int nb_samples_from_json(struct nb_samples *s, const cJSON *arm);
 void nb_samples_release(struct nb_samples *s);
 
 double nb_samples_median(const struct nb_samples *s); /* of the finite ones; NaN: there is none */
-/* Those without anybody else on the core alone; where that is not known, none. */
+/* Of the finite ones with nobody else on the core; NaN: there is none, or it was not probed. */
 double nb_samples_median_alone(const struct nb_samples *s);
 
 /* Which pairs: all; those in which a came first, or second; two halves of the launch that both reach over all of it and have
@@ -49,13 +50,13 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
  * all CPUs. NaN: not known. */
 struct nb_noise {
     double steal_ms, involuntary, voluntary, wall_s, cpu_s;
-    double probe_ns; /* the fastest nb_core_probe_ns() */
+    double probe_cycles; /* the fastest nb_core_probe_ns(), in cycles of the launch's clock */
     int cpu;
 };
 extern const struct nb_member nb_noise_members[]; /* "noise" of a launch */
 
-/* Somebody else uses the core where nb_core_probe_ns() takes so many times its fastest. */
-#define NB_SHARED_SLOWER 1.1
+/* Does a probe say that somebody else uses the core? Where it takes more than 1.1 times the fastest. Not, if that is not known. */
+bool nb_is_shared(double probe, double fastest);
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 

@@ -48,7 +48,8 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
         .ln_time_alone = log(nb_samples_median_alone(own)),
         .ln_roof_alone = alone_or_none(copy, own),
         .ln_other_roof_alone = NAN,
-        .probe_ns = noise->probe_ns,
+        .probe_cycles = noise->probe_cycles,
+        .cpu = noise->cpu,
     };
     if (!isfinite(v.ln_time)) return;
     for (size_t i = 0; own->shared && i < own->n; i++) {
@@ -180,16 +181,12 @@ static double drift_of(const double *ln, size_t n) {
     return n ? exp(high - low) : (double)NAN;
 }
 
-/* Was somebody else on the core in all of a launch? Then all its probes are slow beside the fastest of the run. */
-static bool is_shared(const struct nb_launches *l, const struct nb_launch_value *v) {
-    return !(v->probe_ns <= NB_SHARED_SLOWER * l->probe_ns);
-}
 static double core_shared(const struct nb_launches *l) {
     double probed = 0, shared = 0;
     for (size_t i = 0; i < l->n; i++) {
         const struct nb_launch_value *v = &l->values[i];
         probed += v->n_probed;
-        shared += is_shared(l, v) ? v->n_probed : v->n_shared;
+        shared += v->is_shared ? v->n_probed : v->n_shared;
     }
     return probed > 0 ? shared / probed : (double)NAN;
 }
@@ -202,7 +199,7 @@ static struct launch_times times_of(const struct nb_launches *l, size_t launch, 
     const struct nb_launch_value *v = &l->values[launch];
     const bool other = nb_launches_roof_is_other(l);
     if (!alone) return (struct launch_times){v->ln_time, other ? v->ln_other_roof : v->ln_roof};
-    if (is_shared(l, v)) return (struct launch_times){NAN, NAN};
+    if (v->is_shared) return (struct launch_times){NAN, NAN};
     return (struct launch_times){v->ln_time_alone, other ? v->ln_other_roof_alone : v->ln_roof_alone};
 }
 static bool are_enough_alone(const struct nb_launches *l) {
@@ -234,6 +231,7 @@ static void find_attainable(const struct nb_launches *l, struct nb_attainable *o
     const double confidence = nb_confidence(l->adaptive);
     *out = (struct nb_attainable){.time_ns = nb_ratio_over_launches(time, n, confidence),
                                   .share = nb_ratio_over_launches(share, n, confidence),
+                                  .alone = alone,
                                   .core_ns = nb_ratio_over_launches(core, has_core ? n : 0, confidence).value};
     const char *least = has_core ? "core" : "launch";
     if (n > 0) snprintf(out->bound, sizeof out->bound, "%s", nb_median(excess, n) > 0 ? least : l->level);
@@ -278,7 +276,8 @@ void nb_launches_release(struct nb_launches *l) {
 
 static const struct nb_member attainable[] = {
     NB_MEMBER(INTERVAL, struct nb_attainable, time_ns), NB_MEMBER(INTERVAL, struct nb_attainable, share),
-    NB_MEMBER(TEXT, struct nb_attainable, bound), NB_MEMBER(NUMBER, struct nb_attainable, core_ns), NB_MEMBERS_END};
+    NB_MEMBER(BOOL, struct nb_attainable, alone),       NB_MEMBER(TEXT, struct nb_attainable, bound),
+    NB_MEMBER(NUMBER, struct nb_attainable, core_ns),   NB_MEMBERS_END};
 
 const char *const nb_stop_names[] = {[NB_STOP_UNKNOWN] = "",  [NB_STOP_FIXED] = "fixed",   [NB_STOP_AIM] = "aim",
                                      [NB_STOP_MOST] = "most", [NB_STOP_BUDGET] = "budget", NULL};

@@ -22,7 +22,8 @@
  * the core, where enough launches for an interval have them; else from all. */
 struct nb_attainable {
     struct nb_interval time_ns; /* NaN: the launches have no copy, or neither core bound nor floor */
-    struct nb_interval share;   /* of it that the case attains: time_ns / time of the case */
+    struct nb_interval share;   /* of it that the case attains: time_ns / time of the case in the same samples */
+    bool alone;                 /* of samples without anybody else on the core */
     double core_ns;             /* the core's bound alone */
     char bound
         [8]; /* "core", "launch", or where the copy found its bytes: "L1", "L2", "L3", "DRAM"; "" where time_ns is NaN */
@@ -66,8 +67,10 @@ struct nb_launch_value {
     double ln_core, floor_ns;                                     /* core bound / time; a call that computes nothing */
     double ln_other_roof, ln_other_copy;                          /* of the runner-up among the copies */
     double ln_time_alone, ln_roof_alone, ln_other_roof_alone;     /* without anybody else on the core */
-    double probe_ns;                                              /* struct nb_noise */
-    int n_probed, n_shared;                                       /* samples */
+    double probe_cycles;                                          /* struct nb_noise */
+    int cpu;
+    int n_probed, n_shared; /* samples */
+    bool is_shared; /* all of it: its fastest probe is slow beside the run's; for the caller to set before the end */
 };
 struct nb_launches {
     struct nb_launch_value *values;
@@ -76,8 +79,6 @@ struct nb_launches {
     double min_ns, steal_ms, involuntary;
     int n_samples, n_contaminated;
     char level[8]; /* nb_launches_bound() */
-    double
-        probe_ns; /* the fastest of the run; for the caller to set before nb_launches_finish(); NaN, or 0: not known */
 };
 #define NB_AS_FAST 1.05 /* copies within this of each other are about as fast */
 /* Takes in one launch. copy and reference: the samples of the same blocks, or null. A launch without one valid sample is

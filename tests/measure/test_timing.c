@@ -172,7 +172,8 @@ static struct nb_timing timed_with_hits(size_t n_own, size_t n_copy) {
     for (size_t i = 0; i < n_own; i++) own_hit[i] = true;
     for (size_t i = 0; i < n_copy; i++) copy_hit[BLOCKS - 1 - i] = true;
     struct nb_launches l = {0};
-    struct nb_samples own = {ns, own_hit, BLOCKS, NULL}, copy = {ns, copy_hit, BLOCKS, NULL};
+    struct nb_samples own = {.ns = ns, .contaminated = own_hit, .n = BLOCKS};
+    struct nb_samples copy = {.ns = ns, .contaminated = copy_hit, .n = BLOCKS};
     for (int launch = 0; launch < 6; launch++) nb_launches_add(&l, &own, &copy, &own, &calm);
     struct nb_timing timing = {0};
     nb_launches_finish(&l, 1, &timing);

@@ -71,7 +71,7 @@ Test(lines, failures_that_end_nothing_are_refused) {
 
 /* Of three cases and two copies, of which the second is faster, three blocks: the line that a worker says. */
 static cJSON *launch_line(int launch, double ns) {
-    const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, -1}, .elapsed_s = 0.1};
+    const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, NAN, -1}, .elapsed_s = 0.1};
     static const char *const copies_said[] = {"copy_v256_f32", "copy_stream_v256_f32"};
     const double samples[] = {ns, NAN, 2 * ns};
     cJSON *line = cJSON_CreateObject();
@@ -148,12 +148,16 @@ static void break_line(cJSON *line, int how) {
     if (how == 8) cJSON_DeleteItemFromArray(copies, 0);
     if (how == 9) cJSON_DeleteItemFromObject(copies->child, "variant");
     if (how == 11) cJSON_DeleteItemFromArray(copies, 1);
+    if (how == 13) cJSON_AddNullToObject(first, "shared");
+    if (how == 14)
+        cJSON_ReplaceItemInObject(cJSON_GetObjectItemCaseSensitive(line, "noise"), "probe_cycles",
+                                  cJSON_CreateNumber(0));
     if (how == 12) cJSON_AddItemToObject(first, "shared", cJSON_CreateIntArray((const int[]){3}, 1));
     if (how == 10) cJSON_AddItemToObject(first, "contaminated", cJSON_CreateIntArray((const int[]){3}, 1));
 }
 
 Test(lines, launches_that_cannot_be_used_are_refused) {
-    enum { N_WAYS = 13 };
+    enum { N_WAYS = 15 };
     for (int how = -1; how < N_WAYS; how++) {
         struct nb_launch_line l;
         cJSON *line = kept_json(launch_line(0, 100));
@@ -172,6 +176,37 @@ Test(lines, samples_beside_which_somebody_used_the_core_are_read) {
     cr_assert(l.arms[0].samples.shared && !l.arms[1].samples.shared, "absent: not known");
     for (int b = 0; b < 3; b++) cr_expect_eq(l.arms[0].samples.shared[b], b != 1);
     nb_launch_line_release(&l);
+}
+
+/* Seven launches on two CPUs, whose probes took so many cycles. */
+Test(lines, a_launch_was_shared_where_its_probes_are_slow_beside_those_of_its_cpu) {
+    static const double cycles[] = {6000, 6500, 7000, 9000, 9100, NAN, 6100};
+    static const int cpus[] = {0, 0, 0, 1, 1, 1, 0};
+    enum { N = 7 };
+    char *dir = new_folder();
+    struct nb_journal j;
+    struct nb_results r;
+    cr_assert_eq(nb_journal_create(&j, dir), 0);
+    write_text(&j, run_of_three(N));
+    write_text(&j, "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
+                   "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}]}");
+    for (int l = 0; l < N; l++) {
+        cJSON *line = launch_line(l, 100), *noise = cJSON_GetObjectItemCaseSensitive(line, "noise"), *arm;
+        cJSON_DeleteItemFromObject(noise, "probe_cycles");
+        cJSON_DeleteItemFromObject(noise, "cpu");
+        nb_json_number(noise, "probe_cycles", cycles[l]);
+        nb_json_number(noise, "cpu", cpus[l]);
+        cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
+            if (isfinite(cycles[l])) cJSON_AddItemToObject(arm, "shared", cJSON_CreateIntArray((const int[]){2}, 1));
+        }
+        write_line(&j, line);
+    }
+    nb_journal_close(&j);
+    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    cr_assert(r.records[0].has_timing);
+    /* Of two samples that are no null the second is shared in six launches; one launch is shared throughout; one knows nothing. */
+    cr_expect_float_eq(r.records[0].timing.core_shared, (5 * 1 + 2) / 12.0, 1e-12);
+    nb_results_release(&r);
 }
 
 /* ---- checks ---- */

@@ -44,7 +44,7 @@ void nb_test_times(struct nb_record *r, double time_ns, struct nb_interval ratio
     r->has_timing = true;
     r->timing = (struct nb_timing){.time_ns = {time_ns, 0.99 * time_ns, 1.01 * time_ns},
                                    .roof = {0.8, 0.79, 0.81},
-                                   .attainable = {{9876, 9770, 9980}, {0.8, 0.79, 0.81}, 5000, "L2"},
+                                   .attainable = {{9876, 9770, 9980}, {0.8, 0.79, 0.81}, false, 5000, "L2"},
                                    .vs_reference = ratio,
                                    .gbytes_per_s = r->bytes / time_ns,
                                    .min_ns = 0.98 * time_ns,
