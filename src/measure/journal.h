@@ -28,7 +28,7 @@
  *    "cases":[{"key","copy":"variant of ITS copy"|null,"other_copy"?:"the runner-up's","sample_ns":[1234.5,null,..],"per_sample":8,"chunked":false,
  *              "contaminated":[3,7],"shared"?:[0]}],
  *    "copies":[{"variant","sample_ns":[..],"contaminated":[..],"shared"?:[..]}],
- *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","probe_cycles","cpu"},"elapsed_s":0.4}
+ *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","probe_cycles"?,"cpu"},"elapsed_s":0.4}
  *       sample_ns: one entry for each block, all arrays of a line equally long: the time of ONE call on the whole shape
  *       (chunked: scaled by rows), null where the sample failed or did not take part. per_sample: calls in a sample, rows when chunked.
  * contaminated: blocks whose sample saw an involuntary switch or a migration; shared: beside which somebody else used the core. wall_s

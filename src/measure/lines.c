@@ -3,6 +3,7 @@
 #include "src/measure/lines.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,7 +125,7 @@ int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line) {
     assert(l);
     const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases"), *item;
     const cJSON *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
-    *l = (struct nb_launch_line){.n_cases = (size_t)cJSON_GetArraySize(cases)};
+    *l = (struct nb_launch_line){.noise.probe_cycles = NAN, .n_cases = (size_t)cJSON_GetArraySize(cases)};
     l->arms = nb_alloc(l->n_cases + (size_t)cJSON_GetArraySize(copies), sizeof *l->arms);
     if (nb_json_get_members(line, nb_launch_line_members, l, "launch") != 0) return -1;
     if (l->noise.probe_cycles <= 0) return nb_error("\"probe_cycles\" is not positive");

@@ -137,9 +137,10 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
 bool nb_is_shared(double probe, double fastest) { return probe > 1.1 * fastest; }
 
 #define N(KIND, field) NB_MEMBER(KIND, struct nb_noise, field)
-const struct nb_member nb_noise_members[] = {N(NUMBER, steal_ms), N(NUMBER, involuntary), N(NUMBER, voluntary),
-                                             N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(NUMBER, probe_cycles),
-                                             N(INDEX, cpu),       NB_MEMBERS_END};
+const struct nb_member nb_noise_members[] = {
+    N(NUMBER, steal_ms), N(NUMBER, involuntary), N(NUMBER, voluntary),
+    N(NUMBER, wall_s),   N(NUMBER, cpu_s),       NB_MEMBER_OPTIONAL(NUMBER, struct nb_noise, probe_cycles),
+    N(INDEX, cpu),       NB_MEMBERS_END};
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 

@@ -150,8 +150,7 @@ static void break_line(cJSON *line, int how) {
     if (how == 11) cJSON_DeleteItemFromArray(copies, 1);
     if (how == 13) cJSON_AddNullToObject(first, "shared");
     if (how == 14)
-        cJSON_ReplaceItemInObject(cJSON_GetObjectItemCaseSensitive(line, "noise"), "probe_cycles",
-                                  cJSON_CreateNumber(0));
+        cJSON_AddItemToObject(cJSON_GetObjectItemCaseSensitive(line, "noise"), "probe_cycles", cJSON_CreateNumber(0));
     if (how == 12) cJSON_AddItemToObject(first, "shared", cJSON_CreateIntArray((const int[]){3}, 1));
     if (how == 10) cJSON_AddItemToObject(first, "contaminated", cJSON_CreateIntArray((const int[]){3}, 1));
 }
