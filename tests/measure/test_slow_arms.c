@@ -62,9 +62,6 @@ static int samples_of(long ns, int slow) {
     per_sample = arm.per_sample;
     cr_expect_eq(arm.shared != NULL, with_probes);
     cr_expect_eq(noise.probe_cycles > 0, with_probes, "NaN without");
-    bool any_alone = false;
-    for (int b = 0; b < BLOCKS && arm.shared; b++) any_alone |= !arm.shared[b];
-    cr_expect_eq(any_alone, with_probes, "one sample's probes are the fastest, or near them");
     free(arm.shared);
     return n;
 }
