@@ -203,9 +203,10 @@ static struct launch_times times_of(const struct nb_launches *l, size_t launch, 
     return (struct launch_times){v->ln_time_alone, other ? v->ln_other_roof_alone : v->ln_roof_alone};
 }
 static bool are_enough_alone(const struct nb_launches *l) {
+    const int fewest = 3; /* so that no launch decides alone; where they are too few for an interval there is none */
     int n = 0;
     for (size_t i = 0; i < l->n; i++) n += isfinite(times_of(l, i, true).ln_roof);
-    return n >= nb_fewest_launches(nb_confidence(l->adaptive));
+    return n >= fewest;
 }
 
 /* Of each launch that has both the larger of copy and core, on a device of copy and floor. The bound is the latter's where it is so in most

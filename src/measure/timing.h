@@ -19,7 +19,7 @@
 
 /* What can be had at all: the larger of the copy, which moves the bytes, and of what the core needs for the arithmetic
  * (src/measure/launch_job.c), on a device of a call that computes nothing; both of the same launch. From samples without anybody else on
- * the core, where enough launches for an interval have them; else from all. */
+ * the core, where three launches have them; else from all. */
 struct nb_attainable {
     struct nb_interval time_ns; /* NaN: the launches have no copy, or neither core bound nor floor */
     struct nb_interval share;   /* of it that the case attains: time_ns / time of the case in the same samples */

@@ -97,7 +97,8 @@ static struct nb_timing timing_with_a_neighbour(int busy) {
 }
 
 Test(attainable, is_of_the_samples_without_anybody_else_on_the_core) {
-    const struct nb_timing all = timing_with_a_neighbour(0), few = timing_with_a_neighbour(1);
+    const struct nb_timing all = timing_with_a_neighbour(0), few = timing_with_a_neighbour(4),
+                           some = timing_with_a_neighbour(1);
     cr_expect_float_eq(all.attainable.share.value, 0.7, 1e-3, "the runner-up is the roof");
     cr_expect_float_eq(all.attainable.time_ns.value, 70, 1e-3);
     cr_expect_float_eq(all.attainable.core_ns, 30, 1e-3);
@@ -105,7 +106,9 @@ Test(attainable, is_of_the_samples_without_anybody_else_on_the_core) {
     cr_expect_float_eq(all.core_shared, 0.5, 1e-12);
     cr_expect_float_eq(all.roof.value, sqrt(0.7 * 0.35), 1e-3, "other ratios are of all samples");
     cr_expect_float_eq(few.attainable.share.value, sqrt(0.7 * 0.35), 1e-3, "too few launches have such samples");
-    cr_expect_float_eq(few.core_shared, (5 * 2 + 4) / 24.0, 1e-12);
+    cr_expect_float_eq(few.core_shared, (2 * 2 + 4 * 4) / 24.0, 1e-12);
+    cr_expect(some.attainable.alone && isnan(some.attainable.share.low), "five launches give no interval");
+    cr_expect_float_eq(some.attainable.share.value, 0.7, 1e-3);
     cr_expect(isnan(timing(80, 30, "L2").core_shared), "nothing was probed");
 }
 
