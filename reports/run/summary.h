@@ -20,8 +20,8 @@ struct nb_summary {
     size_t n_failures;
     size_t n_timed, n_noisy, n_suspect, n_without_interval;
     long n_samples, n_contaminated;
-    double n_probed,
-        n_shared;   /* samples of which it is known whether somebody else used the core; beside which somebody did */
+    /* Samples of which it is known whether somebody else used the core, and those beside which somebody did. */
+    double n_probed, n_shared;
     size_t n_alone; /* timed cases whose share of the attainable is from the other samples */
     /* Texts, owned, "" where there is nothing to say. */
     char *footer;      /* "AMD EPYC 9R14, 2025-01-31" */

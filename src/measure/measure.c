@@ -89,6 +89,12 @@ struct exchange {
     int64_t a, b;
 };
 
+/* Of the core, nb_core_probe_ns(). */
+struct probes {
+    double now_ns, least_ns; /* the last one; of all the fastest */
+    double *slower_ns;       /* of the two at a sample's ends, by arm and block; null: there are none */
+};
+
 struct launch {
     struct nb_pool *pool;
     const struct nb_measure_options *options;
@@ -97,6 +103,7 @@ struct launch {
     uint64_t times;           /* sum over all samples, weighted by their places */
     struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
     char where[120];          /* they were changed */
+    struct probes probes;
 };
 
 /* ---- spot checks ------------------------------------------------------------------------------------------------- */
@@ -559,15 +566,19 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     return arm->contaminated[block];
 }
 
-struct probes {
-    double now_ns, least_ns; /* the last one; of all the fastest */
-    double *slower_ns;       /* of the two at a sample's ends, by arm and block; null: there are none */
-};
 static void take_probe(struct probes *p) {
+    if (!p->slower_ns) return;
     p->now_ns = nb_core_probe_ns();
     p->least_ns = fmin(p->least_ns, p->now_ns);
 }
+/* The probe behind a sample is the one before the next. slot: of the sample. */
+static void take_probe_behind(struct probes *p, int slot) {
+    const double before_ns = p->now_ns;
+    take_probe(p);
+    if (p->slower_ns) p->slower_ns[slot] = fmax(before_ns, p->now_ns);
+}
 static void mark_shared(struct nb_arm *arms, int n_arms, int blocks, const struct probes *p) {
+    if (!p->slower_ns) return;
     for (int a = 0; a < n_arms; a++) {
         arms[a].shared = nb_alloc((unsigned)blocks, sizeof *arms[a].shared);
         for (int b = 0; b < blocks; b++) arms[a].shared[b] = nb_is_shared(p->slower_ns[a * blocks + b], p->least_ns);
@@ -605,19 +616,39 @@ static bool has_program(const struct nb_arm *arms, int n_arms) {
     return false;
 }
 
+/* The sample of arm a in a block in which so many arms came before, and what is looked at behind it. */
+static void take_turn(struct nb_arm *arms, int a, struct launch *l, int block, int n_before) {
+    const struct nb_measure_options *options = l->options;
+    struct nb_arm *arm = &arms[a];
+    if (is_out(arm) || block % arm->every != 0) return;
+    watch(options, arms, a);
+    arm->position[block] = n_before;
+    if (options->before) options->before(arm);
+    run_sample(arm, l, block);
+    take_probe_behind(&l->probes, a * options->blocks + block);
+    if (options->behind) options->behind(arm);
+    look_for_damage(arm, options);
+    if (arm->damage != NB_INTACT)
+        exchange_rows(&l->exchange); /* the inputs were filled anew */
+    else if (l->acquitted)
+        arm->damage = mend(l, arm->where, sizeof arm->where);
+    look_at_spots(arm, l);
+}
+
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise) {
-    struct launch l = {
-        .pool = pool, .options = options, .cursor = {.n_sets = n_sets, .random = nb_random_mix(options->seed) | 1}};
+    struct launch l = {.pool = pool,
+                       .options = options,
+                       .cursor = {.n_sets = n_sets, .random = nb_random_mix(options->seed) | 1},
+                       .probes = {.least_ns = NAN}};
     struct rusage before;
     bool looks = false;
     uint64_t random = options->seed;
-    struct probes probes = {.least_ns = NAN};
     const uint64_t digest = digest_of_arms(arms, n_arms, n_sets);
     nb_faults_guard_heap();
     int *order = nb_alloc((unsigned)n_arms, sizeof *order);
     if (options->clock_ghz > 0)
-        probes.slower_ns = nb_alloc((unsigned)(n_arms * options->blocks), sizeof *probes.slower_ns);
+        l.probes.slower_ns = nb_alloc((unsigned)(n_arms * options->blocks), sizeof *l.probes.slower_ns);
     int64_t *spoils = nb_alloc((unsigned)n_arms, sizeof *spoils);
     for (int a = 0; a < n_arms; a++) order[a] = a;
     for (int a = 0; a < n_arms; a++) {
@@ -638,31 +669,12 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         else
             reverse(order, n_arms);
         exchange_others(&l, (uint64_t)arms[0].c->shape.rows);
-        if (probes.slower_ns) take_probe(&probes);
-        for (int i = 0; i < n_arms; i++) {
-            struct nb_arm *arm = &arms[order[i]];
-            if (is_out(arm) || block % arm->every != 0) continue;
-            watch(options, arms, order[i]);
-            arm->position[block] = i;
-            if (options->before) options->before(arm);
-            run_sample(arm, &l, block);
-            if (probes.slower_ns) {
-                const double before_ns = probes.now_ns; /* that behind a sample is the one before the next */
-                take_probe(&probes);
-                probes.slower_ns[order[i] * options->blocks + block] = fmax(before_ns, probes.now_ns);
-            }
-            if (options->behind) options->behind(arm);
-            look_for_damage(arm, options);
-            if (arm->damage != NB_INTACT)
-                exchange_rows(&l.exchange); /* the inputs were filled anew */
-            else if (l.acquitted)
-                arm->damage = mend(&l, arm->where, sizeof arm->where);
-            look_at_spots(arm, &l);
-        }
+        take_probe(&l.probes);
+        for (int i = 0; i < n_arms; i++) take_turn(arms, order[i], &l, block, i);
     }
     disturbance_end(noise, &before);
-    noise->probe_cycles = probes.least_ns * options->clock_ghz;
-    if (probes.slower_ns) mark_shared(arms, n_arms, options->blocks, &probes);
+    noise->probe_cycles = l.probes.least_ns * options->clock_ghz;
+    mark_shared(arms, n_arms, options->blocks, &l.probes);
     if (options->device || has_program(arms, n_arms))
         noise->cpu_s = NAN;     /* this thread waits, which is no sign of others */
     exchange_rows(&l.exchange); /* back */
@@ -673,7 +685,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;
     free(order);
     free(spoils);
-    free(probes.slower_ns);
+    free(l.probes.slower_ns);
 }
 
 /* ---- after timing, and before -------------------------------------------------------------------------------------

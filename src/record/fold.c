@@ -569,9 +569,7 @@ static int fold_checks(struct fold *f, const char *dir) {
 int nb_results_fold(struct nb_results *r, const char *dir) {
     assert(r && dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
-    struct fold f = {
-        .results = r,
-    };
+    struct fold f = {.results = r};
     int result = nb_journal_read(dir, fold_line, &f);
     if (result == 0 && !f.run) result = nb_error("%s/%s: holds no whole line", dir, NB_JOURNAL_FILE);
     bool complete = true;
