@@ -118,6 +118,24 @@ Test(summary, other_ops_and_runs_without_times) {
     expect_no_text("saves");
 }
 
+Test(summary, a_neighbour_on_the_core_is_named_with_what_to_do) {
+    for (int i = 0; i < 2; i++) {
+        struct nb_record *r =
+            nb_test_add(&results, i ? "dyt_fused_v256_f32" : "dyt_plain_v256_f32", NB_OP_DYT, "64x256");
+        nb_test_times(r, 1000, (struct nb_interval){1, NAN, NAN}, r->key);
+        r->timing.noisy = true;
+        r->timing.core_shared = i ? 0.9 : NAN;
+        r->timing.n_samples = i ? 100 : 300;
+        r->timing.attainable.alone = i;
+    }
+    expect_text("what to do         somebody used half of the core 90% of the time: rerun later\n");
+    char *table = nb_test_render("table", &results);
+    cr_expect_not_null(strstr(table, "beside 90% of the samples of one thread; attained of 1 of 2 timed cases"), "%s",
+                       table);
+    results.records[1].timing.core_shared = 0;
+    expect_no_text("half of the core");
+}
+
 /* A line that goes on must be one word for the shell: no blank is added, and quotes are closed and opened again. */
 Test(summary, long_commands_go_on_behind_a_backslash) {
     results = nb_test_small();
