@@ -130,7 +130,7 @@ properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(BUILD)/tests/programs/norms
 
-.PHONY: cuda-emulated survey all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports check-slurm check-arm \
+.PHONY: cuda-emulated survey all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports check-slurm check-arm check-avx512 \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel deb check-deb uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -145,6 +145,7 @@ help:
 	'make check-browser  opens the pages in a headless Chromium (installs chromium-headless-shell), with screenshots in build/browser' \
 	'make check-slurm  a job array on a Slurm of its own, from Debian packages in build/slurm; nothing is installed' \
 	'make check-arm  builds for aarch64 and runs the unit tests, stress and probe emulated by qemu-user (gets these from Debian); half an hour' \
+	'make check-avx512  the tests of kernels on those of 512 bits, on any CPU with AVX2: their instructions in C; 5 minutes' \
 	'make check-exports  hands each export to the program that it is made for (installs those)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
@@ -399,6 +400,11 @@ arm_packages = $(filter-out libcpuid-dev libzydis-dev libelf-dev,$(filter lib%,$
 check-arm:
 	-tests/deps.sh gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static pkg-config
 	BUILD=build-arm PACKAGES="libc6-dev $(arm_packages)" TESTS='$(TESTS)' tests/arm/run.sh || [ $$? = 77 ]
+# The kernels of 512 bits on a CPU without AVX-512: tests/support/avx512.h has its instructions in C.
+in_c := BUILD=build-avx512 WIDTHS=512 ISA_V4="$(ISA_V3) -include tests/support/avx512.h -Wno-psabi -Wno-maybe-uninitialized" KERNEL_OPT=-O1 \
+	PROGRAM_CFLAGS="-DNB_CPU_IN_C='(NB_CPU_AVX512|NB_CPU_AVX512BF16)'" TEST_KERNELS=build-avx512/libnormkernels.so TEST_LAYOUT=
+check-avx512: deps
+	$(MAKE) $(in_c) TESTS='$(or $(TESTS),@($(kernel_suites))/*)' check-unit
 # Each export read by what it is made for, from Debian.
 check-exports: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
 	tests/deps.sh libbenchmark-tools python3-scipy python3-pandas python3-junitparser cmark-gfm

@@ -25,7 +25,7 @@ struct pack {
 /* Keeps a vector that is used twice from being loaded twice, as an operand of each instruction. */
 NB_INLINE vec vec_once(vec v) {
 #if defined(__x86_64__)
-    __asm__("" : "+v"(v));
+    __asm__("" : "+" NB_REGISTER(v));
 #endif
     return v;
 }
@@ -63,7 +63,7 @@ NB_INLINE struct pack pack_quiet(struct pack a) {
  * of a pack, 0 < n < PACK_COLUMNS, absent ones load as 0. */
 NB_INLINE bf16_bits bits_once(bf16_bits v) {
 #if defined(__x86_64__)
-    __asm__("" : "+v"(v));
+    __asm__("" : "+" NB_REGISTER(v));
 #endif
     return v;
 }

@@ -15,6 +15,7 @@
 #if defined(NB_DTYPE_IS_BF16) && NB_LANES == 16
 #define PAIR_NATIVE 1
 
+#ifndef NB_BF16_IN_C /* tests/support/avx512.h has them */
 NB_INLINE bf16_bits bits_narrow(vec a, vec b) {
     bf16_bits r;
     __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(r) : "v"(a), "v"(b));
@@ -24,6 +25,7 @@ NB_INLINE vec bits_squares(vec sum, bf16_bits v) {
     __asm__("vdpbf16ps %1, %1, %0" : "+v"(sum) : "v"(v));
     return sum;
 }
+#endif
 /* One shuffle widens: elements go to the upper halves, zeros to the lower ones. */
 NB_INLINE struct pair bits_ordered(bf16_bits v) {
     const __m512i low = _mm512_set_epi16(15, 0, 14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0, 7, 0, 6, 0, 5, 0, 4, 0,

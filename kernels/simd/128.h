@@ -81,10 +81,6 @@ static inline raw raw_load(const char *p) { return _mm_loadu_si128((const __m128
 static inline void raw_store(char *p, raw v) { _mm_storeu_si128((__m128i *)p, v); }
 static inline void raw_stream(char *p, raw v) { _mm_stream_si128((__m128i *)p, v); }
 static inline raw raw_or(raw a, raw b) { return _mm_or_si128(a, b); }
-static inline raw raw_opaque(raw v) {
-    __asm__ volatile("" : "+x"(v));
-    return v;
-}
 
 static inline __attribute__((always_inline)) void vec_stream_f32(float *p, vec v) { _mm_stream_ps(p, v); }
 static inline __attribute__((always_inline)) void vec_stream_f16(uint16_t *p, vec v) {

@@ -88,10 +88,6 @@ static inline raw raw_load(const char *p) { return _mm256_loadu_si256((const __m
 static inline void raw_store(char *p, raw v) { _mm256_storeu_si256((__m256i *)p, v); }
 static inline void raw_stream(char *p, raw v) { _mm256_stream_si256((__m256i *)p, v); }
 static inline raw raw_or(raw a, raw b) { return _mm256_or_si256(a, b); }
-static inline raw raw_opaque(raw v) {
-    __asm__ volatile("" : "+x"(v));
-    return v;
-}
 
 static inline __attribute__((always_inline)) void vec_stream_f32(float *p, vec v) { _mm256_stream_ps(p, v); }
 static inline __attribute__((always_inline)) void vec_stream_f16(uint16_t *p, vec v) {

@@ -86,10 +86,6 @@ static inline raw raw_load(const char *p) { return _mm512_loadu_si512((const __m
 static inline void raw_store(char *p, raw v) { _mm512_storeu_si512((__m512i *)p, v); }
 static inline void raw_stream(char *p, raw v) { _mm512_stream_si512((__m512i *)p, v); }
 static inline raw raw_or(raw a, raw b) { return _mm512_or_si512(a, b); }
-static inline raw raw_opaque(raw v) {
-    __asm__ volatile("" : "+v"(v));
-    return v;
-}
 
 static inline __attribute__((always_inline)) void vec_stream_f32(float *p, vec v) { _mm512_stream_ps(p, v); }
 static inline __attribute__((always_inline)) void vec_stream_f16(uint16_t *p, vec v) {

@@ -107,6 +107,7 @@ static inline void raw_stream(char *p, raw v) { raw_store(p, v); }
 static inline void raw_stream_end(void) {}
 #endif
 static inline raw raw_or(raw a, raw b) { return a | b; }
+#define NB_REGISTER "v" /* of pack.h, on x86 */
 static inline raw raw_opaque(raw v) {
     __asm__ volatile("" : "+r"(v));
     return v;

@@ -5,6 +5,14 @@
 
 #include "kernels/simd/halves.h"
 
+#ifndef NB_REGISTER
+#define NB_REGISTER "v" /* where an asm has a vector that a compiler shall not look into */
+#endif
+static inline raw raw_opaque(raw v) {
+    __asm__ volatile("" : "+" NB_REGISTER(v));
+    return v;
+}
+
 static inline float nb_bf16_to_f32(uint16_t h) {
     return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16))));
 }
