@@ -238,7 +238,8 @@ NB_INLINE void walk_begin(struct fast_walk *k, const struct fast_work *w, struct
     if (w->ahead > 1) {
         const float shift = row_shift(call, w->begin + 1);
         const struct fast_source from = first_source(call, w->begin + 1, w->stream);
-        k->summed = row_summed(q, row_totals(from, k->in.n, shift, call_dots(call)), shift);
+        const struct fast_totals t = row_totals(from, k->in.n, shift, call_dots(call));
+        k->summed = row_summed(call, w->begin + 1, t, shift, q, w->stream);
     }
     k->shift = row_shift(call, next);
     k->shift_then = next + 1 < w->end ? row_shift(call, next + 1) : 0.0f;
@@ -251,9 +252,9 @@ NB_INLINE void next_output(struct fast_walk *k) {
  * the latency pass side by side, each short enough for the processor's window. */
 NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t row, struct lanes l,
                         struct quick_finish q) {
-    const struct summed_row summed = row_summed(q, lanes_totals(l), k->shift);
+    const struct summed_row summed = row_summed(w->call, row, lanes_totals(l), k->shift, q, w->stream);
     const bool late = w->ahead > 1;
-    k->now = row_finished(w->call, row - late, late ? k->summed : summed, q, w->stream);
+    k->now = row_finished(row - late, late ? k->summed : summed, q);
     k->summed = summed;
     k->in.x = source_moved(k->in.x, k->first);
     if (!FAST_CENTRE) return;
@@ -285,7 +286,7 @@ NB_INLINE void walk_rows(const struct fast_work *w, struct row_numbers *left, st
         next_output(&k);
     }
     left[0] = k.now;
-    if (w->ahead > 1) left[1] = row_finished(w->call, w->end - 1, k.summed, q, w->stream);
+    if (w->ahead > 1) left[1] = row_finished(w->end - 1, k.summed, q);
 }
 
 /* ---- the loop over rows ---- */

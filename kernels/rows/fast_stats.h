@@ -418,38 +418,45 @@ static __attribute__((noinline)) struct row_numbers row_statistics(const struct 
  * the low bits of its address in common with one of them, and waits for it. */
 struct quick_finish {
     float inverse, eps;
-    bool applies; /* 1 / sqrt(v + eps), and neither mean nor rstd is wanted */
+    bool applies;       /* 1 / sqrt(v + eps) */
+    bool stores;        /* are they wanted? */
+    float *mean, *rstd; /* or null */
 };
 static inline struct quick_finish quick_finish_of(const struct nb_call *call) {
     return (struct quick_finish){
         .inverse = stats_inverse(call),
         .eps = eps_beside_variance(call),
-        .applies = call->formula.root == NB_ROOT_MUL_RECIP && call->formula.eps_place == NB_EPS_INSIDE && !call->mean &&
-                   !call->rstd,
+        .applies = call->formula.root == NB_ROOT_MUL_RECIP && call->formula.eps_place == NB_EPS_INSIDE,
+        .stores = call->mean || call->rstd,
+        .mean = call->mean,
+        .rstd = call->rstd,
     };
 }
-/* A row that was summed. Where the op centres it is half finished: the root is left. */
+/* A row that was summed: the root is left, unless it went the slow way, which few do, or all of a call. */
 struct summed_row {
-    struct fast_totals totals;
-    _Alignas(8) float shift;
-    _Alignas(8) float mean;     /* 0 where the op does not centre */
-    _Alignas(8) float variance; /* where the op centres, as quick */
-    _Alignas(8) bool quick;
+    float mean;               /* 0 where the op does not centre */
+    _Alignas(8) float spread; /* the variance; finished: the scale */
+    _Alignas(8) bool finished;
 };
-NB_INLINE struct summed_row row_summed(struct quick_finish q, struct fast_totals t, float shift) {
-    if (!FAST_CENTRE) return (struct summed_row){.totals = t};
-    return (struct summed_row){.totals = t,
-                               .shift = shift,
-                               .mean = shift + t.sum * q.inverse,
-                               .variance = centred_variance(t, q.inverse),
-                               .quick = q.applies && shift_is_good(t, q.inverse)};
+NB_INLINE struct summed_row row_summed(const struct nb_call *call, int64_t row, struct fast_totals t, float shift,
+                                       struct quick_finish q, bool stream) {
+    const bool quick = q.applies && (!FAST_CENTRE || shift_is_good(t, q.inverse));
+    if (__builtin_expect(!quick, 0)) {
+        const struct row_numbers r = row_finish(call, row, t, shift, stream);
+        return (struct summed_row){.mean = r.mean, .spread = r.scale, .finished = true};
+    }
+    return (struct summed_row){.mean = FAST_CENTRE ? shift + t.sum * q.inverse : 0.0f,
+                               .spread = FAST_CENTRE ? centred_variance(t, q.inverse) : t.square * q.inverse};
 }
-NB_INLINE struct row_numbers row_finished(const struct nb_call *call, int64_t row, struct summed_row s,
-                                          struct quick_finish q, bool stream) {
-    const bool quick = FAST_CENTRE ? s.quick : q.applies;
-    if (__builtin_expect(!quick, 0)) return row_finish(call, row, s.totals, s.shift, stream);
-    const float v = FAST_CENTRE ? s.variance : s.totals.square * q.inverse;
-    return (struct row_numbers){.mean = s.mean, .scale = 1.0f / __builtin_sqrtf(v + q.eps)};
+NB_INLINE struct row_numbers row_finished(int64_t row, struct summed_row s, struct quick_finish q) {
+    const bool finished = FAST_CENTRE ? s.finished : !q.applies;
+    if (__builtin_expect(finished, 0)) return (struct row_numbers){.mean = s.mean, .scale = s.spread};
+    const struct row_numbers r = {.mean = s.mean, .scale = 1.0f / __builtin_sqrtf(s.spread + q.eps)};
+    if (__builtin_expect(q.stores, 0)) {
+        if (q.mean) q.mean[row] = r.mean;
+        if (q.rstd) q.rstd[row] = r.scale;
+    }
+    return r;
 }
 
 #endif
