@@ -291,22 +291,36 @@ NB_INLINE void walk_rows(const struct fast_work *w, struct row_numbers *left, st
 
 /* ---- the loop over rows ---- */
 
-/* Of a range of units, the row that comes after n others: its columns. */
-NB_INLINE struct fast_output split_output(const struct fast_work *w, int64_t n, struct fast_form f) {
+/* Rows that are split: those of a range of units. In f32 a segment of each comes before the next one, so that gamma and beta come from the
+ * cache; conversions hide them. */
+static inline int64_t split_first(const struct fast_work *w) { return w->begin / count_segments(w->call->cols); }
+static inline int64_t split_rows(const struct fast_work *w) {
+    return (w->end - 1) / count_segments(w->call->cols) - split_first(w) + 1;
+}
+static inline int64_t split_parts_of_row(const struct fast_work *w) {
+    return sizeof(elem) == sizeof(float) && split_rows(w) > 1 ? count_segments(w->call->cols) : 1;
+}
+static __attribute__((noinline)) void split_rows_numbers(const struct fast_work *w, struct row_numbers *numbers) {
+    const int64_t count = count_segments(w->call->cols), first = split_first(w), n = split_rows(w);
+    for (int64_t r = 0; r < n; r++) numbers[r] = split_numbers(w->call, first + r, w->begin <= (first + r) * count);
+}
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+/* The columns of a step; none, where another range has them. */
+NB_INLINE struct fast_output split_output(const struct fast_work *w, int64_t step, const struct row_numbers *numbers,
+                                          struct fast_form f) {
     const int64_t cols = w->call->cols, count = count_segments(cols), length = segment_length(cols);
-    const int64_t row = w->begin / count + n;
-    const int64_t from = n > 0 ? 0 : w->begin % count * length;
-    const int64_t to = w->end < (row + 1) * count ? w->end % count * length : cols;
+    const int64_t n = split_rows(w), r = step % n, row = split_first(w) + r;
+    const int64_t segments = count / split_parts_of_row(w), first = row * count + step / n * segments;
+    const int64_t begin = w->begin > first ? w->begin : first, end = least(w->end, first + segments);
+    const int64_t from = (begin - row * count) * length, to = least((end - row * count) * length, cols);
     struct fast_output o = output_from(output_at(w, row, f), from);
-    o.n = to - from;
-    set_output_numbers(&o, split_numbers(w->call, row, from == 0), eps_beside_variance(w->call));
+    o.n = to > from ? to - from : 0;
+    set_output_numbers(&o, numbers[r], eps_beside_variance(w->call));
     return o;
 }
 NB_INLINE int64_t steps_left(const struct fast_work *w) {
     if (w->ahead > 0) return w->ahead;
-    if (!rows_are_split(w->call)) return w->end - w->begin;
-    const int64_t count = count_segments(w->call->cols);
-    return (w->end - 1) / count - w->begin / count + 1;
+    return rows_are_split(w->call) ? split_rows(w) * split_parts_of_row(w) : w->end - w->begin;
 }
 
 /* The next SHARED_ROWS rows. */
@@ -331,8 +345,9 @@ NB_INLINE int fast_rows_of_form(const struct fast_work *w, struct fast_form f) {
     const float eps = eps_beside_variance(w->call);
     if (w->ahead > 0) walk_rows(w, left, f);
     int64_t step = 0;
+    struct row_numbers numbers[SHARED_ROWS];
+    if (split) split_rows_numbers(w, numbers);
     if (f.usual && FAST_CENTRE && w->shares) {
-        struct row_numbers numbers[SHARED_ROWS];
         for (; step + SHARED_ROWS <= w->end - w->begin; step += SHARED_ROWS) {
             shared_statistics(w, w->begin + step, numbers);
             store_together(w, w->begin + step, numbers, f);
@@ -344,7 +359,7 @@ NB_INLINE int fast_rows_of_form(const struct fast_work *w, struct fast_form f) {
             o = output_at(w, w->end - n + step, f);
             set_output_numbers(&o, left[step], eps);
         } else if (split) {
-            o = split_output(w, step, f);
+            o = split_output(w, step, numbers, f);
         } else {
             o = output_at(w, w->begin + step, f);
             if (w->prefetches_x && step + 1 < n) o.later = row_in(w->call->x, w->call->x_stride, w->begin + step + 1);
