@@ -300,6 +300,7 @@ static inline int64_t split_rows(const struct fast_work *w) {
 static inline int64_t split_parts_of_row(const struct fast_work *w) {
     return sizeof(elem) == sizeof(float) && split_rows(w) > 1 ? count_segments(w->call->cols) : 1;
 }
+_Static_assert(SPLIT_ROWS - 1 <= SHARED_ROWS, "one array has the numbers of either kind of rows");
 static __attribute__((noinline)) void split_rows_numbers(const struct fast_work *w, struct row_numbers *numbers) {
     const int64_t count = count_segments(w->call->cols), first = split_first(w), n = split_rows(w);
     for (int64_t r = 0; r < n; r++) numbers[r] = split_numbers(w->call, first + r, w->begin <= (first + r) * count);

@@ -435,7 +435,7 @@ static inline struct quick_finish quick_finish_of(const struct nb_call *call) {
 /* A row that was summed: the root is left, unless it went the slow way, which few do, or all of a call. */
 struct summed_row {
     float mean;               /* 0 where the op does not centre */
-    _Alignas(8) float spread; /* the variance; finished: the scale */
+    _Alignas(8) float spread; /* the variance, or what stands for it; finished: the scale */
     _Alignas(8) bool finished;
 };
 NB_INLINE struct summed_row row_summed(const struct nb_call *call, int64_t row, struct fast_totals t, float shift,

@@ -45,6 +45,8 @@ struct bench {
     float *gamma, *beta; /* f32 */
     double eps;
     unsigned char *y, *sum, *wants; /* packed rows: of this call and, in wants, y of each row alone */
+    float *mean, *rstd;             /* of this call, where a manner wants them */
+    float *wants_mean, *wants_rstd; /* of each row alone */
     struct nb_formula formula;
 };
 
@@ -64,6 +66,10 @@ static struct bench bench_new(const struct nb_kernel *k, int64_t rows, int64_t c
     b.wants = malloc(bytes);
     b.gamma = malloc((size_t)cols * sizeof(float));
     b.beta = malloc((size_t)cols * sizeof(float));
+    b.mean = calloc(4 * (size_t)rows, sizeof(float));
+    b.rstd = b.mean + rows;
+    b.wants_mean = b.rstd + rows;
+    b.wants_rstd = b.wants_mean + rows;
     for (int64_t i = 0; i < rows * cols; i++) {
         nb_set(b.x, i, b.dtype, any_value(i) * (double)(1 + i / cols));
         nb_set(b.residual, i, b.dtype, any_value(3 * i + 1));
@@ -87,12 +93,14 @@ static void bench_release(struct bench *b) {
     free(b->wants);
     free(b->gamma);
     free(b->beta);
+    free(b->mean);
 }
 
 /* How a call is made. */
 struct manner {
     const struct nb_tuning *tuning;
     int64_t range, pad, shift; /* of ranges; between rows; elements by which tensors are off a line of the cache */
+    bool numbers;              /* are mean and rstd wanted? */
 };
 
 /* A tensor with poison between and round its rows. */
@@ -151,6 +159,13 @@ static void call_rows(struct bench *b, int64_t first, int64_t rows, const struct
         call.residual_out = b->cols % 3 ? sum.data : NULL;
         call.residual_stride = call.residual_out_stride = r.stride;
     }
+    if (m->numbers) {
+        const bool centres = b->kernel->op == NB_OP_LAYERNORM || b->kernel->op == NB_OP_ADD_LAYERNORM;
+        call.mean = centres ? b->mean + first : NULL;
+        call.rstd = b->rstd + first;
+        memset(b->mean + first, POISON, (size_t)rows * sizeof(float));
+        memset(b->rstd + first, POISON, (size_t)rows * sizeof(float));
+    }
     const size_t scratch = nb_kernel_scratch_bytes(b->kernel, &call);
     call.scratch = aligned_alloc(64, (scratch + 64) / 64 * 64);
     cr_assert_eq(nb_run_in_ranges(b->kernel, &call, m->range), 0);
@@ -171,6 +186,19 @@ static void expect_same(const struct bench *b, const struct manner *m, const cha
                   "%s, %lldx%lld, pad %lld, shift %lld, ranges of %lld, %s: row %lld differs", b->kernel->variant,
                   (long long)b->rows, (long long)b->cols, (long long)m->pad, (long long)m->shift, (long long)m->range,
                   what, (long long)r);
+    if (!m->numbers) return;
+    for (int64_t r = 0; r < b->rows; r++)
+        cr_expect(memcmp(b->mean + r, b->wants_mean + r, sizeof(float)) == 0 &&
+                      memcmp(b->rstd + r, b->wants_rstd + r, sizeof(float)) == 0,
+                  "%s, %lldx%lld, ranges of %lld, %s: mean %g and rstd %g of row %lld, alone %g and %g",
+                  b->kernel->variant, (long long)b->rows, (long long)b->cols, (long long)m->range, what, b->mean[r],
+                  b->rstd[r], (long long)r, b->wants_mean[r], b->wants_rstd[r]);
+}
+/* What was computed now is what is wanted from now on. */
+static void keep_as_wanted(struct bench *b) {
+    memcpy(b->wants, b->y, (size_t)(b->rows * b->cols) * item_of(b));
+    memcpy(b->wants_mean, b->mean, (size_t)b->rows * sizeof(float));
+    memcpy(b->wants_rstd, b->rstd, (size_t)b->rows * sizeof(float));
 }
 
 /* ---- the same bits ---- */
@@ -206,18 +234,20 @@ static struct nb_tuning with_native(const struct nb_tuning *t, uint32_t native) 
 static void check_bench(struct bench b, uint32_t native) {
     const int64_t rows = b.rows, cols = b.cols;
     const struct nb_tuning singly = with_native(&no_cache, native);
-    const struct manner alone = {.tuning = &singly};
+    const struct manner alone = {.tuning = &singly, .numbers = true};
     if (cols % 4 == 3) b.formula.affine = cols % 8 == 3 ? NB_AFFINE_NONE : NB_AFFINE_GAMMA;
     b.formula.root = cols / 2 % 2 ? NB_ROOT_RSQRT_NR : NB_ROOT_MUL_RECIP;
     b.formula.eps_place = cols / 3 % 2 ? NB_EPS_CLAMP : NB_EPS_INSIDE;
     for (int64_t r = 0; r < rows; r++) call_rows(&b, r, 1, &alone);
-    memcpy(b.wants, b.y, (size_t)(rows * cols) * item_of(&b));
-    for (int i = 0; i < N_MANNERS; i++) {
-        const struct nb_tuning t = with_native(manners[i].tuning, native);
-        const bool none = !manners[i].tuning && !native;
-        const struct manner m = {none ? NULL : &t, manners[i].range, i % 2 ? cols % 17 : 0, (cols + i) % 5};
+    keep_as_wanted(&b);
+    for (int i = 0; i < 2 * N_MANNERS; i++) {
+        const int how = i % N_MANNERS;
+        const struct nb_tuning t = with_native(manners[how].tuning, native);
+        const bool none = !manners[how].tuning && !native;
+        const struct manner m = {none ? NULL : &t, manners[how].range, i % 2 ? cols % 17 : 0, (cols + i) % 5,
+                                 .numbers = i >= N_MANNERS};
         call_rows(&b, 0, rows, &m);
-        expect_same(&b, &m, manners[i].what);
+        expect_same(&b, &m, manners[how].what);
     }
 }
 static uint32_t native_here(const struct nb_kernel *k) {
@@ -316,16 +346,16 @@ Test(fast_rows, a_sum_has_the_same_bits_made_before_or_by_the_kernel) { for_each
 static void check_split(const struct nb_kernel *k) {
     static const int64_t lengths[] = {16384, 20011, 16384, 16391, 16640};
     static const int64_t ranges[] = {
-        5, 37, 0}; /* of the 16 segments of each row: of one or two of them, of three, all at once */
+        5, 37, 0}; /* of the 13 or 16 segments of each row: of one row or two, of three, all at once */
     for (int i = 0; i < 5; i++) {
         struct bench b = bench_new(k, 4, lengths[i]);
         if (i >= 2) fill_kinds(&b, 4 * (i - 2), 1);
         const struct nb_tuning t = with_native(NULL, i == 0 ? native_here(k) : 0);
-        const struct manner whole = {.tuning = &t};
+        const struct manner whole = {.tuning = &t, .numbers = true};
         call_rows(&b, 0, 4, &whole);
-        memcpy(b.wants, b.y, (size_t)(4 * b.cols) * item_of(&b));
+        keep_as_wanted(&b);
         for (int r = 0; r < 3; r++) {
-            const struct manner cut = {.tuning = &t, .range = ranges[r], .shift = i % 2};
+            const struct manner cut = {.tuning = &t, .range = ranges[r], .shift = i % 2, .numbers = true};
             call_rows(&b, 0, 3, &cut);
             call_rows(&b, 3, 1, &cut);
             expect_same(&b, &cut, "split");
@@ -437,7 +467,7 @@ static void check_ties(const struct nb_kernel *k, int64_t cols, int64_t columns_
                sign * scale * (double)b.gamma[i % cols] + (has_beta ? (double)b.beta[i % cols] : 0));
     }
     for (int m = 0; m < N_MANNERS; m++) {
-        const struct manner manner = {manners[m].tuning, manners[m].range, 0, 0};
+        const struct manner manner = {.tuning = manners[m].tuning, .range = manners[m].range};
         call_rows(&b, 0, b.rows, &manner);
         expect_same(&b, &manner, manners[m].what);
     }

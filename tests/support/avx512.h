@@ -187,7 +187,7 @@ static inline __attribute__((unused)) __m512 bits_squares(__m512 sum, __m512i v)
     EACH(32) {
         const int odd_first = k ^ 1;
         const float x = c_flushed(c_float((uint32_t)SI(v).h[odd_first] << 16));
-        r.f[k / 2] = c_flushed(r.f[k / 2] + c_flushed(x * x));
+        r.f[k / 2] = c_flushed(fmaf(x, x, r.f[k / 2]));
     }
     return r.ps;
 }
