@@ -167,14 +167,13 @@ static size_t print_comparisons(const struct peers *p, bool behind_alone, const 
 static void print_rules(const struct peers *p) {
     struct nb_strbuf text = {0};
     const struct nb_compare_settings *s = &p->comparisons->settings;
-    nb_strbuf_addf(&text, "%zu comparisons", p->comparisons->n_comparisons);
     nb_strbuf_addf(
         &text,
-        ". A ratio is the time of theirs over the time of ours, from samples of the same blocks, with its 95%% "
+        "%zu cases, %zu comparisons with a library. A ratio is the time of theirs over the time of ours, from samples of the same blocks, with its 95%% "
         "interval: above 1 ours is faster. Behind is what is slower by more than %.3g %% with its whole "
         "interval and, measured again in at least %d fresh processes, is so there; attained is what ours "
         "has of the larger of copy and core.",
-        100 * s->behind, s->confirm_launches);
+        p->comparisons->n_comparisons, p->comparisons->n, 100 * s->behind, s->confirm_launches);
     nb_page_say(p->page, text.text);
     nb_strbuf_release(&text);
 }
