@@ -419,7 +419,7 @@ static __attribute__((noinline)) struct row_numbers row_statistics(const struct 
 struct quick_finish {
     float inverse, eps;
     bool applies;       /* 1 / sqrt(v + eps) */
-    bool stores;        /* are they wanted? */
+    bool stores;        /* is mean or rstd wanted? */
     float *mean, *rstd; /* or null */
 };
 static inline struct quick_finish quick_finish_of(const struct nb_call *call) {
@@ -432,10 +432,11 @@ static inline struct quick_finish quick_finish_of(const struct nb_call *call) {
         .rstd = call->rstd,
     };
 }
-/* A row that was summed: the root is left, unless it went the slow way, which few do, or all of a call. */
+/* A row that was summed. Its root is still to be taken, unless it went the slow way: a few rows of LayerNorm, or all of a call with another
+ * formula. */
 struct summed_row {
     float mean;               /* 0 where the op does not centre */
-    _Alignas(8) float spread; /* the variance, or what stands for it; finished: the scale */
+    _Alignas(8) float spread; /* what the root is of, without eps; finished: the scale */
     _Alignas(8) bool finished;
 };
 NB_INLINE struct summed_row row_summed(const struct nb_call *call, int64_t row, struct fast_totals t, float shift,
