@@ -169,7 +169,8 @@ static void print_rules(const struct peers *p) {
     const struct nb_compare_settings *s = &p->comparisons->settings;
     nb_strbuf_addf(
         &text,
-        "%zu cases, %zu comparisons with a library. A ratio is the time of theirs over the time of ours, from samples of the same blocks, with its 95%% "
+        "%zu cases, %zu comparisons with a library. "
+        "A ratio is the time of theirs over the time of ours, from samples of the same blocks, with its 95%% "
         "interval: above 1 ours is faster. Behind is what is slower by more than %.3g %% with its whole "
         "interval and, measured again in at least %d fresh processes, is so there; attained is what ours "
         "has of the larger of copy and core.",
