@@ -106,15 +106,23 @@ cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, siz
     return block;
 }
 
+static bool names_shapes(const struct nb_texts *axes) {
+    for (size_t i = 0; i < axes->n; i++)
+        if (strncmp(axes->items[i], "shape=", 6) == 0) return true;
+    return false;
+}
+
 /* The blocks of a preset name the dtypes, passes and layouts that it is about. Here each kernel of a plugin has one of its own, so that
- * none goes unchecked and untimed; a case that the preset has too is there once. */
-static int join_plugins(struct nb_config *config) {
+ * none goes unchecked and untimed; a case that the preset has too is there once. Real rows have one length: not with shapes of the user's. */
+static int join_plugins(const struct nb_plan_request *q, struct nb_config *config) {
     cJSON *more = cJSON_CreateObject(), *blocks = cJSON_AddArrayToObject(more, "blocks");
     struct nb_config own;
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *e = nb_registry_at(i);
-        if (e->plugin && !e->is_peer && e->kernel->backend == NB_BACKEND_CPU && e->kernel->op != NB_OP_COPY)
-            cJSON_AddItemToArray(blocks, nb_plugin_block(e, (const char *const[]){e->kernel_id}, 1, false));
+        if (!e->plugin || e->is_peer || e->kernel->backend != NB_BACKEND_CPU || e->kernel->op == NB_OP_COPY) continue;
+        cJSON *block = nb_plugin_block(e, (const char *const[]){e->kernel_id}, 1, false);
+        if (names_shapes(&q->axes)) cJSON_DeleteItemFromObjectCaseSensitive(block, "data");
+        cJSON_AddItemToArray(blocks, block);
     }
     char *text = cJSON_GetArraySize(blocks) > 0 ? cJSON_PrintUnformatted(more) : NULL;
     const int result = text ? nb_config_parse(&own, "plugins", text, strlen(text)) : 0;
@@ -143,7 +151,7 @@ static int set_axis(struct nb_config *config, const char *axis, const char *valu
 static int apply_options(const struct nb_plan_request *q, struct nb_config *config) {
     int result = q->plugins_alone && q->plugins.n > 0 ? select_plugins(config) : 0;
     if (q->plugins_join && q->plugins.n > 0 && is_preset(q->config) && config->compare.ours.n == 0)
-        result = join_plugins(config);
+        result = join_plugins(q, config);
     for (size_t i = 0; result == 0 && i < q->axes.n; i++) result = nb_config_axis(config, q->axes.items[i]);
     if (result == 0) result = set_axis(config, "threads", q->threads);
     if (result == 0) result = set_axis(config, "kernel", q->kernels);
