@@ -47,8 +47,10 @@ static const struct curve curves[] = {
 };
 
 static bool is_plain(const cJSON *tags) {
-    return strcmp(nb_claims_text(tags, "width"), "256") == 0 && strcmp(nb_claims_text(tags, "threads"), "1") == 0 &&
-           strcmp(nb_claims_text(tags, "cache"), "hot") == 0 && strcmp(nb_claims_text(tags, "dtype"), "f32") == 0;
+    const char *width = nb_claims_text(tags, "width"); /* the usual one, of which a CPU has one or the other */
+    return (strcmp(width, "256") == 0 || strcmp(width, "128") == 0) &&
+           strcmp(nb_claims_text(tags, "threads"), "1") == 0 && strcmp(nb_claims_text(tags, "cache"), "hot") == 0 &&
+           strcmp(nb_claims_text(tags, "dtype"), "f32") == 0;
 }
 
 /* "twopass" of "rmsnorm_twopass". */

@@ -198,7 +198,8 @@ const struct nb_axis nb_axes[] = {
      NULL, nb_kernel_name, NULL},
     {"dtype", NB_AXIS_SELECT, "f32", "stored format of the tensors", nb_dtype_names, NAMED(dtype), NULL},
     {"width", NB_AXIS_SELECT, NULL,
-     "SIMD width in bits; 256x: 256 bits in AVX-512 encoding; native: the kernel chooses, and is always in",
+     "SIMD width in bits; vector: 256, or 128 on a CPU without; 256x: 256 bits in AVX-512 encoding; native: the kernel chooses, and is always "
+     "in",
      nb_width_names, NAMED(width), NULL},
     {"style", NB_AXIS_SELECT, NULL, "fused, or op by op with temporaries", nb_style_names, NAMED(style), NULL},
     {"stats", NB_AXIS_SELECT, NULL, "where the statistics live: registers, a [rows, 1] tensor, a full-size tensor",
@@ -309,7 +310,8 @@ static int add_shapes(struct nb_values *v, const char *text, char *reason, size_
 }
 
 static int add_choice(struct nb_values *v, const struct nb_axis *axis, const char *text, char *reason, size_t n) {
-    if (strcmp(text, "all") == 0) return append(v, text, reason, n);
+    const bool is_vector = strcmp(axis->name, "width") == 0 && strcmp(text, NB_VECTOR) == 0;
+    if (strcmp(text, "all") == 0 || is_vector) return append(v, text, reason, n);
     int found = nb_name_find(axis->choices, text);
     if (found >= 0) return append(v, axis->choices[found], reason, n);
     nb_name_refuse(axis->choices, text, reason, n);

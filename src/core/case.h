@@ -127,6 +127,8 @@ void nb_op_tensors(uint32_t op, uint32_t pass, int *n_loads, int *n_stores);
 
 /* The words for what kernels and cases are: one null-terminated list for each enum of kernel.h, in its order. */
 
+#define NB_VECTOR "vector" /* of the axis width: nb_registry_vector_width() */
+
 extern const char *const nb_op_names[],
     *const nb_pass_names[],
         *const nb_dtype_names[],

@@ -482,6 +482,17 @@ const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype d
     return widest;
 }
 
+static bool may_run(enum nb_width width) {
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        if (!e->plugin && e->kernel->width == (uint32_t)width && !nb_cpu_refuses(e->kernel->cpu_features, width))
+            return true;
+    }
+    return false;
+}
+
+enum nb_width nb_registry_vector_width(void) { return !may_run(NB_256) && may_run(NB_128) ? NB_128 : NB_256; }
+
 void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry) {
     assert(c && entry);
     nb_case_set_kernel(c, entry->kernel, entry->plugin);

@@ -60,6 +60,9 @@ void nb_registry_suggest(const char *name, struct nb_strbuf *out);
 const struct nb_entry *nb_registry_meant(const char *option, const char *name);
 /* The widest variant of a kernel ("[plugin:]kernel", or the variant itself) that runs on this CPU; null. */
 const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype dtype);
+/* What NB_VECTOR of the axis width means here: 256 bits where a kernel of that width is built and may run on this CPU, else 128 where one
+ * is, else 256. */
+enum nb_width nb_registry_vector_width(void);
 /* The case takes over what the entry's kernel declares, and whose kernel it is. */
 void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry);
 /* The shared objects loaded, in order: null behind the last. */

@@ -54,6 +54,7 @@ static bool text_selects(const char *text, const struct nb_axis *axis, const str
                : strcmp(axis->name, "backend") == 0 ? k->backend == NB_BACKEND_CPU
                                                     : true;
     if (strcmp(axis->name, "kernel") == 0) return nb_entry_is_named(e, text);
+    if (strcmp(text, NB_VECTOR) == 0) return k->width == nb_registry_vector_width();
     if (strcmp(axis->name, "backend") == 0) return backend_selected(text, e);
     /* Only what selecting axes print; a whole case would be read from text, and this is asked for every kernel. */
     const struct nb_case c = {.op = k->op,
@@ -322,7 +323,7 @@ static void count_widths(const struct product *p, size_t cells, struct nb_skips 
     size_t n_known;
     const struct nb_entry *catalogue = nb_catalogue(&n_known);
     for (size_t i = 0; i < widths->n; i++) {
-        bool built = strcmp(widths->texts[i], "all") == 0;
+        bool built = strcmp(widths->texts[i], "all") == 0 || strcmp(widths->texts[i], NB_VECTOR) == 0;
         for (size_t k = 0; k < nb_registry_size() && !built; k++)
             built = strcmp(nb_width_names[nb_registry_at(k)->kernel->width], widths->texts[i]) == 0;
         for (size_t k = 0; k < n_known && !built; k++) /* count_absent() names those */

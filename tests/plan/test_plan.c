@@ -22,6 +22,20 @@ Test(plan, a_block_is_the_product_of_its_lists) {
     cr_expect_eq(n_cases_of("{ " TWO_KERNELS " }, { " TWO_KERNELS ", \"eps\": \"1e-3\" }"), 4);
 }
 
+/* On a CPU without 256 bits, which --max-width 128 makes of any, the presets have those of 128. */
+Test(plan, vector_is_256_bits_or_128_where_the_cpu_has_no_more) {
+    static const char block[] =
+        "{ \"kernel\": \"rmsnorm_twopass\", \"width\": [\"scalar\", \"vector\"], \"shape\": \"4x8\" }";
+    const bool has_256 = !nb_cpu_refuses(nb_width_features(NB_256), NB_256);
+    struct nb_plan whole = plan_of(block);
+    cr_assert_eq(whole.n_cases, 2);
+    cr_expect_eq(whole.cases[1].width, has_256 ? NB_256 : NB_128);
+    nb_cpu_limit_width(NB_128);
+    struct nb_plan limited = plan_of(block);
+    cr_assert_eq(limited.n_cases, 2);
+    cr_expect_eq(limited.cases[1].width, NB_128);
+}
+
 Test(plan, the_same_cell_is_planned_once) {
     cr_expect_eq(n_cases_of("{ " TWO_KERNELS " }, { " TWO_KERNELS " }"), 2);
     cr_expect_eq(n_cases_of("{ " TWO_KERNELS ", \"eps\": [\"1e-5\", \"1e-05\", \"0.00001\"] }"), 2,
