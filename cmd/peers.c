@@ -21,7 +21,7 @@ static const char help[] =
     "be measured beside ours: `normbench run peers`, or --peer NAME. `normbench list peers` has the names, and what is there\n"
     "already. Nothing is installed: all of it goes to $XDG_DATA_HOME/normbench, else ~/.local/share/normbench, and is gone with\n"
     "that folder. Needs make, a C compiler, python3 with pip; pytorch a C++20 compiler; onednn-omp, which is\n"
-    "compiled, cmake, g++, xz-utils and libspdlog-dev.\n\n" NB_COMMON_HELP "\n"
+    "compiled, cmake and g++.\n\n" NB_COMMON_HELP "\n"
     "In a checkout `make peers` does the same into build/peers/, for one library's own build too (kernels/peers/README.md).\n"
     "Exit codes: 0 they are built, 2 usage, or something failed and was said.\n";
 

@@ -1,29 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# get_onednn-omp.sh FOLDER: compiles oneDNN 3.12.1 for GNU OpenMP from Debian's copy of its sources, norms and reorders alone: FOLDER/{include,lib}.
-# About 10 MB to download and 47 minutes of CPU time (a Zen 3). ONEDNN_SOURCE=DIR: from these sources in place of the download, any 3.x.
+# get_onednn-omp.sh FOLDER: compiles oneDNN 3.13.1 for GNU OpenMP, norms and reorders alone: FOLDER/{include,lib}.
+# 14 MB to download and 47 minutes of CPU time (a Zen 3). ONEDNN_SOURCE=DIR: from these sources in place of the download, any 3.x.
 set -eu
-version=3.12.1
-sha256=ad5de846b22e866b7798b874730cdf6d6407f57152384b5584f3dae9849bc59e
-file="onednn_$version+ds.orig.tar.xz"
-# Debian's mirrors drop a version when the next one comes; the archive of snapshots keeps all.
-urls="https://deb.debian.org/debian/pool/main/o/onednn/$file
-https://snapshot.debian.org/archive/debian/20260901T000000Z/pool/main/o/onednn/$file"
+version=3.13.1
+# Of the archive that GitHub makes of the tag: git archive --prefix=oneDNN-$version/ v$version | gzip -n.
+sha256=911275081f9cc3406cb3e7754a0f7a8200adcbff09439d6cde0a1e543f343c5b
+file=oneDNN-$version.tar.gz
+url=https://github.com/uxlfoundation/oneDNN/archive/refs/tags/v$version.tar.gz
 fail() { echo "  onednn-omp: $*" >&2; exit 1; }
 
 target=$1
 work=$target.build
 source=${ONEDNN_SOURCE:-}
 mkdir -p "$work"
-for tool in cmake make g++ python3 xz; do
-  command -v $tool >/dev/null || fail "needs $tool: apt-get install cmake make g++ python3 xz-utils"
+for tool in cmake make g++ python3; do
+  command -v $tool >/dev/null || fail "needs $tool: apt-get install cmake make g++ python3"
 done
 if [ -z "$source" ]; then
   source=$work/source
   if [ ! -f "$source/CMakeLists.txt" ]; then
-    # shellcheck disable=SC2086 # a line each
-    python3 "$(dirname "$0")/download.py" "$work/$file" $sha256 $urls ||
-      fail "no source of oneDNN $version can be had; ONEDNN_SOURCE=DIR takes what you have (git clone -b v$version https://github.com/uxlfoundation/oneDNN)"
+    python3 "$(dirname "$0")/download.py" "$work/$file" $sha256 $url ||
+      fail "the sources of oneDNN $version cannot be had; ONEDNN_SOURCE=DIR takes what you have (git clone -b v$version https://github.com/uxlfoundation/oneDNN), PEERS=onednn-3.2 is of 2023, from PyPI"
     rm -rf "$source.new"
     mkdir "$source.new"
     tar xf "$work/$file" -C "$source.new" --strip-components=1

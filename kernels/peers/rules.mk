@@ -88,7 +88,7 @@ endif
 
 .PHONY: peers peer-adapters
 peers:
-	kernels/peers/get.sh $(PEERS_DIR) $(PEERS)
-	$(MAKE) -f $(firstword $(MAKEFILE_LIST)) peer-adapters
+	code=0; kernels/peers/get.sh $(PEERS_DIR) $(PEERS) || code=$$?; [ $$code != 2 ] || exit 2; \
+	  $(MAKE) -f $(firstword $(MAKEFILE_LIST)) peer-adapters || code=$$?; exit $$code
 	@$(foreach p,$(PEERS),[ -e $(BUILD)/peers/$p.so ] || { echo 'peers: $p: $(PEERS_DIR)/$p has no $(peer_library_$p); remove $(PEERS_DIR)/$p and try again' >&2; exit 1; };)
 peer-adapters: $(foreach p,$(PEERS),$(if $(wildcard $(PEERS_DIR)/$p/$(peer_library_$p)),$(BUILD)/peers/$p.so))

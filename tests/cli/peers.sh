@@ -103,11 +103,15 @@ grep -q '"library": "fakelib 1.0"' "$WORK/record" || fail "the replayed record n
 "$NORMBENCH" list kernels --peer fakelib --peer-lib "fakelib=$NORMBENCH" | grep -q "^fakelib:rmsnorm" || fail "list kernels --peer"
 "$NORMBENCH" probe fakelib:rmsnorm --peer fakelib --n 8192 >"$WORK/probe" || fail "probe --peer"
 
-# oneDNN is compiled from sources: an address that has something else, or nothing, is left aside; what are no sources is refused.
+# oneDNN is compiled from sources: an address that has something else, or nothing, is left aside; what are no sources is refused, and does not
+# keep the other libraries.
 if command -v cmake >/dev/null; then
-    code=0; ONEDNN_SOURCE=$WORK kernels/peers/get.sh "$WORK/libraries" onednn-omp >"$WORK/log" 2>&1 || code=$?
+    mkdir -p "$WORK/libraries/ggml"
+    cp kernels/peers/wheels/ggml.txt "$WORK/libraries/ggml/complete"
+    code=0; ONEDNN_SOURCE=$WORK kernels/peers/get.sh "$WORK/libraries" onednn-omp ggml >"$WORK/log" 2>&1 || code=$?
     [ "$code" = 1 ] || fail "sources that are none: exit code $code"
     grep -q "holds no sources of oneDNN" "$WORK/log" || { cat "$WORK/log"; fail "sources that are none"; }
+    grep -q "ggml: is in" "$WORK/log" || { cat "$WORK/log"; fail "a library that cannot be had keeps the others"; }
 fi
 echo right >"$WORK/right"
 echo wrong >"$WORK/wrong"
