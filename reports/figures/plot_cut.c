@@ -93,8 +93,9 @@ static void finish(struct nb_figure *f, const struct pairs *p, const char *again
     f->caption = text.text;
 }
 
-static void add_caches(struct nb_figure *f, const struct nb_results *results) {
-    const cJSON *cpu = nb_meta(results, "fingerprint.cpu");
+/* Those of the machine whose cases are drawn. */
+static void add_caches(struct nb_figure *f, const struct nb_results *results, int machine) {
+    const cJSON *cpu = nb_meta_of_machine(results, machine, "cpu");
     const struct nb_guide guides[] = {{.x = nb_json_get_number(cpu, "l1d_bytes"), .label = "L1"},
                                       {.x = nb_json_get_number(cpu, "l2_bytes"), .label = "L2"},
                                       {.x = nb_json_get_number(cpu, "l3_bytes"), .label = "L3"}};
@@ -123,7 +124,7 @@ static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *
         add_cut(f, p, p->of_layernorm[sweep.records[i]] - 1, by == NB_BY_LENGTH ? (double)ln->c.shape.cols : ln->bytes);
     }
     nb_figure_sort(f);
-    if (by == NB_BY_BYTES) add_caches(f, p->results);
+    if (by == NB_BY_BYTES) add_caches(f, p->results, p->results->records[sweep.records[0]].machine);
     finish(f, p, against, sweep.subtitle, sweep.constants);
     nb_strbuf_release(&name);
     nb_sweep_release(&sweep);

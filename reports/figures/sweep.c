@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/run/summary.h"
 #include "reports/run/view.h"
 #include "reports/text/format.h"
 #include "src/core/log.h"
@@ -62,9 +63,19 @@ static void add_subtitle(const struct nb_record *r, const char *const *free_axes
     nb_strbuf_release(&value);
 }
 
-static void add_rule(const struct nb_record *r, enum rule rule, struct nb_strbuf *out) {
+struct search {
+    const struct nb_results *results;
+    enum nb_sweep_by by;
+    nb_record_filter *accepts;
+    const void *arg;
+    const char *const *free_axes;
+};
+
+/* Times of unlike machines share no curve. */
+static void add_rule(const struct search *search, const struct nb_record *r, enum rule rule, struct nb_strbuf *out) {
     static const char *const layouts[] = {"", "NCHW, ", "NHWC, "};
     const struct nb_shape *s = &r->c.shape;
+    nb_meta_whose(search->results, r, "", ", ", out);
     if (rule == SAME_SHAPE) {
         nb_strbuf_add(out, s->text);
         return;
@@ -90,14 +101,6 @@ static int by_facet(const void *left, const void *right) {
     return (a->record > b->record) - (a->record < b->record);
 }
 
-struct search {
-    const struct nb_results *results;
-    enum nb_sweep_by by;
-    nb_record_filter *accepts;
-    const void *arg;
-    const char *const *free_axes;
-};
-
 static size_t collect(struct member *members, const struct search *search, enum rule rule) {
     size_t n = 0;
     for (size_t i = 0; i < search->results->n; i++) {
@@ -107,7 +110,7 @@ static size_t collect(struct member *members, const struct search *search, enum 
                             : search->by == NB_BY_BYTES ? r->bytes
                                                         : 1;
         if (!nb_record_timed(r) || !(step > 0) || !search->accepts(r, search->arg)) continue;
-        add_rule(r, rule, &facet);
+        add_rule(search, r, rule, &facet);
         nb_sweep_constants(r, search->free_axes, &facet);
         members[n++] = (struct member){facet.text, step, r->c.shape.rows, i};
     }
@@ -145,8 +148,9 @@ static void try_rule(struct nb_sweep *sweep, struct member *members, const struc
         return;
     }
     struct nb_strbuf subtitle = {0};
-    add_rule(&search->results->records[best.records[0]], rule, &subtitle);
-    add_subtitle(&search->results->records[best.records[0]], search->free_axes, &subtitle);
+    const struct nb_record *first = &search->results->records[best.records[0]];
+    add_rule(search, first, rule, &subtitle);
+    add_subtitle(first, search->free_axes, &subtitle);
     best.subtitle = subtitle.text;
     nb_sweep_release(sweep);
     *sweep = best;

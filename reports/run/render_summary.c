@@ -167,12 +167,6 @@ static int choose_machine(const struct nb_results *results) {
     return most;
 }
 
-static const cJSON *of_machine(const struct nb_results *results, int which, const char *part) {
-    const cJSON *machine = cJSON_GetArrayItem(nb_meta(results, "machines"), which);
-    const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(machine ? machine : results->meta, "fingerprint");
-    return cJSON_GetObjectItemCaseSensitive(fingerprint, part);
-}
-
 /* Whose cases answer: the CPU's, where one of them was timed. */
 static uint32_t backend_of(const struct nb_results *results) {
     bool gpu = false;
@@ -652,8 +646,8 @@ static void init(struct summary *s, const struct nb_results *results) {
     const int machine = choose_machine(results);
     *s = (struct summary){.results = results,
                           .machine = machine,
-                          .cpu = of_machine(results, machine, "cpu"),
-                          .gpu = of_machine(results, machine, "gpu"),
+                          .cpu = nb_meta_of_machine(results, machine, "cpu"),
+                          .gpu = nb_meta_of_machine(results, machine, "gpu"),
                           .backend = backend_of(results),
                           .utf8 = nb_utf8_wanted(),
                           .most_lines = MOST_LINES,

@@ -133,9 +133,25 @@ const char *nb_meta_text(const struct nb_results *results, const char *path) {
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
+bool nb_meta_has_several(const struct nb_results *results) {
+    const cJSON *machines = nb_meta(results, "machines");
+    return machines && machines->child && machines->child->next;
+}
+
+void nb_meta_whose(const struct nb_results *results, const struct nb_record *r, const char *before, const char *after,
+                   struct nb_strbuf *out) {
+    if (nb_meta_has_several(results)) nb_strbuf_addf(out, "%smachine %d%s", before, r->machine, after);
+}
+
+const cJSON *nb_meta_of_machine(const struct nb_results *results, int machine, const char *part) {
+    const cJSON *one = cJSON_GetArrayItem(nb_meta(results, "machines"), machine);
+    const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(one ? one : results->meta, "fingerprint");
+    return cJSON_GetObjectItemCaseSensitive(fingerprint, part);
+}
+
 /* Merged results of several machines have no CPU of their own. */
 static const char *cpu_model(const struct nb_results *results) {
-    if (cJSON_GetArraySize(nb_meta(results, "machines")) > 1) return "several machines";
+    if (nb_meta_has_several(results)) return "several machines";
     return nb_meta_text(results, "fingerprint.cpu.model");
 }
 

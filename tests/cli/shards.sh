@@ -88,4 +88,7 @@ touch "$WORK/two-2/results.json"
 ended merge "$WORK/two-1" "$WORK/two-2" --out "$WORK/apart" --format summary
 grep -q "machine 0, one of 2" "$WORK/out" || bad "whose times: $(cat "$WORK/out")"
 [ "$(grep -oE '(4x16|64x4096),' "$WORK/out" | sort -u | wc -l)" -le 1 ] || bad "times of two machines in one summary: $(cat "$WORK/out")"
+# Nor are both on one curve.
+[ -e "$WORK/alike/plots/kernels-rmsnorm-forward-f32.dat" ] || bad "machines that are alike share no curve: $(ls "$WORK/alike/plots")"
+! ls "$WORK"/apart/plots/kernels-* 2>/dev/null || bad "two machines on one curve"
 exit "$failed"

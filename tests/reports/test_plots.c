@@ -105,6 +105,33 @@ Test(plots, a_curve_never_mixes_what_differs) {
     cr_assert_not_null(strstr(speed->subtitle, "64 rows"));
 }
 
+Test(plots, a_curve_is_of_one_machine_and_names_it) {
+    nb_test_sweep(&results);
+    nb_test_part(&results, "64x256");
+    nb_figures_init(&figures, &results);
+    static const char *const names[] = {"cut-length-forward-f32", "cut-working-set-forward-f32",
+                                        "kernels-rmsnorm-forward-f32"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct nb_figure *f = figure_named(names[i]);
+        cr_expect_eq(f->lines[0].n, 2, "%s: times of two machines on one curve", f->name);
+        cr_expect_not_null(strstr(f->subtitle, "machine 1, "), "%s: %s", f->name, f->subtitle);
+        cr_expect_not_null(strstr(f->caption, "machine 1, "), "%s: %s", f->name, f->caption);
+    }
+    cr_expect_eq(figure_named("cut-working-set-forward-f32")->guides[0].x, 49152, "the caches of that machine");
+}
+
+Test(plots, what_has_one_point_on_each_machine_is_not_drawn) {
+    static const char *const shapes[] = {"64x256", "64x1024"};
+    for (int i = 0; i < 4; i++) {
+        struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shapes[i % 2]);
+        r->c.width = i < 2 ? NB_256 : NB_512;
+        nb_test_times(r, 1000 + i, (struct nb_interval){1, 1, 1}, "reference");
+    }
+    nb_test_part(&results, "64x1024");
+    nb_figures_init(&figures, &results);
+    cr_expect_eq(figures.n, 0, "%s", figures.n ? figures.list[0].name : "");
+}
+
 Test(plots, widths_and_dtypes_are_compared_where_several_were_measured) {
     static const char *const shapes[] = {"64x256", "64x1024"};
     for (int i = 0; i < 8; i++) {

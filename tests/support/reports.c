@@ -83,6 +83,18 @@ void nb_test_sweep(struct nb_results *results) {
     }
 }
 
+void nb_test_part(struct nb_results *results, const char *shape) {
+    if (!results->meta) results->meta = cJSON_CreateObject();
+    cJSON *machines =
+        cJSON_Parse("[{\"fingerprint\":{\"cpu\":{\"model\":\"First CPU\",\"l1d_bytes\":32768}},\"differs\":[]},"
+                    "{\"fingerprint\":{\"cpu\":{\"model\":\"Other CPU\",\"l1d_bytes\":49152}},"
+                    "\"differs\":[\"cpu.model: \\\"Other CPU\\\", first machine \\\"First CPU\\\"\"]}]");
+    cr_assert_not_null(machines);
+    cJSON_AddItemToObject(results->meta, "machines", machines);
+    for (size_t i = 0; i < results->n; i++)
+        results->records[i].machine = strcmp(results->records[i].c.shape.text, shape) != 0;
+}
+
 struct nb_results nb_test_small(void) {
     struct nb_results results = {
         .meta = cJSON_Parse(

@@ -14,6 +14,8 @@ void nb_test_accuracy(struct nb_record *r, double max_ulp, double bias_u);
 struct nb_results nb_test_small(void);
 /* Row lengths 256, 1024, 4096: LayerNorm, the reference, and RMSNorm at 0.8, 0.7 and 0.6 of its time, +- 0.01. */
 void nb_test_sweep(struct nb_results *results);
+/* Makes them merged results of two machines: records of the shape were timed by machine 0, all others by machine 1. */
+void nb_test_part(struct nb_results *results, const char *shape);
 /* What a renderer prints. */
 char *nb_test_render(const char *format, const struct nb_results *results);
 /* ASCII, no colour, no limit to the width. */
