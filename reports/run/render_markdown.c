@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* GitHub-flavoured Markdown: a table for each group of cases, failures above them, for READMEs and CI summaries. */
+#include <string.h>
+
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
@@ -62,6 +64,11 @@ static void print_section(const struct nb_view *view, const struct nb_section *s
     for (size_t i = 0; i < section->n; i++) print_row(view, section, &view->results->records[section->records[i]], out);
 }
 
+static void print_machines(char *lines, struct nb_strbuf *out) {
+    nb_strbuf_add(out, *lines ? "\n" : "");
+    for (char *line = strtok(lines, "\n"); line; line = strtok(NULL, "\n")) add_escaped(out, "- ", line, "\n");
+}
+
 static void print_skips(const struct nb_summary *summary, struct nb_strbuf *out) {
     if (!summary->n_skips) return;
     nb_strbuf_add(out, "\n## Left out\n\n| cells | reason |\n|---:|---|\n");
@@ -87,6 +94,7 @@ static int render(const struct nb_results *results, FILE *out) {
         nb_strbuf_add(&text, "\n");
     }
     add_escaped(&text, "\n", summary.footer, "\n");
+    print_machines(summary.machines, &text);
     add_escaped(&text, "\nAll cases: ", view.constants, ".\n");
     print_failures(&summary, results, &text);
     for (size_t i = 0; i < view.n_sections; i++) print_section(&view, &view.sections[i], &text);

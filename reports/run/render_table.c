@@ -361,6 +361,7 @@ static int render(const struct nb_results *results, FILE *out) {
     measure_columns(&t);
     fit(&t);
     if (*summary.footer) print_wrapped(&t, summary.footer);
+    print_lines(&t, summary.machines);
     nb_strbuf_addf(&head, "All cases: %s", view.constants);
     if (*view.constants) print_wrapped(&t, head.text);
     print_sections(&t);

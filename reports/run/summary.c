@@ -158,7 +158,7 @@ static const char *cpu_model(const struct nb_results *results) {
 void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out) {
     const char *cpu = cpu_model(results), *started = nb_meta_text(results, "started");
     int day = (int)strcspn(started, "T");
-    const char *gpu = nb_meta_text(results, "fingerprint.gpu.name");
+    const char *gpu = nb_meta_has_several(results) ? "" : nb_meta_text(results, "fingerprint.gpu.name");
     const char *driver = nb_meta_text(results, "fingerprint.gpu.driver");
     if (*gpu) nb_strbuf_addf(out, "%s%s%s; on ", gpu, *driver ? ", driver " : "", driver);
     nb_strbuf_addf(out, "%s%s%.*s", cpu, *cpu && day ? ", " : "", day, started);
@@ -228,7 +228,8 @@ static size_t plugin_length(const struct nb_record *r) {
 
 static bool same_owner(const struct nb_record *a, const struct nb_record *b) {
     const size_t n = plugin_length(a);
-    return n == plugin_length(b) && strncmp(a->c.variant, b->c.variant, n) == 0 && same_text(a->library, b->library);
+    return a->machine == b->machine && n == plugin_length(b) && strncmp(a->c.variant, b->c.variant, n) == 0 &&
+           same_text(a->library, b->library);
 }
 
 /* Was there a record before i that is equal to it in what matters? */
@@ -270,11 +271,15 @@ static void add_libraries(const struct nb_results *results, struct nb_strbuf *ou
         if ((!r->library && !r->implementation) || !is_first(results, i, same_owner)) continue;
         add_choices(results, r, &choices);
         const size_t n = plugin_length(r);
-        if (n > 0)
-            nb_strbuf_addf(&line, "%.*s: %s%s", (int)n, r->c.variant, r->library ? r->library : "no version",
-                           choices.text ? choices.text : "");
-        else if (choices.len > 2)
-            nb_strbuf_addf(&line, "Chosen on this machine: %s", choices.text + 2);
+        if (n > 0) {
+            nb_strbuf_addn(&line, r->c.variant, n);
+            nb_meta_whose(results, r, ", ", "", &line);
+            nb_strbuf_addf(&line, ": %s%s", r->library ? r->library : "no version", choices.text ? choices.text : "");
+        } else if (choices.len > 2) {
+            nb_strbuf_add(&line, nb_meta_has_several(results) ? "Chosen on " : "Chosen on this machine");
+            nb_meta_whose(results, r, "", "", &line);
+            nb_strbuf_addf(&line, ": %s", choices.text + 2);
+        }
         if (line.len > 0)
             nb_escape_terminal(out, line.text, true); /* what a library says of itself may hold line ends */
         if (line.len > 0) nb_strbuf_add(out, "\n");
@@ -285,9 +290,10 @@ static void add_libraries(const struct nb_results *results, struct nb_strbuf *ou
 
 /* ---- call overheads ---- */
 
-static void add_overhead(const struct nb_kernel_overhead *k, struct nb_strbuf *out) {
+static void add_overhead(const struct nb_results *results, const struct nb_kernel_overhead *k, struct nb_strbuf *out) {
     const struct nb_overhead *o = &k->overhead;
     nb_strbuf_add(out, "  ");
+    nb_meta_whose(results, k->record, "", ", ", out);
     nb_escape_terminal(out, k->record->c.variant, true);
     nb_strbuf_addf(out, ", rows of %lld, threads %d: ", (long long)k->record->c.shape.cols, k->record->c.threads);
     if (isnan(o->ns.value)) {
@@ -304,20 +310,23 @@ static void add_overheads(const struct nb_results *results, struct nb_strbuf *ou
     struct nb_kernel_overhead *found;
     const size_t n = nb_overheads(results->records, results->n, &found);
     nb_strbuf_add(out, n ? "Call overhead, where the line through a ladder of rows meets zero bytes:\n" : "");
-    for (size_t i = 0; i < n; i++) add_overhead(&found[i], out);
+    for (size_t i = 0; i < n; i++) add_overhead(results, &found[i], out);
     free(found);
 }
 
 /* ---- all of it ---- */
 
 static void add_texts(struct nb_summary *s, const struct nb_results *results) {
-    struct nb_strbuf footer = {0}, counts = {0}, noise = {0}, libraries = {0}, overheads = {0};
+    struct nb_strbuf footer = {0}, machines = {0}, counts = {0}, noise = {0}, libraries = {0}, overheads = {0};
     nb_meta_footer(results, &footer);
+    nb_strbuf_add(&machines, "");
+    if (nb_meta_has_several(results)) nb_meta_machines(results->meta, &machines);
     add_counts(s, &counts);
     add_noise(s, results, &noise);
     add_libraries(results, &libraries);
     add_overheads(results, &overheads);
     s->footer = footer.text;
+    s->machines = machines.text;
     s->counts_text = counts.text;
     s->noise = noise.text;
     s->libraries = libraries.text;
@@ -341,6 +350,7 @@ void nb_summary_release(struct nb_summary *s) {
     free(s->skips);
     free(s->failures);
     free(s->footer);
+    free(s->machines);
     free(s->counts_text);
     free(s->noise);
     free(s->libraries);

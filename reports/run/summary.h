@@ -25,6 +25,7 @@ struct nb_summary {
     size_t n_alone; /* timed cases whose share of the attainable is from the other samples */
     /* Texts, owned, "" where there is nothing to say. */
     char *footer;      /* "AMD EPYC 9R14, 2025-01-31" */
+    char *machines;    /* as nb_meta_machines() has them, where there are several */
     char *counts_text; /* "212 cases: 208 ok, 3 skipped, 1 crashed" */
     char *noise;       /* sentences, one a line */
     char *

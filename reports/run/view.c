@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/run/summary.h"
 #include "reports/text/format.h"
 #include "src/core/log.h"
 
@@ -208,13 +209,16 @@ void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struc
     nb_strbuf_add(out, value);
 }
 
-static void print_heading(const struct nb_case *c, const enum role *roles, struct nb_strbuf *out) {
+/* Of merged results the machine comes first, whatever else the cases share. */
+static void print_heading(const struct nb_results *results, const struct nb_record *r, const enum role *roles,
+                          struct nb_strbuf *out) {
     struct nb_strbuf value = {0};
     nb_strbuf_add(out, "");
+    nb_meta_whose(results, r, "", "", out);
     for (size_t a = 0; a < nb_n_axes; a++) {
         if (roles[a] != HEADING) continue;
         nb_strbuf_clear(&value);
-        nb_case_axis(c, nb_axes[a].name, &value);
+        nb_case_axis(&r->c, nb_axes[a].name, &value);
         nb_view_add_to_heading(&nb_axes[a], value.text, out);
     }
     nb_strbuf_release(&value);
@@ -261,7 +265,7 @@ static void make_sections(struct nb_view *view, const enum role *roles) {
     for (size_t i = 0; i < results->n; i++) {
         struct nb_strbuf heading = {0};
         if (!has_run(&results->records[i])) continue;
-        print_heading(&results->records[i].c, roles, &heading);
+        print_heading(results, &results->records[i], roles, &heading);
         keyed[n++] = (struct keyed){heading.text, i};
     }
     if (n) cut_sections(view, keyed, n);

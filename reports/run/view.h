@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How results are laid out as tables: which axes are the same everywhere (said once), which differ between groups (a heading), and which
- * differ inside (a column). Cells that did not run are not in it; nb_summary counts them. */
+ * differ inside (a column). Of merged results a group is of one machine. Cells that did not run are not in it; nb_summary counts them. */
 #ifndef NB_VIEW_H
 #define NB_VIEW_H
 
@@ -53,7 +53,7 @@ void nb_column_print(const struct nb_column *column, const struct nb_record *r, 
 #define NB_VIEW_COLUMNS 64
 
 struct nb_section {
-    char *heading;   /* "f32  64x384  data normal"; "" when there is nothing to tell apart; owned */
+    char *heading;   /* "machine 1  f32  64x384  data normal"; "" when there is nothing to tell apart; owned */
     size_t *records; /* indices into results->records, in their order; owned */
     size_t n;
     bool said[NB_VIEW_COLUMNS];   /* on a narrow screen: axis columns that the heading has */

@@ -114,6 +114,41 @@ Test(reports, table_groups_cases_under_what_they_share) {
     cr_assert_null(strstr(text, "shape 64x"), "a shape is a heading, no constant");
 }
 
+/* Merged results of unlike machines say of every group whose it is, and what the machines are. */
+Test(reports, groups_of_several_machines_name_theirs) {
+    static const char *const formats[] = {"table", "markdown"}, *const marks[] = {"-- ", "### "};
+    nb_test_sweep(&results);
+    nb_test_part(&results, "64x256");
+    results.records[0].implementation = nb_strdup("stream");
+    results.records[2].implementation = nb_strdup("stream");
+    for (int i = 0; i < 2; i++) {
+        char *text = nb_test_render(formats[i], &results);
+        struct nb_strbuf first = {0}, second = {0};
+        nb_strbuf_addf(&first, "\n%smachine 0  64x256\n", marks[i]);
+        nb_strbuf_addf(&second, "\n%smachine 1  64x4096\n", marks[i]);
+        cr_expect_not_null(strstr(text, first.text), "%s", text);
+        cr_expect_not_null(strstr(text, second.text), "%s", text);
+        cr_expect_not_null(strstr(text, "machine 0: First CPU\n"), "%s", text);
+        cr_expect_not_null(strstr(text, "machine 1: Other CPU; unlike machine 0 in cpu.model\n"), "%s", text);
+        cr_expect_not_null(strstr(text, "Chosen on machine 0: stream"), "%s", text);
+        cr_expect_not_null(strstr(text, "Chosen on machine 1: stream"), "%s", text);
+        nb_strbuf_release(&first);
+        nb_strbuf_release(&second);
+    }
+}
+
+Test(reports, rows_without_groups_are_parted_by_machine) {
+    static const char *const shapes[] = {"64x256", "64x512", "64x1024"};
+    for (int i = 0; i < 3; i++) {
+        struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shapes[i]);
+        nb_test_times(r, 1000 + i, (struct nb_interval){1, 1, 1}, "reference");
+    }
+    nb_test_part(&results, "64x256");
+    char *text = nb_test_render("table", &results);
+    cr_expect_not_null(strstr(text, "\n-- machine 0  64x256\n"), "%s", text);
+    cr_expect_not_null(strstr(text, "\n-- machine 1\nkernel "), "%s", text);
+}
+
 Test(reports, table_has_a_column_only_where_a_value_differs) {
     for (int i = 0; i < 4; i++) {
         struct nb_record *r =
