@@ -15,7 +15,7 @@
 /* ---- for a person: the runs, then a line for each case ---- */
 
 static const char *cpu_of(const struct nb_results *r) {
-    const char *model = nb_meta_text(r, "fingerprint.cpu.model");
+    const char *model = nb_meta_cpu_model(r);
     return *model ? model : "?";
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "reports/run/report.h"
+#include "reports/run/summary.h"
 #include "reports/text/exports.h"
 #include "reports/text/output.h"
 
@@ -43,8 +44,12 @@ static int render_smaller_is_better(const struct nb_results *results, FILE *out)
     cJSON *json = cJSON_CreateArray();
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        if (r->key && r->has_timing && !nb_status_failed(r->status))
-            nb_smaller_is_better_add(json, r->key, "ns", &r->timing.time_ns, r->timing.noise);
+        struct nb_strbuf extra = {0};
+        if (!r->key || !r->has_timing || nb_status_failed(r->status)) continue;
+        nb_meta_whose(results, r, "", r->timing.noise[0] ? "; " : "", &extra);
+        nb_strbuf_add(&extra, r->timing.noise);
+        nb_smaller_is_better_add(json, r->key, "ns", &r->timing.time_ns, extra.text);
+        nb_strbuf_release(&extra);
     }
     return nb_output_json(json, out);
 }

@@ -43,7 +43,10 @@ static void add_caches(cJSON *context, const cJSON *cpu) {
 
 static void add_context(cJSON *json, const struct nb_results *results) {
     cJSON *context = cJSON_AddObjectToObject(json, "context");
-    const cJSON *cpu = nb_meta(results, "fingerprint.cpu"), *system = nb_meta(results, "fingerprint.system");
+    /* Several machines have no caches and settings of their own. */
+    const cJSON *one = nb_meta_has_several(results) ? NULL : nb_meta(results, "fingerprint");
+    const cJSON *cpu = cJSON_GetObjectItemCaseSensitive(one, "cpu"),
+                *system = cJSON_GetObjectItemCaseSensitive(one, "system");
     const char *governor = nb_json_get_text(system, "governor");
     const double aslr = nb_json_get_number(system, "aslr");
     nb_json_text(context, "date", nb_meta_text(results, "started"));
@@ -58,7 +61,7 @@ static void add_context(cJSON *json, const struct nb_results *results) {
     nb_json_text(context, "library_version", nb_meta_text(results, "version"));
     nb_json_text(context, "library_build_type", "release");
     cJSON_AddNumberToObject(context, "json_schema_version", 1);
-    nb_json_text(context, "cpu_model", nb_meta_text(results, "fingerprint.cpu.model"));
+    nb_json_text(context, "cpu_model", nb_meta_cpu_model(results));
     nb_json_text(context, "commit", nb_meta_text(results, "fingerprint.build.commit"));
 }
 
@@ -81,6 +84,7 @@ static void add_counters(cJSON *row, const struct nb_record *r, double wall_ns) 
 
 struct place {
     size_t family, repetitions, index;
+    double machine; /* of merged results of several; else NaN */
 };
 
 struct time {
@@ -106,6 +110,7 @@ static void add_row(cJSON *rows, const struct nb_record *r, const struct place *
     cJSON_AddNumberToObject(row, "cpu_time", isfinite(t->cpu_ns) ? t->cpu_ns : t->wall_ns);
     nb_json_text(row, "time_unit", "ns");
     add_counters(row, r, t->wall_ns);
+    add_counter(row, "machine", p->machine);
     if (r->timing.noisy) nb_json_text(row, "label", "noisy");
     nb_strbuf_release(&name);
 }
@@ -131,17 +136,23 @@ static size_t add_launches(cJSON *rows, const struct nb_record *r, size_t family
         for (size_t b = 0; b < row->samples.n; b++) finite += isfinite(row->samples.ns[b]) != 0;
         times[n++] = (struct time){median, median * row->cpu_per_wall, (double)finite * row->per_sample / rows_of_call};
     }
-    for (size_t i = 0; i < n; i++) add_row(rows, r, &(struct place){family, n, i}, &times[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct place place = {.family = family, .repetitions = n, .index = i, .machine = NAN};
+        add_row(rows, r, &place, &times[i]);
+    }
     free(times);
     return n;
 }
 
-static void add_whole(cJSON *rows, const struct nb_record *r, size_t family) {
+static void add_whole(cJSON *rows, const struct nb_results *results, size_t family) {
+    const struct nb_record *r = &results->records[family];
     const struct nb_timing *t = &r->timing;
     const double per_call = t->chunked && r->c.shape.rows > 0 ? (double)r->c.shape.rows : 1;
     const struct time whole = {t->time_ns.value, t->time_ns.value / t->wall_per_cpu,
                                t->n_samples * t->per_sample / per_call};
-    add_row(rows, r, &(struct place){family, 1, 0}, &whole);
+    const struct place place = {
+        .family = family, .repetitions = 1, .machine = nb_meta_has_several(results) ? r->machine : (double)NAN};
+    add_row(rows, r, &place, &whole);
 }
 
 /* Merged results have no journal. -1 after nb_error. */
@@ -177,7 +188,7 @@ static int render(const struct nb_results *results, bool repetitions, FILE *out)
             continue;
         }
         const size_t n = add_launches(rows, r, i, &samples);
-        if (n == 0) add_whole(rows, r, i);
+        if (n == 0) add_whole(rows, results, i);
         if (n < fewest) fewest = n;
     }
     if (repetitions && fewest < NB_COMPARE_PY_REPETITIONS)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A run as a JUnit test suite: each case is a test of its kernel's results. */
 #include <math.h>
+#include <string.h>
 
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
@@ -8,12 +9,13 @@
 #include "reports/text/exports.h"
 #include "reports/text/output.h"
 
-static void add_case(struct nb_junit *junit, const struct nb_record *r) {
+static void add_case(struct nb_junit *junit, const struct nb_results *results, const struct nb_record *r) {
     struct nb_strbuf witness = {0}, output = {0};
     const bool failed = nb_status_failed(r->status), ran = r->status != NB_SKIPPED && r->status != NB_NOT_RUN;
     nb_strbuf_add(&witness, "");
     if (failed) nb_failure_witness(r, &witness);
-    nb_strbuf_addf(&output, "%s", nb_status_name(r->status));
+    nb_meta_whose(results, r, "", "; ", &output);
+    nb_strbuf_add(&output, nb_status_name(r->status));
     for (size_t i = NB_MEASURED_TIME; i < NB_N_MEASURED && ran; i++) {
         struct nb_strbuf cell = {0};
         nb_strbuf_add(&cell, "");
@@ -35,15 +37,24 @@ static void add_case(struct nb_junit *junit, const struct nb_record *r) {
     nb_strbuf_release(&output);
 }
 
+/* "machine 0: AMD EPYC": a property of each. */
+static void add_machines(struct nb_junit *junit, char *lines) {
+    for (char *line = strtok(lines, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *name = strsep(&line, ":");
+        nb_junit_property(junit, name, line + 1);
+    }
+}
+
 static int render(const struct nb_results *results, FILE *out) {
     struct nb_summary summary;
     struct nb_junit junit = {0};
     struct nb_strbuf text = {0};
     nb_summary_init(&summary, results);
     nb_junit_property(&junit, "machine", summary.footer);
+    add_machines(&junit, summary.machines);
     nb_junit_property(&junit, "counts", summary.counts_text);
     nb_summary_release(&summary);
-    for (size_t i = 0; i < results->n; i++) add_case(&junit, &results->records[i]);
+    for (size_t i = 0; i < results->n; i++) add_case(&junit, results, &results->records[i]);
     nb_junit_finish(&junit, "normbench run", nb_meta_text(results, "started"),
                     nb_json_get_number(results->meta, "elapsed_s"), &text);
     return nb_output(&text, out);

@@ -150,13 +150,13 @@ const cJSON *nb_meta_of_machine(const struct nb_results *results, int machine, c
 }
 
 /* Merged results of several machines have no CPU of their own. */
-static const char *cpu_model(const struct nb_results *results) {
+const char *nb_meta_cpu_model(const struct nb_results *results) {
     if (nb_meta_has_several(results)) return "several machines";
     return nb_meta_text(results, "fingerprint.cpu.model");
 }
 
 void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out) {
-    const char *cpu = cpu_model(results), *started = nb_meta_text(results, "started");
+    const char *cpu = nb_meta_cpu_model(results), *started = nb_meta_text(results, "started");
     int day = (int)strcspn(started, "T");
     const char *gpu = nb_meta_has_several(results) ? "" : nb_meta_text(results, "fingerprint.gpu.name");
     const char *driver = nb_meta_text(results, "fingerprint.gpu.driver");

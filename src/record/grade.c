@@ -294,6 +294,18 @@ static bool concerns(const struct nb_record *r, const char *label) {
     return has;
 }
 
+/* Times of several machines stand in no one table. */
+static bool is_timed_by_one_machine(const struct nb_results *results) {
+    const struct nb_record *first = NULL;
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        if (!r->has_timing) continue;
+        if (first && r->machine != first->machine) return false;
+        first = r;
+    }
+    return true;
+}
+
 void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, const char *label) {
     struct nb_text_map known = {0};
     struct gathering *gatherings = NULL;
@@ -316,7 +328,11 @@ void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, 
         }
         take(&grades->lines[at], &gatherings[at], r);
     }
-    for (size_t i = 0; i < grades->n; i++) finish(&grades->lines[i], &gatherings[i]);
+    const bool comparable = is_timed_by_one_machine(results);
+    for (size_t i = 0; i < grades->n; i++) {
+        if (!comparable) gatherings[i].n_ns = 0;
+        finish(&grades->lines[i], &gatherings[i]);
+    }
     nb_text_map_release(&known);
     for (size_t i = 0; i < grades->n; i++) free(kernels[i]);
     free(kernels);

@@ -30,6 +30,7 @@ edit third 2026-01-03T00:00:00Z 'ratio(0.6)'
 edit other 2026-01-04T00:00:00Z 'ratio(0.7); rms["timing"]["reference"] = "something/else"'
 edit failed 2026-01-05T00:00:00Z 'ratio(0.9); rms["status"] = "crashed"; rms["timing"] = None'
 edit cpu 2026-01-06T00:00:00Z 'ratio(0.8); d["fingerprint"]["cpu"]["model"] = "Another CPU"'
+edit merged 2026-01-07T00:00:00Z 'ratio(0.6); d["machines"] = 2 * [{"fingerprint": d["fingerprint"], "differs": []}]'
 history() { # CODE ARGUMENTS...
     local wanted=$1 code=0
     shift
@@ -42,6 +43,8 @@ history 0 "$WORK/third" "$WORK/first" "$WORK/second"
 says '^1 2026-01-01T00:00:00Z .*/first$'
 says '^3 2026-01-03T00:00:00Z .*/third$'
 says '^[a-z]+_twopass_scalar_f32.* 3 1 0\.500 0\.600 0\.500 0\.600 \+20\.0 % \[\+16\.[0-9], \+23\.[0-9]\]'
+history 0 "$WORK/first" "$WORK/merged"
+says '^2 2026-01-07T00:00:00Z .* several machines .*/merged$'
 find "$WORK/first" "$WORK/third" -type f -exec cksum {} + | cmp - "$WORK/before" || fail "history wrote into a run"
 history 0 "$WORK/first" "$WORK/third" "$WORK/failed" --format csv
 says ',1,2026-01-01T00:00:00Z,.*/first,0\.5,0\.49,0\.51,$'

@@ -211,6 +211,25 @@ Test(grade, the_worst_case_of_a_variant_and_formula_is_the_lines) {
     nb_results_release(&results);
 }
 
+Test(grade, times_of_several_machines_stand_in_no_table) {
+    struct nb_record r[] = {perfect(USUAL), perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal/root:div_sqrt")};
+    for (int i = 0; i < 2; i++) {
+        r[i].has_timing = true;
+        r[i].timing.time_ns.value = 5000;
+    }
+    struct nb_results results = results_of(r, 2);
+    for (int machine = 0; machine < 2; machine++) {
+        struct nb_grades grades;
+        results.records[1].machine = machine;
+        nb_grades_make(&grades, &results, NULL);
+        for (size_t i = 0; i < grades.n; i++)
+            cr_expect(machine ? isnan(grades.lines[i].ns_per_element) : grades.lines[i].ns_per_element == 5, "%g",
+                      grades.lines[i].ns_per_element);
+        nb_grades_release(&grades);
+    }
+    nb_results_release(&results);
+}
+
 Test(grade, of_equal_grades_the_larger_error_is_the_reason) {
     struct nb_record r[] = {good(), good(), good()};
     r[0].evidence.componentwise_ulp = 2;
