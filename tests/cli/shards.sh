@@ -43,9 +43,12 @@ import json, sys
 d = json.load(open(sys.argv[1]))
 assert len(d['machines']) == 2 and {c['machine'] for c in d['claims']} == {0, 1}, d['machines']" "$WORK/unlike/claims.json" || bad "unlike machines are one"
 for page in "$WORK/out" "$WORK/unlike/claims.md" "$WORK/unlike/claims.html"; do
-    for words in "machine 0: " "machine 1: .*unlike machine 0 in cpu.l3_bytes" "REPRODUCED (machine 0)" "REPRODUCED (machine 1)"; do
-        grep -q "$words" "$page" || bad "$page: no $words"
+    for i in 0 1; do
+        grep -qE "^(- |<p class=\"dim\">)?machine $i: [^:]*$" "$page" || bad "$page: no line says what machine $i is"
+        grep -q "REPRODUCED (machine $i)" "$page" || bad "$page: no verdict of machine $i"
     done
+    grep -q "machine 1: .*unlike machine 0 in cpu.l3_bytes" "$page" || bad "$page: in what are they unlike?"
+    ! grep -q '\\x0A' "$page" || bad "$page: an escaped end of a line"
 done
 ! grep -q "(machine " "$WORK/claims/claims.html" || bad "one machine is named with each claim"
 refuses "is not a shard" merge "$WORK/claims-one" "$WORK/claims-1" --out "$WORK/no"
