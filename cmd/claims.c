@@ -162,7 +162,6 @@ struct claims_trained {
     const char *why;    /* nothing was trained */
 };
 
-#define FOLDER "training"
 /* Eight launches narrow an interval against the six that are the fewest for one; six seeds, since a seed is a whole training. */
 enum { USUAL_LAUNCHES = 8, LEAST_ROUNDS = 6 };
 static const double USUAL_BUDGET_S = 5400, QUICK_BUDGET_S = 45, MOST_LAUNCH_S = 12, LEAST_LAUNCH_S = 0.2,
@@ -201,7 +200,7 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
     struct nb_journal journal = {0};
     const double budget_s = budget_of(o);
     const int launches = launches_of(o, o->quick ? LEAST_ROUNDS : USUAL_LAUNCHES), seeds = launches_of(o, LEAST_ROUNDS);
-    char *folder = nb_path_join(dir, FOLDER);
+    char *folder = nb_path_join(dir, NB_CLAIMS_TRAINING_FOLDER);
     int result = 0;
     plan(claims, !o->quick || !isnan(o->train_budget_s), &p);
     if (o->request.launches != NB_AS_CONFIGURED) nb_train_plan_usual_seeds(&p); /* the user's number counts */
@@ -221,7 +220,7 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
         out->there = true;
         for (int g = 0; g < p.n; g++) out->has_published |= p.groups[g].stays;
         cJSON *run = cJSON_CreateObject();
-        nb_json_text(run, "config", FOLDER);
+        nb_json_text(run, "config", NB_CLAIMS_TRAINING_FOLDER);
         result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
         if (result == 0) result = nb_train_study_run(&study, &out->results);
         nb_journal_close(&journal);
@@ -513,7 +512,7 @@ static int take_resumed(struct claims_options *o, struct nb_journaled_argv *save
     const bool strict = o->strict, no_plots = o->output.no_plots;
     int code, result = -1;
     for (int i = 0; i <= NB_N_CLAIMS_PLANS && result != 0; i++) {
-        char *folder = nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : FOLDER);
+        char *folder = nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : NB_CLAIMS_TRAINING_FOLDER);
         const bool there = has_journal(folder);
         if (there) result = nb_journaled_argv_read(saved, folder, "claims", &o->output, &o->request);
         free(folder);

@@ -16,6 +16,7 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/lab/stress/stress.h"
+#include "src/measure/journal.h"
 #include "src/record/record.h"
 
 extern const struct nb_command nb_command_merge;
@@ -47,14 +48,17 @@ struct options {
     bool partial;
 };
 
+static bool has(const char *dir, const char *file) {
+    char *path = nb_path_join(dir, file);
+    const bool there = nb_path_exists(path);
+    free(path);
+    return there;
+}
+
 static int holds_run(const char *dir) {
     static const char *const files[] = {NB_RESULTS_FILE, NB_JOURNAL_FILE, NB_CLAIMS_FILE};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        char *path = nb_path_join(dir, files[i]);
-        bool there = nb_path_exists(path);
-        free(path);
-        if (there) return nb_error("merge: %s holds a run already; take another --out", dir);
-    }
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (has(dir, files[i])) return nb_error("merge: %s holds a run already; take another --out", dir);
     return 0;
 }
 
@@ -73,6 +77,49 @@ static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
     o->dirs = (const char *const *)argv + optind;
     o->n_dirs = (size_t)(argc - optind);
     return check(o) == 0;
+}
+
+/* ---- what a folder holds ---- */
+
+enum kind { NOTHING, RUN, STRESS, CLAIMS, UNREADABLE };
+
+static int keep_first(const cJSON *line, void *arg) {
+    *(cJSON **)arg = cJSON_Duplicate(line, true);
+    return 1;
+}
+
+/* The command that a journal or results are of: of a stress that was cut off nothing else says what it is. */
+static enum kind kind_of_run(const char *dir) {
+    struct nb_results results = {0};
+    const int read =
+        has(dir, NB_JOURNAL_FILE) ? nb_journal_read(dir, keep_first, &results.meta) : nb_results_read(&results, dir);
+    const char *command = cJSON_GetStringValue(cJSON_GetArrayItem(nb_meta(&results, "argv"), 0));
+    const enum kind kind = read != 0 ? UNREADABLE : command && strcmp(command, "stress") == 0 ? STRESS : RUN;
+    nb_results_release(&results);
+    return kind;
+}
+
+/* The runs behind claims are in folders of their own. */
+static enum kind kind_of(const char *dir) {
+    if (nb_claims_document_exists(dir)) return CLAIMS;
+    if (nb_stress_exists(dir)) return STRESS;
+    if (has(dir, NB_JOURNAL_FILE) || has(dir, NB_RESULTS_FILE)) return kind_of_run(dir);
+    return nb_claims_began(dir) ? CLAIMS : NOTHING;
+}
+
+static int check_kinds(const struct options *o) {
+    static const char *const names[] = {[RUN] = "a run", [STRESS] = "a stress", [CLAIMS] = "claims"};
+    enum kind first = NOTHING;
+    for (size_t k = 0; k < o->n_dirs; k++) {
+        const enum kind kind = kind_of(o->dirs[k]);
+        if (kind == UNREADABLE) return -1;
+        if (kind == NOTHING) return nb_error("merge: %s holds no run, stress or claims", o->dirs[k]);
+        if (k == 0) first = kind;
+        if (kind != first)
+            return nb_error("merge: %s holds %s, %s %s: merge those of one kind", o->dirs[0], names[first], o->dirs[k],
+                            names[kind]);
+    }
+    return 0;
 }
 
 /* How many of the folders have what a command leaves behind at its end; -1 after nb_error where some have it and others not. */
@@ -152,6 +199,7 @@ static int merge_main(int argc, char **argv) {
     struct nb_results results;
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
+    if (check_kinds(&o) != 0) return NB_EXIT_USAGE;
     const int n_claims = count_ended(&o, nb_claims_document_exists, "claims");
     const int n_stress = count_ended(&o, nb_stress_exists, "stress");
     if (n_claims < 0 || n_stress < 0) return NB_EXIT_USAGE;

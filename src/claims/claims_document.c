@@ -13,6 +13,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/measure/journal.h"
 #include "src/record/fingerprint.h"
 #include "src/record/record.h"
 
@@ -343,6 +344,18 @@ bool nb_claims_document_exists(const char *dir) {
     const bool there = nb_path_exists(path);
     free(path);
     return there;
+}
+
+bool nb_claims_began(const char *dir) {
+    bool began = nb_claims_document_exists(dir);
+    for (int i = 0; i <= NB_N_CLAIMS_PLANS && !began; i++) {
+        char *folder = nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : NB_CLAIMS_TRAINING_FOLDER);
+        char *journal = nb_path_join(folder, NB_JOURNAL_FILE);
+        began = nb_path_exists(journal);
+        free(folder);
+        free(journal);
+    }
+    return began;
 }
 
 int nb_claims_document_write(const cJSON *document, const char *dir) {

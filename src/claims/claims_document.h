@@ -10,6 +10,7 @@
 
 #define NB_CLAIMS_FILE "claims.json"
 #define NB_CLAIMS_SCHEMA "2.0"
+#define NB_CLAIMS_TRAINING_FOLDER "training" /* beside those of the plans */
 
 struct nb_claims_about { /* of the run */
     const char *started;
@@ -26,6 +27,8 @@ struct nb_claims_about { /* of the run */
 };
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about);
 bool nb_claims_document_exists(const char *dir);
+/* Did a run of claims begin in dir, whether it came to its document or not? */
+bool nb_claims_began(const char *dir);
 /* Is every cut of a step within the share of the step that the norms of the other arm take? A norm saves no more time than it takes: a cut
  * beyond the share was measured wrongly. -1 after nb_error. */
 int nb_claims_document_check(const cJSON *document);
