@@ -59,9 +59,12 @@ ALIGN := -falign-functions=64 -mllvm -align-all-nofallthru-blocks=6
 endif
 # KERNEL_OPT=-O0 builds them in a fraction of the time, for what is not about speed.
 KERNEL_OPT ?= $(OPT)
+# PREFETCH=0 builds them without prefetches, for the gate to say what those are worth on a CPU (src/tune/README.md).
+PREFETCH ?= 1
+without_prefetch := $(if $(filter 0,$(PREFETCH)), -D'__builtin_prefetch(p,...)=((void)(p))')
 # No debug information: it would make up most of their 50 MB; perf finds the symbols without it (DEBUG=-g adds it).
 # Each function in a section of its own and no jump tables, so that every reference leaves a relocation (src/gate/code_identity.h).
-kernel_flags_with = $(call flags_with,$(1)) $(ALIGN) -ffunction-sections -fno-jump-tables -fvisibility=hidden -fno-math-errno -fno-trapping-math
+kernel_flags_with = $(call flags_with,$(1)) $(ALIGN) -ffunction-sections -fno-jump-tables -fvisibility=hidden -fno-math-errno -fno-trapping-math$(without_prefetch)
 KERNEL_CFLAGS := $(call kernel_flags_with,$(KERNEL_OPT))
 ifeq ($(IS_CLANG),0)
 NO_VECTORIZE := -fno-tree-vectorize -fno-tree-slp-vectorize

@@ -27,7 +27,7 @@ const struct nb_tuning_field nb_tuning_fields[] = {
 };
 const size_t nb_n_tuning_fields = sizeof nb_tuning_fields / sizeof nb_tuning_fields[0];
 
-/* No kernel uses avx512_fp16: files that name it are read, and it means nothing. */
+/* No kernel uses avx512_fp16: files of earlier builds that name it are read, and it means nothing. */
 static const struct {
     uint32_t bit;
     const char *name;
@@ -69,7 +69,7 @@ bool nb_tuning_equal(const struct nb_tuning *a, const struct nb_tuning *b) {
 static bool is_native(const struct nb_tuning_field *field) { return field == &nb_tuning_fields[0]; }
 
 /* Names joined by '+'; -1: a name that is none. */
-static int64_t read_native(const char *text) {
+static int64_t read_native(const char *text, bool of_file) {
     struct nb_strings names = {0};
     int64_t mask = 0;
     if (strcmp(text, "0") == 0) return 0;
@@ -77,7 +77,7 @@ static int64_t read_native(const char *text) {
     for (size_t w = 0; w < names.n && mask >= 0; w++) {
         size_t i = 0;
         while (i < N_NATIVES && strcmp(natives[i].name, names.items[w]) != 0) i++;
-        mask = i < N_NATIVES ? mask | natives[i].bit : -1;
+        mask = i < N_NATIVES && (of_file || natives[i].bit) ? mask | natives[i].bit : -1;
     }
     nb_strings_release(&names);
     return mask;
@@ -121,7 +121,7 @@ static int parse_one(struct nb_tuning *t, const char *text, char *reason, size_t
             field = &nb_tuning_fields[i];
     if (!field) return unknown_field(text, name_len, reason, n);
     const char *value_text = text + name_len + (text[name_len] == '=');
-    const int64_t value = is_native(field) ? read_native(value_text) : read_amount(field, value_text);
+    const int64_t value = is_native(field) ? read_native(value_text, false) : read_amount(field, value_text);
     if (value < 0 || value > field->most) return refuse(field, value_text, reason, n);
     nb_tuning_set(t, field, value);
     return 0;
@@ -211,12 +211,10 @@ cJSON *nb_tuning_to_json(const struct nb_tuning *t) {
 }
 
 static int set_native(struct nb_tuning *t, const char *text) {
-    struct nb_strbuf setting = {0};
-    char reason[160];
-    nb_strbuf_addf(&setting, "native=%s", text);
-    const int result = nb_tuning_parse(t, setting.text, reason, sizeof reason);
-    nb_strbuf_release(&setting);
-    return result == 0 ? 0 : nb_error("a tuning's %s", reason);
+    const int64_t mask = read_native(text, true);
+    if (mask < 0) return nb_error("a tuning's native: '%.60s' is not 0 or avx512_bf16", text);
+    nb_tuning_set(t, &nb_tuning_fields[0], mask);
+    return 0;
 }
 
 int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json) {

@@ -56,8 +56,8 @@ struct tune_candidate {
     int arm[N_SHAPES];
 };
 
-/* What makes a difference: ln of 1 %. */
-#define MARGIN 0.01
+/* What makes a difference, as a logarithm. */
+#define MARGIN log1p(NB_TUNE_MARGIN_PERCENT / 100)
 
 /* One kernel on one shape. */
 struct tune_trial {
