@@ -162,7 +162,7 @@ help:
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each (TARGETS="npy journal": these)' \
 	'make format    formats the sources; format-check only looks' \
 	'make lint      static analysis' \
-	'make install   PREFIX=/usr/local: program, kernels, the adapters to peers that are built, headers, pkg-config file, configs, manual pages, completions' \
+	'make install   PREFIX=/usr/local: program, kernels, the adapters to peers that are built, headers, configs, guide, manual pages, completions; make uninstall' \
 	'make clean     removes build/' \
 	'' \
 	'BUILD=DIR CC=gcc|clang WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% copy%" WERROR=-Werror'
@@ -485,7 +485,8 @@ install-built:
 	install -m 644 kernels/kernel.h kernels/function.h $(DESTDIR)$(PREFIX)/include/normbench/
 	for adapter in $(wildcard $(BUILD)/peers/*.so); do \
 	  install -m 644 $$adapter $(DESTDIR)$(PREFIX)/lib/normbench/peers/ || exit 1; done
-	install -m 644 configs/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/
+	install -m 644 configs/*.json configs/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/
+	install -d $(DESTDIR)$(PREFIX)/share/doc/normbench/guide && install -m 644 cmd/guide/*.md $(DESTDIR)$(PREFIX)/share/doc/normbench/guide/
 	install -d $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm && install -m 755 configs/slurm/*.sh $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm/
 	install -m 644 configs/claims/*.json configs/claims/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/
 	install -m 644 configs/claims/tables/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables/
@@ -515,7 +516,7 @@ check-deb:
 wheel: all
 	BUILD=$(BUILD) KERNEL_LIBRARY=$(KERNEL_LIBRARY) cmd/packaging/python/wheel.sh
 uninstall:
-	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/normbench include/normbench share/normbench \
+	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/normbench include/normbench share/normbench share/doc/normbench \
 	  share/pkgconfig/normbench.pc share/bash-completion/completions/normbench share/$(ZSH_COMPLETIONS)/_normbench share/fish/vendor_completions.d/normbench.fish) \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/normbench.1 $(DESTDIR)$(PREFIX)/share/man/man1/normbench-*.1
 clean:
