@@ -53,7 +53,7 @@ static const char help[] =
     "                       whether by rules, data, interval or machine\n"
     "  --strict             exit code 1 when a claim is NOT REPRODUCED\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 whatever the verdicts, 1 with --strict, or where a cut exceeds what it can be, 2 usage or\n"
-    "configuration, 128+n ended by signal n.\n";
+    "configuration, 5 --resume on another CPU, 128+n ended by signal n.\n";
 
 struct claims_options {
     struct nb_plan_request request;
@@ -507,29 +507,29 @@ static int folder_of(const struct claims_options *o, char **dir) {
 }
 
 /* The claims and options of the run that is resumed, from the first journal that there is. */
-static int take_resumed(struct claims_options *o, struct nb_journaled_argv *saved) {
+static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *saved, int *exit_code) {
     const char *dir = o->output.resume, *format = o->output.format, *against = o->against;
     const bool strict = o->strict, no_plots = o->output.no_plots;
-    int code, result = -1;
-    for (int i = 0; i <= NB_N_CLAIMS_PLANS && result != 0; i++) {
+    bool taken = false;
+    for (int i = 0; i <= NB_N_CLAIMS_PLANS && !taken; i++) {
         char *folder = nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : NB_CLAIMS_TRAINING_FOLDER);
         const bool there = has_journal(folder);
-        if (there) result = nb_journaled_argv_read(saved, folder, "claims", &o->output, &o->request);
+        if (there) taken = nb_journaled_argv_read(saved, folder, "claims", &o->output, &o->request, exit_code);
         free(folder);
-        if (there && result != 0) return -1;
+        if (there && !taken) return false;
     }
-    if (result != 0) return nb_error("--resume %s: no run of claims began there", dir);
+    if (!taken) return nb_error("--resume %s: no run of claims began there", dir), false;
     nb_plan_request_release(&o->request);
     nb_texts_release(&o->patterns);
     *o = usual;
-    if (!parse(o, saved->argc, saved->argv, &code)) return -1;
+    if (!parse(o, saved->argc, saved->argv, exit_code)) return false;
     o->output.resume = dir;
     o->output.out = NULL;
     o->output.format = format ? format : o->output.format;
     o->strict |= strict;
     o->against = against ? against : o->against;
     o->output.no_plots |= no_plots;
-    return 0;
+    return true;
 }
 
 static int claims_main(int argc, char **argv) {
@@ -539,7 +539,7 @@ static int claims_main(int argc, char **argv) {
     char *dir = NULL;
     int exit_code = NB_EXIT_USAGE;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
-    if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
+    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
     if (o.against && !(o.other = nb_claims_document_read(o.against))) goto out;
     if (nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) goto out;
     if (o.explain) {

@@ -13,9 +13,9 @@ enum nb_exit {
     NB_EXIT_USAGE = 2,  /* usage or configuration */
     NB_EXIT_REGRESSION = 3,
     NB_EXIT_INCONCLUSIVE = 4,
-    NB_EXIT_NOT_COMPARABLE = 5,
-    NB_EXIT_NOTHING_RUNS = 77, /* cases were selected, but none can run here */
-};                             /* 128 + n: a signal */
+    NB_EXIT_NOT_COMPARABLE = 5, /* builds or results; --resume: what one CPU measured and what another would */
+    NB_EXIT_NOTHING_RUNS = 77,  /* cases were selected, but none can run here */
+};                              /* 128 + n: a signal */
 
 struct nb_command {
     const char *name, *summary;        /* one line, for `normbench --help` */

@@ -57,8 +57,8 @@ static const char help[] =
     "  --format NAME        what stdout gets at the end: summary (the default), table (every case), or another of\n"
     "                       `normbench list formats`; with google_benchmark at least 9 launches, as compare.py wants them\n"
     "  --no-plots           writes no plots and no page\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
-    "Exit codes: 0 all cases ok, 1 a case failed, 2 usage or configuration, 77 nothing selected can run here,\n"
-    "128+n ended by signal n (what is done is kept; --resume goes on).\n";
+    "Exit codes: 0 all cases ok, 1 a case failed, 2 usage or configuration, 5 --resume on another CPU, 77 nothing selected\n"
+    "can run here, 128+n ended by signal n (what is done is kept; --resume goes on).\n";
 
 struct run_options {
     struct nb_plan_request request;
@@ -229,18 +229,17 @@ static int least_launches(const struct run_options *o) {
 }
 
 /* --resume: the plan is made from the command line that the journal holds. */
-static int take_resumed(struct run_options *o, struct nb_journaled_argv *saved) {
-    if (nb_journaled_argv_read(saved, o->output.resume, "run", &o->output, &o->request) != 0) return -1;
+static bool take_resumed(struct run_options *o, struct nb_journaled_argv *saved, int *exit_code) {
+    if (!nb_journaled_argv_read(saved, o->output.resume, "run", &o->output, &o->request, exit_code)) return false;
     struct run_options original = usual;
-    int code;
-    if (!parse(&original, saved->argc, saved->argv, &code)) return -1;
+    if (!parse(&original, saved->argc, saved->argv, exit_code)) return false;
     nb_plan_request_release(&o->request);
     o->request = original.request;
     o->request.least_launches = least_launches(&original);
     o->no_counters |= original.no_counters;
     o->no_stress |= original.no_stress;
     if (!o->output.format) o->output.format = original.output.format;
-    return 0;
+    return true;
 }
 
 /* --list --format variants: before anything is built. */
@@ -259,7 +258,7 @@ static int run_main(int argc, char **argv) {
     int exit_code = NB_EXIT_USAGE;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     o.request.least_launches = least_launches(&o);
-    if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
+    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
     if (o.output.format && strcmp(o.output.format, "variants") == 0) {
         exit_code = print_variants(&o, &config);
         goto out;

@@ -55,8 +55,8 @@ static const char help[] =
     "  --no-plots           writes no plots and no pages\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 nothing failed, whatever the grades; 1 a case failed (inaccurate, crashed ...), a relation between\n"
     "calls that must hold (scaled, negated, permuted rows ...) did not, or a grade is below --min-grade; 2 usage or\n"
-    "configuration, 77 nothing selected can run here, 128+n ended by signal n (what is done is kept; --resume goes\n"
-    "on with it).\n";
+    "configuration, 5 --resume on another CPU, 77 nothing selected can run here, 128+n ended by signal n (what is done\n"
+    "is kept; --resume goes on with it).\n";
 
 struct stress_options {
     struct nb_plan_request request;
@@ -103,18 +103,17 @@ static bool parse(struct stress_options *o, int argc, char **argv, int *exit_cod
 }
 
 /* --resume: the plan is made from the command line that the journal holds. */
-static int take_resumed(struct stress_options *o, struct nb_journaled_argv *saved) {
-    if (nb_journaled_argv_read(saved, o->output.resume, "stress", &o->output, &o->request) != 0) return -1;
+static bool take_resumed(struct stress_options *o, struct nb_journaled_argv *saved, int *exit_code) {
+    if (!nb_journaled_argv_read(saved, o->output.resume, "stress", &o->output, &o->request, exit_code)) return false;
     struct stress_options original = usual;
-    int code;
-    if (!parse(&original, saved->argc, saved->argv, &code)) return -1;
+    if (!parse(&original, saved->argc, saved->argv, exit_code)) return false;
     nb_plan_request_release(&o->request);
     o->request = original.request;
     o->timed = original.timed;
     o->no_search |= original.no_search;
     if (o->min_grade == NB_GRADE_NONE) o->min_grade = original.min_grade;
     if (!o->output.format) o->output.format = original.output.format;
-    return 0;
+    return true;
 }
 
 /* ---- after the checks ---------------------------------------------------------------------------------------------- */
@@ -217,7 +216,7 @@ static int stress_main(int argc, char **argv) {
     struct nb_plan plan = {0};
     int exit_code = NB_EXIT_USAGE;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
-    if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
+    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
     if (!o.output.format) o.output.format = "table";
     o.request.usual[0] = "stress";
     o.request.usual[1] = "bugs";

@@ -25,35 +25,6 @@ static cJSON *read_run_line(const char *dir) {
     return nb_journal_read(dir, keep_first, &run) == 0 ? run : NULL;
 }
 
-/* ---- the command line ----------------------------------------------------------------------------------------------- */
-
-int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
-                           const struct nb_output_options *o, const struct nb_plan_request *q) {
-    const cJSON *item;
-    if (q->changed || q->config || o->out || o->list)
-        return nb_error(
-            "--resume %s goes on with the plan of that run: leave out names, --out, --list and options of the plan",
-            o->resume);
-    cJSON *run = read_run_line(dir);
-    const cJSON *argv = member(run, "argv");
-    if (!run) return -1;
-    saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
-    cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
-    /* The run's own tuning, whatever the file of this CPU says by now; one that the user chose was chosen before, and is compared below. */
-    const char *tuning = nb_json_get_text(member(member(run, "fingerprint"), "tuning"), "replay");
-    nb_tuning_choose_once(tuning ? tuning : "default");
-    cJSON_Delete(run);
-    if (saved->argc > 0 && strcmp(saved->argv[0], command) == 0) return 0;
-    return nb_error("--resume %s: `normbench %s` began it, and goes on with it", o->resume,
-                    saved->argc > 0 ? saved->argv[0] : "run");
-}
-
-void nb_journaled_argv_release(struct nb_journaled_argv *saved) {
-    for (int i = 0; i < saved->argc; i++) free(saved->argv[i]);
-    free(saved->argv);
-    *saved = (struct nb_journaled_argv){0};
-}
-
 /* ---- what has changed since ----------------------------------------------------------------------------------------- */
 
 /* Measurements of two builds, machines or plans must not stand in one journal as if they were of one. */
@@ -125,15 +96,18 @@ static int compare_plans(const char *dir, const cJSON *before, const cJSON *now)
     return result == 0 ? refuse_differences(dir, select_members(a, hash), select_members(b, hash), what, mend) : result;
 }
 
+/* Of two fingerprints. Before all else: what follows from the CPU, such as the tuning, is another one then, too. */
+static int compare_cpus(const char *dir, const cJSON *before, const cJSON *now) {
+    return refuse_differences(dir, select_members(member(before, "cpu"), nb_cpu_identity),
+                              select_members(member(now, "cpu"), nb_cpu_identity), "this is another CPU",
+                              "go on where it began");
+}
+
 /* -1 after nb_error. */
 static int compare_runs(const char *dir, const cJSON *now) {
-    static const char *const cpu[] = {"vendor", "model", "features", NULL};
     cJSON *before = read_run_line(dir);
     const cJSON *a = member(before, "fingerprint"), *b = member(now, "fingerprint");
-    int result = before ? 0 : -1;
-    if (result == 0)
-        result = refuse_differences(dir, select_members(member(a, "cpu"), cpu), select_members(member(b, "cpu"), cpu),
-                                    "this is another CPU", "go on where it began");
+    int result = before ? compare_cpus(dir, a, b) : -1;
     if (result == 0)
         result = refuse_differences(dir, cJSON_Duplicate(member(a, "build"), true),
                                     cJSON_Duplicate(member(b, "build"), true), "normbench is another build",
@@ -148,6 +122,42 @@ static int compare_runs(const char *dir, const cJSON *now) {
     if (result == 0) result = compare_plans(dir, before, now);
     cJSON_Delete(before);
     return result;
+}
+
+/* ---- the command line ----------------------------------------------------------------------------------------------- */
+
+bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
+                            const struct nb_output_options *o, const struct nb_plan_request *q, int *exit_code) {
+    const cJSON *item;
+    *exit_code = NB_EXIT_USAGE;
+    if (q->changed || q->config || o->out || o->list)
+        return nb_error(
+                   "--resume %s goes on with the plan of that run: leave out names, --out, --list and options of the plan",
+                   o->resume),
+               false;
+    cJSON *run = read_run_line(dir);
+    const cJSON *argv = member(run, "argv"), *fingerprint = member(run, "fingerprint");
+    if (!run) return false;
+    saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
+    cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
+    const char *began = saved->argc > 0 ? saved->argv[0] : "run",
+               *tuning = nb_json_get_text(member(fingerprint, "tuning"), "replay");
+    cJSON *now = nb_fingerprint();
+    const bool same_command = strcmp(began, command) == 0,
+               same_cpu = same_command && compare_cpus(dir, fingerprint, now) == 0;
+    if (!same_command) nb_error("--resume %s: `normbench %s` began it, and goes on with it", o->resume, began);
+    if (same_command && !same_cpu) *exit_code = NB_EXIT_NOT_COMPARABLE;
+    /* The run's own tuning, whatever the file of this CPU says by now; one that the user chose was chosen before, and is compared below. */
+    if (same_cpu) nb_tuning_choose_once(tuning ? tuning : "default");
+    cJSON_Delete(now);
+    cJSON_Delete(run);
+    return same_cpu;
+}
+
+void nb_journaled_argv_release(struct nb_journaled_argv *saved) {
+    for (int i = 0; i < saved->argc; i++) free(saved->argv[i]);
+    free(saved->argv);
+    *saved = (struct nb_journaled_argv){0};
 }
 
 /* ---- the first line, or that of a run which is resumed ---------------------------------------------------------------- */

@@ -63,13 +63,13 @@ int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, st
 void nb_plan_request_release(struct nb_plan_request *q);
 
 /* The command line of a run that --resume goes on with, as its journal in dir holds it: of this command, and with no option that would
- * change the plan beside --resume. -1 after nb_error. */
+ * change the plan beside --resume, on a CPU of the same kind. False after nb_error, with the code that the command ends with in *exit_code. */
 struct nb_journaled_argv {
     int argc;
     char **argv;
 };
-int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
-                           const struct nb_output_options *o, const struct nb_plan_request *q);
+bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
+                            const struct nb_output_options *o, const struct nb_plan_request *q, int *exit_code);
 void nb_journaled_argv_release(struct nb_journaled_argv *saved);
 /* Opens the journal of a run in dir. A new one begins with the members of `plan` (taken over) beside the moment, the command line and the
  * fingerprint. One that is resumed must have begun with the same plan, on the same CPU, with the same program, files of kernels and tuning:

@@ -62,11 +62,9 @@ before=$(lines)
 if began; then
     [ ! -e "$all/command-$task" ] || [ "$(cat "$all/command-$task")" = "$command" ] ||
         fail "$out is of another command: $(cat "$all/command-$task"); take another OUT"
-    said=$(mktemp) || exit 1
-    run "$1" --resume "$out" 2>"$said"
-    cat "$said" >&2
-    # On a node with another CPU its measurements cannot be gone on with, which is said at once: they are put aside.
-    if [ "$code" = 2 ] && grep -q "this is another CPU" "$said"; then
+    run "$1" --resume "$out"
+    # 5: this node has another CPU, and its measurements cannot be gone on with: they are put aside.
+    if [ "$code" = 5 ]; then
         aside=1
         while [ -e "$all/other-cpu/shard-$task-$aside" ]; do aside=$((aside + 1)); done
         mkdir -p "$all/other-cpu"
@@ -75,7 +73,6 @@ if began; then
         before=0
         begin "$@"
     fi
-    rm -f "$said"
 else
     rm -rf "$out"
     begin "$@"

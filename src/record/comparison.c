@@ -36,12 +36,9 @@ static const cJSON *fingerprint_of(const struct nb_results *r, int machine) {
     return one ? member(one, "fingerprint") : member(r->meta, "fingerprint");
 }
 
-/* What decides how fast code runs; brand strings of virtual CPUs do not distinguish generations. */
 static bool is_identity(const char *name) {
-    static const char *const names[] = {"vendor",   "model",     "family",   "model_number", "stepping",
-                                        "features", "l1d_bytes", "l2_bytes", "l3_bytes"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0) return true;
+    for (size_t i = 0; nb_cpu_identity[i]; i++)
+        if (strcmp(nb_cpu_identity[i], name) == 0) return true;
     return false;
 }
 

@@ -115,6 +115,9 @@ static void add_cpu(cJSON *object, const struct nb_cpu *cpu, const struct nb_sys
     add_text(object, "disagreement", cpu->disagreement);
 }
 
+const char *const nb_cpu_identity[] = {"vendor",   "model",     "family",   "model_number", "stepping",
+                                       "features", "l1d_bytes", "l2_bytes", "l3_bytes",     NULL};
+
 static void add_system(cJSON *object, const struct nb_system *s) {
     add_text(object, "os", s->os);
     add_text(object, "kernel", s->kernel);

@@ -16,6 +16,9 @@
  *   gpu        name, uuid_hash, driver and more, where kernels for one are loaded and it can be used; else there is none
  * Null is what the machine does not say. Keys in this order; hashes are strings. */
 cJSON *nb_fingerprint(void);
+/* The members of cpu that decide how fast code runs; null ends them. CPUs that have all of these alike are one kind: brand strings of
+ * virtual CPUs do not distinguish generations. */
+extern const char *const nb_cpu_identity[];
 /* Hex digest of a file's bytes (FNV-1a, 64 bits): "" when it cannot be read. */
 void nb_file_hash(const char *path, char out[20]);
 /* Hash of a string, same function. */

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SIGKILL loses at most the launch under way; --resume finishes the rest and gives the same cases; Ctrl-C keeps what is done.
 set -eu
+source tests/support/cli.sh
 cat >"$WORK/config.json" <<'JSON'
 { "blocks": [ { "op": ["rmsnorm", "layernorm"], "dtype": "f32", "shape": ["8x64", "8x128", "8x256"], "kernel": "*_twopass",
                 "width": "256" } ], "launches": 12, "blocks_per_launch": 40 }
@@ -66,3 +67,24 @@ tail -n 1 "$WORK/run/journal.jsonl" | grep -q '"interrupted":2'
     code=0; quick --resume "$WORK/tuned" --tuning default,stream_bytes=4242 2>"$WORK/err" || code=$?
     [ "$code" = 2 ] && grep -q "the tuning is another one" "$WORK/err" || { echo "another tuning is taken: $code"; cat "$WORK/err"; exit 1; }
 )
+
+# Nothing goes on with what another CPU measured, though its brand be the same, and though what follows from its caches is another tuning.
+another_cpu() { # COMMAND JOURNAL MEMBER=VALUE..
+    local code=0 kept=$WORK/kept.jsonl
+    cp "$2" "$kept"
+    pretend "$2" "${@:3}"
+    "$NORMBENCH" "$1" --resume "$WORK/$1" --no-plots --quiet >"$WORK/out" 2>"$WORK/err" || code=$?
+    [ "$code" = 5 ] && [ ! -s "$WORK/out" ] && [ "$(wc -l <"$WORK/err")" = 1 ] && grep -q "this is another CPU .*${3%=*}" "$WORK/err" ||
+        bad "$1, a CPU of other ${3%=*}: exit $code, wanted 5; said: $(cat "$WORK/err")"
+    mv "$kept" "$2"
+}
+small=(--filter zeros --kernel rmsnorm_twopass --width scalar --no-search)
+"$NORMBENCH" stress "${small[@]}" --no-plots --quiet --out "$WORK/stress" >/dev/null
+"$NORMBENCH" claims form-bias form-keepdim --quick --no-plots --quiet --out "$WORK/claims" >/dev/null
+for journal in "$WORK"/run/journal.jsonl "$WORK"/stress/journal.jsonl "$WORK"/claims/*/journal.jsonl; do
+    command=${journal#"$WORK/"}
+    another_cpu "${command%%/*}" "$journal" model_number=9999
+    another_cpu "${command%%/*}" "$journal" l3_bytes=12345 stream_bytes=12345
+done
+"$NORMBENCH" run --resume "$WORK/run" --no-plots --quiet >/dev/null || bad "put back, but refused"
+exit "$failed"

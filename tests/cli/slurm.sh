@@ -1,15 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# configs/slurm/normbench.sh without a Slurm: what it starts in which task, with a program and a scontrol that only write down their command lines.
-# make check-slurm has a real one.
+# configs/slurm/normbench.sh without a Slurm: what it starts in which task, with a program and a scontrol that only write down their command lines;
+# the program itself where it says on which CPU it is. make check-slurm has a real Slurm.
 source tests/support/cli.sh
 mkdir "$WORK/bin"
 cat >"$WORK/bin/normbench" <<'EOF'
 #!/bin/bash
 echo "normbench $*" >>"$WORK/said"
-how=$2
 while [ $# -gt 0 ]; do [ "$1" = --out ] && mkdir -p "$2" && echo '{"type":"run","sum":"0"}' >"$2/journal.jsonl"; shift; done
-[ -e "$WORK/refuses" ] && [ "$how" = --resume ] && echo "normbench: error: this is another CPU than when the run began" >&2 && exit 2
 ends() {
     echo ended >>"$WORK/said"
     [ -e "$WORK/gains" ] && echo '{"type":"launch"}' >>"$WORK/out/shard-1/journal.jsonl"
@@ -20,6 +18,7 @@ exit "$(cat "$WORK/code" 2>/dev/null || echo 0)"
 EOF
 printf '#!/bin/bash\necho "scontrol $*" >>"$WORK/said"\n' >"$WORK/bin/scontrol"
 chmod +x "$WORK"/bin/*
+real=$NORMBENCH
 export NORMBENCH=$WORK/bin/normbench PATH=$WORK/bin:$PATH
 unset SHARDS SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_JOB_ID
 
@@ -54,12 +53,24 @@ said "normbench claims --shard 4/4 --out $WORK/out/shard-4"
 # A folder that holds another command is not gone on with.
 task 2 1 4 "$WORK/out" run quick
 refused $? "take another OUT"
-touch "$WORK/refuses"
-task 2 1 4 "$WORK/out" run full --axis eps=1e-5 || bad "on another CPU: $?"
-rm "$WORK/refuses"
-said "normbench run --resume $WORK/out/shard-2
-normbench run full --axis eps=1e-5 --shard 2/4 --out $WORK/out/shard-2"
-[ -d "$WORK/out/other-cpu/shard-2-1" ] || bad "what another CPU measured is gone"
+
+# On a node with another CPU, though its brand be the same, the shard begins anew, and what was measured of it is kept.
+echo '{ "blocks": [ { "op": "rmsnorm", "kernel": "*_twopass", "width": "scalar", "shape": "4x16" } ], "launches": 1, "blocks_per_launch": 2 }' >"$WORK/tiny.json"
+tiny() { NORMBENCH=$real task 1 1 1 "$WORK/nodes" run "$WORK/tiny.json" --no-counters --no-plots --quiet >"$WORK/table"; }
+holds() { [ -s "$WORK/nodes/$1/journal.jsonl" ] && [ "$(grep -c "$2" "$WORK/nodes/$1/journal.jsonl")" = "$3" ] || bad "$1: not $3 lines of $2: $(cat "$WORK/err")"; }
+tiny || bad "the first node: $? $(cat "$WORK/err")"
+tiny || bad "a node of the same kind: $? $(cat "$WORK/err")"
+holds shard-1 '"type":"resume"' 1
+[ ! -e "$WORK/nodes/other-cpu" ] || bad "a node of the same kind is another CPU"
+n=0
+for other in model_number=9999 "l3_bytes=12345 stream_bytes=12345"; do
+    # shellcheck disable=SC2086
+    pretend "$WORK/nodes/shard-1/journal.jsonl" $other
+    tiny || bad "another CPU ($other): $? $(cat "$WORK/err")"
+    holds "other-cpu/shard-1-$((++n))" "\"${other%%=*}\":${other##*=}[,}]" 2
+    holds shard-1 '"type":"resume"' 0
+    holds shard-1 '"type":"end"' 1
+done
 
 for pair in 1:1 77:0 2:2; do
     echo "${pair%:*}" >"$WORK/code"
