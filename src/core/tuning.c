@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "src/core/cpu.h"
 #include "src/core/files.h"
@@ -181,16 +183,29 @@ void nb_tuning_print_field(const struct nb_tuning *t, const struct nb_tuning_fie
 
 /* ---- the process's own ---- */
 
-static struct nb_tuning used;
-static bool is_used;
+/* Calls of all kernels point to it: on a page that nobody else writes to, so that no kernel changes what another is told. */
+static struct {
+    struct nb_tuning *tuning; /* null: none */
+    size_t page;
+} used;
 
 void nb_tuning_use(const struct nb_tuning *t) {
-    used = *t;
-    used.struct_size = sizeof used;
-    is_used = true;
+    if (!used.tuning) {
+        used.page = (size_t)sysconf(_SC_PAGESIZE);
+        void *p = mmap(NULL, used.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        used.tuning = p != MAP_FAILED ? p : nb_alloc(1, used.page);
+    }
+    mprotect(used.tuning, used.page, PROT_READ | PROT_WRITE);
+    *used.tuning = *t;
+    used.tuning->struct_size = sizeof *used.tuning;
+    mprotect(used.tuning, used.page, PROT_READ);
 }
 
-const struct nb_tuning *nb_tuning_used(void) { return is_used ? &used : NULL; }
+const struct nb_tuning *nb_tuning_used(void) { return used.tuning; }
+
+bool nb_tuning_holds(const void *address) {
+    return used.tuning && (uintptr_t)address - (uintptr_t)used.tuning < used.page;
+}
 
 /* ---- as JSON, in files and between processes ---- */
 

@@ -44,6 +44,8 @@ int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json);
  * once, before any case is made; workers get it with their job. Null until then: kernels take their own defaults. */
 void nb_tuning_use(const struct nb_tuning *t);
 const struct nb_tuning *nb_tuning_used(void);
+/* Is the address that of a kernel's store to it, which faults? May be asked in a signal handler. */
+bool nb_tuning_holds(const void *address);
 
 /* ---- the file in which `normbench tune` keeps what it found: one for each kind of CPU, since a home may be shared by many machines;
  * reports/schema/tuning.schema.json describes it ---- */

@@ -12,6 +12,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
+#include "src/core/tuning.h"
 #include "src/measure/answers.h"
 
 static const struct nb_buffers *volatile watched;
@@ -58,24 +59,37 @@ static int access_was_write(const void *context) {
 #endif
 }
 
-static void describe(struct line *l, int number, const siginfo_t *info, const void *context) {
+struct deed {
+    const char *status, *what, *where;
+};
+
+/* Of an access to memory that somebody watches; status null: it was elsewhere. */
+static struct deed deed_at(const void *address, const void *context) {
+    if (nb_tuning_holds(address))
+        return (struct deed){.status = "wrote_outside", .what = "wrote to ", .where = "call->tuning"};
     bool after = false;
-    const char *tensor = NULL;
-    if ((number == SIGSEGV || number == SIGBUS) && watched)
-        tensor = nb_buffers_guard_of(watched, info->si_addr, &after);
-    const int write_access = tensor ? access_was_write(context) : -1;
+    const char *tensor = watched ? nb_buffers_guard_of(watched, address, &after) : NULL;
+    if (!tensor) return (struct deed){.status = NULL};
+    const int write_access = access_was_write(context);
+    const char *const what[][2] = {{"accessed memory before ", "accessed memory behind "},
+                                   {"read before ", "read behind "},
+                                   {"wrote before ", "wrote behind "}};
+    return (struct deed){.status = write_access == 0 ? "read_outside" : "wrote_outside",
+                         .what = what[write_access + 1][after],
+                         .where = tensor};
+}
+
+static void describe(struct line *l, int number, const siginfo_t *info, const void *context) {
+    struct deed d = {.status = NULL};
+    if (number == SIGSEGV || number == SIGBUS) d = deed_at(info->si_addr, context);
+    if (!d.status) d = (struct deed){.status = "crashed", .what = signal_text(number), .where = ""};
     add(l, "{\"type\":\"fault\",\"signal\":");
     add_number(l, number);
     add(l, ",\"status\":\"");
-    add(l, !tensor ? "crashed" : write_access == 0 ? "read_outside" : "wrote_outside");
+    add(l, d.status);
     add(l, "\",\"reason\":\"");
-    if (!tensor) {
-        add(l, signal_text(number));
-    } else {
-        add(l, write_access == 0 ? "read " : write_access == 1 ? "wrote " : "accessed memory ");
-        add(l, after ? "behind " : "before ");
-        add(l, tensor);
-    }
+    add(l, d.what);
+    add(l, d.where);
     add(l, "\"}");
 }
 

@@ -35,6 +35,10 @@ static void write_before(const struct nb_call *call) { ((volatile char *)call->y
 static void overflow(const struct nb_call *call) { ((volatile float *)call->y)[INT32_MIN] = 1; }
 static void change_x(const struct nb_call *call) { *(volatile float *)(uintptr_t)call->x += 1; }
 static void change_gamma(const struct nb_call *call) { *(volatile float *)(uintptr_t)call->gamma += 1; }
+static void change_tuning(const struct nb_call *call) {
+    struct nb_tuning *shared = (struct nb_tuning *)(uintptr_t)call->tuning;
+    if (shared) shared->stream_bytes = 1;
+}
 static void write_pad(const struct nb_call *call) { row_y(call, call->rows - 1)[call->cols] = 1; }
 
 /* Random words of the heap, which is the harness's too. */
@@ -183,7 +187,7 @@ static void leave_a_child(const struct nb_call *call) {
 // clang-format off
 #define MISDEEDS(X) \
     X(read_behind) X(read_before) X(write_behind) X(write_before) X(overflow) X(change_x) X(change_gamma) \
-    X(write_pad) X(write_heap) X(overrun_heap) X(free_twice) X(free_x) X(unmap) X(smash_stack) X(recurse) \
+    X(change_tuning) X(write_pad) X(write_heap) X(overrun_heap) X(free_twice) X(free_x) X(unmap) X(smash_stack) X(recurse) \
     X(eat_memory) X(crash) X(jump) X(trap) X(divide) X(give_up) X(end) X(end_at_once) X(end_thread) X(stop) X(hang) \
     X(set_timer) X(forbid_calls) X(close_all) X(keep_writing) X(crash_late) X(zeros) X(nans) X(round_up) \
     X(leave_a_child)

@@ -2,6 +2,7 @@
 /* A tuning as text, JSON, file and option; and the verdicts of `normbench tune` on invented launches. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -138,6 +139,19 @@ Test(tuning, calls_carry_what_is_used) {
     nb_case_call(&c, &call);
     cr_assert_not_null(call.tuning);
     cr_expect(nb_tuning_equal(call.tuning, &t));
+    t.slab_bytes++;
+    nb_tuning_use(&t);
+    cr_expect(nb_tuning_equal(call.tuning, &t), "another choice is for all calls, those made before too");
+}
+
+Test(tuning, no_kernel_changes_what_others_are_told, .signal = SIGSEGV) {
+    signal(SIGSEGV, SIG_DFL); /* a sanitizer would turn it into an exit */
+    struct nb_tuning t;
+    nb_tuning_default(&t);
+    nb_tuning_use(&t);
+    cr_assert(nb_tuning_holds(&nb_tuning_used()->stream_bytes));
+    cr_assert_not(nb_tuning_holds(&t));
+    ((struct nb_tuning *)(uintptr_t)nb_tuning_used())->stream_bytes = 1;
 }
 
 /* A folder of its own as the user's cache. */
