@@ -292,6 +292,12 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
         if (!check_again(&s, &others[i])) break;
     if (nb_status_timed(out->status) && nb_faults_heap_harmed())
         fail(&s, NB_WROTE_OUTSIDE, "wrote to memory of the heap that is not its own");
+    const int unwatched = nb_faults_unwatched();
+    if (nb_status_timed(out->status) && unwatched) {
+        char reason[80];
+        snprintf(reason, sizeof reason, "replaced the handler of signal %d", unwatched);
+        fail(&s, NB_WROTE_OUTSIDE, reason);
+    }
     if (!nb_status_timed(out->status)) {
         free(out->digests);
         out->digests = NULL;

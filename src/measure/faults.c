@@ -148,13 +148,26 @@ bool nb_faults_heap_harmed(void) {
     return false;
 }
 
+static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+enum { N_NUMBERS = sizeof numbers / sizeof numbers[0] };
+static bool watches;
+
 void nb_faults_watch(void) {
     static unsigned char stack[64 * 1024];
-    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack};
     sigaltstack(&alternative, NULL);
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) sigaction(numbers[i], &action, NULL);
+    for (int i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, NULL);
+    watches = true;
+}
+
+int nb_faults_unwatched(void) {
+    struct sigaction now;
+    for (int i = 0; i < N_NUMBERS && watches; i++) {
+        const bool is_known = sigaction(numbers[i], NULL, &now) == 0;
+        if (is_known && (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_fault)) return numbers[i];
+    }
+    return 0;
 }
 
 void nb_faults_set_buffers(const struct nb_buffers *b) { watched = b; }

@@ -11,6 +11,8 @@
 /* Installs the handlers. A fault is said to the parent (src/measure/answers.h):
  * {"type":"fault","signal":11,"status":"read_outside","reason":"..."}; then the process ends by that signal. */
 void nb_faults_watch(void);
+/* After kernels were called: the first signal whose handler is not ours any more, so that faults may have gone unseen. 0: none. */
+int nb_faults_unwatched(void);
 /* Last words of a worker whose kernel is of another process, which has ended or misbehaved: "WHOSE HOW". */
 _Noreturn void nb_faults_end(const char *whose, const char *how);
 /* Before kernels are called: fills the heap with blocks that are nobody's, between which a kernel's own come to lie. */

@@ -376,10 +376,19 @@ struct nb_buffers *nb_bench_home(const struct nb_bench *b, const struct nb_arm *
     return &b->sets.sets[arm->home];
 }
 
+/* One of the arms may have hidden what it did. Which of them is not known. */
+static void look_for_handlers(struct nb_arm *first) {
+    const int number = nb_faults_unwatched();
+    if (!number || first->damage != NB_INTACT) return;
+    first->damage = NB_DAMAGED_OUTSIDE;
+    snprintf(first->where, sizeof first->where, "replaced the handler of signal %d", number);
+}
+
 void nb_bench_time(struct nb_bench *b) {
     nb_faults_set_buffers(&b->sets.sets[0]);
     nb_measure_group(b->arms, b->n, b->sets.n_of_arm, b->pool, &b->options, &b->noise);
     nb_faults_set_buffers(NULL);
+    look_for_handlers(&b->arms[0]);
     for (int i = 0; i < b->sets.n; i++) nb_buffers_from_device(&b->sets.sets[i]); /* what failed is the arms' */
 }
 
@@ -479,6 +488,7 @@ static int open_kernels(struct nb_workplace *w, int first, int n) {
         if (refusal) return -1;
     }
     if (result == 0 && job->n_cpus > 0) pin(job->cpus[0]);
+    nb_faults_watch(); /* again: a library may have handlers of its own, which it sets when it is opened */
     return result;
 }
 

@@ -31,7 +31,7 @@ work = sys.argv[1]
 records = lambda folder: {r["key"].split(":")[0]: r for r in json.load(open(f"{folder}/results.json"))["records"]}
 together, wrong, called = records(f"{work}/together"), [], {}
 # What these do is done when the allocator or a thread comes to it: not always the same, but never nothing.
-says = {"change_tuning": "wrote to call->tuning"}
+says = {"change_tuning": "wrote to call->tuning", "catch_faults": "replaced the handler of signal 11"}
 by_chance = {"write_heap", "overrun_heap", "eat_memory", "unmap", "keep_writing", "crash_late"}
 may_be_ok = {"eat_memory", "late_eat_memory", "late_keep_writing"}
 harmless = {"round_up", "leave_a_child"}
