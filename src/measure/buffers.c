@@ -489,12 +489,27 @@ enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where
     return verify_all(b, verify_margins, where, n);
 }
 
+void nb_buffers_close_inputs(const struct nb_buffers *b) {
+    for (int i = 0; i < NB_N_TENSORS; i++)
+        if (b->own[i].map && b->tensors[i].source) mprotect(b->tensors[i].area, b->tensors[i].area_bytes, PROT_READ);
+}
+
+const char *nb_buffers_input_of(const struct nb_buffers *b, const void *address) {
+    const unsigned char *p = address;
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        const struct nb_tensor *t = &b->tensors[i];
+        const unsigned char *begin = t->data;
+        if (b->own[i].map && t->source && p >= begin && p < begin + tensor_bytes(t)) return specs[i].name;
+    }
+    return NULL;
+}
+
 const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after) {
     const unsigned char *p = address;
     for (int i = 0; i < NB_N_TENSORS; i++) {
         const struct nb_device_memory *own = &b->own[i];
         if (!own->map || p < own->map || p >= own->map + own->map_bytes) continue;
-        *after = p >= b->tensors[i].area;
+        *after = p >= (const unsigned char *)b->tensors[i].data;
         return specs[i].name;
     }
     if (b->slab.map && p >= b->slab.map && p < b->slab.map + b->slab.map_bytes) {

@@ -126,6 +126,11 @@ enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where
 void nb_buffers_fill(struct nb_buffers *b);
 /* Takes over the inputs' saved statistics anew, for the next filling: as many and as long as before. */
 void nb_buffers_take_saved(struct nb_buffers *b);
+/* Before a call, where every tensor has a mapping of its own (all placements but the slab) that no other process uses: a store to an input
+ * faults from now on. */
+void nb_buffers_close_inputs(const struct nb_buffers *b);
+/* The name of the input that holds the address, of those that can be closed; or null. */
+const char *nb_buffers_input_of(const struct nb_buffers *b, const void *address);
 /* The name of the tensor whose guards hold the address, of a slab "the buffers", or null; *after: the guard behind it. */
 const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
 double nb_buffers_bytes(const struct nb_buffers *b); /* of tensor data */

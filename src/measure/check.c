@@ -108,6 +108,14 @@ static bool fail_on_device(struct subject *s) {
     return fail(s, outside ? NB_WROTE_OUTSIDE : NB_CRASHED, reason);
 }
 
+/* At the guard pages no store to an input goes unseen, not even of what is put back. A device's tensors and those that another process maps
+ * are out of reach. */
+static bool closes_inputs(const struct subject *s, const struct attempt *a) {
+    const struct nb_kernel *k = s->entry->kernel;
+    return a->placement != NB_PLACE_INTERIOR && nb_device_is_host(nb_device_of(k->backend)) &&
+           !nb_kernel_is_of_program(k);
+}
+
 /* One call in fresh buffers, which stay for the caller to look at. */
 static bool call_once(struct subject *s, const struct attempt *a, struct nb_buffers *b) {
     struct nb_call call;
@@ -128,6 +136,7 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
     if (nb_buffers_init(b, s->in, &q) != 0) return fail(s, NB_SKIPPED, "no memory for its buffers and scratch");
     nb_buffers_attach(b, s->c, &call);
     if (a->parameters_alone) call.dx = NULL;
+    if (closes_inputs(s, a)) nb_buffers_close_inputs(b);
     nb_faults_set_buffers(b);
     int code = call_kernel(s->entry->kernel, &call, a->range);
     nb_faults_set_buffers(NULL);

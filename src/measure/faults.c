@@ -67,6 +67,8 @@ struct deed {
 static struct deed deed_at(const void *address, const void *context) {
     if (nb_tuning_holds(address))
         return (struct deed){.status = "wrote_outside", .what = "wrote to ", .where = "call->tuning"};
+    const char *input = watched ? nb_buffers_input_of(watched, address) : NULL;
+    if (input) return (struct deed){.status = "changed_input", .what = "wrote to ", .where = input};
     bool after = false;
     const char *tensor = watched ? nb_buffers_guard_of(watched, address, &after) : NULL;
     if (!tensor) return (struct deed){.status = NULL};

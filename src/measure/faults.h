@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a kernel does to memory that is not its own: a fault's last words, said before the process ends (which tensor's guard was hit, reading
- * or writing; that it was the calls' tuning), and writes to the heap, which a kernel may use, but not all of it. */
+ * or writing; that it was an input, or the calls' tuning), and writes to the heap, which a kernel may use, but not all of it. */
 #ifndef NB_FAULTS_H
 #define NB_FAULTS_H
 

@@ -31,10 +31,11 @@ work = sys.argv[1]
 records = lambda folder: {r["key"].split(":")[0]: r for r in json.load(open(f"{folder}/results.json"))["records"]}
 together, wrong, called = records(f"{work}/together"), [], {}
 # What these do is done when the allocator or a thread comes to it: not always the same, but never nothing.
-says = {"change_tuning": "wrote to call->tuning", "catch_faults": "replaced the handler of signal 11"}
+says = {"change_tuning": "wrote to call->tuning", "catch_faults": "replaced the handler of signal 11", "borrow_x": "wrote to x"}
 by_chance = {"write_heap", "overrun_heap", "eat_memory", "unmap", "keep_writing", "crash_late"}
 may_be_ok = {"eat_memory", "late_eat_memory", "late_keep_writing"}
 harmless = {"round_up", "leave_a_child"}
+unseen = {"late_borrow_x"}  # inputs are closed to stores in the check alone
 for file in sorted(glob.glob(f"{work}/plugins/*.so")):
     name = os.path.basename(file)[:-3]
     alone, beside = records(f"{work}/alone/{name}").get(name), together.get(name)
@@ -45,11 +46,11 @@ for file in sorted(glob.glob(f"{work}/plugins/*.so")):
     misdeed = name.removeprefix("late_")
     if misdeed in by_chance:
         wrong += [f"{name}: ok" for r in (alone, beside) if r["status"] == "ok" and name not in may_be_ok]
-    elif (alone["status"] == "ok") != (misdeed in harmless or name.startswith("honest")):
+    elif (alone["status"] == "ok") != (misdeed in harmless or name in unseen or name.startswith("honest")):
         wrong.append(f"{name}: {alone['status']} alone")
     elif alone["status"] != beside["status"]:
         wrong.append(f"{name}: {alone['status']} alone ({alone['reason']}), {beside['status']} beside others ({beside['reason']})")
-    wrong += [f"{name}: the reason is {r['reason']}" for r in (alone, beside) if says.get(misdeed, "") not in (r["reason"] or "")]
+    wrong += [f"{name}: the reason is {r['reason']}" for r in (alone, beside) if name not in unseen and says.get(misdeed, "") not in (r["reason"] or "")]
     if alone["status"] == beside["status"] == "ok" and alone["accuracy"] != beside["accuracy"]:
         wrong.append(f"{name}: another result beside others than alone")
     if name.startswith("honest") and (beside["status"] != "ok" or beside["timing"]["evidence"]["n_launches"] != 2):

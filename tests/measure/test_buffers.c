@@ -153,6 +153,31 @@ Test(buffers, name_the_tensor_of_a_guard_page) {
     nb_inputs_release(&in);
 }
 
+Test(buffers, name_an_input_that_is_closed) {
+    struct nb_case c = make_case(NB_OP_RMSNORM, NB_F32, 4, 33);
+    struct nb_inputs in;
+    struct nb_buffers b = lay_out(&c, &in, NB_PLACE_START);
+    nb_buffers_close_inputs(&b);
+    cr_assert_str_eq(nb_buffers_input_of(&b, nb_tensor_row(&b.tensors[NB_T_X], 3)), "x");
+    cr_assert_str_eq(nb_buffers_input_of(&b, b.tensors[NB_T_GAMMA_F32].data), "gamma");
+    cr_assert_null(nb_buffers_input_of(&b, b.tensors[NB_T_Y].data));
+    cr_assert_null(nb_buffers_input_of(&b, b.own[NB_T_X].map), "that is its guard");
+    nb_buffers_poison_outputs(&b); /* they are open */
+    nb_buffers_release(&b);
+    nb_inputs_release(&in);
+}
+
+Test(buffers, a_store_to_a_closed_input_faults, .signal = SIGSEGV) {
+    signal(SIGSEGV, SIG_DFL); /* a sanitizer would turn it into an exit */
+    struct nb_case c = make_case(NB_OP_RMSNORM, NB_F32, 4, 33);
+    struct nb_inputs in;
+    struct nb_buffers b = lay_out(&c, &in, NB_PLACE_END);
+    volatile float *x = b.tensors[NB_T_X].data;
+    x[0] = x[1];
+    nb_buffers_close_inputs(&b);
+    x[0] = x[1];
+}
+
 Test(buffers, end_at_a_page_that_faults, .signal = SIGSEGV) {
     signal(SIGSEGV, SIG_DFL); /* a sanitizer would turn it into an exit */
     struct nb_case c = make_case(NB_OP_RMSNORM, NB_F32, 1, 33);

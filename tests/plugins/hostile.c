@@ -36,6 +36,13 @@ static void write_before(const struct nb_call *call) { ((volatile char *)call->y
 static void overflow(const struct nb_call *call) { ((volatile float *)call->y)[INT32_MIN] = 1; }
 static void change_x(const struct nb_call *call) { *(volatile float *)(uintptr_t)call->x += 1; }
 static void change_gamma(const struct nb_call *call) { *(volatile float *)(uintptr_t)call->gamma += 1; }
+/* As scratch, and back again. */
+static void borrow_x(const struct nb_call *call) {
+    volatile float *x = (float *)(uintptr_t)call->x;
+    const float first = x[0];
+    x[0] = 42;
+    x[0] = first;
+}
 static void change_tuning(const struct nb_call *call) {
     struct nb_tuning *shared = (struct nb_tuning *)(uintptr_t)call->tuning;
     if (shared) shared->stream_bytes = 1;
@@ -194,7 +201,7 @@ static void leave_a_child(const struct nb_call *call) {
 
 // clang-format off
 #define MISDEEDS(X) \
-    X(read_behind) X(read_before) X(write_behind) X(write_before) X(overflow) X(change_x) X(change_gamma) \
+    X(read_behind) X(read_before) X(write_behind) X(write_before) X(overflow) X(change_x) X(change_gamma) X(borrow_x) \
     X(change_tuning) X(write_pad) X(write_heap) X(overrun_heap) X(free_twice) X(free_x) X(unmap) X(smash_stack) X(recurse) \
     X(eat_memory) X(crash) X(jump) X(trap) X(divide) X(give_up) X(end) X(end_at_once) X(end_thread) X(stop) X(hang) \
     X(catch_faults) X(set_timer) X(forbid_calls) X(close_all) X(keep_writing) X(crash_late) X(zeros) X(nans) X(round_up) \
@@ -222,7 +229,7 @@ static void (*find_misdeed(bool *late))(const struct nb_call *call) {
     return NULL;
 }
 
-/* Results are wrong in each call; the rest is done once. */
+/* Results are wrong and x is borrowed in each call; the rest is done once. */
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end_row) {
     static void (*misdeed)(const struct nb_call *call);
     static bool is_known, late, done;
@@ -232,7 +239,7 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
     is_known = true;
     const bool is_due = is_late() || !late;
     if (misdeed && is_due && !done) {
-        done = misdeed != zeros && misdeed != nans;
+        done = misdeed != zeros && misdeed != nans && misdeed != borrow_x;
         misdeed(call);
     }
     return 0;
