@@ -59,6 +59,9 @@ begin() {
 mkdir -p "$all"
 command="$* --shard $task/$shards"
 before=$(lines)
+# In the task's log alone: results, which may be published, name no host.
+node=${SLURMD_NODENAME:-$(hostname)}
+echo "normbench.sh: shard $task/$shards on $node" >&2
 if began; then
     [ ! -e "$all/command-$task" ] || [ "$(cat "$all/command-$task")" = "$command" ] ||
         fail "$out is of another command: $(cat "$all/command-$task"); take another OUT"
@@ -69,7 +72,7 @@ if began; then
         while [ -e "$all/other-cpu/shard-$task-$aside" ]; do aside=$((aside + 1)); done
         mkdir -p "$all/other-cpu"
         mv "$out" "$all/other-cpu/shard-$task-$aside"
-        echo "normbench.sh: shard $task begins anew on $(hostname); what another CPU measured of it is in $all/other-cpu/shard-$task-$aside" >&2
+        echo "normbench.sh: shard $task begins anew on $node; what another CPU measured of it is in $all/other-cpu/shard-$task-$aside" >&2
         before=0
         begin "$@"
     fi

@@ -56,10 +56,11 @@ refused $? "take another OUT"
 
 # On a node with another CPU, though its brand be the same, the shard begins anew, and what was measured of it is kept.
 echo '{ "blocks": [ { "op": "rmsnorm", "kernel": "*_twopass", "width": "scalar", "shape": "4x16" } ], "launches": 1, "blocks_per_launch": 2 }' >"$WORK/tiny.json"
-tiny() { NORMBENCH=$real task 1 1 1 "$WORK/nodes" run "$WORK/tiny.json" --no-counters --no-plots --quiet >"$WORK/table"; }
+tiny() { SLURMD_NODENAME=n1 NORMBENCH=$real task 1 1 1 "$WORK/nodes" run "$WORK/tiny.json" --no-counters --no-plots --quiet >"$WORK/table"; }
 holds() { [ -s "$WORK/nodes/$1/journal.jsonl" ] && [ "$(grep -c "$2" "$WORK/nodes/$1/journal.jsonl")" = "$3" ] || bad "$1: not $3 lines of $2: $(cat "$WORK/err")"; }
 tiny || bad "the first node: $? $(cat "$WORK/err")"
 tiny || bad "a node of the same kind: $? $(cat "$WORK/err")"
+grep -qx "normbench.sh: shard 1/1 on n1" "$WORK/err" || bad "which node is not said: $(cat "$WORK/err")"
 holds shard-1 '"type":"resume"' 1
 [ ! -e "$WORK/nodes/other-cpu" ] || bad "a node of the same kind is another CPU"
 n=0
