@@ -29,7 +29,7 @@ static void add_arm(cJSON *arms, const struct nb_arm *arm, int blocks, bool same
     nb_arm_to_json(json, arm, blocks, true);
     cJSON_AddNumberToObject(json, "error", arm->error);
     cJSON_AddBoolToObject(json, "reproduced", same);
-    if (arm->is_wrong && arm->wrong_row == NB_WRONG_CLOCK) cJSON_AddTrueToObject(json, "changed_clock");
+    if (arm->is_wrong && nb_wrong_deed(arm->wrong_row)) nb_json_text(json, "deed", nb_wrong_deed(arm->wrong_row));
     if (arm->damage != NB_INTACT) {
         nb_json_text(json, "harmed", arm->where);
         cJSON_AddBoolToObject(json, "changed_input", arm->damage == NB_DAMAGED_INPUT);
@@ -147,10 +147,9 @@ static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
             snprintf(out->reason, sizeof out->reason, "%s", harmed);
         } else if (!nb_json_get_bool(arm, "reproduced")) {
             out->status = NB_WRONG_WHEN_TIMED;
-            snprintf(out->reason, sizeof out->reason, "%s",
-                     nb_json_get_bool(arm, "changed_clock")
-                         ? "it changed the process's clock"
-                         : "what it wrote while timed differs from what it wrote before");
+            const char *deed = nb_json_get_text(arm, "deed");
+            snprintf(out->reason, sizeof out->reason, "%s%s", deed ? "it " : "",
+                     deed ? deed : "what it wrote while timed differs from what it wrote before");
         }
         if (out->status != NB_OK) {
             out->failed = i;

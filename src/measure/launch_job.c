@@ -296,8 +296,8 @@ static void recheck(const struct aftermath *a, int i) {
         snprintf(reason, sizeof reason, "%s while timed", where);
         fail(a, i, status_of(damage), reason);
     } else if (!same) {
-        if (arm->is_wrong && row == NB_WRONG_CLOCK)
-            snprintf(reason, sizeof reason, "the process's clock was changed while it was timed");
+        if (arm->is_wrong && nb_wrong_deed(row))
+            snprintf(reason, sizeof reason, "%s while it was timed", nb_wrong_deed(row));
         else if (row < arm->c->shape.rows)
             snprintf(reason, sizeof reason, "row %lld of the timed output differs from the checked one",
                      (long long)row);

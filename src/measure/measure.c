@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/stats.h"
@@ -248,6 +249,30 @@ static void look_for_harm(const struct launch *l, struct nb_arm *arms, int n_arm
         return;
     arms[0].damage = NB_DAMAGED_OUTSIDE;
     snprintf(arms[0].where, sizeof arms[0].where, "wrote to memory of the heap that is not its own");
+}
+
+const char *nb_wrong_deed(int64_t wrong_row) {
+    return wrong_row == NB_WRONG_CLOCK    ? "changed the process's clock"
+           : wrong_row == NB_WRONG_HELPED ? "had another thread work for it"
+                                          : NULL;
+}
+
+/* May threads work that are not the pool's? Those of libraries that say so, of drivers, of functions that are no kernels; of emulators. */
+static bool may_have_help(const struct launch *l, const struct nb_arm *arms, int n_arms) {
+    bool may = l->options->device || l->options->before || nb_cpu_emulator();
+    for (int a = 0; a < n_arms; a++) may |= (arms[a].entry->kernel->flags & NB_FLAG_OWN_THREADS) != 0;
+    return may;
+}
+
+/* The launch has no threads but the pool's, unless an arm started some: more than a thread's start takes is work of the arm's. */
+static void look_for_help(const struct launch *l, struct nb_arm *arms, int n_arms, const struct nb_cpu_times *before) {
+    const double least_s = 2e-3, least_share = 0.01;
+    const struct nb_cpu_times now = nb_pool_cpu_times(l->pool);
+    const double others_s = now.others_s - before->others_s, pool_s = now.pool_s - before->pool_s;
+    if (may_have_help(l, arms, n_arms) || others_s < least_s || others_s < least_share * pool_s) return;
+    if (arms[0].is_wrong) return;
+    arms[0].is_wrong = true;
+    arms[0].wrong_row = NB_WRONG_HELPED;
 }
 
 /* Behind a sample. Long rows are looked at so seldom that it takes 1 % of the time. */
@@ -645,6 +670,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     bool looks = false;
     uint64_t random = options->seed;
     const uint64_t digest = digest_of_arms(arms, n_arms, n_sets);
+    const struct nb_cpu_times cpu_before = nb_pool_cpu_times(pool);
     nb_faults_guard_heap();
     int *order = nb_alloc((unsigned)n_arms, sizeof *order);
     if (options->clock_ghz > 0)
@@ -680,6 +706,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     exchange_rows(&l.exchange); /* back */
     blame_somebody(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
+    look_for_help(&l, arms, n_arms, &cpu_before);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
     for (int a = 0; a < n_arms; a++)
         if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;

@@ -7,7 +7,8 @@
  *
  * A kernel that leaves work out while it is timed must not look fast. Before a call one random element of its outputs gets random bits, and
  * before a block two rows of x change places; behind a sample the rows concerned must have the bits that were checked. A kernel that
- * wants to know whether it may skip a row would have to read all of x and y. It costs a store a call, and below 1 % of the time. */
+ * wants to know whether it may skip a row would have to read all of x and y. It costs a store a call, and below 1 % of the time. Nor may one
+ * have work done by threads that it does not declare: the CPU time of all threads of the process is looked at once a launch. */
 #ifndef NB_MEASURE_H
 #define NB_MEASURE_H
 
@@ -19,7 +20,9 @@
 #include "src/measure/paired.h"
 #include "src/measure/pool.h"
 
-enum { NB_WRONG_CLOCK = -1 };
+/* In place of a row that is wrong: the process's clock differed from the system's; a thread has worked that nobody has declared. */
+enum { NB_WRONG_CLOCK = -1, NB_WRONG_HELPED = -2 };
+const char *nb_wrong_deed(int64_t wrong_row); /* "changed the process's clock"; null: it is a row */
 
 struct nb_arm {
     const struct nb_entry *entry;
@@ -47,7 +50,7 @@ struct nb_arm {
     int64_t spoilt_row;         /* the last one, as nb_output_digest() counts rows */
     int spoilt_set;
     bool is_wrong;     /* a sample left the outputs of wrong_row wrong: left out from then on */
-    int64_t wrong_row; /* NB_WRONG_CLOCK: not a row, but the process's clock differed from the system's */
+    int64_t wrong_row; /* or one of those above: what it did, or (NB_WRONG_HELPED) an arm of its launch did */
     void *graph; /* on a device: the calls of a sample, where they are short; null: they are enqueued one by one */
 };
 

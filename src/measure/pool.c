@@ -223,6 +223,22 @@ int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const
     return run(pool, (struct task){kernel, call, begin, end});
 }
 
+static double clock_s(clockid_t id) {
+    struct timespec t = {0};
+    clock_gettime(id, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct nb_cpu_times nb_pool_cpu_times(const struct nb_pool *p) {
+    struct nb_cpu_times times = {.pool_s = clock_s(CLOCK_THREAD_CPUTIME_ID)};
+    for (int i = 1; i < p->n; i++) {
+        clockid_t id;
+        if (pthread_getcpuclockid(p->threads[i], &id) == 0) times.pool_s += clock_s(id);
+    }
+    times.others_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - times.pool_s;
+    return times;
+}
+
 void nb_say_returned(char *text, size_t n, const struct nb_kernel *kernel, int code) {
     const char *said = nb_kernel_is_of_program(kernel) ? nb_kernel_program_said(kernel) : "";
     snprintf(text, n, "run() returned %d%s%s", code, *said ? ": " : "", said);

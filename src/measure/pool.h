@@ -32,6 +32,12 @@ void nb_pool_park(struct nb_pool *pool);
  * call), and the pool's are awake if it does use them. */
 void nb_pool_make_ready(struct nb_pool *pool, const struct nb_kernel *kernel);
 
+/* CPU time so far of the pool's threads, the caller among them, and of all others that this process has or had. */
+struct nb_cpu_times {
+    double pool_s, others_s;
+};
+struct nb_cpu_times nb_pool_cpu_times(const struct nb_pool *pool);
+
 /* "run() returned 7", and what the kernel's process said. */
 void nb_say_returned(char *text, size_t n, const struct nb_kernel *kernel, int code);
 /* Without threads: every phase in ranges of so many units, 0: whole; to prove that the cut changes nothing. */

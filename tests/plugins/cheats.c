@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -159,6 +161,39 @@ static int later(const struct nb_call *call, int phase, int64_t begin, int64_t e
     return 0;
 }
 
+/* Half of the rows are another thread's, on whichever CPU is free, and nobody is told. */
+static struct nb_call shared;
+static int64_t shared_begin, shared_end;
+static atomic_bool is_shared;
+static void *work_beside(void *arg) {
+    cpu_set_t any;
+    memset(&any, 0xff, sizeof any);
+    sched_setaffinity(0, sizeof any, &any);
+    for (;;) {
+        while (!atomic_load(&is_shared)) sched_yield();
+        correct_rows(&shared, shared_begin, shared_end);
+        atomic_store(&is_shared, false);
+    }
+    return arg;
+}
+static int helped(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    static pthread_t thread;
+    const int64_t middle = begin + (end - begin) / 2;
+    (void)phase;
+    if (!is_late()) {
+        correct_rows(call, begin, end);
+        return 0;
+    }
+    if (!thread && pthread_create(&thread, NULL, work_beside, NULL) != 0) return 1;
+    shared = *call;
+    shared_begin = middle;
+    shared_end = end;
+    atomic_store(&is_shared, true);
+    correct_rows(call, begin, middle);
+    while (atomic_load(&is_shared)) sched_yield();
+    return 0;
+}
+
 /* Each call writes what the one before was asked for. */
 static int next_call(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     static struct nb_call before;
@@ -242,7 +277,8 @@ static int clock_runs_late(const struct nb_call *call, int phase, int64_t begin,
 
 #define CHEATS(X)                                                                                                      \
     X(clock_runs_late)                                                                                                 \
-    X(changes_once) X(unspoilt) X(skips_later) X(by_number) X(by_pointer) X(by_content) X(half) X(later) X(next_call)
+    X(changes_once)                                                                                                    \
+    X(unspoilt) X(skips_later) X(by_number) X(by_pointer) X(by_content) X(half) X(later) X(helped) X(next_call)
 enum {
 #define X(name) CHEAT_##name,
     CHEATS(X) N_CHEATS
