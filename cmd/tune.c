@@ -117,6 +117,14 @@ static int keep(const struct tune_options *o, const cJSON *json, const char *pat
     return 0;
 }
 
+/* Before seconds are spent on what cannot be kept. */
+static int check_place(const struct tune_options *o, const char *path) {
+    const char *to = o->out ? o->out : path;
+    if (!to || strcmp(to, "-") == 0 || nb_file_check_place(to) == 0) return 0;
+    if (!o->out) nb_note("NORMBENCH_TUNING=none: no file is read or written");
+    return -1;
+}
+
 static int measure(const struct tune_options *o, const char *path) {
     const struct nb_tune_options options = {.what = o->explain ? NB_TUNE_EXPLAIN : NB_TUNE_FIELDS,
                                             .launches = o->launches,
@@ -144,7 +152,12 @@ static int tune_main(int argc, char **argv) {
     char *path = NULL;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;
     path = nb_tuning_path();
-    exit_code = o.show ? show(&o, path) : o.reset ? reset(path) : measure(&o, path);
+    if (o.show)
+        exit_code = show(&o, path);
+    else if (check_place(&o, path) != 0)
+        exit_code = NB_EXIT_USAGE;
+    else
+        exit_code = o.reset ? reset(path) : measure(&o, path);
     free(path);
     nb_registry_release();
     return exit_code;

@@ -17,6 +17,11 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 
+static int refuse_kind(const char *path, mode_t mode, const char *done) {
+    if (S_ISDIR(mode)) return nb_error("%s: is a folder", path);
+    return nb_error("%s: is a pipe or a device; only a file can be %s here", path, done);
+}
+
 FILE *nb_file_open(const char *path) {
     assert(path);
     struct stat st;
@@ -25,8 +30,7 @@ FILE *nb_file_open(const char *path) {
     if (fd < 0 || fstat(fd, &st) != 0)
         nb_error("%s: %s", path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
-        nb_error("%s: %s", path,
-                 S_ISDIR(st.st_mode) ? "is a folder" : "is a pipe or a device; only a file can be read here");
+        refuse_kind(path, st.st_mode, "read");
     else if (!(f = fdopen(fd, "r")))
         nb_error("%s: %s", path, strerror(errno));
     if (!f && fd >= 0) close(fd);
@@ -68,16 +72,43 @@ static bool write_whole(const char *path, bool (*next)(void *context, struct nb_
     return false;
 }
 
+int nb_file_check_place(const char *path) {
+    assert(path);
+    struct stat st;
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return 0;
+    return refuse_kind(path, st.st_mode, "written");
+}
+
+/* Where the links at path lead, whether or not a file is there yet: a rename would put the file in the link's place. Owned. */
+static char *past_links(const char *path) {
+    enum { MOST_LINKS = 40 }; /* as many as the system follows */
+    char *at = nb_strdup(path), target[4096];
+    for (int i = 0; i < MOST_LINKS; i++) {
+        const ssize_t n = readlink(at, target, sizeof target - 1);
+        if (n <= 0) break;
+        target[n] = '\0';
+        const char *slash = target[0] == '/' ? NULL : strrchr(at, '/');
+        struct nb_strbuf next = {0};
+        nb_strbuf_addf(&next, "%.*s%s", slash ? (int)(slash - at) + 1 : 0, at, target);
+        free(at);
+        at = next.text;
+    }
+    return at;
+}
+
 int nb_file_write_parts(const char *path, bool (*next)(void *context, struct nb_strbuf *part), void *context) {
     assert(path && next);
+    if (nb_file_check_place(path) != 0) return -1;
+    char *place = past_links(path);
     struct nb_strbuf temporary = {0};
-    nb_strbuf_addf(&temporary, "%s.%d.tmp", path, (int)getpid());
-    const bool done = write_whole(temporary.text, next, context) && rename(temporary.text, path) == 0;
+    nb_strbuf_addf(&temporary, "%s.%d.tmp", place, (int)getpid());
+    const bool done = write_whole(temporary.text, next, context) && rename(temporary.text, place) == 0;
     if (!done) {
         nb_error("%s: %s", path, strerror(errno));
         unlink(temporary.text);
     }
     nb_strbuf_release(&temporary);
+    free(place);
     return done ? 0 : -1;
 }
 

@@ -13,7 +13,9 @@
 FILE *nb_file_open(const char *path);
 /* Whole file as an owned, null-terminated string; null after nb_error. limit: largest size accepted. */
 char *nb_file_read(const char *path, size_t limit, size_t *len);
-/* Writes to a temporary name beside path, then renames. */
+/* Can a file be written or deleted there, as far as what stands there now says? -1 after nb_error: a folder, a pipe or a device. */
+int nb_file_check_place(const char *path);
+/* Writes to a temporary name beside path, or beside what a link there leads to, then renames. -1 after nb_error. */
 int nb_file_write(const char *path, const char *text, size_t len);
 /* The same of a text that is never whole in memory: next appends to an empty buffer; false: that was the last part. */
 int nb_file_write_parts(const char *path, bool (*next)(void *context, struct nb_strbuf *part), void *context);

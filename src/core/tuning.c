@@ -373,7 +373,8 @@ static void take_file(struct nb_tuning *t) {
         snprintf(chosen.file, sizeof chosen.file, "%s", path);
         snprintf(chosen.measured, sizeof chosen.measured, "%s", measured ? measured : "");
     } else if (path && nb_path_exists(path)) {
-        nb_warn("the defaults are taken in its place");
+        nb_warn("the defaults are taken in its place%s",
+                named && *named ? "; NORMBENCH_TUNING=none: no file is read" : "");
     }
     cJSON_Delete(json);
     free(path);

@@ -33,6 +33,28 @@ grep -q "did you mean 'stream_bytes'" "$WORK/err"
 code=0; "$NORMBENCH" tune --show --reset 2>/dev/null || code=$?
 expect "$code" 2 "two of three"
 
+# What is no file stays what it is, whoever names it, and that is said before anything is measured.
+mkfifo "$WORK/pipe"
+stays() { # SAID ARGUMENTS...
+    local said=$1 code=0
+    shift
+    timeout 60 "$NORMBENCH" tune "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
+    expect "$code" 2 "tune $* and a pipe"
+    [ -p "$WORK/pipe" ] || { echo "tune $*: the pipe is gone"; exit 1; }
+    [ ! -s "$WORK/out" ] && grep -q "is a pipe or a device; only a file can be" "$WORK/err" && grep -q "$said" "$WORK/err" && return
+    echo "tune $* and a pipe: $(cat "$WORK/out" "$WORK/err")"
+    exit 1
+}
+stays pipe --launches 1 --out "$WORK/pipe"
+export NORMBENCH_TUNING=$WORK/pipe
+for arguments in "--launches 1" --reset; do
+    # shellcheck disable=SC2086 # two words
+    stays "NORMBENCH_TUNING=none: no file is read or written" $arguments
+done
+"$NORMBENCH" info 2>"$WORK/err" | grep -q "^Tuning: defaults"
+grep -q 'defaults are taken in its place; NORMBENCH_TUNING=none' "$WORK/err"
+unset NORMBENCH_TUNING
+
 # A measurement, as short as can be: no trial goes wrong; kept, valid, shown, read by the next command, taken away.
 code=0; "$NORMBENCH" tune --explain --launches 1 >"$WORK/table" 2>"$WORK/err" || code=$?
 if grep -q 'no kernel that can be tuned' "$WORK/err"; then
