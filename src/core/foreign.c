@@ -57,21 +57,42 @@ const void *nb_object_of(const void *address, const char **name) {
     return info.dli_fbase;
 }
 
+static const char *soname_of(const struct link_map *map) {
+    const char *names = NULL;
+    size_t at = 0; /* no name begins at 0, which is the empty one */
+    for (const ElfW(Dyn) *e = map->l_ld; e->d_tag != DT_NULL; e++) {
+        if (e->d_tag == DT_STRTAB) names = (const void *)e->d_un.d_ptr;
+        if (e->d_tag == DT_SONAME) at = e->d_un.d_val;
+    }
+    return names && at ? names + at : NULL;
+}
+
 const char *nb_object_soname(const char *path) {
     assert(path);
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     struct link_map *map;
-    const char *names = NULL;
-    size_t at = 0; /* no name begins at 0, which is the empty one */
     if (!handle) return NULL;
-    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0) {
-        for (const ElfW(Dyn) *e = map->l_ld; e->d_tag != DT_NULL; e++) {
-            if (e->d_tag == DT_STRTAB) names = (const void *)e->d_un.d_ptr;
-            if (e->d_tag == DT_SONAME) at = e->d_un.d_val;
-        }
-    }
+    const char *name = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? soname_of(map) : NULL;
     dlclose(handle);
-    return names && at ? names + at : NULL;
+    return name;
+}
+
+const char *nb_object_libraries(const char *path, void (*take)(const char *file, const char *soname, void *arg),
+                                void *arg) {
+    assert(path && take);
+    char *resolved = realpath(path, NULL);
+    void *handle = resolved ? dlopen(resolved, RTLD_NOW | RTLD_LOCAL) : NULL;
+    struct link_map *own;
+    free(resolved);
+    if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &own) != 0) {
+        const char *why = dlerror();
+        return why ? why : strerror(errno);
+    }
+    const struct link_map *map = own;
+    while (map->l_prev) map = map->l_prev;
+    for (; map; map = map->l_next) /* the program's name is empty, and the kernel's own has no slash */
+        if (map != own && strchr(map->l_name, '/')) take(map->l_name, soname_of(map), arg);
+    return NULL;
 }
 
 /* What the loader reads of an object. */

@@ -19,6 +19,10 @@ bool nb_object_is_function(const void *address);
 const void *nb_object_of(const void *address, const char **name);
 /* The name that the loader knows a loaded file by (DT_SONAME), as long as it is loaded; null: it has none, or is not loaded. */
 const char *nb_object_soname(const char *path);
+/* Loads a file for good and says all others that are loaded then: those that it needs, the program's, what was opened before. soname: as
+ * above. Null, or what the loader says instead. */
+const char *nb_object_libraries(const char *path, void (*take)(const char *file, const char *soname, void *arg),
+                                void *arg);
 /* Of the symbols that a loaded object both defines and refers to by the loader, one that was bound to another object: what
  * stands before it in the search (the program, LD_PRELOAD), or the first of all that define it when it is unique in the process
  * (C++). Null: none; else its name, and whose it is. handle: from nb_object_open. */

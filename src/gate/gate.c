@@ -58,7 +58,6 @@ static int make_dir(struct nb_gate_builds *b) {
     return result;
 }
 
-/* Of copies, which nobody changes. */
 static bool are_same_bytes(const char *file, const char *other) {
     size_t n, n_other;
     char *bytes = nb_file_read(file, LARGEST, &n), *others = nb_file_read(other, LARGEST, &n_other);
@@ -90,6 +89,122 @@ static int copy_layout(struct nb_gate_builds *b, int layout, const char *baselin
         b->same_bytes &= are_same_bytes(b->files[layout][NB_BUILD_BASELINE], b->files[layout][NB_BUILD_CANDIDATE]);
     return result;
 }
+
+/* ---- the libraries that a build needs: they are no copies, and the loader has one file for one name in a process ---- */
+
+/* Of a file that is loaded where no other build is, but one that is loaded before it. */
+struct libraries {
+    char before[PATH_MAX], file[PATH_MAX]; /* before "": none */
+    char why[200];                         /* the loader's words; "": it is loaded */
+    bool has_all;
+    size_t n;             /* bytes of */
+    char texts[48 << 10]; /* file and SONAME (may be ""), one after the other, each with its end */
+};
+
+static void add_library(const char *file, const char *soname, void *arg) {
+    struct libraries *l = arg;
+    const char *const texts[] = {file, soname ? soname : ""};
+    if (l->n + strlen(texts[0]) + strlen(texts[1]) + 2 > sizeof l->texts) l->has_all = false;
+    for (int i = 0; i < 2 && l->has_all; i++) {
+        memcpy(l->texts + l->n, texts[i], strlen(texts[i]) + 1);
+        l->n += strlen(texts[i]) + 1;
+    }
+}
+
+static void ignore_library(const char *file, const char *soname, void *arg) { (void)file, (void)soname, (void)arg; }
+
+static void list_libraries(void *arg) {
+    struct libraries *l = arg;
+    if (l->before[0]) nb_object_libraries(l->before, ignore_library, NULL);
+    const char *why = nb_object_libraries(l->file, add_library, l);
+    snprintf(l->why, sizeof l->why, "%s", why ? why : "");
+}
+
+/* In a guard of its own. False: it ended otherwise, which whoever loads the file next says. */
+static bool find_libraries(struct libraries *l, const char *before, const char *file) {
+    enum { LIMIT_S = 10 };
+    *l = (struct libraries){.has_all = true};
+    snprintf(l->before, sizeof l->before, "%s", before);
+    snprintf(l->file, sizeof l->file, "%s", file);
+    nb_guard_end();
+    const bool answered = !nb_guarded(list_libraries, l, sizeof *l, LIMIT_S);
+    nb_guard_end();
+    return answered && !l->why[0];
+}
+
+static const char *soname_at(const char *library) { return library + strlen(library) + 1; }
+static const char *next_library(const char *library) {
+    const char *soname = soname_at(library);
+    return soname + strlen(soname) + 1;
+}
+
+static bool has_library(const struct libraries *l, const char *file) {
+    for (const char *at = l->texts; at < l->texts + l->n; at = next_library(at))
+        if (strcmp(at, file) == 0) return true;
+    return false;
+}
+
+/* The loader knows a file by its SONAME and by the name that it was asked for. */
+static bool have_one_name(const char *library, const char *other) {
+    const char *const names[] = {soname_at(library), strrchr(library, '/') + 1};
+    const char *const others[] = {soname_at(other), strrchr(other, '/') + 1};
+    for (int i = 0; i < 4; i++)
+        if (*names[i / 2] && strcmp(names[i / 2], others[i % 2]) == 0) return true;
+    return false;
+}
+
+/* Behind the baseline, does the candidate still get its own? */
+static int compare_libraries(const struct libraries *baseline, const struct libraries *candidate) {
+    static struct libraries together;
+    if (!find_libraries(&together, baseline->file, candidate->file)) return 0;
+    for (const char *c = candidate->texts; c < candidate->texts + candidate->n; c = next_library(c)) {
+        if (has_library(&together, c)) continue;
+        for (const char *b = baseline->texts; b < baseline->texts + baseline->n; b = next_library(b)) {
+            if (!have_one_name(b, c) || are_same_bytes(b, c)) continue;
+            return nb_error(
+                "%s needs %s, and %s needs %s: the loader has one library of one name in a process, so that both builds "
+                "would run the same one; give the two different names (-Wl,-soname), or link each into its build",
+                baseline->file, b, candidate->file, c);
+        }
+    }
+    return 0;
+}
+
+static bool names_origin(const char *file) {
+    size_t n;
+    char *bytes = nb_file_read(file, LARGEST, &n);
+    const bool names = bytes && (memmem(bytes, n, "$ORIGIN", 7) || memmem(bytes, n, "${ORIGIN}", 9));
+    free(bytes);
+    return names;
+}
+
+/* Does the copy, in another folder, find the same libraries as the file itself? */
+static int check_copy(const struct libraries *source, const char *copied) {
+    static struct libraries copy;
+    const char *library = source->texts, *end = source->texts + source->n;
+    if (!names_origin(copied)) return 0;
+    if (!find_libraries(&copy, "", copied) && !copy.why[0]) return 0;
+    while (!copy.why[0] && library < end && has_library(&copy, library)) library = next_library(library);
+    if (!copy.why[0] && library == end) return 0;
+    return nb_error(
+        "%s: its RUNPATH has $ORIGIN, its own folder, but the gate loads a copy of it in another folder, which does not find "
+        "the same libraries (%s); link it with an absolute path: -Wl,-rpath,FOLDER",
+        source->file, copy.why[0] ? copy.why : library);
+}
+
+static int check_libraries(const struct nb_gate_builds *b, int layout) {
+    static struct libraries needed[NB_N_BUILDS];
+    static const int builds[] = {NB_BUILD_BASELINE, NB_BUILD_CANDIDATE};
+    for (int i = 0; i < 2; i++) {
+        struct libraries *l = &needed[builds[i]];
+        if (!find_libraries(l, "", b->sources[layout][builds[i]])) return 0;
+        if (!l->has_all) return nb_error("%s: needs more libraries than can be looked at", l->file);
+        if (check_copy(l, b->files[layout][builds[i]]) != 0) return -1;
+    }
+    return compare_libraries(&needed[NB_BUILD_BASELINE], &needed[NB_BUILD_CANDIDATE]);
+}
+
+/* ---- the symbols ---- */
 
 struct binding {
     char file[PATH_MAX];
@@ -181,6 +296,7 @@ static int open_builds(struct nb_gate_builds *b, const char *const *baselines, s
         const char *const sources[NB_N_BUILDS] = {baseline, baseline, candidate};
         memcpy(b->sources[l], sources, sizeof sources);
         int result = copy_layout(b, l, baseline, candidate);
+        if (result == 0) result = check_libraries(b, l);
         if (result == 0) result = of_kernels ? load_layout(b, l, sources, names[l]) : check_bindings(b, l, sources);
         if (result != 0) return result;
         if (l > 0 && of_kernels) nb_registry_release();

@@ -31,8 +31,8 @@ struct nb_gate_builds {
 
 /* Each arm in one or more layouts (builds of the same source that differ in padding and order); the arm with fewer repeats
  * them. Copies all, looks at all, and leaves the first layout of each loaded (with more than one, instead of whatever was loaded before).
- * After nb_error -1: a file that is no build of kernels, that binds to code of another one, or that has other kernels than its
- * arm's first; NB_OTHER_ABI. */
+ * After nb_error -1: a file that is no build of kernels, that binds to code of another one or would run another one's library, or
+ * that has other kernels than its arm's first; NB_OTHER_ABI. */
 int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
                         const char *const *candidates, size_t n_candidates);
 /* The same of any shared objects, of whose contents nothing is asked, and which are not loaded here. */
