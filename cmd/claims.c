@@ -52,6 +52,7 @@ static const char help[] =
     "  --against FILE       a claims.json of another machine or day, or its folder: lists the verdicts that differ, and\n"
     "                       whether by rules, data, interval or machine\n"
     "  --strict             exit code 1 when a claim is NOT REPRODUCED\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "Example: normbench claims form-keepdim --quick\n"
     "Exit codes: 0 whatever the verdicts, 1 with --strict, or where a cut exceeds what it can be, 2 usage or\n"
     "configuration, 5 --resume on another CPU, 128+n ended by signal n.\n";
 

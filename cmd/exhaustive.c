@@ -43,6 +43,7 @@ static const char help[] =
     "  --format NAME        table (the default) or json\n" NB_COMMON_HELP "\n"
     "An error is in ulp of the exact value; `undecided`: inputs so near the midpoint of two numbers that 100 bits\n"
     "do not decide the side.\n\n"
+    "Example: normbench exhaustive rsqrt --stride 4096\n"
     "Exit codes: 0 ok, 1 beyond what IEEE 754 or the instruction promises, or a conversion that is wrong, 2 usage,\n"
     "128+n: interrupted by signal n, what was done until then is printed.\n";
 

@@ -78,6 +78,7 @@ static const char help[] =
     "      -Wl,--defsym=nb_code_in_sections=1; no -flto, -s or strip\n"
     "  another ABI (exit 5): build both sides with the kernel.h of this program\n"
     "  no such kernel or function (exit 5): it is new, gone or renamed in one of the builds\n\n"
+    "Example: normbench gate --baseline old.so --candidate new.so --budget 60\n"
     "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive or\n"
     "suspect, 5 not comparable, 77 nothing selected can run here, 128+n ended by signal n. Where several\n"
     "hold: the first of 1, 3, 5, 4.\n";

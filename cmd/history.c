@@ -22,6 +22,7 @@ static const char help[] =
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
     "  --format NAME        table (the default) or markdown: a line for each case; csv or json: each case in each run\n"
     "  --out DIR            plots of the cases that changed most: DIR/plots/\n" NB_COMMON_HELP "\n"
+    "Example: normbench history results/*\n"
     "Exit codes: 0 ok, whatever the figures say; 2 a folder holds no results, no run is left, or no case has\n"
     "a ratio to a reference.\n";
 

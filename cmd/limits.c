@@ -32,6 +32,7 @@ static const char help[] =
     "  --filter TEXT        only lines whose name or group has TEXT in it\n"
     "  --seed N             of the rows of the statistical lines (default 1)\n"
     "  --format NAME        table (default), markdown or json\n" NB_COMMON_HELP "\n"
+    "Example: normbench limits --dtype f16 --eps 1e-6\n"
     "Exit codes: 0 all lines hold, 1 a line does not hold, 2 usage.\n";
 
 struct limits_options {

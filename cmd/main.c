@@ -39,6 +39,9 @@ static void print_help(FILE *out) {
         "\n`normbench COMMAND --help` describes a command in full; `normbench info` shows what this machine can do.\n"
         "`normbench help --man [COMMAND]` prints a manual page, `normbench help --completions bash|zsh|fish` a shell's completions.\n"
         "Start with: normbench run\n\n"
+        "Environment: NORMBENCH_TUNING is the tuning's file, or none; NORMBENCH_PYTHON the interpreter of kernels in Python;\n"
+        "NORMBENCH_KERNELS another libnormkernels.so, NORMBENCH_CONFIGS, NORMBENCH_DATA and NORMBENCH_PEERS other folders of\n"
+        "configs, inputs and adapters; XDG_CACHE_HOME, XDG_DATA_HOME, TMPDIR and NO_COLOR as usual.\n\n"
         "Exit codes: 0 ok, 1 a case failed, 2 usage or configuration, 3 regression, 4 inconclusive, 5 not comparable,\n"
         "77 nothing of what was selected can run here, 128+n ended by signal n.\n",
         out);

@@ -39,6 +39,7 @@ static const char help[] =
     "  --partial            merge although shards are missing; they are named in results.json\n"
     "  --format NAME        what stdout gets: table (the default), or one of `normbench list formats`; of claims table,\n"
     "                       markdown or json\n" NB_COMMON_HELP "\n"
+    "Example: normbench merge OUT/shard-* --out OUT/merged\n"
     "Exit codes: 0 ok, also when cases failed; 2 the folders cannot be merged, or the result cannot be written.\n";
 
 struct options {

@@ -40,6 +40,7 @@ static const char help[] =
     "  --out DIR            keeps journal and results there\n"
     "  --format NAME        json prints the record as in results.json (default), table the usual table\n" NB_TUNING_HELP
         NB_COMMON_HELP "\n"
+    "Example: normbench replay DIR rmsnorm_fast_v256_f32/shape:64x384\n"
     "Exit codes: 0 ok, 1 the case failed, 2 usage, 77 the case cannot run on this machine.\n";
 
 struct replay_options {

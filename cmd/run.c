@@ -57,6 +57,7 @@ static const char help[] =
     "  --format NAME        what stdout gets at the end: summary (the default), table (every case), or another of\n"
     "                       `normbench list formats`; with google_benchmark at least 9 launches, as compare.py wants them\n"
     "  --no-plots           writes no plots and no page\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "Example: normbench run quick --axis op=layernorm --budget 30\n"
     "Exit codes: 0 all cases ok, 1 a case failed, 2 usage or configuration, 5 --resume on another CPU, 77 nothing selected\n"
     "can run here, 128+n ended by signal n (what is done is kept; --resume goes on).\n";
 

@@ -53,6 +53,7 @@ static const char help[] =
     "  --resume DIR         goes on where it was cut off; takes no option that would change the plan\n"
     "  --format NAME        table (default), markdown or json (stress.json) on stdout\n"
     "  --no-plots           writes no plots and no pages\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "Example: normbench stress --kernel 'rmsnorm_*' --dtype bf16 --no-search\n"
     "Exit codes: 0 nothing failed, whatever the grades; 1 a case failed (inaccurate, crashed ...), a relation between\n"
     "calls that must hold (scaled, negated, permuted rows ...) did not, or a grade is below --min-grade; 2 usage or\n"
     "configuration, 5 --resume on another CPU, 77 nothing selected can run here, 128+n ended by signal n (what is done\n"

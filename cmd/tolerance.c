@@ -42,6 +42,7 @@ static const char help[] =
     "  --case-timeout S     with --plugin: the longest that all of it may take (default 120)\n"
     "  --format NAME        table (default), json, or a test to paste: torch, numpy, c\n" NB_TUNING_HELP NB_COMMON_HELP
     "\n"
+    "Example: normbench tolerance --op rmsnorm --dtype bf16 --n 768\n"
     "Exit codes: 0 ok, 1 a correct kernel failed the derived tolerance, or a plugin's kernel crashed or hung, 2 usage.\n";
 
 struct tolerance_options {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernel ABI: what a normalization kernel receives and what it declares. One page of plain C, used by the built-in
- * kernels, by adapters to other libraries and by any other shared object. README.md in this folder has the tutorial.
+ * kernels, by adapters to other libraries and by any other shared object. `normbench new-plugin` writes an example.
  *
  * A shared object exports one function, normbench_kernels(), that returns its table. Every struct starts with its size, so
  * that fields can be added at the end: a reader takes a field as absent (zero) when struct_size does not cover it.
@@ -51,8 +51,8 @@ enum nb_width { NB_SCALAR, NB_128, NB_256, NB_256X, NB_512, NB_NATIVE, NB_N_WIDT
 enum nb_root {
     NB_ROOT_DIV_SQRT,  /* x / sqrt(v), a division per element */
     NB_ROOT_MUL_RECIP, /* x * (1 / sqrt(v)) */
-    NB_ROOT_RSQRT_NR,  /* x * r, r from the hardware estimate and one Newton step */
-    NB_ROOT_RSQRT_RAW, /* x * r, r the hardware estimate as it comes (relative error up to 1.5 * 2^-12) */
+    NB_ROOT_RSQRT_NR,  /* x * r, r from the hardware's estimate and a Newton step (aarch64: two) */
+    NB_ROOT_RSQRT_RAW, /* x * r, r the hardware's estimate as it comes (relative error up to 1.5 * 2^-12; aarch64: 2^-8) */
     NB_N_ROOTS
 };
 enum nb_eps_place {
@@ -116,9 +116,9 @@ struct nb_tuning {
     uint32_t native;  /* mask of enum nb_cpu_feature: instructions beyond the variant's own that may be used */
     int64_t l1_bytes; /* data caches of one core */
     int64_t l2_bytes;
-    int64_t stream_bytes; /* calls whose tensors together take more store past the caches; 0: none does */
+    int64_t stream_bytes; /* calls with more bytes of tensors use non-temporal stores; 0: none does */
     int32_t column_tile;  /* columns whose sums over rows a backward call keeps in the cache, at least; 0: few */
-    int64_t slab_bytes;   /* what a channel (NCHW) may take to be read again from the second cache */
+    int64_t slab_bytes;   /* what a channel (NCHW) may take to be read twice, the second time from L2 */
 };
 
 /* One call. Tensors are void pointers to elements of the kernel's dtype; a null output is not wanted. Strides count

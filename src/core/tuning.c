@@ -22,7 +22,7 @@ const struct nb_tuning_field nb_tuning_fields[] = {
     {FIELD(native), .help = "instructions beyond the variant's own that may be used", .most = UINT32_MAX},
     {FIELD(l1_bytes), .help = "first data cache of one core", BYTES},
     {FIELD(l2_bytes), .help = "second cache of one core", BYTES},
-    {FIELD(stream_bytes), .help = "calls that move more store past the caches; 0: none does", BYTES},
+    {FIELD(stream_bytes), .help = "calls that move more use non-temporal stores, past the caches; 0: none does", BYTES},
     {FIELD(column_tile), .help = "columns whose sums over rows a backward call keeps at hand, at least; 0: few",
      .most = 1 << 30},
     {FIELD(slab_bytes), .help = "what an NCHW channel may take to be read again from the second cache", BYTES},

@@ -118,17 +118,18 @@ static uint64_t digest_of(const struct nb_kernel *k) {
     return hash;
 }
 
+/* Of every kernel that computes, in the widths that both architectures have. */
 Test(digests, are_those_of_x86_on_every_architecture) {
     const char *known = get_file("tests/kernels", "digests.txt");
     int n_found = 0;
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *entry = nb_registry_at(i);
+        const struct nb_kernel *k = entry->kernel;
         char line[160];
-        snprintf(line, sizeof line, "\n%s ", entry->id);
-        if (!strstr(known, line) || nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width)) continue;
-        snprintf(line, sizeof line, "\n%s %016llx\n", entry->id, (unsigned long long)digest_of(entry->kernel));
+        if (k->width > NB_256 || k->op == NB_OP_COPY || nb_cpu_refuses(k->cpu_features, k->width)) continue;
+        snprintf(line, sizeof line, "\n%s %016llx\n", entry->id, (unsigned long long)digest_of(k));
         cr_expect(strstr(known, line), "%s", line + 1);
         n_found++;
     }
-    cr_expect_geq(n_found, 100, "of the kernels that have digests %d are built", n_found);
+    cr_expect_gt(n_found, 0);
 }
