@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds that get part of their code from libraries of their own: one name of two libraries is refused, since the loader would give both builds the
-# first one's code; what is the same library, or has a name of its own, is compared.
+# Builds that get part of their code from libraries of their own: one name of two libraries is refused, since the loader would give both
+# builds the first one's code; what is the same library, or has a name of its own, is compared.
 . tests/support/cli.sh
 command -v gcc >/dev/null || { echo "skipped: no gcc"; exit 77; }
 export TMPDIR=$WORK
@@ -23,7 +23,10 @@ library() { # FOLDER WORTH SONAME
 build() { # SIDE FOLDER RUNPATH FLAGS...
     gcc -shared -fPIC -O2 -fvisibility=hidden "$WORK/build.c" "$WORK/$2/libhelper.so" -Wl,-Bsymbolic -Wl,-rpath,"$3" "${@:4}" -o "$WORK/$1.so"
 }
-gate() { echo gate --quiet --function work --baseline "$WORK/$1.so" --candidate "$WORK/$2.so" --screen-launches 7 --confirm-launches 12 --blocks 20; }
+gate() { # BASELINE CANDIDATE
+    echo gate --quiet --function work --baseline "$WORK/$1.so" --candidate "$WORK/$2.so" --screen-launches 7 --confirm-launches 12 \
+        --blocks 20
+}
 # shellcheck disable=SC2046 # words
 not_compared() { refuses "$3" $(gate "$1" "$2"); } # BASELINE CANDIDATE PATTERN
 compared() { # BASELINE CANDIDATE
