@@ -379,18 +379,18 @@ void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const st
 
 static const struct nb_member bias_evidence[] = {
     A(COUNT, n_rows),           A(COUNT, n_large),          A(NUMBER, bias_large_u),
-    A(NUMBER, bias_large_sd_u), A(COUNT, n_rounding_rows),  A(COUNT, n_rounding),
-    A(NUMBER, rounding_ulp),    A(NUMBER, rounding_sd_ulp), NB_MEMBERS_END};
+    A(AMOUNT, bias_large_sd_u), A(COUNT, n_rounding_rows),  A(COUNT, n_rounding),
+    A(NUMBER, rounding_ulp),    A(AMOUNT, rounding_sd_ulp), NB_MEMBERS_END};
 
 static const struct nb_member figures[] = {A(COUNT, n),
                                            A(COUNT, n_exceptional),
-                                           A(NUMBER, max_ulp),
-                                           A(NUMBER, mean_ulp),
-                                           A(NUMBER, p99_ulp),
+                                           A(AMOUNT, max_ulp),
+                                           A(AMOUNT, mean_ulp),
+                                           A(AMOUNT, p99_ulp),
                                            A(NUMBER, bias_u),
                                            A(NUMBER, bias_sigma),
                                            NB_MEMBER_GROUP("bias_evidence", bias_evidence),
-                                           A(NUMBER, correctly_rounded),
+                                           A(AMOUNT, correctly_rounded),
                                            A(NUMBER, gain_u),
                                            A(NUMBER, offset_u),
                                            A(NUMBER, residual_ulp),
@@ -400,15 +400,15 @@ static const struct nb_member figures[] = {A(COUNT, n),
                                            A(COUNT, nan_missing),
                                            A(COUNT, inf_missing),
                                            A(COUNT, n_beyond),
-                                           A(NUMBER, worst_ratio),
+                                           A(AMOUNT, worst_ratio),
                                            A(COUNT, n_rows_lost),
                                            NB_MEMBERS_END};
 
 static const struct nb_member histogram[] = {A(COUNTS, histogram), NB_MEMBERS_END};
 
 /* Present where has_ratios. */
-static const struct nb_member ratios[] = {A(NUMBER, noise_ratio), A(NUMBER, noise_ulp),      A(NUMBER, reference_ratio),
-                                          A(NUMBER, nmse),        A(NUMBER, scaled_max_u),   A(NUMBER, max_ordinal),
+static const struct nb_member ratios[] = {A(AMOUNT, noise_ratio), A(AMOUNT, noise_ulp),      A(AMOUNT, reference_ratio),
+                                          A(AMOUNT, nmse),        A(AMOUNT, scaled_max_u),   A(AMOUNT, max_ordinal),
                                           A(TEXT, noise_reason),  A(TEXT, reference_reason), NB_MEMBERS_END};
 
 static const struct nb_member witness[] = {NB_MEMBER(COUNT, struct nb_witness, row),
@@ -417,12 +417,12 @@ static const struct nb_member witness[] = {NB_MEMBER(COUNT, struct nb_witness, r
                                            NB_MEMBER(EXACT, struct nb_witness, want),
                                            NB_MEMBER(EXACT, struct nb_witness, x),
                                            NB_MEMBER(NUMBER, struct nb_witness, err_ulp),
-                                           NB_MEMBER(NUMBER, struct nb_witness, tolerance_ulp),
+                                           NB_MEMBER(AMOUNT, struct nb_witness, tolerance_ulp),
                                            NB_MEMBERS_END};
 
 static const struct nb_member parameter_error[] = {
-    NB_MEMBER(COUNT, struct nb_parameter_error, n), NB_MEMBER(NUMBER, struct nb_parameter_error, ratio),
-    NB_MEMBER(NUMBER, struct nb_parameter_error, norm_u), NB_MEMBERS_END};
+    NB_MEMBER(COUNT, struct nb_parameter_error, n), NB_MEMBER(AMOUNT, struct nb_parameter_error, ratio),
+    NB_MEMBER(AMOUNT, struct nb_parameter_error, norm_u), NB_MEMBERS_END};
 
 static const struct {
     const char *name;

@@ -140,15 +140,15 @@ void nb_evidence_finish(struct nb_evidence_sum *s, struct nb_evidence *out) {
 
 #define E(KIND, field) NB_MEMBER(KIND, struct nb_evidence, field)
 
-static const struct nb_member range[] = {NB_MEMBER(NUMBER, struct nb_range, min_rms),
-                                         NB_MEMBER(NUMBER, struct nb_range, max_abs),
-                                         NB_MEMBER(NUMBER, struct nb_range, max_rho), NB_MEMBERS_END};
+static const struct nb_member range[] = {NB_MEMBER(AMOUNT, struct nb_range, min_rms),
+                                         NB_MEMBER(AMOUNT, struct nb_range, max_abs),
+                                         NB_MEMBER(AMOUNT, struct nb_range, max_rho), NB_MEMBERS_END};
 
 static const struct nb_member evidence[] = {E(COUNT, n_rows),
                                             E(COUNT, n_rows_not_finite),
-                                            E(NUMBER, min_rms),
-                                            E(NUMBER, max_abs),
-                                            E(NUMBER, max_rho),
+                                            E(AMOUNT, min_rms),
+                                            E(AMOUNT, max_abs),
+                                            E(AMOUNT, max_rho),
                                             NB_MEMBER_STRUCT(struct nb_evidence, claimed, range),
                                             E(BOOL, covered),
                                             E(COUNT, n),
@@ -158,10 +158,10 @@ static const struct nb_member evidence[] = {E(COUNT, n_rows),
                                             NB_MEMBER_AS("zero", COUNT, struct nb_evidence, n_zero),
                                             E(COUNT, n_beyond),
                                             E(COUNT, n_unbounded),
-                                            E(NUMBER, bound_ratio),
-                                            E(NUMBER, max_ulp),
-                                            E(NUMBER, componentwise_ulp),
-                                            E(NUMBER, normwise_u),
+                                            E(AMOUNT, bound_ratio),
+                                            E(AMOUNT, max_ulp),
+                                            E(AMOUNT, componentwise_ulp),
+                                            E(AMOUNT, normwise_u),
                                             NB_MEMBERS_END};
 
 cJSON *nb_evidence_to_json(const struct nb_evidence *e) {

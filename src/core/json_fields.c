@@ -140,6 +140,7 @@ static const char *name_at(const struct nb_member *m, const void *at) {
 static void add_member(cJSON *object, const struct nb_member *m, const void *at) {
     switch (m->kind) {
     case NB_MEMBER_NUMBER:
+    case NB_MEMBER_AMOUNT:
         nb_json_number(object, m->name, *(const double *)at);
         break;
     case NB_MEMBER_EXACT:
@@ -204,14 +205,15 @@ static int refuse(const char *what, const struct nb_member *m, const char *wante
     return nb_error("%s: \"%s\" is not %s", what, m->name, wanted);
 }
 
+static bool is_none(const cJSON *item) { return !item || cJSON_IsNull(item); }
+
 static bool is_count(double value, double most) { return value >= 0 && value <= most && value == floor(value); }
 
 static int get_count(const cJSON *object, const struct nb_member *m, void *at, const char *what) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, m->name);
-    const bool is_none = m->kind != NB_MEMBER_COUNT && (!item || cJSON_IsNull(item));
-    const double value = is_none ? (double)none_of(m) : cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
-    if (!is_none && !is_count(value, m->size == sizeof(int32_t) ? INT32_MAX : 0x1p53))
-        return refuse(what, m, "a count");
+    const bool none = m->kind != NB_MEMBER_COUNT && is_none(item);
+    const double value = none ? (double)none_of(m) : cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
+    if (!none && !is_count(value, m->size == sizeof(int32_t) ? INT32_MAX : 0x1p53)) return refuse(what, m, "a count");
     const int64_t wide = (int64_t)value;
     const int32_t narrow = (int32_t)wide; /* the same where it is a narrow one */
     if (m->size == sizeof narrow)
@@ -219,6 +221,25 @@ static int get_count(const cJSON *object, const struct nb_member *m, void *at, c
     else
         memcpy(at, &wide, sizeof wide);
     return 0;
+}
+
+static int get_number(const cJSON *object, const struct nb_member *m, double *at, const char *what) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, m->name);
+    *at = nb_json_get_number(object, m->name);
+    if (!is_none(item) && !cJSON_IsNumber(item)) return refuse(what, m, "a number or null");
+    return m->kind == NB_MEMBER_AMOUNT && *at < 0 ? refuse(what, m, "a number from 0, or null") : 0;
+}
+
+static int get_interval(const cJSON *object, const struct nb_member *m, struct nb_interval *at, const char *what) {
+    static const char *const bounds[] = {"value", "low", "high"};
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, m->name);
+    bool is_one = is_none(item) || cJSON_IsObject(item);
+    for (int i = 0; i < 3; i++) {
+        const cJSON *bound = cJSON_GetObjectItemCaseSensitive(item, bounds[i]);
+        is_one &= is_none(bound) || (cJSON_IsNumber(bound) && bound->valuedouble >= 0);
+    }
+    *at = nb_json_get_interval(object, m->name);
+    return is_one ? 0 : refuse(what, m, "an object of \"value\", \"low\" and \"high\", each a number from 0, or null");
 }
 
 static int get_counts(const cJSON *object, const struct nb_member *m, int64_t *counts, const char *what) {
@@ -255,8 +276,8 @@ static int get_member(const cJSON *object, const struct nb_member *m, void *at, 
     const char *text;
     switch (m->kind) {
     case NB_MEMBER_NUMBER:
-        *(double *)at = nb_json_get_number(object, m->name);
-        return 0;
+    case NB_MEMBER_AMOUNT:
+        return get_number(object, m, at, what);
     case NB_MEMBER_EXACT:
         *(double *)at = nb_json_get_exact(object, m->name);
         return 0;
@@ -283,8 +304,7 @@ static int get_member(const cJSON *object, const struct nb_member *m, void *at, 
     case NB_MEMBER_NAME:
         return get_name(object, m, at, what);
     case NB_MEMBER_INTERVAL:
-        *(struct nb_interval *)at = nb_json_get_interval(object, m->name);
-        return 0;
+        return get_interval(object, m, at, what);
     case NB_MEMBER_OBJECT:
         if (m->optional && !cJSON_GetObjectItemCaseSensitive(object, m->name)) return 0; /* an earlier program's */
         return nb_json_get_members(cJSON_GetObjectItemCaseSensitive(object, m->name), m->members, at, what);

@@ -59,6 +59,7 @@ int nb_strings_read(const struct nb_jsonc *file, const cJSON *node, struct nb_st
 
 enum nb_member_kind {
     NB_MEMBER_NUMBER,   /* double: a finite number, else null; null or absent is read as NaN */
+    NB_MEMBER_AMOUNT,   /* the same, and not below 0 */
     NB_MEMBER_EXACT,    /* double: text that keeps every bit, NaN and infinities too */
     NB_MEMBER_COUNT,    /* an integer type of 4 or 8 bytes: a whole number from 0 to 2^31 - 1, or 2^53 */
     NB_MEMBER_INDEX,    /* the same, or -1: null, and what null or absent is read as */
@@ -70,7 +71,7 @@ enum nb_member_kind {
     NB_MEMBER_STRING,   /* char *, owned: a null pointer is null */
     NB_MEMBER_BORROWED, /* const char *, into the JSON that it is read from: likewise */
     NB_MEMBER_NAME,     /* an enum or uint32_t: the name that it is the index of */
-    NB_MEMBER_INTERVAL, /* struct nb_interval */
+    NB_MEMBER_INTERVAL, /* struct nb_interval of amounts: an object; null or absent is read as NaN */
     NB_MEMBER_OBJECT,   /* a struct with a table of its own, or some members of this one as an object of their own */
 };
 

@@ -124,7 +124,7 @@ static const char *const verdicts[] = {"not_applicable", "passed", "failed", NUL
 #define R(KIND, field) NB_MEMBER(KIND, struct nb_relation_result, field)
 #define R_OPTIONAL(KIND, field) NB_MEMBER_OPTIONAL(KIND, struct nb_relation_result, field)
 static const struct nb_member result_members[] = {NB_MEMBER_NAMED(struct nb_relation_result, verdict, verdicts),
-                                                  R(NUMBER, figure),
+                                                  R(AMOUNT, figure),
                                                   R_OPTIONAL(INDEX, row),
                                                   R_OPTIONAL(INDEX, col),
                                                   R_OPTIONAL(TEXT, reason),
@@ -146,7 +146,7 @@ const struct nb_member nb_metamorphic_members[] = {RELATION("scale", NB_REL_SCAL
                                                    RELATION("squares", NB_REL_SQUARES),
                                                    RELATION("sum", NB_REL_SUM),
                                                    RELATION_OPTIONAL("exact", NB_REL_EXACT),
-                                                   M(NUMBER, order_noise_ulp),
+                                                   M(AMOUNT, order_noise_ulp),
                                                    M(INDEX, scale_up),
                                                    M(INDEX, scale_down),
                                                    M(BOOL, up_ended_by_input),

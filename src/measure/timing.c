@@ -278,15 +278,15 @@ void nb_launches_release(struct nb_launches *l) {
 static const struct nb_member attainable[] = {
     NB_MEMBER(INTERVAL, struct nb_attainable, time_ns), NB_MEMBER(INTERVAL, struct nb_attainable, share),
     NB_MEMBER(BOOL, struct nb_attainable, alone),       NB_MEMBER(TEXT, struct nb_attainable, bound),
-    NB_MEMBER(NUMBER, struct nb_attainable, core_ns),   NB_MEMBERS_END};
+    NB_MEMBER(AMOUNT, struct nb_attainable, core_ns),   NB_MEMBERS_END};
 
 const char *const nb_stop_names[] = {[NB_STOP_UNKNOWN] = "",  [NB_STOP_FIXED] = "fixed",   [NB_STOP_AIM] = "aim",
                                      [NB_STOP_MOST] = "most", [NB_STOP_BUDGET] = "budget", NULL};
 
 static const struct nb_member evidence[] = {
     T(COUNT, n_launches),    T(TEXT, stopped),      T(COUNT, n_samples), T(COUNT, n_contaminated),
-    T(BOOL, chunked),        T(NUMBER, per_sample), T(NUMBER, steal_ms), T(NUMBER, involuntary),
-    T(NUMBER, wall_per_cpu), T(NUMBER, copy_drift), T(NUMBER, floor_ns), T(NUMBER, core_shared),
+    T(BOOL, chunked),        T(AMOUNT, per_sample), T(NUMBER, steal_ms), T(NUMBER, involuntary),
+    T(AMOUNT, wall_per_cpu), T(AMOUNT, copy_drift), T(AMOUNT, floor_ns), T(AMOUNT, core_shared),
     NB_MEMBERS_END};
 
 /* The figures, then the verdicts, then the evidence for them. */
@@ -296,9 +296,9 @@ const struct nb_member nb_timing_members[] = {T(INTERVAL, time_ns),
                                               NB_MEMBER_STRUCT(struct nb_timing, attainable, attainable),
                                               T(INTERVAL, vs_reference),
                                               T(STRING, reference),
-                                              T(NUMBER, gbytes_per_s),
-                                              T(NUMBER, of_datasheet),
-                                              T(NUMBER, min_ns),
+                                              T(AMOUNT, gbytes_per_s),
+                                              T(AMOUNT, of_datasheet),
+                                              T(AMOUNT, min_ns),
                                               T(BOOL, suspect),
                                               T(BOOL, noisy),
                                               T(TEXT, noise),

@@ -17,6 +17,7 @@
 
 #define R(KIND, field) NB_MEMBER(KIND, struct nb_record, field)
 static const struct nb_member place[] = {R(STRING, reason), R(COUNT, group), R(COUNT, machine), NB_MEMBERS_END};
+static const struct nb_member size[] = {R(AMOUNT, bytes), NB_MEMBERS_END};
 
 static void add_axes(cJSON *json, const struct nb_case *c) {
     cJSON *axes = cJSON_AddObjectToObject(json, "axes");
@@ -46,7 +47,7 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     add_axes(json, &r->c);
     nb_json_number(json, "rows", (double)r->c.shape.rows);
     nb_json_number(json, "cols", (double)r->c.shape.cols);
-    nb_json_number(json, "bytes", r->bytes);
+    nb_json_add_members(json, size, r);
     struct nb_check_line checked = {.chain = r->chain,
                                     .column_chain = r->column_chain,
                                     .row_local = r->row_local,
@@ -84,7 +85,7 @@ static int identity_from_json(struct nb_record *r, const cJSON *json) {
     if (nb_kernel_fields_from_json(&r->c, json) != 0) return -1;
     r->key = nb_strdup(key);
     r->replay = nb_strdup(replay ? replay : "");
-    r->bytes = nb_json_get_number(json, "bytes");
+    if (nb_json_get_members(json, size, r, "a record") != 0) return -1;
     return nb_json_get_members(json, place, r, key);
 }
 
@@ -125,9 +126,15 @@ int nb_record_take_counters(struct nb_record *r, const cJSON *json) {
 }
 
 static int figures_from_json(struct nb_record *r, const cJSON *json) {
+    static const char *const objects[] = {"accuracy", "evidence", "metamorphic", "timing"};
     const cJSON *timing = cJSON_GetObjectItemCaseSensitive(json, "timing"), *label;
     const char *reason = nb_json_get_text(json, "timing_reason");
     struct nb_check_line check;
+    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, objects[i]);
+        if (item && !cJSON_IsNull(item) && !cJSON_IsObject(item))
+            return nb_error("a record's \"%s\" is not an object or null", objects[i]);
+    }
     r->timing_reason = reason ? nb_strdup(reason) : NULL;
     cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(json, "labels")) {
         if (cJSON_IsString(label)) nb_record_add_label(r, label->valuestring);
@@ -194,9 +201,14 @@ char *nb_replay_command(const char *key, const char *file, const char *tuning) {
 /* Whole files are read into memory; this is some million records. */
 static const size_t largest_file = (size_t)4 << 30;
 
-void nb_results_count(struct nb_results *r) {
-    size_t counts[NB_N_STATUSES] = {0};
+static void count_statuses(const struct nb_results *r, size_t counts[NB_N_STATUSES]) {
+    memset(counts, 0, NB_N_STATUSES * sizeof *counts);
     for (size_t i = 0; i < r->n; i++) counts[r->records[i].status]++;
+}
+
+void nb_results_count(struct nb_results *r) {
+    size_t counts[NB_N_STATUSES];
+    count_statuses(r, counts);
     cJSON_DeleteItemFromObjectCaseSensitive(r->meta, "counts");
     cJSON *json = cJSON_AddObjectToObject(r->meta, "counts");
     for (int s = 0; s < NB_N_STATUSES; s++) {
@@ -298,12 +310,38 @@ static int parse_document(const char *path, cJSON **meta, cJSON **records) {
 }
 
 static int read_records(struct nb_results *r, const char *path, const cJSON *records) {
-    r->records = nb_alloc((size_t)cJSON_GetArraySize(records), sizeof *r->records);
+    struct nb_text_map keys = {0};
     const cJSON *item;
+    int result = 0;
+    r->records = nb_alloc((size_t)cJSON_GetArraySize(records), sizeof *r->records);
     cJSON_ArrayForEach(item, records) {
-        if (nb_record_from_json(&r->records[r->n], item) != 0)
-            return nb_error("%s: record %zu cannot be used", path, r->n + 1);
+        const char *key = nb_json_get_text(item, "key");
+        result = nb_record_from_json(&r->records[r->n], item);
+        if (result != 0) {
+            nb_error("%s: record %zu cannot be used: %s", path, r->n + 1, key ? key : "it has no key");
+            break;
+        }
+        const size_t before = nb_text_map_add(&keys, r->records[r->n].key, r->n);
         r->n++;
+        if (before == NB_NOWHERE) continue;
+        result = nb_error("%s: records %zu and %zu are the same case: %s", path, before + 1, r->n, key);
+        break;
+    }
+    nb_text_map_release(&keys);
+    return result;
+}
+
+/* A file that lost records says yet how many it had. */
+static int check_counts(const struct nb_results *r, const char *path) {
+    const cJSON *said = cJSON_GetObjectItemCaseSensitive(r->meta, "counts");
+    size_t counts[NB_N_STATUSES];
+    count_statuses(r, counts);
+    for (int s = 0; said && s < NB_N_STATUSES; s++) {
+        const char *name = nb_status_name((enum nb_status)s);
+        const double wanted = cJSON_HasObjectItem(said, name) ? nb_json_get_number(said, name) : 0;
+        if (wanted != (double)counts[s])
+            return nb_error("%s: \"counts\" has %g \"%s\", but \"records\" %zu: it was changed after it was written",
+                            path, wanted, name, counts[s]);
     }
     return 0;
 }
@@ -329,6 +367,7 @@ int nb_results_read(struct nb_results *r, const char *dir) {
     cJSON *records = NULL;
     int result = parse_document(path, &r->meta, &records);
     if (result == 0) result = read_records(r, path, records);
+    if (result == 0) result = check_counts(r, path);
     cJSON_Delete(records);
     free(path);
     if (result != 0) nb_results_release(r);

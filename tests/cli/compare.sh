@@ -11,11 +11,12 @@ JSON
 edit() { # NAME PYTHON
     mkdir -p "$WORK/$1"
     /usr/bin/python3 - "$WORK/a/results.json" "$WORK/$1/results.json" "$2" <<'PY'
-import json, sys
+import collections, json, sys
 d = json.load(open(sys.argv[1]))
 for r in d["records"]:
     r["timing"].update(noisy=False, noise=None, suspect=False)
 exec(sys.argv[3])
+d["counts"] = dict(collections.Counter(r["status"] for r in d["records"]))
 json.dump(d, open(sys.argv[2], "w"))
 PY
 }

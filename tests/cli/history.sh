@@ -12,7 +12,7 @@ JSON
 edit() { # NAME STARTED PYTHON: rms is the record of the case that is no reference, ratio(X) sets what it took against it
     mkdir -p "$WORK/$1"
     /usr/bin/python3 - "$WORK/a/results.json" "$WORK/$1/results.json" "$2" "$3" <<'PY'
-import json, sys
+import collections, json, sys
 d = json.load(open(sys.argv[1]))
 d["started"] = sys.argv[3]
 for r in d["records"]:
@@ -21,6 +21,7 @@ rms, = [r for r in d["records"] if r["key"] != r["timing"]["reference"]]
 def ratio(x):
     rms["timing"]["vs_reference"].update(value=x, low=0.98 * x, high=1.02 * x)
 exec(sys.argv[4])
+d["counts"] = dict(collections.Counter(r["status"] for r in d["records"]))
 json.dump(d, open(sys.argv[2], "w"))
 PY
 }

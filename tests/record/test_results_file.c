@@ -83,3 +83,61 @@ Test(results_file, a_file_that_is_no_results_is_refused_with_its_place) {
     }
     cr_assert_eq(read_results(new_folder()), -1);
 }
+
+/* The first records with a timing in them, each with one member changed; the error names file, record and member. */
+Test(results_file, figures_that_cannot_be_are_refused_by_name) {
+    static const struct {
+        const char *in[3], *value, *said; /* in: the path in a record */
+    } cases[] = {
+        {{"timing", "time_ns", "value"}, "-5", "time_ns"},
+        {{"timing", "time_ns"}, "-5", "time_ns"},
+        {{"timing", "roof", "low"}, "-0.5", "roof"},
+        {{"timing", "min_ns"}, "-1", "min_ns"},
+        {{"timing", "gbytes_per_s"}, "\"3\"", "gbytes_per_s"},
+        {{"timing"}, "-5", "timing"},
+        {{"accuracy", "max_ulp"}, "-7", "max_ulp"},
+        {{"accuracy"}, "[]", "accuracy"},
+        {{"bytes"}, "-1", "bytes"},
+    };
+    char *dir = folder_with(small_journal());
+    struct nb_results r;
+    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    size_t at = 0;
+    while (!r.records[at].has_timing) at++;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cJSON *json = kept_json(cJSON_Parse(results_text(&r))),
+              *object = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "records"), (int)at);
+        char *changed = new_folder(), *said;
+        int depth = 0;
+        for (; depth < 2 && cases[i].in[depth + 1]; depth++) object = cJSON_GetObjectItem(object, cases[i].in[depth]);
+        cr_assert(cJSON_ReplaceItemInObject(object, cases[i].in[depth], cJSON_Parse(cases[i].value)), "%s",
+                  cases[i].said);
+        put_text(changed, NB_RESULTS_FILE, json_text(json));
+        begin_errors();
+        cr_expect_eq(read_results(changed), -1, "%s: %s", cases[i].said, cases[i].value);
+        said = end_errors();
+        cr_expect(strstr(said, cases[i].said) && strstr(said, r.records[at].key) && strstr(said, NB_RESULTS_FILE), "%s",
+                  said);
+    }
+    nb_results_release(&r);
+}
+
+Test(results_file, records_that_are_gone_or_there_twice_are_noticed) {
+    char *dir = folder_with(small_journal());
+    struct nb_results r;
+    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    cr_assert_geq(r.n, 2);
+    for (int twice = 0; twice < 2; twice++) {
+        cJSON *json = kept_json(cJSON_Parse(results_text(&r))), *records = cJSON_GetObjectItem(json, "records");
+        char *changed = new_folder();
+        if (twice)
+            cJSON_ReplaceItemInArray(records, 1, cJSON_Duplicate(cJSON_GetArrayItem(records, 0), true));
+        else
+            cJSON_DeleteItemFromArray(records, 0);
+        put_text(changed, NB_RESULTS_FILE, json_text(json));
+        begin_errors();
+        expect_refused(read_results(changed), "records",
+                       twice ? "records 1 and 2 are the same case: " : "\"counts\" has ");
+    }
+    nb_results_release(&r);
+}
