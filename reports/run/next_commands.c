@@ -15,6 +15,7 @@
 #include "reports/text/escape.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
+#include "src/measure/paired.h"
 
 enum { MOST_COMMANDS = 3, MOST_LINES = 3, PURPOSE = 54 };
 
@@ -185,7 +186,7 @@ static void add_replay(struct commands *c, const struct nb_record *r, const char
     free(key);
 }
 
-/* Twice as many launches; where time ended them, twice the time. Returns the option that it replaces. */
+/* Twice as many launches, and as many as an interval needs; where time ended them, twice the time. Returns the option that it replaces. */
 static const char *longer_option(const struct nb_results *results, struct nb_strbuf *out) {
     const cJSON *plan = nb_meta(results, "plan"), *elapsed_s = nb_meta(results, "elapsed_s");
     const double least = nb_json_get_number(plan, "launches"), most = nb_json_get_number(plan, "most_launches");
@@ -195,8 +196,10 @@ static const char *longer_option(const struct nb_results *results, struct nb_str
         nb_strbuf_addf(out, "--budget=%.0f", 10 * ceil(elapsed_s->valuedouble / 5));
         return "--budget";
     }
-    nb_strbuf_addf(out, most > least ? "--launches=%.0f:%.0f" : "--launches=%.0f", most > least ? least : 2 * least,
-                   2 * most);
+    if (most > least)
+        nb_strbuf_addf(out, "--launches=%.0f:%.0f", least, fmax(2 * most, NB_MIN_LAUNCHES));
+    else
+        nb_strbuf_addf(out, "--launches=%.0f", fmax(2 * least, NB_MIN_LAUNCHES));
     return "--launches";
 }
 

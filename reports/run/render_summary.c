@@ -587,7 +587,7 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
     else if (!whole)
         nb_strbuf_add(&todo, "let it go on, as below");
     else if (counts->n_timed && counts->n_without_interval == counts->n_timed)
-        nb_strbuf_add(&todo, "6 launches are the fewest that give an interval");
+        nb_strbuf_addf(&todo, "%d launches are the fewest that give an interval", NB_MIN_LAUNCHES);
     else if (counts->n_noisy + counts->n_suspect > 0 && d.wall_per_cpu > 1.1)
         nb_strbuf_addf(&todo, "other programs had the CPU (time x %.1f): stop them, rerun", d.wall_per_cpu);
     else if (counts->n_noisy + counts->n_suspect > 0 && nb_summary_core_shared(counts) > 0.1)
