@@ -24,9 +24,19 @@ static bool same_mathematics(const struct nb_case *a, const struct nb_case *b) {
 
 static const char *or_null(const char *text) { return text && *text ? text : NULL; }
 
+/* As much of a kernel's own text as anybody reads: the journal has it in each case. */
+struct words {
+    char text[200];
+};
+static const char *shorten(const char *text, struct words *out) {
+    if (!or_null(text)) return NULL;
+    snprintf(out->text, sizeof out->text, "%s", text);
+    return out->text;
+}
+
 static const char *library_of(const struct nb_kernel *k) {
-    if (nb_kernel_is_of_program(k)) return or_null(nb_kernel_program_language(k));
-    return k->version ? or_null(k->version()) : NULL;
+    if (nb_kernel_is_of_program(k)) return nb_kernel_program_language(k);
+    return k->version ? k->version() : NULL;
 }
 
 static void say_checked(const struct nb_job *job, int i, const struct nb_checked *checked,
@@ -34,6 +44,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
     const struct nb_kernel *k = job->entries[i]->kernel;
     const struct nb_case *c = &job->cases[i];
     struct nb_call call;
+    struct words library, implementation;
     nb_case_call(c, &call);
     struct nb_check_line line = {.key = job->keys[i],
                                  .status = checked->status,
@@ -41,8 +52,9 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
                                  .chain = checked->chain,
                                  .column_chain = c->pass == NB_BACKWARD ? checked->column_chain : 0,
                                  .row_local = checked->row_local,
-                                 .library = library_of(k),
-                                 .implementation = k->implementation ? or_null(k->implementation(&call)) : NULL,
+                                 .library = shorten(library_of(k), &library),
+                                 .implementation =
+                                     k->implementation ? shorten(k->implementation(&call), &implementation) : NULL,
                                  .has_accuracy = checked->has_accuracy,
                                  .has_evidence = checked->has_accuracy,
                                  .has_metamorphic = metamorphic != NULL,

@@ -9,7 +9,7 @@ JSON
 plugins=()
 names="biased wrong nan write_before write_after write_between read_outside change_input crash hang error depends_on_range
     exit fork close print rounding late_wrong late_write late_change late_crash late_hang scratch scratch_size phases chain
-    question blocks"
+    question blocks longwinded"
 for name in $names; do plugins+=(--plugin "$BUILD/tests/plugins/$name.so"); done
 code=0
 "$NORMBENCH" run "$WORK/config.json" "${plugins[@]}" --case-timeout 5 --no-stress --no-plots --no-counters \
@@ -27,6 +27,7 @@ expected = {
     "rounding": "ok", "late_wrong": "wrong_when_timed", "late_write": "wrote_outside", "late_change": "changed_input",
     "late_crash": "crashed", "late_hang": "timed_out", "scratch": "wrote_outside", "scratch_size": "returned_error",
     "phases": "returned_error", "chain": "returned_error", "question": "crashed", "blocks": "ok",
+    "longwinded": "ok",
 }
 records = json.load(open(sys.argv[1]))["records"]
 got = {r["key"].split(":")[0]: r for r in records if ":bad_" in r["key"]}
@@ -35,6 +36,8 @@ wrong = [f"{name}: {got[name]['status'] if name in got else 'no record'}, should
 failed = [name for name in expected if expected[name] != "ok"]
 wrong += [f"{name}: no reason given" for name in failed if not got.get(name, {}).get("reason")]
 wrong += [f"{name}: a failed kernel has a time" for name in failed if got.get(name, {}).get("timing")]
+wrong += [f"longwinded: {len(got['longwinded'][text])} bytes of {text}" for text in ("library", "implementation")
+          if not 0 < len(got["longwinded"][text]) < 200]
 ours = [r for r in records if ":bad_" not in r["key"]]
 if not ours or any(r["status"] != "ok" or not r["timing"]["time_ns"] for r in ours):
     wrong.append("the kernel beside them was not measured")
