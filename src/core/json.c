@@ -247,7 +247,25 @@ static char *blank_comment(char *p) {
     return end;
 }
 
-/* Blanks all comments; checks that strings and comments end and that nothing is nested too deep. */
+/* Behind the number at p; null after nb_error: as a double it would be another one. */
+static const char *skip_number(const char *path, const char *text, const char *p) {
+    const size_t n_digits = strspn(p, "0123456789"), n_mantissa = strspn(p, "0123456789.");
+    const int n = (int)strspn(p, "0123456789.eE+-");
+    const double value = strtod(p, NULL);
+    struct nb_strbuf exact = {0};
+    nb_strbuf_addf(&exact, "%.0f", value);
+    const bool is_whole = (int)n_digits == n && isfinite(value);
+    const bool changes = is_whole && value >= 0x1p53 && (exact.len != n_digits || memcmp(exact.text, p, n_digits) != 0);
+    nb_strbuf_release(&exact);
+    if (changes)
+        nb_error("%s:%d: %.*s is too long for a number of JSON, which holds %.0f instead; write it as a text: \"%.*s\"",
+                 path, line_of(text, p), n, p, value, n, p);
+    const bool vanishes = value == 0 && strcspn(p, "123456789") < n_mantissa;
+    if (vanishes) nb_error("%s:%d: %.*s is smaller than any number but 0", path, line_of(text, p), n, p);
+    return changes || vanishes ? NULL : p + n;
+}
+
+/* Blanks all comments; checks that numbers stay what they are, that strings and comments end and that nothing is nested too deep. */
 static int prepare(const char *path, char *text) {
     int depth = 0;
     for (char *p = text; *p;) {
@@ -260,6 +278,9 @@ static int prepare(const char *path, char *text) {
         } else if (*p == '/' && (p[1] == '/' || p[1] == '*')) {
             p = blank_comment(p);
             if (!p) return nb_error("%s:%d: a comment opens with /* and never ends", path, line_of(text, start));
+        } else if (*p >= '0' && *p <= '9') {
+            p = (char *)skip_number(path, text, p);
+            if (!p) return -1;
         } else {
             depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
             if (depth > NB_JSONC_MAX_DEPTH)

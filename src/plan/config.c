@@ -130,7 +130,7 @@ static int scalar_text(const struct nb_axis *axis, const cJSON *node, char numbe
         *text = node->valuestring;
     } else if (cJSON_IsNumber(node) && isfinite(node->valuedouble)) {
         nb_shortest_text(node->valuedouble, number);
-        if (fabs(node->valuedouble) < 1e15 && floor(node->valuedouble) == node->valuedouble)
+        if (fabs(node->valuedouble) < 0x1p64 && floor(node->valuedouble) == node->valuedouble)
             snprintf(number, 32, "%.0f", node->valuedouble);
     } else if (cJSON_IsBool(node) && axis->choices == nb_switch_names) {
         *text = cJSON_IsTrue(node) ? "1" : "0";

@@ -46,6 +46,15 @@ static const char *joined(const struct nb_values *values) {
     return out;
 }
 
+/* What JSON's numbers hold exactly is taken exactly. */
+Test(config, whole_numbers_and_zeros_are_taken_as_written) {
+    struct nb_config c =
+        taken("{ \"blocks\": [{ \"seed\": [9007199254740992, 1000000000000001, 9223372036854775808, 12e3],"
+              " \"eps\": [0, 0.0, 0e-400, 5e-300], \"data\": \"normal/1e-400 9007199254740993\" }] }");
+    cr_expect_str_eq(joined(list(&c, 0, "seed")), "9007199254740992 1000000000000001 9223372036854775808 12000");
+    cr_expect_str_eq(joined(list(&c, 0, "eps")), "0 0 0 5e-300");
+}
+
 Test(config, reads_blocks_with_lists_and_single_values) {
     struct nb_config c =
         taken("{ \"description\": \"d\", \"launches\": 7, \"blocks_per_launch\": 9, \"sample_ms\": 0.25,\n"
@@ -117,6 +126,12 @@ Test(config, wrong_types_and_values_are_named_with_their_line) {
     refused("{ \"launches\": \"6\", \"blocks\": [{}] }", ":1:", "\"launches\" is a text; it must be a number");
     refused("{ \"sample_ms\": 0, \"blocks\": [{}] }", ":1:", "from 0.01 to 1000");
     refused("{ \"order_seed\": \"-1\", \"blocks\": [{}] }", ":1:", "2^64");
+    refused("{ \"order_seed\":\n 9007199254740993, \"blocks\": [{}] }",
+            ":2:", "write it as a text: \"9007199254740993\"");
+    refused("{ \"blocks\": [{ \"seed\": [1, 18446744073709551615] }] }",
+            ":1:", "write it as a text: \"18446744073709551615\"");
+    refused("{ \"blocks\": [{ \"seed\": 18446744073709551616 }] }", ":1:", "from 0 to 2^64 - 1");
+    refused("{ \"blocks\": [{ \"eps\": 1e-400 }] }", ":1:", "1e-400 is smaller than any number but 0");
     refused("{ \"description\": 5, \"blocks\": [{}] }", ":1:", "a text");
 }
 
