@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # get_onednn-omp.sh FOLDER: compiles oneDNN 3.13.1 for GNU OpenMP, norms and reorders alone: FOLDER/{include,lib}.
-# 14 MB to download and 47 minutes of CPU time (a Zen 3). ONEDNN_SOURCE=DIR: from these sources in place of the download, any 3.x.
+# 14 MB to download and 54 minutes of CPU time (a Zen 3). ONEDNN_SOURCE=DIR: from these sources in place of the download, any 3.x.
 set -eu
 version=3.13.1
 # Of the archive that GitHub makes of the tag: git archive --prefix=oneDNN-$version/ v$version | gzip -n.
