@@ -159,9 +159,14 @@ static int launch_all(struct nb_run *run, bool fewest) {
         n = nb_schedule_round(&run->schedule, run->n_rounds, left_s(run), units);
         if (run->fork_server && run->n_rounds > 0 && n > 0)
             nb_fork_server_renew(run->fork_server); /* no two launches of a group from one */
-        if (n > 0 && run->n_rounds % ROUNDS_OF_A_PROGRAM == 0) nb_kept_programs_end();
-        for (int i = 0; i < n && result == 0 && !stopped(run); i++)
-            if (nb_schedule_may_launch(&run->schedule, units[i], left_s(run))) result = launch_unit(run, units[i]);
+        if (n > 0 && run->n_rounds_served % ROUNDS_OF_A_PROGRAM == 0) nb_kept_programs_end();
+        bool launched = false; /* there may be no time for any that the round has */
+        for (int i = 0; i < n && result == 0 && !stopped(run); i++) {
+            if (!nb_schedule_may_launch(&run->schedule, units[i], left_s(run))) continue;
+            launched = true;
+            result = launch_unit(run, units[i]);
+        }
+        run->n_rounds_served += launched;
     }
     free(units);
     return result;

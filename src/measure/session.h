@@ -52,8 +52,8 @@ struct nb_run {
     int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
-    double used_s; /* by what the journal held already, of all stages */
-    int n_rounds;  /* of launches */
+    double used_s;                 /* by what the journal held already, of all stages */
+    int n_rounds, n_rounds_served; /* of launches; those in which there was one */
     struct nb_schedule schedule;
     bool failed; /* the journal cannot be written */
 };
