@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernel ABI: what a normalization kernel receives and what it declares. One page of plain C, used by the built-in
+/* The kernel ABI: what a normalization kernel receives and what it declares. Plain C, used by the built-in
  * kernels, by adapters to other libraries and by any other shared object. `normbench new-plugin` writes an example.
  *
  * A shared object exports one function, normbench_kernels(), that returns its table. Every struct starts with its size, so

@@ -84,8 +84,8 @@ struct tally {
 
 static void add_to_tally(struct tally *t, const cJSON *gain) {
     const double value = nb_json_get_number(gain, "value");
-    const bool faster = nb_json_get_number(gain, "low") > NB_TUNE_MARGIN_PERCENT,
-               slower = nb_json_get_number(gain, "high") < -NB_TUNE_MARGIN_PERCENT;
+    const bool faster = nb_json_get_number(gain, "low") > 100 * expm1(NB_TUNE_MARGIN),
+               slower = nb_json_get_number(gain, "high") < 100 * expm1(-NB_TUNE_MARGIN);
     if (!faster && !slower) return;
     double *ends = t->ends[slower];
     if (t->n[slower]++ == 0) ends[0] = ends[1] = value;

@@ -56,9 +56,6 @@ struct tune_candidate {
     int arm[N_SHAPES];
 };
 
-/* What makes a difference, as a logarithm. */
-#define MARGIN log1p(NB_TUNE_MARGIN_PERCENT / 100)
-
 /* One kernel on one shape. */
 struct tune_trial {
     size_t shape;                 /* which of the topic's */
@@ -510,7 +507,7 @@ static struct nb_interval gain_of(const struct tune_trial *trial, int arm) {
 /* What is beyond the margin for sure; 0 otherwise. */
 static double sure_gain(const struct tune_trial *trial, int arm) {
     const struct nb_interval gain = gain_of(trial, arm);
-    return gain.low > MARGIN || gain.high < -MARGIN ? gain.value : 0;
+    return gain.low > NB_TUNE_MARGIN || gain.high < -NB_TUNE_MARGIN ? gain.value : 0;
 }
 
 static double score(const struct tune_trial *trials, size_t n, const struct tune_candidate *candidate) {
@@ -560,7 +557,7 @@ static void tune_judge(const struct tune_trial *trials, size_t n_trials, const s
         best = own;
         out->gain = gain;
         out->n_trials = n_differ;
-        out->candidate = own > 0 && gain.low > MARGIN ? (int)c : -1;
+        out->candidate = own > 0 && gain.low > NB_TUNE_MARGIN ? (int)c : -1;
     }
 }
 

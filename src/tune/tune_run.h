@@ -16,8 +16,8 @@
 /* The fields; these and the suspects, which are measured for the reader alone; what a first use on a CPU measures. */
 enum nb_tune_what { NB_TUNE_FIELDS, NB_TUNE_EXPLAIN, NB_TUNE_FIRST_USE };
 
-/* A change of the time that is smaller makes no difference. */
-#define NB_TUNE_MARGIN_PERCENT 1.0
+/* What makes a difference: ln of 1 %. */
+#define NB_TUNE_MARGIN 0.01
 
 /* The fewest that give an interval of 95 %. */
 enum { NB_TUNE_LAUNCHES = 6 };
