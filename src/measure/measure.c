@@ -96,6 +96,12 @@ struct probes {
     double *slower_ns;       /* of the two at a sample's ends, by arm and block; null: there are none */
 };
 
+/* CPU time of threads that are not the pool's. */
+struct help {
+    struct nb_cpu_times first, last;
+    int blocks; /* in which they had more than helped_share of the pool's */
+};
+
 struct launch {
     struct nb_pool *pool;
     const struct nb_measure_options *options;
@@ -105,6 +111,7 @@ struct launch {
     struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
     char where[120];          /* they were changed */
     struct probes probes;
+    struct help help;
 };
 
 /* ---- spot checks ------------------------------------------------------------------------------------------------- */
@@ -264,13 +271,22 @@ static bool may_have_help(const struct launch *l, const struct nb_arm *arms, int
     return may;
 }
 
-/* The launch has no threads but the pool's, unless an arm started some: more than a thread's start takes is work of the arm's. */
-static void look_for_help(const struct launch *l, struct nb_arm *arms, int n_arms, const struct nb_cpu_times *before) {
-    const double least_s = 2e-3, least_share = 0.01;
-    const struct nb_cpu_times now = nb_pool_cpu_times(l->pool);
-    const double others_s = now.others_s - before->others_s, pool_s = now.pool_s - before->pool_s;
-    if (may_have_help(l, arms, n_arms) || others_s < least_s || others_s < least_share * pool_s) return;
-    if (arms[0].is_wrong) return;
+/* The launch has no threads but the pool's, unless an arm started some. A thread that an arm merely keeps may work for a moment: one that
+ * works for the arm does so in block after block. Times are medians over blocks, which help in a quarter of them moves by less than their
+ * spread. */
+static const double helped_s = 20e-6 /* the clocks are not read at once */, helped_share = 0.01;
+static bool is_helped(const struct nb_cpu_times *from, const struct nb_cpu_times *to) {
+    return to->others_s - from->others_s > fmax(helped_s, helped_share * (to->pool_s - from->pool_s));
+}
+static void look_at_block(struct help *help, const struct nb_pool *pool) {
+    const struct nb_cpu_times now = nb_pool_cpu_times(pool);
+    help->blocks += is_helped(&help->last, &now);
+    help->last = now;
+}
+static void look_for_help(const struct launch *l, struct nb_arm *arms, int n_arms) {
+    const struct help *h = &l->help;
+    if (h->blocks <= 2 || 4 * h->blocks <= l->options->blocks || !is_helped(&h->first, &h->last)) return;
+    if (may_have_help(l, arms, n_arms) || arms[0].is_wrong) return;
     arms[0].is_wrong = true;
     arms[0].wrong_row = NB_WRONG_HELPED;
 }
@@ -670,7 +686,6 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     bool looks = false;
     uint64_t random = options->seed;
     const uint64_t digest = digest_of_arms(arms, n_arms, n_sets);
-    const struct nb_cpu_times cpu_before = nb_pool_cpu_times(pool);
     nb_faults_guard_heap();
     int *order = nb_alloc((unsigned)n_arms, sizeof *order);
     if (options->clock_ghz > 0)
@@ -689,6 +704,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     if (looks && may_exchange(arms, n_arms, n_sets))
         l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched};
     disturbance_begin(noise, &before);
+    l.help.first = l.help.last = nb_pool_cpu_times(pool);
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
             shuffle(order, n_arms, &random);
@@ -697,6 +713,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         exchange_others(&l, (uint64_t)arms[0].c->shape.rows);
         take_probe(&l.probes);
         for (int i = 0; i < n_arms; i++) take_turn(arms, order[i], &l, block, i);
+        look_at_block(&l.help, pool);
     }
     disturbance_end(noise, &before);
     noise->probe_cycles = l.probes.least_ns * options->clock_ghz;
@@ -706,7 +723,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     exchange_rows(&l.exchange); /* back */
     blame_somebody(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
-    look_for_help(&l, arms, n_arms, &cpu_before);
+    look_for_help(&l, arms, n_arms);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
     for (int a = 0; a < n_arms; a++)
         if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;

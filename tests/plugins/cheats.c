@@ -194,6 +194,22 @@ static int helped(const struct nb_call *call, int phase, int64_t begin, int64_t 
     return 0;
 }
 
+/* Honest: a thread of its own works once, for 3 ms, while it is timed. */
+static void *work_once(void *arg) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    for (const long end = t.tv_nsec + 3000000; t.tv_nsec < end && t.tv_sec == 0;)
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return arg;
+}
+static int keeps_a_thread(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    static pthread_t thread;
+    (void)phase;
+    correct_rows(call, begin, end);
+    if (!is_late() || thread) return 0;
+    return pthread_create(&thread, NULL, work_once, NULL) == 0 && pthread_join(thread, NULL) == 0 ? 0 : 1;
+}
+
 /* Each call writes what the one before was asked for. */
 static int next_call(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     static struct nb_call before;
@@ -278,7 +294,8 @@ static int clock_runs_late(const struct nb_call *call, int phase, int64_t begin,
 #define CHEATS(X)                                                                                                      \
     X(clock_runs_late)                                                                                                 \
     X(changes_once)                                                                                                    \
-    X(unspoilt) X(skips_later) X(by_number) X(by_pointer) X(by_content) X(half) X(later) X(helped) X(next_call)
+    X(unspoilt)                                                                                                        \
+    X(skips_later) X(by_number) X(by_pointer) X(by_content) X(half) X(later) X(helped) X(next_call) X(keeps_a_thread)
 enum {
 #define X(name) CHEAT_##name,
     CHEATS(X) N_CHEATS
