@@ -64,7 +64,8 @@ static struct slab_totals add_totals(struct slab_totals a, struct slab_totals b)
 
 static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) {
     for (int64_t channel = begin; channel < end; channel++) {
-        const struct pages p = page_at(backward_pages(call), channel, 0);
+        struct pages p = page_at(backward_pages(call), channel, 0);
+        p.has_next = channel + 1 < end;
         struct slab_totals t = {0, 0};
         for (int64_t block = 0; block < plane_blocks(call); block++)
             t = add_totals(t, span_gradients(&p, call->c, plane_block(call, block), call->mean[channel]));

@@ -334,7 +334,8 @@ static inline void write_run(const struct nb_call *call, const struct matrix *m,
 static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) {
     const struct pages all = forward_pages(call);
     for (int64_t channel = begin; channel < end; channel++) {
-        const struct pages p = page_at(all, channel, 0);
+        struct pages p = page_at(all, channel, 0);
+        p.has_next = channel + 1 < end;
         const float shift = elem_get(p.x);
         struct channel_moments m = moments_of_totals(call, channel_totals(call, &p, shift), shift);
         m = second_pass(call, &p, m);
