@@ -274,7 +274,7 @@ include kernels/cuda/rules.mk
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 # A test file that includes a .c file can call its file-local functions; the file's own object is then left out.
-included_in_tests := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ho 'include "[a-z]*/[a-z0-9_/]*[.]c"' tests/*/test_*.c | cut -d'"' -f2))
+included_in_tests := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -sho 'include "[a-z]*/[a-z0-9_/]*[.]c"' tests/*/test_*.c | cut -d'"' -f2))
 $(BUILD)/tests/normbench-tests: $(test_objects) $(filter-out $(included_in_tests),$(src_objects) $(report_objects))
 	$(call say,LD)
 	$(CC) $(SANITIZE) -o $@ $^ $(LIBS) -lcriterion -lmpfr -lgmp
@@ -459,7 +459,7 @@ asan: all $(TEST_KERNELS) $(TEST_LAYOUT) asan-build
 # ---- fuzzing: the targets of tests/fuzz/fuzz.c, with seeds in tests/fuzz/corpus/NAME/ ---------------------------------
 FUZZ_SECONDS ?= 30
 fuzz_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/fuzz/*.c)))
-included_in_fuzz := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ho 'include "src/[a-z0-9_/]*[.]c"' tests/fuzz/*.c | cut -d'"' -f2))
+included_in_fuzz := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -sho 'include "src/[a-z0-9_/]*[.]c"' tests/fuzz/*.c | cut -d'"' -f2))
 fuzz: fuzz-build
 	BUILD=build-asan FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(TARGETS)
 fuzz-build:

@@ -41,20 +41,25 @@ static __attribute__((noinline)) void gradient_planes(const struct pages *p, int
                                                       struct line l) {
     line_span(p, plane_step, s, l, (struct line_form){.slope = true, .weight = true});
 }
+/* has_next: does a channel follow, whose planes are prefetched meanwhile? */
 static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                    struct line l) {
-    line_span(p, plane_step, s, l, (struct line_form){.slope = true, .weight = true, .stream = true});
+                                                    struct line l, bool has_next) {
+    if (has_next)
+        line_span(p, plane_step, s, l,
+                  (struct line_form){.slope = true, .weight = true, .stream = true, .ahead = true});
+    else
+        line_span(p, plane_step, s, l, (struct line_form){.slope = true, .weight = true, .stream = true});
 }
 static __attribute__((noinline)) void scale_planes(const struct pages *p, int64_t plane_step, struct span s,
                                                    struct line l) {
     line_span(p, plane_step, s, l, (struct line_form){.weight = true, .stream = p->stream});
 }
-static void write_span(const struct nb_call *call, const struct pages *p, struct span s, struct line l) {
+static void write_span(const struct nb_call *call, const struct pages *p, struct span s, struct line l, bool has_next) {
     if (!call->dx) return;
     if (!is_training(call))
         scale_planes(p, call->c, s, l);
     else if (p->stream)
-        stream_planes(p, call->c, s, l);
+        stream_planes(p, call->c, s, l, has_next);
     else
         gradient_planes(p, call->c, s, l);
 }
@@ -64,12 +69,12 @@ static struct slab_totals add_totals(struct slab_totals a, struct slab_totals b)
 
 static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) {
     for (int64_t channel = begin; channel < end; channel++) {
-        struct pages p = page_at(backward_pages(call), channel, 0);
-        p.has_next = channel + 1 < end;
+        const struct pages p = page_at(backward_pages(call), channel, 0);
         struct slab_totals t = {0, 0};
         for (int64_t block = 0; block < plane_blocks(call); block++)
             t = add_totals(t, span_gradients(&p, call->c, plane_block(call, block), call->mean[channel]));
-        write_span(call, &p, (struct span){0, call->n, 0, call->hw}, finish_plane_channel(call, channel, t));
+        write_span(call, &p, (struct span){0, call->n, 0, call->hw}, finish_plane_channel(call, channel, t),
+                   channel + 1 < end);
     }
 }
 static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t end) {
@@ -96,7 +101,7 @@ static void write_planes(const struct nb_call *call, int64_t begin, int64_t end)
         const struct pages p = page_at(backward_pages(call), s.plane, 0);
         const int64_t channel = s.plane % call->c;
         s.plane = 0;
-        write_span(call, &p, s, lines[channel]);
+        write_span(call, &p, s, lines[channel], false);
     }
 }
 static void run_planes(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {

@@ -98,15 +98,19 @@ static __attribute__((noinline)) void line_planes(const struct pages *p, int64_t
                                                   struct line l) {
     line_span(p, plane_step, s, l, (struct line_form){.slope = true});
 }
+/* has_next: does a channel follow, whose planes are prefetched meanwhile? */
 static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                    struct line l) {
-    line_span(p, plane_step, s, l, (struct line_form){.slope = true, .stream = true});
+                                                    struct line l, bool has_next) {
+    if (has_next)
+        line_span(p, plane_step, s, l, (struct line_form){.slope = true, .stream = true, .ahead = true});
+    else
+        line_span(p, plane_step, s, l, (struct line_form){.slope = true, .stream = true});
 }
 static inline void write_span(const struct nb_call *call, const struct pages *p, struct span s,
-                              const struct channel_form *f) {
+                              const struct channel_form *f, bool has_next) {
     if (is_line(&call->formula)) {
         if (p->stream)
-            stream_planes(p, call->c, s, f->line);
+            stream_planes(p, call->c, s, f->line, has_next);
         else
             line_planes(p, call->c, s, f->line);
         return;
@@ -334,13 +338,12 @@ static inline void write_run(const struct nb_call *call, const struct matrix *m,
 static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) {
     const struct pages all = forward_pages(call);
     for (int64_t channel = begin; channel < end; channel++) {
-        struct pages p = page_at(all, channel, 0);
-        p.has_next = channel + 1 < end;
+        const struct pages p = page_at(all, channel, 0);
         const float shift = elem_get(p.x);
         struct channel_moments m = moments_of_totals(call, channel_totals(call, &p, shift), shift);
         m = second_pass(call, &p, m);
         const struct channel_form f = trained_form(call, channel, m);
-        write_span(call, &p, (struct span){0, call->n, 0, call->hw}, &f);
+        write_span(call, &p, (struct span){0, call->n, 0, call->hw}, &f, channel + 1 < end);
     }
 }
 static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t end) {
@@ -372,7 +375,7 @@ static void write_planes(const struct nb_call *call, int64_t begin, int64_t end)
         const struct pages p = page_at(forward_pages(call), s.plane, 0);
         const int64_t channel = s.plane % call->c;
         s.plane = 0;
-        write_span(call, &p, s, &forms[channel]);
+        write_span(call, &p, s, &forms[channel], false);
     }
 }
 static void run_planes(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {

@@ -24,7 +24,6 @@ struct pages {
     int64_t x_stride, g_stride, out_stride;
     int64_t prefetch; /* are planes prefetched? of a matrix, how many rows ahead */
     bool stream;      /* out is stored past the caches */
-    bool has_next;    /* meanwhile the planes of the next channel are prefetched */
 };
 
 /* NHWC: n * hw rows of c columns; NCHW: n rows of c * hw columns. Column i belongs to channel i / group. */

@@ -33,6 +33,7 @@
 struct line_form {
     bool slope, weight; /* the terms that are there: forward the first, backward both, in inference the second */
     bool stream;
+    bool ahead; /* the same place of the next channel's plane is prefetched */
 };
 
 /* Pairs of columns whose coefficients stay in registers, beside what splits and joins bf16. */
@@ -75,7 +76,7 @@ NB_INLINE void line_pair(const elem *x, const elem *g, elem *out, int64_t n, con
 
 /* ---- planes -------------------------------------------------------------------------------------------------------------- */
 
-/* next_x, next_g: elements from x and g to what is prefetched; 0: nothing. */
+/* next_x, next_g: elements from x and g to what is prefetched. */
 NB_INLINE void line_plane(const elem *x, const elem *g, elem *out, int64_t n, int64_t next_x, int64_t next_g,
                           const struct line_pairs *c, struct line_form f) {
     int64_t i = 0;
@@ -86,22 +87,22 @@ NB_INLINE void line_plane(const elem *x, const elem *g, elem *out, int64_t n, in
     }
     for (; i + PAIR <= n; i += PAIR) {
         if (FETCHES && !f.stream) fetch_for_stores(out + i + STORE_AHEAD_BYTES / (int64_t)sizeof(elem), PAIR);
-        if (f.stream && f.slope) prefetch_elements(x + i + next_x, PAIR);
-        if (f.stream && f.slope && f.weight) prefetch_elements(g + i + next_g, PAIR);
+        if (f.ahead) prefetch_elements(x + i + next_x, PAIR);
+        if (f.ahead && f.weight) prefetch_elements(g + i + next_g, PAIR);
         line_pair(x + i, g + i, out + i, PAIR, c, f);
     }
     if (i < n) line_pair(x + i, g + i, out + i, n - i, c, f);
 }
 NB_INLINE struct pair same(float f) { return (struct pair){vec_set1(f), vec_set1(f)}; }
-/* From the last plane to the first, since the last are those that the caches still hold, and the first of the next channel are wanted next. */
+/* Stored past the caches, the last plane comes first: of a channel that is larger than a cache, that one holds the last planes, and the
+ * next channel begins with its first. */
 NB_INLINE void line_span(const struct pages *p, int64_t plane_step, struct span s, struct line l, struct line_form f) {
     const struct line_pairs c = {same(l.about), same(l.slope), same(l.constant), same(l.weight)};
-    for (int64_t plane = s.plane + s.n_planes - 1; plane >= s.plane; plane--) {
-        const int64_t row = plane * plane_step;
+    for (int64_t k = 0; k < s.n_planes; k++) {
+        const int64_t row = (s.plane + (f.stream && f.slope ? s.n_planes - 1 - k : k)) * plane_step;
         const elem *x = p->x + row * p->x_stride + s.begin;
         const elem *g = f.weight ? p->g + row * p->g_stride + s.begin : x;
-        line_plane(x, g, p->out + row * p->out_stride + s.begin, s.end - s.begin, p->has_next ? p->x_stride : 0,
-                   p->has_next ? p->g_stride : 0, &c, f);
+        line_plane(x, g, p->out + row * p->out_stride + s.begin, s.end - s.begin, p->x_stride, p->g_stride, &c, f);
     }
 }
 
