@@ -6,7 +6,6 @@
  * matrix is stored in the first pass. Errors: those of the sums (chain), and six roundings of terms no larger than those of the textbook's
  * form. */
 #include "kernels/batchnorm/batchnorm.h"
-#include "kernels/batchnorm/slab_lines.h"
 #include "kernels/batchnorm/slab_work.h"
 
 static struct pages backward_pages(const struct nb_call *call) {
@@ -38,12 +37,12 @@ static __attribute__((noinline)) struct slab_totals span_gradients(const struct 
     return span_totals(p, plane_step, s, mean, true);
 }
 static __attribute__((noinline)) void gradient_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                      struct line l) {
+                                                      struct plane_lines l) {
     line_span(p, plane_step, s, l, (struct line_form){.slope = true, .weight = true});
 }
 /* has_next: does a channel follow, whose planes are prefetched meanwhile? */
 static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                    struct line l, bool has_next) {
+                                                    struct plane_lines l, bool has_next) {
     if (has_next)
         line_span(p, plane_step, s, l,
                   (struct line_form){.slope = true, .weight = true, .stream = true, .ahead = true});
@@ -51,17 +50,21 @@ static __attribute__((noinline)) void stream_planes(const struct pages *p, int64
         line_span(p, plane_step, s, l, (struct line_form){.slope = true, .weight = true, .stream = true});
 }
 static __attribute__((noinline)) void scale_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                   struct line l) {
-    line_span(p, plane_step, s, l, (struct line_form){.weight = true, .stream = p->stream});
+                                                   struct plane_lines l) {
+    if (p->stream)
+        line_span(p, plane_step, s, l, (struct line_form){.weight = true, .stream = true});
+    else
+        line_span(p, plane_step, s, l, (struct line_form){.weight = true});
 }
-static void write_span(const struct nb_call *call, const struct pages *p, struct span s, struct line l, bool has_next) {
+static void write_span(const struct nb_call *call, const struct pages *p, int64_t plane_step, struct span s,
+                       struct plane_lines l, bool has_next) {
     if (!call->dx) return;
     if (!is_training(call))
-        scale_planes(p, call->c, s, l);
+        scale_planes(p, plane_step, s, l);
     else if (p->stream)
-        stream_planes(p, call->c, s, l, has_next);
+        stream_planes(p, plane_step, s, l, has_next);
     else
-        gradient_planes(p, call->c, s, l);
+        gradient_planes(p, plane_step, s, l);
 }
 static struct slab_totals add_totals(struct slab_totals a, struct slab_totals b) {
     return (struct slab_totals){a.sum + b.sum, a.product + b.product};
@@ -73,12 +76,13 @@ static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) 
         struct slab_totals t = {0, 0};
         for (int64_t block = 0; block < plane_blocks(call); block++)
             t = add_totals(t, span_gradients(&p, call->c, plane_block(call, block), call->mean[channel]));
-        write_span(call, &p, (struct span){0, call->n, 0, call->hw}, finish_plane_channel(call, channel, t),
+        const struct line line = finish_plane_channel(call, channel, t);
+        write_span(call, &p, call->c, (struct span){0, call->n, 0, call->hw}, (struct plane_lines){&line, 1, 0},
                    channel + 1 < end);
     }
 }
 static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t end) {
-    struct slab_totals *totals = block_totals(call, sizeof(struct line));
+    struct slab_totals *totals = block_totals(call);
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t channel = unit / plane_blocks(call);
         const struct pages p = page_at(backward_pages(call), channel, 0);
@@ -90,18 +94,15 @@ static void finish_plane_channels(const struct nb_call *call, int64_t begin, int
     for (int64_t channel = begin; channel < end; channel++) {
         struct slab_totals sum = {0, 0};
         for (int64_t block = 0; sums_gradients(call) && block < plane_blocks(call); block++)
-            sum = add_totals(sum, block_totals(call, sizeof(struct line))[channel * plane_blocks(call) + block]);
+            sum = add_totals(sum, block_totals(call)[channel * plane_blocks(call) + block]);
         lines[channel] = finish_plane_channel(call, channel, sum);
     }
 }
 static void write_planes(const struct nb_call *call, int64_t begin, int64_t end) {
-    const struct line *lines = call->scratch;
-    for (int64_t unit = begin; unit < end; unit++) {
-        struct span s = plane_part(call, unit);
-        const struct pages p = page_at(backward_pages(call), s.plane, 0);
-        const int64_t channel = s.plane % call->c;
-        s.plane = 0;
-        write_span(call, &p, s, lines[channel], false);
+    const struct pages p = backward_pages(call);
+    for (int64_t unit = begin, step = plane_parts(call) > 1 ? 1 : end - begin; unit < end; unit += step) {
+        const struct span s = output_span(call, unit, end);
+        write_span(call, &p, 1, s, (struct plane_lines){call->scratch, call->c, s.plane % call->c}, false);
     }
 }
 static void run_planes(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {
@@ -253,8 +254,8 @@ static int64_t batchnorm_backward_fast_n_units(const struct nb_call *call, int p
 }
 /* Called before it is known which outputs are wanted. */
 static size_t batchnorm_backward_fast_scratch_bytes(const struct nb_call *call) {
-    const size_t with_sums = slab_scratch(call, true, sizeof(struct line));
-    const size_t without = slab_scratch(call, false, sizeof(struct line));
+    const size_t with_sums = slab_scratch(call, true);
+    const size_t without = slab_scratch(call, false);
     return with_sums > without ? with_sums : without;
 }
 

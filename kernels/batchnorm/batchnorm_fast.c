@@ -3,7 +3,6 @@
  * was a poor choice, and the output from the cache that the first pass filled. Error of the variance: (1 + rho'^2) (3 h + 8) u,
  * h = chain, rho' at most 4 after the second pass; errors do not grow with the mean of the data. In inference the running
  * statistics, with the same sweep. */
-#include "kernels/batchnorm/slab_lines.h"
 #include "kernels/batchnorm/slab_work.h"
 
 /* From the sums of batchnorm_fast's channels to the coefficients of its last sweep. With d = x - shift, shift the channel's first
@@ -38,12 +37,6 @@ struct channel_moments {
     double offset, var;
     float shift;
 };
-/* What the last sweep of a channel needs, whatever the formula. */
-struct channel_form {
-    struct line line;
-    float mean, scale, gamma, beta;
-};
-
 static inline struct channel_moments moments_of_totals(const struct nb_call *call, struct slab_totals t, float shift) {
     const double n = (double)values_per_channel(call), offset = t.sum / n;
     const double var = t.product / n - offset * offset;
@@ -72,61 +65,63 @@ static inline struct channel_moments second_pass(const struct nb_call *call, con
     return moments_of_totals(call, channel_totals(call, p, mean), mean);
 }
 
-/* residual: what the mean has lost by its rounding. */
-static inline struct channel_form form_of(const struct nb_call *call, int64_t channel, float scale, float mean,
-                                          float residual) {
-    struct channel_form f = {.mean = mean, .scale = scale};
-    f.gamma = gamma_of(call, channel);
-    f.beta = beta_of(call, channel);
-    const float slope = f.gamma * scale;
-    f.line = (struct line){.about = mean, .slope = slope, .constant = __builtin_fmaf(-residual, slope, f.beta)};
-    return f;
+/* Where the formula is no line, what the sweep of normalize.h takes: mean, scale, beta and gamma. residual: what the mean has lost by its
+ * rounding. */
+static inline struct line line_of(const struct nb_call *call, int64_t channel, float scale, float mean,
+                                  float residual) {
+    const float gamma = gamma_of(call, channel), beta = beta_of(call, channel), slope = gamma * scale;
+    if (!is_line(&call->formula))
+        return (struct line){.about = mean, .slope = scale, .constant = beta, .weight = gamma};
+    return (struct line){.about = mean, .slope = slope, .constant = __builtin_fmaf(-residual, slope, beta)};
 }
-static inline struct channel_form trained_form(const struct nb_call *call, int64_t channel, struct channel_moments m) {
+static inline struct line trained_line(const struct nb_call *call, int64_t channel, struct channel_moments m) {
     const double exact_mean = m.shift + m.offset, var = m.var < 0 ? 0 : m.var;
     const float mean = (float)exact_mean, scale = finish_channel(call, channel, mean, (float)var);
-    return form_of(call, channel, scale, mean, (float)(exact_mean - mean));
+    return line_of(call, channel, scale, mean, (float)(exact_mean - mean));
 }
-static inline struct channel_form running_form(const struct nb_call *call, int64_t channel) {
+static inline struct line running_line(const struct nb_call *call, int64_t channel) {
     const float mean = call->running_mean_in[channel], scale = row_scale(call->running_var_in[channel], call);
     if (call->mean) call->mean[channel] = mean;
     if (call->rstd) call->rstd[channel] = scale_to_rstd(scale, &call->formula);
-    return form_of(call, channel, scale, mean, 0.0f);
+    return line_of(call, channel, scale, mean, 0.0f);
 }
 
 static __attribute__((noinline)) void line_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                  struct line l) {
+                                                  struct plane_lines l) {
     line_span(p, plane_step, s, l, (struct line_form){.slope = true});
 }
 /* has_next: does a channel follow, whose planes are prefetched meanwhile? */
 static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                    struct line l, bool has_next) {
+                                                    struct plane_lines l, bool has_next) {
     if (has_next)
         line_span(p, plane_step, s, l, (struct line_form){.slope = true, .stream = true, .ahead = true});
     else
         line_span(p, plane_step, s, l, (struct line_form){.slope = true, .stream = true});
 }
-static inline void write_span(const struct nb_call *call, const struct pages *p, struct span s,
-                              const struct channel_form *f, bool has_next) {
-    if (is_line(&call->formula)) {
-        if (p->stream)
-            stream_planes(p, call->c, s, f->line, has_next);
-        else
-            line_planes(p, call->c, s, f->line);
-        return;
+static __attribute__((noinline)) void sweep_span(const struct nb_call *call, const struct pages *p, int64_t plane_step,
+                                                 struct span s, struct plane_lines l) {
+    for (int64_t k = 0, channel = l.first; k < s.n_planes; k++) {
+        const int64_t row = (s.plane + k) * plane_step;
+        const struct sweep sweep = {.x = p->x + row * p->x_stride + s.begin,
+                                    .y = p->out + row * p->out_stride + s.begin,
+                                    .n_rows = 1,
+                                    .n_cols = s.end - s.begin,
+                                    .mean = &l.of[channel].about,
+                                    .scale = &l.of[channel].slope,
+                                    .gamma = &l.of[channel].weight,
+                                    .beta = &l.of[channel].constant};
+        sweep_planes(&sweep, &call->formula);
+        if (++channel == l.n) channel = 0;
     }
-    const int64_t row = s.plane * call->c;
-    const struct sweep sweep = {.x = p->x + row * p->x_stride + s.begin,
-                                .y = p->out + row * p->out_stride + s.begin,
-                                .x_stride = p->x_stride * call->c,
-                                .y_stride = p->out_stride * call->c,
-                                .n_rows = s.n_planes,
-                                .n_cols = s.end - s.begin,
-                                .mean = &f->mean,
-                                .scale = &f->scale,
-                                .gamma = &f->gamma,
-                                .beta = &f->beta};
-    sweep_planes(&sweep, &call->formula);
+}
+static inline void write_span(const struct nb_call *call, const struct pages *p, int64_t plane_step, struct span s,
+                              struct plane_lines l, bool has_next) {
+    if (!is_line(&call->formula))
+        sweep_span(call, p, plane_step, s, l);
+    else if (p->stream)
+        stream_planes(p, plane_step, s, l, has_next);
+    else
+        line_planes(p, plane_step, s, l);
 }
 
 /* The steps of batchnorm_fast on a matrix: sums of channels [begin, end) by columns, from them the coefficients of columns, a
@@ -342,40 +337,38 @@ static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) 
         const float shift = elem_get(p.x);
         struct channel_moments m = moments_of_totals(call, channel_totals(call, &p, shift), shift);
         m = second_pass(call, &p, m);
-        const struct channel_form f = trained_form(call, channel, m);
-        write_span(call, &p, (struct span){0, call->n, 0, call->hw}, &f, channel + 1 < end);
+        const struct line line = trained_line(call, channel, m);
+        write_span(call, &p, call->c, (struct span){0, call->n, 0, call->hw}, (struct plane_lines){&line, 1, 0},
+                   channel + 1 < end);
     }
 }
 static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t end) {
-    struct slab_totals *totals = block_totals(call, sizeof(struct channel_form));
+    struct slab_totals *totals = block_totals(call);
     for (int64_t unit = begin; unit < end; unit++) {
         const struct pages p = page_at(forward_pages(call), unit / plane_blocks(call), 0);
         totals[unit] = span_moments(&p, call->c, plane_block(call, unit % plane_blocks(call)), elem_get(p.x));
     }
 }
-static struct channel_form combined_form(const struct nb_call *call, int64_t channel) {
+static struct line combined_line(const struct nb_call *call, int64_t channel) {
     const struct pages p = page_at(forward_pages(call), channel, 0);
-    const struct slab_totals *t = block_totals(call, sizeof(struct channel_form)) + channel * plane_blocks(call);
+    const struct slab_totals *t = block_totals(call) + channel * plane_blocks(call);
     struct slab_totals sum = {0, 0};
     for (int64_t block = 0; block < plane_blocks(call); block++) {
         sum.sum += t[block].sum;
         sum.product += t[block].product;
     }
-    return trained_form(call, channel, second_pass(call, &p, moments_of_totals(call, sum, elem_get(p.x))));
+    return trained_line(call, channel, second_pass(call, &p, moments_of_totals(call, sum, elem_get(p.x))));
 }
 static void finish_plane_channels(const struct nb_call *call, int64_t begin, int64_t end) {
-    struct channel_form *forms = call->scratch;
+    struct line *lines = call->scratch;
     for (int64_t channel = begin; channel < end; channel++)
-        forms[channel] = is_training(call) ? combined_form(call, channel) : running_form(call, channel);
+        lines[channel] = is_training(call) ? combined_line(call, channel) : running_line(call, channel);
 }
 static void write_planes(const struct nb_call *call, int64_t begin, int64_t end) {
-    const struct channel_form *forms = call->scratch;
-    for (int64_t unit = begin; unit < end; unit++) {
-        struct span s = plane_part(call, unit);
-        const struct pages p = page_at(forward_pages(call), s.plane, 0);
-        const int64_t channel = s.plane % call->c;
-        s.plane = 0;
-        write_span(call, &p, s, &forms[channel], false);
+    const struct pages p = forward_pages(call);
+    for (int64_t unit = begin, step = plane_parts(call) > 1 ? 1 : end - begin; unit < end; unit += step) {
+        const struct span s = output_span(call, unit, end);
+        write_span(call, &p, 1, s, (struct plane_lines){call->scratch, call->c, s.plane % call->c}, false);
     }
 }
 static void run_planes(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {
@@ -422,9 +415,7 @@ static int batchnorm_fast_n_phases(const struct nb_call *call) { return slab_pha
 static int64_t batchnorm_fast_n_units(const struct nb_call *call, int phase) {
     return slab_units(call, slab_step(call, is_training(call), phase));
 }
-static size_t batchnorm_fast_scratch_bytes(const struct nb_call *call) {
-    return slab_scratch(call, is_training(call), sizeof(struct channel_form));
-}
+static size_t batchnorm_fast_scratch_bytes(const struct nb_call *call) { return slab_scratch(call, is_training(call)); }
 static int64_t batchnorm_fast_chain(const struct nb_call *call) { return is_training(call) ? slab_chain(call) : 0; }
 
 /* In training by slabs; inference takes 3 flops. */

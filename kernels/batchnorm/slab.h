@@ -151,10 +151,11 @@ NB_ONCE int64_t slab_units(const struct nb_call *call, enum slab_step step) {
     if (step == STEP_SUMS) return matrix ? matrix_blocks(&m) : call->c * plane_blocks(call);
     return matrix ? m.rows : call->rows * plane_parts(call);
 }
-/* Unit of the output: a part of a plane. */
-NB_ONCE struct span plane_part(const struct nb_call *call, int64_t unit) {
-    const int64_t parts = plane_parts(call), part = unit % parts;
-    return (struct span){unit / parts, 1, call->hw * part / parts, call->hw * (part + 1) / parts};
+/* Units [begin, end) of the output, parts of planes: some whole planes, or a part of the first. */
+NB_ONCE struct span output_span(const struct nb_call *call, int64_t begin, int64_t end) {
+    const int64_t parts = plane_parts(call), part = begin % parts;
+    if (parts == 1) return (struct span){begin, end - begin, 0, call->hw};
+    return (struct span){begin / parts, 1, call->hw * part / parts, call->hw * (part + 1) / parts};
 }
 
 #endif

@@ -29,11 +29,11 @@
 #define FETCHES (NB_LANES >= 16)            /* lines before they are stored to: registers of a line leave time for it */
 #define LINE_AHEAD_BYTES 8192 /* one tensor read while another is stored past the caches leaves a prefetcher behind */
 
-/* Constants wherever it is used, but for stream in inference, where the store is most of what is done. */
+/* Constants wherever it is used, but for stream in inference of columns, where the store is most of what is done. */
 struct line_form {
     bool slope, weight; /* the terms that are there: forward the first, backward both, in inference the second */
     bool stream;
-    bool ahead; /* the same place of the next channel's plane is prefetched */
+    bool ahead; /* the same place of the next channel's plane is prefetched, and the last plane comes first */
 };
 
 /* Pairs of columns whose coefficients stay in registers, beside what splits and joins bf16. */
@@ -44,6 +44,11 @@ NB_INLINE int band_pairs(struct line_form f) {
 /* Of one channel, or (as pointers below) of columns. */
 struct line {
     float about, slope, constant, weight;
+};
+/* Of one plane after another: of channel `first` of n, of the next, ...; n = 1: all planes are one channel's. */
+struct plane_lines {
+    const struct line *of;
+    int64_t n, first;
 };
 struct lines {
     const float *about, *slope, *constant, *weight;
@@ -94,15 +99,17 @@ NB_INLINE void line_plane(const elem *x, const elem *g, elem *out, int64_t n, in
     if (i < n) line_pair(x + i, g + i, out + i, n - i, c, f);
 }
 NB_INLINE struct pair same(float f) { return (struct pair){vec_set1(f), vec_set1(f)}; }
-/* Stored past the caches, the last plane comes first: of a channel that is larger than a cache, that one holds the last planes, and the
- * next channel begins with its first. */
-NB_INLINE void line_span(const struct pages *p, int64_t plane_step, struct span s, struct line l, struct line_form f) {
-    const struct line_pairs c = {same(l.about), same(l.slope), same(l.constant), same(l.weight)};
+/* ahead: of a channel that is larger than a cache, that one holds the last planes, and the next channel begins with its first. */
+NB_INLINE void line_span(const struct pages *p, int64_t plane_step, struct span s, struct plane_lines l,
+                         struct line_form f) {
+    const struct line *line = &l.of[l.first], *last = &l.of[l.n - 1];
     for (int64_t k = 0; k < s.n_planes; k++) {
-        const int64_t row = (s.plane + (f.stream && f.slope ? s.n_planes - 1 - k : k)) * plane_step;
+        const struct line_pairs c = {same(line->about), same(line->slope), same(line->constant), same(line->weight)};
+        const int64_t row = (s.plane + (f.ahead ? s.n_planes - 1 - k : k)) * plane_step;
         const elem *x = p->x + row * p->x_stride + s.begin;
         const elem *g = f.weight ? p->g + row * p->g_stride + s.begin : x;
         line_plane(x, g, p->out + row * p->out_stride + s.begin, s.end - s.begin, p->x_stride, p->g_stride, &c, f);
+        line = line == last ? l.of : line + 1;
     }
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scratch of the fast BatchNorm kernels. Matrix: for every block four arrays over columns, then coefficients by columns (where
- * they are not those of the channels), then arrays over channels. Planes: a struct for every channel, and the totals of blocks. */
+ * they are not those of the channels), then arrays over channels. Planes: a line for every channel, and the totals of blocks. */
 #ifndef NB_SLAB_WORK_H
 #define NB_SLAB_WORK_H
 
-#include "kernels/batchnorm/slab_sums.h"
-#include "kernels/shared/stream.h"
+#include "kernels/batchnorm/slab_lines.h"
 
 #define PREFETCH_ROW_BYTES 2048
 #define PREFETCH_LINE_BYTES 64
@@ -36,11 +35,14 @@ static inline float *column_work(const struct work *w, const struct matrix *m, i
     return m->group > 1 ? w->columns + which * w->n_cols : channel_work(w, which);
 }
 
-/* c structs of `form` bytes, and behind them, on a line of their own, the totals of blocks. */
-static inline struct slab_totals *block_totals(const struct nb_call *call, size_t form) {
-    return (struct slab_totals *)((char *)call->scratch + ((size_t)call->c * form + 63) / 64 * 64);
+static inline size_t plane_lines_bytes(const struct nb_call *call) {
+    return ((size_t)call->c * sizeof(struct line) + 63) / 64 * 64;
 }
-NB_ONCE size_t slab_scratch(const struct nb_call *call, bool with_sums, size_t form) {
+/* Behind the lines of channels. */
+static inline struct slab_totals *block_totals(const struct nb_call *call) {
+    return (struct slab_totals *)((char *)call->scratch + plane_lines_bytes(call));
+}
+NB_ONCE size_t slab_scratch(const struct nb_call *call, bool with_sums) {
     const struct matrix m = matrix_of(call);
     if (is_matrix(call)) {
         const int64_t spread = m.group > 1 ? N_COEFFICIENTS : 0;
@@ -49,7 +51,7 @@ NB_ONCE size_t slab_scratch(const struct nb_call *call, bool with_sums, size_t f
     }
     if (with_sums && in_slabs(call)) return 0;
     const int64_t totals = with_sums ? call->c * plane_blocks(call) : 0;
-    return ((size_t)call->c * form + 63) / 64 * 64 + (size_t)totals * sizeof(struct slab_totals);
+    return plane_lines_bytes(call) + (size_t)totals * sizeof(struct slab_totals);
 }
 
 /* A value of channels [begin, end) to their columns; value[0] is channel begin's, column[0] its first column's. */
