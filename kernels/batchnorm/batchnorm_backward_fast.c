@@ -33,31 +33,31 @@ static struct line finish_plane_channel(const struct nb_call *call, int64_t chan
                          .weight = (float)weight};
 }
 static __attribute__((noinline)) struct slab_totals span_gradients(const struct pages *p, int64_t plane_step,
-                                                                   struct span s, float mean) {
+                                                                   const struct span *s, float mean) {
     return span_totals(p, plane_step, s, mean, true);
 }
-static __attribute__((noinline)) void gradient_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                      struct plane_lines l) {
+static __attribute__((noinline)) void gradient_planes(const struct pages *p, int64_t plane_step, const struct span *s,
+                                                      const struct plane_lines *l) {
     line_span(p, plane_step, s, l, (struct line_form){.slope = true, .weight = true});
 }
 /* has_next: does a channel follow, whose planes are prefetched meanwhile? */
-static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                    struct plane_lines l, bool has_next) {
+static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, const struct span *s,
+                                                    const struct plane_lines *l, bool has_next) {
     if (has_next)
         line_span(p, plane_step, s, l,
                   (struct line_form){.slope = true, .weight = true, .stream = true, .ahead = true});
     else
         line_span(p, plane_step, s, l, (struct line_form){.slope = true, .weight = true, .stream = true});
 }
-static __attribute__((noinline)) void scale_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                   struct plane_lines l) {
+static __attribute__((noinline)) void scale_planes(const struct pages *p, int64_t plane_step, const struct span *s,
+                                                   const struct plane_lines *l) {
     if (p->stream)
         line_span(p, plane_step, s, l, (struct line_form){.weight = true, .stream = true});
     else
         line_span(p, plane_step, s, l, (struct line_form){.weight = true});
 }
-static void write_span(const struct nb_call *call, const struct pages *p, int64_t plane_step, struct span s,
-                       struct plane_lines l, bool has_next) {
+static void write_span(const struct nb_call *call, const struct pages *p, int64_t plane_step, const struct span *s,
+                       const struct plane_lines *l, bool has_next) {
     if (!call->dx) return;
     if (!is_training(call))
         scale_planes(p, plane_step, s, l);
@@ -74,10 +74,12 @@ static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) 
     for (int64_t channel = begin; channel < end; channel++) {
         const struct pages p = page_at(backward_pages(call), channel, 0);
         struct slab_totals t = {0, 0};
-        for (int64_t block = 0; block < plane_blocks(call); block++)
-            t = add_totals(t, span_gradients(&p, call->c, plane_block(call, block), call->mean[channel]));
+        for (int64_t block = 0; block < plane_blocks(call); block++) {
+            const struct span s = plane_block(call, block);
+            t = add_totals(t, span_gradients(&p, call->c, &s, call->mean[channel]));
+        }
         const struct line line = finish_plane_channel(call, channel, t);
-        write_span(call, &p, call->c, (struct span){0, call->n, 0, call->hw}, (struct plane_lines){&line, 1, 0},
+        write_span(call, &p, call->c, &(struct span){0, call->n, 0, call->hw}, &(struct plane_lines){&line, 1, 0},
                    channel + 1 < end);
     }
 }
@@ -86,7 +88,8 @@ static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t 
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t channel = unit / plane_blocks(call);
         const struct pages p = page_at(backward_pages(call), channel, 0);
-        totals[unit] = span_gradients(&p, call->c, plane_block(call, unit % plane_blocks(call)), call->mean[channel]);
+        const struct span s = plane_block(call, unit % plane_blocks(call));
+        totals[unit] = span_gradients(&p, call->c, &s, call->mean[channel]);
     }
 }
 static void finish_plane_channels(const struct nb_call *call, int64_t begin, int64_t end) {
@@ -102,7 +105,7 @@ static void write_planes(const struct nb_call *call, int64_t begin, int64_t end)
     const struct pages p = backward_pages(call);
     for (int64_t unit = begin, step = plane_parts(call) > 1 ? 1 : end - begin; unit < end; unit += step) {
         const struct span s = output_span(call, unit, end);
-        write_span(call, &p, 1, s, (struct plane_lines){call->scratch, call->c, s.plane % call->c}, false);
+        write_span(call, &p, 1, &s, &(struct plane_lines){call->scratch, call->c, s.plane % call->c}, false);
     }
 }
 static void run_planes(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {

@@ -46,13 +46,14 @@ static inline bool is_poor(const struct channel_moments *m) {
     return m->offset * m->offset > (double)POOR_SHIFT * m->var;
 }
 static __attribute__((noinline)) struct slab_totals span_moments(const struct pages *p, int64_t plane_step,
-                                                                 struct span s, float about) {
+                                                                 const struct span *s, float about) {
     return span_totals(p, plane_step, s, about, false);
 }
 static inline struct slab_totals channel_totals(const struct nb_call *call, const struct pages *p, float about) {
     struct slab_totals sum = {0, 0};
     for (int64_t block = 0; block < plane_blocks(call); block++) {
-        const struct slab_totals t = span_moments(p, call->c, plane_block(call, block), about);
+        const struct span s = plane_block(call, block);
+        const struct slab_totals t = span_moments(p, call->c, &s, about);
         sum.sum += t.sum;
         sum.product += t.product;
     }
@@ -86,36 +87,36 @@ static inline struct line running_line(const struct nb_call *call, int64_t chann
     return line_of(call, channel, scale, mean, 0.0f);
 }
 
-static __attribute__((noinline)) void line_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                  struct plane_lines l) {
+static __attribute__((noinline)) void line_planes(const struct pages *p, int64_t plane_step, const struct span *s,
+                                                  const struct plane_lines *l) {
     line_span(p, plane_step, s, l, (struct line_form){.slope = true});
 }
 /* has_next: does a channel follow, whose planes are prefetched meanwhile? */
-static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, struct span s,
-                                                    struct plane_lines l, bool has_next) {
+static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, const struct span *s,
+                                                    const struct plane_lines *l, bool has_next) {
     if (has_next)
         line_span(p, plane_step, s, l, (struct line_form){.slope = true, .stream = true, .ahead = true});
     else
         line_span(p, plane_step, s, l, (struct line_form){.slope = true, .stream = true});
 }
 static __attribute__((noinline)) void sweep_span(const struct nb_call *call, const struct pages *p, int64_t plane_step,
-                                                 struct span s, struct plane_lines l) {
-    for (int64_t k = 0, channel = l.first; k < s.n_planes; k++) {
-        const int64_t row = (s.plane + k) * plane_step;
-        const struct sweep sweep = {.x = p->x + row * p->x_stride + s.begin,
-                                    .y = p->out + row * p->out_stride + s.begin,
+                                                 const struct span *s, const struct plane_lines *l) {
+    for (int64_t k = 0, channel = l->first; k < s->n_planes; k++) {
+        const int64_t row = (s->plane + k) * plane_step;
+        const struct sweep sweep = {.x = p->x + row * p->x_stride + s->begin,
+                                    .y = p->out + row * p->out_stride + s->begin,
                                     .n_rows = 1,
-                                    .n_cols = s.end - s.begin,
-                                    .mean = &l.of[channel].about,
-                                    .scale = &l.of[channel].slope,
-                                    .gamma = &l.of[channel].weight,
-                                    .beta = &l.of[channel].constant};
+                                    .n_cols = s->end - s->begin,
+                                    .mean = &l->of[channel].about,
+                                    .scale = &l->of[channel].slope,
+                                    .gamma = &l->of[channel].weight,
+                                    .beta = &l->of[channel].constant};
         sweep_planes(&sweep, &call->formula);
-        if (++channel == l.n) channel = 0;
+        if (++channel == l->n) channel = 0;
     }
 }
-static inline void write_span(const struct nb_call *call, const struct pages *p, int64_t plane_step, struct span s,
-                              struct plane_lines l, bool has_next) {
+static inline void write_span(const struct nb_call *call, const struct pages *p, int64_t plane_step,
+                              const struct span *s, const struct plane_lines *l, bool has_next) {
     if (!is_line(&call->formula))
         sweep_span(call, p, plane_step, s, l);
     else if (p->stream)
@@ -338,7 +339,7 @@ static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) 
         struct channel_moments m = moments_of_totals(call, channel_totals(call, &p, shift), shift);
         m = second_pass(call, &p, m);
         const struct line line = trained_line(call, channel, m);
-        write_span(call, &p, call->c, (struct span){0, call->n, 0, call->hw}, (struct plane_lines){&line, 1, 0},
+        write_span(call, &p, call->c, &(struct span){0, call->n, 0, call->hw}, &(struct plane_lines){&line, 1, 0},
                    channel + 1 < end);
     }
 }
@@ -346,7 +347,8 @@ static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t 
     struct slab_totals *totals = block_totals(call);
     for (int64_t unit = begin; unit < end; unit++) {
         const struct pages p = page_at(forward_pages(call), unit / plane_blocks(call), 0);
-        totals[unit] = span_moments(&p, call->c, plane_block(call, unit % plane_blocks(call)), elem_get(p.x));
+        const struct span s = plane_block(call, unit % plane_blocks(call));
+        totals[unit] = span_moments(&p, call->c, &s, elem_get(p.x));
     }
 }
 static struct line combined_line(const struct nb_call *call, int64_t channel) {
@@ -368,7 +370,7 @@ static void write_planes(const struct nb_call *call, int64_t begin, int64_t end)
     const struct pages p = forward_pages(call);
     for (int64_t unit = begin, step = plane_parts(call) > 1 ? 1 : end - begin; unit < end; unit += step) {
         const struct span s = output_span(call, unit, end);
-        write_span(call, &p, 1, s, (struct plane_lines){call->scratch, call->c, s.plane % call->c}, false);
+        write_span(call, &p, 1, &s, &(struct plane_lines){call->scratch, call->c, s.plane % call->c}, false);
     }
 }
 static void run_planes(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {

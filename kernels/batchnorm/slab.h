@@ -111,6 +111,7 @@ struct span {
 };
 static inline struct span plane_block(const struct nb_call *call, int64_t block) {
     const int64_t n_blocks_ = plane_blocks(call), n = call->n;
+    if (n_blocks_ == 1) return (struct span){0, n, 0, call->hw}; /* divisions take as long as a short plane */
     if (n_blocks_ <= n) {
         const int64_t first = n * block / n_blocks_;
         return (struct span){first, n * (block + 1) / n_blocks_ - first, 0, call->hw};

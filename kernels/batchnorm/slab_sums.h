@@ -64,6 +64,7 @@ static inline double lanes_total(vec high, vec low) {
     double total = 0;
     vec_store_f32(h, high);
     vec_store_f32(l, low);
+    NB_UNROLL
     for (int i = 0; i < NB_LANES; i++) total += (double)h[i] + (double)l[i];
     return total;
 }
@@ -110,19 +111,19 @@ NB_INLINE void plane_piece(struct slab_sums *acc, const elem *x, const elem *g, 
 }
 
 /* p: the pages from the channel's first plane on. */
-NB_INLINE struct slab_totals span_totals(const struct pages *p, int64_t plane_step, struct span s, float about,
+NB_INLINE struct slab_totals span_totals(const struct pages *p, int64_t plane_step, const struct span *s, float about,
                                          const bool backward) {
     const vec zero = vec_set1(0.0f), shift = vec_set1(about);
     struct slab_sums acc[4] = {{zero, zero}, {zero, zero}, {zero, zero}, {zero, zero}};
     struct long_sums total = {{zero, zero}, {zero, zero}};
-    const int64_t ahead = PLANE_AHEAD_BYTES / ((s.end - s.begin) * (int64_t)sizeof(elem)) + 1;
+    const int64_t ahead = p->prefetch ? PLANE_AHEAD_BYTES / ((s->end - s->begin) * (int64_t)sizeof(elem)) + 1 : 0;
     int64_t steps = 0;
-    for (int64_t plane = s.plane; plane < s.plane + s.n_planes; plane++) {
+    for (int64_t plane = s->plane; plane < s->plane + s->n_planes; plane++) {
         const elem *x = p->x + plane * plane_step * p->x_stride;
         const elem *g = backward ? p->g + plane * plane_step * p->g_stride : x;
-        const int64_t next = p->prefetch && plane + ahead < s.plane + s.n_planes ? ahead * plane_step : 0;
-        for (int64_t i = s.begin, end; i < s.end; i = end) {
-            end = s.end - i < PLANE_STEPS * PLANE_ITERATION ? s.end : i + PLANE_STEPS * PLANE_ITERATION;
+        const int64_t next = p->prefetch && plane + ahead < s->plane + s->n_planes ? ahead * plane_step : 0;
+        for (int64_t i = s->begin, end; i < s->end; i = end) {
+            end = s->end - i < PLANE_STEPS * PLANE_ITERATION ? s->end : i + PLANE_STEPS * PLANE_ITERATION;
             plane_piece(acc, x, g, i, end, next * p->x_stride, next * p->g_stride, shift, backward);
             steps += (end - i + PLANE_ITERATION - 1) / PLANE_ITERATION;
             if (steps < PLANE_STEPS) continue;
