@@ -40,7 +40,7 @@ static __attribute__((noinline)) void gradient_planes(const struct pages *p, int
                                                       const struct plane_lines *l) {
     line_span(p, plane_step, s, l, (struct line_form){.slope = true, .weight = true});
 }
-/* has_next: does a channel follow, whose planes are prefetched meanwhile? */
+/* has_next: a channel follows, whose planes are prefetched meanwhile; then the last plane comes first. */
 static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, const struct span *s,
                                                     const struct plane_lines *l, bool has_next) {
     if (has_next)

@@ -152,7 +152,7 @@ NB_ONCE int64_t slab_units(const struct nb_call *call, enum slab_step step) {
     if (step == STEP_SUMS) return matrix ? matrix_blocks(&m) : call->c * plane_blocks(call);
     return matrix ? m.rows : call->rows * plane_parts(call);
 }
-/* Units [begin, end) of the output, parts of planes: some whole planes, or a part of the first. */
+/* Of units [begin, end) of the output: all planes, where a unit is one; else the part of a plane that the first unit is. */
 NB_ONCE struct span output_span(const struct nb_call *call, int64_t begin, int64_t end) {
     const int64_t parts = plane_parts(call), part = begin % parts;
     if (parts == 1) return (struct span){begin, end - begin, 0, call->hw};

@@ -99,19 +99,20 @@ NB_INLINE void line_plane(const elem *x, const elem *g, elem *out, int64_t n, in
     if (i < n) line_pair(x + i, g + i, out + i, n - i, c, f);
 }
 NB_INLINE struct pair same(float f) { return (struct pair){vec_set1(f), vec_set1(f)}; }
-/* ahead: of a channel that is larger than a cache, that one holds the last planes, and the next channel begins with its first. */
+/* ahead: of a channel that is larger than a cache, its last planes are left there, and swept first; the next channel's first planes, which
+ * its sums begin with, are prefetched last. */
 NB_INLINE void line_span(const struct pages *p, int64_t plane_step, const struct span *s, const struct plane_lines *l,
                          struct line_form f) {
     const elem *x = p->x + s->begin, *g = f.weight ? p->g + s->begin : x;
     elem *out = p->out + s->begin;
     const int64_t n = s->end - s->begin, n_planes = s->n_planes, step = f.ahead ? -plane_step : plane_step;
     const int64_t x_stride = p->x_stride, g_stride = f.weight ? p->g_stride : x_stride, out_stride = p->out_stride;
-    const struct line *first = l->of, *line = first + l->first, *last = first + l->n - 1;
+    const struct line *all = l->of, *line = all + l->first, *last = all + l->n - 1;
     int64_t row = (f.ahead ? s->plane + n_planes - 1 : s->plane) * plane_step;
     for (int64_t k = 0; k < n_planes; k++, row += step) {
         const struct line_pairs c = {same(line->about), same(line->slope), same(line->constant), same(line->weight)};
         line_plane(x + row * x_stride, g + row * g_stride, out + row * out_stride, n, x_stride, g_stride, &c, f);
-        line = line == last ? first : line + 1;
+        line = line == last ? all : line + 1;
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 static inline __m128i nb_pairs_below(int64_t n) {
     return _mm_cmpgt_epi32(_mm_set1_epi32((int)n), _mm_setr_epi32(0, 1, 2, 3));
@@ -18,7 +19,7 @@ static __attribute__((noinline, unused)) __m128i nb_load_16_tail(const uint16_t 
     return _mm_or_si128(v, _mm_and_si128(here, _mm_set1_epi16((short)p[n - 1])));
 }
 
-/* In pieces: a masked store takes 5.8 ns on a Zen 3, these 1.6 at most. */
+/* 0 <= n < 8, in pieces: a masked store takes 5.8 ns on a Zen 3, these 1.6 at most. */
 static __attribute__((noinline, unused)) void nb_store_16_tail(uint16_t *p, __m128i v, int64_t n) {
     if (n & 4) {
         _mm_storel_epi64((__m128i *)p, v);
@@ -26,7 +27,8 @@ static __attribute__((noinline, unused)) void nb_store_16_tail(uint16_t *p, __m1
         v = _mm_unpackhi_epi64(v, v);
     }
     if (n & 2) {
-        _mm_storeu_si32(p, v);
+        const int pair = _mm_cvtsi128_si32(v);
+        memcpy(p, &pair, sizeof pair);
         p += 2;
         v = _mm_srli_epi64(v, 32);
     }

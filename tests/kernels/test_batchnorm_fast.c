@@ -14,9 +14,9 @@
 TestSuite(batchnorm_fast, .init = load_kernels);
 
 /* Strips, row blocks, slabs, few channels in blocks of planes and of parts of planes, and the lengths beside a vector's. */
-static const struct size sizes[] = {{1, 40, 2},    {64, 70, 1},    {3, 5, 49},   {9, 33, 15},
-                                    {600, 3, 2},   {5, 20, 300},   {2, 2, 513},  {1, 3, 7000},
-                                    {40, 1, 4000}, {1, 1, 140001}, {2, 17, 128}, {700, 9, 1}};
+static const struct size sizes[] = {{1, 40, 2},   {64, 70, 1}, {3, 5, 49},   {9, 33, 15},   {600, 3, 2},
+                                    {5, 20, 300}, {2, 2, 513}, {1, 3, 7000}, {40, 1, 4000}, {1, 1, 140001},
+                                    {2, 17, 128}, {700, 9, 1}, {1, 3, 17000}};
 static const struct walk every_fast = {.pass = NB_FORWARD,
                                        .name = "batchnorm_fast",
                                        .sizes = sizes,
@@ -138,16 +138,16 @@ static void take_rows(const struct problem *p, const struct nb_call *call, unsig
     memcpy(to + (size_t)call->rows * row, call->rstd, (size_t)call->c * sizeof(float));
 }
 /* Streaming, the strips of a small cache and cuts of every kind, from an output at every place in a line. */
-static void visit_ways(struct problem *p, const struct nb_kernel *k) {
+static void try_ways(struct problem *p, const struct nb_kernel *k, struct nb_call call) {
     const size_t item = nb_formats[p->dtype].bytes;
     const size_t bytes = (size_t)(p->call.rows * p->call.cols) * item + (size_t)p->call.c * sizeof(float);
     unsigned char *want = malloc(bytes), *got = malloc(bytes);
     unsigned char *room = malloc((size_t)p->n_stored * item + 256);
-    fill(p, 0.5, 1, 100);
-    cr_assert_eq(nb_run_in_ranges(k, &p->call, 0), 0);
-    take_rows(p, &p->call, want);
+    take_scratch(&p->memory, k, &call);
+    cr_assert_eq(nb_run_in_ranges(k, &call, 0), 0);
+    take_rows(p, &call, want);
     for (int way = 0; way < 6; way++) {
-        struct nb_call other = p->call;
+        struct nb_call other = call;
         struct nb_tuning tuning = p->tuning;
         tuning.stream_bytes = way % 2 ? 1 : 0;
         tuning.slab_bytes = way < 3 ? 1 : 1 << 26;
@@ -156,8 +156,10 @@ static void visit_ways(struct problem *p, const struct nb_kernel *k) {
         other.y = room + 64 - (uintptr_t)room % 64 + (size_t)(way * 7) * item;
         cr_assert_eq(nb_run_in_ranges(k, &other, way == 0 ? 0 : way), 0);
         take_rows(p, &other, got);
-        cr_expect(memcmp(want, got, bytes) == 0, "%s: way %d through %lldx%lldx%lld, layout %u, gives other bits",
-                  k->variant, way, (long long)other.n, (long long)other.c, (long long)other.hw, other.layout);
+        cr_expect(memcmp(want, got, bytes) == 0,
+                  "%s: way %d through %lldx%lldx%lld, layout %u, mode %u, root %u, gives other bits", k->variant, way,
+                  (long long)other.n, (long long)other.c, (long long)other.hw, other.layout, other.mode,
+                  other.formula.root);
         for (int64_t r = 0; r + 1 < other.rows; r++)
             for (int64_t i = other.cols; i < other.y_stride; i++)
                 cr_assert_eq(((const unsigned char *)other.y)[(size_t)(r * other.y_stride + i) * item], 0xa5,
@@ -166,6 +168,21 @@ static void visit_ways(struct problem *p, const struct nb_kernel *k) {
     free(want);
     free(got);
     free(room);
+}
+/* In both modes, by a formula that is a line and by one that divides. */
+static void visit_ways(struct problem *p, const struct nb_kernel *k) {
+    fill(p, 0.5, 1, 100);
+    for (int64_t c = 0; c < p->call.c; c++) {
+        ((float *)p->call.running_mean_in)[c] = (float)scattered(c);
+        ((float *)p->call.running_var_in)[c] = 1 + (float)(c % 3);
+    }
+    struct nb_call call = p->call;
+    for (call.mode = NB_TRAINING; call.mode < NB_N_MODES; call.mode++) {
+        call.formula.root = p->call.formula.root;
+        try_ways(p, k, call);
+        call.formula.root = NB_ROOT_DIV_SQRT;
+        try_ways(p, k, call);
+    }
 }
 Test(batchnorm_fast, no_bit_hangs_on_streaming_cuts_or_caches) {
     cr_expect_gt(for_all(0, visit_ways), 0);
