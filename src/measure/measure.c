@@ -272,8 +272,8 @@ static bool may_have_help(const struct launch *l, const struct nb_arm *arms, int
 }
 
 /* The launch has no threads but the pool's, unless an arm started some. A thread that an arm merely keeps may work for a moment: one that
- * works for the arm does so in block after block. Times are medians over blocks, which help in a quarter of them moves by less than their
- * spread. */
+ * works for the arm does so in block after block of those that the arm takes part in. Times are medians over blocks, which help in a quarter
+ * of them moves by less than their spread. */
 static const double helped_s = 20e-6 /* the clocks are not read at once */, helped_share = 0.01;
 static bool is_helped(const struct nb_cpu_times *from, const struct nb_cpu_times *to) {
     return to->others_s - from->others_s > fmax(helped_s, helped_share * (to->pool_s - from->pool_s));
@@ -283,9 +283,16 @@ static void look_at_block(struct help *help, const struct nb_pool *pool) {
     help->blocks += is_helped(&help->last, &now);
     help->last = now;
 }
+/* Blocks that the arm with the longest calls takes part in. */
+static int fewest_blocks(const struct nb_arm *arms, int n_arms, int blocks) {
+    int every = 1;
+    for (int a = 0; a < n_arms; a++) every = arms[a].every > every ? arms[a].every : every;
+    return (blocks + every - 1) / every;
+}
 static void look_for_help(const struct launch *l, struct nb_arm *arms, int n_arms) {
     const struct help *h = &l->help;
-    if (h->blocks <= 2 || 4 * h->blocks <= l->options->blocks || !is_helped(&h->first, &h->last)) return;
+    const int taken = fewest_blocks(arms, n_arms, l->options->blocks), least = taken < 3 ? taken : 3;
+    if (h->blocks < least || 4 * h->blocks <= taken || !is_helped(&h->first, &h->last)) return;
     if (may_have_help(l, arms, n_arms) || arms[0].is_wrong) return;
     arms[0].is_wrong = true;
     arms[0].wrong_row = NB_WRONG_HELPED;

@@ -26,6 +26,12 @@ for cheat in clock_runs_late changes_once unspoilt skips_later by_number by_poin
     [ "$code" = 1 ] && grep -qE 'wrong_when_timed|read_outside|not_reproducible|changed_input' "$WORK/table" || { cat "$WORK/table"; fail "$cheat: $code"; }
 done
 grep -q 'had another thread work for it' "$WORK/helped/results.json" || { cat "$WORK/helped/results.json"; fail "helped: another reason"; }
+# In launches of two blocks, too.
+code=0
+sed 's/"blocks_per_launch": 10/"blocks_per_launch": 2/' "$WORK/run.json" >"$WORK/two.json"
+"$NORMBENCH" run "$WORK/two.json" --plugin "$cheats" --axis kernel=cheats:cheat_helped --no-plots --no-counters --quiet \
+    --out "$WORK/two_blocks" >"$WORK/table" || code=$?
+[ "$code" = 1 ] && grep -q 'had another thread work for it' "$WORK/two_blocks/results.json" || { cat "$WORK/table"; fail "helped, two blocks: $code"; }
 # next_call does all the work of a call when the next one comes: in a loop over one buffer nothing is left out.
 code=0
 "$NORMBENCH" gate --config "$WORK/gate.json" --baseline "$cheats" --candidate "$cheats" --time-identical --quiet --kernel 'cheat_[!kn]*' \
