@@ -22,7 +22,7 @@ echo "Slurm $(sinfo --version | cut -d' ' -f2), $(nproc) CPUs"
 
 # Launches enough that a task is met while it measures.
 cat >"$work/small.json" <<'JSON'
-{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "kernel": "*_twopass", "width": ["scalar", "128"], "dtype": ["f32", "bf16"],
+{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "kernel": "*_twopass", "width": ["scalar", "256"], "dtype": ["f32", "bf16"],
                 "shape": ["4x16", "8x32", "3x48", "16x64", "5x80", "7x24"] } ], "launches": 12, "blocks_per_launch": 8 }
 JSON
 
