@@ -18,6 +18,7 @@
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
+#include "src/measure/help.h"
 
 /* ---- what others did meanwhile ----------------------------------------------------------------------------------- */
 
@@ -96,12 +97,6 @@ struct probes {
     double *slower_ns;       /* of the two at a sample's ends, by arm and block; null: there are none */
 };
 
-/* CPU time of threads that are not the pool's. */
-struct help {
-    struct nb_cpu_times first, last;
-    int blocks; /* in which they had more than helped_share of the pool's */
-};
-
 struct launch {
     struct nb_pool *pool;
     const struct nb_measure_options *options;
@@ -111,7 +106,7 @@ struct launch {
     struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
     char where[120];          /* they were changed */
     struct probes probes;
-    struct help help;
+    struct nb_help help;
 };
 
 /* ---- spot checks ------------------------------------------------------------------------------------------------- */
@@ -271,18 +266,6 @@ static bool may_have_help(const struct launch *l, const struct nb_arm *arms, int
     return may;
 }
 
-/* The launch has no threads but the pool's, unless an arm started some. A thread that an arm merely keeps may work for a moment: one that
- * works for the arm does so in block after block of those that the arm takes part in. Times are medians over blocks, which help in a quarter
- * of them moves by less than their spread. */
-static const double helped_s = 20e-6 /* the clocks are not read at once */, helped_share = 0.01;
-static bool is_helped(const struct nb_cpu_times *from, const struct nb_cpu_times *to) {
-    return to->others_s - from->others_s > fmax(helped_s, helped_share * (to->pool_s - from->pool_s));
-}
-static void look_at_block(struct help *help, const struct nb_pool *pool) {
-    const struct nb_cpu_times now = nb_pool_cpu_times(pool);
-    help->blocks += is_helped(&help->last, &now);
-    help->last = now;
-}
 /* Blocks that the arm with the longest calls takes part in. */
 static int fewest_blocks(const struct nb_arm *arms, int n_arms, int blocks) {
     int every = 1;
@@ -290,9 +273,7 @@ static int fewest_blocks(const struct nb_arm *arms, int n_arms, int blocks) {
     return (blocks + every - 1) / every;
 }
 static void look_for_help(const struct launch *l, struct nb_arm *arms, int n_arms) {
-    const struct help *h = &l->help;
-    const int taken = fewest_blocks(arms, n_arms, l->options->blocks), least = taken < 3 ? taken : 3;
-    if (h->blocks < least || 4 * h->blocks <= taken || !is_helped(&h->first, &h->last)) return;
+    if (!nb_help_found(&l->help, fewest_blocks(arms, n_arms, l->options->blocks))) return;
     if (may_have_help(l, arms, n_arms) || arms[0].is_wrong) return;
     arms[0].is_wrong = true;
     arms[0].wrong_row = NB_WRONG_HELPED;
@@ -711,7 +692,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     if (looks && may_exchange(arms, n_arms, n_sets))
         l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched};
     disturbance_begin(noise, &before);
-    l.help.first = l.help.last = nb_pool_cpu_times(pool);
+    l.help = nb_help_begin(nb_pool_cpu_times(pool));
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
             shuffle(order, n_arms, &random);
@@ -720,7 +701,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         exchange_others(&l, (uint64_t)arms[0].c->shape.rows);
         take_probe(&l.probes);
         for (int i = 0; i < n_arms; i++) take_turn(arms, order[i], &l, block, i);
-        look_at_block(&l.help, pool);
+        nb_help_block(&l.help, nb_pool_cpu_times(pool));
     }
     disturbance_end(noise, &before);
     noise->probe_cycles = l.probes.least_ns * options->clock_ghz;
