@@ -3,6 +3,7 @@
 #include "src/measure/pool.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -229,7 +230,7 @@ static double clock_s(clockid_t id) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-struct nb_cpu_times nb_pool_cpu_times(const struct nb_pool *p) {
+static struct nb_cpu_times read_cpu_times(const struct nb_pool *p) {
     struct nb_cpu_times times = {.pool_s = clock_s(CLOCK_THREAD_CPUTIME_ID)};
     for (int i = 1; i < p->n; i++) {
         clockid_t id;
@@ -237,6 +238,21 @@ struct nb_cpu_times nb_pool_cpu_times(const struct nb_pool *p) {
     }
     times.others_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - times.pool_s;
     return times;
+}
+
+/* What the pool's own threads run between the reading of their clocks and of the process's would be taken for the others': one reading in
+ * thousands is interrupted there, by a neighbour of a virtual machine for hundreds of us. */
+struct nb_cpu_times nb_pool_cpu_times(const struct nb_pool *p) {
+    const double at_once_s = 5e-6 + 2e-6 * p->n;
+    double least_s = INFINITY;
+    struct nb_cpu_times best = {0};
+    for (int i = 0; i < 8 && least_s > at_once_s; i++) {
+        const double begin_s = clock_s(CLOCK_MONOTONIC);
+        const struct nb_cpu_times times = read_cpu_times(p);
+        const double took_s = clock_s(CLOCK_MONOTONIC) - begin_s;
+        if (took_s < least_s) best = times, least_s = took_s;
+    }
+    return best;
 }
 
 void nb_say_returned(char *text, size_t n, const struct nb_kernel *kernel, int code) {

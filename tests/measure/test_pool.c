@@ -4,8 +4,11 @@
 
 #include <criterion/criterion.h>
 #include <fenv.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
+
+#include "src/core/cpu.h"
 
 enum { UNITS = 1000, PHASES = 3 };
 static atomic_int sessions[PHASES][UNITS];
@@ -102,4 +105,15 @@ Test(pool, cuts_phases_into_ranges_without_a_gap) {
         cr_assert_eq(nb_run_in_ranges(&phased, &call, ranges[i]), 0);
         expect_all_once();
     }
+}
+
+/* 200,000 readings, of which dozens are interrupted: none of them takes the reader's own time for another thread's. */
+Test(pool, no_time_is_others_where_there_are_none) {
+    if (nb_cpu_emulator()) cr_skip_test("an emulator has threads of its own");
+    struct nb_pool *pool = nb_pool_new(1, NULL);
+    const double before = nb_pool_cpu_times(pool).others_s;
+    double most_s = 0;
+    for (int i = 0; i < 200000; i++) most_s = fmax(most_s, nb_pool_cpu_times(pool).others_s - before);
+    nb_pool_free(pool);
+    cr_expect_lt(most_s, 20e-6, "%g us", 1e6 * most_s);
 }
