@@ -18,7 +18,7 @@
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
-#include "src/measure/help.h"
+#include "src/measure/hidden_threads.h"
 
 /* ---- what others did meanwhile ----------------------------------------------------------------------------------- */
 
@@ -106,7 +106,7 @@ struct launch {
     struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
     char where[120];          /* they were changed */
     struct probes probes;
-    struct nb_help help;
+    struct nb_hidden_threads hidden;
 };
 
 /* ---- spot checks ------------------------------------------------------------------------------------------------- */
@@ -260,7 +260,7 @@ const char *nb_wrong_deed(int64_t wrong_row) {
 }
 
 /* May threads work that are not the pool's? Those of libraries that say so, of drivers, of functions that are no kernels; of emulators. */
-static bool may_have_help(const struct launch *l, const struct nb_arm *arms, int n_arms) {
+static bool may_have_other_threads(const struct launch *l, const struct nb_arm *arms, int n_arms) {
     bool may = l->options->device || l->options->before || nb_cpu_emulator();
     for (int a = 0; a < n_arms; a++) may |= (arms[a].entry->kernel->flags & NB_FLAG_OWN_THREADS) != 0;
     return may;
@@ -272,9 +272,9 @@ static int fewest_blocks(const struct nb_arm *arms, int n_arms, int blocks) {
     for (int a = 0; a < n_arms; a++) every = arms[a].every > every ? arms[a].every : every;
     return (blocks + every - 1) / every;
 }
-static void look_for_help(const struct launch *l, struct nb_arm *arms, int n_arms) {
-    if (!nb_help_found(&l->help, fewest_blocks(arms, n_arms, l->options->blocks))) return;
-    if (may_have_help(l, arms, n_arms) || arms[0].is_wrong) return;
+static void look_for_hidden_threads(const struct launch *l, struct nb_arm *arms, int n_arms) {
+    if (!nb_hidden_threads_found(&l->hidden, fewest_blocks(arms, n_arms, l->options->blocks))) return;
+    if (may_have_other_threads(l, arms, n_arms) || arms[0].is_wrong) return;
     arms[0].is_wrong = true;
     arms[0].wrong_row = NB_WRONG_HELPED;
 }
@@ -692,7 +692,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     if (looks && may_exchange(arms, n_arms, n_sets))
         l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched};
     disturbance_begin(noise, &before);
-    l.help = nb_help_begin(nb_pool_cpu_times(pool));
+    l.hidden = nb_hidden_threads_begin(nb_pool_cpu_times(pool));
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
             shuffle(order, n_arms, &random);
@@ -701,7 +701,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         exchange_others(&l, (uint64_t)arms[0].c->shape.rows);
         take_probe(&l.probes);
         for (int i = 0; i < n_arms; i++) take_turn(arms, order[i], &l, block, i);
-        nb_help_block(&l.help, nb_pool_cpu_times(pool));
+        nb_hidden_threads_block(&l.hidden, nb_pool_cpu_times(pool));
     }
     disturbance_end(noise, &before);
     noise->probe_cycles = l.probes.least_ns * options->clock_ghz;
@@ -711,7 +711,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     exchange_rows(&l.exchange); /* back */
     blame_somebody(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
-    look_for_help(&l, arms, n_arms);
+    look_for_hidden_threads(&l, arms, n_arms);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
     for (int a = 0; a < n_arms; a++)
         if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;

@@ -241,7 +241,7 @@ static struct nb_cpu_times read_cpu_times(const struct nb_pool *p) {
 }
 
 /* What the pool's own threads run between the reading of their clocks and of the process's would be taken for the others': one reading in
- * thousands is interrupted there, by a neighbour of a virtual machine for hundreds of us. */
+ * thousands is interrupted there, by a neighbour of a virtual machine for hundreds of us (Zen 3, KVM; undisturbed, it takes 1.4 us). */
 struct nb_cpu_times nb_pool_cpu_times(const struct nb_pool *p) {
     const double at_once_s = 5e-6 + 2e-6 * p->n;
     double least_s = INFINITY;
