@@ -270,6 +270,7 @@ survey: all
 	    python3 kernels/peers/survey/page.py reports/published/survey && exit $$status
 
 # ---- GPUs, and their kernels emulated on the CPU (kernels/cuda/README.md) ------------------------------------------------
+TEST_KERNELS ?= $(BUILD)/tests/kernels/libnormkernels.so# go with what is carried to a GPU, too
 include kernels/cuda/rules.mk
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
@@ -371,7 +372,6 @@ check-all: deps
 	$(MAKE) check-conditions
 # TESTS: a glob over suite/test; TEST_KERNELS, TEST_LAYOUT: the kernels that the tests run on, and the same in another layout; SCRIPTS:
 # quick, slow, long, or nothing for all but the long ones.
-TEST_KERNELS ?= $(BUILD)/tests/kernels/libnormkernels.so
 TEST_LAYOUT ?= $(BUILD)/tests/kernels/layout_2.so
 SCRIPTS ?= quick
 with_all_kernels := TEST_KERNELS=$(BUILD)/libnormkernels.so TEST_LAYOUT=$(ARM)/layout_2.so
