@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* normbench compare: two runs side by side. A report; whether something became slower is the gate's question. */
+/* normbench compare: runs side by side. A report; whether something became slower is the gate's question. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/options.h"
@@ -11,10 +12,11 @@
 extern const struct nb_command nb_command_compare;
 
 static const char help[] =
-    "usage: normbench compare BEFORE AFTER [OPTIONS]\n"
+    "usage: normbench compare BEFORE [BETWEEN...] AFTER [OPTIONS]\n"
     "\n"
     "Puts the results of two runs side by side: what differs between the machines, builds and plans, then the cases that both\n"
-    "have. BEFORE and AFTER are folders that `normbench run` or `merge` left; nothing is written to them.\n"
+    "have. Runs are folders that `normbench run` or `merge` left; nothing is written to them. With more than two, the last is\n"
+    "compared with the first, and a table follows each of their cases through the runs between.\n"
     "\n"
     "Two ratios are ranked, since each was measured in pairs inside its run: the time over that of the roof, and over that\n"
     "of the group's reference case. The ratio of the times themselves is only shown, and not across CPUs. Cases that are noisy,\n"
@@ -22,15 +24,16 @@ static const char help[] =
     "a change made something slower; `normbench gate` does.\n"
     "\n"
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
-    "  --strict             exit 5 unless every case is in both runs and ranked, on one kind of CPU, by one plan\n"
+    "  --strict             exit 5 unless every case is in all runs and ranked, on one kind of CPU, by one plan\n"
     "  --format NAME        table (the default), markdown or json (reports/schema/compare.schema.json)\n" NB_COMMON_HELP
     "\n"
+    "Example: normbench compare results/*\n"
     "Exit codes: 0 ok, whatever the figures say; 2 a folder holds no results, or no case is left; 5 with --strict: not all of\n"
     "it is comparable.\n";
 
 struct options {
     struct nb_texts filters;
-    const char *format, *dirs[NB_N_SIDES];
+    const char *format;
     bool strict;
 };
 
@@ -40,37 +43,46 @@ static bool parse(struct options *o, int argc, char **argv, int *exit_code) {
                                         {"format", .text = &o->format, .among = nb_table_markdown_json},
                                         {.name = NULL}};
     if (!nb_read_options(&nb_command_compare, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
-    if (argc - optind != NB_N_SIDES) {
-        nb_error("compare: two folders are needed, %d are given; see `normbench compare --help`", argc - optind);
-        return false;
-    }
-    for (int side = 0; side < NB_N_SIDES; side++) o->dirs[side] = argv[optind + side];
-    return true;
+    if (argc - optind >= 2) return true;
+    nb_error("compare: two folders are needed, %d are given; see `normbench compare --help`", argc - optind);
+    return false;
 }
 
-static int compare(const struct options *o, const struct nb_results *runs) {
+/* Each of the runs behind the first with it. */
+static int compare(const struct options *o, const struct nb_results *runs, struct nb_comparison *comparisons,
+                   size_t n) {
     const struct nb_filters filters = {o->filters.items, o->filters.n};
-    struct nb_comparison comparison;
-    if (nb_comparison_make(&comparison, &runs[NB_BEFORE], &runs[NB_AFTER], &filters) != 0) return NB_EXIT_USAGE;
-    int exit_code = nb_compare_print(&comparison, o->format, stdout) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
-    if (exit_code == NB_EXIT_OK && o->strict && !nb_comparison_is_whole(&comparison))
-        exit_code = NB_EXIT_NOT_COMPARABLE;
-    nb_comparison_release(&comparison);
-    return exit_code;
+    bool whole = true;
+    for (size_t i = 0; i < n; i++) {
+        if (nb_comparison_make(&comparisons[i], &runs[0], &runs[i + 1], &filters) != 0) return NB_EXIT_USAGE;
+        whole &= nb_comparison_is_whole(&comparisons[i]);
+    }
+    if (nb_compare_print(comparisons, n, o->format, stdout) != 0) return NB_EXIT_USAGE;
+    return o->strict && !whole ? NB_EXIT_NOT_COMPARABLE : NB_EXIT_OK;
 }
 
 static int compare_main(int argc, char **argv) {
     struct options o = {.format = "table"};
-    struct nb_results runs[NB_N_SIDES] = {{0}};
+    struct nb_results *runs = NULL;
+    struct nb_comparison *comparisons = NULL;
+    size_t n = 0;
     int exit_code;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
-    for (int side = 0; side < NB_N_SIDES; side++)
-        if (nb_results_read(&runs[side], o.dirs[side]) != 0) goto out;
-    exit_code = compare(&o, runs);
+    n = (size_t)(argc - optind);
+    runs = nb_alloc(n, sizeof *runs);
+    comparisons = nb_alloc(n, sizeof *comparisons);
+    for (size_t i = 0; i < n; i++)
+        if (nb_results_read(&runs[i], argv[optind + (int)i]) != 0) goto out;
+    exit_code = compare(&o, runs, comparisons, n - 1);
 out:
-    for (int side = 0; side < NB_N_SIDES; side++) nb_results_release(&runs[side]);
+    for (size_t i = 0; i < n; i++) {
+        nb_comparison_release(&comparisons[i]);
+        nb_results_release(&runs[i]);
+    }
+    free(comparisons);
+    free(runs);
     nb_texts_release(&o.filters);
     return exit_code;
 }
 
-const struct nb_command nb_command_compare = {"compare", "puts two runs side by side", help, compare_main};
+const struct nb_command nb_command_compare = {"compare", "puts runs side by side", help, compare_main};

@@ -16,7 +16,9 @@
 enum { MOST_ONLY = 20, MOST_ACCURACY = 50 };
 
 struct comparing {
-    const struct nb_comparison *c;
+    const struct nb_comparison *c;       /* the last run and the first */
+    const struct nb_comparison *between; /* the runs between, each with the first */
+    size_t n_between;
     struct nb_key_parts parts;
     struct nb_page page;
     struct nb_strbuf text; /* a sentence in the making */
@@ -122,6 +124,44 @@ static void print_ranked(struct comparing *p) {
                   "shows something. Times of two moments differ by tens of percent on a shared machine with "
                   "nothing changed, and rank nothing. `normbench gate` decides; this does not.");
     say(p);
+}
+
+/* What that comparison says of a case of this one; null: it is not in both of its runs. */
+static const struct nb_compared *same_case(const struct nb_comparison *other, const struct nb_compared *c) {
+    for (size_t i = 0; i < other->n_common; i++)
+        if (strcmp(other->cases[i].sides[NB_BEFORE]->key, c->sides[NB_BEFORE]->key) == 0) return &other->cases[i];
+    return NULL;
+}
+
+static void print_between(struct comparing *p) {
+    const size_t n = p->n_between + 1;
+    const char **titles = nb_alloc(n + 1, sizeof *titles);
+    int *ranks = nb_alloc(n + 1, sizeof *ranks);
+    struct nb_grid grid;
+    nb_page_heading(&p->page, 3, "Every run / the first, by the ratio that ranks");
+    titles[0] = "case";
+    ranks[0] = ranks[n] = NB_GRID_STAYS;
+    for (size_t run = 0; run < n; run++) {
+        const char *dir = p->between[run].runs[NB_AFTER]->dir;
+        titles[run + 1] = dir ? dir : "?";
+    }
+    nb_grid_init(&grid, titles, n + 1);
+    grid.ranks = ranks;
+    for (size_t i = 0; i < p->c->n_common; i++) {
+        const struct nb_compared *last = &p->c->cases[p->c->order[i]];
+        add_key(p, &grid, last);
+        for (size_t run = 0; run < n; run++) {
+            const struct nb_compared *c = same_case(&p->between[run], last);
+            const bool is_ranked = c && c->change != NB_CHANGE_REFUSED;
+            add_interval(&grid, is_ranked ? nb_compared_rank(c) : &last->time, is_ranked ? "" : "-");
+        }
+    }
+    nb_page_grid(&p->page, &grid);
+    nb_strbuf_add(p->page.out, "\n");
+    nb_strbuf_add(&p->text, "-: the case is not in that run, or not comparable; --format json has the reason.");
+    say(p);
+    free((void *)titles);
+    free(ranks);
 }
 
 static void print_refused(struct comparing *p) {
@@ -230,6 +270,7 @@ static void print_page(struct comparing *p) {
     if (p->text.len > before) say(p);
     nb_strbuf_clear(&p->text);
     print_ranked(p);
+    if (p->n_between > 0) print_between(p);
     print_refused(p);
     print_only(p, NB_BEFORE);
     print_only(p, NB_AFTER);
@@ -242,11 +283,10 @@ static void print_page(struct comparing *p) {
 
 /* ---- as JSON: reports/schema/compare.schema.json describes it ---- */
 
-static void run_to_json(cJSON *json, const struct nb_comparison *c, int side) {
+static void run_to_json(cJSON *run, const struct nb_comparison *c, int side) {
     const struct nb_results *r = c->runs[side];
     const struct nb_run_noise *noise = &c->noise[side];
     const char *started = nb_meta_text(r, "started");
-    cJSON *run = cJSON_AddObjectToObject(json, side_titles[side]);
     nb_json_text(run, "folder", r->dir);
     nb_json_text(run, "config", nb_meta_text(r, "config"));
     nb_json_text(run, "started", *started ? started : NULL);
@@ -300,18 +340,33 @@ static cJSON *case_to_json(const struct nb_compared *c) {
     return json;
 }
 
-static cJSON *comparison_to_json(const struct nb_comparison *c) {
+static void cases_to_json(cJSON *json, const struct nb_comparison *c) {
+    cJSON *cases = cJSON_AddArrayToObject(json, "cases");
+    for (size_t i = 0; i < c->n_common; i++) cJSON_AddItemToArray(cases, case_to_json(&c->cases[c->order[i]]));
+}
+
+static cJSON *comparison_to_json(const struct comparing *p) {
+    const struct nb_comparison *c = p->c;
+    bool whole = nb_comparison_is_whole(c);
     cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "schema", "1.0");
+    nb_json_text(json, "schema", "1.1");
     nb_json_text(json, "program", "normbench");
     nb_json_text(json, "version", NB_VERSION);
-    cJSON_AddBoolToObject(json, "whole", nb_comparison_is_whole(c));
+    for (size_t i = 0; i < p->n_between; i++) whole &= nb_comparison_is_whole(&p->between[i]);
+    cJSON_AddBoolToObject(json, "whole", whole);
     cJSON_AddBoolToObject(json, "same_cpu", c->same_cpu);
     cJSON_AddBoolToObject(json, "same_plan", c->same_plan);
-    for (int side = 0; side < NB_N_SIDES; side++) run_to_json(json, c, side);
+    for (int side = 0; side < NB_N_SIDES; side++)
+        run_to_json(cJSON_AddObjectToObject(json, side_titles[side]), c, side);
+    cJSON *between = cJSON_AddArrayToObject(json, "between");
+    for (size_t i = 0; i < p->n_between; i++) {
+        cJSON *one = nb_json_add_object(between);
+        run_to_json(cJSON_AddObjectToObject(one, "run"), &p->between[i], NB_AFTER);
+        cases_to_json(one, &p->between[i]);
+    }
     differences_to_json(json, c);
-    cJSON *cases = cJSON_AddArrayToObject(json, "cases"), *only = cJSON_AddObjectToObject(json, "only");
-    for (size_t i = 0; i < c->n_common; i++) cJSON_AddItemToArray(cases, case_to_json(&c->cases[c->order[i]]));
+    cases_to_json(json, c);
+    cJSON *only = cJSON_AddObjectToObject(json, "only");
     for (int side = 0; side < NB_N_SIDES; side++) {
         cJSON *keys = cJSON_AddArrayToObject(only, side_titles[side]);
         for (size_t i = c->n_common; i < c->n; i++)
@@ -322,10 +377,11 @@ static cJSON *comparison_to_json(const struct nb_comparison *c) {
 
 /* ---- formats ---- */
 
-int nb_compare_print(const struct nb_comparison *c, const char *format, FILE *out) {
-    if (strcmp(format, "json") == 0) return nb_output_json(comparison_to_json(c), out);
+int nb_compare_print(const struct nb_comparison *comparisons, size_t n, const char *format, FILE *out) {
     struct nb_strbuf text = {0};
-    struct comparing p = {.c = c, .page = nb_page_for(out, strcmp(format, "markdown") == 0, &text)};
+    struct comparing p = {.c = &comparisons[n - 1], .between = comparisons, .n_between = n - 1};
+    if (strcmp(format, "json") == 0) return nb_output_json(comparison_to_json(&p), out);
+    p.page = nb_page_for(out, strcmp(format, "markdown") == 0, &text);
     print_page(&p);
     return nb_output(&text, out);
 }

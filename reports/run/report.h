@@ -27,13 +27,9 @@ const struct nb_renderer *nb_renderer_at(size_t i);           /* by name; null b
 int nb_plots_write(const struct nb_results *results, const char *dir);
 int nb_html_write(const struct nb_results *results, const char *dir);
 
-/* Two runs side by side as table, markdown or json (reports/schema/compare.schema.json). -1 after nb_error. */
-int nb_compare_print(const struct nb_comparison *c, const char *format, FILE *out);
-
-/* Many runs, a line for each case, as table or markdown; every ratio as csv or json. -1 after nb_error. */
-int nb_history_print(const struct nb_history *h, const char *format, FILE *out);
-/* The cases whose ratio changed most, as figures in DIR/plots/. -1 after nb_error. */
-int nb_history_plot(const struct nb_history *h, const char *dir);
+/* Runs side by side as table, markdown or json (reports/schema/compare.schema.json): n comparisons of one run with others, the last of them in
+ * full, of those before it the ratio that ranks each case. -1 after nb_error. */
+int nb_compare_print(const struct nb_comparison *comparisons, size_t n, const char *format, FILE *out);
 
 /* What a run says, for a person: the lines of `--format summary` as a table, without the commands. */
 void nb_html_answer(const struct nb_results *results, struct nb_strbuf *out);

@@ -21,8 +21,6 @@ static const struct nb_interval unknown = {NAN, NAN, NAN};
 
 const char *nb_change_name(enum nb_change c) { return c < NB_N_CHANGES ? change_names[c] : "?"; }
 
-/* ---- two runs ---------------------------------------------------------------------------------------------------- */
-
 /* What two runs differ in before any figure: machine, system, build, libraries, plan, load. */
 
 static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
@@ -228,8 +226,7 @@ static const char *redeclared(const struct nb_record *a, const struct nb_record 
     return differ(a->bytes, b->bytes) ? "number of bytes" : NULL;
 }
 
-/* The ratio that ranks the case: to the roof, else to the reference; its value is NaN where neither is known. */
-static const struct nb_interval *rank_of(const struct nb_compared *c) {
+const struct nb_interval *nb_compared_rank(const struct nb_compared *c) {
     return isfinite(c->to_roof.value) ? &c->to_roof : &c->to_reference;
 }
 
@@ -247,7 +244,7 @@ static bool is_refused(const struct nb_comparison *all, struct nb_compared *c) {
         if (t->noisy) return refuse(c, "noisy %s%s%.150s", side_names[side], t->noise[0] ? ": " : "", t->noise);
         if (t->suspect) return refuse(c, "faster than the roof %s", side_names[side]);
     }
-    const struct nb_interval *rank = rank_of(c);
+    const struct nb_interval *rank = nb_compared_rank(c);
     if (!isfinite(rank->value)) return refuse(c, "no ratio to the roof or to a reference in both runs");
     return !is_bounded(rank) && refuse(c, "no interval: fewer than %d launches", NB_MIN_LAUNCHES);
 }
@@ -255,7 +252,7 @@ static bool is_refused(const struct nb_comparison *all, struct nb_compared *c) {
 static int side_of(const struct nb_interval *i) { return !is_bounded(i) ? 0 : i->low > 1 ? 1 : i->high < 1 ? -1 : 0; }
 
 static enum nb_change change_of(const struct nb_compared *c) {
-    const int first = side_of(rank_of(c)), roof = side_of(&c->to_roof), reference = side_of(&c->to_reference);
+    const int first = side_of(nb_compared_rank(c)), roof = side_of(&c->to_roof), reference = side_of(&c->to_reference);
     if (roof * reference < 0) return NB_CHANGE_MIXED;
     return first > 0 ? NB_CHANGE_SLOWER : first < 0 ? NB_CHANGE_FASTER : NB_CHANGE_NOT_SHOWN;
 }
@@ -333,7 +330,7 @@ static void rank(struct nb_comparison *c) {
     struct ranked *ranked = nb_alloc(c->n_common + 1, sizeof *ranked);
     for (size_t i = 0; i < c->n_common; i++) {
         const bool refused = c->cases[i].change == NB_CHANGE_REFUSED;
-        ranked[i] = (struct ranked){i, refused, refused ? 0 : rank_of(&c->cases[i])->value};
+        ranked[i] = (struct ranked){i, refused, refused ? 0 : nb_compared_rank(&c->cases[i])->value};
     }
     if (c->n_common) qsort(ranked, c->n_common, sizeof *ranked, by_rank);
     c->order = nb_alloc(c->n_common + 1, sizeof *c->order);
@@ -367,86 +364,4 @@ bool nb_comparison_is_whole(const struct nb_comparison *c) {
     bool same_cpu = c->same_cpu;
     for (size_t i = 0; i < c->n_common; i++) same_cpu = same_cpu && !c->cases[i].time_reason[0];
     return same_cpu && c->same_plan && c->n_common == c->n && c->n_changes[NB_CHANGE_REFUSED] == 0;
-}
-
-/* ---- many runs -------------------------------------------------------------------------------------------------------- */
-
-static const struct nb_record *record_of(const struct nb_results *r, const char *key) {
-    for (size_t i = 0; i < r->n; i++)
-        if (same_text(r->records[i].key, key)) return &r->records[i];
-    return NULL;
-}
-
-static bool has_ratio(const struct nb_record *r) {
-    return r && r->has_timing && isfinite(r->timing.vs_reference.value) && r->timing.reference && !is_own_reference(r);
-}
-
-/* In the run r, of a case whose last ratio is of another: the same machine's, to the same reference? */
-static void take_point(struct nb_history_point *point, const struct nb_results *run, const struct nb_results *last_run,
-                       const struct nb_record *last) {
-    const struct nb_record *r = record_of(run, last->key);
-    const char *reason = NULL;
-    point->ratio = unknown;
-    if (!r || r->status == NB_SKIPPED || r->status == NB_NOT_RUN)
-        reason = "not in this run";
-    else if (nb_status_failed(r->status))
-        reason = nb_status_name(r->status);
-    else if (!has_ratio(r))
-        reason = r->has_timing ? "no ratio to a reference" : "not timed";
-    else if (strcmp(r->timing.reference, last->timing.reference) != 0)
-        reason = "another reference case";
-    else if (r != last && !same_cpu(run, r->machine, last_run, last->machine))
-        reason = "another CPU";
-    else if (r->timing.suspect)
-        reason = "faster than the roof";
-    else
-        point->ratio = r->timing.vs_reference;
-    if (!reason && r->timing.noisy) reason = "noisy"; /* its interval says how much */
-    snprintf(point->reason, sizeof point->reason, "%s", reason ? reason : "");
-}
-
-static void add_history(struct nb_history *h, const struct nb_results *last_run, const struct nb_record *last) {
-    if ((h->n & (h->n - 1)) == 0) h->cases = nb_realloc(h->cases, h->n ? 2 * h->n : 1, sizeof *h->cases);
-    struct nb_history_case *c = &h->cases[h->n++];
-    *c = (struct nb_history_case){.key = last->key, .reference = last->timing.reference, .change = unknown};
-    c->points = nb_alloc(h->n_runs, sizeof *c->points);
-    for (size_t i = 0; i < h->n_runs; i++) {
-        take_point(&c->points[i], &h->runs[i], last_run, last);
-        if (!isfinite(c->points[i].ratio.value)) continue;
-        if (c->n_known++ == 0) c->first = i;
-        c->n_noisy += c->points[i].reason[0] != '\0';
-        c->last = i;
-    }
-    if (c->n_known >= 2) c->change = quotient(&c->points[c->last].ratio, &c->points[c->first].ratio);
-}
-
-static int by_growth(const void *left, const void *right) {
-    const struct nb_history_case *a = left, *b = right;
-    const bool known = isfinite(a->change.value), other_known = isfinite(b->change.value);
-    if (known != other_known) return known ? -1 : 1;
-    if (known && a->change.value != b->change.value) return a->change.value > b->change.value ? -1 : 1;
-    return strcmp(a->key, b->key);
-}
-
-int nb_history_make(struct nb_history *h, const struct nb_results *runs, size_t n_runs,
-                    const struct nb_filters *filters) {
-    assert(h && runs && n_runs > 0 && filters);
-    struct nb_text_map seen = {0};
-    *h = (struct nb_history){.runs = runs, .n_runs = n_runs};
-    for (size_t run = n_runs; run-- > 0;) /* the last run that has a ratio says to what, and on which CPU */
-        for (size_t i = 0; i < runs[run].n; i++) {
-            const struct nb_record *r = &runs[run].records[i];
-            if (is_case(r, filters) && has_ratio(r) && nb_text_map_add(&seen, r->key, i) == NB_NOWHERE)
-                add_history(h, &runs[run], r);
-        }
-    nb_text_map_release(&seen);
-    if (h->n == 0) return nb_error("no case of these runs has a ratio to its group's reference");
-    qsort(h->cases, h->n, sizeof *h->cases, by_growth);
-    return 0;
-}
-
-void nb_history_release(struct nb_history *h) {
-    for (size_t i = 0; i < h->n; i++) free(h->cases[i].points);
-    free(h->cases);
-    *h = (struct nb_history){0};
 }

@@ -4,7 +4,7 @@
  *
  * What may be ranked are ratios that were measured in pairs inside each run: the time over that of the roof (the copy), and over that
  * of the group's reference case. Their quotient between the runs has an interval from both runs' intervals, which are independent
- * (recovery of variances on the logarithms: Zou & Donner 2008), at 95 % for each case alone. The history of many runs is of the second. */
+ * (recovery of variances on the logarithms: Zou & Donner 2008), at 95 % for each case alone. */
 #ifndef NB_COMPARISON_H
 #define NB_COMPARISON_H
 
@@ -58,35 +58,9 @@ struct nb_comparison {
 int nb_comparison_make(struct nb_comparison *c, const struct nb_results *before, const struct nb_results *after,
                        const struct nb_filters *filters);
 void nb_comparison_release(struct nb_comparison *c);
+/* The ratio that ranks the case: to the roof, else to the reference; its value is NaN where neither is known. */
+const struct nb_interval *nb_compared_rank(const struct nb_compared *c);
 /* Was everything in both runs, on one kind of CPU, by one plan, and ranked? */
 bool nb_comparison_is_whole(const struct nb_comparison *c);
-
-/* ---- many runs: each case's paired ratio to its group's reference ---- */
-
-struct nb_history_point {
-    struct nb_interval
-        ratio; /* time over that of the reference; NaN where the reason says why; with the reason "noisy" it is kept */
-    char reason[120];
-};
-
-struct nb_history_case {
-    const char *key, *reference; /* borrowed; the reference and the CPU are those of the last run that has a ratio */
-    struct nb_history_point *points; /* of each run */
-    size_t first, last, n_known;     /* of the runs with a ratio to that reference on that CPU, */
-    size_t n_noisy;                  /* of which so many are noisy */
-    struct nb_interval change;       /* last / first; NaN: fewer than two */
-};
-
-struct nb_history {
-    const struct nb_results *runs; /* borrowed, in the order of time */
-    size_t n_runs;
-    struct nb_history_case *cases; /* that grew most first; those without a change last */
-    size_t n;
-};
-
-/* -1 after nb_error: no case of any run has a ratio to a reference. */
-int nb_history_make(struct nb_history *h, const struct nb_results *runs, size_t n_runs,
-                    const struct nb_filters *filters);
-void nb_history_release(struct nb_history *h);
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two runs side by side: machines first, ratios only where they mean something, exit 5 with --strict, nothing written.
+# Runs side by side: machines first, ratios only where they mean something, exit 5 with --strict, nothing written.
 set -eu
 fails() { echo "$1"; [ ! -e "$WORK/out" ] || cat "$WORK/out" "$WORK/err"; exit 1; }
 cat > "$WORK/small.json" <<'JSON'
@@ -57,6 +57,14 @@ grep -q "^Accuracy" "$WORK/out"
 compare 0 "$WORK/base" "$WORK/slower" --filter 'rmsnorm_*' --format markdown
 ! grep -q layernorm_twopass_scalar "$WORK/out" || fails "--filter lets others through"
 
+# Many: the last against the first, and each case through those between.
+compare 0 "$WORK/base" "$WORK/noisy" "$WORK/fewer" "$WORK/slower"
+grep -q "Every run / the first" "$WORK/out" && tr -s ' ' <"$WORK/out" | grep -qE '_twopass_scalar_f32.* - - 2\.000 ' || fails "the runs between"
+compare 5 "$WORK/base" "$WORK/noisy" "$WORK/slower" --strict
+compare 0 "$WORK/base" "$WORK/same" "$WORK/slower" --strict
+mkdir "$WORK/json-many"
+compare 0 "$WORK/base" "$WORK/noisy" "$WORK/slower" --format json
+cp "$WORK/out" "$WORK/json-many/comparison.json"
 for what in same cpu plan fewer noisy slower worse a; do
     mkdir "$WORK/json-$what"
     compare 0 "$WORK/base" "$WORK/$what" --format json
@@ -73,7 +81,6 @@ refused() { # PATTERN ARGUMENTS...
     [ ! -s "$WORK/out" ] && grep -q "$pattern" "$WORK/err" || fails "compare $*: no '$pattern'"
 }
 refused "two folders" "$WORK/base"
-refused "two folders" "$WORK/base" "$WORK/same" "$WORK/cpu"
 refused "nowhere" "$WORK/base" "$WORK/nowhere"
 refused "no case" "$WORK/base" "$WORK/same" --filter nothing-like-this
 refused "one of table, markdown, json" "$WORK/base" "$WORK/same" --format csv

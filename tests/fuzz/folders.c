@@ -152,7 +152,7 @@ void fuzz_compare(const uint8_t *bytes, size_t n) {
         for (int i = 0; i < 3; i++) {
             struct fuzz_page page;
             fuzz_page_begin(&page);
-            fuzz_check(nb_compare_print(&c, formats[i], page.out) == 0, "a comparison can be printed");
+            fuzz_check(nb_compare_print(&c, 1, formats[i], page.out) == 0, "a comparison can be printed");
             fuzz_page_end(&page);
         }
         nb_comparison_is_whole(&c);

@@ -66,7 +66,7 @@ static char *print(const char *format) {
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
-    cr_assert_eq(nb_compare_print(&c, format, out), 0);
+    cr_assert_eq(nb_compare_print(&c, 1, format, out), 0);
     fclose(out);
     return kept(text);
 }
