@@ -131,7 +131,8 @@ jobs := $(patsubst %_job,%,$(basename $(notdir $(sort $(wildcard src/*/*_job.c s
 # A property experiment of the claims is any src/claims/property_NAME.c.
 properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/claims/property_*.c)))))
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
-plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(BUILD)/tests/programs/norms
+misdeeds := $(patsubst %,$(BUILD)/tests/plugins/%.so,crash error hang late_crash nan question wrong)
+plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(misdeeds) $(BUILD)/tests/programs/norms
 
 .PHONY: cuda-emulated survey all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports check-slurm check-arm check-avx512 \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel deb check-deb uninstall clean
@@ -283,6 +284,9 @@ $(BUILD)/tests/plugins/%.so: tests/plugins/%.c kernels/kernel.h $(wildcard tests
 	@mkdir -p $(dir $@)
 	$(call say,CC)
 	$(CC) -std=gnu11 -O1 -fPIC -shared $(WARNINGS) $(WERROR) -I. -Ikernels -o $@ $< -lm
+# What it does wrong is its name.
+$(misdeeds): $(BUILD)/tests/plugins/hostile.so
+	cp $< $@
 
 # Kernels that stay in a process of their own: nothing of ours but the protocol.
 $(BUILD)/tests/programs/%: tests/programs/%.c $(BUILD)/flags

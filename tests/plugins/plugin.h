@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A correct RMSNorm of f32 rows and the table of a plugin with one kernel, for plugins that do one thing wrong. Before including this
- * a plugin defines KERNEL_NAME, and KERNEL_FIELDS for what the kernel declares besides; after it, run(). */
+ * a plugin defines KERNEL_NAME, KERNEL_FIELDS for what the kernel declares besides, and OWN_TABLE if the table is its own; after it, run(). */
 #ifndef PLUGIN_H
 #define PLUGIN_H
 
@@ -37,11 +37,13 @@ static const struct nb_kernel kernel = {
     .run = run,
     KERNEL_FIELDS};
 
+#ifndef OWN_TABLE
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
     static const struct nb_kernel *const table[] = {&kernel};
     *n = 1;
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }
+#endif
 
 static inline const float *row_x(const struct nb_call *call, int64_t row) {
     return (const float *)call->x + row * call->x_stride;
