@@ -7,10 +7,10 @@
 
 #include "cmd/shared/options.h"
 #include "reports/gate/gate_report.h"
-#include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/tuning.h"
+#include "src/gate/calibration.h"
 #include "src/gate/gate_function.h"
 #include "src/gate/gate_run.h"
 #include "src/gate/gate_trials.h"
@@ -20,7 +20,8 @@ extern const struct nb_command nb_command_gate;
 static const char help[] =
     "usage: normbench gate --baseline A.so --candidate B.so [OPTIONS]\n"
     "       normbench gate --baseline A.so --candidate B.so --function NAME [OPTIONS]\n"
-    "       normbench gate --self-test [--baseline A.so] [--function NAME] [OPTIONS]\n\n"
+    "       normbench gate --self-test [--baseline A.so] [--function NAME] [OPTIONS]\n"
+    "       normbench gate --calibrate [--baseline A.so] [OPTIONS]\n\n"
     "Says PASS, REGRESSION or INCONCLUSIVE for each kernel of two builds, timed against each other in\n"
     "the same processes, in pairs, on the same buffers. Kernels whose machine code is the same pass\n"
     "untimed; a candidate that computes something wrong, or less accurately than the baseline, fails\n"
@@ -47,7 +48,7 @@ static const char help[] =
     "  --fail-margin P      slower by more than P % is a regression (default 1)\n"
     "  --pass-margin P      slower by less than P % passes (default 3)\n"
     "  --level P            % probability of any false REGRESSION in the whole run (default 1)\n"
-    "  --screen-launches N  of each case (default 12); `normbench calibrate` says what this machine needs\n"
+    "  --screen-launches N  of each case (default 12); --calibrate says what this machine needs\n"
     "  --confirm-launches N in each of two confirmations of a case that screening does not clear (default 24)\n"
     "  --blocks N           pairs in a launch (default 100)\n"
     "  --budget SECONDS     what is not decided by then is INCONCLUSIVE\n"
@@ -61,11 +62,18 @@ static const char help[] =
     "  --trials N           trials with the copy alone, for each case and load (default 20)\n"
     "  --powered N          trials with slowdowns too (default 2)\n"
     "  --effects LIST       the slowdowns, in %; default 1,2,3,5,10\n"
-    "  --load LIST          idle, cpu (one busy process), memory (two bursty ones); default idle\n\n"
+    "  --load LIST          idle, cpu (one busy process), memory (two bursty ones); default idle\n"
+    "  --calibrate          launches kernels (the baseline's, or the built-in ones) beside copies of themselves, and\n"
+    "                       says by op, dtype and shape how far the ratio of the same code scatters, what the gate\n"
+    "                       can detect here, and how many launches and pairs that takes; no gate reads it\n"
+    "  --cases N            cases launched of each op, dtype and shape (default 2)\n"
+    "  --launches N         launches of each (default 20)\n"
+    "  --effect P           the slowdown, in %, that a gate should detect 95 % of the time (default 3)\n\n"
     "Results\n"
     "  --format NAME        on stdout: table, json, markdown, junit, bencher, benchmark_action\n"
     "  --out DIR            gate.json, gate.md, gate.xml (JUnit), gate.bencher.json, gate.benchmark_action.json and\n"
-    "                       samples.jsonl; with --self-test trials.json and samples.jsonl\n"
+    "                       samples.jsonl; with --self-test trials.json and samples.jsonl, with --calibrate\n"
+    "                       calibration.json and samples.jsonl. Both print as table or json alone\n"
     "  --list               prints the cases; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Why a build cannot be compared, and what to add (cmd/guide/gate.md)\n"
     "  its SYMBOL is bound to that of OTHER: both builds would run one piece of code. Compile with\n"
@@ -79,7 +87,7 @@ static const char help[] =
     "  another ABI (exit 5): build both sides with the kernel.h of this program\n"
     "  no such kernel or function (exit 5): it is new, gone or renamed in one of the builds\n\n"
     "Example: normbench gate --baseline old.so --candidate new.so --budget 60\n"
-    "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive or\n"
+    "Exit codes: 0 passed, or what --self-test and --calibrate wanted was measured, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive or\n"
     "suspect, 5 not comparable, 77 nothing selected can run here, 128+n ended by signal n. Where several\n"
     "hold: the first of 1, 3, 5, 4.\n";
 
@@ -88,7 +96,9 @@ struct gate_options {
     const char *format, *out, *inconclusive;
     struct nb_texts functions;
     const char *roles[NB_N_FUNCTION_ROLES]; /* --setup and so on, for all of them */
-    bool self_test;
+    bool self_test, calibrate;
+    int cases, launches;
+    double effect;                                                  /* percent */
     double fail_margin_percent, pass_margin_percent, level_percent; /* NaN: as the config says */
     struct nb_gate_plan plan;
     struct nb_trial_plan trials;
@@ -130,17 +140,26 @@ static int set_loads(void *to, const char *value) {
     return good ? 0 : nb_error("--load %s: idle, cpu and memory, with commas", value);
 }
 
+/* A build beside copies of itself. */
+static bool is_with_itself(const struct gate_options *o) { return o->self_test || o->calibrate; }
+
 static int check_options(const struct gate_options *o) {
     const struct nb_gate_selection *s = &o->selection;
+    const char *const mode = o->calibrate ? "--calibrate" : "--self-test";
     if (o->functions.n > 0 && (s->config || s->kernels.n > 0 || s->filters.n > 0 || s->axes.n > 0))
         return nb_error("--function compares what it names: no --config, --kernel, --filter or --axis");
     for (int role = 0; role < NB_N_FUNCTION_ROLES; role++)
         if (o->functions.n == 0 && o->roles[role])
             return nb_error("--setup, --bytes, --check and --teardown go with --function NAME");
     if (o->functions.n > 0 && s->baselines.n == 0) return nb_error("--function NAME is looked for in --baseline A.so");
-    if (o->self_test && o->selection.candidates.n > 0)
-        return nb_error("--self-test compares a build with itself: no --candidate");
-    if (!o->self_test && (o->selection.baselines.n == 0 || o->selection.candidates.n == 0))
+    if (o->self_test && o->calibrate) return nb_error("--self-test or --calibrate, not both");
+    if (o->calibrate && o->functions.n > 0)
+        return nb_error("--calibrate is of kernels, by op, dtype and shape: no --function");
+    if (is_with_itself(o) && s->candidates.n > 0)
+        return nb_error("%s compares a build with itself: no --candidate", mode);
+    if (is_with_itself(o) && strcmp(o->format, "table") != 0 && strcmp(o->format, "json") != 0)
+        return nb_error("%s: --format is one of table, json", mode);
+    if (!is_with_itself(o) && (o->selection.baselines.n == 0 || o->selection.candidates.n == 0))
         return nb_error("gate needs --baseline A.so and --candidate B.so; see `normbench gate --help`");
     return 0;
 }
@@ -158,6 +177,9 @@ static int settle_margins(struct nb_gate *g, const struct gate_options *o) {
     settle(&rule->fail_margin, o->fail_margin_percent, g->settings.fail_margin);
     settle(&rule->pass_margin, o->pass_margin_percent, g->settings.pass_margin);
     settle(&rule->run_level, o->level_percent, g->settings.level);
+    if (o->calibrate && !(o->effect / 100 > rule->fail_margin))
+        return nb_error("--effect %g: the gate lets pass what is slower by %g %% or less", o->effect,
+                        100 * rule->fail_margin);
     if (rule->pass_margin > rule->fail_margin) return 0;
     return nb_error(
         "the margin below which a case passes (--pass-margin, %g %%) must be larger than the one above which it "
@@ -195,6 +217,10 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
         {"format", .text = &o->format, .among = nb_gate_formats},
         {"out", .text = &o->out},
         {"self-test", .flag = &o->self_test},
+        {"calibrate", .flag = &o->calibrate},
+        {"cases", .count = &o->cases, .least = 1, .most = MOST},
+        {"launches", .count = &o->launches, .least = 6, .most = MOST}, /* fewer show no spread */
+        {"effect", .number = &o->effect, .least = 0.1, .most = 100},
         NB_TUNING_OPTION,
         {.name = NULL}};
     if (!nb_read_options(&nb_command_gate, options, 0, argc, argv, exit_code)) return false;
@@ -219,56 +245,53 @@ static int exit_code_of(const struct nb_gate *g, const struct gate_options *o) {
     return suspect || (open && strcmp(o->inconclusive, "neutral") == 0) ? NB_EXIT_INCONCLUSIVE : NB_EXIT_OK;
 }
 
-/* ---- the gate --------------------------------------------------------------------------------------------------------- */
+/* ---- what is done with the cases; each returns what it came to (0, -1 after nb_error, or a signal's number) ------------- */
 
-static void record(const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line, void *arg) {
-    nb_gate_record_sample(arg, c, stage, line);
+static int compare_builds(struct nb_gate *g, const struct gate_options *o, int *exit_code) {
+    if (o->out && nb_gate_record(g, o->out) != 0) return -1;
+    const int result = nb_gate_run(g);
+    const int ended = nb_gate_record_end(g);
+    if (result < 0 || ended != 0 || (o->out && nb_gate_write(g, o->out) != 0)) return -1;
+    *exit_code = exit_code_of(g, o);
+    return nb_gate_print(g, o->format, stdout) == 0 ? result : -1;
 }
 
-static int compare_builds(struct nb_gate *g, const struct gate_options *o) {
-    FILE *samples = NULL;
-    if (o->out && !(samples = nb_gate_samples_open(o->out))) return NB_EXIT_USAGE;
-    g->record = samples ? record : NULL;
-    g->record_arg = samples;
-    const int result = nb_gate_run(g);
-    if (samples) fclose(samples);
-    if (result < 0) return NB_EXIT_USAGE;
-    if (o->out && nb_gate_write(g, o->out) != 0) return NB_EXIT_USAGE;
-    if (nb_gate_print(g, o->format, stdout) != 0) return NB_EXIT_USAGE;
-    return result > 0 ? 128 + result : exit_code_of(g, o);
+/* Trials say how good the gate is and are no gate themselves, so that the exit code says only whether they could be made. */
+static int self_test(struct nb_gate *g, const struct gate_options *o, int *exit_code) {
+    struct nb_trials trials = {0};
+    struct nb_trials_record record;
+    struct nb_trial_plan plan = o->trials;
+    if (o->out && nb_trials_record_open(&record, g, &plan, &trials, o->out) != 0) return -1;
+    int result = nb_gate_trials_run(g, &plan, &trials);
+    if (o->out && nb_trials_record_close(&record, &plan, o->out) != 0) result = -1;
+    if (result >= 0 && nb_gate_print_trials(g, &plan, &trials, o->format, stdout) != 0) result = -1;
+    free(trials.results);
+    *exit_code = NB_EXIT_OK;
+    return result;
+}
+
+static int calibrate(struct nb_gate *g, const struct gate_options *o, int *exit_code) {
+    struct nb_calibration_run run = {.g = g, .launches = o->launches, .cases_per_group = o->cases};
+    if (o->out && nb_gate_record(g, o->out) != 0) return -1;
+    int result = nb_calibration_run(&run);
+    if (nb_gate_record_end(g) != 0) result = -1;
+    if (result >= 0 && nb_calibration_report(&run, o->selection.config ? o->selection.config : "gate", o->effect / 100,
+                                             o->format, stdout, o->out) != 0)
+        result = -1;
+    *exit_code = NB_EXIT_FAILED;
+    for (size_t i = 0; i < run.n_groups; i++)
+        if (run.groups[i].noise.n_residuals > 0) *exit_code = NB_EXIT_OK;
+    nb_calibration_run_release(&run);
+    return result;
 }
 
 /* Opens the builds and makes the cases, as nb_selection_make() does for kernels. */
 static int make_functions(const struct gate_options *o, struct nb_gate *g) {
     const struct nb_texts *baselines = &o->selection.baselines;
-    const struct nb_texts *candidates = o->self_test ? baselines : &o->selection.candidates;
+    const struct nb_texts *candidates = is_with_itself(o) ? baselines : &o->selection.candidates;
     if (nb_gate_objects_init(&g->builds, baselines->items, baselines->n, candidates->items, candidates->n) != 0)
         return -1;
     return nb_gate_functions_make(g, o->functions.items, o->functions.n, o->roles);
-}
-
-/* ---- the self-test ------------------------------------------------------------------------------------------------------ */
-
-static void trials_release(struct nb_trials *t) {
-    free(t->results);
-    *t = (struct nb_trials){0};
-}
-
-/* Trials say how good the gate is and are no gate themselves, so that the exit code says only whether they could be made. out may be
- * null. */
-static int self_test(struct nb_gate *g, const struct nb_trial_plan *wanted, const char *format, const char *out) {
-    struct nb_trials trials;
-    struct nb_trials_record record;
-    struct nb_trial_plan plan = *wanted;
-    plan.budget_s = g->plan.budget_s;
-    if (out && nb_trials_record_open(&record, g, &plan, out) != 0) return NB_EXIT_USAGE;
-    const int result = nb_gate_trials_run(g, &plan, &trials);
-    int reported = 0;
-    if (out) reported = nb_trials_record_close(&record, &plan, &trials, out);
-    if (result >= 0 && nb_gate_print_trials(g, &plan, &trials, format, stdout) != 0) reported = -1;
-    trials_release(&trials);
-    if (result < 0 || reported != 0) return NB_EXIT_USAGE;
-    return result > 0 ? 128 + result : NB_EXIT_OK;
 }
 
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
@@ -277,21 +300,26 @@ static int gate_main(int argc, char **argv) {
     struct gate_options o = {.format = "table",
                              .inconclusive = "neutral",
                              .trials = default_trials,
+                             .cases = 2,
+                             .launches = 20,
+                             .effect = 3,
                              .fail_margin_percent = NAN,
                              .pass_margin_percent = NAN,
                              .level_percent = NAN};
     struct nb_gate g;
-    int exit_code;
+    int exit_code, did;
     nb_gate_init(&g);
     o.plan = g.plan;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     g.plan = o.plan;
-    if (o.out && !o.self_test && !o.selection.list) nb_gate_clear(o.out);
-    const int made = o.functions.n > 0 ? make_functions(&o, &g) : nb_selection_make(&o.selection, &g, o.self_test);
+    if (o.out && !is_with_itself(&o) && !o.selection.list) nb_gate_clear(o.out);
+    const int made =
+        o.functions.n > 0 ? make_functions(&o, &g) : nb_selection_make(&o.selection, &g, is_with_itself(&o));
     if (made == NB_OTHER_ABI) exit_code = NB_EXIT_NOT_COMPARABLE;
     if (made != 0 || settle_margins(&g, &o) != 0) goto out;
     if (nb_selection_settles(&o.selection, &g, &exit_code)) goto out;
-    exit_code = o.self_test ? self_test(&g, &o.trials, o.format, o.out) : compare_builds(&g, &o);
+    did = (o.self_test ? self_test : o.calibrate ? calibrate : compare_builds)(&g, &o, &exit_code);
+    if (did != 0) exit_code = did < 0 ? NB_EXIT_USAGE : 128 + did;
 out:
     nb_gate_release(&g);
     nb_selection_release(&o.selection);

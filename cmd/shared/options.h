@@ -97,7 +97,7 @@ struct nb_output_options {
 #define NB_CASE_TIMEOUT_OPTION(seconds)                                                                                \
     { "case-timeout", .number = (seconds), .least = 0.1, .most = 86400 }
 
-/* ---- What `gate` and `calibrate` have in common on their command lines: which builds, which cases. ---- */
+/* ---- which builds and cases `gate` compares ---- */
 
 struct nb_gate_selection {
     struct nb_texts baselines, candidates, kernels, filters, axes;

@@ -132,7 +132,7 @@ static cJSON *calibration_to_json(const struct report *report) {
     nb_json_text(json, "program", "normbench");
     nb_json_text(json, "version", NB_VERSION);
     nb_json_text(json, "config", report->config);
-    nb_json_number(json, "elapsed_s", run->elapsed_s);
+    nb_json_number(json, "elapsed_s", run->g->elapsed_s);
     cJSON_AddNumberToObject(json, "launches", run->launches);
     cJSON_AddNumberToObject(json, "blocks", run->g->plan.blocks);
     nb_json_number(json, "sample_ms", run->g->plan.sample_ms);

@@ -42,24 +42,25 @@ struct nb_gate_summary {
 
 /* ---- samples ---- */
 
-/* DIR/samples.jsonl: every launch with its samples, one line each. Null after nb_error. */
-FILE *nb_gate_samples_open(const char *dir);
-void nb_gate_record_sample(FILE *samples, const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line);
+/* DIR/samples.jsonl: every launch of the gate with its samples, one line each, from now on. -1 after nb_error. */
+int nb_gate_record(struct nb_gate *g, const char *dir);
+/* -1 after nb_error: not all was written. */
+int nb_gate_record_end(struct nb_gate *g);
 
 /* ---- the self-test ---- */
 
 struct nb_trials_record {
     FILE *samples;
     const struct nb_gate *g;
+    const struct nb_trials *trials;
     char session[40]; /* when it began, which names it among others */
 };
-/* Begins DIR/samples.jsonl (reports/schema/samples.schema.json; an older one is written over), to which the plan's recorder writes from now
- * on; r stays where it is until the trials are over. -1 after nb_error. */
-int nb_trials_record_open(struct nb_trials_record *r, const struct nb_gate *g, struct nb_trial_plan *plan,
-                          const char *dir);
+/* Of a self-test: verdicts go to DIR/samples.jsonl (reports/schema/samples.schema.json), too; r and t stay where they are until the trials are
+ * over. -1 after nb_error. */
+int nb_trials_record_open(struct nb_trials_record *r, struct nb_gate *g, struct nb_trial_plan *plan,
+                          const struct nb_trials *t, const char *dir);
 /* Ends it, and writes DIR/trials.json (reports/schema/trials.schema.json). -1 after nb_error: not all could be written. */
-int nb_trials_record_close(struct nb_trials_record *r, const struct nb_trial_plan *plan, const struct nb_trials *t,
-                           const char *dir);
+int nb_trials_record_close(struct nb_trials_record *r, const struct nb_trial_plan *plan, const char *dir);
 /* Rates with exact bounds, false alarms of the copy and what is found of each injected slowdown, as table or json. */
 int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *trials,
                          const char *format, FILE *out);

@@ -120,9 +120,9 @@ static cJSON *tally_to_json(const struct tally *k) {
     return json;
 }
 
-static cJSON *trials_to_json(const struct nb_trial_plan *plan, const struct nb_trials *t) {
+static cJSON *trials_to_json(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t) {
     cJSON *json = cJSON_CreateObject(), *effects = cJSON_AddArrayToObject(json, "effects");
-    nb_json_number(json, "elapsed_s", t->elapsed_s);
+    nb_json_number(json, "elapsed_s", g->elapsed_s);
     for (int i = -1; i < plan->n_effects; i++) {
         const int effect = i < 0 ? 0 : plan->effects[i];
         cJSON *one = cJSON_CreateObject(), *loads = cJSON_CreateObject();
@@ -172,7 +172,7 @@ static void print_effect(FILE *out, const struct nb_trials *t, int effect, doubl
 
 int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                          const char *format, FILE *out) {
-    if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(plan, t), out);
+    if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(g, plan, t), out);
     const char *unit = g->n_functions > 0 ? "calls" : "rows";
     print_effect(out, t, 0, 0, unit);
     for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i], unit);
@@ -185,7 +185,7 @@ int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *pl
     fprintf(out, "runs of %d cases with any false alarm, by resampling: %.2f %%\n", RUN_CASES,
             100 * run_rate(t, RUN_CASES));
     fprintf(out, "spread between launches %.2f %%, %.1f s for a case without change; %zu cases, %.0f s in all\n",
-            100 * median_of(t, 0, spread_of), median_of(t, 0, seconds_of), g->n_cases, t->elapsed_s);
+            100 * median_of(t, 0, spread_of), median_of(t, 0, seconds_of), g->n_cases, g->elapsed_s);
     return 0;
 }
 
@@ -204,7 +204,7 @@ static void write_line(FILE *samples, cJSON *line) {
     cJSON_Delete(line);
 }
 
-FILE *nb_gate_samples_open(const char *dir) {
+static FILE *open_samples(const char *dir) {
     if (nb_dir_make(dir) != 0) return NULL;
     char *path = nb_path_join(dir, "samples.jsonl");
     FILE *out = fopen(path, "we");
@@ -213,11 +213,30 @@ FILE *nb_gate_samples_open(const char *dir) {
     return out;
 }
 
-void nb_gate_record_sample(FILE *samples, const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line) {
+static int close_samples(FILE *samples) {
+    const bool failed = ferror(samples) != 0;
+    return fclose(samples) == 0 && !failed ? 0 : nb_error("samples.jsonl: %s: not all was written", strerror(errno));
+}
+
+static void record_sample(const struct nb_gate_case *c, enum nb_gate_stage stage, const struct nb_gate_request *q,
+                          const cJSON *line, void *samples) {
     cJSON *sample = cJSON_Duplicate(line, 1);
+    (void)q;
     nb_json_text(sample, "key", c->key);
     cJSON_AddNumberToObject(sample, "stage", stage);
     write_line(samples, sample);
+}
+
+int nb_gate_record(struct nb_gate *g, const char *dir) {
+    g->record_arg = open_samples(dir);
+    g->record = g->record_arg ? record_sample : NULL;
+    return g->record ? 0 : -1;
+}
+
+int nb_gate_record_end(struct nb_gate *g) {
+    const int result = g->record ? close_samples(g->record_arg) : 0;
+    g->record = NULL;
+    return result;
 }
 
 static cJSON *begin_line(const struct nb_trials_record *r, const char *type) {
@@ -245,23 +264,24 @@ static cJSON *plan_to_json(const struct nb_gate *g, const struct nb_trial_plan *
     return json;
 }
 
-static void record_launch(const struct nb_trial_launch *launch, void *arg) {
+static void record_launch(const struct nb_gate_case *c, enum nb_gate_stage stage, const struct nb_gate_request *q,
+                          const cJSON *answer, void *arg) {
     const struct nb_trials_record *r = arg;
     cJSON *line = begin_line(r, "launch"), *arms, *arm, *item;
-    cJSON_AddNumberToObject(line, "trial", launch->trial);
-    nb_json_text(line, "load", nb_load_names[launch->load]);
-    nb_json_text(line, "case", r->g->cases[launch->case_index].key);
-    cJSON_AddNumberToObject(line, "stage", launch->stage);
-    cJSON_AddNumberToObject(line, "launch", launch->launch);
-    cJSON_AddNumberToObject(line, "layout", launch->layout);
-    nb_json_number(line, "at_s", round(1e3 * launch->at_s) / 1e3);
-    cJSON_ArrayForEach(item, launch->line) if (strcmp(item->string, "type") != 0)
+    cJSON_AddNumberToObject(line, "trial", r->trials->trial);
+    nb_json_text(line, "load", nb_load_names[r->trials->load]);
+    nb_json_text(line, "case", c->key);
+    cJSON_AddNumberToObject(line, "stage", stage);
+    cJSON_AddNumberToObject(line, "launch", q->launch);
+    cJSON_AddNumberToObject(line, "layout", q->layout);
+    nb_json_number(line, "at_s", round(1e3 * (nb_now_s() - r->g->started_s)) / 1e3);
+    cJSON_ArrayForEach(item, answer) if (strcmp(item->string, "type") != 0)
         cJSON_AddItemToObject(line, item->string, cJSON_Duplicate(item, 1));
     int i = 0;
     arms = cJSON_GetObjectItemCaseSensitive(line, "arms");
     cJSON_ArrayForEach(arm, arms) {
         nb_json_text(arm, "arm", arm_names[i < 3 ? i : 3]);
-        cJSON_AddNumberToObject(arm, "effect_percent", i < launch->n_arms ? launch->effects[i] : 0);
+        cJSON_AddNumberToObject(arm, "effect_percent", i < q->n_arms ? q->extra_percent[i] : 0);
         i++;
     }
     write_line(r->samples, line);
@@ -285,11 +305,13 @@ static void record_verdict(const struct nb_trial_result *result, void *arg) {
     write_line(r->samples, result_to_json(begin_line(r, "verdict"), r->g, result));
 }
 
-int nb_trials_record_open(struct nb_trials_record *r, const struct nb_gate *g, struct nb_trial_plan *plan,
-                          const char *dir) {
-    *r = (struct nb_trials_record){.samples = nb_gate_samples_open(dir), .g = g};
+int nb_trials_record_open(struct nb_trials_record *r, struct nb_gate *g, struct nb_trial_plan *plan,
+                          const struct nb_trials *t, const char *dir) {
+    *r = (struct nb_trials_record){.samples = open_samples(dir), .g = g, .trials = t};
     if (!r->samples) return -1;
-    plan->recorder = (struct nb_trial_recorder){.launch = record_launch, .verdict = record_verdict, .arg = r};
+    g->record = record_launch;
+    g->record_arg = r;
+    plan->record = record_verdict;
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", r->session, sizeof r->session);
     cJSON *line = begin_line(r, "session");
     nb_json_text(line, "schema", "2.0");
@@ -301,7 +323,7 @@ int nb_trials_record_open(struct nb_trials_record *r, const struct nb_gate *g, s
 
 static int write_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                         const char *dir) {
-    cJSON *json = trials_to_json(plan, t), *results;
+    cJSON *json = trials_to_json(g, plan, t), *results;
     nb_json_text(json, "schema", "2.0");
     cJSON_AddItemToObject(json, "plan", plan_to_json(g, plan));
     results = cJSON_AddArrayToObject(json, "results");
@@ -315,10 +337,7 @@ static int write_trials(const struct nb_gate *g, const struct nb_trial_plan *pla
     return result;
 }
 
-int nb_trials_record_close(struct nb_trials_record *r, const struct nb_trial_plan *plan, const struct nb_trials *t,
-                           const char *dir) {
-    const bool failed = ferror(r->samples) != 0;
-    int result = 0;
-    if (fclose(r->samples) != 0 || failed) result = nb_error("samples.jsonl: %s: not all was written", strerror(errno));
-    return write_trials(r->g, plan, t, dir) != 0 ? -1 : result;
+int nb_trials_record_close(struct nb_trials_record *r, const struct nb_trial_plan *plan, const char *dir) {
+    const int result = close_samples(r->samples);
+    return write_trials(r->g, plan, r->trials, dir) != 0 ? -1 : result;
 }

@@ -344,8 +344,6 @@ const char *nb_gate_hopeless(const struct nb_calibration *c, const struct nb_gat
 
 enum { ARMS = 1 + NB_N_REPLICAS };
 
-/* ---- groups ----------------------------------------------------------------------------------------------------------------- */
-
 static bool is_of(const struct nb_calibration_group *group, const struct nb_case *c) {
     const struct nb_case *g = group->c;
     return g->op == c->op && g->pass == c->pass && g->dtype == c->dtype && strcmp(g->shape.text, c->shape.text) == 0;
@@ -375,53 +373,44 @@ static void make_groups(struct nb_calibration_run *r) {
     for (size_t i = 0; i < r->n_groups; i++) thin(&r->groups[i], r->cases_per_group);
 }
 
-/* ---- launches --------------------------------------------------------------------------------------------------------------- */
-
-static int calibration_read(const cJSON *line, struct nb_calibration_launch *out) {
-    const double wall_s = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "wall_s");
-    struct nb_gate_answer answer;
-    *out = (struct nb_calibration_launch){0};
-    if (nb_gate_launch_read(line, ARMS, 0, &answer) != 0) return -1;
-    memcpy(out->replicas, &answer.launch[1], sizeof out->replicas);
-    out->sample_s = wall_s / (ARMS * (double)answer.n_blocks);
-    return 0;
+/* Arms: baseline, then the replicas. */
+static struct nb_calibration_launch read_launch(const struct nb_gate_answer *answer) {
+    struct nb_calibration_launch l = {.sample_s = answer->wall_s / (ARMS * (double)answer->n_blocks)};
+    memcpy(l.replicas, &answer->launch[1], sizeof l.replicas);
+    return l;
 }
 
 static int launch_case(struct nb_calibration_run *r, struct nb_calibration_group *group, size_t which, int number) {
     const struct nb_gate_case *c = &r->g->cases[group->cases[which]];
     const double start = nb_now_s();
-    struct nb_calibration_launch read;
     struct nb_gate_answer answer;
     struct nb_gate_request q = nb_gate_request_of(r->g, c, number);
     q.keys[q.n_arms++] = c->arm_keys[NB_BUILD_BASELINE];
-    const int result = nb_gate_launch_run(&q, &answer);
+    const int result = nb_gate_launch(r->g, c, NB_GATE_SCREEN, &q, &answer);
     if (result != 0) return result;
-    if (answer.raw && r->record) r->record(c, number, answer.raw, r->record_arg);
-    if (answer.status != NB_OK || !answer.raw || calibration_read(answer.raw, &read) != 0) {
+    if (answer.status != NB_OK) {
         snprintf(group->refused, sizeof group->refused, "%.100s: %s %.100s", c->key, nb_status_name(answer.status),
                  answer.reason);
-    } else {
-        read.case_index = (int)which;
-        read.overhead_s = nb_now_s() - start - read.sample_s * ARMS * r->g->plan.blocks;
-        group->launches = nb_realloc(group->launches, group->n_launches + 1, sizeof *group->launches);
-        group->launches[group->n_launches++] = read;
+        return 0;
     }
-    cJSON_Delete(answer.raw);
+    struct nb_calibration_launch read = read_launch(&answer);
+    read.case_index = (int)which;
+    read.overhead_s = nb_now_s() - start - answer.wall_s;
+    group->launches = nb_realloc(group->launches, group->n_launches + 1, sizeof *group->launches);
+    group->launches[group->n_launches++] = read;
     return 0;
 }
 
-static int rounds(struct nb_calibration_run *r, double started_s) {
+static int rounds(struct nb_calibration_run *r) {
     size_t total = 0, done = 0;
     for (size_t i = 0; i < r->n_groups; i++) total += r->groups[i].n_cases;
     for (int l = 0; l < r->launches; l++)
         for (size_t i = 0; i < r->n_groups; i++)
             for (size_t k = 0; k < r->groups[i].n_cases; k++) {
-                const double elapsed = nb_now_s() - started_s;
-                if (nb_interrupted()) return nb_interrupted();
-                if (r->budget_s > 0 && elapsed > r->budget_s) return 0;
-                nb_progress((double)done++, (double)total * r->launches, elapsed, r->groups[i].c->variant);
-                if (r->groups[i].refused[0]) continue;
-                const int result = launch_case(r, &r->groups[i], k, l);
+                if (nb_gate_is_over(r->g)) return 0;
+                nb_progress((double)done++, (double)total * r->launches, nb_now_s() - r->g->started_s,
+                            r->groups[i].c->variant);
+                const int result = r->groups[i].refused[0] ? nb_interrupted() : launch_case(r, &r->groups[i], k, l);
                 if (result != 0) return result;
             }
     return 0;
@@ -429,14 +418,12 @@ static int rounds(struct nb_calibration_run *r, double started_s) {
 
 int nb_calibration_run(struct nb_calibration_run *r) {
     assert(r && r->g && r->launches > 0 && r->cases_per_group > 0);
-    const double start = nb_now_s();
     make_groups(r);
-    nb_watch_interrupts();
-    const int result = rounds(r, start);
-    nb_progress_end();
+    nb_gate_begin(r->g);
+    const int result = rounds(r);
     for (size_t i = 0; i < r->n_groups; i++)
         calibration_estimate(r->groups[i].launches, r->groups[i].n_launches, r->g->plan.blocks, &r->groups[i].noise);
-    r->elapsed_s = nb_now_s() - start;
+    nb_gate_end(r->g);
     return result;
 }
 

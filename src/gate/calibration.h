@@ -86,8 +86,6 @@ void nb_gate_recommend(const struct nb_calibration *c, const struct nb_gate_rule
 const char *nb_gate_hopeless(const struct nb_calibration *c, const struct nb_gate_design *plan,
                              const struct nb_gate_rule *rule);
 
-/* ---- launches -------------------------------------------------------------------------------------------------------- */
-
 /* Calibration under way: a few cases of every group (op, pass, dtype, shape) are launched round robin, as the gate does. */
 
 struct nb_calibration_group {
@@ -101,20 +99,14 @@ struct nb_calibration_group {
 };
 
 struct nb_calibration_run {
-    const struct nb_gate *g; /* its cases, builds, blocks and seed; both builds are copies of one */
+    struct nb_gate *g; /* its cases, builds, blocks and seed; both builds are copies of one */
     int launches, cases_per_group;
-    double budget_s; /* 0: none */
     struct nb_calibration_group *groups;
     size_t n_groups;
-    double elapsed_s;
-    /* Every launch as the worker reported it; may be null. */
-    void (*record)(const struct nb_gate_case *c, int launch, const cJSON *line, void *arg);
-    void *record_arg;
 };
 
 /* Fills groups. 0, -1 after nb_error, or a signal's number: what was measured stands. */
 int nb_calibration_run(struct nb_calibration_run *r);
-/* From a worker's line, arms: baseline, then the replicas. -1: it is not one. */
 void nb_calibration_run_release(struct nb_calibration_run *r);
 
 #endif

@@ -18,6 +18,8 @@
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
+#include "src/core/timer.h"
+#include "src/measure/process.h"
 #include "src/plan/cells.h"
 
 /* ---- the builds: copies in a folder for each layout, PLACE/0/baseline.so, PLACE/0/control.so, PLACE/0/candidate.so, PLACE/1/... */
@@ -386,6 +388,30 @@ struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct 
     q.files = (const char **)(uintptr_t)g->builds.files[q.layout];
     for (int b = 0; b < NB_N_BUILDS; b++) q.keys[b] = c->arm_keys[b];
     return q;
+}
+
+int nb_gate_launch(const struct nb_gate *g, const struct nb_gate_case *c, enum nb_gate_stage stage,
+                   const struct nb_gate_request *q, struct nb_gate_answer *out) {
+    const int result = nb_gate_launch_run(q, out);
+    if (result != 0) return result;
+    if (out->raw && g->record) g->record(c, stage, q, out->raw, g->record_arg);
+    cJSON_Delete(out->raw);
+    out->raw = NULL;
+    return 0;
+}
+
+void nb_gate_begin(struct nb_gate *g) {
+    g->started_s = nb_now_s();
+    nb_watch_interrupts();
+}
+
+bool nb_gate_is_over(const struct nb_gate *g) {
+    return g->plan.budget_s > 0 && nb_now_s() - g->started_s > g->plan.budget_s;
+}
+
+void nb_gate_end(struct nb_gate *g) {
+    nb_progress_end();
+    g->elapsed_s = nb_now_s() - g->started_s;
 }
 
 /* ---- the cases ------------------------------------------------------------------------------------------------------- */

@@ -90,7 +90,8 @@ struct nb_gate {
     size_t n_functions;
     double started_s, elapsed_s;
     /* Every launch as the worker reported it; may be null. */
-    void (*record)(const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line, void *arg);
+    void (*record)(const struct nb_gate_case *c, enum nb_gate_stage stage, const struct nb_gate_request *q,
+                   const cJSON *line, void *arg);
     void *record_arg;
 };
 
@@ -100,6 +101,15 @@ void nb_gate_release(struct nb_gate *g);
 
 /* A launch of the case's three builds in the layout whose turn it is. */
 struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct nb_gate_case *c, int launch);
+/* Runs and records it; the answer has no raw line any more. As nb_gate_launch_run() returns. */
+int nb_gate_launch(const struct nb_gate *g, const struct nb_gate_case *c, enum nb_gate_stage stage,
+                   const struct nb_gate_request *q, struct nb_gate_answer *out);
+
+/* The clock of the budget starts, signals are caught. */
+void nb_gate_begin(struct nb_gate *g);
+bool nb_gate_is_over(const struct nb_gate *g); /* the budget is */
+/* The progress line goes, and elapsed_s is known. */
+void nb_gate_end(struct nb_gate *g);
 
 /* ---- the cases ------------------------------------------------------------------------------------------------------- */
 

@@ -179,6 +179,7 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gat
     out->chunked = nb_json_get_bool(line, "chunked");
     out->n_blocks = samples[0].n;
     out->per_sample = nb_json_get_number(line, "per_sample");
+    out->wall_s = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "wall_s");
     find_failure(arms, out);
     for (int i = 0; i < n_arms; i++) {
         out->call_ns[i] = nb_samples_median(&samples[i]);

@@ -48,9 +48,9 @@ struct nb_gate_answer {
     double call_ns[NB_GATE_ARMS];               /* median over blocks of one call on the whole shape */
     bool chunked;
     size_t n_blocks;
-    double per_sample;
-    enum nb_status status; /* NB_OK, or what ended it */
-    int failed;            /* which arm did */
+    double per_sample, wall_s; /* of all blocks */
+    enum nb_status status;     /* NB_OK, or what ended it */
+    int failed;                /* which arm did */
     char reason[200];
     cJSON *raw; /* the worker's line; owned by the caller, may be null */
 };

@@ -40,8 +40,6 @@ static bool gate_has_budget(const struct nb_gate *g, const struct nb_gate_case *
     return false;
 }
 
-/* ---- counting ---------------------------------------------------------------------------------------------------------- */
-
 /* The build whose case a worker's line is about; -1: it is no such line. */
 static int build_of(const struct nb_gate_case *c, const cJSON *line) {
     const char *type = nb_json_get_text(line, "type"), *key = nb_json_get_text(line, "key");
@@ -88,8 +86,6 @@ static int count_instructions(const struct nb_gate *g, struct nb_gate_case *c) {
         c->uncounted[0] = '\0';
     return 0;
 }
-
-/* ---- judging ----------------------------------------------------------------------------------------------------------- */
 
 /* REGRESSION with over_budget where a count is above a budget. */
 static void gate_keep_budget(const struct nb_gate *g, struct nb_gate_case *c) {
@@ -341,7 +337,7 @@ static int check_all(struct nb_gate *g) {
     return result;
 }
 
-/* ---- stages ---------------------------------------------------------------------------------------------------------- */
+/* ---- launches ------------------------------------------------------------------------------------------------------- */
 
 static const char *const stage_names[NB_N_GATE_STAGES] = {"screening", "confirming", "confirming"};
 
@@ -352,8 +348,6 @@ static size_t count_open(const struct nb_gate *g) {
     for (size_t i = 0; i < g->n_cases; i++) n += is_open(&g->cases[i]);
     return n;
 }
-
-/* ---- launches ------------------------------------------------------------------------------------------------------- */
 
 static void keep_launch(struct nb_gate_launch **list, size_t *n, const struct nb_gate_launch *launch) {
     *list = nb_realloc(*list, *n + 1, sizeof **list);
@@ -405,12 +399,10 @@ static int launch_case(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_s
     }
     struct nb_gate_answer answer = {0};
     bool is_spoilt = false;
-    int result = nb_gate_launch_run(&q, &answer);
+    int result = nb_gate_launch(g, c, stage, &q, &answer);
     if (result == 0 && answer.status != NB_OK && answer.failed < NB_BUILD_CANDIDATE)
         result = launch_alone(&q, answer.failed, &is_spoilt);
     c->seconds += nb_now_s() - start;
-    if (result == 0 && answer.raw && g->record) g->record(c, stage, answer.raw, g->record_arg);
-    cJSON_Delete(answer.raw);
     if (result != 0) return result;
     if (answer.status != NB_OK) {
         take_failure(c, &answer, is_spoilt);
@@ -429,10 +421,6 @@ static int launch_case(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_s
     return 0;
 }
 
-static bool out_of_time(const struct nb_gate *g) {
-    return g->plan.budget_s > 0 && nb_now_s() - g->started_s > g->plan.budget_s;
-}
-
 /* Rounds over all open cases; *done counts launches for the progress line. */
 static int run_launches(struct nb_gate *g, enum nb_gate_stage stage, int first, int n) {
     const double total = (double)n * (double)count_open(g);
@@ -441,7 +429,7 @@ static int run_launches(struct nb_gate *g, enum nb_gate_stage stage, int first, 
         for (size_t i = 0; i < g->n_cases; i++) {
             struct nb_gate_case *c = &g->cases[i];
             if (!is_open(c)) continue;
-            if (out_of_time(g)) return 0;
+            if (nb_gate_is_over(g)) return 0;
             char what[200];
             snprintf(what, sizeof what, "%s %.150s", stage_names[stage], c->c.variant);
             nb_progress(done++, total, nb_now_s() - g->started_s, what);
@@ -484,7 +472,7 @@ static int run_stages(struct nb_gate *g) {
         const int n = stage == NB_GATE_SCREEN ? g->plan.screen_launches : g->plan.confirm_launches;
         if (stage == NB_GATE_CONFIRM_1) k = count_open(g);
         int result = run_launches(g, (enum nb_gate_stage)stage, first, n);
-        const bool exhausted = result != 0 || out_of_time(g);
+        const bool exhausted = result != 0 || nb_gate_is_over(g);
         judge_all(g, (enum nb_gate_stage)stage, k, exhausted);
         if (exhausted) return result;
         first += n;
@@ -494,8 +482,7 @@ static int run_stages(struct nb_gate *g) {
 
 int nb_gate_run(struct nb_gate *g) {
     assert(g && (g->cases || g->n_cases == 0));
-    g->started_s = nb_now_s();
-    nb_watch_interrupts();
+    nb_gate_begin(g);
     int result = check_all(g);
     if (result == 0) result = run_stages(g);
     if (result != 0) judge_all(g, NB_GATE_SCREEN, 1, true);
@@ -504,7 +491,6 @@ int nb_gate_run(struct nb_gate *g) {
         result = nb_gate_doubt(g, &g->cases[i]);
     }
     for (size_t i = 0; i < g->n_cases; i++) gate_settle_budget(g, &g->cases[i]);
-    nb_progress_end();
-    g->elapsed_s = nb_now_s() - g->started_s;
+    nb_gate_end(g);
     return result;
 }

@@ -178,38 +178,19 @@ struct contender {
 };
 
 struct self_test {
-    const struct nb_gate *g;
+    struct nb_gate *g;
     const struct nb_trial_plan *plan;
     struct nb_trials *out;
     int next_launch; /* all launches of a self-test differ in seed, CPU and padding */
-    double started_s;
-    int done, total;
+    int total;       /* trials */
 };
 
-static bool is_over(const struct self_test *s) {
-    return nb_interrupted() || (s->plan->budget_s > 0 && nb_now_s() - s->started_s > s->plan->budget_s);
-}
-
-static void record_launch(const struct self_test *s, const struct nb_gate_request *q, int load, size_t case_index,
-                          enum nb_gate_stage stage, double at_s, const cJSON *line) {
-    struct nb_trial_launch recorded = {.trial = s->done,
-                                       .load = load,
-                                       .case_index = case_index,
-                                       .stage = stage,
-                                       .launch = q->launch,
-                                       .layout = q->layout,
-                                       .n_arms = q->n_arms,
-                                       .at_s = at_s,
-                                       .line = line};
-    memcpy(recorded.effects, q->extra_percent, sizeof recorded.effects);
-    if (line && s->plan->recorder.launch) s->plan->recorder.launch(&recorded, s->plan->recorder.arg);
-}
+static bool is_over(const struct self_test *s) { return nb_interrupted() || nb_gate_is_over(s->g); }
 
 /* One launch; contenders that are decided stay in it, so that the arms beside an open one are always the same. */
-static int launch_trial(struct self_test *s, int load, size_t case_index, struct contender *contenders, int n,
+static int launch_trial(struct self_test *s, size_t case_index, struct contender *contenders, int n,
                         enum nb_gate_stage stage) {
     const struct nb_gate_case *c = &s->g->cases[case_index];
-    const double at_s = nb_now_s() - s->started_s;
     struct nb_gate_answer answer;
     struct nb_gate_request q = nb_gate_request_of(s->g, c, s->next_launch++);
     q.n_arms = 2 + n;
@@ -218,10 +199,8 @@ static int launch_trial(struct self_test *s, int load, size_t case_index, struct
         q.keys[2 + i] = c->arm_keys[NB_BUILD_CANDIDATE];
         q.extra_percent[2 + i] = contenders[i].effect;
     }
-    int result = nb_gate_launch_run(&q, &answer);
+    const int result = nb_gate_launch(s->g, c, stage, &q, &answer);
     if (result != 0) return result;
-    record_launch(s, &q, load, case_index, stage, at_s, answer.raw);
-    cJSON_Delete(answer.raw);
     if (answer.status != NB_OK)
         return nb_error("self-test: %s: %s %s", c->key, nb_status_name(answer.status), answer.reason);
     for (int i = 0; i < n; i++) {
@@ -255,12 +234,12 @@ static void judge_open(const struct self_test *s, struct contender *contenders, 
     }
 }
 
-static void keep_result(struct self_test *s, int load, size_t case_index, const struct contender *k, bool powered,
+static void keep_result(struct self_test *s, size_t case_index, const struct contender *k, bool powered,
                         double seconds) {
     struct nb_trials *t = s->out;
     t->results = nb_realloc(t->results, t->n + 1, sizeof *t->results);
-    t->results[t->n++] = (struct nb_trial_result){.trial = s->done,
-                                                  .load = load,
+    t->results[t->n++] = (struct nb_trial_result){.trial = t->trial,
+                                                  .load = t->load,
                                                   .case_index = case_index,
                                                   .effect = k->effect,
                                                   .powered = powered,
@@ -269,11 +248,11 @@ static void keep_result(struct self_test *s, int load, size_t case_index, const 
                                                   .launch_sd = k->judgement.launch_sd,
                                                   .smallest_effect = k->judgement.smallest_effect,
                                                   .seconds = seconds};
-    if (s->plan->recorder.verdict) s->plan->recorder.verdict(&t->results[t->n - 1], s->plan->recorder.arg);
+    if (s->plan->record) s->plan->record(&t->results[t->n - 1], s->g->record_arg);
 }
 
 /* The copy, and where `powered` the injected slowdowns. A trial that time cut short leaves nothing. */
-static int run_trial(struct self_test *s, int load, size_t case_index, bool powered) {
+static int run_trial(struct self_test *s, size_t case_index, bool powered) {
     const int n = powered ? 1 + s->plan->n_effects : 1;
     const double start = nb_now_s();
     struct contender contenders[1 + NB_MAX_EFFECTS] = {{0}};
@@ -283,18 +262,17 @@ static int run_trial(struct self_test *s, int load, size_t case_index, bool powe
         if (count_open(contenders, n) == 0) break;
         const int launches = stage == NB_GATE_SCREEN ? s->g->plan.screen_launches : s->g->plan.confirm_launches;
         for (int l = 0; l < launches && result == 0; l++) {
-            nb_progress(s->done, s->total, nb_now_s() - s->started_s, nb_load_names[load]);
-            result = launch_trial(s, load, case_index, contenders, n, (enum nb_gate_stage)stage);
+            nb_progress(s->out->trial, s->total, nb_now_s() - s->g->started_s, nb_load_names[s->out->load]);
+            result = launch_trial(s, case_index, contenders, n, (enum nb_gate_stage)stage);
         }
         if (result == 0) judge_open(s, contenders, n, (enum nb_gate_stage)stage);
     }
-    for (int i = 0; i < n && result == 0; i++)
-        keep_result(s, load, case_index, &contenders[i], powered, nb_now_s() - start);
+    for (int i = 0; i < n && result == 0; i++) keep_result(s, case_index, &contenders[i], powered, nb_now_s() - start);
     for (int i = 0; i < n; i++) {
         free(contenders[i].screen);
         free(contenders[i].confirm);
     }
-    s->done++;
+    s->out->trial++;
     return result;
 }
 
@@ -302,10 +280,11 @@ static int run_trial(struct self_test *s, int load, size_t case_index, bool powe
 static int run_stretch(struct self_test *s, int load, int round) {
     struct busy_processes busy = {0};
     int result = 0;
+    s->out->load = load;
     start_busy(&busy, load);
     for (size_t i = 0; i < s->g->n_cases && result == 0 && !is_over(s); i++) {
-        if (round < s->plan->trials) result = run_trial(s, load, i, false);
-        if (round < s->plan->powered && result == 0 && !is_over(s)) result = run_trial(s, load, i, true);
+        if (round < s->plan->trials) result = run_trial(s, i, false);
+        if (round < s->plan->powered && result == 0 && !is_over(s)) result = run_trial(s, i, true);
     }
     stop_busy(&busy);
     return result;
@@ -320,24 +299,20 @@ static void verify_injection(const struct self_test *s) {
                                                           s->out->injected_reason, sizeof s->out->injected_reason);
 }
 
-int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out) {
+int nb_gate_trials_run(struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out) {
     assert(g && g->n_cases > 0 && plan && out);
     const int rounds = plan->trials > plan->powered ? plan->trials : plan->powered;
     int n_loads = 0, result = 0;
     *out = (struct nb_trials){0};
     for (int l = 0; l < NB_N_LOAD_KINDS; l++) n_loads += plan->loads[l];
-    struct self_test s = {.g = g,
-                          .plan = plan,
-                          .out = out,
-                          .started_s = nb_now_s(),
-                          .total = n_loads * (int)g->n_cases * (plan->trials + plan->powered)};
-    nb_watch_interrupts();
+    struct self_test s = {
+        .g = g, .plan = plan, .out = out, .total = n_loads * (int)g->n_cases * (plan->trials + plan->powered)};
+    nb_gate_begin(s.g);
     verify_injection(&s);
     /* Loads take turns round by round, so that none has a stretch of the day to itself. */
     for (int round = 0; round < rounds && result == 0 && !is_over(&s); round++)
         for (int l = 0; l < NB_N_LOAD_KINDS && result == 0 && !is_over(&s); l++)
             if (plan->loads[l]) result = run_stretch(&s, l, round);
-    nb_progress_end();
-    out->elapsed_s = nb_now_s() - s.started_s;
+    nb_gate_end(s.g);
     return result;
 }

@@ -24,42 +24,24 @@ struct nb_trial_result { /* of one arm of one trial */
     double ratio, launch_sd, smallest_effect, seconds;
 };
 
-/* A launch as it may be recorded: arms are baseline, control, the copy, then one for each effect. */
-struct nb_trial_launch {
-    int trial, load;
-    size_t case_index;
-    enum nb_gate_stage stage;
-    int launch, layout, n_arms;
-    int effects[NB_GATE_ARMS]; /* percent, by arm */
-    double at_s;               /* when it began, since the self-test did */
-    const cJSON *line;         /* the worker's */
-};
-
-struct nb_trial_recorder { /* either may be null */
-    void (*launch)(const struct nb_trial_launch *launch, void *arg);
-    void (*verdict)(const struct nb_trial_result *result, void *arg);
-    void *arg;
-};
-
 struct nb_trial_plan {
     int trials;                  /* for each load and case: with the copy alone */
     int powered;                 /* with the injected arms too */
     int effects[NB_MAX_EFFECTS]; /* percent */
     int n_effects;
     bool loads[NB_N_LOAD_KINDS];
-    double budget_s; /* 0: none */
-    struct nb_trial_recorder recorder;
+    void (*record)(const struct nb_trial_result *result, void *arg); /* may be null; arg is the gate's record_arg */
 };
 
 struct nb_trials {
     struct nb_trial_result *results;
     size_t n;
+    int trial, load;                 /* under way */
     double injected[NB_MAX_EFFECTS]; /* by instruction counts of the first case: ratio - 1; NaN: not counted */
     char injected_reason[160];
-    double elapsed_s;
 };
 
-/* The gate's cases must be there; both builds are copies of one. 0, -1 after nb_error, or a signal's number: what is done stands. */
-int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out);
+/* The gate's cases must be there; both builds are copies of one. Arms of a launch are baseline, control, the copy, then one for each effect. 0, -1 after nb_error, or a signal's number: what is done stands. */
+int nb_gate_trials_run(struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out);
 
 #endif

@@ -49,7 +49,7 @@ is "$(complete_words normbench gate --self)" --self-test
 is "$(complete_words normbench gate --inconclusive '')" "neutral pass fail"
 is "$(complete_words normbench run --color a)" "auto always"
 is "$(complete_words normbench run some/file)" ""
-is "$(complete_words normbench help calib)" calibrate
+is "$(complete_words normbench help toler)" tolerance
 is "$(complete_words normbench help --completions '')" "bash zsh fish"
 is "$(complete_words normbench help --man ga)" gate
 is "$(complete_words normbench config '')" check
@@ -77,7 +77,7 @@ if command -v fish >/dev/null; then
     is "$(fish_completes 'normbench list sh')" "shapes "
     is "$(fish_completes 'normbench gate --lo')" "--load "
     is "$(fish_completes 'normbench help gate --l')" ""
-    is "$(fish_completes 'normbench cali')" "calibrate "
+    is "$(fish_completes 'normbench toler')" "tolerance "
 fi
 head -n 1 "$WORK/zsh" | grep -qx '#compdef normbench' || fail "zsh would not find it"
 exit "$failed"

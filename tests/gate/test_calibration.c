@@ -182,9 +182,10 @@ Test(calibration, a_line_of_samples_is_read) {
         "{\"sample_ns\":[101,101,103,103],\"position\":[1,0,1,0],\"contaminated\":[2]},"
         "{\"sample_ns\":[100,100,100,100],\"position\":[2,2,2,2],\"contaminated\":[]},"
         "{\"sample_ns\":[90,100,100,null],\"position\":[3,3,3,3],\"contaminated\":[]}],\"noise\":{\"wall_s\":1.6}}";
-    struct nb_calibration_launch l;
+    struct nb_gate_answer answer;
     cJSON *json = kept_json(cJSON_Parse(line));
-    cr_assert(eq(int, calibration_read(json, &l), 0));
+    cr_assert(eq(int, nb_gate_launch_read(json, ARMS, 0, &answer), 0));
+    const struct nb_calibration_launch l = read_launch(&answer);
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].halves, log(1.01 / 1.03), 1e-12));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].order_effect, 0, 1e-12));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].contaminated, 0.25, 1e-12));
@@ -192,5 +193,5 @@ Test(calibration, a_line_of_samples_is_read) {
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_SAME].ratio_min, log(0.9), 1e-12));
     cr_expect(epsilon_eq(dbl, l.sample_s, 0.1, 1e-12));
     cJSON_DeleteItemFromArray(cJSON_GetObjectItem(json, "arms"), 3);
-    cr_expect(eq(int, calibration_read(json, &l), -1));
+    cr_expect(eq(int, nb_gate_launch_read(json, ARMS, 0, &answer), -1));
 }
