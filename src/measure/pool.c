@@ -230,29 +230,35 @@ static double clock_s(clockid_t id) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static struct nb_cpu_times read_cpu_times(const struct nb_pool *p) {
+/* took_s: by the clock on the wall. */
+static struct nb_cpu_times read_cpu_times(const struct nb_pool *p, double *took_s) {
+    const double begin_s = clock_s(CLOCK_MONOTONIC);
     struct nb_cpu_times times = {.pool_s = clock_s(CLOCK_THREAD_CPUTIME_ID)};
     for (int i = 1; i < p->n; i++) {
         clockid_t id;
         if (pthread_getcpuclockid(p->threads[i], &id) == 0) times.pool_s += clock_s(id);
     }
     times.others_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - times.pool_s;
+    *took_s = clock_s(CLOCK_MONOTONIC) - begin_s;
     return times;
 }
 
 /* What the pool's own threads run between the reading of their clocks and of the process's would be taken for the others': one reading in
  * thousands is interrupted there, by a neighbour of a virtual machine for hundreds of us (Zen 3, KVM; undisturbed, it takes 1.4 us). */
-struct nb_cpu_times nb_pool_cpu_times(const struct nb_pool *p) {
+static struct nb_cpu_times least_disturbed(const struct nb_pool *p,
+                                           struct nb_cpu_times (*read)(const struct nb_pool *p, double *took_s)) {
     const double at_once_s = 5e-6 + 2e-6 * p->n;
-    double least_s = INFINITY;
+    double least_s = INFINITY, took_s;
     struct nb_cpu_times best = {0};
     for (int i = 0; i < 8 && least_s > at_once_s; i++) {
-        const double begin_s = clock_s(CLOCK_MONOTONIC);
-        const struct nb_cpu_times times = read_cpu_times(p);
-        const double took_s = clock_s(CLOCK_MONOTONIC) - begin_s;
+        const struct nb_cpu_times times = read(p, &took_s);
         if (took_s < least_s) best = times, least_s = took_s;
     }
     return best;
+}
+
+struct nb_cpu_times nb_pool_cpu_times(const struct nb_pool *p) {
+    return least_disturbed(p, read_cpu_times);
 }
 
 void nb_say_returned(char *text, size_t n, const struct nb_kernel *kernel, int code) {

@@ -2,6 +2,7 @@
 /* Messages between a worker and its parent stay whole, whatever a kernel writes to the socket. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,9 @@ static struct taken said_by(void (*work)(void), size_t *n_strange) {
         _exit(0);
     }
     close(ends[1]);
-    while (nb_answers_read(&answers, ends[0], keep, &taken)) usleep(50);
+    struct pollfd readable = {.fd = ends[0], .events = POLLIN};
+    do poll(&readable, 1, -1);
+    while (nb_answers_read(&answers, ends[0], keep, &taken));
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert_eq(status, 0);
     *n_strange = answers.n_strange;

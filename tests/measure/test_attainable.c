@@ -31,47 +31,24 @@ static struct nb_timing timing_beside(double copy_ns, double core_ns, double flo
     return t;
 }
 
-static struct nb_timing timing(double copy_ns, double core_ns, const char *level) {
-    return timing_beside(copy_ns, core_ns, NAN, level);
-}
-
-Test(attainable, on_a_device_is_the_larger_of_copy_and_a_call_of_nothing) {
-    const struct nb_timing memory = timing_beside(80, NAN, 30, "L2"), launch = timing_beside(20, NAN, 60, "L2");
-    cr_expect_float_eq(memory.attainable.share.value, 0.8, 1e-3);
-    cr_expect_str_eq(memory.attainable.bound, "L2");
-    cr_expect_float_eq(launch.attainable.share.value, 0.6, 5e-3);
-    cr_expect_str_eq(launch.attainable.bound, "launch");
-    cr_expect(isnan(launch.attainable.core_ns));
-    cr_expect_eq(launch.floor_ns, 60);
-}
-
-Test(attainable, is_the_larger_of_copy_and_core) {
-    const struct nb_timing memory = timing(80, 30, "L2"), core = timing(80, 90, "L2");
-    cr_expect_float_eq(memory.attainable.share.value, 0.8, 1e-3);
-    cr_expect_float_eq(memory.attainable.time_ns.value, 80, 1);
-    cr_expect_str_eq(memory.attainable.bound, "L2");
-    cr_expect_float_eq(memory.attainable.core_ns, 30, 0.1);
-    cr_expect_float_eq(core.attainable.share.value, 0.9, 5e-3);
-    cr_expect_str_eq(core.attainable.bound, "core");
-    cr_expect_lt(core.attainable.share.low, core.attainable.share.high);
-}
-
-Test(attainable, goes_by_the_copy_that_is_the_roof) {
-    struct nb_launches launches = {0};
-    struct nb_timing t = {0};
-    const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1};
-    for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
-        const double own = 100, copy = 120, other = 70;
-        const struct nb_samples samples = {.ns = &own, .n = 1}, copies = {.ns = &copy, .n = 1},
-                                others = {.ns = &other, .n = 1};
-        nb_launches_add(&launches, &samples, &copies, NULL, &noise);
-        nb_launches_add_other(&launches, &samples, &others);
-        nb_launches_bound(&launches, 30, NAN, "L3");
+/* The larger of copy and core, on a device of copy and a call of nothing; none where one of them is not known. */
+Test(attainable, is_the_largest_of_what_is_known) {
+    static const struct {
+        double copy_ns, core_ns, floor_ns, share;
+        const char *bound, *level;
+    } cases[] = {{80, 30, NAN, 0.8, "L2", "L2"},     {80, 90, NAN, 0.9, "core", "L2"}, {80, NAN, 30, 0.8, "L2", "L2"},
+                 {20, NAN, 60, 0.6, "launch", "L2"}, {NAN, 30, NAN, NAN, "", "L1"},    {80, NAN, NAN, NAN, "", "L1"},
+                 {80, 0, NAN, NAN, "", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct nb_timing t = timing_beside(cases[i].copy_ns, cases[i].core_ns, cases[i].floor_ns, cases[i].level);
+        cr_expect_str_eq(t.attainable.bound, cases[i].bound, "case %zu", i);
+        if (isnan(cases[i].share))
+            cr_expect(isnan(t.attainable.share.value), "case %zu", i);
+        else
+            cr_expect_float_eq(t.attainable.share.value, cases[i].share, 5e-3, "case %zu", i);
+        if (isfinite(cases[i].copy_ns))
+            cr_expect_float_eq(t.roof.value, cases[i].copy_ns / 100, 1e-3, "the roof stays");
     }
-    nb_launches_finish(&launches, 800, &t);
-    nb_launches_release(&launches);
-    cr_expect_float_eq(t.attainable.share.value, 0.7, 1e-3);
-    cr_expect_str_eq(t.attainable.bound, "L3");
 }
 
 /* Six launches of four samples, two of them with a neighbour, who doubles the case's time and leaves the copy alone; in the last `busy`
@@ -109,7 +86,7 @@ Test(attainable, is_of_the_samples_without_anybody_else_on_the_core) {
     cr_expect_float_eq(few.core_shared, (2 * 2 + 4 * 4) / 24.0, 1e-12);
     cr_expect(some.attainable.alone && isnan(some.attainable.share.low), "five launches give no interval");
     cr_expect_float_eq(some.attainable.share.value, 0.7, 1e-3);
-    cr_expect(isnan(timing(80, 30, "L2").core_shared), "nothing was probed");
+    cr_expect(isnan(timing_beside(80, 30, NAN, "L2").core_shared), "nothing was probed");
 }
 
 Test(attainable, pairs_count_where_neither_was_timed_beside_somebody) {
@@ -124,18 +101,8 @@ Test(attainable, pairs_count_where_neither_was_timed_beside_somebody) {
     cr_expect(!nb_is_shared(NAN, 2100) && !nb_is_shared(2100, NAN));
 }
 
-Test(attainable, without_copy_or_core_there_is_none) {
-    const struct nb_timing no_copy = timing(NAN, 30, "L1"), no_core = timing(80, NAN, "L1"), old = timing(80, 0, NULL);
-    cr_expect(isnan(no_copy.attainable.share.value));
-    cr_expect(isnan(no_core.attainable.share.value));
-    cr_expect(isnan(old.attainable.share.value), "journals of earlier versions say nothing of the core");
-    cr_expect_str_eq(no_copy.attainable.bound, "");
-    cr_expect_str_eq(old.attainable.bound, "");
-    cr_expect_float_eq(old.roof.value, 0.8, 1e-3, "the roof stays");
-}
-
 Test(attainable, reads_back_from_json) {
-    struct nb_timing t = timing(80, 90, "DRAM"), back;
+    struct nb_timing t = timing_beside(80, 90, NAN, "DRAM"), back;
     cJSON *json = kept_json(nb_json_of_members(nb_timing_members, &t));
     cr_assert_eq(nb_json_get_members(json, nb_timing_members, &back, "a test"), 0);
     cr_expect_eq(back.attainable.share.value, t.attainable.share.value);
@@ -165,35 +132,6 @@ static struct nb_case case_of(uint32_t op, uint32_t pass, uint32_t dtype, const 
     return c;
 }
 
-Test(core, rates_are_those_of_a_machine) {
-    struct core_rates r;
-    core_rates_measure(&r);
-    cr_expect(r.clock_ghz > 0.05 && r.clock_ghz < 10, "%g additions per ns", r.clock_ghz);
-    if (nb_cpu_refuses(NB_CPU_AVX2, NB_256)) {
-        cr_expect(isnan(r.fma_ns));
-        return;
-    }
-    /* At most two multiply-adds of 16 lanes in a cycle; at least one of 4 lanes, preempted or not, since the fastest run counts. */
-    cr_expect(r.fma_ns * r.clock_ghz > 0.9 / 32 / 2 && r.fma_ns * r.clock_ghz < 4, "%g ns at %g GHz", r.fma_ns,
-              r.clock_ghz);
-    for (int d = NB_F16; d <= NB_BF16; d++) {
-        cr_expect(r.widen_ns[d] > 0 && r.widen_ns[d] < 5);
-        cr_expect(r.narrow_ns[d] > 0 && r.narrow_ns[d] < 5);
-    }
-    cr_expect_eq(r.widen_ns[NB_F32], 0);
-}
-
-Test(core, the_better_of_two_measurements_counts) {
-    struct core_rates a = {.clock_ghz = 2, .fma_ns = 3, .widen_ns = {0, 1, NAN}, .narrow_ns = {0, 5, 6}};
-    const struct core_rates b = {.clock_ghz = 3, .fma_ns = 4, .widen_ns = {0, 0.5, 7}, .narrow_ns = {0, 6, 5}};
-    core_rates_best(&a, &b);
-    cr_expect_eq(a.clock_ghz, 3);
-    cr_expect_eq(a.fma_ns, 3);
-    cr_expect_eq(a.widen_ns[NB_F16], 0.5);
-    cr_expect_eq(a.widen_ns[NB_BF16], 7);
-    cr_expect_eq(a.narrow_ns[NB_BF16], 5);
-}
-
 Test(core, the_bound_is_that_of_the_op_and_not_of_a_kernel) {
     const struct core_rates r = {.fma_ns = 1, .widen_ns = {0, 10, 10}, .narrow_ns = {0, 20, 20}};
     cr_assert_eq(nb_registry_load_builtin(), 0);
@@ -217,26 +155,4 @@ Test(core, the_bound_is_that_of_the_op_and_not_of_a_kernel) {
     cr_expect_float_eq(core_bound_ns(&two, &r), bound / 2, 1e-6);
     const struct core_rates unknown = {.fma_ns = NAN};
     cr_expect(isnan(core_bound_ns(&two, &unknown)));
-}
-
-Test(core, levels_follow_the_caches) {
-    const struct nb_cpu *cpu = nb_cpu_light();
-    char shape[64];
-    if (cpu->l1d_bytes <= 0 || cpu->l2_bytes <= 0 || cpu->l3_bytes <= 0)
-        cr_skip("this machine does not say its caches");
-    const struct {
-        double bytes;
-        const char *level;
-    } sets[] = {{0.5 * (double)cpu->l1d_bytes, "L1"},
-                {1.5 * (double)cpu->l1d_bytes, "L2"},
-                {1.5 * (double)cpu->l2_bytes, "L3"},
-                {1.5 * (double)cpu->l3_bytes, "DRAM"}};
-    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
-        snprintf(shape, sizeof shape, "%.0fx64", sets[i].bytes / (2 * 64 * 4));
-        const struct nb_case c = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, shape, 1);
-        cr_expect_str_eq(case_level(&c), sets[i].level, "%s", shape);
-    }
-    struct nb_case cold = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "8x64", 1);
-    cold.cache = NB_COLD;
-    cr_expect_str_eq(case_level(&cold), "DRAM");
 }

@@ -37,130 +37,122 @@ struct game {
     double tenth_s; /* the whole run, as foreseen after a tenth of the budget */
 };
 
+static struct game g; /* of the test */
+static void release(void) { nb_schedule_release(&g.schedule); }
+TestSuite(budget, .fini = release);
+
 /* A third of the groups are a hundred times as large as the others. */
-static void begin(struct game *g, double budget_s, struct world world) {
-    *g = (struct game){.plan = {.cases = g->cases,
-                                .keys = g->keys,
-                                .n_cases = GROUPS,
-                                .groups = g->groups,
-                                .n_groups = GROUPS,
-                                .launches = LAUNCHES,
-                                .most_launches = LAUNCHES,
-                                .counters = 1,
-                                .budget_s = budget_s,
-                                .order_seed = 1},
-                       .world = world};
+static void begin(double budget_s, struct world world) {
+    nb_schedule_release(&g.schedule);
+    g = (struct game){.plan = {.cases = g.cases,
+                               .keys = g.keys,
+                               .n_cases = GROUPS,
+                               .groups = g.groups,
+                               .n_groups = GROUPS,
+                               .launches = LAUNCHES,
+                               .most_launches = LAUNCHES,
+                               .counters = 1,
+                               .budget_s = budget_s,
+                               .order_seed = 1},
+                      .world = world};
     static char key[] = "key";
     for (size_t i = 0; i < GROUPS; i++) {
         const double size = i % 3 == 2 ? 1 : 0.01;
-        nb_case_init(&g->cases[i]);
-        g->keys[i] = key;
-        g->numbers[i] = i;
-        g->groups[i] = (struct nb_group){.cases = &g->numbers[i], .n = 1, .family = i, .index = i};
+        nb_case_init(&g.cases[i]);
+        g.keys[i] = key;
+        g.numbers[i] = i;
+        g.groups[i] = (struct nb_group){.cases = &g.numbers[i], .n = 1, .family = i, .index = i};
         const double step_s[] = {5 * size, 0.5 * size, 0.05 + size, 0.05 + 0.2 * size};
-        for (int stage = 0; stage < NB_N_STAGES; stage++) g->groups[i].step_s[stage] = step_s[stage];
-        g->plan.estimate_s += step_s[0] + NB_COPY_TRIALS * step_s[1] + LAUNCHES * step_s[2] + step_s[3];
+        for (int stage = 0; stage < NB_N_STAGES; stage++) g.groups[i].step_s[stage] = step_s[stage];
+        g.plan.estimate_s += step_s[0] + NB_COPY_TRIALS * step_s[1] + LAUNCHES * step_s[2] + step_s[3];
     }
-    nb_schedule_init(&g->schedule, &g->plan, 1, true);
+    nb_schedule_init(&g.schedule, &g.plan, 1, true);
 }
 
-static double left_s(const struct game *g) { return g->plan.budget_s - g->now_s; }
+static double left_s(void) { return g.plan.budget_s - g.now_s; }
 
-static double step(struct game *g, int group, enum nb_stage stage) {
-    const struct world *w = &g->world;
+static double step(int group, enum nb_stage stage) {
+    const struct world *w = &g.world;
     const struct nb_random random = nb_random_stream(3, (uint64_t)(group * NB_N_STAGES + (int)stage));
-    const int n = g->schedule.groups[group].spent[stage].n;
-    double s = g->groups[group].step_s[stage] * w->factor[stage] * (0.9 + 0.2 * nb_random_open(random, (uint64_t)n));
+    const int n = g.schedule.groups[group].spent[stage].n;
+    double s = g.groups[group].step_s[stage] * w->factor[stage] * (0.9 + 0.2 * nb_random_open(random, (uint64_t)n));
     if (stage == NB_STAGE_LAUNCH && w->slow_library > 0 && group % 3 == 2) s *= w->slow_library;
     if (stage == NB_STAGE_LAUNCH && group == 7 && n == 2) s += w->hang_s;
-    if (w->late_factor > 0 && g->now_s > g->plan.budget_s / 2) s *= w->late_factor;
-    g->now_s += s;
-    g->longest_s = fmax(g->longest_s, s);
-    if (g->now_s > 0.1 * g->plan.budget_s && !(g->tenth_s > 0))
-        g->tenth_s = g->now_s + nb_schedule_to_come_s(&g->schedule, left_s(g));
+    if (w->late_factor > 0 && g.now_s > g.plan.budget_s / 2) s *= w->late_factor;
+    g.now_s += s;
+    g.longest_s = fmax(g.longest_s, s);
+    if (g.now_s > 0.1 * g.plan.budget_s && !(g.tenth_s > 0))
+        g.tenth_s = g.now_s + nb_schedule_to_come_s(&g.schedule, left_s());
     return s;
 }
 
-static void launches(struct game *g, bool fewest) {
+static void launches(bool fewest) {
     int units[GROUPS + 1];
-    for (int n = 1; n > 0; g->round++) {
-        cr_assert(g->round < 3000);
-        if (fewest && !nb_schedule_lacks(&g->schedule)) break;
-        n = nb_schedule_round(&g->schedule, g->round, left_s(g), units);
+    for (int n = 1; n > 0; g.round++) {
+        cr_assert(g.round < 3000);
+        if (fewest && !nb_schedule_lacks(&g.schedule)) break;
+        n = nb_schedule_round(&g.schedule, g.round, left_s(), units);
         for (int i = 0; i < n; i++) {
-            if (!nb_schedule_may_launch(&g->schedule, units[i], left_s(g))) continue;
-            const int launch = nb_schedule_next(&g->schedule, units[i]);
-            nb_schedule_tried(&g->schedule, units[i], launch, step(g, units[i], NB_STAGE_LAUNCH));
+            if (!nb_schedule_may_launch(&g.schedule, units[i], left_s())) continue;
+            const int launch = nb_schedule_next(&g.schedule, units[i]);
+            nb_schedule_tried(&g.schedule, units[i], launch, step(units[i], NB_STAGE_LAUNCH));
         }
     }
 }
 
 /* One step of a stage for each group that has fewer than n. */
-static void steps(struct game *g, enum nb_stage stage, int n) {
+static void steps(enum nb_stage stage, int n) {
     for (int i = 0; i < GROUPS; i++) {
-        const struct nb_scheduled_group *group = &g->schedule.groups[i];
-        nb_schedule_keep_budget(&g->schedule, left_s(g));
-        if (!group->left_out && group->spent[stage].n < n) nb_schedule_spent(&g->schedule, i, stage, step(g, i, stage));
+        const struct nb_scheduled_group *group = &g.schedule.groups[i];
+        nb_schedule_keep_budget(&g.schedule, left_s());
+        if (!group->left_out && group->spent[stage].n < n) nb_schedule_spent(&g.schedule, i, stage, step(i, stage));
     }
 }
 
-static void play(struct game *g) {
-    struct nb_schedule *s = &g->schedule;
+static void play(void) {
+    struct nb_schedule *s = &g.schedule;
     do {
-        steps(g, NB_STAGE_CHECK, 1);
-        for (int n = 1; n <= NB_COPY_TRIALS; n++) steps(g, NB_STAGE_ROOFS, n);
-        launches(g, true);
-    } while (nb_schedule_take_back(s, left_s(g)) > 0);
-    launches(g, false);
+        steps(NB_STAGE_CHECK, 1);
+        for (int n = 1; n <= NB_COPY_TRIALS; n++) steps(NB_STAGE_ROOFS, n);
+        launches(true);
+    } while (nb_schedule_take_back(s, left_s()) > 0);
+    launches(false);
     for (int i = 0; i < GROUPS; i++)
-        if (!s->groups[i].left_out && nb_schedule_step_s(s, i, NB_STAGE_COUNTERS) <= left_s(g))
-            nb_schedule_spent(s, i, NB_STAGE_COUNTERS, step(g, i, NB_STAGE_COUNTERS));
+        if (!s->groups[i].left_out && nb_schedule_step_s(s, i, NB_STAGE_COUNTERS) <= left_s())
+            nb_schedule_spent(s, i, NB_STAGE_COUNTERS, step(i, NB_STAGE_COUNTERS));
 }
 
-static int n_left_out(const struct game *g) {
+static int n_left_out(void) {
     int n = 0;
-    for (int i = 0; i < GROUPS; i++) n += g->schedule.groups[i].left_out;
+    for (int i = 0; i < GROUPS; i++) n += g.schedule.groups[i].left_out;
     return n;
 }
 
 /* Whatever happens: no more than one step too long, and every group has all its launches or is left out. */
-static void holds(struct game *g, const char *name) {
-    play(g);
-    cr_log_info("%s: %.0f of %.0f s, %d of %d groups left out, %.0f s foreseen after a tenth", name, g->now_s,
-                g->plan.budget_s, n_left_out(g), GROUPS, g->tenth_s);
-    cr_expect_leq(g->now_s, g->plan.budget_s + g->longest_s, "%s: %g s, the longest step %g s", name, g->now_s,
-                  g->longest_s);
+static void holds(const char *name) {
+    play();
+    cr_log_info("%s: %.0f of %.0f s, %d of %d groups left out, %.0f s foreseen after a tenth", name, g.now_s,
+                g.plan.budget_s, n_left_out(), GROUPS, g.tenth_s);
+    cr_expect_leq(g.now_s, g.plan.budget_s + g.longest_s, "%s: %g s, the longest step %g s", name, g.now_s,
+                  g.longest_s);
     for (int i = 0; i < GROUPS; i++)
-        cr_expect(g->schedule.groups[i].left_out || g->schedule.groups[i].spent[NB_STAGE_LAUNCH].n == LAUNCHES,
-                  "%s: group %d has %d launches", name, i, g->schedule.groups[i].spent[NB_STAGE_LAUNCH].n);
+        cr_expect(g.schedule.groups[i].left_out || g.schedule.groups[i].spent[NB_STAGE_LAUNCH].n == LAUNCHES,
+                  "%s: group %d has %d launches", name, i, g.schedule.groups[i].spent[NB_STAGE_LAUNCH].n);
 }
 
 static struct world times(double check, double roofs, double launch, double counters) {
     return (struct world){.factor = {check, roofs, launch, counters}};
 }
 
-Test(budget, what_takes_as_long_as_estimated_is_all_done) {
-    struct game g;
-    begin(&g, INFINITY, times(1, 1, 1, 1));
-    const double whole_s = g.plan.estimate_s;
-    nb_schedule_release(&g.schedule);
-    begin(&g, 1.1 * whole_s, times(1, 1, 1, 1));
-    holds(&g, "as estimated");
-    cr_expect_eq(n_left_out(&g), 0);
-    nb_schedule_release(&g.schedule);
-}
-
 /* A tenth of the run is all checks: what they take beyond the estimate is thought of all that follows. */
 Test(budget, a_machine_of_another_speed_is_foreseen_after_a_tenth) {
-    const double speeds[] = {0.3, 0.7, 1.5, 4};
+    const double speeds[] = {0.3, 1, 4};
     for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
-        struct game g;
-        begin(&g, INFINITY, times(speeds[i], speeds[i], speeds[i], speeds[i]));
+        begin(INFINITY, times(speeds[i], speeds[i], speeds[i], speeds[i]));
         g.plan.budget_s = 1.05 * speeds[i] * g.plan.estimate_s;
-        holds(&g, "another speed");
+        holds("another speed");
         cr_expect(fabs(g.tenth_s / g.now_s - 1) < 0.2, "%g times as slow: %.0f s foreseen, %.0f were", speeds[i],
                   g.tenth_s, g.now_s);
-        nb_schedule_release(&g.schedule);
     }
 }
 
@@ -181,23 +173,20 @@ Test(budget, it_holds_whatever_is_slower_than_estimated) {
         {"faster checks, slower launches", times(0.3, 1, 3, 1), 0.85},
     };
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
-        struct game g;
-        begin(&g, INFINITY, worlds[i].world);
+        begin(INFINITY, worlds[i].world);
         g.plan.budget_s = g.plan.estimate_s;
-        holds(&g, worlds[i].name);
+        holds(worlds[i].name);
         cr_expect_geq(g.now_s, worlds[i].least_used * g.plan.budget_s, "%s: %.0f of %.0f s were used", worlds[i].name,
                       g.now_s, g.plan.budget_s);
-        nb_schedule_release(&g.schedule);
     }
 }
 
 /* Small groups save nothing; of the large ones some stay, all over the plan. */
 Test(budget, what_costs_much_is_left_out_and_not_all_of_its_kind) {
-    struct game g;
     int n_large = 0, first_half = 0;
-    begin(&g, INFINITY, times(1, 1, 2, 1));
+    begin(INFINITY, times(1, 1, 2, 1));
     g.plan.budget_s = g.plan.estimate_s;
-    holds(&g, "launches twice as slow");
+    holds("launches twice as slow");
     for (int i = 0; i < GROUPS; i++) {
         if (!g.schedule.groups[i].left_out) continue;
         cr_expect_eq(i % 3, 2, "group %d is small", i);
@@ -206,13 +195,11 @@ Test(budget, what_costs_much_is_left_out_and_not_all_of_its_kind) {
     }
     cr_expect(n_large > 3 && n_large < GROUPS / 3 - 3, "%d of %d", n_large, GROUPS / 3);
     cr_expect(abs(2 * first_half - n_large) <= n_large / 2 + 1, "%d of %d in the first half", first_half, n_large);
-    nb_schedule_release(&g.schedule);
 }
 
 /* Launches that are added beyond those that every group has end with the budget too. */
 Test(budget, added_launches_end_in_time) {
-    struct game g;
-    begin(&g, INFINITY, times(1, 1, 1, 1));
+    begin(INFINITY, times(1, 1, 1, 1));
     nb_schedule_release(&g.schedule);
     g.plan.most_launches = 1000;
     g.plan.aim = 1e-9;
@@ -220,7 +207,7 @@ Test(budget, added_launches_end_in_time) {
     nb_schedule_init(&g.schedule, &g.plan, 1, true);
     for (int i = 0; i < GROUPS; i++) g.schedule.groups[i].widths[0] = 1;
     for (int i = 0; i < GROUPS; i++) g.schedule.groups[i].cases[0].n = LAUNCHES;
-    play(&g);
+    play();
     int least = 1000, most = 0;
     for (int i = 0; i < GROUPS; i++) {
         const int n = g.schedule.groups[i].spent[NB_STAGE_LAUNCH].n;
@@ -231,46 +218,26 @@ Test(budget, added_launches_end_in_time) {
     cr_expect(least >= LAUNCHES && most > LAUNCHES, "%d to %d launches", least, most);
     cr_expect_leq(g.now_s, g.plan.budget_s + 2);
     cr_expect_geq(g.now_s, 0.95 * g.plan.budget_s);
-    nb_schedule_release(&g.schedule);
 }
 
 /* Both widths of a family, and all parts of a group, or none. */
 Test(budget, what_belongs_together_goes_together) {
-    struct game g;
-    begin(&g, INFINITY, times(1, 1, 4, 1));
+    begin(INFINITY, times(1, 1, 4, 1));
     for (size_t i = 0; i < GROUPS; i++) g.groups[i].family = i / 2;
     g.plan.budget_s = g.plan.estimate_s;
-    play(&g);
-    cr_expect_gt(n_left_out(&g), 0);
+    play();
+    cr_expect_gt(n_left_out(), 0);
     for (int i = 0; i < GROUPS; i += 2)
         cr_expect_eq(g.schedule.groups[i].left_out, g.schedule.groups[i + 1].left_out, "groups %d and %d", i, i + 1);
-    nb_schedule_release(&g.schedule);
-}
-
-Test(budget, that_is_too_small_for_anything_ends_at_once) {
-    struct game g;
-    begin(&g, 0.001, times(1, 1, 1, 1));
-    play(&g);
-    cr_expect_eq(n_left_out(&g), GROUPS);
-    cr_expect_eq(g.now_s, 0);
-    nb_schedule_release(&g.schedule);
 }
 
 Test(budget, a_plan_that_leaves_none_out_takes_its_time) {
-    struct game g;
-    begin(&g, INFINITY, times(3, 3, 3, 3));
+    begin(INFINITY, times(3, 3, 3, 3));
     g.plan.budget_s = g.plan.estimate_s;
     g.plan.leaves_none_out = true;
-    play(&g);
-    cr_expect_eq(n_left_out(&g), 0);
+    play();
+    cr_expect_eq(n_left_out(), 0);
     for (int i = 0; i < GROUPS; i++) cr_expect_eq(g.schedule.groups[i].spent[NB_STAGE_LAUNCH].n, LAUNCHES);
-    nb_schedule_release(&g.schedule);
-}
-
-/* Made by hand and forgotten, it would leave everything out. */
-Test(budget, of_nothing_is_a_mistake_of_the_program, .signal = SIGABRT) {
-    struct game g;
-    begin(&g, 0, times(1, 1, 1, 1));
 }
 
 /* ---- a run that is resumed ---- */
@@ -293,21 +260,21 @@ static void write_journal(const char *dir, int n) {
     cr_assert_eq(nb_journal_create(&journal, dir), 0);
     for (int i = 0; i < GROUPS; i++) snprintf(groups + 3 * i, 4, "%s{}", i ? "," : " ");
     write_line(&journal, "{\"type\":\"run\",\"schema\":\"2.1\",\"plan\":{\"hash\":\"hash\"},\"groups\":[%s]}", groups);
-    for (int g = 0; g <= n; g++) {
+    for (int i = 0; i <= n; i++) {
         write_line(&journal,
                    "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"key\",\"status\":\"ok\"}],\"copies\":[],"
                    "\"elapsed_s\":1}",
-                   g);
-        if (g == n) break;
+                   i);
+        if (i == n) break;
         write_line(&journal,
                    "{\"type\":\"check\",\"group\":%d,\"cases\":[],\"copies\":[{\"variant\":\"x\",\"ns\":1}],"
                    "\"elapsed_s\":1}",
-                   g);
+                   i);
         for (int l = 0; l < LAUNCHES; l++)
             write_line(&journal,
                        "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"key\"}],\"elapsed_s\":1}",
-                       g, l);
-        write_line(&journal, "{\"type\":\"counters\",\"group\":%d,\"cases\":[],\"elapsed_s\":1}", g);
+                       i, l);
+        write_line(&journal, "{\"type\":\"counters\",\"group\":%d,\"cases\":[],\"elapsed_s\":1}", i);
     }
     nb_journal_close(&journal);
 }
@@ -324,10 +291,9 @@ Test(budget, of_a_run_that_goes_on_knows_what_is_done) {
     char dir[] = "/tmp/normbench-budget-XXXXXX";
     const struct nb_run_options options = {0};
     struct nb_journal journal = {0};
-    struct game g;
     double open_s = 0;
     cr_assert(mkdtemp(dir));
-    begin(&g, 1e6, times(1, 1, 1, 1));
+    begin(1e6, times(1, 1, 1, 1));
     snprintf(g.plan.hash, sizeof g.plan.hash, "hash");
     struct nb_run run = {.plan = &g.plan, .journal = &journal, .options = &options, .digests_fd = -1, .n_cpus = 1};
     write_journal(dir, DONE);
@@ -339,7 +305,6 @@ Test(budget, of_a_run_that_goes_on_knows_what_is_done) {
     nb_schedule_keep_budget(&run.schedule, 1.001 * open_s);
     for (int i = 0; i < GROUPS; i++) cr_expect_not(run.schedule.groups[i].left_out, "group %d", i);
     nb_run_release(&run);
-    nb_schedule_release(&g.schedule);
     char *file = nb_path_join(dir, NB_JOURNAL_FILE);
     unlink(file);
     rmdir(dir);

@@ -21,20 +21,17 @@ Test(copies, the_faster_one_is_so_in_the_same_blocks) {
     cr_expect_float_eq(other_ns / base_ns, 0.9, 1e-12);
 }
 
-/* A trial's answer: the times of two copies. */
-static cJSON *trial(double narrow_ns, double wide_ns) {
+/* A trial's answer: the times of copies, of which the third may be left out. */
+static void take_trial(struct nb_group_state *state, double narrow_ns, double wide_ns, double stream_ns) {
+    static const char *const variants[] = {"copy_v128_f32", "copy_v256_f32", "copy_stream_v256_f32"};
+    const double ns[] = {narrow_ns, wide_ns, stream_ns};
     cJSON *line = cJSON_CreateObject(), *copies = cJSON_AddArrayToObject(line, "copies");
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (stream_ns > 0 ? 3 : 2); i++) {
         cJSON *copy = cJSON_CreateObject();
-        nb_json_text(copy, "variant", i == 0 ? "copy_v128_f32" : "copy_v256_f32");
-        nb_json_number(copy, "ns", i == 0 ? narrow_ns : wide_ns);
+        nb_json_text(copy, "variant", variants[i]);
+        nb_json_number(copy, "ns", ns[i]);
         cJSON_AddItemToArray(copies, copy);
     }
-    return line;
-}
-
-static void take_trial(struct nb_group_state *state, double narrow_ns, double wide_ns) {
-    cJSON *line = trial(narrow_ns, wide_ns);
     take_copies(state, line);
     state->copy_trials++;
     cJSON_Delete(line);
@@ -42,28 +39,23 @@ static void take_trial(struct nb_group_state *state, double narrow_ns, double wi
 
 Test(copies, the_one_that_loses_least_over_all_trials_is_chosen, .init = load_kernels) {
     struct nb_group_state state = {0};
-    for (int i = 0; i < 3; i++) take_trial(&state, 1800, 2000);
+    for (int i = 0; i < 3; i++) take_trial(&state, 1800, 2000, 0);
     cr_expect_str_eq(choose_candidate(&state, 1, 1), "copy_v128_f32");
-    for (int i = 0; i < 2; i++) take_trial(&state, 2740, 2280);
+    for (int i = 0; i < 2; i++) take_trial(&state, 2740, 2280, 0);
     cr_expect_str_eq(choose_candidate(&state, 1, 1), "copy_v256_f32");
     cr_expect_float_eq(nb_json_get_number(nb_json_find(state.copies, "variant", "copy_v128_f32"), "ns"),
                        pow(1800, 0.6) * pow(2740, 0.4), 1e-6);
     cJSON_Delete(state.copies);
 }
 
-Test(copies, one_without_a_time_in_some_trial_is_not_chosen, .init = load_kernels) {
+/* Of two that are about as fast the wider; one without a time in some trial is not chosen. */
+Test(copies, a_trial_without_a_time_counts_against_it, .init = load_kernels) {
     struct nb_group_state state = {0};
-    take_trial(&state, 1960, 2000);
-    take_trial(&state, 1960, NAN);
-    take_trial(&state, 1960, 1000);
-    cr_expect_str_eq(choose_candidate(&state, 1, 1), "copy_v128_f32");
-    cJSON_Delete(state.copies);
-}
-
-Test(copies, of_two_that_are_about_as_fast_the_wider_is_chosen, .init = load_kernels) {
-    struct nb_group_state state = {0};
-    take_trial(&state, 1960, 2000);
+    take_trial(&state, 1960, 2000, 0);
     cr_expect_str_eq(choose_candidate(&state, 1, 1), "copy_v256_f32");
+    take_trial(&state, 1960, NAN, 0);
+    take_trial(&state, 1960, 1000, 0);
+    cr_expect_str_eq(choose_candidate(&state, 1, 1), "copy_v128_f32");
     cJSON_Delete(state.copies);
 }
 
@@ -77,22 +69,11 @@ Test(copies, the_runner_up_stores_the_other_way, .init = load_kernels) {
                   {2000, 2200, 3100, "copy_v256_f32", NULL}};
     for (size_t t = 0; t < sizeof trials / sizeof trials[0]; t++) {
         struct nb_group_state state = {0};
-        cJSON *line = cJSON_CreateObject(), *copies = cJSON_AddArrayToObject(line, "copies");
-        const double ns[] = {trials[t].plain_ns, trials[t].narrow_ns, trials[t].stream_ns};
-        static const char *const variants[] = {"copy_v256_f32", "copy_v128_f32", "copy_stream_v256_f32"};
-        for (int i = 0; i < 3; i++) {
-            cJSON *copy = cJSON_CreateObject();
-            nb_json_text(copy, "variant", variants[i]);
-            nb_json_number(copy, "ns", ns[i]);
-            cJSON_AddItemToArray(copies, copy);
-        }
-        take_copies(&state, line);
-        state.copy_trials++;
+        take_trial(&state, trials[t].narrow_ns, trials[t].plain_ns, trials[t].stream_ns);
         const char *chosen = choose_candidate(&state, 1, 1), *other = choose_other(&state, chosen, 1, 1);
         cr_expect_str_eq(chosen, trials[t].chosen);
         cr_expect(!other == !trials[t].other && (!other || strcmp(other, trials[t].other) == 0), "trial %zu: %s", t,
                   other ? other : "none");
-        cJSON_Delete(line);
         cJSON_Delete(state.copies);
     }
 }

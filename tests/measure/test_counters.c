@@ -104,18 +104,6 @@ Test(single_step, a_loop_of_known_length_is_counted_exactly) {
                      (long)turns);
 }
 
-__attribute__((naked, noinline)) static void fill_string(void *arg __attribute__((unused))) {
-    __asm__("mov $300, %ecx\n xor %eax, %eax\n rep stosb\n ret");
-}
-
-Test(single_step, a_repeated_string_instruction_counts_once) {
-    char memory[300];
-    if (!stepping_works()) cr_skip("%s", reason);
-    memset(memory, 1, sizeof memory);
-    cr_expect_eq(nb_single_step(fill_string, memory, 1000, reason, sizeof reason), 4);
-    for (int i = 0; i < 300; i++) cr_assert_eq(memory[i], 0);
-}
-
 Test(single_step, beyond_the_limit_there_is_a_reason_and_the_work_is_done) {
     int64_t turns = 100000;
     if (!stepping_works()) cr_skip("%s", reason);
@@ -145,55 +133,6 @@ Test(single_step, avx512_code_is_counted_and_computes_the_same) {
     cr_expect_gt(first, 32);
     cr_expect_arr_eq(want, x + 512, sizeof want);
     for (int i = 0; i < 5; i++) cr_expect_eq(nb_single_step(wide, x, 20000, reason, sizeof reason), first);
-}
-
-struct kernel_call {
-    const struct nb_kernel *kernel;
-    struct nb_call call;
-};
-static void run_kernel(void *arg) {
-    const struct kernel_call *k = arg;
-    k->kernel->run(&k->call, 0, 0, k->call.rows);
-}
-
-/* The same figure each time, from other memory, and under another stack depth. */
-static int64_t count_of(const struct nb_kernel *kernel, int depth) {
-    volatile char room[64];
-    room[0] = (char)depth;
-    if (depth > 0) return count_of(kernel, depth - 1) + 0 * room[0];
-    static const int64_t rows = 1, cols = 40;
-    float *x = aligned_alloc(64, 4096), *y = aligned_alloc(64, 4096);
-    for (int i = 0; i < rows * cols; i++) x[i] = (float)(i % 17) - 8;
-    struct kernel_call k = {kernel,
-                            {.struct_size = sizeof k.call,
-                             .rows = rows,
-                             .cols = cols,
-                             .eps = 1e-6,
-                             .x = x,
-                             .y = y,
-                             .x_stride = cols,
-                             .y_stride = cols,
-                             .formula = {.struct_size = sizeof k.call.formula}}};
-    int64_t n = nb_single_step(run_kernel, &k, 200000, reason, sizeof reason);
-    free(x);
-    free(y);
-    return n;
-}
-
-Test(single_step, kernels_of_every_width_are_counted_bit_stably) {
-    if (!stepping_works()) cr_skip("%s", reason);
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    int n_counted = 0;
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        const struct nb_kernel *k = nb_registry_at(i)->kernel;
-        if (strcmp(k->name, "rmsnorm_twopass") != 0 || k->dtype != NB_F32) continue;
-        if (nb_cpu_refuses(k->cpu_features, k->width)) continue;
-        int64_t first = count_of(k, 0);
-        cr_expect_gt(first, 20, "%s: %s", k->variant, reason);
-        for (int depth = 1; depth < 5; depth++) cr_expect_eq(count_of(k, depth), first, "%s", k->variant);
-        n_counted++;
-    }
-    cr_expect_gt(n_counted, 0);
 }
 
 static volatile sig_atomic_t seen;
