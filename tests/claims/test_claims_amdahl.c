@@ -116,16 +116,6 @@ Test(claims_amdahl, steps_measured_here_are_points_whichever_way_they_come_out) 
     }
 }
 
-Test(claims_amdahl, the_page_has_shares_and_cuts) {
-    cJSON *document = kept_json(document_of(0.2, 0.9, 0));
-    struct nb_strbuf page = {0};
-    nb_claims_training_tables(document, false, &page);
-    cr_expect(strstr(page.text, "cut of the step against LayerNorm"), "%s", page.text);
-    cr_expect(strstr(page.text, "10 % \\[10, 10\\] | 0 % \\[0, 0\\] | 6"), "%s", page.text);
-    cr_expect(strstr(page.text, "| 20 % \\[20, 20\\] |  |  | 6"), "LayerNorm is compared with nothing: %s", page.text);
-    nb_strbuf_release(&page);
-}
-
 /* Few tokens a step stand for many where the norm's share does not depend on them: the page says what was found, whichever way. */
 Test(claims_amdahl, the_page_says_how_the_share_hangs_on_tokens) {
     static const char *const outcomes[] = {"holds", "fails"};

@@ -120,23 +120,3 @@ Test(claims_log, what_was_changed_after_data_is_said_in_the_claim) {
     cr_expect_eq(n_rows, n, "a line of the log names no claim");
     nb_claims_release(&claims);
 }
-
-Test(claims_log, the_page_shows_it) {
-    static const char *const id = "bn-spatial";
-    struct nb_claims claims;
-    struct nb_strbuf page = {0}, explained = {0};
-    cr_assert_eq(nb_claims_read(&claims, &id, 1), 0);
-    struct nb_claim_result result;
-    const struct nb_claims_measured nothing = {.no_training = "training"};
-    const struct nb_claims_about about = {.started = "2026-11-23T00:00:00Z"};
-    nb_claim_try(&result, &claims.items[0], &nothing);
-    cJSON *document = kept_json(nb_claims_document(&result, 1, &about));
-    nb_claims_markdown(document, NULL, &page);
-    nb_claim_explain(&claims.items[0], &explained);
-    cr_expect(strstr(page.text, "changed after data were known: 2026-11-22: the mean loss"), "%s", page.text);
-    cr_expect(strstr(explained.text, "changed after data were known: 2026-11-22"), "%s", explained.text);
-    nb_claim_result_release(&result);
-    nb_claims_release(&claims);
-    nb_strbuf_release(&page);
-    nb_strbuf_release(&explained);
-}

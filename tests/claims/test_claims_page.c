@@ -68,14 +68,6 @@ Test(claims_page, a_claim_is_a_sentence_with_an_answer) {
     }
 }
 
-Test(claims_page, a_sentence_may_count) {
-    struct nb_strbuf claims = {0};
-    begin_claim(&claims, "bn-it", "PARTLY");
-    add_reading(&claims, "r", "PARTLY", "{holds} rows do", 0.16, 0.82, "]}");
-    const char *page = page_of(document_of(&claims, ""));
-    cr_expect(strstr(page, "- **in part**, it moves: 1 of 2 rows do (bn-it)"), "%s", page);
-}
-
 Test(claims_page, themes_come_in_order_and_what_holds_comes_first) {
     static const char *const ids[] = {"bn-b", "form-a", "speed-no", "speed-yes", "mine"};
     struct nb_strbuf claims = {0};
@@ -152,15 +144,6 @@ Test(claims_page, what_two_machines_measured_stands_in_no_row_together) {
     cr_expect(strstr(page, "- machine 0: First\n- machine 1: Second; unlike machine 0 in cpu.model\n"), "%s", page);
     cr_expect(strstr(page, "**in part (machine 0)**"), "%s", page);
     cr_expect(strstr(page, "<summary>speed-paper-range: PARTLY (machine 1)"), "%s", page);
-    nb_grid_release(&grid);
-}
-
-Test(claims_page, a_quick_run_says_that_its_steps_are_small) {
-    struct nb_strbuf empty = {0};
-    struct nb_grid grid;
-    nb_strbuf_add(&empty, "");
-    nb_claims_headline(document_of(&empty, ",\"quick\":true"), &grid);
-    cr_expect_str_eq(grid.titles[2], "small step here");
     nb_grid_release(&grid);
 }
 

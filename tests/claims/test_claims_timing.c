@@ -73,15 +73,6 @@ Test(claims_timing, cases_that_were_launched_apart_are_no_pairs) {
     nb_sample_table_release(&s);
 }
 
-Test(claims_timing, few_launches_have_no_interval) {
-    char *dir = run_with(NB_MIN_LAUNCHES - 1, 700, 350, 0);
-    struct nb_sample_table s;
-    cr_assert_eq(nb_sample_table_read(&s, dir), 0);
-    const struct nb_paired p = nb_paired_ratio(&s, RMS, LN, NULL);
-    cr_expect(isfinite(p.ratio.value) && isnan(p.ratio.low));
-    nb_sample_table_release(&s);
-}
-
 /* ---- a claim ---- */
 
 static const char claim_text[] =
