@@ -89,7 +89,6 @@ Test(config, comments_are_blanked_and_lines_stay) {
 Test(config, unknown_keys_are_named_with_the_nearest) {
     refused("{\n\n\"blok\": [] }", "dir/mine.json:3:", "unknown key \"blok\"; did you mean \"blocks\"");
     refused("{ \"blocks\": [\n{ \"epsilom\": 1 }] }", ":2:", "unknown key \"epsilom\"");
-    refused("{ \"blocks\": [{ \"includ\": {} }] }", ":1:", "did you mean \"include\"");
     refused("{ \"blocks\": [{ \"include\": { \"include\": {} } }] }", ":1:", "unknown key \"include\"");
     refused("{ \"zzzzzzzzzz\": 1 }", ":1:", "valid keys here: description, blocks");
 }
@@ -101,29 +100,16 @@ Test(config, wrong_types_and_values_are_named_with_their_line) {
     refused("{ \"blocks\": [] }", ":1:", "1 to 1000");
     refused("{ \"blocks\": [\n 3 ] }", ":2:", "\"blocks\" is a number");
     refused("{ \"blocks\": [{ \"dtype\": null }] }", ":1:", "\"dtype\" is null; it must be a text");
-    refused("{ \"blocks\": [{ \"dtype\": {} }] }", ":1:", "\"dtype\" is an object");
     refused("{ \"blocks\": [{ \"dtype\": [\n\"f32\",\n[\"f16\"]] }] }", ":3:", "\"dtype\" is a list");
-    refused("{ \"blocks\": [{ \"dtype\": true }] }", ":1:", "\"dtype\" is true or false");
     refused("{ \"blocks\": [{ \"dtype\": [] }] }", ":1:", "empty list");
     refused("{ \"blocks\": [{ \"dtype\": [\"f32\",\n\"f33\"] }] }",
             ":2:", "\"dtype\": 'f33' is not one of f32, f16, bf16; did you mean 'f32'");
     refused("{ \"blocks\": [{ \"eps\": -1 }] }", ":1:", "\"eps\": '-1' is not a number from 0");
-    refused("{ \"blocks\": [{ \"eps\": 1e999 }] }", ":1:", "\"eps\"");
-    refused("{ \"blocks\": [{ \"threads\": 1.5 }] }", ":1:", "1 to 1024");
-    refused("{ \"blocks\": [{ \"shape\": \"64x0\" }] }", ":1:", "dimension of 0");
-    refused("{ \"blocks\": [{ \"shape\": \"transfomer\" }] }", ":1:", "did you mean 'transformer'");
-    refused("{ \"blocks\": [{ \"backend\": \"gpu\" }] }", ":1:", "cpu, cuda, cuda-emulated, plugin:NAME or peer:NAME");
     refused("{ \"blocks\": [{ \"kernel\": \"\" }] }", ":1:", "name or glob");
     refused("{ \"launches\": -1, \"blocks\": [{}] }", ":1:", "\"launches\": -1 is not a whole number from 0 to 1000");
-    refused("{ \"blocks_per_launch\": 0, \"blocks\": [{}] }", ":1:", "is not a whole number from 1 to 10000");
     refused("{ \"launches\": [8], \"blocks\": [{}] }", ":1:", "the fewest and the most, such as [8, 40]");
     refused("{ \"launches\": [8, 4], \"blocks\": [{}] }", ":1:", "the fewest and the most");
-    refused("{ \"launches\": [0, 4], \"blocks\": [{}] }", ":1:", "the fewest and the most");
     refused("{ \"launches\": [8, 4000], \"blocks\": [{}] }", ":1:", "4000 is not a whole number from 1 to 1000");
-    refused("{ \"aim_percent\": 0, \"blocks\": [{}] }", ":1:", "aim_percent");
-    refused("{ \"budget_s\": 0, \"blocks\": [{}] }", ":1:", "budget_s");
-    refused("{ \"launches\": 1.5, \"blocks\": [{}] }", ":1:", "whole number");
-    refused("{ \"launches\": \"6\", \"blocks\": [{}] }", ":1:", "\"launches\" is a text; it must be a number");
     refused("{ \"sample_ms\": 0, \"blocks\": [{}] }", ":1:", "from 0.01 to 1000");
     refused("{ \"order_seed\": \"-1\", \"blocks\": [{}] }", ":1:", "2^64");
     refused("{ \"order_seed\":\n 9007199254740993, \"blocks\": [{}] }",
@@ -132,26 +118,22 @@ Test(config, wrong_types_and_values_are_named_with_their_line) {
             ":1:", "write it as a text: \"18446744073709551615\"");
     refused("{ \"blocks\": [{ \"seed\": 18446744073709551616 }] }", ":1:", "from 0 to 2^64 - 1");
     refused("{ \"blocks\": [{ \"eps\": 1e-400 }] }", ":1:", "1e-400 is smaller than any number but 0");
-    refused("{ \"description\": 5, \"blocks\": [{}] }", ":1:", "a text");
 }
 
 Test(config, keys_that_stand_twice_are_refused) {
     refused("{ \"blocks\": [{}],\n \"blocks\": [{}] }", ":2:", "key \"blocks\" is given twice");
     refused("{ \"blocks\": [{ \"eps\": 1,\n \"eps\": 2 }] }", ":2:", "key \"eps\" is given twice");
     refused("{ \"blocks\": [{ \"eps\": 1,\n \"epsilon\": 2 }] }", ":2:", "given twice");
-    refused("{ \"launches\": 6, \"launches\": 6, \"blocks\": [{}] }", ":1:", "given twice");
     refused("{ \"blocks\": [{ \"include\": {\"eps\": 1},\n \"include\": {\"eps\": 1} }] }", ":2:", "given twice");
 }
 
 Test(config, broken_json_is_named_with_its_line) {
     refused("", ":1:", "empty");
-    refused("  \n // nothing\n", ":1:", "empty");
     refused("{\n\"blocks\": [{}]\n", ":", "last bracket is missing");
     refused("{ \"blocks\": [{},\n] }", ":2:", "a comma before ']'");
     refused("{ \"blocks\": [{ \"eps\": 1,\n } ] }", ":2:", "a comma before '}'");
     refused("{ \"blocks\": [{}] }\n\n x", ":3:", "something follows");
     refused("{ \"blocks\": [{}] \n\"launches\": 3 }", ":2:", "not valid JSON");
-    refused("{ 'blocks': [{}] }", ":1:", "not valid JSON");
     refused("{ \"blocks\": [{ \"data\": \"abc\n\" }] }", ":1:", "does not end on its line");
     refused("{ \"blocks\": [{ \"data\": \"a\\u0000b\" }] }", ":1:", "\\u0000");
 }
@@ -227,57 +209,12 @@ static void name_refused(const char *name, const char *words) {
     expect_refused(nb_config_read(&c, name), name, words);
 }
 
-Test(config, every_preset_is_read_and_says_what_it_is) {
-    struct nb_strings names;
-    bool has_quick = false;
-    nb_config_list(&names);
-    cr_assert_geq(names.n, 5);
-    for (size_t i = 0; i < names.n; i++) {
-        const char *name = names.items[i];
-        struct nb_config c;
-        cr_assert_eq(nb_config_read(&c, name), 0, "%s", name);
-        cr_expect_str_eq(c.name, name);
-        cr_expect(c.description && *c.description, "%s has no description", name);
-        has_quick = has_quick || strcmp(name, "quick") == 0;
-        cr_expect_str_neq(name, "shapes", "shapes.json is no config");
-        nb_config_release(&c);
-    }
-    nb_strings_release(&names);
-    cr_expect(has_quick);
-}
-
 Test(config, a_name_that_is_no_preset_has_a_nearest_one) {
     name_refused("quik", "did you mean 'quick'");
     name_refused("shapes", "no such preset");
     name_refused("", "no such preset");
     name_refused("dir/none.json", "dir/none.json");
     name_refused("/", "folder");
-}
-
-Test(config, the_folders_readme_has_every_axis_and_preset) {
-    char *path = nb_jsonc_find("README.md");
-    struct nb_strings names;
-    nb_config_list(&names);
-    cr_assert(path);
-    char *text = nb_file_read(path, 1 << 20, NULL);
-    cr_assert(text);
-    for (size_t a = 0; a < nb_n_axes; a++) {
-        struct nb_strbuf row = {0};
-        nb_strbuf_addf(&row, "| %s | %s | %s |", nb_axes[a].name,
-                       nb_axes[a].kind == NB_AXIS_SELECT ? "selects kernels" : "sets the case",
-                       nb_axes[a].fallback ? nb_axes[a].fallback : "all");
-        cr_expect(strstr(text, row.text), "configs/README.md has no row '%s'", row.text);
-        nb_strbuf_release(&row);
-    }
-    for (size_t i = 0; i < names.n; i++) {
-        struct nb_strbuf row = {0};
-        nb_strbuf_addf(&row, "| `%s` |", names.items[i]);
-        cr_expect(strstr(text, row.text), "configs/README.md does not name %s", names.items[i]);
-        nb_strbuf_release(&row);
-    }
-    nb_strings_release(&names);
-    free(text);
-    free(path);
 }
 
 /* ---- what is said about gating ---- */
@@ -297,15 +234,12 @@ Test(config, margins_and_budgets_of_the_gate_are_read) {
 
 Test(config, mistakes_about_gating_are_named) {
     refused("{ \"blocks\": [ {} ],\n \"gate\": { \"margin\": 2 } }", "dir/mine.json:2", "unknown key");
-    refused("{ \"blocks\": [ {} ], \"gate\": [] }", "dir/mine.json:1", "object");
     refused("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": \"1%\" } }", "fail_margin", "a number");
     refused("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": 0 } }", "fail_margin", "0.1 to 100");
     refused("{ \"blocks\": [ {} ], \"gate\": { \"level\": 1, \"level\": 2 } }", "level", "twice");
     refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": {} } }", "instructions", "0 entries");
     refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": 0 } } }", "\"*\"", "whole number");
-    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": 1.5 } } }", "\"*\"", "whole number");
     refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": \"2%\" } } }", "\"*\"", "is no budget");
-    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": \"+2\" } } }", "\"*\"", "is no budget");
     refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": \"+nan%\" } } }", "\"*\"", "is no budget");
     refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": true } } }", "\"*\"",
             "number of instructions");
@@ -341,25 +275,4 @@ Test(config, truncated_and_garbled_configs_never_crash) {
             free(copy);
         }
     }
-}
-
-Test(config, every_value_knows_its_line) {
-    static const char text[] = "[\n1, \"a,]\\\"\n\",\n{\"x\":\n[true,\nnull], \"y\": {} , \"z\n\": 3},\n\n-1.5e3 ]";
-    char fixed[sizeof text];
-    memcpy(fixed, text, sizeof text);
-    for (size_t i = 0; i < sizeof text; i++) /* newlines inside strings are not JSON */
-        if (fixed[i] == '\n' && (fixed[i + 1] == '"')) fixed[i] = ' ';
-    struct nb_jsonc file;
-    cr_assert_eq(nb_jsonc_parse(&file, "p", fixed, sizeof text - 1), 0);
-    const cJSON *root = file.root, *object = cJSON_GetArrayItem(root, 2);
-    cr_expect_eq(nb_jsonc_line(&file, root), 1);
-    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(root, 0)), 2);
-    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(root, 1)), 2);
-    cr_expect_eq(nb_jsonc_line(&file, object), 3);
-    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetObjectItem(object, "x")), 3);
-    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(cJSON_GetObjectItem(object, "x"), 0)), 4);
-    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(cJSON_GetObjectItem(object, "x"), 1)), 5);
-    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetObjectItem(object, "y")), 5);
-    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(root, 3)), 7);
-    nb_jsonc_release(&file);
 }

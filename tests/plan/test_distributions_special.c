@@ -109,22 +109,6 @@ Test(special_rows, stratified_ones_meet_every_binade_alike) {
     }
 }
 
-Test(special_rows, outlier_channels_and_tails) {
-    double *plain = row_of("normal", NB_F32, 1024, 0), *every = row_of("every(512,40)", NB_F32, 1024, 0);
-    for (int i = 0; i < 1024; i++) cr_expect_float_eq(every[i], plain[i] * (i % 512 == 511 ? 40 : 1), 1e-5);
-    double *cauchy = row_of("cauchy(100)", NB_F32, 1024, 0);
-    int beyond = 0;
-    for (int i = 0; i < 1024; i++) {
-        cr_assert(fabs(cauchy[i]) <= 100);
-        beyond += fabs(cauchy[i]) > 1;
-    }
-    cr_expect(beyond > 512 - 6 * 16 && beyond < 512 + 6 * 16, "half of a Cauchy distribution lies beyond 1: %d",
-              beyond);
-    free(plain);
-    free(every);
-    free(cauchy);
-}
-
 Test(special_rows, no_numbers_stand_where_the_text_says) {
     double *row = row_of("inf(-1,-1)", NB_F32, 33, 2);
     cr_expect(isinf(row[32]) && row[32] < 0);
@@ -136,20 +120,6 @@ Test(special_rows, no_numbers_stand_where_the_text_says) {
     row = row_of("nan(-33)", NB_F32, 33, 0);
     cr_expect(isnan(row[0]));
     free(row);
-}
-
-Test(special_rows, survive_a_key) {
-    static const char *const texts[] = {"values(40000,-0,0x1.8p-3)", "massive(7100,5296,1014,0.3)", "inf(-1,-1)",
-                                        "every(512,40)"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        struct nb_case c = case_of(NB_OP_LAYERNORM, NB_F32), again;
-        set(&c, "data", texts[i]);
-        set(&c, "params", "fixed(1e10,1)");
-        nb_case_normalize(&c);
-        cr_assert_eq(nb_case_parse(&again, key_of(&c)), 0);
-        cr_expect_str_eq(again.data, texts[i]);
-        cr_expect_str_eq(again.params, "fixed(1e10,1)");
-    }
 }
 
 Test(special_rows, refuse_what_is_no_such_row) {
@@ -164,18 +134,6 @@ Test(special_rows, refuse_what_is_no_such_row) {
         cr_expect_eq(nb_distribution_parse(wrong[i].text, &recipe, reason, sizeof reason), -1, "%s", wrong[i].text);
         cr_expect(strstr(reason, wrong[i].words), "%s: %s", wrong[i].text, reason);
     }
-}
-
-Test(special_rows, commas_in_brackets_do_not_part_an_axis) {
-    struct nb_config config = {0};
-    static const char text[] = "{ \"blocks\": [ { \"op\": \"rmsnorm\" } ] }";
-    cr_assert_eq(nb_config_parse(&config, "c.json", text, strlen(text)), 0);
-    cr_assert_eq(nb_config_axis(&config, "data=values(1,2,3),normal,linear(0,1)"), 0);
-    const struct nb_values *values = &config.blocks[0].values[nb_axis_find("data") - nb_axes];
-    cr_assert_eq(values->n, 3);
-    cr_expect_str_eq(values->texts[0], "values(1,2,3)");
-    cr_expect_str_eq(values->texts[2], "linear(0,1)");
-    nb_config_release(&config);
 }
 
 /* ---- parameters ---- */
@@ -201,12 +159,4 @@ Test(params, are_what_the_axis_says_and_leave_old_keys_alone) {
         }
         nb_inputs_release(&in);
     }
-}
-
-Test(params, mean_nothing_where_there_are_none) {
-    struct nb_case c = case_of(NB_OP_RMSNORM, NB_F32);
-    set(&c, "affine", "none");
-    set(&c, "params", "tiny");
-    nb_case_normalize(&c);
-    cr_expect_str_eq(c.params, "drawn");
 }

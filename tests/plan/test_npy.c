@@ -31,44 +31,31 @@ static void write_dict(const char *dict, size_t n) {
     put_file(dir, "dict.npy", bytes, 10 + length + n);
 }
 
+static struct nb_array written_and_read(const void *values, const char *descr, const int64_t *dims, int n_dims,
+                                        bool head_only) {
+    struct nb_array a;
+    cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, descr, dims, n_dims), 0);
+    cr_assert_eq(nb_array_read(&a, path, 0, head_only, reason, sizeof reason), 0, "%s", reason);
+    return a;
+}
+
 Test(npy, what_is_written_is_read_back) {
-    const float values[] = {1.5f, -0.0f, 3e38f, 1e-45f, 2, 3};
-    struct nb_array a;
-    cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, "<f4", (const int64_t[]){2, 3}, 2), 0);
-    cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
-    cr_expect_eq(a.rows, 2);
-    cr_expect_eq(a.cols, 3);
-    cr_expect_eq(a.item_bytes, 4);
-    for (int i = 0; i < 6; i++) cr_expect_eq(a.values[i], (double)values[i]);
+    const float singles[] = {1.5f, -0.0f, 3e38f, 1e-45f, 2, 3};
+    const double doubles[24] = {[23] = 7};
+    const uint16_t halves[] = {0x3c00, 0xc000, 0x0001, 0x7bff};
+    const double of_halves[] = {1, -2, 0x1p-24, 65504};
+    struct nb_array a = written_and_read(singles, "<f4", (const int64_t[]){2, 3}, 2, false);
+    cr_expect(a.rows == 2 && a.cols == 3 && a.item_bytes == 4);
+    for (int i = 0; i < 6; i++) cr_expect_eq(a.values[i], (double)singles[i]);
     nb_array_release(&a);
-}
-
-Test(npy, dimensions_but_the_last_are_rows) {
-    const double values[24] = {[23] = 7};
-    struct nb_array a;
-    cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, "<f8", (const int64_t[]){2, 3, 4}, 3), 0);
-    cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
-    cr_expect_eq(a.rows, 6);
-    cr_expect_eq(a.cols, 4);
-    cr_expect_eq(a.values[23], 7);
+    a = written_and_read(halves, "<f2", (const int64_t[]){1, 4}, 2, false);
+    for (int i = 0; i < 4; i++) cr_expect_eq(a.values[i], of_halves[i]);
     nb_array_release(&a);
-    cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, "<f8", (const int64_t[]){24}, 1), 0);
-    cr_assert_eq(nb_array_read(&a, path, 0, 1, reason, sizeof reason), 0, "%s", reason);
-    cr_expect_eq(a.rows, 1);
-    cr_expect_eq(a.cols, 24);
-    cr_expect_null(a.values);
-}
-
-Test(npy, half_precision_is_read) {
-    const uint16_t values[] = {0x3c00, 0xc000, 0x0001, 0x7bff};
-    struct nb_array a;
-    cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, "<f2", (const int64_t[]){1, 4}, 2), 0);
-    cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
-    cr_expect_eq(a.values[0], 1);
-    cr_expect_eq(a.values[1], -2);
-    cr_expect_eq(a.values[2], 0x1p-24);
-    cr_expect_eq(a.values[3], 65504);
+    a = written_and_read(doubles, "<f8", (const int64_t[]){2, 3, 4}, 3, false);
+    cr_expect(a.rows == 6 && a.cols == 4 && a.values[23] == 7, "dimensions but the last are rows");
     nb_array_release(&a);
+    a = written_and_read(doubles, "<f8", (const int64_t[]){24}, 1, true);
+    cr_expect(a.rows == 1 && a.cols == 24 && !a.values);
 }
 
 Test(npy, raw_files_go_by_their_extension) {

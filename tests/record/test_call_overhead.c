@@ -39,15 +39,6 @@ Test(call_overhead, scatter_widens_the_interval) {
     cr_assert(o.ns.low < 100 && o.ns.high > 100);
 }
 
-Test(call_overhead, a_point_without_an_interval_weighs_little) {
-    struct nb_overhead_point points[5];
-    struct nb_overhead o;
-    for (int i = 0; i < 5; i++) points[i] = point(1000.0 * (i + 1), 50 + 10.0 * (i + 1), 0.1);
-    points[2].ns = (struct nb_interval){83, NAN, NAN}; /* the line has 80 there */
-    overhead_fit(points, 5, &o);
-    cr_assert_float_eq(o.ns.value, 50, 0.5);
-}
-
 Test(call_overhead, what_is_no_line_is_unknown) {
     struct nb_overhead_point points[6];
     struct nb_overhead o;

@@ -48,19 +48,6 @@ Test(check_only, neighbours_share_inputs_and_mathematics) {
     cr_expect_eq(changes_of_eps, 24 * 7);
 }
 
-Test(check_only, shards_part_the_same_cases) {
-    load_kernels();
-    struct nb_plan whole = check_only(MANY);
-    size_t n = 0;
-    for (int shard = 1; shard <= 2; shard++) {
-        struct nb_plan part =
-            made((struct request){.blocks = MANY, .head = CHECK_ONLY, .options = {.shard = shard, .n_shards = 2}});
-        cr_expect_str_eq(part.hash, whole.hash);
-        n += part.n_cases;
-    }
-    cr_expect_eq(n, whole.n_cases);
-}
-
 static const char *labels_of(const struct nb_plan *plan, const char *words) {
     static char text[200];
     text[0] = '\0';
@@ -126,18 +113,11 @@ Test(labels, come_out_in_the_records_and_survive_json) {
     cr_assert_eq(r.records[0].n_labels, 1);
     cr_expect_str_eq(r.records[0].labels[0], "a#1");
     cr_expect_eq(r.records[1].n_labels, 0);
+    cr_expect(nb_json_get_bool(r.meta, "complete") && r.records[0].status == NB_OK && !r.records[0].has_timing);
     struct nb_record again;
     cJSON *json = kept_json(nb_record_to_json(&r.records[0]));
     cr_assert_eq(nb_record_from_json(&again, json), 0);
     cr_expect_str_eq(again.labels[0], "a#1");
     cr_expect_str_eq(again.timing_reason, "not timed: the plan has no launches");
     nb_record_release(&again);
-}
-
-Test(check_only, a_checked_case_is_complete_without_times_and_says_why) {
-    struct nb_results r = with_labels("");
-    cr_expect(nb_json_get_bool(r.meta, "complete"));
-    cr_expect_eq(r.records[0].status, NB_OK);
-    cr_expect_not(r.records[0].has_timing);
-    cr_expect_str_eq(r.records[0].timing_reason, "not timed: the plan has no launches");
 }

@@ -71,44 +71,37 @@ static char *print(const char *format) {
     return kept(text);
 }
 
-Test(comparison, the_same_run_twice_shows_nothing_and_is_whole) {
+static void run_twice(void) {
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 1000, 0.5, 0.8);
-    compare();
-    cr_expect_eq(c.n_differences, 0);
-    cr_expect_eq(c.n_changes[NB_CHANGE_NOT_SHOWN], 1);
-    cr_expect_float_eq(c.cases[0].to_roof.value, 1, 1e-12);
-    cr_expect(c.same_cpu && c.same_plan && nb_comparison_is_whole(&c));
 }
 
-Test(comparison, ratios_are_after_over_before_with_both_intervals) {
-    add(&before, "64x256", 1000, 0.5, 0.8);
-    add(&after, "64x256", 1500, 0.4, 1.0);
-    compare();
-    const struct nb_compared *one = &c.cases[0];
-    cr_expect_float_eq(one->to_roof.value, 1.25, 1e-12, "a smaller share of the roof is slower");
-    cr_expect_float_eq(one->to_reference.value, 1.25, 1e-12);
-    cr_expect_float_eq(one->time.value, 1.5, 1e-12);
-    /* Bounds at 0.99 and 1.01 of either: of the quotient exp(-+ sqrt(ln(1 / 0.99)^2 + ln(1.01)^2)). */
-    const double reach = hypot(log(1 / 0.99), log(1.01));
-    cr_expect_float_eq(one->to_roof.low, 1.25 * exp(-reach), 1e-12);
-    cr_expect_float_eq(one->to_roof.high, 1.25 * exp(reach), 1e-12);
-    cr_expect_eq(one->change, NB_CHANGE_SLOWER);
-}
-
-Test(comparison, times_alone_rank_nothing) {
-    add(&before, "64x256", 1000, 0.5, 0.8);
-    add(&after, "64x256", 3000, 0.5, 0.8);
-    compare();
-    cr_expect_eq(c.cases[0].change, NB_CHANGE_NOT_SHOWN);
-    cr_expect_float_eq(c.cases[0].time.value, 3, 1e-12);
-}
-
-Test(comparison, roof_and_reference_that_contradict_are_mixed) {
-    add(&before, "64x256", 1000, 0.5, 0.8);
-    add(&after, "64x256", 1000, 0.4, 0.7);
-    compare();
-    cr_expect_eq(c.cases[0].change, NB_CHANGE_MIXED);
+/* A smaller share of the roof is slower, and so is a larger ratio to the reference; times alone rank nothing. */
+Test(comparison, roof_and_reference_rank_and_contradict_each_other) {
+    static const struct {
+        double time_ns, roof, ratio;
+        enum nb_change change;
+    } cases[] = {{1000, 0.5, 0.8, NB_CHANGE_NOT_SHOWN},
+                 {3000, 0.5, 0.8, NB_CHANGE_NOT_SHOWN},
+                 {1500, 0.4, 1.0, NB_CHANGE_SLOWER},
+                 {900, 0.6, 0.7, NB_CHANGE_FASTER},
+                 {1000, 0.4, 0.7, NB_CHANGE_MIXED}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        release();
+        begin();
+        add(&before, "64x256", 1000, 0.5, 0.8);
+        add(&after, "64x256", cases[i].time_ns, cases[i].roof, cases[i].ratio);
+        compare();
+        const struct nb_compared *one = &c.cases[0];
+        cr_expect_eq(one->change, cases[i].change, "case %zu", i);
+        cr_expect_float_eq(one->to_roof.value, 0.5 / cases[i].roof, 1e-12);
+        cr_expect_float_eq(one->to_reference.value, cases[i].ratio / 0.8, 1e-12);
+        cr_expect_float_eq(one->time.value, cases[i].time_ns / 1000, 1e-12);
+        /* Bounds at 0.99 and 1.01 of either: of the quotient exp(-+ sqrt(ln(1 / 0.99)^2 + ln(1.01)^2)). */
+        const double reach = hypot(log(1 / 0.99), log(1.01));
+        cr_expect_float_eq(one->to_roof.low, one->to_roof.value * exp(-reach), 1e-12);
+        cr_expect(c.n_differences == 0 && c.same_cpu && c.same_plan && nb_comparison_is_whole(&c));
+    }
 }
 
 Test(comparison, another_cpu_forbids_times_but_not_ratios) {
@@ -131,8 +124,7 @@ Test(comparison, another_cpu_forbids_times_but_not_ratios) {
 }
 
 Test(comparison, a_cpu_that_is_not_known_is_not_the_same) {
-    add(&before, "64x256", 1000, 0.5, 0.8);
-    add(&after, "64x256", 1000, 0.5, 0.8);
+    run_twice();
     cJSON_DeleteItemFromObjectCaseSensitive(before.meta, "fingerprint");
     cJSON_DeleteItemFromObjectCaseSensitive(after.meta, "fingerprint");
     compare();
@@ -140,8 +132,7 @@ Test(comparison, a_cpu_that_is_not_known_is_not_the_same) {
 }
 
 Test(comparison, kernels_are_told_apart_by_content_not_by_place) {
-    add(&before, "64x256", 1000, 0.5, 0.8);
-    add(&after, "64x256", 1000, 0.5, 0.8);
+    run_twice();
     cJSON *kernels =
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(after.meta, "fingerprint"), "kernels");
     cJSON *kernel = cJSON_GetArrayItem(kernels, 0);
@@ -214,8 +205,7 @@ Test(comparison, without_a_common_copy_the_reference_ranks) {
 }
 
 Test(comparison, another_plan_ranks_nothing_and_other_cases_alone_do_not_hinder) {
-    add(&before, "64x256", 1000, 0.5, 0.8);
-    add(&after, "64x256", 1000, 0.5, 0.8);
+    run_twice();
     cJSON *plan = cJSON_GetObjectItemCaseSensitive(after.meta, "plan");
     cJSON_ReplaceItemInObjectCaseSensitive(plan, "hash", cJSON_CreateString("34"));
     compare();
@@ -290,8 +280,7 @@ Test(comparison, the_page_begins_with_the_machines) {
 }
 
 Test(comparison, names_stay_text) {
-    add(&before, "64x256", 1000, 0.5, 0.8);
-    add(&after, "64x256", 1000, 0.5, 0.8);
+    run_twice();
     set_text(&after, "cpu", "model", "<b>\033[31m|\n## x");
     free(after.dir);
     after.dir = nb_strdup("a|b\033[2J<i>");

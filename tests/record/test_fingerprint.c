@@ -67,15 +67,6 @@ Test(fingerprint, is_the_same_twice_and_holds_what_it_promises) {
     cr_expect_str_eq(nb_json_get_text(cJSON_GetArrayItem(kernels, 0), "hash"), hash);
 }
 
-Test(fingerprint, the_load_is_apart) {
-    cJSON *json = kept_json(load_to_json()), *fingerprint = kept_json(nb_fingerprint());
-    const cJSON *averages = cJSON_GetObjectItemCaseSensitive(json, "load_average"), *one;
-    cr_expect_eq(cJSON_GetArraySize(averages), 3);
-    cJSON_ArrayForEach(one, averages) cr_expect(cJSON_IsNull(one) || one->valuedouble >= 0);
-    cr_expect_not_null(cJSON_GetObjectItemCaseSensitive(json, "memory_available_bytes"));
-    cr_expect_null(cJSON_GetObjectItemCaseSensitive(fingerprint, "load_average"));
-}
-
 Test(fingerprint, the_signature_is_in_hexadecimal_where_there_is_one) {
     const struct {
         struct nb_cpu cpu;

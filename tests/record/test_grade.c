@@ -50,15 +50,6 @@ static struct nb_record good(void) {
     return r;
 }
 
-Test(grade, names_parse_back_in_either_case_and_nothing_else_does) {
-    for (int g = NB_GRADE_F; g < NB_N_GRADES; g++)
-        cr_assert_eq((int)nb_grade_parse(nb_grade_name((enum nb_grade)g)), g);
-    cr_assert_eq(nb_grade_parse("a+"), NB_GRADE_A_PLUS);
-    cr_assert_eq(nb_grade_parse("E"), NB_GRADE_NONE);
-    cr_assert_eq(nb_grade_parse("-"), NB_GRADE_NONE);
-    cr_assert_eq(nb_grade_parse(""), NB_GRADE_NONE);
-}
-
 /* Each limit from both sides: all 1000 elements rounded right for an A+, one ulp and no bias beyond chance for an A, the bound for a B,
  * twice the noise for a C, two u in norm for a D. */
 Test(grade, each_limit_parts_two_grades) {
@@ -177,10 +168,19 @@ Test(grade, the_declared_range_ends_at_the_claim_and_at_predicted_losses) {
 
 /* ---- lines --------------------------------------------------------------------------------------------------------- */
 
-static struct nb_results results_of(struct nb_record *records, size_t n) {
-    struct nb_results results = {.meta = cJSON_CreateObject(), .records = nb_alloc(n, sizeof *records), .n = n};
+static struct nb_results results; /* of the test, and their grades */
+static struct nb_grades grades;
+
+static void release(void) {
+    nb_grades_release(&grades);
+    nb_results_release(&results);
+}
+TestSuite(grade, .fini = release);
+
+static void grade_all(const struct nb_record *records, size_t n) {
+    results = (struct nb_results){.meta = cJSON_CreateObject(), .records = nb_alloc(n, sizeof *records), .n = n};
     memcpy(results.records, records, n * sizeof *records);
-    return results;
+    nb_grades_make(&grades, &results, NULL);
 }
 
 Test(grade, the_worst_case_of_a_variant_and_formula_is_the_lines) {
@@ -189,9 +189,7 @@ Test(grade, the_worst_case_of_a_variant_and_formula_is_the_lines) {
     r[1].evidence.componentwise_ulp = 3;
     r[2].evidence.n_nan = 7;
     r[2].evidence.covered = false;
-    struct nb_results results = results_of(r, 4);
-    struct nb_grades grades;
-    nb_grades_make(&grades, &results, NULL);
+    grade_all(r, 4);
     cr_assert_eq(grades.n, 2);
     const struct nb_grade_line *usual = &grades.lines[0], *other = &grades.lines[1];
     cr_assert_str_eq(usual->formula, "default");
@@ -207,8 +205,6 @@ Test(grade, the_worst_case_of_a_variant_and_formula_is_the_lines) {
     cr_assert_eq(usual->componentwise_ulp, 3, "the figures are those of the declared range");
     cr_assert_float_eq(usual->correct, 0.95, 1e-12);
     cr_assert_eq(other->declared.grade, NB_GRADE_A_PLUS);
-    nb_grades_release(&grades);
-    nb_results_release(&results);
 }
 
 Test(grade, times_of_several_machines_stand_in_no_table) {
@@ -217,34 +213,15 @@ Test(grade, times_of_several_machines_stand_in_no_table) {
         r[i].has_timing = true;
         r[i].timing.time_ns.value = 5000;
     }
-    struct nb_results results = results_of(r, 2);
+    grade_all(r, 2);
     for (int machine = 0; machine < 2; machine++) {
-        struct nb_grades grades;
+        nb_grades_release(&grades);
         results.records[1].machine = machine;
         nb_grades_make(&grades, &results, NULL);
         for (size_t i = 0; i < grades.n; i++)
             cr_expect(machine ? isnan(grades.lines[i].ns_per_element) : grades.lines[i].ns_per_element == 5, "%g",
                       grades.lines[i].ns_per_element);
-        nb_grades_release(&grades);
     }
-    nb_results_release(&results);
-}
-
-Test(grade, of_equal_grades_the_larger_error_is_the_reason) {
-    struct nb_record r[] = {good(), good(), good()};
-    r[0].evidence.componentwise_ulp = 2;
-    r[1].evidence.componentwise_ulp = 9;
-    r[2].evidence.componentwise_ulp = 4;
-    struct nb_results results = results_of(r, 3);
-    struct nb_grades grades;
-    nb_grades_make(&grades, &results, NULL);
-    cr_assert_eq(grades.lines[0].why_declared, &results.records[1]);
-    nb_grades_release(&grades);
-    nb_results_release(&results);
-}
-
-static size_t length(const cJSON *bug, const char *name) {
-    return (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(bug, name));
 }
 
 Test(grade, half_of_the_digits_are_enough_to_survive_or_an_error_that_the_inputs_explain) {
@@ -270,23 +247,14 @@ Test(grade, a_bug_names_who_fails_it_and_who_survives) {
     nb_record_add_label(&r[0], "x#1");
     nb_record_add_label(&r[1], "x#1");
     r[0].evidence.n_zero = 1;
-    struct nb_results results = results_of(r, 3);
-    cJSON *labels = cJSON_AddArrayToObject(results.meta, "labels"), *label = cJSON_CreateObject();
-    nb_json_text(label, "name", "x#1");
-    nb_json_text(label, "source", "x#1");
-    cJSON_AddItemToArray(labels, label);
-    label = cJSON_CreateObject();
-    nb_json_text(label, "name", "a part of the suite");
-    cJSON_AddItemToArray(labels, label);
-    struct nb_grades grades;
-    nb_grades_make(&grades, &results, NULL);
+    grade_all(r, 3);
+    cJSON_AddItemToObject(results.meta, "labels",
+                          cJSON_Parse("[{\"name\":\"x#1\",\"source\":\"x#1\"},{\"name\":\"a part of the suite\"}]"));
     const struct nb_searched searched = {.complete = true, .elapsed_s = NAN};
     cJSON *stress = kept_json(nb_stress_judge(&results, &grades, &searched));
     const cJSON *bugs = cJSON_GetObjectItemCaseSensitive(stress, "bugs"), *bug = cJSON_GetArrayItem(bugs, 0);
     cr_assert_eq(cJSON_GetArraySize(bugs), 1);
     cr_assert_str_eq(nb_json_get_text(bug, "label"), "x#1");
-    cr_assert_eq(length(bug, "failed"), 1);
-    cr_assert_eq(length(bug, "survived"), 1);
-    nb_grades_release(&grades);
-    nb_results_release(&results);
+    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(bug, "failed")), 1);
+    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(bug, "survived")), 1);
 }

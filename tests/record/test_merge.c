@@ -147,15 +147,3 @@ Test(merge, another_machine_is_reported_with_what_differs) {
     cr_assert_str_eq(r.records[1].key, KEY_LN);
     nb_results_release(&r);
 }
-
-Test(merge, a_record_holds_what_its_case_left_and_no_more) {
-    struct nb_results whole;
-    cr_assert_eq(nb_results_fold(&whole, whole_run()), 0);
-    for (size_t i = 0; i < whole.n; i++) {
-        cr_expect_null(whole.records[i].counters, "%s counted nothing", whole.records[i].key);
-        cr_expect_null(whole.records[i].metamorphic, "%s is timed", whole.records[i].key);
-    }
-    /* A merge holds one for each case of all its shards. */
-    cr_expect_lt(sizeof whole.records[0], 3072);
-    nb_results_release(&whole);
-}

@@ -11,21 +11,6 @@
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
 
-Test(record, statuses_have_distinct_names_that_parse_back) {
-    for (int s = 0; s < NB_N_STATUSES; s++) cr_assert_eq((int)nb_status_parse(nb_status_name((enum nb_status)s)), s);
-    cr_assert_eq(nb_status_parse("fine"), NB_N_STATUSES);
-    cr_assert_eq(nb_status_parse(""), NB_N_STATUSES);
-}
-
-Test(record, what_failed_is_never_timed_and_what_did_not_run_did_not_fail) {
-    for (int s = 0; s < NB_N_STATUSES; s++) {
-        enum nb_status status = (enum nb_status)s;
-        cr_assert_not(nb_status_failed(status) && nb_status_timed(status));
-        bool neither = !nb_status_failed(status) && !nb_status_timed(status);
-        cr_assert_eq(neither, status == NB_SKIPPED || status == NB_NOT_RUN, "%s", nb_status_name(status));
-    }
-}
-
 static struct nb_accuracy full_accuracy(void) {
     return (struct nb_accuracy){.n = 32,
                                 .n_exceptional = 3,
@@ -160,18 +145,6 @@ Test(record, without_figures_there_are_nulls_not_zeros) {
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "accuracy")));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "timing")));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "chain")));
-    nb_record_release(&r);
-}
-
-Test(record, axes_stand_beside_the_key_with_eps_as_typed) {
-    struct nb_record r = full_record();
-    free(r.key);
-    r.key = nb_strdup("rmsnorm_a_v256_f32/shape:4x8/eps:1.0e-05");
-    cr_assert_eq(nb_case_parse(&r.c, r.key), 0);
-    nb_case_normalize(&r.c);
-    cJSON *json = kept_json(nb_record_to_json(&r)), *axes = cJSON_GetObjectItem(json, "axes");
-    cr_assert_str_eq(nb_json_get_text(axes, "eps"), "1.0e-05");
-    cr_assert_str_eq(nb_json_get_text(axes, "shape"), "4x8");
     nb_record_release(&r);
 }
 

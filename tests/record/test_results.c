@@ -214,38 +214,6 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
     }
 }
 
-Test(results, samples_that_are_no_times_are_errors) {
-    static const char *const samples[] = {"[0]", "[-1]", "[\"1\"]", "[1,2]", "[]"};
-    char *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0}]", "[]",
-                         "null", 1),
-         *dir = new_folder();
-    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
-        struct nb_strbuf text = {0};
-        nb_strbuf_addf(&text,
-                       "%s{\"type\":\"launch\",\"group\":0,\"launch\":0,\"cases\":[{\"key\":\"" KEY_RMS
-                       "\",\"sample_ns\":[1]},{\"key\":\"" KEY_LN "\",\"sample_ns\":%s}]}\n",
-                       run, samples[i]);
-        begin_errors();
-        expect_refused(fold(dir, text.text, text.len), samples[i], "");
-        nb_strbuf_release(&text);
-    }
-}
-
-Test(results, a_folded_journal_with_any_byte_changed_never_crashes) {
-    char *journal = small_journal(), *dir = new_folder();
-    size_t len = strlen(journal);
-    static const char bytes[] = {'"', '0', '}', ']', ',', '\n', '\0', (char)0xff};
-    for (size_t i = 0; i < len; i += 5) {
-        const char right = journal[i];
-        journal[i] = bytes[i / 5 % sizeof bytes];
-        begin_errors();
-        int result = fold(dir, journal, len);
-        end_errors();
-        cr_assert(result == 0 || result == -1);
-        journal[i] = right;
-    }
-}
-
 /* What a run of schema 1 left behind is read by today's words, texts and members alike. */
 Test(results, names_of_schema_1_are_read_as_todays) {
     cJSON *json =
