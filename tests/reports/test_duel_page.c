@@ -56,17 +56,3 @@ Test(comparison_page, lines_of_batchnorm_name_the_mode) {
     cr_expect_null(strstr(text.text, "| training"), "no other op has one");
     nb_strbuf_release(&text);
 }
-
-/* Else the next line is read as a row of it. */
-Test(comparison_page, an_empty_line_stands_behind_each_table) {
-    struct nb_record theirs = {.c = {.op = NB_OP_RMSNORM}};
-    struct nb_strbuf text = page_of(&theirs);
-    int tables = 0;
-    for (const char *end = strstr(text.text, "|\n"); end; end = strstr(end + 1, "|\n")) {
-        if (end[2] == '|') continue;
-        tables++;
-        cr_expect(end[2] == '\n' || end[2] == '\0', "%.80s", end);
-    }
-    cr_expect_geq(tables, 2);
-    nb_strbuf_release(&text);
-}

@@ -120,57 +120,6 @@ Test(plots, a_curve_is_of_one_machine_and_names_it) {
     cr_expect_eq(figure_named("cut-working-set-forward-f32")->guides[0].x, 49152, "the caches of that machine");
 }
 
-Test(plots, what_has_one_point_on_each_machine_is_not_drawn) {
-    static const char *const shapes[] = {"64x256", "64x1024"};
-    for (int i = 0; i < 4; i++) {
-        struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shapes[i % 2]);
-        r->c.width = i < 2 ? NB_256 : NB_512;
-        nb_test_times(r, 1000 + i, (struct nb_interval){1, 1, 1}, "reference");
-    }
-    nb_test_part(&results, "64x1024");
-    nb_figures_init(&figures, &results);
-    cr_expect_eq(figures.n, 0, "%s", figures.n ? figures.list[0].name : "");
-}
-
-Test(plots, widths_and_dtypes_are_compared_where_several_were_measured) {
-    static const char *const shapes[] = {"64x256", "64x1024"};
-    for (int i = 0; i < 8; i++) {
-        struct nb_record *r = nb_test_add(&results, "x", NB_OP_RMSNORM, shapes[i % 2]);
-        bool wide = i & 2, half = i & 4;
-        snprintf(r->c.variant, sizeof r->c.variant, "rmsnorm_twopass_v%d_%s", wide ? 512 : 256, half ? "f16" : "f32");
-        r->c.width = wide ? NB_512 : NB_256;
-        r->c.dtype = half ? NB_F16 : NB_F32;
-        nb_test_times(r, 1000 + i, (struct nb_interval){1, 1, 1}, "reference");
-    }
-    nb_figures_init(&figures, &results);
-    const struct nb_figure *widths = figure_named("widths-rmsnorm_twopass-f16");
-    cr_assert_eq(widths->n_entries, 2);
-    cr_assert_str_eq(widths->entries[0], "256");
-    expect_point(&widths->lines[2].points[0], 256, 64 * 256 * 8 / 1006.0, 64 * 256 * 8 / 1006.0 / 1.01,
-                 64 * 256 * 8 / 1006.0 / 0.99);
-    const struct nb_figure *dtypes = figure_named("dtypes-rmsnorm_twopass");
-    cr_assert_eq(dtypes->n_entries, 2);
-    cr_assert_str_eq(dtypes->title, "rmsnorm_twopass: dtypes at width 512");
-}
-
-Test(plots, working_set_is_swept_at_one_row_length_where_it_can_be) {
-    nb_test_sweep(&results); /* three row lengths at 64 rows, and now four sizes of one length */
-    static const char *const shapes[] = {"16x1024", "256x1024", "1024x1024"};
-    for (int i = 0; i < 3; i++) {
-        struct nb_record *r = nb_test_add(&results, "layernorm_twopass_v256_f32", NB_OP_LAYERNORM, shapes[i]);
-        char *reference = nb_strdup(r->key);
-        nb_test_times(r, 1000, (struct nb_interval){1, 1, 1}, reference);
-        r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shapes[i]);
-        nb_test_times(r, 500, (struct nb_interval){0.5, 0.5, 0.5}, reference);
-        free(reference);
-    }
-    nb_figures_init(&figures, &results);
-    const struct nb_figure *set = figure_named("cut-working-set-forward-f32");
-    cr_assert_eq(set->lines[0].n, 4);
-    expect_point(&set->lines[0].points[0], 16 * 1024 * 8, 50, 50, 50);
-    cr_assert_not_null(strstr(set->subtitle, "row length 1024"));
-}
-
 Test(plots, data_file_reads_back) {
     struct nb_figure f;
     struct nb_strbuf text = {0};
@@ -233,13 +182,6 @@ Test(plots, one_spike_does_not_flatten_the_other_curves) {
     cr_assert_null(strstr(script_of(NB_SCALE_PERCENT, points, 33), "↑ "), "a third of the points is no spike");
 }
 
-Test(plots, the_interval_of_a_noisy_case_does_not_flatten_the_curves) {
-    struct nb_point points[6];
-    for (int i = 0; i < 6; i++) points[i] = (struct nb_point){i % 3, 30 + i, 29 + i, 31 + i};
-    points[4].low = -1000;
-    expect_y_range(script_of(NB_SCALE_PERCENT, points, 6), 0, 50);
-}
-
 Test(plots, a_logarithmic_axis_is_as_long_as_its_data) {
     double range[2];
     const struct nb_point points[] = {{0, 0.25, NAN, NAN}, {1, 1.2, NAN, NAN}, {2, 0.9, NAN, NAN}};
@@ -251,26 +193,6 @@ Test(plots, a_logarithmic_axis_is_as_long_as_its_data) {
     const struct nb_point zero[] = {{0, 0, NAN, NAN}, {1, 1.2, NAN, NAN}};
     cr_assert_eq(sscanf(strstr(script_of(NB_SCALE_DECADES, zero, 2), "LEAST_y = "), "LEAST_y = %lf", &range[0]), 1);
     cr_assert(range[0] <= 0.12, "0 stands a decade below the least: %g", range[0]);
-}
-
-Test(plots, panels_that_are_compared_share_their_axes) {
-    nb_test_sweep(&results);
-    results.records[0].accuracy.histogram[1] = results.records[1].accuracy.histogram[9] = 100;
-    results.records[1].c.dtype = NB_BF16;
-    results.records[0].has_accuracy = results.records[1].has_accuracy = true;
-    results.records[1].c.op = results.records[0].c.op;
-    nb_figures_init(&figures, &results);
-    for (size_t i = 0; i < figures.n; i++) {
-        const struct nb_figure *f = &figures.list[i];
-        if (strncmp(f->name, "histogram-", 10) != 0 || f->n_panels < 2) continue;
-        struct nb_strbuf script = {0};
-        nb_figure_script(f, &script);
-        const char *first = strstr(script.text, "set xrange"), *second = strstr(first + 1, "set xrange");
-        cr_assert_eq(strncmp(first, second, strcspn(first, "\n")), 0, "%.60s", first);
-        nb_strbuf_release(&script);
-        return;
-    }
-    cr_assert_fail("no histogram of two dtypes");
 }
 
 /* ---- files ---- */
@@ -355,18 +277,6 @@ Test(plots, without_gnuplot_data_and_scripts_are_there) {
     cr_assert(!has_file(folder, "plots/gnuplot.log"));
     cr_assert_not_null(strstr(get_file(folder, "plots/all.gp"), "load 'cut-length-forward-f32.gp'\n"));
     cr_assert_eq(nb_html_write(&results, folder), 0);
-}
-
-/* A shell that finds nothing to execute says so by the same code. */
-Test(plots, a_gnuplot_that_could_not_be_started_is_none) {
-    static const char script[] = "#!/bin/sh\nexit 127\n";
-    nb_test_sweep(&results);
-    put_file(folder, "gnuplot", script, sizeof script - 1);
-    cr_assert_eq(chmod(kept(nb_path_join(folder, "gnuplot")), 0700), 0);
-    setenv("PATH", folder, 1);
-    nb_log_quiet(true);
-    cr_expect_eq(nb_plots_write(&results, folder), 0);
-    cr_expect(!has_file(folder, "plots/gnuplot.log"));
 }
 
 /* ---- what may not crash ---- */

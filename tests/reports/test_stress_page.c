@@ -80,18 +80,6 @@ Test(stress_page, gnuplot_draws_every_figure) {
     cr_assert_not_null(strstr(page, "src=\"data:image/svg+xml,<svg"));
 }
 
-Test(stress_page, without_gnuplot_data_scripts_and_page_are_there) {
-    cJSON *stress = kept_json(nb_test_stress());
-    nb_log_quiet(true);
-    setenv("PATH", folder, 1);
-    cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
-    setenv("PATH", "/usr/bin:/bin", 1);
-    cr_assert(has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.dat"));
-    cr_assert(has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.gp"));
-    cr_assert(!has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.svg"));
-    cr_assert(has_file(folder, NB_STRESS_PAGE));
-}
-
 /* ---- what may not crash ---- */
 
 Test(stress_page, senseless_files_are_rendered) {
@@ -114,25 +102,5 @@ Test(stress_page, senseless_files_are_rendered) {
         cr_assert_eq(nb_stress_report(folder, stress, NULL), 0, "%s", texts[i]);
         if (have_gnuplot())
             cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained about %s", texts[i]);
-    }
-}
-
-Test(stress_page, a_folder_without_a_judgement_is_left_as_it_is) {
-    cr_assert_eq(nb_stress_report_read(folder, NULL), 1);
-    cr_assert(!has_file(folder, NB_STRESS_PAGE));
-}
-
-/* gnuplot 5.4 loses count of doubled quotes that stand first or follow each other, and such a name kept all figures from being
- * drawn. */
-Test(stress_page, quotes_in_names_stop_no_figure_and_run_nothing) {
-    static const char *const names[] = {"'; system('touch ran'); '", "a''; system('touch ran'); ''",
-                                        "'' . system('touch ran') . ''"};
-    if (!have_gnuplot()) cr_skip("no gnuplot");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        cJSON *stress = kept_json(nb_test_stress());
-        nb_test_add_study(stress, names[i], "bf16");
-        cr_assert_eq(nb_stress_report(folder, stress, NULL), 0, "%s", names[i]);
-        cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
-        cr_assert(!has_file(folder, NB_STRESS_PLOTS "/ran"), "%s", names[i]);
     }
 }

@@ -110,15 +110,6 @@ Test(summary, it_keeps_its_size_whatever_the_run_holds) {
     expect_text("too noisy to rank");
 }
 
-Test(summary, other_ops_and_runs_without_times) {
-    struct nb_record *r = nb_test_add(&results, "dyt_fused_v256_f32", NB_OP_DYT, "64x256");
-    nb_test_accuracy(r, 2, 0);
-    expect_text("Nothing was timed.\nnearest its bound  25% of the error allowed: dyt_fused_v256_f32 64x256\n");
-    nb_test_times(r, 1000, (struct nb_interval){1, NAN, NAN}, r->key);
-    expect_text("fastest dyt        dyt_fused 256\n");
-    expect_no_text("saves");
-}
-
 Test(summary, a_neighbour_on_the_core_is_named_with_what_to_do) {
     for (int i = 0; i < 2; i++) {
         struct nb_record *r =
