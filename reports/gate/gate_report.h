@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a gate found, what its self-test found, and what a calibration found: for people and for other tools, and every sample for other
- * rules (tests/tools/rules.py). */
+ * rules to judge. */
 #ifndef NB_GATE_REPORT_H
 #define NB_GATE_REPORT_H
 

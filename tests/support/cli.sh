@@ -34,3 +34,6 @@ for i, line in enumerate(lines):
 open(sys.argv[1], "wb").write(b"\n".join(lines))
 PY
 }
+
+# until_lines PID FILE N: waits until FILE has N lines, or the process has ended; no limit but the script's own.
+until_lines() { while kill -0 "$1" 2>/dev/null && [ "$(cat "$2" 2>/dev/null | wc -l)" -lt "$3" ]; do sleep 0.02; done; }
