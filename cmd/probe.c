@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench probe: what a black box does inside, from its outputs alone. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +21,14 @@ extern const struct nb_command nb_command_probe;
 
 static const char help[] =
     "usage: normbench probe WHAT [OPTIONS]\n\n"
-    "Finds out what a row norm does inside, from its outputs alone: which accumulators and lanes, in which order, fma or\n"
-    "not, where eps is added and in which format, which variance, which root (by its bits), cast order, subnormals, NaN,\n"
-    "dependence on other rows. WHAT is a file (X.so, X.py: all its row norms), a kernel, a variant, or a glob over\n"
+    "Finds out what a row norm does inside, from its outputs alone: where eps is added and in which format, the format\n"
+    "of sums, which variance, which root (by its bits), cast order, fma or not, subnormals, NaN, dependence on other\n"
+    "rows. WHAT is a file (X.so, X.py: all its row norms), a kernel, a variant, or a glob over\n"
     "them. Nothing that a kernel declares about itself is used. An answer is a value with the numbers seen, or\n"
     "`undetermined` with the reason.\n\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
     "  --dtype LIST         f32, f16, bf16; several with commas\n"
     "  --width LIST         scalar, 128, 256, 256x, 512, native\n"
-    "  --n N                length of the rows that show how a row is summed: a power of two from 8192 to 1048576\n"
-    "                       (default 16384)\n"
     "  --max-width WIDTH    hides wider kernels\n"
     "  --case-timeout S     ends a kernel that makes no progress for so long (default 20)\n"
     "  --format NAME        table (the default) or json\n\n"
@@ -52,7 +49,6 @@ struct probe_options {
     struct nb_texts plugins;
     const char *what, *dtypes, *widths, *max_width, *format;
     const char *axis[NB_PROBE_AXES]; /* as given, or null */
-    int64_t n;
     double case_timeout_s;
 };
 
@@ -75,18 +71,10 @@ static bool check_axis(int i, const char *value) {
     return false;
 }
 
-static bool check_n(int64_t n) {
-    const double below = exp2(floor(log2((double)n)));
-    if ((double)n == below) return true;
-    nb_error("--n %lld: a power of two, such as %.0f", (long long)n, below);
-    return false;
-}
-
 static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code) {
     const struct nb_option options[] = {NB_PLUGIN_OPTIONS(&o->plugins),
                                         {"dtype", .text = &o->dtypes},
                                         {"width", .text = &o->widths},
-                                        {"n", .large = &o->n, .least = NB_PROBE_LEAST, .most = NB_PROBE_MOST},
                                         {"max-width", .text = &o->max_width},
                                         NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
                                         {"format", .text = &o->format, .among = nb_table_json},
@@ -103,8 +91,7 @@ static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code
     if (!nb_read_options(&nb_command_probe, options, 1, argc, argv, exit_code)) return false;
     for (int i = 0; i < NB_PROBE_AXES; i++)
         if (!check_axis(i, o->axis[i])) return false;
-    if (!check_list("dtype", o->dtypes, nb_dtype_names) || !check_list("width", o->widths, nb_width_names) ||
-        !check_n(o->n))
+    if (!check_list("dtype", o->dtypes, nb_dtype_names) || !check_list("width", o->widths, nb_width_names))
         return false;
     o->what = argv[optind];
     if (!o->what) nb_error("probe: WHAT, a file with kernels, a kernel, a variant or a glob; `normbench probe --help`");
@@ -179,7 +166,7 @@ static int ask(const struct probe_options *o, const struct nb_case *cases, int n
 }
 
 static int probe_main(int argc, char **argv) {
-    struct probe_options o = {.format = "table", .n = NB_PROBE_USUAL, .case_timeout_s = 20};
+    struct probe_options o = {.format = "table", .case_timeout_s = 20};
     struct nb_case *cases = NULL;
     int exit_code = NB_EXIT_USAGE, n = 0, n_selected = 0;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
@@ -190,7 +177,7 @@ static int probe_main(int argc, char **argv) {
         const struct nb_entry *entry = nb_registry_at(i);
         if (!is_selected(&o, entry)) continue;
         n_selected++;
-        const char *refusal = nb_probe_case(&cases[n], entry, o.n, o.axis);
+        const char *refusal = nb_probe_case(&cases[n], entry, o.axis);
         if (refusal)
             nb_note("%s: %s", entry->id, refusal);
         else

@@ -218,9 +218,8 @@ static int probe(const struct try_options *o, const struct subjects *s, const st
     p->answers = nb_alloc(s->n, sizeof *p->answers);
     p->not_probed = nb_alloc(s->n, sizeof *p->not_probed);
     for (size_t i = 0; i < s->n; i++) {
-        const char *refusal = is_right(results, s->items[i])
-                                  ? nb_probe_case(&p->cases[p->n], s->items[i], NB_PROBE_USUAL, own_formula)
-                                  : "not probed: only what is right is";
+        const char *refusal = is_right(results, s->items[i]) ? nb_probe_case(&p->cases[p->n], s->items[i], own_formula)
+                                                             : "not probed: only what is right is";
         if (refusal)
             p->not_probed[i] = nb_strdup(refusal);
         else

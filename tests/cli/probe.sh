@@ -5,8 +5,8 @@
 
 "$NORMBENCH" probe rmsnorm_twopass_scalar_f32 >"$WORK/table" 2>"$WORK/err" || bad "table: exit $?"
 [ -s "$WORK/err" ] && bad "says on stderr: $(cat "$WORK/err")"
-for line in '^lanes +8 ' '^sum_fma +fma ' '^eps_place +inside ' '^root +mul_recip ' '^cast +undetermined ' \
-    '^rmsnorm_twopass_scalar_f32: f32, 8 lanes'; do
+for line in '^accumulator +f32 ' '^eps_place +inside ' '^root +mul_recip ' '^cast +undetermined ' \
+    '^rmsnorm_twopass_scalar_f32: sums in f32, '; do
     grep -qE "$line" "$WORK/table" || bad "no line /$line/"
 done
 
@@ -15,7 +15,7 @@ grep -qE '^affine_fma +undetermined +no beta' "$WORK/table" || bad "a beta that 
 "$NORMBENCH" probe rmsnorm_twopass_scalar_f32 --affine gamma_beta >"$WORK/beta" || bad "with beta: exit $?"
 grep -qE '^affine_fma +fma ' "$WORK/beta" || bad "with beta: $(grep affine_fma "$WORK/beta")"
 
-"$NORMBENCH" probe 'layernorm_twopass' --width scalar --dtype f32,bf16 --eps-place outside --root div_sqrt --n 8192 --format json \
+"$NORMBENCH" probe 'layernorm_twopass' --width scalar --dtype f32,bf16 --eps-place outside --root div_sqrt --format json \
     >"$WORK/json" || bad "json: exit $?"
 /usr/bin/python3 - "$WORK/json" <<'PY' || bad "json: not as promised"
 import json, sys
@@ -31,19 +31,17 @@ PY
 
 plugins=$BUILD/tests/plugins
 "$NORMBENCH" probe "$plugins/example.so" >"$WORK/example" || bad "example.so: exit $?"
-grep -qE '^lanes +1 ' "$WORK/example" || bad "example.so: $(cat "$WORK/example")"
+grep -qE '^accumulator +f32 ' "$WORK/example" || bad "example.so: $(cat "$WORK/example")"
 # A kernel that crashes, and one that is well.
 code=0
 cp "$plugins/crash.so" "$plugins/boxes.so" "$WORK/"
 "$NORMBENCH" probe '*:*' --plugin "$WORK/crash.so" --plugin "$WORK/boxes.so" >"$WORK/both" 2>"$WORK/err" || code=$?
 [ "$code" = 1 ] || bad "with a crash: exit $code, wanted 1"
 grep -qE '^crashed: ' "$WORK/both" || bad "does not say what crashed: $(grep -A2 crash "$WORK/both")"
-grep -qE '^boxes:tail_any: .*8 lanes' "$WORK/both" || bad "the crash cost another's answers"
+grep -qE '^boxes:blocked_any: sums in f32' "$WORK/both" || bad "the crash cost another's answers"
 
 refuses "WHAT" probe
 refuses "near it: rmsnorm_twopass," probe rmsnorm_twopas
-refuses "--n 10000: a power of two, such as 8192" probe rmsnorm_twopass --n 10000
-refuses "--n 5.*8192 to" probe rmsnorm_twopass --n 5
 refuses "--dtype 'f17'.*f16" probe rmsnorm_twopass --dtype f32,f17
 refuses "--width 'v5'" probe rmsnorm_twopass --width v5
 refuses "--root 'sqrt'.*div_sqrt" probe rmsnorm_twopass --root sqrt

@@ -46,27 +46,6 @@ static float squares_kahan(const float *x, int64_t n) {
     }
     return sum;
 }
-/* Twelve lanes, and a tail that is added to their total. */
-static float squares_twelve(const float *x, int64_t n) {
-    float lanes[12] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + 12 <= n; i += 12)
-        for (int l = 0; l < 12; l++) lanes[l] = stored(lanes[l] + stored(x[i + l] * x[i + l]));
-    for (int l = 0; l < 12; l++) sum = stored(sum + lanes[l]);
-    for (; i < n; i++) sum = stored(sum + stored(x[i] * x[i]));
-    return sum;
-}
-/* Eight lanes by fma. */
-static float squares_tail(const float *x, int64_t n) {
-    float lanes[8] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int l = 0; l < 8; l++) lanes[l] = fmaf(x[i + l], x[i + l], lanes[l]);
-    for (int l = 0; l < 8; l++) sum = stored(sum + lanes[l]);
-    for (; i < n; i++) sum = fmaf(x[i], x[i], sum);
-    return sum;
-}
-
 /* ---- roots and eps: mean square -> rstd ---- */
 
 static float rstd_plain(float v, double eps, int64_t n) {
@@ -136,14 +115,6 @@ static int run_f64(ARGUMENTS) {
 static int run_kahan(ARGUMENTS) {
     (void)phase;
     return norm_rows(call, begin, end, (struct box){squares_kahan, rstd_plain});
-}
-static int run_twelve(ARGUMENTS) {
-    (void)phase;
-    return norm_rows(call, begin, end, (struct box){squares_twelve, rstd_plain});
-}
-static int run_tail(ARGUMENTS) {
-    (void)phase;
-    return norm_rows(call, begin, end, (struct box){squares_tail, rstd_plain});
 }
 static int run_clamp_inside(ARGUMENTS) {
     (void)phase;
@@ -288,8 +259,6 @@ BOX(pairwise, NB_OP_RMSNORM, NB_F32);
 BOX(blocked, NB_OP_RMSNORM, NB_F32);
 BOX(f64, NB_OP_RMSNORM, NB_F32);
 BOX(kahan, NB_OP_RMSNORM, NB_F32);
-BOX(twelve, NB_OP_RMSNORM, NB_F32);
-BOX(tail, NB_OP_RMSNORM, NB_F32);
 BOX(clamp_inside, NB_OP_RMSNORM, NB_F32);
 BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32);
 BOX(no_eps, NB_OP_RMSNORM, NB_F32);
@@ -304,10 +273,10 @@ BOX(layernorm_f64, NB_OP_LAYERNORM, NB_F32);
 BOX(layernorm_welford, NB_OP_LAYERNORM, NB_F32);
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    static const struct nb_kernel *const table[] = {
-        &pairwise,        &blocked,    &f64,    &kahan,    &twelve,        &tail,
-        &clamp_inside,    &eps_on_sum, &no_eps, &quake,    &by_row,        &by_batch,
-        &random_last_bit, &hides_nan,  &flush,  &truncate, &layernorm_f64, &layernorm_welford};
+    static const struct nb_kernel *const table[] = {&pairwise,         &blocked,   &f64,   &kahan,    &clamp_inside,
+                                                    &eps_on_sum,       &no_eps,    &quake, &by_row,   &by_batch,
+                                                    &random_last_bit,  &hides_nan, &flush, &truncate, &layernorm_f64,
+                                                    &layernorm_welford};
     *n = sizeof table / sizeof table[0];
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }

@@ -11,6 +11,7 @@
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"
 #include "src/lab/probe/probe.h"
+#include "src/lab/probe/probe_state.h"
 
 static uint32_t implemented(uint32_t mask, uint32_t value) {
     if (mask == 0) return 0;
@@ -22,8 +23,8 @@ int probe_case(struct nb_case *c, const struct nb_entry *entry, struct nb_formul
     struct nb_call call;
     nb_case_init(c);
     snprintf(c->data, sizeof c->data, "normal");
-    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = NB_PROBE_USUAL};
-    snprintf(c->shape.text, sizeof c->shape.text, "1x%d", NB_PROBE_USUAL);
+    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = NB_PROBE_COLS};
+    snprintf(c->shape.text, sizeof c->shape.text, "1x%d", NB_PROBE_COLS);
     c->formula = (struct nb_formula){.struct_size = sizeof f,
                                      .root = implemented(can->roots, f.root),
                                      .eps_place = implemented(can->eps_places, f.eps_place),
@@ -44,14 +45,8 @@ struct facts {
     const struct nb_case *c;
     const struct nb_kernel *k;
     bool narrow, centres, composed, coarse, estimate;
-    bool blocked;          /* lanes are added up every so many columns, so that no plain order explains a long row */
-    int lanes, mean_lanes; /* of the sums of squares and of the mean; 0: there is no plain sum */
+    bool plain; /* the sum of squares is a plain one in f32 */
 };
-
-static int vector_lanes(uint32_t width) {
-    static const int lanes[] = {[NB_SCALAR] = 1, [NB_128] = 4, [NB_256] = 8, [NB_256X] = 8, [NB_512] = 16};
-    return lanes[width];
-}
 
 static struct facts facts_of(const struct nb_case *c, const struct nb_kernel *k) {
     struct facts f = {.c = c,
@@ -60,14 +55,8 @@ static struct facts facts_of(const struct nb_case *c, const struct nb_kernel *k)
                       .centres = k->op == NB_OP_LAYERNORM || k->op == NB_OP_ADD_LAYERNORM,
                       .composed = k->style == NB_COMPOSED,
                       .coarse = k->stats_dtype == NB_STATS_X,
-                      .blocked = strlen(k->name) > 5 && strcmp(k->name + strlen(k->name) - 5, "_fast") == 0,
                       .estimate = c->formula.root == NB_ROOT_RSQRT_NR || c->formula.root == NB_ROOT_RSQRT_RAW};
-    const int vector = vector_lanes(k->width);
-    f.lanes = f.mean_lanes = 8 * vector; /* ROW_ACCUMULATORS */
-    if (strcmp(k->name, "rmsnorm_serial") == 0) f.lanes = vector;
-    if (k->variance == NB_VAR_ONEPASS) f.lanes = f.mean_lanes = 4 * vector; /* MOMENT_ACCUMULATORS */
-    if (k->variance == NB_VAR_CORRECTED) f.lanes = 4 * vector, f.mean_lanes = 0;
-    if (k->variance == NB_VAR_SHIFTED || k->variance == NB_VAR_WELFORD || f.coarse) f.lanes = f.mean_lanes = 0;
+    f.plain = k->variance != NB_VAR_SHIFTED && k->variance != NB_VAR_WELFORD && !f.coarse;
     return f;
 }
 
@@ -82,21 +71,10 @@ static const char *truth_of_eps(const struct facts *f, const char *question) {
 }
 
 static const char *truth_of_sums(const struct facts *f, const char *question) {
-    static char text[64];
-    text[0] = '\0';
     if (strcmp(question, "variance") == 0) return f->centres ? nb_variance_names[f->k->variance] : NULL;
-    if (strcmp(question, "accumulator") == 0) {
-        if (!f->coarse) return f->lanes ? "f32" : NULL;
-        return f->composed ? "f32 or wider" : nb_formats[f->k->dtype].name;
-    }
-    if (strcmp(question, "sum_fma") == 0 && f->lanes) return f->composed ? "rounded, then added" : "fma";
-    if (strcmp(question, "order") == 0 && f->lanes)
-        return f->lanes == 1 ? "sequential" : "sequential in interleaved lanes";
-    if (strcmp(question, "tail") == 0 && f->lanes) return "not one by one";
-    if (strcmp(question, "lanes") == 0 && f->lanes) snprintf(text, sizeof text, "%d", f->lanes);
-    if (strcmp(question, "mean_sum") == 0 && f->centres && f->mean_lanes)
-        snprintf(text, sizeof text, "f32, %d lane%s", f->mean_lanes, f->mean_lanes == 1 ? "" : "s");
-    return text[0] ? text : NULL;
+    if (strcmp(question, "accumulator") != 0) return NULL;
+    if (!f->coarse) return f->plain ? "f32" : NULL;
+    return f->composed ? "f32 or wider" : nb_formats[f->k->dtype].name;
 }
 
 static const char *truth_of_affine(const struct facts *f, const char *question) {
@@ -145,7 +123,6 @@ static bool is_right(const struct facts *f, const char *question, const char *va
     if (strcmp(question, "eps_effective") == 0) return fabs(atof(value) / f->c->eps - 1) < 0.02;
     if (strcmp(question, "accumulator") == 0 && strcmp(value, "f32 or wider") == 0 && !f->coarse) return true;
     if (strcmp(question, "statistics_dtype") == 0 && strncmp(value, "finer than ", 11) == 0) return !f->coarse;
-    if (strcmp(question, "order") == 0 && f->blocked && strncmp(value, "blocks of ", 10) == 0) return true;
     const char *truth = truth_of_eps(f, question);
     if (!truth) truth = truth_of_sums(f, question);
     if (!truth) truth = truth_of_affine(f, question);
@@ -180,7 +157,6 @@ static bool must_be_known(const struct facts *f, const char *question) {
                                          "reads_padding",
                                          "subnormal_inputs",
                                          NULL};
-    static const char *const by_weighing[] = {"statistics_dtype", "accumulator", "lanes", "order", NULL};
     static const char *const of_roots[] = {"root", "rounding", "eps_dtype", NULL};
     const bool exact_clamp = f->c->formula.eps_place == NB_EPS_CLAMP;
     const bool fma_shows = f->c->formula.affine == NB_AFFINE_GAMMA_BETA && !f->estimate && !f->coarse &&
@@ -201,11 +177,9 @@ static bool must_be_known(const struct facts *f, const char *question) {
 #endif
     if (is_one_of(of_roots, question)) return true;
     if (exact_clamp) return false;
-    if (f->blocked) return strcmp(question, "statistics_dtype") == 0;
     if (f->k->variance == NB_VAR_CORRECTED && !mean_shows(f)) return false;
     if (strcmp(question, "variance") == 0) return f->centres;
-    if (strcmp(question, "sum_fma") == 0) return !f->narrow && f->lanes && f->c->formula.eps_place == NB_EPS_INSIDE;
-    return is_one_of(by_weighing, question) && (f->lanes || strcmp(question, "statistics_dtype") == 0);
+    return strcmp(question, "statistics_dtype") == 0 || (strcmp(question, "accumulator") == 0 && f->plain);
 }
 
 int probe_complaints(const struct nb_case *c, const struct nb_kernel *kernel, const cJSON *result,

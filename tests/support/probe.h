@@ -9,7 +9,7 @@
 #include "src/core/case.h"
 #include "src/core/registry.h"
 
-/* A case as `normbench probe` makes it: rows of 16384. The formula is fitted to what the kernel implements. 0, or -1 when this
+/* A case as `normbench probe` makes it. The formula is fitted to what the kernel implements. 0, or -1 when this
  * combination does not exist. */
 int probe_case(struct nb_case *c, const struct nb_entry *entry, struct nb_formula formula);
 

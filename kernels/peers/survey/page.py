@@ -143,7 +143,6 @@ INSIDE = {
     "eps place": "eps",
     "statistics dtype": "statistics",
     "accumulator": "accumulator",
-    "order": "order of the sum",
     "variance": "variance",
     "cast": "rounded",
     "root": "root",

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,9 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/lab/probe/probe_internal.h"
+#include "src/lab/probe/probe_box.h"
+#include "src/lab/probe/probe_parts.h"
+#include "src/lab/probe/probe_state.h"
 
 /* Does a row's output depend on anything but the row? The same row in calls that differ in one thing. What differs once depends; what
  * never differs has not been seen to. */
@@ -392,50 +393,17 @@ static void probe_params(struct nb_probe *p) {
     nb_box_release(&b);
 }
 
-void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry) {
-    *p = (struct nb_probe){.c = *c,
-                           .entry = entry,
-                           .format = &nb_formats[c->dtype],
-                           .centres = nb_op_centres(c->op),
-                           .of_sum = c->op == NB_OP_L2NORM,
-                           .has_gamma = c->formula.affine != NB_AFFINE_NONE,
-                           .has_beta = c->formula.affine == NB_AFFINE_GAMMA_BETA,
-                           .cols = c->shape.cols,
-                           .eps_place = -1,
-                           .variance = -1,
-                           .answers = cJSON_CreateArray()};
-}
-
-void nb_probe_say(struct nb_probe *p, const char *question, const char *value, const char *confidence,
-                  const char *evidence, ...) {
-    char text[600];
-    va_list arguments;
-    va_start(arguments, evidence);
-    vsnprintf(text, sizeof text, evidence, arguments);
-    va_end(arguments);
-    cJSON *answer = cJSON_CreateObject();
-    nb_json_text(answer, "question", question);
-    nb_json_text(answer, "value", value);
-    nb_json_text(answer, "confidence", value ? confidence : NULL);
-    nb_json_text(answer, "evidence", text);
-    cJSON_AddItemToArray(p->answers, answer);
-}
-
 /* Of an array of answers: null when undetermined or not asked. */
 static const char *value_of(const cJSON *answers, const char *question) {
     return nb_json_get_text(nb_json_find(answers, "question", question), "value");
 }
 
-/* ---- One line of what is known, in the words of the field: "f32, 16 lanes, sequential in interleaved lanes, squares: fma, eps inside in
- * f32, mul_recip, cast after weight". */
+/* ---- One line of what is known, in the words of the field: "sums in f32, eps inside in f32, mul_recip, cast after weight" ---- */
 
 static const struct {
     const char *question, *before, *behind;
 } parts[] = {
-    {"accumulator", "", ""},
-    {"lanes", "", " lanes"},
-    {"order", "", ""},
-    {"sum_fma", "squares: ", ""},
+    {"accumulator", "sums in ", ""},
     {"variance", "", " variance"},
     {"eps_place", "eps ", ""},
     {"eps_dtype", "in ", ""},
@@ -452,11 +420,7 @@ static void probe_summary(const struct nb_probe *p, struct nb_strbuf *out) {
         const char *value = value_of(p->answers, parts[i].question);
         const bool follows = strcmp(parts[i].question, "eps_dtype") == 0;
         if (!value || strcmp(value, "0") == 0) continue;
-        nb_strbuf_addf(out, "%s%s%s%s",
-                       !out->len ? ""
-                       : follows ? " "
-                                 : ", ",
-                       parts[i].before, value, strcmp(value, "1") == 0 && i == 1 ? " lane" : parts[i].behind);
+        nb_strbuf_addf(out, "%s%s%s%s", !out->len ? "" : follows ? " " : ", ", parts[i].before, value, parts[i].behind);
     }
     if (!out->len) nb_strbuf_add(out, "nothing could be determined");
 }
@@ -471,12 +435,7 @@ const struct nb_probe_question nb_probe_questions[] = {
     {"eps_dtype", "the format that eps is kept in"},
     {"statistics_dtype", "the format of the variance or mean square"},
     {"variance", "LayerNorm: twopass, corrected, welford, onepass or shifted"},
-    {"mean_sum", "LayerNorm: how the mean is summed"},
     {"accumulator", "the format of the running sums of squares"},
-    {"lanes", "how many running sums there are"},
-    {"order", "in which order the row is summed"},
-    {"tail", "what becomes of columns behind the last full vector"},
-    {"sum_fma", "are squares rounded before they are added?"},
     {"rounding", "of the output: nearest, towards zero"},
     {"root", "div_sqrt, mul_recip, rsqrt_nr, rsqrt_raw, correctly_rounded or quake"},
     {"root_instruction", "the formula, or the instruction of this CPU, whose bits it has"},
@@ -535,15 +494,14 @@ static void set_affine(struct nb_case *c, uint32_t affines) {
     if (affines && !(affines & 1u << c->formula.affine)) c->formula.affine = 31u - (uint32_t)__builtin_clz(affines);
 }
 
-const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, int64_t n,
-                          const char *const wanted[NB_PROBE_AXES]) {
+const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const char *const wanted[NB_PROBE_AXES]) {
     assert(c && entry && wanted);
     const struct nb_formulas *can = &entry->kernel->formulas;
     struct nb_call call;
     nb_case_init(c);
     snprintf(c->data, sizeof c->data, "normal");
-    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = n};
-    snprintf(c->shape.text, sizeof c->shape.text, "1x%lld", (long long)n);
+    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = NB_PROBE_COLS};
+    snprintf(c->shape.text, sizeof c->shape.text, "1x%d", NB_PROBE_COLS);
     c->op = entry->kernel->op;
     set_formula(c, can, wanted);
     nb_case_set_entry(c, entry);
@@ -562,7 +520,7 @@ const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, int64
 
 /* ---- all questions ---- */
 
-static void (*const subjects[])(struct nb_probe *) = {probe_params,  nb_probe_eps, nb_probe_sums,
+static void (*const subjects[])(struct nb_probe *) = {probe_params,  nb_probe_eps, nb_probe_variance,
                                                       nb_probe_root, probe_affine, probe_context};
 
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {

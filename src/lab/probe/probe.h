@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a row norm does inside, from its outputs alone: which root, where eps stands, how the row is summed. The op, the dtype and
+/* What a row norm does inside, from its outputs alone: which root, where eps stands, which variance. The op, the dtype and
  * the tensors that a caller passes are known; nothing that the kernel declares of itself is read.
  *
  * Rows are built such that one fact about the arithmetic changes an output by much more than all others together. Sums of squares
- * are weighed against eps (probe_box.h), which needs no knowledge of the root; summation orders come from addends that a large
- * one swallows, as in FPRev (arXiv 2411.00442), adapted to squares. An answer that the rows do not settle is "undetermined". */
+ * are weighed against eps (probe_box.h), which needs no knowledge of the root. An answer that the rows do not settle is "undetermined". */
 #ifndef NB_PROBE_H
 #define NB_PROBE_H
 
@@ -18,18 +17,15 @@
 /* Null, or why this kernel cannot be asked ("probe asks row norms, forward"). */
 const char *nb_probe_refuses(const struct nb_case *c);
 
-/* The case that asks a kernel, with rows of n. wanted: a value for each of these axes, null: the kernel's own, gamma and beta as usual for
+/* The case that asks a kernel. wanted: a value for each of these axes, null: the kernel's own, gamma and beta as usual for
  * the op. Null, or why this one cannot be asked. */
 enum { NB_PROBE_AXES = 8 };
 extern const char *const nb_probe_axes[NB_PROBE_AXES];
-const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, int64_t n,
-                          const char *const wanted[NB_PROBE_AXES]);
+const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const char *const wanted[NB_PROBE_AXES]);
 
 /* {"status": "ok", "answers": [{"question", "value" (null: undetermined), "evidence", "confidence"}], "summary", "calls"}, or
- * {"status": "failed", "reason"}. The case: normalized, its kernel set; its columns (a power of two, NB_PROBE_LEAST to NB_PROBE_MOST)
- * are the length of the rows that show how a row is summed, its eps is the one whose effect is reported. Calls the kernel in this process.
- * beat (may be null) is called after every question. */
-enum { NB_PROBE_LEAST = 1 << 13, NB_PROBE_USUAL = 1 << 14, NB_PROBE_MOST = 1 << 20 };
+ * {"status": "failed", "reason"}. The case: normalized, its kernel set; its eps is the one whose effect is reported. Calls the kernel in this
+ * process. beat (may be null) is called after every question. */
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg);
 
 /* For --help: the questions in the order in which they are asked. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows in, outputs out, and the weighing of sums of squares. */
+#include "src/lab/probe/probe_box.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +9,6 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/lab/probe/probe_internal.h"
 
 static int fail(struct nb_box *b) {
     struct nb_probe *p = b->p;

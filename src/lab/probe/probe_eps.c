@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 #include "src/core/dtype.h"
-#include "src/lab/probe/probe_internal.h"
+#include "src/lab/probe/probe_box.h"
+#include "src/lab/probe/probe_parts.h"
 
 enum { COLS = 64 };
 
@@ -74,15 +75,15 @@ static double effective_eps(struct nb_probe *p, double *a, double *share) {
     const double eps = p->c.eps, least = p->format->min_subnormal * 16;
     double gained = NAN;
     *a = fmax(exp2(floor(log2(inside ? sqrt(eps) : eps)) - 4), least);
-    const double v = 2 * *a * *a / (p->of_sum ? 1 : (double)p->cols);
-    *share = inside ? v / eps * (p->eps_on_sum ? (double)p->cols : 1) : sqrt(v) / eps;
-    if (nb_box_init(&b, p, 1, p->cols, eps) == 0) {
+    const double v = 2 * *a * *a / (p->of_sum ? 1 : (double)NB_PROBE_COLS);
+    *share = inside ? v / eps * (p->eps_on_sum ? (double)NB_PROBE_COLS : 1) : sqrt(v) / eps;
+    if (nb_box_init(&b, p, 1, NB_PROBE_COLS, eps) == 0) {
         nb_box_set(&b, 0, 0, *a);
         nb_box_set(&b, 0, 1, -*a);
         if (nb_box_run(&b) == 0) gained = nb_box_y(&b, 0, 0) / *a;
     }
     nb_box_release(&b);
-    const double multiple = p->eps_on_sum ? (double)p->cols : 1;
+    const double multiple = p->eps_on_sum ? (double)NB_PROBE_COLS : 1;
     return inside ? multiple / (gained * gained) : 1 / gained;
 }
 
