@@ -170,40 +170,6 @@ Test(gradient, batchnorm_agrees_with_mpfr_in_both_layouts_and_modes) {
     report("batchnorm");
 }
 
-/* The same numbers in either layout have the same gradients. */
-Test(gradient, layouts_of_batchnorm_agree_with_each_other) {
-    const int64_t n = 2, c = 3, hw = 5;
-    struct backward a, b;
-    struct nb_gradient ga, gb;
-    double plane[5], pixel[3];
-    backward_init_batchnorm(&a, NB_NCHW, NB_F32, n, c, hw);
-    backward_init_batchnorm(&b, NB_NHWC, NB_F32, n, c, hw);
-    a.p.c.formula.affine = b.p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
-    backward_fill_normal(&a, 2, 1, 8);
-    backward_fill_normal(&b, 2, 1, 8);
-    for (int64_t i = 0; i < n * c * hw; i++) {
-        const int64_t image = i / (c * hw), channel = i / hw % c, position = i % hw;
-        const int64_t to = (image * hw + position) * c + channel;
-        problem_set(&b.p, to, nb_get(a.p.in.x, i, NB_F32));
-        backward_set_dy(&b, to, nb_get(a.p.in.dy, i, NB_F32));
-    }
-    backward_statistics(&b);
-    backward_gradient(&ga, &a);
-    backward_gradient(&gb, &b);
-    for (int64_t row = 0; row < n * c; row++) {
-        nb_gradient_row(&ga, row, plane);
-        for (int64_t i = 0; i < hw; i++) {
-            nb_gradient_row(&gb, row / c * hw + i, pixel);
-            cr_expect_float_eq(plane[i], pixel[row % c], 1e-15);
-        }
-    }
-    for (int64_t i = 0; i < c; i++) cr_expect(ga.dgamma[i] == gb.dgamma[i] && ga.dbeta[i] == gb.dbeta[i]);
-    nb_gradient_release(&ga);
-    nb_gradient_release(&gb);
-    backward_free(&a);
-    backward_free(&b);
-}
-
 /* ---- what is left out, and what has no number ------------------------------------------------------------------------ */
 
 Test(gradient, gives_what_the_formula_has_and_no_more) {

@@ -172,58 +172,6 @@ Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
     backward_free(&flushed);
 }
 
-/* The bound of one element as its derivation has it, every part found anew. */
-static double plain_dyt_bound(const struct nb_gradient_bound *b, double x, struct nb_squash exact, double dy,
-                              double weight, double dx) {
-    const struct nb_precision *p = &b->rows.op;
-    const enum nb_dtype dtype = (enum nb_dtype)b->c->dtype;
-    const double alpha = b->c->alpha, t = fabs(alpha * x), flushed = b->rows.flushed;
-    const double size = fabs(exact.tanh), of_alpha = fabs(nb_round_to(alpha, NB_F32) - alpha);
-    double e = 8 * 0x1p-24 * size;
-    const double off =
-        fabs(x) * of_alpha + p->u * t * (b->low_precision ? 2 : 1) + p->eta + flushed * (1 + fabs(alpha));
-    if (isfinite(t)) e += off * (off < 0.5 ? fmin(1, exact.slope * (1 + 2 * off + 4 * off * off)) : 1);
-    if (b->low_precision) e += p->u * (size + e);
-    e = 2 * size * e + e * e + 2 * p->u + p->eta;
-    const double of_products = nb_compound(b->rows.of_g, p->u, 4 + b->low_precision);
-    if (!(fmax(dy, 1) * fmax(weight, 1) * fmax(fabs(alpha), 1) * (1 + of_products) < p->overflow)) return INFINITY;
-    const double lost = p->eta * (4 + (1 + weight) * (1 + fabs(alpha))) + flushed * (dy + weight);
-    double all = dy * weight * fabs(alpha) * (e + (exact.slope + e) * of_products) + lost;
-    if (dtype != NB_F32) all += 0x1p-24 * (dx + all) + 0x1p-150;
-    all = (all + flushed) * (1 + 0x1p-26);
-    return dx + all < nb_formats[dtype].overflow ? all + nb_ulp(dx + all, dtype) / 2 : INFINITY;
-}
-
-Test(gradient_bound_ends, of_dyt_is_its_derivation_bit_for_bit) {
-    struct random_state r = {32};
-    for (int trial = 0; trial < 200; trial++) {
-        struct backward b;
-        struct nb_gradient g;
-        struct nb_gradient_bound bound;
-        double dx[600], tolerance[600];
-        backward_init(&b, NB_OP_DYT, (enum nb_dtype)(trial % NB_N_DTYPES), 2, 600);
-        b.p.c.alpha = random_normal(&r) * exp(3 * random_normal(&r));
-        b.p.c.stats_dtype = trial % 4 == 0 ? NB_STATS_X : NB_STATS_F32;
-        backward_fill_normal(&b, random_normal(&r), exp(10 * random_normal(&r)), random_bits(&r));
-        backward_gradient(&g, &b);
-        nb_gradient_bound_init(&bound, &b.p.c, &g, 600, 2, trial % 7 == 0);
-        for (int64_t row = 1; row >= 0; row--) {
-            nb_gradient_row(&g, row, dx);
-            nb_gradient_bound_row(&bound, row, dx, tolerance);
-            for (int64_t i = 0; i < 600; i++) {
-                const double x = nb_get(b.p.in.x, row * 600 + i, b.p.in.dtype);
-                const double dy = fabs(nb_get(b.p.in.dy, row * 600 + i, b.p.in.dtype));
-                const double plain =
-                    plain_dyt_bound(&bound, x, nb_squashed_row(g.squashed, row)[i], dy, fabs(g.weight[i]), fabs(dx[i]));
-                if (isfinite(dx[i])) cr_expect_eq(tolerance[i], plain, "%a: %a, not %a", x, tolerance[i], plain);
-            }
-        }
-        nb_gradient_bound_release(&bound);
-        nb_gradient_release(&g);
-        backward_free(&b);
-    }
-}
-
 /* ---- predicted losses ------------------------------------------------------------------------------------------------ */
 
 static enum nb_loss loss_of(uint32_t op, enum nb_dtype dtype, double x, double dy, double eps) {

@@ -6,13 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/accuracy/bound.h"
-#include "src/core/cpu.h"
 #include "src/core/dtype.h"
-#include "src/core/registry.h"
-#include "src/measure/pool.h"
 #include "src/plan/npy.h"
 #include "tests/support/files.h"
 #include "tests/support/numerics.h"
@@ -120,71 +116,3 @@ Test(torch, another_formula_is_not_within_the_rounding) {
 }
 
 /* ---- our kernels against PyTorch ---------------------------------------------------------------------------------------- */
-
-static void call_of(struct nb_call *call, const struct problem *p, void *y) {
-    nb_case_call(&p->c, call);
-    call->x = p->in.x;
-    call->gamma = p->in.gamma_x;
-    call->beta = p->in.beta_x;
-    call->y = y;
-}
-
-/* Largest |kernel - PyTorch| over what both bounds together allow. */
-static double apart(const struct nb_entry *entry, const char *site, const struct nb_array *torch) {
-    struct problem p;
-    struct nb_oracle o;
-    struct nb_bound ours, theirs;
-    struct nb_call call;
-    const struct nb_kernel *k = entry->kernel;
-    load(&p, site, k->op, NB_F32);
-    nb_case_set_kernel(&p.c, k, NULL);
-    const size_t n = (size_t)p.in.cols;
-    float *y = calloc((size_t)p.in.rows * n, sizeof *y);
-    double *exact = calloc(n, sizeof *exact), *tolerance = calloc(2 * n, sizeof *tolerance), worst = 0;
-    call_of(&call, &p, y);
-    cr_assert_eq(nb_run_in_ranges(k, &call, 0), 0);
-    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
-    nb_bound_init(&ours, &p.c, &o, nb_kernel_chain(k, &call));
-    nb_bound_init(&theirs, &p.c, &o, p.in.cols);
-    theirs.folded = k->op == NB_OP_LAYERNORM;
-    for (int64_t r = 0; r < p.in.rows; r++) {
-        nb_oracle_row(&o, r, exact);
-        nb_bound_row(&ours, r, exact, tolerance);
-        nb_bound_row(&theirs, r, exact, tolerance + n);
-        for (size_t i = 0; i < n; i++) {
-            const double difference = fabs(y[(size_t)r * n + i] - torch->values[(size_t)r * n + i]);
-            worst = fmax(worst, difference / (tolerance[i] + tolerance[n + i]));
-        }
-    }
-    free(y);
-    free(exact);
-    free(tolerance);
-    nb_bound_release(&ours);
-    nb_bound_release(&theirs);
-    nb_oracle_release(&o);
-    problem_free(&p);
-    return worst;
-}
-
-static int check_kernel(const char *name, const char *what) {
-    int n = 0;
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    for (int s = 0; s < 3; s++) {
-        struct nb_array torch = read_data(sites[s], what);
-        for (size_t i = 0; i < nb_registry_size(); i++) {
-            const struct nb_entry *e = nb_registry_at(i);
-            const struct nb_kernel *k = e->kernel;
-            if (strcmp(k->name, name) != 0 || k->dtype != NB_F32 || nb_cpu_refuses(k->cpu_features, k->width)) continue;
-            double ratio = apart(e, sites[s], &torch);
-            cr_expect(ratio <= 1, "%s on %s: %g of what both bounds allow", k->variant, sites[s], ratio);
-            n++;
-        }
-    }
-    nb_registry_release();
-    return n;
-}
-
-Test(torch, our_kernels_of_every_width_return_what_pytorch_returns) {
-    cr_expect_gt(check_kernel("rmsnorm_twopass", "rmsnorm_torch"), 0);
-    cr_expect_gt(check_kernel("layernorm_twopass", "layernorm_torch"), 0);
-}

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The formats, against what IEEE 754 and MPFR say. */
+/* The formats, against what IEEE 754 says; test_ulp.c has their spacing. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <mpfr.h>
 #include <string.h>
 
 #include "src/core/dtype.h"
 #include "tests/support/numerics.h"
-
-Test(dtype, constants_of_each_format_follow_from_its_precision_and_exponents) {
-    for (int d = 0; d < NB_N_DTYPES; d++) {
-        const struct nb_format *f = &nb_formats[d];
-        cr_expect_eq(f->unit_roundoff, ldexp(1, -f->precision));
-        cr_expect_eq(f->max_finite, ldexp(2 - ldexp(1, 1 - f->precision), f->emax));
-        cr_expect_eq(f->overflow, ldexp(2 - ldexp(1, -f->precision), f->emax));
-        cr_expect_eq(f->min_normal, ldexp(1, f->emin));
-        cr_expect_eq(f->min_subnormal, ldexp(1, f->emin - f->precision + 1));
-    }
-}
 
 Test(dtype, names_and_their_aliases_are_recognised_and_nothing_else) {
     static const char *const names[][NB_N_DTYPES] = {{"f32", "f16", "bf16"},
@@ -108,59 +96,4 @@ Test(dtype, rounding_keeps_zero_signs_infinities_and_nan) {
         cr_expect_eq(nb_round_to(nb_formats[d].overflow, (enum nb_dtype)d), INFINITY);
         cr_expect_eq(nb_round_to(nextafter(nb_formats[d].overflow, 0), (enum nb_dtype)d), nb_formats[d].max_finite);
     }
-}
-
-Test(dtype, eps_in_f16_is_what_the_format_can_hold) {
-    cr_expect_eq(nb_f16_encode(1e-5), 0x00a8);
-    cr_expect_eq(nb_f16_encode(1e-6), 0x0011);
-    cr_expect_eq(nb_f16_encode(1e-7), 0x0002);
-    cr_expect_eq(nb_f16_encode(1e-8), 0x0000);
-    cr_expect_eq(nb_round_to(255.875 * 255.875, NB_F16), 65472.0);
-    cr_expect(isinf(nb_round_to(256.0 * 256.0, NB_F16)));
-}
-
-/* The definition, by MPFR's exponents. */
-static double ulp_by_mpfr(double y, const struct nb_format *f) {
-    mpfr_t v;
-    mpfr_init2(v, 53);
-    mpfr_set_d(v, y, MPFR_RNDN);
-    long e = mpfr_zero_p(v) ? f->emin : (long)mpfr_get_exp(v) - 1;
-    mpfr_clear(v);
-    return ldexp(1, (int)(e > f->emin ? e : f->emin) - f->precision + 1);
-}
-
-Test(dtype, ulp_is_the_spacing_at_a_real_number) {
-    struct random_state r = {2};
-    for (int d = 0; d < NB_N_DTYPES; d++) {
-        const struct nb_format *f = &nb_formats[d];
-        const double edges[] = {0,
-                                -0.0,
-                                1,
-                                nextafter(1, 0),
-                                nextafter(1, 2),
-                                -1,
-                                f->min_normal,
-                                nextafter(f->min_normal, 0),
-                                nextafter(f->min_normal, 1),
-                                f->min_subnormal,
-                                f->min_subnormal / 3,
-                                5e-324,
-                                f->max_finite,
-                                -f->max_finite,
-                                2,
-                                4,
-                                3.999};
-        for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++)
-            cr_expect_eq(nb_ulp(edges[i], (enum nb_dtype)d), ulp_by_mpfr(edges[i], f), "%s %a", f->name, edges[i]);
-        for (int i = 0; i < 20000; i++) {
-            double y = ldexp(random_normal(&r), (int)(random_bits(&r) % 300) - 160);
-            cr_assert_eq(nb_ulp(y, (enum nb_dtype)d), ulp_by_mpfr(y, f), "%s %a", f->name, y);
-        }
-        cr_expect(isnan(nb_ulp(INFINITY, (enum nb_dtype)d)));
-        cr_expect(isnan(nb_ulp(NAN, (enum nb_dtype)d)));
-    }
-    cr_expect_eq(nb_ulp(1, NB_F32), 0x1p-23);
-    cr_expect_eq(nb_ulp(0.99, NB_F32), 0x1p-24);
-    cr_expect_eq(nb_ulp(0, NB_F16), 0x1p-24);
-    cr_expect_eq(nb_ulp(1, NB_BF16), 0x1p-7);
 }

@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/timer.h"
 #include "src/measure/pool.h"
 
 enum { CPUS_TRIED = 64 };
@@ -179,24 +177,3 @@ Test(peers, onednn_on_openmp_has_its_team_once_opened) {
     team_is_up_once_opened("onednn-omp", "onednn-omp:layernorm_native_f32");
 }
 Test(peers, ggml_has_its_team_once_opened) { team_is_up_once_opened("ggml", "ggml:rmsnorm_native_f32"); }
-
-/* Every sample of another arm waits for its threads: they may spin for a few ms, not for 0.1 s. */
-Test(peers, ggml_does_not_spin_for_long) {
-    int cpus[CPUS_TRIED];
-    char reason[200];
-    if (nb_cpu_allowed(cpus, CPUS_TRIED) < 2 || !use_built("ggml")) cr_skip_test("ggml is not built, or one CPU");
-    const struct nb_entry *entry = nb_registry_find("ggml:rmsnorm_native_f32");
-    float *x = nb_alloc(2 * ROWS * COLS, sizeof *x);
-    const struct nb_call call = norm_call(x);
-    cr_assert_eq(nb_kernels_open(&entry, 1, 2, cpus, reason, sizeof reason), 0, "%s", reason);
-    double shortest = 1;
-    for (int i = 0; i < 5; i++) { /* of a few: a busy machine prolongs it */
-        cr_assert_eq(entry->kernel->run(&call, 0, 0, 1), 0);
-        const double begin = nb_now_s();
-        nb_threads_wait_asleep(1);
-        shortest = fmin(shortest, nb_now_s() - begin);
-    }
-    cr_assert_lt(shortest, 0.05);
-    nb_kernels_close(&entry, 1);
-    free(x);
-}

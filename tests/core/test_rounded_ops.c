@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "src/core/dtype.h"
 #include "tests/support/formats.h"
@@ -90,39 +89,6 @@ Test(rounded_ops, f64_operands_rounded_to_f64) {
         const double c = ldexp(a * b, (int)(random_bits(&r) % 120) - 60) * (i % 3 ? random_normal(&r) : -1);
         check(EXACT_FMA, a, b, c, NB_NUM_F64);
         check(EXACT_FMA, a, b, -a * b, NB_NUM_F64);
-    }
-}
-
-Test(rounded_ops, f32_is_what_the_machine_computes) {
-    struct random_state r = {10};
-    struct nb_rounder nearest = {.rounding = NB_ROUND_NEAREST};
-    for (int i = 0; i < 200000; i++) {
-        const float a = (float)draw(&r, NB_NUM_F32, 0), b = (float)draw(&r, NB_NUM_F32, (double)a);
-        const float c = (float)draw(&r, NB_NUM_F32, (double)b);
-        if (!isfinite(a) || !isfinite(b) || !isfinite(c)) continue;
-        cr_assert(same_number(nb_rounded_add(&nearest, (double)a, (double)b, NB_NUM_F32), (double)(a + b)));
-        cr_assert(same_number(nb_rounded_sub(&nearest, (double)a, (double)b, NB_NUM_F32), (double)(a - b)));
-        cr_assert(same_number(nb_rounded_mul(&nearest, (double)a, (double)b, NB_NUM_F32), (double)(a * b)));
-        cr_assert(same_number(nb_rounded_div(&nearest, (double)a, (double)b, NB_NUM_F32), (double)(a / b)));
-        cr_assert(same_number(nb_rounded_sqrt(&nearest, fabs((double)a), NB_NUM_F32), (double)sqrtf(fabsf(a))));
-        cr_assert(
-            same_number(nb_rounded_fma(&nearest, (double)a, (double)b, (double)c, NB_NUM_F32), (double)fmaf(a, b, c)),
-            "fma of %a, %a, %a", (double)a, (double)b, (double)c);
-    }
-}
-
-/* f32 has at least twice the digits of f16 and bf16, and two more: f32 first and the format after is the same. */
-Test(rounded_ops, f16_and_bf16_agree_with_f32_rounded_afterwards) {
-    struct random_state r = {15};
-    struct nb_rounder nearest = {.rounding = NB_ROUND_NEAREST};
-    for (int i = 0; i < 200000; i++) {
-        const enum nb_dtype dtype = i % 2 ? NB_F16 : NB_BF16;
-        const enum nb_number number = nb_number_of(dtype);
-        const float a = (float)nb_round_to(ldexp(random_normal(&r), (int)(random_bits(&r) % 12) - 6), dtype);
-        const float b = (float)nb_round_to(ldexp(random_normal(&r), (int)(random_bits(&r) % 12) - 6), dtype);
-        cr_assert_eq(nb_rounded_add(&nearest, (double)a, (double)b, number), nb_round_to((double)(a + b), dtype));
-        cr_assert_eq(nb_rounded_mul(&nearest, (double)a, (double)b, number), nb_round_to((double)(a * b), dtype));
-        cr_assert_eq(nb_rounded_sqrt(&nearest, fabs((double)a), number), nb_round_to((double)sqrtf(fabsf(a)), dtype));
     }
 }
 
