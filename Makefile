@@ -22,9 +22,10 @@ ARCH := $(shell uname -m)
 COMPILER := $(shell $(CC) --version 2>/dev/null | head -n 1)
 IS_CLANG := $(if $(findstring clang,$(COMPILER)),1,0)
 
-# Which kernels are built, fewer for a quick loop: make WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% copy%". Left out, WIDTHS is
-# scalar, 256 and 512, and for the kernels that comparisons of widths are made with also 128 and 256x; "all" is every width of every
-# kernel. VARIANTS names single objects.
+# Which kernels are built. Unless something is said: those that the usual commands select (`selections` below). VARIANTS=all: every kernel in the
+# usual widths (scalar, 256 and 512; of the kernels that widths are compared with 128 and 256x too); WIDTHS=all: in every width. Fewer, for a
+# quick loop: make WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% copy%", or single ones by VARIANTS="rmsnorm_fast_v256_f32 copy%".
+said := $(strip $(foreach v,WIDTHS DTYPES KERNELS VARIANTS,$(filter-out undefined default,$(origin $(v)))))
 DTYPES ?= f32 f16 bf16
 ifeq ($(ARCH),x86_64)
 all_widths := scalar 128 256 256x 512
@@ -115,7 +116,7 @@ widths_of = $(if $(filter copy_string,$(1)),$(firstword $(call widths_given,$(1)
 dtypes_of = $(if $(filter %_lowp,$(1)),$(filter-out f32,$(DTYPES)),$(DTYPES))
 variants := $(foreach k,$(kernels),$(foreach w,$(call widths_of,$(k)),$(foreach d,$(call dtypes_of,$(k)),$(k)_$(suffix_$(w))_$(d))))
 ifdef VARIANTS
-variants := $(filter $(VARIANTS),$(variants))
+variants := $(filter $(VARIANTS:all=%),$(variants))
 endif
 kernel_objects := $(variants:%=$(BUILD)/kernels/%.o)
 src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
@@ -134,17 +135,17 @@ plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 misdeeds := $(patsubst %,$(BUILD)/tests/plugins/%.so,crash error hang late_crash nan question wrong)
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(misdeeds) $(BUILD)/tests/programs/norms
 
-.PHONY: cuda-emulated survey all help deps demo check check-all check-unit check-unit-build check-all-build check-cli check-style check-conditions check-long check-browser check-exports check-slurm check-arm check-avx512 \
+.PHONY: cuda-emulated survey all help deps demo check check-unit check-unit-build check-kernels check-cli check-style check-conditions check-long check-browser check-exports check-slurm check-arm check-avx512 \
 	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel deb check-deb uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
 	@printf '%s\n' \
-	'make           builds build/normbench and build/libnormkernels.so' \
+	'make           builds build/normbench, and build/libnormkernels.so with the kernels that its usual commands select; VARIANTS=all: all' \
 	'make demo      installs what is missing, builds, measures the quick preset, ends with the summary' \
 	'make check     installs what is missing, builds, passes the tests on the kernels that they need, within minutes' \
-	'make check-all  all tests on all kernels, the slow ones too, and under other conditions' \
-	'make check-long  every exhaustive mode over all its inputs, every planted mistake, the GPU run rehearsed; minutes' \
+	'make check-kernels  the tests of kernels on all that make builds: 16 bits and 512 bits too' \
+	'make check-long  what is long and rarely fails: every variant, every planted mistake, the GPU run rehearsed, the pages in a browser; minutes' \
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make check-browser  opens the pages in a headless Chromium (installs chromium-headless-shell), with screenshots in build/browser' \
 	'make check-slurm  a job array on a Slurm of its own, from Debian packages in build/slurm; nothing is installed' \
@@ -189,7 +190,7 @@ endef
 # The kernels of a library; those of the gate's layouts may be fewer, and have a list of their own.
 kernel_list := $(if $(filter gate-layouts,$(MAKECMDGOALS)),$(ARM),$(BUILD))/gen/kernel_list.h
 ifneq ($(filter-out help deps clean format format-check lint install-built deb check-deb uninstall,$(or $(MAKECMDGOALS),all)),)
-$(call keep,$(kernel_list),$(call entries,NB_KERNEL_ENTRY,$(variants)))
+$(if $(said)$(filter gate-layouts,$(MAKECMDGOALS)),$(call keep,$(kernel_list),$(call entries,NB_KERNEL_ENTRY,$(variants))))
 $(call keep,$(BUILD)/gen/command_list.h,$(call entries,NB_COMMAND_ENTRY,$(commands)))
 $(call keep,$(BUILD)/gen/renderer_list.h,$(call entries,NB_RENDERER_ENTRY,$(renderers)))
 $(call keep,$(BUILD)/gen/plot_list.h,$(call entries,NB_PLOT_ENTRY,$(plots)))
@@ -246,10 +247,22 @@ $(BUILD)/kernels/table.o: kernels/table.c $(kernel_list) $(BUILD)/kernels/flags
 	$(call say,CC)
 	$(CC) $(KERNEL_CFLAGS) -I. -I$(dir $(kernel_list)) -MMD -MP -c -o $@ $<
 # Two builds must live in one process without sharing a symbol: hidden visibility, -Bsymbolic, loaded with RTLD_LOCAL.
+ifneq ($(said),)
 $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(file >$@.objects,$(sort $(filter %.o,$^)))
 	$(call say,LD)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,--discard-none -Wl,-z,noexecstack -o $@ @$@.objects -lm
+else
+# The program says which kernels its commands select (on this CPU), and a second make builds them.
+selections := "run quick" "run quick --axis dtype=bf16" "run stress --axis kernel=rmsnorm_*" claims
+$(BUILD)/gen/selected: $(BUILD)/normbench Makefile $(wildcard configs/*.json configs/claims/*.json)
+	for command in $(selections); do $(BUILD)/normbench $$command --list --format variants || exit 1; done >$@.new
+	printf '%s\n' $(test_variants) >>$@.new
+	LC_ALL=C sort -u $@.new >$@
+$(BUILD)/libnormkernels.so: $(BUILD)/gen/selected ALWAYS
+	$(MAKE) VARIANTS="$$(cat $<)" $@
+ALWAYS: ;
+endif
 
 # ---- program --------------------------------------------------------------------------------------------------------
 gen_headers := $(patsubst %,$(BUILD)/gen/%.h,command_list renderer_list plot_list job_list property_list build_info kernel_catalogue examples page)
@@ -341,7 +354,7 @@ $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,-z,noexecstack -o $@ @$@.order -lm
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
-# Kernels to test on: f32 in two widths, 16 bits and a third width of those that some test names. `make check-all` takes all that are built.
+# Kernels to test on: f32 in two widths, 16 bits and a third width of those that some test names.
 test_widths := $(or $(filter scalar 256,$(WIDTHS)),$(if $(filter x86_64,$(ARCH)),scalar 256,$(all_widths)))
 third_width := $(if $(filter x86_64,$(ARCH)),$(if $(filter 256,$(test_widths)),v128))
 tested_in_halves := rmsnorm_twopass rmsnorm_serial rmsnorm_fast %_lowp layernorm_twopass layernorm_welford layernorm_corrected \
@@ -366,28 +379,21 @@ $(BUILD)/tests/kernels/layout_2.so: $(BUILD)/tests/kernels/table.o $(test_object
 	printf '%s\n' $(filter-out $(gaps),$(filter %.o,$^)) | awk -v layout=2 -v seed=0 -v gaps=$(ARM) -f $(tools)/layout.awk >$@.order
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,-z,noexecstack -o $@ @$@.order -lm
 
-check: deps
-	$(MAKE) check-unit check-cli check-style
-# Everything: all kernels, the slow scripts too, then the other conditions that a test may meet.
-check-all: deps
-	$(MAKE) check-all-build check-style
-	$(MAKE) $(with_all_kernels) check-unit
-	$(MAKE) $(with_all_kernels) SCRIPTS= check-cli
-	$(MAKE) check-conditions
-# TESTS: a glob over suite/test; TEST_KERNELS, TEST_LAYOUT: the kernels that the tests run on, and the same in another layout; SCRIPTS:
-# quick, slow, long, or nothing for all but the long ones.
+# TESTS: a glob over suite/test; TEST_KERNELS, TEST_LAYOUT: the kernels that the tests run on, and the same in another layout; SCRIPTS: those that
+# are run, by name, or "long" (make check-long).
 TEST_LAYOUT ?= $(BUILD)/tests/kernels/layout_2.so
-SCRIPTS ?= quick
-with_all_kernels := TEST_KERNELS=$(BUILD)/libnormkernels.so TEST_LAYOUT=$(ARM)/layout_2.so
-check-all-build: all
-	$(MAKE) $(with_all_kernels) check-unit-build
+SCRIPTS ?=
+check: deps
+	rm -f $(BUILD)/tests/took.*
+	$(MAKE) check-unit check-cli check-style
+	tests/took.sh $(BUILD)/tests/took.*
 check-unit-build: $(BUILD)/tests/normbench-tests $(BUILD)/normbench $(TEST_KERNELS) $(TEST_LAYOUT) $(plugins) $(if $(filter x86_64,$(ARCH)),$(identities))
-unit_tests = NORMBENCH_TEST_LAYOUT=$(TEST_LAYOUT) NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
-	NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins tests/unit.sh $(BUILD)/tests/normbench-tests --timeout 900
+unit_tests = TOOK=$(BUILD)/tests/took.unit NORMBENCH_TEST_LAYOUT=$(TEST_LAYOUT) NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data \
+	NORMBENCH_CONFIGS=configs NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins tests/unit.sh $(BUILD)/tests/normbench-tests --timeout 900
 check-unit: check-unit-build
 	$(unit_tests) -j$(shell nproc) $(if $(TESTS),--filter '$(TESTS)')
 check-cli: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
-	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/cli/run.sh $(SCRIPTS)
+	BUILD=$(BUILD) TOOK=$(BUILD)/tests/took.cli NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/cli/run.sh $(SCRIPTS)
 # Nothing may depend on whose products train, on a core of one's own, or on a speed: what trains, with the products of other CPUs (without AVX-512
 # a CPU takes Haswell's itself: Zen's give the same bits); what misbehaves, is cut off or is timed, on one CPU that something else keeps busy.
 check-conditions: check-unit-build
@@ -395,6 +401,9 @@ check-conditions: check-unit-build
 	  echo "OPENBLAS_CORETYPE=$$core"; OPENBLAS_CORETYPE=$$core $(unit_tests) -j$(shell nproc) --filter 'train_*/*' || exit 1; done
 	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/crowded.sh tests/cli/run.sh misbehaving resume tune usage
 	$(subst tests/unit.sh,tests/crowded.sh tests/unit.sh,$(unit_tests)) -j2 --filter '@(pool|own_threads|guard|journal*|timing|slow_arms|peers)/*'
+# The tests of kernels on those that `make` builds: 512 bits and 16 bits too.
+check-kernels: $(BUILD)/libnormkernels.so
+	$(MAKE) TEST_KERNELS=$< TEST_LAYOUT= TESTS='@($(kernel_suites))/*' check-unit
 check-style:
 	tests/style.sh
 # The pages in a headless Chromium, which Debian has: installed when it is missing. Skipped with the reason where there is none to be had.
@@ -419,9 +428,14 @@ check-exports: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
 	$(MAKE) SCRIPTS=exports check-cli
 check-slurm: $(BUILD)/normbench $(TEST_KERNELS)
 	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/slurm/check.sh || [ $$? = 77 ]
-check-long: all $(plugins)
+# What is long and rarely fails (src/decisions/0002-check-long.md): run before a release, and after a change of what it looks at.
+check-long: deps
+	$(MAKE) VARIANTS=all all
+	$(MAKE) TEST_KERNELS=$(BUILD)/libnormkernels.so TEST_LAYOUT= TESTS='@($(kernel_suites))/*' NORMBENCH_TEST_ALL=1 check-unit
 	BUILD=$(BUILD) tests/long.sh
 	$(MAKE) SCRIPTS=long TEST_KERNELS=$(BUILD)/libnormkernels.so check-cli
+	$(MAKE) check-conditions
+	$(MAKE) check-browser
 	$(MAKE) asan-build
 	$(MAKE) $(sanitized) cuda-emulated
 	BUILD=build-asan tests/cuda/sanitized.sh
@@ -434,7 +448,7 @@ deps:
 # Builds of the kernels those that the preset needs; a later make adds the others.
 demo: deps
 	$(MAKE) $(BUILD)/normbench
-	$(MAKE) all VARIANTS="$$($(BUILD)/normbench run quick --list --format variants)"
+	$(MAKE) $(BUILD)/libnormkernels.so VARIANTS="$$($(BUILD)/normbench run quick --list --format variants)"
 	$(BUILD)/normbench run quick
 
 formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp kernels/cuda/*.cpp kernels/cuda/*.cu tests/foreign/*.?pp tests/plugins/*.cpp reports/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
@@ -446,19 +460,19 @@ format-check:
 lint:
 	cppcheck --quiet -j$(shell nproc) --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. \
 	  --suppress=missingIncludeSystem --include=tests/cppcheck.h src cmd reports
-# The program's own code on the kernels as they are, of all widths; then the kernels, one width and built without optimization, which
-# takes a fraction of the time: what a sanitizer finds is in the source that all variants share. The program is built once for the tests and
+# What a sanitizer adds: memory and undefined operations where foreign bytes are read, where buffers are handed out, and in the source that all
+# variants of a kernel share, one width of them. All of it is built without optimization, which takes a third of the time, once for the tests and
 # for fuzzing, which looks at what its inputs reach. gcc's name for what is on is given to clang, which has none of its own.
-SANITIZED_WIDTHS ?= 256
-sanitized := BUILD=build-asan CC=clang CXX=clang++ SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined -D__SANITIZE_ADDRESS__=1" OPT=-O1 KERNEL_OPT=-O0 WIDTHS="$(SANITIZED_WIDTHS)" \
-	COVERAGE=-fsanitize=fuzzer-no-link
+sanitized := BUILD=build-asan CC=clang CXX=clang++ SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined -D__SANITIZE_ADDRESS__=1" OPT=-O0 KERNEL_OPT=-O0 \
+	WIDTHS=256 DTYPES="f32 bf16" COVERAGE=-fsanitize=fuzzer-no-link
 kernel_suites := kernels|fast_rows|batchnorm_fast|batchnorm_backward|backward_kernels|torch|gradient_torch
+# Arithmetic that reads nothing foreign; what times, or trains.
+unsanitized := train_*|oracle*|bound*|gradient_*|twofold|limits*|emulate*|sweeps|tolerance*|plots|pool|own_threads|timing
 asan-build:
 	tests/deps.sh clang libclang-rt-14-dev
 	$(MAKE) $(sanitized) check-unit-build
-asan: all $(TEST_KERNELS) $(TEST_LAYOUT) asan-build
-	$(MAKE) $(sanitized) TEST_KERNELS=$(TEST_KERNELS) TEST_LAYOUT=$(TEST_LAYOUT) TESTS='!($(kernel_suites))/*' check-unit
-	$(MAKE) $(sanitized) TESTS='@($(kernel_suites))/*' check-unit
+asan: asan-build
+	$(MAKE) $(sanitized) TESTS='!($(unsanitized))/*' check-unit
 
 # ---- fuzzing: the targets of tests/fuzz/fuzz.c, with seeds in tests/fuzz/corpus/NAME/ ---------------------------------
 FUZZ_SECONDS ?= 30
@@ -474,7 +488,8 @@ $(BUILD)/tests/fuzz/normbench-fuzz: $(fuzz_objects) $(filter-out $(included_in_f
 	$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 # ---- install --------------------------------------------------------------------------------------------------------
-install: all
+install:
+	$(MAKE) VARIANTS=all all
 	$(MAKE) install-built
 # What is built, as it is; KERNEL_LIBRARY: another library of our kernels.
 KERNEL_LIBRARY ?= $(BUILD)/libnormkernels.so
@@ -517,7 +532,8 @@ check-deb:
 	[ -n "$(wildcard $(BUILD)/deb/normbench_*.deb)" ] || $(MAKE) deb
 	BUILD=$(BUILD) cmd/packaging/debian/check.sh || [ $$? = 77 ]
 # For pip; tests/cli/wheel.sh installs it.
-wheel: all
+wheel:
+	$(MAKE) VARIANTS=all all
 	BUILD=$(BUILD) KERNEL_LIBRARY=$(KERNEL_LIBRARY) cmd/packaging/python/wheel.sh
 uninstall:
 	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/normbench include/normbench share/normbench share/doc/normbench \

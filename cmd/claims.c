@@ -30,7 +30,8 @@ static const char help[] =
     "Tests published statements about norms on this machine: claims of configs/claims/, and the inputs of public bug\n"
     "reports (bug-*). Each gets REPRODUCED, PARTLY, NOT REPRODUCED, FALSE IN PART, or why it is open here, with what was\n"
     "measured, the interval, the published figure, the reason, and which choice makes or breaks it. Without names: all.\n\n"
-    "  --list               the claims, what kind of experiment they are, and what they say; runs nothing\n"
+    "  --list               the claims, what kind of experiment they are, and what they say; runs nothing; with\n"
+    "                       --format variants the kernels that they need, whether these are built or not\n"
     "  --explain ID         one claim: sources, readings, and what it expects of which figures; with the\n"
     "                       ID \"properties\", the property experiments that claims may use: parameters and defaults\n"
     "  --quick              fewer launches and smaller shapes: about two minutes\n"
@@ -73,11 +74,16 @@ struct claims_options {
 static const struct claims_options usual = {
     .request = NB_PLAN_REQUEST_INIT, .output.case_timeout_s = 20, .train_budget_s = NAN};
 
+static bool wants_variants(const struct claims_options *o) {
+    return o->output.format && strcmp(o->output.format, "variants") == 0;
+}
+
 static bool parse(struct claims_options *o, int argc, char **argv, int *exit_code) {
     struct nb_plan_request *q = &o->request;
+    static const char *const formats[] = {"table", "markdown", "json", "variants", NULL};
     const struct nb_option options[] = {
         NB_OUTPUT_OPTIONS(&o->output),
-        {"format", .text = &o->output.format, .among = nb_table_markdown_json},
+        {"format", .text = &o->output.format, .among = formats},
         {"explain", .text = &o->explain},
         {"quick", .flag = &o->quick, .given = &q->changed},
         {"strict", .flag = &o->strict},
@@ -102,6 +108,8 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
                  o->output.resume);
     else if (o->against && o->output.format && strcmp(o->output.format, "json") == 0)
         nb_error("--against is a list for people: leave out --format json");
+    else if (wants_variants(o) && !o->output.list)
+        nb_error("--format variants: with --list alone");
     else
         return true;
     return false;
@@ -533,6 +541,16 @@ static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *sav
     return true;
 }
 
+/* --list --format variants: before anything is built. */
+static void print_variants(struct nb_claims *claims, bool quick) {
+    struct nb_config configs[NB_N_CLAIMS_PLANS] = {0};
+    nb_claims_configs(claims, &(struct nb_claims_effort){.quick = quick}, configs);
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) {
+        nb_config_print_variants(&configs[i], stdout);
+        nb_config_release(&configs[i]);
+    }
+}
+
 static int claims_main(int argc, char **argv) {
     struct claims_options o = usual;
     struct nb_journaled_argv saved = {0};
@@ -542,14 +560,17 @@ static int claims_main(int argc, char **argv) {
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
     if (o.against && !(o.other = nb_claims_document_read(o.against))) goto out;
-    if (nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) goto out;
+    if (!wants_variants(&o) && nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) goto out;
     if (o.explain) {
         exit_code = explain(o.explain);
         goto out;
     }
     if (nb_claims_read(&claims, o.patterns.items, o.patterns.n) != 0) goto out;
     if (o.part.n_shards > 0 && keep_shard(&o, &claims) != 0) goto out;
-    if (o.output.list) {
+    if (wants_variants(&o)) {
+        print_variants(&claims, o.quick);
+        exit_code = NB_EXIT_OK;
+    } else if (o.output.list) {
         print_list(&claims, o.output.format ? o.output.format : "table");
         exit_code = NB_EXIT_OK;
     } else if (folder_of(&o, &dir) == 0) {

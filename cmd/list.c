@@ -96,7 +96,7 @@ static void add_absent_kernels(struct nb_grid *grid) {
         nb_grid_add(grid, "");
         nb_grid_add(grid, "");
         nb_grid_add(grid, absent.text);
-        nb_grid_add(grid, "not built: `make` builds it");
+        nb_grid_add(grid, "not built");
         nb_strbuf_release(&absent);
     }
 }
@@ -145,10 +145,13 @@ static int list_kernels(struct nb_grid *grid) {
         add_kernel(grid, i, end);
     }
     add_absent_kernels(grid);
-    size_t n, i = 0;
+    const struct nb_entry *absent = NULL;
+    size_t n;
     const struct nb_entry *catalogue = nb_catalogue(&n);
-    while (i < n && nb_registry_find(catalogue[i].id)) i++;
-    if (i < n) nb_note("widths that are not built: `make WIDTHS=all` builds every kernel in each");
+    for (size_t i = 0; i < n; i++)
+        if ((!absent || catalogue[i].kernel->width == NB_SCALAR) && !nb_registry_find(catalogue[i].id))
+            absent = &catalogue[i];
+    if (absent) nb_note("some are not built: %s", nb_catalogue_remedy(absent));
     return 0;
 }
 

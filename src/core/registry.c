@@ -436,7 +436,7 @@ static void refuse_name(const char *option, const char *name, size_t n) {
     for (size_t i = 0; i < n_known && n == 0; i++)
         if (strcmp(catalogue[i].id, name) == 0) absent = &catalogue[i];
     if (absent) {
-        nb_strbuf_addf(&why, "is not built; `%s` builds it", nb_catalogue_command(absent));
+        nb_strbuf_addf(&why, "is not built: %s", nb_catalogue_remedy(absent));
     } else if (n == 0) {
         nb_strbuf_add(&why, "no kernel has this name");
         nb_registry_suggest(name, &why);

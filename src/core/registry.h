@@ -90,7 +90,7 @@ bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call);
 const struct nb_entry *nb_catalogue(size_t *n);
 /* Is the kernel loaded in another width or dtype? */
 bool nb_catalogue_is_elsewhere(const struct nb_entry *entry);
-/* What builds it: "make", or "make WIDTHS=all". */
-const char *nb_catalogue_command(const struct nb_entry *entry);
+/* How to get what is not built: the command and how long it takes in a source tree, what is wrong in an installation. */
+const char *nb_catalogue_remedy(const struct nb_entry *entry);
 
 #endif

@@ -313,9 +313,8 @@ static void count_absent(const struct product *p, size_t cells, struct nb_skips 
     }
     for (size_t w = 0; w < NB_N_WIDTHS; w++)
         if (first[w])
-            nb_skips_count(skips, cells * n[w], "width %s: %s%s not built; `%s` builds %s", nb_width_names[w],
-                           first[w]->kernel_id, n[w] > 1 ? " and others are" : " is", nb_catalogue_command(first[w]),
-                           n[w] > 1 ? "them" : "it");
+            nb_skips_count(skips, cells * n[w], "width %s: %s%s not built: %s", nb_width_names[w], first[w]->kernel_id,
+                           n[w] > 1 ? " and others are" : " is", nb_catalogue_remedy(first[w]));
 }
 
 static void count_widths(const struct product *p, size_t cells, struct nb_skips *skips) {

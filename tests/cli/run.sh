@@ -3,10 +3,10 @@
 # Runs the other scripts of this folder, as many at once as there are CPUs: 0 is a pass, 77 a skip (its last line says why), anything else
 # a failure. A script finds the program in $NORMBENCH, the build folder in $BUILD, a folder of its own in $WORK.
 #
-#   tests/cli/run.sh [quick|slow|long|NAME..]
+#   tests/cli/run.sh [long|NAME..]
 #
-# A script that needs long says so in a line of its own, "# Slow, 30 s: why", in seconds of CPU time. quick leaves these out, slow runs them
-# alone; without an argument all are run but those that say "# Long, 400 s: why", which long runs alone (make check-long).
+# Without an argument all are run but those that say in a line of their own "# Long, 400 s: why", in seconds of CPU time, which long runs alone.
+# TOOK: a file for what each took, in place of print.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export BUILD=${BUILD:-build}
@@ -37,22 +37,18 @@ if [ "${1-}" = --one ]; then
     exit
 fi
 
-slow=$(grep -l '^# Slow, ' tests/cli/*.sh | grep -v cli/run.sh)
 long=$(grep -l '^# Long, ' tests/cli/*.sh | grep -v cli/run.sh)
-every=$(printf '%s\n' tests/cli/*.sh | grep -v cli/run.sh | grep -vxF "$long")
 case ${1-} in
-quick) scripts=$(printf '%s\n' "$every" | grep -vxF "$slow") ;;
-slow) scripts=$slow ;;
 long) scripts=$long ;;
-"") scripts=$slow$'\n'$(printf '%s\n' "$every" | grep -vxF "$slow") ;; # the longest first, so that none is left alone at the end
+"") scripts=$(printf '%s\n' tests/cli/*.sh | grep -v cli/run.sh | grep -vxF "$long") ;;
 *) scripts=$(printf 'tests/cli/%s.sh\n' "$@") ;;
 esac
 RESULTS=$(mktemp)
 export RESULTS
 trap 'rm -f "$RESULTS"' EXIT
 printf '%s\n' "$scripts" | sed 's|.*/||; s|\.sh$||' | xargs -P "${JOBS:-$(nproc)}" -n 1 tests/cli/run.sh --one
-echo "the slowest scripts (seconds, of CPU):"
-sort -k2,2nr "$RESULTS" | head -n 10 | awk '{ printf "  %4d %4d  %s\n", $2, $3, $4 }'
+awk '{ printf "%d %s.sh (%d s of CPU)\n", $2, $4, $3 }' "$RESULTS" >"${TOOK:-$RESULTS.took}"
+[ -n "${TOOK-}" ] || { tests/took.sh "$RESULTS.took"; rm -f "$RESULTS.took"; }
 count() { grep -c "^$1 " "$RESULTS"; }
 echo "cli: $(count passed) passed, $(count failed) failed, $(count skipped) skipped"
 [ "$(count passed)" -gt 0 ] && [ "$(count failed)" = 0 ]
