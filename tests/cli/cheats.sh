@@ -1,43 +1,41 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Slow, 8 s: many timed samples.
 # Kernels that leave work out while they are timed are wrong, in a run and in the gate, and an honest one beside them is not.
-set -eu
-fail() { echo "$*"; exit 1; }
+. tests/support/cli.sh
 cheats=$BUILD/tests/plugins/cheats.so
 cat >"$WORK/run.json" <<'JSON'
-{ "blocks": [ { "op": "rmsnorm", "shape": "16x256", "kernel": ["cheats:*"] } ], "launches": 4, "blocks_per_launch": 10 }
+{ "blocks": [ { "op": "rmsnorm", "shape": "16x256", "kernel": ["cheats:*"] } ], "launches": 2, "blocks_per_launch": 40 }
 JSON
-cat >"$WORK/gate.json" <<'JSON'
-{ "blocks": [ { "op": "rmsnorm", "shape": "16x256" } ] }
-JSON
+echo '{ "blocks": [ { "op": "rmsnorm", "shape": "16x256" } ] }' >"$WORK/gate.json"
 export TMPDIR=$WORK
-# One a process: a thread that works later writes where another kernel's buffers lie by then.
-for honest in honest cheat_keeps_a_thread; do
-    code=0
-    "$NORMBENCH" run "$WORK/run.json" --plugin "$cheats" --axis "kernel=cheats:$honest" --no-plots --no-counters --quiet \
-        --out "$WORK/$honest" >"$WORK/table" || code=$?
-    [ "$code" = 0 ] || { cat "$WORK/table"; fail "run: exit code $code of an honest kernel, $honest"; }
+run() { # CODE NAME..: a run of these
+    local code=0 wanted=$1
+    shift
+    "$NORMBENCH" run "$WORK/run.json" --plugin "$cheats" --axis "kernel=$(printf 'cheats:%s,' "$@" | sed 's/,$//')" --no-stress --no-plots --no-counters \
+        --quiet --format csv --out "$WORK/$1" >"$WORK/$1.csv" 2>"$WORK/err" || code=$?
+    [ $code = "$wanted" ] || bad "$*: exit $code, wanted $wanted: $(cat "$WORK/$1.csv" "$WORK/err")"
+}
+# Those with a thread have a process each: it writes where another kernel's buffers lie by then.
+run 0 honest
+run 0 cheat_keeps_a_thread
+run 1 cheat_later
+run 1 cheat_helped
+run 1 cheat_clock_runs_late
+others=(cheat_{changes_once,unspoilt,skips_later,by_number,by_pointer,by_content,half})
+run 1 "${others[@]}"
+for cheat in "${others[@]}"; do
+    grep -qE "^cheats:${cheat}_.*,(wrong_when_timed|read_outside|not_reproducible|changed_input)," "$WORK/${others[0]}.csv" ||
+        bad "$cheat is not found: $(cat "$WORK/${others[0]}.csv")"
 done
-for cheat in clock_runs_late changes_once unspoilt skips_later by_number by_pointer by_content half later helped; do
-    code=0
-    "$NORMBENCH" run "$WORK/run.json" --plugin "$cheats" --axis "kernel=cheats:cheat_$cheat" --no-plots --no-counters --quiet \
-        --format table --out "$WORK/$cheat" >"$WORK/table" || code=$?
-    [ "$code" = 1 ] && grep -qE 'wrong_when_timed|read_outside|not_reproducible|changed_input' "$WORK/table" || { cat "$WORK/table"; fail "$cheat: $code"; }
-done
-grep -q 'had another thread work for it' "$WORK/helped/results.json" || { cat "$WORK/helped/results.json"; fail "helped: another reason"; }
-# In launches of two blocks, too.
-code=0
-sed 's/"blocks_per_launch": 10/"blocks_per_launch": 2/' "$WORK/run.json" >"$WORK/two.json"
-"$NORMBENCH" run "$WORK/two.json" --plugin "$cheats" --axis kernel=cheats:cheat_helped --no-plots --no-counters --quiet \
-    --out "$WORK/two_blocks" >"$WORK/table" || code=$?
-[ "$code" = 1 ] && grep -q 'had another thread work for it' "$WORK/two_blocks/results.json" || { cat "$WORK/table"; fail "helped, two blocks: $code"; }
 # next_call does all the work of a call when the next one comes: in a loop over one buffer nothing is left out.
-code=0
-"$NORMBENCH" gate --config "$WORK/gate.json" --baseline "$cheats" --candidate "$cheats" --time-identical --quiet --kernel 'cheat_[!kn]*' \
-    --screen-launches 7 --confirm-launches 12 >"$WORK/out" 2>"$WORK/err" || code=$?
-[ "$code" = 1 ] && [ "$(grep -c '^WRONG   *cheat_' "$WORK/out")" = 10 ] || { cat "$WORK/out" "$WORK/err"; fail "gate: exit code $code"; }
-code=0
-"$NORMBENCH" gate --config "$WORK/gate.json" --baseline "$cheats" --candidate "$cheats" --time-identical --quiet --kernel honest \
-    --screen-launches 7 --confirm-launches 12 --budget 20 >"$WORK/out" 2>"$WORK/err" || code=$?
-! grep -q WRONG "$WORK/out" || { cat "$WORK/out"; fail "the honest kernel is called wrong"; }
+# What another thread did is told by its CPU time, of which the short launches of a gate see too little on a busy machine.
+gate() { # KERNELS
+    "$NORMBENCH" gate --config "$WORK/gate.json" --baseline "$cheats" --candidate "$cheats" --time-identical --quiet --kernel "$1" \
+        --screen-launches 7 --confirm-launches 12 --budget 20 >"$WORK/out" 2>"$WORK/err"
+}
+gate 'cheat_[!kn]*'
+code=$?
+[ "$code" = 1 ] && [ "$(grep '^WRONG   *cheat_' "$WORK/out" | grep -vc cheat_helped)" = 9 ] || bad "gate: exit code $code: $(cat "$WORK/out" "$WORK/err")"
+gate honest
+! grep -q WRONG "$WORK/out" || bad "the honest kernel is called wrong: $(cat "$WORK/out")"
+exit "$failed"

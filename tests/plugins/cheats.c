@@ -128,7 +128,7 @@ static int half(const struct nb_call *call, int phase, int64_t begin, int64_t en
     return 0;
 }
 
-/* The work is done by a thread of its own, after the call has returned. */
+/* The work is done by a thread of its own, 2 ms later, when the call has long returned. */
 static struct nb_call put_off;
 static int64_t put_off_begin, put_off_end;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -137,6 +137,7 @@ static void *work_later(void *arg) {
     pthread_mutex_lock(&lock);
     for (;;) {
         while (put_off_begin == put_off_end) pthread_cond_wait(&wanted, &lock);
+        usleep(2000);
         correct_rows(&put_off, put_off_begin, put_off_end);
         put_off_begin = put_off_end;
     }
