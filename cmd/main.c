@@ -15,6 +15,7 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/measure/worker.h"
+#include "src/programs/kernel_program.h"
 
 #define NB_COMMAND_ENTRY(name) extern const struct nb_command nb_command_##name;
 #include "command_list.h"
@@ -120,6 +121,7 @@ int main(int argc, char **argv) {
         return NB_EXIT_USAGE;
     }
     const char *name = argv[1];
+    nb_use_programs(&nb_kernel_programs);
     if (strcmp(name, "__worker") == 0) return nb_worker_main();
     signal(SIGBUS, say_cut_short);
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {

@@ -11,11 +11,11 @@
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/program_process.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/lab/probe/probe.h"
 #include "src/measure/launcher.h"
+#include "src/programs/program_process.h"
 
 extern const struct nb_command nb_command_probe;
 

@@ -16,7 +16,6 @@
 #include "src/core/guard.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
-#include "src/core/program_process.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/core/tuning.h"

@@ -16,6 +16,9 @@ enum { NB_GUARD_BYTES = 64 << 10 };
 const char *nb_guarded(void (*work)(void *arg), void *arg, size_t bytes, double limit_s);
 /* What a new guard begins with: to load again what the last one had. Null: nothing. */
 void nb_guard_begins_with(void (*begin)(void));
+/* The longest that foreign code may take to be loaded, in seconds: as usual for its kind, or what this variable of the environment says. */
+#define NB_LOAD_TIMEOUT "NORMBENCH_LOAD_TIMEOUT"
+double nb_load_timeout_s(double usual_s);
 /* Ends the guard and all that it started; the next call starts another. */
 void nb_guard_end(void);
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/kernel_program.h"
+#include "src/core/program_api.h"
 
 #define FIELD_END(field) (offsetof(struct nb_kernel, field) + sizeof(((struct nb_kernel *)0)->field))
 #define DECLARES(k, field) ((k)->struct_size >= FIELD_END(field) && (k)->field)
@@ -22,7 +22,7 @@ static bool is_here(const struct nb_kernel *k) { return k && k->run != nb_kernel
 
 const char *nb_kernel_applicable(const struct nb_kernel *k, const struct nb_call *call) {
     assert(is_here(k) && call);
-    if (nb_kernel_is_of_program(k)) return nb_kernel_program_applicable(k, call);
+    if (k->run == nb_programs()->run) return nb_programs()->applicable(k, call);
     return DECLARES(k, applicable) ? k->applicable(call) : NULL;
 }
 
@@ -62,7 +62,7 @@ int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call,
 void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range) {
     assert(is_here(k) && call && range);
     *range = (struct nb_range){0, INFINITY, INFINITY};
-    if (nb_kernel_is_of_program(k)) *range = *nb_kernel_program_range(k);
+    if (k->run == nb_programs()->run) *range = *nb_programs()->range(k);
     if (DECLARES(k, range)) k->range(call, range);
 }
 

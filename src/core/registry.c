@@ -21,10 +21,9 @@
 #include "src/core/foreign.h"
 #include "src/core/guard.h"
 #include "src/core/kernel_fields.h"
-#include "src/core/kernel_program.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
-#include "src/core/program_process.h"
+#include "src/core/program_api.h"
 #include "src/core/text.h"
 
 typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);
@@ -213,11 +212,11 @@ static int read_table(const struct library *lib, struct entry_list *out) {
 /* The same of a program. */
 static int read_program(struct library *lib, struct entry_list *out) {
     size_t n;
-    lib->program = nb_kernel_program_start(lib->file, &n);
+    lib->program = nb_programs()->start(lib->file, &n);
     if (!lib->program) return -1;
     out->items = nb_alloc(n, sizeof *out->items);
     for (size_t i = 0; i < n; i++)
-        if (read_entry(lib, nb_kernel_program_table(lib->program, i), NULL, i, out) != 0) return -1;
+        if (read_entry(lib, nb_programs()->table(lib->program, i), NULL, i, out) != 0) return -1;
     return refuse_twins(lib, out);
 }
 
@@ -271,7 +270,7 @@ static int loaded_already(const struct library *lib) {
 
 static void free_library(struct library *lib) {
     if (lib->handle) dlclose(lib->handle);
-    nb_kernel_program_free(lib->program);
+    nb_programs()->free(lib->program);
     free(lib->file);
     free(lib->path);
     free(lib->plugin);
@@ -291,7 +290,7 @@ static void keep(const struct library *lib, struct entry_list *found) {
 static int load(const char *file, char *path, char *plugin, const char *peer_library) {
     struct library lib = {.file = nb_strdup(file), .path = path, .plugin = plugin};
     struct entry_list found = {0};
-    const bool is_program = plugin && !nb_peer_is(file) && nb_kernel_program_is(file);
+    const bool is_program = plugin && !nb_peer_is(file) && nb_programs()->is(file);
     int result = -1;
     if (!is_program && !(lib.handle = nb_object_open(path))) goto out;
     if (is_loaded(&lib)) {
@@ -523,7 +522,7 @@ struct loading {
 };
 void nb_registry_rest(void) {
     for (size_t i = 0; i < n_libraries; i++)
-        if (libraries[i].program) nb_kernel_program_rest(libraries[i].program);
+        if (libraries[i].program) nb_programs()->rest(libraries[i].program);
 }
 
 static void load_there(void *arg) {
@@ -653,9 +652,9 @@ int nb_registry_describe(const char *file) {
     snprintf(l.file, sizeof l.file, "%s", file);
     nb_guard_begins_with(load_again);
     resolve(file, &lib.path, &lib.plugin, &peer_library);
-    const double limit_s = nb_load_timeout_s(nb_peer_is(file)             ? PEER_LIMIT_S
-                                             : nb_kernel_program_is(file) ? NB_PROGRAM_LOAD_S
-                                                                          : LOAD_LIMIT_S);
+    const double limit_s = nb_load_timeout_s(nb_peer_is(file)          ? PEER_LIMIT_S
+                                             : nb_programs()->is(file) ? nb_programs()->load_s
+                                                                       : LOAD_LIMIT_S);
     const char *why =
         strlen(file) < sizeof l.file ? nb_guarded(load_there, &l, sizeof l, limit_s) : "has too long a name";
     if (why) {

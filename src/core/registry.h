@@ -67,7 +67,7 @@ enum nb_width nb_registry_vector_width(void);
 void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry);
 /* The shared objects loaded, in order: null behind the last. */
 const char *nb_registry_file(size_t i);
-/* Leaves the programs of this process (kernel_program.h) to whom they belong, or ends them; their tables stay. */
+/* Leaves the programs of this process (program_api.h) to whom they belong, or ends them; their tables stay. */
 void nb_registry_rest(void);
 void nb_registry_release(void);
 

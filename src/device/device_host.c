@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "src/core/guard.h"
-#include "src/core/kernel_program.h"
 #include "src/core/log.h"
-#include "src/core/program_memory.h"
 #include "src/core/text.h"
 #include "src/device/device.h"
+#include "src/programs/kernel_program.h"
+#include "src/programs/program_memory.h"
 
 static const char *open_host(void) { return NULL; }
 

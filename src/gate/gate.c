@@ -14,13 +14,13 @@
 #include "src/core/foreign.h"
 #include "src/core/guard.h"
 #include "src/core/log.h"
-#include "src/core/program_process.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
 #include "src/plan/cells.h"
+#include "src/programs/program_process.h"
 
 /* ---- the builds: copies in a folder for each layout, PLACE/0/baseline.so, PLACE/0/control.so, PLACE/0/candidate.so, PLACE/1/... */
 

@@ -12,12 +12,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "src/core/kernel_program.h"
 #include "src/core/log.h"
-#include "src/core/program_memory.h"
-#include "src/core/program_process.h"
 #include "src/core/text.h"
 #include "src/measure/system.h"
+#include "src/programs/kernel_program.h"
+#include "src/programs/program_memory.h"
+#include "src/programs/program_process.h"
 
 struct kept {
     char *file;

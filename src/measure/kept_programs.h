@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Programs with kernels (src/core/kernel_program.h) outlive the workers that call them, since starting one may take seconds, where it
+/* Programs with kernels (src/programs/kernel_program.h) outlive the workers that call them, since starting one may take seconds, where it
  * imports PyTorch. The process that starts the workers has them, and lends each to one worker at a time; a worker that ends as it should
  * leaves it with nothing open, for the next. Of any other worker it is ended, and the next gets a new one. For several threads at once. */
 #ifndef NB_KEPT_PROGRAMS_H

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/kernel_program.h"
 #include "src/core/registry.h"
+#include "src/programs/kernel_program.h"
 
 struct nb_pool;
 

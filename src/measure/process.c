@@ -22,9 +22,9 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
-#include "src/core/program_process.h"
 #include "src/core/timer.h"
 #include "src/measure/kept_programs.h"
+#include "src/programs/program_process.h"
 
 static volatile sig_atomic_t interrupted;
 static void on_interrupt(int number) { interrupted = number; }

@@ -14,7 +14,6 @@
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
-#include "src/core/program_process.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
@@ -22,6 +21,7 @@
 #include "src/measure/lines.h"
 #include "src/measure/paired.h"
 #include "src/plan/estimate.h"
+#include "src/programs/program_process.h"
 
 /* ---- what the run knows ------------------------------------------------------------------------------------------ */
 

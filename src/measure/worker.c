@@ -25,7 +25,6 @@
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
-#include "src/core/program_process.h"
 #include "src/core/tuning.h"
 #include "src/measure/answers.h"
 #include "src/measure/faults.h"
@@ -36,6 +35,7 @@
 #include "src/measure/pool.h"
 #include "src/measure/status.h"
 #include "src/measure/system.h"
+#include "src/programs/program_process.h"
 
 /* A job as text and back. Cases travel as keys: whatever a worker needs to know stands in them. */
 

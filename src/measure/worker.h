@@ -37,7 +37,7 @@ uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index);
 /* work(w, i, arg) in a process forked off from this one, so that whatever the case's kernel does to memory, to threads or to descriptors
  * ends with it, and the next case finds what cases share (inputs, the exact results) as this process made it. Returns when the case has
  * been answered; where its process died, this one dies the same death, and the parent sees at which case. A kernel of a program
- * (src/core/kernel_program.h) has a process of its own, and is called from this one. False: a plugin has started
+ * (src/programs/kernel_program.h) has a process of its own, and is called from this one. False: a plugin has started
  * threads, which fork() would leave behind, and this process has just done its first case and must not do another. */
 bool nb_worker_apart(struct nb_workplace *w, int i, void (*work)(struct nb_workplace *w, int i, void *arg), void *arg);
 

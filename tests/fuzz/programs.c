@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A target of the way between a kernel's own process and the harness: the answers of the program. */
 #include "src/core/kernel_fields.h"
-#include "src/core/kernel_program.c"
+#include "src/programs/kernel_program.c"
 #include "tests/fuzz/fuzz.h"
 
 /* An answer to each question in turn, of the bytes up to 0xff 0xff or the end. */

@@ -9,33 +9,24 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/kernel.h"
+#include "src/core/program_api.h"
 
-struct nb_kernel_program;
 struct nb_program_process;
 
-/* Starts it and reads its table of n kernels. Null after nb_error. */
-struct nb_kernel_program *nb_kernel_program_start(const char *file, size_t *n);
-/* Valid, as far as this process understands it, as long as the program is there. */
-const struct nb_kernel *nb_kernel_program_table(const struct nb_kernel_program *p, size_t i);
+/* What the registry is told. */
+extern const struct nb_program_api nb_kernel_programs;
+
 /* The language and its versions, as the program said. */
 const char *nb_kernel_program_language(const struct nb_kernel *k);
-/* Ends the process, if one runs, or leaves it to whom it belongs; open() starts it again. */
-void nb_kernel_program_rest(struct nb_kernel_program *p);
 /* Says bye to a process that nothing is open in, and ends it. */
 void nb_kernel_program_dismiss(struct nb_program_process *process);
-void nb_kernel_program_free(struct nb_kernel_program *p);
 
 /* run() of kernels of programs. */
 int nb_kernel_of_program(const struct nb_call *call, int phase, int64_t begin, int64_t end);
 static inline bool nb_kernel_is_of_program(const struct nb_kernel *k) { return k->run == nb_kernel_of_program; }
-/* What it claims its accuracy for. */
-const struct nb_range *nb_kernel_program_range(const struct nb_kernel *k);
-/* Null: yes; else the reason why not. */
-const char *nb_kernel_program_applicable(const struct nb_kernel *k, const struct nb_call *call);
 
 /* ---- calls ---- */
 

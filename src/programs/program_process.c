@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What it prints comes through a pipe, which is read while its answer is awaited: a kernel
  * that prints in every call would fill the terminal. */
-#include "src/core/program_process.h"
+#include "src/programs/program_process.h"
 
 #include <assert.h>
 #include <elf.h>
@@ -21,6 +21,7 @@
 
 #include "src/core/cpu.h"
 #include "src/core/files.h"
+#include "src/core/guard.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/core/timer.h"
@@ -306,12 +307,6 @@ static _Noreturn void mind(const struct birth *b) {
     if (pid > 0) kill(pid, SIGKILL);
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
     _exit(0);
-}
-
-double nb_load_timeout_s(double usual_s) {
-    const char *said = getenv(NB_LOAD_TIMEOUT);
-    const double s = said ? strtod(said, NULL) : 0;
-    return s >= 1 && s <= 86400 ? s : usual_s;
 }
 
 static int start_s(void) { return (int)nb_load_timeout_s(NB_PROGRAM_LOAD_S); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One question and one answer at a time, each a packet. What comes from the program is data from outside: every answer is held against its
  * question, and a program that says anything else is ended. */
-#include "src/core/kernel_program.h"
+#include "src/programs/kernel_program.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -18,11 +18,11 @@
 
 #include "src/core/dtype.h"
 #include "src/core/files.h"
-#include "src/core/kernel_messages.h"
 #include "src/core/log.h"
-#include "src/core/program_memory.h"
-#include "src/core/program_process.h"
 #include "src/core/text.h"
+#include "src/programs/kernel_messages.h"
+#include "src/programs/program_memory.h"
+#include "src/programs/program_process.h"
 
 /* ---- messages ---- */
 
@@ -389,34 +389,7 @@ static int read_table(struct nb_kernel_program *p) {
     return 0;
 }
 
-struct nb_kernel_program *nb_kernel_program_start(const char *file, size_t *n) {
-    static union message m;
-    assert(file && n);
-    struct nb_kernel_program *p = nb_alloc(1, sizeof *p);
-    p->file = nb_strdup(file);
-    p->next = programs;
-    programs = p;
-    if (!nb_path_exists(file)) {
-        nb_error("%s: %s", file, strerror(ENOENT));
-    } else if (!say_hello(p, &m) && !p->is_lost) {
-        nb_error("%s: its program %s", file, p->said);
-    } else if (p->is_lost) {
-        nb_error("%s: its program %s%s", file, p->said,
-                 p->is_other_version ? "" : " before it said which kernels it has");
-    } else if (status_of(p, &m) != 0) {
-        nb_error("%s: %s", file, p->said);
-    } else if (m.hello.n_kernels == 0 || m.hello.n_kernels > MOST_KERNELS) {
-        nb_error("%s: its table says %u kernels", file, m.hello.n_kernels);
-    } else {
-        p->n_kernels = m.hello.n_kernels;
-        p->language = text_of(&m);
-        if (read_table(p) == 0) return *n = p->n_kernels, p;
-    }
-    nb_kernel_program_free(p);
-    return NULL;
-}
-
-const struct nb_kernel *nb_kernel_program_table(const struct nb_kernel_program *p, size_t i) {
+static const struct nb_kernel *kernel_at(const struct nb_kernel_program *p, size_t i) {
     assert(p && i < p->n_kernels);
     return &p->kernels[i].kernel;
 }
@@ -428,7 +401,7 @@ static const struct program_kernel *own(const struct nb_kernel *k) {
 }
 
 const char *nb_kernel_program_language(const struct nb_kernel *k) { return own(k)->program->language; }
-const struct nb_range *nb_kernel_program_range(const struct nb_kernel *k) { return &own(k)->range; }
+static const struct nb_range *range_of(const struct nb_kernel *k) { return &own(k)->range; }
 const char *nb_kernel_program_said(const struct nb_kernel *k) { return own(k)->program->said; }
 
 /* ---- its end ---- */
@@ -460,7 +433,7 @@ static void close_all(struct nb_kernel_program *p) {
     p->process.page->is_clean = true;
 }
 
-void nb_kernel_program_rest(struct nb_kernel_program *p) {
+static void rest_program(struct nb_kernel_program *p) {
     assert(p);
     if (p->process.pid == 0) return;
     if (runs_here(p)) close_all(p);
@@ -471,9 +444,9 @@ void nb_kernel_program_rest(struct nb_kernel_program *p) {
     forget_opened(p);
 }
 
-void nb_kernel_program_free(struct nb_kernel_program *p) {
+static void free_program(struct nb_kernel_program *p) {
     if (!p) return;
-    nb_kernel_program_rest(p);
+    rest_program(p);
     for (struct nb_kernel_program **at = &programs; *at; at = &(*at)->next)
         if (*at == p) {
             *at = p->next;
@@ -484,6 +457,35 @@ void nb_kernel_program_free(struct nb_kernel_program *p) {
     free(p->file);
     free(p->language);
     free(p);
+}
+
+/* ---- its start ---- */
+
+static struct nb_kernel_program *start_program(const char *file, size_t *n) {
+    static union message m;
+    assert(file && n);
+    struct nb_kernel_program *p = nb_alloc(1, sizeof *p);
+    p->file = nb_strdup(file);
+    p->next = programs;
+    programs = p;
+    if (!nb_path_exists(file)) {
+        nb_error("%s: %s", file, strerror(ENOENT));
+    } else if (!say_hello(p, &m) && !p->is_lost) {
+        nb_error("%s: its program %s", file, p->said);
+    } else if (p->is_lost) {
+        nb_error("%s: its program %s%s", file, p->said,
+                 p->is_other_version ? "" : " before it said which kernels it has");
+    } else if (status_of(p, &m) != 0) {
+        nb_error("%s: %s", file, p->said);
+    } else if (m.hello.n_kernels == 0 || m.hello.n_kernels > MOST_KERNELS) {
+        nb_error("%s: its table says %u kernels", file, m.hello.n_kernels);
+    } else {
+        p->n_kernels = m.hello.n_kernels;
+        p->language = text_of(&m);
+        if (read_table(p) == 0) return *n = p->n_kernels, p;
+    }
+    free_program(p);
+    return NULL;
 }
 
 /* ---- questions about a call ---- */
@@ -497,7 +499,7 @@ static bool has_gaps(const struct nb_call *call) {
     return false;
 }
 
-const char *nb_kernel_program_applicable(const struct nb_kernel *kernel, const struct nb_call *call) {
+static const char *refuse_call(const struct nb_kernel *kernel, const struct nb_call *call) {
     assert(call);
     const struct program_kernel *k = own(kernel);
     const bool is_batch = kernel->op == NB_OP_BATCHNORM;
@@ -699,3 +701,13 @@ bool nb_program_memory_free(void *address) {
     nb_program_memory_give_back(address);
     return true;
 }
+
+const struct nb_program_api nb_kernel_programs = {.is = nb_kernel_program_is,
+                                                  .load_s = NB_PROGRAM_LOAD_S,
+                                                  .start = start_program,
+                                                  .table = kernel_at,
+                                                  .rest = rest_program,
+                                                  .free = free_program,
+                                                  .run = nb_kernel_of_program,
+                                                  .applicable = refuse_call,
+                                                  .range = range_of};

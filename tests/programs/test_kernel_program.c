@@ -8,8 +8,8 @@
 
 #include "src/core/kernel_fields.h"
 
-#include "src/core/kernel_program.c"
-#include "src/core/program_memory.c"
+#include "src/programs/kernel_program.c"
+#include "src/programs/program_memory.c"
 #include "tests/support/files.h"
 
 static const struct head question = {{'N', 'B', 'W', 'P'}, VERSION, CALL, 7, sizeof(struct call)};
@@ -72,6 +72,7 @@ Test(kernel_program, a_kernel_is_taken_as_the_table_has_it) {
     free(k.summary);
 
     struct nb_range range;
+    nb_use_programs(&nb_kernel_programs);
     nb_kernel_range(&k.kernel, &(struct nb_call){.rows = 1}, &range);
     cr_expect(range.min_rms == 0 && isinf(range.max_abs) && isinf(range.max_rho));
     m.described.min_rms = 0.5, m.described.max_abs = 100;
@@ -86,9 +87,9 @@ Test(kernel_program, a_kernel_is_taken_as_the_table_has_it) {
     struct nb_call apart = packed, threads = packed;
     apart.x_stride = 9;
     threads.n_threads = 2;
-    cr_expect_null(nb_kernel_program_applicable(&k.kernel, &packed));
-    cr_expect(strstr(nb_kernel_program_applicable(&k.kernel, &apart), "next to each other"));
-    cr_expect(strstr(nb_kernel_program_applicable(&k.kernel, &threads), "several threads"));
+    cr_expect_null(refuse_call(&k.kernel, &packed));
+    cr_expect(strstr(refuse_call(&k.kernel, &apart), "next to each other"));
+    cr_expect(strstr(refuse_call(&k.kernel, &threads), "several threads"));
 }
 
 Test(kernel_program, shared_memory_lies_apart_and_is_given_again) {
@@ -123,9 +124,9 @@ Test(kernel_program, a_program_is_started_and_called) {
     struct nb_strbuf path = {0};
     size_t n = 0;
     nb_strbuf_addf(&path, "%s/../programs/norms", getenv("NORMBENCH_TEST_PLUGINS"));
-    struct nb_kernel_program *p = nb_kernel_program_start(kept(path.text), &n);
+    struct nb_kernel_program *p = start_program(kept(path.text), &n);
     cr_assert(p && n > 0);
-    const struct nb_kernel *k = nb_kernel_program_table(p, 0);
+    const struct nb_kernel *k = kernel_at(p, 0);
     cr_expect_str_eq(k->name, "norm");
     cr_expect_str_eq(nb_kernel_program_language(k), "C");
 
@@ -137,7 +138,7 @@ Test(kernel_program, a_program_is_started_and_called) {
     const struct nb_program_calls calls = {.calls = &call, .n = 1, .amount = 1};
     cr_assert_eq(nb_kernel_program_run(k, &calls), 0, "%s", nb_kernel_program_said(k));
     for (int i = 0; i < ROWS * COLS; i++) cr_expect_eq(((float *)call.y)[i], 1);
-    nb_kernel_program_free(p);
+    free_program(p);
 }
 
 Test(kernel_program, a_file_is_started_or_loaded_by_what_it_is) {

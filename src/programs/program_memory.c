@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One sparse file, mapped once without access, in which a tensor's offset is its address less the start. */
-#include "src/core/program_memory.h"
+#include "src/programs/program_memory.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "src/core/cpu.h"
-#include "src/core/kernel_messages.h"
 #include "src/core/log.h"
+#include "src/programs/kernel_messages.h"
 
 static const size_t least_memory = (size_t)1 << 30;
 

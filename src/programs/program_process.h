@@ -44,10 +44,7 @@ bool nb_program_start(struct nb_program_process *p, const char *file, int memory
 void nb_program_offer(const char *file, pid_t pid, const int fds[3]);
 /* False: none was offered. */
 bool nb_program_take(struct nb_program_process *p, const char *file);
-/* The longest that foreign code may take to be loaded, in seconds: as usual for its kind, or what this variable of the environment says. */
-#define NB_LOAD_TIMEOUT "NORMBENCH_LOAD_TIMEOUT"
-enum { NB_PROGRAM_LOAD_S = 60 };
-double nb_load_timeout_s(double usual_s);
+enum { NB_PROGRAM_LOAD_S = 60 }; /* the longest that it may take until it answers, as usual */
 /* Until it has written to the socket or closed it, or for so long (-1: for ever). What it prints goes to stderr, up to a limit. */
 void nb_program_wait(struct nb_program_process *p, int limit_ms);
 /* Ends it, and what it has started. May it end of itself, 1 s is given to it. True: it did, and how says how. */
