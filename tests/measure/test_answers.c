@@ -31,6 +31,7 @@ static struct taken said_by(void (*work)(void), size_t *n_strange) {
     struct taken taken = {0};
     int ends[2], status;
     cr_assert_eq(nb_answers_open(&answers, ends), 0);
+    cr_assert(nb_answers_read(&answers, ends[0], keep, &taken), "nothing was said, and the end is not reached");
     const pid_t child = fork();
     if (child == 0) {
         setpgid(0, 0);

@@ -101,6 +101,9 @@ Test(config, wrong_types_and_values_are_named_with_their_line) {
     refused("{ \"blocks\": [\n 3 ] }", ":2:", "\"blocks\" is a number");
     refused("{ \"blocks\": [{ \"dtype\": null }] }", ":1:", "\"dtype\" is null; it must be a text");
     refused("{ \"blocks\": [{ \"dtype\": [\n\"f32\",\n[\"f16\"]] }] }", ":3:", "\"dtype\" is a list");
+    refused("{ \"blocks\": [{ \"dtype\": true }] }", ":1:", "\"dtype\" is true or false");
+    refused("{ \"blocks\": [{ \"eps\": 1e999 }] }", ":1:", "\"eps\"");
+    refused("{ \"launches\": [0, 4], \"blocks\": [{}] }", ":1:", "the fewest and the most");
     refused("{ \"blocks\": [{ \"dtype\": [] }] }", ":1:", "empty list");
     refused("{ \"blocks\": [{ \"dtype\": [\"f32\",\n\"f33\"] }] }",
             ":2:", "\"dtype\": 'f33' is not one of f32, f16, bf16; did you mean 'f32'");
@@ -178,6 +181,8 @@ Test(config, axis_replaces_in_every_block_and_the_last_wins) {
     cr_expect_eq(nb_config_axis(&c, "dtype=f16,f32"), 0);
     cr_expect_eq(nb_config_axis(&c, "dtype=fp32,bf16"), 0);
     cr_expect_eq(nb_config_axis(&c, "shape=2x[3,4]"), -1);
+    cr_expect_eq(nb_config_axis(&c, "data=values(1,2,3),normal"), 0);
+    cr_expect_str_eq(joined(list(&c, 0, "data")), "values(1,2,3) normal");
     cr_expect_eq(nb_config_axis(&c, "shape=64x384,2x[3x4],rnnsearch"), 0);
     const size_t dtype = (size_t)(nb_axis_find("dtype") - nb_axes);
     for (size_t i = 0; i < c.n_blocks; i++) {

@@ -157,6 +157,7 @@ Test(journal, a_journal_torn_in_its_first_line_cannot_be_resumed) {
 Test(journal, what_is_damaged_is_named_by_line_and_by_what_stood_there) {
     char *dir = new_folder(), *journal = summed(small_journal());
     *strstr(journal, "per_sample") = 'P'; /* of the first launch */
+    *strstr(journal, "peak_memory") = 'P';
     put_text(dir, NB_JOURNAL_FILE, journal);
     begin_errors();
     int n = 0;

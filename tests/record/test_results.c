@@ -214,6 +214,20 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
     }
 }
 
+Test(results, a_folded_journal_with_any_byte_changed_never_crashes) {
+    char *journal = small_journal(), *dir = new_folder();
+    const size_t len = strlen(journal);
+    static const char bytes[] = {'"', '0', '}', ']', ',', '\n', '\0', (char)0xff};
+    for (size_t i = 0; i < len; i += 5) {
+        const char right = journal[i];
+        journal[i] = bytes[i / 5 % sizeof bytes];
+        begin_errors();
+        fold(dir, journal, len);
+        end_errors();
+        journal[i] = right;
+    }
+}
+
 /* What a run of schema 1 left behind is read by today's words, texts and members alike. */
 Test(results, names_of_schema_1_are_read_as_todays) {
     cJSON *json =
