@@ -115,25 +115,3 @@ Test(claims_amdahl, steps_measured_here_are_points_whichever_way_they_come_out) 
         nb_figures_release(&figures);
     }
 }
-
-/* Few tokens a step stand for many where the norm's share does not depend on them: the page says what was found, whichever way. */
-Test(claims_amdahl, the_page_says_how_the_share_hangs_on_tokens) {
-    static const char *const outcomes[] = {"holds", "fails"};
-    for (int i = 0; i < 2; i++) {
-        struct nb_strbuf claims = {0}, page = {0}, html = {0};
-        cJSON *document = kept_json(document_of(0.2, 0.9, 0));
-        nb_strbuf_addf(&claims,
-                       "[{\"id\":\"speed-minimind-training\",\"readings\":[{\"id\":\"tokens\",\"figures\":[{"
-                       "\"label\":\"from 0.01 to 0.012 over 3 values of tokens\",\"outcome\":\"%s\"}]}]}]",
-                       outcomes[i]);
-        cJSON_AddItemToObject(document, "claims", cJSON_Parse(claims.text));
-        nb_claims_training_tables(document, false, &page);
-        nb_claims_training_tables(document, true, &html);
-        const char *said = strstr(page.text, "from 0.01 to 0.012 over 3 values of tokens");
-        cr_expect(said && strstr(said, outcomes[i]), "%s", page.text);
-        cr_expect(strstr(html.text, "from 0.01 to 0.012 over 3 values of tokens"));
-        nb_strbuf_release(&claims);
-        nb_strbuf_release(&page);
-        nb_strbuf_release(&html);
-    }
-}

@@ -172,30 +172,6 @@ Test(claims_files, every_verdict_can_come_out_either_way) {
     nb_claims_release(&claims);
 }
 
-Test(claims_files, readings_that_differ_make_partly) {
-    static const char text[] =
-        "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],"
-        "\"experiments\":{\"a\":{\"kind\":\"property\",\"property\":\"divide\"}},\"readings\":["
-        "{\"id\":\"one\",\"text\":\"t\",\"experiment\":\"a\",\"expect\":[{\"figure\":\"mse\",\"form\":\"equals\","
-        "\"to\":1}]},"
-        "{\"id\":\"two\",\"text\":\"t\",\"experiment\":\"a\",\"expect\":[{\"figure\":\"mse\",\"form\":\"equals\","
-        "\"to\":2}]},"
-        "{\"id\":\"three\",\"text\":\"t\",\"experiment\":\"a\",\"alternative\":true,\"expect\":[{\"figure\":\"mse\","
-        "\"form\":\"equals\",\"to\":3}]}],\"sensitivity\":[\"x\"]}";
-    struct nb_claim c;
-    cr_assert_eq(nb_claim_parse(&c, "mine.json", text, strlen(text)), 0);
-    struct nb_claim_result result = {.claim = &c, .findings = nb_alloc(2, sizeof *result.findings)};
-    nb_finding_tag(nb_findings_add_exact(&result.findings[0], "mse", "", 1), "x", "left");
-    nb_claim_judge(&result);
-    cr_expect_eq(result.verdict, NB_PARTLY, "%s", nb_claim_verdict_names[result.verdict]);
-    cr_expect(strstr(result.reason, "one: 1 of 1") && strstr(result.reason, "two: 0 of 1"), "%s", result.reason);
-    cr_expect_eq(result.reads[2].verdict, NB_NOT_REPRODUCED, "an alternative is judged, and counts for nothing");
-    cr_assert_eq(result.n_sensed, 1);
-    cr_expect_str_eq(result.sensed[0].value, "left");
-    nb_claim_result_release(&result);
-    nb_claim_release(&c);
-}
-
 /* ---- from readings to the claim ---- */
 
 static const char head[] = "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}]";

@@ -146,34 +146,3 @@ Test(claims_page, what_two_machines_measured_stands_in_no_row_together) {
     cr_expect(strstr(page, "<summary>speed-paper-range: PARTLY (machine 1)"), "%s", page);
     nb_grid_release(&grid);
 }
-
-static const char one_row[] =
-    ",\"training\":{\"steps\":[],\"memory\":[],\"courses\":[],\"eager\":{\"dispatch_us\":{\"value\":1.5,\"low\":1,\"high\":2},"
-    "\"sentence\":\"PyTorch takes 1.5 us.\"},\"regime\":[{\"workload\":\"convpool\",\"row\":\"Table 10\",\"part\":\"step\","
-    "\"arm\":\"rmsnorm\",\"gpu\":\"v100\",\"published\":{\"value\":0.2,\"low\":0.1,\"high\":0.3},"
-    "\"needed_here_us\":{\"value\":5},\"needed_there_us\":{\"value\":1000},\"sentence\":\"20.0 % would need it.\",\"curves\":["
-    "{\"machine\":\"here\",\"points\":[{\"dispatch_us\":0,\"cut\":{\"value\":0.01}},{\"dispatch_us\":10,\"cut\":{\"value\":0.25}}]},"
-    "{\"machine\":\"v100\",\"points\":[{\"dispatch_us\":0,\"cut\":{\"value\":0.01}},{\"dispatch_us\":10,\"cut\":{\"value\":0.05}}]}]}]}";
-
-Test(claims_page, a_published_cut_is_a_band_and_a_mark_where_the_model_meets_it) {
-    struct nb_strbuf empty = {0}, script = {0};
-    struct nb_figures figures = {0};
-    nb_strbuf_add(&empty, "");
-    const cJSON *document = document_of(&empty, one_row);
-    const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
-    cr_expect(strstr(page_of(document), "- PyTorch takes 1.5 us"), "%s", page_of(document));
-    nb_claims_training_figures(&figures, document, &meta);
-    cr_assert_eq(figures.n, 1);
-    const struct nb_figure *f = &figures.list[0];
-    size_t marks[2] = {0};
-    for (size_t i = 0; i < f->n_lines; i++)
-        if (!f->lines[i].law) marks[f->lines[i].panel] += f->lines[i].n;
-    cr_expect(marks[0] == 1 && marks[1] == 0, "here at 5 us, there never: %zu, %zu", marks[0], marks[1]);
-    cr_assert_eq(f->n_bands, 2);
-    cr_expect(f->bands[1].panel == 1 && f->bands[1].low == 10 && f->bands[1].high == 30);
-    cr_expect(f->n_guides == 1 && f->guides[0].x == 1.5, "what an operation costs PyTorch here");
-    nb_figure_script(f, &script);
-    cr_expect(strstr(script.text, "first 10 to graph 1, first 30 behind"), "%s", script.text);
-    nb_strbuf_release(&script);
-    nb_figures_release(&figures);
-}

@@ -43,16 +43,9 @@ Test(claims_widths, in_turns_each_follows_each_other_equally_often) {
     "{ \"kernel\": [\"rmsnorm_twopass\", \"layernorm_twopass\"], \"shape\": \"" shape "\", \"width\": [" widths "] }"
 
 static struct nb_plan plan_with(bool isolate) {
-    static const char text[] = "{ \"blocks\": [" BLOCK("4x8", "\"scalar\"") ", " BLOCK(
-        "8x16", "\"scalar\", \"128\"") ", " BLOCK("4x8", "\"128\"") "] }";
-    const struct nb_plan_options options = {0};
-    struct nb_config config;
-    struct nb_plan plan;
-    cr_assert_eq(nb_config_parse(&config, "dir/mine.json", text, strlen(text)), 0);
-    config.blocks[2].isolate_width = isolate;
-    cr_assert_eq(nb_plan_make(&plan, &config, &options), 0);
-    nb_config_release(&config);
-    return plan;
+    return made((struct request){
+        .blocks = BLOCK("4x8", "\"scalar\"") ", " BLOCK("8x16", "\"scalar\", \"128\"") ", " BLOCK("4x8", "\"128\""),
+        .isolate_width = isolate});
 }
 
 static bool one_width(const struct nb_plan *plan, const struct nb_group *group) {
@@ -75,8 +68,6 @@ Test(claims_widths, one_block_that_asks_for_it_divides_its_groups_for_all, .init
     cr_expect(!apart.groups[2].single_width && apart.groups[2].n == 4);
     cr_expect_neq(apart.groups[2].family, apart.groups[0].family);
     cr_expect_str_neq(apart.hash, mixed.hash, "another plan");
-    nb_plan_release(&mixed);
-    nb_plan_release(&apart);
 }
 
 /* ---- figures ---- */

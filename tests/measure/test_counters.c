@@ -71,22 +71,6 @@ Test(counters, what_is_measured_is_there_and_what_is_not_is_nan) {
     cr_expect_eq(nb_counters_measure(touch_pages, &pages, 1, out, 3), 3);
 }
 
-/* A worker is pinned when it counts: what can be counted must not depend on that. */
-Test(counters, a_pinned_process_counts_the_same_and_stays_pinned) {
-    cpu_set_t one, after;
-    int cpu;
-    cr_assert_eq(nb_cpu_allowed(&cpu, 1), 1);
-    CPU_ZERO(&one);
-    CPU_SET((unsigned)cpu, &one);
-    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
-    struct nb_counter_info list[NB_MAX_COUNTERS];
-    size_t n = nb_counters_list(list, NB_MAX_COUNTERS);
-    for (size_t i = 0; i < n; i++)
-        cr_expect(!strstr(list[i].reason, " counted "), "%s: %s", list[i].name, list[i].reason);
-    cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
-    cr_expect(CPU_EQUAL(&one, &after));
-}
-
 static char reason[200];
 
 #if defined(__x86_64__)
@@ -112,27 +96,6 @@ Test(single_step, beyond_the_limit_there_is_a_reason_and_the_work_is_done) {
     turns = 10;
     cr_expect_eq(nb_single_step(loop, &turns, 32, reason, sizeof reason), 32);
     cr_expect_eq(nb_single_step(loop, &turns, 31, reason, sizeof reason), -1);
-}
-
-__attribute__((target("avx512f"), noinline)) static void wide(void *arg) {
-    float *x = arg;
-    __m512 sum = _mm512_setzero_ps();
-    for (int i = 0; i < 512; i += 16) sum = _mm512_fmadd_ps(_mm512_loadu_ps(x + i), _mm512_loadu_ps(x + i), sum);
-    _mm512_storeu_ps(x + 512, sum);
-}
-
-Test(single_step, avx512_code_is_counted_and_computes_the_same) {
-    if (!(nb_cpu_light()->features & NB_CPU_AVX512)) cr_skip("this CPU has no AVX-512");
-    if (!stepping_works()) cr_skip("%s", reason);
-    float x[528], want[16];
-    for (int i = 0; i < 512; i++) x[i] = (float)i / 7;
-    wide(x);
-    memcpy(want, x + 512, sizeof want);
-    memset(x + 512, 0, sizeof want);
-    int64_t first = nb_single_step(wide, x, 20000, reason, sizeof reason);
-    cr_expect_gt(first, 32);
-    cr_expect_arr_eq(want, x + 512, sizeof want);
-    for (int i = 0; i < 5; i++) cr_expect_eq(nb_single_step(wide, x, 20000, reason, sizeof reason), first);
 }
 
 static volatile sig_atomic_t seen;

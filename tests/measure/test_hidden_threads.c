@@ -16,28 +16,26 @@ static bool found(int n, double share, int every, int taken) {
     return nb_hidden_threads_found(&hidden, taken);
 }
 
-Test(hidden_threads, in_block_after_block_is_found) {
-    cr_expect(found(20, 1, 1, 20));
-    cr_expect(found(20, 0.05, 1, 20));
-    cr_expect(found(20, 1, 3, 20));
-}
-Test(hidden_threads, for_a_moment_is_none) {
-    cr_expect_not(found(20, 3, 20, 20));
-    cr_expect_not(found(20, 3, 10, 20));
-    cr_expect_not(found(20, 1, 4, 20), "in a quarter of the blocks");
-}
-Test(hidden_threads, below_a_hundredth_is_none) {
-    cr_expect_not(found(20, 0.009, 1, 20));
-    cr_expect_not(found(20, 0, 1, 20));
-}
-/* Calls so long that their arm takes part in every fourth block: help in each of them. */
-Test(hidden_threads, of_long_calls_is_found) {
-    cr_expect(found(20, 1, 4, 5));
-    cr_expect(found(20, 1, 5, 4));
-    cr_expect_not(found(20, 1, 20, 5), "in one block alone");
-}
-Test(hidden_threads, in_launches_of_one_or_two_blocks_is_found) {
-    cr_expect(found(1, 1, 1, 1));
-    cr_expect(found(2, 1, 1, 2));
-    cr_expect_not(found(2, 1, 2, 2), "in one of two");
+Test(hidden_threads, help_in_block_after_block_is_found) {
+    static const struct {
+        int n;
+        double share;
+        int every, taken;
+        bool found;
+        const char *what;
+    } cases[] = {{20, 1, 1, 20, true, "all of the time"},
+                 {20, 0.05, 1, 20, true, "a little"},
+                 {20, 0.009, 1, 20, false, "below a hundredth"},
+                 {20, 0, 1, 20, false, "none"},
+                 {20, 1, 3, 20, true, "in a third of the blocks"},
+                 {20, 1, 4, 20, false, "in a quarter of the blocks"},
+                 {20, 3, 10, 20, false, "for a moment"},
+                 {20, 1, 4, 5, true, "calls so long that their arm takes part in every fourth block"},
+                 {20, 1, 20, 5, false, "in one of their blocks alone"},
+                 {1, 1, 1, 1, true, "in the only block"},
+                 {2, 1, 1, 2, true, "in both"},
+                 {2, 1, 2, 2, false, "in one of two"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_expect_eq(found(cases[i].n, cases[i].share, cases[i].every, cases[i].taken), cases[i].found, "%s",
+                     cases[i].what);
 }

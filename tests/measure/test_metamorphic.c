@@ -76,27 +76,6 @@ Test(metamorphic, ties_and_a_root_that_is_an_ulp_off_show_in_exact_rows) {
     only_breaks("mistakes:bn_bf16_ties_away/shape:nchw:2x4x4x8", NB_REL_EXACT);
     only_breaks("mistakes:bn_bf16_ties_away/shape:nhwc:2x4x4x6", NB_REL_EXACT);
 }
-Test(metamorphic, correct_kernels_are_exact_where_nothing_is_rounded) {
-    static const char *const right[] = {
-        "rms_f32_correct",    "rms_f32_divides",     "rms_f32_lanes_64",   "rms_f32_kahan",
-        "rms_f32_scaled",     "rms_f16_in_double",   "ln_f32_folded",      "ln_f32_one_pass_double",
-        "ln_f32_corrected",   "add_bf16_correct",    "addln_bf16_correct", "l2_f32_correct",
-        "rmsb_f32_in_double", "rmsb_bf16_backwards", "lnb_bf16_correct",   "addb_bf16_correct"};
-    static const char *const forms[] = {"4x64/affine:gamma", "4x128/affine:gamma_beta/param_dtype:x",
-                                        "3x2048/affine:gamma/weight_offset:1", "2x16/affine:none"};
-    static const char *const images[] = {"nchw:2x4x4x8", "nhwc:2x4x4x6", "nhwc:1x4x4x1", "nchw:16x3x1x1"};
-    char key[128];
-    for (size_t i = 0; i < sizeof right / sizeof *right * 4; i++) {
-        snprintf(key, sizeof key, "mistakes:%s/shape:%s", right[i / 4], forms[i % 4]);
-        struct nb_metamorphic m = tried(key);
-        cr_expect_eq(m.relations[NB_REL_EXACT].verdict, NB_HOLDS, "%s: %s", key, m.relations[NB_REL_EXACT].reason);
-    }
-    for (size_t i = 0; i < 8; i++) {
-        snprintf(key, sizeof key, "mistakes:bn_%s_correct/shape:%s", i < 4 ? "f32" : "bf16", images[i % 4]);
-        struct nb_metamorphic m = tried(key);
-        cr_expect_eq(m.relations[NB_REL_EXACT].verdict, NB_HOLDS, "%s: %s", key, m.relations[NB_REL_EXACT].reason);
-    }
-}
 Test(metamorphic, calls_that_differ_by_turns_are_not_repeatable) {
     struct nb_metamorphic m = tried("relations:by_turn_f32/shape:4x64");
     cr_expect(m.relations[NB_REL_TWICE].verdict == NB_BROKEN || m.relations[NB_REL_NEGATE].verdict == NB_BROKEN);

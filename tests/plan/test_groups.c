@@ -9,6 +9,7 @@
 #include "src/core/cpu.h"
 #include "src/core/text.h"
 #include "src/plan/plan.c"
+#include "tests/support/files.h"
 #include "tests/support/plans.h"
 
 TestSuite(groups, .init = load_kernels);
@@ -155,64 +156,56 @@ Test(groups, another_cpu_deals_the_same_shards) {
     }
 }
 
+/* What is named so, in a shard, and in no other. */
+static void stays(struct nb_text_map *shard_of, const char *name, int shard) {
+    const size_t before = nb_text_map_add(shard_of, kept(strdup(name)), (size_t)shard);
+    cr_expect(before == NB_NOWHERE || before == (size_t)shard, "%s is in shards %zu and %d", name, before, shard);
+}
+
 /* Their launches stand next to each other in time. */
 Test(groups, widths_that_are_timed_apart_stay_in_one_shard) {
-    const char *text =
-        "{ \"blocks\": [ { \"kernel\": \"rmsnorm_twopass\", \"width\": [\"scalar\", \"128\"], \"shape\": [\"4x8\", "
-        "\"64x4096\", \"8x16\", \"256x1024\", \"3x5\"] } ] }";
     struct nb_text_map shard_of = {0};
-    struct nb_plan plans[3];
     for (int shard = 1; shard <= 3; shard++) {
-        struct nb_config config;
-        cr_assert_eq(nb_config_parse(&config, "mine", text, strlen(text)), 0);
-        config.blocks[0].isolate_width = true;
-        const struct nb_plan_options options = {.shard = shard, .n_shards = 3};
-        cr_assert_eq(nb_plan_make(&plans[shard - 1], &config, &options), 0);
-        for (size_t g = 0; g < plans[shard - 1].n_groups; g++) {
-            const struct nb_group *group = &plans[shard - 1].groups[g];
-            const size_t before =
-                nb_text_map_add(&shard_of, plans[shard - 1].cases[group->cases[0]].shape.text, (size_t)shard);
-            cr_expect(group->single_width && group->n == 1);
-            cr_expect(before == NB_NOWHERE || before == (size_t)shard, "a shape's widths are in shards %zu and %d",
-                      before, shard);
+        const struct nb_plan plan = made((struct request){
+            .blocks = "{ \"kernel\": \"rmsnorm_twopass\", \"width\": [\"scalar\", \"128\"], \"shape\": [\"4x8\", "
+                      "\"64x4096\", \"8x16\", \"256x1024\", \"3x5\"] }",
+            .options = {.shard = shard, .n_shards = 3},
+            .isolate_width = true});
+        for (size_t g = 0; g < plan.n_groups; g++) {
+            cr_expect(plan.groups[g].single_width && plan.groups[g].n == 1);
+            stays(&shard_of, plan.cases[plan.groups[g].cases[0]].shape.text, shard);
         }
-        nb_config_release(&config);
     }
     cr_expect_eq(shard_of.n, 5);
-    nb_text_map_release(&shard_of); /* whose names are the plans' */
-    for (int i = 0; i < 3; i++) nb_plan_release(&plans[i]);
+    nb_text_map_release(&shard_of);
 }
 
 /* Grades and searches are a kernel's; and so many groups that each shard has some. */
 Test(groups, without_launches_a_kernel_stays_in_one_shard) {
-    const char *blocks =
-        "{ \"op\": [\"rmsnorm\", \"layernorm\"], \"width\": [\"scalar\", \"128\"], \"dtype\": [\"f32\", \"bf16\"], "
-        "\"shape\": [\"4x8\", \"64x96\", \"8x16\"], \"eps\": [\"1e-5\", \"1e-8\"] }";
-    const char *head = "\"launches\": 0,";
-    struct nb_plan whole = made((struct request){.blocks = blocks, .head = head}), plans[4];
+    struct request r = {
+        .blocks = "{ \"op\": [\"rmsnorm\", \"layernorm\"], \"width\": [\"scalar\", \"128\"], \"dtype\": [\"f32\", "
+                  "\"bf16\"], \"shape\": [\"4x8\", \"64x96\", \"8x16\"], \"eps\": [\"1e-5\", \"1e-8\"] }",
+        .head = "\"launches\": 0,"};
+    const struct nb_plan whole = made(r);
     struct nb_text_map shard_of = {0}, keys = {0};
-    struct nb_strings names = {0}; /* of the map */
+    char hash[sizeof whole.hash] = "";
     for (int shard = 1; shard <= 4; shard++) {
-        plans[shard - 1] = made((struct request){
-            .blocks = blocks, .head = head, .options = {.shard = shard, .n_shards = 4, .by_kernel = true}});
-        const struct nb_plan *plan = &plans[shard - 1];
-        cr_expect_str_eq(plan->hash, plans[0].hash);
-        cr_expect_gt(plan->n_groups, 1, "shard %d has %zu groups", shard, plan->n_groups);
-        add_keys(&keys, plan, (size_t)shard, 4);
-        for (size_t i = 0; i < plan->n_cases; i++) {
+        r.options = (struct nb_plan_options){.shard = shard, .n_shards = 4, .by_kernel = true};
+        const struct nb_plan plan = made(r);
+        if (shard > 1) cr_expect_str_eq(plan.hash, hash);
+        memcpy(hash, plan.hash, sizeof hash);
+        cr_expect_gt(plan.n_groups, 1, "shard %d has %zu groups", shard, plan.n_groups);
+        add_keys(&keys, &plan, (size_t)shard, 4);
+        for (size_t i = 0; i < plan.n_cases; i++) {
             char name[200];
-            const struct nb_entry *entry = nb_registry_find(plan->cases[i].variant);
+            const struct nb_entry *entry = nb_registry_find(plan.cases[i].variant);
             snprintf(name, sizeof name, "%s %d", entry->kernel_id, (int)entry->kernel->dtype);
-            nb_strings_add(&names, name);
-            const size_t before = nb_text_map_add(&shard_of, names.items[names.n - 1], (size_t)shard);
-            cr_expect(before == NB_NOWHERE || before == (size_t)shard, "%s is in shards %zu and %d", name, before,
-                      shard);
+            stays(&shard_of, name, shard);
         }
     }
     cr_expect_eq(keys.n, whole.n_cases);
     nb_text_map_release(&keys);
     nb_text_map_release(&shard_of);
-    nb_strings_release(&names);
 }
 
 Test(groups, a_budget_drops_cases_evenly_and_never_launches) {

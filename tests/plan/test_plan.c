@@ -141,23 +141,11 @@ Test(plan, absurd_products_cost_an_error_and_no_time) {
                                        "\"1:60:+1x1:60:+1\", \"threads\": [1, 2, 3, 4, 5, 6] }"},
             "dir/mine.json:3: this block makes 2.16e+05 cells, more than 200000; its longest list is \"shape\" with "
             "3600 values");
-    refused((struct request){.blocks = "{ " TWO_KERNELS
-                                       ", \"shape\": \"1:60:+1x1:60:+1\", \"eps\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "
-                                       "\"include\": { \"seed\": [1, 2, 3, 4, 5, 6] } }"},
-            "this include makes 2.16e+05 cells, more than");
     refused((struct request){.blocks =
                                  "{ " TWO_KERNELS
                                  ", \"shape\": \"1:60:+1x1:60:+1\", \"seed\": \"1\", \"eps\": [0, 1, 2, 3, 4, 5, 6], "
                                  "\"root\": [\"div_sqrt\", \"mul_recip\", \"rsqrt_nr\", \"rsqrt_raw\"] }"},
             "this block makes 2.016e+05 cells with the kernels that it selects, more than");
-    refused(
-        (struct request){
-            .blocks =
-                "{ " TWO_KERNELS
-                ", \"shape\": \"1:60:+1x1:60:+1\", \"eps\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] }, "
-                "{ " TWO_KERNELS
-                ", \"shape\": \"1:60:+1x1:60:+1\", \"eps\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] }"},
-        "this block makes 2.16e+05 cells with the blocks before it");
 }
 
 Test(plan, copies_take_part_only_when_named) {

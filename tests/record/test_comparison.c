@@ -262,23 +262,6 @@ Test(comparison, nothing_left_to_compare_is_an_error) {
     expect_refused(nb_comparison_make(&c, &before, &after, &none), texts[0], "no case");
 }
 
-Test(comparison, the_page_begins_with_the_machines) {
-    add(&before, "64x256", 1000, 0.5, 0.8);
-    add(&after, "64x256", 1000, 0.4, 0.8);
-    set_text(&after, "cpu", "model", "Another CPU");
-    compare();
-    static const char *const formats[] = {"table", "markdown"};
-    for (int f = 0; f < 2; f++) {
-        char *text = print(formats[f]);
-        const char *machine = strstr(text, "cpu.model"), *ranked = strstr(text, "above 1 is slower");
-        cr_expect(machine && ranked && machine < ranked, "%s", text);
-        cr_expect_not_null(strstr(text, "times are not compared"));
-        cr_expect_not_null(strstr(text, "rank nothing"));
-        cr_expect_not_null(strstr(text, "1.250"));
-        cr_expect_not_null(strstr(text, "different CPUs"));
-    }
-}
-
 Test(comparison, names_stay_text) {
     run_twice();
     set_text(&after, "cpu", "model", "<b>\033[31m|\n## x");

@@ -108,28 +108,6 @@ Test(reports, groups_of_several_machines_name_theirs) {
     }
 }
 
-Test(reports, exports_name_the_machine_of_each_case) {
-    static const char *const wanted[][4] = {
-        {"google_benchmark_medians", "\"cpu_model\": \"several machines\"", "\"machine\": 0", "\"machine\": 1"},
-        {"benchmark_action", "\"extra\": \"machine 0\"", "\"extra\": \"machine 1; noisy\"", "\"extra\": \"machine 1\""},
-        {"junit", "<property name=\"machine 0\" value=\"First CPU\"", "machine 0; ok; time 1.000 us",
-         "machine 1; ok; time 2.800 us"},
-    };
-    nb_test_sweep(&results);
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
-        cr_expect_null(strstr(nb_test_render(wanted[i][0], &results), "machine 0"), "%s: one machine", wanted[i][0]);
-    nb_test_part(&results, "64x256");
-    cJSON_AddItemToObject(results.meta, "fingerprint",
-                          cJSON_Parse("{\"cpu\":{\"model\":\"First CPU\",\"l1d_bytes\":32768}}"));
-    snprintf(results.records[2].timing.noise, sizeof results.records[2].timing.noise, "noisy");
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        char *text = nb_test_render(wanted[i][0], &results);
-        for (int w = 1; w < 4; w++)
-            cr_expect_not_null(strstr(text, wanted[i][w]), "%s: no %s in %s", wanted[i][0], wanted[i][w], text);
-        cr_expect_null(strstr(text, "32768"), "%s: a cache of one machine as if it were of all", wanted[i][0]);
-    }
-}
-
 Test(reports, table_has_a_column_only_where_a_value_differs) {
     for (int i = 0; i < 4; i++) {
         struct nb_record *r =

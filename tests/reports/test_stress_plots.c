@@ -146,21 +146,3 @@ Test(stress_plots, frontier_joins_the_cases_that_none_beats) {
     cr_assert_float_eq(set->points[2].y, 1, 1e-12);
     cr_assert_float_eq(line_of(f, 0, "rmsnorm_c", false)->points[0].x, 3, 1e-12);
 }
-
-Test(stress_plots, histogram_is_in_parts_of_all_elements_of_a_kernel) {
-    for (int i = 0; i < 2; i++) {
-        struct nb_record *r = nb_test_add(&results, "rmsnorm_a_v256_f32", NB_OP_RMSNORM, i ? "1x10" : "1x20");
-        nb_test_accuracy(r, 1, 0);
-        memset(r->accuracy.histogram, 0, sizeof r->accuracy.histogram);
-        r->accuracy.histogram[0] = i ? 50 : 30;
-        r->accuracy.histogram[2] = i ? 0 : 20;
-    }
-    nb_strbuf_add(&figures.notes, "");
-    nb_plot_histogram(&results, &figures);
-    const struct nb_line *line = line_of(figure_named("histogram-rmsnorm-forward"), 0, "rmsnorm_a", false);
-    cr_assert_eq(line->n, 2);
-    cr_assert_float_eq(line->points[0].x, -1, 1e-12, "up to 2^-1 ulp");
-    cr_assert_float_eq(line->points[0].y, 80, 1e-12);
-    cr_assert_float_eq(line->points[1].x, 1, 1e-12, "up to 2 ulp");
-    cr_assert_float_eq(line->points[1].y, 20, 1e-12);
-}

@@ -17,6 +17,7 @@ static int make(struct request *r) {
     nb_strbuf_release(&text);
     if (result != 0) return -1;
     if (r->axis) result = nb_config_axis(&config, r->axis);
+    config.blocks[config.n_blocks - 1].isolate_width = r->isolate_width;
     if (result == 0) result = nb_plan_make(&r->plan, &config, &r->options);
     nb_config_release(&config);
     return result;

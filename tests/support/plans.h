@@ -3,6 +3,7 @@
 #ifndef NB_TEST_SUPPORT_PLANS_H
 #define NB_TEST_SUPPORT_PLANS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/plan/plan.h"
@@ -18,6 +19,7 @@ struct request {
     const char *blocks; /* the list's inside; it begins on line 2 of dir/mine.json */
     const char *head;   /* more top-level keys, ending in a comma; or null */
     const char *axis;   /* --axis, or null */
+    bool isolate_width; /* of the last block, as a claim asks */
     struct nb_plan_options options;
     struct nb_plan plan;
 };
