@@ -370,8 +370,6 @@ static void add_bugs_section(const cJSON *stress, struct nb_strbuf *out) {
 
 /* ---- the page ---- */
 
-enum { LARGEST_FILE = 1 << 26 };
-
 static void add_top(const struct nb_results *meta, const cJSON *stress, struct nb_strbuf *out) {
     struct nb_strbuf text = {0};
     nb_html_head("precision", out);
@@ -402,8 +400,7 @@ static void add_figures(struct nb_figures *figures, const struct nb_html_picture
                                             {"error-eps-", "Error against eps"},
                                             {"error-scale-", "Error against scale"},
                                             {"histogram-", "Share of results by their error"},
-                                            {"frontier-", "Accuracy against speed"},
-                                            {"depth", "Error over depth"}};
+                                            {"frontier-", "Accuracy against speed"}};
     nb_strbuf_add(out, "<h2 id=curves>Error against one thing at a time</h2>\n");
     for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++)
         nb_html_more_figures(from, curves[i][0], i == 0 ? N_KEY_CURVES : 0, curves[i][1], out);
@@ -412,26 +409,14 @@ static void add_figures(struct nb_figures *figures, const struct nb_html_picture
     nb_html_not_drawn(figures, out);
 }
 
-/* Null when it is not there, or no JSON, which is said. */
-static cJSON *read_depth(const char *dir) {
-    char *path = nb_path_join(dir, NB_DEPTH_FILE), *text = NULL;
-    if (nb_path_exists(path)) text = nb_file_read(path, LARGEST_FILE, NULL);
-    cJSON *json = text && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
-    if (text && !json) nb_warn("%s is not JSON: its curve is not drawn", path);
-    free(text);
-    free(path);
-    return json;
-}
-
 int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_results *results) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)stress};
     struct nb_figures figures;
     struct nb_stress_lines lines;
     struct nb_strbuf page = {0};
-    cJSON *depth = read_depth(dir);
     const struct nb_html_pictures pictures = {&figures, dir, NB_STRESS_PLOTS};
     char *path = nb_path_join(dir, NB_STRESS_PAGE);
-    nb_stress_figures_init(&figures, stress, depth, results);
+    nb_stress_figures_init(&figures, stress, results);
     int result = nb_figures_write(&figures, dir, NB_STRESS_PLOTS);
     nb_stress_lines_init(&lines, stress);
     add_top(&meta, stress, &page);
@@ -450,7 +435,6 @@ int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_resul
     nb_strbuf_release(&page);
     nb_figures_release(&figures);
     free(lines.list);
-    cJSON_Delete(depth);
     free(path);
     return result;
 }

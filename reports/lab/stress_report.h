@@ -13,7 +13,6 @@
 #include "src/record/record.h"
 
 #define NB_STRESS_PLOTS "precision-plots"
-#define NB_DEPTH_FILE "depth.json" /* of `normbench emulate --depth --format json`; drawn when it is there */
 
 /* results: null when there are none beside it. -1 after nb_error. */
 int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_results *results);
@@ -27,11 +26,10 @@ bool nb_stress_format_known(const char *format); /* table, markdown, json */
 /* stress: as nb_stress_judge() made it; json prints it as it is. 0, or -1 after nb_error. */
 int nb_stress_print(const cJSON *stress, const struct nb_results *results, const char *format, FILE *out);
 
-/* ---- Figures of precision: from stress.json, and from the depth curve of an emulated design. ---- */
+/* ---- Figures of precision, from stress.json. ---- */
 
-/* All of a stress run. stress and depth may be null. */
-void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress, const cJSON *depth,
-                            const struct nb_results *results);
+/* All of a stress run. stress and results may be null. */
+void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress, const struct nb_results *results);
 
 /* ---- What the page and the text of a stress run share: the grades as lines and columns. ---- */
 

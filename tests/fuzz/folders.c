@@ -162,7 +162,7 @@ void fuzz_compare(const uint8_t *bytes, size_t n) {
     release_folders(&f);
 }
 
-/* ---- what stress, emulate --depth and claims leave ---- */
+/* ---- what stress and claims leave ---- */
 
 /* As `normbench report` does: what was searched is judged again, and drawn as it stands. */
 void fuzz_stress(const uint8_t *bytes, size_t n) {
@@ -185,7 +185,7 @@ void fuzz_stress(const uint8_t *bytes, size_t n) {
         fuzz_page_end(&page);
     }
     if (read) {
-        nb_stress_figures_init(&figures, read, NULL, &results);
+        nb_stress_figures_init(&figures, read, &results);
         nb_figures_release(&figures);
     }
     cJSON_Delete(read);
@@ -194,16 +194,6 @@ void fuzz_stress(const uint8_t *bytes, size_t n) {
     nb_grades_release(&grades);
     nb_results_release(&results);
     free(dir);
-}
-
-void fuzz_depth(const uint8_t *bytes, size_t n) {
-    struct nb_figures figures;
-    char *text = fuzz_text(bytes, n, NULL);
-    cJSON *depth = cJSON_Parse(text);
-    nb_stress_figures_init(&figures, NULL, depth, NULL);
-    nb_figures_release(&figures);
-    cJSON_Delete(depth);
-    free(text);
 }
 
 void fuzz_claims(const uint8_t *bytes, size_t n) {

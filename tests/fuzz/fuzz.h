@@ -37,7 +37,7 @@ void fuzz_page_end(struct fuzz_page *page);
 fuzz_target fuzz_key, fuzz_shape, fuzz_shapes, fuzz_config, fuzz_design, fuzz_tuning, fuzz_claim, fuzz_npy_header,
     fuzz_npy, fuzz_elf;
 /* folders.c */
-fuzz_target fuzz_journal, fuzz_results, fuzz_merge, fuzz_compare, fuzz_stress, fuzz_depth, fuzz_claims, fuzz_training;
+fuzz_target fuzz_journal, fuzz_results, fuzz_merge, fuzz_compare, fuzz_stress, fuzz_claims, fuzz_training;
 /* workers.c */
 fuzz_target fuzz_job, fuzz_answers;
 /* programs.c */

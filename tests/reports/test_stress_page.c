@@ -62,7 +62,7 @@ Test(stress_page, page_shows_markup_as_text) {
 Test(stress_page, scripts_keep_names_inside_single_quotes) {
     cJSON *stress = kept_json(hostile_stress());
     struct nb_figures figures;
-    nb_stress_figures_init(&figures, stress, NULL, NULL);
+    nb_stress_figures_init(&figures, stress, NULL);
     cr_assert_gt(figures.n, 3);
     expect_names_quoted(&figures);
     nb_figures_release(&figures);

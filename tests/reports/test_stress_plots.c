@@ -18,7 +18,7 @@ static void release(void) {
 }
 TestSuite(stress_plots, .fini = release);
 
-static void draw(void) { nb_stress_figures_init(&figures, kept_json(nb_test_stress()), NULL, NULL); }
+static void draw(void) { nb_stress_figures_init(&figures, kept_json(nb_test_stress()), NULL); }
 
 Test(stress_plots, cells_that_are_missing_or_senseless_are_unknown) {
     cJSON *map =
@@ -109,17 +109,6 @@ Test(stress_plots, script_and_data_agree_about_the_blocks) {
     cr_assert_eq(block, f->n_lines + 6, "numbers, NaN and 0 of two panels");
     nb_strbuf_release(&data);
     nb_strbuf_release(&script);
-}
-
-Test(stress_plots, depth_curve_shows_both_parts_and_their_growth) {
-    cJSON *depth = kept_json(cJSON_Parse(
-        "{\"designs\":[{\"design\":\"llama\",\"depth\":{\"gain_u\":[-1,-2,-3,-4],\"residual_u\":[3,4,5,6]}},"
-        "{\"design\":\"flat\",\"depth\":null},{\"design\":7}]}"));
-    nb_stress_figures_init(&figures, NULL, depth, NULL);
-    const struct nb_figure *f = figure_named("depth");
-    cr_assert_float_eq(line_of(f, 0, "llama", false)->points[2].y, 3, 1e-12);
-    cr_assert_float_eq(line_of(f, 0, "llama", true)->points[0].y, 1, 1e-12, "in proportion");
-    cr_assert_float_eq(line_of(f, 1, "llama", true)->points[0].y, 3, 1e-12, "with the root");
 }
 
 Test(stress_plots, frontier_joins_the_cases_that_none_beats) {
