@@ -7,12 +7,14 @@ tensors, by events, on buffers that rotate through three times the GPU's last ca
 through the buffers, so that no framework's dispatch is timed; torch.compile therefore tunes without graphs of its own (they would copy inputs). What is
 not there, or does not run, is a line with the reason.
 
-Never run on a GPU. --try LIBRARY calls the kernels of an emulation (libnormkernels_cuda_emulated.so) on the host's memory, to see that calls are made
+--warm only compiles what torch.compile is to run, into the caches that its variables name (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR), so
+that a comparison need not. --try LIBRARY calls the kernels of an emulation (libnormkernels_cuda_emulated.so) on the host's memory, to see that calls are made
 as kernel.h has them; it needs neither PyTorch nor a GPU.
 
 Exit codes: 0; 1 with --try: a call is wrong; 2 usage; 77 no PyTorch or no GPU."""
 import argparse
 import ctypes
+import itertools
 import math
 import random
 import statistics
@@ -186,13 +188,15 @@ def theirs(make, op, back, buffers, torch):
 # ---- timing --------------------------------------------------------------------------------------------------------------------
 
 def captured(run, stream, torch):
-    """One round through all buffers as a graph."""
-    for _ in range(3):
+    """One round through all buffers as a graph. It is replayed once: what was enqueued while it was captured has not run."""
+    for _ in range(2):
         run()
     stream.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
         run()
+    graph.replay()
+    stream.synchronize()
     return graph
 
 
@@ -206,65 +210,57 @@ def sample_us(graph, rounds, n_buffers, stream, torch):
     return 1e3 * begin.elapsed_time(end) / (rounds * n_buffers)
 
 
-def buffers_of(rows, cols, back, torch):
-    one = 2 * rows * cols
+def buffers_of(op, rows, cols, back, torch):
     l2 = torch.cuda.get_device_properties(0).L2_cache_size
-    n = max(1, math.ceil(3 * l2 / ((3 if back else 2) * one)))
     made = []
-    for _ in range(n):
-        b = {"x": torch.randn(rows, cols, device="cuda", dtype=torch.bfloat16), "gamma": torch.rand(cols, device="cuda") + 0.5,
-             "beta": torch.rand(cols, device="cuda")}
+    for _ in range(max(1, math.ceil(3 * l2 / ((3 if back else 2) * 2 * rows * cols)))):
+        x = torch.randn(rows, cols, device="cuda", dtype=torch.bfloat16)
+        b = {"x": x, "gamma": torch.rand(cols, device="cuda") + 0.5, "beta": torch.rand(cols, device="cuda")}
         if back:
-            x = b["x"].float()
-            b.update(dy=torch.randn_like(b["x"]), dx=torch.empty_like(b["x"]), dgamma=torch.empty(cols, device="cuda"),
-                     dbeta=torch.empty(cols, device="cuda"))
-            b["mean"] = x.mean(1)
-            b["rstd"] = torch.rsqrt(x.square().mean(1) + EPS)
+            b.update(dy=torch.randn_like(x), dx=torch.empty_like(x), dgamma=torch.empty(cols, device="cuda"), dbeta=torch.empty(cols, device="cuda"))
+            wide = x.float()
+            b["mean"] = wide.mean(1)
+            b["rstd"] = torch.rsqrt((wide.var(1, unbiased=False) if op == "layernorm" else wide.square().mean(1)) + EPS)
         else:
-            b["y"] = torch.empty_like(b["x"])
+            b["y"] = torch.empty_like(x)
         made.append(b)
     return made
 
 
-def compare(library, op, back, rows, cols, blocks, torch):
-    """Lines of the table; the first arm is ours."""
-    stream, arms, lines = torch.cuda.Stream(), {}, []
+def warm(op, back, rows, cols, torch):
+    """Compiles, for the caches on disk."""
+    theirs(compiled, op, back, buffers_of(op, rows, cols, back, torch)[:1], torch)()
+
+
+def compare(library, op, back, rows, cols, names, blocks, torch):
+    """Lines of the table."""
+    stream, arms, wrong = torch.cuda.Stream(), {}, []
     with torch.cuda.stream(stream):
-        buffers = buffers_of(rows, cols, back, torch)
-        if back and op == "layernorm":
-            for b in buffers:
-                b["rstd"] = torch.rsqrt(b["x"].float().var(1, unbiased=False) + EPS)
+        buffers = buffers_of(op, rows, cols, back, torch)
         arms["ours"] = captured(ours(library, op, back, buffers, torch), stream, torch)
-        arms["ours"].replay()
-        stream.synchronize()
         result = buffers[-1]["dx" if back else "y"].float()
-        for name, make in OTHERS.items():
+        for name in names:
             try:
-                run = theirs(make, op, back, buffers, torch)
+                run = theirs(OTHERS[name], op, back, buffers, torch)
                 arms[name] = captured(run, stream, torch)
                 difference = (run.last.float() - result).abs().max().item()
                 if not difference < 0.25:
-                    lines.append(f"{name}: differs from ours by {difference:.3g}")
+                    wrong.append(f"{name}: differs from ours by {difference:.3g}")
             except Exception as error:  # whatever others' code raises is their line
                 arms.pop(name, None)
-                lines.append(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:120]}")
+                wrong.append(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:120]}")
         times = {name: [] for name in arms}
         rounds = {name: max(1, round(400 / (len(buffers) * sample_us(g, 1, len(buffers), stream, torch)))) for name, g in arms.items()}
         order = list(arms)
         for block in range(blocks):
-            if block % 2 == 0:
-                random.shuffle(order)
-            else:
-                order.reverse()
+            order.reverse() if block % 2 else random.shuffle(order)
             for name in order:
                 times[name].append(sample_us(arms[name], rounds[name], len(buffers), stream, torch))
-    what = f"{op} {'backward' if back else 'forward'} {rows}x{cols}"
     bytes_ = (3 if back else 2) * 2 * rows * cols
     for name, us in times.items():
-        ratio = statistics.median(math.log(t / o) for t, o in zip(us, times["ours"]))
-        yield f"  {what:<34} {name:<14} {statistics.median(us):9.2f} us {bytes_ / statistics.median(us) / 1e3:6.0f} GB/s {math.exp(ratio):6.3f} x ours"
-    for line in lines:
-        yield f"  {what:<34} {line}"
+        ratio = math.exp(statistics.median(math.log(t / o) for t, o in zip(us, times["ours"])))
+        yield f"{name:<14} {statistics.median(us):9.2f} us {bytes_ / statistics.median(us) / 1e3:6.0f} GB/s {ratio:6.3f} x ours"
+    yield from wrong
 
 
 def main():
@@ -274,6 +270,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=80, help="no comparison is begun after that")
     parser.add_argument("--blocks", type=int, default=20)
     parser.add_argument("--try", action="store_true", dest="emulated")
+    parser.add_argument("--warm", action="store_true")
     options = parser.parse_args()
     start = time.monotonic()
     if options.emulated:
@@ -288,15 +285,17 @@ def main():
         return 77
     library = Library(options.library)
     print(f"peers: {torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}, bf16, cold; medians of {options.blocks} blocks in one process")
-    for shape in options.shapes.split(","):
-        rows, cols = (int(n) for n in shape.split("x"))
-        for op in ("rmsnorm", "layernorm"):
-            for back in (False, True):
-                if time.monotonic() - start > options.seconds:
-                    print(f"  {op} {'backward' if back else 'forward'} {shape}: no time left")
-                    continue
-                for line in compare(library, op, back, rows, cols, options.blocks, torch):
-                    print(line, flush=True)
+    shapes = [tuple(int(n) for n in shape.split("x")) for shape in options.shapes.split(",")]
+    slow = ["torch.compile"]  # compiles for seconds, unless warmed: after all others
+    for names in [slow] if options.warm else [[n for n in OTHERS if n not in slow], slow]:
+        for (rows, cols), op, back in itertools.product(shapes, ("rmsnorm", "layernorm"), (False, True)):
+            what = f"{op} {'backward' if back else 'forward'} {rows}x{cols}"
+            if options.warm:
+                warm(op, back, rows, cols, torch)
+                continue
+            in_time = time.monotonic() - start <= options.seconds
+            for line in compare(library, op, back, rows, cols, names, options.blocks, torch) if in_time else [f"{', '.join(names)}: no time left"]:
+                print(f"  {what:<34} {line}", flush=True)
     return 0
 
 
