@@ -18,7 +18,9 @@
 static bool wants_it(const struct nb_plan *plan) {
     const int64_t smallest = nb_tune_first_size(nb_cpu_light());
     for (size_t i = 0; plan->launches > 0 && i < plan->n_cases; i++)
-        if (nb_case_is_timed(&plan->cases[i]) && nb_case_bytes(&plan->cases[i]) >= (double)smallest) return true;
+        if (plan->cases[i].backend == NB_BACKEND_CPU && nb_case_is_timed(&plan->cases[i]) &&
+            nb_case_bytes(&plan->cases[i]) >= (double)smallest)
+            return true;
     return false;
 }
 

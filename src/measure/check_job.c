@@ -52,6 +52,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
                                  .chain = checked->chain,
                                  .column_chain = c->pass == NB_BACKWARD ? checked->column_chain : 0,
                                  .row_local = checked->row_local,
+                                 .rows_judged = checked->rows_judged,
                                  .library = shorten(library_of(k), &library),
                                  .implementation =
                                      k->implementation ? shorten(k->implementation(&call), &implementation) : NULL,

@@ -19,6 +19,7 @@ struct nb_checked {
     struct nb_accuracy accuracy;
     struct nb_evidence evidence; /* with the accuracy; its claim is given */
     int64_t chain, column_chain; /* column_chain: of a backward case */
+    int64_t rows_judged;         /* of y or dx; 0: all */
     bool row_local;
     uint64_t
         *digests; /* what the timed output is compared with (nb_n_digests() of them); owned; null after a failure */
@@ -36,7 +37,8 @@ struct nb_exact {
 
 /* Compares what a call wrote into b: y, residual_out, mean, rstd and the running statistics; of a backward call dx, dgamma, dbeta and dalpha.
  * out->chain, column_chain and evidence.claimed are given; status, reason, accuracy (of y or dx, with the parameters' errors beside it) and
- * evidence are filled. flushes: NB_FLAG_FLUSHES, of a backward call. */
+ * evidence are filled. flushes: NB_FLAG_FLUSHES, of a backward call. Of a device's large y or dx a sample of rows is judged element by element
+ * (rows_judged of them), the first and the last among them, and those in which something is no number; all else is judged whole. */
 void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_exact *exact, bool flushes,
               const struct nb_buffers *b, struct nb_checked *out);
 

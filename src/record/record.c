@@ -51,6 +51,7 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     struct nb_check_line checked = {.chain = r->chain,
                                     .column_chain = r->column_chain,
                                     .row_local = r->row_local,
+                                    .rows_judged = r->rows_judged,
                                     .library = r->library,
                                     .implementation = r->implementation};
     memcpy(checked.digest, r->digest, sizeof checked.digest);
@@ -98,6 +99,7 @@ void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {
     r->chain = l->chain;
     r->column_chain = l->column_chain;
     r->row_local = l->row_local;
+    r->rows_judged = l->rows_judged;
     r->library = l->library ? nb_strdup(l->library) : NULL;
     r->implementation = l->implementation ? nb_strdup(l->implementation) : NULL;
     memcpy(r->digest, l->digest, sizeof r->digest);

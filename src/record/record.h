@@ -46,6 +46,7 @@ struct nb_record {
     double bytes;                   /* compulsory */
     int64_t chain;                  /* as the kernel declares; 0: never asked */
     int64_t column_chain;           /* likewise, of the sums over rows of a backward case */
+    int64_t rows_judged;            /* of a large tensor of a device; 0: all */
     bool row_local;
 };
 

@@ -146,7 +146,7 @@ keep "$work/sanitizer" sanitizer.txt
 
 # ---- times ------------------------------------------------------------------------------------------------------------------------------
 run timings "$here/time.json" --axis backend=cuda "${more_times[@]}"
-step timings 170 "bf16, cold, beside copies on the device" "${command[@]}"
+step timings 150 "bf16, cold, beside copies on the device" "${command[@]}"
 [ -f "$work/timings/results.json" ] && csv_of timings
 keep "$work/timings/results.json" timings.json
 keep "$work/timings/journal.jsonl" samples.jsonl

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels of the backend cuda for the mock driver (mock_cuda.c): RMSNorm of f32 rows that is right, that writes or reads behind
- * its last row, that is wrong, and that leaves its work out from the fortieth call on; a copy, their roof; one of nothing,
+ * its last row, that is wrong, that leaves a row out, and that leaves its
+ * work out from the fortieth call on; a copy, their roof; one of nothing,
  * their floor; and one of bf16 that no test calls. */
 #include <dlfcn.h>
 #include <math.h>
@@ -37,6 +38,15 @@ static void reader_there(const void *args) {
     rows_there(args);
     (void)x[(a->rows - 1) * a->x_stride + a->cols];
 }
+static void hole_there(const void *args) {
+    struct args upper = *(const struct args *)args, last = upper;
+    upper.rows -= 2;
+    rows_there(&upper);
+    last.x += (last.rows - 1) * last.x_stride;
+    last.y += (last.rows - 1) * last.y_stride;
+    last.rows = 1;
+    rows_there(&last);
+}
 static void copy_there(const void *args) {
     const struct args *a = args;
     for (int64_t row = 0; row < a->rows; row++)
@@ -68,6 +78,10 @@ static int run_reader(const struct nb_call *call, int phase, int64_t begin, int6
 static int run_wrong(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase, (void)begin, (void)end;
     return enqueue(call, rows_there, 1);
+}
+static int run_hole(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase, (void)begin, (void)end;
+    return enqueue(call, hole_there, 0);
 }
 static int run_lazy(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     static int n;
@@ -101,6 +115,7 @@ static const struct nb_kernel kernels[] = {
     KERNEL("rmsnorm_right", NB_OP_RMSNORM, 1, run_right, .variant = "rmsnorm_right_cuda_f32"),
     KERNEL("rmsnorm_overrun", NB_OP_RMSNORM, 1, run_overrun, .variant = "rmsnorm_overrun_cuda_f32"),
     KERNEL("rmsnorm_wrong", NB_OP_RMSNORM, 1, run_wrong, .variant = "rmsnorm_wrong_cuda_f32"),
+    KERNEL("rmsnorm_hole", NB_OP_RMSNORM, 1, run_hole, .variant = "rmsnorm_hole_cuda_f32"),
     KERNEL("rmsnorm_lazy", NB_OP_RMSNORM, 1, run_lazy, .variant = "rmsnorm_lazy_cuda_f32"),
     KERNEL("rmsnorm_reader", NB_OP_RMSNORM, 1, run_reader, .variant = "rmsnorm_reader_cuda_f32"),
     KERNEL("copy", NB_OP_COPY, 1, run_copy, .variant = "copy_cuda_f32"),

@@ -120,8 +120,10 @@ static void on_fault(int number) {
     siglongjmp(landing, 1);
 }
 
-static int run_queue(void) {
+/* move: a copy that comes behind it; or null. */
+static int run_queue(void (*move)(const void *args), const void *args) {
     struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK};
+    if (queue.n == 0 && !move) return failed;
     sigaction(SIGSEGV, &action, &of_harness);
     allow(true);
     if (sigsetjmp(landing, 1) == 0) {
@@ -135,6 +137,7 @@ static int run_queue(void) {
     }
     if (queue.n > 0 && is("misaligned")) failed = MISALIGNED_ADDRESS;
     queue.n = 0;
+    if (move && !failed) move(args);
     allow(false);
     sigaction(SIGSEGV, &of_harness, NULL);
     return failed;
@@ -326,16 +329,22 @@ static bool is_mapped(address p, size_t bytes) {
     }
     return false;
 }
+struct move {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+static void move_there(const void *args) {
+    const struct move *m = args;
+    memcpy(m->to, m->from, m->bytes);
+}
 static int stream;
 /* Behind what was enqueued. */
 static int copy(void *to, const void *from, size_t bytes, address on_device, const void *on) {
+    const struct move m = {to, from, bytes};
     CALLED();
     if (capturing || on != &stream || !is_mapped(on_device, bytes)) return INVALID_VALUE;
-    if (run_queue() != SUCCESS) return failed;
-    allow(true);
-    memcpy(to, from, bytes);
-    allow(false);
-    return SUCCESS;
+    return run_queue(move_there, &m);
 }
 API(cuMemcpyHtoDAsync_v2, (address to, const void *from, size_t bytes, const void *on)) {
     return copy((void *)(uintptr_t)to, from, bytes, to, on);
@@ -358,15 +367,6 @@ API(cuMemsetD32Async, (address to, unsigned word, size_t words, void *on)) {
     return mock_cuda_enqueue(on, fill_there, &f, sizeof f);
 }
 
-struct move {
-    void *to;
-    const void *from;
-    size_t bytes;
-};
-static void move_there(const void *args) {
-    const struct move *m = args;
-    memcpy(m->to, m->from, m->bytes);
-}
 API(cuMemcpyDtoDAsync_v2, (address to, address from, size_t bytes, void *on)) {
     const struct move m = {(void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes};
     CALLED();
@@ -503,7 +503,7 @@ API(cuStreamCreate, (void **out, unsigned flags)) {
 }
 API(cuStreamSynchronize, (void *of)) {
     CALLED();
-    return of == &stream && !capturing ? run_queue() : INVALID_VALUE;
+    return of == &stream && !capturing ? run_queue(NULL, NULL) : INVALID_VALUE;
 }
 API(cuEventCreate, (void **event, unsigned flags)) {
     CALLED();
@@ -518,7 +518,7 @@ API(cuEventRecord, (void *event, void *on)) {
 }
 API(cuEventSynchronize, (void *event)) {
     CALLED();
-    return event && !capturing ? run_queue() : INVALID_VALUE;
+    return event && !capturing ? run_queue(NULL, NULL) : INVALID_VALUE;
 }
 static bool just_timed;
 /* And the clock was not asked for since. */
