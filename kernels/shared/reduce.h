@@ -14,7 +14,13 @@
 
 #define ROW_ACCUMULATORS 8
 
+/* Inlined whatever it costs, so that what is constant where it is called is no branch in it. Where nothing is optimized, in the kernels that
+ * sanitizers look at, no constant would be seen, and the copies alone would take minutes to compile. */
+#ifdef __OPTIMIZE__
 #define NB_INLINE static inline __attribute__((always_inline))
+#else
+#define NB_INLINE static inline __attribute__((unused))
+#endif
 /* A function that has branches for what is constant elsewhere: compiled once. */
 #if defined(__clang__)
 #define NB_ONCE static __attribute__((noinline, unused))
