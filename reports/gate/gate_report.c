@@ -18,6 +18,7 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/stats.h"
+#include "src/gate/gate_subject.h"
 #include "src/record/fingerprint.h"
 
 /* Verdicts from this one on call for something to be done. */
@@ -234,16 +235,11 @@ static void say_machine(const cJSON *fingerprint, struct nb_strbuf *out) {
 }
 
 /* What a person does about a verdict; "" when nothing. */
-static const char *advice_of(const struct nb_gate *g, enum nb_verdict v) {
-    if (g->n_functions > 0 && v == NB_VERDICT_WRONG)
-        return "The candidate computes something else than the baseline, or breaks: mend it first, its speed means nothing.";
-    if (g->n_functions > 0 && v == NB_VERDICT_REGRESSION)
-        return "Slower by more than the margin, seen in launches made to confirm it. Compare the machine code of both "
-               "builds (objdump -d); the same command with --function NAME repeats one alone.";
+static const char *advice_of(enum nb_verdict v) {
     switch (v) {
     case NB_VERDICT_WRONG:
         return "The candidate computes something wrong, or breaks: mend it first, its speed means nothing. "
-               "`normbench run --plugin CANDIDATE.so` with the same case says where it is worst.";
+               "Of a kernel `normbench run --plugin CANDIDATE.so` with the same case says where it is worst.";
     case NB_VERDICT_LESS_ACCURATE:
         return "The candidate's results are worse than the baseline's beyond the margin. "
                "`normbench stress --plugin CANDIDATE.so` shows for which inputs; if the loss is wanted, say so in the "
@@ -251,7 +247,7 @@ static const char *advice_of(const struct nb_gate *g, enum nb_verdict v) {
     case NB_VERDICT_REGRESSION:
         return "Slower by more than the margin, seen in launches made to confirm it, or above a budget of "
                "instructions. Compare the machine code of both builds (objdump -d); the same command with "
-               "--filter KEY repeats a case alone.";
+               "--filter KEY, of functions --function NAME, repeats a case alone.";
     case NB_VERDICT_NOT_COMPARABLE:
         return "There is nothing to compare with. Expected where a kernel was added, renamed or removed; otherwise the "
                "reason says what to mend.";
@@ -295,13 +291,13 @@ enum gate_column {
     N_COLUMNS
 };
 
-static const char *const column_titles[N_COLUMNS] = {"verdict", "case",           "change",   "interval", "seen from",
-                                                     "control", "instr. (1 row)", "launches", "s",        "reason"};
+static const char *const column_titles[N_COLUMNS] = {"verdict", "case",   "change",   "interval", "seen from",
+                                                     "control", "instr.", "launches", "s",        "reason"};
 static const bool is_right[N_COLUMNS] = {false, false, true, true, true, true, true, true, true, false};
 static const int ranks[N_COLUMNS] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 6, 5, 4, 3, 1, 2, NB_GRID_STAYS};
 
 static const char *title_of(const struct view *view, enum gate_column column) {
-    return column == INSTRUCTIONS && view->g->n_functions > 0 ? "instr. (1 call)" : column_titles[column];
+    return column == INSTRUCTIONS ? view->g->subject->instructions : column_titles[column];
 }
 
 static void add_percent(struct nb_strbuf *out, const char *format, double ratio) {
@@ -408,7 +404,7 @@ static void add_open(const struct view *view, enum nb_verdict v, const struct nb
     struct nb_page indented = *page;
     if (page->screen) indented.screen -= 2;
     nb_strbuf_add(page->out, "  ");
-    nb_page_say(&indented, advice_of(view->g, v));
+    nb_page_say(&indented, advice_of(v));
     nb_strbuf_add(page->out, "\n");
 }
 
@@ -451,7 +447,7 @@ static void add_advice(const struct view *view, struct nb_strbuf *out) {
         if (!any) nb_strbuf_add(out, "### What to do\n\n");
         any = true;
         nb_strbuf_addf(out, "- **%s** (%zu): %s\n", nb_verdict_name((enum nb_verdict)v), view->summary.counts[v],
-                       advice_of(view->g, (enum nb_verdict)v));
+                       advice_of((enum nb_verdict)v));
     }
     if (any) nb_strbuf_add(out, "\n");
 }
@@ -567,8 +563,10 @@ static void add_judgement(cJSON *json, const struct nb_gate_case *c) {
 static cJSON *case_to_json(const struct nb_gate_case *c) {
     cJSON *json = cJSON_CreateObject(), *builds = cJSON_CreateObject();
     nb_json_text(json, "key", c->key);
-    const char *colon = c->function ? NULL : strchr(c->c.variant, ':');
-    nb_json_text(json, "variant", c->function ? c->key : colon ? colon + 1 : c->c.variant);
+    struct nb_strbuf variant = {0};
+    nb_strbuf_addf(&variant, "%.*s", (int)strcspn(c->key, "/"), c->key);
+    nb_json_text(json, "variant", variant.text);
+    nb_strbuf_release(&variant);
     nb_json_text(json, "verdict", nb_verdict_name(c->verdict));
     nb_json_text(json, "reason", c->reason[0] ? c->reason : NULL);
     nb_json_number(json, "seconds", c->seconds);

@@ -14,6 +14,7 @@
 #include "src/core/random.h"
 #include "src/core/stats.h"
 #include "src/core/timer.h"
+#include "src/gate/gate_subject.h"
 #include "src/record/fingerprint.h"
 
 enum { CLUSTER = 10, RUN_CASES = 30 };
@@ -158,7 +159,7 @@ static void print_effect(FILE *out, const struct nb_trials *t, int effect, doubl
     if (effect == 0)
         fprintf(out, "nothing changed (a byte copy): every REGRESSION is a false alarm\n");
     else
-        fprintf(out, "%d %% more %s, the same machine code%s: median ratio %+.2f %%\n", effect, unit,
+        fprintf(out, "%d %% more %ss, the same machine code%s: median ratio %+.2f %%\n", effect, unit,
                 isfinite(injected) ? "" : " (not counted)", 100 * (median_of(t, effect, ratio_of) - 1));
     if (effect != 0 && isfinite(injected))
         fprintf(out, "  instructions counted one by one: %+.3f %%\n", 100 * injected);
@@ -173,7 +174,7 @@ static void print_effect(FILE *out, const struct nb_trials *t, int effect, doubl
 int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                          const char *format, FILE *out) {
     if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(g, plan, t), out);
-    const char *unit = g->n_functions > 0 ? "calls" : "rows";
+    const char *unit = g->subject->unit;
     print_effect(out, t, 0, 0, unit);
     for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i], unit);
     const double upper = cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER);

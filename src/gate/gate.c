@@ -340,13 +340,26 @@ void nb_gate_builds_release(struct nb_gate_builds *b) {
     *b = (struct nb_gate_builds){0};
 }
 
-const char *nb_gate_same_code(const struct nb_entry *baseline, const struct nb_entry *candidate) {
-    assert(baseline && candidate);
-    if (strcmp(baseline->code_file, candidate->code_file) != 0) return NULL;
-    return "both builds run the same function of one loaded file: build them with hidden visibility and -Bsymbolic";
+/* ---- the gate -------------------------------------------------------------------------------------------------------- */
+
+struct nb_gate_case *nb_gate_add_case(struct nb_gate *g, const char *key, size_t parts) {
+    if ((g->n_cases & (g->n_cases - 1)) == 0)
+        g->cases = nb_realloc(g->cases, g->n_cases ? 2 * g->n_cases : 1, sizeof *g->cases);
+    struct nb_gate_case *c = &g->cases[g->n_cases++];
+    *c = (struct nb_gate_case){.key = nb_strdup(key), .parts = nb_alloc(1, parts)};
+    for (int b = 0; b < NB_N_BUILDS; b++) {
+        struct nb_strbuf arm = {0};
+        nb_strbuf_addf(&arm, "%s:%s", nb_build_names[b], key);
+        c->arm_keys[b] = arm.text;
+        c->instructions[b] = NAN;
+    }
+    return c;
 }
 
-/* ---- the gate -------------------------------------------------------------------------------------------------------- */
+void nb_gate_decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason) {
+    c->verdict = verdict;
+    snprintf(c->reason, sizeof c->reason, "%s", reason);
+}
 
 void nb_gate_init(struct nb_gate *g) {
     *g = (struct nb_gate){.plan = {.screen_launches = 12,
@@ -362,13 +375,11 @@ void nb_gate_release(struct nb_gate *g) {
     for (size_t i = 0; i < g->n_cases; i++) {
         free(g->cases[i].key);
         for (int b = 0; b < NB_N_BUILDS; b++) free(g->cases[i].arm_keys[b]);
+        free(g->cases[i].parts);
         free(g->cases[i].screen);
         free(g->cases[i].confirm);
     }
     free(g->cases);
-    for (size_t i = 0; i < g->n_functions; i++)
-        for (int role = 0; role < NB_N_FUNCTION_ROLES; role++) free(g->functions[i].names[role]);
-    free(g->functions);
     nb_gate_settings_release(&g->settings);
     nb_gate_builds_release(&g->builds);
 }
@@ -378,7 +389,8 @@ struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct 
     struct nb_gate_request q = {.layout = launch % g->builds.n_layouts,
                                 .n_files = NB_N_BUILDS,
                                 .n_arms = NB_N_BUILDS,
-                                .function = c->function,
+                                .subject = g->subject,
+                                .c = c,
                                 .launch = launch,
                                 .threads = c->c.threads,
                                 .blocks = g->plan.blocks,
@@ -412,130 +424,4 @@ bool nb_gate_is_over(const struct nb_gate *g) {
 void nb_gate_end(struct nb_gate *g) {
     nb_progress_end();
     g->elapsed_s = nb_now_s() - g->started_s;
-}
-
-/* ---- the cases ------------------------------------------------------------------------------------------------------- */
-
-struct making {
-    struct nb_gate *g;
-    const char *const *kernels;
-    size_t n_kernels;
-    const struct nb_filters *filters;
-    struct nb_text_map known; /* keys without the build */
-    size_t *n_elsewhere;
-    struct nb_skips *skips;
-};
-
-/* "candidate:rmsnorm_.." -> "rmsnorm_.."; also of a name that begins with the name of the build's own file. */
-static const char *without_build(const char *key) {
-    const char *colon = strchr(key, ':');
-    return colon ? colon + 1 : key;
-}
-
-static bool is_wanted(const struct making *m, const struct nb_entry *entry) {
-    for (size_t i = 0; i < m->n_kernels; i++)
-        if (nb_entry_is_named(entry, without_build(m->kernels[i]))) return true;
-    return m->n_kernels == 0;
-}
-
-/* A kernel's name in a config or an option may say the file as for any plugin ("mine:rms"); here its plugin is the build. */
-static void drop_files(struct nb_block *block) {
-    struct nb_values *names = &block->values[nb_axis_find("kernel") - nb_axes];
-    for (size_t i = 0; i < names->n; i++) {
-        const char *name = without_build(names->texts[i]);
-        memmove(names->texts[i], name, strlen(name) + 1);
-    }
-    for (size_t i = 0; i < block->n_includes; i++) drop_files(&block->includes[i]);
-    for (size_t i = 0; i < block->n_excludes; i++) drop_files(&block->excludes[i]);
-}
-
-/* A glob of --kernel may match nothing; a name is that of a kernel, or a mistake. */
-static int check_names(const struct making *m) {
-    for (size_t k = 0; k < m->n_kernels; k++) {
-        const char *name = without_build(m->kernels[k]);
-        struct nb_strbuf near = {0}, of_build = {0};
-        bool known = strpbrk(name, "*?[") != NULL;
-        for (size_t i = 0; i < nb_registry_size() && !known; i++)
-            known = nb_registry_at(i)->plugin && nb_entry_is_named(nb_registry_at(i), name);
-        if (known) continue;
-        nb_strbuf_addf(&of_build, "%s:%s", nb_build_names[NB_BUILD_CANDIDATE], name);
-        nb_registry_suggest(of_build.text, &near);
-        nb_error("--kernel '%s': no kernel has this name%s", m->kernels[k], near.text ? near.text : "");
-        nb_strbuf_release(&of_build);
-        nb_strbuf_release(&near);
-        return -1;
-    }
-    return 0;
-}
-
-static const struct nb_entry *counterpart(const struct nb_entry *entry, int build) {
-    struct nb_strbuf id = {0};
-    nb_strbuf_addf(&id, "%s:%s", nb_build_names[build], without_build(entry->id));
-    const struct nb_entry *found = nb_registry_find(id.text);
-    nb_strbuf_release(&id);
-    return found;
-}
-
-static void add_case(struct making *m, const struct nb_cell *cell) {
-    struct nb_gate *g = m->g;
-    const char *key = without_build(cell->key);
-    if (!is_wanted(m, cell->entry) || !nb_filters_match(m->filters, key)) return;
-    if (cell->refused) {
-        nb_skips_count(m->skips, 1, "%s", cell->refused);
-        *m->n_elsewhere += cell->refused_by_cpu;
-        return;
-    }
-    char *copy = nb_strdup(key);
-    if (nb_text_map_add(&m->known, copy, g->n_cases) != NB_NOWHERE) {
-        free(copy);
-        return;
-    }
-    if ((g->n_cases & (g->n_cases - 1)) == 0)
-        g->cases = nb_realloc(g->cases, g->n_cases ? 2 * g->n_cases : 1, sizeof *g->cases);
-    struct nb_gate_case *c = &g->cases[g->n_cases++];
-    *c = (struct nb_gate_case){.key = copy, .c = cell->c};
-    for (int b = 0; b < NB_N_BUILDS; b++) {
-        struct nb_strbuf arm = {0};
-        nb_strbuf_addf(&arm, "%s:%s", nb_build_names[b], key);
-        c->arm_keys[b] = arm.text;
-        c->entries[b] = counterpart(cell->entry, b);
-        c->instructions[b] = NAN;
-    }
-}
-
-/* For the candidate first, then for the baseline to see which kernels are gone. */
-static int expand(struct making *m, struct nb_config *config, int build) {
-    static const struct nb_filters none = {0};
-    struct nb_cells cells = {0};
-    struct nb_strbuf backend = {0};
-    nb_strbuf_addf(&backend, "backend=plugin:%s", nb_build_names[build]);
-    int result = nb_config_axis(config, backend.text);
-    if (result == 0) result = nb_cells_expand(&cells, config, &none, m->skips);
-    for (size_t i = 0; i < cells.n && result == 0; i++) add_case(m, &cells.items[i]);
-    nb_cells_release(&cells);
-    nb_strbuf_release(&backend);
-    return result;
-}
-
-int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *const *kernels, size_t n_kernels,
-                       const struct nb_filters *filters, struct nb_skips *skips, size_t *n_elsewhere) {
-    assert(g && config && filters && skips && n_elsewhere);
-    struct making m = {.g = g,
-                       .kernels = kernels,
-                       .n_kernels = n_kernels,
-                       .filters = filters,
-                       .n_elsewhere = n_elsewhere,
-                       .skips = skips};
-    struct nb_skips again = {0}; /* the same cells fall away a second time */
-    *n_elsewhere = 0;
-    for (size_t i = 0; i < config->n_blocks; i++) drop_files(&config->blocks[i]);
-    int result = check_names(&m);
-    if (result == 0) result = expand(&m, config, NB_BUILD_CANDIDATE);
-    m.skips = &again;
-    size_t elsewhere_again = 0;
-    m.n_elsewhere = &elsewhere_again;
-    if (result == 0) result = expand(&m, config, NB_BUILD_BASELINE);
-    nb_skips_release(&again);
-    nb_text_map_release(&m.known);
-    return result;
 }

@@ -40,19 +40,14 @@ int nb_gate_objects_init(struct nb_gate_builds *b, const char *const *baselines,
                          const char *const *candidates, size_t n_candidates);
 void nb_gate_builds_release(struct nb_gate_builds *b);
 
-/* Null, or why timing two kernels against each other would time one piece of code twice: a build that binds to another's
- * functions. */
-const char *nb_gate_same_code(const struct nb_entry *baseline, const struct nb_entry *candidate);
-
 /* ---- the gate -------------------------------------------------------------------------------------------------------- */
 
 struct nb_gate_case {
-    char *key;                                   /* without the build: "rmsnorm_twopass_v256_f32/shape:.." */
-    char *arm_keys[NB_N_BUILDS];                 /* "baseline:rmsnorm_..." */
-    const struct nb_entry *entries[NB_N_BUILDS]; /* null: the build has no such kernel */
-    const struct nb_function *function; /* null: a kernel; else there are no entries, and c holds its name alone */
-    uint64_t addresses[NB_N_BUILDS][NB_N_FUNCTION_ROLES]; /* of the function's, in the first file; 0: not there */
-    struct nb_case c; /* the candidate's; the baseline's where that alone has the kernel */
+    char *key;                   /* without the build: "rmsnorm_twopass_v256_f32/shape:..", or a function's name */
+    char *arm_keys[NB_N_BUILDS]; /* "baseline:rmsnorm_..." */
+    void *parts;                 /* the subject's; owned */
+    struct nb_case
+        c; /* the candidate's; the baseline's where that alone has the kernel; of a function the name alone */
     enum nb_verdict verdict;
     struct nb_gate_judgement judgement; /* where it was timed */
     char reason[240];
@@ -80,14 +75,14 @@ struct nb_gate_plan {
     struct nb_gate_rule rule;
 };
 
+struct nb_gate_subject; /* gate_subject.h */
 struct nb_gate {
+    const struct nb_gate_subject *subject; /* of the cases */
     struct nb_gate_builds builds;
     struct nb_gate_plan plan;
     struct nb_gate_settings settings; /* the config's */
     struct nb_gate_case *cases;
     size_t n_cases;
-    struct nb_function *functions; /* of the cases, if they are no kernels; owned */
-    size_t n_functions;
     double started_s, elapsed_s;
     /* Every launch as the worker reported it; may be null. */
     void (*record)(const struct nb_gate_case *c, enum nb_gate_stage stage, const struct nb_gate_request *q,
@@ -98,6 +93,9 @@ struct nb_gate {
 /* The defaults, and nothing to compare yet. */
 void nb_gate_init(struct nb_gate *g);
 void nb_gate_release(struct nb_gate *g);
+/* One case more, which nothing is known of, with room for the subject's parts. */
+struct nb_gate_case *nb_gate_add_case(struct nb_gate *g, const char *key, size_t parts);
+void nb_gate_decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason);
 
 /* A launch of the case's three builds in the layout whose turn it is. */
 struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct nb_gate_case *c, int launch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Names of functions in C and C++, where the builds have them, and the check before timing. */
+/* Functions that are no kernels as what a gate compares: their names in C and C++, where the builds have them, and the check before timing. */
 #include "src/gate/gate_function.h"
 
 #include <assert.h>
@@ -15,6 +15,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
+#include "src/gate/gate_subject.h"
 #include "src/measure/launcher.h"
 
 /* ---- names ---------------------------------------------------------------------------------------------------------------------------- */
@@ -60,6 +61,13 @@ void *nb_function_find(void *handle, const char *path, const char *name, enum nb
 
 enum { NAME_MOST = 512, LISTED_MOST = 16 << 10 };
 
+struct parts {
+    char names[NB_N_FUNCTION_ROLES][NAME_MOST];           /* "": none */
+    uint64_t addresses[NB_N_BUILDS][NB_N_FUNCTION_ROLES]; /* in the first file; 0: not there */
+};
+
+static struct parts *parts_of(const struct nb_gate_case *c) { return c->parts; }
+
 struct lookup {
     char file[PATH_MAX], names[NB_N_FUNCTION_ROLES][NAME_MOST];
     uint64_t addresses[NB_N_FUNCTION_ROLES]; /* in the file */
@@ -83,12 +91,11 @@ static void look_up(void *arg) {
     if (handle) nb_object_functions(handle, list_function, l->exported);
 }
 
-static int look_into(struct lookup *l, const char *copied, const char *file, const struct nb_function *f) {
+static int look_into(struct lookup *l, const char *copied, const char *file, const struct parts *f) {
     enum { LIMIT_S = 10 };
     *l = (struct lookup){0};
     snprintf(l->file, sizeof l->file, "%s", copied);
-    for (int role = 0; role < NB_N_FUNCTION_ROLES; role++)
-        snprintf(l->names[role], NAME_MOST, "%s", f->names[role] ? f->names[role] : "");
+    memcpy(l->names, f->names, sizeof l->names);
     const char *why = nb_guarded(look_up, l, sizeof *l, LIMIT_S);
     return why ? nb_error("%s: its code %s while its functions were looked up", file, why) : 0;
 }
@@ -121,39 +128,26 @@ static int refuse(const char *file, const char *name, enum nb_function_role role
 
 /* ---- cases ------------------------------------------------------------------------------------------------------- */
 
-static void add_case(struct nb_gate *g, const struct nb_function *f) {
-    struct nb_gate_case *c = &g->cases[g->n_cases++];
-    const char *name = f->names[NB_FUNCTION_TIMED];
-    *c = (struct nb_gate_case){.key = nb_strdup(name), .function = f, .c = {.threads = 1, .seed = 1}};
-    snprintf(c->c.variant, sizeof c->c.variant, "%.100s", name);
-    for (int b = 0; b < NB_N_BUILDS; b++) {
-        struct nb_strbuf arm = {0};
-        nb_strbuf_addf(&arm, "%s:%s", nb_build_names[b], name);
-        c->arm_keys[b] = arm.text;
-        c->instructions[b] = NAN;
-    }
-}
-
 /* An arm's other files are layouts of the first. */
-static int look_everywhere(const struct nb_gate *g, struct nb_gate_case *c, const struct nb_function *f,
-                           char *exported) {
+static int look_everywhere(const struct nb_gate *g, struct parts *f, char *exported) {
     static struct lookup l;
     for (int layout = 0; layout < g->builds.n_layouts; layout++)
         for (int b = 0; b < NB_N_BUILDS; b++) {
             const char *source = g->builds.sources[layout][b];
             if (look_into(&l, g->builds.files[layout][b], source, f) != 0) return -1;
-            if (layout == 0) memcpy(c->addresses[b], l.addresses, sizeof l.addresses);
+            if (layout == 0) memcpy(f->addresses[b], l.addresses, sizeof l.addresses);
             if (layout == 0 && b == NB_BUILD_BASELINE) memcpy(exported, l.exported, sizeof l.exported);
             for (int role = 0; role < NB_N_FUNCTION_ROLES; role++)
-                if (c->addresses[b][role] && !l.addresses[role])
+                if (f->addresses[b][role] && !l.addresses[role])
                     return refuse(source, f->names[role], (enum nb_function_role)role, l.exported);
         }
     return 0;
 }
 
 /* What one of two builds alone has cannot be called in both; a teardown changes no result. */
-static void compare_roles(struct nb_gate_case *c, const struct nb_function *f) {
-    const uint64_t *baseline = c->addresses[NB_BUILD_BASELINE], *candidate = c->addresses[NB_BUILD_CANDIDATE];
+static void compare_roles(struct nb_gate_case *c) {
+    const struct parts *f = parts_of(c);
+    const uint64_t *baseline = f->addresses[NB_BUILD_BASELINE], *candidate = f->addresses[NB_BUILD_CANDIDATE];
     for (int role = NB_FUNCTION_SETUP; role < NB_FUNCTION_TEARDOWN && c->verdict == NB_VERDICT_NONE; role++) {
         if (!baseline[role] == !candidate[role]) continue;
         c->verdict = NB_VERDICT_NOT_COMPARABLE;
@@ -164,9 +158,10 @@ static void compare_roles(struct nb_gate_case *c, const struct nb_function *f) {
 }
 
 /* What an option names must be in one of the builds; what is only called like it may be. */
-static int check_names(const struct nb_gate *g, struct nb_gate_case *c, const struct nb_function *f,
-                       const bool is_given[NB_N_FUNCTION_ROLES], char *exported) {
-    const uint64_t *baseline = c->addresses[NB_BUILD_BASELINE], *candidate = c->addresses[NB_BUILD_CANDIDATE];
+static int check_names(const struct nb_gate *g, struct nb_gate_case *c, const bool is_given[NB_N_FUNCTION_ROLES],
+                       char *exported) {
+    const struct parts *f = parts_of(c);
+    const uint64_t *baseline = f->addresses[NB_BUILD_BASELINE], *candidate = f->addresses[NB_BUILD_CANDIDATE];
     const char *source = g->builds.sources[0][NB_BUILD_BASELINE];
     if (!baseline[NB_FUNCTION_TIMED] && !candidate[NB_FUNCTION_TIMED])
         return refuse(source, f->names[NB_FUNCTION_TIMED], NB_FUNCTION_TIMED, exported);
@@ -174,7 +169,7 @@ static int check_names(const struct nb_gate *g, struct nb_gate_case *c, const st
     for (int role = NB_FUNCTION_SETUP; role < NB_N_FUNCTION_ROLES; role++)
         if (is_given[role] && !baseline[role] && !candidate[role])
             return refuse(source, f->names[role], (enum nb_function_role)role, exported);
-    compare_roles(c, f);
+    compare_roles(c);
     if (c->verdict != NB_VERDICT_NONE || baseline[NB_FUNCTION_BYTES]) return 0;
     if (!baseline[NB_FUNCTION_CHECK])
         nb_note("%s: what it computes is not compared: the builds have neither %s nor %s", f->names[NB_FUNCTION_TIMED],
@@ -190,25 +185,26 @@ int nb_gate_functions_make(struct nb_gate *g, const char *const *names, size_t n
     assert(g && names && n_names > 0 && others && g->n_cases == 0);
     static char exported[LISTED_MOST];
     bool is_given[NB_N_FUNCTION_ROLES] = {false};
-    g->cases = nb_alloc(n_names, sizeof *g->cases);
-    g->functions = nb_alloc(n_names, sizeof *g->functions);
+    g->subject = &nb_gate_functions;
     for (int role = NB_FUNCTION_SETUP; role < NB_N_FUNCTION_ROLES; role++) is_given[role] = others[role] != NULL;
     for (size_t i = 0; i < n_names; i++) {
-        struct nb_function *f = &g->functions[g->n_functions++];
         if (strlen(names[i]) > NAME_MOST - sizeof "_teardown")
             return nb_error("--function %.80s...: a name of more than %d characters", names[i],
                             NAME_MOST - (int)sizeof "_teardown");
         for (size_t j = 0; j < i; j++)
             if (strcmp(names[i], names[j]) == 0) return nb_error("--function %s: given twice", names[i]);
+        struct nb_gate_case *c = nb_gate_add_case(g, names[i], sizeof(struct parts));
+        c->c = (struct nb_case){.threads = 1, .seed = 1};
+        snprintf(c->c.variant, sizeof c->c.variant, "%.100s", names[i]);
         for (int role = 0; role < NB_N_FUNCTION_ROLES; role++) {
-            struct nb_strbuf name = {0};
-            nb_strbuf_add(&name, others[role] && role ? others[role] : names[i]);
-            if (role && !others[role]) nb_strbuf_addf(&name, "_%s", roles[role].suffix);
-            f->names[role] = name.text;
+            char *name = parts_of(c)->names[role];
+            if (is_given[role])
+                snprintf(name, NAME_MOST, "%s", others[role]);
+            else
+                snprintf(name, NAME_MOST, "%s%s%s", names[i], role ? "_" : "", role ? roles[role].suffix : "");
         }
-        add_case(g, f);
-        if (look_everywhere(g, &g->cases[i], f, exported) != 0) return -1;
-        if (check_names(g, &g->cases[i], f, is_given, exported) != 0) return -1;
+        if (look_everywhere(g, parts_of(c), exported) != 0) return -1;
+        if (check_names(g, c, is_given, exported) != 0) return -1;
     }
     return 0;
 }
@@ -240,8 +236,8 @@ static void take_counts(struct nb_gate_case *c, const cJSON *answer) {
     snprintf(c->uncounted, sizeof c->uncounted, "%s", uncounted ? uncounted : "");
 }
 
-int nb_gate_function_check(const struct nb_gate *g, struct nb_gate_case *c) {
-    assert(g && c && c->function);
+/* Calls both builds a few times: is each call like the last, do the builds agree, how many instructions is a call? */
+static int check_function(const struct nb_gate *g, struct nb_gate_case *c) {
     struct nb_gate_request q = nb_gate_request_of(g, c, 0);
     const char *files[] = {q.files[NB_BUILD_BASELINE], q.files[NB_BUILD_CANDIDATE]};
     char reason[200];
@@ -257,7 +253,7 @@ int nb_gate_function_check(const struct nb_gate *g, struct nb_gate_case *c) {
         if (nb_json_get_bool(answer, "unspoilt"))
             nb_note("%s: that each call does its work is not seen: no byte that %s gives can be spoilt between calls "
                     "(there is none, they are made when asked for, or lie in memory that may not be written)",
-                    c->key, c->function->names[NB_FUNCTION_BYTES]);
+                    c->key, parts_of(c)->names[NB_FUNCTION_BYTES]);
     }
     cJSON_Delete(answer);
     if (result != 0 || failed < 0) return result;
@@ -277,3 +273,42 @@ int nb_gate_function_check(const struct nb_gate *g, struct nb_gate_case *c) {
                            : "");
     return result;
 }
+
+/* ---- the subject ----------------------------------------------------------------------------------------------------- */
+
+static bool has_function(const struct nb_gate_case *c, int build) {
+    return parts_of(c)->addresses[build][NB_FUNCTION_TIMED] != 0;
+}
+
+/* What is timed is the function with what makes its state; its output and its check say what it is held to. */
+static int digest_function(const struct nb_code *code, const struct nb_gate_case *c, int build, enum nb_code_part part,
+                           uint64_t digest[2], char *reason, size_t n) {
+    uint64_t roots[NB_N_FUNCTION_ROLES];
+    size_t n_roots = 0;
+    for (int role = NB_FUNCTION_TIMED; role <= (part == NB_CODE_ALL ? NB_FUNCTION_CHECK : NB_FUNCTION_SETUP); role++)
+        if (parts_of(c)->addresses[build][role]) roots[n_roots++] = parts_of(c)->addresses[build][role];
+    return nb_code_digest_of(code, roots, n_roots, digest, reason, n);
+}
+
+static void describe_function(const struct nb_gate_request *q, struct nb_job *job, cJSON *options) {
+    cJSON *names = cJSON_AddArrayToObject(options, "names");
+    for (int role = 0; role < NB_N_FUNCTION_ROLES; role++)
+        cJSON_AddItemToArray(names, cJSON_CreateString(parts_of(q->c)->names[role]));
+    cJSON_AddItemToObject(options, "arms", cJSON_CreateStringArray(q->keys, q->n_arms));
+    job->kind = "gate_function";
+}
+
+static double injected_calls(const struct nb_gate_case *c, int percent, char *reason, size_t n) {
+    (void)c, (void)percent;
+    snprintf(reason, n, "calls are counted as they are");
+    return NAN;
+}
+
+const struct nb_gate_subject nb_gate_functions = {.noun = "function",
+                                                  .unit = "call",
+                                                  .instructions = "instr. (1 call)",
+                                                  .has = has_function,
+                                                  .digest = digest_function,
+                                                  .check = check_function,
+                                                  .describe = describe_function,
+                                                  .injected = injected_calls};

@@ -17,6 +17,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/gate/gate_subject.h"
 #include "src/measure/check.h"
 #include "src/measure/launcher.h"
 #include "src/measure/paired.h"
@@ -200,38 +201,28 @@ out:
     return result;
 }
 
-static cJSON *function_options(const struct nb_gate_request *q) {
-    cJSON *options = cJSON_CreateObject(), *names = cJSON_AddArrayToObject(options, "names");
-    for (int role = 0; role < NB_N_FUNCTION_ROLES; role++) {
-        const char *name = q->function->names[role];
-        cJSON_AddItemToArray(names, name ? cJSON_CreateString(name) : cJSON_CreateNull());
-    }
-    cJSON_AddItemToObject(options, "arms", cJSON_CreateStringArray(q->keys, q->n_arms));
-    return options;
-}
-
 struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, int *samples) {
     assert(q && cpus && samples && q->n_arms <= NB_GATE_ARMS);
     int percent[NB_GATE_ARMS];
-    cJSON *options = q->function ? function_options(q) : cJSON_CreateObject();
+    cJSON *options = cJSON_CreateObject();
     memcpy(percent, q->extra_percent, sizeof percent);
     cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
     nb_launcher_cpus(cpus, q->threads, q->launch);
-    return (struct nb_job){.kind = q->function ? "gate_function" : "gate",
-                           .launch = q->launch,
-                           .check_only = q->check_only,
-                           .plugins = q->files,
-                           .n_plugins = q->n_files,
-                           .keys = (const char **)(uintptr_t)q->keys,
-                           .samples = samples,
-                           .n_cases = q->function ? 0 : q->n_arms,
-                           .blocks = q->blocks,
-                           .sample_s = 1e-3 * q->sample_ms,
-                           .digests_at = -1,
-                           .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
-                           .cpus = cpus,
-                           .n_cpus = q->threads,
-                           .options = options};
+    struct nb_job job = {.launch = q->launch,
+                         .check_only = q->check_only,
+                         .plugins = q->files,
+                         .n_plugins = q->n_files,
+                         .keys = (const char **)(uintptr_t)q->keys,
+                         .samples = samples,
+                         .blocks = q->blocks,
+                         .sample_s = 1e-3 * q->sample_ms,
+                         .digests_at = -1,
+                         .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
+                         .cpus = cpus,
+                         .n_cpus = q->threads,
+                         .options = options};
+    q->subject->describe(q, &job, options);
+    return job;
 }
 
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {

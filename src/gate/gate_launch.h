@@ -14,33 +14,23 @@
 
 #define NB_GATE_ARMS 12
 
-/* A function that is no kernel, and what belongs to it (kernels/function.h). */
-enum nb_function_role {
-    NB_FUNCTION_TIMED,
-    NB_FUNCTION_SETUP,
-    NB_FUNCTION_BYTES,
-    NB_FUNCTION_CHECK,
-    NB_FUNCTION_TEARDOWN,
-    NB_N_FUNCTION_ROLES
-};
-struct nb_function {
-    char *names[NB_N_FUNCTION_ROLES]; /* as C or C++ has them ("ns::parse"), or as the symbol; null: none. Owned */
-};
-
 /* Arms: the baseline, its byte copy (the control), then candidates. */
+struct nb_gate_subject;
+struct nb_gate_case;
 struct nb_gate_request {
     const char **files; /* shared objects, loaded in this order */
     int n_files;
     const char *keys[NB_GATE_ARMS]; /* "baseline:variant/shape..", as the files are called */
     int extra_percent[NB_GATE_ARMS];
     int n_arms;
-    const struct nb_function *function; /* null: kernels; else the keys are "baseline:NAME" */
-    int launch, layout;                 /* the launch decides CPU, seed and padding */
+    const struct nb_gate_subject *subject;
+    const struct nb_gate_case *c;
+    int launch, layout; /* the launch decides CPU, seed and padding */
     int threads;
     int blocks;
     double sample_ms, silence_s;
     uint64_t seed;
-    bool check_only; /* of functions: nothing is timed */
+    bool check_only; /* nothing is timed */
 };
 
 struct nb_gate_answer {

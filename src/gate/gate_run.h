@@ -14,17 +14,4 @@ int nb_gate_run(struct nb_gate *g);
  * in the same launches. 0, -1 after nb_error, or the number of the signal that ended it. */
 int nb_gate_doubt(const struct nb_gate *g, struct nb_gate_case *c);
 
-/* ---- budgets of instructions ----------------------------------------------------------------------------------------- */
-
-/* Instructions of both builds, counted one by one on one small call (src/measure/single_step.h): the same number on every run and every
- * machine of an architecture, so that they corroborate a time, and a budget on them needs no statistics. */
-
-/* ---- accuracy -------------------------------------------------------------------------------------------------------- */
-
-/* The margins of accuracy: worse by more than this is LESS ACCURATE. */
-#define NB_GATE_ULP_FACTOR 1.1 /* of the largest error, and */
-#define NB_GATE_ULP_MORE 0.1   /* in ulp besides */
-#define NB_GATE_BIAS_MORE_U 0.05
-#define NB_GATE_NORM_FACTOR 2 /* more, of the norm of a parameter's error: its few sums over rows are chance too */
-
 #endif

@@ -7,6 +7,7 @@
 
 #include "src/core/cpu.h"
 #include "src/gate/gate_run.h"
+#include "src/gate/gate_subject.h"
 #include "src/measure/paired.h"
 
 /* A change that leaves the number of instructions alone can break up a chain of dependent ones: additions that wait 4 cycles each become two
@@ -61,7 +62,7 @@ static double roof_of(const struct nb_gate_request *q, int *result) {
     return least;
 }
 
-static int doubt_roof(const struct nb_gate *g, struct nb_gate_case *c) {
+int nb_gate_doubt_roof(const struct nb_gate *g, struct nb_gate_case *c) {
     double ln[ROOF_LAUNCHES];
     int result = 0;
     struct nb_gate_request q = nb_gate_request_of(g, c, 0);
@@ -82,5 +83,5 @@ static int doubt_roof(const struct nb_gate *g, struct nb_gate_case *c) {
 
 int nb_gate_doubt(const struct nb_gate *g, struct nb_gate_case *c) {
     if (c->verdict == NB_VERDICT_IMPROVED) doubt_instructions(c);
-    return c->verdict == NB_VERDICT_IMPROVED && !c->function ? doubt_roof(g, c) : 0;
+    return c->verdict == NB_VERDICT_IMPROVED && g->subject->doubt ? g->subject->doubt(g, c) : 0;
 }

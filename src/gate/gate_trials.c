@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Processes that load the machine, the proof that injected work is what it says, and trials, one after another; each goes through the
- * stages of a gate for every arm at once. */
+/* Processes that load the machine, and trials, one after another; each goes through the stages of a gate for every arm at once. */
 #include "src/gate/gate_trials.h"
 
 #include <assert.h>
@@ -15,18 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/accuracy/gradient.h"
-#include "src/core/guard.h"
-#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/stats.h"
 #include "src/core/timer.h"
-#include "src/gate/gate_launch.h"
-#include "src/measure/buffers.h"
-#include "src/measure/pool.h"
+#include "src/gate/gate_subject.h"
 #include "src/measure/process.h"
-#include "src/measure/single_step.h"
 
 /* ---- load: children that die with their parent ------------------------------------------------------------------- */
 
@@ -83,86 +76,6 @@ static void stop_busy(struct busy_processes *h) {
     for (int i = 0; i < h->n; i++) kill(h->pids[i], SIGKILL);
     for (int i = 0; i < h->n; i++) waitpid(h->pids[i], NULL, 0);
     h->n = 0;
-}
-
-/* ---- injected work --------------------------------------------------------------------------------------------------- */
-
-/* Is a sample that does p % more rows really p % more work? Counted, instruction by instruction, in two calls on the first rows of one
- * set of buffers. */
-enum { COLS = 64, LIMIT = 400000 };
-
-struct work {
-    const struct nb_kernel *kernel;
-    struct nb_call call;
-};
-
-static void run_work(void *arg) {
-    struct work *w = arg;
-    nb_run_in_ranges(w->kernel, &w->call, 0);
-}
-
-static double count_injected(const struct nb_case *c, const struct nb_entry *entry, int percent, char *reason,
-                             size_t n) {
-    struct nb_case small = *c;
-    struct nb_inputs in = {0};
-    struct nb_buffers b = {0};
-    double ratio = NAN;
-    if (c->shape.layout != NB_ROWS) {
-        snprintf(reason, n, "not counted for BatchNorm");
-        return NAN;
-    }
-    small.shape.rows = 100 + percent;
-    if (small.shape.cols > COLS) small.shape.cols = COLS;
-    if (small.k > small.shape.cols) small.k = small.shape.cols;
-    snprintf(small.data, sizeof small.data, "normal");
-    small.pad = 0;
-    struct work w = {.kernel = entry->kernel};
-    nb_case_call(&small, &w.call);
-    const struct nb_layout_request q = {.wants = nb_buffers_wants(&small, false),
-                                        .placement = NB_PLACE_SLAB,
-                                        .rows = small.shape.rows,
-                                        .n_stats = small.shape.rows,
-                                        .seed = 1,
-                                        .scratch_bytes = nb_kernel_scratch_bytes(entry->kernel, &w.call),
-                                        .poison = NB_POISON_NUMBER};
-    if (nb_inputs_init(&in, &small) == 0 && nb_saved_statistics_add(&in, &small) == 0 &&
-        nb_buffers_init(&b, &in, &q) == 0) {
-        nb_buffers_attach(&b, &small, &w.call);
-        const int64_t more = nb_single_step(run_work, &w, LIMIT, reason, n);
-        w.call.rows = 100;
-        const int64_t plain = more > 0 ? nb_single_step(run_work, &w, LIMIT, reason, n) : -1;
-        if (plain > 0) ratio = (double)more / (double)plain - 1;
-    } else {
-        snprintf(reason, n, "no memory for the counted call");
-    }
-    nb_buffers_release(&b);
-    nb_inputs_release(&in);
-    return ratio;
-}
-
-struct injection {
-    struct nb_case c;
-    char kernel[NB_VARIANT_MAX], reason[200];
-    int percent;
-    double ratio;
-};
-static void count_there(void *arg) {
-    struct injection *q = arg;
-    const struct nb_entry *entry = nb_registry_find(q->kernel);
-    q->ratio = entry ? count_injected(&q->c, entry, q->percent, q->reason, sizeof q->reason) : NAN;
-}
-
-/* Instructions of 100 + percent rows / instructions of 100 rows - 1, on rows of at most 64 columns; NaN with the reason. */
-static double injected_work(const struct nb_case *c, const struct nb_entry *entry, int percent, char *reason,
-                            size_t n) {
-    enum { LIMIT_S = 60 };
-    struct injection q = {.c = *c, .percent = percent, .ratio = NAN};
-    snprintf(q.kernel, sizeof q.kernel, "%s", entry->id);
-    nb_guard_end(); /* what the case points to is younger than the last guard */
-    const char *why = nb_guarded(count_there, &q, sizeof q, LIMIT_S);
-    if (why) q.ratio = NAN;
-    snprintf(reason, n, "%s%.120s", why ? "its code " : "", why ? why : q.reason);
-    return q.ratio;
 }
 
 /* ---- trials ---------------------------------------------------------------------------------------------------------- */
@@ -291,12 +204,10 @@ static int run_stretch(struct self_test *s, int load, int round) {
 }
 
 static void verify_injection(const struct self_test *s) {
-    const struct nb_gate_case *c = &s->g->cases[0];
-    if (c->function) snprintf(s->out->injected_reason, sizeof s->out->injected_reason, "calls are counted as they are");
+    struct nb_trials *t = s->out;
     for (int i = 0; i < s->plan->n_effects; i++)
-        s->out->injected[i] = c->function ? (double)NAN
-                                          : injected_work(&c->c, c->entries[NB_BUILD_CANDIDATE], s->plan->effects[i],
-                                                          s->out->injected_reason, sizeof s->out->injected_reason);
+        t->injected[i] = s->g->subject->injected(&s->g->cases[0], s->plan->effects[i], t->injected_reason,
+                                                 sizeof t->injected_reason);
 }
 
 int nb_gate_trials_run(struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out) {

@@ -41,6 +41,7 @@ static enum nb_verdict verdict_of(double instructions, double ratio, double ln) 
     struct nb_gate g;
     struct nb_gate_case c = case_of(instructions, ratio);
     nb_gate_init(&g);
+    g.subject = &nb_gate_kernels;
     g.builds.n_layouts = 1;
     ln_of_copies = ln;
     cr_assert_eq(nb_gate_doubt(&g, &c), 0);

@@ -24,20 +24,15 @@ static struct nb_gate g;
 static void begin(void) {
     nb_test_plain_terminal();
     nb_gate_init(&g);
+    g.subject = &nb_gate_kernels;
 }
 static void release(void) { nb_gate_release(&g); }
 TestSuite(gate_report, .init = begin, .fini = release);
 
 static void add_case(const char *key, enum nb_verdict verdict, const char *reason) {
-    g.cases = nb_realloc(g.cases, g.n_cases + 1, sizeof *g.cases);
-    struct nb_gate_case *c = &g.cases[g.n_cases++];
-    *c = (struct nb_gate_case){.key = nb_strdup(key), .verdict = verdict, .seconds = 1.5};
-    snprintf(c->c.variant, sizeof c->c.variant, "candidate:rmsnorm_twopass_v256_f32");
-    snprintf(c->reason, sizeof c->reason, "%s", reason);
-    for (int b = 0; b < NB_N_BUILDS; b++) {
-        c->arm_keys[b] = nb_strdup(key);
-        c->instructions[b] = NAN;
-    }
+    struct nb_gate_case *c = nb_gate_add_case(&g, key, 1);
+    c->seconds = 1.5;
+    nb_gate_decide(c, verdict, reason);
 }
 
 /* Launches that alternate about the ratio, and the judgement that they come to. */
