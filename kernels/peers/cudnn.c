@@ -409,6 +409,8 @@ const char *peer_applicable(const struct peer_variant *v, const struct nb_call *
     static char reason[160];
     if (call->x_stride != call->cols) return "cuDNN is given rows that lie next to each other";
     if (v->op == NB_OP_BATCHNORM && call->mode == NB_INFERENCE) return "cuDNN's graphs have no BatchNorm for inference";
+    if (v->op == NB_OP_BATCHNORM && call->hw == 1)
+        return "cuDNN's BatchNorm is for images: on rows it reads or writes outside them";
     if (!has_device()) return NULL;
     const struct plan *p = find_plan(v, call);
     if (p && !p->status) return NULL;

@@ -95,6 +95,7 @@ struct shared_truth {
     struct nb_oracle oracle;
     struct nb_yardstick yardstick; /* of a check alone */
     struct nb_gradient gradient;   /* of a backward pass */
+    bool device_is_lost;           /* by a case that was checked in this process */
 };
 
 static bool has_gradient(const struct nb_case *c) { return c->pass == NB_BACKWARD && c->op != NB_OP_COPY; }
@@ -134,7 +135,8 @@ static void judge_relations(struct nb_checked *checked, const struct nb_metamorp
 static void check_one(struct nb_workplace *w, int i, void *arg) {
     const struct nb_job *job = &w->job;
     const struct nb_case *c = &job->cases[i];
-    const struct shared_truth *truth = arg;
+    struct shared_truth *truth = arg;
+    const struct nb_device_api *device = nb_device_of(c->backend);
     const bool measures = job->check_only && c->pass == NB_FORWARD; /* y alone has a yardstick */
     const struct nb_exact exact = {.oracle = &truth->oracle,
                                    .yardstick = measures ? &truth->yardstick : NULL,
@@ -149,6 +151,8 @@ static void check_one(struct nb_workplace *w, int i, void *arg) {
     if (tries) nb_metamorphic_check(c, job->entries[i], &truth->oracle, &metamorphic);
     if (tries) judge_relations(&checked, &metamorphic);
     say_checked(job, i, &checked, tries ? &metamorphic : NULL);
+    /* After an access outside every call on the device fails, whoever makes it. */
+    truth->device_is_lost = !nb_device_is_host(device) && device->synchronise() != 0;
     free(checked.digests);
 }
 
@@ -167,7 +171,7 @@ static int check_cases(struct nb_workplace *w) {
             return -1;
         }
         if (!truth.of && make_truth(&truth, c, w) != 0) return -1;
-        goes_on = nb_worker_apart(w, i, check_one, &truth);
+        goes_on = nb_worker_apart(w, i, check_one, &truth) && !truth.device_is_lost;
     }
     release_truth(&truth);
     return 0;

@@ -5,7 +5,11 @@
  * their floor; and one of bf16 that no test calls. */
 #include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <stddef.h>
+#include <unistd.h>
+
+#include "kernels/peers/peer.h"
 
 #include "kernel.h"
 
@@ -129,4 +133,20 @@ const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n
     for (size_t i = 0; i < N; i++) table[i] = &kernels[i];
     *n = N;
     return abi_version == NB_ABI_VERSION ? table : NULL;
+}
+
+/* As a library whose thread keeps cases in one process (tests/cli/device.sh). */
+static void *sleeper(void *unused) {
+    pause();
+    return unused;
+}
+
+static int use(const char *path, char *reason, size_t n) {
+    pthread_t thread;
+    (void)path, (void)reason, (void)n;
+    return pthread_create(&thread, NULL, sleeper, NULL);
+}
+const struct nb_peer *normbench_peer(void) {
+    static const struct nb_peer peer = {.struct_size = sizeof peer, .library = "/nowhere/device.so", .use = use};
+    return &peer;
 }
