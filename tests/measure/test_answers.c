@@ -75,6 +75,14 @@ Test(answers, a_message_longer_than_any_packet_comes_whole) {
     nb_strbuf_release(&taken.all);
 }
 
+static void expect_said(void (*work)(void), const char *text, size_t n_strange) {
+    size_t strange;
+    struct taken taken = said_by(work, &strange);
+    cr_expect_str_eq(taken.all.text, text);
+    cr_expect_eq(strange, n_strange);
+    nb_strbuf_release(&taken.all);
+}
+
 static void write_junk(void) {
     static const char junk[] = "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0{\"type\":\"launch\"}\n";
     for (int i = 0; i < 3; i++) cr_assert_eq(write(nb_answers_fd(), junk, (size_t)i * 8), i * 8);
@@ -92,11 +100,7 @@ static void say_amid_junk(void) {
 }
 
 Test(answers, junk_before_between_and_behind_messages_is_dropped_and_counted) {
-    size_t n_strange;
-    struct taken taken = said_by(say_amid_junk, &n_strange);
-    cr_assert_str_eq(taken.all.text, "one two last");
-    cr_assert_eq(n_strange, 16);
-    nb_strbuf_release(&taken.all);
+    expect_said(say_amid_junk, "one two last", 16);
 }
 
 static void say_without_waiting(void) {
@@ -119,12 +123,7 @@ static void say_in_a_fork(void) {
     say("own");
 }
 
-Test(answers, what_a_kernel_forked_has_nothing_to_say) {
-    size_t n_strange;
-    struct taken taken = said_by(say_in_a_fork, &n_strange);
-    cr_assert_str_eq(taken.all.text, "own");
-    nb_strbuf_release(&taken.all);
-}
+Test(answers, what_a_kernel_forked_has_nothing_to_say) { expect_said(say_in_a_fork, "own", 0); }
 
 static void say_when_closed(void) {
     shutdown(nb_answers_fd(), SHUT_RDWR);

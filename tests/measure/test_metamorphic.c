@@ -76,6 +76,27 @@ Test(metamorphic, ties_and_a_root_that_is_an_ulp_off_show_in_exact_rows) {
     only_breaks("mistakes:bn_bf16_ties_away/shape:nchw:2x4x4x8", NB_REL_EXACT);
     only_breaks("mistakes:bn_bf16_ties_away/shape:nhwc:2x4x4x6", NB_REL_EXACT);
 }
+Test(metamorphic, correct_kernels_are_exact_where_nothing_is_rounded) {
+    static const char *const right[] = {"rms_f32_lanes_64/shape:4x64/affine:gamma",
+                                        "rms_f16_in_double/shape:4x128/affine:gamma_beta/param_dtype:x",
+                                        "ln_f32_corrected/shape:3x2048/affine:gamma/weight_offset:1",
+                                        "add_bf16_correct/shape:2x16/affine:none",
+                                        "addln_bf16_correct/shape:4x128/affine:gamma_beta/param_dtype:x",
+                                        "l2_f32_correct/shape:4x64",
+                                        "rmsb_bf16_backwards/shape:3x2048/affine:gamma/weight_offset:1",
+                                        "lnb_bf16_correct/shape:4x128/affine:gamma_beta",
+                                        "addb_bf16_correct/shape:4x64/affine:gamma",
+                                        "bn_f32_correct/shape:nchw:2x4x4x8",
+                                        "bn_f32_correct/shape:nhwc:1x4x4x1",
+                                        "bn_bf16_correct/shape:nhwc:2x4x4x6",
+                                        "bn_bf16_correct/shape:nchw:16x3x1x1"};
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        char key[128];
+        snprintf(key, sizeof key, "mistakes:%s", right[i]);
+        struct nb_metamorphic m = tried(key);
+        cr_expect_eq(m.relations[NB_REL_EXACT].verdict, NB_HOLDS, "%s: %s", key, m.relations[NB_REL_EXACT].reason);
+    }
+}
 Test(metamorphic, calls_that_differ_by_turns_are_not_repeatable) {
     struct nb_metamorphic m = tried("relations:by_turn_f32/shape:4x64");
     cr_expect(m.relations[NB_REL_TWICE].verdict == NB_BROKEN || m.relations[NB_REL_NEGATE].verdict == NB_BROKEN);

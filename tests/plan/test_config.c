@@ -153,8 +153,7 @@ Test(config, depth_and_size_are_bounded) {
     nb_strbuf_release(&large);
     struct nb_config config;
     begin_errors();
-    expect_refused(nb_config_parse(&config, "dir/mine.json", "{\n\0}", 4), "a zero byte",
-                   "mine.json:2: holds a zero byte");
+    expect_refused(nb_config_parse(&config, "mine", "{\n\0}", 4), "a zero byte", "mine:2: holds a zero byte");
 }
 
 Test(config, include_and_exclude_are_partial_blocks) {

@@ -100,16 +100,6 @@ Test(inputs, normal_has_the_moments_of_a_normal_distribution) {
     cr_expect_float_eq(m.variance, 1, 6 * sqrt(2 / m.n) + 1e-3);
 }
 
-/* Variance of u^2 on (-1, 1) is 4/45. */
-Test(inputs, uniform_and_sparse_have_theirs) {
-    struct moments m = moments_of("uniform", 1000, 1000);
-    cr_expect_float_eq(m.mean, 0, 6 * sqrt(1.0 / 3 / m.n));
-    cr_expect_float_eq(m.variance, 1.0 / 3, 6 * sqrt(4.0 / 45 / m.n));
-    m = moments_of("sparse(0.25)", 1000, 1000);
-    cr_expect_float_eq(m.variance, 0.25, 6 * sqrt((0.25 * 3 - 0.0625) / m.n), "a quarter of the places hold a normal");
-    cr_expect_float_eq(m.fourth, 0.75, 6 * sqrt(0.25 * 105 / m.n), "and what is there is a whole normal");
-}
-
 Test(inputs, every_distribution_fills_every_dtype_with_what_it_can_hold) {
     for (size_t d = 0; d < nb_n_distributions; d++) {
         const char *name = nb_distributions[d].least > 0 ? "values(1,-2,3e4)" : nb_distributions[d].name;
@@ -217,21 +207,6 @@ Test(inputs, another_case_of_the_group_adds_only_what_is_missing) {
     cr_assert_not_null(in.residual);
     cr_expect_arr_eq(in.residual, all.residual, x_bytes(&in));
     free(in.residual);
-}
-
-Test(inputs, batchnorm_gets_running_statistics_by_channel) {
-    struct nb_case c = a_case("offset(50)", NB_F32, 12, 64);
-    c.op = NB_OP_BATCHNORM;
-    c.shape.layout = NB_NCHW;
-    c.shape.n = 4;
-    c.shape.c = 3;
-    c.shape.hw = 64;
-    struct nb_inputs in = filled(&c);
-    cr_expect_eq(in.n_params, 3);
-    for (int i = 0; i < 3; i++) {
-        cr_expect_float_eq((double)in.running_mean[i], 50, 1.5);
-        cr_expect(in.running_var[i] > 0.5f && in.running_var[i] < 2.0f, "%g", (double)in.running_var[i]);
-    }
 }
 
 Test(inputs, only_independent_draws_count_as_random) {

@@ -98,6 +98,11 @@ Test(grade, each_limit_parts_two_grades) {
     }
 }
 
+Test(grade, a_name_is_read_in_either_case_and_nothing_else_is) {
+    cr_assert_eq(nb_grade_parse("a+"), NB_GRADE_A_PLUS);
+    cr_assert_eq(nb_grade_parse("E"), NB_GRADE_NONE);
+}
+
 Test(grade, a_bias_beyond_chance_costs_the_a_on_random_rows_alone) {
     struct nb_record r = good();
     snprintf(r.c.data, sizeof r.c.data, "constant");
