@@ -16,18 +16,16 @@
 
 enum nb_scale {
     NB_SCALE_LINEAR,  /* from 0 */
-    NB_SCALE_SIGNED,  /* linear near 0, logarithmic beyond, with a line at 0 */
     NB_SCALE_PERCENT, /* values in %, with a line at 0 */
     NB_SCALE_ROOF,    /* values in % of the roof, with a line at 100 */
     NB_SCALE_LENGTH,  /* logarithmic, ticks at powers of two or at the data's own lengths */
     NB_SCALE_BYTES,   /* logarithmic, ticks in KiB, MiB */
     NB_SCALE_DECADES, /* logarithmic; 0 is drawn at the lower end */
-    NB_SCALE_NAMES,   /* one place for each of the figure's names */
     NB_SCALE_POWERS,  /* values are exponents of two, ticks say 2^k */
 };
 
 struct nb_point {
-    double x, y, low, high; /* the interval is of y, or of x when y has names; NaN: none */
+    double x, y, low, high; /* the interval is of y; NaN: none */
 };
 
 struct nb_line {
@@ -84,8 +82,6 @@ struct nb_figure {
     const char *heat_title;                 /* and what it shows */
     char **entries;                         /* the legend */
     size_t n_entries;
-    char **names; /* of NB_SCALE_NAMES */
-    size_t n_names;
     struct nb_line *lines;
     size_t n_lines;
     struct nb_guide guides[NB_FIGURE_GUIDES];
@@ -97,9 +93,8 @@ struct nb_figure {
 /* name: any text, made safe for a file. */
 void nb_figure_init(struct nb_figure *f, const char *name);
 void nb_figure_release(struct nb_figure *f);
-/* The place of a label in the legend or of a name on the axis of names; added when new. */
+/* The place of a label in the legend; added when new. */
 size_t nb_figure_entry(struct nb_figure *f, const char *label);
-size_t nb_figure_name(struct nb_figure *f, const char *name);
 /* Appends a point to the line of (panel, entry). A point without a finite x and y is left out. */
 void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point);
 /* The same for a line that is predicted. */

@@ -12,7 +12,7 @@
 /* Okabe & Ito's palette without its yellow (too pale on white): distinct under every common colour blindness. */
 static const char *const colors[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
 static const int point_types[] = {7, 5, 9, 13, 11, 6, 4};
-enum { N_COLORS = sizeof colors / sizeof *colors, ROW_HEIGHT = 20, CHARACTER_WIDTH = 7 };
+enum { N_COLORS = sizeof colors / sizeof *colors, CHARACTER_WIDTH = 7, LEFT_MARGIN = 70, GAP = 60 };
 
 /* ---- heat maps --------------------------------------------------------------------------------------------------------- */
 
@@ -90,11 +90,6 @@ void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out) {
     add_remark(out, "", f->title);
     add_remark(out, "", f->subtitle);
     add_remark(out, "", f->footer);
-    for (size_t i = 0; i < f->n_names; i++) {
-        nb_strbuf_addf(out, "# y = %zu: ", i);
-        nb_escape_terminal(out, f->names[i], true);
-        nb_strbuf_add(out, "\n");
-    }
     for (size_t i = 0; i < f->n_lines; i++) {
         const struct nb_line *line = &f->lines[i];
         if (i) nb_strbuf_add(out, "\n\n");
@@ -187,7 +182,7 @@ static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axi
             widen(&r, x_axis ? line->points[k].x : line->points[k].y);
     }
     if (linear && !x_axis) leave_out_spikes(&r, f, panel);
-    if (x_axis == (p->y_scale == NB_SCALE_NAMES)) widen_by_intervals(&r, f, panel, linear);
+    if (!x_axis) widen_by_intervals(&r, f, panel, linear);
     for (size_t i = 0; i < f->n_bands && !x_axis; i++) {
         if (f->bands[i].panel != panel) continue;
         widen(&r, f->bands[i].low);
@@ -320,25 +315,6 @@ static void add_powers(char axis, const struct range *r, double pad, struct nb_s
     nb_strbuf_add(out, *separator ? ")\n" : "'' 0)\n");
 }
 
-/* Errors of a raw reciprocal estimate are thousands of times those of its neighbours: asinh shows both, and the sign. */
-static void add_signed(char axis, const struct range *r, struct nb_strbuf *out) {
-    const double linear = 0.1; /* asinh is straight up to about here */
-    double most = fmax(fmax(fabs(r->least), fabs(r->most)), linear);
-    int top = (int)fmin(floor(log10(1.3 * most)), 100), step = top <= 2 ? 1 : top / 3 + 1;
-    nb_strbuf_addf(out,
-                   "  set nonlinear %c via asinh(%c/%g)/log(10) inverse %g*sinh(%c*log(10))\n"
-                   "  set %crange [%.17g:%.17g]\n  set %ctics ('0' 0",
-                   axis, axis, linear, linear, axis, axis, -1.3 * most, 1.3 * most, axis);
-    for (int e = -1; e <= top; e++) {
-        bool named = (top - e) % step == 0 && (e > -1 || top <= 0);
-        if (named)
-            nb_strbuf_addf(out, ", '-%g' -1e%d, '%g' 1e%d", pow(10, e), e, pow(10, e), e);
-        else
-            nb_strbuf_addf(out, ", '' -1e%d 1, '' 1e%d 1", e, e);
-    }
-    nb_strbuf_add(out, ")\n");
-}
-
 /* About five steps of 1, 2 or 5 times a power of ten. */
 static double nice_step(double span) {
     double rough = fmax(span, 1e-100) / 5, power = pow(10, floor(log10(rough))), part = rough / power;
@@ -357,38 +333,16 @@ static void add_linear(char axis, const struct range *r, enum nb_scale scale, st
                    axis, axis, low, high, axis, nice_step(high - low), axis, percent ? "%g %%" : "%g");
 }
 
-/* Panels that share the axis of names say the names once, in the first. */
-static void add_names(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
-    struct nb_strbuf name = {0};
-    nb_strbuf_addf(out, "  set yrange [%zu.5:-0.5]\n  set ytics (", f->n_names ? f->n_names - 1 : 0);
-    for (size_t i = 0; i < f->n_names; i++) {
-        nb_strbuf_clear(&name);
-        nb_strbuf_add(&name, panel == 0 ? f->names[i] : "");
-        nb_utf8_cut(&name, 48, "…");
-        nb_strbuf_add(out, i ? ", " : "");
-        nb_escape_gnuplot(out, name.text);
-        nb_strbuf_addf(out, " %zu", i);
-    }
-    nb_strbuf_add(out, f->n_names ? ") noenhanced\n" : "'' 0)\n");
-    nb_strbuf_release(&name);
-}
-
 static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb_scale scale, struct nb_strbuf *out) {
     struct range r = range_of(f, panel, axis == 'x');
-    nb_strbuf_addf(out, "  unset nonlinear %c\n  unset logscale %c\n", axis, axis);
+    nb_strbuf_addf(out, "  unset logscale %c\n", axis);
     switch (scale) {
     case NB_SCALE_LENGTH:
     case NB_SCALE_BYTES:
         add_log2(f, panel, axis, &r, scale, out);
         break;
     case NB_SCALE_DECADES:
-        add_decades(axis, &r, f->n_names ? 12 : 24, out);
-        break;
-    case NB_SCALE_SIGNED:
-        add_signed(axis, &r, out);
-        break;
-    case NB_SCALE_NAMES:
-        add_names(f, panel, out);
+        add_decades(axis, &r, 24, out);
         break;
     case NB_SCALE_POWERS:
         add_powers(axis, &r, f->heats[panel].n_x ? half_step(&f->heats[panel], axis == 'x') : 0.5, out);
@@ -419,11 +373,9 @@ static size_t n_near(const struct nb_figure *f, size_t guide, const struct range
 static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
     const struct nb_panel *p = &f->panels[panel];
     const char *style = "nohead back lc rgb '#999999' lw 1 dt 2";
-    if (p->y_scale == NB_SCALE_ROOF || p->y_scale == NB_SCALE_PERCENT || p->y_scale == NB_SCALE_SIGNED)
+    if (p->y_scale == NB_SCALE_ROOF || p->y_scale == NB_SCALE_PERCENT)
         nb_strbuf_addf(out, "  set arrow from graph 0, first %d to graph 1, first %d %s\n",
                        p->y_scale == NB_SCALE_ROOF ? 100 : 0, p->y_scale == NB_SCALE_ROOF ? 100 : 0, style);
-    if (p->x_scale == NB_SCALE_SIGNED)
-        nb_strbuf_addf(out, "  set arrow from first 0, graph 0 to first 0, graph 1 %s\n", style);
     struct range r = range_of(f, panel, true);
     for (size_t i = 0; i < f->n_guides; i++) {
         const struct nb_guide *g = &f->guides[i];
@@ -467,8 +419,6 @@ static void add_axes(const struct nb_figure *f, size_t panel, struct nb_strbuf *
 
 /* ---- the script ---------------------------------------------------------------------------------------------------- */
 
-static bool has_names(const struct nb_figure *f) { return f->n_panels && f->panels[0].y_scale == NB_SCALE_NAMES; }
-
 /* Widest text in terminal cells, as far as a picture gives it room. */
 static size_t widest(char *const *texts, size_t n) {
     size_t most = 4;
@@ -482,20 +432,13 @@ static int legend_width(const struct nb_figure *f) {
     return nb_heat_is_in(f) && texts < 230 ? 230 : texts;
 }
 
-static int left_margin(const struct nb_figure *f) {
-    return has_names(f) ? 24 + CHARACTER_WIDTH * (int)widest(f->names, f->n_names) : 70;
-}
-
 static void size_of(const struct nb_figure *f, int *width, int *height) {
     size_t n = f->n_panels ? f->n_panels : 1;
-    int panel = has_names(f) ? 235 : n > 1 ? 360 : nb_heat_is_in(f) ? 480 : 620;
-    int body = has_names(f) ? ROW_HEIGHT * (int)(f->n_names * (f->n_entries > 1 ? f->n_entries : 1)) : 300;
-    if (body < 120) body = 120;
-    if (body > 3000) body = 3000;
+    int panel = n > 1 ? 360 : nb_heat_is_in(f) ? 480 : 620, body = 300;
     if (nb_heat_is_in(f) && body < 20 * ((int)f->n_entries + NB_N_HEAT_STATES) + 60)
         body = 20 * ((int)f->n_entries + NB_N_HEAT_STATES) + 60; /* and the colour scale */
     if ((int)f->n_entries * 20 > body) body = (int)f->n_entries * 20;
-    *width = left_margin(f) + (int)n * panel + ((int)n - 1) * (has_names(f) ? 40 : 60) + 20 + legend_width(f);
+    *width = LEFT_MARGIN + (int)n * panel + ((int)n - 1) * GAP + 20 + legend_width(f);
     *height = 96 + body + 84;
 }
 
@@ -537,9 +480,9 @@ static void add_styles(const struct nb_figure *f, struct nb_strbuf *out) {
 }
 
 static void add_margins(const struct nb_figure *f, size_t panel, int width, struct nb_strbuf *out) {
-    int left = left_margin(f), gap = has_names(f) ? 40 : 60, n = (int)f->n_panels;
-    int each = (width - left - 20 - legend_width(f) - (n - 1) * gap) / n;
-    int x = left + (int)panel * (each + gap);
+    const int n = (int)f->n_panels;
+    int each = (width - LEFT_MARGIN - 20 - legend_width(f) - (n - 1) * GAP) / n;
+    int x = LEFT_MARGIN + (int)panel * (each + GAP);
     nb_strbuf_addf(out,
                    "  set lmargin at screen %d./W\n  set rmargin at screen %d./W\n"
                    "  set tmargin at screen 1 - 96./H\n  set bmargin at screen 84./H\n",
@@ -557,9 +500,8 @@ static void add_legend(const struct nb_figure *f, int width, struct nb_strbuf *o
 static void add_using(const struct nb_figure *f, const struct nb_panel *p, size_t line, bool interval,
                       struct nb_strbuf *out) {
     nb_strbuf_addf(out, "'%s.dat' index %zu using ", f->name, line);
-    const bool of_x = p->y_scale == NB_SCALE_NAMES; /* whose interval columns 3 and 4 are */
     for (int column = 1; column <= (interval ? 4 : 2); column++) {
-        const bool is_x = column == 1 || (column > 2 && of_x);
+        const bool is_x = column == 1;
         const bool clamped = (is_x ? p->x_scale : p->y_scale) == NB_SCALE_DECADES;
         const char axis = is_x ? 'x' : 'y', *separator = column > 1 ? ":" : "";
         if (clamped)
@@ -577,7 +519,7 @@ static bool is_measured(const struct nb_figure *f, size_t entry) {
 }
 
 static const char *style_of(const struct nb_figure *f, bool law) {
-    return law ? "lines" : has_names(f) || f->scattered ? "points" : "linespoints";
+    return law ? "lines" : f->scattered ? "points" : "linespoints";
 }
 
 /* On a heat map a white line below keeps a law from drowning in the colours. */
@@ -591,8 +533,7 @@ static void add_line(const struct nb_figure *f, size_t line, struct nb_strbuf *o
     }
     if (!l->law) {
         add_using(f, p, line, true, out);
-        nb_strbuf_addf(out, " with %s ls %zu lw 1 dt 1 pt -1 notitle, \\\n       ",
-                       p->y_scale == NB_SCALE_NAMES ? "xerrorbars" : "yerrorbars", style);
+        nb_strbuf_addf(out, " with yerrorbars ls %zu lw 1 dt 1 pt -1 notitle, \\\n       ", style);
     }
     add_using(f, p, line, false, out);
     nb_strbuf_addf(out, " with %s ls %zu%s notitle", style_of(f, l->law), style, l->law ? " dt 2" : "");

@@ -18,20 +18,16 @@ static const struct {
     const char *prefix, *title;
     size_t most; /* that come first */
 } families[] = {
-    {"cut-", "What RMSNorm saves", 2},
-    {"kernels-", "Kernels against row length", 2},
-    {"widths-", "Widths of a kernel", 0},
-    {"dtypes-", "Dtypes of a kernel", 0},
-    {"frontier-", "Accuracy against speed", 0},
-    {"error-", "Error by kernel and dtype", 0},
-    {"histogram-", "Share of results by their error", 0},
+    {"cut-", "What RMSNorm saves", 2},          {"kernels-", "Kernels against row length", 2},
+    {"widths-", "Widths of a kernel", 0},       {"dtypes-", "Dtypes of a kernel", 0},
+    {"frontier-", "Accuracy against speed", 0}, {"histogram-", "Share of results by their error", 0},
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
 /* How many of a family come first; errors do where nothing was timed. */
 static size_t n_key_plots(const struct nb_figures *figures, int family) {
-    const bool timed = figures->n && strncmp(figures->list[0].name, "error-", 6) != 0;
-    return !timed && strcmp(families[family].prefix, "error-") == 0 ? 2 : families[family].most;
+    const bool timed = figures->n && strncmp(figures->list[0].name, "histogram-", 10) != 0;
+    return !timed && strcmp(families[family].prefix, "histogram-") == 0 ? 2 : families[family].most;
 }
 
 static void add_key_plots(const struct nb_html_pictures *pictures, struct nb_strbuf *out) {
