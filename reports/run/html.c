@@ -18,9 +18,10 @@ static const struct {
     const char *prefix, *title;
     size_t most; /* that come first */
 } families[] = {
-    {"cut-", "What RMSNorm saves", 2},          {"kernels-", "Kernels against row length", 2},
-    {"widths-", "Widths of a kernel", 0},       {"dtypes-", "Dtypes of a kernel", 0},
-    {"frontier-", "Accuracy against speed", 0}, {"histogram-", "Share of results by their error", 0},
+    {"cut-", "What RMSNorm saves", 2},
+    {"kernels-", "Kernels against row length", 2},
+    {"frontier-", "Accuracy against speed", 0},
+    {"histogram-", "Share of results by their error", 0},
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
