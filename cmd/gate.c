@@ -210,7 +210,7 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
         {"screen-launches", .count = &plan->screen_launches, .least = 7, .most = MOST},
         {"confirm-launches", .count = &plan->confirm_launches, .least = 12, .most = MOST},
         {"blocks", .count = &plan->blocks, .least = 8, .most = MOST},
-        {"budget", .number = &plan->budget_s, .least = 1, .most = 1e7},
+        {"budget", .number = &plan->budget_s, .least = 0.001, .most = 1e7},
         {"time-identical", .flag = &plan->ignore_identity},
         NB_CASE_TIMEOUT_OPTION(&plan->case_timeout_s),
         {"inconclusive", .text = &o->inconclusive, .among = outcomes},

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Slow, 40 s: compiles C++ eight times.
-# Functions of other projects, in C and C++, through the gate: the same sources pass untimed by the flags that the guide prints, more work is timed, and what is
-# wrong, breaks or is missing is named. Times are compared only where one is twice the other.
+# Slow, 10 s: compiles C++ six times.
+# Functions of other projects, in C and C++, through the gate: the same sources pass untimed by the flags that the guide prints, more work is found by its
+# instructions, and what is wrong, breaks or is missing is named. Nothing is said of times but their form.
 set -eu
 [ "$(uname -m)" = x86_64 ] || { echo "skipped: machine code is compared on x86-64"; exit 77; }
 fail() { echo "$*"; cat "$WORK/out" "$WORK/err"; exit 1; }
@@ -21,8 +21,7 @@ export TMPDIR=$WORK
 
 # ---- C++, by each compiler that is here ----------------------------------------------------------------------------------------------------
 words=tests/foreign/words.cpp
-# Nothing may depend on how fast the machine is: only the function that hangs is waited for no longer than a moment.
-few=(--case-timeout 600 --screen-launches 7 --confirm-launches 12 --blocks 20)
+untimed=(--case-timeout 600 --budget 0.001) # only the function that hangs is waited for no longer than a moment
 tried=0
 for cxx in g++ clang++; do
     command -v $cxx >/dev/null || continue
@@ -37,16 +36,13 @@ for cxx in g++ clang++; do
     }
     build old
     build same -g
-    build twice -DTWICE
     both=(--baseline "$WORK/$cxx-old.so" --function text::words::count --function sum)
     gives 0 '2 PASS \(identical code\)' "${both[@]}" --candidate "$WORK/$cxx-same.so"
-    code=0
-    "$NORMBENCH" gate --quiet "${few[@]}" "${both[@]}" --candidate "$WORK/$cxx-twice.so" >"$WORK/out" 2>"$WORK/err" || code=$?
-    grep -q 'PASS (identical code)  *sum' "$WORK/out" && grep -qE '^[A-Z]+  *text::words::count .*\+[0-9]' "$WORK/out" && [ $code -gt 2 ] ||
-        fail "$cxx: exit code $code; sum did not change and count does its work twice"
 done
 [ $tried -gt 0 ] || { echo "skipped: no C++ compiler"; exit 77; }
 cxx=$last
+build twice -DTWICE
+gives 4 'INCONCLUSIVE text::words::count [+][0-9].*PASS .identical code. sum' "${untimed[@]}" "${both[@]}" --candidate "$WORK/$cxx-twice.so"
 build throws -DTHROWS
 gives 1 'WRONG _ZN4text5words5countEPv: crashed: abort' --baseline "$WORK/$cxx-old.so" --candidate "$WORK/$cxx-throws.so" \
     --function _ZN4text5words5countEPv --setup text::words::count_setup --check text::words::is_right
@@ -83,7 +79,7 @@ gives 5 'NOT COMPARABLE apart: the candidate has apart_setup' "${bad[@]}" --func
 gives 0 '2 PASS \(identical code\)' --baseline "$WORK/old.so" --candidate "$WORK/old.so" --function copy --function list
 # What cannot be spoilt is said: notes, which --quiet leaves out.
 notes() { # FUNCTION PATTERN
-    "$NORMBENCH" gate "${few[@]}" --baseline "$WORK/old.so" --candidate "$WORK/slow.so" --function "$1" --blocks 8 --budget 2 >"$WORK/out" 2>"$WORK/err" || true
+    "$NORMBENCH" gate "${untimed[@]}" --baseline "$WORK/old.so" --candidate "$WORK/slow.so" --function "$1" >"$WORK/out" 2>"$WORK/err" || true
     grep -q "^normbench: $1: that each call does its work is not seen: $2" "$WORK/err" || fail "$1: no note"
 }
 notes makes 'no byte that makes_bytes gives can be spoilt'
@@ -97,17 +93,19 @@ for side in whole fewer:-DFEWER_BYTES; do
 done
 gives 1 'WRONG copy: its 15999 bytes of output differ from the baseline.s 16000' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function copy
 gives 0 '1 PASS \(identical code\)' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function list
-for name in copy parse sort list; do
-    code=0
-    "$NORMBENCH" gate --quiet "${few[@]}" --baseline "$WORK/old.so" --candidate "$WORK/slow.so" --function $name --format json --out "$WORK/$name" >"$WORK/out" 2>"$WORK/err" || code=$?
-    python3 - "$WORK/$name/gate.json" $name $code <<'PY' || fail "$name: exit $code"
+few=(--case-timeout 600 --screen-launches 7 --confirm-launches 12 --blocks 8)
+code=0
+"$NORMBENCH" gate --quiet "${few[@]}" --baseline "$WORK/old.so" --candidate "$WORK/slow.so" --function parse --function list --out "$WORK/parse" \
+    >"$WORK/out" 2>"$WORK/err" || code=$?
+python3 - "$WORK/parse/gate.json" $code <<'PY' || fail "parse, list: exit $code"
 import json, sys
-case, = json.load(open(sys.argv[1]))["cases"]
-assert case["key"] == sys.argv[2] and case["ratio"]["value"] > 1.2, case
-assert case["verdict"] in ("REGRESSION", "INCONCLUSIVE") and int(sys.argv[3]) in (3, 4), case
+cases = json.load(open(sys.argv[1]))["cases"]
+assert [c["key"] for c in cases] == ["parse", "list"] and all(c["ratio"]["value"] > 0 for c in cases), cases
+codes = [{"REGRESSION": 3, "INCONCLUSIVE": 4, "SUSPECT": 4}.get(c["verdict"], 0) for c in cases]
+assert int(sys.argv[2]) == (3 if 3 in codes else max(codes)) and not {c["verdict"] for c in cases} & {"WRONG", "NOT COMPARABLE"}, cases
+assert all(c["builds"]["candidate"]["instructions"] > 1.5 * c["builds"]["baseline"]["instructions"] for c in cases if not c["uncounted"]), cases
 PY
-done
-! command -v python3 >/dev/null || python3 tests/check_schema.py reports/schema "$WORK/copy" || fail "gate.json is not as its schema says"
+! command -v python3 >/dev/null || python3 tests/check_schema.py reports/schema "$WORK/parse" || fail "gate.json is not as its schema says"
 
 # ---- mistakes of the command line ---------------------------------------------------------------------------------------------------------
 pair=(--baseline "$WORK/old.so" --candidate "$WORK/slow.so")
@@ -123,4 +121,4 @@ gives 2 'README.md is no shared object that can be compared' --baseline README.m
 
 # ---- the self-test counts -------------------------------------------------------------------------------------------------------------------
 gives 0 'nothing changed.* more calls, the same machine code' --self-test --baseline "$WORK/old.so" --function empty --trials 1 --powered 1 --effects 50 \
-    --screen-launches 7 --confirm-launches 12 --blocks 8
+    "${few[@]}"

@@ -47,7 +47,7 @@ namespace text::words {
 EXPORT void *count_setup() {
     auto *book = new Book;
     std::uint32_t state = 1;
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 20; i++) {
         state = state * 1664525u + 1013904223u;
         book->text += "word number " + std::to_string(state >> 26) + ' ';
     }
