@@ -465,7 +465,7 @@ lint:
 # for fuzzing, which looks at what its inputs reach. gcc's name for what is on is given to clang, which has none of its own.
 sanitized := BUILD=build-asan CC=clang CXX=clang++ SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined -D__SANITIZE_ADDRESS__=1" OPT=-O0 KERNEL_OPT=-O0 \
 	WIDTHS=256 DTYPES="f32 bf16" COVERAGE=-fsanitize=fuzzer-no-link
-kernel_suites := kernels|fast_rows|batchnorm_fast|batchnorm_backward|backward_kernels|torch|gradient_torch
+kernel_suites := kernels|circumstances|fast_rows
 # Arithmetic that reads nothing foreign; what times, or trains.
 unsanitized := train_*|oracle*|bound*|gradient_*|twofold|limits*|emulate*|sweeps|tolerance*|plots|pool|own_threads|timing
 asan-build:

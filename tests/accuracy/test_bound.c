@@ -57,15 +57,12 @@ static void draw_formula(struct problem *p, struct soft_kernel *k, struct random
     k->estimate_error = (random_bits(r) % 2 ? 0.993 : -0.993) * nb_rsqrt_error(NB_ROOT_RSQRT_RAW);
 }
 
-static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,
-                               NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
-
 Test(bound, holds_for_every_formula_on_normal_rows) {
     struct random_state r = {11};
     for (int trial = 0; trial < 3000; trial++) {
         struct problem p;
         struct soft_kernel k = {.fault = FAULT_NONE};
-        problem_init(&p, ops[trial % 7], (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES), 2,
+        problem_init(&p, row_ops[trial % N_ROW_OPS], (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES), 2,
                      1 + (int64_t)(random_bits(&r) % 300));
         problem_fill_normal(&p, random_normal(&r), exp(2 * random_normal(&r)), random_bits(&r));
         draw_formula(&p, &k, &r);
@@ -76,47 +73,17 @@ Test(bound, holds_for_every_formula_on_normal_rows) {
     cr_expect(tightest > 0.9, "some formula comes near its bound");
 }
 
-/* Rows where error is as large as it gets: sums that stagnate, means that cancel, squares at the ends of the range. */
-static double hard_element(int kind, int64_t i, struct random_state *r) {
-    switch (kind) {
-    case 0:
-        return 1234.567;
-    case 1:
-        return 1e4 + random_normal(r);
-    case 2:
-        return i == 0 ? 4096 : 1 + 1e-3 * random_uniform(r); /* swamped */
-    case 3:
-        return i % 2 ? -300.1 : 300.1;
-    case 4:
-        return 1e-4 * random_normal(r);
-    case 5:
-        return 1e-22 * random_normal(r);
-    case 6:
-        return 1e-42 * random_normal(r);
-    case 7:
-        return 1e18 * random_normal(r);
-    case 8:
-        return random_normal(r) / (fabs(random_normal(r)) + 1e-3);
-    case 9:
-        return i % 64 == 3 ? 600 * random_normal(r) : 0.01 * random_normal(r);
-    case 10:
-        return 40000 + (double)i;
-    default:
-        return 0;
-    }
-}
-
 Test(bound, holds_for_every_formula_on_rows_made_to_hurt) {
     struct random_state r = {12};
     char kind_name[16];
     for (int trial = 0; trial < 6000; trial++) {
         struct problem p;
         struct soft_kernel k = {.fault = FAULT_NONE};
-        const int kind = trial % 12;
+        const int kind = trial % N_HARD_KINDS;
         const int64_t cols = 1 + (int64_t)(random_bits(&r) % (trial % 5 ? 100 : 2000));
-        problem_init(&p, ops[random_bits(&r) % 7], (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES), 1, cols);
+        problem_init(&p, row_ops[random_bits(&r) % N_ROW_OPS], (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES), 1, cols);
         problem_fill_normal(&p, 0, 1, random_bits(&r));
-        for (int64_t i = 0; i < cols; i++) problem_set(&p, i, hard_element(kind, i, &r));
+        for (int64_t i = 0; i < cols; i++) problem_set(&p, i, hard_value(kind, i, cols, &r));
         draw_formula(&p, &k, &r);
         snprintf(kind_name, sizeof kind_name, "hard %d", kind);
         expect_within(&p, &k, kind_name);

@@ -21,10 +21,6 @@ static void report(const char *what) {
     fprintf(stderr, "gradients against MPFR, %s: at most %.2g f32 ulp\n", what, largest);
 }
 
-static const uint32_t row_ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,
-                                   NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
-enum { N_ROW_OPS = sizeof row_ops / sizeof row_ops[0] };
-
 /* ---- rows ------------------------------------------------------------------------------------------------------------ */
 
 Test(gradient, agrees_with_mpfr_for_every_op_length_and_affine_form) {
@@ -42,32 +38,6 @@ Test(gradient, agrees_with_mpfr_for_every_op_length_and_affine_form) {
             backward_free(&b);
         }
     report("normal rows");
-}
-
-/* x of a row. */
-static double hard_x(int kind, int64_t i, struct random_state *r) {
-    switch (kind) {
-    case 0:
-        return 1234.567;
-    case 1:
-        return 1e7 + random_normal(r);
-    case 2:
-        return i % 2 ? -3.1 : 3.1;
-    case 3:
-        return i == 1 ? 1e6 : 0;
-    case 4:
-        return 3.4e38 * (2 * random_uniform(r) - 1);
-    case 5:
-        return 1e-30 * random_normal(r);
-    case 6:
-        return 1e-41 * random_normal(r);
-    case 7:
-        return i == 1 ? 2622 : i == 3 ? -1547 : 0.3 * random_normal(r);
-    case 8:
-        return i == 0 ? 16777215.0 : 16777214.0;
-    default:
-        return random_normal(r) * pow(10, 20 * random_uniform(r) - 10);
-    }
 }
 
 /* dy: all equal, so that g - mean(g) is nothing without a weight; as x, so that dx is next to nothing; large and small. */
@@ -88,16 +58,16 @@ Test(gradient, agrees_with_mpfr_on_rows_made_to_hurt) {
     static const int64_t lengths[] = {2, 3, 33, 100};
     struct random_state r = {77};
     for (int op = 0; op < N_ROW_OPS; op++)
-        for (int kind = 0; kind < 10 * 4; kind++)
+        for (int kind = 0; kind < N_HARD_KINDS * 4; kind++)
             for (int l = 0; l < 4; l++) {
                 struct backward b;
                 backward_init(&b, row_ops[op], NB_F32, 2, lengths[l]);
                 for (int64_t i = 0; i < 2 * lengths[l]; i++) {
-                    const double x = hard_x(kind % 10, i % lengths[l], &r);
+                    const double x = hard_value(kind / 4, i % lengths[l], lengths[l], &r);
                     problem_set(&b.p, i, x);
-                    backward_set_dy(&b, i, hard_dy(kind / 10, x, &r));
+                    backward_set_dy(&b, i, hard_dy(kind % 4, x, &r));
                 }
-                b.p.c.formula.affine = kind / 10 == 0 ? NB_AFFINE_NONE : NB_AFFINE_GAMMA_BETA;
+                b.p.c.formula.affine = kind % 4 == 0 ? NB_AFFINE_NONE : NB_AFFINE_GAMMA_BETA;
                 b.p.c.formula.weight_offset = l % 2;
                 for (int64_t i = 0; l == 3 && i < lengths[l]; i++)
                     b.p.in.gamma_f32[i] = (float)(1e-20 * random_normal(&r)); /* 1 + gamma is no double */

@@ -139,24 +139,6 @@ Test(gradient_bound, holds_for_batchnorm_in_both_layouts_and_modes) {
     }
 }
 
-/* Means far off, sums that stagnate, all dy equal, numbers at either end of the range. */
-static double hard_x(int kind, int64_t i, struct random_state *r) {
-    static const double scales[] = {1e-42, 1e-37, 1e-22, 1e-4, 1e4, 1e18, 1e30, 3e38};
-    if (kind < 8) return scales[kind] * (2 * random_uniform(r) - 1);
-    switch (kind) {
-    case 8:
-        return 1234.567;
-    case 9:
-        return 1e4 + random_normal(r);
-    case 10:
-        return i == 0 ? 4096 : 1 + 1e-3 * random_uniform(r);
-    case 11:
-        return (random_bits(r) % 2 ? 1 : -1) * exp2(-140 + 260 * random_uniform(r));
-    default:
-        return random_normal(r) / (fabs(random_normal(r)) + 1e-3);
-    }
-}
-
 static double hard_dy(int kind, int64_t i, struct random_state *r) {
     switch (kind) {
     case 0:
@@ -181,13 +163,13 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
     for (int trial = 0; trial < 6000; trial++) {
         struct backward b;
         struct soft_gradient k = {.fault = GRADIENT_RIGHT};
-        const int of_x = trial % 13, of_dy = trial / 13 % 6;
+        const int of_x = trial % N_HARD_KINDS, of_dy = trial / N_HARD_KINDS % 6;
         const int64_t cols = up_to(&r, trial % 5 ? 100 : 700), op = up_to(&r, N_OPS) - 1;
         backward_init(&b, ops[op], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), 2, cols);
         draw_formula(&b, &k, &r);
         backward_fill_normal(&b, 0, 1, random_bits(&r));
         for (int64_t i = 0; i < 2 * cols; i++) {
-            problem_set(&b.p, i, hard_x(of_x, i % cols, &r));
+            problem_set(&b.p, i, hard_value(of_x, i % cols, cols, &r));
             backward_set_dy(&b, i, hard_dy(of_dy, i % cols, &r));
         }
         backward_statistics(&b);

@@ -99,13 +99,11 @@ static void no_residual(const struct backward *b) {
 
 /* eps as large as the variance, where a gradient that took eps for a part of the statistics, or left it out, would be far off. */
 Test(gradient_differences, dx_dgamma_and_dbeta_are_the_derivatives_of_every_op) {
-    static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,
-                                   NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
-    for (size_t op = 0; op < sizeof ops / sizeof ops[0]; op++)
+    for (size_t op = 0; op < N_ROW_OPS; op++)
         for (uint32_t affine = 0; affine < NB_N_AFFINES; affine++)
             for (uint32_t offset = 0; offset < 2; offset++) {
                 struct backward b;
-                backward_init(&b, ops[op], NB_F32, 3, 11);
+                backward_init(&b, row_ops[op], NB_F32, 3, 11);
                 b.p.c.k = 4;
                 b.p.c.eps = offset ? 1e-5 : 1;
                 b.p.c.formula.affine = affine;

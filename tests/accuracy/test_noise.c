@@ -155,18 +155,17 @@ Test(noise, a_row_without_a_finite_result_has_none) {
 
 /* Two passes, 16 lanes: its chain is n / 16 + 4 and a few. */
 Test(reference, is_within_the_bound_of_its_own_formula) {
-    static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,
-                                   NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
-    for (size_t op = 0; op < sizeof ops / sizeof ops[0]; op++)
+    for (size_t op = 0; op < N_ROW_OPS; op++)
         for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
             struct problem p;
             struct nb_oracle o;
             struct nb_bound b;
-            problem_init(&p, ops[op], (enum nb_dtype)dtype, 4, 333);
+            problem_init(&p, row_ops[op], (enum nb_dtype)dtype, 4, 333);
             problem_fill_normal(&p, 2, 1, op + 1);
             p.c.k = 50;
             p.c.alpha = 0.5;
-            p.c.variance = ops[op] == NB_OP_LAYERNORM || ops[op] == NB_OP_ADD_LAYERNORM ? NB_VAR_TWOPASS : NB_VAR_NONE;
+            p.c.variance =
+                row_ops[op] == NB_OP_LAYERNORM || row_ops[op] == NB_OP_ADD_LAYERNORM ? NB_VAR_TWOPASS : NB_VAR_NONE;
             cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
             nb_bound_init(&b, &p.c, &o, 333 / 16 + 6);
             double y[333], tolerance[333];
@@ -177,7 +176,7 @@ Test(reference, is_within_the_bound_of_its_own_formula) {
                 nb_bound_row(&b, r, y, tolerance);
                 for (int64_t i = 0; i < 333; i++)
                     cr_expect(fabs(nb_get(computed, r * 333 + i, (enum nb_dtype)dtype) - y[i]) <= tolerance[i],
-                              "%s, %s, column %d", nb_op_names[ops[op]], nb_formats[dtype].name, (int)i);
+                              "%s, %s, column %d", nb_op_names[row_ops[op]], nb_formats[dtype].name, (int)i);
             }
             nb_bound_release(&b);
             nb_oracle_release(&o);

@@ -3,9 +3,14 @@
 #include "tests/support/cases.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "src/core/dtype.h"
+#include "src/core/kernel_fields.h"
+#include "src/core/shape.h"
 #include "tests/support/files.h"
+#include "tests/support/numerics.h"
 
 struct nb_kernel kernel_of(uint32_t op, uint32_t dtype) {
     return (struct nb_kernel){.struct_size = sizeof(struct nb_kernel),
@@ -43,6 +48,74 @@ void set(struct nb_case *c, const char *axis, const char *text) {
     char reason[256] = "";
     cr_assert_eq(nb_axis_set(nb_axis_find(axis), c, text, reason, sizeof reason), 0, "%s=%s %s", axis, text, reason);
     nb_case_normalize(c);
+}
+
+/* One value of each field; a kernel that does not implement it is given the first value. */
+static const struct nb_formula formulas[] = {
+    {.root = NB_ROOT_MUL_RECIP, .affine = NB_AFFINE_GAMMA_BETA},
+    {.root = NB_ROOT_DIV_SQRT, .eps_place = NB_EPS_OUTSIDE, .cast = NB_CAST_BEFORE, .affine = NB_AFFINE_GAMMA},
+    {.root = NB_ROOT_RSQRT_NR, .weight_offset = 1, .affine = NB_AFFINE_GAMMA, .param = NB_PARAM_X, .round_sum = 1},
+    {.root = NB_ROOT_DIV_SQRT, .eps_place = NB_EPS_CLAMP, .affine = NB_AFFINE_NONE, .round_sum = 1},
+    {.root = NB_ROOT_MUL_RECIP,
+     .cast = NB_CAST_BEFORE,
+     .weight_offset = 1,
+     .affine = NB_AFFINE_GAMMA_BETA,
+     .param = NB_PARAM_X},
+    {.root = NB_ROOT_RSQRT_RAW, .eps_place = NB_EPS_CLAMP, .cast = NB_CAST_BEFORE, .affine = NB_AFFINE_GAMMA_BETA},
+    {.root = NB_ROOT_DIV_SQRT, .cast = NB_CAST_BEFORE, .weight_offset = 1, .affine = NB_AFFINE_GAMMA, .round_sum = 1},
+    {.root = NB_ROOT_MUL_RECIP, .eps_place = NB_EPS_OUTSIDE, .affine = NB_AFFINE_GAMMA, .param = NB_PARAM_X},
+};
+enum { N_FORMULAS = sizeof formulas / sizeof formulas[0] };
+
+/* What the kernel implements of a field stays, what it does not becomes its lowest value. */
+static uint32_t implemented(uint32_t mask, uint32_t value) {
+    if (mask == 0) return 0;
+    return mask & 1u << value ? value : (uint32_t)__builtin_ctz(mask);
+}
+static struct nb_formula fit(const struct nb_formulas *can, struct nb_formula f) {
+    f.struct_size = sizeof f;
+    f.root = implemented(can->roots, f.root);
+    f.eps_place = implemented(can->eps_places, f.eps_place);
+    f.cast = implemented(can->casts, f.cast);
+    f.weight_offset = implemented(can->weight_offsets, f.weight_offset);
+    f.affine = implemented(can->affines, f.affine);
+    f.param = implemented(can->params, f.param);
+    f.round_sum = implemented(can->round_sums, f.round_sum);
+    return f;
+}
+
+bool kernel_case(struct nb_case *c, const struct nb_entry *entry, const char *shape, size_t turn) {
+    struct nb_call call;
+    char reason[200];
+    nb_case_init(c);
+    cr_assert_eq(nb_shape_parse(&c->shape, shape, reason, sizeof reason), 0, "%s: %s", shape, reason);
+    snprintf(c->data, sizeof c->data, "normal");
+    c->seed = turn + 1;
+    c->pad = (int64_t)(turn / 3 % 3) * 5;
+    c->formula = fit(&entry->kernel->formulas, formulas[turn % N_FORMULAS]);
+    c->mode = turn % 4 == 3 ? NB_INFERENCE : NB_TRAINING;
+    c->k = c->shape.cols / 2 > 0 ? c->shape.cols / 2 : 1;
+    snprintf(c->k_text, sizeof c->k_text, "%lld", (long long)c->k);
+    nb_case_set_entry(c, entry);
+    nb_case_call(c, &call);
+    return !nb_case_conflict(c) && !nb_kernel_refuses(entry->kernel, &c->formula) &&
+           !nb_kernel_applicable(entry->kernel, &call);
+}
+
+void fill_with_kinds(struct nb_inputs *in, struct nb_case *c, int first) {
+    struct random_state r = {(uint64_t)first + 5};
+    const struct nb_shape *s = &c->shape;
+    const bool channels = c->op == NB_OP_BATCHNORM;
+    for (int64_t i = 0; i < in->rows * in->cols; i++) {
+        const int64_t row = i / in->cols, col = i % in->cols;
+        int64_t kind = row, at = col;
+        if (channels && s->layout == NB_NCHW) kind = row % s->c, at = row / s->c * s->hw + col;
+        if (channels && s->layout != NB_NCHW) kind = col, at = row;
+        const double v = hard_value((int)((first + kind) % N_HARD_KINDS), at, channels ? s->n * s->hw : in->cols, &r);
+        nb_set(in->x, i, in->dtype, in->residual ? v / 2 : v);
+        if (in->residual) nb_set(in->residual, i, in->dtype, v / 2);
+    }
+    snprintf(c->data, sizeof c->data, "-"); /* not drawn */
 }
 
 static bool same_shape(const struct nb_shape *a, const struct nb_shape *b) {

@@ -95,3 +95,48 @@ void problem_fill_normal(struct problem *p, double mean, double sd, uint64_t see
         p->in.running_var[i] = (float)(0.5 + random_uniform(&r));
     }
 }
+
+const uint32_t row_ops[N_ROW_OPS] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,
+                                     NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
+
+/* What is added to a multiple of a normal number. */
+static const struct {
+    double offset, scale;
+} normal_kinds[] = {{0, 1},     {0.3, 0.6}, {1.2, 0.5}, {-1.5, 0.5}, {0, 1e-4}, {0, 1e-5},
+                    {0, 1e-22}, {0, 1e-30}, {0, 1e-41}, {0, 1e18},   {1e4, 1},  {1e7, 1}};
+enum { N_NORMAL_KINDS = sizeof normal_kinds / sizeof normal_kinds[0] };
+
+double hard_value(int kind, int64_t i, int64_t n, struct random_state *r) {
+    const double normal = random_normal(r);
+    if (kind < N_NORMAL_KINDS) return normal_kinds[kind].offset + normal_kinds[kind].scale * normal;
+    switch (kind - N_NORMAL_KINDS) {
+    case 0:
+        return i % 3 ? -0.0 : 0.0;
+    case 1:
+        return 1234.567;
+    case 2:
+        return i % 2 ? -300.1 : 300.1;
+    case 3:
+        return 40000 + (double)i;
+    case 4:
+        return i == n / 2 ? 1e6 : 0;
+    case 5:
+        return 3.4e38 * (2 * random_uniform(r) - 1);
+    case 6:
+        return i == 1 ? 2622 : i == 3 ? -1547 : 0.3 * normal;
+    case 7:
+        return i == 0 ? 16777215 : 16777214;
+    case 8:
+        return normal / (fabs(random_normal(r)) + 1e-6);
+    case 9:
+        return normal * pow(10, 20 * random_uniform(r) - 10);
+    case 10:
+        return i == 0 ? 4096 : 1 + 1e-3 * random_uniform(r); /* swamped */
+    case 11:
+        return i % 64 == 3 ? 600 * normal : 0.01 * normal;
+    case 12:
+        return i < 32 ? 5000 + normal : normal / 64; /* a bad mean of the first */
+    default:
+        return i < 64 ? normal / 2 : 5000 + normal; /* a bad shift of 0 */
+    }
+}

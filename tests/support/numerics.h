@@ -31,4 +31,13 @@ uint64_t random_bits(struct random_state *r);
 double random_uniform(struct random_state *r); /* [0, 1) */
 double random_normal(struct random_state *r);
 
+/* The ops that go over rows. */
+enum { N_ROW_OPS = 7 };
+extern const uint32_t row_ops[N_ROW_OPS];
+
+/* Rows made to hurt: sums that stagnate, means that cancel, squares at the ends of the range, rows about which fast kernels decide by
+ * themselves. Element i of n; of some kinds at random. */
+enum { N_HARD_KINDS = 26 };
+double hard_value(int kind, int64_t i, int64_t n, struct random_state *r);
+
 #endif

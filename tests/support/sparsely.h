@@ -2,6 +2,8 @@
 #ifndef NB_TEST_SPARSELY_H
 #define NB_TEST_SPARSELY_H
 
+#include <stdlib.h>
+
 #include "src/core/cpu.h"
 
 /* The step of loops over examples that take the same ways through the code. A sanitizer looks at what is read and written, not at
@@ -13,5 +15,8 @@ static inline int sparsely(void) {
     return nb_cpu_emulator() ? 5 : 1;
 #endif
 }
+
+/* The same for examples that differ in what they compute alone: one in n of them, but all with NORMBENCH_TEST_ALL=1 (`make check-long`). */
+static inline int one_in(int n) { return getenv("NORMBENCH_TEST_ALL") ? 1 : n; }
 
 #endif
