@@ -76,11 +76,9 @@ NORMBENCH_TUNING=none "$NORMBENCH" info | grep -q "^Tuning: defaults"
 [ ! -e "$file" ]
 
 # The first command that times calls of megabytes measures what suits this CPU, unless the machine is busy; then it says so.
-"$NORMBENCH" run --axis kernel=rmsnorm_fast --axis dtype=f32 --axis shape=512x2048 --launches 1 --no-counters --no-plots --out "$WORK/first" >/dev/null 2>"$WORK/err"
+"$NORMBENCH" run --axis kernel=rmsnorm_fast --axis dtype=f32 --axis width=256 --axis shape=256x2048 --launches 1 --blocks 2 --no-counters --no-plots --out "$WORK/first" >/dev/null 2>"$WORK/err"
 if [ -e "$file" ]; then
     grep -q 'first use on this CPU: what suits it was measured in' "$WORK/err"
-    cp "$file" "$WORK/kept/tuning.json"
-    /usr/bin/python3 tests/check_schema.py reports/schema "$WORK/kept" || [ $? = 77 ]
     [ "$(member "$WORK/first/results.json" fingerprint.tuning.source)" = file ]
     /usr/bin/python3 - "$file" <<'PY'
 import json, sys
@@ -93,10 +91,6 @@ PY
 else
     grep -q 'first use on this CPU: the machine is busy' "$WORK/err"
 fi
-rm -f "$file"
-NORMBENCH_TUNING=none "$NORMBENCH" run --axis kernel=rmsnorm_fast --axis shape=512x2048 --launches 1 --no-counters --no-plots --out "$WORK/none" >/dev/null 2>"$WORK/err"
-if grep -q 'first use' "$WORK/err"; then echo "NORMBENCH_TUNING=none, and yet: $(cat "$WORK/err")"; exit 1; fi
-
 # A file that is broken, or another CPU's, is left aside with a warning.
 echo '{"schema":' >"$file"
 "$NORMBENCH" info 2>"$WORK/err" | grep -q "^Tuning: defaults"
