@@ -417,7 +417,7 @@ check-arm:
 	-tests/deps.sh gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static pkg-config
 	BUILD=build-arm PACKAGES="libc6-dev $(arm_packages)" TESTS='$(TESTS)' tests/arm/run.sh || [ $$? = 77 ]
 # The kernels of 512 bits on a CPU without AVX-512: tests/support/avx512.h has its instructions in C. Only the kernels': whatever else the
-# program of that build does with AVX-512 (tune, exhaustive, counters) is not for such a CPU.
+# program of that build does with AVX-512 (tune, stress --exhaustive, counters) is not for such a CPU.
 in_c := BUILD=build-avx512 WIDTHS=512 ISA_V4="$(ISA_V3) -include tests/support/avx512.h -Wno-psabi -Wno-maybe-uninitialized" KERNEL_OPT=-O1 \
 	PROGRAM_CFLAGS="-DNB_CPU_IN_C='(NB_CPU_AVX512|NB_CPU_AVX512BF16)'" TEST_KERNELS=build-avx512/libnormkernels.so TEST_LAYOUT=
 check-avx512: deps

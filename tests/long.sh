@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `make check-long`: every exhaustive mode over all its inputs. Asserted is what IEEE 754 and the instructions' specifications fix,
+# `make check-long`: roots and conversions over all their inputs. Asserted is what IEEE 754 and the instructions' specifications fix,
 # so that the same holds on every CPU; times are printed, not judged.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -12,8 +12,8 @@ failed=0
 sweep() { # ARGUMENTS...
     what=$*
     local start=$SECONDS
-    "$NORMBENCH" exhaustive "$@" --format json >"$WORK/out" || { echo "FAIL  exhaustive $* (exit $?)"; failed=1; }
-    echo "done  exhaustive $* ($((SECONDS - start)) s)"
+    "$NORMBENCH" stress --exhaustive "$@" --format json >"$WORK/out" || { echo "FAIL  stress --exhaustive $* (exit $?)"; failed=1; }
+    echo "done  stress --exhaustive $* ($((SECONDS - start)) s)"
 }
 holds() { # EXPRESSION over the answer `a`, its `rows` and of(field, value), the rows with that value
     /usr/bin/python3 -c "
@@ -22,11 +22,11 @@ a = json.load(open('$WORK/out'))
 rows = a['rows']
 of = lambda field, value: [r for r in rows if r.get(field) == value]
 sys.exit(0 if ($1) else 1)" && return
-    echo "FAIL  exhaustive $what: not so: $1"
+    echo "FAIL  stress --exhaustive $what: not so: $1"
     failed=1
 }
 
-sweep rsqrt
+sweep roots
 holds "a['exhaustive'] and all(r['complete'] for r in rows if 'not_here' not in r)"
 holds "of('variant', 'double')[0]['misrounded'] == 0"
 holds "all(r['misrounded'] == 4362792 and r['witness'] == '0x3f80cab3' and abs(r['max_ulp'] - 1.490) < 5e-4 for v in ('recip_sqrt', 'kernel_mul_recip', 'kernel_div_sqrt') for r in of('variant', v))"
@@ -35,28 +35,13 @@ holds "[of('variant', v)[0]['misrounded'] for v in ('quake1', 'quake2', 'quake3'
 holds "all(r.get('within_limit', True) for r in rows)"
 holds "all(sum(r['histogram'].values()) == r['inputs'] and r['histogram'].get('0', 0) + r['misrounded'] == r['inputs'] for r in rows if 'histogram' in r)"
 
-sweep rsqrt --all-inputs
+sweep roots --all-inputs --variant double --variant recip_sqrt --variant rsqrtps --variant kernel_mul_recip --variant kernel_rsqrt_nr
 holds "all(r['complete'] for r in rows if 'not_here' not in r)"
 holds "all(sum(r['inputs'] for r in of('variant', v)) == 2 ** 32 for v in ('double', 'rsqrtps', 'kernel_mul_recip') if 'not_here' not in of('variant', v)[0])"
 holds "all(r.get('misrounded', 0) == 0 and r['other_kind'] == 0 for r in of('variant', 'double'))"
 holds "all(r['other_kind'] == 0 for r in of('variant', 'recip_sqrt'))"
 holds "of('variant', 'recip_sqrt')[0]['misrounded'] == 127 * 4362792"
 holds "all(r.get('within_limit', True) for r in rows)"
-
-for dtype in f16 bf16; do
-    sweep row1 --dtype $dtype
-    holds "len(of('source', 'design')) > 0 and len(of('source', 'kernel')) > 0"
-    # 1 + gamma lies on a tie in bf16, and where eps is far below x^2 the result cannot be told from it.
-    holds "all(r['undecided'] == 0 for r in rows if '$dtype' == 'f16' or 'offset' not in r['formula'])"
-    # Statistics in f32: half an ulp, and what 4 roundings of f32 are worth in f16, 4 * 2^-24 * 2^11.
-    holds "'$dtype' == 'bf16' or all(r['max_ulp'] <= 0.5 + 4 * 2**-13 and r['correct_share'] > 0.9999 for r in of('formula', 'rmsnorm/store:f16/weight:f16'))"
-    holds "'$dtype' == 'bf16' or {r['eps']: r['misrounded'] for r in of('formula', 'rmsnorm/all:f16')}['1e-06'] == 38310"
-    sweep stage --dtype $dtype
-    holds "rows[0]['complete'] and rows[0]['double_rounded'] == {'f16': 523256, 'bf16': 8096}['$dtype']"
-    sweep row2 --dtype $dtype
-    holds "rows[0]['complete'] and rows[0]['undecided'] == 0"
-    holds "'$dtype' == 'bf16' or rows[0]['max_ulp'] < 0.5005 and rows[0]['non_finite'] == 0"
-done
 
 sweep convert
 holds "all(r['complete'] for r in rows if 'not_here' not in r)"

@@ -13,19 +13,14 @@
 
 enum kind { TEXT, COUNT, NUMBER, PERCENT, POWER_OF_TWO, SHARES, PAIRS };
 
-/* The tables of all modes, in the order in which they are printed. */
+/* The tables of both modes, in the order in which they are printed. */
 enum {
     ROOTS = 1 << 0,
     DISTANCES = 1 << 1,
     OUTCOMES = 1 << 2,
     SPECIAL = 1 << 3,
-    ROW1 = 1 << 4,
-    ROW2 = 1 << 5,
-    CONVERSIONS = 1 << 6,
-    PRODUCTS = 1 << 7,
-    VARIANCES = 1 << 8,
+    CONVERSIONS = 1 << 4,
     ROOTS_ALL = ROOTS | DISTANCES | OUTCOMES | SPECIAL,
-    JUDGED = ROW1 | ROW2 | VARIANCES,
 };
 
 static const struct table {
@@ -33,15 +28,11 @@ static const struct table {
     const char *mode, *needs; /* the field without which a row is left out */
     const char *heading;
 } tables[] = {
-    {ROOTS, "rsqrt", "variant", NULL},
-    {DISTANCES, "rsqrt", "histogram", "Distance to the correctly rounded value, in representable numbers"},
-    {OUTCOMES, "rsqrt", "outcomes", "Results by kind"},
-    {SPECIAL, "rsqrt", "special", "At the ends of the classes"},
-    {ROW1, "row1", "formula", NULL},
-    {ROW2, "row2", "formula", NULL},
+    {ROOTS, "roots", "variant", NULL},
+    {DISTANCES, "roots", "histogram", "Distance to the correctly rounded value, in representable numbers"},
+    {OUTCOMES, "roots", "outcomes", "Results by kind"},
+    {SPECIAL, "roots", "special", "At the ends of the classes"},
     {CONVERSIONS, "convert", "function", NULL},
-    {PRODUCTS, "stage", "double_rounded", "x * rstd in f32, then rounded to the dtype: rounded twice, where it shows"},
-    {VARIANCES, "stage", "formula", "1 / sqrt(v + eps) for every variance v of the dtype"},
 };
 
 /* The columns of all tables from left to right. */
@@ -55,34 +46,20 @@ static const struct column {
     {"histogram", "share of each distance", SHARES, DISTANCES},
     {"outcomes", "outcomes", PAIRS, OUTCOMES},
     {"special", "x: result", PAIRS, SPECIAL},
-    {"source", "source", TEXT, ROW1 | ROW2},
     {"format", "to", TEXT, CONVERSIONS},
-    {"format", "dtype", TEXT, PRODUCTS},
     {"function", "function", TEXT, CONVERSIONS},
-    {"formula", "formula", TEXT, JUDGED},
-    {"eps", "eps", TEXT, JUDGED},
-    {"inputs", "inputs", COUNT, ROOTS | ROW1 | CONVERSIONS | VARIANCES},
-    {"inputs", "products", COUNT, PRODUCTS},
-    {"n_rows", "rows", COUNT, ROW2},
-    {"correct_share", "correct", PERCENT, JUDGED},
-    {"misrounded", "misrounded", COUNT, ROW1 | ROW2},
+    {"inputs", "inputs", COUNT, ROOTS | CONVERSIONS},
     {"wrong", "wrong", COUNT, CONVERSIONS},
-    {"double_rounded", "double_rounded", COUNT, PRODUCTS},
-    {"share", "share", PERCENT, PRODUCTS},
-    {"max_ulp", "max_ulp", NUMBER, ROOTS | JUDGED},
-    {"witness", "witness", TEXT, ROOTS | JUDGED | CONVERSIONS | PRODUCTS},
+    {"max_ulp", "max_ulp", NUMBER, ROOTS},
+    {"witness", "witness", TEXT, ROOTS | CONVERSIONS},
     {"wrong_subnormal", "of_them_f32_subnormal", COUNT, CONVERSIONS},
     {"max_relative_log2", "max_relative", POWER_OF_TWO, ROOTS},
     {"bias_ulp", "bias_ulp", NUMBER, ROOTS},
     {"misrounded", "misrounded", COUNT, ROOTS},
     {"misrounded_share", "share", PERCENT, ROOTS},
     {"other_kind", "not_as_ieee", COUNT, ROOTS},
-    {"non_finite", "non_finite", COUNT, JUDGED},
-    {"absorbed", "eps_absorbed", COUNT, VARIANCES},
-    {"undecided", "undecided", COUNT, JUDGED},
-    {"widths", "widths", TEXT, ROW1},
-    {"complete", "complete", TEXT, ROW2 | CONVERSIONS | PRODUCTS},
-    {"seconds", "seconds", NUMBER, ROOTS | ROW2 | CONVERSIONS | PRODUCTS},
+    {"complete", "complete", TEXT, CONVERSIONS},
+    {"seconds", "seconds", NUMBER, ROOTS | CONVERSIONS},
     {"not_here", "not_here", TEXT, ROOTS | CONVERSIONS},
     {"formula", "formula", TEXT, ROOTS},
 };
@@ -131,7 +108,7 @@ static bool has(const cJSON *row, const char *field) {
 }
 
 /* Columns that no row fills are left out. */
-static int print_table(const struct table *t, const cJSON *rows, bool is_first, FILE *out) {
+static int print_table(const struct table *t, const cJSON *rows, bool is_first, const char *format, FILE *out) {
     const struct column *shown[N_COLUMNS];
     const char *titles[N_COLUMNS];
     size_t n_shown = 0;
@@ -159,18 +136,20 @@ static int print_table(const struct table *t, const cJSON *rows, bool is_first, 
     }
     if (!is_first) fputc('\n', out);
     if (t->heading) fprintf(out, "%s\n", t->heading);
-    const int result = nb_grid_print(&grid, "table", out);
+    const int result = nb_grid_print(&grid, format, out);
     nb_grid_release(&grid);
     return result;
 }
 
-int nb_exhaustive_print(const cJSON *answer, FILE *out) {
+int nb_exhaustive_print(const cJSON *answer, const char *format, FILE *out) {
     const char *mode = nb_json_get_text(answer, "mode");
     const cJSON *rows = cJSON_GetObjectItemCaseSensitive(answer, "rows");
     bool is_first = true;
+    if (strcmp(format, "json") == 0) nb_json_put(answer, out);
+    if (strcmp(format, "json") == 0) return 0;
     for (size_t i = 0; mode && i < sizeof tables / sizeof tables[0]; i++) {
         if (strcmp(tables[i].mode, mode) != 0) continue;
-        if (print_table(&tables[i], rows, is_first, out) != 0) return -1;
+        if (print_table(&tables[i], rows, is_first, format, out) != 0) return -1;
         is_first = false;
     }
     return 0;

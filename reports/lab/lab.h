@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the commands limits, tolerance, probe, exhaustive and emulate print. */
+/* What the commands limits, tolerance, probe and emulate print, and stress --exhaustive. */
 #ifndef NB_LAB_H
 #define NB_LAB_H
 
@@ -30,10 +30,10 @@ void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_r
  * {"probes": [{"variant", "called_as" (a case key), "status", "answers" ..}]}. */
 void nb_probes_print(const struct nb_case *cases, cJSON *const *answers, int n, const char *format, FILE *out);
 
-/* ---- exhaustive ---- */
+/* ---- stress --exhaustive ---- */
 
-/* An answer of src/lab/exhaustive/exhaust.h as tables. -1 after nb_error. */
-int nb_exhaustive_print(const cJSON *answer, FILE *out);
+/* An answer of src/lab/exhaustive/exhaust.h. format: json, or of nb_grid_print(). -1 after nb_error. */
+int nb_exhaustive_print(const cJSON *answer, const char *format, FILE *out);
 
 /* ---- emulate: designs and what was found about them ---- */
 

@@ -24,14 +24,14 @@ static void take(struct off *o, const float *x, const float *r, const float *rig
 
 static void sweep(const struct nb_root_variant *v, uint32_t stride, struct off *o) {
     const uint32_t first = 0x3f800000, last = 0x40800000; /* 1 and 4 */
-    const nb_root_fill fill = nb_root_variant_fill(v), rounded = nb_root_variant_fill(nb_root_variant_find("double"));
+    const struct nb_root_variant *rounded = nb_root_variant_find("double");
     float x[NB_BATCH], r[NB_BATCH], right[NB_BATCH];
     int n = 0;
     for (uint32_t bits = first; bits < last; bits += stride) {
         memcpy(&x[n++], &bits, sizeof bits);
         if (n < NB_BATCH) continue;
-        fill(x, r);
-        rounded(x, right);
+        v->fill(x, r);
+        rounded->fill(x, right);
         take(o, x, r, right);
         n = 0;
     }
@@ -59,8 +59,8 @@ static void root_forms_run(const struct nb_property_call *call) {
 const struct nb_property nb_property_root_forms = {
     .name = "root_forms",
     .summary = "ways to form 1/sqrt in f32",
-    .params = {{"form", "[\"recip_sqrt\", \"rsqrt*\", \"kernel*\"]",
-                "globs on their names (`normbench exhaustive rsqrt`)", false},
+    .params = {{"form", "[\"recip_sqrt\", \"rsqrt*\", \"kernel*\"]", "globs on their names (`normbench stress --help`)",
+                false},
                {"stride", "17", "of the 2^24 numbers every so many", false}},
     .run = root_forms_run,
 };

@@ -121,8 +121,6 @@ done
 # What calls a kernel on the host's memory has no use for these.
 mock "" probe "$WORK/lib/libnormkernels_cuda.so"
 grep -q "which a GPU does not see; probe its emulation" "$WORK/err" || bad "probe: $(cat "$WORK/err")"
-mock "" exhaustive row1 --plugin "$WORK/lib/libnormkernels_cuda.so" --dtype bf16
-[ $? = 2 ] && grep -q "a kernel for a GPU cannot be called on the host's memory" "$WORK/err" || bad "exhaustive: $(cat "$WORK/err")"
 mock "" stress "$WORK/c.json" --budget 1 --out "$WORK/stress" --no-plots || bad "stress: $(cat "$WORK/err")"
 grep -q "a search calls its kernel on the host's memory" "$WORK/stress/stress.json" || bad "stress does not say that it searches nothing"
 exit "$failed"

@@ -57,7 +57,7 @@ is "$(complete_words normbench config check some)" ""
 is "$(complete_words normbench list sh)" shapes
 is "$(complete_words normbench list --f)" --format
 is "$(complete_words normbench list shapes '')" ""
-is "$(complete_words normbench exhaustive row)" "row1 row2"
+is "$(complete_words normbench stress --exhaustive '')" "roots convert"
 is "$(complete_words normbench gate --load '')" "idle cpu memory"
 is "$(complete_words normbench gate --format j)" "json junit"
 is "$(complete_words normbench run --format goo)" "google_benchmark google_benchmark_medians"

@@ -4,13 +4,11 @@
 #include "src/lab/exhaustive/exhaust.h"
 
 #include <assert.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
@@ -75,56 +73,14 @@ int nb_sweep_run(struct nb_sweep *s, int threads) {
     return result ? result : s->done < s->n_chunks ? nb_interrupted() : 0;
 }
 
-double nb_sweep_estimate(const struct nb_sweep *s, int threads) {
-    if (s->n_chunks == 0) return 0;
-    const double start_s = nb_now_s();
-    s->chunk(s->n_chunks / 2, s->arg);
-    return (nb_now_s() - start_s) * ceil((double)s->n_chunks / threads);
-}
-
-cJSON *nb_exhaust_begin(cJSON *answer, const char *mode, const char *what, double inputs, double seconds,
+cJSON *nb_exhaust_begin(cJSON *answer, const char *mode, const char *what, double inputs,
                         const struct nb_exhaust_options *o) {
-    nb_note("%s: %.6g inputs, about %.2g s on %d thread%s", what, inputs, seconds, o->threads,
-            o->threads > 1 ? "s" : "");
+    nb_note("%s: %.6g inputs", what, inputs);
     if (o->stride > 1)
         nb_warn("only every %lldth input is looked at: this proves nothing; without --stride it does",
                 (long long)o->stride);
     nb_json_text(answer, "mode", mode);
     nb_json_number(answer, "stride", (double)o->stride);
-    nb_json_number(answer, "threads", o->threads);
     cJSON_AddBoolToObject(answer, "exhaustive", o->stride == 1);
     return cJSON_AddArrayToObject(answer, "rows");
-}
-
-/* ---- The rare cases of a judgement, and its figures as JSON. ---- */
-
-struct nb_judge nb_judge_of(enum nb_dtype dtype) {
-    const struct nb_format *f = &nb_formats[dtype];
-    return (struct nb_judge){dtype, f->precision, (uint64_t)(f->emin + 1023), f->overflow};
-}
-
-int nb_judge_closely(const struct nb_judge *j, double exact, double got) {
-    const double low = nb_round_to(exact * (1 - 0x1p-48), j->dtype),
-                 high = nb_round_to(exact * (1 + 0x1p-48), j->dtype);
-    if (low == high) return got != low;
-    return got == low || got == high ? -1 : 1;
-}
-
-void nb_judge_resolve(const struct nb_judge *j, struct nb_judged *sums, struct nb_twofold exact, double got) {
-    const enum nb_number number = nb_number_of(j->dtype);
-    const double below = nb_number_round(exact.hi, -1, number, NB_ROUND_NEAREST, 0);
-    const double above = nb_number_round(exact.hi, 1, number, NB_ROUND_NEAREST, 0);
-    /* lo moves hi to neither neighbour of it among doubles, so that it matters only where hi is a tie. */
-    if (below != above && fabs(exact.lo) <= 0x1p-90 * fabs(exact.hi)) return;
-    sums->undecided--;
-    sums->misrounded += got != (exact.lo < 0 ? below : above);
-}
-
-void nb_judged_to_json(const struct nb_judged *s, cJSON *row) {
-    nb_json_number(row, "inputs", (double)s->n);
-    nb_json_number(row, "correct_share", s->n ? 1 - (double)(s->misrounded + s->undecided) / (double)s->n : NAN);
-    nb_json_number(row, "misrounded", (double)s->misrounded);
-    nb_json_number(row, "max_ulp", s->n ? s->max_ulp : NAN);
-    nb_json_number(row, "non_finite", (double)s->non_finite);
-    nb_json_number(row, "undecided", (double)s->undecided);
 }

@@ -211,38 +211,26 @@ static void task_init(struct task *t, const struct nb_narrow *format, const stru
         const char *reason = nb_cpu_refuses(all[i].needs, NB_NATIVE);
         if (!reason)
             t->conversions[t->n++] = all[i];
-        else if (rows)
+        else
             refuse(&all[i], reason, rows);
     }
     t->wrong = nb_alloc((uint64_t)((t->n_inputs + CHUNK - 1) / CHUNK * t->n), sizeof *t->wrong);
 }
 
-static int exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
+int nb_exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
     const struct nb_narrow *const formats[] = {&nb_narrow_f16, &nb_narrow_bf16, &nb_narrow_e5m2, &nb_narrow_e4m3};
     enum { N = sizeof formats / sizeof formats[0] };
-    cJSON *rows = NULL;
-    double seconds = 0, inputs = 0;
+    const double inputs = N * ceil(0x1p32 / (double)o->stride);
+    cJSON *rows = nb_exhaust_begin(answer, "convert", "f32 to narrow formats", inputs, o);
     int result = 0;
-    for (int pass = 0; pass < 2 && result == 0; pass++) {
-        for (int f = 0; f < N && result == 0; f++) {
-            struct task t;
-            task_init(&t, formats[f], o, rows);
-            struct nb_sweep sweep = {.label = formats[f]->name,
-                                     .n_chunks = (t.n_inputs + CHUNK - 1) / CHUNK,
-                                     .chunk = check_chunk,
-                                     .arg = &t};
-            if (pass == 0) {
-                seconds += nb_sweep_estimate(&sweep, o->threads);
-                inputs += (double)t.n_inputs;
-            } else {
-                result = nb_sweep_run(&sweep, o->threads);
-                add_rows(&t, sweep.done, sweep.seconds, rows);
-            }
-            free(t.wrong);
-        }
-        if (pass == 0) rows = nb_exhaust_begin(answer, "convert", "f32 to narrow formats", inputs, seconds, o);
+    for (int f = 0; f < N && result == 0; f++) {
+        struct task t;
+        task_init(&t, formats[f], o, rows);
+        struct nb_sweep sweep = {
+            .label = formats[f]->name, .n_chunks = (t.n_inputs + CHUNK - 1) / CHUNK, .chunk = check_chunk, .arg = &t};
+        result = nb_sweep_run(&sweep, o->threads);
+        add_rows(&t, sweep.done, sweep.seconds, rows);
+        free(t.wrong);
     }
     return result;
 }
-
-const struct nb_exhaust_mode nb_exhaust_convert = {.name = "convert", .run = exhaust_convert};

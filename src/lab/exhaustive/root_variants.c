@@ -37,7 +37,7 @@ static void quake2(const float *x, float *r) { quake(x, r, 2); }
 static void quake3(const float *x, float *r) { quake(x, r, 3); }
 
 #if defined(__x86_64__)
-/* ---- AVX2 and FMA: IEEE operations, and rsqrtps with its Newton steps ---- */
+/* ---- AVX2 and FMA: rsqrtps with its Newton steps ---- */
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
 
@@ -45,14 +45,6 @@ typedef __m256 (*root_fn_8)(__m256 x);
 static inline __attribute__((always_inline)) void over_batch_8(const float *x, float *r, root_fn_8 root) {
     for (int i = 0; i < NB_BATCH; i += 8) _mm256_storeu_ps(r + i, root(_mm256_loadu_ps(x + i)));
 }
-
-static inline __m128 double_root(__m128 x) {
-    return _mm256_cvtpd_ps(_mm256_div_pd(_mm256_set1_pd(1.0), _mm256_sqrt_pd(_mm256_cvtps_pd(x))));
-}
-static inline __m256 by_double_8(__m256 x) {
-    return _mm256_set_m128(double_root(_mm256_extractf128_ps(x, 1)), double_root(_mm256_castps256_ps128(x)));
-}
-static inline __m256 recip_sqrt_8(__m256 x) { return _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(x)); }
 
 /* r (1.5 - (x / 2) r^2), as it stands in textbooks. */
 static inline __m256 step_textbook(__m256 x, __m256 r) {
@@ -75,11 +67,7 @@ static inline __m256 textbook_8(__m256 x) { return step_textbook(x, _mm256_rsqrt
 static inline __m256 eigen_8(__m256 x) { return step_eigen(x, _mm256_rsqrt_ps(x)); }
 static inline __m256 newton_8(__m256 x) { return step_fma(x, _mm256_rsqrt_ps(x)); }
 static inline __m256 newton2_8(__m256 x) { return step_fma(x, step_fma(x, _mm256_rsqrt_ps(x))); }
-static inline __m256 recip_sqrt_newton_8(__m256 x) { return step_fma(x, recip_sqrt_8(x)); }
 
-static void double_v3(const float *x, float *r) { over_batch_8(x, r, by_double_8); }
-static void recip_sqrt_v3(const float *x, float *r) { over_batch_8(x, r, recip_sqrt_8); }
-static void recip_sqrt_newton_v3(const float *x, float *r) { over_batch_8(x, r, recip_sqrt_newton_8); }
 static void rsqrtps(const float *x, float *r) { over_batch_8(x, r, estimate_8); }
 static void rsqrtps_textbook(const float *x, float *r) { over_batch_8(x, r, textbook_8); }
 static void rsqrtps_eigen(const float *x, float *r) { over_batch_8(x, r, eigen_8); }
@@ -155,34 +143,33 @@ static void wide_raw(const float *x, float *r) { nb_simd_512.rstd(x, r, NB_ROOT_
 #endif
 
 const struct nb_root_variant nb_root_variants[] = {
-    {"double", "(float)(1 / sqrt((double)x))", 0, NULL, 0x1p-24, by_double, V3(double_v3)},
-    {"recip_sqrt", "1 / sqrtf(x)", 0, NULL, 0x1.8p-23, recip_sqrt, V3(recip_sqrt_v3)},
-    {"recip_sqrt_newton", "1 / sqrtf(x), a Newton step by FMA", 0, NULL, 0, recip_sqrt_newton,
-     V3(recip_sqrt_newton_v3)},
-    {"quake1", "0x5f3759df - (bits >> 1), 1 Newton step", 0, NULL, 0, quake1, NULL},
-    {"quake2", "the same, 2 steps", 0, NULL, 0, quake2, NULL},
-    {"quake3", "the same, 3 steps", 0, NULL, 0, quake3, NULL},
-    {"rsqrtps", "rsqrtps", NB_CPU_AVX2, ON_X86, RSQRTPS_LIMIT, V3(rsqrtps), NULL},
-    {"rsqrtps_textbook", "rsqrtps, r (1.5 - x/2 r^2)", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_textbook), NULL},
-    {"rsqrtps_eigen", "rsqrtps, r (1.5 - (x/2 r) r)", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_eigen), NULL},
-    {"rsqrtps_newton", "rsqrtps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_newton), NULL},
-    {"rsqrtps_newton2", "the same, 2 steps", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_newton2), NULL},
-    {"rsqrt14", "vrsqrt14ps", NB_CPU_AVX512, ON_X86, RSQRT14_LIMIT, V4(rsqrt14), NULL},
-    {"rsqrt14_textbook", "vrsqrt14ps, r (1.5 - x/2 r^2)", NB_CPU_AVX512, ON_X86, 0, V4(rsqrt14_textbook), NULL},
-    {"rsqrt14_newton", "vrsqrt14ps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX512, ON_X86, 0, V4(rsqrt14_newton), NULL},
+    {"double", "(float)(1 / sqrt((double)x))", 0, NULL, 0x1p-24, by_double},
+    {"recip_sqrt", "1 / sqrtf(x)", 0, NULL, 0x1.8p-23, recip_sqrt},
+    {"recip_sqrt_newton", "1 / sqrtf(x), a Newton step by FMA", 0, NULL, 0, recip_sqrt_newton},
+    {"quake1", "0x5f3759df - (bits >> 1), 1 Newton step", 0, NULL, 0, quake1},
+    {"quake2", "the same, 2 steps", 0, NULL, 0, quake2},
+    {"quake3", "the same, 3 steps", 0, NULL, 0, quake3},
+    {"rsqrtps", "rsqrtps", NB_CPU_AVX2, ON_X86, RSQRTPS_LIMIT, V3(rsqrtps)},
+    {"rsqrtps_textbook", "rsqrtps, r (1.5 - x/2 r^2)", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_textbook)},
+    {"rsqrtps_eigen", "rsqrtps, r (1.5 - (x/2 r) r)", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_eigen)},
+    {"rsqrtps_newton", "rsqrtps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_newton)},
+    {"rsqrtps_newton2", "the same, 2 steps", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_newton2)},
+    {"rsqrt14", "vrsqrt14ps", NB_CPU_AVX512, ON_X86, RSQRT14_LIMIT, V4(rsqrt14)},
+    {"rsqrt14_textbook", "vrsqrt14ps, r (1.5 - x/2 r^2)", NB_CPU_AVX512, ON_X86, 0, V4(rsqrt14_textbook)},
+    {"rsqrt14_newton", "vrsqrt14ps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX512, ON_X86, 0, V4(rsqrt14_newton)},
     {"rsqrtph", "vrsqrtph of x rounded to f16", NB_CPU_AVX512 | NB_CPU_AVX512FP16, ON_X86, NB_RSQRTPH_LIMIT,
-     V4(rsqrtph), NULL},
+     V4(rsqrtph)},
     {"kernel_div_sqrt", "kernels/shared/root.h, div_sqrt: what the rstd output gets", SCALAR_NEEDS, NULL, 0x1.8p-23,
-     scalar_div_sqrt, NULL},
-    {"kernel_mul_recip", "kernels/shared/root.h, mul_recip", SCALAR_NEEDS, NULL, 0x1.8p-23, scalar_mul_recip, NULL},
+     scalar_div_sqrt},
+    {"kernel_mul_recip", "kernels/shared/root.h, mul_recip", SCALAR_NEEDS, NULL, 0x1.8p-23, scalar_mul_recip},
     {"kernel_rsqrt_nr", "kernels/shared/root.h, rsqrt_nr, estimate of widths scalar to 256", SCALAR_NEEDS, NULL, 0,
-     scalar_newton, NULL},
+     scalar_newton},
     {"kernel_rsqrt_raw", "kernels/shared/root.h, rsqrt_raw, estimate of widths scalar to 256", SCALAR_NEEDS, NULL,
-     KERNEL_LIMIT, scalar_raw, NULL},
+     KERNEL_LIMIT, scalar_raw},
     {"kernel512_rsqrt_nr", "kernels/shared/root.h, rsqrt_nr, estimate of widths 256x and 512",
-     NB_CPU_AVX2 | NB_CPU_AVX512, ON_X86, 0, V4(wide_newton), NULL},
+     NB_CPU_AVX2 | NB_CPU_AVX512, ON_X86, 0, V4(wide_newton)},
     {"kernel512_rsqrt_raw", "kernels/shared/root.h, rsqrt_raw, estimate of widths 256x and 512",
-     NB_CPU_AVX2 | NB_CPU_AVX512, ON_X86, RSQRT14_LIMIT, V4(wide_raw), NULL},
+     NB_CPU_AVX2 | NB_CPU_AVX512, ON_X86, RSQRT14_LIMIT, V4(wide_raw)},
 };
 const size_t nb_n_root_variants = sizeof nb_root_variants / sizeof nb_root_variants[0];
 
@@ -194,8 +181,4 @@ const struct nb_root_variant *nb_root_variant_find(const char *name) {
 
 const char *nb_root_variant_refuses(const struct nb_root_variant *v) {
     return v->elsewhere ? v->elsewhere : nb_cpu_refuses(v->needs, NB_NATIVE);
-}
-
-nb_root_fill nb_root_variant_fill(const struct nb_root_variant *v) {
-    return v->fill_v3 && !nb_cpu_refuses(NB_CPU_AVX2, NB_NATIVE) ? v->fill_v3 : v->fill;
 }

@@ -21,7 +21,6 @@ struct nb_root_variant {
      * those of f16; 0: nothing. */
     double relative_limit;
     void (*fill)(const float *x, float *r);
-    void (*fill_v3)(const float *x, float *r); /* the same bits, faster, with AVX2 and FMA; or null */
 };
 extern const struct nb_root_variant nb_root_variants[];
 extern const size_t nb_n_root_variants;
@@ -29,8 +28,5 @@ extern const size_t nb_n_root_variants;
 const struct nb_root_variant *nb_root_variant_find(const char *name); /* or null */
 /* Null, or why it cannot run here. */
 const char *nb_root_variant_refuses(const struct nb_root_variant *v);
-/* The faster function where the CPU has it. */
-typedef void (*nb_root_fill)(const float *x, float *r);
-nb_root_fill nb_root_variant_fill(const struct nb_root_variant *v);
 
 #endif

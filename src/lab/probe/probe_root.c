@@ -95,7 +95,7 @@ static int ways_list(struct way ways[MAX_WAYS]) {
 /* 1/sqrt of v as a way has it; what is not multiplied by is left 0. */
 static void fill_roots(const struct way *way, const float v[NB_BATCH], float r[NB_BATCH]) {
     if (way->variant)
-        nb_root_variant_fill(way->variant)(v, r);
+        way->variant->fill(v, r);
     else
         memset(r, 0, NB_BATCH * sizeof *r);
 }
