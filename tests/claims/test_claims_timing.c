@@ -173,29 +173,6 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
     for (size_t i = 0; i < N; i++) nb_record_release(&records[i]);
 }
 
-/* As where a plugin has one of the two widths that a claim compares. */
-Test(claims_timing, cases_that_make_no_pair_are_counted) {
-    struct nb_record record = {.key = strdup("layernorm_composed_v256_f32/shape:64x64"), .status = NB_OK};
-    struct nb_results results = {.records = &record, .n = 1, .meta = cJSON_Parse("{\"complete\": true}")};
-    struct timed_cases cases;
-    struct nb_sides sides;
-    nb_case_init(&record.c);
-    cr_assert_eq(nb_case_parse(&record.c, record.key), 0);
-    record.c.width = NB_256;
-    nb_record_add_label(&record, "mine/width");
-    timed_cases_init(&cases, &results, "mine/width");
-    read_sides(&sides, "[{\"width\": \"256\"}, {\"width\": [\"scalar\", \"128\"]}]");
-    char *why = why_none(&cases, &sides, &results);
-    cr_expect_str_eq(
-        why, "no two of its cases make a pair here: it compares width=256 (1 case) with width=scalar,128 (0 cases)");
-    free(why);
-    nb_selector_release(&sides.of);
-    nb_selector_release(&sides.against);
-    timed_cases_release(&cases);
-    nb_record_release(&record);
-    cJSON_Delete(results.meta);
-}
-
 Test(claims_timing, both_conventions_shares_and_sums) {
     char *dir = run_with(8, 700, 350, 0);
     struct nb_claim claim;

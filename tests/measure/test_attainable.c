@@ -101,22 +101,6 @@ Test(attainable, pairs_count_where_neither_was_timed_beside_somebody) {
     cr_expect(!nb_is_shared(NAN, 2100) && !nb_is_shared(2100, NAN));
 }
 
-Test(attainable, reads_back_from_json) {
-    struct nb_timing t = timing_beside(80, 90, NAN, "DRAM"), back;
-    cJSON *json = kept_json(nb_json_of_members(nb_timing_members, &t));
-    cr_assert_eq(nb_json_get_members(json, nb_timing_members, &back, "a test"), 0);
-    cr_expect_eq(back.attainable.share.value, t.attainable.share.value);
-    cr_expect_eq(back.attainable.time_ns.high, t.attainable.time_ns.high);
-    cr_expect_eq(back.attainable.core_ns, t.attainable.core_ns);
-    cr_expect_str_eq(back.attainable.bound, "core");
-    free(back.reference);
-    cJSON_DeleteItemFromObjectCaseSensitive(json, "attainable");
-    cr_assert_eq(nb_json_get_members(json, nb_timing_members, &back, "a test"), 0,
-                 "results of earlier versions have none");
-    cr_expect(isnan(back.attainable.share.value));
-    free(back.reference);
-}
-
 /* ---- the core ----------------------------------------------------------------------------------------------------- */
 
 static struct nb_case case_of(uint32_t op, uint32_t pass, uint32_t dtype, const char *shape, int threads) {

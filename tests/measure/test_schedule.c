@@ -130,19 +130,6 @@ Test(schedule, launches_go_where_the_interval_is_wide) {
     cr_expect_eq(b.schedule.groups[3].stopped, NB_STOP_MOST);
 }
 
-Test(schedule, a_budget_ends_it_and_never_takes_from_the_fewest) {
-    const double spread[GROUPS] = {0.001, 0.1, 0.1, 1};
-    begin(FEWEST, MOST);
-    run(GROUPS * FEWEST + 12, 0, spread, NULL);
-    const int n = b.launches[0] + b.launches[1] + b.launches[2] + b.launches[3];
-    cr_expect(n > GROUPS * FEWEST + 10 && n <= GROUPS * FEWEST + 13, "%d launches", n);
-    cr_expect_eq(b.schedule.groups[0].stopped, NB_STOP_AIM);
-    cr_expect_eq(b.schedule.groups[3].stopped, NB_STOP_BUDGET);
-    begin(FEWEST, MOST);
-    run(1, 0, spread, NULL);
-    for (int g = 0; g < GROUPS; g++) cr_expect_eq(b.launches[g], FEWEST);
-}
-
 Test(schedule, what_the_ratios_are_decides_nothing) {
     const double spread[GROUPS] = {0.05, 0.06, 0.1, 0.2};
     const double centres[] = {1, 0, -3};
@@ -155,17 +142,6 @@ Test(schedule, what_the_ratios_are_decides_nothing) {
         memcpy(launches, b.launches, sizeof launches);
         rounds = b.rounds;
     }
-}
-
-Test(schedule, groups_that_width_alone_parts_go_together) {
-    begin(FEWEST, MOST);
-    for (int g = 1; g < 3; g++)
-        b.groups[g] = (struct nb_group){.cases = b.cases[g], .n = CASES, .family = 1, .single_width = true};
-    int units[GROUPS];
-    cr_assert_eq(nb_schedule_unit_size(&b.plan, 1), 2);
-    cr_assert_eq(nb_schedule_unit_size(&b.plan, 0), 1);
-    cr_expect_eq(nb_schedule_round(&b.schedule, 0, INFINITY, units), 3);
-    for (int i = 0; i < 3; i++) cr_expect_neq(units[i], 2);
 }
 
 /* A case that fails late would leave its group wide for ever, and one that stopped in the journal stays so. */

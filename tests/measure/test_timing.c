@@ -15,22 +15,6 @@ static const struct nb_noise calm = {.steal_ms = 0, .involuntary = 0, .wall_s = 
 
 static struct nb_samples samples(const double *ns, size_t n) { return (struct nb_samples){.ns = ns, .n = n}; }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Median of all pairwise means, itself included, by sorting them. */
-static double walsh_median(const double *v, size_t n) {
-    double means[256];
-    size_t k = 0;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = i; j < n; j++) means[k++] = 0.5 * (v[i] + v[j]);
-    }
-    qsort(means, k, sizeof means[0], by_size);
-    return k % 2 ? means[k / 2] : 0.5 * (means[k / 2 - 1] + means[k / 2]);
-}
-
 /* n launches of three equal samples each; the copy takes `share` of the case's time. */
 static struct nb_launches launches_of(const double *ns, size_t n, double share, const struct nb_noise *noise) {
     struct nb_launches l = {0};
@@ -87,20 +71,6 @@ Test(timing, the_runner_up_is_the_roof_where_it_is_five_percent_faster) {
         assert_near(timing.copy_drift, cases[i].other ? 105.0 / 101 : 1.05);
         nb_launches_release(&l);
     }
-}
-
-Test(timing, six_launches_give_an_interval_that_is_their_range) {
-    double ns[] = {100, 104, 98, 101, 110, 99}, ln[6];
-    struct nb_launches l = launches_of(ns, 6, 0.5, &calm);
-    struct nb_timing timing = {0};
-    nb_launches_finish(&l, 1, &timing);
-    for (int i = 0; i < 6; i++) ln[i] = log(ns[i]);
-    assert_near(timing.time_ns.value, exp(walsh_median(ln, 6)));
-    assert_near(timing.time_ns.low, 98);
-    assert_near(timing.time_ns.high, 110);
-    cr_assert_eq(timing.n_launches, 6);
-    cr_assert_not(timing.noisy, "%s", timing.noise);
-    nb_launches_release(&l);
 }
 
 Test(timing, five_launches_give_no_interval_and_no_rank) {

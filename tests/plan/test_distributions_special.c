@@ -109,19 +109,6 @@ Test(special_rows, stratified_ones_meet_every_binade_alike) {
     }
 }
 
-Test(special_rows, no_numbers_stand_where_the_text_says) {
-    double *row = row_of("inf(-1,-1)", NB_F32, 33, 2);
-    cr_expect(isinf(row[32]) && row[32] < 0);
-    for (int i = 0; i < 32; i++) cr_expect(isfinite(row[i]));
-    free(row);
-    row = row_of("nan(0)", NB_BF16, 33, 2);
-    cr_expect(isnan(row[0]) && isfinite(row[32]));
-    free(row);
-    row = row_of("nan(-33)", NB_F32, 33, 0);
-    cr_expect(isnan(row[0]));
-    free(row);
-}
-
 Test(special_rows, refuse_what_is_no_such_row) {
     static const struct {
         const char *text, *words;

@@ -261,17 +261,3 @@ Test(groups, a_budget_leaves_room_for_launches_that_are_added) {
     cr_expect_str_neq(plan.hash, whole.hash, "the launches are part of the plan");
     cr_expect_str_eq(plan.hash, usual.hash);
 }
-
-Test(groups, thinning_is_even_and_keeps_the_first) {
-    for (size_t n = 1; n < 40; n++)
-        for (size_t keep = 1; keep <= n; keep++) {
-            size_t which[40];
-            thin(n, keep, which);
-            cr_expect_eq(which[0], 0);
-            for (size_t i = 1; i < keep; i++) {
-                size_t gap = which[i] - which[i - 1];
-                cr_expect(gap >= n / keep && gap <= (n + keep - 1) / keep);
-            }
-            cr_expect_lt(which[keep - 1], n);
-        }
-}

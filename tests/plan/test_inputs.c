@@ -117,33 +117,6 @@ Test(inputs, every_distribution_fills_every_dtype_with_what_it_can_hold) {
     }
 }
 
-Test(inputs, structured_rows_are_what_their_help_says) {
-    struct nb_case c = a_case("one(3)", NB_F32, 4, 16);
-    struct nb_inputs in = filled(&c);
-    for (int r = 0; r < 4; r++) {
-        float sum = 0;
-        for (int k = 0; k < 16; k++) sum += ((const float *)in.x)[r * 16 + k];
-        cr_expect_eq(sum, 3.0f);
-    }
-    c = a_case("ramp", NB_BF16, 1, 300);
-    in = filled(&c);
-    for (int k = 0; k < 300; k++) cr_expect_eq(nb_get(in.x, k, NB_BF16), k % 256 / 256.0, "ramp is exact");
-    for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
-        const struct nb_format *f = &nb_formats[dtype];
-        c = a_case("subnormal", dtype, 1, 500);
-        in = filled(&c);
-        for (int k = 0; k < 500; k++) {
-            double v = fabs(nb_get(in.x, k, (enum nb_dtype)dtype));
-            cr_expect(v >= f->min_subnormal && v < f->min_normal, "%g in %s", v, f->name);
-        }
-        c = a_case("big", dtype, 1, 500);
-        in = filled(&c);
-        double largest = 0;
-        for (int k = 0; k < 500; k++) largest = fmax(largest, fabs(nb_get(in.x, k, (enum nb_dtype)dtype)));
-        cr_expect(largest > f->max_finite / 8 && largest <= f->max_finite);
-    }
-}
-
 Test(inputs, wrong_names_and_numbers_are_refused_with_a_hint) {
     static const struct {
         const char *data, *words;
@@ -170,43 +143,6 @@ Test(inputs, wrong_names_and_numbers_are_refused_with_a_hint) {
     cr_assert_not_null(why);
     cr_expect(strstr(why, "rows of 384 values, the shape has 100 columns"), "%s", why);
     free(why);
-}
-
-Test(inputs, real_rows_are_cycled_and_bring_their_parameters) {
-    struct nb_case c = a_case("minilm_layer0_out", NB_F32, 130, 384);
-    c.op = NB_OP_ADD_RMSNORM;
-    struct nb_inputs in = filled(&c);
-    struct nb_array x, gamma;
-    char reason[512], path[600];
-    snprintf(path, sizeof path, "%s/minilm_layer0_out_x.npy", getenv("NORMBENCH_DATA"));
-    cr_assert_eq(nb_array_read(&x, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
-    snprintf(path, sizeof path, "%s/minilm_layer0_out_gamma.npy", getenv("NORMBENCH_DATA"));
-    cr_assert_eq(nb_array_read(&gamma, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
-    cr_assert_eq(x.rows, 64);
-    for (int r = 0; r < 130; r++)
-        for (int k = 0; k < 384; k++) {
-            cr_assert_eq((double)((const float *)in.x)[r * 384 + k], x.values[r % 64 * 384 + k]);
-            cr_assert_eq((double)((const float *)in.residual)[r * 384 + k], x.values[(r + 32) % 64 * 384 + k]);
-        }
-    for (int k = 0; k < 384; k++) cr_assert_eq((double)in.gamma_f32[k], gamma.values[k]);
-    nb_array_release(&x);
-    nb_array_release(&gamma);
-}
-
-Test(inputs, another_case_of_the_group_adds_only_what_is_missing) {
-    struct nb_case c = a_case("normal", NB_F32, 4, 32), adds = c, whole;
-    adds.op = NB_OP_ADD_LAYERNORM;
-    whole = adds;
-    struct nb_inputs in = filled(&c), all = filled(&whole);
-    void *x = in.x;
-    cr_expect_null(in.residual);
-    cr_expect_null(in.dy);
-    cr_expect_null(in.running_mean);
-    cr_assert_eq(nb_inputs_add(&in, &adds), 0);
-    cr_expect_eq(in.x, x);
-    cr_assert_not_null(in.residual);
-    cr_expect_arr_eq(in.residual, all.residual, x_bytes(&in));
-    free(in.residual);
 }
 
 Test(inputs, only_independent_draws_count_as_random) {

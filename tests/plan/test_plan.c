@@ -217,15 +217,6 @@ Test(plan, filters_are_globs_on_the_whole_key_or_parts_of_it) {
     cr_expect_eq(plan.n_cases, 2, "any filter may match");
 }
 
-Test(plan, the_hash_is_that_of_what_is_measured) {
-    struct nb_plan a = plan_of("{ " TWO_KERNELS " }"), b = plan_of("{ " TWO_KERNELS " }"),
-                   c = plan_of("{ " TWO_KERNELS ", \"eps\": \"1e-3\" }"),
-                   d = made((struct request){.blocks = "{ " TWO_KERNELS " }", .head = "\"launches\": 8,"});
-    cr_expect_str_eq(a.hash, b.hash);
-    cr_expect_str_neq(a.hash, c.hash);
-    cr_expect_str_neq(a.hash, d.hash);
-}
-
 Test(plan, every_preset_makes_a_plan) {
     struct nb_strings names;
     nb_config_list(&names);

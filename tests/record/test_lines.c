@@ -225,15 +225,6 @@ Test(lines, a_checked_case_is_read_again_as_it_was) {
     }
 }
 
-Test(lines, every_status_of_a_check_is_read_but_that_it_was_not_run) {
-    for (enum nb_status status = NB_OK; status < NB_NOT_RUN; status++) {
-        struct nb_check_line l;
-        const struct nb_check_line said = {.key = KEY_RMS, .status = status};
-        cr_expect_eq(nb_check_line_read(&l, kept_json(nb_check_line_to_json(&said, NB_NUM_F32))), 0);
-        cr_expect_eq(l.status, status);
-    }
-}
-
 Test(lines, checks_that_cannot_be_used_are_refused) {
     static const char *const wrong[] = {
         "{\"key\":\"k\",\"status\":\"not_run\",\"chain\":1,\"row_local\":true}",

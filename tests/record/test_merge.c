@@ -68,23 +68,6 @@ Test(merge, shards_in_any_order_give_the_records_of_one_run) {
     nb_results_release(&whole);
 }
 
-Test(merge, merged_results_read_back_exactly) {
-    char *one = first_shard(), *two = second_shard(), *out = new_folder();
-    const char *dirs[] = {one, two};
-    struct nb_results merged, back;
-    struct nb_strbuf text = {0}, again = {0};
-    cr_assert_eq(nb_results_merge(&merged, dirs, 2, false), 0);
-    cr_assert_eq(nb_results_write(&merged, out), 0);
-    cr_assert_eq(nb_results_read(&back, out), 0);
-    nb_results_print(&merged, &text);
-    nb_results_print(&back, &again);
-    cr_assert_str_eq(again.text, text.text);
-    nb_strbuf_release(&text);
-    nb_strbuf_release(&again);
-    nb_results_release(&merged);
-    nb_results_release(&back);
-}
-
 struct job {
     const char *dirs[3];
     size_t n;

@@ -30,29 +30,3 @@ Test(comparison_page, one_cell_far_off_moves_the_mean_and_not_the_median) {
     cr_expect_float_eq(means[0].median, 1.9, 1e-12, "of those with a figure");
     free(means);
 }
-
-static struct nb_strbuf page_of(struct nb_record *theirs) {
-    struct nb_results results = {0};
-    struct nb_peer_comparison comparison = {
-        .theirs = theirs, .library = "theirs", .verdict = NB_PEER_COMPARISON_UNKNOWN, .reason = "none"};
-    const struct nb_peer_comparisons comparisons = {.items = &comparison, .n = 1};
-    struct nb_strbuf text = {0};
-    const struct nb_page page = {.markdown = true, .out = &text};
-    nb_peers_print(&results, &comparisons, &page);
-    return text;
-}
-
-Test(comparison_page, lines_of_batchnorm_name_the_mode) {
-    struct nb_record theirs = {.c = {.op = NB_OP_BATCHNORM, .mode = NB_INFERENCE, .shape = {.layout = NB_NCHW}}};
-    struct nb_strbuf text = page_of(&theirs);
-    cr_expect_not_null(strstr(text.text, "| inference"), "%s", text.text);
-    nb_strbuf_release(&text);
-    theirs.c.mode = NB_TRAINING;
-    text = page_of(&theirs);
-    cr_expect_not_null(strstr(text.text, "| training"));
-    nb_strbuf_release(&text);
-    theirs.c = (struct nb_case){.op = NB_OP_RMSNORM};
-    text = page_of(&theirs);
-    cr_expect_null(strstr(text.text, "| training"), "no other op has one");
-    nb_strbuf_release(&text);
-}

@@ -180,19 +180,6 @@ Test(reports, markdown_has_tables_and_escapes_cells) {
     cr_assert_not_null(strstr(text, "| 7 | no such kernel |\n"));
 }
 
-Test(reports, json_is_the_document_without_bare_nan) {
-    results = nb_test_small();
-    results.records[0].timing.roof.low = NAN;
-    results.records[0].timing.gbytes_per_s = INFINITY;
-    char *text = nb_test_render("json", &results);
-    cJSON *document = kept_json(cJSON_Parse(text));
-    cr_assert_not_null(document);
-    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(document, "records")), 4);
-    cr_assert_str_eq(cJSON_GetObjectItem(document, "config")->valuestring, "quick");
-    cr_assert_null(strcasestr(text, ": nan"));
-    cr_assert_null(strcasestr(text, ": inf"));
-}
-
 /* ---- escapes and figures as text ---- */
 
 static void expect_escaped(void (*escape)(struct nb_strbuf *, const char *), const char *text, const char *want) {

@@ -128,31 +128,6 @@ Test(summary, a_neighbour_on_the_core_is_named_with_what_to_do) {
     expect_no_text("half of the core");
 }
 
-/* However few a run had, the longer one that is advised has an interval. */
-Test(summary, narrower_intervals_take_as_many_launches_as_an_interval_needs) {
-    static const struct {
-        int least, most;
-        const char *advice;
-    } cases[] = {{1, 1, "--launches=6"}, {2, 2, "--launches=6"}, {6, 6, "--launches=12"}, {1, 2, "--launches=1:6"}};
-    results = nb_test_small();
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct nb_strbuf text = {0};
-        cJSON *plan = cJSON_CreateObject();
-        nb_json_number(plan, "launches", cases[i].least);
-        nb_json_number(plan, "most_launches", cases[i].most);
-        cJSON_DeleteItemFromObject(results.meta, "plan");
-        cJSON_AddItemToObject(results.meta, "plan", plan);
-        cJSON_ReplaceItemInObject(results.meta, "argv", cJSON_Parse("[\"run\",\"quick\",\"--launches=2\"]"));
-        const struct nb_next next = {.results = &results, .noisy = true, .width = 80};
-        nb_next_commands(&next, &text);
-        const char *said = strstr(text.text, "--launches=");
-        const size_t n = strlen(cases[i].advice);
-        cr_expect(said && strncmp(said, cases[i].advice, n) == 0 && strchr(" \n", said[n]), "%d:%d: %s", cases[i].least,
-                  cases[i].most, text.text);
-        nb_strbuf_release(&text);
-    }
-}
-
 /* A line that goes on must be one word for the shell: no blank is added, and quotes are closed and opened again. */
 Test(summary, long_commands_go_on_behind_a_backslash) {
     results = nb_test_small();
