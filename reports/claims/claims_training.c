@@ -30,22 +30,18 @@ static void add_interval(struct nb_grid *grid, const cJSON *entry, const char *n
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(entry, name);
     const double value = factor * nb_json_get_number(v, "value"), low = factor * nb_json_get_number(v, "low"),
                  high = factor * nb_json_get_number(v, "high");
-    struct nb_strbuf text = {0};
     if (isnan(value))
-        nb_strbuf_add(&text, "not measured");
+        nb_strbuf_add(&grid->cell, "not measured");
     else if (isnan(low))
-        nb_strbuf_addf(&text, "%.4g%s", value, unit);
+        nb_strbuf_addf(&grid->cell, "%.4g%s", value, unit);
     else
-        nb_strbuf_addf(&text, "%.4g%s [%.4g, %.4g]", value, unit, low, high);
-    nb_grid_add(grid, text.text);
-    nb_strbuf_release(&text);
+        nb_strbuf_addf(&grid->cell, "%.4g%s [%.4g, %.4g]", value, unit, low, high);
+    nb_grid_end_cell(grid);
 }
 
 static void add_number(struct nb_grid *grid, const cJSON *entry, const char *name, double factor, const char *unit) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%.4g%s", factor * nb_json_get_number(entry, name), unit);
-    nb_grid_add(grid, text.text);
-    nb_strbuf_release(&text);
+    nb_strbuf_addf(&grid->cell, "%.4g%s", factor * nb_json_get_number(entry, name), unit);
+    nb_grid_end_cell(grid);
 }
 
 static void add_steps(struct nb_grid *grid, const cJSON *entry) {

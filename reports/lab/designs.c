@@ -15,14 +15,11 @@
 
 /* digits 0: a share, in percent. */
 static void add_figure(struct nb_grid *grid, double value, int digits) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
     if (digits > 0)
-        nb_format_digits(&text, value, digits);
+        nb_format_digits(&grid->cell, value, digits);
     else
-        nb_format_percent(&text, value);
-    nb_grid_add(grid, text.text);
-    nb_strbuf_release(&text);
+        nb_format_percent(&grid->cell, value);
+    nb_grid_end_cell(grid);
 }
 
 /* NaN, Inf and 0 in the place of numbers, and numbers in the place of NaN and Inf. */
@@ -35,13 +32,10 @@ static void add_exceptional(struct nb_grid *grid, const struct nb_accuracy *a) {
                   {"zero", a->zero_unexpected},
                   {"no_nan", a->nan_missing},
                   {"no_inf", a->inf_missing}};
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         if (counts[i].n > 0)
-            nb_strbuf_addf(&text, "%s%s:%lld", text.len ? " " : "", counts[i].name, (long long)counts[i].n);
-    nb_grid_add(grid, text.text);
-    nb_strbuf_release(&text);
+            nb_strbuf_addf(&grid->cell, "%s%s:%lld", grid->cell.len ? " " : "", counts[i].name, (long long)counts[i].n);
+    nb_grid_end_cell(grid);
 }
 
 /* Figures of a report, those of its struct nb_accuracy among them. */

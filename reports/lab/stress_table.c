@@ -63,11 +63,8 @@ static void add_count(struct nb_grid *grid, double n) {
 }
 
 static void add_number(struct nb_grid *grid, double value, int digits) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
-    nb_format_digits(&text, value, digits);
-    nb_grid_add(grid, text.text);
-    nb_strbuf_release(&text);
+    nb_format_digits(&grid->cell, value, digits);
+    nb_grid_end_cell(grid);
 }
 
 /* ---- The headline: a line for each kernel, dtype and formula, with the figures of its worst width; and what is below B ---- */
@@ -83,10 +80,8 @@ static bool is_low(const cJSON *line) {
 
 static void add_grade_cell(struct nb_grid *grid, const struct nb_stress_line *graded,
                            const struct nb_grade_column *column) {
-    struct nb_strbuf text = {0};
-    nb_grade_cell(column, graded, column->text_digits, &text);
-    nb_grid_add(grid, text.text);
-    nb_strbuf_release(&text);
+    nb_grade_cell(column, graded, column->text_digits, &grid->cell);
+    nb_grid_end_cell(grid);
 }
 
 /* In a table for the eye formulas that are not as usual stand only where they are below B; a document has all. */
@@ -267,17 +262,14 @@ static int print_frontiers(const struct stress_text *p) {
 
 /* "layernorm_onepass, rmsnorm_lowp and 2 more": each kernel once, whatever its width and dtype. */
 static void add_names(struct nb_grid *grid, const cJSON *list) {
-    struct nb_strbuf text = {0};
     const cJSON *who;
     int n = 0;
-    nb_strbuf_add(&text, "");
     cJSON_ArrayForEach(who, list) {
         if (nb_stress_is_named_before(list, who)) continue;
-        if (n++ < MAX_NAMES) nb_strbuf_addf(&text, "%s%s", n > 1 ? ", " : "", nb_stress_text(who, "kernel"));
+        if (n++ < MAX_NAMES) nb_strbuf_addf(&grid->cell, "%s%s", n > 1 ? ", " : "", nb_stress_text(who, "kernel"));
     }
-    if (n > MAX_NAMES) nb_strbuf_addf(&text, " and %d more", n - MAX_NAMES);
-    nb_grid_add(grid, text.text);
-    nb_strbuf_release(&text);
+    if (n > MAX_NAMES) nb_strbuf_addf(&grid->cell, " and %d more", n - MAX_NAMES);
+    nb_grid_end_cell(grid);
 }
 
 static int print_bugs(const struct stress_text *p) {

@@ -162,3 +162,17 @@ Test(own_threads, an_arm_waits_for_threads_that_spin_on) {
     nb_pool_free(pool);
     nb_kernels_close(entries, 1);
 }
+
+Test(own_threads, their_work_is_told_from_the_pool_s) {
+    const struct nb_entry *entries[] = {&own_entry};
+    char reason[160];
+    struct nb_pool *pool = nb_pool_new(2, NULL);
+    const struct nb_cpu_times alone = nb_pool_cpu_times(pool);
+    cr_assert_eq(nb_kernels_open(entries, 1, 1, NULL, reason, sizeof reason), 0);
+    atomic_store(&spinning, 1);
+    while (nb_pool_cpu_times(pool).others_s - alone.others_s < 0.02) usleep(1000);
+    atomic_store(&spinning, 0);
+    nb_kernels_close(entries, 1);
+    cr_expect_gt(nb_pool_cpu_times(pool).others_s - alone.others_s, 0.02, "it has ended, and its work counts still");
+    nb_pool_free(pool);
+}
