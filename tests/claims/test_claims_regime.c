@@ -99,3 +99,28 @@ Test(claims_regime, a_step_grows_to_the_size_of_the_source) {
     cr_expect_float_eq(needed(0.15, "here", "\"full_tokens\":128,\"full_steps\":true,"), 850. / 115, 1e-6,
                        "(0.15 19 - 2) ms / (400 - 0.15 1900)");
 }
+
+Test(claims_regime, what_it_comes_to_is_said) {
+    const double eager_us = 1.5;
+    struct nb_claim claim =
+        claim_of("\"published\":[{\"row\":\"r\",\"gpu\":\"v100\",\"cut\":0.3,\"low\":0.15,\"high\":1}]");
+    struct nb_train_results results = results_of(claim.experiments[0].own);
+    struct nb_claim_result result = {.claim = &claim,
+                                     .findings = nb_alloc(1, sizeof *result.findings),
+                                     .reads = nb_alloc(1, sizeof *result.reads),
+                                     .main = NB_NO_READING};
+    result.reads[0].reading = &claim.readings[0];
+    const struct nb_claims_about about = {
+        .started = "2026-11-23T00:00:00Z", .training = &results, .eager_us = {eager_us, eager_us, eager_us}};
+    cJSON *document = kept_json(nb_claims_document(&result, 1, &about));
+    const cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training");
+    const cJSON *row = cJSON_GetObjectItemCaseSensitive(training, "regime")->child;
+    const char *said = nb_json_get_text(row, "sentence");
+    cr_expect(strstr(said, "no dispatch is enough for 30.0 %") && strstr(said, "though 15.0 %, the lower end"), "%s",
+              said);
+    said = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(training, "eager"), "sentence");
+    cr_expect(strstr(said, "d = 1.5 us"), "%s", said);
+    nb_claim_result_release(&result);
+    nb_train_results_release(&results);
+    nb_claim_release(&claim);
+}

@@ -154,6 +154,9 @@ Test(config, depth_and_size_are_bounded) {
     struct nb_config config;
     begin_errors();
     expect_refused(nb_config_parse(&config, "mine", "{\n\0}", 4), "a zero byte", "mine:2: holds a zero byte");
+    cr_assert_eq(nb_config_parse(&config, "mine", "{\"blocks\":[{}]}", 15), 0);
+    cr_expect_str_eq(config.name, "mine");
+    nb_config_release(&config);
 }
 
 Test(config, include_and_exclude_are_partial_blocks) {
