@@ -136,7 +136,7 @@ misdeeds := $(patsubst %,$(BUILD)/tests/plugins/%.so,crash error hang late_crash
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(misdeeds) $(BUILD)/tests/programs/norms
 
 .PHONY: cuda-emulated survey all help deps demo check check-unit check-unit-build check-kernels check-cli check-style check-conditions check-long check-browser check-exports check-slurm check-arm check-avx512 \
-	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel deb check-deb uninstall clean
+	gate gate-layouts gate-texts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel deb check-deb uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
@@ -219,6 +219,7 @@ $(BUILD)/gen/page.h: reports/text/page.css reports/text/page.js Makefile
 	    16 * index(digits, substr($$1, i, 1)) + index(digits, substr($$1, i + 1, 1)) - 17 }')" | base64)"; } >$@
 
 # ---- kernels: one object for each (kernel, width, dtype) ------------------------------------------------------------
+PCH ?= $(BUILD)/pch# the gate builds both trees with this one's
 vpath %.c $(sort $(dir $(kernel_sources)))
 # The intrinsics header is most of an object's compile time, so GCC reads it precompiled, once for each set of flags.
 define width_rules
@@ -228,18 +229,22 @@ $(BUILD)/pch/$(1).h.gch: $(BUILD)/kernels/flags
 	@printf '#include <immintrin.h>\n#include <stdint.h>\n#include <string.h>\n#include <math.h>\n' > $(BUILD)/pch/$(1).h
 	$$(call say,PCH)
 	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) -x c-header -o $$@ $(BUILD)/pch/$(1).h
-pch_$(1) := $(if $(filter x86_64,$(ARCH)),-include $(BUILD)/pch/$(1).h)
-pch_file_$(1) := $(if $(filter x86_64,$(ARCH)),$(BUILD)/pch/$(1).h.gch)
+pch_$(1) := $(if $(filter x86_64,$(ARCH)),-include $(PCH)/$(1).h)
+pch_file_$(1) := $(if $(filter x86_64,$(ARCH)),$(PCH)/$(1).h.gch)
 endif
 $(foreach d,$(DTYPES),$(call variant_rule,$(1),$(d)))
 endef
+variant_macros = -I. -DNB_SIMD_HEADER='"kernels/simd/$(or $(simd_$(1)),$(1)).h"' -DNB_VARIANT=$(suffix_$(1)) -DNB_DTYPE=NB_$(type_$(2)) \
+	-DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2))
 define variant_rule
 
-$(BUILD)/kernels/%_$(suffix_$(1))_$(2).o: %.c $(BUILD)/kernels/flags $(if $(filter 0,$(IS_CLANG)),$(if $(filter x86_64,$(ARCH)),$(BUILD)/pch/$(1).h.gch))
+$(BUILD)/kernels/%_$(suffix_$(1))_$(2).o: %.c $(BUILD)/kernels/flags $$(pch_file_$(1))
 	$$(call say,CC)
-	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) $$(pch_$(1)) -I. -MMD -MP -DNB_SIMD_HEADER='"kernels/simd/$(or $(simd_$(1)),$(1)).h"' \
-	  -DNB_VARIANT=$(suffix_$(1)) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) \
-	  -c -o $$@ $$<
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) $$(pch_$(1)) -MMD -MP $(variant_macros) -c -o $$@ $$<
+# What the compiler reads, without intrinsics: a variant whose text is the same in two trees is not built for the gate.
+$(ARM)/texts/%_$(suffix_$(1))_$(2).i: %.c $$(pch_file_$(1))
+	@mkdir -p $$(dir $$@)
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) $$(pch_$(1)) -E -P -fpch-preprocess $(variant_macros) $$< | sed '/^#pragma GCC pch_preprocess/d' >$$@
 endef
 $(foreach w,$(all_widths),$(eval $(call width_rules,$(w))))
 
@@ -338,8 +343,9 @@ layouts := $(patsubst %,$(ARM)/layout_%.so,$(shell seq $(LAYOUTS)))
 gap_lines := 1 2 5 11 23 29 47 61
 gaps := $(patsubst %,$(ARM)/gap_%.o,1 2 3 4 5 6 7 8)
 gate:
-	+BUILD=$(BUILD) LAYOUTS=$(LAYOUTS) KERNELS="$(KERNELS)" WIDTHS="$(filter-out usual,$(WIDTHS:all=$(all_widths)))" MAKE="$(MAKE)" cmd/gate.sh $(BASE) $(GATE)
+	+BUILD=$(BUILD) LAYOUTS=$(LAYOUTS) KERNELS="$(KERNELS)" WIDTHS="$(filter-out usual,$(WIDTHS:all=$(all_widths)))" MAKE="$(MAKE)" cmd/gate.sh $(if $(MOST),--most $(MOST)) $(BASE) $(GATE)
 gate-layouts: $(layouts)
+gate-texts: $(variants:%=$(ARM)/texts/%.i)
 $(ARM)/table.o: kernels/table.c $(kernel_list) $(BUILD)/kernels/flags
 	@mkdir -p $(dir $@)
 	$(CC) $(KERNEL_CFLAGS) -I. -I$(dir $(kernel_list)) -c -o $@ $<

@@ -35,8 +35,6 @@ edit simd/256.h
 differs 0 "$all"
 edit table.c
 differs 0 ""
-edit simd/512.h
-WIDTHS="scalar 256" differs 0 ""
 cp "$WORK/repository/kernels/rows/rmsnorm_serial.c" "$WORK/repository/kernels/rows/rmsnorm_more.c"
 differs 5 ""
 rm "$WORK/repository/kernels/rows/rmsnorm_serial.c"
