@@ -195,17 +195,20 @@ static void hold_to_nan(const struct nb_bound *bound, int64_t row, const double 
         if (isnan(want[i]) && isnan(nb_oracle_truth(bound->o, row, i)->mean_abs)) tolerance[i] = 0;
 }
 
-/* What the row should be, and how far off it may be: of y where there is no gradient. */
-static enum nb_loss find_exact(const struct nb_exact *exact, const struct nb_bound *bound,
-                               const struct nb_gradient_bound *gradient, int64_t row, double *want, double *tolerance) {
-    if (gradient) {
-        nb_gradient_row(exact->gradient, row, want);
-        return nb_gradient_bound_row(gradient, row, want, tolerance);
-    }
-    nb_oracle_row(exact->oracle, row, want);
+/* What a row should be, and how far off it may be: a reader for each direction. */
+typedef enum nb_loss (*exact_row)(const void *bound, int64_t row, double *want, double *tolerance);
+
+static enum nb_loss forward_row(const void *of, int64_t row, double *want, double *tolerance) {
+    const struct nb_bound *bound = of;
+    nb_oracle_row(bound->o, row, want);
     const enum nb_loss loss = nb_bound_row(bound, row, want, tolerance);
     if (loss == NB_LOSS_INPUT_NOT_FINITE) hold_to_nan(bound, row, want, tolerance);
     return loss;
+}
+static enum nb_loss backward_row(const void *of, int64_t row, double *want, double *tolerance) {
+    const struct nb_gradient_bound *bound = of;
+    nb_gradient_row(bound->g, row, want);
+    return nb_gradient_bound_row(bound, row, want, tolerance);
 }
 
 /* The oracle of a large tensor takes seconds on a CPU, and a device would wait for it. The first row, the
@@ -234,59 +237,75 @@ static bool is_finite(const void *row, int64_t cols, enum nb_dtype dtype) {
     return finite;
 }
 
-void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_exact *exact, bool flushes,
-              const struct nb_buffers *b, struct nb_checked *out) {
-    const struct subject s = {c, in, exact->oracle, out};
-    const struct nb_gradient *gradient = c->pass == NB_BACKWARD ? exact->gradient : NULL;
-    const struct nb_tensor *result = nb_buffers_result(b, c);
-    struct nb_ratios ratios = {.yardstick = gradient ? NULL : exact->yardstick};
-    double *want = nb_alloc((unsigned long long)result->cols, sizeof(double));
+struct reader {
+    exact_row row;
+    const void *bound;
+    const struct nb_bias *bias;
+};
+
+static void judge_rows(const struct subject *s, const struct nb_buffers *b, const struct reader *reader,
+                       struct nb_ratios *ratios, double *want) {
+    const struct nb_tensor *result = nb_buffers_result(b, s->c);
+    const struct sample sample = sample_of(s->c, result);
     double *tolerance = nb_alloc((unsigned long long)result->cols, sizeof(double));
-    struct nb_bound bound;
-    struct nb_gradient_bound gradient_bound;
-    struct nb_bias bias;
-    assert(exact->oracle && (c->pass == NB_FORWARD || gradient));
-    if (gradient)
-        nb_gradient_bound_init(&gradient_bound, c, gradient, out->chain, out->column_chain, flushes);
-    else
-        nb_bound_init(&bound, c, exact->oracle, out->chain);
-    const struct sample sample = sample_of(c, result);
     int64_t n_judged = 0;
-    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(in->dtype));
-    struct nb_evidence_sum *evidence = nb_evidence_new(exact->oracle, &out->evidence.claimed);
+    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(s->in->dtype));
+    struct nb_evidence_sum *evidence = nb_evidence_new(s->oracle, &s->out->evidence.claimed);
     for (int64_t r = 0; r < result->rows; r++) {
         const void *got = nb_tensor_row(result, r);
-        if (!is_sampled(&sample, r) && is_finite(got, result->cols, in->dtype)) continue;
+        if (!is_sampled(&sample, r) && is_finite(got, result->cols, s->in->dtype)) continue;
         n_judged++;
-        const enum nb_loss loss = find_exact(exact, &bound, gradient ? &gradient_bound : NULL, r, want, tolerance);
         const struct nb_row_values row = {.stored = got,
                                           .stored_x = nb_tensor_row(&b->tensors[NB_T_X], r),
                                           .exact = want,
                                           .tolerance = tolerance,
-                                          .loss = loss};
+                                          .loss = reader->row(reader->bound, r, want, tolerance)};
         nb_accuracy_row(sum, r, result->cols, &row);
-        if (ratios.yardstick) nb_ratios_row(&ratios, r, got, want);
+        if (ratios->yardstick) nb_ratios_row(ratios, r, got, want);
         nb_evidence_row(evidence, r, got, want, tolerance);
     }
-    out->rows_judged = n_judged < result->rows ? n_judged : 0;
-    nb_accuracy_finish(sum, &out->accuracy);
-    if (ratios.yardstick) nb_ratios_finish(&ratios, &out->accuracy);
-    nb_evidence_finish(evidence, &out->evidence);
-    out->has_accuracy = true;
-    if (gradient)
-        nb_bias_predict_gradient(c, gradient, &bias);
-    else
-        nb_bias_predict(&bound, &bias);
-    if (nb_inputs_is_random(c)) nb_accuracy_judge_bias(&out->accuracy, in->dtype, &bias);
-    judge_accuracy(out);
-    if (gradient) {
-        judge_parameters(&gradient_bound, b, out);
-        nb_gradient_bound_release(&gradient_bound);
-    } else {
-        if (nb_status_timed(out->status) && residual_is_right(&s, b, want) && statistics_are_right(&s, b, &bound))
-            running_is_right(&s, b, &bound);
-        nb_bound_release(&bound);
-    }
-    free(want);
+    s->out->rows_judged = n_judged < result->rows ? n_judged : 0;
+    nb_accuracy_finish(sum, &s->out->accuracy);
+    if (ratios->yardstick) nb_ratios_finish(ratios, &s->out->accuracy);
+    nb_evidence_finish(evidence, &s->out->evidence);
+    s->out->has_accuracy = true;
+    if (nb_inputs_is_random(s->c)) nb_accuracy_judge_bias(&s->out->accuracy, s->in->dtype, reader->bias);
+    judge_accuracy(s->out);
     free(tolerance);
+}
+
+static void judge_backward(const struct subject *s, const struct nb_buffers *b, const struct nb_gradient *gradient,
+                           bool flushes, double *want) {
+    struct nb_gradient_bound bound;
+    struct nb_bias bias;
+    nb_gradient_bound_init(&bound, s->c, gradient, s->out->chain, s->out->column_chain, flushes);
+    nb_bias_predict_gradient(s->c, gradient, &bias);
+    judge_rows(s, b, &(struct reader){backward_row, &bound, &bias}, &(struct nb_ratios){0}, want);
+    judge_parameters(&bound, b, s->out);
+    nb_gradient_bound_release(&bound);
+}
+
+static void judge_forward(const struct subject *s, const struct nb_buffers *b, const struct nb_exact *exact,
+                          double *want) {
+    struct nb_bound bound;
+    struct nb_bias bias;
+    nb_bound_init(&bound, s->c, s->oracle, s->out->chain);
+    nb_bias_predict(&bound, &bias);
+    judge_rows(s, b, &(struct reader){forward_row, &bound, &bias}, &(struct nb_ratios){.yardstick = exact->yardstick},
+               want);
+    if (nb_status_timed(s->out->status) && residual_is_right(s, b, want) && statistics_are_right(s, b, &bound))
+        running_is_right(s, b, &bound);
+    nb_bound_release(&bound);
+}
+
+void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_exact *exact, bool flushes,
+              const struct nb_buffers *b, struct nb_checked *out) {
+    const struct subject s = {c, in, exact->oracle, out};
+    double *want = nb_alloc((unsigned long long)nb_buffers_result(b, c)->cols, sizeof(double));
+    assert(exact->oracle && (c->pass == NB_FORWARD || exact->gradient));
+    if (c->pass == NB_BACKWARD)
+        judge_backward(&s, b, exact->gradient, flushes, want);
+    else
+        judge_forward(&s, b, exact, want);
+    free(want);
 }
