@@ -7,11 +7,12 @@
 
 #include "cmd/shared/options.h"
 #include "reports/lab/lab.h"
-#include "reports/text/grid.h"
 #include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/lab/emulate/depth.h"
+#include "src/lab/emulate/emulate.h"
+#include "src/lab/emulate/quantize.h"
 
 extern const struct nb_command nb_command_emulate;
 
@@ -33,7 +34,12 @@ static const char help[] =
     "  --depth K            follows the errors over K residual blocks x <- x + f(norm(x))\n"
     "  --step S             size of f relative to norm(x) (default 0.05)\n"
     "  --stream FORMAT      the format of x between blocks: exact (default), or a format; rounded as store_round says\n"
+    "  --quantize FORMATS   stores rows in 8 bits, as they are and behind each DESIGN: e4m3, e5m2, int8, with commas\n"
+    "                       between, or all; as they are, behind a scale for the whole tensor, and one for each row\n"
     "  --format NAME        table (default), markdown, csv or json\n" NB_COMMON_HELP "\n"
+    "Of quantized rows: sqnr_db: 10 log10 of squares over squared errors. Errors are in the rms of their row. lost: share of\n"
+    "numbers that become 0. beyond: share out of range: in int8 they are cut off; in e4m3 and e5m2 they become NaN or Inf, an\n"
+    "infinite error (inf, null in JSON).\n"
     "Exit codes: 0 ok, 2 usage.\n";
 
 struct emulate_options {
@@ -41,7 +47,7 @@ struct emulate_options {
     struct nb_design_data data;
     const char *eps, *format;
     struct nb_depth_options depth; /* blocks 0: none */
-    bool list;
+    bool list, to[NB_N_QUANTA], quantize;
 };
 
 /* ---- options ----------------------------------------------------------------------------------------------------------- */
@@ -51,6 +57,26 @@ static int set_stream(void *to, const char *value) {
     if (found < 0) return nb_error("--stream %s: exact, or one of f32, tf32, f16, bf16, e5m2, e4m3", value);
     *(enum nb_number *)to = (enum nb_number)found;
     return 0;
+}
+
+static int add_quantum(struct emulate_options *o, const char *name) {
+    const int number = nb_number_parse(name); /* other names of the formats: float8_e4m3fn */
+    const int found = number == NB_NUM_E4M3   ? (int)NB_QUANTUM_E4M3
+                      : number == NB_NUM_E5M2 ? (int)NB_QUANTUM_E5M2
+                                              : nb_option_name("quantize", name, nb_quantum_names);
+    if (found >= 0) o->to[found] = true;
+    return found >= 0 ? 0 : -1;
+}
+
+static int set_quantize(void *to, const char *list) {
+    struct emulate_options *o = to;
+    struct nb_strings names = {0};
+    int result = 0;
+    o->quantize = true;
+    nb_strings_split(&names, strcmp(list, "all") == 0 ? "e4m3,e5m2,int8" : list, ',');
+    for (size_t i = 0; i < names.n && result == 0; i++) result = add_quantum(o, names.items[i]);
+    nb_strings_release(&names);
+    return result;
 }
 
 static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_code) {
@@ -67,6 +93,7 @@ static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_co
         {"depth", .count = &o->depth.blocks, .least = 1, .most = 10000},
         {"step", .number = &o->depth.step, .least = 1e-6, .most = 1e6},
         {"stream", .take = set_stream, .to = &o->depth.stream},
+        {"quantize", .take = set_quantize, .to = o},
         {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
         {.name = NULL}};
     const bool read = nb_read_options(&nb_command_emulate, options, NB_ANY_ARGUMENTS, argc, argv, exit_code);
@@ -74,6 +101,8 @@ static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_co
     for (size_t i = 0; i < compared.n; i++) nb_texts_add(&o->designs, compared.items[i]);
     nb_texts_release(&compared);
     o->depth.seed = o->data.seed;
+    if (read && o->quantize && o->depth.blocks > 0)
+        return nb_error("emulate: --depth follows rows through blocks, --quantize stores them; one of the two"), false;
     if (!read || (o->designs.n > 0) != o->list) return read;
     nb_error(o->list ? "emulate: --list takes no DESIGN"
                      : "emulate: DESIGN is missing; `normbench emulate --list` shows some");
@@ -104,10 +133,51 @@ static int measure(struct nb_judged_design *e, const struct emulate_options *o) 
     return result;
 }
 
+/* ---- 8 bits ------------------------------------------------------------------------------------------------------------ */
+
+static size_t quantize_values(struct nb_quantized_rows *out, const struct emulate_options *o, const char *name,
+                              const double *values) {
+    size_t n = 0;
+    for (int quantum = 0; quantum < NB_N_QUANTA; quantum++) {
+        for (int scaling = 0; o->to[quantum] && scaling < NB_N_SCALINGS; scaling++) {
+            if (quantum == NB_QUANTUM_INT8 && scaling == NB_SCALING_NONE) continue; /* integers need a unit */
+            struct nb_quantized_rows *one = &out[n++];
+            *one = (struct nb_quantized_rows){name, (enum nb_quantum)quantum, (enum nb_scaling)scaling, {0}};
+            nb_quantize(&one->q, values, o->data.rows, o->data.cols, one->quantum, one->scaling);
+        }
+    }
+    return n;
+}
+
+/* The rows, those of the first design, behind each design. */
+static int quantize_all(struct nb_judged_design *list, const struct emulate_options *o) {
+    enum { EACH = NB_N_QUANTA * NB_N_SCALINGS };
+    struct nb_quantized_rows *out = nb_alloc((o->designs.n + 1) * EACH, sizeof *out);
+    size_t n = 0;
+    int result = 0;
+    for (size_t i = 0; i < o->designs.n && result == 0; i++) {
+        struct nb_design_rows rows;
+        result = nb_design_rows_init(&rows, &list[i].design, &o->data);
+        if (result != 0) break;
+        if (i == 0) n = quantize_values(out, o, "x", rows.x);
+        double *y = nb_alloc((unsigned long long)(rows.rows * rows.cols), sizeof *y);
+        for (int64_t row = 0; row < rows.rows; row++)
+            nb_emulate_row(&list[i].design, rows.cols, rows.x + row * rows.cols, rows.gamma, rows.beta,
+                           y + row * rows.cols, o->data.seed + (uint64_t)row);
+        n += quantize_values(out + n, o, list[i].text, y);
+        free(y);
+        nb_design_rows_release(&rows);
+    }
+    if (result == 0) result = nb_print_quantized(out, n, &o->data, o->format);
+    free(out);
+    return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+}
+
 static int emulate_all(struct nb_judged_design *list, struct emulate_options *o) {
     if (nb_design_data_resolve(&o->data) != 0) return NB_EXIT_USAGE;
     for (size_t i = 0; i < o->designs.n; i++)
         if (parse_design(&list[i], o->designs.items[i], o->eps) != 0) return NB_EXIT_USAGE;
+    if (o->quantize) return quantize_all(list, o);
     const double start_s = nb_now_s();
     for (size_t i = 0; i < o->designs.n; i++) {
         nb_progress((double)i, (double)o->designs.n, nb_now_s() - start_s, list[i].text);

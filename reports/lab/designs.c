@@ -15,7 +15,9 @@
 
 /* digits 0: a share, in percent. */
 static void add_figure(struct nb_grid *grid, double value, int digits) {
-    if (digits > 0)
+    if (isinf(value))
+        nb_strbuf_add(&grid->cell, value > 0 ? "inf" : "-inf");
+    else if (digits > 0)
         nb_format_digits(&grid->cell, value, digits);
     else
         nb_format_percent(&grid->cell, value);
@@ -249,4 +251,53 @@ int nb_list_designs(const char *format) {
     if (list_presets(format) != 0) return -1;
     putchar('\n');
     return list_parts(format);
+}
+
+/* ---- 8 bits ---- */
+
+static int print_quantized_table(const struct nb_quantized_rows *out, size_t n, const char *format) {
+    static const char *const titles[] = {"values",        "to",   "scale", "sqnr_db", "rms_error", "max_error",
+                                         "mean_relative", "lost", "beyond"};
+    struct nb_grid grid;
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    for (size_t i = 0; i < n; i++) {
+        const struct nb_quantized *q = &out[i].q;
+        nb_grid_add(&grid, out[i].values);
+        nb_grid_add(&grid, nb_quantum_names[out[i].quantum]);
+        nb_grid_add(&grid, nb_scaling_names[out[i].scaling]);
+        add_figure(&grid, q->sqnr_db, 4);
+        add_figure(&grid, q->rms_error, 4);
+        add_figure(&grid, q->max_error, 4);
+        add_figure(&grid, q->mean_relative, 4);
+        add_figure(&grid, q->lost, 0);
+        add_figure(&grid, q->beyond, 0);
+    }
+    const int result = nb_grid_print(&grid, format, stdout);
+    nb_grid_release(&grid);
+    return result;
+}
+
+static void print_quantized_json(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "data", data->data);
+    nb_json_number(json, "rows", (double)data->rows);
+    nb_json_number(json, "n", (double)data->cols);
+    nb_json_uint64(json, "seed", data->seed);
+    cJSON *list = cJSON_AddArrayToObject(json, "quantized");
+    for (size_t i = 0; i < n; i++) {
+        cJSON *one = nb_json_of_members(nb_quantized_members, &out[i].q);
+        nb_json_text(one, "values", out[i].values);
+        nb_json_text(one, "to", nb_quantum_names[out[i].quantum]);
+        nb_json_text(one, "scale", nb_scaling_names[out[i].scaling]);
+        cJSON_AddItemToArray(list, one);
+    }
+    nb_json_put(json, stdout);
+    cJSON_Delete(json);
+}
+
+int nb_print_quantized(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data,
+                       const char *format) {
+    if (strcmp(format, "json") != 0) return print_quantized_table(out, n, format);
+    print_quantized_json(out, n, data);
+    return 0;
 }

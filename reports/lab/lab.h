@@ -9,6 +9,7 @@
 
 #include "src/core/case.h"
 #include "src/lab/emulate/depth.h"
+#include "src/lab/emulate/quantize.h"
 #include "src/lab/limits/limits.h"
 #include "src/lab/tolerance/tolerance.h"
 
@@ -47,6 +48,15 @@ struct nb_judged_design {
 /* format: of nb_grid_print(). -1 after nb_error. */
 int nb_print_designs(const struct nb_judged_design *designs, size_t n, const struct nb_design_data *data,
                      const struct nb_depth_options *depth, const char *format);
+struct nb_quantized_rows {
+    const char *values; /* "x", or the text of the design behind which they stand */
+    enum nb_quantum quantum;
+    enum nb_scaling scaling;
+    struct nb_quantized q;
+};
+/* {"data", "rows", "n", "seed", "quantized": [..]} or a grid. -1 after nb_error. */
+int nb_print_quantized(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data,
+                       const char *format);
 /* Presets, and the parts of a design's text. */
 int nb_list_designs(const char *format);
 

@@ -18,10 +18,8 @@ refuses "table, markdown" emulate rmsnorm --format yaml
 refuses "takes no DESIGN" emulate rmsnorm --list
 refuses "--affine" emulate rmsnorm --affine gama
 refuses "shape|columns" emulate rmsnorm --data minilm_embed --n 17
-refuses "--to" quantize --to e4m4
-refuses "exclude" quantize --op rmsnorm --design llama
-refuses "too many" quantize rmsnorm
-refuses "is no op" quantize --op batchnorm
+refuses "--quantize" emulate rmsnorm --quantize e4m4
+refuses "one of the two" emulate rmsnorm --quantize all --depth 2
 
 "$NORMBENCH" emulate --list >"$WORK/list" 2>"$WORK/err" || bad "emulate --list fails"
 grep -q "^llama " "$WORK/list" && grep -q "^store_round " "$WORK/list" && [ ! -s "$WORK/err" ] || bad "emulate --list: $(head -3 "$WORK/list")"
@@ -46,18 +44,15 @@ grep -q "^ideal,0.5" "$WORK/real.csv" || bad "real rows: $(cat "$WORK/real.csv")
 "$NORMBENCH" emulate D --rows 4 --n 128 --seed 7 >"$WORK/a" && "$NORMBENCH" emulate D --rows 4 --n 128 --seed 7 >"$WORK/b"
 cmp -s "$WORK/a" "$WORK/b" || bad "the same seed gives other figures"
 
-"$NORMBENCH" quantize --to int8 --to float8_e4m3fn --rows 8 --n 1024 --format json >"$WORK/q.json" 2>"$WORK/err" ||
-    bad "quantize: $(cat "$WORK/err")"
+"$NORMBENCH" emulate rmsnorm llama --quantize int8,float8_e4m3fn --data massive --rows 8 --n 1024 --format json >"$WORK/q.json" 2>"$WORK/err" ||
+    bad "--quantize: $(cat "$WORK/err")"
 python3 - "$WORK/q.json" <<'PYTHON' || failed=1
 import json, sys
 q = json.load(open(sys.argv[1]))["quantized"]
 at = {(r["values"], r["to"], r["scale"]): r for r in q}
-assert len(q) == 2 * (2 + 3), len(q)
+assert len(q) == 3 * (2 + 3), len(q)
 assert at["x", "e4m3", "none"]["beyond"] > 0 and at["rmsnorm", "e4m3", "none"]["beyond"] == 0, "massive activations"
 assert at["x", "int8", "tensor"]["lost"] > 0.9, at["x", "int8", "tensor"]
 PYTHON
-for help in "emulate --help" "quantize --help"; do
-    # shellcheck disable=SC2086 # words on purpose
-    "$NORMBENCH" $help >"$WORK/out" 2>"$WORK/err" && [ -s "$WORK/out" ] && [ ! -s "$WORK/err" ] || bad "$help fails"
-done
+"$NORMBENCH" emulate rmsnorm --quantize all --rows 2 --n 64 | grep -q "^rmsnorm *int8 *row " || bad "--quantize as a table"
 exit "$failed"
