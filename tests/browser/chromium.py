@@ -96,9 +96,10 @@ class Browser:
     def type(self, text):
         self.call("Input.insertText", text=text)
 
-    def picture(self, clip=None):
-        more = {"clip": dict(clip, scale=1), "captureBeyondViewport": True} if clip else {}
-        return base64.b64decode(self.call("Page.captureScreenshot", format="png", **more)["data"])
+    def picture(self, width, most=4000):
+        height = min(self.evaluate("document.documentElement.scrollHeight"), most)
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"])
 
     def close(self):
         try:
