@@ -24,14 +24,6 @@ static const cJSON *list(const cJSON *object, const char *name) {
     return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
-static const cJSON *with_id(const cJSON *items, const char *id) {
-    const cJSON *item;
-    cJSON_ArrayForEach(item, items) {
-        if (strcmp(nb_claims_text(item, "id"), id) == 0) return item;
-    }
-    return NULL;
-}
-
 /* The rules as people read them: what is not in there is not judged. */
 static bool same_rules(const cJSON *a, const cJSON *b) {
     const cJSON *p = a ? a->child : NULL, *q = b ? b->child : NULL;
@@ -117,7 +109,7 @@ static struct difference difference_of(const cJSON *here, const cJSON *there) {
     const cJSON *reading;
     cJSON_ArrayForEach(reading, list(here, "readings")) {
         if (!nb_json_get_bool(reading, "alternative"))
-            compare_readings(&d, reading, with_id(list(there, "readings"), nb_claims_text(reading, "id")));
+            compare_readings(&d, reading, nb_claims_with_id(list(there, "readings"), nb_claims_text(reading, "id")));
     }
     if (!d.why.len) {
         d.cause = BY_RULE;
@@ -161,7 +153,7 @@ void nb_claims_against(const cJSON *here, const cJSON *there, bool markdown, str
     assert(here && there && out);
     nb_grid_init(&grid, titles, 5);
     cJSON_ArrayForEach(claim, list(here, "claims")) {
-        const cJSON *other = with_id(list(there, "claims"), nb_claims_text(claim, "id"));
+        const cJSON *other = nb_claims_with_id(list(there, "claims"), nb_claims_text(claim, "id"));
         common += other != NULL;
         if (!other || strcmp(nb_claims_text(claim, "verdict"), nb_claims_text(other, "verdict")) == 0) continue;
         add_difference(&grid, claim, other);

@@ -15,26 +15,11 @@
 enum { MOST_FIGURES = 40 }; /* of a reading; claims.json has all */
 
 static void add_summary(const cJSON *document, bool bugs, struct nb_strbuf *out) {
-    static const char *const titles[] = {"claim", "statement", "verdict", "measured", "published", "why"};
-    struct nb_claims_line *lines;
     struct nb_grid grid;
-    const size_t n = nb_claims_lines(document, bugs, &lines);
-    nb_grid_init(&grid, titles, 6);
-    for (size_t i = 0; i < n; i++) {
-        struct nb_strbuf name = {0};
-        nb_strbuf_addf(&name, "%s%s", lines[i].reading ? "... " : "", lines[i].name);
-        nb_grid_add(&grid, name.text);
-        nb_grid_add(&grid, lines[i].title);
-        nb_grid_add(&grid, lines[i].verdict_on);
-        nb_grid_add(&grid, lines[i].measured);
-        nb_grid_add(&grid, lines[i].published);
-        nb_grid_add(&grid, lines[i].why);
-        nb_strbuf_release(&name);
-    }
+    const size_t n = nb_claims_lines_grid(document, bugs, true, &grid);
     if (n > 0 && bugs) nb_strbuf_add(out, "\n## Public bug reports: does their input break kernels?\n\n");
     if (n > 0) nb_grid_add_markdown(&grid, out);
     nb_grid_release(&grid);
-    nb_claims_lines_release(lines, n);
 }
 
 /* ---- the headline, then every claim in a sentence ---- */
@@ -93,14 +78,13 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
     int n = 0;
     nb_grid_init(&grid, titles, 4);
     cJSON_ArrayForEach(figure, figures) {
-        struct nb_strbuf where = {0}, value = {0};
+        struct nb_strbuf value = {0};
         if (n++ >= MOST_FIGURES) break;
-        nb_claims_figure(figure, figures, &where, &value);
-        nb_grid_add(&grid, where.text);
+        nb_claims_figure(figure, figures, &grid.cell, &value);
+        nb_grid_end_cell(&grid);
         nb_grid_add(&grid, value.text);
         nb_grid_add(&grid, nb_claims_text(figure, "outcome"));
         nb_grid_add(&grid, nb_claims_text(figure, "reason"));
-        nb_strbuf_release(&where);
         nb_strbuf_release(&value);
     }
     if (n > 0) nb_grid_add_markdown(&grid, out);

@@ -32,15 +32,6 @@ static struct nb_interval cut_of(const cJSON *row, const char *name) {
     return (struct nb_interval){1 - ratio, 1 - ratio * exp(half), 1 - ratio * exp(-half)};
 }
 
-static void derive(struct nb_paper_row *r) {
-    const double norm = r->layernorm - r->baseline;
-    r->share = norm / r->layernorm;
-    r->step_cut = 1 - r->rmsnorm / r->layernorm;
-    r->step_cut_p = 1 - r->prmsnorm / r->layernorm;
-    r->norm_cut = (r->layernorm - r->rmsnorm) / norm;
-    r->norm_cut_p = (r->layernorm - r->prmsnorm) / norm;
-}
-
 /* -1 after nb_error. */
 static int paper_read(struct nb_paper *paper) {
     cJSON *table = nb_claims_table_read("rmsnorm-paper");
@@ -55,10 +46,10 @@ static int paper_read(struct nb_paper *paper) {
         r->baseline = time_of(row, "baseline");
         r->layernorm = time_of(row, "layernorm");
         r->rmsnorm = time_of(row, "rmsnorm");
-        r->prmsnorm = time_of(row, "prmsnorm");
         r->step = cut_of(row, "rmsnorm");
         r->step_p = cut_of(row, "prmsnorm");
-        derive(r);
+        r->share = (r->layernorm - r->baseline) / r->layernorm;
+        r->norm_cut = (r->layernorm - r->rmsnorm) / (r->layernorm - r->baseline);
         paper->n++;
     }
     cJSON_Delete(table);
@@ -97,8 +88,8 @@ static struct nb_interval measured_of(const cJSON *document, const char *claim, 
 }
 
 static void add_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
-    const struct nb_interval plain = column_range(paper, offsetof(struct nb_paper_row, step_cut));
-    const struct nb_interval partial = column_range(paper, offsetof(struct nb_paper_row, step_cut_p));
+    const struct nb_interval plain = column_range(paper, offsetof(struct nb_paper_row, step.value));
+    const struct nb_interval partial = column_range(paper, offsetof(struct nb_paper_row, step_p.value));
     const struct nb_interval share = column_range(paper, offsetof(struct nb_paper_row, share));
     const struct nb_interval norm = column_range(paper, offsetof(struct nb_paper_row, norm_cut));
     nb_strbuf_addf(out,

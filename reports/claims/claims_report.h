@@ -39,7 +39,8 @@ const char *nb_claims_text(const cJSON *object, const char *name); /* "" where t
 bool nb_claims_is_bug(const cJSON *claim);
 /* " (machine 1)", of a claim or the training of documents that were merged from several machines; else nothing is appended. */
 void nb_claims_on(struct nb_strbuf *out, const cJSON *document, const cJSON *measured);
-/* The claim of that id, the figures of a reading of it; or null. */
+/* The item of that id in a list, the claim of that id, the figures of a reading of it; or null. */
+const cJSON *nb_claims_with_id(const cJSON *list, const char *id);
 const cJSON *nb_claims_claim(const cJSON *document, const char *id);
 const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading);
 
@@ -71,6 +72,8 @@ struct nb_claims_line {
 /* Of bug reports (bugs), or of all the others. Returns how many. */
 size_t nb_claims_lines(const cJSON *document, bool bugs, struct nb_claims_line **lines);
 void nb_claims_lines_release(struct nb_claims_line *lines, size_t n);
+/* The same as a grid, with the statements or without; returns how many lines. */
+size_t nb_claims_lines_grid(const cJSON *document, bool bugs, bool statements, struct nb_grid *grid);
 
 /* ---- The RMSNorm paper's running times (configs/claims/tables/rmsnorm-paper.json), what follows from them by arithmetic, and what was
  * measured here of the norms alone. ---- */
@@ -79,12 +82,12 @@ void nb_claims_lines_release(struct nb_claims_line *lines, size_t n);
 
 struct nb_paper_row {
     char name[64], claim[64], table[8];
-    double baseline, layernorm, rmsnorm, prmsnorm;
-    struct nb_interval step,
-        step_p; /* step_cut and step_cut_p at 95 %, from the standard deviations of three runs each */
-    /* share: of LayerNorm's step that is LayerNorm, (t_LN - t_none) / t_LN. Cuts: of the step, 1 - t / t_LN, and of the norm alone,
-     * which is (t_LN - t) / (t_LN - t_none). step cut = share * norm cut. */
-    double share, step_cut, step_cut_p, norm_cut, norm_cut_p;
+    double baseline, layernorm, rmsnorm;
+    /* Cuts of the step by RMSNorm and by pRMSNorm, 1 - t / t_LN, at 95 % from the standard deviations of three runs each. */
+    struct nb_interval step, step_p;
+    /* share: of LayerNorm's step that is LayerNorm, (t_LN - t_none) / t_LN. norm_cut: of the norm alone, (t_LN - t) / (t_LN - t_none):
+     * the step's cut is share * norm_cut. */
+    double share, norm_cut;
 };
 struct nb_paper {
     struct nb_paper_row rows[NB_PAPER_ROWS];

@@ -23,30 +23,35 @@ static enum nb_grid_style style_of(const char *verdict) {
     return nb_claim_is_decided(verdict) ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
-static void add_family(const cJSON *document, bool bugs, FILE *out, struct nb_strbuf *text) {
-    static const char *const titles[] = {"claim", "verdict", "measured", "published", "why"};
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, 3, 2, 1};
+size_t nb_claims_lines_grid(const cJSON *document, bool bugs, bool statements, struct nb_grid *grid) {
+    static const char *const titles[] = {"claim", "statement", "verdict", "measured", "published", "why"},
+                             *const without[] = {"claim", "verdict", "measured", "published", "why"};
     struct nb_claims_line *lines;
-    struct nb_grid grid;
     const size_t n = nb_claims_lines(document, bugs, &lines);
-    nb_grid_init(&grid, titles, 5);
+    nb_grid_init(grid, statements ? titles : without, statements ? 6 : 5);
+    for (size_t i = 0; i < n; i++) {
+        nb_grid_style(grid, style_of(lines[i].verdict));
+        nb_strbuf_addf(&grid->cell, "%s%s", !lines[i].reading ? "" : statements ? "... " : "  ", lines[i].name);
+        nb_grid_end_cell(grid);
+        if (statements) nb_grid_add(grid, lines[i].title);
+        nb_grid_add(grid, lines[i].verdict_on);
+        nb_grid_add(grid, lines[i].measured);
+        nb_grid_add(grid, lines[i].published);
+        nb_grid_add(grid, lines[i].why);
+    }
+    nb_claims_lines_release(lines, n);
+    return n;
+}
+
+static void add_family(const cJSON *document, bool bugs, FILE *out, struct nb_strbuf *text) {
+    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, 3, 2, 1};
+    struct nb_grid grid;
+    const size_t n = nb_claims_lines_grid(document, bugs, false, &grid);
     grid.ranks = ranks;
     grid.screen = nb_screen_width(out);
-    for (size_t i = 0; i < n; i++) {
-        struct nb_strbuf name = {0};
-        nb_strbuf_addf(&name, "%s%s", lines[i].reading ? "  " : "", lines[i].name);
-        nb_grid_style(&grid, style_of(lines[i].verdict));
-        nb_grid_add(&grid, name.text);
-        nb_grid_add(&grid, lines[i].verdict_on);
-        nb_grid_add(&grid, lines[i].measured);
-        nb_grid_add(&grid, lines[i].published);
-        nb_grid_add(&grid, lines[i].why);
-        nb_strbuf_release(&name);
-    }
     if (n > 0 && bugs) nb_strbuf_add(text, "\nPublic bug reports: does their input break kernels?\n\n");
     if (n > 0) nb_grid_add_table(&grid, nb_screen_color(out), text);
     nb_grid_release(&grid);
-    nb_claims_lines_release(lines, n);
 }
 
 static void add_sensitivities(const cJSON *document, FILE *out, struct nb_strbuf *text) {

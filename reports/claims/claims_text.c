@@ -23,7 +23,7 @@ bool nb_claims_is_bug(const cJSON *claim) {
     return strncmp(nb_claims_text(claim, "id"), NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0;
 }
 
-static const cJSON *with_id(const cJSON *list, const char *id) {
+const cJSON *nb_claims_with_id(const cJSON *list, const char *id) {
     const cJSON *item;
     cJSON_ArrayForEach(item, list) {
         if (strcmp(nb_claims_text(item, "id"), id) == 0) return item;
@@ -34,17 +34,17 @@ static const cJSON *with_id(const cJSON *list, const char *id) {
 /* The reading that the verdict is explained by, or null. */
 static const cJSON *main_reading(const cJSON *claim) {
     const char *id = nb_claims_text(claim, "decided_by");
-    return with_id(cJSON_GetObjectItemCaseSensitive(claim, "readings"), id);
+    return nb_claims_with_id(cJSON_GetObjectItemCaseSensitive(claim, "readings"), id);
 }
 
 const cJSON *nb_claims_claim(const cJSON *document, const char *id) {
     assert(document && id);
-    return with_id(cJSON_GetObjectItemCaseSensitive(document, "claims"), id);
+    return nb_claims_with_id(cJSON_GetObjectItemCaseSensitive(document, "claims"), id);
 }
 
 const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading) {
     const cJSON *found = nb_claims_claim(document, claim);
-    found = with_id(cJSON_GetObjectItemCaseSensitive(found, "readings"), reading);
+    found = nb_claims_with_id(cJSON_GetObjectItemCaseSensitive(found, "readings"), reading);
     return cJSON_GetObjectItemCaseSensitive(found, "figures");
 }
 
