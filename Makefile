@@ -437,7 +437,7 @@ check-slurm: $(BUILD)/normbench $(TEST_KERNELS)
 # What is long and rarely fails (src/decisions/0002-check-long.md): run before a release, and after a change of what it looks at.
 check-long: deps
 	$(MAKE) VARIANTS=all all
-	$(MAKE) TEST_KERNELS=$(BUILD)/libnormkernels.so TEST_LAYOUT= TESTS='@($(kernel_suites))/*' NORMBENCH_TEST_ALL=1 check-unit
+	$(MAKE) TEST_KERNELS=$(BUILD)/libnormkernels.so TEST_LAYOUT= TESTS='@($(kernel_suites)|accuracy|oracle|bound|gradient*)/*' NORMBENCH_TEST_ALL=1 check-unit
 	BUILD=$(BUILD) tests/long.sh
 	$(MAKE) SCRIPTS=long TEST_KERNELS=$(BUILD)/libnormkernels.so check-cli
 	$(MAKE) check-conditions

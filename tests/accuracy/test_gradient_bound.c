@@ -9,6 +9,7 @@
 #include "src/accuracy/gradient_bound.h"
 #include "src/core/dtype.h"
 #include "tests/support/softgradient.h"
+#include "tests/support/sparsely.h"
 
 /* Largest |computed - exact| / tolerance of each output. */
 struct verdict {
@@ -106,7 +107,7 @@ enum { N_OPS = sizeof ops / sizeof ops[0] };
 
 Test(gradient_bound, holds_for_every_formula_and_order_on_normal_rows) {
     struct random_state r = {21};
-    for (int trial = 0; trial < 3000; trial++) {
+    for (int trial = 0; trial < 3000; trial += one_in(5)) {
         struct backward b;
         struct soft_gradient k = {.fault = GRADIENT_RIGHT};
         const int64_t rows = up_to(&r, 6), cols = up_to(&r, 200);
@@ -123,7 +124,7 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_normal_rows) {
 
 Test(gradient_bound, holds_for_batchnorm_in_both_layouts_and_modes) {
     struct random_state r = {22};
-    for (int trial = 0; trial < 1500; trial++) {
+    for (int trial = 0; trial < 1500; trial += one_in(5)) {
         struct backward b;
         struct soft_gradient k = {.fault = GRADIENT_RIGHT};
         const int64_t n = up_to(&r, 3), channels = up_to(&r, 5), hw = up_to(&r, 40);
@@ -160,7 +161,7 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
     struct random_state r = {23};
     char kind_name[32];
     int64_t n_lost = 0, n = 0;
-    for (int trial = 0; trial < 6000; trial++) {
+    for (int trial = 0; trial < 6000; trial += one_in(7)) {
         struct backward b;
         struct soft_gradient k = {.fault = GRADIENT_RIGHT};
         const int of_x = trial % N_HARD_KINDS, of_dy = trial / N_HARD_KINDS % 6;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The counter of ulps (nb_ulp, and the error of src/accuracy/accuracy.h) against MPFR, and at every edge of a format: test_dtype.c and
+/* The counter of ulps (nb_ulp, and the error of src/accuracy/accuracy.h) against MPFR, and at every edge of a format: test_formats.c and
  * test_accuracy.c have what each of them promises by itself. */
 #include <criterion/criterion.h>
 #include <float.h>

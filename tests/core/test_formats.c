@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Seven formats, three roundings: against the definition, dtype.c and MPFR. */
+/* Seven formats, three roundings: against the definition and MPFR; what is stored in three of them. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -45,6 +45,18 @@ Test(formats, names_and_their_aliases_are_recognised_and_nothing_else) {
         cr_expect_str_eq(nb_numbers[nb_number_of((enum nb_dtype)dtype)].name, nb_formats[dtype].name);
 }
 
+Test(formats, names_of_stored_dtypes_are_recognised_too) {
+    static const char *const names[][NB_N_DTYPES] = {{"f32", "f16", "bf16"},
+                                                     {"fp32", "fp16", "BF16"},
+                                                     {"float32", "float16", "bfloat16"},
+                                                     {"float", "half", "bfloat"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (int d = 0; d < NB_N_DTYPES; d++) cr_expect_eq(nb_dtype_parse(names[i][d]), d, "%s", names[i][d]);
+    cr_expect_eq(nb_dtype_parse("f64"), -1);
+    cr_expect_eq(nb_dtype_parse(""), -1);
+    cr_expect_eq(nb_dtype_parse("f320"), -1);
+}
+
 /* ---- codes ------------------------------------------------------------------------------------------------------------- */
 
 /* Value of the bits, from the definition of the formats; top: of an 8- or 16-bit code. */
@@ -74,6 +86,29 @@ Test(formats, every_f16_code_is_its_value_and_survives_the_round_trip) { check_a
 Test(formats, every_bf16_code_is_its_value_and_survives_the_round_trip) { check_all_codes(NB_NUM_BF16); }
 Test(formats, every_e5m2_code_is_its_value_and_survives_the_round_trip) { check_all_codes(NB_NUM_E5M2); }
 Test(formats, every_e4m3_code_is_its_value_and_survives_the_round_trip) { check_all_codes(NB_NUM_E4M3); }
+
+/* Of a stored dtype: every code, and the ties between neighbours, where a conversion by way of f32 would round twice. */
+static void check_all_stored(enum nb_dtype dtype) {
+    const enum nb_number number = nb_number_of(dtype);
+    for (uint32_t bits = 0; bits < 0x10000; bits++) {
+        uint16_t stored = (uint16_t)bits, again;
+        const double v = nb_get(&stored, 0, dtype), tie = v + nb_ulp(v, dtype) / 2 * (v < 0 ? -1 : 1);
+        cr_assert(same_number(v, nb_number_decode(bits, number)) && nb_bits(&stored, 0, dtype) == bits, "%04x", bits);
+        nb_set(&again, 0, dtype, v);
+        cr_assert(again == stored || isnan(nb_get(&again, 0, dtype)), "%04x came back as %04x", bits, again);
+        for (int i = -1; i <= 1 && isfinite(v); i++) {
+            const double beside = i ? nextafter(tie, i * (double)INFINITY) : tie;
+            nb_set(&again, 0, dtype, beside);
+            cr_assert_eq(again, nb_number_encode(nb_number_round(beside, 0, number, NB_ROUND_NEAREST, 0), number), "%a",
+                         beside);
+            cr_assert_eq(nb_round_to(beside, dtype), nb_get(&again, 0, dtype), "%a", beside);
+        }
+    }
+}
+Test(formats, stored_f16_and_bf16_are_these_codes_and_roundings) {
+    check_all_stored(NB_F16);
+    check_all_stored(NB_BF16);
+}
 
 Test(formats, f32_and_tf32_codes_are_those_of_the_machines_floats) {
     struct random_state r = {11};
@@ -199,4 +234,19 @@ Test(formats, stochastic_rounding_has_no_preferred_side) {
     check_stochastic(1, -0.125 * 0x1p-52, NB_NUM_F64, &r);
     check_stochastic(-3, 0.375 * 0x1p-52, NB_NUM_F64, &r);
     cr_expect_eq(nb_number_round(1.5, 0, NB_NUM_BF16, NB_ROUND_STOCHASTIC, UINT64_MAX), 1.5, "an exact number moved");
+}
+
+Test(formats, stored_dtypes_keep_zero_signs_infinities_and_nan) {
+    for (int d = 0; d < NB_N_DTYPES; d++) {
+        uint32_t stored = 0;
+        cr_expect(signbit(nb_round_to(-0.0, (enum nb_dtype)d)));
+        cr_expect(!signbit(nb_round_to(0.0, (enum nb_dtype)d)));
+        cr_expect(signbit(nb_round_to(-1e-300, (enum nb_dtype)d)));
+        cr_expect_eq(nb_round_to(-INFINITY, (enum nb_dtype)d), -INFINITY);
+        cr_expect(isnan(nb_round_to(NAN, (enum nb_dtype)d)));
+        nb_set(&stored, 0, (enum nb_dtype)d, -NAN);
+        cr_expect(isnan(nb_get(&stored, 0, (enum nb_dtype)d)));
+        cr_expect_eq(nb_round_to(nb_formats[d].overflow, (enum nb_dtype)d), INFINITY);
+        cr_expect_eq(nb_round_to(nextafter(nb_formats[d].overflow, 0), (enum nb_dtype)d), nb_formats[d].max_finite);
+    }
 }
