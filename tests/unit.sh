@@ -13,6 +13,8 @@ wait "$program"
 code=$?
 kill "$progress" 2>/dev/null
 wait "$progress" 2>/dev/null
+# An assertion of ours is a failure, in a worker too, whatever the test made of it.
+! grep -E '(src|cmd|reports)/[a-z0-9_/]+\.c:[0-9]+: .*Assertion `' "$log" || code=1
 # What a filter leaves out is disabled, which is no skip. What the program said is shown where something failed.
 [ "$code" = 0 ] && said='^normbench: ' || said='^$'
 grep -vE "$said|^\[(RUN |PASS)\]|^\[SKIP\].*: Test is disabled\$|^\[====\] |^\[----\] *\$" "$log"

@@ -25,6 +25,8 @@ if [ "${1-}" = --one ]; then
     { time timeout 900 bash "$script" >"$WORK/log" 2>&1; } 2>"$WORK/time"
     code=$?
     cpu=$(awk '{ print $1 + $2 }' "$WORK/time")
+    # An assertion of ours is a failure, in a worker too, whatever the script made of it.
+    asserted=$(grep -rIhEs -m 1 '(src|cmd|reports)/[a-z0-9_/]+\.c:[0-9]+: .*Assertion `' "$WORK") && { code=1; echo "$asserted" >>"$WORK/log"; }
     took="$((SECONDS - start)) s, $cpu s of CPU"
     case $code in
     0) result=passed said="ok    $script ($took)" ;;
