@@ -6,7 +6,8 @@
 cp "$BUILD/tests/plugins/late_crash.so" "$BUILD/tests/plugins/wrong.so" "$WORK"
 cat >"$WORK/config.json" <<'JSON'
 { "blocks": [ { "op": ["rmsnorm", "layernorm"], "dtype": "f32", "shape": ["8x64", "8x128"],
-                "kernel": ["*_twopass", "late_crash:*", "wrong:*"], "width": ["256", "native"] } ],
+                "kernel": ["*_twopass", "late_crash:*", "wrong:*"], "width": ["256", "native"] },
+              { "op": "rmsnorm", "dtype": "f16", "shape": "8x64", "data": "massive", "eps": "1e-8", "kernel": "*_twopass", "width": "scalar" } ],
   "launches": 4, "blocks_per_launch": 4 }
 JSON
 plugins=(--plugin "$WORK/late_crash.so" --plugin "$WORK/wrong.so")
@@ -38,6 +39,14 @@ begin "$WORK/run"
 cases "$WORK/run" >"$WORK/whole"
 grep -q 'late_crash.*crashed' "$WORK/whole" && grep -q 'wrong.*inaccurate' "$WORK/whole" && grep -q ' ok 4 True' "$WORK/whole" &&
     grep -q 'complete True' "$WORK/whole" || bad "the whole run: $(cat "$WORK/whole")"
+
+# ---- the report makes the same results from the journal alone, and all of it, of a torn one too, is valid by the schemas ---------
+report() { "$NORMBENCH" report "$1" --no-write --format json; }
+valid() { /usr/bin/python3 tests/check_schema.py reports/schema "$1" >"$WORK/said" 2>&1 || [ $? = 77 ] || bad "$1: $(cat "$WORK/said")"; }
+valid "$WORK/run"
+mkdir "$WORK/again"
+cp "$WORK/run/journal.jsonl" "$WORK/again/"
+report "$WORK/again" | cmp - "$WORK/run/results.json" || bad "the journal alone gives other results"
 
 # ---- one line of each kind is damaged ----------------------------------------------------------------------------------------
 # The line of that kind that is NTH from the end (0: the last) is flipped, torn in two, or loses its newline.
@@ -81,6 +90,9 @@ for percent in 30 60 90; do
     dir=$WORK/cut$percent
     mkdir "$dir"
     head -c $(($(stat -c %s "$WORK/run/journal.jsonl") * percent / 100)) "$WORK/run/journal.jsonl" >"$dir/journal.jsonl"
+    report "$dir" >"$WORK/torn.json" && mv "$WORK/torn.json" "$dir/results.json"
+    valid "$dir"
+    rm "$dir/results.json"
     resume "$dir"
     same "$dir" "killed at $percent % of the journal"
 done

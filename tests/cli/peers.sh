@@ -2,16 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Peers: what is missing is said with the command that gets it; one that is there runs beside our kernels, checked like them, and its
 # records say which library it was. The peer is a test plugin; no library of others is needed.
-set -eu
+. tests/support/cli.sh
+set -e
 fail() { echo "$1"; exit 1; }
-refuses() { # exit code 2 and a word in the message
-    local code=0 word=$1
-    shift
-    "$NORMBENCH" "$@" 2>"$WORK/error" >/dev/null || code=$?
-    [ "$code" = 2 ] || fail "'$*' ended with $code, should be 2"
-    grep -q -- "$word" "$WORK/error" || { cat "$WORK/error"; fail "'$*' says nothing of '$word'"; }
-}
-
 export NORMBENCH_PEERS=$WORK/none
 "$NORMBENCH" list peers --format csv >"$WORK/list"
 for peer in onednn pytorch ggml; do grep -q "^$peer,not built,.*normbench peers $peer" "$WORK/list" || fail "list peers: $peer"; done
@@ -101,7 +94,7 @@ replay=$(cat "$WORK/run/results.json.replay")
 eval "\"$NORMBENCH\" ${replay#normbench } --check-only" >"$WORK/record" || fail "$replay"
 grep -q '"library": "fakelib 1.0"' "$WORK/record" || fail "the replayed record names no library"
 "$NORMBENCH" list kernels --peer fakelib --peer-lib "fakelib=$NORMBENCH" | grep -q "^fakelib:rmsnorm" || fail "list kernels --peer"
-"$NORMBENCH" probe fakelib:rmsnorm --peer fakelib --n 8192 >"$WORK/probe" || fail "probe --peer"
+"$NORMBENCH" probe fakelib:rmsnorm --peer fakelib >"$WORK/probe" || fail "probe --peer"
 
 # oneDNN is compiled from sources: an address that has something else, or nothing, is left aside; what are no sources is refused, and does not
 # keep the other libraries.
@@ -130,3 +123,4 @@ code=0
 make -s -f kernels/peers/rules.mk BUILD="$WORK/own/normbench" PEERS_DIR="$WORK/own/normbench/libraries" PEERS=ggml peers >"$WORK/log" 2>&1 || code=$?
 [ "$code" = 2 ] || fail "an adapter that is not built: exit code $code"
 grep -q "has no lib/libggml-cpu.so" "$WORK/log" || { cat "$WORK/log"; fail "nothing says what is missing"; }
+exit "$failed"

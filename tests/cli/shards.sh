@@ -53,7 +53,6 @@ done
 ! grep -q "(machine " "$WORK/claims/claims.html" || bad "one machine is named with each claim"
 refuses "is not a shard" merge "$WORK/claims-one" "$WORK/claims-1" --out "$WORK/no"
 refuses "these are missing: 2" merge "$WORK/claims-1" --out "$WORK/no"
-refuses "both shard 1/2" merge "$WORK/claims-1" "$WORK/claims-1" --out "$WORK/no"
 refuses "claims have table, markdown and json" merge "$WORK/claims-1" "$WORK/claims-2" --format csv --out "$WORK/no"
 refuses "holds a run already" merge "$WORK/claims-1" "$WORK/claims-2" --out "$WORK/claims"
 # One that was cut off has no verdicts, and shards asked differently, or dealt out by two measures, are none of one plan.
@@ -61,7 +60,6 @@ mkdir "$WORK/cut"
 cp -r "$WORK/stress-1" "$WORK/stress-2" "$WORK/claims-1" "$WORK/claims-2" "$WORK/cut"
 rm "$WORK/cut/stress-1/stress.json" "$WORK/cut/claims-2/claims.json"
 refuses "cut/stress-1: .normbench stress. was cut off" merge "$WORK/cut/stress-1" "$WORK/cut/stress-2" --out "$WORK/no"
-refuses "stress --resume .*cut/stress-1" merge "$WORK/cut/stress-2" "$WORK/cut/stress-1" --out "$WORK/no"
 refuses "cut/claims-2: .normbench claims. was cut off" merge "$WORK/claims-1" "$WORK/cut/claims-2" --out "$WORK/no"
 refuses "nowhere holds no run, stress or claims" merge "$WORK/stress-1" "$WORK/nowhere" --out "$WORK/no"
 # Whatever was cut off, of two kinds nothing is merged.
@@ -70,9 +68,6 @@ one_kind() { # PATTERN DIR DIR
     ! grep -q "cut off" "$WORK/err" || bad "merge $2 $3: $(cat "$WORK/err")"
 }
 one_kind "claims-1 holds claims, .*/stress-2 a stress" "$WORK/claims-1" "$WORK/stress-2"
-one_kind "stress-1 holds a stress, .*/claims-2 claims" "$WORK/stress-1" "$WORK/claims-2"
-one_kind "claims-1 holds claims, .*cut/stress-1 a stress" "$WORK/claims-1" "$WORK/cut/stress-1"
-one_kind "stress-1 holds a stress, .*cut/claims-2 claims" "$WORK/stress-1" "$WORK/cut/claims-2"
 ended claims "${said[@]}" --max-width scalar --shard 2/2 --out "$WORK/narrow-2"
 refuses "shards of different plans" merge "$WORK/claims-1" "$WORK/narrow-2" --out "$WORK/no"
 python3 - "$WORK" <<'EOF'
@@ -88,8 +83,6 @@ refuses "add --no-search" stress --timed --shard 1/2 --list
 # One group, two shards.
 echo '{ "blocks": [ { "op": "rmsnorm", "kernel": "*_twopass", "width": "scalar", "shape": "4x16" } ], "launches": 1, "blocks_per_launch": 2 }' >"$WORK/tiny.json"
 for i in 1 2; do ended run "$WORK/tiny.json" --no-counters --no-plots --quiet --shard $i/2 --out "$WORK/tiny-$i"; done
-one_kind "tiny-1 holds a run, .*/stress-2 a stress" "$WORK/tiny-1" "$WORK/stress-2"
-one_kind "tiny-1 holds a run, .*cut/stress-1 a stress" "$WORK/tiny-1" "$WORK/cut/stress-1"
 one_kind "cut/claims-2 holds claims, .*/tiny-1 a run" "$WORK/cut/claims-2" "$WORK/tiny-1"
 ended merge "$WORK/tiny-1" "$WORK/tiny-2" --out "$WORK/tiny" --format csv
 [ "$(grep -c ^rmsnorm "$WORK/out")" = 1 ] || bad "an empty shard: $(cat "$WORK/out")"

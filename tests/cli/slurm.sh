@@ -86,9 +86,9 @@ for signal in USR1 TERM idle; do
     ended=143
     [ $signal = idle ] && rm "$WORK/gains" && signal=USR1 ended=2
     rm -f "$WORK/asleep"
-    SLURM_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=4 bash configs/slurm/normbench.sh "$WORK/out" run 2>"$WORK/err" &
     : >"$WORK/said"
-    for _ in $(seq 600); do [ -e "$WORK/asleep" ] && break; sleep 0.1; done
+    SLURM_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=4 bash configs/slurm/normbench.sh "$WORK/out" run 2>"$WORK/err" &
+    until [ -e "$WORK/asleep" ]; do sleep 0.1; done
     kill -s $signal $!
     wait $!
     [ $? = $ended ] || bad "$signal: the exit code should be $ended"

@@ -24,28 +24,5 @@ normbench run quick --axis op=rmsnorm --axis dtype=f32 --axis shape=8x64 --axis 
 grep -q '^normbench report run' out || bad "says a command that is not this one: $(cat out)"
 [ "$(python -m normbench --version)" = "$(normbench --version)" ] || bad "python -m normbench is another"
 ldd "$(python -c 'import normbench; print(normbench.program())')" | grep -E 'cpuid|papi|cjson|Zydis|libelf' | grep -v 'normbench.libs' && bad "libraries from outside"
-# Pointers need no NumPy.
-cat >mine.py <<'PY'
-import ctypes
-
-import normbench
-
-
-@normbench.kernel(op="rmsnorm", arrays="pointer")
-def mine(x, gamma, out, rows, cols, x_stride, y_stride, eps):
-    floats = ctypes.POINTER(ctypes.c_float)
-    x, gamma, out = (ctypes.cast(pointer, floats) for pointer in (x, gamma, out))
-    for row in range(rows):
-        values = [x[row * x_stride + col] for col in range(cols)]
-        rstd = (sum(v * v for v in values) / cols + eps) ** -0.5
-        for col in range(cols):
-            out[row * y_stride + col] = values[col] * rstd * gamma[col]
-
-
-if __name__ == "__main__":
-    assert normbench.check(mine, shapes=["4x16"], hard_rows=False)
-    assert normbench.load("run", frame=False)[0]["status"] == "ok"
-PY
-python mine.py >out 2>err || bad "mine.py: $(cat out err)"
 pip uninstall -y normbench || bad "is not uninstalled"
 exit "$failed"
