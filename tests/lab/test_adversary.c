@@ -86,17 +86,6 @@ Test(adversary, greedy_rows_beat_random_ones_by_an_order_of_magnitude) {
     nb_trial_release(&t);
 }
 
-Test(adversary, greedy_rows_of_another_order_do_no_harm) {
-    struct nb_trial t;
-    struct nb_row_look look;
-    if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x4096/eps:1e-6", NULL)) return;
-    for (int lanes = 0; lanes <= 32; lanes += 16) {
-        const struct nb_greedy g = greedy_of(lanes, 16, 5);
-        cr_expect(fabs(sum_error(&t, &g, &look)) < 100, "%d lanes", lanes);
-    }
-    nb_trial_release(&t);
-}
-
 /* A pairwise sum in double with one rounding to f32 per addition, as the greedy row assumes. */
 static double pairwise(const double *x, int64_t n, int leaf) {
     if (n > leaf) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The emulator in f32 against the same algorithms in plain C, written here once more, and against the kernels. Mixed
- * formats are in test_emulate_mixed.c, the laws that errors follow are in test_emulate_laws.c. */
+/* The emulator against the kernels, and against plain C where no kernel does it: orders of sums, and formats mixed in one design, of which
+ * each part reaches the step that it names. The laws that errors follow are in test_emulate_laws.c. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/core/registry.h"
+#include "src/lab/emulate/depth.h"
 #include "src/lab/emulate/emulate.h"
 #include "tests/support/numerics.h"
 
@@ -35,144 +36,47 @@ static void row_fill(struct row *r, double mean, uint64_t seed) {
 
 /* ---- plain C ----------------------------------------------------------------------------------------------------------- */
 
-static float term(float x, bool squared) { return squared ? x * x : x; }
-
-static float sum_lanes(const float *x, int n, int lanes, bool squared, bool fused) {
-    float s[64] = {0};
-    for (int i = 0; i < n; i++)
-        s[i % lanes] = fused ? fmaf(x[i], x[i], s[i % lanes]) : s[i % lanes] + term(x[i], squared);
-    for (; lanes > 1; lanes /= 2)
-        for (int i = 0; i < lanes / 2; i++) s[i] = s[2 * i] + s[2 * i + 1];
-    return s[0];
-}
-
-static float sum_pairwise(const float *x, int n, bool squared) {
-    if (n <= 8) return sum_lanes(x, n, 1, squared, false);
-    return sum_pairwise(x, n / 2, squared) + sum_pairwise(x + n / 2, n - n / 2, squared);
-}
-
-static float sum_blocked(const float *x, int n, bool squared) {
+/* Squares in f32, one after another. */
+static float sum_of(const float *x, int n) {
     float s = 0;
-    for (int i = 0; i < n; i += 64) s += sum_lanes(x + i, n - i < 64 ? n - i : 64, 1, squared, false);
+    for (int i = 0; i < n; i++) s += x[i] * x[i];
     return s;
 }
-
-static float sum_kahan(const float *x, int n, bool squared) {
+static float sum_pairwise(const float *x, int n) {
+    return n <= 8 ? sum_of(x, n) : sum_pairwise(x, n / 2) + sum_pairwise(x + n / 2, n - n / 2);
+}
+static float sum_blocked(const float *x, int n) {
+    float s = 0;
+    for (int i = 0; i < n; i += 64) s += sum_of(x + i, n - i < 64 ? n - i : 64);
+    return s;
+}
+static float sum_kahan(const float *x, int n) {
     float s = 0, c = 0;
     for (int i = 0; i < n; i++) {
-        const float y = term(x[i], squared) - c, t = s + y;
+        const float y = x[i] * x[i] - c, t = s + y;
         c = (t - s) - y;
         s = t;
     }
     return s;
 }
 
-enum order { LANES_1, LANES_16, PAIRWISE, BLOCKED, KAHAN, FUSED, N_ORDERS };
-static const char *const order_texts[] = {
-    "", "/acc:f32x16", "/order:pairwise", "/order:blocked/leaf:64", "/order:kahan", "/fma:1"};
-
-static float sum(const float *x, int n, bool squared, enum order order) {
-    switch (order) {
-    case LANES_16:
-        return sum_lanes(x, n, 16, squared, false);
-    case PAIRWISE:
-        return sum_pairwise(x, n, squared);
-    case BLOCKED:
-        return sum_blocked(x, n, squared);
-    case KAHAN:
-        return sum_kahan(x, n, squared);
-    default:
-        return sum_lanes(x, n, 1, squared, squared && order == FUSED);
-    }
-}
-
-struct statistics {
-    float mean, residual, var;
-};
-
-static void about(const float *x, float centre, float *d) {
-    for (int i = 0; i < N; i++) d[i] = x[i] - centre;
-}
-
-static struct statistics two_pass(const float *x, enum order order, bool corrected) {
-    float d[N];
-    struct statistics s = {.mean = sum(x, N, false, order) / N};
-    about(x, s.mean, d);
-    float squares = sum(d, N, true, order);
-    if (corrected) {
-        const float rest = sum(d, N, false, order);
-        s.residual = rest / N;
-        squares = order == FUSED ? fmaf(-s.residual, rest, squares) : squares - s.residual * rest;
-    }
-    s.var = squares / N;
-    return s;
-}
-
-static struct statistics one_pass(const float *x, enum order order, bool shifted) {
-    float d[N];
-    about(x, shifted ? x[0] : 0, d);
-    const float mean = sum(d, N, false, order) / N;
-    return (struct statistics){.mean = shifted ? x[0] + mean : mean, .var = sum(d, N, true, order) / N - mean * mean};
-}
-
-static struct statistics welford(const float *x, bool fused) {
-    float mean = 0, squares = 0;
-    for (int i = 0; i < N; i++) {
-        const float before = x[i] - mean;
-        mean += before / (float)(i + 1);
-        const float after = x[i] - mean;
-        squares = fused ? fmaf(before, after, squares) : squares + before * after;
-    }
-    return (struct statistics){.mean = mean, .var = squares / N};
-}
-
-/* ---- bit for bit ------------------------------------------------------------------------------------------------------- */
-
-static void expect_same(const char *text, const struct nb_emulated *e, const struct statistics *s) {
-    cr_expect_eq(e->mean, (double)s->mean, "%s: mean %a, not %a", text, e->mean, (double)s->mean);
-    cr_expect_eq(e->var, (double)s->var, "%s: variance %a, not %a", text, e->var, (double)s->var);
-}
-
-static void check_elements(const char *text, const struct row *r, const struct statistics *s, bool affine, bool fused) {
-    const struct nb_design d = parsed(text);
-    double y[N];
-    const struct nb_emulated e =
-        nb_emulate_row(&d, N, r->wide_x, affine ? r->wide_gamma : NULL, affine ? r->wide_beta : NULL, y, 1);
-    const float rstd = 1 / sqrtf(s->var + 1e-5f);
-    expect_same(text, &e, s);
-    cr_expect_eq(e.rstd, (double)rstd);
-    for (int i = 0; i < N; i++) {
-        float want = ((r->x[i] - s->mean) - s->residual) * rstd;
-        if (affine) want = fused ? fmaf(want, r->gamma[i], r->beta[i]) : want * r->gamma[i] + r->beta[i];
-        cr_assert_eq(y[i], (double)want, "%s, element %d: %a, not %a", text, i, y[i], (double)want);
-    }
-}
-
-static void check_algorithms(double mean) {
+/* Lanes and fused sums have the bits of the kernels, below. */
+Test(emulate, sums_in_every_order_are_plain_c_bit_for_bit) {
+    static const struct {
+        const char *text;
+        float (*sum)(const float *x, int n);
+    } orders[] = {{"rmsnorm", sum_of},
+                  {"rmsnorm/order:pairwise", sum_pairwise},
+                  {"rmsnorm/order:blocked/leaf:64", sum_blocked},
+                  {"rmsnorm/order:kahan", sum_kahan}};
     static struct row r;
-    row_fill(&r, mean, 31);
-    for (int o = 0; o < N_ORDERS; o++) {
-        const enum order order = (enum order)o;
-        char text[96];
-        const bool fused = order == FUSED;
-        const struct statistics rms = {.var = sum(r.x, N, true, order) / N};
-        snprintf(text, sizeof text, "rmsnorm%s", order_texts[o]);
-        check_elements(text, &r, &rms, true, fused);
-        const struct statistics each[] = {two_pass(r.x, order, false), two_pass(r.x, order, true),
-                                          one_pass(r.x, order, false), one_pass(r.x, order, true)};
-        static const char *const names[] = {"twopass", "corrected", "onepass", "shifted"};
-        for (int a = 0; a < 4; a++) {
-            snprintf(text, sizeof text, "layernorm/variance:%s%s", names[a], order_texts[o]);
-            if (each[a].var + 1e-5f > 0) check_elements(text, &r, &each[a], true, fused);
-        }
+    row_fill(&r, 0, 31);
+    for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
+        const struct nb_design d = parsed(orders[o].text);
+        cr_expect_eq(nb_emulate_sum_of_squares(&d, N, r.wide_x, 1), (double)orders[o].sum(r.x, N), "%s",
+                     orders[o].text);
     }
-    const struct statistics running = welford(r.x, false), fused = welford(r.x, true);
-    check_elements("welford", &r, &running, true, false);
-    check_elements("welford/fma:1", &r, &fused, true, true);
-    check_elements("welford", &r, &running, false, false);
 }
-Test(emulate, f32_is_plain_c_bit_for_bit_about_zero) { check_algorithms(0); }
-Test(emulate, f32_is_plain_c_bit_for_bit_far_from_zero) { check_algorithms(300); }
 
 /* Lanes, halves and blocks merged by Chan's formula: exact on small integers, where nothing is rounded but the quotients. */
 Test(emulate, merged_welford_is_exact_where_nothing_is_rounded) {
@@ -192,7 +96,7 @@ Test(emulate, roots_and_places_of_eps_are_plain_c) {
     static struct row r;
     double y[N];
     row_fill(&r, 0, 32);
-    const float v = sum(r.x, N, true, LANES_1) / N, eps = 0.25f;
+    const float v = sum_of(r.x, N) / N, eps = 0.25f;
     const float inside = sqrtf(v + eps), outside = sqrtf(v) + eps, clamped = fmaxf(sqrtf(v), 4.0f);
     const struct {
         const char *text;
@@ -230,12 +134,15 @@ Test(emulate, folding_and_casts_are_plain_c) {
     static struct row r;
     double y[N];
     row_fill(&r, 50, 34);
-    const struct statistics s = two_pass(r.x, LANES_1, false);
-    const float rstd = 1 / sqrtf(s.var + 1e-5f);
+    float sum = 0, centred[N];
+    for (int i = 0; i < N; i++) sum += r.x[i];
+    const float mean = sum / N;
+    for (int i = 0; i < N; i++) centred[i] = r.x[i] - mean;
+    const float rstd = 1 / sqrtf(sum_of(centred, N) / N + 1e-5f);
     struct nb_design d = parsed("layernorm/folded:1");
     nb_emulate_row(&d, N, r.wide_x, r.wide_gamma, r.wide_beta, y, 1);
     for (int i = 0; i < N; i++) {
-        const float a = r.gamma[i] * rstd, b = -s.mean * a + r.beta[i];
+        const float a = r.gamma[i] * rstd, b = -mean * a + r.beta[i];
         cr_assert_eq(y[i], (double)(r.x[i] * a + b));
     }
     d = parsed("llama"); /* x and gamma as bf16 has them */
@@ -244,7 +151,7 @@ Test(emulate, folding_and_casts_are_plain_c) {
         x[i] = (float)(r.wide_x[i] = nb_round_to(r.wide_x[i], NB_BF16));
         r.wide_gamma[i] = nb_round_to(r.wide_gamma[i], NB_BF16);
     }
-    const float scale = 1 / sqrtf(sum(x, N, true, LANES_1) / N + 1e-5f);
+    const float scale = 1 / sqrtf(sum_of(x, N) / N + 1e-5f);
     nb_emulate_row(&d, N, r.wide_x, r.wide_gamma, NULL, y, 1);
     for (int i = 0; i < N; i++) {
         const double xhat = nb_round_to((double)(x[i] * scale), NB_BF16);
@@ -308,4 +215,211 @@ Test(emulate, designs_of_the_scalar_kernels_have_their_bits, .fini = nb_registry
     check_kernel("layernorm_onepass_scalar_f32", "naive/fma:1/lanes:4", NB_AFFINE_GAMMA_BETA, NB_F32);
     check_kernel("layernorm_shifted_scalar_f32", "layernorm/variance:shifted/fma:1/lanes:4", NB_AFFINE_GAMMA_BETA,
                  NB_F32);
+}
+
+static double bf16(double v) { return nb_round_to(v, NB_BF16); }
+
+/* ---- one narrow step --------------------------------------------------------------------------------------------------- */
+
+Test(emulate, squares_are_rounded_before_they_are_added) {
+    static struct row r;
+    row_fill(&r, 0, 61);
+    const struct nb_design d = parsed("rmsnorm/square:bf16");
+    float sum = 0;
+    for (int i = 0; i < N; i++) sum += (float)bf16(r.wide_x[i] * r.wide_x[i]);
+    cr_expect_eq(nb_emulate_sum_of_squares(&d, N, r.wide_x, 1), (double)sum);
+    const struct nb_design fused = parsed("rmsnorm/square:bf16/fma:1"), plain = parsed("rmsnorm/fma:1");
+    cr_expect_eq(nb_emulate_sum_of_squares(&fused, N, r.wide_x, 1), nb_emulate_sum_of_squares(&plain, N, r.wide_x, 1));
+}
+
+Test(emulate, distances_of_welford_are_in_square_and_its_steps_in_acc) {
+    static struct row r;
+    double y[N];
+    float mean = 0, squares = 0;
+    row_fill(&r, 2, 62);
+    for (int i = 0; i < N; i++) {
+        const double before = bf16(r.wide_x[i] - (double)mean);
+        mean += (float)before / (float)(i + 1);
+        const double after = bf16(r.wide_x[i] - (double)mean);
+        squares += (float)bf16(before * after);
+    }
+    const struct nb_design d = parsed("welford/square:bf16");
+    const struct nb_emulated e = nb_emulate_row(&d, N, r.wide_x, NULL, NULL, y, 1);
+    cr_expect_eq(e.mean, (double)mean);
+    cr_expect_eq(e.var, (double)(squares / N));
+}
+
+/* A mean in bf16 leaves a residual that counts. */
+Test(emulate, the_residual_of_a_coarse_mean_is_taken_off_the_variance_and_off_each_element) {
+    static struct row r;
+    double y[N];
+    float sum = 0, rest = 0, fused = 0, plain = 0;
+    row_fill(&r, 100.2, 63);
+    for (int i = 0; i < N; i++) sum += (float)r.wide_x[i];
+    const double mean = bf16((double)(sum / N));
+    for (int i = 0; i < N; i++) {
+        const float d = (float)r.wide_x[i] - (float)mean;
+        rest += d;
+        fused = fmaf(d, d, fused);
+        plain += d * d;
+    }
+    const float residual = (float)bf16((double)rest / N);
+    cr_assert(fabsf(residual) > 0.05f, "%g", (double)residual);
+    struct nb_design d = parsed("corrected/order:sequential/stat:bf16");
+    struct nb_emulated e = nb_emulate_row(&d, N, r.wide_x, NULL, NULL, y, 1);
+    cr_expect_eq(e.var, bf16((double)(plain - residual * rest) / N), "%g", e.var);
+    for (int i = 0; i < N; i++) {
+        const float want = (((float)r.wide_x[i] - (float)mean) - residual) * (float)e.rstd;
+        cr_assert_eq(y[i], (double)want);
+    }
+    d = parsed("corrected/order:sequential/stat:bf16/fma:1");
+    e = nb_emulate_row(&d, N, r.wide_x, NULL, NULL, y, 1);
+    cr_expect_eq(e.var, bf16((double)fmaf(-residual, rest, fused) / N), "%g", e.var);
+}
+
+/* 1/sqrt is computed in its own format and rounded again to what it is kept in: twice, which shows next to ties. */
+Test(emulate, rstd_is_rounded_from_the_root_and_not_from_the_exact_quotient) {
+    const struct nb_design d = parsed("rmsnorm/rstd:bf16/eps:0");
+    int differs = 0;
+    for (int k = 129; k < 256; k++) {
+        const double tie = (k + 0.5) / 128, x = nb_round_to(1 / tie, NB_F32);
+        double y;
+        const float root = sqrtf((float)x * (float)x);
+        const struct nb_emulated e = nb_emulate_row(&d, 1, &x, NULL, NULL, &y, 1);
+        cr_expect_eq(e.rstd, bf16((double)(1 / root)));
+        differs += e.rstd != bf16(1 / (double)root);
+    }
+    cr_expect(differs > 5, "%d", differs);
+}
+
+Test(emulate, a_wide_weight_is_rounded_where_the_cast_comes_before_it) {
+    static struct row r;
+    double x[N], y[N];
+    row_fill(&r, 0, 64);
+    const struct nb_design d = parsed("llama/weight:f32");
+    for (int i = 0; i < N; i++) x[i] = bf16(r.wide_x[i]);
+    const struct nb_emulated e = nb_emulate_row(&d, N, x, r.wide_gamma, NULL, y, 1);
+    for (int i = 0; i < N; i++) {
+        const double xhat = bf16((double)((float)x[i] * (float)e.rstd));
+        cr_assert_eq(y[i], bf16(xhat * bf16(r.wide_gamma[i])));
+    }
+}
+
+/* eps = 2.5 and v = 1 steps of f16: as stored eps is 2 steps, so that 3 come out, and not the 4 of 3.5. */
+Test(emulate, eps_is_stored_before_it_is_added) {
+    const struct nb_design d = parsed("rmsnorm/stat:f16/eps:1.4901161193847656e-7");
+    const double x = 0x1p-12;
+    double y;
+    const struct nb_emulated e = nb_emulate_row(&d, 1, &x, NULL, NULL, &y, 1);
+    cr_expect_eq(e.rstd, (double)(1 / sqrtf(3 * 0x1p-24f)));
+}
+
+Test(emulate, subnormal_inputs_are_flushed_when_they_are_read) {
+    const struct nb_design keeps = parsed("rmsnorm/store:f16"), flushes = parsed("rmsnorm/store:f16/flush:1");
+    const double x = 0x1p-20, gamma = 1000; /* times sqrt(1e5): normal in f16 again */
+    double y;
+    nb_emulate_row(&keeps, 1, &x, &gamma, NULL, &y, 1);
+    cr_expect(y > 0.25);
+    nb_emulate_row(&flushes, 1, &x, &gamma, NULL, &y, 1);
+    cr_expect_eq(y, 0);
+}
+
+/* ---- what is written in the design, and nothing else, decides ---------------------------------------------------------- */
+
+Test(emulate, every_part_of_a_design_reaches_the_result) {
+    static const char *const parts[] = {"/square:bf16",
+                                        "/acc:bf16",
+                                        "/stat:bf16",
+                                        "/sqrt:bf16",
+                                        "/rstd:bf16",
+                                        "/scale:f16",
+                                        "/lanes:4",
+                                        "/order:kahan",
+                                        "/order:pairwise",
+                                        "/order:blocked",
+                                        "/fma:1",
+                                        "/round:rz",
+                                        "/round:sr",
+                                        "/eps:1e-2",
+                                        "/eps_place:outside",
+                                        "/root:div_sqrt",
+                                        "/root:rsqrt_raw",
+                                        "/folded:1",
+                                        "/store_round:rz/store:bf16",
+                                        "/variance:welford",
+                                        "/variance:onepass",
+                                        "/variance:shifted",
+                                        "/variance:corrected",
+                                        "/weight_offset:1",
+                                        "/cast:before/store:bf16"};
+    static struct row r;
+    double plain[N], y[N];
+    row_fill(&r, 3, 36);
+    const struct nb_design base = parsed("layernorm");
+    nb_emulate_row(&base, N, r.wide_x, r.wide_gamma, r.wide_beta, plain, 1);
+    for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
+        char text[64];
+        snprintf(text, sizeof text, "layernorm%s", parts[p]);
+        const struct nb_design d = parsed(text);
+        nb_emulate_row(&d, N, r.wide_x, r.wide_gamma, r.wide_beta, y, 1);
+        cr_expect(memcmp(plain, y, sizeof y) != 0, "%s changes nothing", parts[p]);
+    }
+}
+
+Test(emulate, outputs_are_numbers_of_the_stored_format_and_a_row_repeats_itself) {
+    static const char *const texts[] = {"fp8", "stochastic", "rmsnorm/store:tf32/round:rz", "rmsnorm/all:e5m2",
+                                        "all_f16"};
+    static struct row r;
+    double x[N], y[N], again[N], other[N];
+    row_fill(&r, 0, 37);
+    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
+        const struct nb_design d = parsed(texts[t]);
+        for (int i = 0; i < N; i++) x[i] = nb_number_round(r.wide_x[i], 0, d.store, NB_ROUND_NEAREST, 0);
+        nb_emulate_row(&d, N, x, NULL, NULL, y, 5);
+        nb_emulate_row(&d, N, x, NULL, NULL, again, 5);
+        nb_emulate_row(&d, N, x, NULL, NULL, other, 6);
+        cr_expect_eq(memcmp(y, again, sizeof y), 0, "%s", texts[t]);
+        cr_expect_eq(memcmp(y, other, sizeof y) != 0, d.rounding == NB_ROUND_STOCHASTIC, "%s", texts[t]);
+        for (int i = 0; i < N; i++)
+            cr_assert(isnan(y[i]) || y[i] == nb_number_round(y[i], 0, d.store, NB_ROUND_NEAREST, 0));
+    }
+}
+
+Test(emulate, subnormals_are_flushed_where_the_design_says_so) {
+    const struct nb_design keeps = parsed("rmsnorm/all:f16/eps:1e-5"),
+                           flushes = parsed("rmsnorm/all:f16/eps:1e-5/flush:1");
+    const double x[2] = {0x1p-20, 1}, zero[2] = {0, 0};
+    double y[2];
+    nb_emulate_row(&keeps, 2, x, NULL, NULL, y, 1);
+    cr_expect(y[0] > 0);
+    nb_emulate_row(&flushes, 2, x, NULL, NULL, y, 1);
+    cr_expect(y[0] == 0 && y[1] > 1);
+    cr_expect(isinf(nb_emulate_row(&flushes, 2, zero, NULL, NULL, y, 1).rstd), "1e-5 is subnormal in f16");
+    cr_expect(isfinite(nb_emulate_row(&keeps, 2, zero, NULL, NULL, y, 1).rstd));
+}
+
+Test(emulate, prmsnorm_sees_its_share_and_l2norm_the_sum) {
+    const struct nb_design partial = parsed("prmsnorm/k:50%/eps:0"), l2 = parsed("l2norm/eps:0");
+    const double x[4] = {3, 3, 100, 100};
+    double y[4];
+    nb_emulate_row(&partial, 4, x, NULL, NULL, y, 1);
+    cr_expect(y[0] == 1 && y[2] == nb_number_round(100 * (double)(1.0f / 3.0f), 0, NB_NUM_F32, NB_ROUND_NEAREST, 0));
+    cr_expect_eq(nb_emulate_row(&l2, 4, x, NULL, NULL, y, 1).var, 20018);
+}
+
+Test(emulate, infinities_and_nan_go_where_ieee_takes_them) {
+    const struct nb_design rms = parsed("rmsnorm"), layer = parsed("layernorm"), fp8 = parsed("fp8");
+    const double inf[3] = {1, INFINITY, -2}, nan[3] = {1, NAN, 2}, one[1] = {5};
+    double y[3];
+    nb_emulate_row(&rms, 3, inf, NULL, NULL, y, 1);
+    cr_expect(y[0] == 0 && isnan(y[1]) && y[2] == 0);
+    nb_emulate_row(&rms, 3, nan, NULL, NULL, y, 1);
+    cr_expect(isnan(y[0]) && isnan(y[1]) && isnan(y[2]));
+    nb_emulate_row(&layer, 3, inf, NULL, NULL, y, 1);
+    cr_expect(isnan(y[0]) && isnan(y[1]));
+    nb_emulate_row(&layer, 1, one, NULL, NULL, y, 1);
+    cr_expect_eq(y[0], 0);
+    const double gamma[1] = {1000};
+    nb_emulate_row(&fp8, 1, one, gamma, NULL, y, 1);
+    cr_expect(isnan(y[0]), "1000 is beyond e4m3");
 }

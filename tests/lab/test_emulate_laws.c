@@ -45,21 +45,7 @@ static struct spread error_of_sum(const char *text, int n, int rows, bool relati
     return (struct spread){sum / rows, sqrt(squares / rows), largest};
 }
 
-/* A running sum in 8 bits loses what the law says: -0.0404 p0 nu^1.5, nu = n u / lanes, p0 = 0.798, up to nu = 1; beyond, what
- * stagnating sums of normal squares come to, by simulation in exact arithmetic. */
-Test(emulate_laws, bf16_sums_stagnate_as_one_parameter_says) {
-    const struct {
-        int n;
-        double bias, within;
-    } table[] = {{64, -0.004, 0.0015}, {128, -0.010, 0.003}, {256, -0.029, 0.005}, {512, -0.076, 0.010},
-                 {1024, -0.18, 0.015}, {2048, -0.365, 0.02}, {4096, -0.506, 0.02}, {16384, -0.82, 0.02}};
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        const int n = table[i].n, rows = n > 2000 ? 20 : n > 300 ? 100 : 800;
-        const double bias = error_of_sum("rmsnorm/store:f32/acc:bf16", n, rows, true).mean;
-        cr_expect(fabs(bias - table[i].bias) < table[i].within, "n %d: bias %g, not %g", n, bias, table[i].bias);
-    }
-}
-
+/* -0.0404 p0 nu^1.5, nu = n u / lanes: test_limits.c has the law. */
 Test(emulate_laws, stagnation_is_the_same_at_equal_nu_whatever_format_and_lanes) {
     const double bf16 = error_of_sum("rmsnorm/acc:bf16", 512, 100, true).mean; /* nu = 2 */
     const double f16 = error_of_sum("rmsnorm/acc:f16", 4096, 20, true).mean;
@@ -199,40 +185,20 @@ static void check_cast_orders(const char *store) {
     }
 }
 Test(emulate_laws, cast_orders_in_bf16_have_the_errors_of_their_roundings) { check_cast_orders("bf16"); }
-Test(emulate_laws, cast_orders_in_f16_have_the_errors_of_their_roundings) { check_cast_orders("f16"); }
-
-Test(emulate_laws, largest_errors_rank_cast_orders_differently_than_biases_do) {
-    const struct nb_design_report truncated = report_of("truncate", 30, 2048), llama = report_of("llama", 30, 2048);
-    const struct nb_design_report eager = report_of("eager", 30, 2048), rstd = report_of("rstd_bf16", 30, 2048);
-    const struct nb_design_report gemma = report_of("gemma_bf16", 30, 2048), var = report_of("var_bf16", 30, 2048);
-    cr_expect(truncated.accuracy.max_ulp < llama.accuracy.max_ulp && llama.accuracy.max_ulp < eager.accuracy.max_ulp);
-    cr_expect(fabs(truncated.accuracy.bias_u) > 10 * fabs(llama.accuracy.bias_u));
-    cr_expect(fabs(rstd.accuracy.gain_u) > 1.3 * fabs(llama.accuracy.gain_u)); /* one wrong scalar is coherent */
-    cr_expect(fabs(gemma.accuracy.gain_u) < 0.2 && gemma.accuracy.max_ulp > 1.2 && gemma.accuracy.max_ulp < 1.51);
-    cr_expect(var.accuracy.max_ulp < rstd.accuracy.max_ulp && var.accuracy.correctly_rounded > 0.8);
-}
-
 /* ---- reports ----------------------------------------------------------------------------------------------------------- */
 
 Test(emulate_laws, designs_that_the_bound_knows_stay_within_it) {
     static const char *const texts[] = {"rmsnorm",
-                                        "llama",
                                         "eager",
-                                        "all_bf16",
                                         "all_f16",
                                         "kahan",
-                                        "pairwise",
-                                        "J",
-                                        "gemma",
                                         "gemma_bf16",
-                                        "layernorm",
                                         "naive",
-                                        "welford",
+                                        "welford/order:pairwise",
                                         "corrected",
                                         "rmsnorm/lanes:16/fma:1",
                                         "layernorm/variance:shifted",
                                         "layernorm/folded:1",
-                                        "welford/order:pairwise",
                                         "layernorm/order:kahan",
                                         "rmsnorm/root:rsqrt_nr",
                                         "rmsnorm/root:rsqrt_raw",

@@ -71,35 +71,14 @@ Test(limits, the_figures_of_five_formats_hold) {
         }
 }
 
-/* The laws as real numbers. */
-static const struct figure laws[] = {
-    {"square_overflow", NB_OP_RMSNORM, {1.8446744e19, 255.97, 1.84287e19, 247.87, 21.54}},
-    {"square_vanishes", NB_OP_RMSNORM, {2.647e-23, 1.7263e-4, 6.776e-21, 2.762e-3, 0.03125}},
-    {"sum_overflow", NB_OP_RMSNORM, {2.882e17, 3.9995, 2.8795e17, 3.873, 0.33657}},
-    {"mean_overflow", NB_OP_LAYERNORM, {8.3077e34, 15.996, 8.2914e34, 15, 0.11328}},
-    {"onepass_breaks", NB_OP_LAYERNORM, {4096, 45.25, 16, 2.828, 4}},
-    {"root_overflow", NB_OP_RMSNORM, {8.636e-78, 2.3294e-10, 8.670e-78, 2.649e-10, 4.645e-6}},
-    {"output_overflow", NB_OP_RMSNORM, {5.3176e36, 1023.75, 5.3072e36, 960, 7.25}},
-};
-
-Test(limits, the_laws_are_the_closed_forms) {
-    for (size_t i = 0; i < sizeof laws / sizeof laws[0]; i++)
-        for (int f = 0; f < 5; f++) {
-            const struct nb_limit line = limit(laws[i].op, formats[f], 1e-5, laws[i].id);
-            cr_expect_float_eq(line.law / laws[i].want[f], 1, 1e-3, "%s %s: %.9g", nb_numbers[formats[f]].name, line.id,
-                               line.law);
-        }
-}
-
 struct stored {
     double eps;
     double f32_absorbed, f16, f16_absorbed, bf16_error, bf16_absorbed;
 };
 static const struct stored stored[] = {
-    {1e-3, 0x1p15, 1e-3 * 1.0004, 4, -0.0005, 0.5},     {1e-4, 0x1p11, 1e-4 * 1.0002, 0.25, 0.0014, 0x1p-5},
-    {1e-5, 256, 168 * 0x1p-24, 0x1p-5, 0.0014, 0x1p-8}, {1e-6, 32, 17 * 0x1p-24, 0x1p-8, -0.0016, 0x1p-11},
-    {1e-7, 2, 2 * 0x1p-24, 0x1p-11, 0.0012, 0x1p-15},   {1e-8, 0.25, 0, NAN, 0.0012, 0x1p-18},
-    {1e-12, 0x1p-15, 0, NAN, 0.0019, 0x1p-31},
+    {1e-3, 0x1p15, 1e-3 * 1.0004, 4, -0.0005, 0.5},
+    {1e-5, 256, 168 * 0x1p-24, 0x1p-5, 0.0014, 0x1p-8},
+    {1e-8, 0.25, 0, NAN, 0.0012, 0x1p-18},
 };
 
 Test(limits, eps_as_held_and_where_it_is_absorbed) {
@@ -183,26 +162,19 @@ Test(limits, constant_rows_are_normalized_to_one) {
 
 Test(limits, every_line_holds_for_designs_in_use) {
     static const char *const designs[] = {"rmsnorm",
-                                          "layernorm",
-                                          "llama",
                                           "gemma",
-                                          "rmsnorm/all:bf16",
                                           "layernorm/all:f16",
-                                          "rmsnorm/store:bf16/acc:f32x16",
                                           "layernorm/store:f16/acc:f32x8/variance:onepass",
-                                          "rmsnorm/store:e4m3",
                                           "layernorm/all:e5m2",
                                           "rmsnorm/all:bf16/order:pairwise",
                                           "rmsnorm/all:f16/order:blocked",
                                           "layernorm/all:bf16/order:kahan",
-                                          "rmsnorm/store:f16/fma:1",
-                                          "layernorm/store:bf16/flush:1",
-                                          "rmsnorm/store:f16/root:f16"};
+                                          "layernorm/store:bf16/flush:1"};
     for (size_t i = 0; i < sizeof designs / sizeof designs[0]; i += sparsely()) {
         struct nb_limits l;
         struct nb_design d;
         cr_assert_eq(nb_design_parse(&d, designs[i]), 0);
-        nb_limits_init(&l, d.op, d.store, 768, 1e-6);
+        nb_limits_init(&l, d.op, d.store, 256, 1e-6);
         l.design = d;
         for (size_t r = 0; nb_limit_rule_at(r); r++) {
             const struct nb_limit line = line_of(&l, nb_limit_rule_at(r)->id, true);
@@ -287,7 +259,7 @@ Test(limits, the_sum_of_equals_is_that_of_the_additions) {
     enum { MOST = 5000 };
     double *x = malloc(MOST * sizeof *x);
     const struct nb_random random = nb_random_stream(7, 7);
-    for (uint64_t trial = 0; trial < 300; trial++) {
+    for (uint64_t trial = 0; trial < 70; trial++) {
         struct nb_design d;
         cr_assert_eq(nb_design_parse(&d, designs[trial % 7]), 0);
         const int64_t n = 1 + (int64_t)(nb_random_bits(random, 2 * trial) % MOST);
@@ -360,11 +332,7 @@ Test(limits, a_figure_that_is_off_by_the_power_of_its_line_does_not_hold) {
         enum nb_number format;
         int64_t n;
         double margin; /* of lanes: a whole number of them has as little as half of the bias that is allowed */
-    } lines[] = {{"sum_rms", NB_NUM_F32, 4096, 1},
-                 {"sum_rms", NB_NUM_F16, 768, 1},
-                 {"sum_bias", NB_NUM_BF16, 768, 1},
-                 {"sum_bias", NB_NUM_F16, 4096, 1},
-                 {"lanes", NB_NUM_BF16, 4096, 2}};
+    } lines[] = {{"sum_rms", NB_NUM_F16, 768, 1}, {"sum_bias", NB_NUM_BF16, 768, 1}, {"lanes", NB_NUM_BF16, 1024, 2}};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i += sparsely()) {
         struct nb_limits l;
         nb_limits_init(&l, NB_OP_RMSNORM, lines[i].format, lines[i].n, 1e-5);
@@ -395,7 +363,7 @@ Test(limits, a_line_whose_rows_could_not_tell_says_so) {
 /* At a mean of 1.2 standard deviations squares are often small beside the sum, and so rounded down more often than up. */
 Test(limits, one_pass_over_a_long_row_errs_as_predicted) {
     struct nb_limits l;
-    nb_limits_init(&l, NB_OP_LAYERNORM, NB_NUM_F32, 131072, 1e-10);
+    nb_limits_init(&l, NB_OP_LAYERNORM, NB_NUM_F32, 32768, 1e-10);
     const struct nb_limit line = line_of(&l, "onepass_half", true);
     cr_expect_eq(line.state, NB_LIMIT_HOLDS, "%s; %s", line.at, line.beyond);
 }

@@ -79,28 +79,9 @@ static void expect_finite(const cJSON *json) {
 
 /* ---- rho ---- */
 
-static const char long_rows[] = "{\"rows\":20,\"cols\":4096,\"axes\":[\"rho\"]}";
-
-/* Between rho = 8 and rho = 512, in octaves of error per octave of rho. */
-static double slope_of(const cJSON *rho) { return log2(figure(rho, 512, "scaled_u") / figure(rho, 8, "scaled_u")) / 6; }
+static const char long_rows[] = "{\"rows\":8,\"cols\":4096,\"axes\":[\"rho\"]}";
 
 static const cJSON *rho_sweep(const char *variant) { return sweep_of(make(nb_sweeps, variant, long_rows), "rho", 0); }
-
-Test(sweeps, one_pass_variance_loses_two_digits_for_each_of_rho) {
-    const cJSON *rho = rho_sweep("layernorm_onepass_scalar_f32");
-    const double slope = slope_of(rho);
-    cr_assert(slope > 1.6 && slope < 2.4, "slope %g", slope);
-    cr_assert_gt(figure(rho, 1024, "scaled_u"), 1e4 * figure(rho, 1, "scaled_u"));
-}
-
-Test(sweeps, two_passes_and_updating_lose_one_digit_for_each_of_rho) {
-    static const char *const variants[] = {"layernorm_twopass_scalar_f32", "layernorm_welford_scalar_f32"};
-    for (int i = 0; i < 2; i++) {
-        const cJSON *rho = rho_sweep(variants[i]);
-        const double slope = slope_of(rho);
-        cr_assert(slope > 0.6 && slope < 1.4, "%s: slope %g", variants[i], slope);
-    }
-}
 
 Test(sweeps, a_corrected_mean_loses_nothing_up_to_rho_4096) {
     const cJSON *rho = rho_sweep("layernorm_corrected_scalar_f32");
@@ -127,6 +108,7 @@ Test(sweeps, laws_over_rho_come_true_within_a_factor_of_eight) {
     } expected[] = {
         {"layernorm_onepass_scalar_f32", "slope 2: E[x^2] - mean^2 cancels", 512},
         {"layernorm_twopass_scalar_f32", "slope 1: error of the mean", 4096},
+        {"layernorm_welford_scalar_f32", "slope 1: error of the mean", 4096},
         {"layernorm_corrected_scalar_f32", "slope 0: mean corrected", 2048},
         {"rmsnorm_twopass_scalar_f32", "slope 0: nothing cancels", 4096},
     };
@@ -227,15 +209,6 @@ Test(sweeps, f16_statistics_lose_rows_right_of_the_line_and_nowhere_else) {
             n_ok += strcmp(state, "ok") == 0;
         }
     cr_assert(n_zero > 50 && n_ok > 500, "%d zero, %d ok", n_zero, n_ok);
-}
-
-Test(sweeps, f32_statistics_keep_every_f16_row) {
-    cJSON *map = make(nb_landscape, "rmsnorm_twopass_scalar_f16", "{\"scales\":12,\"rhos\":8}");
-    for (int r = 0; r < 8; r++)
-        for (int s = 0; s < 12; s++) {
-            const char *state = state_at(map, r, s);
-            cr_assert(strcmp(state, "ok") == 0 || strcmp(state, "unstorable") == 0, "%s", state);
-        }
 }
 
 Test(sweeps, map_of_a_one_pass_kernel_turns_bad_above_its_line) {

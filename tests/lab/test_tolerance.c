@@ -39,19 +39,12 @@ static bool always(const struct nb_rate *rate) { return rate->n > 0 && rate->see
 Test(tolerance, correct_kernels_pass_on_ordinary_and_hard_rows) {
     static const struct {
         const char *design, *data;
-    } cases[] = {{"rmsnorm", "normal"},
-                 {"rmsnorm/store:bf16", "massive"},
-                 {"rmsnorm/store:f16", "heavy_tail"},
+    } cases[] = {{"rmsnorm/store:bf16", "massive"},
                  {"layernorm", "offset(1000)"},
-                 {"layernorm/store:bf16", "offset(30)"},
                  {"layernorm/store:f16/eps:1e-12", "scale(0.01)"},
-                 {"layernorm/variance:welford", "lognormal(2)"},
                  {"layernorm/variance:onepass", "offset(3)"},
                  {"llama", "normal"},
-                 {"gemma", "massive"},
-                 {"rmsnorm/eps:1e-2", "scale(0.001)"},
-                 {"l2norm/store:bf16", "sparse(0.1)"},
-                 {"rmsnorm/acc:f32x16", "normal"}};
+                 {"l2norm/store:bf16", "sparse(0.1)"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i += sparsely()) {
         const struct nb_tolerance_request q = request_of(cases[i].design, cases[i].data, 300, 12);
         const struct nb_tolerance t = run_of(&q);
@@ -70,15 +63,15 @@ Test(tolerance, correct_kernels_pass_on_ordinary_and_hard_rows) {
 
 /* A row with |mean| >> sigma is no row with outliers: rms(y) is 1 in both, the tolerances differ by orders. */
 Test(tolerance, a_large_mean_costs_what_its_conditioning_says) {
-    const struct nb_tolerance_request centred = request_of("layernorm", "normal", 300, 8),
-                                      offset = request_of("layernorm", "offset(100)", 300, 8);
+    const struct nb_tolerance_request centred = request_of("layernorm", "normal", 128, 8),
+                                      offset = request_of("layernorm", "offset(100)", 128, 8);
     const struct nb_tolerance a = run_of(&centred), b = run_of(&offset);
     const double rise = b.criteria[NB_DERIVED].atol / fmax(a.criteria[NB_DERIVED].atol, 1e-300);
     cr_expect(rise > 30, "%g", rise);
 }
 
 Test(tolerance, false_alarms_of_the_calibrated_tolerance_keep_to_what_was_asked_for) {
-    const struct nb_tolerance_request q = request_of("rmsnorm/store:f32", "normal", 128, 150);
+    const struct nb_tolerance_request q = request_of("rmsnorm/store:f32", "normal", 32, 150);
     const struct nb_tolerance t = run_of(&q);
     cr_expect_lt(t.calibrated_share, 0.9);
     cr_expect_eq(t.calibrated_alarm, 0.05);
@@ -87,7 +80,7 @@ Test(tolerance, false_alarms_of_the_calibrated_tolerance_keep_to_what_was_asked_
 }
 
 Test(tolerance, the_reference_is_part_of_the_tolerance) {
-    struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 256, 8);
+    struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 96, 8);
     double rtol[NB_N_REFERENCE_KINDS];
     for (int kind = 0; kind < NB_N_REFERENCE_KINDS; kind++) {
         q.reference = (enum nb_reference_kind)kind;
@@ -110,8 +103,8 @@ Test(tolerance, planted_mistakes_are_seen) {
     static const char *const centred[] = {"divides by n - 1", "leaves the tail out", "sums in bf16", "sums in f16",
                                           "narrow rstd",      "no Newton step",      "other mean",   "no beta",
                                           "swaps two outputs"};
-    const struct nb_tolerance_request bf16 = request_of("rmsnorm/store:bf16", "normal", 384, 12),
-                                      f32 = request_of("layernorm", "normal", 384, 12);
+    const struct nb_tolerance_request bf16 = request_of("rmsnorm/store:bf16", "normal", 384, 4),
+                                      f32 = request_of("layernorm", "normal", 384, 4);
     const struct nb_tolerance a = run_of(&bf16), b = run_of(&f32);
     for (size_t i = 0; i < sizeof narrow / sizeof narrow[0]; i++)
         cr_expect(always(&bug_of(&a, narrow[i])->caught[NB_DERIVED]), "bf16: %s", narrow[i]);
@@ -122,7 +115,7 @@ Test(tolerance, planted_mistakes_are_seen) {
 
 /* Against a rounded reference a truncated output is within one ulp; the side that the errors take is not. */
 Test(tolerance, the_mean_error_sees_a_truncation_that_no_line_can_see) {
-    struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 384, 24);
+    struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 384, 12);
     q.reference = NB_REFERENCE_ROUNDED;
     const struct nb_tolerance t = run_of(&q);
     const struct nb_bug_result *bug = bug_of(&t, "truncates");
