@@ -11,8 +11,8 @@
 #include "src/core/registry.h"
 #include "src/core/tuning.h"
 #include "src/gate/calibration.h"
+#include "src/gate/gate.h"
 #include "src/gate/gate_function.h"
-#include "src/gate/gate_run.h"
 #include "src/gate/gate_trials.h"
 
 extern const struct nb_command nb_command_gate;

@@ -58,7 +58,6 @@ struct nb_gate_evidence {
     enum nb_gate_stage stage; /* the last that is complete */
     size_t n_planned;         /* fresh launches that confirmation would have in all */
     size_t n_confirming;      /* cases of the run that went on to confirmation, this one included */
-    bool identical_code;
 };
 
 struct nb_gate_judgement {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Budgets, then what is known of a case before it is timed, then stages over cases. */
-#include "src/gate/gate_run.h"
+#include "src/gate/gate.h"
 
 #include <assert.h>
 #include <math.h>

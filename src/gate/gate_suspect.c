@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "src/core/cpu.h"
-#include "src/gate/gate_run.h"
+#include "src/gate/gate.h"
 #include "src/gate/gate_subject.h"
 #include "src/measure/paired.h"
 

@@ -122,13 +122,6 @@ Test(calibration, too_few_or_broken_launches_give_no_figures) {
 
 static const struct nb_gate_design usual = {12, 24, BLOCKS};
 
-Test(calibration, more_pairs_shrink_only_what_is_within_launches) {
-    const struct nb_calibration c = {.blocks = 100, .launch_sd = 0.005, .within_sd = 0.003, .between_sd = 0.004};
-    cr_expect(epsilon_eq(dbl, calibration_sd(&c, 100), 0.005, 1e-12));
-    cr_expect(epsilon_eq(dbl, calibration_sd(&c, 400), hypot(0.004, 0.0015), 1e-12));
-    cr_expect(epsilon_eq(dbl, calibration_sd(&c, 1 << 30), 0.004, 1e-6));
-}
-
 Test(calibration, the_smallest_effect_is_found_in_simulated_gates) {
     const struct world w = {.between = 0.006, .within = 0.002};
     struct nb_calibration c = calibrate(&w, 400, 8);

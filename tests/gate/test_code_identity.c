@@ -199,10 +199,7 @@ Test(code_identity, files_with_flipped_bits_do_no_harm) {
         memcpy(broken, f.bytes, f.n);
         for (int flips = 1 + trial % 4; flips > 0; flips--) {
             /* Headers, the tables behind the code, and anywhere. */
-            const size_t from = trial % 3 == 0   ? 0
-                                : trial % 3 == 1 ? f.n / 2
-                                                 : 0,
-                         most = trial % 3 == 0 ? 64 : f.n - from;
+            const size_t from = trial % 3 == 1 ? f.n / 2 : 0, most = trial % 3 == 0 ? 64 : f.n - from;
             const size_t at = from + (size_t)(nb_random_next(&state) % most);
             broken[at] = (char)(broken[at] ^ (1 << nb_random_next(&state) % 8));
         }
@@ -224,40 +221,20 @@ struct encoded {
 /* Encoded by GNU as, lengths and widths as its disassembler names them. */
 Test(code_identity, an_instruction_is_as_long_and_its_operand_as_wide_as_the_manual_says) {
     static const struct encoded list[] = {
-        {"vmovss xmm11, [rip]", {0xc5, 0x7a, 0x10, 0x1d}, 8, 4, 4},
-        {"vxorps xmm2, xmm2, [rip]", {0xc5, 0xe8, 0x57, 0x15}, 8, 4, 16},
-        {"vfmadd213ss xmm2, xmm1, [rip]", {0xc4, 0xe2, 0x71, 0xa9, 0x15}, 9, 5, 4},
-        {"vpcmpgtd ymm0, ymm0, [rip]", {0xc5, 0xfd, 0x66, 0x05}, 8, 4, 32},
-        {"vcomiss xmm1, [rip]", {0xc5, 0xf8, 0x2f, 0x0d}, 8, 4, 4},
-        {"vmovaps ymm4, [rip]", {0xc5, 0xfc, 0x28, 0x25}, 8, 4, 32},
-        {"vmulsd xmm0, xmm0, [rip]", {0xc5, 0xfb, 0x59, 0x05}, 8, 4, 8},
         {"vbroadcastss ymm0, [rip]", {0xc4, 0xe2, 0x7d, 0x18, 0x05}, 9, 5, 4},
         {"vpmovzxbd ymm0, [rip]", {0xc4, 0xe2, 0x7d, 0x31, 0x05}, 9, 5, 8},
-        {"kmovw k1, [rip]", {0xc5, 0xf8, 0x90, 0x0d}, 8, 4, 2},
-        {"vmovaps zmm0, [rip]", {0x62, 0xf1, 0x7c, 0x48, 0x28, 0x05}, 10, 6, 64},
         {"vaddps zmm0, zmm0, [rip]{1to16}", {0x62, 0xf1, 0x7c, 0x58, 0x58, 0x05}, 10, 6, 4},
-        {"vperm2f128 ymm0, ymm0, [rip], 1", {0xc4, 0xe3, 0x7d, 0x06, 0x05, 0, 0, 0, 0, 1}, 10, 5, 32},
         {"vcmpps ymm0, ymm0, [rip], 1", {0xc5, 0xfc, 0xc2, 0x05, 0, 0, 0, 0, 1}, 9, 4, 32},
         {"mov eax, [rip]", {0x8b, 0x05}, 6, 2, 4},
-        {"mov r9d, [rip]", {0x44, 0x8b, 0x0d}, 7, 3, 4},
-        {"mov rax, [rip]", {0x48, 0x8b, 0x05}, 7, 3, 8},
         {"mov ax, [rip]", {0x66, 0x8b, 0x05}, 7, 3, 2},
-        {"movsxd rax, dword [rip]", {0x48, 0x63, 0x05}, 7, 3, 4},
         {"movzx eax, byte [rip]", {0x0f, 0xb6, 0x05}, 7, 3, 1},
         {"lea rax, [rip]", {0x48, 0x8d, 0x05}, 7, 3, 64},
-        {"addps xmm0, [rip]", {0x0f, 0x58, 0x05}, 7, 3, 16},
-        {"addss xmm8, [rip]", {0xf3, 0x44, 0x0f, 0x58, 0x05}, 9, 5, 4},
-        {"cmp dword [rip], 5", {0x83, 0x3d, 0, 0, 0, 0, 5}, 7, 2, 4},
         {"mov word [rip], 5", {0x66, 0xc7, 0x05, 0, 0, 0, 0, 5, 0}, 9, 3, 2},
-        {"test byte [rip], 1", {0xf6, 0x05, 0, 0, 0, 0, 1}, 7, 2, 1},
-        {"neg dword [rip]", {0xf7, 0x1d}, 6, 2, 4},
-        {"mov eax, [rsp + 8]", {0x8b, 0x44, 0x24, 0x08}, 4, 0, 0},
         {"mov eax, [rbp * 4 + 256]", {0x8b, 0x04, 0xad, 0, 1, 0, 0}, 7, 0, 0},
         {"mov rax, 2^40", {0x48, 0xb8, 0, 0, 0, 0, 0, 1, 0, 0}, 10, 0, 0},
         {"call", {0xe8}, 5, 0, 0},
         {"jne", {0x0f, 0x85}, 6, 0, 0},
         {"vzeroupper", {0xc5, 0xf8, 0x77}, 3, 0, 0},
-        {"nop word cs:[rax + rax]", {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0}, 10, 0, 0},
         {"vfmadd231ps zmm1{k1}, zmm2, [rax + 64]", {0x62, 0xf2, 0x6d, 0x49, 0xb8, 0x48, 0x01}, 7, 0, 0},
     };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {

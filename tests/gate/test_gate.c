@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the gate compares: builds that stay apart whatever they are called, and builds that cannot. Every test is a process of its
- * own. */
+/* What the gate compares: builds that stay apart whatever they are called (those that cannot are tests/cli/gate.sh's); accuracy and budgets. Every
+ * test is a process of its own. */
 #include <criterion/criterion.h>
-#include <dlfcn.h>
-#include <glob.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,47 +89,9 @@ Test(gate, equal_names_in_two_builds_stay_apart) {
     nb_gate_builds_release(&builds);
 }
 
-static void refuses(const char *baseline, const char *candidate, int wanted, const char *words) {
+Test(gate, an_arm_with_fewer_layouts_repeats_them) {
+    const char *good = plugin_path("gate_old"), *layouts[] = {good, good};
     struct nb_gate_builds builds;
-    begin_errors();
-    const int result = nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1);
-    char *said = end_errors();
-    nb_gate_builds_release(&builds);
-    cr_expect_eq(result, wanted, "%s, %s: %d", baseline, candidate, result);
-    cr_expect(strstr(said, words), "wanted \"%s\" in: %s", words, said);
-    nb_registry_release();
-}
-
-/* As under LD_PRELOAD: what is in the global scope comes before a library's own. */
-Test(gate, builds_that_bind_to_code_before_them_are_refused) {
-    char *old = plugin_path("gate_global_old"), *new = plugin_path("gate_global_new");
-    cr_assert(dlopen(new, RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
-    refuses(old, old, -1, "its gate_test_");
-}
-
-Test(gate, what_is_unique_in_the_process_is_refused) {
-    char *unique = plugin_path("gate_unique");
-    refuses(unique, unique, -1, "its gate_test_factor is bound to that of");
-}
-
-Test(gate, files_that_are_no_builds_are_refused_by_name) {
-    char *good = plugin_path("gate_old"), *other = plugin_path("bad_abi"), *none = plugin_path("no_export");
-    refuses("/nonexistent.so", good, -1, "/nonexistent.so");
-    refuses(good, "/etc/passwd", -1, "/etc/passwd is not a build of kernels");
-    refuses(none, good, -1, "normbench_kernels");
-    refuses(good, "/", -1, "/");
-    refuses(other, good, NB_OTHER_ABI, "ABI");
-    refuses(good, other, NB_OTHER_ABI, "ABI");
-}
-
-Test(gate, layouts_of_an_arm_have_the_same_kernels) {
-    char *old = plugin_path("gate_old"), *new = plugin_path("gate_new");
-    const char *good = old, *layouts[] = {old, new};
-    struct nb_gate_builds builds;
-    cr_expect_eq(nb_gate_builds_init(&builds, layouts, 2, &good, 1), -1);
-    nb_gate_builds_release(&builds);
-    nb_registry_release();
-    layouts[1] = good;
     cr_expect_eq(nb_gate_builds_init(&builds, layouts, 2, &good, 1), 0);
     cr_expect_eq(builds.n_layouts, 2);
     expect_apart("gated_steady_f32");
@@ -159,20 +119,6 @@ Test(gate, a_build_that_is_replaced_meanwhile_changes_nothing) {
     }
     nb_gate_builds_release(&builds);
     free(mine), free(bytes);
-}
-
-Test(gate, copies_are_removed) {
-    char *dir = new_folder(), *file = plugin_path("gate_old"), *pattern = nb_path_join(dir, "normbench-gate-*");
-    const char *arms[] = {file};
-    struct nb_gate_builds builds;
-    glob_t found;
-    cr_assert_eq(setenv("TMPDIR", dir, 1), 0);
-    cr_assert_eq(nb_gate_builds_init(&builds, arms, 1, arms, 1), 0);
-    cr_expect_eq(glob(pattern, 0, NULL, &found), 0, "no copies in TMPDIR");
-    globfree(&found);
-    nb_gate_builds_release(&builds);
-    cr_expect_eq(glob(pattern, 0, NULL, &found), GLOB_NOMATCH, "copies stay");
-    free(pattern);
 }
 
 /* ---- accuracy ----------------------------------------------------------------------------------------------------------- */

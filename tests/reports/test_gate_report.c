@@ -119,13 +119,6 @@ Test(gate_report, table_fits_a_narrow_terminal) {
     has_not(text, "launches  s\n");
 }
 
-Test(gate_report, several_layouts_are_told) {
-    add_every_verdict();
-    g.builds.n_layouts = 4;
-    has(print("table"), "4 layouts of the code examined.");
-    g.builds.n_layouts = 1; /* there are no copies to release */
-}
-
 Test(gate_report, junit_tells_failures_from_skips) {
     add_every_verdict();
     char *text = print("junit");
