@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Backward kernels of f32 rows and channels: four correct ones, and each other with one fault. */
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -19,13 +20,13 @@ static double weight(const struct nb_call *call, int64_t i) {
     return call->gamma ? ((const float *)call->gamma)[i] + (double)call->formula.weight_offset : 1;
 }
 
-/* What a fault changes. */
+/* What a fault changes; nothing: zeros. */
 struct gradient {
-    double mean_share, pull_share, residual_share; /* of the terms of dx: 1 */
-    int64_t last_row;                              /* rows that dgamma and dbeta see: all */
-    int truncates, rounds_up;
+    double mean_lost, pull_lost, residual_lost; /* shares of the terms of dx */
+    int64_t rows_lost;                          /* that dgamma and dbeta do not see, at the end */
+    bool truncates, rounds_up;
 };
-static const struct gradient whole = {1, 1, 1, INT64_MAX, 0, 0};
+#define ROWS const struct nb_call *call, int phase, int64_t begin, int64_t end
 
 static float rounded(const struct gradient *f, double exact) {
     const float near = (float)exact;
@@ -49,8 +50,9 @@ static void row_of_dx(const struct nb_call *call, int64_t row, const struct grad
         pull += g * xhat(call, row, i) / (double)call->cols;
     }
     for (int64_t i = 0; i < call->cols; i++) {
-        const double own = dy[i] * weight(call, i) - f->mean_share * mean - f->pull_share * pull * xhat(call, row, i);
-        const double beside = past ? f->residual_share * past[i] : 0;
+        const double own =
+            dy[i] * weight(call, i) - (1 - f->mean_lost) * mean - (1 - f->pull_lost) * pull * xhat(call, row, i);
+        const double beside = past ? (1 - f->residual_lost) * past[i] : 0;
         dx_row(call, row)[i] = rounded(f, call->rstd[row] * own + beside);
     }
 }
@@ -58,7 +60,7 @@ static void row_of_dx(const struct nb_call *call, int64_t row, const struct grad
 static void parameters(const struct nb_call *call, const struct gradient *f) {
     for (int64_t i = 0; i < call->cols; i++) {
         double dgamma = 0, dbeta = 0;
-        for (int64_t row = 0; row < call->rows && row < f->last_row; row++) {
+        for (int64_t row = 0; row < call->rows - f->rows_lost; row++) {
             const double dy = in_row(call->dy, call->dy_stride, row)[i];
             dgamma += dy * xhat(call, row, i);
             dbeta += dy;
@@ -69,9 +71,9 @@ static void parameters(const struct nb_call *call, const struct gradient *f) {
 }
 
 /* Rows in the first phase, the parameters at once in the second. */
-static int with(const struct nb_call *call, int phase, int64_t begin, int64_t end, const struct gradient *f) {
-    if (phase == 1) parameters(call, f);
-    for (int64_t row = begin; phase == 0 && row < end; row++) row_of_dx(call, row, f);
+static int with(ROWS, struct gradient f) {
+    if (phase == 1) parameters(call, &f);
+    for (int64_t row = begin; phase == 0 && row < end; row++) row_of_dx(call, row, &f);
     return 0;
 }
 static int n_phases(const struct nb_call *call) {
@@ -82,53 +84,29 @@ static int64_t n_units(const struct nb_call *call, int phase) { return phase == 
 
 /* ---- dx -------------------------------------------------------------------------------------------------------------- */
 
-static int correct(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return with(call, phase, begin, end, &whole);
-}
-static int no_mean(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    struct gradient f = whole;
-    f.mean_share = 0;
-    return with(call, phase, begin, end, &f);
-}
-static int no_pull(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    struct gradient f = whole;
-    f.pull_share = 0;
-    return with(call, phase, begin, end, &f);
-}
+static int correct(ROWS) { return with(call, phase, begin, end, (struct gradient){0}); }
+static int no_mean(ROWS) { return with(call, phase, begin, end, (struct gradient){.mean_lost = 1}); }
+static int no_pull(ROWS) { return with(call, phase, begin, end, (struct gradient){.pull_lost = 1}); }
 /* A mean over n - 1. */
-static int unbiased(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    struct gradient f = whole;
-    f.pull_share = (double)call->cols / ((double)call->cols - 1);
-    return with(call, phase, begin, end, &f);
+static int unbiased(ROWS) {
+    return with(call, phase, begin, end, (struct gradient){.pull_lost = -1 / ((double)call->cols - 1)});
 }
-static int no_residual(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    struct gradient f = whole;
-    f.residual_share = 0;
-    return with(call, phase, begin, end, &f);
-}
-static int truncates(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    struct gradient f = whole;
-    f.truncates = 1;
-    return with(call, phase, begin, end, &f);
-}
-static int rounds_up(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    struct gradient f = whole;
-    f.rounds_up = 1;
-    return with(call, phase, begin, end, &f);
-}
-static int changes_dy(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int no_residual(ROWS) { return with(call, phase, begin, end, (struct gradient){.residual_lost = 1}); }
+static int truncates(ROWS) { return with(call, phase, begin, end, (struct gradient){.truncates = true}); }
+static int rounds_up(ROWS) { return with(call, phase, begin, end, (struct gradient){.rounds_up = true}); }
+static int changes_dy(ROWS) {
     correct(call, phase, begin, end);
     if (phase == 1) ((float *)(uintptr_t)call->dy)[0] += 1;
     return 0;
 }
-static int reads_dy_behind(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int reads_dy_behind(ROWS) {
     correct(call, phase, begin, end);
     for (int64_t row = begin; phase == 0 && row < end; row++)
         dx_row(call, row)[0] += 0x1p-100f * in_row(call->dy, call->dy_stride, row)[call->cols];
     return 0;
 }
 
-static int writes_dx_unwanted(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int writes_dx_unwanted(ROWS) {
     correct(call, phase, begin, end);
     if (phase == 0) *(volatile float *)call->dx += 0;
     return 0;
@@ -137,38 +115,36 @@ static int writes_dx_unwanted(const struct nb_call *call, int phase, int64_t beg
 /* ---- parameters ------------------------------------------------------------------------------------------------------ */
 
 /* The rows of the last block of 16 are forgotten. */
-static int forgets_block(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    struct gradient f = whole;
-    f.last_row = call->rows * 15 / 16;
-    return with(call, phase, begin, end, &f);
+static int forgets_block(ROWS) {
+    return with(call, phase, begin, end, (struct gradient){.rows_lost = call->rows - call->rows * 15 / 16});
 }
 /* dbeta sums g. */
-static int dbeta_of_g(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int dbeta_of_g(ROWS) {
     correct(call, phase, begin, end);
     for (int64_t i = 0; phase == 1 && call->dbeta && i < call->cols; i++) call->dbeta[i] *= (float)weight(call, i);
     return 0;
 }
 /* Gradients are added to what stands there. */
-static int accumulates(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int accumulates(ROWS) {
     const float before = phase == 1 && call->dgamma ? call->dgamma[0] : 0;
     correct(call, phase, begin, end);
     if (phase == 1 && call->dgamma) call->dgamma[0] += before;
     return 0;
 }
-static int writes_dgamma_behind(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int writes_dgamma_behind(ROWS) {
     correct(call, phase, begin, end);
     if (phase == 1 && call->dgamma) call->dgamma[call->cols] = 1;
     return 0;
 }
-static int leaves_dgamma(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int leaves_dgamma(ROWS) {
     struct nb_call without = *call;
     without.dgamma = NULL;
     return correct(&without, phase, begin, end);
 }
 /* Sums in f32 that start anew with every range of rows, and are added as the ranges come. */
-static int by_range(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int by_range(ROWS) {
     if (phase == 1) return 0;
-    for (int64_t row = begin; row < end; row++) row_of_dx(call, row, &whole);
+    for (int64_t row = begin; row < end; row++) row_of_dx(call, row, &(struct gradient){0});
     for (int64_t i = 0; call->dgamma && i < call->cols; i++) {
         float dgamma = 0, dbeta = 0;
         for (int64_t row = begin; row < end; row++) {
@@ -210,7 +186,7 @@ static struct channel sums_of(const struct nb_call *call, int64_t channel) {
     return s;
 }
 
-static int channels(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int channels(ROWS) {
     (void)phase;
     for (int64_t channel = begin; channel < end; channel++) {
         const struct channel s = sums_of(call, channel);
@@ -231,44 +207,34 @@ static int64_t n_channels(const struct nb_call *call, int phase) {
     return call->c;
 }
 
-#define GRADIENT(name_, op_, run_)                                                                                     \
+#define GRADIENT(name_, op_, run_, ...)                                                                                \
     {                                                                                                                  \
         .struct_size = sizeof(struct nb_kernel), .op = op_, .pass = NB_BACKWARD, .width = NB_NATIVE, .name = name_,    \
         .variant = name_ "_f32", .formulas = {.roots = 1u << NB_ROOT_MUL_RECIP, .affines = 7, .weight_offsets = 3},    \
-        .loads = 4, .stores = 1, .flops = 12, .run = run_, .n_phases = n_phases, .n_units = n_units                    \
+        .loads = 4, .stores = 1, .flops = 12, .run = run_, __VA_ARGS__                                                 \
     }
+#define OF_ROWS(name, op_, run_) GRADIENT(name, op_, run_, .n_phases = n_phases, .n_units = n_units)
 
 static const struct nb_kernel kernels[] = {
-    GRADIENT("correct", NB_OP_RMSNORM, correct),
-    GRADIENT("correct_centred", NB_OP_LAYERNORM, correct),
-    GRADIENT("correct_add", NB_OP_ADD_LAYERNORM, correct),
-    GRADIENT("no_mean", NB_OP_LAYERNORM, no_mean),
-    GRADIENT("no_pull", NB_OP_RMSNORM, no_pull),
-    GRADIENT("unbiased", NB_OP_RMSNORM, unbiased),
-    GRADIENT("no_residual", NB_OP_ADD_LAYERNORM, no_residual),
-    GRADIENT("truncates", NB_OP_RMSNORM, truncates),
-    GRADIENT("rounds_up", NB_OP_RMSNORM, rounds_up),
-    GRADIENT("changes_dy", NB_OP_RMSNORM, changes_dy),
-    GRADIENT("reads_dy_behind", NB_OP_RMSNORM, reads_dy_behind),
-    GRADIENT("writes_dx_unwanted", NB_OP_RMSNORM, writes_dx_unwanted),
-    GRADIENT("forgets_block", NB_OP_RMSNORM, forgets_block),
-    GRADIENT("dbeta_of_g", NB_OP_LAYERNORM, dbeta_of_g),
-    GRADIENT("accumulates", NB_OP_RMSNORM, accumulates),
-    GRADIENT("writes_dgamma_behind", NB_OP_RMSNORM, writes_dgamma_behind),
-    GRADIENT("leaves_dgamma", NB_OP_RMSNORM, leaves_dgamma),
-    GRADIENT("by_range", NB_OP_RMSNORM, by_range),
-    {.struct_size = sizeof(struct nb_kernel),
-     .op = NB_OP_BATCHNORM,
-     .pass = NB_BACKWARD,
-     .width = NB_NATIVE,
-     .name = "channels",
-     .variant = "channels_f32",
-     .formulas = {.roots = 1u << NB_ROOT_MUL_RECIP, .affines = 7, .weight_offsets = 3},
-     .loads = 4,
-     .stores = 1,
-     .flops = 12,
-     .run = channels,
-     .n_units = n_channels},
+    OF_ROWS("correct", NB_OP_RMSNORM, correct),
+    OF_ROWS("correct_centred", NB_OP_LAYERNORM, correct),
+    OF_ROWS("correct_add", NB_OP_ADD_LAYERNORM, correct),
+    OF_ROWS("no_mean", NB_OP_LAYERNORM, no_mean),
+    OF_ROWS("no_pull", NB_OP_RMSNORM, no_pull),
+    OF_ROWS("unbiased", NB_OP_RMSNORM, unbiased),
+    OF_ROWS("no_residual", NB_OP_ADD_LAYERNORM, no_residual),
+    OF_ROWS("truncates", NB_OP_RMSNORM, truncates),
+    OF_ROWS("rounds_up", NB_OP_RMSNORM, rounds_up),
+    OF_ROWS("changes_dy", NB_OP_RMSNORM, changes_dy),
+    OF_ROWS("reads_dy_behind", NB_OP_RMSNORM, reads_dy_behind),
+    OF_ROWS("writes_dx_unwanted", NB_OP_RMSNORM, writes_dx_unwanted),
+    OF_ROWS("forgets_block", NB_OP_RMSNORM, forgets_block),
+    OF_ROWS("dbeta_of_g", NB_OP_LAYERNORM, dbeta_of_g),
+    OF_ROWS("accumulates", NB_OP_RMSNORM, accumulates),
+    OF_ROWS("writes_dgamma_behind", NB_OP_RMSNORM, writes_dgamma_behind),
+    OF_ROWS("leaves_dgamma", NB_OP_RMSNORM, leaves_dgamma),
+    OF_ROWS("by_range", NB_OP_RMSNORM, by_range),
+    GRADIENT("channels", NB_OP_BATCHNORM, channels, .n_units = n_channels),
 };
 enum { N = sizeof kernels / sizeof kernels[0] };
 
