@@ -111,15 +111,6 @@ Test(adversary, pairwise_rows_follow_the_tree) {
     cr_expect(random < 3 && worst > 3 && worst < 17, "random %g u, greedy %g u", random, worst); /* height 8 + 9 */
 }
 
-Test(adversary, elements_are_numbers_of_the_dtype) {
-    double x[64];
-    struct nb_greedy g = greedy_of(4, 3, 1);
-    g.dtype = NB_BF16;
-    g.offset = 100;
-    greedy_row(&g, 64, x);
-    for (int i = 0; i < 64; i++) cr_expect_eq(x[i], nb_round_to(x[i], NB_BF16));
-}
-
 /* ---- the whole search ---- */
 
 static double lanes_found(const cJSON *found) {

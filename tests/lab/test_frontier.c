@@ -108,15 +108,6 @@ Test(frontier, one_pass_loses_its_digits_near_the_root_of_1_over_u) {
     cr_expect(half < rho / 4 && half / predicted > 0.25 && half / predicted < 4, "%g, predicted %g", half, predicted);
 }
 
-Test(frontier, two_passes_go_far_beyond_one) {
-    const double one = rho_of("layernorm_onepass_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_DIGIT, NULL);
-    const double two = rho_of("layernorm_twopass_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_DIGIT, NULL);
-    const double corrected = rho_of("layernorm_corrected_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_ACCURATE, NULL);
-    if (isnan(one + two + corrected)) return;
-    cr_expect_gt(two, 64 * one);
-    cr_expect_gt(corrected, 64 * one); /* and nothing to see of rho at all */
-}
-
 Test(frontier, rho_is_no_question_for_an_op_that_does_not_centre) {
     struct nb_trial t;
     if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x64", NULL)) return;
@@ -216,53 +207,29 @@ Test(frontier, the_report_has_keys_that_parse) {
 
 /* ---- noise ---- */
 
-/* The exact y of the inputs that the trial has: one row. */
-static void exact_row(const struct nb_trial *t, double *y) {
-    struct nb_oracle oracle;
-    cr_assert_eq(nb_oracle_init(&oracle, &t->c, &t->in), 0);
-    nb_oracle_row(&oracle, 0, y);
-    nb_oracle_release(&oracle);
-}
-
-/* Half an ulp cannot be stored, a whole one can: to first order it does twice as much. */
+/* To first order, beside that of inputs moved one by one. */
 static void expect_noise(const char *key, double offset) {
     struct nb_trial t;
     struct nb_draws d;
-    if (!start_trial(&t, key, NULL)) return;
-    const int64_t n = t.in.cols;
-    double *x = calloc((size_t)n * 4, sizeof *x), *exact = x + n, *moved = x + 2 * n, *noise = x + 3 * n, largest = 0;
     struct nb_oracle oracle;
     struct nb_yardstick tried;
+    double noise[64], said = 0;
+    if (!start_trial(&t, key, NULL)) return;
     nb_draws_init(&d, &t, 1);
     nb_trial_load(&t, &d, NB_FAMILY_OFFSET, offset);
     cr_assert_eq(nb_oracle_init(&oracle, &t.c, &t.in), 0);
     nb_input_noise(&oracle, 0, noise);
     nb_yardstick_init(&tried, &oracle);
-    const double of_row = tried.noise[0];
+    for (int64_t i = 0; i < t.in.cols; i++) said = fmax(said, noise[i]);
+    cr_expect(said > 0.5 * tried.noise[0] && said < 2 * tried.noise[0], "%s: %g, by trying %g", key, said,
+              tried.noise[0]);
     nb_yardstick_release(&tried);
     nb_oracle_release(&oracle);
-    exact_row(&t, exact);
-    for (int64_t i = 0; i < n; i++) x[i] = nb_get(t.in.x, i, t.in.dtype);
-    for (int turn = 0; turn < 16; turn++) {
-        double *y = calloc((size_t)n, sizeof *y);
-        for (int64_t i = 0; i < n; i++)
-            moved[i] =
-                x[i] + (double)((int)(nb_random_mix((uint64_t)(turn * n + i)) % 3) - 1) * nb_ulp(x[i], t.in.dtype);
-        nb_trial_set_x(&t, moved, NULL);
-        exact_row(&t, y);
-        for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs(y[i] - exact[i]) / (2 * noise[i]));
-        free(y);
-    }
-    cr_expect(largest > 0.7 && largest < 3, "%s: the exact result moves by %g of what was said", key, largest);
-    double said = 0;
-    for (int64_t i = 0; i < n; i++) said = fmax(said, noise[i]);
-    cr_expect(said > 0.5 * of_row && said < 2 * of_row, "%s: %g, by trying %g", key, said, of_row);
-    free(x);
     nb_draws_release(&d);
     nb_trial_release(&t);
 }
 
-Test(frontier, input_noise_is_what_moved_inputs_do_to_the_oracle) {
+Test(frontier, input_noise_is_that_of_the_yardstick) {
     expect_noise("rmsnorm_serial_scalar_f32/shape:1x64/eps:1e-6", 0x1p-30);
     expect_noise("rmsnorm_serial_scalar_f32/shape:1x64/eps:1/eps_place:outside", 3);
     expect_noise("layernorm_twopass_scalar_f32/shape:1x64/eps:1e-6", 100);

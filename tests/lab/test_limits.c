@@ -148,16 +148,6 @@ Test(limits, an_order_may_overflow_elsewhere_than_the_exact_sum) {
     cr_expect_eq(ordered.state, NB_LIMIT_HOLDS);
 }
 
-Test(limits, constant_rows_are_normalized_to_one) {
-    for (int f = 0; f < 3; f++) {
-        struct nb_limits l;
-        nb_limits_init(&l, NB_OP_LAYERNORM, formats[f], 1000, 1e-5);
-        const struct nb_limit line = line_of(&l, "constant_row", true);
-        cr_expect(line.from > 0);
-        cr_expect_eq(line.state, NB_LIMIT_HOLDS, "%s: %s; %s", nb_numbers[formats[f]].name, line.at, line.beyond);
-    }
-}
-
 /* ---- every line of many designs ------------------------------------------------------------------------------------------ */
 
 Test(limits, every_line_holds_for_designs_in_use) {
@@ -300,19 +290,6 @@ Test(limits, the_small_law_of_the_bias_agrees_for_healthy_sums) {
         ratio += law.bias / nb_stagnation_bias(law.nu, NB_NORMAL_DENSITY) / 8;
     }
     cr_expect_float_eq(ratio, 1, 0.08, "%g", ratio);
-}
-
-/* The law is what is minimized, to the 10 % that it is held to. */
-Test(limits, fewer_lanes_than_predicted_have_a_larger_bias) {
-    for (int f = 0; f < 3; f++) {
-        struct nb_limits l;
-        nb_limits_init(&l, NB_OP_RMSNORM, formats[f], 4096, 1e-5);
-        const double most = nb_numbers[formats[f]].unit_roundoff / 4;
-        const int64_t lanes = lanes_for(&l, most);
-        cr_expect_leq(1.1 * gain_in_lanes(&l, lanes), most);
-        cr_expect(lanes == 1 || 1.1 * gain_in_lanes(&l, lanes - 1) > most, "%lld lanes", (long long)lanes);
-        cr_expect(f == 0 ? lanes == 3 : lanes > 50, "%lld lanes", (long long)lanes);
-    }
 }
 
 /* ---- what a trial can notice --------------------------------------------------------------------------------------------- */
