@@ -207,10 +207,12 @@ DEVICE void store_any(void *p, int64_t i, const float (&v)[N], int64_t left, boo
 
 /* Elements of 16 bytes. */
 template <class E> constexpr int VECTOR = 16 / sizeof(E);
-/* A device function of every dtype and access: M(name, type of an element, is it wide). ONE_OF_EACH: what tests/cli/cuda_code.sh looks at
- * for other devices than sm_90. */
+/* A device function of every dtype and access: M(name, type of an element, is it wide). ONE_OF_EACH, F32_ALONE: what tests look at within
+ * seconds (tests/cli/cuda_code.sh, cuda_emulated.sh). */
 #if defined(ONE_OF_EACH)
 #define EACH_ACCESS(M) M(bf16_wide, struct bf16, true)
+#elif defined(F32_ALONE)
+#define EACH_ACCESS(M) M(f32_wide, float, true) M(f32_narrow, float, false)
 #else
 #define EACH_ACCESS(M)                                                                                                 \
     M(f32_wide, float, true)                                                                                           \

@@ -2,8 +2,10 @@
 # make cuda-emulated: the kernels for NVIDIA GPUs, on the CPU, which needs no CUDA
 # (kernels/cuda/README.md). Part of the Makefile above; nothing else builds them.
 
-cuda_functions := $(basename $(notdir $(sort $(wildcard kernels/cuda/*.cu))))
-cuda_kernels := $(filter-out driver,$(basename $(notdir $(sort $(wildcard kernels/cuda/*.c)))))
+# CUDA_FUNCTIONS, KERNELS, DTYPES, EMULATED=-DF32_ALONE: a few, for a test that has seconds (tests/support/cuda.sh).
+CUDA_FUNCTIONS ?= %
+cuda_functions := $(filter $(CUDA_FUNCTIONS),$(basename $(notdir $(sort $(wildcard kernels/cuda/*.cu)))))
+cuda_kernels := $(filter $(KERNELS),$(filter-out driver,$(basename $(notdir $(sort $(wildcard kernels/cuda/*.c))))))
 # By the CPU's recipes, an operation a launch (operations.h).
 cuda_composed := $(filter rmsnorm_% layernorm_% add_rmsnorm_% prmsnorm_% batchnorm_%,$(filter %_composed,$(kernels)))
 cuda_headers := $(wildcard kernels/cuda/*.h kernels/shared/*.h kernels/batchnorm/*.h kernels/backward/*.h kernels/simd/scalar.h) kernels/kernel.h
@@ -11,7 +13,7 @@ cuda_device_headers := $(patsubst %,kernels/cuda/%.h,args device emulated formul
 backend_cuda := CUDA
 backend_cuda_emulated := CUDA_EMULATED
 CUDA_CXXFLAGS = -std=c++17 $(OPT) -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
-	$(WERROR) $(SANITIZE) $(and $(SANITIZE),$(findstring clang,$(CXX)),-fno-sanitize=function) $(ISA_V3) -I.
+	$(WERROR) $(EMULATED) $(SANITIZE) $(and $(SANITIZE),$(findstring clang,$(CXX)),-fno-sanitize=function) $(ISA_V3) -I.
 
 # The host parts: an object for each kernel and dtype.
 define cuda_rules
@@ -83,14 +85,15 @@ $(BUILD)/cuda/%.fatbin: kernels/cuda/%.cu $(cuda_device_headers) $(BUILD)/cuda/c
 	$(needs_nvcc)
 	$(call say,NVCC)
 	$(NVCC) $(NVCC_FLAGS) $(cuda_targets) -fatbin -o $@ $<
-# What tests/cli/cuda_code.sh looks at: every device function for sm_90, one of each kind for the others.
-cuda-code: $(foreach t,$(cuda_known),$(patsubst %,$(BUILD)/cuda/code/%.$(t).cubin,$(cuda_functions)))
+# What tests/cli/cuda_code.sh looks at: one device function of each kind, with CODE=all every one for sm_90.
+code := code$(CODE)
+cuda-code: $(foreach t,$(cuda_known),$(patsubst %,$(BUILD)/cuda/$(code)/%.$(t).cubin,$(cuda_functions)))
 define cuda_code_rule
-$(BUILD)/cuda/code/%.$(1).cubin: kernels/cuda/%.cu $(cuda_device_headers) $(BUILD)/cuda/compiler.h
+$(BUILD)/cuda/$(code)/%.$(1).cubin: kernels/cuda/%.cu $(cuda_device_headers) $(BUILD)/cuda/compiler.h
 	$$(needs_nvcc)
 	$$(call say,NVCC)
 	@mkdir -p $$(dir $$@)
-	$$(NVCC) $$(NVCC_FLAGS) $(if $(filter sm_90,$(1)),,-DONE_OF_EACH) -arch=$(1) -cubin -o $$@ $$<
+	$$(NVCC) $$(NVCC_FLAGS) $(if $(filter sm_90all,$(1)$(CODE)),,-DONE_OF_EACH) -arch=$(1) -cubin -o $$@ $$<
 endef
 $(foreach t,sm_80 sm_90 sm_100,$(eval $(call cuda_code_rule,$(t))))
 # The fat binaries, and their table for driver.c.

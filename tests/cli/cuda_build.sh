@@ -15,4 +15,5 @@ n = ctypes.c_size_t()
 library.normbench_kernels.restype = ctypes.c_void_p
 assert library.normbench_kernels(1, ctypes.byref(n)) and n.value > 60, n.value
 PY
+CODE=all bash tests/cli/cuda_code.sh || [ $? = 77 ] || failed=1
 exit "$failed"

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The device functions, where there is a compiler for GPUs: registers, and how memory is accessed, by the table tests/cuda/code.json; all for sm_90, one of
-# each kind for sm_80 and sm_100. None keeps anything in local memory, and one that says it is wide moves 16 bytes at a time.
-# Slow, 80 s: every device function is compiled.
+# The device functions, where there is a compiler for GPUs: registers, and how memory is accessed, by the table tests/cuda/code.json; one of each
+# kind, with CODE=all every one for sm_90 (cuda_build.sh). None keeps anything in local memory, and one that says it is wide moves 16 bytes at a time.
 . tests/support/cli.sh
 nvcc=${CUDA_HOME:+$CUDA_HOME/bin/nvcc}
 nvcc=${nvcc:-$(command -v nvcc || echo peers/cuda/bin/nvcc)}
@@ -13,8 +12,8 @@ for folder in "$(dirname "$nvcc")" "$(dirname "$(command -v nvdisasm || echo ./n
     [ -n "$tools" ] || { [ -x "$folder/cuobjdump" ] && [ -x "$folder/nvdisasm" ] && tools=$folder; }
 done
 [ -n "$tools" ] || { echo "no cuobjdump and nvdisasm beside $nvcc: make cuda-compiler gets them"; exit 77; }
-make -s -j2 BUILD="$BUILD" NVCC="$nvcc" cuda-code || exit 1
-/usr/bin/python3 tests/cuda/code.py --check tests/cuda/code.json "$nvcc" "$tools" "$BUILD"/cuda/code/*.cubin || bad "tests/cuda/code.py NVCC TOOLS CUBIN.. writes the table anew"
+make -s -j2 BUILD="$BUILD" NVCC="$nvcc" CODE="${CODE-}" cuda-code || exit 1
+/usr/bin/python3 tests/cuda/code.py --check tests/cuda/code.json "$nvcc" "$tools" "$BUILD/cuda/code${CODE-}"/*.cubin || bad "tests/cuda/code.py NVCC TOOLS CUBIN.. writes the table anew"
 # What a narrow store and a local array look like is known.
 /usr/bin/python3 - <<'PY' || bad "does not see what it looks for"
 import runpy

@@ -1,31 +1,47 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The kernels for GPUs (kernels/cuda/), emulated on the CPU: every one against the oracle, with the relations between calls and guards around
-# its tensors, in three orders of the threads, with clusters and without, with much shared memory and with little; six mistakes that are
-# planted in them are found.
-# Slow, 120 s: every kernel is compiled by g++, one file of them seven times, and run thread by thread.
+# The kernels for GPUs (kernels/cuda/), emulated on the CPU: against the oracle, with the relations between calls and guards around their
+# tensors, in three orders of the threads, with clusters and without, with much shared memory and with little; mistakes that are planted in
+# them are found. Of all kernels with ALL=1 (cuda_emulated_all.sh), else of one a family.
 . tests/support/cli.sh
-flock "$BUILD" make -s BUILD="$BUILD" cuda-emulated || exit 1 # another script makes it too
-library=$BUILD/libnormkernels_cuda_emulated.so
+. tests/support/cuda.sh
+built=$BUILD/tests/few
+[ -z "${ALL-}" ] || built=$BUILD
+built_in "$built" cuda-emulated || exit 1
+library=$built/libnormkernels_cuda_emulated.so
 
 # ---- every kernel is right ------------------------------------------------------------------------------------------------------
 # Other orders and devices take the same ways with fewer formulas and dtypes.
+mistakes=NO_BARRIER everything=$WORK/few.json
 cat >"$WORK/few.json" <<'JSON'
+{ "launches": 0, "blocks": [
+  { "backend": "cuda-emulated", "op": ["rmsnorm", "layernorm"], "pass": ["forward", "backward"], "shape": ["3x7", "2x1000"] },
+  { "backend": "cuda-emulated", "kernel": "rmsnorm_row", "shape": "1x9001" } ] }
+JSON
+if [ -n "${ALL-}" ]; then
+    mistakes="NO_BARRIER SHORT_SHUFFLE BRANCHED_BARRIER WIDE_MASK FAR_VECTOR UNWRITTEN_SHARED" everything=tests/cuda/check.json
+    cat >"$WORK/few.json" <<'JSON'
 { "launches": 0, "blocks": [
   { "backend": "cuda-emulated", "op": ["rmsnorm", "layernorm", "add_rmsnorm", "prmsnorm"], "pass": ["forward", "backward"], "shape": ["3x7", "5x1000"] },
   { "backend": "cuda-emulated", "kernel": "*_row", "pass": ["forward", "backward"], "dtype": "bf16", "shape": "2x9001" },
   { "backend": "cuda-emulated", "kernel": "rmsnorm_row", "shape": "1x12000" },
   { "backend": "cuda-emulated", "op": "batchnorm", "pass": ["forward", "backward"], "shape": ["nchw:2x5x6x6", "nhwc:3x5x5x7"] } ] }
 JSON
+    # A budget knows how long it takes to emulate; a quarter of it is kept for the rows of `stress`.
+    "$NORMBENCH" run quick --axis backend=cuda-emulated --axis kernel='*' --plugin "$library" --list >"$WORK/listed" 2>&1
+    grep -q "over the budget of 90 s (22.5 s of it kept" "$WORK/listed" || bad "quick, emulated, is all within its budget: $(tail -n 5 "$WORK/listed")"
+    # Copies move every bit, by the test of the CPU's.
+    NORMBENCH_KERNELS=$library "$BUILD/tests/normbench-tests" --filter 'kernels/copies_move*' >"$WORK/copies" 2>&1 || bad "copies: $(tail -n 20 "$WORK/copies")"
+fi
 checked() { # NAME CONFIG SETTINGS
     local code=0
     NORMBENCH_EMULATED=$3 "$NORMBENCH" run "$2" --axis backend=cuda-emulated --plugin "$library" --case-timeout 300 --no-stress --no-plots --out "$WORK/$1" >"$WORK/$1.out" 2>&1 || code=$?
     [ "$code" = 0 ] || bad "$1 ($3): exit $code; $(grep -A 2 -m 3 -E '^(crashed|inaccurate|biased|not_reproducible|returned|wrote|read)' "$WORK/$1.out" || tail -n 5 "$WORK/$1.out")"
 }
-checked first tests/cuda/check.json "seed=1"
+checked first "$everything" "seed=1"
 checked second "$WORK/few.json" "seed=2 clusters=0"
 checked third "$WORK/few.json" "seed=3 clusters=0 shared=49152"
-/usr/bin/python3 - "$WORK/first/results.json" "$BUILD/cuda_emulated/kernel_list.h" <<'PY' || failed=1
+/usr/bin/python3 - "$WORK/first/results.json" "$built/cuda_emulated/kernel_list.h" <<'PY' || failed=1
 import json, re, sys
 records = json.load(open(sys.argv[1]))["records"]
 seen = {r["key"].split("/")[0].split(":")[-1] for r in records}
@@ -35,24 +51,16 @@ if built - seen:
 sys.exit(bool(built - seen))
 PY
 
-# Copies move every bit, by the test of the CPU's.
-[ -x "$BUILD/tests/normbench-tests" ] || make -s BUILD="$BUILD" check-unit-build || exit 1
-NORMBENCH_KERNELS=$library "$BUILD/tests/normbench-tests" --filter 'kernels/copies_move*' >"$WORK/copies" 2>&1 || bad "copies: $(tail -n 20 "$WORK/copies")"
-
 # A plugin called as the library is stands in for it, and so is loaded beside none.
 mkdir "$WORK/other"
 cp "$library" "$WORK/other/libnormkernels_cuda_emulated.so"
 "$NORMBENCH" run "$WORK/few.json" --plugin "$WORK/other/libnormkernels_cuda_emulated.so" --axis shape=3x7 --axis op=rmsnorm --filter '*rmsnorm_row*' --no-stress --no-plots \
     --out "$WORK/stands_in" >"$WORK/stands_in.out" 2>&1 || bad "a plugin called cuda_emulated: exit $?; $(tail -n 5 "$WORK/stands_in.out")"
 
-# A budget knows how long it takes to emulate; a quarter of it is kept for the rows of `stress`.
-"$NORMBENCH" run quick --axis backend=cuda-emulated --axis kernel='*' --plugin "$library" --list >"$WORK/listed" 2>&1
-grep -q "over the budget of 90 s (22.5 s of it kept" "$WORK/listed" || bad "quick, emulated, is all within its budget: $(tail -n 5 "$WORK/listed")"
-
 # ---- planted mistakes are found, in some order of the threads -----------------------------------------------------------------------
 planted() { # MISTAKE
-    local mistaken=$BUILD/tests/planted/$1.so
-    make -s BUILD="$BUILD" "$mistaken" || { bad "$1 is not built"; return; }
+    local mistaken=$built/tests/planted/$1.so
+    built_in "$built" "$mistaken" || { bad "$1 is not built"; return; }
     cat >"$WORK/$1.json" <<JSON
 { "launches": 0, "blocks": [ { "backend": "cuda-emulated", "kernel": "$1:layernorm_row", "dtype": "f32", "shape": ["3x40", "3x3000"] } ] }
 JSON
@@ -63,5 +71,5 @@ JSON
     done
     bad "$1 is not found"
 }
-for mistake in NO_BARRIER SHORT_SHUFFLE BRANCHED_BARRIER WIDE_MASK FAR_VECTOR UNWRITTEN_SHARED; do planted "$mistake"; done
+for mistake in $mistakes; do planted "$mistake"; done
 exit "$failed"

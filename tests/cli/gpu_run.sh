@@ -5,12 +5,11 @@
 # Long, 130 s: the host part of every kernel is compiled for GPUs, and the kernels run thread by thread.
 . tests/support/cli.sh
 [ "$(uname -m)" = x86_64 ] || { echo "the folder is made on x86_64"; exit 77; }
-mock=$BUILD/tests/mock
-flock "$BUILD" make -s BUILD="$BUILD" cuda-emulated "$BUILD/tests/mock_launcher.so" || exit 1
-mkdir -p "$mock"
-flock "$mock" make -s BUILD="$mock" DTYPES=f32 NVCC=tests/cuda/mock_nvcc.sh cuda || exit 1
+mock=$BUILD/tests/mock ALL=1
+. tests/support/cuda.sh
+built_in "$BUILD" cuda-emulated "$BUILD/tests/mock_launcher.so" && built_in "$mock" DTYPES=f32 NVCC=tests/cuda/mock_nvcc.sh cuda || exit 1
 bundle=$WORK/bundle
-flock "$BUILD" make -s BUILD="$BUILD" BUNDLE="$bundle" CUDA_LIBRARY="$mock/libnormkernels_cuda.so" TEST_KERNELS="$NORMBENCH_KERNELS" cuda-bundle || exit 1
+built_in "$BUILD" BUNDLE="$bundle" CUDA_LIBRARY="$mock/libnormkernels_cuda.so" TEST_KERNELS="$NORMBENCH_KERNELS" cuda-bundle || exit 1
 
 # ---- the folder ---------------------------------------------------------------------------------------------------------------------
 [ "$(du -sk "$bundle" | cut -f 1)" -lt 40000 ] || bad "the folder has $(du -sh "$bundle" | cut -f 1)"

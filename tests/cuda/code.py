@@ -6,7 +6,7 @@
     code.py --check tests/cuda/code.json NVCC TOOLS CUBIN..
 
 The check fails where a function keeps anything in local memory (a stack, a spill), and where one that says it is wide moves tensors by less than
-16 bytes; where the compiler is that of the table, also where the table is another."""
+16 bytes; where the compiler is that of the table, also where the table says otherwise of a function. The table is of CODE=all."""
 import json
 import os
 import re
@@ -98,7 +98,7 @@ def main(arguments):
         print("the table is of nvcc %s, this is %s: not compared" % (known["compiler"], table["compiler"]))
     else:
         for device in devices:
-            for name in sorted(set(table[device]) | set(known.get(device, {}))):
+            for name in sorted(table[device]):
                 if table[device].get(name) != known.get(device, {}).get(name):
                     print("%s %s is not as in the table: %s" % (device, name, table[device].get(name)))
                     failed = True
