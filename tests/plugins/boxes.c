@@ -48,29 +48,17 @@ static float squares_kahan(const float *x, int64_t n) {
 }
 /* ---- roots and eps: mean square -> rstd ---- */
 
-static float rstd_plain(float v, double eps, int64_t n) {
-    (void)n;
-    return 1 / sqrtf(stored(v + (float)eps));
-}
-static float rstd_double(float v, double eps, int64_t n) {
-    (void)n;
-    return (float)(1 / sqrt(v + eps));
-}
-static float rstd_clamp_inside(float v, double eps, int64_t n) {
-    (void)n;
-    return 1 / sqrtf(v > (float)eps ? v : (float)eps);
-}
-static float rstd_eps_on_sum(float v, double eps, int64_t n) { return 1 / sqrtf(stored(v + (float)eps / (float)n)); }
-static float rstd_no_eps(float v, double eps, int64_t n) {
-    (void)eps;
-    (void)n;
-    return 1 / sqrtf(v);
-}
-static float rstd_quake(float v, double eps, int64_t n) {
+#define RSTD float v, double eps __attribute__((unused)), int64_t n __attribute__((unused))
+
+static float rstd_plain(RSTD) { return 1 / sqrtf(stored(v + (float)eps)); }
+static float rstd_double(RSTD) { return (float)(1 / sqrt(v + eps)); }
+static float rstd_clamp_inside(RSTD) { return 1 / sqrtf(v > (float)eps ? v : (float)eps); }
+static float rstd_eps_on_sum(RSTD) { return 1 / sqrtf(stored(v + (float)eps / (float)n)); }
+static float rstd_no_eps(RSTD) { return 1 / sqrtf(v); }
+static float rstd_quake(RSTD) {
     const float x = stored(v + (float)eps);
     uint32_t bits;
     float r;
-    (void)n;
     memcpy(&bits, &x, sizeof bits);
     bits = 0x5f3759dfu - (bits >> 1);
     memcpy(&r, &bits, sizeof r);
@@ -99,56 +87,33 @@ static int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, str
     return 0;
 }
 
-#define ARGUMENTS const struct nb_call *call, int phase, int64_t begin, int64_t end
-static int run_pairwise(ARGUMENTS) {
-    (void)phase;
-    return norm_rows(call, begin, end, (struct box){squares_pairwise, rstd_plain});
-}
-static int run_blocked(ARGUMENTS) {
-    (void)phase;
-    return norm_rows(call, begin, end, (struct box){squares_blocked, rstd_plain});
-}
-static int run_f64(ARGUMENTS) {
-    (void)phase;
-    return norm_rows(call, begin, end, (struct box){squares_f64, rstd_double});
-}
-static int run_kahan(ARGUMENTS) {
-    (void)phase;
-    return norm_rows(call, begin, end, (struct box){squares_kahan, rstd_plain});
-}
+#define ARGUMENTS const struct nb_call *call, int phase __attribute__((unused)), int64_t begin, int64_t end
+static int run_pairwise(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_pairwise, rstd_plain}); }
+static int run_blocked(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_blocked, rstd_plain}); }
+static int run_f64(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_f64, rstd_double}); }
+static int run_kahan(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_kahan, rstd_plain}); }
 static int run_clamp_inside(ARGUMENTS) {
-    (void)phase;
     return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_clamp_inside});
 }
 static int run_eps_on_sum(ARGUMENTS) {
-    (void)phase;
     return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_eps_on_sum});
 }
-static int run_no_eps(ARGUMENTS) {
-    (void)phase;
-    return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_no_eps});
-}
-static int run_quake(ARGUMENTS) {
-    (void)phase;
-    return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_quake});
-}
+static int run_no_eps(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_no_eps}); }
+static int run_quake(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_quake}); }
 /* Odd rows are summed in pairs. */
 static int run_by_row(ARGUMENTS) {
-    (void)phase;
     for (int64_t row = begin; row < end; row++)
         norm_row(call, row, (struct box){row % 2 ? squares_pairwise : squares_sequential, rstd_plain});
     return 0;
 }
 /* Few rows are summed in pairs. */
 static int run_by_batch(ARGUMENTS) {
-    (void)phase;
     return norm_rows(call, begin, end,
                      (struct box){call->rows < 4 ? squares_pairwise : squares_sequential, rstd_plain});
 }
 /* Rounded up or down by the number of the call. */
 static int run_random_last_bit(ARGUMENTS) {
     static int calls;
-    (void)phase;
     norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
     calls++;
     for (int64_t row = begin; row < end; row++)
@@ -159,7 +124,6 @@ static int run_random_last_bit(ARGUMENTS) {
     return 0;
 }
 static int run_hides_nan(ARGUMENTS) {
-    (void)phase;
     norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < call->cols; i++) {
@@ -169,7 +133,6 @@ static int run_hides_nan(ARGUMENTS) {
     return 0;
 }
 static int run_flush(ARGUMENTS) {
-    (void)phase;
 #if defined(__x86_64__)
     const unsigned state = _mm_getcsr();
     _mm_setcsr(state | 0x8040); /* FTZ, DAZ */
@@ -188,7 +151,6 @@ static int run_flush(ARGUMENTS) {
 }
 /* bf16, in double, its last step cut off. */
 static int run_truncate(ARGUMENTS) {
-    (void)phase;
     for (int64_t row = begin; row < end; row++) {
         const uint16_t *x = (const uint16_t *)call->x + row * call->x_stride;
         uint16_t *y = (uint16_t *)call->y + row * call->y_stride;
@@ -208,7 +170,6 @@ static int run_truncate(ARGUMENTS) {
 }
 /* LayerNorm, two-pass in double. */
 static int run_layernorm_f64(ARGUMENTS) {
-    (void)phase;
     for (int64_t row = begin; row < end; row++) {
         const float *x = (const float *)call->x + row * call->x_stride;
         float *y = (float *)call->y + row * call->y_stride;
@@ -223,7 +184,6 @@ static int run_layernorm_f64(ARGUMENTS) {
 }
 /* LayerNorm, Welford in one lane. */
 static int run_layernorm_welford(ARGUMENTS) {
-    (void)phase;
     for (int64_t row = begin; row < end; row++) {
         const float *x = (const float *)call->x + row * call->x_stride;
         float *y = (float *)call->y + row * call->y_stride, mean = 0, m2 = 0;
@@ -240,43 +200,36 @@ static int run_layernorm_welford(ARGUMENTS) {
 
 /* ---- the table ---- */
 
-#define BOX(box, operation, type)                                                                                      \
-    static const struct nb_kernel box = {                                                                              \
-        .struct_size = sizeof(struct nb_kernel),                                                                       \
-        .op = operation,                                                                                               \
-        .pass = NB_FORWARD,                                                                                            \
-        .dtype = type,                                                                                                 \
-        .width = NB_NATIVE,                                                                                            \
-        .name = #box,                                                                                                  \
-        .variant = #box "_any",                                                                                        \
-        .summary = "a black box for probes",                                                                           \
-        .formulas = {.roots = 1u << NB_ROOT_MUL_RECIP, .affines = 1u << NB_AFFINE_NONE},                               \
-        .loads = 2,                                                                                                    \
-        .stores = 1,                                                                                                   \
-        .flops = 4,                                                                                                    \
-        .run = run_##box}
-BOX(pairwise, NB_OP_RMSNORM, NB_F32);
-BOX(blocked, NB_OP_RMSNORM, NB_F32);
-BOX(f64, NB_OP_RMSNORM, NB_F32);
-BOX(kahan, NB_OP_RMSNORM, NB_F32);
-BOX(clamp_inside, NB_OP_RMSNORM, NB_F32);
-BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32);
-BOX(no_eps, NB_OP_RMSNORM, NB_F32);
-BOX(quake, NB_OP_RMSNORM, NB_F32);
-BOX(by_row, NB_OP_RMSNORM, NB_F32);
-BOX(by_batch, NB_OP_RMSNORM, NB_F32);
-BOX(random_last_bit, NB_OP_RMSNORM, NB_F32);
-BOX(hides_nan, NB_OP_RMSNORM, NB_F32);
-BOX(flush, NB_OP_RMSNORM, NB_F32);
-BOX(truncate, NB_OP_RMSNORM, NB_BF16);
-BOX(layernorm_f64, NB_OP_LAYERNORM, NB_F32);
-BOX(layernorm_welford, NB_OP_LAYERNORM, NB_F32);
+#define BOX(name_, op_, dtype_)                                                                                        \
+    {                                                                                                                  \
+        .struct_size = sizeof(struct nb_kernel), .op = op_, .pass = NB_FORWARD, .dtype = dtype_, .width = NB_NATIVE,   \
+        .name = #name_, .variant = #name_ "_any", .summary = "a black box for probes",                                 \
+        .formulas = {.roots = 1u << NB_ROOT_MUL_RECIP, .affines = 1u << NB_AFFINE_NONE}, .loads = 2, .stores = 1,      \
+        .flops = 4, .run = run_##name_                                                                                 \
+    }
+static const struct nb_kernel kernels[] = {
+    BOX(pairwise, NB_OP_RMSNORM, NB_F32),
+    BOX(blocked, NB_OP_RMSNORM, NB_F32),
+    BOX(f64, NB_OP_RMSNORM, NB_F32),
+    BOX(kahan, NB_OP_RMSNORM, NB_F32),
+    BOX(clamp_inside, NB_OP_RMSNORM, NB_F32),
+    BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32),
+    BOX(no_eps, NB_OP_RMSNORM, NB_F32),
+    BOX(quake, NB_OP_RMSNORM, NB_F32),
+    BOX(by_row, NB_OP_RMSNORM, NB_F32),
+    BOX(by_batch, NB_OP_RMSNORM, NB_F32),
+    BOX(random_last_bit, NB_OP_RMSNORM, NB_F32),
+    BOX(hides_nan, NB_OP_RMSNORM, NB_F32),
+    BOX(flush, NB_OP_RMSNORM, NB_F32),
+    BOX(truncate, NB_OP_RMSNORM, NB_BF16),
+    BOX(layernorm_f64, NB_OP_LAYERNORM, NB_F32),
+    BOX(layernorm_welford, NB_OP_LAYERNORM, NB_F32),
+};
+enum { N = sizeof kernels / sizeof kernels[0] };
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    static const struct nb_kernel *const table[] = {&pairwise,         &blocked,   &f64,   &kahan,    &clamp_inside,
-                                                    &eps_on_sum,       &no_eps,    &quake, &by_row,   &by_batch,
-                                                    &random_last_bit,  &hides_nan, &flush, &truncate, &layernorm_f64,
-                                                    &layernorm_welford};
-    *n = sizeof table / sizeof table[0];
+    static const struct nb_kernel *table[N];
+    for (size_t i = 0; i < N; i++) table[i] = &kernels[i];
+    *n = N;
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }
