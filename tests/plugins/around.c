@@ -23,8 +23,7 @@ static const char *applicable(const struct nb_call *call);
 #define KERNEL_FIELDS .applicable = applicable
 #include "plugin.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int run(ROWS) {
     misbehave("run");
     correct_rows(call, begin, end);
     return 0;

@@ -20,8 +20,7 @@
 #define OWN_TABLE
 #include "plugin.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int run(ROWS) {
     correct_rows(call, begin, end);
     return 0;
 }
@@ -49,8 +48,7 @@ static void remember(const struct nb_call *call, int64_t row) {
     written[place].first = y[0];
     written[place].last = y[call->cols - 1];
 }
-static int unspoilt(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int unspoilt(ROWS) {
     for (int64_t row = begin; row < end; row++) {
         if (is_written(call, row)) continue;
         correct_row(call, row);
@@ -60,9 +58,8 @@ static int unspoilt(const struct nb_call *call, int phase, int64_t begin, int64_
 }
 
 /* After 60 calls it skips rows that do not hold one byte all along. */
-static int skips_later(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int skips_later(ROWS) {
     static int n_calls;
-    (void)phase;
     for (int64_t row = begin; row < end; row++) {
         const unsigned char *y = (const unsigned char *)row_y(call, row);
         if (n_calls > 60 && memcmp(y, y + 1, 15) != 0) continue;
@@ -72,9 +69,8 @@ static int skips_later(const struct nb_call *call, int phase, int64_t begin, int
     return 0;
 }
 
-static int by_number(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int by_number(ROWS) {
     static int n_calls;
-    (void)phase;
     if (++n_calls < 60 || n_calls % 8 == 0) correct_rows(call, begin, end);
     return 0;
 }
@@ -84,8 +80,7 @@ static struct {
     const float *x;
     float *y;
 } kept[PLACES];
-static int by_pointer(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int by_pointer(ROWS) {
     for (int64_t row = begin; row < end; row++) {
         const float *x = row_x(call, row);
         const size_t place = ((size_t)x >> 6) % PLACES, bytes = (size_t)call->cols * sizeof *x;
@@ -103,8 +98,7 @@ static int by_pointer(const struct nb_call *call, int phase, int64_t begin, int6
 
 /* Results by a few elements of x, wherever they lie. */
 static struct { float key[2], *y; } found[PLACES];
-static int by_content(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int by_content(ROWS) {
     for (int64_t row = begin; row < end; row++) {
         const float *x = row_x(call, row), key[2] = {x[0], x[call->cols / 2]};
         unsigned bits[2];
@@ -122,8 +116,7 @@ static int by_content(const struct nb_call *call, int phase, int64_t begin, int6
     return 0;
 }
 
-static int half(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int half(ROWS) {
     correct_rows(call, begin, is_late() ? begin + (end - begin + 1) / 2 : end);
     return 0;
 }
@@ -143,9 +136,8 @@ static void *work_later(void *arg) {
     }
     return arg;
 }
-static int later(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int later(ROWS) {
     static pthread_t thread;
-    (void)phase;
     if (!is_late()) {
         correct_rows(call, begin, end);
         return 0;
@@ -175,10 +167,9 @@ static void *work_beside(void *arg) {
     }
     return arg;
 }
-static int helped(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int helped(ROWS) {
     static pthread_t thread;
     const int64_t middle = begin + (end - begin) / 2;
-    (void)phase;
     if (!is_late()) {
         correct_rows(call, begin, end);
         return 0;
@@ -201,19 +192,17 @@ static void *work_once(void *arg) {
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return arg;
 }
-static int keeps_a_thread(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int keeps_a_thread(ROWS) {
     static pthread_t thread;
-    (void)phase;
     correct_rows(call, begin, end);
     if (!is_late() || thread) return 0;
     return pthread_create(&thread, NULL, work_once, NULL) == 0 && pthread_join(thread, NULL) == 0 ? 0 : 1;
 }
 
 /* Each call writes what the one before was asked for. */
-static int next_call(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int next_call(ROWS) {
     static struct nb_call before;
     static int64_t from, to;
-    (void)phase;
     if (!is_late()) {
         correct_rows(call, begin, end);
         return 0;
@@ -226,9 +215,8 @@ static int next_call(const struct nb_call *call, int phase, int64_t begin, int64
 }
 
 /* One call puts another number into x, long after the first. */
-static int changes_once(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int changes_once(ROWS) {
     static int n_late;
-    (void)phase;
     if (is_late() && ++n_late == 20) ((float *)(uintptr_t)row_x(call, begin))[0] += 1;
     correct_rows(call, begin, end);
     return 0;
@@ -274,10 +262,9 @@ static int replace_clock(struct dl_phdr_info *program, size_t size, void *arg) {
         }
     return 1;
 }
-static int clock_runs_late(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int clock_runs_late(ROWS) {
     static bool is_replaced;
     struct timespec t;
-    (void)phase;
     if (!is_late()) {
         correct_rows(call, begin, end);
         return 0;

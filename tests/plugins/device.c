@@ -67,41 +67,19 @@ static int enqueue(const struct nb_call *call, void (*fn)(const void *args), flo
     return symbol ? ((enqueue_fn)(uintptr_t)symbol)(call->stream, fn, &a, sizeof a) : -1;
 }
 
-static int run_right(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
-    return enqueue(call, rows_there, 0);
-}
-static int run_overrun(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
-    return enqueue(call, overrun_there, 0);
-}
-static int run_reader(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
-    return enqueue(call, reader_there, 0);
-}
-static int run_wrong(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
-    return enqueue(call, rows_there, 1);
-}
-static int run_hole(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
-    return enqueue(call, hole_there, 0);
-}
-static int run_lazy(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+#define UNUSED __attribute__((unused))
+#define ROWS const struct nb_call *call, int phase UNUSED, int64_t begin UNUSED, int64_t end UNUSED
+static int run_right(ROWS) { return enqueue(call, rows_there, 0); }
+static int run_overrun(ROWS) { return enqueue(call, overrun_there, 0); }
+static int run_reader(ROWS) { return enqueue(call, reader_there, 0); }
+static int run_wrong(ROWS) { return enqueue(call, rows_there, 1); }
+static int run_hole(ROWS) { return enqueue(call, hole_there, 0); }
+static int run_lazy(ROWS) {
     static int n;
-    (void)phase, (void)begin, (void)end;
     return ++n < 40 ? enqueue(call, rows_there, 0) : 0;
 }
-static int run_copy(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
-    return enqueue(call, copy_there, 0);
-}
-
-static int run_nothing(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
-    return enqueue(call, nothing_there, 0);
-}
-
+static int run_copy(ROWS) { return enqueue(call, copy_there, 0); }
+static int run_nothing(ROWS) { return enqueue(call, nothing_there, 0); }
 static int64_t one_unit(const struct nb_call *call, int phase) {
     (void)call, (void)phase;
     return 1;

@@ -90,8 +90,7 @@ static void stop(void) {
     atomic_store(&team.ending, 0);
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int run(ROWS) {
     if (begin == end) return 0;
     if (team.n == 0) return NOT_OPEN;
     if (begin != 0 || end != 1) return NOT_WHOLE;

@@ -330,9 +330,8 @@ const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int run(ROWS) {
     static bool done;
-    (void)phase;
     begin *= rows_a_unit;
     end = end * rows_a_unit < call->rows ? end * rows_a_unit : call->rows;
     correct_rows(call, begin, end);

@@ -3,8 +3,7 @@
 #define KERNEL_NAME "planted"
 #include "plugin.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int run(ROWS) {
     correct_rows(call, begin, end);
     for (int64_t row = begin; row < end; row++) {
         float largest = 0;

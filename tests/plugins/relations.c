@@ -5,8 +5,6 @@
 #define OWN_TABLE
 #include "plugin.h"
 
-#define ROWS const struct nb_call *call, int phase __attribute__((unused)), int64_t begin, int64_t end
-
 static int run(ROWS) {
     correct_rows(call, begin, end);
     return 0;
