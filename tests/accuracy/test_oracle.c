@@ -106,29 +106,6 @@ Test(oracle, agrees_with_mpfr_on_rows_made_to_hurt) {
     report("rows made to hurt");
 }
 
-Test(oracle, constant_rows_have_exactly_no_variance_and_y_is_exactly_beta) {
-    static const int64_t lengths[] = {1, 3, 7, 100, 768, 1000, 5120};
-    struct random_state r = {5};
-    for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)
-        for (int k = 0; k < 50; k++) {
-            struct problem p;
-            struct nb_oracle o;
-            problem_init(&p, NB_OP_LAYERNORM, NB_F32, 1, lengths[l]);
-            const double value = 2000 * random_normal(&r);
-            for (int64_t i = 0; i < lengths[l]; i++) problem_set(&p, i, value);
-            p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
-            p.in.beta_f32[0] = 0.7f;
-            cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
-            double *y = calloc((size_t)lengths[l], sizeof *y);
-            nb_oracle_row(&o, 0, y);
-            cr_assert(o.truth[0].var == 0 && y[0] == 0.7f, "%a, n %lld: var %a", value, (long long)lengths[l],
-                      o.truth[0].var);
-            free(y);
-            nb_oracle_release(&o);
-            problem_free(&p);
-        }
-}
-
 /* ---- BatchNorm ------------------------------------------------------------------------------------------------------- */
 
 static void check_batchnorm(uint32_t layout, int64_t n, int64_t channels, int64_t hw, uint32_t mode, double mean) {

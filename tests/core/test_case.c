@@ -7,15 +7,6 @@
 #include "src/core/case.h"
 #include "tests/support/cases.h"
 
-Test(case, the_default_affine_is_the_usual_one_of_the_op) {
-    cr_expect_eq(case_of(NB_OP_LAYERNORM, NB_F32).formula.affine, NB_AFFINE_GAMMA_BETA);
-    cr_expect_eq(case_of(NB_OP_BATCHNORM, NB_F32).formula.affine, NB_AFFINE_GAMMA_BETA);
-    cr_expect_eq(case_of(NB_OP_DYT, NB_F32).formula.affine, NB_AFFINE_GAMMA_BETA);
-    cr_expect_eq(case_of(NB_OP_RMSNORM, NB_F32).formula.affine, NB_AFFINE_GAMMA);
-    cr_expect_eq(case_of(NB_OP_L2NORM, NB_F32).formula.affine, NB_AFFINE_GAMMA);
-    cr_expect_eq(case_of(NB_OP_COPY, NB_F32).formula.affine, NB_AFFINE_NONE);
-}
-
 Test(case, k_is_the_smallest_count_that_is_no_less_than_the_share) {
     static const struct {
         const char *shape, *k;
@@ -38,16 +29,6 @@ Test(case, eps_is_kept_as_typed_and_as_the_double) {
     cr_expect_eq(c.eps, 1e-5);
     set(&c, "eps", "0x1p-7");
     cr_expect_eq(c.eps, 0.0078125);
-}
-
-Test(case, other_words_mean_the_same) {
-    cr_expect_eq(nb_name_find(nb_dtype_names, "fp32"), NB_F32);
-    cr_expect_eq(nb_name_find(nb_dtype_names, "float32"), NB_F32);
-    cr_expect_eq(nb_name_find(nb_dtype_names, "bfloat16"), NB_BF16);
-    cr_expect_eq(nb_name_find(nb_dtype_names, "half"), NB_F16);
-    cr_expect_eq(nb_name_find(nb_op_names, "ln"), NB_OP_LAYERNORM);
-    cr_expect_eq(nb_name_find(nb_width_names, "v512"), NB_512);
-    cr_expect_eq(nb_name_find(nb_width_names, "fp32"), -1);
 }
 
 Test(case, conflicts_are_named) {

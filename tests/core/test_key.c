@@ -138,22 +138,6 @@ Test(key, bad_values_are_refused_with_what_would_be_right) {
     }
 }
 
-Test(key, every_fallback_is_a_value) {
-    for (size_t a = 0; a < nb_n_axes; a++) {
-        const struct nb_axis *axis = &nb_axes[a];
-        struct nb_case c = case_of(NB_OP_RMSNORM, NB_F32);
-        char reason[256];
-        cr_expect(axis->help && *axis->help);
-        if (axis->kind == NB_AXIS_CELL)
-            cr_expect_eq(nb_axis_set(axis, &c, axis->fallback, reason, sizeof reason), 0, "%s", axis->name);
-        else if (axis->fallback && axis->choices)
-            cr_expect_geq(nb_name_find(axis->choices, axis->fallback), 0, "%s", axis->name);
-        cr_expect_eq(nb_axis_find(axis->name), axis);
-    }
-    cr_expect_str_eq(nb_axis_find("epsilon")->name, "eps");
-    cr_expect_null(nb_axis_find("nothing"));
-}
-
 static void key_is_refused(const char *key, const char *words) {
     struct nb_case c;
     begin_errors();

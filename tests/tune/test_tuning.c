@@ -297,16 +297,7 @@ Test(tune, what_is_faster_wins_where_it_is_and_nowhere_else) {
     cr_expect_lt(t->slab_bytes, w.shapes[3].size);
     cr_expect_eq(v.n_trials, 3);
     cr_expect_gt(v.gain.low, 0.03);
-}
-
-Test(tune, the_same_gain_under_more_noise_does_not) {
-    static double times[N_SHAPES][3];
-    struct invented w = {0};
-    nb_tuning_default(&w.base);
-    w.base.slab_bytes = 0;
-    for (size_t s = 0; s < N_SHAPES; s++) times[s][1] = s < 3 ? -0.05 : 0.05;
-    cr_expect_geq(judge(&w, "slab_bytes", times, 0.002).candidate, 0);
-    cr_expect_eq(judge(&w, "slab_bytes", times, 0.06).candidate, -1);
+    cr_expect_eq(judge(&w, "slab_bytes", times, 0.06).candidate, -1, "the same gain under more noise");
 }
 
 Test(tune, a_default_that_costs_is_left) {
@@ -341,56 +332,7 @@ Test(tune, a_trial_without_launches_says_nothing) {
     cr_expect(isnan(v.gain.value));
 }
 
-Test(tune, every_topic_tries_what_the_default_does) {
-    struct nb_tuning base;
-    nb_tuning_default(&base);
-    for (size_t i = 0; i < N_TOPICS; i++) {
-        const struct tune_topic *topic = &all_topics[i];
-        struct nb_tuning arms[N_SETTINGS + 1];
-        struct tune_shape shapes[N_SHAPES];
-        struct tune_candidate candidates[N_CANDIDATES];
-        int base_arm[N_SHAPES];
-        if (!topic->field) continue;
-        cr_assert_not_null(nb_tuning_field_find(topic->field));
-        const size_t n_shapes = topic->shapes(nb_cpu_light(), 2, shapes);
-        cr_expect_geq(n_shapes, 3, "%s", topic->name);
-        const int n_arms = tune_arms(topic, &base, arms);
-        cr_expect_geq(n_arms, 2);
-        tune_base_arms(topic, &base, shapes, n_shapes, base_arm);
-        for (size_t s = 0; s < n_shapes; s++) {
-            cr_expect(base_arm[s] >= 0 && base_arm[s] < n_arms);
-            if (s > 0) cr_expect_gt(shapes[s].size, shapes[s - 1].size);
-        }
-        cr_expect_gt(tune_candidates(topic, &base, shapes, n_shapes, candidates), 1);
-        for (int a = 0; a < n_arms; a++)
-            cr_expect_eq(arms[a].native, base.native, "%s: native changes bits and is not tuned", topic->name);
-    }
-}
-
-/* A suspect's arms differ in what its settings say, and move no field of the tuning in use. */
 Test(tune, a_suspect_is_measured_and_decides_nothing) {
-    size_t n_suspects = 0, n_first = 0;
-    for (size_t i = 0; i < N_TOPICS; i++) {
-        const struct tune_topic *topic = &all_topics[i];
-        n_first += topic->at_first_use;
-        cr_expect_eq(topic->why != NULL, topic->field == NULL, "%s", topic->name);
-        if (topic->field) continue;
-        n_suspects++;
-        cr_assert_not_null(topic->settings[1]);
-        for (int a = 0; a < N_SETTINGS && topic->settings[a]; a++) {
-            struct nb_tuning t = {0};
-            char reason[200];
-            const char *setting = topic->settings[a];
-            cr_expect(is_of_variant(setting) || place_of(setting) >= 0 ||
-                          nb_tuning_parse(&t, setting, reason, sizeof reason) == 0,
-                      "%s", setting);
-        }
-        cr_expect(is_asked(NB_TUNE_EXPLAIN, topic) && !is_asked(NB_TUNE_FIELDS, topic) &&
-                  !is_asked(NB_TUNE_FIRST_USE, topic));
-    }
-    cr_expect_gt(n_suspects, 0);
-    cr_expect_eq(n_first, 2); /* stream_bytes and column_tile, which the sizes of the caches do not say */
-
     double gain[2][LAUNCHES];
     for (int l = 0; l < LAUNCHES; l++) gain[0][l] = 0, gain[1][l] = 0.1 + 0.001 * l;
     const struct tune_topic suspect = {.name = "conversions", .settings = {"slab_bytes=1", "slab_bytes=2"}};
