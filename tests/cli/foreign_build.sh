@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Slow, 7 s: compiles C++ five times.
 # Another project's build, by the flags that the guide prints: what did not change passes untimed wherever and in whatever order it was built,
 # and what changed is timed. With each C++ compiler that is here.
 set -eu

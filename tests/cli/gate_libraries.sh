@@ -23,15 +23,12 @@ library() { # FOLDER WORTH SONAME
 build() { # SIDE FOLDER RUNPATH FLAGS...
     gcc -shared -fPIC -O2 -fvisibility=hidden "$WORK/build.c" "$WORK/$2/libhelper.so" -Wl,-Bsymbolic -Wl,-rpath,"$3" "${@:4}" -o "$WORK/$1.so"
 }
-gate() { # BASELINE CANDIDATE
-    echo gate --quiet --function work --baseline "$WORK/$1.so" --candidate "$WORK/$2.so" --budget 0.001
-}
-# shellcheck disable=SC2046 # words
-not_compared() { refuses "$3" $(gate "$1" "$2"); } # BASELINE CANDIDATE PATTERN
+pair() { pair=(gate --quiet --function work --baseline "$WORK/$1.so" --candidate "$WORK/$2.so" --budget 0.001); }
+not_compared() { pair "$1" "$2"; refuses "$3" "${pair[@]}"; } # BASELINE CANDIDATE PATTERN
 compared() { # BASELINE CANDIDATE
     local code=0
-    # shellcheck disable=SC2046
-    "$NORMBENCH" $(gate "$1" "$2") >"$WORK/out" 2>"$WORK/err" || code=$?
+    pair "$1" "$2"
+    "$NORMBENCH" "${pair[@]}" >"$WORK/out" 2>"$WORK/err" || code=$?
     case $code in 0 | 4) ;; *) bad "$1, $2: exit $code: $(cat "$WORK/err")" ;; esac
 }
 
