@@ -55,9 +55,6 @@ EXPORT void *count_setup() {
 }
 EXPORT void count(void *state) {
     auto &book = *static_cast<Book *>(state);
-#ifdef TWICE
-    count_words(book);
-#endif
     count_words(book);
 #ifdef THROWS
     throw std::runtime_error("no more words");
