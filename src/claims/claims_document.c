@@ -385,12 +385,8 @@ cJSON *nb_claims_document_read(const char *where) {
     char *path = is_file ? nb_strdup(where) : nb_path_join(where, NB_CLAIMS_FILE);
     char *text = nb_file_read(path, LARGEST_FILE, NULL);
     cJSON *json = text && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
-    const char *schema = nb_json_get_text(json, "schema");
-    if (text && (!schema || atoi(schema) < 1 || atoi(schema) > atoi(NB_CLAIMS_SCHEMA))) {
-        nb_error("%s: is no claims.json of schema 1.0 to %s", path, NB_CLAIMS_SCHEMA);
-        cJSON_Delete(json);
-        json = NULL;
-    } else if (json && !has_claims(json, path)) {
+    if (text && !json) nb_error("%s: is not JSON in UTF-8", path);
+    if (json && (nb_json_check_schema(json, path, NB_CLAIMS_SCHEMA) != 0 || !has_claims(json, path))) {
         cJSON_Delete(json);
         json = NULL;
     }

@@ -33,8 +33,7 @@ bool nb_claims_began(const char *dir);
  * beyond the share was measured wrongly. -1 after nb_error. */
 int nb_claims_document_check(const cJSON *document);
 int nb_claims_document_write(const cJSON *document, const char *dir);
-/* A folder that holds one, or the file itself, of this schema or the one before, in which
- * NOT TESTABLE HERE was one verdict. Null after nb_error. */
+/* A folder that holds one, or the file itself, of this schema. Null after nb_error. */
 cJSON *nb_claims_document_read(const char *where);
 
 /* The documents of the shards of one run of claims as one, owned: each claim names its

@@ -55,6 +55,13 @@ const cJSON *nb_json_find(const cJSON *array, const char *member, const char *te
     return NULL;
 }
 
+int nb_json_check_schema(const cJSON *json, const char *path, const char *ours) {
+    const char *schema = nb_json_get_text(json, "schema");
+    if (!schema) return nb_error("%s: has no \"schema\", so that it is none of this program's files", path);
+    if (strcmp(schema, ours) == 0) return 0;
+    return nb_error("%s: is of schema %s, and this version reads %s alone; make it again", path, schema, ours);
+}
+
 int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name) {
     const char *text = nb_json_get_text(object, name);
     if (text && strlen(text) >= n) return nb_error("\"%s\" is longer than %zu bytes", name, n - 1);

@@ -14,14 +14,15 @@
 
 /* A finite number, else null. */
 void nb_json_number(cJSON *object, const char *name, double value);
-double nb_json_get_number(const cJSON *object, const char *name);
-int nb_json_get_index(const cJSON *object, const char *name);
-/* whole, from 0 on; -1: there is none that fits an int */ /* NaN when null or absent */
+double nb_json_get_number(const cJSON *object, const char *name); /* NaN when null or absent */
+int nb_json_get_index(const cJSON *object, const char *name);     /* whole, from 0 on; -1: none that fits an int */
 /* Text, null for a null pointer. */
 void nb_json_text(cJSON *object, const char *name, const char *text);
 const char *nb_json_get_text(const cJSON *object, const char *name); /* null when null, absent or no string */
 /* The first of an array's objects with this text as a member, or null; text may be null. */
 const cJSON *nb_json_find(const cJSON *array, const char *member, const char *text);
+/* Does the document say that it is of this schema? -1 after nb_error naming the file, where it says another or none. */
+int nb_json_check_schema(const cJSON *json, const char *path, const char *ours);
 /* A text into a field of n bytes, "" when null or absent; -1 after nb_error when it does not fit. */
 int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name);
 bool nb_json_get_bool(const cJSON *object, const char *name); /* absent: false */

@@ -311,11 +311,9 @@ char *nb_tuning_path(void) {
 /* ---- reading and writing ---- */
 
 static int check(const cJSON *json, const char *path) {
-    const char *schema = nb_json_get_text(json, "schema");
     const char *identity = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(json, "cpu"), "identity");
     struct nb_tuning tuning;
-    if (!schema || atoi(schema) != atoi(NB_TUNING_SCHEMA))
-        return nb_error("%s: is no tuning of schema %s; `normbench tune` makes one", path, NB_TUNING_SCHEMA);
+    if (nb_json_check_schema(json, path, NB_TUNING_SCHEMA) != 0) return -1;
     char *here = nb_tuning_cpu();
     const bool same = identity && strcmp(identity, here) == 0;
     if (!same) nb_error("%s: is the tuning of another CPU (%s; this one is %s)", path, identity ? identity : "?", here);

@@ -21,7 +21,7 @@
 #include "src/core/registry.h"
 #include "src/core/text.h"
 
-/* Ends each line since schema 2.1: a hash of the bytes before it, which any one byte that changes changes. */
+/* Ends each line: a hash of the bytes before it, which any one byte that changes changes. */
 #define SUM ",\"sum\":\"%016llx\"}"
 enum { SUM_CHARS = sizeof ",\"sum\":\"0123456789abcdef\"}" - 1 };
 
@@ -38,20 +38,15 @@ static bool has_right_sum(const char *text, size_t len) {
     return memcmp(text + len - SUM_CHARS, sum, SUM_CHARS) == 0;
 }
 
-static bool has_sums(const char *schema) {
-    int major = 0, minor = 0;
-    return schema && sscanf(schema, "%d.%d", &major, &minor) == 2 && (major > 2 || (major == 2 && minor >= 1));
-}
-
-/* A line without its newline, as an object with a "type" and without its sum; null when it is none. schema: of the journal; of the "run"
- * line its own. */
-static cJSON *parse_line(const char *text, size_t len, const char *schema) {
+/* A line without its newline, as an object with a "type" and without its sum; null when it is none. A "run" line of a schema that had no sums
+ * comes as it is, to be refused by its schema. */
+static cJSON *parse_line(const char *text, size_t len) {
     if (strlen(text) != len || !nb_json_is_utf8(text)) return NULL;
     cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
     const char *type = cJSON_IsObject(json) ? nb_json_get_text(json, "type") : NULL;
-    if (type && strcmp(type, "run") == 0) schema = nb_json_get_text(json, "schema");
-    const bool summed = has_sums(schema) || cJSON_HasObjectItem(json, "sum");
-    if (type && (!summed || has_right_sum(text, len))) {
+    const char *schema =
+        type && strcmp(type, "run") == 0 && !cJSON_HasObjectItem(json, "sum") ? nb_json_get_text(json, "schema") : NULL;
+    if (type && (has_right_sum(text, len) || (schema && strcmp(schema, NB_SCHEMA_VERSION) != 0))) {
         cJSON_DeleteItemFromObjectCaseSensitive(json, "sum");
         return json;
     }
@@ -75,10 +70,10 @@ struct lines {
     const char *path;
     char *text; /* of the last one */
     size_t cap, number;
-    off_t at;        /* where the next begins */
-    bool is_open;    /* the last one that came lacks its newline, and nothing else */
-    char schema[16]; /* of the run line, "" before it */
-    uint64_t run;    /* hash of the run line, where there is a copy of it */
+    off_t at;       /* where the next begins */
+    bool is_open;   /* the last one that came lacks its newline, and nothing else */
+    bool has_begun; /* the run line was read */
+    uint64_t run;   /* its hash: there is a copy of it */
     struct damaged_line *damaged;
     size_t n_damaged;
 };
@@ -105,29 +100,27 @@ static void note_damage(struct lines *l, off_t at, size_t n, bool is_torn) {
 
 /* The whole line that ends a text, null when there is none; *skipped: the bytes before it. Where a newline was lost, it is the second of two
  * lines. */
-static cJSON *parse_end(const char *text, size_t len, const char *schema, size_t *skipped) {
+static cJSON *parse_end(const char *text, size_t len, size_t *skipped) {
     const char *at = text + strspn(text, " ");
     cJSON *line = NULL;
-    while (at && !(line = parse_line(at, len - (size_t)(at - text), schema)))
-        at = *at ? strstr(at + 1, "{\"type\":\"") : NULL;
+    while (at && !(line = parse_line(at, len - (size_t)(at - text)))) at = *at ? strstr(at + 1, "{\"type\":\"") : NULL;
     *skipped = line ? (size_t)(at - text) : len;
     return line;
 }
 
 /* The first whole line says what the others mean. */
 static int begin(struct lines *l, const cJSON *line, uint64_t hash) {
-    const char *schema = nb_json_get_text(line, "schema");
-    if (strcmp(nb_json_get_text(line, "type"), "run") != 0 || !schema)
+    if (strcmp(nb_json_get_text(line, "type"), "run") != 0)
         return l->n_damaged > 0
                    ? nb_error("%s:1: the plan is damaged, without which nothing can be read; start the run again",
                               l->path)
                    : nb_error("%s:1: is not the \"run\" line that a journal begins with", l->path);
-    snprintf(l->schema, sizeof l->schema, "%s", schema);
-    if (has_sums(schema)) l->run = hash;
-    return 0;
+    l->has_begun = true;
+    l->run = hash;
+    return nb_json_check_schema(line, l->path, NB_SCHEMA_VERSION);
 }
 
-/* The next whole line in today's words, owned. 1; 0: there is none; -1 after nb_error. */
+/* The next whole line, owned. 1; 0: there is none; -1 after nb_error. */
 static int next_line(struct lines *l, cJSON **line) {
     for (ssize_t n; (n = getline(&l->text, &l->cap, l->f)) > 0;) {
         const size_t len = (size_t)n - (l->text[n - 1] == '\n');
@@ -135,22 +128,20 @@ static int next_line(struct lines *l, cJSON **line) {
         l->number++;
         l->is_open = len == (size_t)n;
         l->text[len] = '\0';
-        *line = parse_end(l->text, len, l->schema, &skipped);
+        *line = parse_end(l->text, len, &skipped);
         if (strspn(l->text, " ") < skipped || (!*line && l->is_open)) /* blanks: taken out by mend() */
             note_damage(l, l->at, skipped, !*line && l->is_open);
         l->at += n;
         const uint64_t hash = nb_hash(NB_HASH_EMPTY, l->text + skipped, len - skipped);
         if (*line && l->run == hash) cJSON_Delete(*line), *line = NULL;
         if (!*line) continue;
-        if ((*l->schema || begin(l, *line, hash) == 0) && nb_schema_update(*line, l->schema)) return 1;
-        if (*l->schema)
-            nb_error("%s:1: schema %s; this version reads 1.0 to %s", l->path, l->schema, NB_SCHEMA_VERSION);
+        if (l->has_begun || begin(l, *line, hash) == 0) return 1;
         cJSON_Delete(*line);
         return -1;
     }
     if (ferror(l->f)) return nb_error("%s: %s", l->path, strerror(errno));
     if (l->number == 0) return nb_error("%s: is empty: the run ended before it began; start it again", l->path);
-    if (!*l->schema) return nb_error("%s: holds no whole line; start the run again", l->path);
+    if (!l->has_begun) return nb_error("%s: holds no whole line; start the run again", l->path);
     return 0;
 }
 
@@ -491,60 +482,4 @@ void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int 
         add_skip(skips, &plan->skips[i]);
     }
     nb_text_map_release(&known);
-}
-
-/* ---- files of schema 1 ------------------------------------------------------------------------------------------- */
-
-static const struct {
-    const char *old, *now;
-} members[] = {{"twin", "copy"},
-               {"twins", "copies"},
-               {"twin_drift", "copy_drift"},
-               {"twin_loads", "copy_loads"},
-               {"twin_stores", "copy_stores"},
-               {"slot_ns", "sample_ns"},
-               {"slot_ms", "sample_ms"},
-               {"per_slot", "per_sample"},
-               {"n_slots", "n_samples"}},
-  /* Wherever they stand in a text: the longer ones first, since a shorter one is their end. */
-    words[] = {{"twin_add_copy", "copy_add"}, {"twin_copy", "copy"}, {"twin_", "copy_"}};
-
-static void rename_member(cJSON *item) {
-    for (size_t i = 0; item->string && i < sizeof members / sizeof members[0]; i++) {
-        if (strcmp(item->string, members[i].old) != 0) continue;
-        cJSON_free(item->string);
-        item->string = nb_strdup(members[i].now);
-        return;
-    }
-}
-
-static void rename_words(cJSON *item) {
-    if (!cJSON_IsString(item) || !strstr(item->valuestring, "twin")) return;
-    struct nb_strbuf text = {0};
-    const size_t n = sizeof words / sizeof words[0];
-    for (const char *at = item->valuestring; *at;) {
-        size_t i = 0;
-        while (i < n && strncmp(at, words[i].old, strlen(words[i].old)) != 0) i++;
-        nb_strbuf_addn(&text, i < n ? words[i].now : at, i < n ? strlen(words[i].now) : 1);
-        at += i < n ? strlen(words[i].old) : 1;
-    }
-    cJSON_SetValuestring(item, strcmp(text.text, "twin") == 0 ? "copy" : text.text); /* the op */
-    nb_strbuf_release(&text);
-}
-
-/* Recursion is as deep as the parser lets a document be. */
-static void rename_all(cJSON *json) {
-    cJSON *item;
-    cJSON_ArrayForEach(item, json) {
-        rename_member(item);
-        rename_words(item);
-        rename_all(item);
-    }
-}
-
-bool nb_schema_update(cJSON *json, const char *schema) {
-    const int major = schema ? atoi(schema) : 0, today = atoi(NB_SCHEMA_VERSION);
-    if (major < 1 || major > today) return false;
-    if (major < today) rename_all(json);
-    return true;
 }

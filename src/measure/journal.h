@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* DIR/journal.jsonl: what a run has done so far, one JSON object a line, each line whole and on the disk before the
- * next is measured. Since schema 2.1 each ends with ,"sum":"0123456789abcdef"}, FNV-1a (64 bits) of the bytes before it. A line that is
+ * next is measured. Each ends with ,"sum":"0123456789abcdef"}, FNV-1a (64 bits) of the bytes before it. A line that is
  * torn or whose sum is wrong is as if it had not been written: readers leave it out and name it, `--resume` overwrites it with blanks and
  * measures again what is missing.
  * reports/schema/journal.schema.json is the binding description; in short ("?": may be left out, "|null": may be null):
  *
- *   {"type":"run","schema":"1.0","program":"normbench","version":"0.1.0","started":"2025-01-31T12:00:00Z","config":"quick",
+ *   {"type":"run","schema":"2.1","program":"normbench","version":"0.1.0","started":"2025-01-31T12:00:00Z","config":"quick",
  *    "argv":["normbench","run","quick"],
  *    "plan":{"hash","n_cases","launches","most_launches"?,"aim"?,"blocks","sample_ms","order_seed":"1"},     hash: of the plan before --shard
  *    "shard":[2,8] | null,
@@ -63,7 +63,7 @@
 
 #include "src/plan/plan.h"
 
-#define NB_SCHEMA_VERSION "2.1"
+#define NB_SCHEMA_VERSION "2.1" /* of journals, results and judgements of stress, the one that is read */
 #define NB_JOURNAL_FILE "journal.jsonl"
 
 struct nb_journal {
@@ -91,13 +91,5 @@ void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int 
  * copy_loads and copy_stores. Reading normalizes the case. */
 void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c);
 int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object);
-
-/* ---- files of schema 1 ------------------------------------------------------------------------------------------- */
-
-/* Files of schema 1 say some things by other words than today's. They are read all the same: their members and the names of kernels
- * in their texts are renamed before anything looks at them. */
-
-/* Can this version read a document of this schema ("1.1")? Then it is renamed where it must be, all the way down. */
-bool nb_schema_update(cJSON *json, const char *schema);
 
 #endif

@@ -294,17 +294,16 @@ static int parse_document(const char *path, cJSON **meta, cJSON **records) {
     int result = -1;
     if (strlen(text) == len && nb_json_is_utf8(text)) *meta = cJSON_ParseWithOpts(text, &end, true);
     *records = cJSON_DetachItemFromObjectCaseSensitive(*meta, "records");
-    const char *schema = nb_json_get_text(*meta, "schema");
     if (len == 0)
         nb_error("%s: is empty", path);
     else if (!*meta)
         nb_error("%s:%d: is not JSON in UTF-8", path, line_of(text, end ? end : text));
-    else if (!schema || !cJSON_IsArray(*records))
-        nb_error("%s: is not a results file: \"%s\" is missing", path, schema ? "records" : "schema");
+    else if (nb_json_check_schema(*meta, path, NB_SCHEMA_VERSION) != 0)
+        result = -1;
+    else if (!cJSON_IsArray(*records))
+        nb_error("%s: is not a results file: \"records\" is missing", path);
     else if (cJSON_HasObjectItem(*meta, "records"))
         nb_error("%s: \"records\" stands twice", path);
-    else if (!nb_schema_update(*records, schema) || !nb_schema_update(*meta, schema))
-        nb_error("%s: schema %s; this version reads 1.0 to %s", path, schema, NB_SCHEMA_VERSION);
     else
         result = 0;
     free(text);

@@ -263,7 +263,6 @@ Test(claims_files, what_is_open_says_why) {
     cr_expect_eq(of_nothing(",\"correction\":\"nobody knows\""), NB_NO_MEASUREMENT);
     cr_expect_eq(of_nothing(",\"correction\":\"one does not\",\"false_in_part\":true"), NB_FALSE_IN_PART);
     cr_expect_eq(of_nothing(gpu), NB_NEEDS_A_GPU);
-    cr_expect_not(nb_claim_is_decided("NOT TESTABLE HERE"), "of files of schema 1");
     cr_expect_not(nb_claim_is_decided(nb_claim_verdict_names[NB_NEEDS_A_GPU]));
     cr_expect(nb_claim_is_decided(nb_claim_verdict_names[NB_FALSE_IN_PART]));
     nb_strbuf_addf(&text, "%s%s,\"false_in_part\":true}", head, gpu);
@@ -272,25 +271,12 @@ Test(claims_files, what_is_open_says_why) {
     nb_strbuf_release(&text);
 }
 
-/* claims.json of schema 1.0 has one verdict for all that is open, and none of the newer members. */
-Test(claims_files, documents_of_the_schema_before_are_read) {
-    static const char old[] =
-        "{\"schema\":\"1.0\",\"program\":\"normbench\",\"complete\":true,\"counts\":{\"NOT TESTABLE HERE\":1},\"claims\":[{\"id\":\"old\","
-        "\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"verdict\":\"NOT TESTABLE HERE\",\"reason\":\"why\",\"readings\":["
-        "{\"id\":\"r\",\"text\":\"another\",\"kind\":\"timing\",\"alternative\":true,\"verdict\":\"REPRODUCED\",\"reason\":\"w\","
-        "\"expect\":[],\"figures\":[]}]}]}";
+Test(claims_files, documents_of_another_schema_are_refused) {
     char *dir = new_folder();
-    struct nb_strbuf page = {0};
-    put_text(dir, NB_CLAIMS_FILE, old);
-    cJSON *document = kept_json(nb_claims_document_read(dir));
-    cr_assert(document);
-    nb_claims_markdown(document, NULL, &page);
-    cr_expect(strstr(page.text, "NOT TESTABLE HERE") && strstr(page.text, "... r"), "%s", page.text);
-    nb_strbuf_release(&page);
-    put_text(dir, NB_CLAIMS_FILE, "{\"schema\":\"3.0\"}");
+    put_text(dir, NB_CLAIMS_FILE, "{\"schema\":\"1.0\",\"claims\":[]}");
     begin_errors();
     cr_expect_null(nb_claims_document_read(dir));
-    expect_refused(-1, "a schema to come", "schema 1.0 to 2.0");
+    expect_refused(-1, "the schema before", "of schema 1.0, and this version reads 2.0 alone");
 }
 
 /* ---- the sources' own figures: a rule that its source would fail, or that no effect would pass, is no rule ---- */

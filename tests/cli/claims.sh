@@ -20,7 +20,7 @@ refuses "no run of claims" claims --resume "$WORK/nowhere"
 refuses "leave out names" claims form-keepdim --resume "$WORK/nowhere"
 refuses "did you mean '--quick'" claims --quik
 mkdir "$WORK/empty"
-for wrong in '{"schema":"1.0","claims":{}}:"claims"' '{"schema":"1.0","claims":[{"verdict":"x"}]}:"id"' '{"claims":[]}:schema'; do
+for wrong in '{"schema":"2.0","claims":{}}:"claims"' '{"schema":"2.0","claims":[{"verdict":"x"}]}:"id"' '{"claims":[]}:schema'; do
     echo "${wrong%:*}" >"$WORK/empty/claims.json"
     refuses "${wrong##*:}" report "$WORK/empty"
 done

@@ -66,7 +66,7 @@ static void write_run(const char *dir, int launches, double ratio, const char *t
         const double samples[][3] = {{ns[0], ns[0], ns[0]}, {ns[1], ns[1], ns[1]}};
         add_launch(&text, 0, l, keys, ok ? 2 : 1, samples[0], 3);
     }
-    put_text(dir, NB_JOURNAL_FILE, text.text);
+    put_journal(dir, text.text);
     nb_strbuf_release(&text);
 }
 

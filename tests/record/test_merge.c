@@ -86,7 +86,7 @@ static void assert_refused(struct job job, const char *said) {
 
 Test(merge, a_missing_shard_is_named_and_only_left_out_on_demand) {
     char *one = first_shard();
-    change_file(one, NB_JOURNAL_FILE, "\"shard\":[1,2]", "\"shard\":[2,4]");
+    change_journal(one, "\"shard\":[1,2]", "\"shard\":[2,4]");
     const char *dirs[] = {one};
     struct nb_results r;
     assert_refused((struct job){{one}, 1}, "missing: 1 3 4");
@@ -101,10 +101,10 @@ Test(merge, what_does_not_belong_together_is_refused) {
     assert_refused((struct job){{one, two, one}, 3}, "both shard 1/2");
     assert_refused((struct job){{one, all}, 2}, "is not a shard");
     assert_refused((struct job){{one, "/nonexistent"}, 2}, "/nonexistent");
-    change_file(two, NB_JOURNAL_FILE, "0123456789abcdef", "fedcba9876543210");
+    change_journal(two, "0123456789abcdef", "fedcba9876543210");
     assert_refused((struct job){{one, two}, 2}, "different plans");
-    change_file(two, NB_JOURNAL_FILE, "fedcba9876543210", "0123456789abcdef");
-    change_file(two, NB_JOURNAL_FILE, "\"shard\":[2,2]", "\"shard\":[2,3]");
+    change_journal(two, "fedcba9876543210", "0123456789abcdef");
+    change_journal(two, "\"shard\":[2,2]", "\"shard\":[2,3]");
     assert_refused((struct job){{one, two}, 2}, "one of 3");
 }
 
@@ -116,7 +116,7 @@ Test(merge, a_case_in_two_shards_is_refused) {
 
 Test(merge, another_machine_is_reported_with_what_differs) {
     char *one = first_shard(), *two = second_shard();
-    change_file(two, NB_JOURNAL_FILE, "Hand-made", "Other");
+    change_journal(two, "Hand-made", "Other");
     const char *dirs[] = {one, two};
     struct nb_results r;
     cr_assert_eq(nb_results_merge(&r, dirs, 2, false), 0);

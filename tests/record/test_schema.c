@@ -71,7 +71,7 @@ Test(schema, records_of_every_status_are_valid) {
                       "{\"type\":\"resume\",\"started\":\"2025-01-31T12:00:00Z\",\"argv\":[\"normbench\"],"
                       "\"fingerprint\":{\"build\":{},\"cpu\":{},\"system\":{},\"kernels\":[],\"libraries\":{}}}\n"
                       "{\"type\":\"end\",\"elapsed_s\":1,\"peak_memory_mib\":null,\"interrupted\":2}\n");
-        put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
+        put_journal(dir, text.text);
         cr_assert_eq(nb_results_fold(&r, dir), 0);
         cr_assert_eq(nb_results_write(&r, dir), 0);
         nb_results_release(&r);

@@ -98,7 +98,7 @@ void nb_test_part(struct nb_results *results, const char *shape) {
 struct nb_results nb_test_small(void) {
     struct nb_results results = {
         .meta = cJSON_Parse(
-            "{\"schema\":\"2.0\",\"version\":\"0.1.0\",\"config\":\"quick\",\"started\":\"2026-01-31T12:00:00Z\","
+            "{\"schema\":\"2.1\",\"version\":\"0.1.0\",\"config\":\"quick\",\"started\":\"2026-01-31T12:00:00Z\","
             "\"fingerprint\":{\"cpu\":{\"model\":\"Some CPU\",\"l1d_bytes\":32768}},"
             "\"argv\":[\"normbench\",\"run\",\"it's\"],"
             "\"skips\":[{\"reason\":\"no such kernel\",\"count\":7}],\"complete\":true}"),

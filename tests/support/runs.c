@@ -25,7 +25,7 @@ char *run_line_of(const char *const *variants, int n, const char *groups, const 
     struct nb_strbuf line = {0};
     nb_strbuf_addf(
         &line,
-        "{\"type\":\"run\",\"schema\":\"2.0\",\"program\":\"normbench\",\"version\":\"0.0.1\","
+        "{\"type\":\"run\",\"schema\":\"2.1\",\"program\":\"normbench\",\"version\":\"0.0.1\","
         "\"started\":\"2025-01-31T12:00:00Z\",\"config\":\"hand\",\"argv\":[\"normbench\",\"run\",\"hand\"],"
         "\"plan\":{\"hash\":\"0123456789abcdef\",\"n_cases\":%d,\"launches\":%d,\"blocks\":3,\"sample_ms\":0.25,"
         "\"order_seed\":\"18446744073709551615\"},\"shard\":%s,"
@@ -117,7 +117,7 @@ char *small_journal(void) {
                         "{\"name\":\"instructions_exact\",\"value\":1234,\"source\":\"single_step\"},"
                         "{\"name\":\"cycles\",\"value\":null,\"source\":\"papi\",\"reason\":\"no vPMU\"}]}]}\n"
                         "{\"type\":\"end\",\"elapsed_s\":3.5,\"peak_memory_mib\":12.5,\"interrupted\":null}\n");
-    return kept(out.text);
+    return summed(kept(out.text));
 }
 
 char *folder_of(struct nb_strbuf *text) {
@@ -128,9 +128,35 @@ char *folder_of(struct nb_strbuf *text) {
 
 char *folder_with(const char *journal) {
     char *dir = new_folder();
-    put_text(dir, NB_JOURNAL_FILE, journal);
+    put_journal(dir, journal);
     return dir;
 }
+
+char *summed(const char *journal) {
+    static const char mark[] = ",\"sum\":\"";
+    const size_t sum_chars = sizeof mark - 1 + 16 + 2;
+    struct nb_strbuf out = {0};
+    for (const char *line = journal, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        if (!end) {
+            nb_strbuf_add(&out, line);
+            break;
+        }
+        size_t n = (size_t)(end - line);
+        const bool has_sum = n > sum_chars && memcmp(end - sum_chars, mark, sizeof mark - 1) == 0;
+        n -= has_sum ? sum_chars : 1;
+        nb_strbuf_addf(&out, "%.*s%s%016llx\"}\n", (int)n, line, mark,
+                       (unsigned long long)nb_hash(NB_HASH_EMPTY, line, n));
+    }
+    return kept(out.text);
+}
+
+void change_journal(const char *dir, const char *old, const char *new) {
+    change_file(dir, NB_JOURNAL_FILE, old, new);
+    put_journal(dir, get_file(dir, NB_JOURNAL_FILE));
+}
+
+void put_journal(const char *dir, const char *journal) { put_text(dir, NB_JOURNAL_FILE, summed(journal)); }
 
 static void release_results(void *results) { nb_results_release(results); }
 

@@ -23,6 +23,10 @@ void add_end(struct nb_strbuf *out);
 /* A whole small journal: group 0 with KEY_RMS (reference), KEY_LN and KEY_PLUGIN, checked, six launches, counters, end. */
 char *small_journal(void);
 
+/* The journal with the sum that each whole line ends with, in place of another. */
+char *summed(const char *journal);
+void put_journal(const char *dir, const char *journal);
+void change_journal(const char *dir, const char *old, const char *new);
 /* A new folder with this journal; releases `text`. */
 char *folder_of(struct nb_strbuf *text);
 char *folder_with(const char *journal);

@@ -210,13 +210,13 @@ cJSON *nb_stress_read(const char *dir) {
     size_t len;
     char *text = nb_file_read(path, largest_file, &len);
     cJSON *json = text && strlen(text) == len && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
-    const char *schema = nb_json_get_text(json, "schema");
-    const bool usable = nb_schema_update(json, schema) &&
-                        cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "grades")) &&
-                        cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "studies")) &&
-                        cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "bugs"));
-    if (text && !usable) {
-        nb_error("%s: is not the judgement of a stress run that this version reads", path);
+    if (text && !json) nb_error("%s: is not JSON in UTF-8", path);
+    const bool usable = json && nb_json_check_schema(json, path, NB_SCHEMA_VERSION) == 0;
+    const bool whole = usable && cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "grades")) &&
+                       cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "studies")) &&
+                       cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "bugs"));
+    if (usable && !whole) nb_error("%s: is not the judgement of a stress run", path);
+    if (!whole) {
         cJSON_Delete(json);
         json = NULL;
     }
