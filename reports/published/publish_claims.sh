@@ -25,7 +25,9 @@ grep -q '"complete":[[:space:]]*true' "$run/claims.json" || {
     exit 1
 }
 rm -rf "$page"
-mkdir -p "$page/claims-plots"
-cp "$run/claims.md" "$page/"
-cp "$run"/claims-plots/*.svg "$page/claims-plots/"
+mkdir -p "$page"
+# What a reader uses: the verdicts and what they rest on; figures and pictures stay in the run's folder.
+awk '/^## (Pictures|Evidence)/ { exit } { print }
+    END { print "The evidence of each claim, figure by figure, and the pictures are in the folder that `normbench claims` leaves." }' \
+    "$run/claims.md" >"$page/claims.md"
 echo "publish_claims.sh: $page; add its line to reports/published/README.md: date, CPU, time"

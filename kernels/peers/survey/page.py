@@ -39,7 +39,7 @@ held against the bound of what it computes, x a + b, where it is called in C++, 
 """
 
 TIMES = """ **Time**: of our fastest kernel's, one thread, f32, in cache ({small}) and in memory ({large}), with its 95 %
-interval; what Python adds to a call is in the details, and is included."""
+interval; what Python adds to a call is included."""
 GRADIENTS = """
 ## Gradients
 
@@ -207,58 +207,6 @@ def defects(folder):
     return "\n## Defects, and shortcuts that a user notices\n\n" + note + table(["library", "what a user sees", "reproducer"], rows)
 
 
-def probe_line(entry):
-    return "; ".join(f"{question.replace('_', ' ')}: {value}" for question, value in entry.get("probe", {}).items())
-
-
-def judged(what, result):
-    """The lines about usual or hard rows."""
-    lines = []
-    if "text" in result:
-        ulp = f", {result['componentwise_ulp']:.4g} ulp, bias {result['bias_u']:.2g} u"
-        head = f"  - {what} rows: **{result['grade'] or 'no grade'}** over {result['n_cases']} cases{ulp}"
-        lines.append(f"{head}; the worst: {result['text']}\n    `{result['replay']}`")
-    for status, each in result["failures"].items():
-        lines.append(f"  - {what} rows: {each['n']} cases {status}: {each['reason']}\n    `{each['replay']}`")
-    return lines
-
-
-def details(library):
-    versions = library["versions"]
-    said = ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) and versions else ""
-    about = "; ".join(each for each in (library["by"], said) if each)
-    timed = library.get("timed")
-    when = f"Checked {library['date'][:10]}, load {library['load']:.3g}"
-    when += f"; timed {timed['date'][:10]}, load {timed['load']:.3g}" if timed else ""
-    text = f"\n## {title(library)}\n\n{about}. {when}.\n"
-    if library.get("hard") == "bugs":
-        text += "Its hard rows are the inputs of bug reports alone.\n"
-    if is_in_python(library):
-        python = f"NORMBENCH_PYTHON=peers/survey/{library.get('environment') or library['library']}/bin/python3"
-        text += f"To repeat a line: `make survey LIBS={library['library']}`, then with `{python}`.\n"
-    for kernel, dtypes in kernels_of(library).items():
-        for dtype, entry in dtypes.items():
-            lines = [f"\n- **{kernel} {dtype}**, {OPS.get(entry['op'], entry['op'])} {entry['pass']}"]
-            lines += judged("usual", entry["usual"]) + judged("hard", entry["hard"])
-            if not entry["hard"]["n_cases"] and not entry["bugs"]["tried"]:
-                lines.append("  - hard rows and bug inputs: not tried")
-            if entry["bugs"]["failed"]:
-                failed = entry["bugs"]["failed"]
-                lines.append(f"  - fails {len(failed)} of {entry['bugs']['tried']} bug inputs: {', '.join(failed)}")
-            for each in entry["relations"]:
-                lines.append(f"  - a relation that does not hold: {each['text']}\n    `{each['replay']}`")
-            if probe_line(entry):
-                lines.append(f"  - inside: {probe_line(entry)}")
-            for each in entry["times"]:
-                ours, floor = ratio(entry, each["shape"]), (each["times"] or {}).get("floor_ns")
-                time = interval_of(each["times"], "time_ns")
-                if time:
-                    adds = f", of which Python and the message are {floor / 1000:.3g} us" if floor else ""
-                    lines.append(f"  - {each['shape']}: {time['value'] / 1000:.4g} us{adds}; {ours} of ours")
-            text += "\n".join(lines) + "\n"
-    return text
-
-
 def machine(cpu):
     return f"{cpu['vendor']} {cpu['codename']}, {cpu['n_online']} CPUs" + (" of a virtual machine" if cpu["hypervisor"] else "")
 
@@ -276,8 +224,9 @@ def page(folder):
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     facts = (
         f"{machines}; {when}; load {loads[0]:.2g} to {loads[-1]:.2g}, which leaves accuracy as it is.{at}\n"
-        "Written by `make survey LIBS=...` ([how](../../../kernels/peers/survey/README.md)); details of each library are below the tables.\n"
-        "A replay line repeats single calls; what breaks a relation between calls is seen by `normbench stress`, with a part of the line as `--filter`."
+        "Written by `make survey LIBS=...` ([how](../../../kernels/peers/survey/README.md)); the replay lines of what is\n"
+        "wrong and the bug inputs that fail are in LIBRARY.json. A replay line repeats single calls; what breaks a relation between calls is seen by\n"
+        "`normbench stress`, with a part of the line as `--filter`."
     )
     timed = any(entry["times"] for library in seen for entry in library["variants"])
     times = TIMES.format(small=SMALL, large=LARGE) if timed else UNTIMED
@@ -286,7 +235,7 @@ def page(folder):
     text += insides(seen)
     if out:
         text += "\n## Left out\n\n" + table(["library", "why"], out)
-    return text + "".join(details(library) for library in seen)
+    return text
 
 
 def main():
