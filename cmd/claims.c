@@ -17,10 +17,12 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
+#include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
 #include "src/plan/estimate.h"
 #include "src/record/fingerprint.h"
+#include "src/record/fold.h"
 #include "src/train/train_study.h"
 
 extern const struct nb_command nb_command_claims;

@@ -8,6 +8,7 @@
 #include "reports/run/report.h"
 #include "src/core/log.h"
 #include "src/record/comparison.h"
+#include "src/record/run_folder.h"
 
 extern const struct nb_command nb_command_compare;
 

@@ -7,8 +7,8 @@
 
 #include "cmd/shared/options.h"
 #include "reports/lab/lab.h"
-#include "src/core/case.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/timer.h"
 #include "src/lab/emulate/depth.h"
 #include "src/lab/emulate/emulate.h"

@@ -8,8 +8,8 @@
 #include "cmd/shared/options.h"
 #include "reports/lab/lab.h"
 #include "reports/text/output.h"
-#include "src/core/case.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/lab/limits/limits.h"
 #include "src/measure/process.h"
 

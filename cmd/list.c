@@ -11,13 +11,15 @@
 #include "cmd/shared/options.h"
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
-#include "src/core/case.h"
+#include "src/core/axes.h"
+#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/peers.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
@@ -88,7 +90,7 @@ static void add_absent_kernels(struct nb_grid *grid) {
     for (size_t i = 0; i < n; i++) {
         const struct nb_entry *e = &catalogue[i];
         struct nb_strbuf absent = {0};
-        if (strcmp(e->kernel_id, last) == 0 || nb_catalogue_is_elsewhere(e)) continue;
+        if (strcmp(e->kernel_id, last) == 0 || nb_registry_has_kernel(e->kernel_id)) continue;
         last = e->kernel_id;
         add_absent(&absent, last);
         add_properties(grid, last, e->kernel);

@@ -6,13 +6,15 @@
 
 #include "cmd/shared/options.h"
 #include "reports/lab/lab.h"
+#include "src/core/axes.h"
 #include "src/core/case.h"
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/registry.h"
-#include "src/core/shape.h"
 #include "src/lab/probe/probe.h"
 #include "src/measure/launcher.h"
 #include "src/programs/program_process.h"
@@ -137,6 +139,7 @@ struct answers {
     cJSON **answers; /* of each case; null: not asked */
     int n_failed;
 };
+
 static void take(int i, cJSON *answer, void *arg) {
     struct answers *all = arg;
     const char *status = nb_json_get_text(answer, "status");

@@ -12,6 +12,7 @@
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/run/report.h"
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
@@ -20,7 +21,9 @@
 #include "src/measure/launch.h"
 #include "src/plan/inputs.h"
 #include "src/record/fingerprint.h"
+#include "src/record/fold.h"
 #include "src/record/record.h"
+#include "src/record/run_folder.h"
 
 extern const struct nb_command nb_command_replay;
 

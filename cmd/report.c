@@ -10,6 +10,7 @@
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
 #include "src/record/record.h"
+#include "src/record/run_folder.h"
 
 extern const struct nb_command nb_command_report;
 

@@ -11,11 +11,11 @@
 #include "reports/text/exports.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/cells.h"
+#include "src/record/fold.h"
 #include "src/record/record.h"
 
 extern const struct nb_command nb_command_run;

@@ -14,6 +14,7 @@
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/stress/stress.h"
 #include "src/measure/process.h"
+#include "src/record/fold.h"
 
 extern const struct nb_command nb_command_stress;
 

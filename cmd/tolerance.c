@@ -11,6 +11,8 @@
 #include "src/core/case.h"
 #include "src/core/guard.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/core/registry.h"
 #include "src/lab/tolerance/tolerance.h"
 #include "src/measure/process.h"
 

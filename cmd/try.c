@@ -13,10 +13,12 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/lab/probe/probe.h"
 #include "src/measure/launcher.h"
 #include "src/plan/cells.h"
+#include "src/record/fold.h"
 #include "src/record/grade.h"
 
 extern const struct nb_command nb_command_try;

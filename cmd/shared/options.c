@@ -10,11 +10,11 @@
 
 #include "cmd/shared/describe.h"
 #include "reports/text/output.h"
-#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/guard.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/peers.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
@@ -264,6 +264,7 @@ struct start {
     char reason[160];
     int result;
 };
+
 static void start(void *arg) {
     struct start *s = arg;
     size_t n = 0;

@@ -10,15 +10,19 @@
 #include <sys/stat.h>
 
 #include "reports/text/output.h"
+#include "src/core/axes.h"
+#include "src/core/case_key.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/journal.h"
 #include "src/measure/launch.h"
 #include "src/plan/cells.h"
 #include "src/record/fingerprint.h"
+#include "src/record/fold.h"
 #include "src/record/record.h"
 
 /* Of several filters one that matches nothing is easily missed. */

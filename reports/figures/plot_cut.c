@@ -10,6 +10,7 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 static const char caption[] =
     "Share of LayerNorm's time that RMSNorm saves, 1 - t(rmsnorm) / t(layernorm), from ratios paired within one group. "

@@ -9,6 +9,7 @@
 #include "reports/run/view.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 static const char caption[] =
     "Each point is a case: a kernel at one width with one formula, timed and judged on the same rows; to the left is "

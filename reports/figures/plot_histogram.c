@@ -7,6 +7,7 @@
 #include "reports/run/view.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 static const char caption[] = "All elements of all cases of a kernel, by |computed - exact| in ulp of the exact value: "
                               "a point at 1/2 stands for errors up "

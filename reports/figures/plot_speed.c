@@ -8,6 +8,7 @@
 #include "reports/run/view.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 struct subject { /* what one figure is about */
     uint32_t op, pass, dtype;

@@ -9,7 +9,10 @@
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
 #include "reports/text/format.h"
+#include "src/core/axes.h"
+#include "src/core/case_key.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 enum rule { SAME_ROWS, SAME_ELEMENTS, SAME_LENGTH, SAME_SHAPE, ANY_SHAPE };
 

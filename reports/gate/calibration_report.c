@@ -7,10 +7,10 @@
 
 #include "reports/gate/gate_report.h"
 #include "reports/text/output.h"
-#include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/record/fingerprint.h"
 
 enum { DRAWS = 300 }; /* of simulated gates: a share of 95 % is known to 1.3 % */

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A line has more to say than a table has room for: the figure and the verdict first, what was seen and what it means below. */
 #include "reports/lab/lab.h"
+#include "src/core/names.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "src/core/case.h"
 
 static void add_figure(const struct nb_limit *line, struct nb_strbuf *out) {
     if (line->state == NB_LIMIT_ABSENT)

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "reports/figures/figure.h"
-#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 /* ---- the studies that are drawn: of each kernel and dtype the first, by op ---- */
 

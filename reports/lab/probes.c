@@ -6,7 +6,9 @@
 
 #include "reports/text/grid.h"
 #include "reports/text/output.h"
+#include "src/core/case_key.h"
 #include "src/core/json.h"
+#include "src/core/names.h"
 #include "src/lab/probe/probe.h"
 
 static const char *meaning_of(const char *question) {

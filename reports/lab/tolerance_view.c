@@ -9,9 +9,9 @@
 
 #include "reports/lab/lab.h"
 #include "reports/text/format.h"
-#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
+#include "src/core/names.h"
 
 /* "rmsnorm, 16 rows of 4096 in bf16 (normal), eps 1e-6, against the exact result" */
 static void tolerance_title(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
@@ -85,8 +85,6 @@ static void add_snippet(const struct nb_tolerance *t, const struct nb_tolerance_
     if (!isnan(bias)) nb_strbuf_addf(out, s->bias, bias);
     nb_strbuf_add(out, s->end);
 }
-
-/* ---- The tolerance, what it costs in false alarms, what it sees; beside it the tolerances in use ---- */
 
 /* ---- table ------------------------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/names.h"
 #include "src/record/call_overhead.h"
 
 struct peers {

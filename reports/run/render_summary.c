@@ -18,8 +18,10 @@
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/output.h"
+#include "src/core/case_key.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 

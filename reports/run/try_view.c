@@ -11,6 +11,7 @@
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 enum { WIDTH = 80, LABEL = 19, CELL = 30 };
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/core/axes.h"
 #include "src/record/record.h"
 
 enum nb_priority { /* a terminal that is too narrow loses the columns of the smallest value first */

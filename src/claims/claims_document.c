@@ -15,7 +15,7 @@
 #include "src/core/log.h"
 #include "src/measure/journal.h"
 #include "src/record/fingerprint.h"
-#include "src/record/record.h"
+#include "src/record/merge.h"
 
 enum { LARGEST_FILE = 1 << 28 };
 

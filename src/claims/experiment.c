@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/axes.h"
+#include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/text.h"
 #include "src/plan/cells.h"
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/experiment.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"

@@ -8,8 +8,8 @@
 #include "src/claims/experiment.h"
 #include "src/claims/regime.h"
 #include "src/claims/training.h"
-#include "src/core/case.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/train/train_study.h"
 #include "src/train/workload.h"
 

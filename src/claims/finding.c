@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/registry.h"
 
 struct nb_finding *nb_findings_add(struct nb_findings *f, const char *name, const char *unit,

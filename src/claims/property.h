@@ -11,8 +11,7 @@
 #include <stdint.h>
 
 #include "src/claims/finding.h"
-#include "src/core/case.h"
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 
 struct nb_property_param {
     const char *name;     /* null ends a list */

@@ -9,6 +9,8 @@
 #include "src/claims/property.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/core/registry.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/single_step.h"
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "src/claims/property.h"
-#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/lab/emulate/quantize.h"
 
 /* f16 needs no scale: elements that become 0 count 1, those that overflow too. */

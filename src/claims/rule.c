@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 #include "src/measure/timing.h"

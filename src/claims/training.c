@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "src/claims/experiment.h"
-#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/train/train_study.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The table of the axes: how each is written, what it sets and for which cases it means anything. Its order is the order of
  * the parts of a case's key, so an axis comes after those that decide whether it applies. */
-#include "src/core/case.h"
+#include "src/core/axes.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/core/params.h"
 #include "src/core/shape.h"
 
 /* ---- reading values ---- */
@@ -341,11 +344,10 @@ static int add_selection(struct nb_values *v, const struct nb_axis *axis, const 
 
 int nb_values_add(struct nb_values *values, const struct nb_axis *axis, const char *text, char *reason, size_t n) {
     assert(values && axis && text);
-    struct nb_case scratch;
+    struct nb_case scratch = {0};
     if (strcmp(axis->name, "shape") == 0) return add_shapes(values, text, reason, n);
     if (axis->kind == NB_AXIS_SELECT)
         return axis->choices ? add_choice(values, axis, text, reason, n) : add_selection(values, axis, text, reason, n);
-    nb_case_init(&scratch);
     if (nb_axis_set(axis, &scratch, text, reason, n) != 0) return -1;
     return append(values, text, reason, n);
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernels of the sources (registry.h): every variant of those in kernel_catalogue.h, which cmd/kernel_catalogue.awk writes. */
+/* The kernels of the sources (catalogue.h): every variant of those in kernel_catalogue.h, which cmd/kernel_catalogue.awk writes. */
+#include "src/core/catalogue.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/core/registry.h"
+#include "src/core/names.h"
 #include "src/core/text.h"
 
 static const struct nb_kernel kernels[] = {
@@ -68,12 +69,6 @@ const struct nb_entry *nb_catalogue(size_t *n) {
     if (!entries) fill();
     *n = n_entries;
     return entries;
-}
-
-bool nb_catalogue_is_elsewhere(const struct nb_entry *entry) {
-    for (size_t i = 0; i < nb_registry_size(); i++)
-        if (strcmp(nb_registry_at(i)->kernel_id, entry->kernel_id) == 0) return true;
-    return false;
 }
 
 const char *nb_catalogue_remedy(const struct nb_entry *entry) {

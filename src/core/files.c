@@ -116,11 +116,13 @@ struct whole {
     const char *text;
     size_t len;
 };
+
 static bool add_whole(void *context, struct nb_strbuf *part) {
     const struct whole *whole = context;
     nb_strbuf_addn(part, whole->text, whole->len);
     return false;
 }
+
 int nb_file_write(const char *path, const char *text, size_t len) {
     assert(path && text);
     return nb_file_write_parts(path, add_whole, &(struct whole){text, len});

@@ -115,8 +115,7 @@ void nb_json_uint64(cJSON *object, const char *name, uint64_t value) {
     cJSON_AddStringToObject(object, name, text);
 }
 
-/* ---- printing -----------------------------------------------------------------------------------------------------
- */
+/* ---- printing ---- */
 
 /* The shortest of 15 to 17 significant digits that reads back as the same double; 17 always do. */
 static void print_number(double value, struct nb_strbuf *out) {

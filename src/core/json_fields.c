@@ -109,9 +109,7 @@ int nb_fields_read(const struct nb_jsonc *file, const cJSON *object, const struc
     return result;
 }
 
-/* ---- a struct as a JSON object ---- */
-
-/* ---- writing ---- */
+/* ---- a struct as a JSON object: writing ---- */
 
 static int64_t integer_at(const void *at, size_t size) {
     int32_t narrow;

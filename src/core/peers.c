@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"
 #include "src/core/kernel_fields.h"

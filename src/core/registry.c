@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
+#include "src/core/case_key.h"
+#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
@@ -481,6 +482,13 @@ const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype d
     return widest;
 }
 
+bool nb_registry_has_kernel(const char *kernel_id) {
+    assert(kernel_id);
+    for (size_t i = 0; i < by_order.n; i++)
+        if (strcmp(by_order.items[i]->entry.kernel_id, kernel_id) == 0) return true;
+    return false;
+}
+
 static bool may_run(enum nb_width width) {
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *e = nb_registry_at(i);
@@ -511,6 +519,11 @@ void nb_registry_release(void) {
     n_libraries = 0;
 }
 
+void nb_registry_rest(void) {
+    for (size_t i = 0; i < n_libraries; i++)
+        if (libraries[i].program) nb_programs()->rest(libraries[i].program);
+}
+
 /* ---- in the guard ---- */
 
 enum { LOAD_LIMIT_S = 10, PEER_LIMIT_S = 120 /* half a GB of libraries from a cold disk */, ANSWER_LIMIT_S = 2 };
@@ -520,10 +533,6 @@ struct loading {
     int result;
     size_t n; /* kernels of the file */
 };
-void nb_registry_rest(void) {
-    for (size_t i = 0; i < n_libraries; i++)
-        if (libraries[i].program) nb_programs()->rest(libraries[i].program);
-}
 
 static void load_there(void *arg) {
     struct loading *l = arg;
@@ -675,6 +684,7 @@ int nb_registry_describe(const char *file) {
     free_library(&lib);
     return l.result;
 }
+
 /* ---- questions ---- */
 
 struct question {

@@ -9,23 +9,8 @@
 
 #include "kernels/kernel.h"
 #include "src/core/case.h"
-#include "src/core/kernel_fields.h"
-
-#define NB_NO_FUNCTION UINT64_MAX
-
-struct nb_entry {
-    const struct nb_kernel *kernel; /* a copy in this program's own size: fields the file does not know are 0, variant
-                                       is never null, summary neither */
-    const char *plugin; /* null for the built-in kernels, else the plugin's name (file name without lib and .so) */
-    bool is_peer;       /* an adapter to another library (peers.h); plugin is its name */
-    const char *file;   /* the shared object, as the user named it, or "peer:NAME[=LIBRARY]" */
-    char *id;           /* "[plugin:]variant" */
-    char *kernel_id;    /* "[plugin:]kernel" */
-
-    uint64_t functions[NB_N_KERNEL_FUNCTIONS]; /* where they lie in their file once that is loaded; or NB_NO_FUNCTION */
-    char *code_file;                           /* the loaded file that run() lies in */
-    bool is_apart;                             /* its functions lie in several files */
-};
+#include "src/core/kernel_entry.h"
+#include "src/core/text.h"
 
 /* What loading returns of a file that serves another kernel ABI. */
 #define NB_OTHER_ABI (-2)
@@ -60,6 +45,8 @@ void nb_registry_suggest(const char *name, struct nb_strbuf *out);
 const struct nb_entry *nb_registry_meant(const char *option, const char *name);
 /* The widest variant of a kernel ("[plugin:]kernel", or the variant itself) that runs on this CPU; null. */
 const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype dtype);
+/* Is a kernel of this name ("[plugin:]kernel") loaded, in whatever width and dtype? */
+bool nb_registry_has_kernel(const char *kernel_id);
 /* What NB_VECTOR of the axis width means here: 256 bits where a kernel of that width is built and may run on this CPU, else 128 where one
  * is, else 256. */
 enum nb_width nb_registry_vector_width(void);
@@ -80,17 +67,5 @@ void nb_registry_release(void);
 /* Null: yes; else the reason why not, good until the next question. */
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call);
 bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call);
-
-/* ---- Every kernel of the sources in every width and dtype, whether it is built or not: the list that make writes from the kernels'
- * files. With it a kernel that is not built can be distinguished from one that does not exist, and a preset can say what it
- * needs before anything is built. ---- */
-
-/* *n entries, as the registry's, but that run and all that follows it is null; sorted by kernel, then width, then dtype. They last as
- * long as the process. An entry is built when the registry has its id. */
-const struct nb_entry *nb_catalogue(size_t *n);
-/* Is the kernel loaded in another width or dtype? */
-bool nb_catalogue_is_elsewhere(const struct nb_entry *entry);
-/* How to get what is not built: the command and how long it takes in a source tree, what is wrong in an installation. */
-const char *nb_catalogue_remedy(const struct nb_entry *entry);
 
 #endif

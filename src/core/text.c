@@ -132,6 +132,13 @@ void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8) {
     }
 }
 
+void nb_shortest_text(double value, char text[32]) {
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, 32, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) return;
+    }
+}
+
 /* ---- hashes ---- */
 
 uint64_t nb_hash_text(const char *text) { return nb_hash(NB_HASH_EMPTY, text, strlen(text)); }

@@ -40,6 +40,9 @@ struct nb_hint nb_did_you_mean(const char *s, const char *const *names, size_t n
  * beyond ASCII does. */
 void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8);
 
+/* The shortest decimal text that reads back as the same double. */
+void nb_shortest_text(double value, char text[32]);
+
 /* ---- hashes ---- */
 
 /* FNV-1a, 64 bits (Fowler, Noll & Vo): of more bytes after those that `hash` is of; the first hash is NB_HASH_EMPTY. */

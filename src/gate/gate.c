@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/core/axes.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"
 #include "src/core/guard.h"

@@ -4,7 +4,7 @@
 #define NB_GATE_H
 
 #include "src/accuracy/accuracy.h"
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 #include "src/gate/gate_judge.h"
 #include "src/gate/gate_launch.h"
 #include "src/measure/status.h"

@@ -9,6 +9,7 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/gradient.h"
+#include "src/core/axes.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
+#include "src/core/registry.h"
 #include "src/gate/gate.h"
 #include "src/gate/gate_subject.h"
 #include "src/measure/paired.h"

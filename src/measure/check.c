@@ -152,8 +152,7 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
     return true;
 }
 
-/* ---- repetition ---------------------------------------------------------------------------------------------------
- */
+/* ---- repetition ---- */
 
 static bool repeats(struct subject *s, const struct attempt *a, const struct nb_buffers *b, int64_t *row) {
     const struct nb_outputs o = nb_buffers_outputs(b, s->c);

@@ -5,7 +5,7 @@
 
 #include "src/accuracy/gradient.h"
 #include "src/accuracy/oracle.h"
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 #include "src/measure/buffers.h"
 #include "src/measure/judge.h"
 #include "src/plan/inputs.h"

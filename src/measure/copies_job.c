@@ -6,6 +6,7 @@
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/measure/worker.h"
 
 enum { TRIAL_BLOCKS = 8, MAX_CANDIDATES = 24 };

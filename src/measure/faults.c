@@ -24,6 +24,7 @@ struct line {
 static void add(struct line *l, const char *s) {
     for (; *s && l->len < sizeof l->text - 1; s++) l->text[l->len++] = *s;
 }
+
 static void add_number(struct line *l, int n) {
     char digits[12];
     size_t at = sizeof digits;

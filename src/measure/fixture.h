@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 #include "src/measure/buffers.h"
 #include "src/plan/inputs.h"
 

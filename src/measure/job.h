@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "src/core/case.h"
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 
 enum { NB_MAX_CPUS = 1024 };
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -153,6 +153,7 @@ static void swap_rows(const struct nb_tensor *t, int64_t a, int64_t b) {
         memcpy(q + i, part, n);
     }
 }
+
 static void exchange_rows(const struct exchange *e) {
     for (int s = 0; e->sets && s < e->n && e->a != e->b; s++) {
         const struct nb_tensor *tensors = e->sets[s].tensors;
@@ -174,6 +175,7 @@ static bool takes_any_order(const struct nb_arm *arm) {
     if (c->op == NB_OP_COPY) return true;
     return c->pass == NB_FORWARD && c->op != NB_OP_BATCHNORM && nb_kernel_row_local(arm->entry->kernel, &arm->calls[0]);
 }
+
 static bool may_exchange(const struct nb_arm *arms, int n_arms, int n_sets) {
     bool may = n_sets == 1;
     for (int a = 0; a < n_arms && may; a++) may = takes_any_order(&arms[a]);
@@ -272,6 +274,7 @@ static int fewest_blocks(const struct nb_arm *arms, int n_arms, int blocks) {
     for (int a = 0; a < n_arms; a++) every = arms[a].every > every ? arms[a].every : every;
     return (blocks + every - 1) / every;
 }
+
 static void look_for_hidden_threads(const struct launch *l, struct nb_arm *arms, int n_arms) {
     if (!nb_hidden_threads_found(&l->hidden, fewest_blocks(arms, n_arms, l->options->blocks))) return;
     if (may_have_other_threads(l, arms, n_arms) || arms[0].is_wrong) return;
@@ -606,6 +609,7 @@ static void take_probe_behind(struct probes *p, int slot) {
     take_probe(p);
     if (p->slower_ns) p->slower_ns[slot] = fmax(before_ns, p->now_ns);
 }
+
 static void mark_shared(struct nb_arm *arms, int n_arms, int blocks, const struct probes *p) {
     if (!p->slower_ns) return;
     for (int a = 0; a < n_arms; a++) {
@@ -614,8 +618,7 @@ static void mark_shared(struct nb_arm *arms, int n_arms, int blocks, const struc
     }
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------------------------
- */
+/* ---- blocks ---- */
 
 static void shuffle(int *order, int n, uint64_t *random) {
     for (int i = n - 1; i > 0; i--) {
@@ -720,8 +723,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     free(l.probes.slower_ns);
 }
 
-/* ---- after timing, and before -------------------------------------------------------------------------------------
- */
+/* ---- after timing, and before ---- */
 
 static void spoil_tensor(const struct nb_tensor *t, int64_t rows, uint64_t *random) {
     for (int64_t r = 0; r < rows; r++) {

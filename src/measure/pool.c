@@ -15,7 +15,6 @@
 
 #include "src/core/cpu.h"
 #include "src/core/log.h"
-#include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 #include "src/programs/kernel_program.h"
 
 struct nb_pool;

@@ -82,10 +82,12 @@ bool nb_launches_roof_is_other(const struct nb_launches *l) {
     }
     return n > 0 && slower / n > log(NB_AS_FAST);
 }
+
 static size_t roof_of(const struct nb_launches *l) {
     return nb_launches_roof_is_other(l) ? offsetof(struct nb_launch_value, ln_other_roof)
                                         : offsetof(struct nb_launch_value, ln_roof);
 }
+
 static size_t copy_of(const struct nb_launches *l) {
     return nb_launches_roof_is_other(l) ? offsetof(struct nb_launch_value, ln_other_copy)
                                         : offsetof(struct nb_launch_value, ln_copy);
@@ -202,6 +204,7 @@ static struct launch_times times_of(const struct nb_launches *l, size_t launch, 
     if (v->is_shared) return (struct launch_times){NAN, NAN};
     return (struct launch_times){v->ln_time_alone, other ? v->ln_other_roof_alone : v->ln_roof_alone};
 }
+
 static bool are_enough_alone(const struct nb_launches *l) {
     const int fewest = 3; /* so that no launch decides alone; where they are too few for an interval there is none */
     int n = 0;

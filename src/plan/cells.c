@@ -8,11 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/axes.h"
 #include "src/core/case.h"
+#include "src/core/case_key.h"
+#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/level_shape.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/device/device.h"
@@ -307,7 +312,7 @@ static void count_absent(const struct product *p, size_t cells, struct nb_skips 
     for (size_t i = 0; i < n_known; i++) {
         const struct nb_entry *e = &catalogue[i];
         if (nb_registry_find(e->id) || !product_selects(p, e)) continue;
-        if (!names_width && nb_catalogue_is_elsewhere(e)) continue;
+        if (!names_width && nb_registry_has_kernel(e->kernel_id)) continue;
         if (!first[e->kernel->width]) first[e->kernel->width] = e;
         n[e->kernel->width]++;
     }

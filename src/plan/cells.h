@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "src/core/case.h"
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 #include "src/core/text.h"
 #include "src/plan/config.h"
 

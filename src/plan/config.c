@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
+#include "src/core/axes.h"
 #include "src/core/files.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 enum { MAX_BLOCKS = 1000, MAX_BUDGETS = 1000 };
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/core/case.h"
+#include "src/core/axes.h"
 #include "src/core/json.h"
 
 /* What a config says about gating, under its key "gate":

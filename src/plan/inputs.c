@@ -12,6 +12,7 @@
 #include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
+#include "src/core/params.h"
 #include "src/core/text.h"
 
 /* ---- where rows come from ---- */

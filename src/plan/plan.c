@@ -11,8 +11,9 @@
 #include <string.h>
 
 #include "src/core/cpu.h"
+#include "src/core/kernel_entry.h"
 #include "src/core/log.h"
-#include "src/core/registry.h"
+#include "src/core/names.h"
 #include "src/core/text.h"
 #include "src/plan/estimate.h"
 
@@ -257,9 +258,7 @@ static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells, co
     *wholes = batches;
 }
 
-/* ---- --shard and --budget: which groups, and how many cells of each; both depend on the plan alone, never on chance ---- */
-
-/* ---- shards ---- */
+/* ---- shards: which groups, and how many cells of each, by the plan alone and never by chance ---- */
 
 static double estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct nb_effort *effort) {
     double step_s[NB_N_STAGES];

@@ -12,13 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
+#include "src/core/tuning.h"
 #include "src/device/device.h"
 #include "src/measure/counters.h"
 #include "src/measure/system.h"
@@ -30,10 +31,6 @@
 #endif
 
 #include "build_info.h"
-#include "src/core/cpu.h"
-#include "src/core/registry.h"
-#include "src/core/tuning.h"
-#include "src/measure/system.h"
 
 /* ---- hashes ---- */
 

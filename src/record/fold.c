@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A journal, line by line, to the records of its run. */
+#include "src/record/fold.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
@@ -8,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "src/core/axes.h"
+#include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"

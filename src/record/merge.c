@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The shards of one plan to the results of one run: the same records in the same order as if one machine had done it all. */
+#include "src/record/merge.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/record/fingerprint.h"
-#include "src/record/record.h"
+#include "src/record/run_folder.h"
 
 struct shard {
     struct nb_results results; /* its records are with those of all */
@@ -148,6 +150,7 @@ struct place {
     int shard;
     size_t at;
 };
+
 static int by_place(const void *a, const void *b) {
     const struct place *p = a, *q = b;
     bool p_skipped = p->record->status == NB_SKIPPED, q_skipped = q->record->status == NB_SKIPPED;

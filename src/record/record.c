@@ -7,8 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "src/core/axes.h"
+#include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
@@ -200,17 +201,9 @@ char *nb_replay_command(const char *key, const char *file, const char *tuning) {
 
 /* ---- a run's results: folded from the journal, kept in DIR/results.json, merged from the shards of one plan ---- */
 
-/* Whole files are read into memory; this is some million records. */
-static const size_t largest_file = (size_t)4 << 30;
-
-static void count_statuses(const struct nb_results *r, size_t counts[NB_N_STATUSES]) {
-    memset(counts, 0, NB_N_STATUSES * sizeof *counts);
-    for (size_t i = 0; i < r->n; i++) counts[r->records[i].status]++;
-}
-
 void nb_results_count(struct nb_results *r) {
-    size_t counts[NB_N_STATUSES];
-    count_statuses(r, counts);
+    size_t counts[NB_N_STATUSES] = {0};
+    for (size_t i = 0; i < r->n; i++) counts[r->records[i].status]++;
     cJSON_DeleteItemFromObjectCaseSensitive(r->meta, "counts");
     cJSON *json = cJSON_AddObjectToObject(r->meta, "counts");
     for (int s = 0; s < NB_N_STATUSES; s++) {
@@ -274,104 +267,6 @@ int nb_results_write(const struct nb_results *r, const char *dir) {
     int result = nb_dir_make(dir);
     if (result == 0) result = nb_file_write_parts(path, print_part, &parts);
     free(path);
-    return result;
-}
-
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
-
-static int line_of(const char *text, const char *at) {
-    int line = 1;
-    for (; text < at; text++) line += *text == '\n';
-    return line;
-}
-
-/* The document without its records, and the records apart; both owned by the caller. */
-static int parse_document(const char *path, cJSON **meta, cJSON **records) {
-    size_t len;
-    const char *end = NULL;
-    char *text = nb_file_read(path, largest_file, &len);
-    if (!text) return -1;
-    int result = -1;
-    if (strlen(text) == len && nb_json_is_utf8(text)) *meta = cJSON_ParseWithOpts(text, &end, true);
-    *records = cJSON_DetachItemFromObjectCaseSensitive(*meta, "records");
-    if (len == 0)
-        nb_error("%s: is empty", path);
-    else if (!*meta)
-        nb_error("%s:%d: is not JSON in UTF-8", path, line_of(text, end ? end : text));
-    else if (nb_json_check_schema(*meta, path, NB_SCHEMA_VERSION) != 0)
-        result = -1;
-    else if (!cJSON_IsArray(*records))
-        nb_error("%s: is not a results file: \"records\" is missing", path);
-    else if (cJSON_HasObjectItem(*meta, "records"))
-        nb_error("%s: \"records\" stands twice", path);
-    else
-        result = 0;
-    free(text);
-    return result;
-}
-
-static int read_records(struct nb_results *r, const char *path, const cJSON *records) {
-    struct nb_text_map keys = {0};
-    const cJSON *item;
-    int result = 0;
-    r->records = nb_alloc((size_t)cJSON_GetArraySize(records), sizeof *r->records);
-    cJSON_ArrayForEach(item, records) {
-        const char *key = nb_json_get_text(item, "key");
-        result = nb_record_from_json(&r->records[r->n], item);
-        if (result != 0) {
-            nb_error("%s: record %zu cannot be used: %s", path, r->n + 1, key ? key : "it has no key");
-            break;
-        }
-        const size_t before = nb_text_map_add(&keys, r->records[r->n].key, r->n);
-        r->n++;
-        if (before == NB_NOWHERE) continue;
-        result = nb_error("%s: records %zu and %zu are the same case: %s", path, before + 1, r->n, key);
-        break;
-    }
-    nb_text_map_release(&keys);
-    return result;
-}
-
-/* A file that lost records says yet how many it had. */
-static int check_counts(const struct nb_results *r, const char *path) {
-    const cJSON *said = cJSON_GetObjectItemCaseSensitive(r->meta, "counts");
-    size_t counts[NB_N_STATUSES];
-    count_statuses(r, counts);
-    for (int s = 0; said && s < NB_N_STATUSES; s++) {
-        const char *name = nb_status_name((enum nb_status)s);
-        const double wanted = cJSON_HasObjectItem(said, name) ? nb_json_get_number(said, name) : 0;
-        if (wanted != (double)counts[s])
-            return nb_error("%s: \"counts\" has %g \"%s\", but \"records\" %zu: it was changed after it was written",
-                            path, wanted, name, counts[s]);
-    }
-    return 0;
-}
-
-bool nb_results_outdated(const char *dir) {
-    char *results = nb_path_join(dir, NB_RESULTS_FILE), *journal = nb_path_join(dir, NB_JOURNAL_FILE);
-    struct stat old, new;
-    bool outdated = false;
-    if (stat(journal, &new) == 0) {
-        outdated = stat(results, &old) != 0 || new.st_mtim.tv_sec > old.st_mtim.tv_sec ||
-                   (new.st_mtim.tv_sec == old.st_mtim.tv_sec &&new.st_mtim.tv_nsec > old.st_mtim.tv_nsec);
-    }
-    free(results);
-    free(journal);
-    return outdated;
-}
-
-int nb_results_read(struct nb_results *r, const char *dir) {
-    assert(r && dir);
-    if (nb_results_outdated(dir)) return nb_results_fold(r, dir);
-    *r = (struct nb_results){.dir = nb_strdup(dir)};
-    char *path = nb_path_join(dir, NB_RESULTS_FILE);
-    cJSON *records = NULL;
-    int result = parse_document(path, &r->meta, &records);
-    if (result == 0) result = read_records(r, path, records);
-    if (result == 0) result = check_counts(r, path);
-    cJSON_Delete(records);
-    free(path);
-    if (result != 0) nb_results_release(r);
     return result;
 }
 

@@ -81,31 +81,9 @@ struct nb_results {
     size_t n;
     char *dir;
 };
-/* Folds a journal: medians over launches, paired ratios, statuses. Every planned case has a record: one without a line
- * of its own is "not_run". The first failures of each kernel in DIR/checks are added, as groups of their own. */
-int nb_results_fold(struct nb_results *r, const char *dir);
 /* The text of results.json. */
 void nb_results_print(const struct nb_results *r, struct nb_strbuf *out);
 int nb_results_write(const struct nb_results *r, const char *dir); /* temporary name, then rename */
-/* results.json; folds the journal when results.json is missing or older. */
-int nb_results_read(struct nb_results *r, const char *dir);
-/* The folders of the shards of one plan, each once, to the results of one run. A shard that is missing is an error that
- * names it; with partial it is a warning, and kept in meta "missing_shards". */
-int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bool partial);
-/* Of what a run with --shard left: its document names the shard and the plan. */
-struct nb_shard {
-    const char *dir, *hash; /* borrowed; of the plan */
-    int i, n;               /* "i of n", from 1 */
-    size_t at;              /* the caller's */
-};
-int nb_shard_read(struct nb_shard *s, const char *dir, const cJSON *document); /* -1 after nb_error: is none */
-/* Sorts them by number. -1 after nb_error: they are of different plans, one is there twice, or one is missing; with partial that is a
- * warning. missing: an array for their numbers. */
-int nb_shards_check(struct nb_shard *shards, size_t n, bool partial, cJSON *missing);
-/* The index in machines ([{"fingerprint", "differs"}]) of this fingerprint, which is added when none is equal. "differs" names every path
- * whose value is not that of the first machine: "cpu.model: \"A\", first machine \"B\"". */
-int nb_machine_index(cJSON *machines, const cJSON *fingerprint);
-bool nb_results_outdated(const char *dir); /* the journal is newer than results.json, or alone */
 size_t nb_results_failed(const struct nb_results *r);
 void nb_results_count(struct nb_results *r); /* meta "counts" from the records */
 void nb_results_release(struct nb_results *r);

@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/core/tuning.h"
 #include "src/measure/fp_state.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 #include "src/train/parameters.h"
 #include "src/train/workload.h"
 

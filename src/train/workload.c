@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/timer.h"
 #include "src/measure/fp_state.h"
 #include "src/train/tensor.h"

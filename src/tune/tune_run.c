@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"

@@ -114,5 +114,3 @@ Test(torch, another_formula_is_not_within_the_rounding) {
     d = compare("layer0_out", NB_OP_LAYERNORM, NB_F32, "rmsnorm_torch");
     cr_expect_gt(d.ratio, 10);
 }
-
-/* ---- our kernels against PyTorch ---------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
 #include "src/claims/property.h"
+#include "src/core/axes.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"

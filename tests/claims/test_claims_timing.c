@@ -6,7 +6,9 @@
 
 #include "src/claims/claims.h"
 #include "src/claims/experiment_timing.c"
+#include "src/core/case_key.h"
 #include "src/core/text.h"
+#include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"

@@ -7,6 +7,7 @@
 #include "src/claims/claims.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
+#include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"

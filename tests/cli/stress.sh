@@ -98,7 +98,8 @@ refuses "no kernel has this name" stress "$WORK/small.json" --kernel nothing_lik
 refuses "no block of .* has it" stress "$WORK/small.json" --dtype f16
 refuses "leave out names" stress --resume "$WORK/run" --dtype f32
 mkdir -p "$WORK/other"
-sed 's/"argv":\["stress"/"argv":["run"/; s/"schema":"2.1"/"schema":"2.0"/; s/,"sum":"[0-9a-f]*"}$/}/' "$WORK/first" >"$WORK/other/journal.jsonl"
+sed 's/"schema":"2.1"/"schema":"2.0"/; s/,"sum":"[0-9a-f]*"}$/}/' "$WORK/first" >"$WORK/other/journal.jsonl"
 refuses "is of schema 2.0, and this version reads 2.1 alone" stress --resume "$WORK/other"
-refuses "\`normbench run\` began it" stress --resume "$WORK/other"
+"$NORMBENCH" run "$WORK/small.json" --launches 0 --no-plots --quiet --out "$WORK/began" >/dev/null 2>&1
+refuses "\`normbench run\` began it" stress --resume "$WORK/began"
 exit "$failed"

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "src/core/case.h"
+#include "src/core/case_key.h"
+#include "src/core/names.h"
 #include "tests/support/cases.h"
 
 Test(case, k_is_the_smallest_count_that_is_no_less_than_the_share) {

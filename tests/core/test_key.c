@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/axes.h"
 #include "src/core/case.h"
+#include "src/core/case_key.h"
+#include "src/core/names.h"
 #include "tests/support/cases.h"
 #include "tests/support/files.h"
 

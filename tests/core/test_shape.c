@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/kernel.h"
 #include "src/core/json.h"
 #include "src/core/shape.h"
 

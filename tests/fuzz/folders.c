@@ -16,7 +16,9 @@
 #include "src/lab/stress/stress.h"
 #include "src/measure/journal.h"
 #include "src/record/comparison.h"
+#include "src/record/merge.h"
 #include "src/record/record.h"
+#include "src/record/run_folder.h"
 #include "src/train/train_study.c"
 #include "tests/fuzz/fuzz.h"
 

@@ -10,6 +10,7 @@
 
 #include "src/core/files.h"
 #include "src/core/random.h"
+#include "src/core/registry.h"
 #include "src/gate/code_identity.c"
 #include "tests/support/files.h"
 

@@ -10,6 +10,7 @@
 
 #include "src/core/files.h"
 #include "src/core/guard.h"
+#include "src/core/registry.h"
 #include "src/gate/gate.h"
 #include "src/gate/gate_kernel.c"
 #include "src/gate/gate_run.c"

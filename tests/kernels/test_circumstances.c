@@ -13,6 +13,7 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/registry.h"
 #include "src/measure/buffers.h"
 #include "src/measure/pool.h"
 #include "tests/support/cases.h"

@@ -11,6 +11,7 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/registry.h"
 #include "src/core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "src/accuracy/gradient.h"
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/registry.h"
-#include "src/core/shape.h"
 #include "src/measure/check.h"
 #include "tests/support/cases.h"
 #include "tests/support/numerics.h"

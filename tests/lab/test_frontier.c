@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "src/accuracy/yardstick.h"
+#include "src/core/case_key.h"
 #include "src/core/json.h"
 #include "src/lab/stress/frontier.c"
 #include "src/lab/stress/row_score.h"

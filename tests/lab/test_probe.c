@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/json.h"
+#include "src/core/registry.h"
 #include "src/lab/probe/probe.h"
 #include "src/lab/probe/probe_root.c"
 #include "tests/support/files.h"

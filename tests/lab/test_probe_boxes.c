@@ -10,6 +10,7 @@
 #include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
+#include "src/core/names.h"
 #include "src/lab/probe/probe.h"
 #include "tests/support/files.h"
 #include "tests/support/probe.h"

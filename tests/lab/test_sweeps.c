@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/lab/stress/search.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"

@@ -8,6 +8,8 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/gradient.h"
+#include "src/core/case_key.h"
+#include "src/core/registry.h"
 #include "src/measure/check.h"
 #include "src/measure/metamorphic.h"
 #include "tests/support/cases.h"

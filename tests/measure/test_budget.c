@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/core/case_key.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/random.h"

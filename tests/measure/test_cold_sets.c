@@ -3,6 +3,7 @@
  * a set. Hot: one set, or two. */
 #include <criterion/criterion.h>
 
+#include "src/core/case_key.h"
 #include "src/core/shape.h"
 #define load_kernels load_kernels_of_job /* the tests have one too */
 #include "src/measure/worker.c"

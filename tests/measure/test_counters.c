@@ -13,7 +13,6 @@
 #endif
 
 #include "src/core/cpu.h"
-#include "src/core/registry.h"
 #include "src/measure/counters.h"
 #include "src/measure/single_step.h"
 

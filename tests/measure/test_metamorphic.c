@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
+#include "src/core/registry.h"
 #include "src/measure/metamorphic.h"
 #include "tests/support/files.h"
 #include "tests/support/trials.h"

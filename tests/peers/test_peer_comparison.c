@@ -7,13 +7,16 @@
 #include <string.h>
 
 #include "reports/run/render_peers.c"
+#include "src/core/case_key.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/level_shape.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/config.h"
 #include "src/plan/plan.h"
+#include "src/record/fold.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
 

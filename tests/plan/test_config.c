@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/axes.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/text.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/plan/config.h"
 #include "src/plan/inputs.h"

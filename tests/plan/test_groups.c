@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/core/cpu.h"
+#include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/plan/plan.c"
 #include "tests/support/files.h"

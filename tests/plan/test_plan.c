@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/plan/plan.h"

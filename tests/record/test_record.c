@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/log.h"
 #include "src/measure/journal.h"
 #include "src/record/record.h"

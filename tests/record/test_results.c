@@ -8,6 +8,7 @@
 
 #include "src/core/json.h"
 #include "src/measure/journal.h"
+#include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"

@@ -8,7 +8,9 @@
 
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/record/fold.h"
 #include "src/record/record.h"
+#include "src/record/run_folder.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
 

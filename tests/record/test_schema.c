@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/axes.h"
+#include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
-#include "src/core/shape.h"
+#include "src/core/registry.h"
 #include "tests/support/files.h"
 #include "tests/support/numerics.h"
 

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "src/core/registry.h"
 #include "tests/support/files.h"
 
 void load_kernels(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }

@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/names.h"
+#include "src/core/registry.h"
 #include "src/lab/probe/probe.h"
 #include "src/lab/probe/probe_state.h"
 

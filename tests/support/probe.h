@@ -7,7 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "src/core/case.h"
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 
 /* A case as `normbench probe` makes it. The formula is fitted to what the kernel implements. 0, or -1 when this
  * combination does not exist. */

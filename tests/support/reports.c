@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "reports/run/report.h"
+#include "src/core/axes.h"
+#include "src/core/case_key.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"
 

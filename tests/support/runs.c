@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/record/fold.h"
 #include "tests/support/files.h"
 
 /* A variant's op, width and style are in its name. */

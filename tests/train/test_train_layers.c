@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/train/layers.h"
 #include "src/train/norm_layer.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/json.h"
+#include "src/core/names.h"
 #include "src/train/transformer.h"
 #include "tests/support/files.h"
 #include "tests/support/products.h"

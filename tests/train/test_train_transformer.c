@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/train/transformer.h"
 #include "src/train/workload.h"

@@ -11,6 +11,7 @@
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/params.h"
 #include "src/core/random.h"
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"

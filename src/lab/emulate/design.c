@@ -10,7 +10,9 @@
 #include <strings.h>
 
 #include "src/core/case.h"
+#include "src/core/case_key.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 const struct nb_design_preset nb_design_presets[] = {
     {"ideal", "A", "rmsnorm/store:bf16/weight:bf16", "all in f32, rounded once at the end"},

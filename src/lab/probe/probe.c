@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/axes.h"
+#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/registry.h"
 #include "src/lab/probe/probe_box.h"
 #include "src/lab/probe/probe_parts.h"
 #include "src/lab/probe/probe_state.h"

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "src/core/dtype.h"
+#include "src/core/names.h"
 #include "src/lab/probe/probe_box.h"
 #include "src/lab/probe/probe_parts.h"
 

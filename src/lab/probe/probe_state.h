@@ -9,7 +9,7 @@
 
 #include "src/core/case.h"
 #include "src/core/dtype.h"
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 
 enum { NB_PROBE_COLS = 1 << 13 }; /* of the longest rows */
 

@@ -2,6 +2,7 @@
 /* The format of sums of squares, and which variance a LayerNorm forms. */
 #include <math.h>
 
+#include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/lab/probe/probe_box.h"
 #include "src/lab/probe/probe_parts.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Budget, calls and the worst rows so far; the searches; what reproduces the rows that they found. */
+#include "src/core/case_key.h"
 #include "src/lab/stress/search.h"
 
 #include <assert.h>

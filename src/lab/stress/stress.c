@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/axes.h"
+#include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/core/tuning.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sweeps of a kernel over rho, scale, eps and n, and its map over scale and rho; both with the lines at which theory says that the
  * formula breaks down. */
+#include "src/core/case_key.h"
 #include "src/lab/stress/search.h"
 
 #include <assert.h>

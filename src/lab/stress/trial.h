@@ -9,7 +9,7 @@
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/oracle.h"
 #include "src/core/case.h"
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 #include "src/core/text.h"
 #include "src/measure/buffers.h"
 #include "src/plan/inputs.h"

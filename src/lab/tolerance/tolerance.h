@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/core/registry.h"
+#include "src/core/kernel_entry.h"
 #include "src/lab/emulate/depth.h"
 
 /* What the output is compared with. */

@@ -10,6 +10,7 @@
 #include "src/accuracy/bound.h"
 #include "src/core/cpu.h"
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/core/stats.h"
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
