@@ -349,7 +349,7 @@ gate-texts: $(variants:%=$(ARM)/texts/%.i)
 $(ARM)/table.o: kernels/table.c $(kernel_list) $(BUILD)/kernels/flags
 	@mkdir -p $(dir $@)
 	$(CC) $(KERNEL_CFLAGS) -I. -I$(dir $(kernel_list)) -c -o $@ $<
-$(gaps): $(ARM)/gap_%.o: $(kernel_list)
+$(gaps): $(ARM)/gap_%.o: $(BUILD)/kernels/flags
 	@mkdir -p $(dir $@)
 	printf '.text\n.balign 64\n.skip 64 * %d\n.section .rodata\n.skip 32 * %d\n.section .note.GNU-stack,"",@progbits\n' \
 	  $(word $*,$(gap_lines)) $* | $(CC) -c -x assembler -o $@ -

@@ -16,7 +16,8 @@ mistakes=NO_BARRIER everything=$WORK/few.json
 cat >"$WORK/few.json" <<'JSON'
 { "launches": 0, "blocks": [
   { "backend": "cuda-emulated", "op": ["rmsnorm", "layernorm"], "pass": ["forward", "backward"], "shape": ["3x7", "2x1000"] },
-  { "backend": "cuda-emulated", "kernel": "rmsnorm_row", "shape": "1x9001" } ] }
+  { "backend": "cuda-emulated", "kernel": "rmsnorm_row", "shape": "1x9001" },
+  { "backend": "cuda-emulated", "op": "batchnorm", "shape": ["nchw:2x5x6x6", "nhwc:3x5x5x7"] } ] }
 JSON
 if [ -n "${ALL-}" ]; then
     mistakes="NO_BARRIER SHORT_SHUFFLE BRANCHED_BARRIER WIDE_MASK FAR_VECTOR UNWRITTEN_SHARED" everything=tests/cuda/check.json
