@@ -93,12 +93,13 @@ made() { # ROOT BUILD ARM NAME TARGET ASSIGNMENTS...
 "$make" BUILD="$build" "$build/normbench" >&2 || ended 2 "normbench does not build"
 here=$build/gate/candidate there=$base_dir/build/layouts
 which=(KERNELS="${compared[*]}")
-[ -z "${WIDTHS:-}" ] || which+=(WIDTHS="$WIDTHS")
+[ -n "${WIDTHS:-}" ] && which+=(WIDTHS="$WIDTHS") || unset WIDTHS
 rm -rf "$here/texts" "$there/texts"
 # By the name of the build folder that is used elsewhere: what an object depends on is noted under that name.
 made "$root" "$build" "$here" "this tree" gate-texts -s "${which[@]}"
 made "$base_dir" "$base_dir/build" "$there" "$base" gate-texts -s "${which[@]}"
 variants=()
+[ -d "$here/texts" ] || ended 5 "no variant of ${compared[*]} is wanted"
 for text in "$here"/texts/*.i; do
     name=$(basename "$text" .i)
     [ ! -e "$there/texts/$name.i" ] || cmp -s "$text" "$there/texts/$name.i" || variants+=("$name")
