@@ -2,8 +2,7 @@
 /* A peer's adapter whose library is this file (a given one that is called .so is loaded, and no more): an RMSNorm with threads of its
  * own, started by open(), which spin for a while after each call as OpenMP's do. It fails when it is called before open() or for a part
  * of the work, and says how many threads it was opened with. FAKELIB_LOG names a file that gets a line with each loading, and with each
- * process that takes it down in order; FAKELIB_SLOW: the second and the third loading take two seconds; FAKELIB_THREAD: loading starts
- * a thread; FAKELIB_CRASHES: two threads crash. */
+ * process that takes it down in order; FAKELIB_THREAD: loading starts a thread; FAKELIB_CRASHES: two threads crash. */
 #define KERNEL_NAME "rmsnorm"
 #define KERNEL_FIELDS                                                                                                  \
     .flags = NB_FLAG_OWN_THREADS, .n_units = one_unit, .open = start, .close = stop, .applicable = refuse_gaps,        \
@@ -137,19 +136,9 @@ static void add_to_log(const char *what) {
 
 static __attribute__((destructor)) void take_down(void) { add_to_log("taken down"); }
 
-static int n_in_log(void) {
-    const char *name = getenv("FAKELIB_LOG");
-    FILE *f = name ? fopen(name, "r") : NULL;
-    int n = 0;
-    for (int c; f && (c = getc(f)) != EOF;) n += c == '\n';
-    if (f) fclose(f);
-    return n;
-}
-
 static int use(const char *path, char *reason, size_t n) {
     pthread_t thread;
     add_to_log("loaded");
-    if (getenv("FAKELIB_SLOW") && n_in_log() > 1 && n_in_log() <= 3) sleep(2);
     if (getenv("FAKELIB_THREAD") && pthread_create(&thread, NULL, sleeper, NULL) != 0) return -1;
     if (path && strstr(path, "broken")) {
         snprintf(reason, n, "%s is no library of ours", path);
