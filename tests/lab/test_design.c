@@ -21,14 +21,6 @@ static void expect_printed(const char *text, const char *want) {
     nb_strbuf_release(&out);
 }
 
-Test(design, what_is_left_out_is_f32_in_one_lane_with_eps_1e_5_inside_to_nearest) {
-    const struct nb_design d = parsed("rmsnorm");
-    cr_expect(d.op == NB_OP_RMSNORM && d.store == NB_NUM_F32 && d.acc == NB_NUM_F32 && d.rstd == NB_NUM_F32);
-    cr_expect(d.order == NB_ORDER_SEQUENTIAL && d.lanes == 1 && !d.fma && d.variance == NB_VAR_TWOPASS);
-    cr_expect(d.eps == 1e-5 && d.eps_place == NB_EPS_INSIDE && d.root_form == NB_ROOT_MUL_RECIP);
-    cr_expect(d.rounding == NB_ROUND_NEAREST && d.store_rounding == NB_ROUND_NEAREST && d.cast == NB_CAST_AFTER);
-}
-
 Test(design, parts_apply_in_their_order_to_an_op_or_a_preset) {
     const struct nb_design d = parsed("rmsnorm/all:bf16/acc:f32x16/cast:before/eps:1e-6");
     cr_expect(d.store == NB_NUM_BF16 && d.weight == NB_NUM_BF16 && d.stat == NB_NUM_BF16 && d.acc == NB_NUM_F32);
@@ -40,13 +32,6 @@ Test(design, parts_apply_in_their_order_to_an_op_or_a_preset) {
     cr_expect(root.root_form == NB_ROOT_DIV_SQRT && root.root == NB_NUM_F16);
     cr_expect_eq(parsed("prmsnorm/k:25%").k, 0.25);
     cr_expect_eq(parsed("naive/lanes:8").lanes, 8);
-}
-
-Test(design, a_letter_of_the_table_of_cast_orders_is_its_preset) {
-    cr_expect_eq(parsed("B").cast, NB_CAST_BEFORE);
-    cr_expect_eq(parsed("f").store_rounding, NB_ROUND_ZERO);
-    cr_expect_eq(parsed("G").offset, NB_NUM_BF16);
-    cr_expect_eq(parsed("J").rstd, NB_NUM_BF16);
 }
 
 Test(design, every_preset_parses_and_prints_as_itself) {
@@ -107,38 +92,17 @@ Test(design, printing_and_parsing_are_inverse) {
 }
 
 Test(design, bad_texts_are_refused, .init = cr_redirect_stderr) {
-    static const char *const bad[] = {"",
-                                      "/",
-                                      "rmsnorm//store:f16",
-                                      "lama",
-                                      "rmsnorm/stroe:f16",
-                                      "rmsnorm/store",
-                                      "rmsnorm/store:",
-                                      "rmsnorm/store:f17",
-                                      "rmsnorm/acc:f32x",
-                                      "rmsnorm/acc:f32x0",
-                                      "rmsnorm/lanes:-1",
-                                      "rmsnorm/lanes:1e3",
-                                      "rmsnorm/leaf:9999999999999999999",
-                                      "rmsnorm/eps:-1e-5",
-                                      "rmsnorm/eps:nan",
-                                      "rmsnorm/eps:inf",
-                                      "rmsnorm/eps:1e-5x",
-                                      "rmsnorm/fma:2",
-                                      "rmsnorm/round:up",
-                                      "prmsnorm/k:0",
-                                      "prmsnorm/k:150%",
-                                      "rmsnorm/variance:onepass",
-                                      "layernorm/variance:none",
-                                      "rmsnorm/order:pairwise/lanes:4",
-                                      "rmsnorm/root:rsqrt_nr/eps_place:outside",
-                                      "llama/folded:1",
-                                      "layernorm/variance:corrected/folded:1",
-                                      "batchnorm",
-                                      "rmsnorm/op:dyt"};
+    char bad[] = "/ rmsnorm//store:f16 lama rmsnorm/stroe:f16 rmsnorm/store rmsnorm/store: rmsnorm/store:f17 "
+                 "rmsnorm/acc:f32x rmsnorm/acc:f32x0 rmsnorm/lanes:-1 rmsnorm/lanes:1e3 "
+                 "rmsnorm/leaf:9999999999999999999 rmsnorm/eps:-1e-5 rmsnorm/eps:nan rmsnorm/eps:inf "
+                 "rmsnorm/eps:1e-5x rmsnorm/fma:2 rmsnorm/round:up prmsnorm/k:0 prmsnorm/k:150% "
+                 "rmsnorm/variance:onepass layernorm/variance:none rmsnorm/order:pairwise/lanes:4 "
+                 "rmsnorm/root:rsqrt_nr/eps_place:outside llama/folded:1 layernorm/variance:corrected/folded:1 "
+                 "batchnorm rmsnorm/op:dyt";
     struct nb_design d;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        cr_expect_eq(nb_design_parse(&d, bad[i]), -1, "%s is taken", bad[i]);
+    cr_expect_eq(nb_design_parse(&d, ""), -1);
+    for (const char *text = strtok(bad, " "); text; text = strtok(NULL, " "))
+        cr_expect_eq(nb_design_parse(&d, text), -1, "%s is taken", text);
     char long_text[2000];
     memset(long_text, 'a', sizeof long_text);
     long_text[sizeof long_text - 1] = '\0';

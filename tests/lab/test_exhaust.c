@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sweeps over every input, whole where that is quick, else by strides: what IEEE 754 fixes, and that threads change nothing; and what
- * they judge by, against MPFR. */
+/* Sweeps over every input: that threads change nothing, and what they judge by, against MPFR. What they find: tests/cli/exhaustive.sh. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <mpfr.h>
@@ -15,16 +14,6 @@
 #include "tests/support/files.h"
 #include "tests/support/numerics.h"
 
-static const cJSON *row_of(const cJSON *answer, const char *field, const char *value) {
-    const cJSON *row;
-    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows")) {
-        const char *text = nb_json_get_text(row, field);
-        if (text && strcmp(text, value) == 0) return row;
-    }
-    cr_assert_fail("no row with %s %s", field, value);
-    return NULL;
-}
-
 static char *text_without_seconds(cJSON *answer) {
     cJSON *row;
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows"))
@@ -35,47 +24,6 @@ static char *text_without_seconds(cJSON *answer) {
 static struct nb_exhaust_options options_of(int64_t stride, int threads) {
     nb_log_quiet(true);
     return (struct nb_exhaust_options){.threads = threads, .stride = stride};
-}
-
-Test(exhaust, roots_by_ieee_operations_have_the_figures_that_ieee_fixes) {
-    static const char *const names[] = {"double", "recip_sqrt"};
-    struct nb_exhaust_options o = options_of(1, 2);
-    cJSON *answer = kept_json(cJSON_CreateObject());
-    o.names = names;
-    o.n_names = 2;
-    cr_assert_eq(nb_exhaust_roots(&o, answer), 0);
-    const cJSON *row = row_of(answer, "variant", "double");
-    cr_expect_eq(nb_json_get_number(row, "inputs"), 16777216);
-    cr_expect_eq(nb_json_get_number(row, "misrounded"), 0);
-    cr_expect(nb_json_get_number(row, "max_ulp") <= 0.5);
-    row = row_of(answer, "variant", "recip_sqrt");
-    cr_expect_eq(nb_json_get_number(row, "misrounded"), 4362792);
-    cr_expect_float_eq(nb_json_get_number(row, "max_ulp"), 1.490, 0.0005);
-    cr_expect_str_eq(nb_json_get_text(row, "witness"), "0x3f80cab3");
-}
-
-/* The limit is that of an instruction which few CPUs have: what it should do is within it, and nearly reaches what
- * rounding alone costs; so is what it does, where it is. */
-Test(exhaust, the_estimate_in_f16_is_held_to_its_limit) {
-    double most = 0;
-    for (uint32_t i = 0; i < 1u << 24; i += 61) {
-        const double x = (double)nb_float_of(0x3f800000u + i), h = nb_round_to(x, NB_F16);
-        const double r = nb_round_to(1 / sqrt(h), NB_F16), error = fabs(r * sqrt(x) - 1);
-        most = error > most ? error : most;
-    }
-    cr_expect_lt(most, NB_RSQRTPH_LIMIT);
-    cr_expect_gt(most, NB_RSQRTPH_LIMIT / 2);
-
-    static const char *const names[] = {"rsqrtph"};
-    const struct nb_root_variant *v = nb_root_variant_find(names[0]);
-    cr_expect_eq(v->relative_limit, NB_RSQRTPH_LIMIT);
-    if (nb_root_variant_refuses(v)) cr_skip("%s", nb_root_variant_refuses(v));
-    struct nb_exhaust_options o = options_of(1, 2);
-    cJSON *answer = kept_json(cJSON_CreateObject());
-    o.names = names;
-    o.n_names = 1;
-    cr_assert_eq(nb_exhaust_roots(&o, answer), 0);
-    cr_expect(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row_of(answer, "variant", names[0]), "within_limit")));
 }
 
 Test(exhaust, roots_of_all_classes_of_inputs_are_as_promised_and_do_not_depend_on_threads) {
@@ -98,20 +46,6 @@ Test(exhaust, roots_of_all_classes_of_inputs_are_as_promised_and_do_not_depend_o
         texts[k] = text_without_seconds(answer);
     }
     cr_expect_str_eq(texts[0], texts[1]);
-}
-
-Test(exhaust, every_conversion_is_right_at_a_stride) {
-    struct nb_exhaust_options o = options_of(4001, 2);
-    cJSON *answer = kept_json(cJSON_CreateObject());
-    const cJSON *row;
-    int n = 0;
-    cr_assert_eq(nb_exhaust_convert(&o, answer), 0);
-    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows")) {
-        const cJSON *within = cJSON_GetObjectItemCaseSensitive(row, "within_limit");
-        cr_expect_not(cJSON_IsFalse(within), "%s", nb_json_get_text(row, "function"));
-        n += cJSON_IsTrue(within);
-    }
-    cr_expect_geq(n, 6);
 }
 
 /* ---- the checker of 1/sqrt ---- */

@@ -151,24 +151,20 @@ Test(limits, an_order_may_overflow_elsewhere_than_the_exact_sum) {
 /* ---- every line of many designs ------------------------------------------------------------------------------------------ */
 
 Test(limits, every_line_holds_for_designs_in_use) {
-    static const char *const designs[] = {"rmsnorm",
-                                          "gemma",
-                                          "layernorm/all:f16",
-                                          "layernorm/store:f16/acc:f32x8/variance:onepass",
-                                          "layernorm/all:e5m2",
-                                          "rmsnorm/all:bf16/order:pairwise",
-                                          "rmsnorm/all:f16/order:blocked",
-                                          "layernorm/all:bf16/order:kahan",
-                                          "layernorm/store:bf16/flush:1"};
-    for (size_t i = 0; i < sizeof designs / sizeof designs[0]; i += sparsely()) {
+    char designs[] = "rmsnorm layernorm/all:f16 layernorm/store:f16/acc:f32x8/variance:onepass "
+                     "rmsnorm/all:bf16/order:pairwise rmsnorm/all:f16/order:blocked layernorm/all:bf16/order:kahan "
+                     "layernorm/store:bf16/flush:1";
+    int n = 0;
+    for (const char *text = strtok(designs, " "); text; text = strtok(NULL, " ")) {
         struct nb_limits l;
         struct nb_design d;
-        cr_assert_eq(nb_design_parse(&d, designs[i]), 0);
+        if (n++ % sparsely()) continue;
+        cr_assert_eq(nb_design_parse(&d, text), 0);
         nb_limits_init(&l, d.op, d.store, 256, 1e-6);
         l.design = d;
         for (size_t r = 0; nb_limit_rule_at(r); r++) {
             const struct nb_limit line = line_of(&l, nb_limit_rule_at(r)->id, true);
-            cr_expect_neq(line.state, NB_LIMIT_BROKEN, "%s %s: %s; %s", designs[i], line.id, line.at, line.beyond);
+            cr_expect_neq(line.state, NB_LIMIT_BROKEN, "%s %s: %s; %s", text, line.id, line.at, line.beyond);
             cr_expect_neq(line.meaning[0], '\0', "%s says nothing", line.id);
         }
     }
