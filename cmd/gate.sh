@@ -105,11 +105,11 @@ for text in "$here"/texts/*.i; do
     [ ! -e "$there/texts/$name.i" ] || cmp -s "$text" "$there/texts/$name.i" || variants+=("$name")
 done
 [ ${#variants[@]} -gt 0 ] || ended 0 "the compiler reads the same of both: PASS"
-# A kernel's variants one after another, built ones first, then f32 and 256 bits; of many kernels every second, third ...
+# A kernel's variants one after another, built ones first, then f32, 256 and 512 bits; of many kernels every second, third ...
 chosen=$(for name in "${variants[@]}"; do
     [ -e "$build/kernels/$name.o" ] && built=0 || built=1
     echo "$built $name"
-done | sed -E 's/^(.) (.*)_(scalar|v[0-9x]+)_([a-z0-9]+)$/\1\4\3 \2 \2_\3_\4/; s/^(.)f32/\10/; s/^(.)bf16/\11/; s/^(.[01])v256 /\1a /' | LC_ALL=C sort |
+done | sed -E 's/^(.) (.*)_(scalar|v[0-9x]+)_([a-z0-9]+)$/\1\4\3 \2 \2_\3_\4/; s/^(.)f32/\10/; s/^(.)bf16/\11/; s/^(.[01])v256 /\1a /; s/^(.[01])v512 /\1b /' | LC_ALL=C sort |
     awk '{ print n[$2]++, $0 }' | sort -s -n -k1,1 |
     awk -v most="$most" '{ name[NR] = $4; n = $1 ? n : NR }
         END { if (most > n) n = most < NR ? most : NR

@@ -16,8 +16,6 @@
 #include "src/measure/paired.h"
 #include "src/measure/process.h"
 
-/* ---- the noise ------------------------------------------------------------------------------------------------------- */
-
 const char *const nb_replica_names[NB_N_REPLICAS] = {"control", "copy", "same"};
 
 static bool is_whole(const struct nb_calibration_launch *l) {
@@ -178,12 +176,10 @@ static void calibration_release(struct nb_calibration *c) {
     *c = (struct nb_calibration){0};
 }
 
-/* ---- the plan -------------------------------------------------------------------------------------------------------- */
+/* ---- simulated gates --------------------------------------------------------------------------------------------------- */
 
 /* Fewer launches, or fewer pairs in them, would be at the mercy of what happened in one of them. */
 enum { GATE_ARMS = 3, FEWEST_SCREEN = 10, FEWEST_CONFIRM = 12, FEWEST_BLOCKS = 50 };
-
-/* ---- simulated gates --------------------------------------------------------------------------------------------------- */
 
 static void draw_launches(struct nb_gate_launch *launches, size_t n, const struct nb_calibration *c, double scale,
                           double effect, uint64_t *random) {

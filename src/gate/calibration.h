@@ -14,8 +14,6 @@
 #include "src/gate/gate.h"
 #include "src/gate/gate_judge.h"
 
-/* ---- the noise ------------------------------------------------------------------------------------------------------- */
-
 /* Replicas of the baseline, the arms beside it. SAME is its own code at the same addresses: what the copies scatter beyond it is due to
  * addresses. */
 enum nb_replica { NB_REPLICA_CONTROL, NB_REPLICA_COPY, NB_REPLICA_SAME, NB_N_REPLICAS };

@@ -117,10 +117,8 @@ void nb_gate_end(struct nb_gate *g);
 int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *const *kernels, size_t n_kernels,
                        const struct nb_filters *filters, struct nb_skips *skips, size_t *n_elsewhere);
 
-/* ---- the run: identical code passes at once, wrong code fails at once, the rest is screened, and what screening does not clear is
- * confirmed. Launches go round robin over the cases, so that those of a case are spread over the run ---- */
-
-/* The gate's cases are there already. 0, -1 after nb_error, or the number of the signal that ended it: what is decided then
+/* Identical code passes at once, wrong code fails at once, the rest is screened, and what screening does not clear is confirmed. Launches go round
+ * robin over the cases, so that those of a case are spread over the run. The gate's cases are there already. 0, -1 after nb_error, or the number of the signal that ended it: what is decided then
  * stands, the rest is INCONCLUSIVE. */
 int nb_gate_run(struct nb_gate *g);
 
