@@ -487,3 +487,29 @@ void nb_claims_lines_release(struct nb_claims_line *lines, size_t n) {
     }
     free(lines);
 }
+
+static enum nb_grid_style style_of(const char *verdict) {
+    if (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return NB_GRID_GOOD;
+    if (strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return NB_GRID_BAD;
+    return nb_claim_is_decided(verdict) ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
+}
+
+size_t nb_claims_lines_grid(const cJSON *document, bool bugs, bool statements, struct nb_grid *grid) {
+    static const char *const titles[] = {"claim", "statement", "verdict", "measured", "published", "why"},
+                             *const without[] = {"claim", "verdict", "measured", "published", "why"};
+    struct nb_claims_line *lines;
+    const size_t n = nb_claims_lines(document, bugs, &lines);
+    nb_grid_init(grid, statements ? titles : without, statements ? 6 : 5);
+    for (size_t i = 0; i < n; i++) {
+        nb_grid_style(grid, style_of(lines[i].verdict));
+        nb_strbuf_addf(&grid->cell, "%s%s", !lines[i].reading ? "" : statements ? "... " : "  ", lines[i].name);
+        nb_grid_end_cell(grid);
+        if (statements) nb_grid_add(grid, lines[i].title);
+        nb_grid_add(grid, lines[i].verdict_on);
+        nb_grid_add(grid, lines[i].measured);
+        nb_grid_add(grid, lines[i].published);
+        nb_grid_add(grid, lines[i].why);
+    }
+    nb_claims_lines_release(lines, n);
+    return n;
+}
