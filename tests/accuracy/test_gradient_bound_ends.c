@@ -13,16 +13,54 @@ static double ratio_of(double computed, double exact, double tolerance) {
 
 /* ---- DyT, and what is flushed ---------------------------------------------------------------------------------------- */
 
-/* f32 step by step, every rounding made: t = tanh rounded, 1 - t t, products from the left. */
+/* Step by step in f32, or every result in a narrow dtype too: t = tanh rounded, 1 - t t, products from the left. */
 struct dyt_step {
     float tanh, dx, dalpha;
 };
+static float op(const struct backward *b, float v) {
+    return b->p.c.stats_dtype == NB_STATS_X ? (float)nb_round_to((double)v, b->p.in.dtype) : v;
+}
 static struct dyt_step dyt_step(const struct backward *b, int64_t i) {
     const struct nb_inputs *in = &b->p.in;
-    const float x = ((const float *)in->x)[i], dy = ((const float *)in->dy)[i], alpha = (float)b->p.c.alpha;
-    const float w = 1 + in->gamma_f32[i % in->cols], t = (float)tanh((double)(alpha * x)), slope = 1 - t * t;
-    const float g = dy * w;
-    return (struct dyt_step){t, g * alpha * slope, g * x * slope};
+    const float x = (float)nb_get(in->x, i, in->dtype), dy = (float)nb_get(in->dy, i, in->dtype),
+                alpha = op(b, (float)b->p.c.alpha);
+    const float w = 1 + in->gamma_f32[i % in->cols], t = op(b, (float)tanh((double)op(b, alpha * x)));
+    const float slope = op(b, 1 - op(b, t * t)), g = op(b, dy * (b->p.c.formula.weight_offset ? op(b, w) : 1));
+    return (struct dyt_step){t, op(b, op(b, g * alpha) * slope), g * x * slope};
+}
+
+/* Slopes, products and sums at both ends of the range, in every dtype. */
+Test(gradient_bound_ends, holds_for_dyt_of_any_size) {
+    struct random_state r = {32};
+    int n = 0;
+    for (int trial = 0; trial < 120; trial++) {
+        struct backward b;
+        struct nb_gradient g;
+        struct nb_gradient_bound bound;
+        double dx[60], tolerance[60];
+        backward_init(&b, NB_OP_DYT, (enum nb_dtype)(trial % NB_N_DTYPES), 1, 60);
+        b.p.c.alpha = random_normal(&r) * exp(3 * random_normal(&r));
+        b.p.c.stats_dtype = trial % 4 == 0 ? NB_STATS_X : NB_STATS_F32;
+        const double mean = random_normal(&r), sd = exp(10 * random_normal(&r));
+        backward_fill_normal(&b, mean, sd, random_bits(&r));
+        b.p.c.formula.affine = NB_AFFINE_NONE;
+        for (int64_t i = 0; i < 60 && trial % 5 == 0; i++) backward_set_dy(&b, i, 1e37 * random_normal(&r));
+        backward_gradient(&g, &b);
+        nb_gradient_bound_init(&bound, &b.p.c, &g, 60, 1, trial % 7 == 0);
+        nb_gradient_row(&g, 0, dx);
+        nb_gradient_bound_row(&bound, 0, dx, tolerance);
+        for (int64_t i = 0; i < 60; i++) {
+            if (!isfinite(dx[i]) || isinf(tolerance[i])) continue;
+            const double got = nb_round_to((double)dyt_step(&b, i).dx, b.p.in.dtype);
+            cr_expect_leq(ratio_of(got, dx[i], tolerance[i]), 1, "trial %d, alpha %g: %g, not %g", trial, b.p.c.alpha,
+                          got, dx[i]);
+            n++;
+        }
+        nb_gradient_bound_release(&bound);
+        nb_gradient_release(&g);
+        backward_free(&b);
+    }
+    cr_expect_gt(n, 1000);
 }
 
 Test(gradient_bound_ends, holds_for_dyt_and_its_alpha) {
