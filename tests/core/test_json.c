@@ -258,7 +258,8 @@ Test(json, members_that_are_not_what_they_must_be_are_refused_by_name) {
                  {"text", "\"too long\""},
                  {"index", "-1"},
                  {"positive", "\"7\""},
-                 {"inner", "{\"narrow\":2147483648,\"exact\":\"0\"}"}};
+                 {"inner", "{\"narrow\":2147483648,\"exact\":\"0\"}"},
+                 {"interval", "3"}};
     const struct outer a = {.text = "", .fruit = APPLE};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct outer b = {0};
