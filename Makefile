@@ -221,14 +221,14 @@ $(BUILD)/gen/page.h: reports/text/page.css reports/text/page.js Makefile
 # ---- kernels: one object for each (kernel, width, dtype) ------------------------------------------------------------
 PCH ?= $(BUILD)/pch# the gate builds both trees with this one's
 vpath %.c $(sort $(dir $(kernel_sources)))
-# The intrinsics header is most of an object's compile time, so GCC reads it precompiled, once for each set of flags.
+# The intrinsics headers would be most of a small object's compile time, so GCC reads them precompiled, once for each set of flags.
 define width_rules
 ifeq ($(IS_CLANG),0)
-$(BUILD)/pch/$(1).h.gch: $(BUILD)/kernels/flags
+$(BUILD)/pch/$(1).h.gch: kernels/simd/intrinsics.h $(BUILD)/kernels/flags
 	@mkdir -p $$(dir $$@)
-	@printf '#include <immintrin.h>\n#include <stdint.h>\n#include <string.h>\n#include <math.h>\n' > $(BUILD)/pch/$(1).h
+	@printf '#include "kernels/simd/intrinsics.h"\n#include <stdint.h>\n#include <string.h>\n#include <math.h>\n' > $(BUILD)/pch/$(1).h
 	$$(call say,PCH)
-	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) -x c-header -o $$@ $(BUILD)/pch/$(1).h
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) -I. -x c-header -o $$@ $(BUILD)/pch/$(1).h
 pch_$(1) := $(if $(filter x86_64,$(ARCH)),-include $(PCH)/$(1).h)
 pch_file_$(1) := $(if $(filter x86_64,$(ARCH)),$(PCH)/$(1).h.gch)
 endif

@@ -50,7 +50,12 @@ static void usual_far(const struct gradient_work *s, const struct assignment *a)
 static void usual_pairs(const struct gradient_work *s, const struct assignment *a) { run_usual_pairs(s, a, BOTH); }
 
 #if PACK > 1
+/* A single row has none beside it. */
+#if ORDERED_ROWS > 1
 static void ordered_both(const struct gradient_work *s, const struct assignment *a) { run_usual(s, a, BOTH | ORDERED); }
+#else
+static const rows_fn ordered_both = NULL;
+#endif
 static void ordered_reduce(const struct gradient_work *s, const struct assignment *a) {
     run_usual(s, a, REDUCE | ORDERED);
 }

@@ -203,10 +203,24 @@ NB_INLINE void set_output_numbers(struct fast_output *o, struct row_numbers r, f
 NB_INLINE bool form_streams(const struct fast_work *w, struct fast_form f) {
     return f.stream || (!f.usual && w->stream);
 }
+/* What a usual form knows of its sources, which are given as for any form: the sum is stored, past the caches or not, and made again
+ * where it went past them; in f32 it is not otherwise. */
+NB_INLINE struct fast_source known_first(struct fast_source s, struct fast_form f) {
+    if (!FAST_ADD || !f.usual) return s;
+    s.store = true;
+    if (!f.stream) s.stream = false;
+    return s;
+}
+NB_INLINE struct fast_source known_later(struct fast_source s, struct fast_form f) {
+    if (!FAST_ADD || !f.usual) return s;
+    if (f.stream) s.add = true;
+    if (!f.stream && sizeof(elem) == sizeof(float)) s.add = false;
+    return s;
+}
 NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, struct fast_form f) {
     const struct nb_call *call = w->call;
     struct fast_output o; /* not by a literal, which compilers clear by a slow instruction (rep stos) */
-    o.x = later_source(call, row, form_streams(w, f));
+    o.x = known_later(later_source(call, row, form_streams(w, f)), f);
     o.y = row_out(call->y, call->y_stride, row);
     o.n = call->cols;
     o.params = params_of(call, w->prepared, f);
@@ -227,10 +241,9 @@ NB_INLINE void walk_begin(struct fast_walk *k, const struct fast_work *w, struct
     const int64_t next = w->begin + w->ahead;
     k->out = output_at(w, w->begin, f);
     k->y_stride = call->y_stride;
-    k->in = (struct fast_input){.x = first_source(call, next, form_streams(w, f)),
+    k->in = (struct fast_input){.x = known_first(first_source(call, next, form_streams(w, f)), f),
                                 .n = stats_length(call),
                                 .dot = f.usual ? FAST_DOT && f.native : call_dots(call)};
-    if (FAST_ADD && f.usual) k->in.x.store = true;
     k->head = row_source_at(call, next);
     k->first = (struct source_stride){x, residual, sum};
     k->later = (struct source_stride){FAST_ADD && !k->out.x.add ? sum : x, residual, 0};
@@ -348,7 +361,7 @@ NB_INLINE int fast_rows_of_form(const struct fast_work *w, struct fast_form f) {
     int64_t step = 0;
     struct row_numbers numbers[SHARED_ROWS];
     if (split) split_rows_numbers(w, numbers);
-    if (f.usual && FAST_CENTRE && w->shares) {
+    if (f.usual && FAST_CENTRE && !f.stream && !f.prepared && w->shares) {
         for (; step + SHARED_ROWS <= w->end - w->begin; step += SHARED_ROWS) {
             shared_statistics(w, w->begin + step, numbers);
             store_together(w, w->begin + step, numbers, f);
@@ -427,9 +440,9 @@ ROWS_APART rows_prepared(const struct fast_work *w) { return rows_with_prepared(
 ROWS_APART rows_prepared_stream(const struct fast_work *w) { return rows_with_prepared(w, true); }
 
 /* Rows, or units where rows are split. Conversions take about as long as memory does, and would be slower in the form for anything; f32
- * is not. */
+ * is not, and of one lane it is not worth a form. */
 static inline int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
-    const bool narrow = sizeof(elem) < sizeof(float);
+    const bool narrow = sizeof(elem) < sizeof(float) && NB_LANES > 1;
     if (begin >= end) return 0;
     const struct fast_work w = fast_work_of(call, begin, end);
     const bool native = PAIR_NATIVE && w.native;

@@ -288,10 +288,16 @@ NB_INLINE struct fast_source later_source(const struct nb_call *call, int64_t ro
 
 /* ---- the shift ---- */
 
+/* Of one lane the loops over a row's head would be 64 times written out. */
+#if NB_LANES > 1
+#define UNROLL_HEAD NB_UNROLL
+#else
+#define UNROLL_HEAD
+#endif
 NB_INLINE vec head_lanes(struct fast_source s, int64_t n) {
     vec sum = vec_set1(0.0f);
     if (n >= SHIFT_ELEMENTS) {
-        NB_UNROLL
+        UNROLL_HEAD
         for (int i = 0; i < SHIFT_ELEMENTS; i += PAIR) {
             const struct pair x = source_pair(s, i);
             sum = sum + (x.a + x.b);
@@ -307,7 +313,7 @@ NB_INLINE vec head_lanes(struct fast_source s, int64_t n) {
 /* By the sign bit, so that all widths agree about -0 and NaN. The bounds are symmetric: -x has the same shift, negated. */
 NB_INLINE bool head_has_both_signs(struct fast_source s) {
     int negatives = 0;
-    NB_UNROLL
+    UNROLL_HEAD
     for (int i = 0; i < SIGN_ELEMENTS; i += 2 * PAIR) {
         const struct pair x = source_pair(s, i), z = source_pair(s, i + PAIR);
         negatives += vec_negatives(x.a, x.b, z.a, z.b);

@@ -3,7 +3,7 @@
 #ifndef NB_SIMD_128_H
 #define NB_SIMD_128_H
 
-#include <immintrin.h>
+#include "kernels/simd/intrinsics.h"
 #include <stdint.h>
 
 #include "tail16.h"

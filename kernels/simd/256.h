@@ -3,7 +3,7 @@
 #ifndef NB_SIMD_256_H
 #define NB_SIMD_256_H
 
-#include <immintrin.h>
+#include "kernels/simd/intrinsics.h"
 #include <stdint.h>
 
 #include "tail16.h"

@@ -3,7 +3,7 @@
 #ifndef NB_SIMD_512_H
 #define NB_SIMD_512_H
 
-#include <immintrin.h>
+#include "kernels/simd/intrinsics.h"
 #include <stdint.h>
 
 #define NB_LANES 16

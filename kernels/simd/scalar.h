@@ -48,7 +48,7 @@ static inline vec vec_pow2(vec t) {
 static inline float vec_sum(vec v) { return v; }
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "kernels/simd/intrinsics.h"
 
 static inline float nb_rsqrt_estimate(float v) { return _mm_cvtss_f32(_mm_rsqrt_ss(_mm_set_ss(v))); }
 static inline float nb_f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }

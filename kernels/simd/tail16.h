@@ -3,7 +3,7 @@
 #ifndef NB_SIMD_TAIL16_H
 #define NB_SIMD_TAIL16_H
 
-#include <immintrin.h>
+#include "kernels/simd/intrinsics.h"
 #include <stdint.h>
 #include <string.h>
 
