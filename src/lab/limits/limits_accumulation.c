@@ -9,7 +9,7 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/twofold.h"
-#include "src/lab/limits/limits.h"
+#include "src/lab/limits/limits_rules.h"
 
 /* n times += q. Ties go to even, so that within a binade two equal steps are followed by more of the same. */
 static double running_sum(double q, int64_t n, enum nb_number acc) {

@@ -9,7 +9,7 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/twofold.h"
-#include "src/lab/limits/limits.h"
+#include "src/lab/limits/limits_rules.h"
 
 /* ---- E[x^2] - mean^2 ------------------------------------------------------------------------------------------------------- */
 
