@@ -38,8 +38,8 @@ keep() { # FILE NAME
     cp "$1" "$out/$2" && [ "$(stat -c %s "$out/$2")" -le 16000000 ] && return
     gzip -f "$out/$2"
 }
-# SECONDS, or what is left of all.
-left() { echo $((limit_s <= SECONDS ? 0 : limit_s - SECONDS < $1 ? limit_s - SECONDS : $1)); }
+# SECONDS of the usual 480, or what is left of all.
+left() { echo $((limit_s <= SECONDS ? 0 : limit_s - SECONDS < $1 * limit_s / 480 ? limit_s - SECONDS : $1 * limit_s / 480)); }
 # Runs a command for LIMIT seconds at most, or for what is left, or a function of this file; says what came of it and sets `code`.
 step() { # NAME LIMIT WHAT COMMAND...
     local name=$1 limit=$2 start=$SECONDS result
