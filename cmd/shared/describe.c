@@ -274,7 +274,7 @@ static void print_bash(const struct nb_command *const *commands, size_t n) {
     puts(
         "# Completion of normbench for bash; from `normbench help --completions bash`.\n"
         "_normbench() {\n"
-        "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} options values=\n"
+        "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} options= values=\n"
         "    COMPREPLY=()\n"
         "    if [ \"$COMP_CWORD\" = 1 ]; then");
     printf("        mapfile -t COMPREPLY < <(compgen -W '");
