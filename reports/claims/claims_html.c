@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The page of a run of claims, DIR/claims.html, with its pictures, and DIR/claims.md. */
 #include <cjson/cJSON.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,106 +11,7 @@
 #include "src/claims/claims.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/core/text.h"
-
-/* ---- pictures: cuts against working set and row length, the Amdahl curve, trainings ---- */
-
-static const char cut_caption[] =
-    "Share of LayerNorm's time that RMSNorm saves, 1 - t(rmsnorm) / t(layernorm), from pairs within blocks of one "
-    "process; bars are 95 % intervals over launches. Below 0 RMSNorm is slower. composed runs op by op with "
-    "temporaries, "
-    "as an eager framework does; the others are fused, one sweep with the statistics in registers. One thread, 256 "
-    "bits, f32.";
-
-struct curve {
-    const char *name, *title, *claim, *readings[2]; /* fused, op by op */
-    enum nb_scale scale;
-    const char *x_title;
-};
-static const struct curve curves[] = {
-    {"cut-working-set",
-     "LayerNorm-to-RMSNorm cut against the working set",
-     "speed-fused",
-     {"caches", "op-by-op"},
-     NB_SCALE_BYTES,
-     "working set"},
-    {"cut-length",
-     "LayerNorm-to-RMSNorm cut against row length",
-     "speed-high-dimension",
-     {"every-length-fused", "every-length"},
-     NB_SCALE_LENGTH,
-     "row length"},
-};
-
-static bool is_plain(const cJSON *tags) {
-    const char *width = nb_claims_text(tags, "width"); /* the usual one, of which a CPU has one or the other */
-    return (strcmp(width, "256") == 0 || strcmp(width, "128") == 0) &&
-           strcmp(nb_claims_text(tags, "threads"), "1") == 0 && strcmp(nb_claims_text(tags, "cache"), "hot") == 0 &&
-           strcmp(nb_claims_text(tags, "dtype"), "f32") == 0;
-}
-
-/* "twopass" of "rmsnorm_twopass". */
-static const char *kind_of(const cJSON *tags) {
-    const char *kernel = nb_claims_text(tags, "kernel"), *end = strchr(kernel, '_');
-    return end ? end + 1 : kernel;
-}
-
-static void add_cuts(struct nb_figure *f, const struct curve *c, const cJSON *figures) {
-    const cJSON *figure;
-    cJSON_ArrayForEach(figure, figures) {
-        const cJSON *tags = cJSON_GetObjectItemCaseSensitive(figure, "tags");
-        const double rows = atof(nb_claims_text(tags, "rows")), cols = atof(nb_claims_text(tags, "cols"));
-        if (!is_plain(tags)) continue;
-        const double x = c->scale == NB_SCALE_BYTES ? 2 * rows * cols * sizeof(float) : cols;
-        nb_figure_add(f, 0, nb_figure_entry(f, kind_of(tags)),
-                      (struct nb_point){x, 100 * nb_json_get_number(figure, "value"),
-                                        100 * nb_json_get_number(figure, "low"),
-                                        100 * nb_json_get_number(figure, "high")});
-    }
-}
-
-static void add_caches(struct nb_figure *f, const cJSON *document) {
-    static const char *const names[][2] = {{"l1d_bytes", "L1"}, {"l2_bytes", "L2"}, {"l3_bytes", "L3"}};
-    const cJSON *cpu =
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(document, "fingerprint"), "cpu");
-    if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(document, "machines")) > 1) return; /* whose? */
-    for (int i = 0; i < 3; i++) {
-        const double bytes = nb_json_get_number(cpu, names[i][0]);
-        if (bytes > 0) f->guides[f->n_guides++] = (struct nb_guide){.x = bytes, .label = names[i][1]};
-    }
-}
-
-static void draw_curve(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta,
-                       const struct curve *c) {
-    struct nb_figure *f = nb_figures_new(figures, meta, c->name);
-    struct nb_strbuf subtitle = {0};
-    nb_strbuf_add(&subtitle, "256 bits, one thread, f32");
-    nb_claims_on(&subtitle, document, nb_claims_claim(document, c->claim));
-    f->title = nb_strdup(c->title);
-    f->subtitle = subtitle.text;
-    f->caption = nb_strdup(cut_caption);
-    f->n_panels = 1;
-    f->panels[0] = (struct nb_panel){NULL, c->x_title, "time saved", c->scale, NB_SCALE_PERCENT};
-    for (int i = 0; i < 2; i++) add_cuts(f, c, nb_claims_figures(document, c->claim, c->readings[i]));
-    if (c->scale == NB_SCALE_BYTES) add_caches(f, document);
-    nb_figure_sort(f);
-    if (f->n_lines > 0) return;
-    nb_figures_drop_last(figures);
-    nb_figures_note(figures, "%s: claim %s was not measured", c->title, c->claim);
-}
-
-/* Cut against working set and row length, and the Amdahl curve with the paper's rows. */
-static void claims_figures_init(struct nb_figures *figures, const cJSON *document) {
-    const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
-    *figures = (struct nb_figures){0};
-    nb_strbuf_add(&figures->notes, "");
-    for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++) draw_curve(figures, document, &meta, &curves[i]);
-    nb_claims_amdahl_figure(figures, document, &meta);
-    nb_claims_training_figures(figures, document, &meta);
-}
-
-/* ---- the pages ---- */
 
 static const char *class_of(const char *verdict) {
     if (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return "g gA";
@@ -275,15 +173,13 @@ static void add_runs(const cJSON *document, struct nb_strbuf *out) {
     }
 }
 
-/* Behind those at the top of the page. */
+/* Behind the one at the top of the page. */
 static const struct {
     const char *prefix, *title;
-    size_t first;
-} more[] = {{"cut-", "What RMSNorm saves", 1},
-            {"dispatch-", "By what a dispatch costs", 0},
-            {"loss-", "Loss while training", 0},
-            {"activation-", "Activations while training", 0},
-            {"gradient-", "Gradients while training", 0}};
+} more[] = {{"dispatch-", "By what a dispatch costs"},
+            {"loss-", "Loss while training"},
+            {"activation-", "Activations while training"},
+            {"gradient-", "Gradients while training"}};
 
 static void add_machines(const cJSON *document, struct nb_strbuf *out) {
     struct nb_strbuf lines = {0};
@@ -313,7 +209,6 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
     add_runs(document, page);
     nb_strbuf_add(page, "</nav>\n");
     add_headline(document, page);
-    nb_html_figures(&pictures, "cut-", 1, page);
     nb_html_figures(&pictures, "amdahl", 1, page);
     add_sentences(document, page);
     nb_strbuf_add(page, "<details id=\"verdicts\"><summary>All figures beside what was published</summary>\n");
@@ -324,8 +219,7 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
     nb_claims_training_tables(document, true, page);
     nb_strbuf_add(page, "<h2 id=\"pictures\">Pictures</h2>\n");
     for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
-        nb_html_more_figures(&pictures, more[i].prefix, more[i].first, more[i].title, page);
-
+        nb_html_more_figures(&pictures, more[i].prefix, 0, more[i].title, page);
     nb_html_not_drawn(figures, page);
     nb_strbuf_add(page, "<h2 id=\"evidence\">Evidence</h2>\n");
     cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(document, claim, page);
@@ -342,10 +236,13 @@ static int write_page(const char *dir, const char *name, struct nb_strbuf *text)
 }
 
 int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
+    const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
     struct nb_figures figures = {0};
     struct nb_strbuf page = {0}, markdown = {0};
     int result = 0;
-    claims_figures_init(&figures, document);
+    nb_strbuf_add(&figures.notes, "");
+    nb_claims_amdahl_figure(&figures, document, &meta);
+    nb_claims_training_figures(&figures, document, &meta);
     if (plots) result = nb_figures_write(&figures, dir, NB_CLAIMS_PLOTS);
     nb_claims_markdown(document, plots ? &figures : NULL, &markdown);
     if (result == 0) result = write_page(dir, NB_CLAIMS_MARKDOWN, &markdown);
