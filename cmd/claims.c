@@ -135,9 +135,7 @@ static void print_list(const struct nb_claims *claims, const char *format) {
         for (size_t j = 0; j < c->n_experiments; j++)
             if (!kinds.len || !strstr(kinds.text, c->experiments[j].kind->name))
                 nb_strbuf_addf(&kinds, "%s%s", kinds.len ? ", " : "", c->experiments[j].kind->name);
-        nb_grid_add(&grid, c->id);
-        nb_grid_add(&grid, kinds.text);
-        nb_grid_add(&grid, c->title);
+        nb_grid_row(&grid, c->id, kinds.text, c->title);
         nb_strbuf_release(&kinds);
     }
     nb_grid_print(&grid, format, stdout);

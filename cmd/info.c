@@ -25,10 +25,6 @@ static const char help[] =
 
 /* ---- reading the survey ---- */
 
-static const cJSON *member(const cJSON *object, const char *name) {
-    return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
 static const char *text(const cJSON *object, const char *name) {
     const char *value = nb_json_get_text(object, name);
     return value ? value : "?";
@@ -61,7 +57,8 @@ static void row(const char *label) { printf("  %-18s ", label); }
 /* ---- sections ---- */
 
 static void print_machine(const cJSON *survey) {
-    const cJSON *cpu = member(survey, "cpu"), *system = member(survey, "system"), *load = member(survey, "load");
+    const cJSON *cpu = nb_json_get(survey, "cpu"), *system = nb_json_get(survey, "system"),
+                *load = nb_json_get(survey, "load");
     const char *codename = nb_json_get_text(cpu, "codename"), *hypervisor = nb_json_get_text(cpu, "hypervisor");
     const char *emulator = nb_json_get_text(cpu, "emulator");
     const bool has_cpuid = !isnan(nb_json_get_number(cpu, "family"));
@@ -103,7 +100,7 @@ static void print_machine(const cJSON *survey) {
 }
 
 static void print_build(const cJSON *survey) {
-    const cJSON *build = member(survey, "build"), *libraries = member(survey, "libraries");
+    const cJSON *build = nb_json_get(survey, "build"), *libraries = nb_json_get(survey, "libraries");
     puts("\nBuild");
     row("normbench");
     printf("%s, commit %s%s\n", text(build, "version"), text(build, "commit"),
@@ -119,7 +116,7 @@ static void print_build(const cJSON *survey) {
 static void print_widths(const cJSON *survey) {
     const cJSON *width;
     puts("\nSIMD widths of the kernels");
-    cJSON_ArrayForEach(width, member(survey, "widths")) {
+    cJSON_ArrayForEach(width, nb_json_get(survey, "widths")) {
         const char *reason = nb_json_get_text(width, "reason");
         row(text(width, "name"));
         if (reason)
@@ -159,7 +156,7 @@ static bool is_first_of_group(const cJSON *counters, const cJSON *counter) {
 }
 
 static void print_counters(const cJSON *survey) {
-    const cJSON *counters = member(survey, "counters"), *counter;
+    const cJSON *counters = nb_json_get(survey, "counters"), *counter;
     puts("\nCounters, by where they come from");
     cJSON_ArrayForEach(counter, counters) {
         if (is_first_of_group(counters, counter)) print_counter_group(counter);
@@ -169,13 +166,13 @@ static void print_counters(const cJSON *survey) {
 static void print_tuning(const cJSON *survey) {
     struct nb_strbuf out = {0};
     nb_strbuf_add(&out, "\n");
-    nb_tune_print(member(survey, "tuning"), &out);
+    nb_tune_print(nb_json_get(survey, "tuning"), &out);
     fputs(out.text, stdout);
     nb_strbuf_release(&out);
 }
 
 static void print_device(const cJSON *device) {
-    const cJSON *now = member(device, "now"), *reason;
+    const cJSON *now = nb_json_get(device, "now"), *reason;
     char memory[24], l2[24];
     row("device");
     printf("%s, compute capability %s, %.0f multiprocessors, %s, L2 %s\n", text(device, "name"),
@@ -188,12 +185,12 @@ static void print_device(const cJSON *device) {
     printf("%.0f of %.0f MHz, memory %.0f MHz, power limit %.0f W", nb_json_get_number(now, "sm_mhz"),
            nb_json_get_number(device, "sm_mhz_most"), nb_json_get_number(now, "memory_mhz"),
            nb_json_get_number(device, "power_limit_w"));
-    cJSON_ArrayForEach(reason, member(now, "throttled")) printf(", throttled: %s", reason->valuestring);
+    cJSON_ArrayForEach(reason, nb_json_get(now, "throttled")) printf(", throttled: %s", reason->valuestring);
     puts("");
 }
 
 static void print_gpu(const cJSON *survey) {
-    const cJSON *gpu = member(survey, "gpu");
+    const cJSON *gpu = nb_json_get(survey, "gpu");
     const char *refusal = nb_json_get_text(gpu, "refusal");
     const char *kernels = nb_json_get_text(gpu, "kernels"), *emulation = nb_json_get_text(gpu, "emulation");
     puts("\nGPU");
@@ -201,7 +198,7 @@ static void print_gpu(const cJSON *survey) {
         row("device");
         puts(refusal);
     } else {
-        print_device(member(gpu, "device"));
+        print_device(nb_json_get(gpu, "device"));
     }
     row("kernels");
     puts(kernels ? kernels : "not built; `make cuda` builds them");
@@ -212,7 +209,7 @@ static void print_gpu(const cJSON *survey) {
 }
 
 static void print_warnings(const cJSON *survey) {
-    const cJSON *warning, *warnings = member(survey, "warnings");
+    const cJSON *warning, *warnings = nb_json_get(survey, "warnings");
     puts("\nWhat will disturb timings");
     if (cJSON_GetArraySize(warnings) == 0) puts("  nothing known");
     cJSON_ArrayForEach(warning, warnings) printf("  - %s\n", warning->valuestring);
@@ -221,7 +218,7 @@ static void print_warnings(const cJSON *survey) {
 static void print_tools(const cJSON *survey) {
     const cJSON *tool;
     puts("\nTools");
-    cJSON_ArrayForEach(tool, member(survey, "tools")) {
+    cJSON_ArrayForEach(tool, nb_json_get(survey, "tools")) {
         const char *path = nb_json_get_text(tool, "path");
         row(text(tool, "name"));
         if (path)
@@ -232,9 +229,9 @@ static void print_tools(const cJSON *survey) {
 }
 
 static void print_places(const cJSON *survey) {
-    const cJSON *folders = member(survey, "folders"), *item;
+    const cJSON *folders = nb_json_get(survey, "folders"), *item;
     puts("\nPlaces");
-    cJSON_ArrayForEach(item, member(survey, "kernels")) {
+    cJSON_ArrayForEach(item, nb_json_get(survey, "kernels")) {
         row("kernels");
         printf("%s (hash %s)\n", text(item, "file"), text(item, "hash"));
     }
@@ -242,7 +239,7 @@ static void print_places(const cJSON *survey) {
     puts(nb_json_get_text(folders, "configs") ? text(folders, "configs") : "no folder; NORMBENCH_CONFIGS names one");
     row("data");
     puts(nb_json_get_text(folders, "data") ? text(folders, "data") : "no folder; NORMBENCH_DATA names one");
-    cJSON_ArrayForEach(item, member(survey, "data")) {
+    cJSON_ArrayForEach(item, nb_json_get(survey, "data")) {
         row("");
         printf("%s, %.0f x %.0f\n", text(item, "name"), nb_json_get_number(item, "rows"),
                nb_json_get_number(item, "cols"));

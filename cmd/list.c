@@ -72,14 +72,8 @@ static const char *where(const struct nb_kernel *k) {
 }
 
 static void add_properties(struct nb_grid *grid, const char *kernel_id, const struct nb_kernel *k) {
-    nb_grid_add(grid, kernel_id);
-    nb_grid_add(grid, where(k));
-    nb_grid_add(grid, nb_op_names[k->op]);
-    nb_grid_add(grid, nb_pass_names[k->pass]);
-    nb_grid_add(grid, nb_style_names[k->style]);
-    nb_grid_add(grid, nb_stats_names[k->stats]);
-    nb_grid_add(grid, nb_stats_dtype_names[k->stats_dtype]);
-    nb_grid_add(grid, nb_variance_names[k->variance]);
+    nb_grid_row(grid, kernel_id, where(k), nb_op_names[k->op], nb_pass_names[k->pass], nb_style_names[k->style],
+                nb_stats_names[k->stats], nb_stats_dtype_names[k->stats_dtype], nb_variance_names[k->variance]);
 }
 
 /* A row for each kernel of which no width is built. */
@@ -94,11 +88,7 @@ static void add_absent_kernels(struct nb_grid *grid) {
         last = e->kernel_id;
         add_absent(&absent, last);
         add_properties(grid, last, e->kernel);
-        nb_grid_add(grid, "");
-        nb_grid_add(grid, "");
-        nb_grid_add(grid, "");
-        nb_grid_add(grid, absent.text);
-        nb_grid_add(grid, "not built");
+        nb_grid_row(grid, "", "", "", absent.text, "not built");
         nb_strbuf_release(&absent);
     }
 }
@@ -118,11 +108,7 @@ static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
     }
     add_absent(&absent, entry->kernel_id);
     add_properties(grid, entry->kernel_id, k);
-    nb_grid_add(grid, dtypes.text);
-    nb_grid_add(grid, widths.text);
-    nb_grid_add(grid, refused.text);
-    nb_grid_add(grid, absent.text);
-    nb_grid_add(grid, k->summary);
+    nb_grid_row(grid, dtypes.text, widths.text, refused.text, absent.text, k->summary);
     nb_strbuf_release(&dtypes);
     nb_strbuf_release(&widths);
     nb_strbuf_release(&refused);
@@ -173,10 +159,10 @@ static int list_configs(struct nb_grid *grid) {
         if (is_read) snprintf(launches, sizeof launches, "%d", config.launches);
         if (is_adaptive) snprintf(launches, sizeof launches, "%d:%d", config.launches, config.most_launches);
         if (is_read) snprintf(blocks, sizeof blocks, "%zu", config.n_blocks);
-        nb_grid_add(grid, names.items[i]);
-        nb_grid_add(grid, launches);
-        nb_grid_add(grid, blocks);
-        nb_grid_add(grid, !is_read ? "cannot be read" : config.description ? config.description : "");
+        nb_grid_row(grid, names.items[i], launches, blocks,
+                    !is_read             ? "cannot be read"
+                    : config.description ? config.description
+                                         : "");
         if (is_read) nb_config_release(&config);
     }
     nb_strings_release(&names);
@@ -194,15 +180,14 @@ static int list_shapes(struct nb_grid *grid) {
     if (result != 0) return -1;
     const cJSON *preset, *shape;
     cJSON_ArrayForEach(preset, file.root) {
-        const cJSON *source = cJSON_GetObjectItemCaseSensitive(preset, "source");
+        const cJSON *source = nb_json_get(preset, "source");
         struct nb_strbuf shapes = {0};
         nb_strbuf_add(&shapes, "");
-        cJSON_ArrayForEach(shape, cJSON_GetObjectItemCaseSensitive(preset, "shapes")) {
+        cJSON_ArrayForEach(shape, nb_json_get(preset, "shapes")) {
             if (cJSON_IsString(shape)) nb_strbuf_addf(&shapes, "%s%s", shapes.len ? " " : "", shape->valuestring);
         }
-        nb_grid_add(grid, preset->string ? preset->string : "");
-        nb_grid_add(grid, shapes.text);
-        nb_grid_add(grid, cJSON_IsString(source) ? source->valuestring : "");
+        nb_grid_row(grid, preset->string ? preset->string : "", shapes.text,
+                    cJSON_IsString(source) ? source->valuestring : "");
         nb_strbuf_release(&shapes);
     }
     nb_jsonc_release(&file);
@@ -220,11 +205,8 @@ static int list_axes(struct nb_grid *grid) {
         nb_strbuf_add(&values, "");
         for (size_t i = 0; axis->choices && axis->choices[i]; i++)
             nb_strbuf_addf(&values, "%s%s", i ? " " : "", axis->choices[i]);
-        nb_grid_add(grid, axis->name);
-        nb_grid_add(grid, axis->kind == NB_AXIS_SELECT ? "selects kernels" : "sets the case");
-        nb_grid_add(grid, axis->fallback ? axis->fallback : "all");
-        nb_grid_add(grid, values.text);
-        nb_grid_add(grid, axis->help);
+        nb_grid_row(grid, axis->name, axis->kind == NB_AXIS_SELECT ? "selects kernels" : "sets the case",
+                    axis->fallback ? axis->fallback : "all", values.text, axis->help);
         nb_strbuf_release(&values);
     }
     return 0;
@@ -253,13 +235,10 @@ static int list_data(struct nb_grid *grid) {
     struct nb_strings sets = nb_inputs_list();
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < nb_n_distributions; i++) {
-        nb_grid_add(grid, nb_distributions[i].name);
-        nb_grid_add(grid, "distribution");
-        nb_grid_add(grid, nb_distributions[i].help);
+        nb_grid_row(grid, nb_distributions[i].name, "distribution", nb_distributions[i].help);
     }
     for (size_t i = 0; i < sets.n; i++) {
-        nb_grid_add(grid, sets.items[i]);
-        nb_grid_add(grid, "data set");
+        nb_grid_row(grid, sets.items[i], "data set");
         add_rows(grid, dir, sets.items[i]);
     }
     nb_strings_release(&sets);
@@ -273,10 +252,8 @@ static int list_counters(struct nb_grid *grid) {
     size_t n = nb_counters_list(counters, NB_MAX_COUNTERS);
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < n; i++) {
-        nb_grid_add(grid, counters[i].name);
-        nb_grid_add(grid, counters[i].source);
-        nb_grid_add(grid, counters[i].available ? "yes" : "no");
-        nb_grid_add(grid, counters[i].reason);
+        nb_grid_row(grid, counters[i].name, counters[i].source, counters[i].available ? "yes" : "no",
+                    counters[i].reason);
     }
     return 0;
 }
@@ -285,8 +262,7 @@ static int list_formats(struct nb_grid *grid) {
     static const char *const titles[] = {"format", "meaning"};
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; nb_renderer_at(i); i++) {
-        nb_grid_add(grid, nb_renderer_at(i)->name);
-        nb_grid_add(grid, nb_renderer_at(i)->summary);
+        nb_grid_row(grid, nb_renderer_at(i)->name, nb_renderer_at(i)->summary);
     }
     return 0;
 }
@@ -330,13 +306,11 @@ static void add_peer(struct nb_grid *grid, const struct nb_peer_info *info) {
     if (is_built) ask_apart(adapter, &a);
     nb_strbuf_add(&command, "");
     if (!a.loads) nb_strbuf_addf(&command, "normbench peers %s   # %s", info->name, info->size);
-    nb_grid_add(grid, info->name);
-    nb_grid_add(grid, is_built ? "built" : "not built");
-    nb_grid_add(grid, a.loads ? "found" : is_built ? "missing" : "");
-    nb_grid_add(grid, a.version);
-    nb_grid_add(grid, a.library);
-    nb_grid_add(grid, command.text);
-    nb_grid_add(grid, info->what);
+    nb_grid_row(grid, info->name, is_built ? "built" : "not built",
+                a.loads    ? "found"
+                : is_built ? "missing"
+                           : "",
+                a.version, a.library, command.text, info->what);
     nb_strbuf_release(&command);
     free(adapter);
 }

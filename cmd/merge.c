@@ -141,10 +141,10 @@ static int count_ended(const struct options *o, bool (*exists)(const char *dir),
 }
 
 static void note_machines(const struct nb_results *results) {
-    const cJSON *machines = cJSON_GetObjectItemCaseSensitive(results->meta, "machines"), *machine, *difference;
+    const cJSON *machines = nb_json_get(results->meta, "machines"), *machine, *difference;
     int i = 0;
     cJSON_ArrayForEach(machine, machines) {
-        cJSON_ArrayForEach(difference, cJSON_GetObjectItemCaseSensitive(machine, "differs"))
+        cJSON_ArrayForEach(difference, nb_json_get(machine, "differs"))
             nb_note("machine %d: %s", i, cJSON_GetStringValue(difference));
         i++;
     }

@@ -138,17 +138,16 @@ static int new_plugin_main(int argc, char **argv) {
     o.name = argv[optind];
     const struct language *language = find_language(o.language);
     if (!language || check_name(o.name, language) != 0) return NB_EXIT_USAGE;
-    struct nb_strbuf path = {0};
     char *text = text_of(language, o.name);
-    nb_strbuf_addf(&path, "%s%s", o.name, language->ending);
-    const bool written = write_new(path.text, text) == 0 && (!language->compiler || write_header() == 0);
+    char *path = nb_textf("%s%s", o.name, language->ending);
+    const bool written = write_new(path, text) == 0 && (!language->compiler || write_header() == 0);
     if (written && language->compiler)
-        printf("%s -O2 -shared -fPIC %s -o %s.so%s\nnormbench try ./%s.so\n", language->compiler, path.text, o.name,
+        printf("%s -O2 -shared -fPIC %s -o %s.so%s\nnormbench try ./%s.so\n", language->compiler, path, o.name,
                language->libraries, o.name);
     else if (written)
-        printf("normbench try %s\n", path.text);
+        printf("normbench try %s\n", path);
     free(text);
-    nb_strbuf_release(&path);
+    free(path);
     return written ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 

@@ -14,6 +14,7 @@
 #include "reports/run/report.h"
 #include "src/core/case_key.h"
 #include "src/core/cpu.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/tuning.h"
@@ -89,10 +90,10 @@ static int find_in_run(struct replay_options *o, struct nb_results *results, cha
     }
     if (matches == 0) return nb_error("%s: no case matches '%s'", o->dir, o->key);
     if (matches > 1) return nb_error("%s: %zu cases match '%s'; give more of the key", o->dir, matches, o->key);
-    const cJSON *plugin, *fingerprint = cJSON_GetObjectItemCaseSensitive(results->meta, "fingerprint");
-    const char *tuning = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(fingerprint, "tuning"), "replay");
+    const cJSON *plugin, *fingerprint = nb_json_get(results->meta, "fingerprint");
+    const char *tuning = nb_json_get_text(nb_json_get(fingerprint, "tuning"), "replay");
     nb_tuning_choose_once(tuning ? tuning : "default");
-    cJSON_ArrayForEach(plugin, cJSON_GetObjectItemCaseSensitive(results->meta, "plugins")) {
+    cJSON_ArrayForEach(plugin, nb_json_get(results->meta, "plugins")) {
         const char *file = nb_json_get_text(plugin, "file");
         if (file) nb_texts_add(&o->plugins, file);
     }

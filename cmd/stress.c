@@ -10,6 +10,7 @@
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
 #include "src/core/cpu.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/stress/stress.h"
@@ -254,8 +255,8 @@ out:
 
 static bool keeps_promises(const cJSON *answer) {
     const cJSON *row;
-    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows")) {
-        if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(row, "within_limit"))) return false;
+    cJSON_ArrayForEach(row, nb_json_get(answer, "rows")) {
+        if (cJSON_IsFalse(nb_json_get(row, "within_limit"))) return false;
     }
     return true;
 }

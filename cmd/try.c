@@ -132,11 +132,10 @@ static int find_subjects(const struct try_options *o, struct subjects *s) {
 /* ---- beside what, on which shapes ------------------------------------------------------------------------------------ */
 
 static void add_ours(const struct nb_kernel *k, const char *ending, struct nb_texts *names) {
-    struct nb_strbuf name = {0};
-    nb_strbuf_addf(&name, "%s%s", nb_op_names[k->op], ending);
-    const struct nb_entry *ours = nb_registry_widest(name.text, (enum nb_dtype)k->dtype);
+    char *name = nb_textf("%s%s", nb_op_names[k->op], ending);
+    const struct nb_entry *ours = nb_registry_widest(name, (enum nb_dtype)k->dtype);
     if (ours) nb_texts_add(names, ours->id);
-    nb_strbuf_release(&name);
+    free(name);
 }
 
 /* The kernel, ours of its op, pass and dtype at the widest width, the peers'. */

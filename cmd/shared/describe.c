@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/run/report.h"
@@ -124,10 +125,9 @@ static void put_title(const char *name, const char *summary) {
 
 void nb_print_man(const struct nb_command *command, const struct nb_command *const *commands, size_t n) {
     if (command) {
-        struct nb_strbuf name = {0};
-        nb_strbuf_addf(&name, "normbench-%s", command->name);
-        put_title(name.text, command->summary);
-        nb_strbuf_release(&name);
+        char *name = nb_textf("normbench-%s", command->name);
+        put_title(name, command->summary);
+        free(name);
         put_body(put_usage(command->help));
         puts(".SH SEE ALSO\n.BR normbench (1)");
         return;

@@ -48,7 +48,7 @@ static bool is_busy(void) {
 static void keep(const cJSON *json, const char *path) {
     const cJSON *topic;
     struct nb_strbuf settings = {0};
-    cJSON_ArrayForEach(topic, cJSON_GetObjectItemCaseSensitive(json, "topics")) {
+    cJSON_ArrayForEach(topic, nb_json_get(json, "topics")) {
         const char *setting = nb_json_get_text(topic, "setting");
         if (setting) nb_strbuf_addf(&settings, "%s%s", settings.len ? "," : "", setting);
     }

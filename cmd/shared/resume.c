@@ -12,8 +12,6 @@
 #include "src/measure/journal.h"
 #include "src/record/fingerprint.h"
 
-static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
-
 static int keep_first(const cJSON *line, void *arg) {
     *(cJSON **)arg = cJSON_Duplicate(line, true);
     return 1;
@@ -46,7 +44,7 @@ static cJSON *by_key(const cJSON *groups) {
     const cJSON *group, *key;
     int place = 0;
     cJSON_ArrayForEach(group, groups) {
-        cJSON_ArrayForEach(key, member(group, "keys")) {
+        cJSON_ArrayForEach(key, nb_json_get(group, "keys")) {
             if (cJSON_IsString(key)) nb_json_number(json, key->valuestring, place++);
         }
     }
@@ -81,7 +79,8 @@ static int refuse_differences(const char *dir, cJSON *before, cJSON *now, const 
 static cJSON *select_members(const cJSON *object, const char *const *names) {
     cJSON *json = cJSON_CreateObject();
     for (; *names; names++)
-        if (member(object, *names)) cJSON_AddItemToObject(json, *names, cJSON_Duplicate(member(object, *names), true));
+        if (nb_json_get(object, *names))
+            cJSON_AddItemToObject(json, *names, cJSON_Duplicate(nb_json_get(object, *names), true));
     return json;
 }
 
@@ -89,35 +88,36 @@ static int compare_plans(const char *dir, const cJSON *before, const cJSON *now)
     static const char *const effort[] = {"launches", "most_launches", "aim", "blocks", "sample_ms", "order_seed", NULL},
                              *const hash[] = {"hash", NULL};
     static const char what[] = "its config plans something else", mend[] = "put the config back as it was";
-    const cJSON *a = member(before, "plan"), *b = member(now, "plan");
+    const cJSON *a = nb_json_get(before, "plan"), *b = nb_json_get(now, "plan");
     int result = refuse_differences(dir, select_members(a, effort), select_members(b, effort), what, mend);
-    if (result != 0 || cJSON_Compare(member(a, "hash"), member(b, "hash"), true)) return result;
-    result = refuse_differences(dir, by_key(member(before, "groups")), by_key(member(now, "groups")), what, mend);
+    if (result != 0 || cJSON_Compare(nb_json_get(a, "hash"), nb_json_get(b, "hash"), true)) return result;
+    result =
+        refuse_differences(dir, by_key(nb_json_get(before, "groups")), by_key(nb_json_get(now, "groups")), what, mend);
     return result == 0 ? refuse_differences(dir, select_members(a, hash), select_members(b, hash), what, mend) : result;
 }
 
 /* Of two fingerprints. Before all else: what follows from the CPU, such as the tuning, is another one then, too. */
 static int compare_cpus(const char *dir, const cJSON *before, const cJSON *now) {
-    return refuse_differences(dir, select_members(member(before, "cpu"), nb_cpu_identity),
-                              select_members(member(now, "cpu"), nb_cpu_identity), "this is another CPU",
+    return refuse_differences(dir, select_members(nb_json_get(before, "cpu"), nb_cpu_identity),
+                              select_members(nb_json_get(now, "cpu"), nb_cpu_identity), "this is another CPU",
                               "go on where it began");
 }
 
 /* -1 after nb_error. */
 static int compare_runs(const char *dir, const cJSON *now) {
     cJSON *before = read_run_line(dir);
-    const cJSON *a = member(before, "fingerprint"), *b = member(now, "fingerprint");
+    const cJSON *a = nb_json_get(before, "fingerprint"), *b = nb_json_get(now, "fingerprint");
     int result = before ? compare_cpus(dir, a, b) : -1;
     if (result == 0)
-        result = refuse_differences(dir, cJSON_Duplicate(member(a, "build"), true),
-                                    cJSON_Duplicate(member(b, "build"), true), "normbench is another build",
+        result = refuse_differences(dir, cJSON_Duplicate(nb_json_get(a, "build"), true),
+                                    cJSON_Duplicate(nb_json_get(b, "build"), true), "normbench is another build",
                                     "go on with the one that it began with");
     if (result == 0)
-        result = refuse_differences(dir, by_file(member(a, "kernels")), by_file(member(b, "kernels")),
+        result = refuse_differences(dir, by_file(nb_json_get(a, "kernels")), by_file(nb_json_get(b, "kernels")),
                                     "a file of kernels is another build", "put that one back");
     if (result == 0)
-        result = refuse_differences(dir, cJSON_Duplicate(member(member(a, "tuning"), "fields"), true),
-                                    cJSON_Duplicate(member(member(b, "tuning"), "fields"), true),
+        result = refuse_differences(dir, cJSON_Duplicate(nb_json_get(nb_json_get(a, "tuning"), "fields"), true),
+                                    cJSON_Duplicate(nb_json_get(nb_json_get(b, "tuning"), "fields"), true),
                                     "the tuning is another one", "choose the same by --tuning");
     if (result == 0) result = compare_plans(dir, before, now);
     cJSON_Delete(before);
@@ -136,12 +136,12 @@ bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, co
                    o->resume),
                false;
     cJSON *run = read_run_line(dir);
-    const cJSON *argv = member(run, "argv"), *fingerprint = member(run, "fingerprint");
+    const cJSON *argv = nb_json_get(run, "argv"), *fingerprint = nb_json_get(run, "fingerprint");
     if (!run) return false;
     saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
     cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
     const char *began = saved->argc > 0 ? saved->argv[0] : "run",
-               *tuning = nb_json_get_text(member(fingerprint, "tuning"), "replay");
+               *tuning = nb_json_get_text(nb_json_get(fingerprint, "tuning"), "replay");
     cJSON *now = nb_fingerprint();
     const bool same_command = strcmp(began, command) == 0,
                same_cpu = same_command && compare_cpus(dir, fingerprint, now) == 0;

@@ -144,11 +144,10 @@ static bool is_preset(const char *name) {
 /* ---- options ---- */
 
 static int set_axis(struct nb_config *config, const char *axis, const char *values) {
-    struct nb_strbuf text = {0};
     if (!values) return 0;
-    nb_strbuf_addf(&text, "%s=%s", axis, values);
-    const int result = nb_config_axis(config, text.text);
-    nb_strbuf_release(&text);
+    char *text = nb_textf("%s=%s", axis, values);
+    const int result = nb_config_axis(config, text);
+    free(text);
     return result;
 }
 

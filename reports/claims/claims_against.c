@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
@@ -20,14 +21,10 @@ struct difference {
     struct nb_strbuf why;
 };
 
-static const cJSON *list(const cJSON *object, const char *name) {
-    return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
 /* The rules as people read them: what is not in there is not judged. */
 static bool same_rules(const cJSON *a, const cJSON *b) {
     const cJSON *p = a ? a->child : NULL, *q = b ? b->child : NULL;
-    while (p && q && strcmp(nb_claims_text(p, "rule"), nb_claims_text(q, "rule")) == 0) {
+    while (p && q && nb_json_same_text(p, q, "rule")) {
         p = p->next;
         q = q->next;
     }
@@ -36,9 +33,9 @@ static bool same_rules(const cJSON *a, const cJSON *b) {
 
 /* The figure of the other document that was measured where this one was, or null. */
 static const cJSON *counterpart(const cJSON *figure, const cJSON *figures) {
-    const cJSON *other, *tags = list(figure, "tags");
+    const cJSON *other, *tags = nb_json_get(figure, "tags");
     cJSON_ArrayForEach(other, figures) {
-        const cJSON *its = list(other, "tags");
+        const cJSON *its = nb_json_get(other, "tags");
         if (nb_json_get_number(other, "rule") == nb_json_get_number(figure, "rule") &&
             (tags && its ? cJSON_Compare(tags, its, true) : tags == its))
             return other;
@@ -71,12 +68,12 @@ static void weigh(struct difference *d, enum cause cause) {
 
 /* Of two readings with the same rules: a figure that came out differently. False: there is none. */
 static bool compare_figures(struct difference *d, const cJSON *here, const cJSON *there) {
-    const cJSON *figure, *others = list(there, "figures");
-    const char *id = nb_claims_text(here, "id");
+    const cJSON *figure, *others = nb_json_get(there, "figures");
+    const char *id = nb_json_get_string(here, "id");
     bool any = false;
-    cJSON_ArrayForEach(figure, list(here, "figures")) {
+    cJSON_ArrayForEach(figure, nb_json_get(here, "figures")) {
         const cJSON *other = counterpart(figure, others);
-        if (!other || strcmp(nb_claims_text(figure, "outcome"), nb_claims_text(other, "outcome")) == 0) continue;
+        if (!other || nb_json_same_text(figure, other, "outcome")) continue;
         const bool measured =
             isfinite(nb_json_get_number(figure, "value")) && isfinite(nb_json_get_number(other, "value"));
         weigh(d, !measured ? BY_DATA : overlap(figure, other) ? BY_INTERVAL : BY_MACHINE);
@@ -87,18 +84,19 @@ static bool compare_figures(struct difference *d, const cJSON *here, const cJSON
 }
 
 static void say_readings(struct difference *d, const cJSON *here, const cJSON *there) {
-    nb_strbuf_addf(&d->why, "%s: %s here, %s there (%s)", nb_claims_text(here, "id"), nb_claims_text(here, "verdict"),
-                   nb_claims_text(there, "verdict"),
-                   nb_claims_text(nb_claim_is_decided(nb_claims_text(here, "verdict")) ? there : here, "reason"));
+    nb_strbuf_addf(
+        &d->why, "%s: %s here, %s there (%s)", nb_json_get_string(here, "id"), nb_json_get_string(here, "verdict"),
+        nb_json_get_string(there, "verdict"),
+        nb_json_get_string(nb_claim_is_decided(nb_json_get_string(here, "verdict")) ? there : here, "reason"));
 }
 
 static void compare_readings(struct difference *d, const cJSON *here, const cJSON *there) {
-    if (!there || !same_rules(list(here, "expect"), list(there, "expect"))) {
+    if (!there || !same_rules(nb_json_get(here, "expect"), nb_json_get(there, "expect"))) {
         weigh(d, BY_RULE);
-        if (!d->why.len) nb_strbuf_addf(&d->why, "%s is judged by other rules", nb_claims_text(here, "id"));
+        if (!d->why.len) nb_strbuf_addf(&d->why, "%s is judged by other rules", nb_json_get_string(here, "id"));
         return;
     }
-    if (strcmp(nb_claims_text(here, "verdict"), nb_claims_text(there, "verdict")) == 0) return;
+    if (nb_json_same_text(here, there, "verdict")) return;
     if (compare_figures(d, here, there)) return;
     weigh(d, BY_DATA); /* other cases were measured, or none */
     if (!d->why.len) say_readings(d, here, there);
@@ -107,9 +105,10 @@ static void compare_readings(struct difference *d, const cJSON *here, const cJSO
 static struct difference difference_of(const cJSON *here, const cJSON *there) {
     struct difference d = {.cause = BY_INTERVAL};
     const cJSON *reading;
-    cJSON_ArrayForEach(reading, list(here, "readings")) {
+    cJSON_ArrayForEach(reading, nb_json_get(here, "readings")) {
         if (!nb_json_get_bool(reading, "alternative"))
-            compare_readings(&d, reading, nb_claims_with_id(list(there, "readings"), nb_claims_text(reading, "id")));
+            compare_readings(&d, reading,
+                             nb_json_find(nb_json_get(there, "readings"), "id", nb_json_get_string(reading, "id")));
     }
     if (!d.why.len) {
         d.cause = BY_RULE;
@@ -120,28 +119,25 @@ static struct difference difference_of(const cJSON *here, const cJSON *there) {
 
 /* What a file of unknown origin says of itself is escaped. */
 static void say_run(struct nb_strbuf *out, const char *side, const cJSON *document, bool markdown) {
-    const cJSON *cpu = list(list(document, "fingerprint"), "cpu");
-    struct nb_strbuf line = {0};
-    const bool several = cJSON_GetArraySize(list(document, "machines")) > 1;
-    nb_strbuf_addf(
-        &line, "%s: %s%s, %s%s%s%s", side, nb_claims_text(cpu, "model"), several ? " and other machines" : "",
-        nb_claims_text(document, "started"), nb_json_get_bool(document, "quick") ? ", --quick" : "",
-        list(document, "training") ? "" : ", no training", nb_json_get_bool(document, "complete") ? "" : ", cut short");
+    const cJSON *cpu = nb_json_get(nb_json_get(document, "fingerprint"), "cpu");
+    const bool several = cJSON_GetArraySize(nb_json_get(document, "machines")) > 1;
+    char *line =
+        nb_textf("%s: %s%s, %s%s%s%s", side, nb_json_get_string(cpu, "model"), several ? " and other machines" : "",
+                 nb_json_get_string(document, "started"), nb_json_get_bool(document, "quick") ? ", --quick" : "",
+                 nb_json_get(document, "training") ? "" : ", no training",
+                 nb_json_get_bool(document, "complete") ? "" : ", cut short");
     if (markdown)
-        nb_escape_markdown(out, line.text);
+        nb_escape_markdown(out, line);
     else
-        nb_escape_terminal(out, line.text, true);
+        nb_escape_terminal(out, line, true);
     nb_strbuf_add(out, markdown ? "\n\n" : "\n");
-    nb_strbuf_release(&line);
+    free(line);
 }
 
 static void add_difference(struct nb_grid *grid, const cJSON *here, const cJSON *there) {
     struct difference d = difference_of(here, there);
-    nb_grid_add(grid, nb_claims_text(here, "id"));
-    nb_grid_add(grid, nb_claims_text(here, "verdict"));
-    nb_grid_add(grid, nb_claims_text(there, "verdict"));
-    nb_grid_add(grid, cause_names[d.cause]);
-    nb_grid_add(grid, d.why.text);
+    nb_grid_row(grid, nb_json_get_string(here, "id"), nb_json_get_string(here, "verdict"),
+                nb_json_get_string(there, "verdict"), cause_names[d.cause], d.why.text);
     nb_strbuf_release(&d.why);
 }
 
@@ -152,10 +148,10 @@ void nb_claims_against(const cJSON *here, const cJSON *there, bool markdown, str
     int n = 0, common = 0;
     assert(here && there && out);
     nb_grid_init(&grid, titles, 5);
-    cJSON_ArrayForEach(claim, list(here, "claims")) {
-        const cJSON *other = nb_claims_with_id(list(there, "claims"), nb_claims_text(claim, "id"));
+    cJSON_ArrayForEach(claim, nb_json_get(here, "claims")) {
+        const cJSON *other = nb_json_find(nb_json_get(there, "claims"), "id", nb_json_get_string(claim, "id"));
         common += other != NULL;
-        if (!other || strcmp(nb_claims_text(claim, "verdict"), nb_claims_text(other, "verdict")) == 0) continue;
+        if (!other || nb_json_same_text(claim, other, "verdict")) continue;
         add_difference(&grid, claim, other);
         n++;
     }

@@ -20,7 +20,7 @@ static const char *class_of(const char *verdict) {
 }
 
 static void add_line(const struct nb_claims_line *line, struct nb_strbuf *out) {
-    nb_html_text(out, "<tr><td class=\"k\"><a href=\"#", nb_claims_text(line->claim, "id"), "\">");
+    nb_html_text(out, "<tr><td class=\"k\"><a href=\"#", nb_json_get_string(line->claim, "id"), "\">");
     nb_html_text(out, line->reading ? "&nbsp;&nbsp;" : "", line->name, "</a>");
     nb_html_cell(out, "w", line->title);
     nb_html_cell(out, class_of(line->verdict), line->verdict_on);
@@ -76,14 +76,14 @@ static void add_sentences(const cJSON *document, struct nb_strbuf *out) {
 static bool any_has(const cJSON *figures, const char *name) {
     const cJSON *figure;
     cJSON_ArrayForEach(figure, figures) {
-        if (*nb_claims_text(figure, name)) return true;
+        if (*nb_json_get_string(figure, name)) return true;
     }
     return false;
 }
 
 /* A reason and its evidence are columns only where there are any. */
 static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
-    const cJSON *figures = cJSON_GetObjectItemCaseSensitive(reading, "figures"), *figure;
+    const cJSON *figures = nb_json_get(reading, "figures"), *figure;
     const bool why = any_has(figures, "reason"), evidence = any_has(figures, "evidence");
     if (!cJSON_GetArraySize(figures)) return;
     nb_strbuf_addf(out,
@@ -96,9 +96,9 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
         nb_strbuf_add(out, "<tr>");
         nb_html_cell(out, "k w", where.text);
         nb_html_cell(out, "n m", value.text);
-        nb_html_cell(out, "", nb_claims_text(figure, "outcome"));
-        if (why) nb_html_cell(out, "w", nb_claims_text(figure, "reason"));
-        if (evidence) nb_html_cell(out, "w", nb_claims_text(figure, "evidence"));
+        nb_html_cell(out, "", nb_json_get_string(figure, "outcome"));
+        if (why) nb_html_cell(out, "w", nb_json_get_string(figure, "reason"));
+        if (evidence) nb_html_cell(out, "w", nb_json_get_string(figure, "evidence"));
         nb_strbuf_add(out, "\n");
         nb_strbuf_release(&where);
         nb_strbuf_release(&value);
@@ -108,15 +108,15 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
 
 static void add_reading(const cJSON *reading, struct nb_strbuf *out) {
     const cJSON *rule;
-    nb_html_text(out, "<p><b>", nb_claims_text(reading, "id"), "</b> ");
+    nb_html_text(out, "<p><b>", nb_json_get_string(reading, "id"), "</b> ");
     nb_strbuf_add(out, nb_json_get_bool(reading, "alternative") ? "(another reading) " : "");
-    nb_html_text(out, "", nb_claims_text(reading, "text"), ": ");
-    nb_html_text(out, "<b>", nb_claims_text(reading, "verdict"), "</b>");
-    nb_html_text(out, ", ", nb_claims_text(reading, "reason"), "");
+    nb_html_text(out, "", nb_json_get_string(reading, "text"), ": ");
+    nb_html_text(out, "<b>", nb_json_get_string(reading, "verdict"), "</b>");
+    nb_html_text(out, ", ", nb_json_get_string(reading, "reason"), "");
     nb_strbuf_add(out, "</p>\n<ul class=\"dim\">\n");
-    cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(reading, "expect")) {
-        nb_html_text(out, "<li>expected: ", nb_claims_text(rule, "rule"), "");
-        nb_html_text(out, " (", nb_claims_text(rule, "text"), ")");
+    cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) {
+        nb_html_text(out, "<li>expected: ", nb_json_get_string(rule, "rule"), "");
+        nb_html_text(out, " (", nb_json_get_string(rule, "text"), ")");
         nb_strbuf_add(out, "</li>\n");
     }
     nb_strbuf_add(out, "</ul>\n");
@@ -127,23 +127,23 @@ static void add_claim(const cJSON *document, const cJSON *claim, struct nb_strbu
     const cJSON *item;
     struct nb_strbuf sensed = {0}, on = {0};
     nb_claims_on(&on, document, claim);
-    nb_html_text(out, "<details id=\"", nb_claims_text(claim, "id"), "\"><summary>");
-    nb_html_text(out, "", nb_claims_text(claim, "id"), ": ");
-    nb_html_text(out, "", nb_claims_text(claim, "verdict"), "");
+    nb_html_text(out, "<details id=\"", nb_json_get_string(claim, "id"), "\"><summary>");
+    nb_html_text(out, "", nb_json_get_string(claim, "id"), ": ");
+    nb_html_text(out, "", nb_json_get_string(claim, "verdict"), "");
     nb_strbuf_addf(out, "%s</summary>\n", on.text);
-    nb_html_text(out, "<p>", nb_claims_text(claim, "statement"), "</p>\n");
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
-        nb_html_text(out, "<p class=\"dim\">", nb_claims_text(item, "cite"), "");
-        nb_html_text(out, ": ", nb_claims_text(item, "says"), "");
-        nb_html_text(out, ". ", nb_claims_text(item, "note"), "");
+    nb_html_text(out, "<p>", nb_json_get_string(claim, "statement"), "</p>\n");
+    cJSON_ArrayForEach(item, nb_json_get(claim, "sources")) {
+        nb_html_text(out, "<p class=\"dim\">", nb_json_get_string(item, "cite"), "");
+        nb_html_text(out, ": ", nb_json_get_string(item, "says"), "");
+        nb_html_text(out, ". ", nb_json_get_string(item, "note"), "");
         nb_strbuf_add(out, "</p>\n");
     }
-    nb_html_text(out, "<p class=\"dim\">Scope: ", nb_claims_text(claim, "scope"), "</p>\n");
-    nb_html_text(out, "<p>Correction: ", nb_claims_text(claim, "correction"), "</p>\n");
-    nb_html_text(out, "<p>", nb_claims_text(claim, "remark"), "</p>\n");
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "changed_after_data"))
+    nb_html_text(out, "<p class=\"dim\">Scope: ", nb_json_get_string(claim, "scope"), "</p>\n");
+    nb_html_text(out, "<p>Correction: ", nb_json_get_string(claim, "correction"), "</p>\n");
+    nb_html_text(out, "<p>", nb_json_get_string(claim, "remark"), "</p>\n");
+    cJSON_ArrayForEach(item, nb_json_get(claim, "changed_after_data"))
         nb_html_text(out, "<p><b>Rule changed after data were known:</b> ", cJSON_GetStringValue(item), "</p>\n");
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "readings")) add_reading(item, out);
+    cJSON_ArrayForEach(item, nb_json_get(claim, "readings")) add_reading(item, out);
     nb_claims_sensitivity(&sensed, claim);
     nb_html_text(out, "<p>What makes or breaks it: ", sensed.text, "</p>\n");
     nb_strbuf_add(out, "</details>\n");
@@ -165,7 +165,7 @@ static void add_paper(struct nb_strbuf *out) {
 
 /* The pages of the runs behind it. */
 static void add_runs(const cJSON *document, struct nb_strbuf *out) {
-    const cJSON *folders = cJSON_GetObjectItemCaseSensitive(document, "folders"), *folder;
+    const cJSON *folders = nb_json_get(document, "folders"), *folder;
     cJSON_ArrayForEach(folder, folders) {
         if (!cJSON_IsString(folder)) continue;
         nb_html_text(out, "<a href=\"", folder->valuestring, "/index.html\">");
@@ -222,7 +222,7 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
         nb_html_more_figures(&pictures, more[i].prefix, 0, more[i].title, page);
     nb_html_not_drawn(figures, page);
     nb_strbuf_add(page, "<h2 id=\"evidence\">Evidence</h2>\n");
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(document, claim, page);
+    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) add_claim(document, claim, page);
     nb_html_end(page);
     nb_strbuf_release(&text);
 }

@@ -58,13 +58,13 @@ static void add_paragraph(struct nb_strbuf *out, const char *lead, const char *t
 
 static void add_rules(const cJSON *reading, struct nb_strbuf *out) {
     const cJSON *rule;
-    cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(reading, "expect")) {
+    cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) {
         const double published = nb_json_get_number(rule, "published");
         nb_strbuf_add(out, "- expected: ");
-        nb_escape_markdown(out, nb_claims_text(rule, "rule"));
-        if (*nb_claims_text(rule, "text")) nb_strbuf_add(out, " (");
-        nb_escape_markdown(out, nb_claims_text(rule, "text"));
-        if (*nb_claims_text(rule, "text")) nb_strbuf_add(out, ")");
+        nb_escape_markdown(out, nb_json_get_string(rule, "rule"));
+        if (*nb_json_get_string(rule, "text")) nb_strbuf_add(out, " (");
+        nb_escape_markdown(out, nb_json_get_string(rule, "text"));
+        if (*nb_json_get_string(rule, "text")) nb_strbuf_add(out, ")");
         if (isfinite(published)) nb_strbuf_addf(out, "; published %.4g", published);
         nb_strbuf_add(out, "\n");
     }
@@ -73,7 +73,7 @@ static void add_rules(const cJSON *reading, struct nb_strbuf *out) {
 
 static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
     static const char *const titles[] = {"where", "measured", "outcome", "why"};
-    const cJSON *figures = cJSON_GetObjectItemCaseSensitive(reading, "figures"), *figure;
+    const cJSON *figures = nb_json_get(reading, "figures"), *figure;
     struct nb_grid grid;
     int n = 0;
     nb_grid_init(&grid, titles, 4);
@@ -82,9 +82,7 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
         if (n++ >= MOST_FIGURES) break;
         nb_claims_figure(figure, figures, &grid.cell, &value);
         nb_grid_end_cell(&grid);
-        nb_grid_add(&grid, value.text);
-        nb_grid_add(&grid, nb_claims_text(figure, "outcome"));
-        nb_grid_add(&grid, nb_claims_text(figure, "reason"));
+        nb_grid_row(&grid, value.text, nb_json_get_string(figure, "outcome"), nb_json_get_string(figure, "reason"));
         nb_strbuf_release(&value);
     }
     if (n > 0) nb_grid_add_markdown(&grid, out);
@@ -99,37 +97,37 @@ static void add_claim(const cJSON *document, const cJSON *claim, struct nb_strbu
     struct nb_strbuf sensed = {0}, on = {0};
     nb_claims_on(&on, document, claim);
     nb_strbuf_add(out, "<details><summary>");
-    nb_escape_html(out, nb_claims_text(claim, "id"));
+    nb_escape_html(out, nb_json_get_string(claim, "id"));
     nb_strbuf_add(out, ": ");
-    nb_escape_html(out, nb_claims_text(claim, "verdict"));
+    nb_escape_html(out, nb_json_get_string(claim, "verdict"));
     nb_strbuf_addf(out, "%s</summary>\n\n", on.text);
     nb_strbuf_release(&on);
-    add_paragraph(out, "> ", nb_claims_text(claim, "statement"));
-    cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
+    add_paragraph(out, "> ", nb_json_get_string(claim, "statement"));
+    cJSON_ArrayForEach(source, nb_json_get(claim, "sources")) {
         nb_strbuf_add(out, "- source: ");
-        nb_escape_markdown(out, nb_claims_text(source, "cite"));
-        if (*nb_claims_text(source, "says")) nb_strbuf_add(out, ": ");
-        nb_escape_markdown(out, nb_claims_text(source, "says"));
-        if (*nb_claims_text(source, "note")) nb_strbuf_add(out, ". ");
-        nb_escape_markdown(out, nb_claims_text(source, "note"));
+        nb_escape_markdown(out, nb_json_get_string(source, "cite"));
+        if (*nb_json_get_string(source, "says")) nb_strbuf_add(out, ": ");
+        nb_escape_markdown(out, nb_json_get_string(source, "says"));
+        if (*nb_json_get_string(source, "note")) nb_strbuf_add(out, ". ");
+        nb_escape_markdown(out, nb_json_get_string(source, "note"));
         nb_strbuf_add(out, "\n");
     }
     nb_strbuf_add(out, "\n");
-    add_paragraph(out, "Scope: ", nb_claims_text(claim, "scope"));
-    add_paragraph(out, "Correction: ", nb_claims_text(claim, "correction"));
-    add_paragraph(out, "", nb_claims_text(claim, "remark"));
-    cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(claim, "changed_after_data"))
+    add_paragraph(out, "Scope: ", nb_json_get_string(claim, "scope"));
+    add_paragraph(out, "Correction: ", nb_json_get_string(claim, "correction"));
+    add_paragraph(out, "", nb_json_get_string(claim, "remark"));
+    cJSON_ArrayForEach(source, nb_json_get(claim, "changed_after_data"))
         add_paragraph(out, "Rule changed after data were known: ", cJSON_GetStringValue(source));
-    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
+    cJSON_ArrayForEach(reading, nb_json_get(claim, "readings")) {
         nb_strbuf_add(out, "**");
-        nb_escape_markdown(out, nb_claims_text(reading, "id"));
+        nb_escape_markdown(out, nb_json_get_string(reading, "id"));
         nb_strbuf_add(out, nb_json_get_bool(reading, "alternative") ? ", another reading** (" : "** (");
-        nb_escape_markdown(out, nb_claims_text(reading, "kind"));
+        nb_escape_markdown(out, nb_json_get_string(reading, "kind"));
         nb_strbuf_add(out, "): ");
-        nb_escape_markdown(out, nb_claims_text(reading, "verdict"));
+        nb_escape_markdown(out, nb_json_get_string(reading, "verdict"));
         nb_strbuf_add(out, ". ");
-        add_paragraph(out, "", nb_claims_text(reading, "text"));
-        add_paragraph(out, "", nb_claims_text(reading, "reason"));
+        add_paragraph(out, "", nb_json_get_string(reading, "text"));
+        add_paragraph(out, "", nb_json_get_string(reading, "reason"));
         add_rules(reading, out);
         add_figures(reading, out);
     }
@@ -179,5 +177,5 @@ void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures,
     nb_claims_training_tables(document, false, out);
     add_pictures(figures, out);
     nb_strbuf_add(out, "\n## Evidence\n\n");
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(document, claim, out);
+    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) add_claim(document, claim, out);
 }

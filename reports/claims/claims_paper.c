@@ -14,14 +14,14 @@
 #include "src/core/log.h"
 
 static double time_of(const cJSON *row, const char *name) {
-    const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(row, name), 0);
+    const cJSON *first = cJSON_GetArrayItem(nb_json_get(row, name), 0);
     return cJSON_IsNumber(first) && first->valuedouble > 0 ? first->valuedouble : (double)NAN;
 }
 
 /* Of a mean of three runs: half the width of its interval at 95 % over the mean, by Student's t with two degrees of freedom. */
 static double half_width(const cJSON *row, const char *name) {
     static const double t_95 = 4.303, runs = 3;
-    const cJSON *sd = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(row, name), 1);
+    const cJSON *sd = cJSON_GetArrayItem(nb_json_get(row, name), 1);
     return cJSON_IsNumber(sd) ? t_95 / sqrt(runs) * sd->valuedouble / time_of(row, name) : (double)NAN;
 }
 
@@ -37,12 +37,12 @@ static int paper_read(struct nb_paper *paper) {
     cJSON *table = nb_claims_table_read("rmsnorm-paper");
     const cJSON *row;
     *paper = (struct nb_paper){0};
-    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(table, "rows")) {
+    cJSON_ArrayForEach(row, nb_json_get(table, "rows")) {
         struct nb_paper_row *r = &paper->rows[paper->n];
         if (paper->n == NB_PAPER_ROWS) break;
-        snprintf(r->name, sizeof r->name, "%s", nb_claims_text(row, "row"));
-        snprintf(r->claim, sizeof r->claim, "%s", nb_claims_text(row, "claim"));
-        snprintf(r->table, sizeof r->table, "%s", nb_claims_text(row, "table"));
+        snprintf(r->name, sizeof r->name, "%s", nb_json_get_string(row, "row"));
+        snprintf(r->claim, sizeof r->claim, "%s", nb_json_get_string(row, "claim"));
+        snprintf(r->table, sizeof r->table, "%s", nb_json_get_string(row, "table"));
         r->baseline = time_of(row, "baseline");
         r->layernorm = time_of(row, "layernorm");
         r->rmsnorm = time_of(row, "rmsnorm");
@@ -140,8 +140,7 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
     for (size_t i = 0; i < paper.n; i++) {
         const struct nb_paper_row *r = &paper.rows[i];
         any |= nb_claims_figures(document, r->claim, "norm") != NULL;
-        nb_grid_add(&grid, r->table);
-        nb_grid_add(&grid, r->name);
+        nb_grid_row(&grid, r->table, r->name);
         add_share(&grid, r->share);
         add_percent(&grid, &r->step);
         add_percent(&grid, &r->step_p);
@@ -165,9 +164,7 @@ static double machine_of(const cJSON *measured) {
     return isfinite(machine) ? machine : 0;
 }
 
-static const cJSON *training_of(const cJSON *document) {
-    return cJSON_GetObjectItemCaseSensitive(document, "training");
-}
+static const cJSON *training_of(const cJSON *document) { return nb_json_get(document, "training"); }
 
 /* What the row is about here: its own claim, else that of the range; null where neither was run. */
 static const cJSON *row_claim(const cJSON *document, const struct nb_paper_row *r) {
@@ -219,9 +216,8 @@ static void add_dispatch(struct nb_grid *grid, const cJSON *document, const stru
     const char *framework = strchr(r->name, ',');
     char row[80];
     snprintf(row, sizeof row, "Table %s%s", r->table, framework ? framework : "");
-    cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(training, "regime")) {
-        if (strcmp(nb_claims_text(entry, "row"), row) != 0 || (own && machine_of(own) != machine_of(training)))
-            continue;
+    cJSON_ArrayForEach(entry, nb_json_get(training, "regime")) {
+        if (!nb_json_is(entry, "row", row) || (own && machine_of(own) != machine_of(training))) continue;
         add_cost(&grid->cell, entry, "needed_here_us", "here, ");
         add_cost(&grid->cell, entry, "needed_there_us", "on its GPU");
         break;
@@ -323,15 +319,15 @@ static void add_paper(struct nb_figure *f, const struct nb_paper *paper) {
 }
 
 static double value_of(const cJSON *entry, const char *name) {
-    return nb_json_get_number(cJSON_GetObjectItemCaseSensitive(entry, name), "value");
+    return nb_json_get_number(nb_json_get(entry, name), "value");
 }
 
 /* The share of the step that LayerNorm has in the arm that the entry is compared with. */
 static double share_of(const cJSON *steps, const cJSON *entry) {
     const cJSON *other;
     cJSON_ArrayForEach(other, steps) {
-        if (strcmp(nb_claims_text(other, "workload"), nb_claims_text(entry, "workload")) == 0 &&
-            strcmp(nb_claims_text(other, "arm"), nb_claims_text(entry, "against")) == 0)
+        if (nb_json_same_text(other, entry, "workload") &&
+            nb_json_is(other, "arm", nb_json_get_string(entry, "against")))
             return value_of(other, "step_share");
     }
     return (double)NAN;
@@ -340,12 +336,12 @@ static double share_of(const cJSON *steps, const cJSON *entry) {
 static bool begins(const char *text, const char *word) { return strncmp(text, word, strlen(word)) == 0; }
 
 static void add_step(struct nb_figure *f, const cJSON *steps, const cJSON *entry) {
-    const char *arm = nb_claims_text(entry, "arm");
+    const char *arm = nb_json_get_string(entry, "arm");
     const bool composed = strstr(arm, " composed"), partial = begins(arm, "prmsnorm ");
     const struct nb_interval cut = nb_json_get_interval(entry, "cut");
     const struct nb_point point = point_of(share_of(steps, entry), &cut);
     char label[96];
-    snprintf(label, sizeof label, "%s here%s", nb_claims_text(entry, "workload"), composed ? "" : ", fused");
+    snprintf(label, sizeof label, "%s here%s", nb_json_get_string(entry, "workload"), composed ? "" : ", fused");
     if (!isfinite(point.x) || !isfinite(point.y)) return;
     const size_t name = nb_figure_entry(f, label);
     if (composed) nb_figure_add(f, partial ? PARTIAL : PLAIN, name, point);
@@ -365,7 +361,7 @@ void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, 
     static const char *const titles[N_PANELS] = {"RMSNorm", "pRMSNorm", "RMSNorm, this machine"};
     const cJSON *training = training_of(document), *entry, *range = nb_claims_claim(document, of_range);
     const double machine = machine_of(training ? training : range);
-    const cJSON *steps = cJSON_GetObjectItemCaseSensitive(training, "steps");
+    const cJSON *steps = nb_json_get(training, "steps");
     struct nb_paper paper;
     if (paper_read(&paper) != 0) return;
     struct nb_figure *f = nb_figures_new(figures, meta, "amdahl");
@@ -378,7 +374,7 @@ void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, 
     f->scattered = true;
     add_paper(f, &paper);
     cJSON_ArrayForEach(entry, steps) {
-        if (*nb_claims_text(entry, "against")) add_step(f, steps, entry);
+        if (*nb_json_get_string(entry, "against")) add_step(f, steps, entry);
     }
     const double near = farthest(f, HERE);
     f->n_panels = near > 0 ? N_PANELS : HERE;

@@ -35,12 +35,10 @@ void nb_properties_explain(struct nb_strbuf *out);
 
 /* ---- Pieces that the table, the Markdown page and the HTML page of claims share, read from the document. ---- */
 
-const char *nb_claims_text(const cJSON *object, const char *name); /* "" where there is none */
 bool nb_claims_is_bug(const cJSON *claim);
 /* " (machine 1)", of a claim or the training of documents that were merged from several machines; else nothing is appended. */
 void nb_claims_on(struct nb_strbuf *out, const cJSON *document, const cJSON *measured);
 /* The item of that id in a list, the claim of that id, the figures of a reading of it; or null. */
-const cJSON *nb_claims_with_id(const cJSON *list, const char *id);
 const cJSON *nb_claims_claim(const cJSON *document, const char *id);
 const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading);
 

@@ -2,6 +2,7 @@
 /* The verdicts on a terminal: a line for each claim, what was measured beside what was published, and why. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
@@ -31,12 +32,12 @@ static void add_family(const cJSON *document, bool bugs, FILE *out, struct nb_st
 static void add_sensitivities(const cJSON *document, FILE *out, struct nb_strbuf *text) {
     const cJSON *claim;
     int n = 0;
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) {
+    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
         struct nb_strbuf line = {0}, sensed = {0};
         if (!nb_claims_is_bug(claim)) nb_claims_sensitivity(&sensed, claim);
         if (sensed.len > 0) {
             if (n++ == 0) nb_strbuf_add(text, "\nWhat makes or breaks a claim\n");
-            nb_strbuf_addf(&line, "%s  %s", nb_claims_text(claim, "id"), sensed.text);
+            nb_strbuf_addf(&line, "%s  %s", nb_json_get_string(claim, "id"), sensed.text);
             nb_screen_wrap(text, line.text, nb_screen_width(out), nb_utf8_wanted());
         }
         nb_strbuf_release(&sensed);
@@ -92,21 +93,19 @@ int nb_claims_print(const cJSON *document, const char *format, FILE *out) {
 /* ---- --explain: a claim before it is run: what is said, by whom, what would be tried, and what would make it REPRODUCED ---- */
 
 static void add_wrapped(struct nb_strbuf *out, const char *lead, const char *text) {
-    struct nb_strbuf line = {0};
     if (!text) return;
-    nb_strbuf_addf(&line, "%s%s", lead, text);
-    nb_screen_wrap(out, line.text, 110, nb_utf8_wanted());
-    nb_strbuf_release(&line);
+    char *line = nb_textf("%s%s", lead, text);
+    nb_screen_wrap(out, line, 110, nb_utf8_wanted());
+    free(line);
 }
 
 static void add_sources(const struct nb_claim *claim, struct nb_strbuf *out) {
     for (size_t i = 0; i < claim->n_sources; i++) {
         const struct nb_claim_source *s = &claim->sources[i];
-        struct nb_strbuf text = {0};
-        nb_strbuf_addf(&text, "%s%s%s%s%s", s->cite, s->says ? ": " : "", s->says ? s->says : "", s->note ? ". " : "",
-                       s->note ? s->note : "");
-        add_wrapped(out, "source: ", text.text);
-        nb_strbuf_release(&text);
+        char *text = nb_textf("%s%s%s%s%s", s->cite, s->says ? ": " : "", s->says ? s->says : "", s->note ? ". " : "",
+                              s->note ? s->note : "");
+        add_wrapped(out, "source: ", text);
+        free(text);
     }
 }
 
@@ -168,13 +167,12 @@ void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out) {
 void nb_properties_explain(struct nb_strbuf *out) {
     for (size_t i = 0; nb_properties[i]; i++) {
         const struct nb_property *p = nb_properties[i];
-        struct nb_strbuf text = {0};
         if (i) nb_strbuf_add(out, "\n");
-        nb_strbuf_addf(&text, "%s: %s", p->name, p->summary);
-        add_wrapped(out, "", text.text);
+        char *text = nb_textf("%s: %s", p->name, p->summary);
+        add_wrapped(out, "", text);
         for (const struct nb_property_param *param = p->params; param->name; param++)
             nb_strbuf_addf(out, "  %s = %s%s%s\n", param->name, param->fallback, *param->help ? "   " : "",
                            param->help);
-        nb_strbuf_release(&text);
+        free(text);
     }
 }

@@ -14,45 +14,32 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-const char *nb_claims_text(const cJSON *object, const char *name) {
-    const char *text = nb_json_get_text(object, name);
-    return text ? text : "";
-}
-
 bool nb_claims_is_bug(const cJSON *claim) {
-    return strncmp(nb_claims_text(claim, "id"), NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0;
-}
-
-const cJSON *nb_claims_with_id(const cJSON *list, const char *id) {
-    const cJSON *item;
-    cJSON_ArrayForEach(item, list) {
-        if (strcmp(nb_claims_text(item, "id"), id) == 0) return item;
-    }
-    return NULL;
+    return strncmp(nb_json_get_string(claim, "id"), NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0;
 }
 
 /* The reading that the verdict is explained by, or null. */
 static const cJSON *main_reading(const cJSON *claim) {
-    const char *id = nb_claims_text(claim, "decided_by");
-    return nb_claims_with_id(cJSON_GetObjectItemCaseSensitive(claim, "readings"), id);
+    const char *id = nb_json_get_string(claim, "decided_by");
+    return nb_json_find(nb_json_get(claim, "readings"), "id", id);
 }
 
 const cJSON *nb_claims_claim(const cJSON *document, const char *id) {
     assert(document && id);
-    return nb_claims_with_id(cJSON_GetObjectItemCaseSensitive(document, "claims"), id);
+    return nb_json_find(nb_json_get(document, "claims"), "id", id);
 }
 
 const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading) {
     const cJSON *found = nb_claims_claim(document, claim);
-    found = nb_claims_with_id(cJSON_GetObjectItemCaseSensitive(found, "readings"), reading);
-    return cJSON_GetObjectItemCaseSensitive(found, "figures");
+    found = nb_json_find(nb_json_get(found, "readings"), "id", reading);
+    return nb_json_get(found, "figures");
 }
 
 void nb_claims_on(struct nb_strbuf *out, const cJSON *document, const cJSON *measured) {
     const double machine = nb_json_get_number(measured, "machine");
     assert(out);
     nb_strbuf_add(out, "");
-    if (isfinite(machine) && cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(document, "machines")) > 1)
+    if (isfinite(machine) && cJSON_GetArraySize(nb_json_get(document, "machines")) > 1)
         nb_strbuf_addf(out, " (machine %.0f)", machine);
 }
 
@@ -84,7 +71,7 @@ static void add_value(struct nb_strbuf *out, double value, const char *unit) {
 static void add_interval(struct nb_strbuf *out, const cJSON *figure) {
     const double value = nb_json_get_number(figure, "value"), low = nb_json_get_number(figure, "low"),
                  high = nb_json_get_number(figure, "high");
-    const char *unit = nb_claims_text(figure, "unit");
+    const char *unit = nb_json_get_string(figure, "unit");
     add_value(out, value, unit);
     if (!isfinite(low) || !isfinite(high) || low == high) return;
     nb_strbuf_add(out, " [");
@@ -95,9 +82,9 @@ static void add_interval(struct nb_strbuf *out, const cJSON *figure) {
 }
 
 static const char *figure_name(const cJSON *reading, const cJSON *figure) {
-    const cJSON *rules = cJSON_GetObjectItemCaseSensitive(reading, "expect");
+    const cJSON *rules = nb_json_get(reading, "expect");
     const double at = nb_json_get_number(figure, "rule");
-    return nb_claims_text(cJSON_GetArrayItem(rules, at >= 0 && at < 1000 ? (int)at : 0), "figure");
+    return nb_json_get_string(cJSON_GetArrayItem(rules, at >= 0 && at < 1000 ? (int)at : 0), "figure");
 }
 
 struct range {
@@ -111,7 +98,7 @@ struct range {
 static struct range range_of(const cJSON *reading, const char *name) {
     struct range r = {.low = INFINITY, .high = -INFINITY};
     const cJSON *figure;
-    cJSON_ArrayForEach(figure, cJSON_GetObjectItemCaseSensitive(reading, "figures")) {
+    cJSON_ArrayForEach(figure, nb_json_get(reading, "figures")) {
         const double v = nb_json_get_number(figure, "value");
         if (!isfinite(v) || (name && strcmp(figure_name(reading, figure), name) != 0)) continue;
         if (!r.first) r.first = figure;
@@ -142,7 +129,7 @@ static void add_range(struct nb_strbuf *out, const struct range *r, const char *
  * cut the ratio stands behind it, so that both conventions are there. */
 static void add_measured(struct nb_strbuf *out, const cJSON *reading) {
     const struct range r = range_of(reading, NULL);
-    const char *unit = r.first ? nb_claims_text(r.first, "unit") : "";
+    const char *unit = r.first ? nb_json_get_string(r.first, "unit") : "";
     nb_strbuf_add(out, "");
     if (r.n == 0) return;
     const char *name = figure_name(reading, r.first);
@@ -164,9 +151,9 @@ static void add_published(struct nb_strbuf *out, const cJSON *reading) {
     const cJSON *rule;
     bool some = false;
     nb_strbuf_add(out, "");
-    cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(reading, "expect")) {
+    cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) {
         const double published = nb_json_get_number(rule, "published");
-        const char *name = nb_claims_text(rule, "figure");
+        const char *name = nb_json_get_string(rule, "figure");
         const bool share = strstr(name, "cut") != NULL || strcmp(name, "relative_error") == 0;
         if (!isfinite(published)) continue;
         if (some) nb_strbuf_add(out, ", ");
@@ -180,8 +167,8 @@ static void add_published(struct nb_strbuf *out, const cJSON *reading) {
 static bool differs(const char *axis, const char *value, const cJSON *figures) {
     const cJSON *figure;
     cJSON_ArrayForEach(figure, figures) {
-        const cJSON *tags = cJSON_GetObjectItemCaseSensitive(figure, "tags");
-        if (tags && strcmp(nb_claims_text(tags, axis), value) != 0) return true;
+        const cJSON *tags = nb_json_get(figure, "tags");
+        if (tags && strcmp(nb_json_get_string(tags, axis), value) != 0) return true;
     }
     return false;
 }
@@ -191,15 +178,15 @@ static bool follows(const char *axis, const cJSON *tags) {
     static const char *const of_kernel[] = {"op", "style", "stats", "stats_dtype", "variance", "against", NULL};
     static const char *const of_shape[] = {"rows", "cols", NULL};
     for (size_t i = 0; of_kernel[i]; i++)
-        if (strcmp(axis, of_kernel[i]) == 0 && *nb_claims_text(tags, "kernel")) return true;
+        if (strcmp(axis, of_kernel[i]) == 0 && *nb_json_get_string(tags, "kernel")) return true;
     for (size_t i = 0; of_shape[i]; i++)
-        if (strcmp(axis, of_shape[i]) == 0 && *nb_claims_text(tags, "shape")) return true;
+        if (strcmp(axis, of_shape[i]) == 0 && *nb_json_get_string(tags, "shape")) return true;
     return false;
 }
 
 /* "style=composed, cols=512", of the tags in which the figures of a reading differ. */
 static void add_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *figures) {
-    const cJSON *tags = cJSON_GetObjectItemCaseSensitive(figure, "tags"), *tag;
+    const cJSON *tags = nb_json_get(figure, "tags"), *tag;
     const size_t before = out->len;
     nb_strbuf_add(out, "");
     cJSON_ArrayForEach(tag, tags) {
@@ -210,7 +197,7 @@ static void add_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *fi
 }
 
 void nb_claims_figure(const cJSON *figure, const cJSON *figures, struct nb_strbuf *where, struct nb_strbuf *value) {
-    nb_strbuf_add(where, nb_claims_text(figure, "label"));
+    nb_strbuf_add(where, nb_json_get_string(figure, "label"));
     add_tags(where, figure, figures);
     add_interval(value, figure);
 }
@@ -218,8 +205,7 @@ void nb_claims_figure(const cJSON *figure, const cJSON *figures, struct nb_strbu
 /* ---- sensitivity ---- */
 
 static bool same_question(const cJSON *a, const cJSON *b) {
-    return strcmp(nb_claims_text(a, "axis"), nb_claims_text(b, "axis")) == 0 &&
-           strcmp(nb_claims_text(a, "reading"), nb_claims_text(b, "reading")) == 0;
+    return nb_json_same_text(a, b, "axis") && nb_json_same_text(a, b, "reading");
 }
 
 static bool is_first(const cJSON *list, const cJSON *sensed) {
@@ -230,23 +216,24 @@ static bool is_first(const cJSON *list, const cJSON *sensed) {
 
 /* "style (norm): composed REPRODUCED, fused NOT REPRODUCED"; the reading is named where it is not the one that decides. */
 static void add_axis(struct nb_strbuf *out, const cJSON *first, const char *decides) {
-    const char *reading = nb_claims_text(first, "reading");
+    const char *reading = nb_json_get_string(first, "reading");
     int n = 0;
-    nb_strbuf_addf(out, "%s%s", out->len ? "; " : "", nb_claims_text(first, "axis"));
+    nb_strbuf_addf(out, "%s%s", out->len ? "; " : "", nb_json_get_string(first, "axis"));
     if (strcmp(reading, decides) != 0) nb_strbuf_addf(out, " (%s)", reading);
     nb_strbuf_add(out, ": ");
     for (const cJSON *s = first; s; s = s->next) {
         if (!same_question(s, first)) continue;
-        nb_strbuf_addf(out, "%s%s %s", n++ ? ", " : "", nb_claims_text(s, "value"), nb_claims_text(s, "verdict"));
+        nb_strbuf_addf(out, "%s%s %s", n++ ? ", " : "", nb_json_get_string(s, "value"),
+                       nb_json_get_string(s, "verdict"));
     }
 }
 
 void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(claim, "sensitivity"), *sensed;
+    const cJSON *list = nb_json_get(claim, "sensitivity"), *sensed;
     nb_strbuf_add(out, "");
     cJSON_ArrayForEach(sensed, list) {
         if (nb_json_get_bool(sensed, "decides") && is_first(list, sensed))
-            add_axis(out, sensed, nb_claims_text(claim, "decided_by"));
+            add_axis(out, sensed, nb_json_get_string(claim, "decided_by"));
     }
 }
 
@@ -255,20 +242,19 @@ static void add_broken(struct nb_strbuf *out, const cJSON *claim) {
     const cJSON *sensed;
     const size_t before = out->len;
     nb_strbuf_add(out, "");
-    cJSON_ArrayForEach(sensed, cJSON_GetObjectItemCaseSensitive(claim, "sensitivity")) {
-        const char *verdict = nb_claims_text(sensed, "verdict");
-        if (strcmp(nb_claims_text(sensed, "axis"), "kernel") != 0 ||
-            (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) != 0 &&
-             strcmp(verdict, nb_claim_verdict_names[NB_PARTLY]) != 0))
+    cJSON_ArrayForEach(sensed, nb_json_get(claim, "sensitivity")) {
+        const char *verdict = nb_json_get_string(sensed, "verdict");
+        if (!nb_json_is(sensed, "axis", "kernel") || (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) != 0 &&
+                                                      strcmp(verdict, nb_claim_verdict_names[NB_PARTLY]) != 0))
             continue;
-        nb_strbuf_addf(out, "%s%s", out->len > before ? ", " : "breaks ", nb_claims_text(sensed, "value"));
+        nb_strbuf_addf(out, "%s%s", out->len > before ? ", " : "breaks ", nb_json_get_string(sensed, "value"));
     }
 }
 
 void nb_claims_counts(struct nb_strbuf *out, const cJSON *document) {
     const cJSON *count;
     int n = 0;
-    cJSON_ArrayForEach(count, cJSON_GetObjectItemCaseSensitive(document, "counts")) {
+    cJSON_ArrayForEach(count, nb_json_get(document, "counts")) {
         if (!(count->valuedouble > 0)) continue;
         nb_strbuf_addf(out, "%s%.0f %s", n++ ? ", " : "", count->valuedouble, count->string);
     }
@@ -279,35 +265,35 @@ void nb_claims_counts(struct nb_strbuf *out, const cJSON *document) {
 
 /* Of all figures, or, where these have several names, of those of the last rule. */
 static struct range range_to_say(const cJSON *reading) {
-    const cJSON *rules = cJSON_GetObjectItemCaseSensitive(reading, "expect");
+    const cJSON *rules = nb_json_get(reading, "expect");
     const struct range all = range_of(reading, NULL);
     if (!all.mixed) return all;
-    return range_of(reading, nb_claims_text(cJSON_GetArrayItem(rules, cJSON_GetArraySize(rules) - 1), "figure"));
+    return range_of(reading, nb_json_get_string(cJSON_GetArrayItem(rules, cJSON_GetArraySize(rules) - 1), "figure"));
 }
 
 static const char range_gap[] = "{}", count_gap[] = "{holds}";
 
 /* "5 of 9": how many figures of a reading hold. */
 static void add_count(struct nb_strbuf *out, const cJSON *reading) {
-    const cJSON *figures = cJSON_GetObjectItemCaseSensitive(reading, "figures"), *figure;
+    const cJSON *figures = nb_json_get(reading, "figures"), *figure;
     int held = 0;
-    cJSON_ArrayForEach(figure, figures) held += strcmp(nb_claims_text(figure, "outcome"), "holds") == 0;
+    cJSON_ArrayForEach(figure, figures) held += nb_json_is(figure, "outcome", "holds");
     nb_strbuf_addf(out, "%d of %d", held, cJSON_GetArraySize(figures));
 }
 
 /* "the output moves by 16.0 % to 82.4 %"; false: the reading is open, or has no words for its figures. */
 static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const char *lead) {
     const struct range r = range_to_say(reading);
-    const char *seen = nb_claims_text(reading, "seen"), *counted = strstr(seen, count_gap);
+    const char *seen = nb_json_get_string(reading, "seen"), *counted = strstr(seen, count_gap);
     const char *gap = counted ? counted : strstr(seen, range_gap);
-    if (!gap || r.n == 0 || !nb_claim_is_decided(nb_claims_text(reading, "verdict"))) return false;
+    if (!gap || r.n == 0 || !nb_claim_is_decided(nb_json_get_string(reading, "verdict"))) return false;
     nb_strbuf_addf(out, "%s%.*s", lead, (int)(gap - seen), seen);
     if (counted)
         add_count(out, reading);
     else if (r.n == 1)
         add_interval(out, r.first);
     else
-        add_range(out, &r, nb_claims_text(r.first, "unit"));
+        add_range(out, &r, nb_json_get_string(r.first, "unit"));
     nb_strbuf_add(out, gap + strlen(counted ? count_gap : range_gap));
     return true;
 }
@@ -316,7 +302,7 @@ static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const 
 static int add_seen(struct nb_strbuf *out, const cJSON *claim) {
     const cJSON *reading;
     int n = 0;
-    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
+    cJSON_ArrayForEach(reading, nb_json_get(claim, "readings")) {
         if (!nb_json_get_bool(reading, "alternative")) n += add_seen_reading(out, reading, n ? "; " : "");
     }
     return n;
@@ -326,17 +312,17 @@ static int add_seen(struct nb_strbuf *out, const cJSON *claim) {
 static bool is_counted(const cJSON *claim) {
     const cJSON *reading;
     int n = 0, counted = 0;
-    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
+    cJSON_ArrayForEach(reading, nb_json_get(claim, "readings")) {
         if (nb_json_get_bool(reading, "alternative")) continue;
         n++;
-        counted += strstr(nb_claims_text(reading, "seen"), count_gap) != NULL;
+        counted += strstr(nb_json_get_string(reading, "seen"), count_gap) != NULL;
     }
     return n == 1 && counted == 1;
 }
 
 /* In words what was seen; how many figures hold where they differ, and what is open where something is. */
 static char *why_of(const cJSON *claim) {
-    const char *verdict = nb_claims_text(claim, "verdict"), *reason = nb_claims_text(claim, "reason");
+    const char *verdict = nb_json_get_string(claim, "verdict"), *reason = nb_json_get_string(claim, "reason");
     const bool agree = strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0 ||
                        strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0;
     struct nb_strbuf text = {0};
@@ -379,29 +365,28 @@ static size_t theme_of(const char *id) {
 }
 
 static void add_sentence(struct nb_claims_sentence *s, const cJSON *document, const cJSON *claim) {
-    struct nb_strbuf text = {0};
-    const char *answer = answer_of(nb_claims_text(claim, "verdict"));
+    const char *answer = answer_of(nb_json_get_string(claim, "verdict"));
     char *why = why_of(claim);
     const size_t n = strlen(answer);
     const char *rest = strncmp(why, answer, n) == 0 && why[n] == ':' ? why + n + 2 : why; /* said already */
-    nb_strbuf_addf(&text, "%s%s%s", nb_claims_text(claim, "title"), *rest ? ": " : "", rest);
-    *s = (struct nb_claims_sentence){themes[theme_of(nb_claims_text(claim, "id"))].title, nb_claims_text(claim, "id"),
-                                     with_machine(answer, document, claim), text.text};
+    char *text = nb_textf("%s%s%s", nb_json_get_string(claim, "title"), *rest ? ": " : "", rest);
+    *s = (struct nb_claims_sentence){themes[theme_of(nb_json_get_string(claim, "id"))].title,
+                                     nb_json_get_string(claim, "id"), with_machine(answer, document, claim), text};
     free(why);
 }
 
 /* By theme, in it by answer: what holds first, what is open last, older verdicts behind. */
 size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **sentences) {
-    const cJSON *claims = cJSON_GetObjectItemCaseSensitive(document, "claims"), *claim;
+    const cJSON *claims = nb_json_get(document, "claims"), *claim;
     size_t n = 0;
     assert(sentences);
     *sentences = nb_alloc((unsigned)cJSON_GetArraySize(claims) + 1, sizeof **sentences);
     for (size_t t = 0; t < N_THEMES; t++)
         for (int v = 0; v <= NB_N_CLAIM_VERDICTS; v++) cJSON_ArrayForEach(claim, claims) {
-                const char *verdict = nb_claims_text(claim, "verdict");
+                const char *verdict = nb_json_get_string(claim, "verdict");
                 int rank = 0;
                 while (rank < NB_N_CLAIM_VERDICTS && strcmp(verdict, nb_claim_verdict_names[rank]) != 0) rank++;
-                if (!nb_claims_is_bug(claim) && rank == v && theme_of(nb_claims_text(claim, "id")) == t)
+                if (!nb_claims_is_bug(claim) && rank == v && theme_of(nb_json_get_string(claim, "id")) == t)
                     add_sentence(&(*sentences)[n++], document, claim);
             }
     return n;
@@ -430,13 +415,13 @@ static struct nb_claims_line *add(struct family *f, const cJSON *claim, const cJ
     add_published(&published, figures_of);
     f->lines[f->n] =
         (struct nb_claims_line){.claim = claim,
-                                .name = nb_claims_text(judged, "id"),
-                                .title = nb_claims_text(judged, "title"),
-                                .verdict = nb_claims_text(judged, "verdict"),
+                                .name = nb_json_get_string(judged, "id"),
+                                .title = nb_json_get_string(judged, "title"),
+                                .verdict = nb_json_get_string(judged, "verdict"),
                                 .measured = measured.text,
                                 .published = published.text,
-                                .why = nb_strdup(nb_claims_text(judged, "reason")),
-                                .verdict_on = with_machine(nb_claims_text(judged, "verdict"), f->document, claim)};
+                                .why = nb_strdup(nb_json_get_string(judged, "reason")),
+                                .verdict_on = with_machine(nb_json_get_string(judged, "verdict"), f->document, claim)};
     return &f->lines[f->n++];
 }
 
@@ -455,19 +440,19 @@ static void add_claim(struct family *f, const cJSON *claim) {
     struct nb_claims_line *line = add(f, claim, claim, main_reading(claim));
     free(line->why);
     line->why = why_of(claim);
-    if (nb_claim_is_decided(nb_claims_text(claim, "verdict"))) return;
-    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
-        if (!nb_claim_is_decided(nb_claims_text(reading, "verdict"))) continue;
+    if (nb_claim_is_decided(nb_json_get_string(claim, "verdict"))) return;
+    cJSON_ArrayForEach(reading, nb_json_get(claim, "readings")) {
+        if (!nb_claim_is_decided(nb_json_get_string(reading, "verdict"))) continue;
         line = add(f, claim, reading, reading);
         line->reading = reading;
-        line->title = nb_claims_text(reading, "text");
+        line->title = nb_json_get_string(reading, "text");
     }
 }
 
 size_t nb_claims_lines(const cJSON *document, bool bugs, struct nb_claims_line **lines) {
     const cJSON *claim;
     struct family f = {.document = document};
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) {
+    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
         if (nb_claims_is_bug(claim) != bugs) continue;
         if (bugs)
             add_bug(&f, claim);

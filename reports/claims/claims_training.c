@@ -27,7 +27,7 @@ static void add_text(struct nb_grid *grid, const cJSON *entry, const char *name)
 
 /* "1.234 [1.2, 1.3]" of factor times the interval. */
 static void add_interval(struct nb_grid *grid, const cJSON *entry, const char *name, double factor, const char *unit) {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(entry, name);
+    const cJSON *v = nb_json_get(entry, name);
     const double value = factor * nb_json_get_number(v, "value"), low = factor * nb_json_get_number(v, "low"),
                  high = factor * nb_json_get_number(v, "high");
     if (isnan(value))
@@ -40,8 +40,7 @@ static void add_interval(struct nb_grid *grid, const cJSON *entry, const char *n
 }
 
 static void add_number(struct nb_grid *grid, const cJSON *entry, const char *name, double factor, const char *unit) {
-    nb_strbuf_addf(&grid->cell, "%.4g%s", factor * nb_json_get_number(entry, name), unit);
-    nb_grid_end_cell(grid);
+    nb_grid_addf(grid, "%.4g%s", factor * nb_json_get_number(entry, name), unit);
 }
 
 static void add_steps(struct nb_grid *grid, const cJSON *entry) {
@@ -87,9 +86,9 @@ static const struct table tables[] = {
 
 /* False: the list is empty. */
 static bool fill(struct nb_grid *grid, const struct table *t, const cJSON *document) {
-    const cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training"), *entry;
+    const cJSON *training = nb_json_get(document, "training"), *entry;
     nb_grid_init(grid, t->titles, t->n_columns);
-    cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(training, t->list)) {
+    cJSON_ArrayForEach(entry, nb_json_get(training, t->list)) {
         add_text(grid, entry, "workload");
         add_text(grid, entry, "arm");
         t->add(grid, entry);
@@ -108,13 +107,13 @@ static const char lead[] =
 static void add_tokens(const cJSON *document, struct nb_strbuf *out) {
     const cJSON *figures = nb_claims_figures(document, "speed-minimind-training", "tokens"), *figure;
     cJSON_ArrayForEach(figure, figures) {
-        const char *label = nb_claims_text(figure, "label");
+        const char *label = nb_json_get_string(figure, "label");
         if (!*label) continue;
         nb_strbuf_addf(
             out,
             "Steps here have fewer tokens than published ones. The norm's share of forward and backward is %s "
             "(MiniMind2-Small, LayerNorm op by op); that it changes by at most a fifth %s.",
-            label, nb_claims_text(figure, "outcome"));
+            label, nb_json_get_string(figure, "outcome"));
     }
     nb_strbuf_add(out, "");
 }
@@ -140,7 +139,7 @@ void nb_claims_grid_html(const struct nb_grid *grid, struct nb_strbuf *out) {
 static void add_lead(const cJSON *document, bool html, struct nb_strbuf *out) {
     struct nb_strbuf tokens = {0}, on = {0};
     add_tokens(document, &tokens);
-    nb_claims_on(&on, document, cJSON_GetObjectItemCaseSensitive(document, "training"));
+    nb_claims_on(&on, document, nb_json_get(document, "training"));
     if (html) {
         nb_html_text(out, "<h2 id=\"training\">Training", on.text, "</h2>\n");
         nb_html_text(out, "<p>", lead, "</p>\n");
@@ -166,9 +165,7 @@ static void add_table(const struct table *t, const struct nb_grid *grid, bool ht
 
 /* ---- at which cost of dispatch published cuts are reached ---- */
 
-static const cJSON *regimes(const cJSON *document) {
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(document, "training"), "regime");
-}
+static const cJSON *regimes(const cJSON *document) { return nb_json_get(nb_json_get(document, "training"), "regime"); }
 
 static const char regime_lead[] =
     "The publications ran frameworks that launch one operation at a time on a GPU, where each costs its dispatch, some microseconds, whatever "
@@ -179,15 +176,13 @@ static const char regime_lead[] =
 static void add_regime_sentence(const cJSON *of, bool html, struct nb_strbuf *out) {
     nb_strbuf_add(out, html ? "<li>" : "- ");
     if (html)
-        nb_html_text(out, "", nb_claims_text(of, "sentence"), "</li>\n");
+        nb_html_text(out, "", nb_json_get_string(of, "sentence"), "</li>\n");
     else
-        nb_escape_markdown(out, nb_claims_text(of, "sentence"));
+        nb_escape_markdown(out, nb_json_get_string(of, "sentence"));
     if (!html) nb_strbuf_add(out, "\n");
 }
 
-static const cJSON *eager_of(const cJSON *document) {
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(document, "training"), "eager");
-}
+static const cJSON *eager_of(const cJSON *document) { return nb_json_get(nb_json_get(document, "training"), "eager"); }
 
 static void add_regime(const cJSON *document, bool html, struct nb_strbuf *out) {
     const cJSON *row;
@@ -206,9 +201,7 @@ static const cJSON *workload_before(const cJSON *all, const cJSON *row) {
     const cJSON *other;
     cJSON_ArrayForEach(other, all) {
         if (other == row) return NULL;
-        if (strcmp(nb_claims_text(other, "workload"), nb_claims_text(row, "workload")) == 0 &&
-            strcmp(nb_claims_text(other, "part"), nb_claims_text(row, "part")) == 0)
-            return other;
+        if (nb_json_same_text(other, row, "workload") && nb_json_same_text(other, row, "part")) return other;
     }
     return NULL;
 }
@@ -219,7 +212,7 @@ enum { HERE, THERE, MOST_DISPATCH_US = 20 };
 static void draw_row(struct nb_figure *f, const cJSON *row) {
     const struct nb_interval published = nb_json_get_interval(row, "published");
     char label[160];
-    snprintf(label, sizeof label, "published: %s", nb_claims_text(row, "row"));
+    snprintf(label, sizeof label, "published: %s", nb_json_get_string(row, "row"));
     const size_t entry = nb_figure_entry(f, label);
     for (size_t panel = HERE; panel <= THERE; panel++) {
         const double d = nb_json_get_interval(row, panel == HERE ? "needed_here_us" : "needed_there_us").value;
@@ -236,11 +229,11 @@ static void draw_curves(struct nb_figure *f, const cJSON *row) {
     char label[160];
     const cJSON *curve, *point;
     size_t panel = HERE;
-    const char *arm = nb_claims_text(row, "arm");
+    const char *arm = nb_json_get_string(row, "arm");
     snprintf(label, sizeof label, "model: %.*s against layernorm", (int)strcspn(arm, " "), arm);
     const size_t entry = nb_figure_entry(f, label);
-    cJSON_ArrayForEach(curve, cJSON_GetObjectItemCaseSensitive(row, "curves")) {
-        cJSON_ArrayForEach(point, cJSON_GetObjectItemCaseSensitive(curve, "points")) nb_figure_add_law(
+    cJSON_ArrayForEach(curve, nb_json_get(row, "curves")) {
+        cJSON_ArrayForEach(point, nb_json_get(curve, "points")) nb_figure_add_law(
             f, panel, entry, nb_json_get_number(point, "dispatch_us"), 100 * nb_json_get_interval(point, "cut").value);
         panel = THERE;
     }
@@ -248,11 +241,11 @@ static void draw_curves(struct nb_figure *f, const cJSON *row) {
 
 /* Steps that spent the dispatch. */
 static void draw_spent(struct nb_figure *f, const cJSON *document, const char *workload) {
-    const cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training"), *entry;
-    cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(training, "steps")) {
-        const char *arm = nb_claims_text(entry, "arm"), *word = strstr(arm, " dispatch=");
+    const cJSON *training = nb_json_get(document, "training"), *entry;
+    cJSON_ArrayForEach(entry, nb_json_get(training, "steps")) {
+        const char *arm = nb_json_get_string(entry, "arm"), *word = strstr(arm, " dispatch=");
         const struct nb_interval cut = nb_json_get_interval(entry, "cut");
-        if (!word || strcmp(nb_claims_text(entry, "workload"), workload) != 0 || !isfinite(cut.value) ||
+        if (!word || !nb_json_is(entry, "workload", workload) || !isfinite(cut.value) ||
             strncmp(arm, "rmsnorm", 7) != 0)
             continue;
         nb_figure_add(f, HERE, nb_figure_entry(f, "spent, on a smaller step"),
@@ -264,9 +257,10 @@ static void draw_regime(struct nb_figures *figures, const struct nb_results *met
                         const cJSON *first) {
     char name[120], subtitle[160];
     const cJSON *row;
-    snprintf(name, sizeof name, "dispatch-%s-%s", nb_claims_text(first, "workload"), nb_claims_text(first, "part"));
+    snprintf(name, sizeof name, "dispatch-%s-%s", nb_json_get_string(first, "workload"),
+             nb_json_get_string(first, "part"));
     snprintf(subtitle, sizeof subtitle, "%s, %s: a model from what was measured here",
-             nb_claims_text(first, "workload"), nb_claims_text(first, "part"));
+             nb_json_get_string(first, "workload"), nb_json_get_string(first, "part"));
     struct nb_figure *f = nb_figures_new(figures, meta, name);
     f->title = nb_strdup("What RMSNorm saves of a step, by what an operation's dispatch costs");
     f->subtitle = nb_strdup(subtitle);
@@ -279,13 +273,13 @@ static void draw_regime(struct nb_figures *figures, const struct nb_results *met
     f->n_panels = 2;
     f->panels[HERE] = (struct nb_panel){"as here", "dispatch of an operation, us", "time of the step saved",
                                         NB_SCALE_LINEAR, NB_SCALE_PERCENT};
-    f->panels[THERE] = (struct nb_panel){nb_claims_text(first, "gpu"), "dispatch of an operation, us",
+    f->panels[THERE] = (struct nb_panel){nb_json_get_string(first, "gpu"), "dispatch of an operation, us",
                                          "time of the step saved", NB_SCALE_LINEAR, NB_SCALE_PERCENT};
     const double eager_us = nb_json_get_interval(eager_of(document), "dispatch_us").value;
     if (isfinite(eager_us))
         f->guides[f->n_guides++] =
             (struct nb_guide){.x = eager_us, .label = "PyTorch on this CPU", .upright = true, .panel = HERE};
-    draw_spent(f, document, nb_claims_text(first, "workload"));
+    draw_spent(f, document, nb_json_get_string(first, "workload"));
     cJSON_ArrayForEach(row, regimes(document)) {
         if (row != first && workload_before(regimes(document), row) != first) continue;
         draw_curves(f, row);
@@ -313,13 +307,10 @@ void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbu
 
 enum { MOST_FIGURES = 12 };
 
-static const cJSON *courses(const cJSON *document) {
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(document, "training"), "courses");
-}
+static const cJSON *courses(const cJSON *document) { return nb_json_get(nb_json_get(document, "training"), "courses"); }
 
 static bool same_course(const cJSON *a, const cJSON *b) {
-    return strcmp(nb_claims_text(a, "workload"), nb_claims_text(b, "workload")) == 0 &&
-           nb_json_get_number(a, "steps") == nb_json_get_number(b, "steps");
+    return nb_json_same_text(a, b, "workload") && nb_json_get_number(a, "steps") == nb_json_get_number(b, "steps");
 }
 
 static bool is_first(const cJSON *all, const cJSON *course) {
@@ -334,7 +325,7 @@ static bool is_first(const cJSON *all, const cJSON *course) {
 static struct nb_figure *new_figure(struct nb_figures *figures, const struct nb_results *meta, const cJSON *course,
                                     const char *what, const char *title) {
     char name[120], subtitle[160];
-    const char *workload = nb_claims_text(course, "workload");
+    const char *workload = nb_json_get_string(course, "workload");
     const double steps = nb_json_get_number(course, "steps");
     snprintf(name, sizeof name, "%s-%s-%.0f", what, workload, steps);
     snprintf(subtitle, sizeof subtitle, "%s, %.0f steps, medians over seeds", workload, steps);
@@ -364,25 +355,24 @@ static void draw_losses(struct nb_figures *figures, const struct nb_results *met
     f->n_panels = 1;
     f->panels[0] = (struct nb_panel){NULL, "step", "loss", NB_SCALE_LINEAR, NB_SCALE_LINEAR};
     cJSON_ArrayForEach(course, all) {
-        const cJSON *loss = cJSON_GetObjectItemCaseSensitive(course, "loss");
+        const cJSON *loss = nb_json_get(course, "loss");
         if (same_course(course, first))
-            add_line(f, 0, nb_claims_text(course, "arm"), cJSON_GetObjectItemCaseSensitive(loss, "steps"),
-                     cJSON_GetObjectItemCaseSensitive(loss, "median"));
+            add_line(f, 0, nb_json_get_string(course, "arm"), nb_json_get(loss, "steps"), nb_json_get(loss, "median"));
     }
     nb_figure_sort(f);
 }
 
 static const cJSON *site_of(const cJSON *course, const char *list, const char *site, bool gradient) {
     const cJSON *one;
-    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(course, list)) {
-        if (strcmp(nb_claims_text(one, "site"), site) == 0 && nb_json_get_bool(one, "gradient") == gradient) return one;
+    cJSON_ArrayForEach(one, nb_json_get(course, list)) {
+        if (nb_json_is(one, "site", site) && nb_json_get_bool(one, "gradient") == gradient) return one;
     }
     return NULL;
 }
 
 static void draw_site(struct nb_figures *figures, const struct nb_results *meta, const cJSON *all, const cJSON *first,
                       const cJSON *site) {
-    const char *name = nb_claims_text(site, "site");
+    const char *name = nb_json_get_string(site, "site");
     const bool gradient = nb_json_get_bool(site, "gradient");
     char what[100], title[120];
     const cJSON *course;
@@ -399,12 +389,11 @@ static void draw_site(struct nb_figures *figures, const struct nb_results *meta,
     cJSON_ArrayForEach(course, all) {
         const cJSON *layers = site_of(course, "layers", name, gradient);
         const cJSON *last = site_of(course, "last_layer", name, gradient);
-        const char *arm = nb_claims_text(course, "arm");
+        const char *arm = nb_json_get_string(course, "arm");
         if (!same_course(course, first)) continue;
-        add_line(f, 0, arm, NULL, cJSON_GetObjectItemCaseSensitive(layers, "start"));
-        add_line(f, 1, arm, NULL, cJSON_GetObjectItemCaseSensitive(layers, "end"));
-        add_line(f, 2, arm, cJSON_GetObjectItemCaseSensitive(last, "steps"),
-                 cJSON_GetObjectItemCaseSensitive(last, "std"));
+        add_line(f, 0, arm, NULL, nb_json_get(layers, "start"));
+        add_line(f, 1, arm, NULL, nb_json_get(layers, "end"));
+        add_line(f, 2, arm, nb_json_get(last, "steps"), nb_json_get(last, "std"));
     }
     nb_figure_sort(f);
     if (f->n_lines == 0) nb_figures_drop_last(figures);
@@ -412,7 +401,7 @@ static void draw_site(struct nb_figures *figures, const struct nb_results *meta,
 
 /* The sites that claims are about: what a sublayer takes in, what it hands on, and the gradient of what it makes. */
 static bool is_drawn(const cJSON *site) {
-    const char *name = nb_claims_text(site, "site");
+    const char *name = nb_json_get_string(site, "site");
     return nb_json_get_bool(site, "gradient")
                ? strcmp(name, "feed_forward.output") == 0
                : strcmp(name, "feed_forward.input") == 0 || strcmp(name, "feed_forward.stream") == 0;
@@ -427,7 +416,7 @@ void nb_claims_training_figures(struct nb_figures *figures, const cJSON *documen
     cJSON_ArrayForEach(course, all) {
         if (!is_first(all, course) || figures->n - n >= MOST_FIGURES) continue;
         draw_losses(figures, meta, all, course);
-        cJSON_ArrayForEach(site, cJSON_GetObjectItemCaseSensitive(course, "layers")) {
+        cJSON_ArrayForEach(site, nb_json_get(course, "layers")) {
             if (is_drawn(site)) draw_site(figures, meta, all, course, site);
         }
     }

@@ -107,16 +107,15 @@ static void add_caches(struct nb_figure *f, const struct nb_results *results, in
 static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *figures) {
     const char *against = by == NB_BY_LENGTH ? "row length" : "the working set";
     struct nb_sweep sweep;
-    struct nb_strbuf name = {0};
     nb_sweep_find(&sweep, p->results, by, is_layernorm_drawn, p, NULL);
     if (sweep.n_steps < 2) {
         nb_figures_note(figures, "cut against %s, %s: one value only", against, nb_formats[p->dtype].name);
         nb_sweep_release(&sweep);
         return;
     }
-    nb_strbuf_addf(&name, "cut-%s-%s-%s", by == NB_BY_LENGTH ? "length" : "working-set", nb_pass_names[p->pass],
-                   nb_formats[p->dtype].name);
-    struct nb_figure *f = nb_figures_new(figures, p->results, name.text);
+    char *name = nb_textf("cut-%s-%s-%s", by == NB_BY_LENGTH ? "length" : "working-set", nb_pass_names[p->pass],
+                          nb_formats[p->dtype].name);
+    struct nb_figure *f = nb_figures_new(figures, p->results, name);
     f->n_panels = 1;
     f->panels[0] = (struct nb_panel){NULL, by == NB_BY_LENGTH ? "row length" : "working set", "time saved",
                                      by == NB_BY_LENGTH ? NB_SCALE_LENGTH : NB_SCALE_BYTES, NB_SCALE_PERCENT};
@@ -127,7 +126,7 @@ static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *
     nb_figure_sort(f);
     if (by == NB_BY_BYTES) add_caches(f, p->results, p->results->records[sweep.records[0]].machine);
     finish(f, p, against, sweep.subtitle, sweep.constants);
-    nb_strbuf_release(&name);
+    free(name);
     nb_sweep_release(&sweep);
 }
 

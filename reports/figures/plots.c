@@ -79,10 +79,9 @@ void nb_figures_release(struct nb_figures *figures) {
 }
 
 static int write_file(const char *dir, const char *name, const char *ending, struct nb_strbuf *text) {
-    struct nb_strbuf file = {0};
-    nb_strbuf_addf(&file, "%s/%s%s", dir, name, ending);
-    int result = nb_file_write(file.text, text->text ? text->text : "", text->len);
-    nb_strbuf_release(&file);
+    char *file = nb_textf("%s/%s%s", dir, name, ending);
+    int result = nb_file_write(file, text->text ? text->text : "", text->len);
+    free(file);
     nb_strbuf_release(text);
     return result;
 }

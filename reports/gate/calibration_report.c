@@ -179,8 +179,7 @@ static void add_row(struct nb_grid *grid, const struct nb_calibration_group *gro
     const bool known = isfinite(c->launch_sd), found = f->wanted.is_found;
     nb_grid_style(grid, f->hopeless[0] ? NB_GRID_BAD : NB_GRID_PLAIN);
     cell(grid, true, "%s%s", nb_op_names[group->c->op], group->c->pass == NB_FORWARD ? "" : " backward");
-    nb_grid_add(grid, nb_dtype_names[group->c->dtype]);
-    nb_grid_add(grid, group->c->shape.text);
+    nb_grid_row(grid, nb_dtype_names[group->c->dtype], group->c->shape.text);
     cell(grid, known, "%.2f%%", 100 * c->launch_sd);
     cell(grid, known, "%.2f%%", 100 * c->within_sd);
     cell(grid, known, "%+.2f%%", 100 * expm1(worst_bias(c)));
@@ -195,7 +194,7 @@ static void add_row(struct nb_grid *grid, const struct nb_calibration_group *gro
 
 static void add_machine(struct nb_strbuf *out) {
     cJSON *fingerprint = nb_fingerprint();
-    const cJSON *cpu = cJSON_GetObjectItemCaseSensitive(fingerprint, "cpu");
+    const cJSON *cpu = nb_json_get(fingerprint, "cpu");
     const char *model = nb_json_get_text(cpu, "model"), *hypervisor = nb_json_get_text(cpu, "hypervisor");
     nb_strbuf_addf(out, "on %s, %.0f CPUs%s%s\n", model ? model : "a CPU that does not say its name",
                    nb_json_get_number(cpu, "n_online"), hypervisor ? ", under " : "", hypervisor ? hypervisor : "");

@@ -218,7 +218,7 @@ static void gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *
 }
 
 static const char *text_at(const cJSON *json, const char *object, const char *name) {
-    const char *text = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(json, object), name);
+    const char *text = nb_json_get_text(nb_json_get(json, object), name);
     return text ? text : "";
 }
 
@@ -503,16 +503,15 @@ static void add_junit_case(const struct view *view, const struct nb_gate_case *c
         c->verdict == NB_VERDICT_INCONCLUSIVE || c->verdict == NB_VERDICT_SUSPECT || c->verdict == NB_VERDICT_NONE;
     const bool open = undecided || c->verdict == NB_VERDICT_NOT_COMPARABLE;
     const bool failed = c->verdict >= NB_VERDICT_REGRESSION || (undecided && view->g->plan.inconclusive_fails);
-    struct nb_strbuf why = {0};
-    nb_strbuf_addf(&why, "%s: %s", nb_verdict_name(c->verdict), c->reason);
+    char *why = nb_textf("%s: %s", nb_verdict_name(c->verdict), c->reason);
     nb_junit_add(junit, &(struct nb_junit_case){.class_name = "normbench.gate",
                                                 .name = c->key,
                                                 .time_s = c->seconds,
                                                 .failure = failed ? nb_verdict_name(c->verdict) : NULL,
-                                                .skipped = open && !failed ? why.text : NULL,
+                                                .skipped = open && !failed ? why : NULL,
                                                 .message = c->reason,
                                                 .output = figures.text});
-    nb_strbuf_release(&why);
+    free(why);
     nb_strbuf_release(&figures);
 }
 

@@ -280,7 +280,7 @@ static void record_launch(const struct nb_gate_case *c, enum nb_gate_stage stage
     cJSON_ArrayForEach(item, answer) if (strcmp(item->string, "type") != 0)
         cJSON_AddItemToObject(line, item->string, cJSON_Duplicate(item, 1));
     int i = 0;
-    arms = cJSON_GetObjectItemCaseSensitive(line, "arms");
+    arms = nb_json_get(line, "arms");
     cJSON_ArrayForEach(arm, arms) {
         nb_json_text(arm, "arm", arm_names[i < 3 ? i : 3]);
         cJSON_AddNumberToObject(arm, "effect_percent", i < q->n_arms ? q->extra_percent[i] : 0);

@@ -117,8 +117,7 @@ static int print_accuracy(const struct nb_judged_design *list, size_t n, const c
 static void add_point(struct nb_grid *grid, const struct nb_judged_design *e, int k) {
     char blocks[16];
     snprintf(blocks, sizeof blocks, "%d", k);
-    nb_grid_add(grid, e->text);
-    nb_grid_add(grid, blocks);
+    nb_grid_row(grid, e->text, blocks);
     add_figures(grid, series, N_SERIES, &e->depth.points[k - 1]);
 }
 
@@ -217,10 +216,7 @@ static int list_presets(const char *format) {
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < nb_n_design_presets; i++) {
         const struct nb_design_preset *p = &nb_design_presets[i];
-        nb_grid_add(&grid, p->name);
-        nb_grid_add(&grid, p->letter ? p->letter : "");
-        nb_grid_add(&grid, p->text);
-        nb_grid_add(&grid, p->help);
+        nb_grid_row(&grid, p->name, p->letter ? p->letter : "", p->text, p->help);
     }
     return print_grid(&grid, format);
 }
@@ -236,10 +232,7 @@ static int list_parts(const char *format) {
         struct nb_strbuf value = {0};
         nb_strbuf_add(&value, "");
         nb_design_key_print(k, &plain, &value);
-        nb_grid_add(&grid, k->name);
-        nb_grid_add(&grid, value.text);
-        nb_grid_add(&grid, k->help);
-        nb_grid_add(&grid, k->values);
+        nb_grid_row(&grid, k->name, value.text, k->help, k->values);
         nb_strbuf_release(&value);
     }
     return print_grid(&grid, format);
@@ -262,9 +255,7 @@ static int print_quantized_table(const struct nb_quantized_rows *out, size_t n, 
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < n; i++) {
         const struct nb_quantized *q = &out[i].q;
-        nb_grid_add(&grid, out[i].values);
-        nb_grid_add(&grid, nb_quantum_names[out[i].quantum]);
-        nb_grid_add(&grid, nb_scaling_names[out[i].scaling]);
+        nb_grid_row(&grid, out[i].values, nb_quantum_names[out[i].quantum], nb_scaling_names[out[i].scaling]);
         add_figure(&grid, q->sqnr_db, 4);
         add_figure(&grid, q->rms_error, 4);
         add_figure(&grid, q->max_error, 4);

@@ -103,7 +103,7 @@ static void add_value(const struct column *column, const cJSON *value, struct nb
 }
 
 static bool has(const cJSON *row, const char *field) {
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(row, field);
+    const cJSON *value = nb_json_get(row, field);
     return value && !cJSON_IsNull(value);
 }
 
@@ -129,7 +129,7 @@ static int print_table(const struct table *t, const cJSON *rows, bool is_first, 
         for (size_t i = 0; i < n_shown; i++) {
             struct nb_strbuf cell = {0};
             nb_strbuf_add(&cell, "");
-            add_value(shown[i], cJSON_GetObjectItemCaseSensitive(row, shown[i]->field), &cell);
+            add_value(shown[i], nb_json_get(row, shown[i]->field), &cell);
             nb_grid_add(&grid, cell.len ? cell.text : "-");
             nb_strbuf_release(&cell);
         }
@@ -143,7 +143,7 @@ static int print_table(const struct table *t, const cJSON *rows, bool is_first, 
 
 int nb_exhaustive_print(const cJSON *answer, const char *format, FILE *out) {
     const char *mode = nb_json_get_text(answer, "mode");
-    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(answer, "rows");
+    const cJSON *rows = nb_json_get(answer, "rows");
     bool is_first = true;
     if (strcmp(format, "json") == 0) nb_json_put(answer, out);
     if (strcmp(format, "json") == 0) return 0;

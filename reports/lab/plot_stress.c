@@ -27,15 +27,6 @@ struct studies {
     size_t n_repeated; /* left out: another width or formula of a kernel that is there already */
 };
 
-/* The grades say of every variant what it is; a study without a grade is known by its name. */
-static const cJSON *grade_of(const cJSON *stress, const char *variant) {
-    const cJSON *line;
-    cJSON_ArrayForEach(line, cJSON_GetObjectItemCaseSensitive(stress, "grades")) {
-        if (strcmp(nb_stress_text(line, "variant"), variant) == 0) return line;
-    }
-    return NULL;
-}
-
 static const char *op_by_name(const char *variant) {
     const char *colon = strchr(variant, ':'), *name = colon ? colon + 1 : variant;
     for (uint32_t op = 0; op < NB_OP_COPY; op++) {
@@ -67,11 +58,11 @@ static bool is_repeated(const struct studies *studies, const char *kernel, int d
 static void studies_init(struct studies *studies, const cJSON *stress) {
     const cJSON *json;
     *studies = (struct studies){0};
-    cJSON_ArrayForEach(json, cJSON_GetObjectItemCaseSensitive(stress, "studies")) {
-        const char *variant = nb_stress_text(json, "variant");
-        const int dtype = nb_dtype_parse(nb_stress_text(json, "dtype"));
-        const cJSON *grade = grade_of(stress, variant);
-        const char *op = nb_stress_text(grade, "op"), *kernel = nb_stress_text(grade, "kernel");
+    cJSON_ArrayForEach(json, nb_json_get(stress, "studies")) {
+        const char *variant = nb_json_get_string(json, "variant");
+        const int dtype = nb_dtype_parse(nb_json_get_string(json, "dtype"));
+        const cJSON *grade = nb_json_find(nb_json_get(stress, "grades"), "variant", variant);
+        const char *op = nb_json_get_string(grade, "op"), *kernel = nb_json_get_string(grade, "kernel");
         if (dtype < 0) continue;
         char *name = *kernel ? nb_strdup(kernel) : kernel_by_name(variant);
         if (is_repeated(studies, name, dtype)) {
@@ -97,8 +88,8 @@ static void studies_release(struct studies *studies) {
 /* The sweep over an axis (the which-th of that axis); null. */
 static const cJSON *study_sweep(const struct study_line *study, const char *axis, int which) {
     const cJSON *sweep;
-    cJSON_ArrayForEach(sweep, cJSON_GetObjectItemCaseSensitive(study->json, "sweeps")) {
-        if (strcmp(nb_stress_text(sweep, "axis"), axis) == 0 && which-- == 0) return sweep;
+    cJSON_ArrayForEach(sweep, nb_json_get(study->json, "sweeps")) {
+        if (nb_json_is(sweep, "axis", axis) && which-- == 0) return sweep;
     }
     return NULL;
 }
@@ -170,10 +161,10 @@ static void heat_init(struct nb_heat *heat, size_t n_x, size_t n_y) {
 /* The map of a study (stress.json, "map"; src/lab/stress/search.h says what is in it), read safely. False: there is none that could be
  * drawn. */
 static bool heat_read(struct nb_heat *heat, const cJSON *map) {
-    const cJSON *x = cJSON_GetObjectItemCaseSensitive(map, "log2_scale");
-    const cJSON *y = cJSON_GetObjectItemCaseSensitive(map, "log2_rho");
-    const cJSON *ulps = cJSON_GetObjectItemCaseSensitive(map, "log10_ulp");
-    const cJSON *states = cJSON_GetObjectItemCaseSensitive(map, "state");
+    const cJSON *x = nb_json_get(map, "log2_scale");
+    const cJSON *y = nb_json_get(map, "log2_rho");
+    const cJSON *ulps = nb_json_get(map, "log10_ulp");
+    const cJSON *states = nb_json_get(map, "state");
     const int n_scales = cJSON_GetArraySize(x), n_rhos = cJSON_GetArraySize(y);
     if (!is_axis(x, n_scales) || !is_axis(y, n_rhos)) return false;
     heat_init(heat, (size_t)n_scales, (size_t)n_rhos);
@@ -192,9 +183,9 @@ static bool heat_read(struct nb_heat *heat, const cJSON *map) {
 /* Lines are drawn where the panel's cells are. */
 static void add_predicted(struct nb_figure *f, size_t panel, const cJSON *map) {
     const cJSON *item, *pair;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(map, "predicted")) {
+    cJSON_ArrayForEach(item, nb_json_get(map, "predicted")) {
         const char *name = nb_json_get_text(item, "name");
-        const cJSON *line = cJSON_GetObjectItemCaseSensitive(item, "line");
+        const cJSON *line = nb_json_get(item, "line");
         if (!name || cJSON_GetArraySize(line) < 2) continue;
         const size_t entry = nb_figure_entry(f, name);
         cJSON_ArrayForEach(pair, line) { nb_figure_add_law(f, panel, entry, number_at(pair, 0), number_at(pair, 1)); }
@@ -202,7 +193,7 @@ static void add_predicted(struct nb_figure *f, size_t panel, const cJSON *map) {
 }
 
 static bool add_map(struct nb_figure *f, size_t panel, const struct study_line *study) {
-    const cJSON *map = cJSON_GetObjectItemCaseSensitive(study->json, "map");
+    const cJSON *map = nb_json_get(study->json, "map");
     if (!heat_read(&f->heats[panel], map)) return false;
     add_predicted(f, panel, map);
     return true;
@@ -334,7 +325,7 @@ static void add_points(struct nb_figure *f, const struct family *y, size_t panel
                        const cJSON *sweep, bool law) {
     const cJSON *point;
     const size_t entry = nb_figure_entry(f, label);
-    cJSON_ArrayForEach(point, cJSON_GetObjectItemCaseSensitive(sweep, "points")) {
+    cJSON_ArrayForEach(point, nb_json_get(sweep, "points")) {
         const char *state = nb_json_get_text(point, "state");
         const double x = place(y, nb_json_get_number(point, "at")), value = fabs(nb_json_get_number(point, figure));
         const bool numbers = !state || strcmp(state, "ok") == 0 || strcmp(state, "zero") == 0;
@@ -346,12 +337,7 @@ static void add_points(struct nb_figure *f, const struct family *y, size_t panel
 }
 
 static const cJSON *law_named(const cJSON *sweep, const char *name) {
-    const cJSON *law;
-    cJSON_ArrayForEach(law, cJSON_GetObjectItemCaseSensitive(sweep, "predicted")) {
-        const char *text = nb_json_get_text(law, "name");
-        if (text && strcmp(text, name) == 0) return cJSON_GetObjectItemCaseSensitive(law, "points");
-    }
-    return NULL;
+    return nb_json_get(nb_json_find(nb_json_get(sweep, "predicted"), "name", name), "points");
 }
 
 static double value_at(const cJSON *points, double x) {
@@ -363,9 +349,9 @@ static double value_at(const cJSON *points, double x) {
 /* A kernel's own law. Over n its two parts are independent, and end where the second does. */
 static void add_own_law(struct nb_figure *f, const struct family *y, size_t panel, const char *label,
                         const cJSON *sweep) {
-    const cJSON *pair, *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(sweep, "predicted"), 0);
+    const cJSON *pair, *first = cJSON_GetArrayItem(nb_json_get(sweep, "predicted"), 0);
     const bool over_n = strcmp(y->axis, "n") == 0;
-    const cJSON *points = over_n ? law_named(sweep, "rms law") : cJSON_GetObjectItemCaseSensitive(first, "points");
+    const cJSON *points = over_n ? law_named(sweep, "rms law") : nb_json_get(first, "points");
     const cJSON *bias = over_n ? law_named(sweep, "bias law") : NULL;
     const size_t entry = nb_figure_entry(f, label);
     cJSON_ArrayForEach(pair, points) {
@@ -393,12 +379,12 @@ static bool is_marked(const struct nb_figure *f, size_t panel, const char *label
 
 /* Where the axis crosses a closed form: once for each that kernels share, as many as a panel has room for. */
 static void add_cliffs(struct nb_figure *f, const struct family *y, size_t panel, const cJSON *sweep) {
-    const cJSON *cliff, *points = cJSON_GetObjectItemCaseSensitive(sweep, "points");
+    const cJSON *cliff, *points = nb_json_get(sweep, "points");
     const double first = nb_json_get_number(cJSON_GetArrayItem(points, 0), "at");
     const double last = nb_json_get_number(cJSON_GetArrayItem(points, cJSON_GetArraySize(points) - 1), "at");
     size_t n_here = 0;
     for (size_t i = 0; i < f->n_guides; i++) n_here += f->guides[i].panel == panel;
-    cJSON_ArrayForEach(cliff, cJSON_GetObjectItemCaseSensitive(sweep, "cliffs")) {
+    cJSON_ArrayForEach(cliff, nb_json_get(sweep, "cliffs")) {
         const char *name = nb_json_get_text(cliff, "name");
         const double at = nb_json_get_number(cliff, "at");
         if (!name || !(at > first && at < last) || is_marked(f, panel, name)) continue;

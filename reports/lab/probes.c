@@ -24,10 +24,8 @@ static void print_answers(const cJSON *answers, FILE *out) {
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     cJSON_ArrayForEach(answer, answers) {
         const char *value = nb_json_get_text(answer, "value"), *confidence = nb_json_get_text(answer, "confidence");
-        nb_grid_add(&grid, nb_json_get_text(answer, "question"));
-        nb_grid_add(&grid, value ? value : "undetermined");
-        nb_grid_add(&grid, confidence ? confidence : "");
-        nb_grid_add(&grid, nb_json_get_text(answer, "evidence"));
+        nb_grid_row(&grid, nb_json_get_text(answer, "question"), value ? value : "undetermined",
+                    confidence ? confidence : "", nb_json_get_text(answer, "evidence"));
     }
     if (grid.n_cells) nb_grid_print(&grid, "table", out);
     nb_grid_release(&grid);
@@ -40,7 +38,7 @@ static void print_table(const struct nb_case *cases, cJSON *const *answers, int 
         if (i) nb_print_line(out, "%s", "");
         nb_print_line(out, "%s, called with affine %s", cases[i].variant, nb_affine_names[cases[i].formula.affine]);
         if (reason) nb_print_line(out, "%s: %s", nb_json_get_text(answers[i], "status"), reason);
-        print_answers(cJSON_GetObjectItemCaseSensitive(answers[i], "answers"), out);
+        print_answers(nb_json_get(answers[i], "answers"), out);
         if (summary) nb_print_line(out, "%s: %s", cases[i].variant, summary);
     }
 }
@@ -63,7 +61,7 @@ static void print_json(const struct nb_case *cases, cJSON *const *answers, int n
         nb_case_key(&cases[i], &key);
         nb_json_text(one, "variant", cases[i].variant);
         nb_json_text(one, "called_as", key.text);
-        add_meanings(cJSON_GetObjectItemCaseSensitive(one, "answers"));
+        add_meanings(nb_json_get(one, "answers"));
         cJSON_AddItemToArray(probes, one);
     }
     nb_json_put(all, out);

@@ -9,19 +9,14 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-const char *nb_stress_text(const cJSON *object, const char *name) {
-    const char *text = nb_json_get_text(object, name);
-    return text ? text : "";
-}
-
 enum nb_grade nb_stress_grade(const cJSON *line, const char *name) {
-    const char *text = nb_stress_text(line, name);
+    const char *text = nb_json_get_string(line, name);
     return *text ? nb_grade_parse(text) : NB_GRADE_NONE;
 }
 
 bool nb_stress_is_named_before(const cJSON *list, const cJSON *until) {
     for (const cJSON *who = list->child; who && who != until; who = who->next)
-        if (strcmp(nb_stress_text(who, "kernel"), nb_stress_text(until, "kernel")) == 0) return true;
+        if (nb_json_same_text(who, until, "kernel")) return true;
     return false;
 }
 
@@ -30,7 +25,7 @@ bool nb_stress_is_named_before(const cJSON *list, const cJSON *until) {
 static bool differ_in_width_alone(const cJSON *a, const cJSON *b) {
     static const char *const names[] = {"op", "kernel", "pass", "dtype", "formula"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(nb_stress_text(a, names[i]), nb_stress_text(b, names[i])) != 0) return false;
+        if (strcmp(nb_json_get_string(a, names[i]), nb_json_get_string(b, names[i])) != 0) return false;
     return true;
 }
 
@@ -47,7 +42,7 @@ static bool is_worse(const cJSON *a, const cJSON *b) {
 }
 
 void nb_stress_lines_init(struct nb_stress_lines *out, const cJSON *stress) {
-    const cJSON *line, *lines = cJSON_GetObjectItemCaseSensitive(stress, "grades");
+    const cJSON *line, *lines = nb_json_get(stress, "grades");
     *out = (struct nb_stress_lines){.list =
                                         nb_alloc((unsigned long long)cJSON_GetArraySize(lines) + 1, sizeof *out->list)};
     cJSON_ArrayForEach(line, lines) {
@@ -90,7 +85,7 @@ const struct nb_grade_column nb_grade_columns[NB_N_GRADE_COLUMNS] = {
 
 void nb_grade_cell(const struct nb_grade_column *column, const struct nb_stress_line *graded, int digits,
                    struct nb_strbuf *out) {
-    const char *text = nb_stress_text(graded->line, column->key);
+    const char *text = nb_json_get_string(graded->line, column->key);
     const double value = nb_json_get_number(graded->line, column->key);
     switch (column->kind) {
     case NB_CELL_TEXT:

@@ -31,14 +31,14 @@ static void add_number(struct nb_strbuf *out, const char *class, double value, i
 /* The grade's letter is its colour; any other text has none. */
 static void add_grade(const cJSON *line, const struct nb_grade_column *column, const char *text,
                       struct nb_strbuf *out) {
-    const char *grade = nb_stress_text(line, column->key);
+    const char *grade = nb_json_get_string(line, column->key);
     const bool known = *grade && strchr("ABCDF", grade[0]) && (!grade[1] || strcmp(grade, "A+") == 0);
     char why[32];
     snprintf(why, sizeof why, "why_%s", column->key);
     nb_strbuf_add(out, "<td class=\"g");
     if (known) nb_strbuf_addf(out, " g%c", grade[0]);
     nb_strbuf_add(out, "\"");
-    nb_html_text(out, " title=\"", nb_stress_text(cJSON_GetObjectItemCaseSensitive(line, why), "text"), "\"");
+    nb_html_text(out, " title=\"", nb_json_get_string(nb_json_get(line, why), "text"), "\"");
     nb_strbuf_add(out, ">");
     nb_html_text(out, "", text, "");
 }
@@ -65,7 +65,7 @@ static void add_line(const struct nb_stress_line *graded, bool timed, struct nb_
 }
 
 static bool is_low(const cJSON *line, const char *name) {
-    const char *grade = nb_stress_text(line, name);
+    const char *grade = nb_json_get_string(line, name);
     return *grade && strchr("CDF", grade[0]) && !grade[1];
 }
 
@@ -74,9 +74,8 @@ static bool is_low(const cJSON *line, const char *name) {
 static const cJSON *usual_line(const struct nb_stress_lines *all, const cJSON *of, const char *dtype) {
     for (size_t i = 0; i < all->n; i++) {
         const cJSON *line = all->list[i].line;
-        if (strcmp(nb_stress_text(line, "kernel"), nb_stress_text(of, "kernel")) == 0 &&
-            strcmp(nb_stress_text(line, "dtype"), dtype) == 0 &&
-            strcmp(nb_stress_text(line, "formula"), "default") == 0)
+        if (nb_json_same_text(line, of, "kernel") && nb_json_is(line, "dtype", dtype) &&
+            nb_json_is(line, "formula", "default"))
             return line;
     }
     return NULL;
@@ -85,7 +84,7 @@ static const cJSON *usual_line(const struct nb_stress_lines *all, const cJSON *o
 /* "B, all F" in the colour of the first; "A" where both are the same. */
 static void add_both_grades(const cJSON *line, struct nb_strbuf *out) {
     const struct nb_grade_column declared = {.key = "declared"};
-    const char *first = nb_stress_text(line, "declared"), *all = nb_stress_text(line, "all");
+    const char *first = nb_json_get_string(line, "declared"), *all = nb_json_get_string(line, "all");
     struct nb_strbuf text = {0};
     nb_strbuf_add(&text, first);
     if (*all && strcmp(first, all) != 0) nb_strbuf_addf(&text, ", all %s", all);
@@ -101,8 +100,7 @@ static void add_answer(const struct nb_stress_lines *all, struct nb_strbuf *out)
     size_t n_low = 0;
     for (size_t i = 0; i < all->n; i++) {
         n_low += is_low(all->list[i].line, "declared");
-        for (int d = 0; d < NB_N_DTYPES; d++)
-            has[d] |= strcmp(nb_stress_text(all->list[i].line, "dtype"), nb_formats[d].name) == 0;
+        for (int d = 0; d < NB_N_DTYPES; d++) has[d] |= nb_json_is(all->list[i].line, "dtype", nb_formats[d].name);
     }
     if (!all->n) return;
     nb_strbuf_addf(out,
@@ -113,11 +111,10 @@ static void add_answer(const struct nb_stress_lines *all, struct nb_strbuf *out)
         if (has[d]) nb_strbuf_addf(out, "<th>%s", nb_formats[d].name);
     for (size_t i = 0; i < all->n; i++) {
         const cJSON *line = all->list[i].line;
-        const bool again =
-            i > 0 && strcmp(nb_stress_text(line, "kernel"), nb_stress_text(all->list[i - 1].line, "kernel")) == 0;
+        const bool again = i > 0 && nb_json_same_text(line, all->list[i - 1].line, "kernel");
         if (again) continue;
         nb_strbuf_add(out, "\n<tr>");
-        nb_html_cell(out, "k", nb_stress_text(line, "kernel"));
+        nb_html_cell(out, "k", nb_json_get_string(line, "kernel"));
         for (int d = 0; d < NB_N_DTYPES; d++)
             if (has[d]) add_both_grades(usual_line(all, line, nb_formats[d].name), out);
     }
@@ -128,7 +125,7 @@ static void add_answer(const struct nb_stress_lines *all, struct nb_strbuf *out)
 
 /* What a reader looks for first: each kernel as it usually is, and what does not keep what it promises. */
 static bool is_headline(const cJSON *line) {
-    return strcmp(nb_stress_text(line, "formula"), "default") == 0 || is_low(line, "declared");
+    return nb_json_is(line, "formula", "default") || is_low(line, "declared");
 }
 
 static void add_table(const struct nb_stress_lines *all, size_t begin, size_t end, bool headline,
@@ -149,8 +146,8 @@ static void add_op(const struct nb_stress_lines *all, size_t begin, size_t end, 
     const cJSON *first = all->list[begin].line;
     size_t n_headlines = 0;
     for (size_t i = begin; i < end; i++) n_headlines += is_headline(all->list[i].line);
-    nb_html_text(out, "<h3>", *nb_stress_text(first, "op") ? nb_stress_text(first, "op") : "other", "");
-    nb_strbuf_add(out, strcmp(nb_stress_text(first, "pass"), "backward") == 0 ? " backward</h3>\n" : "</h3>\n");
+    nb_html_text(out, "<h3>", *nb_json_get_string(first, "op") ? nb_json_get_string(first, "op") : "other", "");
+    nb_strbuf_add(out, nb_json_is(first, "pass", "backward") ? " backward</h3>\n" : "</h3>\n");
     if (n_headlines) add_table(all, begin, end, true, out);
     if (n_headlines == end - begin) return;
     nb_strbuf_addf(out, "<details><summary>%zu with other formulas, B or better where declared</summary>\n",
@@ -160,8 +157,7 @@ static void add_op(const struct nb_stress_lines *all, size_t begin, size_t end, 
 }
 
 static bool is_same_op(const cJSON *a, const cJSON *b) {
-    return strcmp(nb_stress_text(a, "op"), nb_stress_text(b, "op")) == 0 &&
-           strcmp(nb_stress_text(a, "pass"), nb_stress_text(b, "pass")) == 0;
+    return nb_json_same_text(a, b, "op") && nb_json_same_text(a, b, "pass");
 }
 
 static void add_grades_section(const struct nb_stress_lines *all, struct nb_strbuf *out) {
@@ -195,12 +191,12 @@ static void add_replay(const char *heading, const char *kernel, const char *text
 static int add_low(const cJSON *stress, const char *grade, const char *why, struct nb_strbuf *out) {
     const cJSON *line;
     int n = 0;
-    cJSON_ArrayForEach(line, cJSON_GetObjectItemCaseSensitive(stress, "grades")) {
-        const cJSON *reason = cJSON_GetObjectItemCaseSensitive(line, why);
+    cJSON_ArrayForEach(line, nb_json_get(stress, "grades")) {
+        const cJSON *reason = nb_json_get(line, why);
         if (!is_low(line, grade)) continue;
-        const char heading[2] = {nb_stress_text(line, grade)[0], '\0'};
-        add_replay(heading, nb_stress_text(line, "variant"), nb_stress_text(reason, "text"),
-                   nb_stress_text(reason, "replay"), out);
+        const char heading[2] = {nb_json_get_string(line, grade)[0], '\0'};
+        add_replay(heading, nb_json_get_string(line, "variant"), nb_json_get_string(reason, "text"),
+                   nb_json_get_string(reason, "replay"), out);
         n++;
     }
     return n;
@@ -219,11 +215,11 @@ static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
     nb_strbuf_add(out, "</details>\n");
     nb_strbuf_clear(&lines);
     n = 0;
-    cJSON_ArrayForEach(study, cJSON_GetObjectItemCaseSensitive(stress, "studies")) {
-        const char *status = nb_stress_text(study, "status");
+    cJSON_ArrayForEach(study, nb_json_get(stress, "studies")) {
+        const char *status = nb_json_get_string(study, "status");
         if (!*status || strcmp(status, "ok") == 0) continue;
-        add_replay("not searched", nb_stress_text(study, "variant"), nb_stress_text(study, "reason"),
-                   nb_stress_text(study, "replay"), &lines);
+        add_replay("not searched", nb_json_get_string(study, "variant"), nb_json_get_string(study, "reason"),
+                   nb_json_get_string(study, "replay"), &lines);
         n++;
     }
     if (n) nb_strbuf_addf(out, "<details><summary>Studies that did not finish: %d</summary>\n", n);
@@ -236,7 +232,7 @@ static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
 
 /* What was searched: a limit, the absence of one, or nothing right to begin with. */
 static void add_limit(const cJSON *frontier, const char *which, struct nb_strbuf *out) {
-    const char *status = nb_stress_text(frontier, "status");
+    const char *status = nb_json_get_string(frontier, "status");
     const bool bad = strcmp(which, "bad") == 0;
     const char *class = bad ? "n" : "n m";
     if (strcmp(status, "none") == 0)
@@ -251,23 +247,23 @@ static void add_frontier(const cJSON *study, const cJSON *frontier, struct nb_st
     const double ratio = nb_json_get_number(frontier, "ratio");
     const bool off = ratio > 4 || ratio < 0.25;
     nb_strbuf_add(out, off ? "<tr class=\"doubt\">" : "<tr>");
-    nb_html_cell(out, "k", nb_stress_text(study, "variant"));
-    nb_html_cell(out, "", nb_stress_text(frontier, "of"));
-    nb_html_cell(out, "", nb_stress_text(frontier, "demand"));
+    nb_html_cell(out, "k", nb_json_get_string(study, "variant"));
+    nb_html_cell(out, "", nb_json_get_string(frontier, "of"));
+    nb_html_cell(out, "", nb_json_get_string(frontier, "demand"));
     add_limit(frontier, "good", out);
     add_limit(frontier, "bad", out);
     add_number(out, "n", nb_json_get_number(frontier, "predicted"), 5);
     add_number(out, "n", ratio, 3);
-    nb_html_cell(out, "w", nb_stress_text(frontier, "rule"));
+    nb_html_cell(out, "w", nb_json_get_string(frontier, "rule"));
     nb_strbuf_add(out, "\n");
 }
 
 static void add_frontiers_section(const cJSON *stress, struct nb_strbuf *out) {
     const cJSON *study, *frontier;
     bool any = false;
-    cJSON_ArrayForEach(study, cJSON_GetObjectItemCaseSensitive(stress, "studies")) {
-        cJSON_ArrayForEach(frontier, cJSON_GetObjectItemCaseSensitive(study, "frontiers")) {
-            if (strcmp(nb_stress_text(frontier, "status"), "does_not_apply") == 0) continue;
+    cJSON_ArrayForEach(study, nb_json_get(stress, "studies")) {
+        cJSON_ArrayForEach(frontier, nb_json_get(study, "frontiers")) {
+            if (nb_json_is(frontier, "status", "does_not_apply")) continue;
             if (!any)
                 nb_strbuf_add(
                     out,
@@ -286,22 +282,21 @@ static void add_frontiers_section(const cJSON *stress, struct nb_strbuf *out) {
 /* ---- worst rows ---- */
 
 static void add_worst(const cJSON *study, const cJSON *worst, struct nb_strbuf *out) {
-    nb_strbuf_add(out,
-                  cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(worst, "violation")) ? "<tr class=\"bad\">" : "<tr>");
-    nb_html_cell(out, "k", nb_stress_text(study, "variant"));
-    nb_html_cell(out, "", nb_stress_text(worst, "objective"));
+    nb_strbuf_add(out, cJSON_IsTrue(nb_json_get(worst, "violation")) ? "<tr class=\"bad\">" : "<tr>");
+    nb_html_cell(out, "k", nb_json_get_string(study, "variant"));
+    nb_html_cell(out, "", nb_json_get_string(worst, "objective"));
     add_number(out, "n m", nb_json_get_number(worst, "value"), 4);
     add_number(out, "n", nb_json_get_number(worst, "scaled_ulp"), 4);
-    nb_html_cell(out, "", nb_stress_text(worst, "generator"));
-    nb_html_text(out, "<td class=w><code>", nb_stress_text(worst, "replay"), "</code>");
+    nb_html_cell(out, "", nb_json_get_string(worst, "generator"));
+    nb_html_text(out, "<td class=w><code>", nb_json_get_string(worst, "replay"), "</code>");
     nb_strbuf_add(out, "\n");
 }
 
 static void add_worst_section(const cJSON *stress, struct nb_strbuf *out) {
     const cJSON *study, *worst;
     bool any = false;
-    cJSON_ArrayForEach(study, cJSON_GetObjectItemCaseSensitive(stress, "studies")) {
-        cJSON_ArrayForEach(worst, cJSON_GetObjectItemCaseSensitive(study, "worst")) {
+    cJSON_ArrayForEach(study, nb_json_get(stress, "studies")) {
+        cJSON_ArrayForEach(worst, nb_json_get(study, "worst")) {
             if (!isfinite(nb_json_get_number(worst, "value"))) continue;
             if (!any)
                 nb_strbuf_add(
@@ -326,26 +321,25 @@ static void add_who(const cJSON *list, struct nb_strbuf *out) {
     bool first = true;
     nb_strbuf_addf(out, "<td class=\"w\"><details><summary>%d: ", cJSON_GetArraySize(list));
     cJSON_ArrayForEach(who, list) {
-        const char *kernel = nb_stress_text(who, "kernel");
+        const char *kernel = nb_json_get_string(who, "kernel");
         if (nb_stress_is_named_before(list, who)) continue;
-        nb_html_text(out, first ? "" : ", ", *kernel ? kernel : nb_stress_text(who, "variant"), "");
+        nb_html_text(out, first ? "" : ", ", *kernel ? kernel : nb_json_get_string(who, "variant"), "");
         first = false;
     }
     nb_strbuf_add(out, first ? "none</summary>" : "</summary><ul>\n");
     cJSON_ArrayForEach(who, list) {
         nb_strbuf_add(out, "<li>");
-        nb_html_text(out, "<b>", nb_stress_text(who, "grade"), "</b> ");
-        nb_html_text(out, "<code>", nb_stress_text(who, "variant"), "</code> ");
-        if (strcmp(nb_stress_text(who, "formula"), "default") != 0)
-            nb_html_text(out, "", nb_stress_text(who, "formula"), " ");
-        nb_html_text(out, "", nb_stress_text(who, "text"), "");
+        nb_html_text(out, "<b>", nb_json_get_string(who, "grade"), "</b> ");
+        nb_html_text(out, "<code>", nb_json_get_string(who, "variant"), "</code> ");
+        if (!nb_json_is(who, "formula", "default")) nb_html_text(out, "", nb_json_get_string(who, "formula"), " ");
+        nb_html_text(out, "", nb_json_get_string(who, "text"), "");
         nb_strbuf_add(out, "</li>\n");
     }
     nb_strbuf_add(out, first ? "</details>" : "</ul></details>");
 }
 
 static void add_bugs_section(const cJSON *stress, struct nb_strbuf *out) {
-    const cJSON *bug, *bugs = cJSON_GetObjectItemCaseSensitive(stress, "bugs");
+    const cJSON *bug, *bugs = nb_json_get(stress, "bugs");
     if (cJSON_GetArraySize(bugs) == 0) return;
     nb_strbuf_add(
         out,
@@ -354,15 +348,15 @@ static void add_bugs_section(const cJSON *stress, struct nb_strbuf *out) {
         "<div class=wrap><table class=rows>\n"
         "<tr><th class=k>report<th class=w>essence<th class=w>fail<th class=w>survive<th class=w>worst, and how to reproduce it\n");
     cJSON_ArrayForEach(bug, bugs) {
-        const cJSON *worst = cJSON_GetObjectItemCaseSensitive(bug, "worst");
+        const cJSON *worst = nb_json_get(bug, "worst");
         nb_strbuf_add(out, "<tr>");
-        nb_html_cell(out, "k", nb_stress_text(bug, "label"));
-        nb_html_cell(out, "w", nb_stress_text(bug, "text"));
-        add_who(cJSON_GetObjectItemCaseSensitive(bug, "failed"), out);
-        add_who(cJSON_GetObjectItemCaseSensitive(bug, "survived"), out);
-        nb_html_text(out, "<td class=\"w\">", nb_stress_text(worst, "text"), "");
-        if (!*nb_stress_text(worst, "text")) nb_strbuf_add(out, "<td>");
-        nb_html_text(out, "<br><code>", nb_stress_text(worst, "replay"), "</code>");
+        nb_html_cell(out, "k", nb_json_get_string(bug, "label"));
+        nb_html_cell(out, "w", nb_json_get_string(bug, "text"));
+        add_who(nb_json_get(bug, "failed"), out);
+        add_who(nb_json_get(bug, "survived"), out);
+        nb_html_text(out, "<td class=\"w\">", nb_json_get_string(worst, "text"), "");
+        if (!*nb_json_get_string(worst, "text")) nb_strbuf_add(out, "<td>");
+        nb_html_text(out, "<br><code>", nb_json_get_string(worst, "replay"), "</code>");
         nb_strbuf_add(out, "\n");
     }
     nb_strbuf_add(out, "</table></div>\n");
@@ -378,7 +372,7 @@ static void add_top(const struct nb_results *meta, const cJSON *stress, struct n
     nb_strbuf_add(out, "</h1>\n");
     nb_meta_footer(meta, &text);
     nb_html_text(out, "<p class=\"dim\">", text.text, "</p>\n");
-    if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(stress, "complete")))
+    if (cJSON_IsFalse(nb_json_get(stress, "complete")))
         nb_strbuf_add(out,
                       "<p class=\"bad\">The run did not reach all cases or studies: grades may be too good.</p>\n");
     nb_strbuf_add(

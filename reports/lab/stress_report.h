@@ -71,8 +71,6 @@ static inline bool nb_grade_column_is_figure(const struct nb_grade_column *colum
 void nb_grade_cell(const struct nb_grade_column *column, const struct nb_stress_line *graded, int digits,
                    struct nb_strbuf *out);
 
-/* Texts that a file leaves out are "". */
-const char *nb_stress_text(const cJSON *object, const char *name);
 /* Of a line; NB_GRADE_NONE: no evidence of anything. */
 enum nb_grade nb_stress_grade(const cJSON *line, const char *name);
 /* Is the kernel of `who` that of another entry before it in the list? */

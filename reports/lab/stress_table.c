@@ -31,9 +31,7 @@ struct stress_text {
 
 /* ---- shared by the parts -------------------------------------------------------------------------------------------- */
 
-static const cJSON *stress_list(const struct stress_text *p, const char *name) {
-    return cJSON_GetObjectItemCaseSensitive(p->stress, name);
-}
+static const cJSON *stress_list(const struct stress_text *p, const char *name) { return nb_json_get(p->stress, name); }
 
 static void print_heading(const struct stress_text *p, const char *text) {
     const bool markdown = strcmp(p->format, "markdown") == 0;
@@ -86,7 +84,7 @@ static void add_grade_cell(struct nb_grid *grid, const struct nb_stress_line *gr
 
 /* In a table for the eye formulas that are not as usual stand only where they are below B; a document has all. */
 static bool is_shown(const struct stress_text *p, const cJSON *line) {
-    return strcmp(p->format, "table") != 0 || strcmp(nb_stress_text(line, "formula"), "default") == 0 || is_low(line);
+    return strcmp(p->format, "table") != 0 || nb_json_is(line, "formula", "default") || is_low(line);
 }
 
 static const char legend[] =
@@ -141,20 +139,20 @@ static void print_low(const struct stress_text *p) {
     const cJSON *line;
     int n = 0;
     cJSON_ArrayForEach(line, stress_list(p, "grades")) {
-        const cJSON *why = cJSON_GetObjectItemCaseSensitive(line, "why_declared");
+        const cJSON *why = nb_json_get(line, "why_declared");
         if (!is_low(line)) continue;
         if (n++ == 0) print_heading(p, "Below B in the declared range");
         if (n > MAX_LOW) continue;
         fputs(strcmp(p->format, "markdown") == 0 ? "- " : "", p->out);
-        say(p, nb_stress_text(line, "declared"));
+        say(p, nb_json_get_string(line, "declared"));
         fputs("  ", p->out);
-        say(p, nb_stress_text(line, "variant"));
+        say(p, nb_json_get_string(line, "variant"));
         fputs(" ", p->out);
-        say(p, nb_stress_text(line, "formula"));
+        say(p, nb_json_get_string(line, "formula"));
         fputs(": ", p->out);
-        say(p, nb_stress_text(why, "text"));
+        say(p, nb_json_get_string(why, "text"));
         fputs("\n     ", p->out);
-        say(p, nb_stress_text(why, "replay"));
+        say(p, nb_json_get_string(why, "replay"));
         fputs("\n", p->out);
     }
     if (n > MAX_LOW) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_LOW);
@@ -167,11 +165,9 @@ enum { MAX_ESSENCE = 60, MAX_NAMES = 4 };
 /* ---- frontiers ------------------------------------------------------------------------------------------------------ */
 
 static void add_frontier(struct nb_grid *grid, const cJSON *study, const cJSON *f) {
-    const char *status = nb_stress_text(f, "status"), *rule = nb_stress_text(f, "rule");
-    const char *of = nb_stress_text(f, "of"), *demand = nb_stress_text(f, "demand");
-    nb_grid_add(grid, nb_stress_text(study, "variant"));
-    nb_grid_add(grid, of);
-    nb_grid_add(grid, demand);
+    const char *status = nb_json_get_string(f, "status"), *rule = nb_json_get_string(f, "rule");
+    const char *of = nb_json_get_string(f, "of"), *demand = nb_json_get_string(f, "demand");
+    nb_grid_row(grid, nb_json_get_string(study, "variant"), of, demand);
     if (strcmp(status, "found") == 0)
         add_number(grid, nb_json_get_number(f, "good"), 4);
     else
@@ -187,8 +183,8 @@ static void add_frontier(struct nb_grid *grid, const cJSON *study, const cJSON *
 
 /* Accuracy proper; for the offset also where the last correct digit is lost. */
 static bool is_asked(const cJSON *f) {
-    const char *of = nb_stress_text(f, "of"), *demand = nb_stress_text(f, "demand");
-    const char *status = nb_stress_text(f, "status");
+    const char *of = nb_json_get_string(f, "of"), *demand = nb_json_get_string(f, "demand");
+    const char *status = nb_json_get_string(f, "status");
     if (!*status || strcmp(status, "does_not_apply") == 0) return false;
     return strcmp(demand, "accurate") == 0 || (strcmp(of, "rho_max") == 0 && strcmp(demand, "one_digit") == 0);
 }
@@ -196,36 +192,35 @@ static bool is_asked(const cJSON *f) {
 /* False: nothing was found, and nothing predicted as far as was searched (to the end of what the dtype can store). */
 static bool is_limit(const cJSON *f) {
     const double predicted = nb_json_get_number(f, "predicted"), end = nb_json_get_number(f, "searched_to");
-    const bool downwards = strcmp(nb_stress_text(f, "of"), "scale_min") == 0;
-    if (strcmp(nb_stress_text(f, "status"), "none") != 0) return true;
+    const bool downwards = nb_json_is(f, "of", "scale_min");
+    if (!nb_json_is(f, "status", "none")) return true;
     return predicted > 0 && (downwards ? predicted > end : predicted < end);
 }
 
 static const char *kernel_of(const struct stress_text *p, const char *variant) {
     const cJSON *line;
     cJSON_ArrayForEach(line, stress_list(p, "grades")) {
-        if (strcmp(nb_stress_text(line, "variant"), variant) == 0) return nb_stress_text(line, "kernel");
+        if (nb_json_is(line, "variant", variant)) return nb_json_get_string(line, "kernel");
     }
     return variant;
 }
 
 static bool is_same(const cJSON *f, const cJSON *g) {
     const double good = nb_json_get_number(f, "good"), other = nb_json_get_number(g, "good");
-    return strcmp(nb_stress_text(f, "of"), nb_stress_text(g, "of")) == 0 &&
-           strcmp(nb_stress_text(f, "demand"), nb_stress_text(g, "demand")) == 0 &&
-           strcmp(nb_stress_text(f, "status"), nb_stress_text(g, "status")) == 0 && !(good > 2 * other) &&
-           !(good < other / 2);
+    return nb_json_same_text(f, g, "of") && nb_json_same_text(f, g, "demand") && nb_json_same_text(f, g, "status") &&
+           !(good > 2 * other) && !(good < other / 2);
 }
 
 /* Another width of the kernel, listed before, that breaks down within a factor of two of it. */
 static bool is_listed(const struct stress_text *p, const cJSON *study, const cJSON *f) {
-    const char *dtype = nb_stress_text(study, "dtype"), *kernel = kernel_of(p, nb_stress_text(study, "variant"));
+    const char *dtype = nb_json_get_string(study, "dtype"),
+               *kernel = kernel_of(p, nb_json_get_string(study, "variant"));
     const cJSON *g;
     for (const cJSON *before = stress_list(p, "studies")->child; before != study; before = before->next) {
-        if (strcmp(nb_stress_text(before, "dtype"), dtype) != 0 ||
-            strcmp(kernel_of(p, nb_stress_text(before, "variant")), kernel) != 0)
+        if (!nb_json_is(before, "dtype", dtype) ||
+            strcmp(kernel_of(p, nb_json_get_string(before, "variant")), kernel) != 0)
             continue;
-        cJSON_ArrayForEach(g, cJSON_GetObjectItemCaseSensitive(before, "frontiers")) {
+        cJSON_ArrayForEach(g, nb_json_get(before, "frontiers")) {
             if (is_asked(g) && is_same(f, g)) return true;
         }
     }
@@ -243,7 +238,7 @@ static int print_frontiers(const struct stress_text *p) {
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
     cJSON_ArrayForEach(study, stress_list(p, "studies")) {
-        cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(study, "frontiers")) {
+        cJSON_ArrayForEach(f, nb_json_get(study, "frontiers")) {
             if (is_asked(f) && (all || (is_limit(f) && !is_listed(p, study, f)))) add_frontier(&grid, study, f);
         }
     }
@@ -266,7 +261,7 @@ static void add_names(struct nb_grid *grid, const cJSON *list) {
     int n = 0;
     cJSON_ArrayForEach(who, list) {
         if (nb_stress_is_named_before(list, who)) continue;
-        if (n++ < MAX_NAMES) nb_strbuf_addf(&grid->cell, "%s%s", n > 1 ? ", " : "", nb_stress_text(who, "kernel"));
+        if (n++ < MAX_NAMES) nb_strbuf_addf(&grid->cell, "%s%s", n > 1 ? ", " : "", nb_json_get_string(who, "kernel"));
     }
     if (n > MAX_NAMES) nb_strbuf_addf(&grid->cell, " and %d more", n - MAX_NAMES);
     nb_grid_end_cell(grid);
@@ -281,14 +276,13 @@ static int print_bugs(const struct stress_text *p) {
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
     cJSON_ArrayForEach(bug, stress_list(p, "bugs")) {
-        const cJSON *failed = cJSON_GetObjectItemCaseSensitive(bug, "failed");
-        const cJSON *survived = cJSON_GetObjectItemCaseSensitive(bug, "survived");
-        const char *text = nb_stress_text(bug, "text");
+        const cJSON *failed = nb_json_get(bug, "failed");
+        const cJSON *survived = nb_json_get(bug, "survived");
+        const char *text = nb_json_get_string(bug, "text");
         struct nb_strbuf essence = {0};
         nb_strbuf_add(&essence, text);
         if (strcmp(p->format, "table") == 0) nb_utf8_cut(&essence, MAX_ESSENCE, p->utf8 ? "…" : "~");
-        nb_grid_add(&grid, nb_stress_text(bug, "label"));
-        nb_grid_add(&grid, essence.text);
+        nb_grid_row(&grid, nb_json_get_string(bug, "label"), essence.text);
         add_count(&grid, cJSON_GetArraySize(failed));
         add_count(&grid, cJSON_GetArraySize(survived));
         add_names(&grid, failed);
@@ -327,7 +321,7 @@ static void print_failed_studies(const struct stress_text *p) {
     const cJSON *study;
     int n = 0, n_not_run = 0;
     cJSON_ArrayForEach(study, stress_list(p, "studies")) {
-        const char *status = nb_stress_text(study, "status"), *reason = nb_stress_text(study, "reason");
+        const char *status = nb_json_get_string(study, "status"), *reason = nb_json_get_string(study, "reason");
         if (!*status || strcmp(status, nb_status_name(NB_OK)) == 0) continue;
         if (strcmp(status, nb_status_name(NB_NOT_RUN)) == 0) {
             n_not_run++;
@@ -335,7 +329,7 @@ static void print_failed_studies(const struct stress_text *p) {
         }
         if (n++ == 0) print_heading(p, "Searches that did not finish");
         if (n > MAX_FAILURES) continue;
-        say(p, nb_stress_text(study, "variant"));
+        say(p, nb_json_get_string(study, "variant"));
         fputs(": ", p->out);
         say(p, status);
         if (*reason) fputs(", ", p->out);
@@ -354,28 +348,27 @@ static void print_relations(const struct stress_text *p) {
     cJSON_ArrayForEach(relation, list) {
         if (n++ == 0) print_heading(p, "Relations between calls that do not hold");
         if (n > MAX_FAILURES) continue;
-        say(p, nb_stress_text(relation, "relation"));
+        say(p, nb_json_get_string(relation, "relation"));
         fputs(": ", p->out);
-        say(p, nb_stress_text(relation, "text"));
+        say(p, nb_json_get_string(relation, "text"));
         fputs("\n  ", p->out);
-        say(p, nb_stress_text(relation, "replay"));
+        say(p, nb_json_get_string(relation, "replay"));
         fputs("\n", p->out);
     }
     if (n > MAX_FAILURES) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_FAILURES);
 }
 
 static void print_failures(const struct stress_text *p, const struct nb_summary *summary) {
-    struct nb_strbuf heading = {0};
     print_failed_studies(p);
     print_relations(p);
     if (summary->n_failures == 0) return;
-    nb_strbuf_addf(&heading, "%zu failed", summary->n_failures);
-    print_heading(p, heading.text);
+    char *heading = nb_textf("%zu failed", summary->n_failures);
+    print_heading(p, heading);
     for (size_t i = 0; i < summary->n_failures && i < MAX_FAILURES; i++)
         print_failed_case(p, &p->results->records[summary->failures[i]]);
     if (summary->n_failures > MAX_FAILURES)
         fprintf(p->out, "... and %zu more: results.json has them all.\n", summary->n_failures - MAX_FAILURES);
-    nb_strbuf_release(&heading);
+    free(heading);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "src/core/files.h"
+#include "src/core/json.h"
 #include "src/lab/stress/stress.h"
 
 /* ---- pictures: what RMSNorm saves and how fast kernels are come before the tables, the rest folded behind them ---- */
@@ -228,7 +229,7 @@ static void add_machine(const struct nb_results *results, struct nb_strbuf *out)
     if (cJSON_GetArraySize(machines) > 1) {
         cJSON_ArrayForEach(machine, machines) {
             nb_strbuf_addf(out, "<details><summary>machine %d</summary>\n", i++);
-            add_fingerprint(cJSON_GetObjectItemCaseSensitive(machine, "fingerprint"), out);
+            add_fingerprint(nb_json_get(machine, "fingerprint"), out);
             nb_strbuf_add(out, "</details>\n");
         }
     } else if (own) {

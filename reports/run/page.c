@@ -125,11 +125,10 @@ static int from_big_endian(const unsigned char *bytes) {
 
 /* Where gnuplot was missing there is no picture; data and script are linked all the same. PNGs have two pixels for each of the page's. */
 static bool read_picture(struct picture *p, const struct nb_figure *f, const struct nb_html_pictures *from) {
-    struct nb_strbuf path = {0};
     *p = (struct picture){.pixels = nb_heat_is_in(f)};
-    nb_strbuf_addf(&path, "%s/%s/%s.%s", from->dir, from->folder, f->name, p->pixels ? "png" : "svg");
-    if (nb_path_exists(path.text)) p->data = nb_file_read(path.text, LARGEST_PICTURE, &p->len);
-    nb_strbuf_release(&path);
+    char *path = nb_textf("%s/%s/%s.%s", from->dir, from->folder, f->name, p->pixels ? "png" : "svg");
+    if (nb_path_exists(path)) p->data = nb_file_read(path, LARGEST_PICTURE, &p->len);
+    free(path);
     if (!p->data) return false;
     const unsigned char *bytes = (const unsigned char *)p->data;
     const char *box = p->pixels ? NULL : strstr(p->data, "viewBox=\"0 0 ");

@@ -45,8 +45,7 @@ static void add_context(cJSON *json, const struct nb_results *results) {
     cJSON *context = cJSON_AddObjectToObject(json, "context");
     /* Several machines have no caches and settings of their own. */
     const cJSON *one = nb_meta_has_several(results) ? NULL : nb_meta(results, "fingerprint");
-    const cJSON *cpu = cJSON_GetObjectItemCaseSensitive(one, "cpu"),
-                *system = cJSON_GetObjectItemCaseSensitive(one, "system");
+    const cJSON *cpu = nb_json_get(one, "cpu"), *system = nb_json_get(one, "system");
     const char *governor = nb_json_get_text(system, "governor");
     const double aslr = nb_json_get_number(system, "aslr");
     nb_json_text(context, "date", nb_meta_text(results, "started"));

@@ -42,10 +42,7 @@ static void add_count(struct nb_grid *grid, size_t n) {
 static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
     const struct nb_case *c = &m->first->theirs->c;
     nb_grid_style(grid, m->n_of[NB_PEER_COMPARISON_BEHIND] > 0 ? NB_GRID_BAD : NB_GRID_PLAIN);
-    nb_grid_add(grid, m->first->library);
-    nb_grid_add(grid, nb_op_names[c->op]);
-    nb_grid_add(grid, nb_pass_names[c->pass]);
-    nb_grid_add(grid, layout_of(c));
+    nb_grid_row(grid, m->first->library, nb_op_names[c->op], nb_pass_names[c->pass], layout_of(c));
     add_count(grid, m->n);
     nb_format_interval(&grid->cell, &m->ratio);
     nb_grid_end_cell(grid);
@@ -111,14 +108,9 @@ static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_compari
     const struct nb_case *c = &d->theirs->c;
     const struct nb_attainable *a = ours && ours->has_timing ? &ours->timing.attainable : NULL;
     nb_grid_style(grid, style_of(d->verdict));
-    nb_grid_add(grid, d->library);
-    nb_grid_add(grid, nb_op_names[c->op]);
-    nb_grid_add(grid, nb_pass_names[c->pass]);
-    nb_grid_add(grid, nb_formats[c->dtype].name);
-    nb_grid_add(grid, c->shape.text);
-    nb_grid_add(grid, c->op == NB_OP_BATCHNORM ? nb_mode_names[c->mode] : "");
-    nb_strbuf_addf(&grid->cell, "%d", c->threads);
-    nb_grid_end_cell(grid);
+    nb_grid_row(grid, d->library, nb_op_names[c->op], nb_pass_names[c->pass], nb_formats[c->dtype].name, c->shape.text,
+                c->op == NB_OP_BATCHNORM ? nb_mode_names[c->mode] : "");
+    nb_grid_addf(grid, "%d", c->threads);
     nb_strbuf_add(&grid->cell, "");
     if (ours) nb_kernel_name(&ours->c, &grid->cell);
     if (ours) nb_strbuf_addf(&grid->cell, " %s", nb_width_names[ours->c.width]);

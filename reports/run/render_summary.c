@@ -531,12 +531,11 @@ static const struct nb_record *nearest_its_bound(const struct nb_results *result
 }
 
 static void add_nearest(struct summary *s, const struct nb_record *r) {
-    struct nb_strbuf text = {0};
     if (!r) return;
-    nb_strbuf_addf(&text, "%.0f%% of the error allowed: %s %s", 100 * r->accuracy.worst_ratio, r->c.variant,
-                   r->c.shape.text);
-    add_line(s, "nearest its bound", text.text);
-    nb_strbuf_release(&text);
+    char *text =
+        nb_textf("%.0f%% of the error allowed: %s %s", 100 * r->accuracy.worst_ratio, r->c.variant, r->c.shape.text);
+    add_line(s, "nearest its bound", text);
+    free(text);
 }
 
 /* ---- what is not to be trusted ------------------------------------------------------------------------------------- */

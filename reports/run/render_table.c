@@ -341,21 +341,19 @@ static void print_lines(struct table *t, const char *text) {
 
 static void print_end(struct table *t, const struct nb_summary *summary) {
     const struct nb_results *results = t->view->results;
-    struct nb_strbuf text = {0};
     nb_strbuf_addf(&t->out, "\n%s\n", summary->counts_text);
     print_lines(t, summary->noise);
     print_lines(t, summary->libraries);
     print_lines(t, summary->overheads);
     if (!results->dir) return;
-    nb_strbuf_addf(&text, "Results: %s (results.json, index.html, plots/)", results->dir);
-    print_fitting(t, text.text);
-    nb_strbuf_release(&text);
+    char *text = nb_textf("Results: %s (results.json, index.html, plots/)", results->dir);
+    print_fitting(t, text);
+    free(text);
 }
 
 static int render(const struct nb_results *results, FILE *out) {
     struct nb_summary summary;
     struct nb_view view;
-    struct nb_strbuf head = {0};
     nb_summary_init(&summary, results);
     nb_view_init(&view, results);
     struct table t = {
@@ -364,14 +362,14 @@ static int render(const struct nb_results *results, FILE *out) {
     fit(&t);
     if (*summary.footer) print_wrapped(&t, summary.footer);
     print_lines(&t, summary.machines);
-    nb_strbuf_addf(&head, "All cases: %s", view.constants);
-    if (*view.constants) print_wrapped(&t, head.text);
+    char *head = nb_textf("All cases: %s", view.constants);
+    if (*view.constants) print_wrapped(&t, head);
     print_sections(&t);
     print_failures(&t, &summary);
     print_skips(&t, &summary);
     print_hidden(&t);
     print_end(&t, &summary);
-    nb_strbuf_release(&head);
+    free(head);
     nb_view_release(&view);
     nb_summary_release(&summary);
     return nb_output(&t.out, out);

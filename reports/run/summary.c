@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "reports/text/format.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/record/call_overhead.h"
 
@@ -122,7 +123,7 @@ const cJSON *nb_meta(const struct nb_results *results, const char *path) {
     while (json && *path) {
         size_t len = strcspn(path, ".");
         snprintf(name, sizeof name, "%.*s", (int)len, path);
-        json = cJSON_GetObjectItemCaseSensitive(json, name);
+        json = nb_json_get(json, name);
         path += len + (path[len] == '.');
     }
     return json;
@@ -145,8 +146,8 @@ void nb_meta_whose(const struct nb_results *results, const struct nb_record *r, 
 
 const cJSON *nb_meta_of_machine(const struct nb_results *results, int machine, const char *part) {
     const cJSON *one = cJSON_GetArrayItem(nb_meta(results, "machines"), machine);
-    const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(one ? one : results->meta, "fingerprint");
-    return cJSON_GetObjectItemCaseSensitive(fingerprint, part);
+    const cJSON *fingerprint = nb_json_get(one ? one : results->meta, "fingerprint");
+    return nb_json_get(fingerprint, part);
 }
 
 /* Merged results of several machines have no CPU of their own. */
@@ -207,11 +208,11 @@ void nb_meta_machines(const cJSON *meta, struct nb_strbuf *out) {
     int i = 0;
     assert(out);
     nb_strbuf_add(out, "");
-    cJSON_ArrayForEach(machine, cJSON_GetObjectItemCaseSensitive(meta, "machines")) {
-        const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(machine, "fingerprint");
+    cJSON_ArrayForEach(machine, nb_json_get(meta, "machines")) {
+        const cJSON *fingerprint = nb_json_get(machine, "fingerprint");
         nb_strbuf_addf(out, "machine %d: ", i++);
-        nb_cpu_name(cJSON_GetObjectItemCaseSensitive(fingerprint, "cpu"), out);
-        add_unlike(cJSON_GetObjectItemCaseSensitive(machine, "differs"), out);
+        nb_cpu_name(nb_json_get(fingerprint, "cpu"), out);
+        add_unlike(nb_json_get(machine, "differs"), out);
         nb_strbuf_add(out, "\n");
     }
 }

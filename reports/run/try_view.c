@@ -310,13 +310,12 @@ void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {
     assert(t && t->entry && t->results && t->grades && t->samples && out);
     const struct nb_kernel *k = t->entry->kernel;
     const struct verdict v = verdict_of(t);
-    struct nb_strbuf what = {0};
-    nb_strbuf_addf(&what, "%s: %s %s %s of %s", t->entry->id, nb_op_names[k->op], nb_pass_names[k->pass],
-                   nb_dtype_names[k->dtype], t->entry->file);
-    add_line(out, what.text, "");
+    char *what = nb_textf("%s: %s %s %s of %s", t->entry->id, nb_op_names[k->op], nb_pass_names[k->pass],
+                          nb_dtype_names[k->dtype], t->entry->file);
+    add_line(out, what, "");
     add_right(&v, out);
     add_accurate(t, &v, out);
     add_fast(t, out);
     add_inside(t, out);
-    nb_strbuf_release(&what);
+    free(what);
 }

@@ -10,8 +10,6 @@
 #include "src/core/tuning.h"
 #include "src/tune/tune_run.h"
 
-static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
-
 static void add_text(struct nb_strbuf *out, const char *before, const char *text) {
     nb_strbuf_add(out, before);
     nb_escape_terminal(out, text ? text : "?", false);
@@ -57,12 +55,12 @@ static void begin_of_key(const char *key, char *out, size_t n) {
 
 static void print_trials(const cJSON *topic, struct nb_strbuf *out) {
     const cJSON *trial, *arm;
-    cJSON_ArrayForEach(trial, member(topic, "trials")) {
+    cJSON_ArrayForEach(trial, nb_json_get(topic, "trials")) {
         char label[160];
         begin_of_key(nb_json_get_text(trial, "key"), label, sizeof label);
         add_text(out, "    ", label);
         nb_strbuf_add(out, "\n");
-        cJSON_ArrayForEach(arm, member(trial, "arms")) {
+        cJSON_ArrayForEach(arm, nb_json_get(trial, "arms")) {
             const char *setting = nb_json_get_text(arm, "setting");
             const size_t begin = out->len;
             add_text(out, "      ", setting);
@@ -70,7 +68,7 @@ static void print_trials(const cJSON *topic, struct nb_strbuf *out) {
             if (nb_json_get_bool(arm, "default"))
                 nb_strbuf_add(out, "default");
             else
-                print_gain(member(arm, "faster_percent"), out);
+                print_gain(nb_json_get(arm, "faster_percent"), out);
             nb_strbuf_add(out, "\n");
         }
     }
@@ -110,7 +108,7 @@ static bool print_mixed(const cJSON *topic, struct nb_strbuf *out) {
     } all[MOST];
     size_t n = 0, n_printed = 0;
     const cJSON *trial, *arm;
-    cJSON_ArrayForEach(trial, member(topic, "trials")) cJSON_ArrayForEach(arm, member(trial, "arms")) {
+    cJSON_ArrayForEach(trial, nb_json_get(topic, "trials")) cJSON_ArrayForEach(arm, nb_json_get(trial, "arms")) {
         const char *setting = nb_json_get_text(arm, "setting");
         size_t at = 0;
         if (!setting || nb_json_get_bool(arm, "default")) continue;
@@ -120,7 +118,7 @@ static bool print_mixed(const cJSON *topic, struct nb_strbuf *out) {
             memset(&all[n], 0, sizeof all[n]);
             all[n++].setting = setting;
         }
-        add_to_tally(&all[at].tally, member(arm, "faster_percent"));
+        add_to_tally(&all[at].tally, nb_json_get(arm, "faster_percent"));
     }
     for (size_t i = 0; i < n; i++) {
         if (all[i].tally.n[0] == 0) continue;
@@ -141,7 +139,7 @@ static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
     if (setting) {
         add_text(out, "", setting);
         nb_strbuf_add(out, ", ");
-        print_gain(member(topic, "faster_percent"), out);
+        print_gain(nb_json_get(topic, "faster_percent"), out);
         nb_strbuf_addf(out, " where it differs from the default, %.0f trials",
                        nb_json_get_number(topic, "trials_that_differ"));
     } else if (verdict && strcmp(verdict, "default") == 0) {
@@ -156,12 +154,12 @@ static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
 }
 
 void nb_tune_print(const cJSON *json, struct nb_strbuf *out) {
-    const cJSON *topics = member(json, "topics");
+    const cJSON *topics = nb_json_get(json, "topics");
     const char *measured = nb_json_get_text(json, "measured");
-    const cJSON *fields = member(json, "tuning");
+    const cJSON *fields = nb_json_get(json, "tuning");
     nb_strbuf_add(out, "Tuning");
     print_origin(json, out);
-    print_fields(fields ? fields : member(json, "fields"), out);
+    print_fields(fields ? fields : nb_json_get(json, "fields"), out);
     if (topics && measured) {
         add_text(out, "\nMeasured ", measured);
         nb_strbuf_addf(out, " in %.0f s; percent faster than the default, with the 95%% interval\n",

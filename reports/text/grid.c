@@ -3,6 +3,7 @@
 #include "reports/text/grid.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,21 @@ void nb_grid_end_cell(struct nb_grid *grid) {
     nb_grid_add(grid, grid->cell.text ? grid->cell.text : "");
     nb_strbuf_clear(&grid->cell);
     nb_strbuf_add(&grid->cell, "");
+}
+
+void nb_grid_add_texts(struct nb_grid *grid, ...) {
+    va_list texts;
+    va_start(texts, grid);
+    for (const char *text; (text = va_arg(texts, const char *)) != NULL;) nb_grid_add(grid, text);
+    va_end(texts);
+}
+
+void nb_grid_addf(struct nb_grid *grid, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    nb_strbuf_addv(&grid->cell, format, args);
+    va_end(args);
+    nb_grid_end_cell(grid);
 }
 
 void nb_grid_release(struct nb_grid *grid) {

@@ -29,6 +29,11 @@ void nb_grid_init(struct nb_grid *grid, const char *const *titles, size_t n_colu
 /* The next cell of the row: a text, or what was written into grid->cell. */
 void nb_grid_add(struct nb_grid *grid, const char *text);
 void nb_grid_end_cell(struct nb_grid *grid);
+/* Several cells, texts. */
+#define nb_grid_row(grid, ...) nb_grid_add_texts(grid, __VA_ARGS__, (const char *)NULL)
+void nb_grid_add_texts(struct nb_grid *grid, ...) __attribute__((sentinel));
+/* The next cell, as printf() makes it, behind what is in grid->cell. */
+void nb_grid_addf(struct nb_grid *grid, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The style of the row whose first cell is added next; rows before without one are plain. */
 void nb_grid_style(struct nb_grid *grid, enum nb_grid_style style);
 /* As table (aligned columns, the last as long as it is), markdown, csv or json. -1 after nb_error. */

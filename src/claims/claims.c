@@ -294,10 +294,9 @@ static char *folder(void) {
 
 /* Labels stand in ids as they are, but for '/', which would make a path of them. */
 static void add_bug(struct nb_strings *ids, const char *label) {
-    struct nb_strbuf id = {0};
-    nb_strbuf_addf(&id, "%s%s", NB_BUG_PREFIX, label);
-    nb_strings_add(ids, id.text);
-    nb_strbuf_release(&id);
+    char *id = nb_textf("%s%s", NB_BUG_PREFIX, label);
+    nb_strings_add(ids, id);
+    free(id);
     for (char *p = ids->items[ids->n - 1]; *p; p++)
         if (*p == '/') *p = '-';
     for (size_t i = 0; i + 1 < ids->n; i++)
@@ -373,12 +372,11 @@ static int read_bug(struct nb_claim *claim, const char *id) {
 /* ---- which are meant ---- */
 
 static int read_id(struct nb_claim *claim, const char *id) {
-    struct nb_strbuf name = {0};
     if (strncmp(id, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0) return read_bug(claim, id);
     char *dir = folder();
-    nb_strbuf_addf(&name, "%s/%s.json", dir ? dir : ".", id);
-    const int result = claim_read_file(claim, name.text);
-    nb_strbuf_release(&name);
+    char *name = nb_textf("%s/%s.json", dir ? dir : ".", id);
+    const int result = claim_read_file(claim, name);
+    free(name);
     free(dir);
     return result;
 }
@@ -458,11 +456,10 @@ void nb_claims_bugs_on_plugins(struct nb_config *config) {
         nb_values_release(&block->values[axis - nb_axes]);
         for (size_t k = 0; k < nb_registry_size(); k++) {
             const char *plugin = nb_registry_at(k)->plugin;
-            struct nb_strbuf glob = {0};
             if (!plugin || strcmp(plugin, last) == 0) continue;
-            nb_strbuf_addf(&glob, "%s:*", plugin);
-            nb_values_add(&block->values[axis - nb_axes], axis, glob.text, reason, sizeof reason);
-            nb_strbuf_release(&glob);
+            char *glob = nb_textf("%s:*", plugin);
+            nb_values_add(&block->values[axis - nb_axes], axis, glob, reason, sizeof reason);
+            free(glob);
             last = plugin;
         }
     }
@@ -619,9 +616,8 @@ static void judge_reading(const struct nb_claim_result *result, struct nb_read *
         out->verdict = nb_verdict_of(&out->rulings, &out->reason);
         return;
     }
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "needed: %s", refused);
-    out->reason = text.text;
+    char *text = nb_textf("needed: %s", refused);
+    out->reason = text;
 }
 
 /* ---- the claim ---- */
@@ -701,10 +697,9 @@ static char *reason_of(const struct nb_claim_result *result) {
 
 static void say_fact(struct nb_claim_result *result) {
     const struct nb_claim *c = result->claim;
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%s%s", c->false_in_part ? "" : "no measurement decides it: ", c->correction);
+    char *text = nb_textf("%s%s", c->false_in_part ? "" : "no measurement decides it: ", c->correction);
     result->verdict = c->false_in_part ? NB_FALSE_IN_PART : NB_NO_MEASUREMENT;
-    result->reason = text.text;
+    result->reason = text;
 }
 
 /* Readings vote as the figures of a reading do: one that is open overrides none that are decided. One that holds in part votes both

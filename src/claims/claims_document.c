@@ -212,15 +212,14 @@ static const cJSON *steps_of(const cJSON *steps, const char *workload, const cha
 
 /* The lower bound of the cut, where there is one, against the upper bound of the share. */
 static bool is_beyond(const cJSON *entry, const cJSON *against, const char *cut, const char *share) {
-    const cJSON *c = cJSON_GetObjectItemCaseSensitive(entry, cut),
-                *s = cJSON_GetObjectItemCaseSensitive(against, share);
+    const cJSON *c = nb_json_get(entry, cut), *s = nb_json_get(against, share);
     const double low = nb_json_get_number(c, "low"), high = nb_json_get_number(s, "high");
     return (isnan(low) ? nb_json_get_number(c, "value") : low) > (isnan(high) ? nb_json_get_number(s, "value") : high);
 }
 
 int nb_claims_document_check(const cJSON *document) {
-    const cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training");
-    const cJSON *steps = cJSON_GetObjectItemCaseSensitive(training, "steps"), *entry;
+    const cJSON *training = nb_json_get(document, "training");
+    const cJSON *steps = nb_json_get(training, "steps"), *entry;
     int result = 0;
     cJSON_ArrayForEach(entry, steps) {
         const char *workload = nb_json_get_text(entry, "workload"), *words = nb_json_get_text(entry, "against");
@@ -238,7 +237,7 @@ int nb_claims_document_check(const cJSON *document) {
 
 /* ---- shards ---- */
 
-static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
+static const cJSON *member(const cJSON *json, const char *name) { return nb_json_get(json, name); }
 
 /* As nb_claims_read() has them. */
 static int by_id(const void *a, const void *b) {
@@ -257,7 +256,7 @@ static cJSON *merged_claims(cJSON *const *documents, const struct nb_shard *shar
     for (size_t k = 0; k < n; k++) {
         cJSON *document = documents[shards[k].at];
         const int machine = nb_machine_index(machines, member(document, "fingerprint"));
-        while ((claim = cJSON_DetachItemFromArray(cJSON_GetObjectItemCaseSensitive(document, "claims"), 0))) {
+        while ((claim = cJSON_DetachItemFromArray(nb_json_get(document, "claims"), 0))) {
             cJSON_AddNumberToObject(claim, "machine", machine);
             list[at++] = claim;
         }
@@ -295,14 +294,14 @@ static cJSON *merge_documents(cJSON *const *documents, const struct nb_shard *sh
             const double before = nb_json_get_number(counts, count->string);
             put(counts, count->string, cJSON_CreateNumber(count->valuedouble + (isnan(before) ? 0 : before)));
         }
-        cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training");
+        cJSON *training = nb_json_get(document, "training");
         if (!training) continue;
         put(training, "machine", cJSON_CreateNumber(nb_machine_index(machines, member(document, "fingerprint"))));
         if (k > 0) put(merged, "training", cJSON_DetachItemViaPointer(document, training));
     }
     put(merged, "folders", cJSON_CreateObject());
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
-        nb_json_text(cJSON_GetObjectItemCaseSensitive(merged, "folders"), nb_claims_plan_names[i], NULL);
+        nb_json_text(nb_json_get(merged, "folders"), nb_claims_plan_names[i], NULL);
     put(merged, "shard", cJSON_CreateNull());
     put(merged, "elapsed_s", cJSON_CreateNumber(elapsed_s));
     put(merged, "complete", cJSON_CreateBool(complete));
@@ -367,7 +366,7 @@ int nb_claims_document_write(const cJSON *document, const char *dir) {
 }
 
 static bool has_claims(const cJSON *document, const char *path) {
-    const cJSON *claims = cJSON_GetObjectItemCaseSensitive(document, "claims"), *claim;
+    const cJSON *claims = nb_json_get(document, "claims"), *claim;
     bool all = cJSON_IsArray(claims);
     if (!all) nb_error("%s: \"claims\" is not a list: it holds no verdicts; run `normbench claims` again", path);
     cJSON_ArrayForEach(claim, claims) {
@@ -396,19 +395,18 @@ cJSON *nb_claims_document_read(const char *where) {
 }
 
 cJSON *nb_claims_table_read(const char *name) {
-    struct nb_strbuf file = {0};
     struct nb_jsonc read = {0};
-    nb_strbuf_addf(&file, "claims/tables/%s.json", name);
-    char *path = nb_jsonc_find(file.text);
+    char *file = nb_textf("claims/tables/%s.json", name);
+    char *path = nb_jsonc_find(file);
     cJSON *root = NULL;
     if (!path)
-        nb_error("there is no configs/%s", file.text);
+        nb_error("there is no configs/%s", file);
     else if (nb_jsonc_read(&read, path) == 0) {
         root = read.root;
         read.root = NULL;
         nb_jsonc_release(&read);
     }
     free(path);
-    nb_strbuf_release(&file);
+    free(file);
     return root;
 }

@@ -22,7 +22,7 @@ static const struct nb_experiment_kind *const kinds[] = {&nb_experiment_timing, 
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 static const struct nb_experiment_kind *kind_of(const struct nb_jsonc *file, const cJSON *node) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(node, "kind");
+    const cJSON *item = nb_json_get(node, "kind");
     const char *names[N_KINDS], *text = cJSON_GetStringValue(item);
     for (size_t i = 0; i < N_KINDS; i++) {
         names[i] = kinds[i]->name;
@@ -120,7 +120,7 @@ bool nb_record_has_label(const struct nb_record *r, const char *label) {
 
 static const char *fits(double bytes, const cJSON *meta) {
     static const char *const names[][2] = {{"l1d_bytes", "L1"}, {"l2_bytes", "L2"}, {"l3_bytes", "L3"}};
-    const cJSON *cpu = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(meta, "fingerprint"), "cpu");
+    const cJSON *cpu = nb_json_get(nb_json_get(meta, "fingerprint"), "cpu");
     for (int i = 0; i < 3; i++)
         if (bytes <= nb_json_get_number(cpu, names[i][0])) return names[i][1];
     return "memory";

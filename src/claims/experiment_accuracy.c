@@ -5,6 +5,7 @@
 
 #include "src/claims/experiment.h"
 #include "src/core/dtype.h"
+#include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/record/grade.h"
@@ -55,8 +56,8 @@ static int accuracy_read(struct nb_experiment *e, const struct nb_jsonc *file, c
                                              {"blocks", NB_FIELD_READ, .read = read_blocks},
                                              {"from", NB_FIELD_READ, .read = read_from},
                                              {"quick", NB_FIELD_READ, .read = read_quick}};
-    const cJSON *blocks = cJSON_GetObjectItemCaseSensitive(node, "blocks");
-    const cJSON *from = cJSON_GetObjectItemCaseSensitive(node, "from");
+    const cJSON *blocks = nb_json_get(node, "blocks");
+    const cJSON *from = nb_json_get(node, "from");
     e->own = nb_alloc(1, sizeof(struct nb_blocks));
     if (!blocks == !from)
         return nb_error("%s:%d: an accuracy experiment needs \"blocks\", or \"from\" a config", file->path,

@@ -42,13 +42,13 @@ static const struct nb_property *find_property(const char *name) {
 /* ---- parameters of a run, and findings with its tags ---- */
 
 static const cJSON *item_of(const cJSON *params, const char *name, int i) {
-    const cJSON *node = cJSON_GetObjectItemCaseSensitive(params, name);
+    const cJSON *node = nb_json_get(params, name);
     if (cJSON_IsArray(node)) return cJSON_GetArrayItem(node, i);
     return i == 0 ? node : NULL;
 }
 
 static int count_of(const cJSON *params, const char *name) {
-    const cJSON *node = cJSON_GetObjectItemCaseSensitive(params, name);
+    const cJSON *node = nb_json_get(params, name);
     return cJSON_IsArray(node) ? cJSON_GetArraySize(node) : node != NULL;
 }
 
@@ -160,7 +160,7 @@ static int read_param(const struct nb_property *p, const struct nb_jsonc *file, 
     for (const struct nb_property_param *param = p->params; param->name; param++) {
         names[n++] = param->name;
         if (strcmp(given->string, param->name) != 0) continue;
-        const cJSON *fallback = cJSON_GetObjectItemCaseSensitive(out, param->name);
+        const cJSON *fallback = nb_json_get(out, param->name);
         if (!fits(given, fallback))
             return nb_jsonc_wrong_type(file, given, given->string,
                                        cJSON_IsArray(fallback)    ? "one value of its kind, or a list of them"
@@ -215,7 +215,7 @@ static int property_read(struct nb_experiment *e, const struct nb_jsonc *file, c
                                              {"params", NB_FIELD_ELSEWHERE, .required = false}};
     struct named *own = e->own = nb_alloc(1, sizeof *own);
     if (nb_fields_read(file, node, fields, 3, "a property experiment", own) != 0) return -1;
-    return property_params(own->property, file, cJSON_GetObjectItemCaseSensitive(node, "params"), &own->params);
+    return property_params(own->property, file, nb_json_get(node, "params"), &own->params);
 }
 
 /* "saturation: slopes of sigmoid and tanh behind a norm (norm ["none"], scale [1,10,100])" */
@@ -264,8 +264,7 @@ static int finding_from_json(struct nb_findings *out, const cJSON *json, const c
     free(f->unit);
     *f = read;
     const cJSON *item;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "tags"))
-        nb_finding_tag(f, item->string, cJSON_GetStringValue(item));
+    cJSON_ArrayForEach(item, nb_json_get(json, "tags")) nb_finding_tag(f, item->string, cJSON_GetStringValue(item));
     return 0;
 }
 

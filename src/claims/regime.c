@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/claims/training.h"
+#include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"
@@ -93,7 +94,7 @@ static double products_of(const cJSON *arm, const char *part) {
 /* To the source's number of tokens: the passes grow with it, clipping and update do not. */
 static void grow(struct side *s, const cJSON *arm, const struct question *q) {
     const bool whole = strcmp(q->part, "step") == 0;
-    const cJSON *ops = cJSON_GetObjectItemCaseSensitive(arm, "ops");
+    const cJSON *ops = nb_json_get(arm, "ops");
     const double update_s = whole ? nb_training_median_of(arm, "update") : 0;
     const double update_ops = whole ? nb_json_get_number(ops, "update") : 0;
     s->part_s = (s->part_s - update_s) * q->tokens + update_s;
@@ -107,8 +108,7 @@ static struct side side_of(const cJSON *arm, const struct question *q) {
     const bool one_pass = strcmp(q->part, "forward") == 0 || strcmp(q->part, "backward") == 0;
     char norm[32];
     snprintf(norm, sizeof norm, one_pass ? "norm_%s" : "norm", q->part);
-    const cJSON *ops = cJSON_GetObjectItemCaseSensitive(arm, "ops"),
-                *flops = cJSON_GetObjectItemCaseSensitive(arm, "flops");
+    const cJSON *ops = nb_json_get(arm, "ops"), *flops = nb_json_get(arm, "flops");
     struct side s = {.part_s = nb_training_median_of(arm, q->part),
                      .norm_s = nb_training_median_of(arm, norm),
                      .ops = nb_json_get_number(ops, q->part),

@@ -410,13 +410,13 @@ static int check_keys(const struct nb_jsonc *file, const cJSON *node, enum nb_ru
                                       "margin", "steps", "across", "relative", NULL};
     const struct form_keys *k = &form_keys[form];
     for (size_t i = 0; own[i]; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(node, own[i]);
+        const cJSON *item = nb_json_get(node, own[i]);
         if (item && !names(k->needed, own[i]) && !names(k->allowed, own[i]))
             return nb_error("%s:%d: \"%s\" does not belong to the form %s, which has: %s %s", file->path,
                             nb_jsonc_line(file, item), own[i], nb_rule_form_names[form], k->needed, k->allowed);
     }
     for (size_t i = 0; own[i]; i++)
-        if (names(k->needed, own[i]) && !cJSON_GetObjectItemCaseSensitive(node, own[i]))
+        if (names(k->needed, own[i]) && !nb_json_get(node, own[i]))
             return nb_error("%s:%d: the form %s needs \"%s\"", file->path, nb_jsonc_line(file, node),
                             nb_rule_form_names[form], own[i]);
     return 0;

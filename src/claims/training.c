@@ -16,7 +16,7 @@
 /* ---- what an arm comes to in one round, a launch or a seed, alone or against another arm of the same round; NAN where it has no numbers ---- */
 
 double nb_training_median_of(const cJSON *arm, const char *name) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, name), *item;
+    const cJSON *list = nb_json_get(arm, name), *item;
     double *values = nb_alloc((unsigned)cJSON_GetArraySize(list) + 1, sizeof *values);
     size_t n = 0;
     cJSON_ArrayForEach(item, list) if (cJSON_IsNumber(item)) values[n++] = item->valuedouble;
@@ -53,14 +53,14 @@ static double number_at(const cJSON *list, int i) {
 static double over_blocks(const cJSON *arm, const cJSON *against, const void *context) {
     const struct step_part *p = context;
     const cJSON *const arms[2] = {arm, against ? against : arm};
-    const int n_blocks = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(arm, p->part));
+    const int n_blocks = cJSON_GetArraySize(nb_json_get(arm, p->part));
     double *values = nb_alloc((unsigned)n_blocks + 1, sizeof *values);
     size_t n = 0;
     for (int b = 0; b < n_blocks; b++) {
         double part[2], norm[2] = {0, 0};
         for (int a = 0; a < 2; a++) {
-            part[a] = number_at(cJSON_GetObjectItemCaseSensitive(arms[a], p->part), b);
-            if (p->norm) norm[a] = number_at(cJSON_GetObjectItemCaseSensitive(arms[a], p->norm), b);
+            part[a] = number_at(nb_json_get(arms[a], p->part), b);
+            if (p->norm) norm[a] = number_at(nb_json_get(arms[a], p->norm), b);
         }
         const double v = p->value(part, norm);
         if (isfinite(v)) values[n++] = v;
@@ -90,7 +90,7 @@ static double number_ratio(const cJSON *arm, const cJSON *against, const void *n
 
 /* NAN where a step has none: it failed. */
 static double mean_of(const cJSON *arm, const char *name) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, name), *item;
+    const cJSON *list = nb_json_get(arm, name), *item;
     double sum = 0;
     int n = 0;
     cJSON_ArrayForEach(item, list) {
@@ -121,9 +121,9 @@ double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, b
     double *values = NULL;
     const cJSON *curve;
     *n = 0;
-    cJSON_ArrayForEach(curve, cJSON_GetObjectItemCaseSensitive(arm, "curves")) {
+    cJSON_ArrayForEach(curve, nb_json_get(arm, "curves")) {
         const char *name = nb_json_get_text(curve, "place");
-        const cJSON *std = cJSON_GetObjectItemCaseSensitive(curve, "std");
+        const cJSON *std = nb_json_get(curve, "std");
         const int size = cJSON_GetArraySize(std);
         int layer, length = 0;
         if (!name || nb_json_get_bool(curve, "gradient") != gradient || size < 1 ||
@@ -209,7 +209,6 @@ static void add(const struct sink *s, const struct figure *k, int of, int agains
     const struct nb_train_question q = {t->measure, t->workload_name, (int)t->steps};
     const char *of_text = t->arms[of], *against_text = against == NO_ARM ? NULL : t->arms[against];
     struct nb_train_figure figure = {.value = {NAN, NAN, NAN}, .reason = s->why};
-    struct nb_strbuf evidence = {0};
     if (s->results)
         figure = nb_train_figure_of(s->results, &q, of_text, against_text, k->value, k->context, k->logarithmic);
     struct nb_finding *f =
@@ -220,9 +219,9 @@ static void add(const struct sink *s, const struct figure *k, int of, int agains
     f->units = figure.rounds;
     f->n_units = (size_t)figure.n_rounds;
     for (size_t i = 0; i < f->n_units && k->cut; i++) f->units[i] = 1 - f->units[i];
-    nb_strbuf_addf(&evidence, "%s: %s%s%s", t->workload_name, of_text, against_text ? " against " : "",
-                   against_text ? against_text : "");
-    f->evidence = evidence.text;
+    char *evidence = nb_textf("%s: %s%s%s", t->workload_name, of_text, against_text ? " against " : "",
+                              against_text ? against_text : "");
+    f->evidence = evidence;
     if (k->axis) nb_finding_tag(f, k->axis, k->tag);
     take_tags(f, &t->tags.items[of]);
     if (against == NO_ARM) return;
@@ -342,13 +341,13 @@ static const char *first_layer_place(const cJSON *curve) {
 static void find_curves(const struct sink *s) {
     const cJSON *answer = s->results && s->results->answers ? s->results->answers->child : NULL, *curve;
     for (; answer; answer = answer->next) {
-        const cJSON *request = cJSON_GetObjectItemCaseSensitive(answer, "request");
+        const cJSON *request = nb_json_get(answer, "request");
         const char *workload = nb_json_get_text(request, "workload"), *measure = nb_json_get_text(request, "measure");
-        const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "arms");
+        const cJSON *arms = nb_json_get(answer, "arms");
         if (!workload || strcmp(workload, s->t->workload_name) != 0 || !measure ||
             strcmp(measure, nb_train_measure_names[NB_TRAIN_COURSE]) != 0 || !cJSON_GetArrayItem(arms, 0))
             continue;
-        cJSON_ArrayForEach(curve, cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(arms, 0), "curves")) {
+        cJSON_ArrayForEach(curve, nb_json_get(cJSON_GetArrayItem(arms, 0), "curves")) {
             const char *place = first_layer_place(curve);
             if (place) find_layers(s, place, nb_json_get_bool(curve, "gradient"));
         }
@@ -476,7 +475,7 @@ static void add_losses(cJSON *json, const struct subject *s) {
     cJSON *steps = cJSON_AddArrayToObject(loss, "steps"), *median = cJSON_AddArrayToObject(loss, "median");
     const int n = s->question.steps, points = n < CURVE_POINTS ? n : CURVE_POINTS;
     const cJSON **lists = nb_alloc(s->n + 1, sizeof *lists);
-    for (size_t r = 0; r < s->n; r++) lists[r] = cJSON_GetObjectItemCaseSensitive(s->rounds[r], "loss");
+    for (size_t r = 0; r < s->n; r++) lists[r] = nb_json_get(s->rounds[r], "loss");
     for (int p = 0; p < points; p++) {
         const int step = points > 1 ? (int)((int64_t)p * (n - 1) / (points - 1)) : 0;
         cJSON_AddItemToArray(steps, cJSON_CreateNumber(step));
@@ -510,13 +509,12 @@ static void print_layers(cJSON *json, const char *name, const struct subject *s,
 static void add_last_layer(cJSON *json, const struct subject *s, const cJSON *curve, const char *place) {
     const cJSON **lists = nb_alloc(s->n + 1, sizeof *lists), *item;
     const bool gradient = nb_json_get_bool(curve, "gradient");
-    for (size_t r = 0; r < s->n; r++)
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(s->rounds[r], "curves")) {
+    for (size_t r = 0; r < s->n; r++) cJSON_ArrayForEach(item, nb_json_get(s->rounds[r], "curves")) {
             const char *name = nb_json_get_text(item, "place");
             if (name && strcmp(name, place) == 0 && nb_json_get_bool(item, "gradient") == gradient)
-                lists[r] = cJSON_GetObjectItemCaseSensitive(item, "std");
+                lists[r] = nb_json_get(item, "std");
         }
-    const cJSON *steps = cJSON_GetObjectItemCaseSensitive(s->rounds[0], "recorded_steps");
+    const cJSON *steps = nb_json_get(s->rounds[0], "recorded_steps");
     cJSON_AddItemToObject(json, "steps", cJSON_Duplicate(steps, true));
     cJSON *std = cJSON_AddArrayToObject(json, "std");
     for (int i = 0; i < cJSON_GetArraySize(steps); i++) append(std, median_at(lists, s->n, i));
@@ -526,7 +524,7 @@ static void add_last_layer(cJSON *json, const struct subject *s, const cJSON *cu
 static void add_sites(cJSON *json, const struct subject *s) {
     cJSON *layers = cJSON_AddArrayToObject(json, "layers"), *last_layer = cJSON_AddArrayToObject(json, "last_layer");
     const cJSON *curve;
-    cJSON_ArrayForEach(curve, cJSON_GetObjectItemCaseSensitive(s->rounds[0], "curves")) {
+    cJSON_ArrayForEach(curve, nb_json_get(s->rounds[0], "curves")) {
         const char *place = nb_json_get_text(curve, "place");
         const bool gradient = nb_json_get_bool(curve, "gradient");
         if (!place || strncmp(place, "layer0.", 7) != 0) continue;
@@ -535,13 +533,11 @@ static void add_sites(cJSON *json, const struct subject *s) {
         cJSON_AddBoolToObject(one, "gradient", gradient);
         print_layers(one, "start", s, place + 7, gradient, false);
         print_layers(one, "end", s, place + 7, gradient, true);
-        struct nb_strbuf deepest = {0};
-        nb_strbuf_addf(&deepest, "layer%d.%s", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(one, "start")) - 1,
-                       place + 7);
+        char *deepest = nb_textf("layer%d.%s", cJSON_GetArraySize(nb_json_get(one, "start")) - 1, place + 7);
         nb_json_text(last, "site", place + 7);
         cJSON_AddBoolToObject(last, "gradient", gradient);
-        add_last_layer(last, s, curve, deepest.text);
-        nb_strbuf_release(&deepest);
+        add_last_layer(last, s, curve, deepest);
+        free(deepest);
         cJSON_AddItemToArray(layers, one);
         cJSON_AddItemToArray(last_layer, last);
     }
@@ -587,10 +583,10 @@ static bool is_new(const cJSON *list, const struct subject *s) {
 static void add_entries(cJSON *list, enum nb_train_measure measure, const struct nb_train_results *r) {
     const cJSON *answer, *arm;
     cJSON_ArrayForEach(answer, r->answers) {
-        const cJSON *request = cJSON_GetObjectItemCaseSensitive(answer, "request");
+        const cJSON *request = nb_json_get(answer, "request");
         const char *name = nb_json_get_text(request, "measure"), *workload = nb_json_get_text(request, "workload");
         if (!name || !workload || strcmp(name, nb_train_measure_names[measure]) != 0) continue;
-        cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(answer, "arms")) {
+        cJSON_ArrayForEach(arm, nb_json_get(answer, "arms")) {
             struct subject s = {.question = {measure, workload, nb_json_get_index(request, "steps")},
                                 .arm = nb_json_get_text(arm, "arm")};
             if (!s.arm || !is_new(list, &s)) continue;

@@ -44,15 +44,14 @@ static struct nb_entry *entries;
 static size_t n_entries;
 
 static void add_entry(struct nb_kernel *k, const struct nb_kernel *kernel, size_t width, enum nb_dtype dtype) {
-    struct nb_strbuf id = {0};
-    nb_strbuf_addf(&id, "%s_%s_%s", kernel->name, widths[width].suffix, nb_dtype_names[dtype]);
+    char *id = nb_textf("%s_%s_%s", kernel->name, widths[width].suffix, nb_dtype_names[dtype]);
     *k = *kernel;
     k->width = widths[width].width;
     k->cpu_features = widths[width].cpu_features;
     k->dtype = dtype;
-    k->variant = id.text;
+    k->variant = id;
     k->summary = "";
-    entries[n_entries++] = (struct nb_entry){.kernel = k, .id = id.text, .kernel_id = (char *)kernel->name};
+    entries[n_entries++] = (struct nb_entry){.kernel = k, .id = id, .kernel_id = (char *)kernel->name};
 }
 
 static void fill(void) {

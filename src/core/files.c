@@ -88,10 +88,9 @@ static char *past_links(const char *path) {
         if (n <= 0) break;
         target[n] = '\0';
         const char *slash = target[0] == '/' ? NULL : strrchr(at, '/');
-        struct nb_strbuf next = {0};
-        nb_strbuf_addf(&next, "%.*s%s", slash ? (int)(slash - at) + 1 : 0, at, target);
+        char *next = nb_textf("%.*s%s", slash ? (int)(slash - at) + 1 : 0, at, target);
         free(at);
-        at = next.text;
+        at = next;
     }
     return at;
 }
@@ -100,14 +99,13 @@ int nb_file_write_parts(const char *path, bool (*next)(void *context, struct nb_
     assert(path && next);
     if (nb_file_check_place(path) != 0) return -1;
     char *place = past_links(path);
-    struct nb_strbuf temporary = {0};
-    nb_strbuf_addf(&temporary, "%s.%d.tmp", place, (int)getpid());
-    const bool done = write_whole(temporary.text, next, context) && rename(temporary.text, place) == 0;
+    char *temporary = nb_textf("%s.%d.tmp", place, (int)getpid());
+    const bool done = write_whole(temporary, next, context) && rename(temporary, place) == 0;
     if (!done) {
         nb_error("%s: %s", path, strerror(errno));
-        unlink(temporary.text);
+        unlink(temporary);
     }
-    nb_strbuf_release(&temporary);
+    free(temporary);
     free(place);
     return done ? 0 : -1;
 }
@@ -182,10 +180,9 @@ struct nb_strings nb_dir_list(const char *dir, const char *end) {
 
 char *nb_path_join(const char *dir, const char *name) {
     assert(dir && name);
-    struct nb_strbuf path = {0};
     size_t n = strlen(dir);
-    nb_strbuf_addf(&path, "%s%s%s", dir, n > 0 && dir[n - 1] == '/' ? "" : "/", name);
-    return path.text;
+    char *path = nb_textf("%s%s%s", dir, n > 0 && dir[n - 1] == '/' ? "" : "/", name);
+    return path;
 }
 
 char *nb_program_dir(void) {

@@ -46,6 +46,19 @@ const char *nb_json_get_text(const cJSON *object, const char *name) {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 }
 
+const char *nb_json_get_string(const cJSON *object, const char *name) {
+    const char *text = nb_json_get_text(object, name);
+    return text ? text : "";
+}
+
+bool nb_json_is(const cJSON *object, const char *name, const char *text) {
+    return strcmp(nb_json_get_string(object, name), text) == 0;
+}
+
+bool nb_json_same_text(const cJSON *a, const cJSON *b, const char *name) {
+    return nb_json_is(a, name, nb_json_get_string(b, name));
+}
+
 const cJSON *nb_json_find(const cJSON *array, const char *member, const char *text) {
     const cJSON *object;
     cJSON_ArrayForEach(object, array) {

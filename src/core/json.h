@@ -14,11 +14,19 @@
 
 /* A finite number, else null. */
 void nb_json_number(cJSON *object, const char *name, double value);
+/* A member, null when absent. */
+static inline cJSON *nb_json_get(const cJSON *object, const char *name) {
+    return cJSON_GetObjectItemCaseSensitive(object, name);
+}
 double nb_json_get_number(const cJSON *object, const char *name); /* NaN when null or absent */
 int nb_json_get_index(const cJSON *object, const char *name);     /* whole, from 0 on; -1: none that fits an int */
 /* Text, null for a null pointer. */
 void nb_json_text(cJSON *object, const char *name, const char *text);
-const char *nb_json_get_text(const cJSON *object, const char *name); /* null when null, absent or no string */
+const char *nb_json_get_text(const cJSON *object, const char *name);   /* null when null, absent or no string */
+const char *nb_json_get_string(const cJSON *object, const char *name); /* the same, but "" */
+/* Is the text of the member this one, and is it that of another object? What is absent is "". */
+bool nb_json_is(const cJSON *object, const char *name, const char *text);
+bool nb_json_same_text(const cJSON *a, const cJSON *b, const char *name);
 /* The first of an array's objects with this text as a member, or null; text may be null. */
 const cJSON *nb_json_find(const cJSON *array, const char *member, const char *text);
 /* Does the document say that it is of this schema? -1 after nb_error naming the file, where it says another or none. */

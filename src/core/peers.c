@@ -44,10 +44,9 @@ char *nb_peer_name(const char *spec, const char **library) {
 char *nb_peer_user_dir(void) { return nb_user_dir("XDG_DATA_HOME", ".local/share"); }
 
 static char *adapter_in(const char *folder, const char *below, const char *name) {
-    struct nb_strbuf file = {0};
-    nb_strbuf_addf(&file, "%s%s.so", below, name);
-    char *path = nb_path_join(folder, file.text);
-    nb_strbuf_release(&file);
+    char *file = nb_textf("%s%s.so", below, name);
+    char *path = nb_path_join(folder, file);
+    free(file);
     return path;
 }
 

@@ -104,15 +104,13 @@ static int compare_by_order(const void *a, const void *b) {
 static char *variant_name(const struct nb_kernel *k) {
     static const char *const suffixes[NB_N_WIDTHS] = {"scalar", "v128", "v256", "v256x", "v512", "native"};
     if (k->variant) return nb_strdup(k->variant);
-    struct nb_strbuf name = {0};
-    nb_strbuf_addf(&name, "%s_%s_%s", k->name, suffixes[k->width], nb_formats[k->dtype].name);
-    return name.text;
+    char *name = nb_textf("%s_%s_%s", k->name, suffixes[k->width], nb_formats[k->dtype].name);
+    return name;
 }
 
 static char *qualified(const char *plugin, const char *name) {
-    struct nb_strbuf id = {0};
-    nb_strbuf_addf(&id, "%s%s%s", plugin ? plugin : "", plugin ? ":" : "", name);
-    return id.text;
+    char *id = nb_textf("%s%s%s", plugin ? plugin : "", plugin ? ":" : "", name);
+    return id;
 }
 
 /* ---- where code lies ---- */
@@ -353,9 +351,8 @@ char *nb_backend_library(enum nb_backend backend) {
     const char *named = getenv("NORMBENCH_KERNELS"), *slash = named ? strrchr(named, '/') : NULL;
     char *program = nb_program_dir(), *path = NULL;
     if (slash) {
-        struct nb_strbuf beside = {0};
-        nb_strbuf_addf(&beside, "%.*s/%s", (int)(slash - named), named, names[backend]);
-        path = beside.text;
+        char *beside = nb_textf("%.*s/%s", (int)(slash - named), named, names[backend]);
+        path = beside;
     }
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !(path && nb_path_exists(path)); i++) {
         char *folder = nb_path_join(program, places[i]);

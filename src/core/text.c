@@ -26,12 +26,10 @@ void nb_strbuf_addn(struct nb_strbuf *b, const char *s, size_t n) {
 
 void nb_strbuf_add(struct nb_strbuf *b, const char *s) { nb_strbuf_addn(b, s, strlen(s)); }
 
-void nb_strbuf_addf(struct nb_strbuf *b, const char *format, ...) {
-    va_list args, again;
-    va_start(args, format);
+void nb_strbuf_addv(struct nb_strbuf *b, const char *format, va_list args) {
+    va_list again;
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     if (n > 0) {
         reserve(b, (size_t)n);
         vsnprintf(b->text + b->len, (size_t)n + 1, format, again);
@@ -40,6 +38,22 @@ void nb_strbuf_addf(struct nb_strbuf *b, const char *format, ...) {
         nb_strbuf_addn(b, "", 0);
     }
     va_end(again);
+}
+
+void nb_strbuf_addf(struct nb_strbuf *b, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    nb_strbuf_addv(b, format, args);
+    va_end(args);
+}
+
+char *nb_textf(const char *format, ...) {
+    struct nb_strbuf text = {0};
+    va_list args;
+    va_start(args, format);
+    nb_strbuf_addv(&text, format, args);
+    va_end(args);
+    return text.text;
 }
 
 void nb_strbuf_clear(struct nb_strbuf *b) {

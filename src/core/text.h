@@ -4,6 +4,7 @@
 #ifndef NB_TEXT_H
 #define NB_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,8 +16,11 @@ struct nb_strbuf {
 void nb_strbuf_add(struct nb_strbuf *b, const char *s);
 void nb_strbuf_addn(struct nb_strbuf *b, const char *s, size_t n);
 void nb_strbuf_addf(struct nb_strbuf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void nb_strbuf_addv(struct nb_strbuf *b, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 void nb_strbuf_clear(struct nb_strbuf *b); /* empty, memory kept */
 void nb_strbuf_release(struct nb_strbuf *b);
+/* A text as printf() makes it; owned. */
+char *nb_textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Zero-initialise. The texts are copies, which the list owns. */
 struct nb_strings {

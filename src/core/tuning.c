@@ -297,15 +297,14 @@ char *nb_tuning_cpu(void) {
 
 char *nb_tuning_path(void) {
     const char *named = getenv("NORMBENCH_TUNING");
-    struct nb_strbuf path = {0};
     if (named && *named) return strcmp(named, "none") == 0 ? NULL : nb_strdup(named);
     char *folder = nb_user_dir("XDG_CACHE_HOME", ".cache");
     if (!folder) return NULL;
     char *cpu = nb_tuning_cpu();
-    nb_strbuf_addf(&path, "%s/tuning-%s.json", folder, cpu);
+    char *path = nb_textf("%s/tuning-%s.json", folder, cpu);
     free(cpu);
     free(folder);
-    return path.text;
+    return path;
 }
 
 /* ---- reading and writing ---- */

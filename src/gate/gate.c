@@ -349,9 +349,8 @@ struct nb_gate_case *nb_gate_add_case(struct nb_gate *g, const char *key, size_t
     struct nb_gate_case *c = &g->cases[g->n_cases++];
     *c = (struct nb_gate_case){.key = nb_strdup(key), .parts = nb_alloc(1, parts)};
     for (int b = 0; b < NB_N_BUILDS; b++) {
-        struct nb_strbuf arm = {0};
-        nb_strbuf_addf(&arm, "%s:%s", nb_build_names[b], key);
-        c->arm_keys[b] = arm.text;
+        char *arm = nb_textf("%s:%s", nb_build_names[b], key);
+        c->arm_keys[b] = arm;
         c->instructions[b] = NAN;
     }
     return c;

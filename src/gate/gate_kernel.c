@@ -86,10 +86,9 @@ static int check_names(const struct making *m) {
 }
 
 static const struct nb_entry *counterpart(const struct nb_entry *entry, int build) {
-    struct nb_strbuf id = {0};
-    nb_strbuf_addf(&id, "%s:%s", nb_build_names[build], without_build(entry->id));
-    const struct nb_entry *found = nb_registry_find(id.text);
-    nb_strbuf_release(&id);
+    char *id = nb_textf("%s:%s", nb_build_names[build], without_build(entry->id));
+    const struct nb_entry *found = nb_registry_find(id);
+    free(id);
     return found;
 }
 

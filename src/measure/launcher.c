@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/case_key.h"
@@ -165,13 +166,12 @@ static cJSON *options_with(const struct nb_study *study, double budget_s) {
 
 static int next_case(void *arg, int seat) {
     struct study_run *p = arg;
-    struct nb_strbuf label = {0};
     if (p->failed || nb_interrupted() || p->next == p->study->n_cases) return -1;
     const int i = p->next++;
     p->seats[seat] = (struct study_seat){.budget_s = share(p, i), .before_s = nb_now_s()};
-    nb_strbuf_addf(&label, "%s %s", p->study->label, p->study->cases[i].variant);
-    nb_progress(p->n_done, p->study->n_cases, nb_now_s() - p->start_s, label.text);
-    nb_strbuf_release(&label);
+    char *label = nb_textf("%s %s", p->study->label, p->study->cases[i].variant);
+    nb_progress(p->n_done, p->study->n_cases, nb_now_s() - p->start_s, label);
+    free(label);
     return i;
 }
 

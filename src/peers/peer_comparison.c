@@ -56,10 +56,9 @@ static void library_of(const struct nb_record *r, char *out, size_t n) {
 
 /* What the records of one comparison share: op, pass, dtype and all of the key but the variant. Owned. */
 static char *comparison_of(const struct nb_record *r) {
-    struct nb_strbuf text = {0};
     const char *rest = strchr(r->key, '/');
-    nb_strbuf_addf(&text, "%u %u %u %d%s", r->c.op, r->c.pass, r->c.dtype, r->machine, rest ? rest : "");
-    return text.text;
+    char *text = nb_textf("%u %u %u %d%s", r->c.op, r->c.pass, r->c.dtype, r->machine, rest ? rest : "");
+    return text;
 }
 
 /* The faster of two, of which the first may be null and each not timed. */

@@ -186,16 +186,15 @@ static bool data_exists(const char *name, char *reason, size_t n) {
 }
 
 static const char *data_refuses(struct data_fits *fits, const struct nb_case *c) {
-    struct nb_strbuf key = {0};
-    nb_strbuf_addf(&key, "%s %d %u %s", c->shape.text, c->op == NB_OP_BATCHNORM, c->pass, c->data);
-    size_t n = fits->known.n, found = nb_text_map_find(&fits->known, key.text);
+    char *key = nb_textf("%s %d %u %s", c->shape.text, c->op == NB_OP_BATCHNORM, c->pass, c->data);
+    size_t n = fits->known.n, found = nb_text_map_find(&fits->known, key);
     if (found != NB_NOWHERE) {
-        nb_strbuf_release(&key);
+        free(key);
         return fits->reasons[found];
     }
     fits->keys = nb_realloc(fits->keys, n + 1, sizeof *fits->keys);
     fits->reasons = nb_realloc(fits->reasons, n + 1, sizeof *fits->reasons);
-    fits->keys[n] = key.text;
+    fits->keys[n] = key;
     fits->reasons[n] = nb_inputs_refuse(c);
     nb_text_map_add(&fits->known, fits->keys[n], n);
     return fits->reasons[n];

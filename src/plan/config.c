@@ -406,12 +406,11 @@ int nb_config_read(struct nb_config *config, const char *name) {
     assert(config && name);
     *config = (struct nb_config){0};
     if (strchr(name, '/') || ends_with(name, ".json")) return read_file(config, name);
-    struct nb_strbuf file = {0};
-    nb_strbuf_addf(&file, "%s.json", name);
+    char *file = nb_textf("%s.json", name);
     const bool may_be = *name && *name != '.' && strcmp(name, "shapes") != 0; /* shapes.json names shapes */
-    char *path = may_be ? nb_jsonc_find(file.text) : NULL;
+    char *path = may_be ? nb_jsonc_find(file) : NULL;
     int result = path ? read_file(config, path) : unknown_config(name);
-    nb_strbuf_release(&file);
+    free(file);
     free(path);
     return result;
 }
@@ -514,13 +513,12 @@ void nb_config_release(struct nb_config *config) {
 
 void nb_config_append(struct nb_config *config, struct nb_config *more) {
     assert(config && more);
-    struct nb_strbuf path = {0};
-    nb_strbuf_addf(&path, "%s+%s", config->path, more->path);
+    char *path = nb_textf("%s+%s", config->path, more->path);
     config->blocks = nb_realloc(config->blocks, config->n_blocks + more->n_blocks, sizeof *config->blocks);
     memcpy(config->blocks + config->n_blocks, more->blocks, more->n_blocks * sizeof *more->blocks);
     config->n_blocks += more->n_blocks;
     free(config->path);
-    config->path = path.text;
+    config->path = path;
     free(more->blocks);
     more->blocks = NULL;
     more->n_blocks = 0;

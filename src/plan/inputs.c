@@ -47,11 +47,10 @@ static char *x_path(const char *data) {
     if (is_path(data)) return nb_strdup(data);
     char *dir = nb_data_dir();
     if (!dir) return NULL;
-    struct nb_strbuf path = {0};
-    nb_strbuf_addf(&path, "%s/%s%s", dir, data, x_suffix);
+    char *path = nb_textf("%s/%s%s", dir, data, x_suffix);
     free(dir);
-    if (!nb_path_exists(path.text)) nb_strbuf_release(&path);
-    return path.text;
+    if (!nb_path_exists(path)) free(path);
+    return path;
 }
 
 /* "a/foo_x.npy" and "a/foo.npy", "gamma" -> "a/foo_gamma.npy"; owned. */
@@ -60,9 +59,8 @@ static char *sibling_path(const char *x, const char *what) {
     size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - x) : strlen(x);
     const char *extension = x + stem;
     if (stem > 2 && memcmp(x + stem - 2, "_x", 2) == 0) stem -= 2;
-    struct nb_strbuf path = {0};
-    nb_strbuf_addf(&path, "%.*s_%s%s", (int)stem, x, what, extension);
-    return path.text;
+    char *path = nb_textf("%.*s_%s%s", (int)stem, x, what, extension);
+    return path;
 }
 
 /* With the names that a typing error may have meant. */

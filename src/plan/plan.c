@@ -83,10 +83,9 @@ static char *group_key(const struct nb_case *c, bool by_op) {
 }
 
 static char *with_width(char *key, const struct nb_case *c) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%s %s", key, nb_width_names[c->width]);
+    char *text = nb_textf("%s %s", key, nb_width_names[c->width]);
     free(key);
-    return text.text;
+    return text;
 }
 
 /* Wholes that are zero but for by_op, in the order of their first cells, families together. */

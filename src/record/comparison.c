@@ -76,11 +76,10 @@ struct section {
 static void add(const char *path, const cJSON *a, const cJSON *b, void *arg) {
     const struct section *s = arg;
     struct nb_comparison *c = s->c;
-    struct nb_strbuf whole = {0};
-    nb_strbuf_addf(&whole, "%s%s%s", s->name, *path ? "." : "", path);
+    char *whole = nb_textf("%s%s%s", s->name, *path ? "." : "", path);
     c->differences = nb_realloc(c->differences, c->n_differences + 1, sizeof *c->differences);
     c->differences[c->n_differences++] =
-        (struct nb_difference){.path = whole.text,
+        (struct nb_difference){.path = whole,
                                .values = {value_of(a), value_of(b)},
                                .forbids_times = strcmp(s->name, "cpu") == 0 && is_identity(path)};
 }

@@ -205,10 +205,9 @@ struct walk {
 static void compare(const struct walk *w, const char *path, const cJSON *a, const cJSON *b);
 
 static void compare_member(const struct walk *w, const char *path, const char *name, const cJSON *a, const cJSON *b) {
-    struct nb_strbuf inner = {0};
-    nb_strbuf_addf(&inner, "%s%s%s", path, *path ? "." : "", name);
-    compare(w, inner.text, cJSON_GetObjectItemCaseSensitive(a, name), cJSON_GetObjectItemCaseSensitive(b, name));
-    nb_strbuf_release(&inner);
+    char *inner = nb_textf("%s%s%s", path, *path ? "." : "", name);
+    compare(w, inner, cJSON_GetObjectItemCaseSensitive(a, name), cJSON_GetObjectItemCaseSensitive(b, name));
+    free(inner);
 }
 
 static void compare(const struct walk *w, const char *path, const cJSON *a, const cJSON *b) {
@@ -374,16 +373,15 @@ static void add_data(cJSON *list) {
     char *dir = nb_data_dir();
     struct nb_strings names = nb_inputs_list();
     for (size_t i = 0; i < names.n; i++) {
-        struct nb_strbuf path = {0};
         struct nb_array x;
         char reason[1024];
-        nb_strbuf_addf(&path, "%s/%s_x.npy", dir, names.items[i]);
-        bool readable = nb_array_read(&x, path.text, 0, 1, reason, sizeof reason) == 0;
+        char *path = nb_textf("%s/%s_x.npy", dir, names.items[i]);
+        bool readable = nb_array_read(&x, path, 0, 1, reason, sizeof reason) == 0;
         cJSON *object = nb_json_add_object(list);
         nb_json_text(object, "name", names.items[i]);
         nb_json_number(object, "rows", readable ? (double)x.rows : (double)NAN);
         nb_json_number(object, "cols", readable ? (double)x.cols : (double)NAN);
-        nb_strbuf_release(&path);
+        free(path);
     }
     nb_strings_release(&names);
     free(dir);

@@ -375,10 +375,9 @@ static void put_without_answer(struct search *s, const struct nb_case *c, enum n
 }
 
 static void leave_out(struct search *s, const struct nb_case *c, const struct nb_record *r) {
-    struct nb_strbuf reason = {0};
-    nb_strbuf_addf(&reason, "not searched: %s in %s", nb_status_name(r->status), r->key);
-    put_without_answer(s, c, NB_SKIPPED, reason.text);
-    nb_strbuf_release(&reason);
+    char *reason = nb_textf("not searched: %s in %s", nb_status_name(r->status), r->key);
+    put_without_answer(s, c, NB_SKIPPED, reason);
+    free(reason);
 }
 
 static int choose(struct search *s) {
