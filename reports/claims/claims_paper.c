@@ -364,7 +364,7 @@ void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, 
     const cJSON *steps = nb_json_get(training, "steps");
     struct nb_paper paper;
     if (paper_read(&paper) != 0) return;
-    struct nb_figure *f = nb_figures_new(figures, meta, "amdahl");
+    struct nb_figure *f = nb_figures_new(figures, meta, nb_strdup("amdahl"));
     f->title = nb_strdup("A step's gain is the norm's share of it times what the norm saves");
     struct nb_strbuf subtitle = {0};
     nb_strbuf_add(&subtitle, "rows of the RMSNorm paper, and steps and norms measured here");

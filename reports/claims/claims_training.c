@@ -255,15 +255,11 @@ static void draw_spent(struct nb_figure *f, const cJSON *document, const char *w
 
 static void draw_regime(struct nb_figures *figures, const struct nb_results *meta, const cJSON *document,
                         const cJSON *first) {
-    char name[120], subtitle[160];
+    const char *workload = nb_json_get_string(first, "workload"), *part = nb_json_get_string(first, "part");
     const cJSON *row;
-    snprintf(name, sizeof name, "dispatch-%s-%s", nb_json_get_string(first, "workload"),
-             nb_json_get_string(first, "part"));
-    snprintf(subtitle, sizeof subtitle, "%s, %s: a model from what was measured here",
-             nb_json_get_string(first, "workload"), nb_json_get_string(first, "part"));
-    struct nb_figure *f = nb_figures_new(figures, meta, name);
+    struct nb_figure *f = nb_figures_new(figures, meta, nb_textf("dispatch-%s-%s", workload, part));
     f->title = nb_strdup("What RMSNorm saves of a step, by what an operation's dispatch costs");
-    f->subtitle = nb_strdup(subtitle);
+    f->subtitle = nb_textf("%s, %s: a model from what was measured here", workload, part);
     f->caption = nb_strdup(
         "Bands: the published cut and its interval at 95 %. Dashed: the model, by what it costs to dispatch an operation. A "
         "mark stands where the model reaches the published cut; without one it is reached without any dispatch, or not "
@@ -279,7 +275,7 @@ static void draw_regime(struct nb_figures *figures, const struct nb_results *met
     if (isfinite(eager_us))
         f->guides[f->n_guides++] =
             (struct nb_guide){.x = eager_us, .label = "PyTorch on this CPU", .upright = true, .panel = HERE};
-    draw_spent(f, document, nb_json_get_string(first, "workload"));
+    draw_spent(f, document, workload);
     cJSON_ArrayForEach(row, regimes(document)) {
         if (row != first && workload_before(regimes(document), row) != first) continue;
         draw_curves(f, row);
@@ -324,14 +320,11 @@ static bool is_first(const cJSON *all, const cJSON *course) {
 
 static struct nb_figure *new_figure(struct nb_figures *figures, const struct nb_results *meta, const cJSON *course,
                                     const char *what, const char *title) {
-    char name[120], subtitle[160];
     const char *workload = nb_json_get_string(course, "workload");
     const double steps = nb_json_get_number(course, "steps");
-    snprintf(name, sizeof name, "%s-%s-%.0f", what, workload, steps);
-    snprintf(subtitle, sizeof subtitle, "%s, %.0f steps, medians over seeds", workload, steps);
-    struct nb_figure *f = nb_figures_new(figures, meta, name);
+    struct nb_figure *f = nb_figures_new(figures, meta, nb_textf("%s-%s-%.0f", what, workload, steps));
     f->title = nb_strdup(title);
-    f->subtitle = nb_strdup(subtitle);
+    f->subtitle = nb_textf("%s, %.0f steps, medians over seeds", workload, steps);
     return f;
 }
 

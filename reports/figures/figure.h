@@ -127,8 +127,8 @@ typedef void nb_plot(const struct nb_results *results, struct nb_figures *figure
 
 void nb_figures_init(struct nb_figures *figures, const struct nb_results *results); /* all families */
 void nb_figures_release(struct nb_figures *figures);
-/* An empty figure at the end of the list, with the footer of the results. */
-struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_results *results, const char *name);
+/* An empty figure at the end of the list, with the footer of the results. Takes its name over. */
+struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_results *results, char *name);
 void nb_figures_drop_last(struct nb_figures *figures);
 void nb_figures_note(struct nb_figures *figures, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -82,16 +82,10 @@ static void add_cut(struct nb_figure *f, const struct pairs *p, size_t i, double
 
 static void finish(struct nb_figure *f, const struct pairs *p, const char *against, const char *subtitle,
                    const char *constants) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "LayerNorm-to-RMSNorm cut against %s, %s%s", against, nb_formats[p->dtype].name,
-                   p->pass == NB_BACKWARD ? ", backward" : "");
-    f->title = nb_strdup(text.text);
-    nb_strbuf_clear(&text);
-    nb_strbuf_addf(&text, "width %s, %s", nb_width_names[p->width], subtitle);
-    f->subtitle = nb_strdup(text.text);
-    nb_strbuf_clear(&text);
-    nb_strbuf_addf(&text, "%sEqual everywhere: width %s, %s.", caption, nb_width_names[p->width], constants);
-    f->caption = text.text;
+    f->title = nb_textf("LayerNorm-to-RMSNorm cut against %s, %s%s", against, nb_formats[p->dtype].name,
+                        p->pass == NB_BACKWARD ? ", backward" : "");
+    f->subtitle = nb_textf("width %s, %s", nb_width_names[p->width], subtitle);
+    f->caption = nb_textf("%sEqual everywhere: width %s, %s.", caption, nb_width_names[p->width], constants);
 }
 
 /* Those of the machine whose cases are drawn. */
@@ -126,7 +120,6 @@ static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *
     nb_figure_sort(f);
     if (by == NB_BY_BYTES) add_caches(f, p->results, p->results->records[sweep.records[0]].machine);
     finish(f, p, against, sweep.subtitle, sweep.constants);
-    free(name);
     nb_sweep_release(&sweep);
 }
 

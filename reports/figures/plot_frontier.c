@@ -76,25 +76,21 @@ static bool is_worth_drawing(const struct nb_results *results, const struct nb_s
 static void draw(const struct nb_results *results, struct nb_figures *figures, const struct selection *s) {
     const char *op = nb_op_names[s->op], *dtype = nb_formats[s->dtype].name;
     struct nb_sweep cases;
-    struct nb_strbuf text = {0};
     nb_sweep_find(&cases, results, NB_ONE_SHAPE, is_drawable, s, free_axes);
     if (is_worth_drawing(results, &cases)) {
-        nb_strbuf_addf(&text, "frontier-%s-%s-%s", op, nb_pass_names[s->pass], dtype);
-        struct nb_figure *f = nb_figures_new(figures, results, text.text);
+        char *name = nb_textf("frontier-%s-%s-%s", op, nb_pass_names[s->pass], dtype);
+        struct nb_figure *f = nb_figures_new(figures, results, name);
         f->n_panels = 1;
         f->scattered = true;
         f->panels[0] =
             (struct nb_panel){NULL, "ns per element", "largest error, ulp", NB_SCALE_DECADES, NB_SCALE_DECADES};
         add_points(f, results, &cases);
-        nb_strbuf_clear(&text);
-        nb_strbuf_addf(&text, "%s%s %s: accuracy against speed", op, s->pass == NB_BACKWARD ? " backward" : "", dtype);
-        f->title = nb_strdup(text.text);
+        f->title = nb_textf("%s%s %s: accuracy against speed", op, s->pass == NB_BACKWARD ? " backward" : "", dtype);
         f->subtitle = nb_strdup(cases.subtitle);
         f->caption = nb_strdup(caption);
         nb_figure_sort_laws(f);
     }
     nb_sweep_release(&cases);
-    nb_strbuf_release(&text);
 }
 
 void nb_plot_frontier(const struct nb_results *results, struct nb_figures *figures) {

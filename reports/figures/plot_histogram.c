@@ -54,18 +54,15 @@ static void draw_panel(struct nb_figure *f, const struct nb_results *results, ui
 }
 
 static void draw(const struct nb_results *results, struct nb_figures *figures, uint32_t op, uint32_t pass) {
-    struct nb_strbuf name = {0}, title = {0};
-    nb_strbuf_addf(&name, "histogram-%s-%s", nb_op_names[op], nb_pass_names[pass]);
-    struct nb_figure *f = nb_figures_new(figures, results, name.text);
+    char *name = nb_textf("histogram-%s-%s", nb_op_names[op], nb_pass_names[pass]);
+    struct nb_figure *f = nb_figures_new(figures, results, name);
     f->same_axes = true;
     for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) draw_panel(f, results, op, pass, dtype);
-    nb_strbuf_addf(&title, "%s%s: share of results by their error", nb_op_names[op],
-                   pass == NB_BACKWARD ? " backward" : "");
-    f->title = title.text;
+    f->title =
+        nb_textf("%s%s: share of results by their error", nb_op_names[op], pass == NB_BACKWARD ? " backward" : "");
     f->subtitle = nb_strdup("all elements of all cases of a kernel");
     f->caption = nb_strdup(caption);
     if (!f->n_lines) nb_figures_drop_last(figures);
-    nb_strbuf_release(&name);
 }
 
 void nb_plot_histogram(const struct nb_results *results, struct nb_figures *figures) {

@@ -76,23 +76,17 @@ static void fill(struct nb_figure *f, const struct nb_results *results, const st
 static bool draw(struct nb_figures *figures, const struct nb_results *results, const struct subject *s) {
     const char *op = nb_op_names[s->op], *dtype = nb_formats[s->dtype].name;
     struct nb_sweep sweep;
-    struct nb_strbuf text = {0};
     nb_sweep_find(&sweep, results, NB_BY_LENGTH, belongs, s, NULL);
     const bool drawn = sweep.n_steps > 1;
     if (drawn) {
-        nb_strbuf_addf(&text, "kernels-%s-%s-%s", op, nb_pass_names[s->pass], dtype);
-        struct nb_figure *f = nb_figures_new(figures, results, text.text);
+        char *name = nb_textf("kernels-%s-%s-%s", op, nb_pass_names[s->pass], dtype);
+        struct nb_figure *f = nb_figures_new(figures, results, name);
         fill(f, results, &sweep);
-        nb_strbuf_clear(&text);
-        nb_strbuf_addf(&text, "%s %s%s: kernels, each at its fastest width", op, dtype,
-                       s->pass == NB_BACKWARD ? ", backward" : "");
-        f->title = nb_strdup(text.text);
+        f->title = nb_textf("%s %s%s: kernels, each at its fastest width", op, dtype,
+                            s->pass == NB_BACKWARD ? ", backward" : "");
         f->subtitle = nb_strdup(sweep.subtitle);
-        nb_strbuf_clear(&text);
-        nb_strbuf_addf(&text, "%sEqual everywhere: %s.", caption, sweep.constants);
-        f->caption = nb_strdup(text.text);
+        f->caption = nb_textf("%sEqual everywhere: %s.", caption, sweep.constants);
     }
-    nb_strbuf_release(&text);
     nb_sweep_release(&sweep);
     return drawn;
 }

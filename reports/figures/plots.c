@@ -25,23 +25,23 @@ static bool is_taken(const struct nb_figures *figures, const char *name) {
     return false;
 }
 
-struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_results *results, const char *name) {
-    struct nb_strbuf other = {0}, footer = {0};
+struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_results *results, char *name) {
+    struct nb_strbuf footer = {0};
     struct nb_figure made;
     nb_figure_init(&made, name);
     /* Names are made safe and cut, so that two of them may become one. */
     for (int k = 2; is_taken(figures, made.name); k++) {
         nb_figure_release(&made);
-        nb_strbuf_clear(&other);
-        nb_strbuf_addf(&other, "%d-%s", k, name);
-        nb_figure_init(&made, other.text);
+        char *other = nb_textf("%d-%s", k, name);
+        nb_figure_init(&made, other);
+        free(other);
     }
     nb_meta_footer(results, &footer);
     nb_strbuf_addf(&footer, "%snormbench %s", footer.len ? ", " : "", nb_meta_text(results, "version"));
     made.footer = footer.text;
     figures->list = nb_realloc(figures->list, figures->n + 1, sizeof *figures->list);
     figures->list[figures->n] = made;
-    nb_strbuf_release(&other);
+    free(name);
     return &figures->list[figures->n++];
 }
 

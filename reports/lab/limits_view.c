@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A line has more to say than a table has room for: the figure and the verdict first, what was seen and what it means below. */
 #include "reports/lab/lab.h"
-#include "src/core/names.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "reports/text/grid.h"
+#include "src/core/json.h"
+#include "src/core/names.h"
 
 static void add_figure(const struct nb_limit *line, struct nb_strbuf *out) {
     if (line->state == NB_LIMIT_ABSENT)
@@ -74,28 +77,21 @@ static void as_table(const struct nb_limits *l, const struct nb_limit *lines, si
 
 /* ---- Markdown ---------------------------------------------------------------------------------------------------------- */
 
-/* A bar would end the cell. */
-static void add_cell(struct nb_strbuf *out, const char *text) {
-    for (; *text; text++) nb_strbuf_addf(out, *text == '|' ? "\\%c" : "%c", *text);
-    nb_strbuf_add(out, " | ");
-}
-
 static void as_markdown(const struct nb_limits *l, const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
+    static const char *const titles[] = {"limit", "figure", "seen", "beside it", "verdict", "meaning"};
+    struct nb_grid grid;
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     add_configuration(l, out);
-    nb_strbuf_add(out, "\n\n| limit | figure | seen | beside it | verdict | meaning |\n|---|---|---|---|---|---|\n");
+    nb_strbuf_add(out, "\n\n");
     for (size_t i = 0; i < n; i++) {
         struct nb_strbuf figure = {0};
         add_figure(&lines[i], &figure);
-        nb_strbuf_add(out, "| ");
-        add_cell(out, lines[i].what);
-        add_cell(out, figure.text);
-        add_cell(out, lines[i].at);
-        add_cell(out, lines[i].beyond);
-        add_cell(out, nb_limit_states[lines[i].state]);
-        add_cell(out, lines[i].meaning);
-        nb_strbuf_add(out, "\n");
+        nb_grid_row(&grid, lines[i].what, figure.text, lines[i].at, lines[i].beyond, nb_limit_states[lines[i].state],
+                    lines[i].meaning);
         nb_strbuf_release(&figure);
     }
+    nb_grid_add_markdown(&grid, out);
+    nb_grid_release(&grid);
     nb_strbuf_add(out, "\n");
     add_counts(lines, n, out);
     nb_strbuf_add(out, "\n");
@@ -103,23 +99,19 @@ static void as_markdown(const struct nb_limits *l, const struct nb_limit *lines,
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------------- */
 
-static void add_number(cJSON *object, const char *key, double v) {
-    cJSON_AddItemToObject(object, key, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
-}
-
 static cJSON *line_json(const struct nb_limit *line) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "id", line->id);
     cJSON_AddStringToObject(o, "group", line->group);
     cJSON_AddStringToObject(o, "what", line->what);
     cJSON_AddStringToObject(o, "unit", line->unit);
-    add_number(o, "law", line->law);
-    add_number(o, "from", line->from);
-    add_number(o, "safe", line->safe);
+    nb_json_number(o, "law", line->law);
+    nb_json_number(o, "from", line->from);
+    nb_json_number(o, "safe", line->safe);
     cJSON_AddStringToObject(o, "at", line->at);
     cJSON_AddStringToObject(o, "beside", line->beyond);
     cJSON_AddStringToObject(o, "tolerance", line->tolerance);
-    add_number(o, "power", line->power);
+    nb_json_number(o, "power", line->power);
     cJSON_AddStringToObject(o, "state", nb_limit_states[line->state]);
     cJSON_AddStringToObject(o, "meaning", line->meaning);
     return o;

@@ -204,13 +204,11 @@ static void draw_map(const struct nb_results *meta, const struct studies *studie
     struct nb_strbuf text = {0};
     int panel_of[NB_N_DTYPES];
     bool any = false;
-    nb_strbuf_addf(&text, "map-%s", kernel);
-    struct nb_figure *f = nb_figures_new(figures, meta, text.text);
+    struct nb_figure *f = nb_figures_new(figures, meta, nb_textf("map-%s", kernel));
     f->n_panels = studies_panels(studies, NULL, kernel, panel_of);
     f->heat_low = -1;
     f->heat_high = 8;
     f->heat_title = "log10 of the error in ulp";
-    nb_strbuf_clear(&text);
     for (size_t i = 0; i < studies->n; i++) {
         const struct study_line *s = &studies->list[i];
         if (strcmp(s->kernel, kernel) != 0) continue;
@@ -221,9 +219,7 @@ static void draw_map(const struct nb_results *meta, const struct studies *studie
         nb_strbuf_addf(&text, "%s%s", text.len ? ", " : "", s->variant);
     }
     f->subtitle = text.text;
-    struct nb_strbuf title = {0};
-    nb_strbuf_addf(&title, "%s: error over scale and offset", kernel);
-    f->title = title.text;
+    f->title = nb_textf("%s: error over scale and offset", kernel);
     f->caption = nb_strdup(map_caption);
     if (!any) nb_figures_drop_last(figures);
 }
@@ -422,11 +418,9 @@ static void fill_sweeps(struct nb_figure *f, const struct family *y, const struc
 
 static void draw_sweeps(const struct nb_results *meta, const struct studies *studies, const char *op,
                         const struct family *y, struct nb_figures *figures) {
-    struct nb_strbuf name = {0}, title = {0};
     int panel_of[NB_N_DTYPES];
     size_t n_left_out = 0;
-    nb_strbuf_addf(&name, "%s-%s", y->name, op);
-    struct nb_figure *f = nb_figures_new(figures, meta, name.text);
+    struct nb_figure *f = nb_figures_new(figures, meta, nb_textf("%s-%s", y->name, op));
     f->n_panels = studies_panels(studies, op, NULL, panel_of);
     for (int dtype = 0; dtype < NB_N_DTYPES; dtype++) {
         if (panel_of[dtype] < 0) continue;
@@ -435,14 +429,12 @@ static void draw_sweeps(const struct nb_results *meta, const struct studies *stu
                                              NB_SCALE_DECADES};
     }
     fill_sweeps(f, y, studies, op, panel_of, &n_left_out);
-    nb_strbuf_addf(&title, "%s: %s", *op ? op : "other ops", y->title);
-    f->title = title.text;
+    f->title = nb_textf("%s: %s", *op ? op : "other ops", y->title);
     f->subtitle = nb_strdup("points: measured; dashed: predicted; u: half the dtype's epsilon");
     f->caption = nb_strdup(y->caption);
     nb_figure_sort(f);
-    if (n_left_out) nb_figures_note(figures, "%s: %zu curves more than fit", name.text, n_left_out);
+    if (n_left_out) nb_figures_note(figures, "%s-%s: %zu curves more than fit", y->name, op, n_left_out);
     if (!f->n_lines) nb_figures_drop_last(figures);
-    nb_strbuf_release(&name);
 }
 
 /* Error against rho, n, eps and scale, one figure an op, one panel a dtype, one line a kernel. */

@@ -509,6 +509,15 @@ double nb_rms_of(const double *v, int64_t n) {
     return sqrt(sum / (double)n);
 }
 
+void nb_minmax(const double *x, int64_t n, int64_t step, double *y) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        low = fmin(low, x[i * step]);
+        high = fmax(high, x[i * step]);
+    }
+    for (int64_t i = 0; i < n; i++) y[i * step] = (x[i * step] - low) / (high - low);
+}
+
 double nb_largest_difference(const double *a, const double *b, int64_t n) {
     double most = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -111,5 +111,7 @@ double nb_mean_of(const double *v, int64_t n);
 double nb_variance_of(const double *v, int64_t n); /* biased: over n */
 double nb_rms_of(const double *v, int64_t n);
 double nb_largest_difference(const double *a, const double *b, int64_t n);
+/* n numbers, so many apart, to [0, 1]. */
+void nb_minmax(const double *x, int64_t n, int64_t step, double *y);
 
 #endif

@@ -8,18 +8,6 @@
 #include "src/claims/property.h"
 #include "src/core/random.h"
 
-/* Each feature to [0, 1]. */
-static void minmax(const double *x, int64_t rows, int64_t cols, double *y) {
-    for (int64_t c = 0; c < cols; c++) {
-        double low = INFINITY, high = -INFINITY;
-        for (int64_t r = 0; r < rows; r++) {
-            low = fmin(low, x[r * cols + c]);
-            high = fmax(high, x[r * cols + c]);
-        }
-        for (int64_t r = 0; r < rows; r++) y[r * cols + c] = (x[r * cols + c] - low) / (high - low);
-    }
-}
-
 static double ratio_of(const double *y, int64_t rows, int64_t cols) {
     const struct nb_random random = nb_random_stream(2, 0);
     double most = 0, least = INFINITY;
@@ -47,7 +35,7 @@ static void gradient_balance_run(const struct nb_property_call *call) {
     for (int64_t i = 0; i < n; i++)
         x[i] = nb_param_number_at(call, "features", (int)(i % cols)) * (1 + nb_param_number(call, "spread") * x[i]);
     if (strcmp(norm, "minmax") == 0)
-        minmax(x, rows, cols, y);
+        for (int64_t c = 0; c < cols; c++) nb_minmax(x + c, rows, cols, y + c); /* each feature */
     else
         result = nb_norm_plain(call, norm, 1e-5, x, rows, cols, y, "gradient_ratio");
     if (result == 0) {

@@ -8,22 +8,10 @@
 #include "src/claims/property.h"
 #include "src/core/log.h"
 
-/* Each row to [0, 1]. */
-static void minmax(const double *x, int64_t rows, int64_t cols, double *y) {
-    for (int64_t r = 0; r < rows; r++) {
-        double low = INFINITY, high = -INFINITY;
-        for (int64_t c = 0; c < cols; c++) {
-            low = fmin(low, x[r * cols + c]);
-            high = fmax(high, x[r * cols + c]);
-        }
-        for (int64_t c = 0; c < cols; c++) y[r * cols + c] = (x[r * cols + c] - low) / (high - low);
-    }
-}
-
 static int normalized(const struct nb_property_call *call, const double *x, int64_t rows, int64_t cols, double *y) {
     const char *norm = nb_param_text(call, "norm");
     if (strcmp(norm, "minmax") != 0) return nb_norm_plain(call, norm, 1e-5, x, rows, cols, y, "changed");
-    minmax(x, rows, cols, y);
+    for (int64_t r = 0; r < rows; r++) nb_minmax(x + r * cols, cols, 1, y + r * cols); /* each row */
     return 0;
 }
 
