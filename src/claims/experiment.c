@@ -57,10 +57,6 @@ void nb_experiment_release(struct nb_experiment *e) {
 
 /* ---- blocks in, tagged records out ---- */
 
-int nb_blocks_read(struct nb_blocks *m, const struct nb_jsonc *file, const cJSON *node, bool quick) {
-    return nb_config_read_blocks(file, node, quick ? &m->quick : &m->blocks);
-}
-
 static void keep_labelled(struct nb_config *config, const char *label) {
     size_t n = 0;
     for (size_t i = 0; i < config->n_blocks; i++) {
@@ -77,7 +73,8 @@ struct from {
     char *config, *label;
 };
 
-int nb_blocks_read_from(struct nb_blocks *m, const struct nb_jsonc *file, const cJSON *node) {
+int nb_blocks_read_from(const struct nb_jsonc *file, const cJSON *node, void *blocks) {
+    struct nb_blocks *m = blocks;
     static const struct nb_field fields[] = {
         {"config", NB_FIELD_TEXT, .offset = offsetof(struct from, config), .required = true},
         {"label", NB_FIELD_TEXT, .offset = offsetof(struct from, label), .required = true}};

@@ -66,10 +66,8 @@ void nb_experiment_release(struct nb_experiment *e);
 struct nb_blocks {
     struct nb_config blocks, quick; /* quick: with --quick in place of blocks; no blocks: the same */
 };
-/* The keys "blocks" and "quick", for tables of fields. */
-int nb_blocks_read(struct nb_blocks *m, const struct nb_jsonc *file, const cJSON *node, bool quick);
-/* {"config": "bugs", "label": "onnxruntime#28463"}: the blocks of a preset that have the label. */
-int nb_blocks_read_from(struct nb_blocks *m, const struct nb_jsonc *file, const cJSON *node);
+/* {"config": "bugs", "label": "onnxruntime#28463"}: the blocks of a preset that have the label, for tables of fields. */
+int nb_blocks_read_from(const struct nb_jsonc *file, const cJSON *node, void *blocks);
 /* Cases of these blocks are timed beside none of another SIMD width. */
 void nb_blocks_isolate_width(struct nb_blocks *m);
 /* Moves the blocks to the config, under the label. */

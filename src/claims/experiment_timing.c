@@ -35,12 +35,6 @@ struct timing {
 
 /* ---- reading ---- */
 
-static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_blocks_read(&((struct timing *)into)->matrix, file, node, false);
-}
-static int read_quick(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_blocks_read(&((struct timing *)into)->matrix, file, node, true);
-}
 static int read_and(const struct nb_jsonc *file, const cJSON *node, void *into) {
     static const struct nb_field fields[] = {
         {"of", NB_FIELD_MEMBER, .offset = offsetof(struct nb_sides, of), .required = true, .read = nb_selector_read},
@@ -51,10 +45,6 @@ static int read_and(const struct nb_jsonc *file, const cJSON *node, void *into) 
     return nb_fields_read(file, node, fields, 2, "\"and\"", &c->and);
 }
 
-static int read_share(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_jsonc_number(file, node, 0, 1, false, &((struct compare *)into)->share);
-}
-
 static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *into) {
     static const struct nb_field fields[] = {
         {"of", NB_FIELD_MEMBER, .offset = offsetof(struct compare, pair.of), .required = true,
@@ -62,7 +52,7 @@ static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *in
         {"against", NB_FIELD_MEMBER, .offset = offsetof(struct compare, pair.against), .required = true,
          .read = nb_selector_read},
         {"and", NB_FIELD_READ, .read = read_and},
-        {"share", NB_FIELD_READ, .read = read_share},
+        {"share", NB_FIELD_NUMBER, .offset = offsetof(struct compare, share), .high = 1},
         {"tags", NB_FIELD_MEMBER, .offset = offsetof(struct compare, tags), .read = nb_selector_read}};
     struct timing *t = into;
     const bool list = cJSON_IsArray(node);
@@ -77,11 +67,13 @@ static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *in
 }
 
 static int timing_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
-    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, .required = true},
-                                             {"blocks", NB_FIELD_READ, .required = true, .read = read_blocks},
-                                             {"quick", NB_FIELD_READ, .read = read_quick},
-                                             {"isolate", NB_FIELD_TEXT, .offset = offsetof(struct timing, isolate)},
-                                             {"compare", NB_FIELD_READ, .required = true, .read = read_compare}};
+    static const struct nb_field fields[] = {
+        {"kind", NB_FIELD_ELSEWHERE, .required = true},
+        {"blocks", NB_FIELD_MEMBER, .offset = offsetof(struct timing, matrix.blocks), .required = true,
+         .read = nb_config_read_blocks},
+        {"quick", NB_FIELD_MEMBER, .offset = offsetof(struct timing, matrix.quick), .read = nb_config_read_blocks},
+        {"isolate", NB_FIELD_TEXT, .offset = offsetof(struct timing, isolate)},
+        {"compare", NB_FIELD_READ, .required = true, .read = read_compare}};
     struct timing *t = nb_alloc(1, sizeof *t);
     e->own = t;
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a timing experiment", t) != 0) return -1;

@@ -13,7 +13,7 @@
 #include "src/lab/emulate/emulate.h"
 
 struct tally {
-    double n, n_lost, n_nan, worst_error;
+    double n, n_lost, n_nan;
     double *errors; /* of rows: ||y - exact|| / ||exact|| of what is not lost */
     int64_t n_rows;
 };

@@ -257,7 +257,8 @@ static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *int
     return result;
 }
 
-int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config) {
+int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    struct nb_config *config = into;
     assert(file && node && config);
     config->path = nb_strdup(file->path);
     return read_blocks(file, node, config);

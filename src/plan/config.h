@@ -88,8 +88,9 @@ struct nb_config {
 int nb_config_read(struct nb_config *config, const char *name);
 /* The same from a text that errors call by a path. */
 int nb_config_parse(struct nb_config *config, const char *path, const char *text, size_t len);
-/* A list of blocks that stands in another kind of file (a claim). config: zeroed; it gets the path and the blocks alone. */
-int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config);
+/* A list of blocks that stands in another kind of file (a claim). config: zeroed; it gets the path and the blocks alone. For
+ * tables of fields. */
+int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, void *config);
 /* NAME=V1,V2,...: replaces the axis in every block, and in those includes that name it. Commas inside brackets do not separate.
  * The last of a name wins. */
 int nb_config_axis(struct nb_config *config, const char *assignment);
