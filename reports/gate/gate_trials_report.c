@@ -15,7 +15,6 @@
 #include "src/core/stats.h"
 #include "src/core/timer.h"
 #include "src/gate/gate_subject.h"
-#include "src/measure/journal.h"
 #include "src/record/fingerprint.h"
 
 enum { CLUSTER = 10, RUN_CASES = 30 };
@@ -316,7 +315,7 @@ int nb_trials_record_open(struct nb_trials_record *r, struct nb_gate *g, struct 
     plan->record = record_verdict;
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", r->session, sizeof r->session);
     cJSON *line = begin_line(r, "session");
-    nb_json_text(line, "schema", NB_SCHEMA_VERSION);
+    nb_json_text(line, "schema", "2.0");
     cJSON_AddItemToObject(line, "plan", plan_to_json(g, plan));
     cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
     write_line(r->samples, line);
@@ -326,7 +325,7 @@ int nb_trials_record_open(struct nb_trials_record *r, struct nb_gate *g, struct 
 static int write_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                         const char *dir) {
     cJSON *json = trials_to_json(g, plan, t), *results;
-    nb_json_text(json, "schema", NB_SCHEMA_VERSION);
+    nb_json_text(json, "schema", "2.0");
     cJSON_AddItemToObject(json, "plan", plan_to_json(g, plan));
     results = cJSON_AddArrayToObject(json, "results");
     for (size_t i = 0; i < t->n; i++)
