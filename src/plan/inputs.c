@@ -49,8 +49,9 @@ static char *x_path(const char *data) {
     if (!dir) return NULL;
     char *path = nb_textf("%s/%s%s", dir, data, x_suffix);
     free(dir);
-    if (!nb_path_exists(path)) free(path);
-    return path;
+    if (nb_path_exists(path)) return path;
+    free(path);
+    return NULL;
 }
 
 /* "a/foo_x.npy" and "a/foo.npy", "gamma" -> "a/foo_gamma.npy"; owned. */
@@ -59,8 +60,7 @@ static char *sibling_path(const char *x, const char *what) {
     size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - x) : strlen(x);
     const char *extension = x + stem;
     if (stem > 2 && memcmp(x + stem - 2, "_x", 2) == 0) stem -= 2;
-    char *path = nb_textf("%.*s_%s%s", (int)stem, x, what, extension);
-    return path;
+    return nb_textf("%.*s_%s%s", (int)stem, x, what, extension);
 }
 
 /* With the names that a typing error may have meant. */
