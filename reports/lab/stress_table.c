@@ -3,6 +3,7 @@
 #include "reports/lab/stress_report.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +44,21 @@ static void print_heading(const struct stress_text *p, const char *text) {
             text, color ? "\033[0m" : "", markdown ? "\n" : "");
 }
 
-static void say(const struct stress_text *p, const char *text) {
-    struct nb_strbuf safe = {0};
+/* As printf() makes it, escaped for its reader. */
+static void say(const struct stress_text *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct stress_text *p, const char *format, ...) {
+    struct nb_strbuf text = {0}, safe = {0};
+    va_list args;
+    va_start(args, format);
+    nb_strbuf_addv(&text, format, args);
+    va_end(args);
     nb_strbuf_add(&safe, "");
     if (strcmp(p->format, "markdown") == 0)
-        nb_escape_markdown(&safe, text);
+        nb_escape_markdown(&safe, text.text);
     else
-        nb_escape_terminal(&safe, text, p->utf8);
+        nb_escape_terminal(&safe, text.text, p->utf8);
     fputs(safe.text, p->out);
+    nb_strbuf_release(&text);
     nb_strbuf_release(&safe);
 }
 
@@ -144,15 +152,10 @@ static void print_low(const struct stress_text *p) {
         if (n++ == 0) print_heading(p, "Below B in the declared range");
         if (n > MAX_LOW) continue;
         fputs(strcmp(p->format, "markdown") == 0 ? "- " : "", p->out);
-        say(p, nb_json_get_string(line, "declared"));
-        fputs("  ", p->out);
-        say(p, nb_json_get_string(line, "variant"));
-        fputs(" ", p->out);
-        say(p, nb_json_get_string(line, "formula"));
-        fputs(": ", p->out);
-        say(p, nb_json_get_string(why, "text"));
+        say(p, "%s  %s %s: %s", nb_json_get_string(line, "declared"), nb_json_get_string(line, "variant"),
+            nb_json_get_string(line, "formula"), nb_json_get_string(why, "text"));
         fputs("\n     ", p->out);
-        say(p, nb_json_get_string(why, "replay"));
+        say(p, "%s", nb_json_get_string(why, "replay"));
         fputs("\n", p->out);
     }
     if (n > MAX_LOW) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_LOW);
@@ -303,18 +306,16 @@ static int print_bugs(const struct stress_text *p) {
 /* ---- what failed ---------------------------------------------------------------------------------------------------- */
 
 static void print_failed_case(const struct stress_text *p, const struct nb_record *r) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%s: %s", nb_status_name(r->status), r->key);
-    say(p, text.text);
+    struct nb_strbuf witness = {0};
+    nb_strbuf_add(&witness, "");
+    nb_failure_witness(r, &witness);
+    say(p, "%s: %s", nb_status_name(r->status), r->key);
     fputs("\n  ", p->out);
-    nb_strbuf_clear(&text);
-    nb_strbuf_add(&text, "");
-    nb_failure_witness(r, &text);
-    say(p, text.text);
+    say(p, "%s", witness.text);
     fputs("\n  ", p->out);
-    say(p, r->replay);
+    say(p, "%s", r->replay);
     fputs("\n", p->out);
-    nb_strbuf_release(&text);
+    nb_strbuf_release(&witness);
 }
 
 static void print_failed_studies(const struct stress_text *p) {
@@ -329,11 +330,7 @@ static void print_failed_studies(const struct stress_text *p) {
         }
         if (n++ == 0) print_heading(p, "Searches that did not finish");
         if (n > MAX_FAILURES) continue;
-        say(p, nb_json_get_string(study, "variant"));
-        fputs(": ", p->out);
-        say(p, status);
-        if (*reason) fputs(", ", p->out);
-        if (*reason) say(p, reason);
+        say(p, "%s: %s%s%s", nb_json_get_string(study, "variant"), status, *reason ? ", " : "", reason);
         fputs("\n", p->out);
     }
     if (n > MAX_FAILURES) fprintf(p->out, "... and %d more\n", n - MAX_FAILURES);
@@ -348,11 +345,9 @@ static void print_relations(const struct stress_text *p) {
     cJSON_ArrayForEach(relation, list) {
         if (n++ == 0) print_heading(p, "Relations between calls that do not hold");
         if (n > MAX_FAILURES) continue;
-        say(p, nb_json_get_string(relation, "relation"));
-        fputs(": ", p->out);
-        say(p, nb_json_get_string(relation, "text"));
+        say(p, "%s: %s", nb_json_get_string(relation, "relation"), nb_json_get_string(relation, "text"));
         fputs("\n  ", p->out);
-        say(p, nb_json_get_string(relation, "replay"));
+        say(p, "%s", nb_json_get_string(relation, "replay"));
         fputs("\n", p->out);
     }
     if (n > MAX_FAILURES) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_FAILURES);
@@ -376,9 +371,8 @@ static void print_failures(const struct stress_text *p, const struct nb_summary 
 static void print_end(const struct stress_text *p, const struct nb_summary *summary) {
     fprintf(p->out, "\n%s\n", summary->counts_text);
     if (!p->results->dir) return;
-    fputs("Results: ", p->out);
-    say(p, p->results->dir);
-    fputs(" (stress.json, results.json, precision.html, index.html)\n", p->out);
+    say(p, "Results: %s (stress.json, results.json, precision.html, index.html)", p->results->dir);
+    fputs("\n", p->out);
 }
 
 int nb_stress_print(const cJSON *stress, const struct nb_results *results, const char *format, FILE *out) {
@@ -392,7 +386,7 @@ int nb_stress_print(const cJSON *stress, const struct nb_results *results, const
     }
     struct nb_summary summary;
     nb_summary_init(&summary, results);
-    say(&p, summary.footer);
+    say(&p, "%s", summary.footer);
     fputs("\n", out);
     int result = print_grades(&p) != 0 || print_frontiers(&p) != 0 || print_bugs(&p) != 0 ? -1 : 0;
     print_low(&p);
