@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench info: what this machine is, what runs here, what will disturb timings, and what is missing. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +53,17 @@ static const char *size_text(double bytes, char *out, size_t n) {
     return out;
 }
 
-static void row(const char *label) { printf("  %-18s ", label); }
+static void begin_row(const char *label) { printf("  %-18s ", label); }
+
+static void row(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void row(const char *label, const char *format, ...) {
+    va_list args;
+    begin_row(label);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    puts("");
+}
 
 /* ---- sections ---- */
 
@@ -64,7 +75,7 @@ static void print_machine(const cJSON *survey) {
     const bool has_cpuid = !isnan(nb_json_get_number(cpu, "family"));
     char l1d[24], l2[24], l3[24], memory[24], available[24];
     puts("Machine");
-    row("CPU");
+    begin_row("CPU");
     fputs(text(cpu, "model"), stdout);
     if (has_cpuid)
         printf(", family %.0f model %.0f stepping %.0f", nb_json_get_number(cpu, "family"),
@@ -72,42 +83,34 @@ static void print_machine(const cJSON *survey) {
     if (nb_json_get_text(cpu, "signature")) printf(" (%s)", text(cpu, "signature"));
     puts("");
     if (codename) {
-        row("");
-        printf("libcpuid takes it for %s\n", codename);
+        row("", "libcpuid takes it for %s", codename);
     }
     if (nb_json_get_text(cpu, "disagreement")) {
-        row("");
-        puts(text(cpu, "disagreement"));
+        row("", "%s", text(cpu, "disagreement"));
     }
-    row("runs on");
+    begin_row("runs on");
     if (emulator) printf("%s, an emulator%s", emulator, hypervisor ? ", in a " : "");
     if (hypervisor) printf("%s virtual machine", hypervisor);
     if (!emulator && !hypervisor)
         fputs(has_cpuid ? "bare metal" : "bare metal, or a virtual machine that does not say so", stdout);
     puts("");
-    row("CPUs");
-    printf("%.0f online, %.0f of them for this process\n", nb_json_get_number(cpu, "n_online"),
-           nb_json_get_number(survey, "n_allowed"));
-    row("caches");
-    printf("L1d %s, L2 %s, L3 %s\n", size_text(nb_json_get_number(cpu, "l1d_bytes"), l1d, sizeof l1d),
-           size_text(nb_json_get_number(cpu, "l2_bytes"), l2, sizeof l2),
-           size_text(nb_json_get_number(cpu, "l3_bytes"), l3, sizeof l3));
-    row("memory");
-    printf("%s, %s available\n", size_text(nb_json_get_number(system, "memory_bytes"), memory, sizeof memory),
-           size_text(nb_json_get_number(load, "memory_available_bytes"), available, sizeof available));
-    row("system");
-    printf("%s, %s\n", text(system, "os"), text(system, "kernel"));
+    row("CPUs", "%.0f online, %.0f of them for this process", nb_json_get_number(cpu, "n_online"),
+        nb_json_get_number(survey, "n_allowed"));
+    row("caches", "L1d %s, L2 %s, L3 %s", size_text(nb_json_get_number(cpu, "l1d_bytes"), l1d, sizeof l1d),
+        size_text(nb_json_get_number(cpu, "l2_bytes"), l2, sizeof l2),
+        size_text(nb_json_get_number(cpu, "l3_bytes"), l3, sizeof l3));
+    row("memory", "%s, %s available", size_text(nb_json_get_number(system, "memory_bytes"), memory, sizeof memory),
+        size_text(nb_json_get_number(load, "memory_available_bytes"), available, sizeof available));
+    row("system", "%s, %s", text(system, "os"), text(system, "kernel"));
 }
 
 static void print_build(const cJSON *survey) {
     const cJSON *build = nb_json_get(survey, "build"), *libraries = nb_json_get(survey, "libraries");
     puts("\nBuild");
-    row("normbench");
-    printf("%s, commit %s%s\n", text(build, "version"), text(build, "commit"),
-           nb_json_get_bool(build, "dirty") ? " with changes" : "");
-    row("compiler");
-    puts(text(build, "compiler"));
-    row("libraries");
+    row("normbench", "%s, commit %s%s", text(build, "version"), text(build, "commit"),
+        nb_json_get_bool(build, "dirty") ? " with changes" : "");
+    row("compiler", "%s", text(build, "compiler"));
+    begin_row("libraries");
     printf("libc %s, PAPI %s, cJSON %s", text(libraries, "libc"), text(libraries, "papi"), text(libraries, "cjson"));
     if (nb_json_get_text(libraries, "libcpuid")) printf(", libcpuid %s", text(libraries, "libcpuid"));
     puts("");
@@ -118,11 +121,10 @@ static void print_widths(const cJSON *survey) {
     puts("\nSIMD widths of the kernels");
     cJSON_ArrayForEach(width, nb_json_get(survey, "widths")) {
         const char *reason = nb_json_get_text(width, "reason");
-        row(text(width, "name"));
         if (reason)
-            printf("skipped: %s\n", reason);
+            row(text(width, "name"), "skipped: %s", reason);
         else
-            printf("runs: %.0f variants of kernels\n", nb_json_get_number(width, "n_variants"));
+            row(text(width, "name"), "runs: %.0f variants of kernels", nb_json_get_number(width, "n_variants"));
     }
 }
 
@@ -130,7 +132,7 @@ static void print_widths(const cJSON *survey) {
 static void print_counter_group(const cJSON *first) {
     const char *source = text(first, "source"), *reason = nb_json_get_text(first, "reason");
     bool begun = false;
-    row(reason ? "missing" : source);
+    begin_row(reason ? "missing" : source);
     for (const cJSON *c = first; c; c = c->next) {
         const char *other = nb_json_get_text(c, "reason");
         bool same = strcmp(text(c, "source"), source) == 0 && strcmp(other ? other : "", reason ? reason : "") == 0;
@@ -174,14 +176,12 @@ static void print_tuning(const cJSON *survey) {
 static void print_device(const cJSON *device) {
     const cJSON *now = nb_json_get(device, "now"), *reason;
     char memory[24], l2[24];
-    row("device");
-    printf("%s, compute capability %s, %.0f multiprocessors, %s, L2 %s\n", text(device, "name"),
-           text(device, "compute_capability"), nb_json_get_number(device, "multiprocessors"),
-           size_text(nb_json_get_number(device, "memory_bytes"), memory, sizeof memory),
-           size_text(nb_json_get_number(device, "l2_bytes"), l2, sizeof l2));
-    row("driver");
-    printf("%s, CUDA %s\n", text(device, "driver"), text(device, "cuda"));
-    row("now");
+    row("device", "%s, compute capability %s, %.0f multiprocessors, %s, L2 %s", text(device, "name"),
+        text(device, "compute_capability"), nb_json_get_number(device, "multiprocessors"),
+        size_text(nb_json_get_number(device, "memory_bytes"), memory, sizeof memory),
+        size_text(nb_json_get_number(device, "l2_bytes"), l2, sizeof l2));
+    row("driver", "%s, CUDA %s", text(device, "driver"), text(device, "cuda"));
+    begin_row("now");
     printf("%.0f of %.0f MHz, memory %.0f MHz, power limit %.0f W", nb_json_get_number(now, "sm_mhz"),
            nb_json_get_number(device, "sm_mhz_most"), nb_json_get_number(now, "memory_mhz"),
            nb_json_get_number(device, "power_limit_w"));
@@ -195,17 +195,13 @@ static void print_gpu(const cJSON *survey) {
     const char *kernels = nb_json_get_text(gpu, "kernels"), *emulation = nb_json_get_text(gpu, "emulation");
     puts("\nGPU");
     if (refusal) {
-        row("device");
-        puts(refusal);
+        row("device", "%s", refusal);
     } else {
         print_device(nb_json_get(gpu, "device"));
     }
-    row("kernels");
-    puts(kernels ? kernels : "not built; `make cuda` builds them");
-    row("emulation");
-    puts(emulation ? emulation : "not built; `make cuda-emulated` builds it, without a GPU");
-    row("our kernels");
-    puts(text(gpu, "results"));
+    row("kernels", "%s", kernels ? kernels : "not built; `make cuda` builds them");
+    row("emulation", "%s", emulation ? emulation : "not built; `make cuda-emulated` builds it, without a GPU");
+    row("our kernels", "%s", text(gpu, "results"));
 }
 
 static void print_warnings(const cJSON *survey) {
@@ -220,11 +216,10 @@ static void print_tools(const cJSON *survey) {
     puts("\nTools");
     cJSON_ArrayForEach(tool, nb_json_get(survey, "tools")) {
         const char *path = nb_json_get_text(tool, "path");
-        row(text(tool, "name"));
         if (path)
-            puts(path);
+            row(text(tool, "name"), "%s", path);
         else
-            printf("missing: it %s; get it with `%s`\n", text(tool, "purpose"), text(tool, "install"));
+            row(text(tool, "name"), "missing: it %s; get it with `%s`", text(tool, "purpose"), text(tool, "install"));
     }
 }
 
@@ -232,17 +227,15 @@ static void print_places(const cJSON *survey) {
     const cJSON *folders = nb_json_get(survey, "folders"), *item;
     puts("\nPlaces");
     cJSON_ArrayForEach(item, nb_json_get(survey, "kernels")) {
-        row("kernels");
-        printf("%s (hash %s)\n", text(item, "file"), text(item, "hash"));
+        row("kernels", "%s (hash %s)", text(item, "file"), text(item, "hash"));
     }
-    row("configs");
-    puts(nb_json_get_text(folders, "configs") ? text(folders, "configs") : "no folder; NORMBENCH_CONFIGS names one");
-    row("data");
-    puts(nb_json_get_text(folders, "data") ? text(folders, "data") : "no folder; NORMBENCH_DATA names one");
+    row("configs", "%s",
+        nb_json_get_text(folders, "configs") ? text(folders, "configs") : "no folder; NORMBENCH_CONFIGS names one");
+    row("data", "%s",
+        nb_json_get_text(folders, "data") ? text(folders, "data") : "no folder; NORMBENCH_DATA names one");
     cJSON_ArrayForEach(item, nb_json_get(survey, "data")) {
-        row("");
-        printf("%s, %.0f x %.0f\n", text(item, "name"), nb_json_get_number(item, "rows"),
-               nb_json_get_number(item, "cols"));
+        row("", "%s, %.0f x %.0f", text(item, "name"), nb_json_get_number(item, "rows"),
+            nb_json_get_number(item, "cols"));
     }
 }
 
