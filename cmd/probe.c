@@ -24,10 +24,10 @@ extern const struct nb_command nb_command_probe;
 static const char help[] =
     "usage: normbench probe WHAT [OPTIONS]\n\n"
     "Finds out what a row norm does inside, from its outputs alone: where eps is added and in which format, the format\n"
-    "of sums, which variance, which root (by its bits), cast order, fma or not, subnormals, NaN, dependence on other\n"
-    "rows. WHAT is a file (X.so, X.py: all its row norms), a kernel, a variant, or a glob over\n"
-    "them. Nothing that a kernel declares about itself is used. An answer is a value with the numbers seen, or\n"
-    "`undetermined` with the reason.\n\n"
+    "of sums, which variance, which root (by its bits), cast order, fma or not, subnormals, NaN and infinity.\n"
+    "WHAT is a file (X.so, X.py: all its row norms), a kernel, a variant, or a glob over them. Nothing that a kernel\n"
+    "declares about itself is used. An answer is a value with the numbers seen, or `undetermined` with the reason.\n"
+    "Whether outputs depend on other rows, threads, earlier calls or padding is what `normbench run --launches 0` checks.\n\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
     "  --dtype LIST         f32, f16, bf16; several with commas\n"
     "  --width LIST         scalar, 128, 256, 256x, 512, native\n"

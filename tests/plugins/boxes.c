@@ -100,17 +100,6 @@ static int run_eps_on_sum(ARGUMENTS) {
 }
 static int run_no_eps(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_no_eps}); }
 static int run_quake(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_quake}); }
-/* Odd rows are summed in pairs. */
-static int run_by_row(ARGUMENTS) {
-    for (int64_t row = begin; row < end; row++)
-        norm_row(call, row, (struct box){row % 2 ? squares_pairwise : squares_sequential, rstd_plain});
-    return 0;
-}
-/* Few rows are summed in pairs. */
-static int run_by_batch(ARGUMENTS) {
-    return norm_rows(call, begin, end,
-                     (struct box){call->rows < 4 ? squares_pairwise : squares_sequential, rstd_plain});
-}
 /* Rounded up or down by the number of the call. */
 static int run_random_last_bit(ARGUMENTS) {
     static int calls;
@@ -216,8 +205,6 @@ static const struct nb_kernel kernels[] = {
     BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32),
     BOX(no_eps, NB_OP_RMSNORM, NB_F32),
     BOX(quake, NB_OP_RMSNORM, NB_F32),
-    BOX(by_row, NB_OP_RMSNORM, NB_F32),
-    BOX(by_batch, NB_OP_RMSNORM, NB_F32),
     BOX(random_last_bit, NB_OP_RMSNORM, NB_F32),
     BOX(hides_nan, NB_OP_RMSNORM, NB_F32),
     BOX(flush, NB_OP_RMSNORM, NB_F32),

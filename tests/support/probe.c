@@ -100,8 +100,6 @@ static const char *truth_of_behaviour(const struct facts *f, const char *questio
     if (strcmp(question, "inf") == 0)
         return f->centres || f->c->formula.root == NB_ROOT_RSQRT_NR ? "the whole row is NaN"
                                                                     : "the others are 0, itself NaN";
-    if (strcmp(question, "repeatable") == 0) return "yes";
-    if (strncmp(question, "depends_on_", 11) == 0 || strcmp(question, "reads_padding") == 0) return "none seen";
     if (strncmp(question, "subnormal_", 10) == 0) return "kept";
     return NULL;
 }
@@ -149,17 +147,7 @@ static bool mean_shows(const struct facts *f) {
 }
 
 static bool must_be_known(const struct facts *f, const char *question) {
-    static const char *const always[] = {"eps_place",
-                                         "nan",
-                                         "inf",
-                                         "repeatable",
-                                         "depends_on_batch",
-                                         "depends_on_threads",
-                                         "depends_on_position",
-                                         "depends_on_neighbours",
-                                         "reads_padding",
-                                         "subnormal_inputs",
-                                         NULL};
+    static const char *const always[] = {"eps_place", "nan", "inf", "subnormal_inputs", NULL};
     static const char *const of_roots[] = {"root", "rounding", "eps_dtype", NULL};
     const bool exact_clamp = f->c->formula.eps_place == NB_EPS_CLAMP;
     const bool fma_shows = f->c->formula.affine == NB_AFFINE_GAMMA_BETA && !f->estimate && !f->coarse &&

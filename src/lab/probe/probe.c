@@ -20,98 +20,6 @@
 #include "src/lab/probe/probe_parts.h"
 #include "src/lab/probe/probe_state.h"
 
-/* Does a row's output depend on anything but the row? The same row in calls that differ in one thing. What differs once depends; what
- * never differs has not been seen to. */
-
-enum { CONTEXT_COLS = 1000, CONTEXT_ROWS = 37 };
-
-static double drawn(uint64_t stream, int64_t i) { return nb_random_normal(nb_random_stream(19, stream), (uint64_t)i); }
-
-/* The row of interest at `row`, others around it. */
-static void fill(struct nb_box *b, int64_t row, uint64_t neighbours) {
-    for (int64_t r = 0; r < b->rows; r++)
-        for (int64_t i = 0; i < b->cols; i++)
-            nb_box_set(b, r, i, drawn(r == row ? 0 : neighbours, r == row ? i : r * b->cols + i));
-}
-static void read_row(const struct nb_box *b, int64_t row, double *y) {
-    for (int64_t i = 0; i < CONTEXT_COLS; i++) y[i] = nb_box_y(b, row, i);
-}
-static int64_t differing(const struct nb_box *b, int64_t row, const double *y) {
-    int64_t n = 0;
-    for (int64_t i = 0; i < CONTEXT_COLS; i++) n += nb_box_y(b, row, i) != y[i];
-    return n;
-}
-
-static void say(struct nb_probe *p, const char *question, int64_t different, const char *of) {
-    nb_probe_say(p, question, different ? "yes" : "none seen", different ? "certain" : "as far as tried",
-                 "%lld outputs of one row differ %s", (long long)different, of);
-}
-
-static void ask_repeats(struct nb_probe *p, struct nb_box *b, const double *y) {
-    int64_t different = 0;
-    for (int turn = 0; turn < 8 && nb_box_rerun(b, 1e-5) == 0; turn++) different += differing(b, 17, y);
-    if (b->broken) return;
-    nb_probe_say(p, "repeatable", different ? "no" : "yes", different ? "certain" : "as far as tried",
-                 "%lld outputs of one row differ over 8 calls with the same input", (long long)different);
-}
-
-static void ask_threads(struct nb_probe *p, struct nb_box *b, const double *y) {
-    int64_t different = 0;
-    for (int32_t threads = 2; threads <= 8 && !b->broken; threads *= 2) {
-        b->t.call.n_threads = threads;
-        if (nb_box_run(b) == 0) different += differing(b, 17, y);
-    }
-    b->t.call.n_threads = 1;
-    if (!b->broken) say(p, "depends_on_threads", different, "when the call says 2, 4 or 8 threads");
-}
-
-static void ask_rows(struct nb_probe *p, struct nb_box *b, const double *y) {
-    int64_t by_position = 0, by_neighbours = 0;
-    for (int64_t row = 0; row < CONTEXT_ROWS && !b->broken; row += 6) {
-        fill(b, row, 1);
-        if (nb_box_run(b) == 0) by_position += differing(b, row, y);
-    }
-    for (uint64_t neighbours = 2; neighbours < 5 && !b->broken; neighbours++) {
-        fill(b, 17, neighbours);
-        if (nb_box_run(b) == 0) by_neighbours += differing(b, 17, y);
-    }
-    if (b->broken) return;
-    say(p, "depends_on_position", by_position, "where it is one of 7 rows of 37");
-    say(p, "depends_on_neighbours", by_neighbours, "with other rows about it");
-}
-
-/* Alone, and with padding behind it that holds NaN. */
-static void ask_batch(struct nb_probe *p, const double *y) {
-    struct nb_box b;
-    int64_t alone = 0, padded = 0;
-    if (nb_box_init(&b, p, 1, CONTEXT_COLS, 1e-5) == 0) {
-        fill(&b, 0, 1);
-        if (nb_box_run(&b) == 0) alone = differing(&b, 0, y);
-    }
-    const bool broken = b.broken;
-    nb_box_release(&b);
-    if (broken) return;
-    say(p, "depends_on_batch", alone, "where it is the only row");
-    const int64_t pad = p->c.pad;
-    struct nb_call call;
-    p->c.pad = 5;
-    nb_case_call(&p->c, &call);
-    const char *refusal = nb_kernel_applicable(p->entry->kernel, &call);
-    if (refusal) {
-        nb_probe_say(p, "reads_padding", NULL, NULL, "%s", refusal);
-        p->c.pad = pad;
-        return;
-    }
-    if (nb_box_init(&b, p, CONTEXT_ROWS, CONTEXT_COLS, 1e-5) == 0) {
-        fill(&b, 17, 1);
-        if (nb_box_run(&b) == 0) padded = differing(&b, 17, y);
-    }
-    if (!b.broken)
-        say(p, "reads_padding", padded, "with NaN in 5 columns behind each row; none was read at a guard page");
-    nb_box_release(&b);
-    p->c.pad = pad;
-}
-
 /* ---- Subnormals, NaN and Inf. Subnormal inputs, squares and outputs are each met alone: the rest of a row keeps all else normal ---- */
 
 enum { SPECIAL_COLS = 64 };
@@ -201,32 +109,13 @@ static void ask_special(struct nb_probe *p, const char *question, double special
     nb_box_release(&b);
 }
 
-static void ask_special_values(struct nb_probe *p) {
+/* Subnormals, NaN, Inf. */
+static void probe_special_values(struct nb_probe *p) {
     ask_inputs(p);
     if (!p->failure) ask_outputs(p);
     if (!p->failure) ask_squares(p);
     if (!p->failure) ask_special(p, "nan", NAN);
     if (!p->failure) ask_special(p, "inf", INFINITY);
-}
-
-/* Subnormals, NaN, Inf; repeated calls, other rows, threads, padding. */
-static void probe_context(struct nb_probe *p) {
-    struct nb_box b;
-    ask_special_values(p);
-    if (p->failure) return;
-    double *y = nb_alloc(CONTEXT_COLS, sizeof *y);
-    if (nb_box_init(&b, p, CONTEXT_ROWS, CONTEXT_COLS, 1e-5) == 0) {
-        fill(&b, 17, 1);
-        if (nb_box_run(&b) == 0) {
-            read_row(&b, 17, y);
-            ask_repeats(p, &b, y);
-            ask_threads(p, &b, y);
-            ask_rows(p, &b, y);
-        }
-    }
-    nb_box_release(&b);
-    if (!p->failure) ask_batch(p, y);
-    free(y);
 }
 
 /* What is done with gamma and beta: cast order, the format of 1 + gamma, fma.
@@ -450,12 +339,6 @@ const struct nb_probe_question nb_probe_questions[] = {
     {"subnormal_squares", "kept or flushed to zero"},
     {"nan", "what one NaN in a row does"},
     {"inf", "what one infinity in a row does"},
-    {"repeatable", "does the same call give the same bits?"},
-    {"depends_on_threads", "do the bits depend on n_threads?"},
-    {"depends_on_position", "do they depend on where a row is?"},
-    {"depends_on_neighbours", "do they depend on the other rows?"},
-    {"depends_on_batch", "do they depend on how many rows there are?"},
-    {"reads_padding", "do they depend on what is behind a row?"},
 };
 const size_t nb_n_probe_questions = sizeof nb_probe_questions / sizeof nb_probe_questions[0];
 
@@ -524,7 +407,7 @@ const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const
 /* ---- all questions ---- */
 
 static void (*const subjects[])(struct nb_probe *) = {probe_params,  nb_probe_eps, nb_probe_variance,
-                                                      nb_probe_root, probe_affine, probe_context};
+                                                      nb_probe_root, probe_affine, probe_special_values};
 
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {
     assert(entry && !nb_probe_refuses(c));
