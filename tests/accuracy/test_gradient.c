@@ -43,16 +43,10 @@ Test(gradient, agrees_with_mpfr_for_every_op_length_and_affine_form) {
 
 /* dy: all equal, so that g - mean(g) is nothing without a weight; as x, so that dx is next to nothing; large and small. */
 static double hard_dy(int kind, double x, struct random_state *r) {
-    switch (kind) {
-    case 0:
-        return 1;
-    case 1:
-        return fmin(fmax(x, -1e30), 1e30);
-    case 2:
-        return 1e30 * random_normal(r);
-    default:
-        return 1e-42 * random_normal(r);
-    }
+    if (kind == 0) return 1;
+    if (kind == 1) return fmin(fmax(x, -1e30), 1e30);
+    if (kind == 2) return 1e30 * random_normal(r);
+    return 1e-42 * random_normal(r);
 }
 
 Test(gradient, agrees_with_mpfr_on_rows_made_to_hurt) {

@@ -142,20 +142,12 @@ Test(gradient_bound, holds_for_batchnorm_in_both_layouts_and_modes) {
 }
 
 static double hard_dy(int kind, int64_t i, struct random_state *r) {
-    switch (kind) {
-    case 0:
-        return 1;
-    case 1:
-        return 1e-40 * random_normal(r);
-    case 2:
-        return 1e37 * random_normal(r);
-    case 3:
-        return i % 17 == 3 ? 1000 : 0;
-    case 4:
-        return 100 + random_normal(r);
-    default:
-        return random_normal(r);
-    }
+    if (kind == 0) return 1;
+    if (kind == 1) return 1e-40 * random_normal(r);
+    if (kind == 2) return 1e37 * random_normal(r);
+    if (kind == 3) return i % 17 == 3 ? 1000 : 0;
+    if (kind == 4) return 100 + random_normal(r);
+    return random_normal(r);
 }
 
 Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {

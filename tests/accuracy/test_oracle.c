@@ -5,7 +5,6 @@
 #include <fenv.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"

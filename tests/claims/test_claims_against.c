@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Two runs of claims compared: each difference has the cause that it was made with. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "reports/claims/claims_report.h"

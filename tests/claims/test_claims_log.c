@@ -8,7 +8,6 @@
 
 #include "reports/claims/claims_report.h"
 #include "src/claims/claims.h"
-#include "src/claims/claims_document.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a reader of the page sees first: the paper's rows beside this machine, then each claim in a sentence with an answer. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "reports/claims/claims_report.h"

@@ -3,9 +3,7 @@
 #include "src/core/guard.h"
 
 #include <criterion/criterion.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static void answer(void *arg) { *(int *)arg = 42; }

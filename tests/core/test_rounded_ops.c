@@ -10,20 +10,12 @@
 
 static double by_us(enum exact_op op, double a, double b, double c, enum nb_number number, enum nb_rounding rounding) {
     struct nb_rounder r = {.rounding = rounding};
-    switch (op) {
-    case EXACT_ADD:
-        return nb_rounded_add(&r, a, b, number);
-    case EXACT_MUL:
-        return nb_rounded_mul(&r, a, b, number);
-    case EXACT_DIV:
-        return nb_rounded_div(&r, a, b, number);
-    case EXACT_SQRT:
-        return nb_rounded_sqrt(&r, a, number);
-    case EXACT_FMA:
-        return nb_rounded_fma(&r, a, b, c, number);
-    default:
-        return nb_convert(&r, a, number);
-    }
+    if (op == EXACT_ADD) return nb_rounded_add(&r, a, b, number);
+    if (op == EXACT_MUL) return nb_rounded_mul(&r, a, b, number);
+    if (op == EXACT_DIV) return nb_rounded_div(&r, a, b, number);
+    if (op == EXACT_SQRT) return nb_rounded_sqrt(&r, a, number);
+    if (op == EXACT_FMA) return nb_rounded_fma(&r, a, b, c, number);
+    return nb_convert(&r, a, number);
 }
 
 static void check(enum exact_op op, double a, double b, double c, enum nb_number number) {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "src/accuracy/gradient.h"
-#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/registry.h"

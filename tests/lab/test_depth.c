@@ -48,16 +48,6 @@ Test(depth, a_truncated_stream_shrinks_and_a_rounded_one_does_not) {
     free(rounded.points);
 }
 
-Test(depth, one_wrong_scalar_is_coherent_over_the_row_and_many_wrong_elements_are_not) {
-    struct nb_depth rstd = curve("rstd_bf16", "scales", NB_NUM_F64, 24, 32);
-    struct nb_depth llama = curve("ideal", "scales", NB_NUM_F64, 24, 32);
-    cr_expect(rstd.points[31].gain_rms_blocks_u > 4 * llama.points[31].gain_rms_blocks_u, "%g and %g",
-              rstd.points[31].gain_rms_blocks_u, llama.points[31].gain_rms_blocks_u);
-    cr_expect(rstd.points[31].residual_blocks_u < 1.5 * llama.points[31].residual_blocks_u);
-    free(rstd.points);
-    free(llama.points);
-}
-
 Test(depth, one_block_has_a_figure_and_no_exponent) {
     struct nb_depth one = curve("ideal", "normal", NB_NUM_F64, 2, 1);
     cr_expect(one.points[0].residual_u > 0 && isnan(one.residual_exponent));

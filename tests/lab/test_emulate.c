@@ -221,17 +221,6 @@ static double bf16(double v) { return nb_round_to(v, NB_BF16); }
 
 /* ---- one narrow step --------------------------------------------------------------------------------------------------- */
 
-Test(emulate, squares_are_rounded_before_they_are_added) {
-    static struct row r;
-    row_fill(&r, 0, 61);
-    const struct nb_design d = parsed("rmsnorm/square:bf16");
-    float sum = 0;
-    for (int i = 0; i < N; i++) sum += (float)bf16(r.wide_x[i] * r.wide_x[i]);
-    cr_expect_eq(nb_emulate_sum_of_squares(&d, N, r.wide_x, 1), (double)sum);
-    const struct nb_design fused = parsed("rmsnorm/square:bf16/fma:1"), plain = parsed("rmsnorm/fma:1");
-    cr_expect_eq(nb_emulate_sum_of_squares(&fused, N, r.wide_x, 1), nb_emulate_sum_of_squares(&plain, N, r.wide_x, 1));
-}
-
 Test(emulate, distances_of_welford_are_in_square_and_its_steps_in_acc) {
     static struct row r;
     double y[N];
@@ -292,28 +281,6 @@ Test(emulate, rstd_is_rounded_from_the_root_and_not_from_the_exact_quotient) {
     cr_expect(differs > 5, "%d", differs);
 }
 
-Test(emulate, a_wide_weight_is_rounded_where_the_cast_comes_before_it) {
-    static struct row r;
-    double x[N], y[N];
-    row_fill(&r, 0, 64);
-    const struct nb_design d = parsed("llama/weight:f32");
-    for (int i = 0; i < N; i++) x[i] = bf16(r.wide_x[i]);
-    const struct nb_emulated e = nb_emulate_row(&d, N, x, r.wide_gamma, NULL, y, 1);
-    for (int i = 0; i < N; i++) {
-        const double xhat = bf16((double)((float)x[i] * (float)e.rstd));
-        cr_assert_eq(y[i], bf16(xhat * bf16(r.wide_gamma[i])));
-    }
-}
-
-/* eps = 2.5 and v = 1 steps of f16: as stored eps is 2 steps, so that 3 come out, and not the 4 of 3.5. */
-Test(emulate, eps_is_stored_before_it_is_added) {
-    const struct nb_design d = parsed("rmsnorm/stat:f16/eps:1.4901161193847656e-7");
-    const double x = 0x1p-12;
-    double y;
-    const struct nb_emulated e = nb_emulate_row(&d, 1, &x, NULL, NULL, &y, 1);
-    cr_expect_eq(e.rstd, (double)(1 / sqrtf(3 * 0x1p-24f)));
-}
-
 Test(emulate, subnormal_inputs_are_flushed_when_they_are_read) {
     const struct nb_design keeps = parsed("rmsnorm/store:f16"), flushes = parsed("rmsnorm/store:f16/flush:1");
     const double x = 0x1p-20, gamma = 1000; /* times sqrt(1e5): normal in f16 again */
@@ -363,19 +330,6 @@ Test(emulate, outputs_are_numbers_of_the_stored_format_and_a_row_repeats_itself)
         for (int i = 0; i < N; i++)
             cr_assert(isnan(y[i]) || y[i] == nb_number_round(y[i], 0, d.store, NB_ROUND_NEAREST, 0));
     }
-}
-
-Test(emulate, subnormals_are_flushed_where_the_design_says_so) {
-    const struct nb_design keeps = parsed("rmsnorm/all:f16/eps:1e-5"),
-                           flushes = parsed("rmsnorm/all:f16/eps:1e-5/flush:1");
-    const double x[2] = {0x1p-20, 1}, zero[2] = {0, 0};
-    double y[2];
-    nb_emulate_row(&keeps, 2, x, NULL, NULL, y, 1);
-    cr_expect(y[0] > 0);
-    nb_emulate_row(&flushes, 2, x, NULL, NULL, y, 1);
-    cr_expect(y[0] == 0 && y[1] > 1);
-    cr_expect(isinf(nb_emulate_row(&flushes, 2, zero, NULL, NULL, y, 1).rstd), "1e-5 is subnormal in f16");
-    cr_expect(isfinite(nb_emulate_row(&keeps, 2, zero, NULL, NULL, y, 1).rstd));
 }
 
 Test(emulate, prmsnorm_sees_its_share_and_l2norm_the_sum) {

@@ -119,13 +119,6 @@ Test(limits, a_narrow_root_of_wide_statistics_overflows) {
     cr_expect_eq(line.state, NB_LIMIT_HOLDS, "%s; %s", line.at, line.beyond);
 }
 
-Test(limits, rstd_cubed_of_the_backward_pass) {
-    const struct nb_limit line = limit(NB_OP_RMSNORM, NB_NUM_F16, 1e-5, "root_cubed");
-    cr_expect_float_eq(line.law, 6.153e-4, 1e-7);
-    cr_expect(line.from < 6.2e-4 && line.from > 6.1e-4);
-    cr_expect_eq(line.state, NB_LIMIT_HOLDS);
-}
-
 Test(limits, where_the_choice_of_eps_shows) {
     const double want[] = {151, 0.018432, 0.002304};
     for (int f = 0; f < 3; f++) {
@@ -212,23 +205,14 @@ static double healthy_sum(const struct nb_design *d, int64_t n, const double *x,
 }
 
 Test(limits, other_arithmetic_does_not_hold) {
-    static const char *const ids[] = {"square_overflow",
-                                      "square_vanishes",
-                                      "sum_overflow_ordered",
-                                      "stagnation",
-                                      "sum_rms",
-                                      "sum_bias",
-                                      "lanes",
-                                      "eps_absorbed",
-                                      "onepass_breaks",
-                                      "constant_row",
-                                      "mean_overflow_ordered"};
+    char ids[] = "square_overflow square_vanishes sum_overflow_ordered stagnation sum_rms sum_bias lanes eps_absorbed "
+                 "onepass_breaks constant_row mean_overflow_ordered";
     struct nb_limits l;
     nb_limits_init(&l, NB_OP_LAYERNORM, NB_NUM_F16, 1000, 1e-5);
     l.execute = (struct nb_limits_executor){healthy_row, healthy_sum};
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
-        const struct nb_limit line = line_of(&l, ids[i], true);
-        cr_expect_eq(line.state, NB_LIMIT_BROKEN, "%s is said to hold of f64: %s; %s", ids[i], line.at, line.beyond);
+    for (const char *id = strtok(ids, " "); id; id = strtok(NULL, " ")) {
+        const struct nb_limit line = line_of(&l, id, true);
+        cr_expect_eq(line.state, NB_LIMIT_BROKEN, "%s is said to hold of f64: %s; %s", id, line.at, line.beyond);
     }
 }
 

@@ -73,16 +73,3 @@ Test(quantize, ratios_of_normal_rows_are_those_of_the_formats) {
     nb_quantize(&q, values, ROWS, COLS, NB_QUANTUM_E5M2, NB_SCALING_TENSOR);
     cr_expect(fabs(e4m3 - q.sqnr_db - 6.02) < 0.3, "a bit less, 6 dB less: %g after %g", q.sqnr_db, e4m3);
 }
-
-Test(quantize, scales_of_rows_serve_rows_of_different_sizes) {
-    enum { ROWS = 16, COLS = 512 };
-    static double values[ROWS * COLS];
-    const struct nb_random random = nb_random_stream(52, 0);
-    for (int i = 0; i < ROWS * COLS; i++) values[i] = ldexp(nb_random_normal(random, (uint64_t)i), i / COLS);
-    struct nb_quantized tensor, row;
-    nb_quantize(&tensor, values, ROWS, COLS, NB_QUANTUM_INT8, NB_SCALING_TENSOR);
-    nb_quantize(&row, values, ROWS, COLS, NB_QUANTUM_INT8, NB_SCALING_ROW);
-    cr_expect(tensor.lost > 0.3 && row.lost < 0.02, "%g %g", tensor.lost, row.lost);
-    cr_expect(row.smallest_scale < row.largest_scale / 1000 && tensor.smallest_scale == tensor.largest_scale);
-    cr_expect(tensor.rms_error > 5 * row.rms_error);
-}

@@ -2,7 +2,6 @@
 /* Derived tolerances cover the bound on ordinary and hard rows, correct kernels pass, planted mistakes are seen as promised. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "src/core/stats.h"

@@ -2,17 +2,13 @@
 /* What can be had at all: the larger of copy and core, and which of them it is. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/case_key.h"
-#include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/measure/launch_job.c"
 #include "src/measure/timing.h"
-#include "tests/support/files.h"
 
 /* ---- from launches ------------------------------------------------------------------------------------------------ */
 

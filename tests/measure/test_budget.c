@@ -2,7 +2,6 @@
 /* A budget is held by what was measured. Whole runs are played with made-up times, step by step as src/measure/launch.c makes them. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,7 @@
 /* Counters: what is counted is right, what cannot be counted is NaN with a reason and never 0. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
  * samples are one value, so that a ratio's spread over launches is known. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/random.h"

@@ -3,7 +3,6 @@
  * here, from the definitions. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/measure/timing.h"

@@ -2,7 +2,6 @@
 /* Ours against others: every verdict from journals made by hand, each turned both ways; means; the config's key; levels; budgets. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/plan/plan.h"
-#include "tests/support/cases.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 

@@ -88,18 +88,16 @@ static int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, str
 }
 
 #define ARGUMENTS const struct nb_call *call, int phase __attribute__((unused)), int64_t begin, int64_t end
-static int run_pairwise(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_pairwise, rstd_plain}); }
-static int run_blocked(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_blocked, rstd_plain}); }
-static int run_f64(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_f64, rstd_double}); }
-static int run_kahan(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_kahan, rstd_plain}); }
-static int run_clamp_inside(ARGUMENTS) {
-    return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_clamp_inside});
-}
-static int run_eps_on_sum(ARGUMENTS) {
-    return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_eps_on_sum});
-}
-static int run_no_eps(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_no_eps}); }
-static int run_quake(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_quake}); }
+#define OF_PARTS(name, squares, rstd)                                                                                  \
+    static int run_##name(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares, rstd}); }
+OF_PARTS(pairwise, squares_pairwise, rstd_plain)
+OF_PARTS(blocked, squares_blocked, rstd_plain)
+OF_PARTS(f64, squares_f64, rstd_double)
+OF_PARTS(kahan, squares_kahan, rstd_plain)
+OF_PARTS(clamp_inside, squares_sequential, rstd_clamp_inside)
+OF_PARTS(eps_on_sum, squares_sequential, rstd_eps_on_sum)
+OF_PARTS(no_eps, squares_sequential, rstd_no_eps)
+OF_PARTS(quake, squares_sequential, rstd_quake)
 /* Rounded up or down by the number of the call. */
 static int run_random_last_bit(ARGUMENTS) {
     static int calls;

@@ -20,10 +20,7 @@
 #define OWN_TABLE
 #include "plugin.h"
 
-static int run(ROWS) {
-    correct_rows(call, begin, end);
-    return 0;
-}
+static int run(ROWS) { return correct_rows(call, begin, end); }
 
 static int row_local(const struct nb_call *call) {
     (void)call;
@@ -116,10 +113,7 @@ static int by_content(ROWS) {
     return 0;
 }
 
-static int half(ROWS) {
-    correct_rows(call, begin, is_late() ? begin + (end - begin + 1) / 2 : end);
-    return 0;
-}
+static int half(ROWS) { return correct_rows(call, begin, is_late() ? begin + (end - begin + 1) / 2 : end); }
 
 /* The work is done by a thread of its own, 2 ms later, when the call has long returned. */
 static struct nb_call put_off;
@@ -138,10 +132,7 @@ static void *work_later(void *arg) {
 }
 static int later(ROWS) {
     static pthread_t thread;
-    if (!is_late()) {
-        correct_rows(call, begin, end);
-        return 0;
-    }
+    if (!is_late()) return correct_rows(call, begin, end);
     if (!thread && pthread_create(&thread, NULL, work_later, NULL) != 0) return 1;
     if (pthread_mutex_trylock(&lock) != 0) return 0; /* busy */
     put_off = *call;
@@ -170,10 +161,7 @@ static void *work_beside(void *arg) {
 static int helped(ROWS) {
     static pthread_t thread;
     const int64_t middle = begin + (end - begin) / 2;
-    if (!is_late()) {
-        correct_rows(call, begin, end);
-        return 0;
-    }
+    if (!is_late()) return correct_rows(call, begin, end);
     if (!thread && pthread_create(&thread, NULL, work_beside, NULL) != 0) return 1;
     shared = *call;
     shared_begin = middle;
@@ -203,10 +191,7 @@ static int keeps_a_thread(ROWS) {
 static int next_call(ROWS) {
     static struct nb_call before;
     static int64_t from, to;
-    if (!is_late()) {
-        correct_rows(call, begin, end);
-        return 0;
-    }
+    if (!is_late()) return correct_rows(call, begin, end);
     correct_rows(&before, from, to);
     before = *call;
     from = begin;
@@ -218,8 +203,7 @@ static int next_call(ROWS) {
 static int changes_once(ROWS) {
     static int n_late;
     if (is_late() && ++n_late == 20) ((float *)(uintptr_t)row_x(call, begin))[0] += 1;
-    correct_rows(call, begin, end);
-    return 0;
+    return correct_rows(call, begin, end);
 }
 
 /* The program's calls of clock_gettime() come here, and the kernel's own calls seem to take a tenth of their time. */
@@ -265,10 +249,7 @@ static int replace_clock(struct dl_phdr_info *program, size_t size, void *arg) {
 static int clock_runs_late(ROWS) {
     static bool is_replaced;
     struct timespec t;
-    if (!is_late()) {
-        correct_rows(call, begin, end);
-        return 0;
-    }
+    if (!is_late()) return correct_rows(call, begin, end);
     if (!is_replaced) dl_iterate_phdr(replace_clock, NULL);
     is_replaced = true;
     const double before = real_s(CLOCK_MONOTONIC_RAW, &t);

@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels of the backend cuda-emulated, one right and one wrong in every row, beside the same for the CPU; all for rows of f32. */
-#include <math.h>
+#include "rows.h"
 
-#include "kernel.h"
+static int run(ROWS) { return correct_rows(call, begin, end); }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    const float *gamma = call->gamma;
-    (void)phase;
-    for (int64_t row = begin; row < end; row++) {
-        const float *x = (const float *)call->x + row * call->x_stride;
-        float *y = (float *)call->y + row * call->y_stride, sum = 0;
-        for (int64_t i = 0; i < call->cols; i++) sum += x[i] * x[i];
-        const float rstd = 1 / sqrtf(sum / (float)call->cols + (float)call->eps);
-        for (int64_t i = 0; i < call->cols; i++) y[i] = gamma ? x[i] * rstd * gamma[i] : x[i] * rstd;
-    }
+static int run_wrong(ROWS) {
+    correct_rows(call, begin, end);
+    for (int64_t row = begin; row < end; row++) row_y(call, row)[0] += 1;
     return 0;
-}
-
-static int run_wrong(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    const int code = run(call, phase, begin, end);
-    for (int64_t row = begin; row < end; row++) ((float *)call->y)[row * call->y_stride] += 1;
-    return code;
 }
 
 static int row_local(const struct nb_call *call) {

@@ -14,8 +14,7 @@ float gate_test_factor = FACTOR;
 float gate_test_scale(float y);
 float gate_test_scale(float y) { return y * gate_test_factor; }
 
-static int global(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int global(ROWS) {
     correct_rows(call, begin, end);
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < call->cols; i++) row_y(call, row)[i] = gate_test_scale(row_y(call, row)[i]);

@@ -4,14 +4,10 @@
 
 #include "gated.h"
 
-static int steady(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
-    return correct_rows(call, begin, end);
-}
+static int steady(ROWS) { return correct_rows(call, begin, end); }
 
 /* The same result for twice the work. */
-static int doubled(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int doubled(ROWS) {
     for (int64_t row = begin; row < end; row++) {
         correct_row(call, row);
         __asm__ volatile("" ::: "memory");
@@ -21,8 +17,7 @@ static int doubled(const struct nb_call *call, int phase, int64_t begin, int64_t
 }
 
 /* Right within its bound, in float. */
-static int rough(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int rough(ROWS) {
     for (int64_t row = begin; row < end; row++) {
         const float *x = row_x(call, row), *gamma = call->gamma, *beta = call->beta;
         float sum = 0;
@@ -35,8 +30,7 @@ static int rough(const struct nb_call *call, int phase, int64_t begin, int64_t e
 }
 
 /* Wrong and fast. */
-static int zeros(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int zeros(ROWS) {
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < call->cols; i++) row_y(call, row)[i] = 0;
     return 0;
@@ -46,55 +40,43 @@ static int zeros(const struct nb_call *call, int phase, int64_t begin, int64_t e
 enum { CALLS_CHECKED = 60 };
 static int n_calls;
 
-static int crashes(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int crashes(ROWS) {
     if (n_calls++ > CALLS_CHECKED) *(volatile int *)(uintptr_t)(n_calls % 16) = 0;
     return correct_rows(call, begin, end);
 }
 
-static int hangs(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int hangs(ROWS) {
     for (n_calls++; n_calls > CALLS_CHECKED;) pause();
     return correct_rows(call, begin, end);
 }
 
-static int strays(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int strays(ROWS) {
     if (n_calls++ > CALLS_CHECKED) row_y(call, call->rows - 1)[call->cols] = 1;
     return correct_rows(call, begin, end);
 }
 
-static int changes(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int changes(ROWS) {
     if (n_calls++ > CALLS_CHECKED) ((float *)(uintptr_t)call->x)[0] += 1;
     return correct_rows(call, begin, end);
 }
 
 /* What it has computed before it takes for done. */
-static int skips(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
-    return n_calls++ > CALLS_CHECKED ? 0 : correct_rows(call, begin, end);
-}
+static int skips(ROWS) { return n_calls++ > CALLS_CHECKED ? 0 : correct_rows(call, begin, end); }
 
-static int fails(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int fails(ROWS) {
     correct_rows(call, begin, end);
     return n_calls++ > CALLS_CHECKED ? 5 : 0;
 }
 
 /* Its units are four rows each, which whoever hands it a stretch of rows does not know. */
-static int units(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
-    return correct_rows(call, 4 * begin, 4 * end < call->rows ? 4 * end : call->rows);
-}
+static int units(ROWS) { return correct_rows(call, 4 * begin, 4 * end < call->rows ? 4 * end : call->rows); }
 static int64_t n_units(const struct nb_call *call, int phase) {
     (void)phase;
     return (call->rows + 3) / 4;
 }
 
 /* As many instructions as the baseline's divisions, but quick ones. */
-static int waits(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int waits(ROWS) {
 #if defined(__x86_64__)
     for (int64_t i = 0; i < (end - begin) * call->cols; i++) __asm__ volatile(SIXTEEN_TIMES("nop\n"));
 #endif

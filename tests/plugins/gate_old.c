@@ -2,14 +2,10 @@
 /* A baseline: all kernels are right. */
 #include "gated.h"
 
-static int correct(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
-    return correct_rows(call, begin, end);
-}
+static int correct(ROWS) { return correct_rows(call, begin, end); }
 
 /* Beside the result, for each element divisions that wait for each other. */
-static int waits(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
+static int waits(ROWS) {
 #if defined(__x86_64__)
     double t = 3, by = 1.25;
     for (int64_t i = 0; i < (end - begin) * call->cols; i++)

@@ -3,10 +3,7 @@
 #ifndef GATED_H
 #define GATED_H
 
-#include <math.h>
-#include <stddef.h>
-
-#include "kernel.h"
+#include "rows.h"
 
 #define GATED(kernel_name, ...)                                                                                        \
     {                                                                                                                  \
@@ -17,25 +14,6 @@
                      .params = 1u << NB_PARAM_F32 | 1u << NB_PARAM_X},                                                 \
         .loads = 2, .stores = 1, .flops = 4, .run = kernel_name, __VA_ARGS__                                           \
     }
-
-static inline const float *row_x(const struct nb_call *call, int64_t row) {
-    return (const float *)call->x + row * call->x_stride;
-}
-static inline float *row_y(const struct nb_call *call, int64_t row) { return (float *)call->y + row * call->y_stride; }
-
-/* In double, rounded once. */
-static inline void correct_row(const struct nb_call *call, int64_t row) {
-    const float *x = row_x(call, row), *gamma = call->gamma, *beta = call->beta;
-    double sum = 0;
-    for (int64_t i = 0; i < call->cols; i++) sum += (double)x[i] * x[i];
-    const double rstd = 1 / sqrt(sum / (double)call->cols + call->eps);
-    for (int64_t i = 0; i < call->cols; i++)
-        row_y(call, row)[i] = (float)(x[i] * rstd * (gamma ? gamma[i] : 1) + (beta ? beta[i] : 0));
-}
-static inline int correct_rows(const struct nb_call *call, int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; row++) correct_row(call, row);
-    return 0;
-}
 
 /* What an instruction does to t, sixteen times, each after the one before. */
 #define FOUR_TIMES(instruction) instruction instruction instruction instruction

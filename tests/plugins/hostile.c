@@ -3,7 +3,6 @@
  * checked, any other name nothing. Copies of the file are as many plugins; the build makes those that tests ask for by name. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <fenv.h>
 #include <linux/seccomp.h>
 #include <pthread.h>

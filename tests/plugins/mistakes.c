@@ -288,22 +288,13 @@ struct statistics {
 
 static float divisor(const struct at *a) {
     const float n = (float)a->n;
-    switch (a->way) {
-    case n_minus_1:
-        return n - 1;
-    case n_plus_1:
-        return n + 1;
-    case unbiased_when_long:
-        return a->n >= 1024 ? n - 1 : n;
-    case n_padded:
-        return (float)((a->n + 7) / 8 * 8);
-    case n_rows:
-        return (float)a->call->rows;
-    case k_divides_by_n:
-        return (float)a->call->cols;
-    default:
-        return n;
-    }
+    if (a->way == n_minus_1) return n - 1;
+    if (a->way == n_plus_1) return n + 1;
+    if (a->way == unbiased_when_long) return a->n >= 1024 ? n - 1 : n;
+    if (a->way == n_padded) return (float)((a->n + 7) / 8 * 8);
+    if (a->way == n_rows) return (float)a->call->rows;
+    if (a->way == k_divides_by_n) return (float)a->call->cols;
+    return n;
 }
 
 static float estimate(float v) {
@@ -326,76 +317,38 @@ static float magic(float v) {
 static float eps_of(const struct at *a) {
     const double eps = a->call->eps;
     const double n = (double)a->n;
-    switch (a->way) {
-    case eps_times_n:
-        return (float)(eps * n);
-    case eps_over_n:
-        return (float)(eps / n);
-    case eps_forgotten:
-    case eps_outside:
-    case eps_clamp:
-    case eps_on_rstd:
-        return 0;
-    case eps_twice:
-        return (float)(2 * eps);
-    case eps_fixed_1e5:
-        return 1e-5f;
-    case eps_fixed_1e8:
-        return 1e-8f;
-    case eps_at_least:
-        return fmaxf((float)eps, 0x1p-23f);
-    case eps_squared:
-        return (float)(eps * eps);
-    case eps_root:
-        return (float)sqrt(eps);
-    case eps_bf16:
-        return narrow((float)eps, NB_BF16);
-    case eps_f16:
-        return narrow((float)eps, NB_F16);
-    case eps_minus:
-        return (float)-eps;
-    default:
-        return (float)eps;
-    }
+    if (a->way == eps_times_n) return (float)(eps * n);
+    if (a->way == eps_over_n) return (float)(eps / n);
+    if (a->way == eps_forgotten || a->way == eps_outside || a->way == eps_clamp || a->way == eps_on_rstd) return 0;
+    if (a->way == eps_twice) return (float)(2 * eps);
+    if (a->way == eps_fixed_1e5) return 1e-5f;
+    if (a->way == eps_fixed_1e8) return 1e-8f;
+    if (a->way == eps_at_least) return fmaxf((float)eps, 0x1p-23f);
+    if (a->way == eps_squared) return (float)(eps * eps);
+    if (a->way == eps_root) return (float)sqrt(eps);
+    if (a->way == eps_bf16) return narrow((float)eps, NB_BF16);
+    if (a->way == eps_f16) return narrow((float)eps, NB_F16);
+    if (a->way == eps_minus) return (float)-eps;
+    return (float)eps;
 }
 
 static float root_of(const struct at *a, float variance) {
     const float eps = (float)a->call->eps, v = variance + eps_of(a);
-    switch (a->way) {
-    case eps_outside:
-    case eps_both:
-        return 1 / (sqrtf(v) + eps);
-    case eps_clamp:
-        return 1 / sqrtf(fmaxf(v, eps));
-    case eps_on_rstd:
-        return 1 / sqrtf(v) + eps;
-    case variance_at_most:
-        return 1 / sqrtf(fminf(v, 1e30f));
-    case rstd_at_most:
-        return fminf(1 / sqrtf(v), 1e4f);
-    case rstd_by_exp_log:
-        return expf(-0.5f * logf(v));
-    case root_estimate:
-        return estimate(v);
-    case root_newton:
-    case rsqrt_declared:
-        return newton(v, estimate(v));
-    case root_magic:
-        return magic(v);
-    case rstd_ulp_up:
-        return nextafterf(1 / sqrtf(v), INFINITY);
-    case rstd_ulp_down:
-        return nextafterf(1 / sqrtf(v), 0);
-    case rstd_bf16:
-        return narrow(1 / sqrtf(v), NB_BF16);
-    case rstd_truncated:
-        return (float)to_precision(1 / sqrtf(v), 20, -126, TRUNCATED);
-    case rstd_from_double:
-    case in_double:
-        return (float)(1 / sqrt((double)variance + a->call->eps));
-    default:
-        return 1 / sqrtf(v);
-    }
+    if (a->way == eps_outside || a->way == eps_both) return 1 / (sqrtf(v) + eps);
+    if (a->way == eps_clamp) return 1 / sqrtf(fmaxf(v, eps));
+    if (a->way == eps_on_rstd) return 1 / sqrtf(v) + eps;
+    if (a->way == variance_at_most) return 1 / sqrtf(fminf(v, 1e30f));
+    if (a->way == rstd_at_most) return fminf(1 / sqrtf(v), 1e4f);
+    if (a->way == rstd_by_exp_log) return expf(-0.5f * logf(v));
+    if (a->way == root_estimate) return estimate(v);
+    if (a->way == root_newton || a->way == rsqrt_declared) return newton(v, estimate(v));
+    if (a->way == root_magic) return magic(v);
+    if (a->way == rstd_ulp_up) return nextafterf(1 / sqrtf(v), INFINITY);
+    if (a->way == rstd_ulp_down) return nextafterf(1 / sqrtf(v), 0);
+    if (a->way == rstd_bf16) return narrow(1 / sqrtf(v), NB_BF16);
+    if (a->way == rstd_truncated) return (float)to_precision(1 / sqrtf(v), 20, -126, TRUNCATED);
+    if (a->way == rstd_from_double || a->way == in_double) return (float)(1 / sqrt((double)variance + a->call->eps));
+    return 1 / sqrtf(v);
 }
 
 static float clamped(float v) { return v < 0 ? 0 : v; }

@@ -72,6 +72,14 @@ static bool usable(void) {
     if (!usable()) return INVALID_VALUE;                                                                               \
     if (failed) return failed
 
+/* A function that gives something away, where it is asked rightly. */
+#define GIVES(name, parameters, gives, right)                                                                          \
+    API(name, parameters) {                                                                                            \
+        CALLED();                                                                                                      \
+        gives;                                                                                                         \
+        return (right) ? SUCCESS : INVALID_VALUE;                                                                      \
+    }
+
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
 static struct mapping {
@@ -184,31 +192,13 @@ API(cuGetErrorName, (int error, const char **name)) {
         if (names[i].error == error) *name = names[i].name;
     return SUCCESS;
 }
-API(cuDeviceGetCount, (int *n)) {
-    CALLED();
-    *n = 1;
-    return SUCCESS;
-}
-API(cuDeviceGet, (int *device, int ordinal)) {
-    CALLED();
-    *device = 7;
-    return ordinal == 0 ? SUCCESS : INVALID_VALUE;
-}
-API(cuDeviceGetName, (char *name, int length, int device)) {
-    CALLED();
-    snprintf(name, (size_t)length, "Mock \"GPU\"");
-    return device == 7 ? SUCCESS : INVALID_VALUE;
-}
-API(cuDeviceGetUuid_v2, (unsigned char uuid[16], int device)) {
-    CALLED();
-    memset(uuid, device, 16);
-    return SUCCESS;
-}
-API(cuDeviceGetPCIBusId, (char *id, int length, int device)) {
-    CALLED();
-    snprintf(id, (size_t)length, "0000:%02x:00.0", (unsigned)device);
-    return SUCCESS;
-}
+GIVES(cuDeviceGetCount, (int *n), *n = 1, true)
+GIVES(cuDeviceGet, (int *device, int ordinal), *device = 7, ordinal == 0)
+GIVES(cuDeviceGetName, (char *name, int length, int device), snprintf(name, (size_t)length, "Mock \"GPU\""),
+      device == 7)
+GIVES(cuDeviceGetUuid_v2, (unsigned char uuid[16], int device), memset(uuid, device, 16), true)
+GIVES(cuDeviceGetPCIBusId, (char *id, int length, int device),
+      snprintf(id, (size_t)length, "0000:%02x:00.0", (unsigned)device), true)
 API(cuDeviceGetAttribute, (int *value, int attribute, int device)) {
     CALLED();
     static const int values[128] = {
@@ -216,21 +206,10 @@ API(cuDeviceGetAttribute, (int *value, int attribute, int device)) {
     *value = attribute >= 0 && attribute < 128 ? values[attribute] : 0;
     return device == 7 ? SUCCESS : INVALID_VALUE;
 }
-API(cuDeviceTotalMem_v2, (size_t * bytes, int device)) {
-    CALLED();
-    *bytes = (size_t)1 << 30;
-    return device == 7 ? SUCCESS : INVALID_VALUE;
-}
+GIVES(cuDeviceTotalMem_v2, (size_t * bytes, int device), *bytes = (size_t)1 << 30, device == 7)
 static int context;
-API(cuDevicePrimaryCtxRetain, (void **out, int device)) {
-    CALLED();
-    *out = &context;
-    return device == 7 ? SUCCESS : INVALID_VALUE;
-}
-API(cuCtxSetCurrent, (void *wanted)) {
-    CALLED();
-    return wanted == &context ? SUCCESS : INVALID_VALUE;
-}
+GIVES(cuDevicePrimaryCtxRetain, (void **out, int device), *out = &context, device == 7)
+GIVES(cuCtxSetCurrent, (void *wanted), (void)0, wanted == &context)
 
 /* ---- memory */
 
@@ -240,11 +219,8 @@ API(cuMemGetInfo_v2, (size_t * available, size_t *total)) {
     *available = *total / 2;
     return SUCCESS;
 }
-API(cuMemGetAllocationGranularity, (size_t * granularity, const void *prop, int option)) {
-    CALLED();
-    *granularity = UNIT;
-    return prop && option == 0 ? SUCCESS : INVALID_VALUE;
-}
+GIVES(cuMemGetAllocationGranularity, (size_t * granularity, const void *prop, int option), *granularity = UNIT,
+      prop != NULL && option == 0)
 API(cuMemAddressReserve, (address * p, size_t size, size_t alignment, address at, unsigned long long flags)) {
     CALLED();
     if (size % UNIT != 0 || alignment != UNIT || at != 0 || flags != 0) return INVALID_VALUE;
@@ -256,10 +232,7 @@ API(cuMemAddressReserve, (address * p, size_t size, size_t alignment, address at
     *p = (address)(uintptr_t)aligned;
     return SUCCESS;
 }
-API(cuMemAddressFree, (address p, size_t size)) {
-    CALLED();
-    return munmap((void *)(uintptr_t)p, size) == 0 ? SUCCESS : INVALID_VALUE;
-}
+GIVES(cuMemAddressFree, (address p, size_t size), (void)0, munmap((void *)(uintptr_t)p, size) == 0)
 /* Pinned memory (1) of a device (1). */
 API(cuMemCreate, (unsigned long long *handle, size_t size, const int prop[4], unsigned long long flags)) {
     CALLED();
@@ -271,10 +244,7 @@ API(cuMemCreate, (unsigned long long *handle, size_t size, const int prop[4], un
     *handle = (unsigned long long)fd;
     return SUCCESS;
 }
-API(cuMemRelease, (unsigned long long handle)) {
-    CALLED();
-    return close((int)handle) == 0 ? SUCCESS : INVALID_VALUE;
-}
+GIVES(cuMemRelease, (unsigned long long handle), (void)0, close((int)handle) == 0)
 API(cuMemMap, (address p, size_t size, size_t offset, unsigned long long handle, unsigned long long flags)) {
     void *at = (void *)(uintptr_t)p;
     CALLED();
@@ -393,16 +363,8 @@ static struct function {
 } functions[MOST_FUNCTIONS];
 static int n_functions;
 
-API(cuCtxGetCurrent, (void **out)) {
-    CALLED();
-    *out = is("no_context") ? NULL : &context;
-    return SUCCESS;
-}
-API(cuCtxGetDevice, (int *device)) {
-    CALLED();
-    *device = 7;
-    return SUCCESS;
-}
+GIVES(cuCtxGetCurrent, (void **out), *out = is("no_context") ? NULL : &context, true)
+GIVES(cuCtxGetDevice, (int *device), *device = 7, true)
 API(cuModuleLoadData, (void **module, const void *image)) {
     CALLED();
     *module = &context;
@@ -427,11 +389,8 @@ API(cuModuleGetFunction, (struct function * *function, const void *module, const
     (*function)->shared = USUAL_SHARED;
     return SUCCESS;
 }
-API(cuFuncGetAttribute, (int *value, int attribute, const struct function *function)) {
-    CALLED();
-    *value = is("ptx") ? 80 : 90;
-    return function && attribute == 5 ? SUCCESS : INVALID_VALUE;
-}
+GIVES(cuFuncGetAttribute, (int *value, int attribute, const struct function *function), *value = is("ptx") ? 80 : 90,
+      function != NULL && attribute == 5)
 API(cuFuncSetAttribute, (struct function * function, int attribute, int value)) {
     CALLED();
     if (attribute != 8 || value < 0 || value > MOST_SHARED) return INVALID_VALUE;
@@ -498,11 +457,7 @@ API(cuLaunchKernelEx, (const struct launch *l, const struct function *function, 
 
 /* ---- calls and events */
 
-API(cuStreamCreate, (void **out, unsigned flags)) {
-    CALLED();
-    *out = &stream;
-    return flags == 1 ? SUCCESS : INVALID_VALUE;
-}
+GIVES(cuStreamCreate, (void **out, unsigned flags), *out = &stream, flags == 1)
 API(cuStreamSynchronize, (void *of)) {
     CALLED();
     return of == &stream && !capturing ? run_queue(NULL, NULL) : INVALID_VALUE;
@@ -580,6 +535,11 @@ API(cuGraphExecDestroy, (struct ops * exec)) { return destroy(exec); }
 /* ---- the management library --------------------------------------------------------------------------------------------- */
 
 static int managed;
+#define OF_DEVICE(name, parameters, gives)                                                                             \
+    API(name, parameters) {                                                                                            \
+        gives;                                                                                                         \
+        return device == &managed ? SUCCESS : INVALID_VALUE;                                                           \
+    }
 
 /* This is loaded twice: the other, by the driver's name, knows. */
 static bool was_just_timed(void) {
@@ -596,22 +556,16 @@ API(nvmlDeviceGetHandleByPciBusId_v2, (const char *id, void **device)) {
     *device = &managed;
     return strcmp(id, "0000:07:00.0") == 0 ? SUCCESS : INVALID_VALUE;
 }
-API(nvmlDeviceGetClockInfo, (const void *device, int clock, unsigned *mhz)) {
-    *mhz = clock != 1 ? 2619 : is("slowed") && !was_just_timed() ? 1700 : 1755;
-    return device == &managed ? SUCCESS : INVALID_VALUE;
-}
+OF_DEVICE(nvmlDeviceGetClockInfo, (const void *device, int clock, unsigned *mhz),
+          *mhz = clock != 1                          ? 2619
+                 : is("slowed") && !was_just_timed() ? 1700
+                                                     : 1755)
 API(nvmlDeviceGetMaxClockInfo, (const void *device, int clock, unsigned *mhz)) {
     *mhz = clock == 1 ? 1980 : 2619;
     return device == &managed && (clock == 1 || clock == 2) ? SUCCESS : INVALID_VALUE;
 }
-API(nvmlDeviceGetEnforcedPowerLimit, (const void *device, unsigned *mw)) {
-    *mw = 700000;
-    return device == &managed ? SUCCESS : INVALID_VALUE;
-}
-API(nvmlDeviceGetMigMode, (const void *device, unsigned *current, unsigned *pending)) {
-    *current = *pending = 0;
-    return device == &managed ? SUCCESS : INVALID_VALUE;
-}
+OF_DEVICE(nvmlDeviceGetEnforcedPowerLimit, (const void *device, unsigned *mw), *mw = 700000)
+OF_DEVICE(nvmlDeviceGetMigMode, (const void *device, unsigned *current, unsigned *pending), *current = *pending = 0)
 API(nvmlDeviceGetCurrentClocksThrottleReasons, (const void *device, unsigned long long *reasons)) {
     static int n;
     *reasons = is("throttled") && ++n % 2 ? 4 : 1; /* power cap; idle, which is no reason */

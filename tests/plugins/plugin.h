@@ -4,11 +4,9 @@
 #ifndef PLUGIN_H
 #define PLUGIN_H
 
-#include <math.h>
 #include <stdbool.h>
-#include <stddef.h>
 
-#include "kernel.h"
+#include "rows.h"
 
 #ifndef KERNEL_FIELDS
 #define KERNEL_FIELDS
@@ -17,7 +15,6 @@
 #define KERNEL_SUMMARY "RMSNorm with a fault, for tests"
 #endif
 
-#define ROWS const struct nb_call *call, int phase __attribute__((unused)), int64_t begin, int64_t end
 static int run(ROWS);
 
 static const struct nb_kernel kernel = {
@@ -45,31 +42,6 @@ const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }
 #endif
-
-static inline const float *row_x(const struct nb_call *call, int64_t row) {
-    return (const float *)call->x + row * call->x_stride;
-}
-static inline float *row_y(const struct nb_call *call, int64_t row) { return (float *)call->y + row * call->y_stride; }
-
-static inline double mean_square(const struct nb_call *call, int64_t row) {
-    double sum = 0;
-    for (int64_t i = 0; i < call->cols; i++) sum += (double)row_x(call, row)[i] * row_x(call, row)[i];
-    return sum / (double)call->cols;
-}
-/* Element i of y, in double; m: the mean square of its row. */
-static inline double element(const struct nb_call *call, int64_t row, int64_t i, double m) {
-    double y = row_x(call, row)[i] / sqrt(m + call->eps);
-    if (call->gamma) y *= ((const float *)call->gamma)[i];
-    if (call->beta) y += ((const float *)call->beta)[i];
-    return y;
-}
-static inline void correct_row(const struct nb_call *call, int64_t row) {
-    const double m = mean_square(call, row);
-    for (int64_t i = 0; i < call->cols; i++) row_y(call, row)[i] = (float)element(call, row, i, m);
-}
-static inline void correct_rows(const struct nb_call *call, int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; row++) correct_row(call, row);
-}
 
 /* For kernels that are right while they are checked: does this call come later? The check makes six of a call whose units are rows: one
  * whole, three of a range each, one at either guard page. A launch is another process and makes at least seven, however slow the machine

@@ -7,7 +7,6 @@
 #include "src/record/fold.h"
 #include "src/record/merge.h"
 #include "src/record/record.h"
-#include "src/record/run_folder.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
 

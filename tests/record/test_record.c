@@ -2,7 +2,6 @@
 /* Records there and back through JSON. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/case_key.h"

@@ -2,7 +2,6 @@
 /* What we write against the published schemas, by a validator that is not ours. Without it these tests are skipped. */
 #include <criterion/criterion.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 

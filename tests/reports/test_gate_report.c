@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "reports/gate/gate_report.c"
-#include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"

@@ -6,12 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "reports/figures/figure.h"
 #include "reports/figures/sweep.h"
 #include "reports/run/report.h"
-#include "src/core/files.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"
 #include "tests/support/reports.h"

@@ -2,7 +2,6 @@
 /* The page of precision and the files beside it: that foreign text stays text, and that partial or senseless files are drawn or
  * left out, never crashed on. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/lab/stress_report.h"

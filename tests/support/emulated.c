@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Criterion executes this program again for each test, also where it is emulated. Its call finds this function before the C library's. */
-#include <unistd.h>
 
 #include "src/core/cpu.h"
 

@@ -7,20 +7,12 @@
 #include <mpfr.h>
 
 static int evaluate(mpfr_t result, enum exact_op op, mpfr_t a, mpfr_t b, mpfr_t c, mpfr_rnd_t round) {
-    switch (op) {
-    case EXACT_ADD:
-        return mpfr_add(result, a, b, round);
-    case EXACT_MUL:
-        return mpfr_mul(result, a, b, round);
-    case EXACT_DIV:
-        return mpfr_div(result, a, b, round);
-    case EXACT_SQRT:
-        return mpfr_sqrt(result, a, round);
-    case EXACT_FMA:
-        return mpfr_fma(result, a, b, c, round);
-    default:
-        return mpfr_set(result, a, round);
-    }
+    if (op == EXACT_ADD) return mpfr_add(result, a, b, round);
+    if (op == EXACT_MUL) return mpfr_mul(result, a, b, round);
+    if (op == EXACT_DIV) return mpfr_div(result, a, b, round);
+    if (op == EXACT_SQRT) return mpfr_sqrt(result, a, round);
+    if (op == EXACT_FMA) return mpfr_fma(result, a, b, c, round);
+    return mpfr_set(result, a, round);
 }
 
 double rounded_by_mpfr(enum exact_op op, double a, double b, double c, enum nb_number number,

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A correct RMSNorm of f32 rows, for plugins that do one thing otherwise. */
+#ifndef ROWS_H
+#define ROWS_H
+
+#include <math.h>
+#include <stddef.h>
+
+#include "kernel.h"
+
+#define ROWS const struct nb_call *call, int phase __attribute__((unused)), int64_t begin, int64_t end
+
+static inline const float *row_x(const struct nb_call *call, int64_t row) {
+    return (const float *)call->x + row * call->x_stride;
+}
+static inline float *row_y(const struct nb_call *call, int64_t row) { return (float *)call->y + row * call->y_stride; }
+
+static inline double mean_square(const struct nb_call *call, int64_t row) {
+    double sum = 0;
+    for (int64_t i = 0; i < call->cols; i++) sum += (double)row_x(call, row)[i] * row_x(call, row)[i];
+    return sum / (double)call->cols;
+}
+/* Element i of y, in double; m: the mean square of its row. */
+static inline double element(const struct nb_call *call, int64_t row, int64_t i, double m) {
+    double y = row_x(call, row)[i] / sqrt(m + call->eps);
+    if (call->gamma) y *= ((const float *)call->gamma)[i];
+    if (call->beta) y += ((const float *)call->beta)[i];
+    return y;
+}
+static inline void correct_row(const struct nb_call *call, int64_t row) {
+    const double m = mean_square(call, row);
+    for (int64_t i = 0; i < call->cols; i++) row_y(call, row)[i] = (float)element(call, row, i, m);
+}
+static inline int correct_rows(const struct nb_call *call, int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) correct_row(call, row);
+    return 0;
+}
+
+#endif
