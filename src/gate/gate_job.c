@@ -201,19 +201,19 @@ out:
     return result;
 }
 
-struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, int *samples) {
-    assert(q && cpus && samples && q->n_arms <= NB_GATE_ARMS);
+struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, struct nb_asked asked[NB_GATE_ARMS]) {
+    assert(q && cpus && asked && q->n_arms <= NB_GATE_ARMS);
     int percent[NB_GATE_ARMS];
     cJSON *options = cJSON_CreateObject();
     memcpy(percent, q->extra_percent, sizeof percent);
     cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
     nb_launcher_cpus(cpus, q->threads, q->launch);
+    for (int i = 0; i < q->n_arms; i++) asked[i] = (struct nb_asked){.key = q->keys[i]};
     struct nb_job job = {.launch = q->launch,
                          .check_only = q->check_only,
                          .plugins = q->files,
                          .n_plugins = q->n_files,
-                         .keys = (const char **)(uintptr_t)q->keys,
-                         .samples = samples,
+                         .asked = asked,
                          .blocks = q->blocks,
                          .sample_s = 1e-3 * q->sample_ms,
                          .digests_at = -1,
@@ -226,9 +226,10 @@ struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, int
 }
 
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {
-    int cpus[NB_MAX_CPUS], samples[NB_GATE_ARMS] = {0};
+    int cpus[NB_MAX_CPUS];
+    struct nb_asked asked[NB_GATE_ARMS];
     struct nb_outcome o;
-    const struct nb_job job = nb_gate_launch_job(q, cpus, samples);
+    const struct nb_job job = nb_gate_launch_job(q, cpus, asked);
     cJSON *raw = nb_launcher_ask(&job, q->silence_s, &o);
     cJSON_Delete((cJSON *)(uintptr_t)job.options);
     if (!raw) return nb_launcher_ends(&o);

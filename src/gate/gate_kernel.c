@@ -172,18 +172,14 @@ static void take_count(cJSON *line, void *arg) {
 /* Fills the case's instructions, or uncounted with the reason. One worker counts both builds; the control need not be counted. 0, -1 after
  * nb_error, or a signal's number. */
 static int count_instructions(const struct nb_gate *g, struct nb_gate_case *c) {
-    const char *keys[] = {c->arm_keys[NB_BUILD_BASELINE], c->arm_keys[NB_BUILD_CANDIDATE]};
-    int samples[] = {0, 0}, copies[] = {-1, -1};
-    bool steps[] = {true, true};
+    struct nb_asked asked[] = {{.key = c->arm_keys[NB_BUILD_BASELINE], .step = true},
+                               {.key = c->arm_keys[NB_BUILD_CANDIDATE], .step = true}};
     struct nb_outcome o;
     const struct nb_job job = {.kind = "counters",
                                .launch = -1,
                                .plugins = (const char **)(uintptr_t)g->builds.files[0],
                                .n_plugins = NB_N_BUILDS,
-                               .keys = keys,
-                               .samples = samples,
-                               .copy_of = copies,
-                               .steps = steps,
+                               .asked = asked,
                                .n_cases = 2,
                                .check_only = true,
                                .digests_at = -1};
@@ -274,8 +270,7 @@ static int run_checks(const struct nb_gate *g, struct checks *checks) {
     static const int builds[] = {NB_BUILD_BASELINE, NB_BUILD_CANDIDATE};
     for (int i = 0; i < 2; i++) {
         const int b = builds[i];
-        const char *key = checks->c->arm_keys[b];
-        int sample = 0;
+        struct nb_asked asked = {.key = checks->c->arm_keys[b]};
         struct nb_outcome o;
         struct nb_job job = {
             .kind = "check",
@@ -283,8 +278,7 @@ static int run_checks(const struct nb_gate *g, struct checks *checks) {
             .plugins =
                 (const char **)(uintptr_t)&g->builds.files[0][b], /* what the others do is no matter of this one's */
             .n_plugins = 1,
-            .keys = &key,
-            .samples = &sample,
+            .asked = &asked,
             .n_cases = 1,
             .check_only = true,
             .digests_at = -1};

@@ -48,7 +48,7 @@ struct nb_gate_answer {
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended the run. */
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out);
 /* The job of a launch, whose parts are the request's or the caller's; options are owned. */
-struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, int *samples);
+struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, struct nb_asked asked[NB_GATE_ARMS]);
 /* From a worker's line alone: for samples that were recorded. -1: it is not one. */
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out);
 

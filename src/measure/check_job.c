@@ -46,7 +46,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
     struct nb_call call;
     struct words library, implementation;
     nb_case_call(c, &call);
-    struct nb_check_line line = {.key = job->keys[i],
+    struct nb_check_line line = {.key = job->asked[i].key,
                                  .status = checked->status,
                                  .reason = or_null(checked->reason),
                                  .chain = checked->chain,

@@ -145,11 +145,11 @@ static int counters_job(struct nb_workplace *w) {
         cJSON *line = cJSON_CreateObject();
         nb_worker_at(w, i);
         nb_json_text(line, "type", "case");
-        nb_json_text(line, "key", w->job.keys[i]);
+        nb_json_text(line, "key", w->job.asked[i].key);
         cJSON *counters = cJSON_AddArrayToObject(line, "counters");
         if (!w->job.check_only && count_events(w, i, pool, counters) != 0)
-            nb_warn("no counters for %s", w->job.keys[i]);
-        if (w->job.steps[i]) step(&w->job.cases[i], w->job.entries[i], pool, counters);
+            nb_warn("no counters for %s", w->job.asked[i].key);
+        if (w->job.asked[i].step) step(&w->job.cases[i], w->job.entries[i], pool, counters);
         nb_worker_say(line);
     }
     nb_worker_at(w, -1);

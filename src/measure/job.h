@@ -44,6 +44,14 @@ struct nb_job_type {
     bool apart; /* each case has a process of its own (nb_worker_apart()), which alone opens its kernel */
 };
 
+/* What is asked of one case. */
+struct nb_asked {
+    const char *key;      /* borrowed */
+    int sample;           /* its row of the digests */
+    int copy, other_copy; /* launch: its copy and the runner-up, from 1, as the job's copies are numbered; 0: none */
+    bool step;            /* counters: count its instructions one by one */
+};
+
 struct nb_job {
     const char *kind;               /* borrowed */
     const struct nb_job_type *type; /* of the kind; in the worker */
@@ -55,14 +63,10 @@ struct nb_job {
     int n_plugins;
     const char *max_width; /* or null */
     struct nb_case *cases;
-    const char **keys; /* borrowed */
+    struct nb_asked *asked; /* of each case */
     const struct nb_entry **entries;
-    int *samples; /* of each case: its row of the digests */
-    bool *steps;  /* counters: count this case's instructions one by one */
     int n_cases;
     const char **copies; /* launch: variants to time beside the cases */
-    int *copy_of;        /* launch: of each case, index into copies, or -1 */
-    int *other_of;       /* the same of the runner-up */
     int n_copies;
     int blocks;
     double sample_s;

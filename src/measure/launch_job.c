@@ -207,13 +207,13 @@ static cJSON *rates_to_json(const struct core_rates *rates) {
 }
 
 /* What bounds a case that is timed in the first place: the core, or a level of memory. */
-static const char *copy_at(const struct nb_job *job, int copy) { return copy >= 0 ? job->copies[copy] : NULL; }
+static const char *copy_at(const struct nb_job *job, int copy) { return copy > 0 ? job->copies[copy - 1] : NULL; }
 static struct nb_timed timed_case(const struct nb_job *job, int i, const struct nb_arm *arm,
                                   const struct core_rates *rates, double floor_ns) {
     const double core_ns = core_bound_ns(&job->cases[i], rates);
-    return (struct nb_timed){.key = job->keys[i],
-                             .copy = copy_at(job, job->copy_of[i]),
-                             .other_copy = copy_at(job, job->other_of[i]),
+    return (struct nb_timed){.key = job->asked[i].key,
+                             .copy = copy_at(job, job->asked[i].copy),
+                             .other_copy = copy_at(job, job->asked[i].other_copy),
                              .level = case_level(&job->cases[i]),
                              .chunked = arm->chunked,
                              .per_sample = (double)arm->per_sample,
@@ -258,7 +258,7 @@ struct aftermath {
 
 static void fail(const struct aftermath *a, int i, enum nb_status status, const char *reason) {
     const struct nb_job *job = &a->w->job;
-    nb_worker_say(nb_failure_to_json(&(struct nb_failure){job->group, job->launch, job->keys[i], reason, status}));
+    nb_worker_say(nb_failure_to_json(&(struct nb_failure){job->group, job->launch, job->asked[i].key, reason, status}));
     a->failed[i] = true;
 }
 

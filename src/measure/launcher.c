@@ -116,17 +116,15 @@ struct study_run {
 };
 
 static cJSON *ask_about(const struct nb_study *study, int i, const cJSON *options, int cpu, struct nb_outcome *o) {
-    int sample = 0;
     struct nb_strbuf text = {0};
     nb_case_key(&study->cases[i], &text);
-    const char *key = text.text;
+    struct nb_asked asked = {.key = text.text};
     const struct nb_job job = {.kind = study->kind,
                                .launch = -1,
                                .plugins = study->plugins,
                                .n_plugins = study->n_plugins,
                                .max_width = study->max_width,
-                               .keys = &key,
-                               .samples = &sample,
+                               .asked = &asked,
                                .n_cases = 1,
                                .digests_at = -1,
                                .seed = study->cases[i].seed,

@@ -355,7 +355,7 @@ static void warn_of_strangers(const struct nb_job *job) {
     if (!atomic_flag_test_and_set(&warned))
         nb_warn(
             "a kernel wrote to descriptors that are not its own; it was dropped, and no answer is taken from it (first seen beside %s)",
-            job->n_cases > 0 ? job->keys[0] : job->kind);
+            job->n_cases > 0 ? job->asked[0].key : job->kind);
 }
 
 /* The programs that the job's worker is to have. Null: none. */

@@ -436,14 +436,14 @@ static const char *choose_other(const struct nb_group_state *g, const char *chos
     return best;
 }
 
-/* As an index into the job's copies, which grow by it; -1: null. */
+/* Its number among the job's copies, from 1, which grow by it; 0: null. */
 static int add_copy(struct nb_job *job, const char *copy) {
-    if (!copy) return -1;
+    if (!copy) return 0;
     for (int t = 0; t < job->n_copies; t++)
-        if (strcmp(job->copies[t], copy) == 0) return t;
-    if (job->n_copies == MAX_COPIES) return -1;
+        if (strcmp(job->copies[t], copy) == 0) return t + 1;
+    if (job->n_copies == MAX_COPIES) return 0;
     job->copies[job->n_copies] = copy;
-    return job->n_copies++;
+    return ++job->n_copies;
 }
 /* The copy of a case and the runner-up. */
 static void choose_copies(struct nb_job *job, int i, const struct nb_group_state *state, const struct nb_case *c) {
@@ -451,8 +451,8 @@ static void choose_copies(struct nb_job *job, int i, const struct nb_group_state
     nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
     const char *copy = c->op == NB_OP_COPY ? NULL : choose_candidate(state, n_loads, n_stores);
     const char *other = copy && may_change_roof(c) ? choose_other(state, copy, n_loads, n_stores) : NULL;
-    job->copy_of[i] = add_copy(job, copy);
-    job->other_of[i] = add_copy(job, other);
+    job->asked[i].copy = add_copy(job, copy);
+    job->asked[i].other_copy = add_copy(job, other);
 }
 
 /* When the time of the run is over, by nb_now_s(); 0: it has no such time. */
@@ -468,10 +468,9 @@ static void work(struct session *v, const char *kind) {
     const struct nb_plan *plan = run->plan;
     const struct nb_case *first = case_of(v, v->members[0]);
     const int n = n_sent(v);
-    const char **keys = nb_alloc((unsigned)n, sizeof *keys), *copies[MAX_COPIES];
-    int *copy_of = nb_alloc((unsigned)n, sizeof *copy_of), *other_of = nb_alloc((unsigned)n, sizeof *other_of);
+    struct nb_asked *asked = nb_alloc((unsigned)n, sizeof *asked);
+    const char *copies[MAX_COPIES];
     int cpus[NB_MAX_CPUS];
-    bool *steps = nb_alloc((unsigned)n, sizeof *steps);
     const struct nb_random random = nb_random_stream(plan->order_seed, (uint64_t)v->number);
     struct nb_job job = {.kind = kind,
                          .group = v->number,
@@ -481,13 +480,9 @@ static void work(struct session *v, const char *kind) {
                          .plugins = run->options->plugins,
                          .n_plugins = run->options->n_plugins,
                          .max_width = run->options->max_width,
-                         .keys = keys,
-                         .samples = v->members,
-                         .steps = steps,
+                         .asked = asked,
                          .n_cases = n,
                          .copies = copies,
-                         .copy_of = copy_of,
-                         .other_of = other_of,
                          .blocks = plan->blocks,
                          .sample_s = 1e-3 * plan->sample_ms,
                          .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
@@ -501,16 +496,12 @@ static void work(struct session *v, const char *kind) {
     for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + v->cpu + t) % run->n_cpus];
     for (int i = 0; i < n; i++) {
         const struct nb_case *c = case_of(v, v->members[i]);
-        keys[i] = key_of(v, v->members[i]);
-        steps[i] = strcmp(kind, "counters") == 0 && !nb_known_counts_find(&run->known_counts, c);
-        copy_of[i] = other_of[i] = -1;
+        asked[i] = (struct nb_asked){.key = key_of(v, v->members[i]), .sample = v->members[i]};
+        asked[i].step = strcmp(kind, "counters") == 0 && !nb_known_counts_find(&run->known_counts, c);
         if (strcmp(kind, "launch") == 0) choose_copies(&job, i, v->state, c);
     }
     nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
-    free(keys);
-    free(copy_of);
-    free(other_of);
-    free(steps);
+    free(asked);
 }
 
 /* Its place among the members, or -1. */

@@ -67,6 +67,11 @@ static const struct nb_member members[] = {
     J(BORROWED, max_width), J(COUNT, blocks),     J(NUMBER, sample_s),     J(UINT64, seed),      J(NUMBER, cold_bytes),
     J(NUMBER, until_s),     J(INDEX, digests_at), J(COUNT, digests_bytes), J(COUNT, n_programs), NB_MEMBERS_END};
 
+static const struct nb_member asked_members[] = {
+    NB_MEMBER(BORROWED, struct nb_asked, key),  NB_MEMBER(COUNT, struct nb_asked, sample),
+    NB_MEMBER(POSITIVE, struct nb_asked, copy), NB_MEMBER(POSITIVE, struct nb_asked, other_copy),
+    NB_MEMBER(BOOL, struct nb_asked, step),     NB_MEMBERS_END};
+
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
     for (int i = 0; i < n; i++) cJSON_AddItemToArray(array, cJSON_CreateString(texts[i]));
@@ -77,7 +82,7 @@ bool nb_job_needs(const struct nb_job *job, const char *file) {
     bool is_known = false;
     for (int i = 0; i < job->n_cases; i++) {
         struct nb_case c;
-        const struct nb_entry *entry = nb_case_parse(&c, job->keys[i]) == 0 ? nb_registry_find(c.variant) : NULL;
+        const struct nb_entry *entry = nb_case_parse(&c, job->asked[i].key) == 0 ? nb_registry_find(c.variant) : NULL;
         if (entry && entry->file && strcmp(entry->file, file) == 0) return true;
     }
     for (size_t i = 0; i < nb_registry_size() && !is_known; i++)
@@ -101,15 +106,8 @@ char *nb_job_print(const struct nb_job *job) {
     cJSON_AddItemToObject(json, "cpus", cJSON_CreateIntArray(job->cpus, job->n_cpus));
     if (job->options) cJSON_AddItemToObject(json, "options", cJSON_Duplicate(job->options, 1));
     cJSON *cases = cJSON_AddArrayToObject(json, "cases");
-    for (int i = 0; i < job->n_cases; i++) {
-        cJSON *c = cJSON_CreateObject();
-        nb_json_text(c, "key", job->keys[i]);
-        cJSON_AddNumberToObject(c, "sample", job->samples[i]);
-        cJSON_AddNumberToObject(c, "copy", job->copy_of ? job->copy_of[i] : -1);
-        cJSON_AddNumberToObject(c, "other_copy", job->other_of ? job->other_of[i] : -1);
-        cJSON_AddBoolToObject(c, "step", job->steps && job->steps[i]);
-        cJSON_AddItemToArray(cases, c);
-    }
+    for (int i = 0; i < job->n_cases; i++)
+        cJSON_AddItemToArray(cases, nb_json_of_members(asked_members, &job->asked[i]));
     struct nb_strbuf text = {0};
     nb_json_print(json, &text);
     cJSON_Delete(json);
@@ -126,14 +124,11 @@ static const char **get_texts(const cJSON *json, const char *name, int *n) {
 }
 
 static int get_case(struct nb_job *job, int i, const cJSON *json) {
-    job->keys[i] = nb_json_get_text(json, "key");
-    job->samples[i] = nb_json_get_index(json, "sample");
-    job->copy_of[i] = nb_json_get_index(json, "copy");
-    job->other_of[i] = nb_json_get_index(json, "other_copy");
-    job->steps[i] = nb_json_get_bool(json, "step");
-    if (!job->keys[i] || nb_case_parse(&job->cases[i], job->keys[i]) != 0) return -1;
-    if (job->samples[i] < 0 || job->copy_of[i] >= job->n_copies || job->other_of[i] >= job->n_copies)
-        return nb_error("%s: has no sample or no copy in its worker's job", job->keys[i]);
+    struct nb_asked *a = &job->asked[i];
+    if (nb_json_get_members(json, asked_members, a, "a case of a worker's job") != 0) return -1;
+    if (!a->key || nb_case_parse(&job->cases[i], a->key) != 0) return -1;
+    if (a->copy > job->n_copies || a->other_copy > job->n_copies)
+        return nb_error("%s: has no copy in its worker's job", a->key);
     job->entries[i] = nb_registry_find(job->cases[i].variant);
     if (!job->entries[i]) return nb_error("no kernel %s", job->cases[i].variant);
     nb_case_set_entry(&job->cases[i], job->entries[i]);
@@ -174,12 +169,8 @@ static int job_read(struct nb_job *job, const char *text) {
             return nb_error("a worker's job names CPU %d", job->cpus[i]);
     const unsigned n = (unsigned)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "cases"));
     job->cases = nb_alloc(n, sizeof *job->cases);
-    job->keys = nb_alloc(n, sizeof *job->keys);
+    job->asked = nb_alloc(n, sizeof *job->asked);
     job->entries = nb_alloc(n, sizeof *job->entries);
-    job->samples = nb_alloc(n, sizeof *job->samples);
-    job->copy_of = nb_alloc(n, sizeof *job->copy_of);
-    job->other_of = nb_alloc(n, sizeof *job->other_of);
-    job->steps = nb_alloc(n, sizeof *job->steps);
     return 0;
 }
 
@@ -198,12 +189,8 @@ static void job_release(struct nb_job *job) {
     free(job->copies);
     free(job->cpus);
     free(job->cases);
-    free(job->keys);
+    free(job->asked);
     free(job->entries);
-    free(job->samples);
-    free(job->copy_of);
-    free(job->other_of);
-    free(job->steps);
     cJSON_Delete(job->json);
     *job = (struct nb_job){0};
 }
@@ -236,7 +223,7 @@ static size_t digest_bytes(const struct nb_workplace *w) {
 }
 
 static uint64_t *digests_in(const struct nb_workplace *w, uint64_t *of_group, int case_index) {
-    return of_group + (size_t)w->job.samples[case_index] * (digest_bytes(w) / sizeof *of_group);
+    return of_group + (size_t)w->job.asked[case_index].sample * (digest_bytes(w) / sizeof *of_group);
 }
 
 uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {

@@ -428,8 +428,8 @@ static int ask(const struct tune_outcome *o, size_t trial, int launch, const str
                struct answer *out) {
     const struct tune_trial *t = &o->trials[trial];
     struct nb_strbuf key_texts[N_SETTINGS + 1] = {{0}};
-    const char *keys[N_SETTINGS + 1];
-    int cpu, samples[N_SETTINGS + 1] = {0};
+    struct nb_asked asked[N_SETTINGS + 1];
+    int cpu;
     struct nb_outcome outcome;
     cJSON *json = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(json, "tunings");
     cJSON *places = o->topic->field ? NULL : cJSON_AddArrayToObject(json, "y_from_x");
@@ -438,14 +438,13 @@ static int ask(const struct tune_outcome *o, size_t trial, int launch, const str
         struct nb_case c = o->cases[trial];
         nb_case_set_entry(&c, t->entries[a]);
         nb_case_key(&c, &key_texts[a]);
-        keys[a] = key_texts[a].text;
+        asked[a] = (struct nb_asked){.key = key_texts[a].text};
         cJSON_AddItemToArray(tunings, nb_tuning_to_json(&o->arms[a]));
         if (places) cJSON_AddItemToArray(places, cJSON_CreateNumber(place_of(o->topic->settings[a])));
     }
     const struct nb_job job = {.kind = "tune",
                                .launch = launch,
-                               .keys = keys,
-                               .samples = samples,
+                               .asked = asked,
                                .n_cases = o->n_arms,
                                .blocks = options->blocks,
                                .sample_s = 1e-3 * options->sample_ms,
