@@ -87,8 +87,6 @@ Test(oracle, keeps_its_digits_where_beta_cancels_the_rest) {
     report("cancelling beta");
 }
 
-/* ---- rows made to hurt ----------------------------------------------------------------------------------------------- */
-
 Test(oracle, agrees_with_mpfr_on_rows_made_to_hurt) {
     static const int64_t lengths[] = {1, 2, 3, 33, 100, 770};
     for (int h = 0; h < N_HARD_KINDS; h++)

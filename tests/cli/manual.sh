@@ -48,21 +48,11 @@ is "$(complete_words normbench ga)" gate
 is "$(complete_words normbench gate --self)" --self-test
 is "$(complete_words normbench gate --inconclusive '')" "neutral pass fail"
 is "$(complete_words normbench run --color a)" "auto always"
-is "$(complete_words normbench run some/file)" ""
-is "$(complete_words normbench help toler)" tolerance
 is "$(complete_words normbench help --completions '')" "bash zsh fish"
 is "$(complete_words normbench help --man ga)" gate
 is "$(complete_words normbench config '')" check
-is "$(complete_words normbench config check some)" ""
 is "$(complete_words normbench list sh)" shapes
-is "$(complete_words normbench list --f)" --format
-is "$(complete_words normbench list shapes '')" ""
-is "$(complete_words normbench stress --exhaustive '')" "roots convert"
-is "$(complete_words normbench gate --load '')" "idle cpu memory"
 is "$(complete_words normbench gate --format j)" "json junit"
-is "$(complete_words normbench run --format goo)" "google_benchmark google_benchmark_medians"
-is "$(complete_words normbench new-plugin --lang p)" python
-is "$(complete_words normbench emulate --affine n)" none
 is "$(complete_words normbench nonsense --x)" ""
 bash -n "$WORK/bash"
 unbalanced=$(awk -F"'" 'NF % 2 == 0' "$WORK/zsh" "$WORK/fish")

@@ -46,14 +46,6 @@ Test(cpu, a_width_limit_hides_what_is_wider) {
     cr_expect_null(nb_cpu_refuses(0, NB_512));
 }
 
-Test(cpu, caches_grow_with_their_level) {
-    const struct nb_cpu *c = nb_cpu_light();
-    cr_expect_geq(c->l1d_bytes, 0);
-    if (c->l1d_bytes) cr_expect(c->l1d_bytes >= 4096 && c->l1d_bytes <= 16 << 20);
-    if (c->l1d_bytes && c->l2_bytes) cr_expect_gt(c->l2_bytes, c->l1d_bytes);
-    if (c->l2_bytes && c->l3_bytes) cr_expect_gt(c->l3_bytes, c->l2_bytes);
-}
-
 Test(cpu, allowed_cpus_are_those_of_the_mask) {
     int cpus[4096], n = nb_cpu_allowed(cpus, 4096);
     cpu_set_t set;

@@ -169,16 +169,6 @@ Test(formats, any_double_rounds_as_mpfr_rounds_it) {
     }
 }
 
-Test(formats, the_stored_dtypes_round_as_dtype_does) {
-    struct random_state r = {13};
-    for (int i = 0; i < 300000; i++) {
-        const enum nb_dtype dtype = (enum nb_dtype)(i % NB_N_DTYPES);
-        const double v = ldexp(random_normal(&r), (int)(random_bits(&r) % 320) - 160);
-        cr_assert(same_number(nb_number_round(v, 0, nb_number_of(dtype), NB_ROUND_NEAREST, 0), nb_round_to(v, dtype)));
-        cr_assert_eq(nb_number_ulp(v, nb_number_of(dtype)), nb_ulp(v, dtype));
-    }
-}
-
 Test(formats, beyond_the_range_lie_infinities_or_the_nan_of_e4m3_and_towards_zero_the_largest_number) {
     for (int n = 0; n < NB_N_NUMBERS; n++) {
         const enum nb_number number = (enum nb_number)n;
@@ -227,19 +217,4 @@ Test(formats, stochastic_rounding_has_no_preferred_side) {
     check_stochastic(1, -0.125 * 0x1p-52, NB_NUM_F64, &r);
     check_stochastic(-3, 0.375 * 0x1p-52, NB_NUM_F64, &r);
     cr_expect_eq(nb_number_round(1.5, 0, NB_NUM_BF16, NB_ROUND_STOCHASTIC, UINT64_MAX), 1.5, "an exact number moved");
-}
-
-Test(formats, stored_dtypes_keep_zero_signs_infinities_and_nan) {
-    for (int d = 0; d < NB_N_DTYPES; d++) {
-        uint32_t stored = 0;
-        cr_expect(signbit(nb_round_to(-0.0, (enum nb_dtype)d)));
-        cr_expect(!signbit(nb_round_to(0.0, (enum nb_dtype)d)));
-        cr_expect(signbit(nb_round_to(-1e-300, (enum nb_dtype)d)));
-        cr_expect_eq(nb_round_to(-INFINITY, (enum nb_dtype)d), -INFINITY);
-        cr_expect(isnan(nb_round_to(NAN, (enum nb_dtype)d)));
-        nb_set(&stored, 0, (enum nb_dtype)d, -NAN);
-        cr_expect(isnan(nb_get(&stored, 0, (enum nb_dtype)d)));
-        cr_expect_eq(nb_round_to(nb_formats[d].overflow, (enum nb_dtype)d), INFINITY);
-        cr_expect_eq(nb_round_to(nextafter(nb_formats[d].overflow, 0), (enum nb_dtype)d), nb_formats[d].max_finite);
-    }
 }

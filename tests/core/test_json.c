@@ -31,23 +31,7 @@ Test(json, an_index_is_whole_and_fits) {
 }
 
 Test(json, every_finite_double_reads_back_bit_for_bit) {
-    double values[] = {0.0,
-                       -0.0,
-                       0.1,
-                       1.0 / 3,
-                       DBL_MAX,
-                       DBL_MIN,
-                       DBL_TRUE_MIN,
-                       1e22,
-                       1e23,
-                       9007199254740991.,
-                       9007199254740992.,
-                       5e-324,
-                       -1.5,
-                       123456789.123456789,
-                       4.35,
-                       0.1 + 0.2,
-                       2.2250738585072011e-308};
+    const double values[] = {0.0, -0.0, DBL_MAX, DBL_TRUE_MIN, 1e23, 2.2250738585072011e-308};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         double back = there_and_back(values[i]);
         cr_assert_eq(memcmp(&back, &values[i], sizeof back), 0, "%.17g came back as %.17g", values[i], back);

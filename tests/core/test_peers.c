@@ -46,16 +46,6 @@ Test(peers, adapters_lie_where_the_environment_says) {
     free(path);
 }
 
-Test(peers, what_is_not_there_is_refused) {
-    setenv("NORMBENCH_PEERS", "/some/where", 1);
-    cr_assert_null(nb_peer_spec("onednn", NULL), "it is not built");
-    cr_assert_null(nb_peer_spec("onednm", NULL));
-    cr_assert_null(nb_peer_spec("../fakelib", NULL));
-    cr_assert_null(nb_peer_spec("", NULL));
-    use_fakes();
-    cr_assert_null(nb_peer_spec("fakelib", "/no/such/library.so"));
-}
-
 Test(peers, a_library_is_given_by_its_absolute_path) {
     use_fakes();
     char *spec = nb_peer_spec("fakelib", "/proc/self/../self/exe"), self[4096], wanted[4200];
@@ -68,37 +58,6 @@ Test(peers, a_library_is_given_by_its_absolute_path) {
     spec = nb_peer_spec("fakelib", NULL);
     cr_assert_str_eq(spec, "peer:fakelib");
     free(spec);
-}
-
-Test(peers, an_adapter_joins_the_registry_under_its_name) {
-    use_fakes();
-    cr_assert_eq(nb_registry_load("peer:fakelib"), 0);
-    const struct nb_entry *e = nb_registry_find("fakelib:rmsnorm_f32");
-    cr_assert_not_null(e);
-    cr_assert(e->is_peer);
-    cr_assert_str_eq(e->plugin, "fakelib");
-    cr_assert_str_eq(e->file, "peer:fakelib", "so that a worker loads it the same way");
-    cr_assert(strstr(nb_registry_file(0), "/fakelib.so"), "the fingerprint takes the adapter's file");
-    cr_assert_str_eq(e->kernel->version(), "fakelib 1.0");
-    cr_assert_eq(nb_registry_load("peer:fakelib"), 0, "once more is no error");
-    cr_assert_eq(nb_registry_size(), 1);
-    cr_assert_eq(nb_registry_load("peer:fakelib=/proc/self/exe"), -1, "another library beside the first");
-    nb_registry_release();
-}
-
-Test(peers, a_library_that_does_not_load_is_named) {
-    use_fakes();
-    cr_assert_eq(nb_registry_load("peer:fakelib=/tmp/broken.so"), -1);
-    cr_assert_eq(nb_registry_load("peer:example"), -1, "a plugin is no adapter");
-    cr_assert_eq(nb_registry_load("peer:nosuch"), -1);
-    cr_assert_eq(nb_registry_size(), 0);
-}
-
-Test(peers, a_library_can_be_given) {
-    use_fakes();
-    cr_assert_eq(nb_registry_load("peer:fakelib=/proc/self/exe"), 0);
-    cr_assert_str_eq(nb_registry_at(0)->kernel->version(), "fakelib 1.0, given");
-    nb_registry_release();
 }
 
 Test(peers, every_peer_has_its_wheels_or_its_recipe_and_a_size) {

@@ -265,38 +265,6 @@ Test(registry, plugins_come_behind_the_builtin_kernels) {
     nb_registry_release();
 }
 
-Test(registry, a_kernel_is_named_by_itself_or_its_variant_with_its_plugin_or_without) {
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    cr_assert_eq(nb_registry_describe(copy_of("example", "mine.so")), 0);
-    const struct nb_entry *e = nb_registry_find("mine:example_f32");
-    static const char *const named[] = {"mine:example", "mine:example_f32", "example", "example_f32", "mine:*", "*_f32",
-                                        "*:*"};
-    static const char *const others[] = {"mine", "mine:exampl", "example_f16", "other:example", "f32", ""};
-    cr_assert(e);
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++) cr_expect(nb_entry_is_named(e, named[i]), "%s", named[i]);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        cr_expect_not(nb_entry_is_named(e, others[i]), "%s", others[i]);
-    for (size_t i = 0; i < 4; i++) cr_expect_eq(nb_registry_meant("", named[i]), e, "%s", named[i]);
-    cr_expect_str_eq(nb_registry_widest("rmsnorm_twopass_scalar_f32", NB_F32)->id, "rmsnorm_twopass_scalar_f32");
-}
-
-static const char *why_none(const char *name) {
-    begin_errors();
-    cr_expect_null(nb_registry_meant("--kernel ", name));
-    return end_errors();
-}
-
-Test(registry, a_name_that_stands_for_none_or_for_several_is_an_error_with_the_names_that_could_be_meant) {
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    cr_assert_eq(nb_registry_describe(copy_of("example", "mine.so")), 0);
-    cr_expect(
-        strstr(why_none("mine:exmaple"), "--kernel 'mine:exmaple': no kernel has this name; near it: mine:example"));
-    cr_expect(strstr(why_none("mine:exmaple_f32"), "near it: mine:example_f32"));
-    cr_expect(strstr(why_none("nothing:at_all"), "--plugin FILE"));
-    const char *several = why_none("rmsnorm_twopass");
-    cr_expect(strstr(several, "variants is wanted: ") && strstr(several, "rmsnorm_twopass_scalar_f32"), "%s", several);
-}
-
 Test(registry, formulas_outside_the_masks_are_refused_by_name) {
     struct nb_kernel k = {.struct_size = sizeof k, .op = NB_OP_RMSNORM, .dtype = NB_BF16};
     struct nb_formula f = {.struct_size = sizeof f};

@@ -166,8 +166,6 @@ Test(calibration, hopeless_noise_is_said_to_be) {
     calibration_release(&c);
 }
 
-/* ---- a worker's line -------------------------------------------------------------------------------------------------------------- */
-
 Test(calibration, a_line_of_samples_is_read) {
     /* The control is 1 % slower; in the second half of each four blocks 3 %; its order effect is nothing. */
     static const char line[] =

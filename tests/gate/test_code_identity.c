@@ -130,8 +130,6 @@ Test(code_identity, kernels_of_the_build_are_the_same_in_another_layout) {
     nb_code_close(codes[1]);
 }
 
-/* ---- what cannot be told ---------------------------------------------------------------------------------------------- */
-
 static void refuses(const char *path, const char *words) {
     char reason[200] = "";
     struct nb_code *code = nb_code_open(path, reason, sizeof reason);

@@ -264,8 +264,6 @@ Test(adversary, witnesses_reproduce_from_their_files) {
     }
 }
 
-/* ---- refusals ---- */
-
 Test(adversary, what_cannot_be_searched_says_why) {
     struct nb_trial t;
     cr_assert(start_trial(&t, "error:bad_error_f32/shape:1x96", "error"));

@@ -18,8 +18,6 @@ static struct nb_design parsed(const char *text) {
     return d;
 }
 
-/* ---- sums of squares --------------------------------------------------------------------------------------------------- */
-
 /* Over rows of N(0,1) in bf16. */
 Test(emulate_laws, stochastic_rounding_does_not_stagnate) {
     enum { COLS = 4096, ROWS = 40 };
@@ -41,8 +39,6 @@ Test(emulate_laws, stochastic_rounding_does_not_stagnate) {
     cr_expect(fabs(sum / ROWS) < 5 * rms / sqrt(ROWS), "mean %g, rms %g", sum / ROWS, rms);
     cr_expect(rms > 0.01 && rms < 0.25, "%g", rms);
 }
-
-/* ---- variances --------------------------------------------------------------------------------------------------------- */
 
 Test(emulate_laws, one_pass_variance_of_40000_to_40003_is_minus_128) {
     const double x[4] = {40000, 40001, 40002, 40003};

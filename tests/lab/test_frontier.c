@@ -41,8 +41,6 @@ static double largest_x(struct nb_trial *t, enum nb_family family, double parame
     return largest;
 }
 
-/* ---- overflow ---- */
-
 Test(frontier, f16_squares_overflow_at_256) {
     struct nb_trial t;
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x1/eps:1e-6", NULL)) return;
@@ -53,8 +51,6 @@ Test(frontier, f16_squares_overflow_at_256) {
     cr_expect(fabs(f.good / f.predicted.at - 1) < 0x1p-9, "%g, predicted %g", f.good, f.predicted.at);
     nb_trial_release(&t);
 }
-
-/* ---- underflow ---- */
 
 Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statistics_do_not) {
     struct nb_trial t;
@@ -215,10 +211,7 @@ static void expect_noise(const char *key, double offset) {
 }
 
 Test(frontier, input_noise_is_that_of_the_yardstick) {
-    expect_noise("rmsnorm_serial_scalar_f32/shape:1x64/eps:1e-6", 0x1p-30);
     expect_noise("rmsnorm_serial_scalar_f32/shape:1x64/eps:1/eps_place:outside", 3);
     expect_noise("layernorm_twopass_scalar_f32/shape:1x64/eps:1e-6", 100);
-    expect_noise("layernorm_twopass_scalar_f32/shape:1x3/eps:1e-6", 5);
-    expect_noise("l2norm_twopass_scalar_f32/shape:1x64/eps:1e-6", 2);
     expect_noise("prmsnorm_twopass_scalar_f32/shape:1x64/k:8/eps:1e-6", 1);
 }

@@ -141,8 +141,6 @@ Test(limits, an_order_may_overflow_elsewhere_than_the_exact_sum) {
     cr_expect_eq(ordered.state, NB_LIMIT_HOLDS);
 }
 
-/* ---- every line of many designs ------------------------------------------------------------------------------------------ */
-
 Test(limits, every_line_holds_for_designs_in_use) {
     char designs[] = "rmsnorm layernorm/all:f16 layernorm/store:f16/acc:f32x8/variance:onepass "
                      "rmsnorm/all:bf16/order:pairwise rmsnorm/all:f16/order:blocked layernorm/all:bf16/order:kahan "

@@ -12,7 +12,6 @@
 #include "src/core/registry.h"
 #include "src/measure/check.h"
 #include "src/measure/metamorphic.h"
-#include "tests/support/cases.h"
 #include "tests/support/files.h"
 #include "tests/support/trials.h"
 
@@ -56,25 +55,6 @@ static void comes_out(const char *key, enum nb_status status, const char *reason
     cr_expect_eq(checked.digests != NULL, nb_status_timed(status));
     free(checked.digests);
     end(&s);
-}
-
-/* ---- the case -------------------------------------------------------------------------------------------------------- */
-
-Test(backward, a_key_has_what_means_something_alone) {
-    struct nb_case c;
-    const char *all =
-        "rmsnorm_backward_plain_v256_bf16/shape:4x8/root:div_sqrt/eps_place:outside/cast:before/affine:gamma_beta";
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    cr_assert_eq(nb_case_parse(&c, all), 0);
-    const struct nb_entry *entry = nb_registry_find(c.variant);
-    cr_assert(entry);
-    nb_case_set_entry(&c, entry);
-    const char *key = key_of(&c);
-    cr_expect(strstr(key, "/eps:") && strstr(key, "/affine:gamma_beta") && strstr(key, "/weight_offset:0"));
-    cr_expect(!strstr(key, "root:") && !strstr(key, "eps_place:") && !strstr(key, "cast:"), "%s", key);
-    cr_expect_eq(c.formula.root, NB_ROOT_MUL_RECIP);
-    cr_expect_eq(c.formula.eps_place, NB_EPS_INSIDE);
-    cr_expect_eq(c.formula.cast, NB_CAST_AFTER);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
@@ -197,8 +177,6 @@ Test(backward, the_record_has_what_was_judged) {
     free(checked.digests);
     end(&s);
 }
-
-/* ---- relations ------------------------------------------------------------------------------------------------------- */
 
 static struct nb_metamorphic tried(const char *key) {
     struct backward s;

@@ -19,8 +19,6 @@
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
 
-/* ---- the verdict alone -------------------------------------------------------------------------------------------- */
-
 static const struct nb_compare_settings five_percent = {.confirm_launches = 16, .behind = 0.05};
 
 static enum nb_peer_comparison_verdict judge(double low, double high, double confirmed_high, int n_confirmed) {

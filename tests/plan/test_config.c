@@ -209,8 +209,6 @@ Test(config, bad_axis_options_are_named) {
     cr_expect_eq(list(&c, 0, "dtype")->n, 0, "a bad option changes nothing");
 }
 
-/* ---- presets ---- */
-
 static void name_refused(const char *name, const char *words) {
     struct nb_config c;
     begin_errors();

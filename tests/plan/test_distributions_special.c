@@ -124,8 +124,6 @@ Test(special_rows, refuse_what_is_no_such_row) {
     }
 }
 
-/* ---- parameters ---- */
-
 Test(params, are_what_the_axis_says_and_leave_old_keys_alone) {
     struct nb_case c = case_of(NB_OP_LAYERNORM, NB_F32);
     set(&c, "shape", "2x64");

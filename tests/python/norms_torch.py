@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's own norms, as it has them and compiled."""
-
-import os
+"""PyTorch's own norms."""
 
 import torch
 import torch.nn.functional as F
@@ -25,12 +23,3 @@ def layer_norm(x, weight, bias, eps):
 def layer_norm_backward(dy, x, gamma, mean, rstd):
     """The gradients of F.layer_norm"""
     return torch.ops.aten.native_layer_norm_backward(dy, x, x.shape[-1:], mean, rstd, gamma, torch.zeros_like(gamma), [True] * 3)
-
-
-if os.environ.get("NORMBENCH_TEST_COMPILE"):  # the compiler takes a minute
-
-    @normbench.kernel(op="rmsnorm", dtype="f32", arrays="torch", name="compiled")
-    @torch.compile
-    def compiled(x, weight, eps):
-        """RMSNorm, compiled by torch.compile"""
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight

@@ -5,9 +5,7 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -156,16 +154,9 @@ class Reports(Folder):
             (mine, {"op": "rmsnorm", "arrays": "pointer"}, r"mine \(test_testing.py:\d+\): neither returns y nor takes it"),
             (mine, {"op": "rmsnorm", "root": "sqrt"}, "root='sqrt': one of div_sqrt"),
             (mine, {"op": "rmsnorm", "dtype": []}, r"mine .*: dtype=\[\]: one of f32"),
-            (mine, {"op": "rmsnorm", "style": []}, r"mine .*: style=\[\]: one of fused"),
-            (mine, {"op": "rmsnorm", "root": []}, r"mine .*: root=\[\]: one of div_sqrt"),
-            (mine, {"op": "batchnorm", "mode": []}, r"mine .*: mode=\[\]: one of training"),
             (mine, {"op": "rmsnorm", "loads": "x"}, "mine .*: loads='x': a number"),
-            (mine, {"op": "rmsnorm", "flops": float("nan")}, "mine .*: flops=nan: a number"),
-            (mine, {"op": "rmsnorm", "stores": 1e300}, r"mine .*: stores=1e\+300: a number"),
             (mine, {"op": "rmsnorm", "max_abs": -1}, "mine .*: max_abs=-1: a number above 0"),
-            (mine, {"op": "rmsnorm", "max_abs": 0}, "mine .*: max_abs=0: a number above 0"),
             (mine, {"op": "rmsnorm", "name": "n" * 81}, "mine .*: its name is 'nnn.*80 at most"),
-            (mine, {"op": "rmsnorm", "name": 5}, "mine .*: its name is '5'"),
             (mine, {"op": "rmsnorm", "shapes": [(7, 100)]}, r'shapes=\[\(7, 100\)\]: a shape is a text, such as "7x1000"'),
             (len, {"op": "rmsnorm"}, "len is in no file"),
         ):
@@ -194,30 +185,6 @@ class Reports(Folder):
         (self.folder / "results.json").write_text("[]")
         with self.assertRaisesRegex(normbench.Error, "no results of normbench"):
             normbench.load(self.folder)
-        try:
-            import pandas
-        except ImportError:
-            return
-        (self.folder / "results.json").write_text('{"records": [{"a": {"b": 1}}, {"a": {"b": 2}}]}')
-        self.assertIsInstance(normbench.load(self.folder), pandas.DataFrame)
-        self.assertEqual(normbench.load(self.folder)["a.b"].sum(), 3)
-
-    def test_where_the_program_is(self):
-        package = pathlib.Path(_program.__file__)
-        for place, program in (
-            ("lib/normbench", "lib/normbench/program/bin/normbench"),
-            ("tree/cmd/packaging/python/src/normbench", "tree/build/normbench"),
-            ("usr/share/normbench/python/normbench", "usr/bin/normbench"),
-        ):
-            source, there = self.folder / place / package.name, self.folder / program
-            for path in (source, there):
-                path.parent.mkdir(parents=True)
-                shutil.copy(package, path)
-            there.chmod(0o755)
-            environment = {name: value for name, value in os.environ.items() if name != "NORMBENCH"}
-            code = f"import sys; sys.path.insert(0, {str(source.parent)!r}); import _program; print(_program.program())"
-            done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
-            self.assertEqual(done.stdout.strip(), str(there.resolve()))
 
     def test_the_programs_own_words(self):
         self.program("echo 'normbench: error: no such thing' >&2; exit 2\n")

@@ -38,20 +38,6 @@ static char *validate(char **dirs, int expected) {
     return errors;
 }
 
-static char *folder_with_run(void) {
-    char *dir = folder_with(small_journal());
-    struct nb_results r;
-    cr_assert_eq(nb_results_fold(&r, dir), 0);
-    cr_assert_eq(nb_results_write(&r, dir), 0);
-    nb_results_release(&r);
-    return dir;
-}
-
-Test(schema, a_run_is_valid) {
-    char *dirs[] = {folder_with_run(), NULL};
-    validate(dirs, 0);
-}
-
 Test(schema, records_of_every_status_are_valid) {
     struct nb_strbuf text = {0};
     char *dirs[MOST + 1] = {NULL};

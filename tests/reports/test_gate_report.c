@@ -2,12 +2,10 @@
 /* What each format says of a gate made by hand: every verdict, none at all, figures that are not there, names that attack. */
 #include <criterion/criterion.h>
 #include <ctype.h>
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "reports/gate/gate_report.c"
 #include "src/core/json.h"
@@ -168,14 +166,6 @@ Test(gate_report, json_says_the_worst_verdict_and_what_it_rests_on) {
     cr_expect(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(first, "order_effect")));
 }
 
-Test(gate_report, all_identical_is_a_pass) {
-    add_case("same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
-    char *json = print("json"), *markdown = print("markdown");
-    has(json, "\"verdict\": \"PASS\"");
-    has(json, "\"geometric_mean\": {\"value\": null, \"low\": null, \"high\": null}");
-    cr_expect(strncmp(markdown, "## normbench gate: PASS\n", 24) == 0);
-}
-
 static const char *const *const reports = nb_gate_formats;
 
 Test(gate_report, an_empty_gate_prints_in_every_format) {
@@ -281,27 +271,4 @@ Test(gate_report, a_split_leans_only_where_chance_does_not_make_it) {
     cr_expect(!leans(5, 5) && !leans(7, 7), "2 / 2^7 is above 1 %%");
     cr_expect(leans(8, 8) && leans(0, 8), "2 / 2^8 is below it");
     cr_expect(!leans(10, 20) && leans(19, 20));
-}
-
-Test(gate_report, files_are_written_whole_and_nothing_else_is_left) {
-    add_every_verdict();
-    char *dir = new_folder();
-    static const char *const names[] = {"gate.json", "gate.md", "gate.xml", "gate.bencher.json",
-                                        "gate.benchmark_action.json"};
-    static const char *const of[] = {"json", "markdown", "junit", "bencher", "benchmark_action"};
-    cr_assert_eq(nb_gate_write(&g, dir), 0);
-    cr_assert_eq(nb_gate_write(&g, dir), 0);
-    int n = 0;
-    DIR *d = opendir(dir);
-    while (d && readdir(d)) n++;
-    closedir(d);
-    cr_expect_eq(n, 2 + 5, "beside . and .. only the five files");
-    for (int i = 0; i < 5; i++) {
-        char *written = get_file(dir, names[i]), *printed = print(of[i]);
-        cr_expect_str_eq(written, printed);
-    }
-    cr_assert_eq(nb_gate_record(&g, dir), 0);
-    cr_assert_eq(nb_gate_record_end(&g), 0);
-    nb_gate_clear(dir);
-    cr_expect_eq(rmdir(dir), 0, "all that a gate writes is removed");
 }

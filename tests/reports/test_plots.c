@@ -41,20 +41,6 @@ static void expect_point(const struct nb_point *p, double x, double y, double lo
 
 /* ---- what is drawn ---- */
 
-Test(plots, cut_adds_the_half_widths_of_the_logarithms) {
-    struct nb_interval rms = {0.6, 0.59, 0.61}, ln = {0.8, 0.78, 0.82}, one = {1, 1, 1}, bare = {0.5, NAN, NAN};
-    struct nb_interval cut = nb_cut_of(&rms, &ln);
-    cr_assert_float_eq(cut.value, 0.25, 1e-12);
-    cr_assert_float_eq(cut.low, 1 - exp(log(0.61) - log(0.78)), 1e-12);
-    cr_assert_float_eq(cut.high, 1 - exp(log(0.59) - log(0.82)), 1e-12);
-    cut = nb_cut_of(&rms, &one);
-    cr_assert_float_eq(cut.low, 0.39, 1e-12);
-    cr_assert_float_eq(cut.high, 0.41, 1e-12);
-    cut = nb_cut_of(&bare, &one);
-    cr_assert_float_eq(cut.value, 0.5, 1e-12);
-    cr_assert(isnan(cut.low) && isnan(cut.high));
-}
-
 Test(plots, cut_pairs_only_what_was_timed_together_and_alike) {
     nb_test_sweep(&results);
     struct nb_cut *cuts;

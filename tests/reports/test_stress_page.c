@@ -73,8 +73,6 @@ Test(stress_page, scripts_keep_names_inside_single_quotes) {
     nb_figures_release(&figures);
 }
 
-/* ---- what may not crash ---- */
-
 Test(stress_page, senseless_files_are_rendered) {
     static const char *const texts[] = {
         "{}",
