@@ -488,7 +488,7 @@ static void work(struct session *v, const char *kind) {
                          .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
                          .cold_bytes = nb_cold_bytes(first),
                          .until_s = end_s(run),
-                         .programs_anew = v->anew || v->alone,
+                         .programs_anew = v->anew || (v->alone && v->launch < 0),
                          .digests_at = v->state->digests_at,
                          .digests_bytes = digest_bytes(plan, v->number),
                          .cpus = cpus,
@@ -695,18 +695,25 @@ static void blame_alone(struct session *v) {
     fail(v, v->members[0], status, reason);
 }
 
-/* Each member in a worker of its own. Those to which something happens there fail; the others' launches, owned. */
+/* Each member in a worker of its own. Those to which something happens there fail; the others' launches, owned. Where several went wrong
+ * together, programs are new ones; a case that never had another beside it keeps its program, unless something happens. */
 static cJSON *launch_apart(struct session *v) {
+    const bool anew = v->n > 1 || v->state->apart;
     cJSON *clean = cJSON_CreateArray();
     for (v->alone = true; v->n > 0; leave_out(v, 0)) {
-        const bool is_clean = launch_together(v);
+        v->anew = anew;
+        bool is_clean = launch_together(v);
+        if (!is_clean && !is_over(v) && !anew && v->outcome.had_company) {
+            v->anew = true;
+            is_clean = launch_together(v);
+        }
         if (is_over(v)) break;
         if (is_clean)
             cJSON_AddItemToArray(clean, cJSON_DetachItemFromArray(v->answers, 0));
         else
             blame_alone(v);
     }
-    v->alone = false;
+    v->alone = v->anew = false;
     return clean;
 }
 

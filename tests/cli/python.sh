@@ -28,6 +28,12 @@ holds out '^counted:mine_f32/shape:7x100/.*,ok,'
 # It is imported for its table, for two checks side by side, and in every third round of launches, of which each of two groups has six.
 starts=$(wc -l <starts)
 [ "$starts" -ge 2 ] && [ "$starts" -le 5 ] || bad "$starts starts for six rounds of launches; 5 are the most"
+# Nor more often where no other kernel is beside it.
+rm starts
+"$NORMBENCH" run ./mine.json --plugin counted.py --filter 'counted:mine_f32/shape:1x8/*' --no-stress --no-counters --no-plots --case-timeout 120 --out alone \
+    >out 2>err || bad "alone: exit $?: $(cat out err)"
+starts=$(wc -l <starts)
+[ "$starts" -ge 2 ] && [ "$starts" -le 5 ] || bad "alone: $starts starts for six rounds of launches; 5 are the most"
 
 # ---- norms as they are written ------------------------------------------------------------------------------------------------------
 check "$tests/norms.py" --no-stress --out norms || bad "norms.py: exit $?: $(cat out err)"
