@@ -209,19 +209,6 @@ Test(adversary, equal_budgets_find_equal_rows) {
     cJSON_Delete(found[1]);
 }
 
-Test(adversary, zooming_on_eps_leaves_the_case_as_it_was) {
-    struct nb_trial t;
-    if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x64/eps:1e-6", NULL)) return;
-    cJSON *options = kept_json(options_of(300));
-    const double range[] = {1e-12, 1e-1};
-    cJSON_AddItemToObject(options, "eps_range", cJSON_CreateDoubleArray(range, 2));
-    cJSON *found = kept_json(nb_worst_case(&t, options));
-    cr_assert_not_null(found);
-    cr_expect_eq(t.c.eps, 1e-6);
-    cr_expect_str_eq(t.c.eps_text, "1e-6");
-    nb_trial_release(&t);
-}
-
 /* ---- witnesses ---- */
 
 /* A new trial of the witness's key, on the rows that its file gives, has the same figures. */

@@ -9,7 +9,7 @@
 #include "src/core/case_key.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
-#include "src/lab/stress/search.h"
+#include "src/lab/stress/sweeps.c"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 #include "tests/support/sparsely.h"
@@ -17,15 +17,14 @@
 
 TestSuite(sweeps, .init = load_kernels);
 
-typedef cJSON *maker(struct nb_trial *t, const cJSON *options);
+typedef cJSON *maker(const struct nb_trial *t, const struct extent *q);
 
-static cJSON *make(maker *of, const char *variant, const char *options) {
+static cJSON *make(maker *of, const char *variant, const struct extent *q) {
     struct nb_trial t;
     char key[200];
-    cJSON *json = kept_json(cJSON_Parse(options));
     snprintf(key, sizeof key, "%s/shape:4x1024", variant);
     cr_assert(start_trial(&t, key, NULL));
-    cJSON *made = kept_json(of(&t, json));
+    cJSON *made = kept_json(of(&t, q));
     nb_trial_release(&t);
     return made;
 }
@@ -71,9 +70,19 @@ static void expect_finite(const cJSON *json) {
 
 /* ---- rho ---- */
 
-static const char long_rows[] = "{\"rows\":8,\"cols\":4096,\"axes\":[\"rho\"]}";
+static cJSON *rho_alone(const struct nb_trial *t, const struct extent *q) {
+    struct scan s;
+    cJSON *sweeps = cJSON_CreateArray();
+    cr_assert_eq(scan_init(&s, t, q->rows, q->cols), 0);
+    over_rho(sweeps, &s);
+    scan_release(&s);
+    return sweeps;
+}
 
-static const cJSON *rho_sweep(const char *variant) { return sweep_of(make(nb_sweeps, variant, long_rows), "rho", 0); }
+static const cJSON *rho_sweep(const char *variant) {
+    static const struct extent long_rows = {.rows = 8, .cols = 4096};
+    return sweep_of(make(rho_alone, variant, &long_rows), "rho", 0);
+}
 
 Test(sweeps, laws_over_rho_come_true_within_a_factor_of_eight) {
     static const struct {
@@ -97,8 +106,14 @@ Test(sweeps, laws_over_rho_come_true_within_a_factor_of_eight) {
 
 /* ---- n, eps, scale ---- */
 
+static cJSON *n_alone(const struct nb_trial *t, const struct extent *q) {
+    cJSON *sweeps = cJSON_CreateArray();
+    over_n(sweeps, t, q);
+    return sweeps;
+}
+
 Test(sweeps, one_running_sum_follows_the_random_law_and_then_stagnates) {
-    cJSON *sweeps = make(nb_sweeps, "rmsnorm_serial_scalar_f32", "{\"axes\":[\"n\"]}");
+    cJSON *sweeps = make(n_alone, "rmsnorm_serial_scalar_f32", &usual);
     const cJSON *n = sweep_of(sweeps, "n", 0);
     for (double at = 256; at <= 16384; at *= 4) {
         const double law = hypot(predicted(n, "rms law", at), predicted(n, "bias law", at));
@@ -110,8 +125,8 @@ Test(sweeps, one_running_sum_follows_the_random_law_and_then_stagnates) {
 }
 
 Test(sweeps, an_eps_below_half_a_subnormal_loses_rows_that_live_on_it) {
-    cJSON *narrow = make(nb_sweeps, "rmsnorm_lowp_scalar_f16", "{\"axes\":[\"eps\"]}");
-    cJSON *wide = make(nb_sweeps, "rmsnorm_twopass_scalar_f16", "{\"axes\":[\"eps\"]}");
+    cJSON *narrow = make(sweeps_of, "rmsnorm_lowp_scalar_f16", &usual);
+    cJSON *wide = make(sweeps_of, "rmsnorm_twopass_scalar_f16", &usual);
     const cJSON *lost = sweep_of(narrow, "eps", 1), *kept = sweep_of(wide, "eps", 1), *point;
     cJSON_ArrayForEach(point, cJSON_GetObjectItem(lost, "points")) {
         const bool gone = nb_json_get_number(point, "at") < 0x1p-25;
@@ -127,7 +142,7 @@ Test(sweeps, an_eps_below_half_a_subnormal_loses_rows_that_live_on_it) {
 }
 
 Test(sweeps, eps_effect_is_what_eps_takes_from_y) {
-    cJSON *sweeps = make(nb_sweeps, "rmsnorm_twopass_scalar_f32", "{}");
+    cJSON *sweeps = make(sweeps_of, "rmsnorm_twopass_scalar_f32", &usual);
     const cJSON *eps = sweep_of(sweeps, "eps", 0);
     /* Rows of mean square 2^-16 (1 + O(n^-1/2)): eps of it / 2 while small, all where it dominates. */
     const double small = figure(eps, 1e-10, "eps_effect_u") * 0x1p-24,
@@ -138,7 +153,7 @@ Test(sweeps, eps_effect_is_what_eps_takes_from_y) {
 
 /* The largest cliff below which everything is well, and the first scale that is lost, are neighbours on the sweep. */
 Test(sweeps, rows_are_lost_at_the_scale_that_is_predicted) {
-    cJSON *sweeps = make(nb_sweeps, "rmsnorm_twopass_scalar_f32", "{}");
+    cJSON *sweeps = make(sweeps_of, "rmsnorm_twopass_scalar_f32", &usual);
     const cJSON *scale = sweep_of(sweeps, "scale", 0), *point, *cliff;
     double limit = INFINITY;
     cJSON_ArrayForEach(cliff, cJSON_GetObjectItem(scale, "cliffs")) {
@@ -163,7 +178,7 @@ static double axis_at(const cJSON *map, const char *axis, int i) {
 }
 
 Test(sweeps, f16_statistics_lose_rows_right_of_the_line_and_nowhere_else) {
-    cJSON *map = make(nb_landscape, "rmsnorm_lowp_scalar_f16", "{}");
+    cJSON *map = make(map_of, "rmsnorm_lowp_scalar_f16", &usual);
     const int n_scales = cJSON_GetArraySize(cJSON_GetObjectItem(map, "log2_scale"));
     const int n_rhos = cJSON_GetArraySize(cJSON_GetObjectItem(map, "log2_rho"));
     const double cell = axis_at(map, "log2_scale", 1) - axis_at(map, "log2_scale", 0);
@@ -186,7 +201,8 @@ Test(sweeps, f16_statistics_lose_rows_right_of_the_line_and_nowhere_else) {
 }
 
 Test(sweeps, map_of_a_one_pass_kernel_turns_bad_above_its_line) {
-    cJSON *map = make(nb_landscape, "layernorm_onepass_scalar_f32", "{\"scales\":3,\"rhos\":31}"), *line;
+    static const struct extent narrow = {.cols = 1024, .map_rows = 2, .scales = 3, .rhos = 31};
+    cJSON *map = make(map_of, "layernorm_onepass_scalar_f32", &narrow), *line;
     double at = NAN;
     cJSON_ArrayForEach(line, cJSON_GetObjectItem(map, "predicted")) {
         if (strncmp(nb_json_get_text(line, "name"), "rho = u^-1/2", 12) == 0)
@@ -219,8 +235,8 @@ Test(sweeps, every_kind_of_kernel_is_scanned_or_refused_and_numbers_are_finite) 
         nb_case_set_entry(&c, entry);
         nb_case_normalize(&c);
         if (nb_trial_init(&t, &c, entry) == 0) {
-            cJSON *few = kept_json(cJSON_Parse("{\"rows\":2,\"cols\":64,\"n_max\":64,\"scales\":3,\"rhos\":3}"));
-            cJSON *sweeps = kept_json(nb_sweeps(&t, few)), *map = kept_json(nb_landscape(&t, few));
+            static const struct extent few = {2, 64, 64, 2, 3, 3};
+            cJSON *sweeps = kept_json(sweeps_of(&t, &few)), *map = kept_json(map_of(&t, &few));
             const bool scanned = cJSON_GetArraySize(sweeps) > 0;
             const bool possible = entry->kernel->pass == NB_FORWARD && entry->kernel->op != NB_OP_COPY;
             cr_assert_eq(scanned, nb_json_get_text(map, "reason") == NULL, "%s", entry->id);
@@ -233,15 +249,4 @@ Test(sweeps, every_kind_of_kernel_is_scanned_or_refused_and_numbers_are_finite) 
         nb_trial_release(&t);
     }
     cr_assert(n_scanned > 0 && n_refused > 0, "%d, %d", n_scanned, n_refused);
-}
-
-Test(sweeps, absurd_options_are_kept_within_reason) {
-    cJSON *sweeps =
-        make(nb_sweeps, "rmsnorm_twopass_scalar_f32", "{\"rows\":-5,\"cols\":0,\"n_max\":-1,\"seed\":1e300}");
-    cJSON *map = make(nb_landscape, "rmsnorm_twopass_scalar_f32", "{\"cols\":-1,\"scales\":0,\"rhos\":null}");
-    cr_assert_gt(cJSON_GetArraySize(sweeps), 0);
-    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(map, "log2_scale")), 2);
-    expect_finite(sweeps);
-    expect_finite(map);
-    cJSON_Delete(sweeps);
 }

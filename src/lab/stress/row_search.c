@@ -26,7 +26,7 @@ const char *const nb_objective_names[NB_N_OBJECTIVES] = {
 
 struct found {
     double *x; /* null: none yet */
-    double value, eps;
+    double value;
     double mean, deviation; /* of the row that a search made first; climbing draws from these and keeps them */
     struct nb_row_score score;
     char generator[96]; /* what made it */
@@ -108,7 +108,6 @@ static struct nb_row_look row_look(const double *x, int64_t n) {
 static void keep_row(const struct search *h, struct found *c, int64_t row, uint64_t seed, const char *generator) {
     if (!c->x) c->x = nb_alloc((unsigned long long)h->cols, sizeof *c->x);
     memcpy(c->x, h->x + row * h->cols, (size_t)h->cols * sizeof *c->x);
-    c->eps = h->t->c.eps;
     c->score = h->scores[row];
     c->seed = seed;
     snprintf(c->generator, sizeof c->generator, "%s", generator);
@@ -432,7 +431,7 @@ static void search_orders(struct search *h) {
  * 2014): one dimension of the box is halved, rows are drawn from both halves, the half with the worse row is kept; a box that has
  * become small is given up for the whole one. */
 
-enum dimension { LOG_SCALE, LOG_RHO, LOG_OUTLIER, LOG_EPS, N_DIMENSIONS };
+enum dimension { LOG_SCALE, LOG_RHO, LOG_OUTLIER, N_DIMENSIONS };
 
 struct box {
     double low[N_DIMENSIONS], high[N_DIMENSIONS];
@@ -444,7 +443,7 @@ struct point {
 static const int objectives[] = {NB_BY_BOUND, NB_BY_NOISE, NB_BY_SCALED, NB_BY_ULP};
 enum { N_OBJECTIVES = sizeof objectives / sizeof objectives[0], ROWS_PER_HALF = 4 };
 
-static struct box whole_box(const struct search *h, double eps_low, double eps_high) {
+static struct box whole_box(const struct search *h) {
     const struct nb_format *f = &nb_formats[h->t->in.dtype];
     const bool centres = nb_op_centres(h->t->c.op);
     struct nb_range range;
@@ -452,8 +451,7 @@ static struct box whole_box(const struct search *h, double eps_low, double eps_h
     const double largest = fmin(f->max_finite, range.max_abs) / 8.5; /* no draw is further than 8.3 from the mean */
     const double smallest = fmin(fmax(f->min_subnormal * 16, range.min_rms), largest);
     const double rho = fmin(ldexp(1, f->precision - 2), fmax(range.max_rho, 0x1p-4));
-    return (struct box){.low = {log2(smallest), -4, 0, log2(eps_low)},
-                        .high = {log2(largest), centres ? log2(rho) : -4, 12, log2(eps_high)}};
+    return (struct box){.low = {log2(smallest), -4, 0}, .high = {log2(largest), centres ? log2(rho) : -4, 12}};
 }
 
 static struct point sample(const struct box *b, uint64_t *state) {
@@ -477,14 +475,12 @@ static void make_row(const struct search *h, const struct point *p, uint64_t see
 }
 
 /* The worst of some rows of the box; -1 for none. */
-static double worst_in(struct search *h, const struct box *b, int objective, bool moves_eps, uint64_t *state) {
+static double worst_in(struct search *h, const struct box *b, int objective, uint64_t *state) {
     double worst = -1;
     for (int64_t done = 0; done < ROWS_PER_HALF && !is_over(h); done += h->rows) {
         char text[96];
         struct point p = sample(b, state);
-        const double log_eps = p.at[LOG_EPS]; /* of all rows of a call */
         const uint64_t seed = nb_random_next(state);
-        if (moves_eps) nb_trial_set_eps(h->t, exp2(log_eps));
         for (int64_t r = 0; r < h->rows; r++) {
             if (r > 0) p = sample(b, state);
             make_row(h, &p, seed + (uint64_t)r, h->x + r * h->cols);
@@ -507,30 +503,24 @@ static bool is_small(const struct box *b) {
 }
 
 /* Halves the box along d. Rows come back worse from one half by chance too: now and then the other is kept. */
-static void split(struct search *h, struct box *b, int d, int objective, bool moves_eps, uint64_t *state) {
+static void split(struct search *h, struct box *b, int d, int objective, uint64_t *state) {
     struct box low = *b, high = *b;
     low.high[d] = high.low[d] = (b->low[d] + b->high[d]) / 2;
-    const double of_low = worst_in(h, &low, objective, moves_eps, state);
-    const double of_high = worst_in(h, &high, objective, moves_eps, state);
+    const double of_low = worst_in(h, &low, objective, state);
+    const double of_high = worst_in(h, &high, objective, state);
     const bool against = uniform(state) < 0.1;
     *b = (of_low >= of_high) != against ? low : high;
 }
 
-static void search_zoom(struct search *h, double eps_low, double eps_high) {
-    const bool moves_eps = eps_low > 0 && eps_low < eps_high;
-    const double eps = h->t->c.eps;
-    char eps_text[NB_TEXT_MAX];
+static void search_zoom(struct search *h) {
     uint64_t state = 1;
-    snprintf(eps_text, sizeof eps_text, "%s", h->t->c.eps_text);
-    const struct box whole = moves_eps ? whole_box(h, eps_low, eps_high) : whole_box(h, 1, 1);
+    const struct box whole = whole_box(h);
     for (int round = 0; !is_over(h); round++) {
         struct box b = whole;
         for (int d = 0; !is_small(&b) && !is_over(h); d = (d + 1) % N_DIMENSIONS)
-            if (b.high[d] - b.low[d] > 0.1) split(h, &b, d, objectives[round % N_OBJECTIVES], moves_eps, &state);
+            if (b.high[d] - b.low[d] > 0.1) split(h, &b, d, objectives[round % N_OBJECTIVES], &state);
         if (is_small(&whole)) break;
     }
-    nb_trial_set_eps(h->t, eps);
-    memcpy(h->t->c.eps_text, eps_text, sizeof eps_text);
 }
 
 /* ---- Hill climbing from the worst rows so far: a few elements are drawn again from the normal distribution with the mean
@@ -555,7 +545,7 @@ static void vary(const struct search *h, const struct found *c, double *x, uint6
 static void climb(struct search *h, int objective, uint64_t *state) {
     const struct found *c = &h->found[objective];
     char text[96];
-    if (!c->x || c->eps != h->t->c.eps || isinf(c->value)) return;
+    if (!c->x || isinf(c->value)) return;
     for (int step = 0; step < STEPS && !is_over(h); step++) {
         snprintf(text, sizeof text, "%s%s", strncmp(c->generator, "climb", 5) == 0 ? "" : "climb from ", c->generator);
         for (int64_t r = 0; r < h->rows; r++) {
@@ -634,12 +624,9 @@ static int write_row(const struct nb_trial *t, const double *x, const char *path
 
 static void add_files(cJSON *json, const struct search *h, const struct found *c, int objective, const char *dir) {
     struct nb_strbuf path = {0}, key = {0}, replay = {0};
-    struct nb_case of = h->t->c;
-    of.eps = c->eps;
-    if (c->eps != h->t->c.eps) snprintf(of.eps_text, sizeof of.eps_text, "%.17g", c->eps);
-    name_file(&of, dir, objective, &path);
+    name_file(&h->t->c, dir, objective, &path);
     if (path.len < NB_DATA_MAX && write_row(h->t, c->x, path.text) == 0) {
-        nb_trial_key(h->t, &of, path.text, of.seed, 1, &key, &replay);
+        nb_trial_key(h->t, &h->t->c, path.text, h->t->c.seed, 1, &key, &replay);
         nb_json_text(json, "file", path.text);
         nb_json_text(json, "key", key.text);
         nb_json_text(json, "replay", replay.text);
@@ -660,7 +647,7 @@ static cJSON *found_to_json(const struct search *h, int objective, const char *d
         nb_json_number(json, "value", c->value);
     nb_json_text(json, "generator", c->generator);
     nb_json_uint64(json, "seed", c->seed);
-    nb_json_number(json, "eps", c->eps);
+    nb_json_number(json, "eps", h->t->c.eps);
     cJSON_AddBoolToObject(json, "violation", c->score.worst[NB_BY_BOUND].value > 1);
     for (int m = 0; m < NB_N_MEASURES; m++) nb_json_number(json, nb_measure_names[m], c->score.worst[m].value);
     nb_json_number(json, "nan", (double)c->score.n_nan);
@@ -683,16 +670,13 @@ static double number_or(const cJSON *options, const char *name, double fallback)
     return value > 0 ? value : fallback;
 }
 
-static void search_in_turn(struct search *h, const cJSON *options, cJSON *attempts) {
-    const cJSON *eps = cJSON_GetObjectItemCaseSensitive(options, "eps_range");
-    const cJSON *low = cJSON_GetArrayItem(eps, 0), *high = cJSON_GetArrayItem(eps, 1);
-    const bool both = cJSON_IsNumber(low) && cJSON_IsNumber(high);
+static void search_in_turn(struct search *h, cJSON *attempts) {
     set_stage(h, 0.4);
     search_greedy(h, attempts);
     set_stage(h, 0.5);
     search_orders(h);
     set_stage(h, 0.75);
-    search_zoom(h, both ? low->valuedouble : 0, both ? high->valuedouble : 0);
+    search_zoom(h);
     set_stage(h, 1);
     search_climb(h);
 }
@@ -704,7 +688,7 @@ cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
     if (search_init(&h, t, number_or(options, "budget_s", 2), (int64_t)number_or(options, "budget_calls", 0)) != 0)
         return NULL;
     cJSON *attempts = cJSON_CreateArray(), *all = NULL;
-    search_in_turn(&h, options, attempts);
+    search_in_turn(&h, attempts);
     if (!h.failed) {
         all = cJSON_CreateArray();
         for (int q = 0; q < NB_N_OBJECTIVES; q++)

@@ -17,7 +17,7 @@
 #include "src/lab/stress/row_score.h"
 #include "src/lab/stress/trial.h"
 
-/* Options: "seeds" (2): how many seeds, from the case's own on, each with all rows of the shape.
+/* Two seeds, from the case's own on, each with all rows of the shape. No options.
  * An array with an object for each frontier and demand:
  *   of, demand                          which
  *   ulp, noise, relative                the errors granted: in ulp(magnitude), in input noise, relative to the magnitude
@@ -71,7 +71,7 @@ struct nb_frontier {
  * claims its accuracy for, where it claims any. ---- */
 
 /* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "witness_dir" (a folder that is
- * there: the worst rows as .npy), "eps_range" [low, high] (eps is zoomed on too).
+ * there: the worst rows as .npy).
  * An array with an object for each objective that has a worst row:
  *   objective          "bound" |error| / a-priori bound, "noise" / input noise, "ulp",
  * "scaled_ulp" (src/lab/stress/row_score.h), "strange" NaN,
@@ -135,7 +135,7 @@ struct nb_row_look {
  *   "cliffs": [{"name":.., "at":..} ..]} ..]
  * Figures as in struct point of sweeps.c: errors in u rms(y), u = 2^-p of the output; null where unknown; held leaves out what the axis
  * moves. Two sweeps over eps: where eps and the mean square are alike, and where eps is all there is. A kernel that cannot be scanned gives
- * an empty array. options, each optional: {"rows": 8, "cols": 1024, "seed": 1, "n_max": 16384, "axes": ["rho", ..]}. */
+ * an empty array. 8 rows of 1024 elements; over n, rows of up to 16384. No options. */
 cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options);
 
 /* ---- Error over scale and rho, the whole range of the dtype at once, beside the lines where theory says that it changes. For the
@@ -146,7 +146,7 @@ cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options);
  *  "state": [["ok"|"nan"|"inf"|"zero"|"unstorable"|"undefined"|"failed" ..] ..],
  *  "predicted": [{"name":.., "line": [[log2 scale, log2 rho] ..]} ..]}
  * or {"reason":..} for a kernel that cannot be scanned. An error of 0 counts as 2^-10 ulp.
- * options, each optional: {"map_rows": 2, "cols": 1024, "seed": 1, "scales": 48, "rhos": 32}. */
+ * 2 rows of 1024 elements at 48 scales and 32 rhos. No options. */
 cJSON *nb_landscape(struct nb_trial *t, const cJSON *options);
 
 #endif

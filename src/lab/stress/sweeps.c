@@ -79,8 +79,8 @@ static void set_shape(struct nb_case *c, int64_t rows, int64_t cols) {
     snprintf(shape->text, sizeof shape->text, "nchw:1x%lldx%lldx1", r, n);
 }
 
-static void draw(struct scan *s, uint64_t seed) {
-    const struct nb_random stream = nb_random_stream(seed, 0);
+static void draw(struct scan *s) {
+    const struct nb_random stream = nb_random_stream(1, 0);
     const int64_t n = s->rows * s->cols;
     s->z = nb_alloc((unsigned long long)n, sizeof *s->z);
     s->x = nb_alloc((unsigned long long)n, sizeof *s->x);
@@ -92,7 +92,7 @@ static void draw(struct scan *s, uint64_t seed) {
 
 /* Rows and columns as the op wants them (BatchNorm: channels and positions). -1 with trial.reason when the kernel or the op cannot
  * be scanned so; s is to be released all the same. */
-static int scan_init(struct scan *s, const struct nb_trial *like, int64_t rows, int64_t cols, uint64_t seed) {
+static int scan_init(struct scan *s, const struct nb_trial *like, int64_t rows, int64_t cols) {
     assert(rows >= 1 && cols >= 1);
     struct nb_case c = like->c;
     *s = (struct scan){.rows = rows, .cols = cols};
@@ -106,7 +106,7 @@ static int scan_init(struct scan *s, const struct nb_trial *like, int64_t rows, 
     if (nb_trial_init(&s->trial, &c, like->entry) != 0) return -1;
     nb_trial_set_params(&s->trial, NULL, NULL);
     s->chain = nb_kernel_chain(like->entry->kernel, &s->trial.call);
-    draw(s, seed);
+    draw(s);
     return 0;
 }
 
@@ -570,38 +570,17 @@ static cJSON *breakdown_eps(const struct theory *t) {
 
 enum { MOST_POINTS = 32 };
 
-struct request {
-    int64_t rows, cols, n_max;
-    uint64_t seed;
+/* How much is scanned. */
+struct extent {
+    int64_t rows, cols, n_max; /* of sweeps; a map has rows of cols, too */
+    int64_t map_rows;
+    int scales, rhos; /* points of a map's axes */
 };
+static const struct extent usual = {8, 1024, 16384, 2, 48, 32};
 
 struct held { /* NaN: what the axis moves */
     double n, rows, scale, rho, eps;
 };
-
-static int64_t integer_or(const cJSON *options, const char *name, int64_t fallback, int64_t least, int64_t most) {
-    const double value = nb_json_get_number(options, name);
-    return isfinite(value) ? (int64_t)fmin(fmax(value, (double)least), (double)most) : fallback;
-}
-
-static struct request request_of(const cJSON *options) {
-    return (struct request){
-        .rows = integer_or(options, "rows", 8, 1, 1024),
-        .cols = integer_or(options, "cols", 1024, 1, 1 << 20),
-        .n_max = integer_or(options, "n_max", 16384, 1, 1 << 24),
-        .seed = (uint64_t)integer_or(options, "seed", 1, 0, 1ll << 53),
-    };
-}
-
-/* Does the request name the axis, or none at all? */
-static bool is_wanted(const cJSON *options, const char *axis) {
-    const cJSON *axes = cJSON_GetObjectItemCaseSensitive(options, "axes"), *item;
-    if (!cJSON_IsArray(axes)) return true;
-    cJSON_ArrayForEach(item, axes) {
-        if (cJSON_IsString(item) && strcmp(item->valuestring, axis) == 0) return true;
-    }
-    return false;
-}
 
 static cJSON *held_to_json(const struct held *h) {
     static const struct nb_member members[] = {
@@ -705,14 +684,14 @@ static void over_eps(cJSON *sweeps, struct scan *s, double scale) {
 }
 
 /* A scan of its own for each row length; about as many elements in each, at least two rows. */
-static void over_n(cJSON *sweeps, const struct nb_trial *t, const struct request *q) {
+static void over_n(cJSON *sweeps, const struct nb_trial *t, const struct extent *q) {
     cJSON *points = cJSON_CreateArray(), *predicted = cJSON_CreateArray(), *laws[N_LAWS_OVER_N];
     struct held held = {NAN, NAN, 1, 0, t->c.eps};
     for (int law = 0; law < N_LAWS_OVER_N; law++) laws[law] = add_law(predicted, law_over_n_names[law]);
     for (int64_t n = 16; n <= q->n_max; n *= 4) {
         const int64_t even = q->rows * q->cols / n, rows = even < 2 ? 2 : even > 64 ? 64 : even;
         struct scan s;
-        if (scan_init(&s, t, rows, n, q->seed) == 0) {
+        if (scan_init(&s, t, rows, n) == 0) {
             add_measured(points, &s, (double)n, held.scale, held.rho);
             const struct theory theory = theory_of(&s);
             for (int law = 0; law < N_LAWS_OVER_N && t->c.op != NB_OP_DYT; law++)
@@ -723,21 +702,25 @@ static void over_n(cJSON *sweeps, const struct nb_trial *t, const struct request
     add_sweep(sweeps, "n", &held, points, predicted, cJSON_CreateArray());
 }
 
-cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options) {
+static cJSON *sweeps_of(const struct nb_trial *t, const struct extent *q) {
     /* Mean squares of 1.5e-5, near the usual eps, and of 3.7e-9, which is 0 in f16. */
     static const double near_eps = 0x1p-8, eps_alone = 0x1p-14;
-    const struct request q = request_of(options);
     cJSON *sweeps = cJSON_CreateArray();
     struct scan s;
-    if (scan_init(&s, t, q.rows, q.cols, q.seed) == 0) {
-        if (is_wanted(options, "rho")) over_rho(sweeps, &s);
-        if (is_wanted(options, "scale")) over_scale(sweeps, &s);
-        if (is_wanted(options, "eps")) over_eps(sweeps, &s, near_eps);
-        if (is_wanted(options, "eps")) over_eps(sweeps, &s, eps_alone);
-        if (is_wanted(options, "n")) over_n(sweeps, t, &q);
+    if (scan_init(&s, t, q->rows, q->cols) == 0) {
+        over_rho(sweeps, &s);
+        over_scale(sweeps, &s);
+        over_eps(sweeps, &s, near_eps);
+        over_eps(sweeps, &s, eps_alone);
+        over_n(sweeps, t, q);
     }
     scan_release(&s);
     return sweeps;
+}
+
+cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options) {
+    (void)options;
+    return sweeps_of(t, &usual);
 }
 
 /* ---- the map ---- */
@@ -776,14 +759,13 @@ static void measure(struct scan *s, const struct axis *scale, const struct axis 
     }
 }
 
-cJSON *nb_landscape(struct nb_trial *t, const cJSON *options) {
+static cJSON *map_of(const struct nb_trial *t, const struct extent *q) {
     const struct nb_format *f = &nb_formats[t->c.dtype];
-    const struct axis scale = {{f->emin - f->precision + 1, f->emax}, (int)integer_or(options, "scales", 48, 2, 200)};
-    const struct axis rho = {{-4, f->precision + 2}, (int)integer_or(options, "rhos", 32, 2, 200)};
-    const struct request q = request_of(options);
+    const struct axis scale = {{f->emin - f->precision + 1, f->emax}, q->scales};
+    const struct axis rho = {{-4, f->precision + 2}, q->rhos};
     struct scan s;
     cJSON *json = cJSON_CreateObject();
-    if (scan_init(&s, t, integer_or(options, "map_rows", 2, 1, 64), q.cols, q.seed) != 0) {
+    if (scan_init(&s, t, q->map_rows, q->cols) != 0) {
         nb_json_text(json, "reason", s.trial.reason);
         scan_release(&s);
         return json;
@@ -798,4 +780,9 @@ cJSON *nb_landscape(struct nb_trial *t, const cJSON *options) {
     cJSON_AddItemToObject(json, "predicted", breakdown_lines(&theory, scale.ends, rho.ends));
     scan_release(&s);
     return json;
+}
+
+cJSON *nb_landscape(struct nb_trial *t, const cJSON *options) {
+    (void)options;
+    return map_of(t, &usual);
 }
