@@ -116,10 +116,6 @@ holds out '^misbehaving:prints_f32/.*,ok,'
 # ---- what cannot be read is said ------------------------------------------------------------------------------------------------------
 { echo 'import time; time.sleep(600)' && cat mine.py; } >slow.py
 refuses 'slow.py: cannot be loaded: its code did not end within 1 s; --load-timeout gives it longer' list kernels --plugin slow.py --load-timeout 1
-echo 'import nothing_of_that_name' >none.py
-refuses "none.py: ModuleNotFoundError.*\(none.py:1, in <module>\)" try none.py
-echo 'x = 1' >none.py
-refuses "none.py: no kernel in it: @normbench.kernel" try none.py
 NORMBENCH_PYTHON=nosuch refuses 'mine.py: its program NORMBENCH_PYTHON=nosuch cannot be started: No such file' try mine.py
 NORMBENCH_PACKAGE=$WORK refuses "$python: No module named 'normbench.*; install .* or set NORMBENCH_PYTHON" list kernels --plugin mine.py
 

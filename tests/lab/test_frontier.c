@@ -99,7 +99,7 @@ Test(frontier, rho_is_no_question_for_an_op_that_does_not_centre) {
 
 /* ---- planted ---- */
 
-Test(frontier, a_planted_breakdown_is_found_to_one_ulp) {
+Test(frontier, a_planted_breakdown_is_found_to_one_ulp_and_what_is_right_again_beyond_is_named) {
     struct nb_trial t;
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
     const struct nb_frontier high = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
@@ -107,20 +107,13 @@ Test(frontier, a_planted_breakdown_is_found_to_one_ulp) {
     cr_expect_eq(high.bad, (double)nextafterf((float)high.good, INFINITY));
     cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, high.good), 1000);
     cr_expect_gt(largest_x(&t, NB_FAMILY_SCALE, high.bad), 1000);
+    cr_expect(!high.monotone);
+    cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, high.good_beyond), 1e6);
+    const struct nb_frontier lax = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT); /* a percent off is no digit off */
+    cr_expect(lax.has_good && !lax.has_bad && lax.monotone, "wrong at %g", lax.bad);
     const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
     cr_assert(low.has_good && low.has_bad);
     cr_expect_eq(low.bad, (double)nextafterf((float)low.good, 0));
-    nb_trial_release(&t);
-}
-
-Test(frontier, what_is_right_again_beyond_is_named) {
-    struct nb_trial t;
-    cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
-    const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
-    cr_expect(!f.monotone);
-    cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.good_beyond), 1e6);
-    const struct nb_frontier lax = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT); /* a percent off is no digit off */
-    cr_expect(lax.has_good && !lax.has_bad && lax.monotone, "wrong at %g", lax.bad);
     nb_trial_release(&t);
 }
 

@@ -258,18 +258,6 @@ Test(limits, the_bias_of_running_sums_follows_one_law) {
         }
 }
 
-Test(limits, the_small_law_of_the_bias_agrees_for_healthy_sums) {
-    struct nb_limits l;
-    struct nb_sum_law law;
-    nb_limits_init(&l, NB_OP_RMSNORM, NB_NUM_F32, 64, 1e-5);
-    double ratio = 0; /* averaged over a binade of n, as the law is */
-    for (int i = 0; i < 8; i++) {
-        nb_sum_law(&l.design, (int64_t)(0x1p18 * (1 + (i + 0.5) / 8)), &law);
-        ratio += law.bias / nb_stagnation_bias(law.nu, NB_NORMAL_DENSITY) / 8;
-    }
-    cr_expect_float_eq(ratio, 1, 0.08, "%g", ratio);
-}
-
 /* ---- what a trial can notice --------------------------------------------------------------------------------------------- */
 
 /* Sums of squares as they come, and as they would come if the figure were another: each error is `error_factor` times as large. */

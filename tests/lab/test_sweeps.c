@@ -106,24 +106,6 @@ Test(sweeps, laws_over_rho_come_true_within_a_factor_of_eight) {
 
 /* ---- n, eps, scale ---- */
 
-static cJSON *n_alone(const struct nb_trial *t, const struct extent *q) {
-    cJSON *sweeps = cJSON_CreateArray();
-    over_n(sweeps, t, q);
-    return sweeps;
-}
-
-Test(sweeps, one_running_sum_follows_the_random_law_and_then_stagnates) {
-    cJSON *sweeps = make(n_alone, "rmsnorm_serial_scalar_f32", &usual);
-    const cJSON *n = sweep_of(sweeps, "n", 0);
-    for (double at = 256; at <= 16384; at *= 4) {
-        const double law = hypot(predicted(n, "rms law", at), predicted(n, "bias law", at));
-        const double ratio = figure(n, at, "gain_rms_u") / law;
-        cr_assert(ratio > 0.3 && ratio < 3, "n %g: %g u, law %g u", at, figure(n, at, "gain_rms_u"), law);
-        cr_assert_lt(fabs(figure(n, at, "gain_u")), predicted(n, "gamma_n", at));
-    }
-    cr_assert_float_eq(predicted(n, "sqrt(n) u", 4096), 32, 1e-9, "half of sqrt(4096)");
-}
-
 Test(sweeps, an_eps_below_half_a_subnormal_loses_rows_that_live_on_it) {
     cJSON *narrow = make(sweeps_of, "rmsnorm_lowp_scalar_f16", &usual);
     cJSON *wide = make(sweeps_of, "rmsnorm_twopass_scalar_f16", &usual);

@@ -8,7 +8,8 @@
 #include <xmmintrin.h>
 #endif
 
-#include "kernel.h"
+#include "rows.h"
+#include "table.h"
 
 static float stored(float x) {
     volatile float v = x;
@@ -87,9 +88,8 @@ static int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, str
     return 0;
 }
 
-#define ARGUMENTS const struct nb_call *call, int phase __attribute__((unused)), int64_t begin, int64_t end
 #define OF_PARTS(name, squares, rstd)                                                                                  \
-    static int run_##name(ARGUMENTS) { return norm_rows(call, begin, end, (struct box){squares, rstd}); }
+    static int run_##name(ROWS) { return norm_rows(call, begin, end, (struct box){squares, rstd}); }
 OF_PARTS(pairwise, squares_pairwise, rstd_plain)
 OF_PARTS(blocked, squares_blocked, rstd_plain)
 OF_PARTS(f64, squares_f64, rstd_double)
@@ -99,7 +99,7 @@ OF_PARTS(eps_on_sum, squares_sequential, rstd_eps_on_sum)
 OF_PARTS(no_eps, squares_sequential, rstd_no_eps)
 OF_PARTS(quake, squares_sequential, rstd_quake)
 /* Rounded up or down by the number of the call. */
-static int run_random_last_bit(ARGUMENTS) {
+static int run_random_last_bit(ROWS) {
     static int calls;
     norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
     calls++;
@@ -110,7 +110,7 @@ static int run_random_last_bit(ARGUMENTS) {
         }
     return 0;
 }
-static int run_hides_nan(ARGUMENTS) {
+static int run_hides_nan(ROWS) {
     norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < call->cols; i++) {
@@ -119,7 +119,7 @@ static int run_hides_nan(ARGUMENTS) {
         }
     return 0;
 }
-static int run_flush(ARGUMENTS) {
+static int run_flush(ROWS) {
 #if defined(__x86_64__)
     const unsigned state = _mm_getcsr();
     _mm_setcsr(state | 0x8040); /* FTZ, DAZ */
@@ -137,7 +137,7 @@ static int run_flush(ARGUMENTS) {
     return 0;
 }
 /* bf16, in double, its last step cut off. */
-static int run_truncate(ARGUMENTS) {
+static int run_truncate(ROWS) {
     for (int64_t row = begin; row < end; row++) {
         const uint16_t *x = (const uint16_t *)call->x + row * call->x_stride;
         uint16_t *y = (uint16_t *)call->y + row * call->y_stride;
@@ -156,7 +156,7 @@ static int run_truncate(ARGUMENTS) {
     return 0;
 }
 /* LayerNorm, two-pass in double. */
-static int run_layernorm_f64(ARGUMENTS) {
+static int run_layernorm_f64(ROWS) {
     for (int64_t row = begin; row < end; row++) {
         const float *x = (const float *)call->x + row * call->x_stride;
         float *y = (float *)call->y + row * call->y_stride;
@@ -170,7 +170,7 @@ static int run_layernorm_f64(ARGUMENTS) {
     return 0;
 }
 /* LayerNorm, Welford in one lane. */
-static int run_layernorm_welford(ARGUMENTS) {
+static int run_layernorm_welford(ROWS) {
     for (int64_t row = begin; row < end; row++) {
         const float *x = (const float *)call->x + row * call->x_stride;
         float *y = (float *)call->y + row * call->y_stride, mean = 0, m2 = 0;
@@ -210,11 +210,4 @@ static const struct nb_kernel kernels[] = {
     BOX(layernorm_f64, NB_OP_LAYERNORM, NB_F32),
     BOX(layernorm_welford, NB_OP_LAYERNORM, NB_F32),
 };
-enum { N = sizeof kernels / sizeof kernels[0] };
-
-const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    static const struct nb_kernel *table[N];
-    for (size_t i = 0; i < N; i++) table[i] = &kernels[i];
-    *n = N;
-    return abi_version == NB_ABI_VERSION ? table : NULL;
-}
+TABLE(kernels)

@@ -11,7 +11,7 @@
 
 #include "kernels/peers/peer.h"
 
-#include "kernel.h"
+#include "table.h"
 
 struct args {
     const float *x, *residual, *gamma;
@@ -104,14 +104,7 @@ static const struct nb_kernel kernels[] = {
     KERNEL("copy_null", NB_OP_COPY, 0, run_nothing, .variant = "copy_null_cuda_f32"),
     KERNEL("rmsnorm_narrow", NB_OP_RMSNORM, 1, run_right, .dtype = NB_BF16, .variant = "rmsnorm_narrow_cuda_bf16"),
 };
-
-const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    enum { N = sizeof kernels / sizeof kernels[0] };
-    static const struct nb_kernel *table[N];
-    for (size_t i = 0; i < N; i++) table[i] = &kernels[i];
-    *n = N;
-    return abi_version == NB_ABI_VERSION ? table : NULL;
-}
+TABLE(kernels)
 
 /* As a library whose thread keeps cases in one process (tests/cli/device.sh). */
 static void *sleeper(void *unused) {

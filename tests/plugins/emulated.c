@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels of the backend cuda-emulated, one right and one wrong in every row, beside the same for the CPU; all for rows of f32. */
 #include "rows.h"
+#include "table.h"
 
 static int run(ROWS) { return correct_rows(call, begin, end); }
 
@@ -27,9 +28,4 @@ static const struct nb_kernel kernels[] = {
     KERNEL("rmsnorm_rows", "_cuda_emulated_f32", NB_BACKEND_CUDA_EMULATED, run),
     KERNEL("rmsnorm_wrong", "_cuda_emulated_f32", NB_BACKEND_CUDA_EMULATED, run_wrong),
 };
-
-const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    static const struct nb_kernel *const table[] = {&kernels[0], &kernels[1], &kernels[2]};
-    *n = sizeof table / sizeof table[0];
-    return abi_version == NB_ABI_VERSION ? table : NULL;
-}
+TABLE(kernels)

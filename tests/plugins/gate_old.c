@@ -34,10 +34,4 @@ static const struct nb_kernel kernels[] = {GATED(steady, ), GATED(doubled, ), GA
                                            GATED(strays, ), GATED(changes, ), GATED(skips, ),
                                            GATED(fails, ),  GATED(gone, ),    GATED(units, .row_local = by_rows),
                                            GATED(waits, )};
-
-const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    static const struct nb_kernel *table[sizeof kernels / sizeof kernels[0]];
-    *n = sizeof kernels / sizeof kernels[0];
-    for (size_t i = 0; i < *n; i++) table[i] = &kernels[i];
-    return abi_version == NB_ABI_VERSION ? table : NULL;
-}
+TABLE(kernels)

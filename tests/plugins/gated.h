@@ -4,6 +4,7 @@
 #define GATED_H
 
 #include "rows.h"
+#include "table.h"
 
 #define GATED(kernel_name, ...)                                                                                        \
     {                                                                                                                  \

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "kernel.h"
+#include "table.h"
 
 static const float *in_row(const void *tensor, int64_t stride, int64_t row) {
     return (const float *)tensor + row * stride;
@@ -236,11 +236,4 @@ static const struct nb_kernel kernels[] = {
     OF_ROWS("by_range", NB_OP_RMSNORM, by_range),
     GRADIENT("channels", NB_OP_BATCHNORM, channels, .n_units = n_channels),
 };
-enum { N = sizeof kernels / sizeof kernels[0] };
-
-const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    static const struct nb_kernel *table[N];
-    for (size_t i = 0; i < N; i++) table[i] = &kernels[i];
-    *n = N;
-    return abi_version == NB_ABI_VERSION ? table : NULL;
-}
+TABLE(kernels)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "src/core/json.h"
+#include "src/measure/journal.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
@@ -88,6 +89,22 @@ Test(labels, are_refused_where_they_say_nothing) {
     refused((struct request){.blocks = "{ \"label\": 3, " TWO_KERNELS " }"}, "text");
     refused((struct request){.blocks = "{ \"label\": \"a\", \"label\": \"b\", " TWO_KERNELS " }"}, "twice");
     refused((struct request){.blocks = "{ \"lable\": \"a\", " TWO_KERNELS " }"}, "did you mean \"label\"");
+}
+
+/* The first line of its journal has all of a plan: launches that may be added, what this machine refuses, labels. */
+Test(labels, stand_in_the_journal_with_the_plan) {
+    load_kernels();
+    struct nb_plan plan = made((struct request){
+        .blocks = LABELLED
+        ", { \"kernel\": \"*_twopass\", \"op\": \"rmsnorm\", \"width\": [\"scalar\", \"vector\"], \"threads\": [1, 1024] }",
+        .head = "\"launches\": [6, 8],",
+        .isolate_width = true});
+    cJSON *run = kept_json(cJSON_CreateObject());
+    nb_journal_add_plan(run, &plan, 1, 2);
+    cr_expect_eq(nb_json_get_number(cJSON_GetObjectItem(run, "plan"), "most_launches"), 8);
+    cr_expect_eq(cJSON_GetArraySize(cJSON_GetObjectItem(run, "labels")), 2);
+    cr_expect_eq(cJSON_GetArraySize(cJSON_GetObjectItem(run, "groups")), (int)plan.n_groups);
+    cr_expect(strstr(json_text(cJSON_GetObjectItem(run, "skips")), "/threads:1024/"), "%s", json_text(run));
 }
 
 /* ---- the fold ---- */

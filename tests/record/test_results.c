@@ -216,6 +216,37 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
     }
 }
 
+/* One text of the journal in place of another. */
+Test(results, journals_that_contradict_themselves_are_refused) {
+    static const char *const changes[][2] = {
+        {"\"variant\":\"rmsnorm_a_v256_f32\",", ""},
+        {"\"variant\":\"rmsnorm_a_v256_f32\"", "\"variant\":\"rmsnorm_c_v256_f32\""},
+        {"\"op\":\"rmsnorm\"", "\"op\":\"nothing\""},
+        {"\"keys\":[\"" KEY_RMS, "\"keys\":[\"no key"},
+        {"\"keys\":", "\"others\":"},
+        {"\"index\":4", "\"index\":-4"},
+        {"\"status\":\"ok\"", "\"status\":\"fine\""},
+        {"{\"type\":\"launch\",\"group\":0,\"launch\":3", "{\"type\":\"launch\",\"group\":0,\"launch\":33"},
+        {"{\"type\":\"launch\",\"group\":0,\"launch\":3", "{\"type\":\"launch\",\"group\":5,\"launch\":3"},
+        {"{\"variant\":\"copy_v256_f32\",\"sample_ns\"", "{\"sample_ns\""},
+        {"{\"key\":\"" KEY_RMS "\",\"copy\"", "{\"key\":\"other\",\"copy\""},
+        {"{\"key\":\"" KEY_RMS "\",\"counters\"", "{\"key\":\"other\",\"counters\""},
+        {"\"max_ulp\":1.25", "\"max_ulp\":\"x\""},
+        {"\"witness\":{\"row\":3", "\"witness\":{\"row\":-3"},
+    };
+    char *dir = new_folder();
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        const char *journal = small_journal(), *hit = strstr(journal, changes[i][0]);
+        struct nb_strbuf text = {0};
+        cr_assert(hit, "%s", changes[i][0]);
+        nb_strbuf_addn(&text, journal, (size_t)(hit - journal));
+        nb_strbuf_addf(&text, "%s%s", changes[i][1], hit + strlen(changes[i][0]));
+        const char *whole = summed(text.text);
+        cr_expect_eq(fold(dir, whole, strlen(whole)), -1, "%s", changes[i][1]);
+        nb_strbuf_release(&text);
+    }
+}
+
 Test(results, a_folded_journal_with_any_byte_changed_never_crashes) {
     char *journal = small_journal(), *dir = new_folder();
     const size_t len = strlen(journal);
