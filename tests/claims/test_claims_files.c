@@ -18,11 +18,7 @@
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 
-static void set_up(void) {
-    quiet();
-    load_kernels();
-}
-TestSuite(claims_files, .init = set_up, .fini = nb_registry_release);
+TestSuite(claims_files, .init = load_kernels_quietly, .fini = nb_registry_release);
 
 enum doctored { HOLDING, FAILING, WIDE };
 

@@ -14,11 +14,7 @@
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 
-static void set_up(void) {
-    quiet();
-    load_kernels();
-}
-TestSuite(claims_log, .init = set_up, .fini = nb_registry_release);
+TestSuite(claims_log, .init = load_kernels_quietly, .fini = nb_registry_release);
 
 /* Lines of the log that were made after data, "| date | claim | ... | yes |"; date and id "": of any. */
 static int n_logged(const char *log, const char *id, const char *date) {

@@ -12,11 +12,7 @@
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 
-static void set_up(void) {
-    quiet();
-    load_kernels();
-}
-TestSuite(claims_properties, .init = set_up, .fini = nb_registry_release);
+TestSuite(claims_properties, .init = load_kernels_quietly, .fini = nb_registry_release);
 
 static void release_findings(void *findings) { nb_findings_release(findings); }
 

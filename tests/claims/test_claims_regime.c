@@ -15,11 +15,7 @@
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 
-static void set_up(void) {
-    quiet();
-    load_kernels();
-}
-TestSuite(claims_regime, .init = set_up, .fini = nb_registry_release);
+TestSuite(claims_regime, .init = load_kernels_quietly, .fini = nb_registry_release);
 
 enum { ROUNDS = 6 };
 

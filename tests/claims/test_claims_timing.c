@@ -8,7 +8,6 @@
 #include "src/claims/experiment_timing.c"
 #include "src/core/case_key.h"
 #include "src/core/text.h"
-#include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
@@ -102,20 +101,6 @@ static const struct nb_finding *found(const struct nb_findings *f, const char *n
     return NULL;
 }
 
-/* The claim on a run; findings stay in the result. */
-static enum nb_claim_verdict judged(const char *dir, struct nb_claim *claim, struct nb_claim_result *result) {
-    struct nb_results results;
-    struct nb_sample_table samples;
-    cr_assert_eq(nb_claim_parse(claim, "dir/mine.json", claim_text, strlen(claim_text)), 0);
-    cr_assert_eq(nb_results_fold(&results, dir), 0);
-    cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
-    const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
-    nb_claim_try(result, claim, &m);
-    nb_sample_table_release(&samples);
-    nb_results_release(&results);
-    return result->verdict;
-}
-
 Test(claims_timing, a_doctored_journal_decides_the_verdict) {
     static const struct {
         double rms_ns, prms_ns, shift;
@@ -131,7 +116,7 @@ Test(claims_timing, a_doctored_journal_decides_the_verdict) {
         char *dir = run_with(cases[i].launches, cases[i].rms_ns, cases[i].prms_ns, cases[i].shift);
         struct nb_claim claim;
         struct nb_claim_result result;
-        cr_expect_eq(judged(dir, &claim, &result), cases[i].verdict, "case %zu: %s, %s", i,
+        cr_expect_eq(claim_on_run(claim_text, dir, &claim, &result), cases[i].verdict, "case %zu: %s, %s", i,
                      nb_claim_verdict_names[result.verdict], result.reason);
         nb_claim_result_release(&result);
         nb_claim_release(&claim);
@@ -179,7 +164,7 @@ Test(claims_timing, both_conventions_shares_and_sums) {
     char *dir = run_with(8, 700, 350, 0);
     struct nb_claim claim;
     struct nb_claim_result result;
-    judged(dir, &claim, &result);
+    claim_on_run(claim_text, dir, &claim, &result);
     const struct nb_findings *f = &result.findings[0];
     cr_expect_float_eq(found(f, "cut", NULL)->value.value, 0.3, 1e-9);
     cr_expect_float_eq(found(f, "ratio", NULL)->value.value, 1 / 0.7, 1e-9);

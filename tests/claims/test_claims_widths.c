@@ -7,7 +7,6 @@
 #include "src/claims/claims.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
-#include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
@@ -129,21 +128,11 @@ static char *run_of(const struct truth *t) {
     "\"t\",\"experiment\":\"norm\",\"expect\":[" expect "]}]}"
 
 static enum nb_claim_verdict judged(const char *claim_text, const struct truth *t) {
-    struct nb_results results;
-    struct nb_sample_table samples;
     struct nb_claim claim;
     struct nb_claim_result result;
-    char *dir = run_of(t);
-    cr_assert_eq(nb_claim_parse(&claim, "dir/mine.json", claim_text, strlen(claim_text)), 0);
-    cr_assert_eq(nb_results_fold(&results, dir), 0);
-    cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
-    const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
-    nb_claim_try(&result, &claim, &m);
-    const enum nb_claim_verdict verdict = result.verdict;
+    const enum nb_claim_verdict verdict = claim_on_run(claim_text, run_of(t), &claim, &result);
     nb_claim_result_release(&result);
     nb_claim_release(&claim);
-    nb_sample_table_release(&samples);
-    nb_results_release(&results);
     return verdict;
 }
 

@@ -25,13 +25,6 @@ static void release(void) {
 }
 TestSuite(plots, .init = make_folder, .fini = release);
 
-static const struct nb_figure *figure_named(const char *name) {
-    for (size_t i = 0; i < figures.n; i++)
-        if (strcmp(figures.list[i].name, name) == 0) return &figures.list[i];
-    cr_assert_fail("no figure %s", name);
-    return NULL;
-}
-
 static void expect_point(const struct nb_point *p, double x, double y, double low, double high) {
     const double got[] = {p->x, p->y, p->low, p->high}, want[] = {x, y, low, high};
     for (int i = 0; i < 4; i++)
@@ -61,14 +54,14 @@ Test(plots, lines_hold_the_figures_of_the_records) {
     nb_test_sweep(&results);
     nb_test_accuracy(nb_test_add(&results, "rmsnorm_serial_v256_f32", NB_OP_RMSNORM, "64x256"), 0.5, 0);
     nb_figures_init(&figures, &results);
-    const struct nb_figure *cut = figure_named("cut-length-forward-f32");
+    const struct nb_figure *cut = figure_named(&figures, "cut-length-forward-f32");
     cr_assert_eq(cut->n_lines, 1);
     cr_assert_eq(cut->lines[0].n, 3);
     expect_point(&cut->lines[0].points[0], 256, 20, 19, 21);
     expect_point(&cut->lines[0].points[2], 4096, 40, 39, 41);
-    const struct nb_figure *set = figure_named("cut-working-set-forward-f32");
+    const struct nb_figure *set = figure_named(&figures, "cut-working-set-forward-f32");
     expect_point(&set->lines[0].points[1], 64 * 1024 * 8, 30, 29, 31);
-    const struct nb_figure *speed = figure_named("kernels-rmsnorm-forward-f32");
+    const struct nb_figure *speed = figure_named(&figures, "kernels-rmsnorm-forward-f32");
     double rate = 64 * 1024 * 8 / 2800.0;
     expect_point(&speed->lines[0].points[1], 1024, rate, rate / 1.01, rate / 0.99);
     expect_point(&speed->lines[1].points[1], 1024, 80, 79, 81);
@@ -82,7 +75,7 @@ Test(plots, a_curve_never_mixes_what_differs) {
     r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "128x8192");
     nb_test_times(r, 1e5, (struct nb_interval){0.5, 0.4, 0.6}, r->key);
     nb_figures_init(&figures, &results);
-    const struct nb_figure *speed = figure_named("kernels-rmsnorm-forward-f32");
+    const struct nb_figure *speed = figure_named(&figures, "kernels-rmsnorm-forward-f32");
     cr_assert_eq(speed->lines[0].n, 3, "neither the row of two threads nor that of 128 rows");
     cr_assert_not_null(strstr(speed->subtitle, "64 rows"));
 }
@@ -94,12 +87,13 @@ Test(plots, a_curve_is_of_one_machine_and_names_it) {
     static const char *const names[] = {"cut-length-forward-f32", "cut-working-set-forward-f32",
                                         "kernels-rmsnorm-forward-f32"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const struct nb_figure *f = figure_named(names[i]);
+        const struct nb_figure *f = figure_named(&figures, names[i]);
         cr_expect_eq(f->lines[0].n, 2, "%s: times of two machines on one curve", f->name);
         cr_expect_not_null(strstr(f->subtitle, "machine 1, "), "%s: %s", f->name, f->subtitle);
         cr_expect_not_null(strstr(f->caption, "machine 1, "), "%s: %s", f->name, f->caption);
     }
-    cr_expect_eq(figure_named("cut-working-set-forward-f32")->guides[0].x, 49152, "the caches of that machine");
+    cr_expect_eq(figure_named(&figures, "cut-working-set-forward-f32")->guides[0].x, 49152,
+                 "the caches of that machine");
 }
 
 Test(plots, data_file_reads_back) {

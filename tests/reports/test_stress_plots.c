@@ -32,13 +32,6 @@ Test(stress_plots, cells_that_are_missing_or_senseless_are_unknown) {
     cr_assert(!heat_read(&f.heats[0], NULL));
 }
 
-static const struct nb_figure *figure_named(const char *name) {
-    for (size_t i = 0; i < figures.n; i++)
-        if (strcmp(figures.list[i].name, name) == 0) return &figures.list[i];
-    cr_assert_fail("no figure %s", name);
-    return NULL;
-}
-
 static const struct nb_line *line_of(const struct nb_figure *f, size_t panel, const char *entry, bool law) {
     for (size_t i = 0; i < f->n_lines; i++) {
         const struct nb_line *line = &f->lines[i];
@@ -52,7 +45,7 @@ static const struct nb_line *line_of(const struct nb_figure *f, size_t panel, co
 
 Test(stress_plots, map_figure_holds_the_cells_and_the_predicted_lines) {
     draw();
-    const struct nb_figure *f = figure_named("map-layernorm_onepass");
+    const struct nb_figure *f = figure_named(&figures, "map-layernorm_onepass");
     cr_assert_eq(f->n_panels, 2, "f32 and f16; the other width is not drawn again");
     cr_assert_str_eq(f->panels[0].title, "f32");
     cr_assert_str_eq(f->panels[1].title, "f16");
@@ -71,7 +64,7 @@ Test(stress_plots, map_figure_holds_the_cells_and_the_predicted_lines) {
 
 Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
     draw();
-    const struct nb_figure *rho = figure_named("error-rho-layernorm");
+    const struct nb_figure *rho = figure_named(&figures, "error-rho-layernorm");
     const struct nb_line *line = line_of(rho, 0, "layernorm_onepass", false);
     cr_assert_eq(line->n, 2, "NaN has no point");
     cr_assert_float_eq(line->points[1].x, 2, 1e-12, "an exponent of two");
@@ -80,7 +73,7 @@ Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
     cr_assert_float_eq(line_of(rho, 1, "half an ulp of noise in x", true)->points[2].y, 32, 1e-12);
     cr_assert_eq(rho->n_guides, 2, "one in each panel, within its range");
     cr_assert_float_eq(rho->guides[0].x, 3, 1e-12);
-    const struct nb_figure *n = figure_named("error-n-layernorm");
+    const struct nb_figure *n = figure_named(&figures, "error-n-layernorm");
     line = line_of(n, 0, "layernorm_onepass", true);
     cr_assert_eq(line->n, 1, "the law ends where its second part does");
     cr_assert_float_eq(line->points[0].y, 5, 1e-12, "random and one-sided parts are independent: 3 and 4 make 5");
@@ -90,7 +83,7 @@ Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
 /* A script that counts blocks otherwise than the data file would draw cells of one state in the colour of another. */
 Test(stress_plots, script_and_data_agree_about_the_blocks) {
     draw();
-    const struct nb_figure *f = figure_named("map-layernorm_onepass");
+    const struct nb_figure *f = figure_named(&figures, "map-layernorm_onepass");
     struct nb_strbuf data = {0}, script = {0};
     nb_figure_data(f, &data);
     nb_figure_script(f, &script);
@@ -127,7 +120,7 @@ Test(stress_plots, frontier_joins_the_cases_that_none_beats) {
     nb_test_add(&results, "rmsnorm_a_v256_f32", NB_OP_RMSNORM, "10x200"); /* neither time nor accuracy */
     nb_strbuf_add(&figures.notes, "");
     nb_plot_frontier(&results, &figures);
-    const struct nb_figure *f = figure_named("frontier-rmsnorm-forward-f32");
+    const struct nb_figure *f = figure_named(&figures, "frontier-rmsnorm-forward-f32");
     const struct nb_line *set = line_of(f, 0, "not beaten in both", true);
     cr_assert_eq(set->n, 3);
     cr_assert_float_eq(set->points[0].x, 1, 1e-12);

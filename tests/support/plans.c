@@ -10,6 +10,11 @@
 
 void load_kernels(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }
 
+void load_kernels_quietly(void) {
+    quiet();
+    load_kernels();
+}
+
 static int make(struct request *r) {
     struct nb_config config;
     struct nb_strbuf text = {0};

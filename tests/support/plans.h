@@ -25,6 +25,7 @@ struct request {
 };
 
 void load_kernels(void);
+void load_kernels_quietly(void);
 struct nb_plan made(struct request r);
 struct nb_plan plan_of(const char *blocks);
 size_t n_cases_of(const char *blocks);

@@ -150,6 +150,13 @@ bool have_gnuplot(void) {
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
+const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name) {
+    for (size_t i = 0; i < figures->n; i++)
+        if (strcmp(figures->list[i].name, name) == 0) return &figures->list[i];
+    cr_assert_fail("no figure %s", name);
+    return NULL;
+}
+
 void expect_names_quoted(const struct nb_figures *figures) {
     for (size_t i = 0; i < figures->n; i++) {
         struct nb_strbuf script = {0};

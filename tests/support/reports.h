@@ -22,6 +22,8 @@ char *nb_test_render(const char *format, const struct nb_results *results);
 void nb_test_plain_terminal(void);
 
 bool have_gnuplot(void);
+/* It must be there. */
+const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name);
 /* In the scripts of the figures names stay inside single quotes, and files have plain ones. */
 void expect_names_quoted(const struct nb_figures *figures);
 

@@ -167,3 +167,17 @@ struct nb_results folded(const char *journal) {
     release_at_end(&r, sizeof r, release_results);
     return r;
 }
+
+enum nb_claim_verdict claim_on_run(const char *text, const char *dir, struct nb_claim *claim,
+                                   struct nb_claim_result *result) {
+    struct nb_results results;
+    struct nb_sample_table samples;
+    cr_assert_eq(nb_claim_parse(claim, "dir/mine.json", text, strlen(text)), 0);
+    cr_assert_eq(nb_results_fold(&results, dir), 0);
+    cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
+    const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
+    nb_claim_try(result, claim, &m);
+    nb_sample_table_release(&samples);
+    nb_results_release(&results);
+    return result->verdict;
+}

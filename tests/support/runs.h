@@ -3,6 +3,7 @@
 #ifndef NB_TEST_SUPPORT_RUNS_H
 #define NB_TEST_SUPPORT_RUNS_H
 
+#include "src/claims/claims.h"
 #include "src/record/record.h"
 
 #define KEY_RMS "rmsnorm_a_v256_f32/shape:4x8"
@@ -32,5 +33,8 @@ char *folder_of(struct nb_strbuf *text);
 char *folder_with(const char *journal);
 /* What it folds to. */
 struct nb_results folded(const char *journal);
+/* A claim, by its text, on the run in that folder; findings stay in the result. */
+enum nb_claim_verdict claim_on_run(const char *text, const char *dir, struct nb_claim *claim,
+                                   struct nb_claim_result *result);
 
 #endif
