@@ -18,20 +18,6 @@ const struct nb_format nb_formats[NB_N_DTYPES] = {
     [NB_BF16] = {"bf16", 2, 8, -126, 127, 0x1p-8, 0x1.fep127, 0x1p-126, 0x1p-133, 0x1.ffp127},
 };
 
-int nb_dtype_parse(const char *text) {
-    static const struct {
-        const char *name;
-        enum nb_dtype dtype;
-    } names[] = {
-        {"f32", NB_F32},      {"fp32", NB_F32},  {"float32", NB_F32},   {"float", NB_F32},   {"single", NB_F32},
-        {"binary32", NB_F32}, {"f16", NB_F16},   {"fp16", NB_F16},      {"float16", NB_F16}, {"half", NB_F16},
-        {"binary16", NB_F16}, {"bf16", NB_BF16}, {"bfloat16", NB_BF16}, {"bfloat", NB_BF16}, {"brain16", NB_BF16},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcasecmp(text, names[i].name) == 0) return (int)names[i].dtype;
-    return -1;
-}
-
 /* 2^e for exponents of normal doubles. */
 static double power_of_two(int e) { return nb_double_of((uint64_t)(e + 1023) << 52); }
 
@@ -137,6 +123,11 @@ int nb_number_parse(const char *text) {
         const char *name;
         enum nb_number number;
     } names[] = {
+        {"f32", NB_NUM_F32},          {"fp32", NB_NUM_F32},        {"float32", NB_NUM_F32},
+        {"float", NB_NUM_F32},        {"single", NB_NUM_F32},      {"binary32", NB_NUM_F32},
+        {"f16", NB_NUM_F16},          {"fp16", NB_NUM_F16},        {"float16", NB_NUM_F16},
+        {"half", NB_NUM_F16},         {"binary16", NB_NUM_F16},    {"bf16", NB_NUM_BF16},
+        {"bfloat16", NB_NUM_BF16},    {"bfloat", NB_NUM_BF16},     {"brain16", NB_NUM_BF16},
         {"f64", NB_NUM_F64},          {"fp64", NB_NUM_F64},        {"float64", NB_NUM_F64},
         {"double", NB_NUM_F64},       {"binary64", NB_NUM_F64},    {"tf32", NB_NUM_TF32},
         {"tfloat32", NB_NUM_TF32},    {"e5m2", NB_NUM_E5M2},       {"fp8_e5m2", NB_NUM_E5M2},
@@ -145,8 +136,14 @@ int nb_number_parse(const char *text) {
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcasecmp(text, names[i].name) == 0) return (int)names[i].number;
-    const int dtype = nb_dtype_parse(text);
-    return dtype < 0 ? -1 : (int)nb_number_of((enum nb_dtype)dtype);
+    return -1;
+}
+
+int nb_dtype_parse(const char *text) {
+    const int number = nb_number_parse(text);
+    for (int dtype = 0; dtype < NB_N_DTYPES; dtype++)
+        if (number == (int)nb_number_of((enum nb_dtype)dtype)) return dtype;
+    return -1;
 }
 
 enum nb_number nb_number_of(enum nb_dtype dtype) {

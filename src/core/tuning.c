@@ -29,12 +29,8 @@ const struct nb_tuning_field nb_tuning_fields[] = {
 };
 const size_t nb_n_tuning_fields = sizeof nb_tuning_fields / sizeof nb_tuning_fields[0];
 
-/* No kernel uses avx512_fp16: files of earlier builds that name it are read, and it means nothing. */
-static const struct {
-    uint32_t bit;
-    const char *name;
-} natives[] = {{NB_CPU_AVX512BF16, "avx512_bf16"}, {0, "avx512_fp16"}};
-enum { N_NATIVES = sizeof natives / sizeof natives[0] };
+/* The one native instruction that a kernel may use beyond its variant's own. */
+static const char native_name[] = "avx512_bf16";
 
 const struct nb_tuning_field *nb_tuning_field_find(const char *name) {
     for (size_t i = 0; i < nb_n_tuning_fields; i++)
@@ -70,19 +66,9 @@ bool nb_tuning_equal(const struct nb_tuning *a, const struct nb_tuning *b) {
 
 static bool is_native(const struct nb_tuning_field *field) { return field == &nb_tuning_fields[0]; }
 
-/* Names joined by '+'; -1: a name that is none. */
-static int64_t read_native(const char *text, bool of_file) {
-    struct nb_strings names = {0};
-    int64_t mask = 0;
-    if (strcmp(text, "0") == 0) return 0;
-    nb_strings_split(&names, text, '+');
-    for (size_t w = 0; w < names.n && mask >= 0; w++) {
-        size_t i = 0;
-        while (i < N_NATIVES && strcmp(natives[i].name, names.items[w]) != 0) i++;
-        mask = i < N_NATIVES && (of_file || natives[i].bit) ? mask | natives[i].bit : -1;
-    }
-    nb_strings_release(&names);
-    return mask;
+/* -1: a name that is none. */
+static int64_t read_native(const char *text) {
+    return strcmp(text, "0") == 0 ? 0 : strcmp(text, native_name) == 0 ? NB_CPU_AVX512BF16 : -1;
 }
 
 /* A whole number, of bytes with a unit; -1: it is none. */
@@ -123,7 +109,7 @@ static int parse_one(struct nb_tuning *t, const char *text, char *reason, size_t
             field = &nb_tuning_fields[i];
     if (!field) return unknown_field(text, name_len, reason, n);
     const char *value_text = text + name_len + (text[name_len] == '=');
-    const int64_t value = is_native(field) ? read_native(value_text, false) : read_amount(field, value_text);
+    const int64_t value = is_native(field) ? read_native(value_text) : read_amount(field, value_text);
     if (value < 0 || value > field->most) return refuse(field, value_text, reason, n);
     nb_tuning_set(t, field, value);
     return 0;
@@ -142,13 +128,7 @@ int nb_tuning_parse(struct nb_tuning *t, const char *text, char *reason, size_t 
 }
 
 static void print_native(uint32_t mask, struct nb_strbuf *out) {
-    const char *between = "";
-    for (size_t i = 0; i < N_NATIVES; i++)
-        if (mask & natives[i].bit) {
-            nb_strbuf_addf(out, "%s%s", between, natives[i].name);
-            between = "+";
-        }
-    if (!*between) nb_strbuf_add(out, "0");
+    nb_strbuf_add(out, mask & NB_CPU_AVX512BF16 ? native_name : "0");
 }
 
 void nb_tuning_print(const struct nb_tuning *t, const struct nb_tuning *base, struct nb_strbuf *out) {
@@ -225,13 +205,6 @@ cJSON *nb_tuning_to_json(const struct nb_tuning *t) {
     return json;
 }
 
-static int set_native(struct nb_tuning *t, const char *text) {
-    const int64_t mask = read_native(text, true);
-    if (mask < 0) return nb_error("a tuning's native: '%.60s' is not 0 or avx512_bf16", text);
-    nb_tuning_set(t, &nb_tuning_fields[0], mask);
-    return 0;
-}
-
 int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json) {
     assert(t);
     if (!cJSON_IsObject(json)) return nb_error("a tuning that is no object");
@@ -241,7 +214,9 @@ int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json) {
         if (!item) continue;
         if (i == 0) {
             if (!cJSON_IsString(item)) return nb_error("a tuning's \"%s\" is no text", field->name);
-            if (set_native(t, item->valuestring) != 0) return -1;
+            const int64_t mask = read_native(item->valuestring);
+            if (mask < 0) return nb_error("a tuning's native: '%.60s' is not 0 or %s", item->valuestring, native_name);
+            nb_tuning_set(t, field, mask);
             continue;
         }
         const double value = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;

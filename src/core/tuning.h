@@ -2,7 +2,7 @@
 /* What kernels know of the machine (struct nb_tuning of kernels/kernel.h), field by field, as text and as JSON; what the
  * calls of this process carry, and where that comes from.
  *
- * As text: FIELD=VALUE,FIELD=VALUE. Bytes may end in K, M, G (times 1024); native is 0 or names of instruction sets joined by '+'.
+ * As text: FIELD=VALUE,FIELD=VALUE. Bytes may end in K, M, G (times 1024); native is 0 or avx512_bf16.
  * As JSON: an object of the fields; native is the text above. */
 #ifndef NB_TUNING_H
 #define NB_TUNING_H

@@ -89,7 +89,6 @@ void nb_system_read(struct nb_system *s) {
     keep_bracketed(s->huge_pages);
     read_field("/proc/cpuinfo", "microcode", s->microcode, sizeof s->microcode);
     s->aslr = (int)read_number("/proc/sys/kernel/randomize_va_space");
-    s->perf_event_paranoid = (int)read_number("/proc/sys/kernel/perf_event_paranoid");
     s->memory_bytes = read_kilobytes("MemTotal");
 }
 

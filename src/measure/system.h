@@ -17,7 +17,6 @@ struct nb_system {
     char microcode[32];
     char siblings[64]; /* CPUs that share the first allowed CPU's core: "0,16"; one number: none */
     int aslr;          /* kernel.randomize_va_space */
-    int perf_event_paranoid;
     int64_t memory_bytes;
 };
 void nb_system_read(struct nb_system *s);

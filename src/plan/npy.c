@@ -309,7 +309,6 @@ int nb_array_read(struct nb_array *a, const char *path, int64_t cols, int header
     }
     a->rows = s.rows;
     a->cols = s.cols;
-    a->item_bytes = item_bytes[s.format];
     result = 0;
 out:
     if (s.file) fclose(s.file);

@@ -10,7 +10,6 @@
 struct nb_array {
     double *values;     /* all formats that are read fit into a double exactly; owned */
     int64_t rows, cols; /* the last dimension is cols; a 1-D array is one row */
-    int item_bytes;
 };
 /* header_only: values stays null. Raw files (by their extension) need cols; for .npy it is ignored. -1 with the reason (file,
  * what is wrong, what would be right) written, and a empty. */

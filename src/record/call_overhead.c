@@ -85,7 +85,7 @@ static void lay_line(const struct nb_overhead_point *points, size_t n, struct nb
 /* Weighted least squares. Unknown with fewer than 4 points, with fewer than 4 sizes (of different sizes at all: where all are equal,
  * as copy_null's are, a is their median), or where a point lies 25 % off the line. */
 static void overhead_fit(const struct nb_overhead_point *points, size_t n, struct nb_overhead *out) {
-    *out = (struct nb_overhead){.n_points = n};
+    *out = (struct nb_overhead){.reason = ""};
     const size_t sizes = count_sizes(points, n);
     bool positive = true;
     for (size_t i = 0; i < n; i++) positive = positive && points[i].ns.value > 0 && isfinite(points[i].ns.value);

@@ -19,8 +19,7 @@ struct nb_overhead {
     struct nb_interval ns; /* a, with its 95 % interval; NaN: see reason */
     double ns_per_byte;    /* b */
     double worst_residual; /* largest |t - (a + b bytes)| / t */
-    size_t n_points;
-    char reason[96]; /* "" when a is known */
+    char reason[96];       /* "" when a is known */
 };
 
 struct nb_kernel_overhead {

@@ -85,14 +85,6 @@ Test(tuning, text_and_json_read_back) {
     }
 }
 
-Test(tuning, a_file_of_an_earlier_build_may_name_what_no_kernel_uses) {
-    struct nb_tuning t = {.native = 0};
-    cJSON *json = cJSON_Parse("{\"native\":\"avx512_fp16+avx512_bf16\"}");
-    cr_expect_eq(nb_tuning_from_json(&t, json), 0);
-    cr_expect_eq(t.native, NB_CPU_AVX512BF16);
-    cJSON_Delete(json);
-}
-
 Test(tuning, json_that_is_none_is_refused) {
     static const char *const texts[] = {"3",
                                         "{\"native\":16}",

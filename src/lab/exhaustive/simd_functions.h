@@ -16,7 +16,6 @@ struct nb_simd_functions {
     /* rstd of variance x and eps 0, by a form of enum nb_root. */
     void (*rstd)(const float *x, float *r, uint32_t root);
     void (*to_f16)(const float *x, uint16_t *y), (*to_bf16)(const float *x, uint16_t *y);
-    void (*from_f16)(const uint16_t *x, float *y), (*from_bf16)(const uint16_t *x, float *y);
     /* One element at a time, as the kernels' loops over single elements do it. */
     void (*to_f16_single)(const float *x, uint16_t *y), (*to_bf16_single)(const float *x, uint16_t *y);
 };

@@ -34,12 +34,6 @@ static void to_f16(const float *x, uint16_t *y) {
 static void to_bf16(const float *x, uint16_t *y) {
     for (int i = 0; i < NB_BATCH; i += NB_LANES) vec_store_bf16(y + i, vec_load_f32(x + i));
 }
-static void from_f16(const uint16_t *x, float *y) {
-    for (int i = 0; i < NB_BATCH; i += NB_LANES) vec_store_f32(y + i, vec_load_f16(x + i));
-}
-static void from_bf16(const uint16_t *x, float *y) {
-    for (int i = 0; i < NB_BATCH; i += NB_LANES) vec_store_f32(y + i, vec_load_bf16(x + i));
-}
 static void to_f16_single(const float *x, uint16_t *y) {
     for (int i = 0; i < NB_BATCH; i++) y[i] = nb_f32_to_f16(x[i]);
 }
@@ -53,8 +47,6 @@ const struct nb_simd_functions NB_SIMD_TABLE = {.width = NB_SIMD_NAME,
                                                 .rstd = rstd,
                                                 .to_f16 = to_f16,
                                                 .to_bf16 = to_bf16,
-                                                .from_f16 = from_f16,
-                                                .from_bf16 = from_bf16,
                                                 .to_f16_single = to_f16_single,
                                                 .to_bf16_single = to_bf16_single};
 #endif

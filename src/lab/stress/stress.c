@@ -13,6 +13,7 @@
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"
@@ -37,6 +38,14 @@ static cJSON *why_to_json(const struct nb_record *r, const struct nb_graded *gra
     return json;
 }
 
+#define L(KIND, field) NB_MEMBER(KIND, struct nb_grade_line, field)
+#define L_AS(key, KIND, field) NB_MEMBER_AS(key, KIND, struct nb_grade_line, field)
+static const struct nb_member figure_members[] = {
+    L(COUNT, n_cases),          L(COUNT, n_declared),        L(NUMBER, max_ulp),     L(NUMBER, componentwise_ulp),
+    L(NUMBER, correct),         L(NUMBER, bias_u),           L(NUMBER, gain_u),      L_AS("nan", COUNT, n_nan),
+    L_AS("inf", COUNT, n_inf),  L_AS("zero", COUNT, n_zero), L(NUMBER, bound_ratio), L(NUMBER, noise_ratio),
+    L(NUMBER, reference_ratio), L(NUMBER, ns_per_element),   NB_MEMBERS_END};
+
 static cJSON *line_to_json(const struct nb_grade_line *line) {
     const struct nb_case *c = &line->first->c;
     cJSON *json = cJSON_CreateObject();
@@ -51,20 +60,7 @@ static cJSON *line_to_json(const struct nb_grade_line *line) {
     add_grade(json, "all", line->all.grade);
     cJSON_AddItemToObject(json, "why_declared", why_to_json(line->why_declared, &line->declared));
     cJSON_AddItemToObject(json, "why_all", why_to_json(line->why_all, &line->all));
-    nb_json_number(json, "n_cases", (double)line->n_cases);
-    nb_json_number(json, "n_declared", (double)line->n_declared);
-    nb_json_number(json, "max_ulp", line->max_ulp);
-    nb_json_number(json, "componentwise_ulp", line->componentwise_ulp);
-    nb_json_number(json, "correct", line->correct);
-    nb_json_number(json, "bias_u", line->bias_u);
-    nb_json_number(json, "gain_u", line->gain_u);
-    nb_json_number(json, "nan", (double)line->n_nan);
-    nb_json_number(json, "inf", (double)line->n_inf);
-    nb_json_number(json, "zero", (double)line->n_zero);
-    nb_json_number(json, "bound_ratio", line->bound_ratio);
-    nb_json_number(json, "noise_ratio", line->noise_ratio);
-    nb_json_number(json, "reference_ratio", line->reference_ratio);
-    nb_json_number(json, "ns_per_element", line->ns_per_element);
+    nb_json_add_members(json, figure_members, line);
     return json;
 }
 
