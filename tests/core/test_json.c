@@ -67,8 +67,9 @@ Test(json, exact_values_keep_what_json_has_no_word_for) {
         cr_assert(isnan(values[i]) ? isnan(back) : memcmp(&back, &values[i], sizeof back) == 0, "%a became %a",
                   values[i], back);
     }
-    cJSON *wrong = kept_json(cJSON_Parse("{\"v\":\"0x1p+0 and more\"}"));
-    cr_assert(isnan(nb_json_get_exact(wrong, "v")));
+    cJSON *wrong = kept_json(cJSON_Parse("{\"more\":\"0x1p+0 and more\",\"none\":\"x\",\"number\":1}"));
+    cr_assert(isnan(nb_json_get_exact(wrong, "more")) && isnan(nb_json_get_exact(wrong, "none")));
+    cr_assert(isnan(nb_json_get_exact(wrong, "number")) && isnan(nb_json_get_exact(wrong, "absent")));
 }
 
 Test(json, sixty_four_bits_survive) {
@@ -243,6 +244,7 @@ Test(json, members_that_are_not_what_they_must_be_are_refused_by_name) {
                  {"index", "-1"},
                  {"positive", "\"7\""},
                  {"inner", "{\"narrow\":2147483648,\"exact\":\"0\"}"},
+                 {"inner", "[]"},
                  {"interval", "3"}};
     const struct outer a = {.text = "", .fruit = APPLE};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

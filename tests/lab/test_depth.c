@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Errors over residual blocks: what has a preferred side adds up, what has none grows as the root. */
 #include <criterion/criterion.h>
-#include <criterion/redirect.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -55,14 +54,4 @@ Test(depth, one_block_has_a_figure_and_no_exponent) {
     struct nb_depth inf = curve("ideal", "inf", NB_NUM_F64, 2, 3);
     cr_expect(isnan(inf.points[2].gain_u) && isnan(inf.gain_exponent));
     free(inf.points);
-}
-
-Test(depth, f64_cannot_be_followed_in_double, .init = cr_redirect_stderr) {
-    struct nb_design d;
-    struct nb_depth depth;
-    double x[2] = {1, 2};
-    const struct nb_design_rows rows = {.rows = 1, .cols = 2, .x = x};
-    const struct nb_depth_options options = {.blocks = 2, .step = 0.1, .stream = NB_NUM_F64};
-    cr_assert_eq(nb_design_parse(&d, "rmsnorm/all:f64"), 0);
-    cr_expect_eq(nb_depth_run(&depth, &d, &rows, &options), -1);
 }
