@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Functions of other projects, in C and C++, through the gate: the same sources pass untimed by the flags that the guide prints, and what changed, is
-# wrong, breaks or is missing is named. Nothing is said of times but their form.
+# Functions and kernels of other projects, in C and C++, through the gate: the same sources pass untimed by the flags that the guide prints, and what
+# changed, is wrong, breaks or is missing is named. Nothing is said of times but their form.
 . tests/support/gate.sh
 [ "$(uname -m)" = x86_64 ] || { echo "skipped: machine code is compared on x86-64"; exit 77; }
 options=(--quiet --case-timeout 600) # only the function that hangs is waited for no longer than a moment
@@ -12,7 +12,25 @@ only_gxx=$(sed -n 's/^ *g++: *\([^ ]*\) .*/\1/p' cmd/guide/gate.md)
 command -v $cxx >/dev/null || { cxx=clang++ only_gxx=-g; }
 command -v $cxx >/dev/null || { echo "skipped: no C++ compiler"; exit 77; }
 
-# ---- C++ (tests/cli/foreign_build.sh: by each compiler) ---------------------------------------------------------------------------------------
+# ---- kernels of several files, by each C++ compiler: wherever and in whatever order they are built ---------------------------------------------
+echo '{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "shape": "16x256" } ] }' >"$WORK/config.json"
+kernels() { # COMPILER SIDE SOURCES AND FLAGS...
+    mkdir "$WORK/$1-$2"
+    cp tests/foreign/*.?pp "$WORK/$1-$2"
+    (cd "$WORK/$1-$2" && "$1" -O2 -std=c++17 -Wall -Wextra -Wpedantic -Werror -I"$OLDPWD/kernels" "${compile[@]}" "${@:3}" "${link[@]}" -o "../$1-$2.so")
+}
+for each in clang++ g++; do
+    command -v $each >/dev/null || continue
+    kernels $each kernels norm.cpp rms.cpp layer.cpp table.cpp
+    kernels $each moved table.cpp layer.cpp rms.cpp norm.cpp -g
+    files=(--config "$WORK/config.json" --baseline "$WORK/$each-kernels.so")
+    gives 0 '2 PASS \(identical code\)' "${files[@]}" --candidate "$WORK/$each-moved.so"
+done
+kernels $cxx changed table.cpp rms.cpp layer.cpp norm.cpp -DTWICE # no time to say more of it than its instructions
+gives 4 'PASS \(identical code\) layer_f32' --config "$WORK/config.json" --baseline "$WORK/$cxx-kernels.so" --candidate "$WORK/$cxx-changed.so" --budget 0.001
+says 'INCONCLUSIVE rms_f32 .*\+[0-9]'
+
+# ---- functions in C++ ---------------------------------------------------------------------------------------------------------------------------
 build() { # SIDE FLAGS...
     "$cxx" -O2 -std=c++17 -Wall -Wextra -Wpedantic -Werror "${compile[@]}" "$only_gxx" "${@:2}" tests/foreign/words.cpp "${link[@]}" -o "$WORK/$cxx-$1.so"
 }
