@@ -117,7 +117,7 @@ NB_INLINE vec step_square_about(vec acc, vec x, vec shift) {
 }
 
 /* n_acc, a power of two up to ROW_ACCUMULATORS, is a constant wherever this is used. */
-NB_INLINE vec reduce_lanes(struct row_source s, int64_t n, float shift, reduce_step step, const int n_acc) {
+NB_INLINE vec reduce_lanes(struct row_source s, int64_t n, float shift, reduce_step fold, const int n_acc) {
     const vec about = vec_set1(shift);
     vec acc[2 * ROW_ACCUMULATORS - 1]; /* behind the accumulators, the tree over them */
     NB_UNROLL
@@ -125,16 +125,16 @@ NB_INLINE vec reduce_lanes(struct row_source s, int64_t n, float shift, reduce_s
     int64_t i = 0;
     for (; i + n_acc * NB_LANES <= n; i += n_acc * NB_LANES) {
         NB_UNROLL
-        for (int a = 0; a < n_acc; a++) acc[a] = step(acc[a], source_load(s, i + a * NB_LANES), about);
+        for (int a = 0; a < n_acc; a++) acc[a] = fold(acc[a], source_load(s, i + a * NB_LANES), about);
     }
     NB_UNROLL
     for (int a = 0; a < n_acc - 1; a++)
         if (i + NB_LANES <= n) {
-            acc[a] = step(acc[a], source_load(s, i), about);
+            acc[a] = fold(acc[a], source_load(s, i), about);
             i += NB_LANES;
         }
     if (i < n) {
-        vec with_tail = step(acc[n_acc - 1], source_load_tail(s, i, n - i), about);
+        vec with_tail = fold(acc[n_acc - 1], source_load_tail(s, i, n - i), about);
         acc[n_acc - 1] = vec_blend(with_tail, acc[n_acc - 1], n - i);
     }
     NB_UNROLL
