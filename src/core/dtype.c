@@ -116,7 +116,6 @@ const struct nb_format nb_numbers[NB_N_NUMBERS] = {
     [NB_NUM_E5M2] = {"e5m2", 1, 3, -14, 15, 0x1p-3, 57344.0, 0x1p-14, 0x1p-16, 61440.0},
     [NB_NUM_E4M3] = {"e4m3", 1, 4, -6, 8, 0x1p-4, 448.0, 0x1p-6, 0x1p-9, 0x1.d000000000001p8},
 };
-const char *const nb_rounding_names[NB_N_ROUNDINGS] = {"rn", "rz", "sr"};
 
 int nb_number_parse(const char *text) {
     static const struct {

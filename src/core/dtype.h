@@ -59,7 +59,6 @@ enum nb_number {
 extern const struct nb_format nb_numbers[NB_N_NUMBERS]; /* bytes: of a stored element; tf32 4 */
 
 enum nb_rounding { NB_ROUND_NEAREST, NB_ROUND_ZERO, NB_ROUND_STOCHASTIC, NB_N_ROUNDINGS };
-extern const char *const nb_rounding_names[NB_N_ROUNDINGS]; /* "rn", "rz", "sr" */
 
 /* "f16", "fp16", "float16", "tf32", "e4m3", "float8_e4m3fn" ... -> enum nb_number, or -1. */
 int nb_number_parse(const char *text);

@@ -138,8 +138,8 @@ static void check_all_intervals(enum nb_number number) {
                         rounded_by_mpfr(EXACT_ADD, tries[i], below, 0, number, (enum nb_rounding)rounding);
                     const double got = nb_number_round(tries[i], below, number, (enum nb_rounding)rounding, 0);
                     const double minus = nb_number_round(-tries[i], -below, number, (enum nb_rounding)rounding, 0);
-                    cr_assert(same_number(got, want), "%s %s %a %+d: %a, not %a", nb_numbers[number].name,
-                              nb_rounding_names[rounding], tries[i], side, got, want);
+                    cr_assert(same_number(got, want), "%s, rounding %d: %a %+d: %a, not %a", nb_numbers[number].name,
+                              rounding, tries[i], side, got, want);
                     cr_assert(same_number(minus, -want));
                 }
             }
@@ -163,8 +163,7 @@ Test(formats, any_double_rounds_as_mpfr_rounds_it) {
         for (int rounding = 0; rounding < 2; rounding++) {
             const double want = rounded_by_mpfr(EXACT_SET, v, 0, 0, number, (enum nb_rounding)rounding);
             const double got = nb_number_round(v, 0, number, (enum nb_rounding)rounding, 0);
-            cr_assert(same_number(got, want), "%s %s %a: %a, not %a", f->name, nb_rounding_names[rounding], v, got,
-                      want);
+            cr_assert(same_number(got, want), "%s, rounding %d: %a: %a, not %a", f->name, rounding, v, got, want);
         }
     }
 }

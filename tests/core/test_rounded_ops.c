@@ -22,8 +22,8 @@ static void check(enum exact_op op, double a, double b, double c, enum nb_number
     for (int rounding = 0; rounding < 2; rounding++) {
         const double want = rounded_by_mpfr(op, a, b, c, number, (enum nb_rounding)rounding);
         const double got = by_us(op, a, b, c, number, (enum nb_rounding)rounding);
-        cr_assert(same_number(got, want), "op %d of %a, %a, %a to %s %s: %a, not %a", (int)op, a, b, c,
-                  nb_numbers[number].name, nb_rounding_names[rounding], got, want);
+        cr_assert(same_number(got, want), "op %d of %a, %a, %a to %s, rounding %d: %a, not %a", (int)op, a, b, c,
+                  nb_numbers[number].name, rounding, got, want);
     }
 }
 
