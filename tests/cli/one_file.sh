@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A kernel, a command, a kind of job, a renderer, a figure family, a property experiment, a claim and a preset are one new file each: in a copy
 # of the tree one of each is added, nothing else is edited, and all of them work.
-# Slow, 15 s: the program is linked again, and whatever is not yet built is built.
 set -u
 tree=$WORK/tree
 fails() { echo "$*"; exit 1; }
