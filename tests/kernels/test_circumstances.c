@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* No bit of a result hangs on circumstances: the rows beside a row, the cut into ranges, the threads, what the CPU is said to be, padding,
+/* No bit of a result depends on circumstances: the rows beside a row, the cut into ranges, the threads, what the CPU is said to be, padding,
  * alignment, or whether statistics are wanted. Of every fast kernel of rows, of all gradients and of BatchNorm; a new one needs no edit
  * here. test_kernels.c says that the bits are right. */
 #include <criterion/criterion.h>
