@@ -10,7 +10,6 @@
 #include "reports/claims/claims_report.h"
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
-#include "reports/text/output.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
 #include "src/core/files.h"
@@ -52,8 +51,6 @@ static const char help[] =
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
     "  --format NAME        on stdout: table (the default), markdown, json\n"
     "  --no-plots           makes no pictures\n"
-    "  --against FILE       a claims.json of another machine or day, or its folder: lists the verdicts that differ, and\n"
-    "                       whether by rules, data, interval or machine\n"
     "  --strict             exit code 1 when a claim is NOT REPRODUCED\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Example: normbench claims form-keepdim --quick\n"
     "Exit codes: 0 whatever the verdicts, 1 with --strict, or where a cut exceeds what it can be, 2 usage or\n"
@@ -66,10 +63,9 @@ struct claims_options {
     const char *explain;
     bool quick, strict;
     double train_budget_s; /* NaN: the usual one */
-    const char *train_text, *against;
+    const char *train_text;
     struct nb_plan_options part; /* its shard; the plans of a claim are whole */
     char plan_hash[20];
-    cJSON *other; /* what --against names; null: nothing */
     int argc;
     char **argv; /* as given, or of the run that is resumed */
 };
@@ -89,7 +85,6 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
         {"explain", .text = &o->explain},
         {"quick", .flag = &o->quick, .given = &q->changed},
         {"strict", .flag = &o->strict},
-        {"against", .text = &o->against},
         {"train-budget", .number = &o->train_budget_s, .least = 0, .most = 1e7, .given = &q->changed},
         {"train-text", .text = &o->train_text, .given = &q->changed},
         {"plugin", .texts = &q->plugins, .given = &q->changed},
@@ -108,8 +103,6 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
     else if (o->output.resume && (q->changed || o->output.out || o->output.list || o->explain || o->patterns.n))
         nb_error("--resume %s goes on with the claims of that run: leave out names, --out and options of the plan",
                  o->output.resume);
-    else if (o->against && o->output.format && strcmp(o->output.format, "json") == 0)
-        nb_error("--against is a list for people: leave out --format json");
     else if (wants_variants(o) && !o->output.list)
         nb_error("--format variants: with --list alone");
     else
@@ -371,13 +364,6 @@ static struct nb_claim_result *judge(const struct nb_claims *claims, struct meas
     return results;
 }
 
-static int print_differences(const struct claims_options *o, const cJSON *document) {
-    struct nb_strbuf text = {0};
-    if (!o->other) return 0;
-    nb_claims_against(document, o->other, o->output.format && strcmp(o->output.format, "markdown") == 0, &text);
-    return nb_output(&text, stdout);
-}
-
 static int report(const struct claims_options *o, const struct nb_claim_result *results, size_t n,
                   const struct measured *m, const char *dir, double elapsed_s, bool *possible) {
     char started[32];
@@ -399,7 +385,6 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
     int result = nb_claims_document_write(document, dir);
     *possible = nb_claims_document_check(document) == 0;
     if (result == 0) result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
-    if (result == 0) result = print_differences(o, document);
     fflush(stdout);
     if (result == 0) result = nb_claims_pages(dir, document, !o->output.no_plots);
     if (result == 0) nb_note("verdicts: %s/" NB_CLAIMS_FILE "; page: %s/" NB_CLAIMS_PAGE, dir, dir);
@@ -517,7 +502,7 @@ static int folder_of(const struct claims_options *o, char **dir) {
 
 /* The claims and options of the run that is resumed, from the first journal that there is. */
 static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *saved, int *exit_code) {
-    const char *dir = o->output.resume, *format = o->output.format, *against = o->against;
+    const char *dir = o->output.resume, *format = o->output.format;
     const bool strict = o->strict, no_plots = o->output.no_plots;
     bool taken = false;
     for (int i = 0; i <= NB_N_CLAIMS_PLANS && !taken; i++) {
@@ -536,7 +521,6 @@ static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *sav
     o->output.out = NULL;
     o->output.format = format ? format : o->output.format;
     o->strict |= strict;
-    o->against = against ? against : o->against;
     o->output.no_plots |= no_plots;
     return true;
 }
@@ -559,7 +543,6 @@ static int claims_main(int argc, char **argv) {
     int exit_code = NB_EXIT_USAGE;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
-    if (o.against && !(o.other = nb_claims_document_read(o.against))) goto out;
     if (!wants_variants(&o) && nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) goto out;
     if (o.explain) {
         exit_code = explain(o.explain);
@@ -578,7 +561,6 @@ static int claims_main(int argc, char **argv) {
     }
 out:
     free(dir);
-    cJSON_Delete(o.other);
     nb_claims_release(&claims);
     nb_texts_release(&o.patterns);
     nb_plan_request_release(&o.request);

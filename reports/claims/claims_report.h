@@ -21,9 +21,6 @@
 bool nb_claims_format_known(const char *format); /* table, markdown, json */
 /* On a stream, in one of those formats. -1 after nb_error. */
 int nb_claims_print(const cJSON *document, const char *format, FILE *out);
-/* Which verdicts differ from those of another run, and by what: rules, data (left out, --quick), machine (intervals that do not meet) or
- * interval (the same within both). */
-void nb_claims_against(const cJSON *here, const cJSON *there, bool markdown, struct nb_strbuf *out);
 /* figures: pictures to be linked, or null. */
 void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures, struct nb_strbuf *out);
 /* DIR/claims.md, DIR/claims.html and DIR/claims-plots/. plots: false leaves the pictures out. */

@@ -94,12 +94,6 @@ cp "$WORK/run/claims.md" "$WORK/before.md"
 "$NORMBENCH" report "$WORK/run" >"$WORK/out" 2>&1 && grep -qE '^form-keepdim +PARTLY' "$WORK/out" && cmp -s "$WORK/run/claims.md" "$WORK/before.md" ||
     bad "report makes other pages"
 
-# Against another run (which verdicts differ, and why, is tests/claims/test_claims_against.c's): itself, and what is none.
-"$NORMBENCH" claims --resume "$WORK/run" --against "$WORK/run" --no-plots >"$WORK/out" 2>&1 && grep -q 'Verdicts that differ: 0 of 3 claims' "$WORK/out" ||
-    bad "against itself: $(cat "$WORK/out")"
-refuses "No such file" claims form-bias --against "$WORK/nowhere"
-refuses "leave out --format json" claims form-bias --against "$WORK/run" --format json
-
 # Exit codes: a claim that is not reproduced is 1 with --strict alone.
 for strict in "" --strict; do
     # shellcheck disable=SC2086 # a word or none
