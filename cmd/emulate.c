@@ -10,7 +10,7 @@
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/timer.h"
-#include "src/lab/emulate/depth.h"
+#include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/lab/emulate/quantize.h"
 
@@ -31,9 +31,6 @@ static const char help[] =
     "  --eps EPS            of all designs\n"
     "  --affine WHICH       none, gamma, gamma_beta (default: the op's usual one)\n"
     "  --seed S             of data and stochastic rounding (default 1)\n"
-    "  --depth K            follows the errors over K residual blocks x <- x + f(norm(x))\n"
-    "  --step S             size of f relative to norm(x) (default 0.05)\n"
-    "  --stream FORMAT      the format of x between blocks: exact (default), or a format; rounded as store_round says\n"
     "  --quantize FORMATS   stores rows in 8 bits, as they are and behind each DESIGN: e4m3, e5m2, int8, with commas\n"
     "                       between, or all; as they are, behind a scale for the whole tensor, and one for each row\n"
     "  --format NAME        table (default), markdown, csv or json\n" NB_COMMON_HELP "\n"
@@ -46,18 +43,10 @@ struct emulate_options {
     struct nb_texts designs;
     struct nb_design_data data;
     const char *eps, *format;
-    struct nb_depth_options depth; /* blocks 0: none */
     bool list, to[NB_N_QUANTA], quantize;
 };
 
 /* ---- options ----------------------------------------------------------------------------------------------------------- */
-
-static int set_stream(void *to, const char *value) {
-    const int found = strcmp(value, "exact") == 0 ? (int)NB_NUM_F64 : nb_number_parse(value);
-    if (found < 0) return nb_error("--stream %s: exact, or one of f32, tf32, f16, bf16, e5m2, e4m3", value);
-    *(enum nb_number *)to = (enum nb_number)found;
-    return 0;
-}
 
 static int add_quantum(struct emulate_options *o, const char *name) {
     const int number = nb_number_parse(name); /* other names of the formats: float8_e4m3fn */
@@ -90,9 +79,6 @@ static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_co
         {"eps", .text = &o->eps},
         {"affine", .take = nb_take_affine, .among = nb_affine_names, .to = &o->data.affine},
         {"seed", .seed = &o->data.seed},
-        {"depth", .count = &o->depth.blocks, .least = 1, .most = 10000},
-        {"step", .number = &o->depth.step, .least = 1e-6, .most = 1e6},
-        {"stream", .take = set_stream, .to = &o->depth.stream},
         {"quantize", .take = set_quantize, .to = o},
         {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
         {.name = NULL}};
@@ -100,9 +86,6 @@ static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_co
     while (read && optind < argc) nb_texts_add(&o->designs, argv[optind++]);
     for (size_t i = 0; i < compared.n; i++) nb_texts_add(&o->designs, compared.items[i]);
     nb_texts_release(&compared);
-    o->depth.seed = o->data.seed;
-    if (read && o->quantize && o->depth.blocks > 0)
-        return nb_error("emulate: --depth follows rows through blocks, --quantize stores them; one of the two"), false;
     if (!read || (o->designs.n > 0) != o->list) return read;
     nb_error(o->list ? "emulate: --list takes no DESIGN"
                      : "emulate: DESIGN is missing; `normbench emulate --list` shows some");
@@ -128,9 +111,8 @@ static int measure(struct nb_judged_design *e, const struct emulate_options *o) 
     struct nb_design_rows rows;
     if (nb_design_rows_init(&rows, &e->design, &o->data) != 0) return -1;
     nb_design_measure(&e->report, &e->design, &rows, o->data.seed);
-    const int result = o->depth.blocks > 0 ? nb_depth_run(&e->depth, &e->design, &rows, &o->depth) : 0;
     nb_design_rows_release(&rows);
-    return result;
+    return 0;
 }
 
 /* ---- 8 bits ------------------------------------------------------------------------------------------------------------ */
@@ -184,14 +166,12 @@ static int emulate_all(struct nb_judged_design *list, struct emulate_options *o)
         if (measure(&list[i], o) != 0) return NB_EXIT_USAGE;
     }
     nb_progress_end();
-    const int printed = nb_print_designs(list, o->designs.n, &o->data, &o->depth, o->format);
+    const int printed = nb_print_designs(list, o->designs.n, &o->data, o->format);
     return printed == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
 static int emulate_main(int argc, char **argv) {
-    struct emulate_options o = {.format = "table",
-                                .data = {.data = "scales", .seed = 1, .affine = NB_N_AFFINES},
-                                .depth = {.step = 0.05, .stream = NB_NUM_F64, .seed = 1}};
+    struct emulate_options o = {.format = "table", .data = {.data = "scales", .seed = 1, .affine = NB_N_AFFINES}};
     struct nb_judged_design *list_of = NULL;
     int exit_code = NB_EXIT_USAGE;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
@@ -202,10 +182,7 @@ static int emulate_main(int argc, char **argv) {
     list_of = nb_alloc(o.designs.n, sizeof *list_of);
     exit_code = emulate_all(list_of, &o);
 out:
-    for (size_t i = 0; list_of && i < o.designs.n; i++) {
-        free(list_of[i].text);
-        free(list_of[i].depth.points);
-    }
+    for (size_t i = 0; list_of && i < o.designs.n; i++) free(list_of[i].text);
     free(list_of);
     nb_texts_release(&o.designs);
     return exit_code;

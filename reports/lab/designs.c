@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A row for each design, a row for each design and depth; what has no figure is an empty cell. */
+/* A row for each design; what has no figure is an empty cell. */
 #include "reports/lab/lab.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static void add_exceptional(struct nb_grid *grid, const struct nb_accuracy *a) {
 }
 
 /* Figures of a report, those of its struct nb_accuracy among them. */
-static const struct figure {
+static const struct {
     const char *title;
     size_t offset; /* in struct nb_design_report: a double */
     int digits;    /* 0: a share, in percent */
@@ -58,40 +58,6 @@ static const struct figure {
 };
 enum { N_FIGURES = sizeof figures / sizeof figures[0] };
 
-/* Figures after each block. */
-static const struct figure series[] = {
-    {"gain_u", offsetof(struct nb_depth_point, gain_u), 3},
-    {"gain_rms_u", offsetof(struct nb_depth_point, gain_rms_u), 3},
-    {"residual_u", offsetof(struct nb_depth_point, residual_u), 3},
-    {"gain_blocks_u", offsetof(struct nb_depth_point, gain_blocks_u), 3},
-    {"gain_rms_blocks_u", offsetof(struct nb_depth_point, gain_rms_blocks_u), 3},
-    {"residual_blocks_u", offsetof(struct nb_depth_point, residual_blocks_u), 3},
-};
-enum { N_SERIES = sizeof series / sizeof series[0] };
-
-static const struct figure exponents[] = {
-    {"gain_exponent", offsetof(struct nb_depth, gain_exponent), 2},
-    {"gain_rms_exponent", offsetof(struct nb_depth, gain_rms_exponent), 2},
-    {"residual_exponent", offsetof(struct nb_depth, residual_exponent), 2},
-};
-enum { N_EXPONENTS = sizeof exponents / sizeof exponents[0] };
-
-static double value_of(const struct figure *figure, const void *of) {
-    double value;
-    memcpy(&value, (const char *)of + figure->offset, sizeof value);
-    return value;
-}
-
-static void add_figures(struct nb_grid *grid, const struct figure *list, size_t n, const void *of) {
-    for (size_t i = 0; i < n; i++) add_figure(grid, value_of(&list[i], of), list[i].digits);
-}
-
-enum { MOST_TITLES = 16 };
-static size_t add_titles(const char **titles, size_t n, const struct figure *list, size_t n_figures) {
-    for (size_t i = 0; i < n_figures; i++) titles[n++] = list[i].title;
-    return n;
-}
-
 static int print_grid(struct nb_grid *grid, const char *format) {
     const int result = nb_grid_print(grid, format, stdout);
     nb_grid_release(grid);
@@ -99,47 +65,20 @@ static int print_grid(struct nb_grid *grid, const char *format) {
 }
 
 static int print_accuracy(const struct nb_judged_design *list, size_t n, const char *format) {
-    const char *titles[MOST_TITLES] = {"design"};
-    size_t n_titles = add_titles(titles, 1, figures, N_FIGURES);
-    titles[n_titles++] = "exceptional";
-    titles[n_titles++] = "bound";
+    enum { N_TITLES = N_FIGURES + 3 };
+    const char *titles[N_TITLES] = {"design", [N_TITLES - 2] = "exceptional", [N_TITLES - 1] = "bound"};
     struct nb_grid grid;
-    nb_grid_init(&grid, titles, n_titles);
+    for (size_t k = 0; k < N_FIGURES; k++) titles[k + 1] = figures[k].title;
+    nb_grid_init(&grid, titles, N_TITLES);
     for (size_t i = 0; i < n; i++) {
         nb_grid_add(&grid, list[i].text);
-        add_figures(&grid, figures, N_FIGURES, &list[i].report);
+        for (size_t k = 0; k < N_FIGURES; k++) {
+            double value;
+            memcpy(&value, (const char *)&list[i].report + figures[k].offset, sizeof value);
+            add_figure(&grid, value, figures[k].digits);
+        }
         add_exceptional(&grid, &list[i].report.accuracy);
         add_figure(&grid, list[i].report.accuracy.worst_ratio, 3);
-    }
-    return print_grid(&grid, format);
-}
-
-static void add_point(struct nb_grid *grid, const struct nb_judged_design *e, int k) {
-    char blocks[16];
-    snprintf(blocks, sizeof blocks, "%d", k);
-    nb_grid_row(grid, e->text, blocks);
-    add_figures(grid, series, N_SERIES, &e->depth.points[k - 1]);
-}
-
-/* After 1, 2, 4 ... blocks and the last. */
-static int print_depth(const struct nb_judged_design *list, size_t n, const char *format) {
-    const char *titles[MOST_TITLES] = {"design", "blocks"};
-    struct nb_grid grid;
-    nb_grid_init(&grid, titles, add_titles(titles, 2, series, N_SERIES));
-    for (size_t i = 0; i < n; i++) {
-        for (int k = 1; k < list[i].depth.blocks; k *= 2) add_point(&grid, &list[i], k);
-        add_point(&grid, &list[i], list[i].depth.blocks);
-    }
-    return print_grid(&grid, format);
-}
-
-static int print_exponents(const struct nb_judged_design *list, size_t n, const char *format) {
-    const char *titles[MOST_TITLES] = {"design"};
-    struct nb_grid grid;
-    nb_grid_init(&grid, titles, add_titles(titles, 1, exponents, N_EXPONENTS));
-    for (size_t i = 0; i < n; i++) {
-        nb_grid_add(&grid, list[i].text);
-        add_figures(&grid, exponents, N_EXPONENTS, &list[i].depth);
     }
     return print_grid(&grid, format);
 }
@@ -159,24 +98,7 @@ static cJSON *report_to_json(const struct nb_design_report *report, const struct
     return json;
 }
 
-static cJSON *depth_to_json(const struct nb_depth *depth, const struct nb_depth_options *o) {
-    cJSON *json = cJSON_CreateObject();
-    nb_json_number(json, "blocks", depth->blocks);
-    nb_json_number(json, "step", o->step);
-    nb_json_text(json, "stream", o->stream == NB_NUM_F64 ? "exact" : nb_numbers[o->stream].name);
-    for (size_t i = 0; i < N_EXPONENTS; i++) nb_json_number(json, exponents[i].title, value_of(&exponents[i], depth));
-    for (size_t i = 0; i < N_SERIES; i++) {
-        cJSON *list = cJSON_AddArrayToObject(json, series[i].title);
-        for (int k = 0; k < depth->blocks; k++) {
-            const double v = value_of(&series[i], &depth->points[k]);
-            cJSON_AddItemToArray(list, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
-        }
-    }
-    return json;
-}
-
-static void print_json(const struct nb_judged_design *list, size_t n, const struct nb_design_data *data,
-                       const struct nb_depth_options *depth) {
+static void print_json(const struct nb_judged_design *list, size_t n, const struct nb_design_data *data) {
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "data", data->data);
     nb_json_number(json, "rows", (double)data->rows);
@@ -187,7 +109,6 @@ static void print_json(const struct nb_judged_design *list, size_t n, const stru
         cJSON *one = report_to_json(&list[i].report, &list[i].design);
         nb_json_text(one, "design", list[i].text);
         nb_json_number(one, "eps", list[i].design.eps);
-        if (depth->blocks > 0) cJSON_AddItemToObject(one, "depth", depth_to_json(&list[i].depth, depth));
         cJSON_AddItemToArray(designs, one);
     }
     nb_json_put(json, stdout);
@@ -195,17 +116,10 @@ static void print_json(const struct nb_judged_design *list, size_t n, const stru
 }
 
 int nb_print_designs(const struct nb_judged_design *designs, size_t n, const struct nb_design_data *data,
-                     const struct nb_depth_options *depth, const char *format) {
-    if (strcmp(format, "json") == 0) {
-        print_json(designs, n, data, depth);
-        return 0;
-    }
-    if (print_accuracy(designs, n, format) != 0) return -1;
-    if (depth->blocks == 0) return 0;
-    putchar('\n');
-    if (print_depth(designs, n, format) != 0) return -1;
-    putchar('\n');
-    return print_exponents(designs, n, format);
+                     const char *format) {
+    if (strcmp(format, "json") != 0) return print_accuracy(designs, n, format);
+    print_json(designs, n, data);
+    return 0;
 }
 
 /* ---- what there is to choose from ---------------------------------------------------------------------------------------- */
@@ -263,9 +177,7 @@ static int print_quantized_table(const struct nb_quantized_rows *out, size_t n, 
         add_figure(&grid, q->lost, 0);
         add_figure(&grid, q->beyond, 0);
     }
-    const int result = nb_grid_print(&grid, format, stdout);
-    nb_grid_release(&grid);
-    return result;
+    return print_grid(&grid, format);
 }
 
 static void print_quantized_json(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data) {

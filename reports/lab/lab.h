@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "src/core/case.h"
-#include "src/lab/emulate/depth.h"
+#include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/quantize.h"
 #include "src/lab/limits/limits.h"
 #include "src/lab/tolerance/tolerance.h"
@@ -42,12 +42,11 @@ struct nb_judged_design {
     struct nb_design design;
     char *text; /* as nb_design_print() has it */
     struct nb_design_report report;
-    struct nb_depth depth; /* blocks 0: none */
 };
 
 /* format: of nb_grid_print(). -1 after nb_error. */
 int nb_print_designs(const struct nb_judged_design *designs, size_t n, const struct nb_design_data *data,
-                     const struct nb_depth_options *depth, const char *format);
+                     const char *format);
 struct nb_quantized_rows {
     const char *values; /* "x", or the text of the design behind which they stand */
     enum nb_quantum quantum;

@@ -8,8 +8,8 @@
 #include "src/claims/property.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/lab/emulate/depth.h"
 #include "src/lab/emulate/design.h"
+#include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"
 
 struct tally {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/core/registry.h"
-#include "src/lab/emulate/depth.h"
+#include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"
 #include "tests/support/numerics.h"
 

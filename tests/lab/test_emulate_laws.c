@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "src/core/random.h"
-#include "src/lab/emulate/depth.h"
 #include "src/lab/emulate/design.h"
+#include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"
 
 static struct nb_design parsed(const char *text) {

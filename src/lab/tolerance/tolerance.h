@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "src/core/kernel_entry.h"
-#include "src/lab/emulate/depth.h"
+#include "src/lab/emulate/design_rows.h"
 
 /* What the output is compared with. */
 enum nb_reference_kind {
