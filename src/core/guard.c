@@ -131,7 +131,7 @@ static const char *wait_for_answer(double limit_s) {
         const int ready = poll(&p, 1, LOOK_MS);
         if (ready > 0 && p.revents & POLLIN) return NULL;
         if (has_ended(&info)) return ending(&info);
-        if (nb_now_s() - start_s > limit_s) break;
+        if (nb_is_overdue(guard.pid, start_s, limit_s)) break;
     }
     snprintf(late, sizeof late, "did not end within %g s", limit_s);
     return late;

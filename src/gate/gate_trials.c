@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "src/core/log.h"
@@ -37,11 +36,6 @@ static _Noreturn void compute(uint64_t seed) {
 
 static double uniform(uint64_t *state) { return (double)(nb_random_next(state) >> 11) * 0x1p-53; }
 
-static void rest(double seconds) {
-    const struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
-    nanosleep(&t, NULL);
-}
-
 /* Streams through memory for 0.05 to 1 s and rests as long, at random. */
 static _Noreturn void stream(uint64_t seed) {
     unsigned char *memory = malloc(STREAM_BYTES);
@@ -49,7 +43,7 @@ static _Noreturn void stream(uint64_t seed) {
     for (;;) {
         const double until = nb_now_s() + 0.05 + 0.95 * uniform(&seed);
         while (nb_now_s() < until) memset(memory, (int)(seed & 0xff), STREAM_BYTES);
-        rest(0.05 + 0.95 * uniform(&seed));
+        nb_wait_s(0.05 + 0.95 * uniform(&seed));
     }
 }
 

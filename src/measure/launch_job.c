@@ -107,6 +107,7 @@ static double dependent_addition_s(void) {
             }
         }
         __asm__ volatile("" ::"r"(sum));
+        nb_worked("addition", NULL, ADDITIONS, 0);
         least = fmin(least, (nb_now_s() - begin) / ADDITIONS);
     }
     return least;
@@ -118,6 +119,7 @@ static double element_ns(const struct loop *loop, unsigned char *buffer) {
     for (int run = 0; run < RUNS; run++) {
         const double begin = nb_now_s();
         const int64_t elements = loop->run(buffer, rounds);
+        nb_worked(loop->work == WORK_FMA ? "multiply-add" : "conversion", NULL, (double)elements, 0);
         least = fmin(least, 1e9 * (nb_now_s() - begin) / (double)elements);
     }
     return least;

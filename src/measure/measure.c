@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From getrusage() of the thread and /proc/stat of the machine. */
 #include "src/measure/measure.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "src/core/cpu.h"
 #include "src/core/log.h"
@@ -22,55 +18,20 @@
 
 /* ---- what others did meanwhile ----------------------------------------------------------------------------------- */
 
-/* Time that the hypervisor gave to others, over all CPUs (/proc/stat, in ticks). */
-static double steal_ms(void) {
-    unsigned long long user, nice, system, idle, iowait, irq, softirq, steal = 0;
-    FILE *f = fopen("/proc/stat", "re");
-    if (!f) return NAN;
-    int n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &iowait, &irq,
-                   &softirq, &steal);
-    fclose(f);
-    return n == 8 ? 1000.0 * (double)steal / (double)sysconf(_SC_CLK_TCK) : NAN;
-}
-
-static void disturbance_begin(struct nb_noise *noise, struct rusage *before) {
-    *noise = (struct nb_noise){.steal_ms = steal_ms(), .cpu = sched_getcpu()};
-    getrusage(RUSAGE_THREAD, before);
+static void disturbance_begin(struct nb_noise *noise, struct nb_thread_usage *before) {
+    *noise = (struct nb_noise){.steal_ms = nb_steal_ms()};
+    *before = nb_thread_usage();
+    noise->cpu = before->cpu;
     noise->wall_s = nb_now_s();
 }
 
-static int64_t microseconds(struct timeval t) { return 1000000 * (int64_t)t.tv_sec + t.tv_usec; }
-/* User and system; whole numbers, so that a difference is none below 0. */
-static int64_t cpu_us(const struct rusage *r) { return microseconds(r->ru_utime) + microseconds(r->ru_stime); }
-
-static void disturbance_end(struct nb_noise *noise, const struct rusage *before) {
-    struct rusage after;
+static void disturbance_end(struct nb_noise *noise, const struct nb_thread_usage *before) {
     noise->wall_s = nb_now_s() - noise->wall_s;
-    getrusage(RUSAGE_THREAD, &after);
-    noise->cpu_s = 1e-6 * (double)(cpu_us(&after) - cpu_us(before));
-    noise->involuntary = (double)(after.ru_nivcsw - before->ru_nivcsw);
-    noise->voluntary = (double)(after.ru_nvcsw - before->ru_nvcsw);
-    noise->steal_ms = steal_ms() - noise->steal_ms;
-}
-
-/* Sums that do not wait for each other, six additions a round. */
-static __attribute__((noinline)) void add_up(int rounds) {
-    uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, step = 7;
-    for (int i = 0; i < rounds; i += 4) {
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; j++) {
-            __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(step));
-            a += step, b += step, c += step, d += step, e += step, f += step;
-        }
-    }
-    __asm__ volatile("" ::"r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));
-}
-
-double nb_core_probe_ns(void) {
-    add_up(40); /* its code may have left the cache */
-    const double begin = nb_now_s();
-    add_up(4000);
-    return 1e9 * (nb_now_s() - begin);
+    const struct nb_thread_usage after = nb_thread_usage();
+    noise->cpu_s = 1e-6 * (double)(after.cpu_us - before->cpu_us);
+    noise->involuntary = (double)(after.involuntary - before->involuntary);
+    noise->voluntary = (double)(after.voluntary - before->voluntary);
+    noise->steal_ms = nb_steal_ms() - noise->steal_ms;
 }
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
@@ -296,8 +257,16 @@ static void look_at_spots(struct nb_arm *arm, struct launch *l) {
 
 /* ---- one sample ----------------------------------------------------------------------------------------------------- */
 
+/* So many rows, as an amount of calls on the whole shape. */
+static void tell_of_rows(const struct nb_arm *arm, int64_t rows) {
+    const struct nb_shape *s = &arm->c->shape;
+    nb_worked(arm->entry->kernel->variant, arm->entry->file, (double)rows / (double)s->rows,
+              (double)s->rows * (double)s->cols);
+}
+
 static void run_rows(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t rows) {
     const int64_t all = arm->c->shape.rows;
+    tell_of_rows(arm, rows);
     while (rows > 0 && !arm->error) {
         int64_t end = at->row + rows < all ? at->row + rows : all;
         if (arm->spoils_every) spoil_element(arm, at, at->row, end);
@@ -319,6 +288,7 @@ static void run_message(struct nb_arm *arm, struct nb_pool *pool, struct cursor 
 }
 
 static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t calls) {
+    tell_of_rows(arm, calls * arm->c->shape.rows);
     if (nb_kernel_is_of_program(arm->entry->kernel)) {
         if (calls > 0 && !arm->error) run_message(arm, pool, at, calls);
         return;
@@ -584,16 +554,13 @@ static void even_samples(struct nb_arm *arms, int n_arms) {
 static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     const struct nb_device_api *device = l->options->device;
     const bool was_disturbed = device && device->is_disturbed();
-    struct rusage before, after;
-    getrusage(RUSAGE_THREAD, &before);
-    int cpu = sched_getcpu();
+    const struct nb_thread_usage before = nb_thread_usage();
     double elapsed = time_sample(arm, l, arm->per_sample + arm->per_sample / 100 * arm->extra_percent);
-    bool moved = sched_getcpu() != cpu;
-    getrusage(RUSAGE_THREAD, &after);
+    const struct nb_thread_usage after = nb_thread_usage();
     double calls = arm->chunked ? (double)arm->per_sample / (double)arm->c->shape.rows : (double)arm->per_sample;
     arm->sample_ns[block] = arm->error || (device && is_out(arm)) ? NAN : 1e9 * elapsed / calls;
     l->times += weighted(arm, block);
-    arm->contaminated[block] = moved || after.ru_nivcsw != before.ru_nivcsw;
+    arm->contaminated[block] = after.cpu != before.cpu || after.involuntary != before.involuntary;
     if (device) arm->contaminated[block] = device->is_disturbed() || was_disturbed;
     return arm->contaminated[block];
 }
@@ -673,7 +640,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
                        .options = options,
                        .cursor = {.n_sets = n_sets, .random = nb_random_mix(options->seed) | 1},
                        .probes = {.least_ns = NAN}};
-    struct rusage before;
+    struct nb_thread_usage before;
     bool looks = false;
     uint64_t random = options->seed;
     const uint64_t digest = digest_of_arms(arms, n_arms, n_sets);
@@ -766,6 +733,7 @@ double nb_measure_empty_ns(struct nb_arm *arm, int n_sets, struct nb_pool *pool)
     if (!nb_kernel_is_of_program(arm->entry->kernel) || is_out(arm)) return NAN;
     for (int i = 0; i < N; i++) {
         const double begin = nb_now_s();
+        nb_worked("empty call", arm->entry->file, (double)arm->per_sample, 0);
         if (nb_pool_run_program(pool, arm->entry->kernel, &message) != 0) return NAN;
         ns[i] = 1e9 * (nb_now_s() - begin) / (double)arm->per_sample;
     }

@@ -71,10 +71,6 @@ struct nb_measure_options {
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 
-/* Nanoseconds of a fixed piece of arithmetic that fills the core, some 2 us. It takes a third longer and more while somebody else uses the
- * core's other hardware thread, of which a guest of a shared machine is told nothing; and while the clock is lower. */
-double nb_core_probe_ns(void);
-
 /* Chooses each arm's sample, then fills its sample_ns. */
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise);

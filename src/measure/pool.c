@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "src/core/cpu.h"
@@ -223,22 +222,16 @@ int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const
     return run(pool, (struct task){kernel, call, begin, end});
 }
 
-static double clock_s(clockid_t id) {
-    struct timespec t = {0};
-    clock_gettime(id, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* took_s: by the clock on the wall. */
 static struct nb_cpu_times read_cpu_times(const struct nb_pool *p, double *took_s) {
-    const double begin_s = clock_s(CLOCK_MONOTONIC);
-    struct nb_cpu_times times = {.pool_s = clock_s(CLOCK_THREAD_CPUTIME_ID)};
+    const double begin_s = nb_now_s();
+    struct nb_cpu_times times = {.pool_s = nb_clock_s(CLOCK_THREAD_CPUTIME_ID)};
     for (int i = 1; i < p->n; i++) {
         clockid_t id;
-        if (pthread_getcpuclockid(p->threads[i], &id) == 0) times.pool_s += clock_s(id);
+        if (pthread_getcpuclockid(p->threads[i], &id) == 0) times.pool_s += nb_clock_s(id);
     }
-    times.others_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - times.pool_s;
-    *took_s = clock_s(CLOCK_MONOTONIC) - begin_s;
+    times.others_s = nb_clock_s(CLOCK_PROCESS_CPUTIME_ID) - times.pool_s;
+    *took_s = nb_now_s() - begin_s;
     return times;
 }
 
@@ -403,10 +396,9 @@ static bool any_runs(void) {
 
 bool nb_threads_wait_asleep(double limit_s) {
     const double start = nb_now_s();
-    const struct timespec nap = {.tv_nsec = 20000};
     while (any_runs()) {
         if (nb_now_s() - start > limit_s) return false;
-        nanosleep(&nap, NULL);
+        nb_wait_s(20e-6);
     }
     return true;
 }

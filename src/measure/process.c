@@ -310,7 +310,7 @@ static void follow(struct reader *r, int fd, struct child *c, const struct nb_sh
         }
         if (interrupted)
             r->outcome->ending = NB_ENDED_BY_USER;
-        else if (nb_now_s() - last_step > silence_s)
+        else if (nb_is_overdue(c->pid, last_step, silence_s))
             r->outcome->ending = NB_ENDED_SILENT;
         else
             continue;
@@ -398,6 +398,7 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
         goto out;
     }
     outcome->ending = NB_ENDED_WELL;
+    nb_worked("process", NULL, 1, 0);
     follow(&reader, ends[0], &child, shared, silence_s);
     wait_for(&child, outcome);
     outcome->current = shared->current;

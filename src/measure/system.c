@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/core/cpu.h"
+#include "src/core/timer.h"
 
 /* The first line of a file; "" when it cannot be read. */
 static void read_line(const char *path, char *text, size_t n) {
@@ -93,8 +94,7 @@ void nb_system_read(struct nb_system *s) {
 }
 
 void nb_load_read(struct nb_load *l) {
-    int n = getloadavg(l->average, 3);
-    for (int i = n > 0 ? n : 0; i < 3; i++) l->average[i] = NAN;
+    nb_load_average(l->average);
     l->memory_available_bytes = read_kilobytes("MemAvailable");
 }
 

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
+#include "src/core/timer.h"
 #include "src/programs/kernel_messages.h"
 #include "src/programs/program_memory.h"
 #include "src/programs/program_process.h"
@@ -580,12 +580,6 @@ int nb_kernel_program_prepare(const struct nb_kernel *kernel, const struct nb_pr
     return code;
 }
 
-static uint64_t monotonic_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static int refuse_calls(struct nb_kernel_program *p, const char *why) {
     lose(p, why);
     return NB_PROGRAM_GONE;
@@ -601,13 +595,13 @@ static int run(struct nb_kernel_program *p, const struct program_kernel *k, cons
                             .start = (uint32_t)c->start,
                             .flags = c->empty,
                             .amount = (uint64_t)c->amount};
-    const uint64_t begin_ns = monotonic_ns();
+    const double begin_s = nb_clock_s(CLOCK_MONOTONIC);
     if (!ask(p, CALL, &question, sizeof question, &m, sizeof m.call)) return NB_PROGRAM_GONE;
-    const uint64_t took_ns = monotonic_ns() - begin_ns;
+    const double took_s = nb_clock_s(CLOCK_MONOTONIC) - begin_s;
     code = status_of(p, &m);
     if (code == 0 && m.call.n_done != (uint64_t)c->amount)
         code = refuse_calls(p, "says that it made another number of calls than it was asked for");
-    else if (m.call.ns > took_ns)
+    else if (1e-9 * (double)m.call.ns > took_s)
         code = refuse_calls(p, "says that its calls took longer than all of its answer");
     return code;
 }
