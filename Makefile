@@ -431,7 +431,7 @@ check-avx512: deps
 	$(MAKE) $(in_c) TESTS='$(or $(TESTS),@($(kernel_suites))/*)' check-unit
 # Each export read by what it is made for, from Debian.
 check-exports: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
-	tests/deps.sh libbenchmark-tools python3-scipy python3-pandas python3-junitparser cmark-gfm
+	tests/deps.sh python3-pandas python3-junitparser cmark-gfm
 	$(MAKE) SCRIPTS=exports check-cli
 check-slurm: $(BUILD)/normbench $(TEST_KERNELS)
 	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/slurm/check.sh || [ $$? = 77 ]

@@ -55,7 +55,7 @@ static const char help[] =
     "  --out DIR            the folder (default results/TIME-CONFIG): journal.jsonl, results.json, plots/, index.html\n"
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
     "  --format NAME        what stdout gets at the end: summary (the default), table (every case), or another of\n"
-    "                       `normbench list formats`; with google_benchmark at least 9 launches, as compare.py wants them\n"
+    "                       `normbench list formats`\n"
     "  --no-plots           writes no plots and no page\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Example: normbench run quick --axis op=layernorm --budget 30\n"
     "Exit codes: 0 all cases ok, 1 a case failed, 2 usage or configuration, 5 --resume on another CPU, 77 nothing selected\n"
@@ -224,11 +224,6 @@ static int check_counters(void) {
     return nb_error("--require-counters: no hardware counters here");
 }
 
-/* Launches are the repetitions that compare.py tests, which wants so many. */
-static int least_launches(const struct run_options *o) {
-    return o->output.format && strcmp(o->output.format, "google_benchmark") == 0 ? NB_COMPARE_PY_REPETITIONS : 0;
-}
-
 /* --resume: the plan is made from the command line that the journal holds. */
 static bool take_resumed(struct run_options *o, struct nb_journaled_argv *saved, int *exit_code) {
     if (!nb_journaled_argv_read(saved, o->output.resume, "run", &o->output, &o->request, exit_code)) return false;
@@ -236,7 +231,6 @@ static bool take_resumed(struct run_options *o, struct nb_journaled_argv *saved,
     if (!parse(&original, saved->argc, saved->argv, exit_code)) return false;
     nb_plan_request_release(&o->request);
     o->request = original.request;
-    o->request.least_launches = least_launches(&original);
     o->no_counters |= original.no_counters;
     o->no_stress |= original.no_stress;
     if (!o->output.format) o->output.format = original.output.format;
@@ -258,7 +252,6 @@ static int run_main(int argc, char **argv) {
     struct nb_plan plan = {0};
     int exit_code = NB_EXIT_USAGE;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
-    o.request.least_launches = least_launches(&o);
     if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
     if (o.output.format && strcmp(o.output.format, "variants") == 0) {
         exit_code = print_variants(&o, &config);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads exports as strictly as the strictest of their readers.
 
-usage: check_exports.py FORMAT FILE...    FORMAT: google_benchmark, bencher, benchmark_action, junit
+usage: check_exports.py FORMAT FILE...    FORMAT: bencher, benchmark_action, junit
 Exit: 0, 1 when anything is wrong."""
 import json
 import math
@@ -35,38 +35,6 @@ def no_key_twice(pairs):
 
 def load(path):
     return json.loads(open(path, encoding="utf-8").read(), parse_constant=refuse_constant, object_pairs_hook=no_key_twice)
-
-
-def google_benchmark(path):
-    """compare.py: schema version 1, every row with times and a unit. Bencher: caches is a list. github-action-benchmark: JSON
-    that JavaScript reads. Rows of one name are repetitions 0 to n - 1."""
-    document = load(path)
-    context = document["context"]
-    expect(context["json_schema_version"] == 1, "json_schema_version is not 1")
-    expect(isinstance(context["caches"], list), "caches is no list")
-    expect(isinstance(context["load_avg"], list), "load_avg is no list")
-    for name in ("date", "host_name", "executable", "library_version", "library_build_type"):
-        expect(isinstance(context[name], str), f"context.{name} is no text")
-    for name in ("num_cpus", "mhz_per_cpu"):
-        expect(is_number(context[name]), f"context.{name} is no number")
-    for name in ("cpu_scaling_enabled", "aslr_enabled"):
-        expect(isinstance(context[name], bool), f"context.{name} is no truth value")
-    repetitions = {}
-    for row in document["benchmarks"]:
-        name = row["name"]
-        expect(not re.search(r"\s", name) and row["run_name"] == name, f"name '{name}'")
-        expect(row["time_unit"] == "ns" and row["run_type"] == "iteration", f"{name}: unit or type")
-        for key in ("real_time", "cpu_time", "iterations", "repetitions", "threads"):
-            expect(is_number(row[key]) and row[key] > 0, f"{name}: {key} {row[key]}")
-        expect(isinstance(row["iterations"], int), f"{name}: iterations {row['iterations']}")
-        for key, value in row.items():
-            expect(isinstance(value, str) or is_number(value), f"{name}: {key} is neither text nor a finite number")
-        repetitions.setdefault(name, []).append((row["repetition_index"], row["repetitions"]))
-    for name, seen in repetitions.items():
-        expect(seen == [(i, len(seen)) for i in range(len(seen))], f"{name}: repetitions {seen}")
-    left_out = {case["name"] for case in document["normbench"]["left_out"]}
-    expect(not left_out & set(repetitions), "what failed has a time")
-    print(f"{len(repetitions)} timed, {len(left_out)} left out, {max((len(s) for s in repetitions.values()), default=0)} rows each")
 
 
 def bencher(path):
@@ -134,7 +102,7 @@ def junit(path):
 
 
 def main():
-    readers = {"google_benchmark": google_benchmark, "bencher": bencher, "benchmark_action": benchmark_action, "junit": junit}
+    readers = {"bencher": bencher, "benchmark_action": benchmark_action, "junit": junit}
     if len(sys.argv) < 3 or sys.argv[1] not in readers:
         sys.exit(__doc__)
     for path in sys.argv[2:]:

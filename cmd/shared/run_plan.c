@@ -190,9 +190,6 @@ static void set_effort(const struct nb_plan_request *q, struct nb_config *config
         config->launches = q->launches;
         config->most_launches = q->most_launches;
         if (q->most_launches == 0) config->budget_s = 0; /* of what was asked for nothing is dropped unasked */
-    } else if (config->launches > 0 && config->launches < q->least_launches) {
-        config->launches = q->least_launches;
-        if (config->most_launches < config->launches) config->most_launches = config->launches;
     }
     if (q->untimed) config->launches = config->most_launches = 0;
     if (q->blocks != NB_AS_CONFIGURED) config->blocks_per_launch = q->blocks;

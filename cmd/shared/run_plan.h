@@ -25,7 +25,6 @@ struct nb_plan_request {
     struct nb_plan_options options;
     int launches, blocks;    /* NB_AS_CONFIGURED, or of launches 0: checks alone */
     int most_launches;       /* with launches; 0: as many as these */
-    int least_launches;      /* where the config has fewer and launches are as configured */
     double aim_percent;      /* 0: as configured */
     double kept_for_plugins; /* a share of the budget, where there are plugins: they are checked behind the run */
     bool changed;            /* any option of the plan was given */

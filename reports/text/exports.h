@@ -50,7 +50,4 @@ void nb_junit_add(struct nb_junit *j, const struct nb_junit_case *c);
 /* The document; started: ISO 8601, or "". Releases j. */
 void nb_junit_finish(struct nb_junit *j, const char *suite, const char *started, double time_s, struct nb_strbuf *out);
 
-/* Repetitions of a benchmark that compare.py of Google Benchmark wants for its test (UTEST_OPTIMAL_REPETITIONS). */
-enum { NB_COMPARE_PY_REPETITIONS = 9 };
-
 #endif

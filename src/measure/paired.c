@@ -230,16 +230,12 @@ static int take_line(const cJSON *line, void *arg) {
     struct nb_sample_table *s = arg;
     const char *type = nb_json_get_text(line, "type");
     const double part = nb_json_get_number(line, "group"), launch = nb_json_get_number(line, "launch");
-    const cJSON *item, *noise = cJSON_GetObjectItemCaseSensitive(line, "noise");
-    const double wall = nb_json_get_number(noise, "wall_s"), cpu = nb_json_get_number(noise, "cpu_s");
+    const cJSON *item;
     if (type && strcmp(type, "run") == 0 && !s->references) take_plan(s, line);
     if (!type || strcmp(type, "launch") != 0 || !(part >= 0 && part < (double)s->n_parts) ||
         !(launch >= 0 && launch < MOST_LAUNCHES))
         return 0;
-    const struct nb_sample_row row = {.part = (int)part,
-                                      .launch = (int)launch,
-                                      .process = s->n_processes++,
-                                      .cpu_per_wall = wall > 0 && cpu > 0 ? cpu / wall : (double)NAN};
+    const struct nb_sample_row row = {.part = (int)part, .launch = (int)launch, .process = s->n_processes++};
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
         if (take_case(s, item, row) != 0) return -1;
     }

@@ -83,8 +83,7 @@ struct nb_sample_row { /* one case in one launch of one part of a group */
     int part, launch;
     size_t process; /* of all in the journal: cases of a group that fail together have one each */
     struct nb_samples samples;
-    double per_sample;   /* calls in a sample, rows where chunked; NaN: not known */
-    double cpu_per_wall; /* of the whole launch; NaN: not known, the clock may tick in 4 ms */
+    double per_sample; /* calls in a sample, rows where chunked; NaN: not known */
     bool chunked;
 };
 struct nb_sample_case {
