@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/claims/claims_report.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
-#include "src/claims/property.h"
 #include "src/core/axes.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"

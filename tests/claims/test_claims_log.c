@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reports/claims/claims_report.h"
 #include "src/claims/claims.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"

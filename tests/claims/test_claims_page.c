@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "reports/figures/figure.h"
 #include "src/core/text.h"
 #include "tests/support/files.h"
 
@@ -65,23 +64,6 @@ Test(claims_page, a_claim_is_a_sentence_with_an_answer) {
         cr_expect(strstr(page, "<details><summary>bn-it"), "the evidence is folded: %s", page);
         nb_strbuf_release(&plain);
     }
-}
-
-Test(claims_page, themes_come_in_order_and_what_holds_comes_first) {
-    static const char *const ids[] = {"bn-b", "form-a", "speed-no", "speed-yes", "mine"};
-    struct nb_strbuf claims = {0};
-    for (size_t i = 0; i < 5; i++) {
-        nb_strbuf_add(&claims, i ? "," : "");
-        begin_claim(&claims, ids[i], i == 2 ? "NOT REPRODUCED" : "REPRODUCED");
-        add_reading(&claims, "r", "REPRODUCED", "by {}", 0.1, 0.1, "]}");
-    }
-    struct nb_claims_sentence *all;
-    const size_t n = nb_claims_sentences(document_of(&claims, ""), &all);
-    static const char *const expected[] = {"speed-yes", "speed-no", "bn-b", "form-a", "mine"};
-    cr_assert_eq(n, 5);
-    for (size_t i = 0; i < n; i++) cr_expect_str_eq(all[i].id, expected[i]);
-    cr_expect_str_eq(all[4].theme, "Others");
-    nb_claims_sentences_release(all, n);
 }
 
 /* The value of a column of the row that begins so. */

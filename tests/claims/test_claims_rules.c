@@ -126,23 +126,6 @@ Test(claims_rules, orderings_compare_medians_of_groups) {
     }
 }
 
-Test(claims_rules, spreads_are_between_values_of_an_axis) {
-    static const char least[] = "{\"figure\":\"cut\",\"form\":\"spread\",\"across\":\"style\",\"least\":0.1}";
-    static const char most[] = "{\"figure\":\"cut\",\"form\":\"spread\",\"across\":\"style\",\"most\":0.1}";
-    for (int apart = 0; apart < 2; apart++) {
-        release();
-        add("a", 0.2, 0.01);
-        add("b", apart ? 0.5 : 0.21, 0.01);
-        struct nb_rulings r = ruled(least), s = ruled(most);
-        cr_expect_eq(r.items[0].outcome, apart ? NB_HOLDS_TRUE : NB_FAILS);
-        cr_expect_eq(s.items[0].outcome, apart ? NB_FAILS : NB_HOLDS_TRUE);
-    }
-    release();
-    add("a", 0.2, 0.01);
-    struct nb_rulings r = ruled(least);
-    cr_expect_eq(r.items[0].outcome, NB_MISSING, "one value has no spread");
-}
-
 Test(claims_rules, what_nothing_answers_to_is_missing) {
     add("fused", 1, 0);
     struct nb_rulings r =

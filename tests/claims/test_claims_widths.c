@@ -7,7 +7,6 @@
 #include "src/claims/claims.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
-#include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 #include "tests/support/runs.h"

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include "src/claims/training.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/lab/stress/stress.h"
 #include "src/measure/journal.h"
 #include "src/record/comparison.h"

@@ -5,7 +5,6 @@
 #ifndef NB_FUZZ_H
 #define NB_FUZZ_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -10,7 +10,6 @@
 #include "src/core/case.h"
 #include "src/core/case_key.h"
 #include "src/core/cpu.h"
-#include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/shape.h"

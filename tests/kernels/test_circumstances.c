@@ -16,7 +16,6 @@
 #include "src/measure/buffers.h"
 #include "src/measure/pool.h"
 #include "tests/support/cases.h"
-#include "tests/support/numerics.h"
 #include "tests/support/plans.h"
 #include "tests/support/sparsely.h"
 

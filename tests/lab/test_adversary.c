@@ -86,31 +86,6 @@ Test(adversary, greedy_rows_beat_random_ones_by_an_order_of_magnitude) {
     nb_trial_release(&t);
 }
 
-/* A pairwise sum in double with one rounding to f32 per addition, as the greedy row assumes. */
-static double pairwise(const double *x, int64_t n, int leaf) {
-    if (n > leaf) {
-        const double left = pairwise(x, n / 2, leaf), right = pairwise(x + n / 2, n / 2, leaf);
-        return (double)(float)(left + right);
-    }
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum = (double)(float)(sum + x[i] * x[i]);
-    return sum;
-}
-
-Test(adversary, pairwise_rows_follow_the_tree) {
-    enum { N = 4096 };
-    static double x[N];
-    double worst = 0, random = 0;
-    for (int best_of = 1; best_of <= 64; best_of += 63) {
-        const struct nb_greedy g = greedy_of(0, best_of, 3);
-        double exact = 0;
-        greedy_row(&g, N, x);
-        for (int i = 0; i < N; i++) exact += x[i] * x[i];
-        *(best_of == 1 ? &random : &worst) = fabs(pairwise(x, N, 8) / exact - 1) * 0x1p24;
-    }
-    cr_expect(random < 3 && worst > 3 && worst < 17, "random %g u, greedy %g u", random, worst); /* height 8 + 9 */
-}
-
 /* ---- the whole search ---- */
 
 static double lanes_found(const cJSON *found) {
@@ -191,22 +166,6 @@ Test(adversary, a_fault_is_a_violation_with_its_row) {
         largest = fmax(largest, fabs(strtod(cJSON_GetArrayItem(values, i)->valuestring, NULL)));
     cr_expect((largest > 1000 && largest < 1e6) || largest < 0x1p-20, "%a", largest);
     nb_trial_release(&t);
-}
-
-Test(adversary, equal_budgets_find_equal_rows) {
-    cJSON *found[2];
-    struct nb_trial t;
-    for (int i = 0; i < 2; i++) {
-        if (!start_trial(&t, "layernorm_twopass_scalar_f32/shape:1x96/eps:1e-6", NULL)) return;
-        found[i] = search(&t, 300);
-        nb_trial_release(&t);
-    }
-    for (int q = 0; q < NB_N_OBJECTIVES; q++) {
-        const double a = value_of(found[0], nb_objective_names[q]), b = value_of(found[1], nb_objective_names[q]);
-        cr_expect(a == b || (isnan(a) && isnan(b)), "%s: %a and %a", nb_objective_names[q], a, b);
-    }
-    cJSON_Delete(found[0]);
-    cJSON_Delete(found[1]);
 }
 
 /* ---- witnesses ---- */

@@ -34,21 +34,6 @@ Test(design, parts_apply_in_their_order_to_an_op_or_a_preset) {
     cr_expect_eq(parsed("naive/lanes:8").lanes, 8);
 }
 
-Test(design, every_preset_parses_and_prints_as_itself) {
-    cr_assert(nb_n_design_presets >= 15);
-    for (size_t i = 0; i < nb_n_design_presets; i++) {
-        const struct nb_design_preset *p = &nb_design_presets[i];
-        const struct nb_design named = parsed(p->name), spelled = parsed(p->text);
-        struct nb_strbuf a = {0}, b = {0};
-        nb_design_print(&named, &a);
-        nb_design_print(&spelled, &b);
-        cr_expect_str_eq(a.text, b.text);
-        cr_expect(a.len <= strlen(p->name), "%s prints as %s", p->name, a.text);
-        nb_strbuf_release(&a);
-        nb_strbuf_release(&b);
-    }
-}
-
 Test(design, the_printed_text_is_the_shortest_and_parses_to_the_same_design) {
     expect_printed("rmsnorm", "rmsnorm");
     expect_printed("rmsnorm/lanes:16", "rmsnorm/acc:f32x16");
@@ -129,14 +114,6 @@ Test(design, the_chain_is_the_longest_way_of_an_addend_to_the_sum) {
         cr_expect_eq(nb_design_chain(&d, chains[i].n), chains[i].chain, "%s: %lld", chains[i].text,
                      (long long)nb_design_chain(&d, chains[i].n));
     }
-}
-
-Test(design, the_share_of_prmsnorm_is_rounded_up) {
-    const struct nb_design d = parsed("prmsnorm"), all = parsed("rmsnorm");
-    cr_expect_eq(nb_design_elements(&d, 4096), 256);
-    cr_expect_eq(nb_design_elements(&d, 17), 2);
-    cr_expect_eq(nb_design_elements(&d, 1), 1);
-    cr_expect_eq(nb_design_elements(&all, 17), 17);
 }
 
 Test(design, the_bound_is_only_asked_about_designs_that_it_knows) {

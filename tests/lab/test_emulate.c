@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The emulator against the kernels, and against plain C where no kernel does it: orders of sums, and formats mixed in one design, of which
- * each part reaches the step that it names. The laws that errors follow are in test_emulate_laws.c. */
+ * each part reaches the step that it names; and what is reported of a design's errors. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -116,20 +116,6 @@ Test(emulate, roots_and_places_of_eps_are_plain_c) {
     }
 }
 
-Test(emulate, an_estimate_has_12_bits_and_a_newton_step_23) {
-    struct random_state r = {33};
-    const struct nb_design raw = parsed("rmsnorm/root:rsqrt_raw/eps:0"), nr = parsed("rmsnorm/root:rsqrt_nr/eps:0");
-    double worst_raw = 0, worst_nr = 0;
-    for (int i = 0; i < 20000; i++) {
-        const double x = nb_number_round(ldexp(1 + random_uniform(&r), i % 40 - 20), 0, NB_NUM_F32, NB_ROUND_ZERO, 0);
-        double y;
-        worst_raw = fmax(worst_raw, fabs(nb_emulate_row(&raw, 1, &x, NULL, NULL, &y, 1).rstd * x - 1));
-        worst_nr = fmax(worst_nr, fabs(nb_emulate_row(&nr, 1, &x, NULL, NULL, &y, 1).rstd * x - 1));
-    }
-    cr_expect(worst_raw > 0x1p-13 && worst_raw <= 0x1.01p-12, "%g", worst_raw);
-    cr_expect(worst_nr > 0x1p-25 && worst_nr < 4 * 0x1p-24, "%g", worst_nr);
-}
-
 Test(emulate, folding_and_casts_are_plain_c) {
     static struct row r;
     double y[N];
@@ -221,23 +207,6 @@ static double bf16(double v) { return nb_round_to(v, NB_BF16); }
 
 /* ---- one narrow step --------------------------------------------------------------------------------------------------- */
 
-Test(emulate, distances_of_welford_are_in_square_and_its_steps_in_acc) {
-    static struct row r;
-    double y[N];
-    float mean = 0, squares = 0;
-    row_fill(&r, 2, 62);
-    for (int i = 0; i < N; i++) {
-        const double before = bf16(r.wide_x[i] - (double)mean);
-        mean += (float)before / (float)(i + 1);
-        const double after = bf16(r.wide_x[i] - (double)mean);
-        squares += (float)bf16(before * after);
-    }
-    const struct nb_design d = parsed("welford/square:bf16");
-    const struct nb_emulated e = nb_emulate_row(&d, N, r.wide_x, NULL, NULL, y, 1);
-    cr_expect_eq(e.mean, (double)mean);
-    cr_expect_eq(e.var, (double)(squares / N));
-}
-
 /* A mean in bf16 leaves a residual that counts. */
 Test(emulate, the_residual_of_a_coarse_mean_is_taken_off_the_variance_and_off_each_element) {
     static struct row r;
@@ -313,25 +282,6 @@ Test(emulate, every_part_of_a_design_reaches_the_result) {
     }
 }
 
-Test(emulate, outputs_are_numbers_of_the_stored_format_and_a_row_repeats_itself) {
-    static const char *const texts[] = {"fp8", "stochastic", "rmsnorm/store:tf32/round:rz", "rmsnorm/all:e5m2",
-                                        "all_f16"};
-    static struct row r;
-    double x[N], y[N], again[N], other[N];
-    row_fill(&r, 0, 37);
-    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
-        const struct nb_design d = parsed(texts[t]);
-        for (int i = 0; i < N; i++) x[i] = nb_number_round(r.wide_x[i], 0, d.store, NB_ROUND_NEAREST, 0);
-        nb_emulate_row(&d, N, x, NULL, NULL, y, 5);
-        nb_emulate_row(&d, N, x, NULL, NULL, again, 5);
-        nb_emulate_row(&d, N, x, NULL, NULL, other, 6);
-        cr_expect_eq(memcmp(y, again, sizeof y), 0, "%s", texts[t]);
-        cr_expect_eq(memcmp(y, other, sizeof y) != 0, d.rounding == NB_ROUND_STOCHASTIC, "%s", texts[t]);
-        for (int i = 0; i < N; i++)
-            cr_assert(isnan(y[i]) || y[i] == nb_number_round(y[i], 0, d.store, NB_ROUND_NEAREST, 0));
-    }
-}
-
 Test(emulate, prmsnorm_sees_its_share_and_l2norm_the_sum) {
     const struct nb_design partial = parsed("prmsnorm/k:50%/eps:0"), l2 = parsed("l2norm/eps:0");
     const double x[4] = {3, 3, 100, 100};
@@ -356,4 +306,61 @@ Test(emulate, infinities_and_nan_go_where_ieee_takes_them) {
     const double gamma[1] = {1000};
     nb_emulate_row(&fp8, 1, one, gamma, NULL, y, 1);
     cr_expect(isnan(y[0]), "1000 is beyond e4m3");
+}
+
+Test(emulate, one_pass_variance_of_40000_to_40003_is_minus_128) {
+    const double x[4] = {40000, 40001, 40002, 40003};
+    double y[4];
+    const struct nb_design naive = parsed("naive"), good = parsed("layernorm"), wide = parsed("naive/compute:f64");
+    cr_expect_eq(nb_emulate_row(&naive, 4, x, NULL, NULL, y, 1).var, -128);
+    cr_expect(isnan(y[0]));
+    cr_expect_eq(nb_emulate_row(&good, 4, x, NULL, NULL, y, 1).var, 1.25);
+    cr_expect_eq(nb_emulate_row(&wide, 4, x, NULL, NULL, y, 1).var, 1.25);
+}
+
+/* ---- reports ----------------------------------------------------------------------------------------------------------- */
+
+static struct nb_design_report report_of(const char *text, int rows, int cols) {
+    const struct nb_design d = parsed(text);
+    struct nb_design_data data = {.data = "scales", .rows = rows, .cols = cols, .seed = 3, .affine = NB_N_AFFINES};
+    struct nb_design_rows drawn;
+    struct nb_design_report report;
+    cr_assert_eq(nb_design_rows_init(&drawn, &d, &data), 0);
+    nb_design_measure(&report, &d, &drawn, 1);
+    nb_design_rows_release(&drawn);
+    return report;
+}
+
+Test(emulate, designs_that_the_bound_knows_stay_within_it) {
+    char designs[] = "eager all_f16 kahan gemma_bf16 naive welford/order:pairwise corrected rmsnorm/lanes:16/fma:1 "
+                     "layernorm/variance:shifted layernorm/folded:1 rmsnorm/root:rsqrt_nr rmsnorm/root:rsqrt_raw "
+                     "kahan/acc:bf16/store:bf16/stat:bf16 l2norm/root:div_sqrt prmsnorm layernorm/all:bf16/acc:f32";
+    for (const char *text = strtok(designs, " "); text; text = strtok(NULL, " ")) {
+        const struct nb_design_report r = report_of(text, 12, 1000);
+        cr_expect_null(r.no_bound, "%s: %s", text, r.no_bound);
+        cr_expect(r.accuracy.worst_ratio > 0 && r.accuracy.worst_ratio <= 1, "%s: %g", text, r.accuracy.worst_ratio);
+        cr_expect_eq(r.accuracy.n_beyond, 0);
+        cr_expect_eq(r.accuracy.n, 12 * 1000);
+    }
+}
+
+Test(emulate, every_format_is_correctly_rounded_when_all_else_is_wide) {
+    static const char *const stores[] = {"f32", "tf32", "f16", "bf16", "e5m2", "e4m3"};
+    for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "rmsnorm/compute:f64/store:%s", stores[i]);
+        const struct nb_design_report r = report_of(text, 10, 500);
+        cr_expect_eq(r.accuracy.correctly_rounded, 1, "%s: %g", text, r.accuracy.correctly_rounded);
+        cr_expect(r.accuracy.max_ulp <= 0.5 + 1e-6 && r.accuracy.max_ulp > 0.49);
+    }
+}
+
+/* 2^-53 is nothing that a plain double result could judge. */
+Test(emulate, f64_is_judged_by_more_than_double) {
+    const struct nb_design_report r = report_of("pairwise/all:f64", 10, 500);
+    cr_expect(r.accuracy.max_ulp > 0.6 && r.accuracy.max_ulp < 6, "%g", r.accuracy.max_ulp);
+    cr_expect(r.accuracy.correctly_rounded > 0.2 && r.accuracy.correctly_rounded < 0.9, "%g",
+              r.accuracy.correctly_rounded);
+    const struct nb_design_report kahan = report_of("rmsnorm/order:kahan/all:f64", 10, 500);
+    cr_expect(kahan.accuracy.correctly_rounded > 0.2 && fabs(kahan.accuracy.bias_u) < 0.6);
 }

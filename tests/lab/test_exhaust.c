@@ -10,7 +10,6 @@
 #include "src/core/log.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_roots.c"
-#include "src/lab/exhaustive/root_variants.h"
 #include "tests/support/files.h"
 #include "tests/support/numerics.h"
 

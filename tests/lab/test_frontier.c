@@ -89,14 +89,6 @@ Test(frontier, one_pass_loses_its_digits_near_the_root_of_1_over_u) {
     cr_expect(half < rho / 4 && half / predicted > 0.25 && half / predicted < 4, "%g, predicted %g", half, predicted);
 }
 
-Test(frontier, rho_is_no_question_for_an_op_that_does_not_centre) {
-    struct nb_trial t;
-    if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x64", NULL)) return;
-    const struct nb_frontier f = find_frontier(&t, NB_RHO_MAX, NB_DEMAND_ACCURATE);
-    cr_expect(!f.has_good && !f.has_bad && isinf(f.predicted.at));
-    nb_trial_release(&t);
-}
-
 /* ---- planted ---- */
 
 Test(frontier, a_planted_breakdown_is_found_to_one_ulp_and_what_is_right_again_beyond_is_named) {

@@ -260,57 +260,6 @@ Test(limits, the_bias_of_running_sums_follows_one_law) {
 
 /* ---- what a trial can notice --------------------------------------------------------------------------------------------- */
 
-/* Sums of squares as they come, and as they would come if the figure were another: each error is `error_factor` times as large. */
-static double error_factor;
-static double magnified_sum(const struct nb_design *d, int64_t n, const double *x, uint64_t seed) {
-    const struct nb_design wide = healthy(d);
-    const double sum = nb_emulate_sum_of_squares(d, n, x, seed), exact = nb_emulate_sum_of_squares(&wide, n, x, seed);
-    return exact + error_factor * (sum - exact);
-}
-
-/* What is off by what the line says is noticed, or nearly that: the power is that of 95 trials in 100. */
-Test(limits, a_figure_that_is_off_by_the_power_of_its_line_does_not_hold) {
-    static const struct {
-        const char *id;
-        enum nb_number format;
-        int64_t n;
-        double margin; /* of lanes: a whole number of them has as little as half of the bias that is allowed */
-    } lines[] = {{"sum_rms", NB_NUM_F16, 768, 1}, {"sum_bias", NB_NUM_BF16, 768, 1}, {"lanes", NB_NUM_BF16, 1024, 2}};
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i += sparsely()) {
-        struct nb_limits l;
-        nb_limits_init(&l, NB_OP_RMSNORM, lines[i].format, lines[i].n, 1e-5);
-        const struct nb_limit right = line_of(&l, lines[i].id, true);
-        cr_assert_eq(right.state, NB_LIMIT_HOLDS, "%s: %s, power %g", right.id, right.at, right.power);
-        cr_expect(right.power > 0 && right.power < 0.5, "%s: %g", right.id, right.power);
-        error_factor = lines[i].margin * (1 + 2 * right.power);
-        l.execute.sum_of_squares = magnified_sum;
-        const struct nb_limit off = line_of(&l, lines[i].id, true);
-        cr_expect_eq(off.state, NB_LIMIT_BROKEN, "%s, %g times: %s, power %g", off.id, error_factor, off.at,
-                     right.power);
-    }
-}
-
-/* The bias of 64 f32 numbers, 2e-10, is a tenth of the standard error of as many rows as are tried. */
-Test(limits, a_line_whose_rows_could_not_tell_says_so) {
-    struct nb_limits l;
-    nb_limits_init(&l, NB_OP_RMSNORM, NB_NUM_F32, 64, 1e-5);
-    const struct nb_limit bias = line_of(&l, "sum_bias", true);
-    cr_expect_eq(bias.state, NB_LIMIT_NO_POWER, "%s, power %g", bias.at, bias.power);
-    cr_expect_gt(bias.power, 1);
-    nb_limits_init(&l, NB_OP_RMSNORM, NB_NUM_E5M2, 4096, 1e-5);
-    const struct nb_limit stopped = line_of(&l, "sum_bias", true);
-    cr_expect(isnan(stopped.law), "the law of small sums, where they stop: %g", stopped.law);
-    cr_expect_eq(stopped.state, NB_LIMIT_HOLDS, "%s", stopped.at);
-}
-
-/* At a mean of 1.2 standard deviations squares are often small beside the sum, and so rounded down more often than up. */
-Test(limits, one_pass_over_a_long_row_errs_as_predicted) {
-    struct nb_limits l;
-    nb_limits_init(&l, NB_OP_LAYERNORM, NB_NUM_F32, 32768, 1e-10);
-    const struct nb_limit line = line_of(&l, "onepass_half", true);
-    cr_expect_eq(line.state, NB_LIMIT_HOLDS, "%s; %s", line.at, line.beyond);
-}
-
 Test(limits, neighbours_and_bisection_walk_over_every_number) {
     for (int f = 0; f < 5; f++) {
         const struct nb_format *format = &nb_numbers[formats[f]];

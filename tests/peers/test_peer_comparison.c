@@ -10,11 +10,9 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/level_shape.h"
-#include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/config.h"
-#include "src/plan/plan.h"
 #include "src/record/fold.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
@@ -136,30 +134,6 @@ Test(peer_comparison, without_a_figure_there_is_a_reason) {
     with_comparisons(&few, expect_unknown);
 }
 
-static void expect_documents(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
-    struct nb_peer_mean *means;
-    struct nb_strbuf text = {0};
-    cr_assert_eq(nb_peer_means(comparisons, &means), 1);
-    cr_expect_eq(means[0].n, 1);
-    cr_expect_eq(means[0].n_of[NB_PEER_COMPARISON_BEHIND], 1);
-    cr_expect_float_eq(means[0].ratio.value, comparisons->items[0].ratio.value, 1e-12);
-    cr_expect_float_eq(means[0].ratio.low, comparisons->items[0].ratio.low, 5e-3);
-    free(means);
-    nb_peers_print(r, comparisons, &(struct nb_page){.markdown = true, .out = &text});
-    cr_expect_not_null(strstr(text.text, "## Behind, or looking so at first"), "%s", text.text);
-    cr_expect_not_null(strstr(text.text, "on 16 fresh launches"));
-    cJSON *json = kept_json(peers_to_json(r, comparisons)), *first = cJSON_GetObjectItem(json, "comparisons")->child;
-    cr_expect_str_eq(nb_json_get_text(first, "verdict"), "behind");
-    cr_expect_eq(nb_json_get_number(first, "confirming_launches"), 16);
-    cr_expect_str_eq(nb_json_get_text(cJSON_GetObjectItem(first, "theirs"), "key"), THEIRS);
-    nb_strbuf_release(&text);
-}
-
-Test(peer_comparison, page_and_document_tell_what_is_behind) {
-    const struct doctored d = {0.9, 0.9, 6, 16, "ok"};
-    with_comparisons(&d, expect_documents);
-}
-
 Test(peer_comparison, a_run_that_compares_nothing_is_refused) {
     char *dir = new_folder(), *journal = small_journal();
     struct nb_results results;
@@ -210,68 +184,21 @@ Test(peer_comparison, the_configs_key_is_read_strictly) {
         cr_expect_eq(parse(&config, wrong[i]), -1, "%s", wrong[i]);
 }
 
-/* ---- plans -------------------------------------------------------------------------------------------------------- */
-
-static const char grid[] = "{ \"blocks\": [ { \"kernel\": [\"rmsnorm_twopass\", \"rmsnorm_serial\", "
-                           "\"layernorm_twopass\", \"layernorm_welford\"],"
-                           " \"width\": \"scalar\", \"shape\": \"8x64:4096:*2\" } ], \"launches\": 6,"
-                           " \"compare\": { \"ours\": \"*_twopass\" } }";
-
-/* Of each group: one op, both kernels. Returns how many groups there are. */
-static size_t expect_whole_comparisons(const struct nb_plan *plan) {
-    for (size_t g = 0; g < plan->n_groups; g++) {
-        const struct nb_group *group = &plan->groups[g];
-        cr_expect_eq(group->n, 2, "a comparison of %zu cases", group->n);
-        for (size_t i = 1; i < group->n; i++)
-            cr_expect_eq(plan->cases[group->cases[i]].op, plan->cases[group->cases[0]].op);
-    }
-    return plan->n_groups;
-}
-
-Test(peer_comparison, a_budget_drops_whole_comparisons_evenly) {
-    struct nb_config config;
-    struct nb_plan whole, thin;
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    cr_assert_eq(nb_config_parse(&config, "c.json", grid, strlen(grid)), 0);
-    const struct nb_plan_options all = {0};
-    cr_assert_eq(nb_plan_make(&whole, &config, &all), 0);
-    cr_assert_eq(expect_whole_comparisons(&whole), 14, "7 shapes of 2 ops");
-    const struct nb_plan_options half = {.budget_s = whole.estimate_s / 2};
-    cr_assert_eq(nb_plan_make(&thin, &config, &half), 0);
-    const size_t n = expect_whole_comparisons(&thin);
-    cr_expect(n >= 6 && n <= 7, "%zu of 14 in half the time", n);
-    cr_expect_leq(thin.estimate_s, whole.estimate_s / 2);
-    size_t of_rmsnorm = 0;
-    for (size_t g = 0; g < n; g++) of_rmsnorm += thin.cases[thin.groups[g].cases[0]].op == NB_OP_RMSNORM;
-    cr_expect(of_rmsnorm >= 3 && of_rmsnorm <= 4, "evenly: %zu of %zu", of_rmsnorm, n);
-    nb_plan_release(&thin);
-    const struct nb_plan_options nothing = {.budget_s = whole.estimate_s / 1000};
-    cr_expect_eq(nb_plan_make(&thin, &config, &nothing), -1, "a budget below one comparison is refused");
-    nb_plan_release(&thin);
-    nb_plan_release(&whole);
-    nb_config_release(&config);
-}
-
 /* ---- levels ------------------------------------------------------------------------------------------------------- */
 
 static const struct nb_level_caches caches = {48 << 10, 1 << 20, 32 << 20};
 
-static double bytes_in(const struct nb_level_caches *sizes, uint32_t op, uint32_t pass, uint32_t dtype,
-                       const char *text) {
+static double bytes_at(uint32_t op, uint32_t pass, uint32_t dtype, const char *text) {
     struct nb_case c;
     char plain[128], reason[200];
     nb_case_init(&c);
     c.op = op;
     c.pass = pass;
     c.dtype = dtype;
-    if (nb_level_shape(&c, text, sizes, plain, sizeof plain, reason, sizeof reason) != 0) return NAN;
+    if (nb_level_shape(&c, text, &caches, plain, sizeof plain, reason, sizeof reason) != 0) return NAN;
     cr_assert_eq(nb_shape_parse(&c.shape, plain, reason, sizeof reason), 0, "%s: %s", plain, reason);
     nb_case_normalize(&c);
     return nb_case_bytes(&c);
-}
-
-static double bytes_at(uint32_t op, uint32_t pass, uint32_t dtype, const char *text) {
-    return bytes_in(&caches, op, pass, dtype, text);
 }
 
 Test(level, working_sets_lie_where_they_are_named) {
@@ -290,15 +217,6 @@ Test(level, working_sets_lie_where_they_are_named) {
             }
     const double image = bytes_at(NB_OP_BATCHNORM, NB_FORWARD, NB_F32, "nchw:L3x64x28x28");
     cr_expect(image > 1.25 * (1 << 20) && image <= 16 << 20, "%g", image);
-}
-
-/* 105 MiB that a socket shares: what a set costs follows a core's share, and memory is still beyond all of it. */
-Test(level, a_last_cache_of_a_whole_socket_makes_no_shape_huge) {
-    const struct nb_level_caches socket = {48 << 10, 2 << 20, 105 << 20};
-    const double l3 = bytes_in(&socket, NB_OP_RMSNORM, NB_FORWARD, NB_F32, "L3x4096");
-    const double far = bytes_in(&socket, NB_OP_RMSNORM, NB_FORWARD, NB_F32, "DRAMx4096");
-    cr_expect(l3 > 1.25 * (2 << 20) && l3 <= 9.5 * (1 << 20), "L3: %g", l3);
-    cr_expect(far > 1.5 * (105 << 20) && far <= 1.5 * (105 << 20) + (65 << 20), "DRAM: %g", far);
 }
 
 Test(level, a_cell_that_cannot_be_is_refused_with_the_reason) {

@@ -6,9 +6,6 @@
 #include <string.h>
 
 #include "src/core/axes.h"
-#include "src/core/files.h"
-#include "src/core/json.h"
-#include "src/core/text.h"
 #include "src/plan/config.h"
 #include "tests/support/files.h"
 

@@ -8,7 +8,6 @@
 
 #include "src/core/case_key.h"
 #include "src/core/dtype.h"
-#include "src/plan/config.h"
 #include "src/plan/inputs.h"
 #include "tests/support/cases.h"
 

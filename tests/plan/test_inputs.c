@@ -69,35 +69,6 @@ Test(inputs, the_first_values_are_those_of_the_definition) {
 struct moments {
     double mean, variance, third, fourth, n;
 };
-static struct moments moments_of(const char *data, int64_t rows, int64_t cols) {
-    struct nb_case c = a_case(data, NB_F32, rows, cols);
-    struct nb_inputs in = filled(&c);
-    struct moments m = {.n = (double)(rows * cols)};
-    const float *x = in.x;
-    for (int64_t i = 0; i < rows * cols; i++) m.mean += (double)x[i] / m.n;
-    for (int64_t i = 0; i < rows * cols; i++) {
-        double d = (double)x[i] - m.mean;
-        m.variance += d * d / m.n;
-        m.third += d * d * d / m.n;
-        m.fourth += d * d * d * d / m.n;
-    }
-    return m;
-}
-
-/* Margins are six standard errors: of a mean sqrt(v/n), of a normal variance v sqrt(2/n), of a normal third and fourth moment
- * sqrt(6/n) and sqrt(96/n). */
-Test(inputs, normal_has_the_moments_of_a_normal_distribution) {
-    struct moments m = moments_of("normal", 1000, 1000);
-    cr_expect_float_eq(m.mean, 0, 6 / sqrt(m.n));
-    cr_expect_float_eq(m.variance, 1, 6 * sqrt(2 / m.n));
-    cr_expect_float_eq(m.third, 0, 6 * sqrt(6 / m.n));
-    cr_expect_float_eq(m.fourth, 3, 6 * sqrt(96 / m.n));
-    m = moments_of("scale(1e-3)", 100, 1000);
-    cr_expect_float_eq(m.variance, 1e-6, 6e-6 * sqrt(2 / m.n));
-    m = moments_of("offset(1000)", 100, 1000);
-    cr_expect_float_eq(m.mean, 1000, 6 / sqrt(m.n));
-    cr_expect_float_eq(m.variance, 1, 6 * sqrt(2 / m.n) + 1e-3);
-}
 
 Test(inputs, every_distribution_fills_every_dtype_with_what_it_can_hold) {
     for (size_t d = 0; d < nb_n_distributions; d++) {

@@ -23,30 +23,12 @@ static float squares_sequential(const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) sum = stored(sum + stored(x[i] * x[i]));
     return sum;
 }
-static float squares_pairwise(const float *x, int64_t n) {
-    if (n <= 8) return squares_sequential(x, n);
-    const int64_t half = n / 2;
-    return stored(squares_pairwise(x, half) + squares_pairwise(x + half, n - half));
-}
-static float squares_blocked(const float *x, int64_t n) {
-    float sum = 0;
-    for (int64_t i = 0; i < n; i += 64) sum = stored(sum + squares_sequential(x + i, n - i < 64 ? n - i : 64));
-    return sum;
-}
 static float squares_f64(const float *x, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)x[i] * x[i];
     return (float)sum;
 }
-static float squares_kahan(const float *x, int64_t n) {
-    float sum = 0, lost = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const float addend = stored(stored(x[i] * x[i]) - lost), next = stored(sum + addend);
-        lost = stored(stored(next - sum) - addend);
-        sum = next;
-    }
-    return sum;
-}
+
 /* ---- roots and eps: mean square -> rstd ---- */
 
 #define RSTD float v, double eps __attribute__((unused)), int64_t n __attribute__((unused))
@@ -90,10 +72,7 @@ static int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, str
 
 #define OF_PARTS(name, squares, rstd)                                                                                  \
     static int run_##name(ROWS) { return norm_rows(call, begin, end, (struct box){squares, rstd}); }
-OF_PARTS(pairwise, squares_pairwise, rstd_plain)
-OF_PARTS(blocked, squares_blocked, rstd_plain)
 OF_PARTS(f64, squares_f64, rstd_double)
-OF_PARTS(kahan, squares_kahan, rstd_plain)
 OF_PARTS(clamp_inside, squares_sequential, rstd_clamp_inside)
 OF_PARTS(eps_on_sum, squares_sequential, rstd_eps_on_sum)
 OF_PARTS(no_eps, squares_sequential, rstd_no_eps)
@@ -195,10 +174,7 @@ static int run_layernorm_welford(ROWS) {
         .flops = 4, .run = run_##name_                                                                                 \
     }
 static const struct nb_kernel kernels[] = {
-    BOX(pairwise, NB_OP_RMSNORM, NB_F32),
-    BOX(blocked, NB_OP_RMSNORM, NB_F32),
     BOX(f64, NB_OP_RMSNORM, NB_F32),
-    BOX(kahan, NB_OP_RMSNORM, NB_F32),
     BOX(clamp_inside, NB_OP_RMSNORM, NB_F32),
     BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32),
     BOX(no_eps, NB_OP_RMSNORM, NB_F32),

@@ -26,20 +26,6 @@ Test(call_overhead, a_line_comes_back) {
     cr_assert(o.worst_residual < 1e-9);
 }
 
-Test(call_overhead, scatter_widens_the_interval) {
-    struct nb_overhead_point points[6], calm[6];
-    struct nb_overhead o, quiet;
-    for (int i = 0; i < 6; i++) {
-        const double bytes = 512.0 * (1 << i), t = 100 + 0.02 * bytes;
-        calm[i] = point(bytes, t, 0.01 * t);
-        points[i] = point(bytes, t * (i % 2 ? 1.08 : 0.92), 0.01 * t);
-    }
-    overhead_fit(calm, 6, &quiet);
-    overhead_fit(points, 6, &o);
-    cr_assert(o.ns.high - o.ns.low > 3 * (quiet.ns.high - quiet.ns.low));
-    cr_assert(o.ns.low < 100 && o.ns.high > 100);
-}
-
 Test(call_overhead, what_is_no_line_is_unknown) {
     struct nb_overhead_point points[6];
     struct nb_overhead o;

@@ -34,21 +34,6 @@ Test(check_only, cases_of_all_shapes_go_into_large_groups_once_each) {
     free(seen);
 }
 
-/* Neighbours share inputs as long as there are any, and within them the mathematics. */
-Test(check_only, neighbours_share_inputs_and_mathematics) {
-    struct nb_plan plan = check_only(MANY);
-    size_t changes_of_inputs = 0, changes_of_eps = 0;
-    for (size_t i = 1; i < plan.n_cases; i++) {
-        const struct nb_case *a = &plan.cases[i - 1], *b = &plan.cases[i];
-        bool other = strcmp(a->shape.text, b->shape.text) != 0 || a->dtype != b->dtype || a->pad != b->pad ||
-                     a->cache != b->cache;
-        changes_of_inputs += other;
-        changes_of_eps += !other && (a->eps != b->eps || a->op != b->op);
-    }
-    cr_expect_eq(changes_of_inputs, 23);
-    cr_expect_eq(changes_of_eps, 24 * 7);
-}
-
 static const char *labels_of(const struct nb_plan *plan, const char *words) {
     static char text[200];
     text[0] = '\0';

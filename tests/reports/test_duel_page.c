@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/report.h"
-#include "src/core/text.h"
 #include "src/peers/peer_comparison.h"
 
 Test(comparison_page, one_cell_far_off_moves_the_mean_and_not_the_median) {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/report.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "src/core/log.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Figures of precision: that they hold the figures of stress.json and of the records. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "reports/lab/plot_stress.c"
@@ -78,30 +77,6 @@ Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
     cr_assert_eq(line->n, 1, "the law ends where its second part does");
     cr_assert_float_eq(line->points[0].y, 5, 1e-12, "random and one-sided parts are independent: 3 and 4 make 5");
     cr_assert_eq(line_of(n, 0, "gamma_n", true)->n, 2);
-}
-
-/* A script that counts blocks otherwise than the data file would draw cells of one state in the colour of another. */
-Test(stress_plots, script_and_data_agree_about_the_blocks) {
-    draw();
-    const struct nb_figure *f = figure_named(&figures, "map-layernorm_onepass");
-    struct nb_strbuf data = {0}, script = {0};
-    nb_figure_data(f, &data);
-    nb_figure_script(f, &script);
-    char wanted[100];
-    size_t block = 0;
-    for (char *rest = data.text, *end; rest; rest = end ? end + 3 : NULL, block++) {
-        end = strstr(rest, "\n\n\n");
-        if (end) *end = '\0';
-        const bool nan = strstr(rest, "# cells: NaN"), numbers = strstr(rest, "# cells: numbers");
-        if (!nan && !numbers) continue;
-        snprintf(wanted, sizeof wanted, nan ? "index %zu using 1:2:3:4 with" : "index %zu using 1:2:3:4:5 with", block);
-        const char *found = strstr(script.text, wanted);
-        cr_assert_not_null(found, "%s", wanted);
-        cr_assert_eq(strncmp(strstr(found, " fc ") + 4, nan ? "rgb '#d7191c'" : "palette", 7), 0);
-    }
-    cr_assert_eq(block, f->n_lines + 6, "numbers, NaN and 0 of two panels");
-    nb_strbuf_release(&data);
-    nb_strbuf_release(&script);
 }
 
 Test(stress_plots, frontier_joins_the_cases_that_none_beats) {

@@ -6,7 +6,6 @@
 
 #include <immintrin.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 

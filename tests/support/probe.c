@@ -47,7 +47,7 @@ int probe_case(struct nb_case *c, const struct nb_entry *entry, struct nb_formul
 struct facts {
     const struct nb_case *c;
     const struct nb_kernel *k;
-    bool narrow, centres, composed, coarse, estimate;
+    bool narrow, centres, composed, coarse;
     bool plain; /* the sum of squares is a plain one in f32 */
 };
 
@@ -57,8 +57,7 @@ static struct facts facts_of(const struct nb_case *c, const struct nb_kernel *k)
                       .narrow = k->dtype != NB_F32,
                       .centres = k->op == NB_OP_LAYERNORM || k->op == NB_OP_ADD_LAYERNORM,
                       .composed = k->style == NB_COMPOSED,
-                      .coarse = k->stats_dtype == NB_STATS_X,
-                      .estimate = c->formula.root == NB_ROOT_RSQRT_NR || c->formula.root == NB_ROOT_RSQRT_RAW};
+                      .coarse = k->stats_dtype == NB_STATS_X};
     f.plain = k->variance != NB_VAR_SHIFTED && k->variance != NB_VAR_WELFORD && !f.coarse;
     return f;
 }
@@ -132,45 +131,14 @@ static bool is_right(const struct facts *f, const char *question, const char *va
     return truth && strcmp(truth, value) == 0;
 }
 
-/* ---- the least ---- */
-
-static bool is_one_of(const char *const *names, const char *question) {
-    for (; *names; names++)
-        if (strcmp(*names, question) == 0) return true;
-    return false;
-}
-
-/* The sum of a mean in f16 shows by a large gamma alone, where x rstd is not rounded before. */
-static bool mean_shows(const struct facts *f) {
-    const struct nb_formula *formula = &f->c->formula;
-    return f->k->dtype != NB_F16 || (formula->affine != NB_AFFINE_NONE && formula->cast == NB_CAST_AFTER);
-}
-
+/* What is answered of every kernel. */
 static bool must_be_known(const struct facts *f, const char *question) {
-    static const char *const always[] = {"eps_place", "nan", "inf", "subnormal_inputs", NULL};
-    static const char *const of_roots[] = {"root", "rounding", "eps_dtype", NULL};
-    const bool exact_clamp = f->c->formula.eps_place == NB_EPS_CLAMP;
-    const bool fma_shows = f->c->formula.affine == NB_AFFINE_GAMMA_BETA && !f->estimate && !f->coarse &&
-                           (!f->narrow || f->c->formula.param == NB_PARAM_F32) &&
-                           !(f->narrow && f->c->formula.cast == NB_CAST_BEFORE && f->c->formula.weight_offset);
-    if (is_one_of(always, question)) return true;
-    if (strcmp(question, "weight_offset") == 0) return f->c->formula.affine != NB_AFFINE_NONE;
-    if (strcmp(question, "cast") == 0) return f->narrow && f->c->formula.affine != NB_AFFINE_NONE;
-    if (strcmp(question, "affine_fma") == 0) return fma_shows;
-    if (f->coarse) return strcmp(question, "accumulator") == 0 && !f->estimate && !exact_clamp;
-    if (f->k->variance == NB_VAR_WELFORD) return strcmp(question, "variance") == 0 && !f->narrow && !exact_clamp;
-    const bool inexact = exact_clamp || !mean_shows(f) || f->k->variance == NB_VAR_SHIFTED;
-    if (strcmp(question, "root") == 0 && f->centres && f->narrow && inexact) return false;
-    if (strcmp(question, "rounding") == 0 && f->c->formula.root == NB_ROOT_RSQRT_RAW && f->centres) return false;
-#if !defined(__x86_64__)
-    if (strcmp(question, "root") == 0 && f->estimate)
-        return false; /* estimates of other CPUs are not in the table of roots */
-#endif
-    if (is_one_of(of_roots, question)) return true;
-    if (exact_clamp) return false;
-    if (f->k->variance == NB_VAR_CORRECTED && !mean_shows(f)) return false;
-    if (strcmp(question, "variance") == 0) return f->centres;
-    return strcmp(question, "statistics_dtype") == 0 || (strcmp(question, "accumulator") == 0 && f->plain);
+    static const char *const always[] = {"eps_place", "nan", "inf", "subnormal_inputs"};
+    const bool weighted = f->c->formula.affine != NB_AFFINE_NONE;
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
+        if (strcmp(always[i], question) == 0) return true;
+    if (strcmp(question, "weight_offset") == 0) return weighted;
+    return strcmp(question, "cast") == 0 && weighted && f->narrow;
 }
 
 int probe_complaints(const struct nb_case *c, const struct nb_kernel *kernel, const cJSON *result,
