@@ -229,18 +229,11 @@ static bool may_have_other_threads(const struct launch *l, const struct nb_arm *
     return may;
 }
 
-/* Blocks that the arm with the longest calls takes part in. */
-static int fewest_blocks(const struct nb_arm *arms, int n_arms, int blocks) {
+/* Blocks from one turn of the arm with the longest calls to its next. */
+static int longest_round(const struct nb_arm *arms, int n_arms) {
     int every = 1;
     for (int a = 0; a < n_arms; a++) every = arms[a].every > every ? arms[a].every : every;
-    return (blocks + every - 1) / every;
-}
-
-static void look_for_hidden_threads(const struct launch *l, struct nb_arm *arms, int n_arms) {
-    if (!nb_hidden_threads_found(&l->hidden, fewest_blocks(arms, n_arms, l->options->blocks))) return;
-    if (may_have_other_threads(l, arms, n_arms) || arms[0].is_wrong) return;
-    arms[0].is_wrong = true;
-    arms[0].wrong_row = NB_WRONG_HELPED;
+    return every;
 }
 
 /* Behind a sample. Long rows are looked at so seldom that it takes 1 % of the time. */
@@ -634,6 +627,23 @@ static void take_turn(struct nb_arm *arms, int a, struct launch *l, int block, i
     look_at_spots(arm, l);
 }
 
+/* Behind the launch the arms take turns as before, untimed, while it is not decided. */
+static void look_for_hidden_threads(struct launch *l, struct nb_arm *arms, int n_arms) {
+    enum { MOST_ROUNDS = 10000 }; /* every arm may be out, and nothing done in them */
+    if (may_have_other_threads(l, arms, n_arms) || arms[0].is_wrong) return;
+    for (int i = 0; i < MOST_ROUNDS && nb_hidden_threads_undecided(&l->hidden); i++) {
+        exchange_others(l, (uint64_t)arms[0].c->shape.rows);
+        for (int a = 0; a < n_arms; a++) {
+            watch(l->options, arms, a);
+            if (!is_out(&arms[a])) time_sample(&arms[a], l, arms[a].per_sample);
+        }
+        nb_hidden_threads_round(&l->hidden, nb_pool_cpu_times(l->pool));
+    }
+    if (!nb_hidden_threads_found(&l->hidden)) return;
+    arms[0].is_wrong = true;
+    arms[0].wrong_row = NB_WRONG_HELPED;
+}
+
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise) {
     struct launch l = {.pool = pool,
@@ -661,8 +671,9 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     for (int a = 0; a < n_arms && looks; a++) arms[a].spoils_every = spoils[options->even_samples ? 0 : a];
     if (looks && may_exchange(arms, n_arms, n_sets))
         l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched};
+    const int round = longest_round(arms, n_arms);
     disturbance_begin(noise, &before);
-    l.hidden = nb_hidden_threads_begin(nb_pool_cpu_times(pool));
+    l.hidden = nb_hidden_threads_begin(nb_pool_cpu_times(pool), arms[0].c->threads);
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
             shuffle(order, n_arms, &random);
@@ -671,17 +682,17 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         exchange_others(&l, (uint64_t)arms[0].c->shape.rows);
         take_probe(&l.probes);
         for (int i = 0; i < n_arms; i++) take_turn(arms, order[i], &l, block, i);
-        nb_hidden_threads_block(&l.hidden, nb_pool_cpu_times(pool));
+        if ((block + 1) % round == 0) nb_hidden_threads_round(&l.hidden, nb_pool_cpu_times(pool));
     }
     disturbance_end(noise, &before);
     noise->probe_cycles = l.probes.least_ns * options->clock_ghz;
     mark_shared(arms, n_arms, options->blocks, &l.probes);
     if (options->device || has_program(arms, n_arms))
-        noise->cpu_s = NAN;     /* this thread waits, which is no sign of others */
+        noise->cpu_s = NAN; /* this thread waits, which is no sign of others */
+    look_for_hidden_threads(&l, arms, n_arms);
     exchange_rows(&l.exchange); /* back */
     blame_somebody(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
-    look_for_hidden_threads(&l, arms, n_arms);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
     for (int a = 0; a < n_arms; a++)
         if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;
