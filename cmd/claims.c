@@ -19,7 +19,6 @@
 #include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
-#include "src/plan/estimate.h"
 #include "src/record/fingerprint.h"
 #include "src/record/fold.h"
 #include "src/train/train_study.h"
@@ -41,8 +40,6 @@ static const char help[] =
     "  --train-budget S     seconds for training claims; what does not fit is left out and named, the headline last\n"
     "                       (default 5400, and the headline whatever it takes; with --quick 45, for small versions alone)\n"
     "  --train-text FILE    bytes to train on (default: $NORMBENCH_TEXT, else the licences that every Debian has)\n"
-    "  --shard I/N          the I-th of N parts, by whole claims, those about training in one; `normbench merge` puts\n"
-    "                       them together\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; bug reports are then tested on them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
@@ -64,8 +61,6 @@ struct claims_options {
     bool quick, strict;
     double train_budget_s; /* NaN: the usual one */
     const char *train_text;
-    struct nb_plan_options part; /* its shard; the plans of a claim are whole */
-    char plan_hash[20];
     int argc;
     char **argv; /* as given, or of the run that is resumed */
 };
@@ -91,7 +86,6 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
         NB_LOAD_TIMEOUT_OPTION,
         NB_MAX_WIDTH_OPTION(q),
         NB_LAUNCHES_OPTION(q),
-        {"shard", .take = nb_take_shard, .to = &o->part, .given = &q->changed},
         NB_TUNING_OPTION,
         {.name = NULL}};
     o->argc = argc;
@@ -373,10 +367,7 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
                                     .argv = o->argv,
                                     .quick = o->quick,
                                     .complete = m->ended == 0,
-                                    .elapsed_s = elapsed_s,
-                                    .shard = o->part.shard,
-                                    .n_shards = o->part.n_shards,
-                                    .plan_hash = o->plan_hash};
+                                    .elapsed_s = elapsed_s};
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
     about.training = m->trained.there ? &m->trained.results : NULL;
     about.eager_us = eager_us(m);
@@ -413,87 +404,12 @@ out:
     return exit_code;
 }
 
-/* ---- --shard: by whole claims, of about equal time. Those with training are one whole, since one budget holds for all of it ---- */
-
-/* Of one claim's plans, the same on every machine. Moves its blocks away. */
-static int estimate(const struct claims_options *o, struct nb_claim *claim, double *s, struct nb_strbuf *hashes) {
-    const double judging_s = 0.1;
-    const struct nb_plan_options whole = {.shard = 1, .n_shards = 1};
-    const struct nb_claims_effort effort = {.quick = o->quick, .launches = launches_of(o, 0)};
-    struct nb_claims one = {.items = claim, .n = 1};
-    struct nb_config configs[NB_N_CLAIMS_PLANS];
-    int result = 0;
-    nb_claims_configs(&one, &effort, configs);
-    *s = judging_s;
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) {
-        struct nb_plan plan = {0};
-        if (result == 0 && configs[i].n_blocks > 0) result = nb_plan_make(&plan, &configs[i], &whole);
-        *s += plan.shards_s;
-        nb_strbuf_addf(hashes, " %s", plan.hash);
-        nb_plan_release(&plan);
-        nb_config_release(&configs[i]);
-    }
-    return result;
-}
-
-static bool trains(const struct nb_claim *claim) {
-    for (size_t j = 0; j < claim->n_experiments; j++)
-        if (claim->experiments[j].kind->train) return true;
-    return false;
-}
-
-/* mine[i]: is claim i in this shard? hashes: of what their plans hold. Behind the claims stands all that trains. */
-static int choose_claims(const struct claims_options *o, struct nb_claims *claims, bool *mine,
-                         struct nb_strbuf *hashes) {
-    const size_t n = claims->n;
-    double *seconds = nb_alloc(n + 1, sizeof *seconds), s;
-    int *shard_of = nb_alloc(n + 1, sizeof *shard_of), result = 0;
-    bool any = false;
-    for (size_t i = 0; i < n && result == 0; i++) {
-        result = estimate(o, &claims->items[i], &s, hashes);
-        const bool in_training = trains(&claims->items[i]);
-        seconds[in_training ? n : i] += s;
-        any |= in_training;
-    }
-    if (any) seconds[n] += budget_of(o);
-    nb_shards_deal(seconds, n + 1, o->part.n_shards, shard_of);
-    for (size_t i = 0; i < n; i++) mine[i] = shard_of[trains(&claims->items[i]) ? n : i] == o->part.shard;
-    free(seconds);
-    free(shard_of);
-    return result;
-}
-
-/* Keeps this shard's claims; the hash is of all of them and of what is asked about them. */
-static int keep_shard(struct claims_options *o, struct nb_claims *claims) {
-    struct nb_strbuf all = {0};
-    bool *mine = nb_alloc(claims->n, sizeof *mine);
-    int result = choose_claims(o, claims, mine, &all);
-    size_t n = 0;
-    nb_strbuf_addf(&all, " %d %d %.17g %s", o->quick, launches_of(o, 0), budget_of(o),
-                   o->request.max_width ? o->request.max_width : "");
-    nb_claims_release(claims); /* their blocks are gone */
-    if (result == 0) result = nb_claims_read(claims, o->patterns.items, o->patterns.n);
-    for (size_t i = 0; i < claims->n; i++) {
-        nb_strbuf_addf(&all, " %s", claims->items[i].id);
-        if (mine[i])
-            claims->items[n++] = claims->items[i];
-        else
-            nb_claim_release(&claims->items[i]);
-    }
-    claims->n = n;
-    nb_text_hash(all.text, o->plan_hash);
-    nb_strbuf_release(&all);
-    free(mine);
-    return result;
-}
-
 /* ---- the command ------------------------------------------------------------------------------------------------------ */
 
 /* A folder that holds a run already would be written over. */
 static int folder_of(const struct claims_options *o, char **dir) {
-    const struct nb_plan_request request = {.options = o->part};
     const struct nb_measuring where = {
-        .request = &request, .config = "claims", .out = o->output.out, .resume = o->output.resume};
+        .request = &o->request, .config = "claims", .out = o->output.out, .resume = o->output.resume};
     *dir = nb_measuring_folder(&where);
     if (!*dir) return -1;
     const bool taken = !o->output.resume && nb_claims_document_exists(*dir);
@@ -549,7 +465,6 @@ static int claims_main(int argc, char **argv) {
         goto out;
     }
     if (nb_claims_read(&claims, o.patterns.items, o.patterns.n) != 0) goto out;
-    if (o.part.n_shards > 0 && keep_shard(&o, &claims) != 0) goto out;
     if (wants_variants(&o)) {
         print_variants(&claims, o.quick);
         exit_code = NB_EXIT_OK;

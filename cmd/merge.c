@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* normbench merge: the folders of `run --shard i/n`, or of stress or claims, put together to the results of one run. */
+/* normbench merge: the folders of `run --shard i/n`, or of stress, put together to the results of one run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/options.h"
-#include "reports/claims/claims_report.h"
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
@@ -26,21 +25,21 @@ extern const struct nb_command nb_command_merge;
 static const char help[] =
     "usage: normbench merge DIR... --out DIR [OPTIONS]\n"
     "\n"
-    "Puts the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left (or `stress`, or `claims`),\n"
-    "on this machine or on another, in any order. The result holds the same cases in the same order as one run without --shard. Shards of\n"
+    "Puts the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left (or `stress`), on this machine\n"
+    "or on another, in any order. The result holds the same cases in the same order as one run without --shard. Shards of\n"
     "different plans, a shard that is given twice and a shard that is missing are errors. When shards come from different\n"
     "machines or builds, what differs is listed under \"machines\" in results.json, and every record names its machine;\n"
     "cases are compared within a group only, and a group is always in one shard; tables name its machine, a curve is of one\n"
     "machine, the summary of that which timed most. What `stress` left is graded as a whole, without times where several\n"
-    "machines timed; verdicts of `claims` are each of one machine, which the pages name.\n"
+    "machines timed.\n"
     "\n"
-    "Writes into the --out folder what the command itself would have, but for witnesses/ of `stress`; prints the records,\n"
-    "grades or verdicts to stdout.\n"
+    "Writes into the --out folder what the command itself would have, but for witnesses/ of `stress`; prints the records or\n"
+    "grades to stdout.\n"
     "\n"
     "  --out DIR            where the merged results go; must not hold a run\n"
     "  --partial            merge although shards are missing; they are named in results.json\n"
-    "  --format NAME        what stdout gets: table (the default), or one of `normbench list formats`; of claims table,\n"
-    "                       markdown or json\n" NB_COMMON_HELP "\n"
+    "  --format NAME        what stdout gets: table (the default), or one of `normbench list formats`\n" NB_COMMON_HELP
+    "\n"
     "Example: normbench merge OUT/shard-* --out OUT/merged\n"
     "Exit codes: 0 ok, also when cases failed; 2 the folders cannot be merged, or the result cannot be written.\n";
 
@@ -84,7 +83,7 @@ static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
 
 /* ---- what a folder holds ---- */
 
-enum kind { NOTHING, RUN, STRESS, CLAIMS, UNREADABLE };
+enum kind { NOTHING, RUN, STRESS, UNREADABLE };
 
 static int keep_first(const cJSON *line, void *arg) {
     *(cJSON **)arg = cJSON_Duplicate(line, true);
@@ -102,21 +101,18 @@ static enum kind kind_of_run(const char *dir) {
     return kind;
 }
 
-/* The runs behind claims are in folders of their own. */
 static enum kind kind_of(const char *dir) {
-    if (nb_claims_document_exists(dir)) return CLAIMS;
     if (nb_stress_exists(dir)) return STRESS;
-    if (has(dir, NB_JOURNAL_FILE) || has(dir, NB_RESULTS_FILE)) return kind_of_run(dir);
-    return nb_claims_began(dir) ? CLAIMS : NOTHING;
+    return has(dir, NB_JOURNAL_FILE) || has(dir, NB_RESULTS_FILE) ? kind_of_run(dir) : NOTHING;
 }
 
 static int check_kinds(const struct options *o) {
-    static const char *const names[] = {[RUN] = "a run", [STRESS] = "a stress", [CLAIMS] = "claims"};
+    static const char *const names[] = {[RUN] = "a run", [STRESS] = "a stress"};
     enum kind first = NOTHING;
     for (size_t k = 0; k < o->n_dirs; k++) {
         const enum kind kind = kind_of(o->dirs[k]);
         if (kind == UNREADABLE) return -1;
-        if (kind == NOTHING) return nb_error("merge: %s holds no run, stress or claims", o->dirs[k]);
+        if (kind == NOTHING) return nb_error("merge: %s holds no run or stress", o->dirs[k]);
         if (k == 0) first = kind;
         if (kind != first)
             return nb_error("merge: %s holds %s, %s %s: merge those of one kind", o->dirs[0], names[first], o->dirs[k],
@@ -125,19 +121,20 @@ static int check_kinds(const struct options *o) {
     return 0;
 }
 
-/* How many of the folders have what a command leaves behind at its end; -1 after nb_error where some have it and others not. */
-static int count_ended(const struct options *o, bool (*exists)(const char *dir), const char *command) {
+/* How many of the folders have what `stress` leaves behind at its end; -1 after nb_error where some have it and others not. */
+static int count_judged(const struct options *o) {
     const char *missing = NULL;
     size_t n = 0;
     for (size_t k = 0; k < o->n_dirs; k++) {
-        const bool ended = exists(o->dirs[k]);
+        const bool ended = nb_stress_exists(o->dirs[k]);
         n += ended;
         if (!ended && !missing) missing = o->dirs[k];
     }
     if (n == 0 || !missing) return (int)n;
     return nb_error(
-        "%s: `normbench %s` was cut off before its end; `normbench %s --resume %s` goes on with it, or leave the folder out (--partial)",
-        missing, command, command, missing);
+        "%s: `normbench stress` was cut off before its end; `normbench stress --resume %s` goes on with it, or leave the "
+        "folder out (--partial)",
+        missing, missing);
 }
 
 static void note_machines(const struct nb_results *results) {
@@ -181,32 +178,14 @@ static int merge_stress(const struct options *o, const struct nb_results *result
     return result;
 }
 
-static int merge_claims(const struct options *o) {
-    cJSON *document =
-        nb_claims_format_known(o->format) ? nb_claims_document_merge(o->dirs, o->n_dirs, o->partial) : NULL;
-    if (!document) {
-        if (!nb_claims_format_known(o->format))
-            nb_error("merge: --format %s: claims have table, markdown and json", o->format);
-        return NB_EXIT_USAGE;
-    }
-    note_names(document);
-    int result = nb_claims_document_write(document, o->out);
-    if (result == 0) result = nb_claims_print(document, o->format, stdout);
-    if (result == 0) result = nb_claims_pages(o->out, document, true);
-    cJSON_Delete(document);
-    return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
-}
-
 static int merge_main(int argc, char **argv) {
     struct options o = {.format = "table"};
     struct nb_results results;
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
     if (check_kinds(&o) != 0) return NB_EXIT_USAGE;
-    const int n_claims = count_ended(&o, nb_claims_document_exists, "claims");
-    const int n_stress = count_ended(&o, nb_stress_exists, "stress");
-    if (n_claims < 0 || n_stress < 0) return NB_EXIT_USAGE;
-    if (n_claims > 0) return merge_claims(&o);
+    const int n_stress = count_judged(&o);
+    if (n_stress < 0) return NB_EXIT_USAGE;
     if (nb_results_merge(&results, o.dirs, o.n_dirs, o.partial) != 0) return NB_EXIT_USAGE;
     note_names(results.meta);
     note_machines(&results);

@@ -5,7 +5,7 @@
 #   sbatch --array=1-16 configs/slurm/normbench.sh OUT run full
 #   normbench merge OUT/shard-* --out OUT/merged
 #
-# OUT is a folder that all nodes see; behind it stands a command of normbench that has --shard (run, stress, claims), with its options but for
+# OUT is a folder that all nodes see; behind it stands a command of normbench that has --shard (run, stress), with its options but for
 # --shard, --out and --resume. $NORMBENCH is the program (default: build/normbench of the folder that sbatch is called in, else normbench on PATH).
 # A task that was killed, or whose node was lost, goes on from its journal when it is queued again: --requeue has Slurm do so, and a task whose
 # time limit is near (two minutes: give it well more) ends itself and queues itself again. To repeat some tasks alone: SHARDS=16 sbatch --array=3,7 ..
@@ -22,7 +22,7 @@ fail() {
     echo "normbench.sh: error: $*" >&2
     exit 2
 }
-[ $# -ge 2 ] || fail "usage: sbatch --array=1-N normbench.sh OUT run|stress|claims [OPTIONS]"
+[ $# -ge 2 ] || fail "usage: sbatch --array=1-N normbench.sh OUT run|stress [OPTIONS]"
 task=${SLURM_ARRAY_TASK_ID:-}
 [ -n "$task" ] || fail "is for a job array: sbatch --array=1-N"
 [ -n "${SHARDS:-}" ] || [ "$SLURM_ARRAY_TASK_MIN" = 1 ] || fail "an array that does not begin with 1 needs SHARDS=N, of how many parts"

@@ -23,7 +23,7 @@ static void add_line(const struct nb_claims_line *line, struct nb_strbuf *out) {
     nb_html_text(out, "<tr><td class=\"k\"><a href=\"#", nb_json_get_string(line->claim, "id"), "\">");
     nb_html_text(out, line->reading ? "&nbsp;&nbsp;" : "", line->name, "</a>");
     nb_html_cell(out, "w", line->title);
-    nb_html_cell(out, class_of(line->verdict), line->verdict_on);
+    nb_html_cell(out, class_of(line->verdict), line->verdict);
     nb_html_cell(out, "w", line->measured);
     nb_html_cell(out, "n m", line->published);
     nb_html_cell(out, "w", line->why);
@@ -123,14 +123,13 @@ static void add_reading(const cJSON *reading, struct nb_strbuf *out) {
     add_figures(reading, out);
 }
 
-static void add_claim(const cJSON *document, const cJSON *claim, struct nb_strbuf *out) {
+static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     const cJSON *item;
-    struct nb_strbuf sensed = {0}, on = {0};
-    nb_claims_on(&on, document, claim);
+    struct nb_strbuf sensed = {0};
     nb_html_text(out, "<details id=\"", nb_json_get_string(claim, "id"), "\"><summary>");
     nb_html_text(out, "", nb_json_get_string(claim, "id"), ": ");
     nb_html_text(out, "", nb_json_get_string(claim, "verdict"), "");
-    nb_strbuf_addf(out, "%s</summary>\n", on.text);
+    nb_strbuf_add(out, "</summary>\n");
     nb_html_text(out, "<p>", nb_json_get_string(claim, "statement"), "</p>\n");
     cJSON_ArrayForEach(item, nb_json_get(claim, "sources")) {
         nb_html_text(out, "<p class=\"dim\">", nb_json_get_string(item, "cite"), "");
@@ -148,7 +147,6 @@ static void add_claim(const cJSON *document, const cJSON *claim, struct nb_strbu
     nb_html_text(out, "<p>What makes or breaks it: ", sensed.text, "</p>\n");
     nb_strbuf_add(out, "</details>\n");
     nb_strbuf_release(&sensed);
-    nb_strbuf_release(&on);
 }
 
 /* ---- the page ---- */
@@ -181,14 +179,6 @@ static const struct {
             {"activation-", "Activations while training"},
             {"gradient-", "Gradients while training"}};
 
-static void add_machines(const cJSON *document, struct nb_strbuf *out) {
-    struct nb_strbuf lines = {0};
-    nb_meta_machines(document, &lines);
-    for (char *rest = lines.text, *line; (line = strsep(&rest, "\n")) != NULL;)
-        if (*line) nb_html_text(out, "<p class=\"dim\">", line, "</p>\n");
-    nb_strbuf_release(&lines);
-}
-
 static void add_page(const cJSON *document, struct nb_figures *figures, const char *dir, struct nb_strbuf *page) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
     const struct nb_html_pictures pictures = {figures, dir, NB_CLAIMS_PLOTS};
@@ -199,7 +189,6 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
     nb_strbuf_add(page, "<h1>Claims</h1>\n");
     nb_html_text(page, "<p class=\"dim\">", text.text, "</p>\n");
     nb_strbuf_clear(&text);
-    add_machines(document, page);
     nb_claims_counts(&text, document);
     nb_html_text(page, "<p>", text.text,
                  ". Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 % over launches.</p>\n");
@@ -222,7 +211,7 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
         nb_html_more_figures(&pictures, more[i].prefix, 0, more[i].title, page);
     nb_html_not_drawn(figures, page);
     nb_strbuf_add(page, "<h2 id=\"evidence\">Evidence</h2>\n");
-    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) add_claim(document, claim, page);
+    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) add_claim(claim, page);
     nb_html_end(page);
     nb_strbuf_release(&text);
 }

@@ -92,16 +92,14 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
     nb_grid_release(&grid);
 }
 
-static void add_claim(const cJSON *document, const cJSON *claim, struct nb_strbuf *out) {
+static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     const cJSON *source, *reading;
-    struct nb_strbuf sensed = {0}, on = {0};
-    nb_claims_on(&on, document, claim);
+    struct nb_strbuf sensed = {0};
     nb_strbuf_add(out, "<details><summary>");
     nb_escape_html(out, nb_json_get_string(claim, "id"));
     nb_strbuf_add(out, ": ");
     nb_escape_html(out, nb_json_get_string(claim, "verdict"));
-    nb_strbuf_addf(out, "%s</summary>\n\n", on.text);
-    nb_strbuf_release(&on);
+    nb_strbuf_add(out, "</summary>\n\n");
     add_paragraph(out, "> ", nb_json_get_string(claim, "statement"));
     cJSON_ArrayForEach(source, nb_json_get(claim, "sources")) {
         nb_strbuf_add(out, "- source: ");
@@ -154,17 +152,9 @@ void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures,
     nb_strbuf_add(out, "# Claims\n\n");
     add_paragraph(out, "", machine.text);
     nb_strbuf_clear(&machine);
-    nb_meta_machines(document, &machine);
-    for (char *rest = machine.text, *line; (line = strsep(&rest, "\n")) != NULL;) {
-        if (*line) nb_strbuf_add(out, "- ");
-        nb_escape_markdown(out, line);
-        nb_strbuf_add(out, *line || rest ? "\n" : "");
-    }
+    nb_claims_counts(&machine, document);
+    nb_escape_markdown(out, machine.text);
     nb_strbuf_release(&machine);
-    struct nb_strbuf counts = {0};
-    nb_claims_counts(&counts, document);
-    nb_escape_markdown(out, counts.text);
-    nb_strbuf_release(&counts);
     nb_strbuf_addf(out, "%s. Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 %% over launches.\n\n",
                    nb_json_get_bool(document, "quick") ? " (quick)" : "");
     add_headline(document, out);
@@ -177,5 +167,5 @@ void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures,
     nb_claims_training_tables(document, false, out);
     add_pictures(figures, out);
     nb_strbuf_add(out, "\n## Evidence\n\n");
-    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) add_claim(document, claim, out);
+    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) add_claim(claim, out);
 }

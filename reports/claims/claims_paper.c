@@ -155,22 +155,9 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
     nb_grid_release(&grid);
 }
 
-/* ---- machines: of merged documents no two stand in one row, nor in one figure ---- */
-
 static const char of_range[] = "speed-paper-range";
 
-static double machine_of(const cJSON *measured) {
-    const double machine = nb_json_get_number(measured, "machine");
-    return isfinite(machine) ? machine : 0;
-}
-
 static const cJSON *training_of(const cJSON *document) { return nb_json_get(document, "training"); }
-
-/* What the row is about here: its own claim, else that of the range; null where neither was run. */
-static const cJSON *row_claim(const cJSON *document, const struct nb_paper_row *r) {
-    const cJSON *own = nb_claims_claim(document, r->claim);
-    return own ? own : nb_claims_claim(document, of_range);
-}
 
 /* ---- the headline: each row of the paper, and what it is here ---- */
 
@@ -192,8 +179,7 @@ static struct nb_interval here_of(const cJSON *document, const struct nb_paper_r
     struct nb_strbuf row = {0};
     struct nb_interval found = many ? measured_of(document, r->claim, reading) : figure_of(document, r->claim, reading);
     nb_strbuf_addf(&row, "%s%s", r->claim + strlen("speed-paper-"), end);
-    const bool alike = machine_of(row_claim(document, r)) == machine_of(nb_claims_claim(document, of_range));
-    if (!isfinite(found.value) && alike)
+    if (!isfinite(found.value))
         found = many ? measured_of(document, of_range, row.text) : figure_of(document, of_range, row.text);
     nb_strbuf_release(&row);
     return found;
@@ -212,12 +198,12 @@ static void add_cost(struct nb_strbuf *out, const cJSON *entry, const char *name
 /* The cost of an operation's dispatch at which the published cut is reached, by the model of the training section, with the products of
  * this CPU and with those of the source's GPU; "" where there is none. */
 static void add_dispatch(struct nb_grid *grid, const cJSON *document, const struct nb_paper_row *r) {
-    const cJSON *training = training_of(document), *own = row_claim(document, r), *entry;
+    const cJSON *entry;
     const char *framework = strchr(r->name, ',');
     char row[80];
     snprintf(row, sizeof row, "Table %s%s", r->table, framework ? framework : "");
-    cJSON_ArrayForEach(entry, nb_json_get(training, "regime")) {
-        if (!nb_json_is(entry, "row", row) || (own && machine_of(own) != machine_of(training))) continue;
+    cJSON_ArrayForEach(entry, nb_json_get(training_of(document), "regime")) {
+        if (!nb_json_is(entry, "row", row)) continue;
         add_cost(&grid->cell, entry, "needed_here_us", "here, ");
         add_cost(&grid->cell, entry, "needed_there_us", "on its GPU");
         break;
@@ -253,9 +239,7 @@ bool nb_claims_headline(const cJSON *document, struct nb_grid *grid) {
         const struct nb_interval step = here_of(document, r, "step", "", false),
                                  norm = here_of(document, r, "norm", "-norm", true),
                                  fused = here_of(document, r, "fused", "-fused", true);
-        nb_strbuf_add(&grid->cell, r->name);
-        nb_claims_on(&grid->cell, document, row_claim(document, r));
-        nb_grid_end_cell(grid);
+        nb_grid_add(grid, r->name);
         add_percent(grid, &r->step);
         add_percent(grid, &step);
         add_percent(grid, &norm);
@@ -291,12 +275,11 @@ static void add_law(struct nb_figure *f, size_t panel, const char *words, double
         nb_figure_add_law(f, panel, entry, most_percent * i / STEPS, most_percent * i / STEPS * cut);
 }
 
-/* The median over the rows' shapes, on the machine of the figure. */
-static double measured(const struct nb_paper *paper, const cJSON *document, const char *reading, double machine) {
+/* The median over the rows' shapes. */
+static double measured(const struct nb_paper *paper, const cJSON *document, const char *reading) {
     double v[NB_PAPER_ROWS];
     size_t n = 0;
     for (size_t i = 0; i < paper->n; i++) {
-        if (machine_of(nb_claims_claim(document, paper->rows[i].claim)) != machine) continue;
         const struct nb_interval cut = measured_of(document, paper->rows[i].claim, reading);
         if (isfinite(cut.value)) v[n++] = cut.value;
     }
@@ -359,17 +342,12 @@ static double farthest(const struct nb_figure *f, size_t panel) {
 
 void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta) {
     static const char *const titles[N_PANELS] = {"RMSNorm", "pRMSNorm", "RMSNorm, this machine"};
-    const cJSON *training = training_of(document), *entry, *range = nb_claims_claim(document, of_range);
-    const double machine = machine_of(training ? training : range);
-    const cJSON *steps = nb_json_get(training, "steps");
+    const cJSON *steps = nb_json_get(training_of(document), "steps"), *entry;
     struct nb_paper paper;
     if (paper_read(&paper) != 0) return;
     struct nb_figure *f = nb_figures_new(figures, meta, nb_strdup("amdahl"));
     f->title = nb_strdup("A step's gain is the norm's share of it times what the norm saves");
-    struct nb_strbuf subtitle = {0};
-    nb_strbuf_add(&subtitle, "rows of the RMSNorm paper, and steps and norms measured here");
-    nb_claims_on(&subtitle, document, training ? training : range);
-    f->subtitle = subtitle.text;
+    f->subtitle = nb_strdup("rows of the RMSNorm paper, and steps and norms measured here");
     f->caption = nb_strdup(caption);
     f->scattered = true;
     add_paper(f, &paper);
@@ -381,14 +359,12 @@ void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, 
     for (size_t i = 0; i < f->n_panels; i++)
         f->panels[i] = (struct nb_panel){titles[i], "share of LayerNorm in the step, %", "time of the step saved",
                                          NB_SCALE_LINEAR, NB_SCALE_PERCENT};
-    const double composed = measured(&paper, document, "norm", machine),
-                 fused = measured(&paper, document, "fused", machine);
+    const double composed = measured(&paper, document, "norm"), fused = measured(&paper, document, "fused");
     for (size_t panel = PLAIN; panel < f->n_panels; panel += HERE) {
         add_law(f, panel, "op by op", composed, panel == HERE ? near : 100);
         add_law(f, panel, "fused", fused, panel == HERE ? near : 100);
     }
-    if (machine_of(range) == machine)
-        add_law(f, PARTIAL, "pRMSNorm, op by op", measured_of(document, of_range, "prmsnorm").value, 100);
+    add_law(f, PARTIAL, "pRMSNorm, op by op", measured_of(document, of_range, "prmsnorm").value, 100);
     nb_figure_sort(f);
     nb_figure_sort_laws(f);
 }

@@ -33,8 +33,6 @@ void nb_properties_explain(struct nb_strbuf *out);
 /* ---- Pieces that the table, the Markdown page and the HTML page of claims share, read from the document. ---- */
 
 bool nb_claims_is_bug(const cJSON *claim);
-/* " (machine 1)", of a claim or the training of documents that were merged from several machines; else nothing is appended. */
-void nb_claims_on(struct nb_strbuf *out, const cJSON *document, const cJSON *measured);
 /* The item of that id in a list, the claim of that id, the figures of a reading of it; or null. */
 const cJSON *nb_claims_claim(const cJSON *document, const char *id);
 const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading);
@@ -51,7 +49,8 @@ void nb_claims_counts(struct nb_strbuf *out, const cJSON *document);
  * by 16.0 % to 82.4 %", with the answer "yes". */
 struct nb_claims_sentence {
     const char *theme, *id; /* borrowed */
-    char *answer, *text;    /* owned; the answer names its machine where there are several */
+    const char *answer;     /* borrowed */
+    char *text;             /* owned */
 };
 size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **sentences);
 void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n);
@@ -60,9 +59,9 @@ void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n)
  * itself cannot be tested here, one for each other reading that could. */
 
 struct nb_claims_line {
-    const cJSON *claim, *reading;                  /* reading: null for the line of the claim itself */
-    const char *name, *title, *verdict;            /* borrowed from the document */
-    char *measured, *published, *why, *verdict_on; /* owned; the verdict with its machine where there are several */
+    const cJSON *claim, *reading;       /* reading: null for the line of the claim itself */
+    const char *name, *title, *verdict; /* borrowed from the document */
+    char *measured, *published, *why;   /* owned */
 };
 /* Of bug reports (bugs), or of all the others. Returns how many. */
 size_t nb_claims_lines(const cJSON *document, bool bugs, struct nb_claims_line **lines);

@@ -65,12 +65,6 @@ static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) 
     nb_strbuf_add(text, "\n");
     nb_escape_terminal(text, counts.text, true);
     nb_strbuf_add(text, ".\ncut = 1 - t / t_LN, ratio = t_LN / t; intervals at 95 % over launches.\n");
-    nb_strbuf_clear(&counts);
-    nb_meta_machines(document, &counts);
-    for (char *rest = counts.text, *line; (line = strsep(&rest, "\n")) != NULL;) {
-        nb_escape_terminal(text, line, false);
-        nb_strbuf_add(text, rest ? "\n" : "");
-    }
     nb_strbuf_release(&counts);
     if (!nb_json_get_bool(document, "complete"))
         nb_strbuf_add(text, "The run was cut short: what was not measured is named as such.\n");

@@ -35,21 +35,6 @@ const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const c
     return nb_json_get(found, "figures");
 }
 
-void nb_claims_on(struct nb_strbuf *out, const cJSON *document, const cJSON *measured) {
-    const double machine = nb_json_get_number(measured, "machine");
-    assert(out);
-    nb_strbuf_add(out, "");
-    if (isfinite(machine) && cJSON_GetArraySize(nb_json_get(document, "machines")) > 1)
-        nb_strbuf_addf(out, " (machine %.0f)", machine);
-}
-
-static char *with_machine(const char *words, const cJSON *document, const cJSON *measured) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, words);
-    nb_claims_on(&text, document, measured);
-    return text.text;
-}
-
 /* ---- figures ---- */
 
 /* "44.7 %", "1.81", "12 ulp". */
@@ -364,14 +349,14 @@ static size_t theme_of(const char *id) {
     return N_THEMES - 1;
 }
 
-static void add_sentence(struct nb_claims_sentence *s, const cJSON *document, const cJSON *claim) {
+static void add_sentence(struct nb_claims_sentence *s, const cJSON *claim) {
     const char *answer = answer_of(nb_json_get_string(claim, "verdict"));
     char *why = why_of(claim);
     const size_t n = strlen(answer);
     const char *rest = strncmp(why, answer, n) == 0 && why[n] == ':' ? why + n + 2 : why; /* said already */
     char *text = nb_textf("%s%s%s", nb_json_get_string(claim, "title"), *rest ? ": " : "", rest);
     *s = (struct nb_claims_sentence){themes[theme_of(nb_json_get_string(claim, "id"))].title,
-                                     nb_json_get_string(claim, "id"), with_machine(answer, document, claim), text};
+                                     nb_json_get_string(claim, "id"), answer, text};
     free(why);
 }
 
@@ -387,23 +372,19 @@ size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **se
                 int rank = 0;
                 while (rank < NB_N_CLAIM_VERDICTS && strcmp(verdict, nb_claim_verdict_names[rank]) != 0) rank++;
                 if (!nb_claims_is_bug(claim) && rank == v && theme_of(nb_json_get_string(claim, "id")) == t)
-                    add_sentence(&(*sentences)[n++], document, claim);
+                    add_sentence(&(*sentences)[n++], claim);
             }
     return n;
 }
 
 void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        free(sentences[i].answer);
-        free(sentences[i].text);
-    }
+    for (size_t i = 0; i < n; i++) free(sentences[i].text);
     free(sentences);
 }
 
 /* ---- lines ---- */
 
 struct family {
-    const cJSON *document;
     struct nb_claims_line *lines;
     size_t n;
 };
@@ -413,15 +394,13 @@ static struct nb_claims_line *add(struct family *f, const cJSON *claim, const cJ
     f->lines = nb_realloc(f->lines, f->n + 1, sizeof *f->lines);
     add_measured(&measured, figures_of);
     add_published(&published, figures_of);
-    f->lines[f->n] =
-        (struct nb_claims_line){.claim = claim,
-                                .name = nb_json_get_string(judged, "id"),
-                                .title = nb_json_get_string(judged, "title"),
-                                .verdict = nb_json_get_string(judged, "verdict"),
-                                .measured = measured.text,
-                                .published = published.text,
-                                .why = nb_strdup(nb_json_get_string(judged, "reason")),
-                                .verdict_on = with_machine(nb_json_get_string(judged, "verdict"), f->document, claim)};
+    f->lines[f->n] = (struct nb_claims_line){.claim = claim,
+                                             .name = nb_json_get_string(judged, "id"),
+                                             .title = nb_json_get_string(judged, "title"),
+                                             .verdict = nb_json_get_string(judged, "verdict"),
+                                             .measured = measured.text,
+                                             .published = published.text,
+                                             .why = nb_strdup(nb_json_get_string(judged, "reason"))};
     return &f->lines[f->n++];
 }
 
@@ -451,7 +430,7 @@ static void add_claim(struct family *f, const cJSON *claim) {
 
 size_t nb_claims_lines(const cJSON *document, bool bugs, struct nb_claims_line **lines) {
     const cJSON *claim;
-    struct family f = {.document = document};
+    struct family f = {0};
     cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
         if (nb_claims_is_bug(claim) != bugs) continue;
         if (bugs)
@@ -468,7 +447,6 @@ void nb_claims_lines_release(struct nb_claims_line *lines, size_t n) {
         free(lines[i].measured);
         free(lines[i].published);
         free(lines[i].why);
-        free(lines[i].verdict_on);
     }
     free(lines);
 }
@@ -490,7 +468,7 @@ size_t nb_claims_lines_grid(const cJSON *document, bool bugs, bool statements, s
         nb_strbuf_addf(&grid->cell, "%s%s", !lines[i].reading ? "" : statements ? "... " : "  ", lines[i].name);
         nb_grid_end_cell(grid);
         if (statements) nb_grid_add(grid, lines[i].title);
-        nb_grid_add(grid, lines[i].verdict_on);
+        nb_grid_add(grid, lines[i].verdict);
         nb_grid_add(grid, lines[i].measured);
         nb_grid_add(grid, lines[i].published);
         nb_grid_add(grid, lines[i].why);

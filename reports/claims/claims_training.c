@@ -137,20 +137,18 @@ void nb_claims_grid_html(const struct nb_grid *grid, struct nb_strbuf *out) {
 }
 
 static void add_lead(const cJSON *document, bool html, struct nb_strbuf *out) {
-    struct nb_strbuf tokens = {0}, on = {0};
+    struct nb_strbuf tokens = {0};
     add_tokens(document, &tokens);
-    nb_claims_on(&on, document, nb_json_get(document, "training"));
     if (html) {
-        nb_html_text(out, "<h2 id=\"training\">Training", on.text, "</h2>\n");
+        nb_strbuf_add(out, "<h2 id=\"training\">Training</h2>\n");
         nb_html_text(out, "<p>", lead, "</p>\n");
         nb_html_text(out, "<p>", tokens.text, "</p>\n");
     } else {
-        nb_strbuf_addf(out, "\n## Training%s\n\n%s\n\n", on.text, lead);
+        nb_strbuf_addf(out, "\n## Training\n\n%s\n\n", lead);
         nb_escape_markdown(out, tokens.text);
         nb_strbuf_add(out, "\n");
     }
     nb_strbuf_release(&tokens);
-    nb_strbuf_release(&on);
 }
 
 static void add_table(const struct table *t, const struct nb_grid *grid, bool html, struct nb_strbuf *out) {

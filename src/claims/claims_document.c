@@ -13,9 +13,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/measure/journal.h"
 #include "src/record/fingerprint.h"
-#include "src/record/merge.h"
 
 enum { LARGEST_FILE = 1 << 28 };
 
@@ -188,10 +186,6 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     cJSON *folders = cJSON_AddObjectToObject(json, "folders");
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_json_text(folders, nb_claims_plan_names[i], about->folders[i]);
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
-    if (about->n_shards > 0) {
-        cJSON_AddItemToObject(json, "shard", cJSON_CreateIntArray((const int[]){about->shard, about->n_shards}, 2));
-        nb_json_text(cJSON_AddObjectToObject(json, "plan"), "hash", about->plan_hash);
-    }
     add_counts(json, results, n);
     if (about->training) add_training(json, results, n, about);
     cJSON *claims = cJSON_AddArrayToObject(json, "claims");
@@ -235,126 +229,11 @@ int nb_claims_document_check(const cJSON *document) {
     return result;
 }
 
-/* ---- shards ---- */
-
-static const cJSON *member(const cJSON *json, const char *name) { return nb_json_get(json, name); }
-
-/* As nb_claims_read() has them. */
-static int by_id(const void *a, const void *b) {
-    const char *p = nb_json_get_text(*(cJSON *const *)a, "id"), *q = nb_json_get_text(*(cJSON *const *)b, "id");
-    const bool p_bug = strncmp(p, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0,
-               q_bug = strncmp(q, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0;
-    return p_bug != q_bug ? p_bug - q_bug : strcmp(p, q);
-}
-
-/* All claims, moved out of the documents, in order, each with its machine. */
-static cJSON *merged_claims(cJSON *const *documents, const struct nb_shard *shards, size_t n, cJSON *machines) {
-    cJSON *all = cJSON_CreateArray(), *claim;
-    size_t n_claims = 0, at = 0;
-    for (size_t k = 0; k < n; k++) n_claims += (size_t)cJSON_GetArraySize(member(documents[k], "claims"));
-    cJSON **list = nb_alloc(n_claims, sizeof *list);
-    for (size_t k = 0; k < n; k++) {
-        cJSON *document = documents[shards[k].at];
-        const int machine = nb_machine_index(machines, member(document, "fingerprint"));
-        while ((claim = cJSON_DetachItemFromArray(nb_json_get(document, "claims"), 0))) {
-            cJSON_AddNumberToObject(claim, "machine", machine);
-            list[at++] = claim;
-        }
-    }
-    if (n_claims > 1) qsort(list, n_claims, sizeof(cJSON *), by_id);
-    for (size_t i = 0; i < n_claims; i++) cJSON_AddItemToArray(all, list[i]);
-    free(list);
-    return all;
-}
-
-static void put(cJSON *json, const char *name, cJSON *item) {
-    if (!cJSON_ReplaceItemInObjectCaseSensitive(json, name, item)) cJSON_AddItemToObject(json, name, item);
-}
-
-/* -1 after nb_error: the shards were dealt out by two measures. */
-static int check_claims_once(const cJSON *claims) {
-    for (const cJSON *a = claims->child; a && a->next; a = a->next) {
-        const char *id = nb_json_get_text(a, "id");
-        if (strcmp(id, nb_json_get_text(a->next, "id")) == 0) return nb_error("claim %s is in two shards", id);
-    }
-    return 0;
-}
-
-/* The first shard's document with the sums and the claims of all. Training is all in one of them. */
-static cJSON *merge_documents(cJSON *const *documents, const struct nb_shard *shards, size_t n, cJSON *missing) {
-    cJSON *merged = documents[shards[0].at], *machines = cJSON_CreateArray(), *counts = cJSON_CreateObject();
-    cJSON *claims = merged_claims(documents, shards, n, machines), *count;
-    double elapsed_s = 0;
-    bool complete = cJSON_GetArraySize(missing) == 0;
-    for (size_t k = 0; k < n; k++) {
-        cJSON *document = documents[shards[k].at];
-        elapsed_s += nb_json_get_number(document, "elapsed_s");
-        complete &= nb_json_get_bool(document, "complete");
-        cJSON_ArrayForEach(count, member(document, "counts")) {
-            const double before = nb_json_get_number(counts, count->string);
-            put(counts, count->string, cJSON_CreateNumber(count->valuedouble + (isnan(before) ? 0 : before)));
-        }
-        cJSON *training = nb_json_get(document, "training");
-        if (!training) continue;
-        put(training, "machine", cJSON_CreateNumber(nb_machine_index(machines, member(document, "fingerprint"))));
-        if (k > 0) put(merged, "training", cJSON_DetachItemViaPointer(document, training));
-    }
-    put(merged, "folders", cJSON_CreateObject());
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
-        nb_json_text(nb_json_get(merged, "folders"), nb_claims_plan_names[i], NULL);
-    put(merged, "shard", cJSON_CreateNull());
-    put(merged, "elapsed_s", cJSON_CreateNumber(elapsed_s));
-    put(merged, "complete", cJSON_CreateBool(complete));
-    put(merged, "counts", counts);
-    put(merged, "claims", claims);
-    put(merged, "machines", machines);
-    put(merged, "missing_shards", missing);
-    return merged;
-}
-
-cJSON *nb_claims_document_merge(const char *const *dirs, size_t n, bool partial) {
-    assert(dirs && n > 0);
-    cJSON **documents = nb_alloc(n, sizeof *documents), *missing = cJSON_CreateArray(), *merged = NULL;
-    struct nb_shard *shards = nb_alloc(n, sizeof *shards);
-    int result = 0;
-    for (size_t k = 0; k < n && result == 0; k++) {
-        shards[k].at = k;
-        documents[k] = nb_claims_document_read(dirs[k]);
-        result = documents[k] ? nb_shard_read(&shards[k], dirs[k], documents[k]) : -1;
-    }
-    if (result == 0) result = nb_shards_check(shards, n, partial, missing);
-    if (result == 0)
-        merged = merge_documents(documents, shards, n, missing);
-    else
-        cJSON_Delete(missing);
-    for (size_t k = 0; k < n; k++)
-        if (documents[k] != merged) cJSON_Delete(documents[k]);
-    if (merged && check_claims_once(member(merged, "claims")) != 0) {
-        cJSON_Delete(merged);
-        merged = NULL;
-    }
-    free(documents);
-    free(shards);
-    return merged;
-}
-
 bool nb_claims_document_exists(const char *dir) {
     char *path = nb_path_join(dir, NB_CLAIMS_FILE);
     const bool there = nb_path_exists(path);
     free(path);
     return there;
-}
-
-bool nb_claims_began(const char *dir) {
-    bool began = nb_claims_document_exists(dir);
-    for (int i = 0; i <= NB_N_CLAIMS_PLANS && !began; i++) {
-        char *folder = nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : NB_CLAIMS_TRAINING_FOLDER);
-        char *journal = nb_path_join(folder, NB_JOURNAL_FILE);
-        began = nb_path_exists(journal);
-        free(folder);
-        free(journal);
-    }
-    return began;
 }
 
 int nb_claims_document_write(const cJSON *document, const char *dir) {

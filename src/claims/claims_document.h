@@ -22,23 +22,15 @@ struct nb_claims_about { /* of the run */
     const struct nb_train_results *training; /* null: nothing was trained */
     struct nb_interval eager_us;             /* what an operation costs PyTorch here; NaN or 0: not known, */
     const char *no_eager;                    /* and why */
-    int shard, n_shards;                     /* 0: all claims */
-    const char *plan_hash;                   /* of a shard: of all claims and how they are measured; else null */
 };
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about);
 bool nb_claims_document_exists(const char *dir);
-/* Did a run of claims begin in dir, whether it came to its document or not? */
-bool nb_claims_began(const char *dir);
 /* Is every cut of a step within the share of the step that the norms of the other arm take? A norm saves no more time than it takes: a cut
  * beyond the share was measured wrongly. -1 after nb_error. */
 int nb_claims_document_check(const cJSON *document);
 int nb_claims_document_write(const cJSON *document, const char *dir);
 /* A folder that holds one, or the file itself, of this schema. Null after nb_error. */
 cJSON *nb_claims_document_read(const char *where);
-
-/* The documents of the shards of one run of claims as one, owned: each claim names its
- * machine. Null after nb_error, as nb_results_merge(). */
-cJSON *nb_claims_document_merge(const char *const *dirs, size_t n, bool partial);
 
 /* configs/claims/tables/NAME.json: figures as a source printed them. Owned by the caller; null after nb_error. */
 cJSON *nb_claims_table_read(const char *name);

@@ -2,7 +2,6 @@
 /* The shards of one plan to the results of one run: the same records in the same order as if one machine had done it all. */
 #include "src/record/merge.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,22 +12,26 @@
 #include "src/record/fingerprint.h"
 #include "src/record/run_folder.h"
 
+/* What a run with --shard left: its document names the shard and the plan. */
 struct shard {
     struct nb_results results; /* its records are with those of all */
+    const char *dir, *hash;    /* borrowed; of the plan */
+    int i, n;                  /* "i of n", from 1 */
+    size_t at;                 /* in the order of the folders */
     int machine;
 };
 
 static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
 
 static int by_number(const void *a, const void *b) {
-    return ((const struct nb_shard *)a)->i - ((const struct nb_shard *)b)->i;
+    return ((const struct shard *)a)->i - ((const struct shard *)b)->i;
 }
 
 /* Sorted by number: are all of one plan, and each there once? */
-static int check_family(const struct nb_shard *shards, size_t n) {
-    const struct nb_shard *first = &shards[0];
+static int check_family(const struct shard *shards, size_t n) {
+    const struct shard *first = &shards[0];
     for (size_t k = 1; k < n; k++) {
-        const struct nb_shard *s = &shards[k];
+        const struct shard *s = &shards[k];
         if (strcmp(first->hash, s->hash) != 0)
             return nb_error("%s and %s are shards of different plans (hash %s and %s)", first->dir, s->dir, first->hash,
                             s->hash);
@@ -40,7 +43,7 @@ static int check_family(const struct nb_shard *shards, size_t n) {
 }
 
 /* "2 5 6" in text, the numbers in json too. */
-static size_t missing_shards(const struct nb_shard *shards, size_t n, struct nb_strbuf *text, cJSON *json) {
+static size_t missing_shards(const struct shard *shards, size_t n, struct nb_strbuf *text, cJSON *json) {
     size_t missing = 0, k = 0;
     for (int i = 1; i <= shards[0].n; i++) {
         if (k < n && shards[k].i == i) {
@@ -53,19 +56,24 @@ static size_t missing_shards(const struct nb_shard *shards, size_t n, struct nb_
     return missing;
 }
 
-int nb_shard_read(struct nb_shard *s, const char *dir, const cJSON *document) {
-    assert(s && dir);
-    const cJSON *shard = member(document, "shard");
+/* -1 after nb_error: it is none. */
+static int read_shard(struct shard *s, const char *dir) {
+    if (nb_results_read(&s->results, dir) != 0) return -1;
+    const cJSON *document = s->results.meta, *shard = member(document, "shard");
     const cJSON *i = cJSON_GetArrayItem(shard, 0), *n = cJSON_GetArrayItem(shard, 1);
     const char *hash = nb_json_get_text(member(document, "plan"), "hash");
     if (!cJSON_IsNumber(i) || !cJSON_IsNumber(n) || i->valueint < 1 || i->valueint > n->valueint)
         return nb_error("%s: is not a shard: its run had no --shard i/n", dir);
-    *s = (struct nb_shard){.dir = dir, .hash = hash ? hash : "", .i = i->valueint, .n = n->valueint, .at = s->at};
+    s->dir = dir;
+    s->hash = hash ? hash : "";
+    s->i = i->valueint;
+    s->n = n->valueint;
     return 0;
 }
 
-int nb_shards_check(struct nb_shard *shards, size_t n, bool partial, cJSON *missing) {
-    assert(shards && n > 0 && missing);
+/* Sorts them by number. -1 after nb_error: they are of different plans, one is there twice, or one is missing; with partial that is a
+ * warning. missing: an array for their numbers. */
+static int check_shards(struct shard *shards, size_t n, bool partial, cJSON *missing) {
     struct nb_strbuf text = {0};
     qsort(shards, n, sizeof *shards, by_number);
     int result = check_family(shards, n);
@@ -113,8 +121,9 @@ static bool is_machine(const cJSON *a, const cJSON *b) {
     return same;
 }
 
-int nb_machine_index(cJSON *machines, const cJSON *fingerprint) {
-    assert(machines);
+/* The index in machines ([{"fingerprint", "differs"}]) of this fingerprint, which is added when none is equal. "differs" names every path
+ * whose value is not that of the first machine: "cpu.model: \"A\", first machine \"B\"". */
+static int machine_index(cJSON *machines, const cJSON *fingerprint) {
     int index = 0;
     const cJSON *machine;
     cJSON_ArrayForEach(machine, machines) {
@@ -175,13 +184,13 @@ static void put_in_place(struct nb_record *records, struct place *places, size_t
     }
 }
 
-/* Each with its machine; order: of the shards as they were read. */
-static int sort_records(struct nb_results *out, const struct shard *shards, const struct nb_shard *order, size_t n) {
+/* Each with its machine. */
+static int sort_records(struct nb_results *out, const struct shard *shards, size_t n) {
     struct place *places = nb_alloc(out->n, sizeof *places);
     struct nb_text_map keys = {0};
     size_t *rank = nb_alloc(n, sizeof *rank);
     int result = 0;
-    for (size_t k = 0; k < n; k++) rank[order[k].at] = k;
+    for (size_t k = 0; k < n; k++) rank[shards[k].at] = k;
     for (size_t i = 0; i < out->n; i++) {
         const size_t k = rank[out->records[i].machine];
         places[i] = (struct place){&out->records[i], (int)k, i};
@@ -288,12 +297,11 @@ static void merge_meta(struct nb_results *out, const struct shard *shards, size_
     nb_results_count(out);
 }
 
-static int merge_shards(struct nb_results *r, struct shard *shards, const struct nb_shard *order, size_t n,
-                        cJSON *missing) {
+static int merge_shards(struct nb_results *r, struct shard *shards, size_t n, cJSON *missing) {
     cJSON *machines = cJSON_CreateArray();
     for (size_t k = 0; k < n; k++)
-        shards[k].machine = nb_machine_index(machines, member(shards[k].results.meta, "fingerprint"));
-    const int result = sort_records(r, shards, order, n);
+        shards[k].machine = machine_index(machines, member(shards[k].results.meta, "fingerprint"));
+    const int result = sort_records(r, shards, n);
     if (result == 0) {
         merge_meta(r, shards, n, machines, missing);
     } else {
@@ -306,26 +314,21 @@ static int merge_shards(struct nb_results *r, struct shard *shards, const struct
 int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bool partial) {
     *r = (struct nb_results){0};
     if (n == 0) return nb_error("no folder to merge");
-    struct shard *read = nb_alloc(n, sizeof *read), *shards = nb_alloc(n, sizeof *shards);
-    struct nb_shard *order = nb_alloc(n, sizeof *order);
+    struct shard *shards = nb_alloc(n, sizeof *shards);
     cJSON *missing = cJSON_CreateArray();
     int result = 0;
     for (size_t k = 0; k < n && result == 0; k++) {
-        order[k].at = k;
-        result = nb_results_read(&read[k].results, dirs[k]);
-        if (result == 0) result = nb_shard_read(&order[k], dirs[k], read[k].results.meta);
-        if (result == 0) take_records(r, &read[k].results, k);
+        shards[k].at = k;
+        result = read_shard(&shards[k], dirs[k]);
+        if (result == 0) take_records(r, &shards[k].results, k);
     }
-    if (result == 0) result = nb_shards_check(order, n, partial, missing);
-    for (size_t k = 0; k < n; k++) shards[k] = read[result == 0 ? order[k].at : k];
+    if (result == 0) result = check_shards(shards, n, partial, missing);
     if (result == 0)
-        result = merge_shards(r, shards, order, n, missing);
+        result = merge_shards(r, shards, n, missing);
     else
         cJSON_Delete(missing);
     for (size_t k = 0; k < n; k++) nb_results_release(&shards[k].results);
-    free(read);
     free(shards);
-    free(order);
     if (result != 0) nb_results_release(r);
     return result;
 }

@@ -99,31 +99,3 @@ Test(claims_page, the_headline_sets_the_paper_beside_this_machine) {
     cr_expect_not(nb_claims_headline(document_of(&empty, ""), &grid), "nothing of the paper was run");
     nb_grid_release(&grid);
 }
-
-Test(claims_page, what_two_machines_measured_stands_in_no_row_together) {
-    static const char two[] = ",\"machines\":[{\"fingerprint\":{\"cpu\":{\"model\":\"First\"}},\"differs\":[]},"
-                              "{\"fingerprint\":{\"cpu\":{\"model\":\"Second\"}},\"differs\":[\"cpu.model: 1\"]}],"
-                              "\"training\":{\"machine\":1,\"regime\":[{\"row\":\"Table 10, Theano\","
-                              "\"needed_here_us\":{\"value\":5.1},\"needed_there_us\":{\"value\":1000}}]}";
-    struct nb_strbuf claims = {0};
-    struct nb_grid grid;
-    begin_claim(&claims, "speed-paper-range", "PARTLY");
-    add_reading(&claims, "cifar", "PARTLY", "", 0.01, 0.01, ",");
-    add_reading(&claims, "cifar-fused", "PARTLY", "", 0.02, 0.02, ",");
-    add_reading(&claims, "transformer-norm", "PARTLY", "", 0.03, 0.03, "],\"machine\":1},");
-    begin_claim(&claims, "speed-paper-cifar", "PARTLY");
-    add_reading(&claims, "norm", "PARTLY", "", 0.4, 0.5, "],\"machine\":0}");
-    const cJSON *document = document_of(&claims, two);
-    cr_assert(nb_claims_headline(document, &grid));
-    cr_expect_str_eq(cell(&grid, "CIFAR", 3), "45.0 % (40.0 to 50.0)");
-    for (int column = 2; column <= 5; column += column == 2 ? 2 : 1)
-        cr_expect_str_eq(cell(&grid, "CIFAR", column), "", "column %d is of machine 1", column);
-    cr_expect_str_eq(cell(&grid, "Transformer", 3), "3.0 %");
-    cr_expect(strstr(cell(&grid, "CIFAR", 0), " (machine 0)"));
-    cr_expect(strstr(cell(&grid, "Transformer", 0), " (machine 1)"));
-    const char *page = page_of(document);
-    cr_expect(strstr(page, "- machine 0: First\n- machine 1: Second; unlike machine 0 in cpu.model\n"), "%s", page);
-    cr_expect(strstr(page, "**in part (machine 0)**"), "%s", page);
-    cr_expect(strstr(page, "<summary>speed-paper-range: PARTLY (machine 1)"), "%s", page);
-    nb_grid_release(&grid);
-}

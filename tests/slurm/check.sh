@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A job array on a real Slurm with two nodes (make check-slurm): configs/slurm/normbench.sh with a run (shards of stress and claims are tests/cli/shards.sh's); a task is killed and queued
+# A job array on a real Slurm with two nodes (make check-slurm): configs/slurm/normbench.sh with a run (shards of stress are tests/cli/shards.sh's); a task is killed and queued
 # again, and goes on, on the other node. Merged results are the cases of one run. 77: its packages cannot be had here, the last line says why; a Slurm
 # that does not start is a failure. All of it lives in one folder, and is taken down however this ends.
 set -u
