@@ -171,14 +171,6 @@ static void add_runs(const cJSON *document, struct nb_strbuf *out) {
     }
 }
 
-/* Behind the one at the top of the page. */
-static const struct {
-    const char *prefix, *title;
-} more[] = {{"dispatch-", "By what a dispatch costs"},
-            {"loss-", "Loss while training"},
-            {"activation-", "Activations while training"},
-            {"gradient-", "Gradients while training"}};
-
 static void add_page(const cJSON *document, struct nb_figures *figures, const char *dir, struct nb_strbuf *page) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
     const struct nb_html_pictures pictures = {figures, dir, NB_CLAIMS_PLOTS};
@@ -207,8 +199,7 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
     add_paper(page);
     nb_claims_training_tables(document, true, page);
     nb_strbuf_add(page, "<h2 id=\"pictures\">Pictures</h2>\n");
-    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
-        nb_html_more_figures(&pictures, more[i].prefix, 0, more[i].title, page);
+    nb_html_more_figures(&pictures, "loss-", 0, "Loss while training", page);
     nb_html_not_drawn(figures, page);
     nb_strbuf_add(page, "<h2 id=\"evidence\">Evidence</h2>\n");
     cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) add_claim(claim, page);

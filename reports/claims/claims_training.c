@@ -195,94 +195,6 @@ static void add_regime(const cJSON *document, bool html, struct nb_strbuf *out) 
     if (html) nb_strbuf_add(out, "</ul>\n");
 }
 
-static const cJSON *workload_before(const cJSON *all, const cJSON *row) {
-    const cJSON *other;
-    cJSON_ArrayForEach(other, all) {
-        if (other == row) return NULL;
-        if (nb_json_same_text(other, row, "workload") && nb_json_same_text(other, row, "part")) return other;
-    }
-    return NULL;
-}
-
-enum { HERE, THERE, MOST_DISPATCH_US = 20 };
-
-/* The published value as a line in the band of its interval, and a mark where the curve meets it. */
-static void draw_row(struct nb_figure *f, const cJSON *row) {
-    const struct nb_interval published = nb_json_get_interval(row, "published");
-    char label[160];
-    snprintf(label, sizeof label, "published: %s", nb_json_get_string(row, "row"));
-    const size_t entry = nb_figure_entry(f, label);
-    for (size_t panel = HERE; panel <= THERE; panel++) {
-        const double d = nb_json_get_interval(row, panel == HERE ? "needed_here_us" : "needed_there_us").value;
-        nb_figure_add_law(f, panel, entry, 0, 100 * published.value);
-        nb_figure_add_law(f, panel, entry, MOST_DISPATCH_US, 100 * published.value);
-        if (f->n_bands < NB_FIGURE_BANDS)
-            f->bands[f->n_bands++] = (struct nb_band){panel, entry, 100 * published.low, 100 * published.high};
-        if (d > 0 && d <= MOST_DISPATCH_US)
-            nb_figure_add(f, panel, entry, (struct nb_point){d, 100 * published.value, NAN, NAN});
-    }
-}
-
-static void draw_curves(struct nb_figure *f, const cJSON *row) {
-    char label[160];
-    const cJSON *curve, *point;
-    size_t panel = HERE;
-    const char *arm = nb_json_get_string(row, "arm");
-    snprintf(label, sizeof label, "model: %.*s against layernorm", (int)strcspn(arm, " "), arm);
-    const size_t entry = nb_figure_entry(f, label);
-    cJSON_ArrayForEach(curve, nb_json_get(row, "curves")) {
-        cJSON_ArrayForEach(point, nb_json_get(curve, "points")) nb_figure_add_law(
-            f, panel, entry, nb_json_get_number(point, "dispatch_us"), 100 * nb_json_get_interval(point, "cut").value);
-        panel = THERE;
-    }
-}
-
-/* Steps that spent the dispatch. */
-static void draw_spent(struct nb_figure *f, const cJSON *document, const char *workload) {
-    const cJSON *training = nb_json_get(document, "training"), *entry;
-    cJSON_ArrayForEach(entry, nb_json_get(training, "steps")) {
-        const char *arm = nb_json_get_string(entry, "arm"), *word = strstr(arm, " dispatch=");
-        const struct nb_interval cut = nb_json_get_interval(entry, "cut");
-        if (!word || !nb_json_is(entry, "workload", workload) || !isfinite(cut.value) ||
-            strncmp(arm, "rmsnorm", 7) != 0)
-            continue;
-        nb_figure_add(f, HERE, nb_figure_entry(f, "spent, on a smaller step"),
-                      (struct nb_point){strtod(word + 10, NULL), 100 * cut.value, 100 * cut.low, 100 * cut.high});
-    }
-}
-
-static void draw_regime(struct nb_figures *figures, const struct nb_results *meta, const cJSON *document,
-                        const cJSON *first) {
-    const char *workload = nb_json_get_string(first, "workload"), *part = nb_json_get_string(first, "part");
-    const cJSON *row;
-    struct nb_figure *f = nb_figures_new(figures, meta, nb_textf("dispatch-%s-%s", workload, part));
-    f->title = nb_strdup("What RMSNorm saves of a step, by what an operation's dispatch costs");
-    f->subtitle = nb_textf("%s, %s: a model from what was measured here", workload, part);
-    f->caption = nb_strdup(
-        "Bands: the published cut and its interval at 95 %. Dashed: the model, by what it costs to dispatch an operation. A "
-        "mark stands where the model reaches the published cut; without one it is reached without any dispatch, or not "
-        "within 20 us. Points with bars: steps that really waited so long at each operation. Left with the products and "
-        "the memory of this CPU, right with those of the publication's GPU, by its peak rates.");
-    f->scattered = true;
-    f->n_panels = 2;
-    f->panels[HERE] = (struct nb_panel){"as here", "dispatch of an operation, us", "time of the step saved",
-                                        NB_SCALE_LINEAR, NB_SCALE_PERCENT};
-    f->panels[THERE] = (struct nb_panel){nb_json_get_string(first, "gpu"), "dispatch of an operation, us",
-                                         "time of the step saved", NB_SCALE_LINEAR, NB_SCALE_PERCENT};
-    const double eager_us = nb_json_get_interval(eager_of(document), "dispatch_us").value;
-    if (isfinite(eager_us))
-        f->guides[f->n_guides++] =
-            (struct nb_guide){.x = eager_us, .label = "PyTorch on this CPU", .upright = true, .panel = HERE};
-    draw_spent(f, document, workload);
-    cJSON_ArrayForEach(row, regimes(document)) {
-        if (row != first && workload_before(regimes(document), row) != first) continue;
-        draw_curves(f, row);
-        draw_row(f, row);
-    }
-    nb_figure_sort(f);
-    nb_figure_sort_laws(f);
-}
-
 void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbuf *out) {
     bool first = true;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -297,7 +209,7 @@ void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbu
     add_regime(document, html, out);
 }
 
-/* ---- curves: losses by step, and the standard deviation of activations and gradients by layer, at the start and at the end ---- */
+/* ---- curves of losses by step ---- */
 
 enum { MOST_FIGURES = 12 };
 
@@ -316,99 +228,37 @@ static bool is_first(const cJSON *all, const cJSON *course) {
     return true;
 }
 
-static struct nb_figure *new_figure(struct nb_figures *figures, const struct nb_results *meta, const cJSON *course,
-                                    const char *what, const char *title) {
-    const char *workload = nb_json_get_string(course, "workload");
-    const double steps = nb_json_get_number(course, "steps");
-    struct nb_figure *f = nb_figures_new(figures, meta, nb_textf("%s-%s-%.0f", what, workload, steps));
-    f->title = nb_strdup(title);
-    f->subtitle = nb_textf("%s, %.0f steps, medians over seeds", workload, steps);
-    return f;
-}
-
-/* Points (x, y) of two lists; x null: 0, 1, 2, .. */
-static void add_line(struct nb_figure *f, size_t panel, const char *arm, const cJSON *x, const cJSON *y) {
-    const size_t entry = nb_figure_entry(f, arm);
-    for (int i = 0; i < cJSON_GetArraySize(y); i++) {
-        const cJSON *at = x ? cJSON_GetArrayItem(x, i) : NULL, *value = cJSON_GetArrayItem(y, i);
-        if (!cJSON_IsNumber(value) || (x && !cJSON_IsNumber(at))) continue;
-        nb_figure_add(f, panel, entry, (struct nb_point){at ? at->valuedouble : i, value->valuedouble, NAN, NAN});
-    }
-}
-
 static void draw_losses(struct nb_figures *figures, const struct nb_results *meta, const cJSON *all,
                         const cJSON *first) {
-    struct nb_figure *f = new_figure(figures, meta, first, "loss", "Loss while training");
+    const char *workload = nb_json_get_string(first, "workload");
+    const double steps = nb_json_get_number(first, "steps");
+    struct nb_figure *f = nb_figures_new(figures, meta, nb_textf("loss-%s-%.0f", workload, steps));
     const cJSON *course;
+    f->title = nb_strdup("Loss while training");
+    f->subtitle = nb_textf("%s, %.0f steps, medians over seeds", workload, steps);
     f->caption = nb_strdup(
         "Every arm starts from the same weights and sees the same batches in the same order. Losses are in nats; one "
         "that has learned nothing is the logarithm of the number of classes.");
     f->n_panels = 1;
     f->panels[0] = (struct nb_panel){NULL, "step", "loss", NB_SCALE_LINEAR, NB_SCALE_LINEAR};
     cJSON_ArrayForEach(course, all) {
-        const cJSON *loss = nb_json_get(course, "loss");
-        if (same_course(course, first))
-            add_line(f, 0, nb_json_get_string(course, "arm"), nb_json_get(loss, "steps"), nb_json_get(loss, "median"));
-    }
-    nb_figure_sort(f);
-}
-
-static const cJSON *site_of(const cJSON *course, const char *list, const char *site, bool gradient) {
-    const cJSON *one;
-    cJSON_ArrayForEach(one, nb_json_get(course, list)) {
-        if (nb_json_is(one, "site", site) && nb_json_get_bool(one, "gradient") == gradient) return one;
-    }
-    return NULL;
-}
-
-static void draw_site(struct nb_figures *figures, const struct nb_results *meta, const cJSON *all, const cJSON *first,
-                      const cJSON *site) {
-    const char *name = nb_json_get_string(site, "site");
-    const bool gradient = nb_json_get_bool(site, "gradient");
-    char what[100], title[120];
-    const cJSON *course;
-    snprintf(what, sizeof what, "%s-%s", gradient ? "gradient" : "activation", name);
-    snprintf(title, sizeof title, "Standard deviation of %s %s", gradient ? "the gradient at" : "activations at", name);
-    struct nb_figure *f = new_figure(figures, meta, first, what, title);
-    f->caption =
-        nb_strdup("By layer at the first step and at the last, and of the last layer over the training. Logarithmic: "
-                  "what keeps its width is level.");
-    f->n_panels = 3;
-    f->panels[0] = (struct nb_panel){"first step", "layer", "standard deviation", NB_SCALE_LINEAR, NB_SCALE_DECADES};
-    f->panels[1] = (struct nb_panel){"last step", "layer", "standard deviation", NB_SCALE_LINEAR, NB_SCALE_DECADES};
-    f->panels[2] = (struct nb_panel){"last layer", "step", "standard deviation", NB_SCALE_LINEAR, NB_SCALE_DECADES};
-    cJSON_ArrayForEach(course, all) {
-        const cJSON *layers = site_of(course, "layers", name, gradient);
-        const cJSON *last = site_of(course, "last_layer", name, gradient);
-        const char *arm = nb_json_get_string(course, "arm");
+        const cJSON *loss = nb_json_get(course, "loss"), *x = nb_json_get(loss, "steps"),
+                    *y = nb_json_get(loss, "median");
         if (!same_course(course, first)) continue;
-        add_line(f, 0, arm, NULL, nb_json_get(layers, "start"));
-        add_line(f, 1, arm, NULL, nb_json_get(layers, "end"));
-        add_line(f, 2, arm, nb_json_get(last, "steps"), nb_json_get(last, "std"));
+        const size_t entry = nb_figure_entry(f, nb_json_get_string(course, "arm"));
+        for (int i = 0; i < cJSON_GetArraySize(y); i++) {
+            const cJSON *at = cJSON_GetArrayItem(x, i), *value = cJSON_GetArrayItem(y, i);
+            if (cJSON_IsNumber(value) && cJSON_IsNumber(at))
+                nb_figure_add(f, 0, entry, (struct nb_point){at->valuedouble, value->valuedouble, NAN, NAN});
+        }
     }
     nb_figure_sort(f);
-    if (f->n_lines == 0) nb_figures_drop_last(figures);
-}
-
-/* The sites that claims are about: what a sublayer takes in, what it hands on, and the gradient of what it makes. */
-static bool is_drawn(const cJSON *site) {
-    const char *name = nb_json_get_string(site, "site");
-    return nb_json_get_bool(site, "gradient")
-               ? strcmp(name, "feed_forward.output") == 0
-               : strcmp(name, "feed_forward.input") == 0 || strcmp(name, "feed_forward.stream") == 0;
 }
 
 void nb_claims_training_figures(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta) {
-    const cJSON *all = courses(document), *course, *site, *row;
-    cJSON_ArrayForEach(row, regimes(document)) {
-        if (!workload_before(regimes(document), row)) draw_regime(figures, meta, document, row);
-    }
-    size_t n = figures->n;
+    const cJSON *all = courses(document), *course;
+    const size_t before = figures->n;
     cJSON_ArrayForEach(course, all) {
-        if (!is_first(all, course) || figures->n - n >= MOST_FIGURES) continue;
-        draw_losses(figures, meta, all, course);
-        cJSON_ArrayForEach(site, nb_json_get(course, "layers")) {
-            if (is_drawn(site)) draw_site(figures, meta, all, course, site);
-        }
+        if (is_first(all, course) && figures->n - before < MOST_FIGURES) draw_losses(figures, meta, all, course);
     }
 }

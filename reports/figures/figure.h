@@ -12,7 +12,6 @@
 
 #define NB_FIGURE_PANELS 3
 #define NB_FIGURE_GUIDES 16
-#define NB_FIGURE_BANDS 16
 
 enum nb_scale {
     NB_SCALE_LINEAR,  /* from 0 */
@@ -65,11 +64,6 @@ struct nb_guide { /* a vertical line with a word, such as the size of a cache */
     size_t panel;
 };
 
-struct nb_band { /* between two values of y, behind all else, in the colour of the entry */
-    size_t panel, entry;
-    double low, high;
-};
-
 struct nb_figure {
     char *name;                                /* of its files, safe */
     char *title, *subtitle, *caption, *footer; /* owned; caption: how to read it, for the page */
@@ -86,8 +80,6 @@ struct nb_figure {
     size_t n_lines;
     struct nb_guide guides[NB_FIGURE_GUIDES];
     size_t n_guides;
-    struct nb_band bands[NB_FIGURE_BANDS];
-    size_t n_bands;
 };
 
 /* name: any text, made safe for a file. */

@@ -183,11 +183,6 @@ static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axi
     }
     if (linear && !x_axis) leave_out_spikes(&r, f, panel);
     if (!x_axis) widen_by_intervals(&r, f, panel, linear);
-    for (size_t i = 0; i < f->n_bands && !x_axis; i++) {
-        if (f->bands[i].panel != panel) continue;
-        widen(&r, f->bands[i].low);
-        widen(&r, f->bands[i].high);
-    }
     const struct nb_heat *heat = &f->heats[panel];
     for (size_t i = 0; i < (x_axis ? heat->n_x : heat->n_y); i++) widen(&r, x_axis ? heat->x[i] : heat->y[i]);
     if (r.least > r.most) r.least = 0, r.most = 1;
@@ -577,17 +572,6 @@ static void add_heat_legend(const struct nb_figure *f, const char **separator, s
     }
 }
 
-static void add_bands(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
-    for (size_t i = 0; i < f->n_bands; i++) {
-        const struct nb_band *b = &f->bands[i];
-        if (b->panel != panel || !(b->low <= b->high)) continue;
-        nb_strbuf_addf(out,
-                       "  set object rectangle from graph 0, first %.17g to graph 1, first %.17g behind fs transparent "
-                       "solid 0.15 noborder fc rgb '%s'\n",
-                       b->low, b->high, colors[b->entry % N_COLORS]);
-    }
-}
-
 static void add_curves(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
     const char *separator = "  plot ";
     add_heat(f, panel, &separator, out);
@@ -623,9 +607,8 @@ static void add_panel(const struct nb_figure *f, size_t panel, int width, struct
     else
         nb_strbuf_add(out, "  unset key\n");
     add_palette(f, panel, out);
-    add_bands(f, panel, out);
     add_curves(f, panel, out);
-    nb_strbuf_add(out, "  unset label\n  unset arrow\n  unset object\n");
+    nb_strbuf_add(out, "  unset label\n  unset arrow\n");
 }
 
 void nb_figure_script(const struct nb_figure *f, struct nb_strbuf *out) {

@@ -340,19 +340,6 @@ static void add_sentence(cJSON *json, struct asked *a, const struct nb_interval 
     nb_strbuf_release(&text);
 }
 
-static void add_curve(cJSON *curves, struct asked *a) {
-    cJSON *curve = nb_json_add_object(curves);
-    nb_json_text(curve, "machine", a->q.gpu ? a->q.gpu->name : "here");
-    cJSON *points = cJSON_AddArrayToObject(curve, "points");
-    for (int d = 0; d < N_DISPATCHES; d++) {
-        a->q.dispatch_us = DISPATCHES_US[d];
-        const struct nb_interval cut = interval_of(a, dispatch_cut);
-        cJSON *point = nb_json_add_object(points);
-        nb_json_number(point, "dispatch_us", DISPATCHES_US[d]);
-        nb_json_interval(point, "cut", &cut);
-    }
-}
-
 static void add_row(cJSON *list, struct asked *a) {
     const struct nb_interval published = {a->row->cut, a->row->low, a->row->high};
     struct nb_interval needed[2];
@@ -371,11 +358,6 @@ static void add_row(cJSON *list, struct asked *a) {
     nb_json_interval(json, "published", &published);
     nb_json_interval(json, "needed_here_us", &needed[0]);
     nb_json_interval(json, "needed_there_us", &needed[1]);
-    cJSON *curves = cJSON_AddArrayToObject(json, "curves");
-    for (int m = 0; m < 2; m++) {
-        a->q.gpu = m ? gpu_of(a->row->gpu) : NULL;
-        add_curve(curves, a);
-    }
     add_sentence(json, a, &needed[0], &needed[1]);
 }
 

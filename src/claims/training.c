@@ -484,65 +484,6 @@ static void add_losses(cJSON *json, const struct subject *s) {
     free(lists);
 }
 
-/* The values of all layers, medians over the rounds. */
-static void print_layers(cJSON *json, const char *name, const struct subject *s, const char *site, bool gradient,
-                         bool last) {
-    cJSON *list = cJSON_AddArrayToObject(json, name);
-    double **by_round = nb_alloc(s->n + 1, sizeof *by_round), *values = nb_alloc(s->n + 1, sizeof *values);
-    int *counts = nb_alloc(s->n + 1, sizeof *counts), most = 0;
-    for (size_t r = 0; r < s->n; r++) {
-        by_round[r] = nb_training_layers(s->rounds[r], site, gradient, last, &counts[r]);
-        if (counts[r] > most) most = counts[r];
-    }
-    for (int layer = 0; layer < most; layer++) {
-        size_t n = 0;
-        for (size_t r = 0; r < s->n; r++)
-            if (layer < counts[r] && isfinite(by_round[r][layer])) values[n++] = by_round[r][layer];
-        append(list, n > 0 ? nb_median(values, n) : (double)NAN);
-    }
-    for (size_t r = 0; r < s->n; r++) free(by_round[r]);
-    free(by_round);
-    free(values);
-    free(counts);
-}
-
-static void add_last_layer(cJSON *json, const struct subject *s, const cJSON *curve, const char *place) {
-    const cJSON **lists = nb_alloc(s->n + 1, sizeof *lists), *item;
-    const bool gradient = nb_json_get_bool(curve, "gradient");
-    for (size_t r = 0; r < s->n; r++) cJSON_ArrayForEach(item, nb_json_get(s->rounds[r], "curves")) {
-            const char *name = nb_json_get_text(item, "place");
-            if (name && strcmp(name, place) == 0 && nb_json_get_bool(item, "gradient") == gradient)
-                lists[r] = nb_json_get(item, "std");
-        }
-    const cJSON *steps = nb_json_get(s->rounds[0], "recorded_steps");
-    cJSON_AddItemToObject(json, "steps", cJSON_Duplicate(steps, true));
-    cJSON *std = cJSON_AddArrayToObject(json, "std");
-    for (int i = 0; i < cJSON_GetArraySize(steps); i++) append(std, median_at(lists, s->n, i));
-    free(lists);
-}
-
-static void add_sites(cJSON *json, const struct subject *s) {
-    cJSON *layers = cJSON_AddArrayToObject(json, "layers"), *last_layer = cJSON_AddArrayToObject(json, "last_layer");
-    const cJSON *curve;
-    cJSON_ArrayForEach(curve, nb_json_get(s->rounds[0], "curves")) {
-        const char *place = nb_json_get_text(curve, "place");
-        const bool gradient = nb_json_get_bool(curve, "gradient");
-        if (!place || strncmp(place, "layer0.", 7) != 0) continue;
-        cJSON *one = cJSON_CreateObject(), *last = cJSON_CreateObject();
-        nb_json_text(one, "site", place + 7);
-        cJSON_AddBoolToObject(one, "gradient", gradient);
-        print_layers(one, "start", s, place + 7, gradient, false);
-        print_layers(one, "end", s, place + 7, gradient, true);
-        char *deepest = nb_textf("layer%d.%s", cJSON_GetArraySize(nb_json_get(one, "start")) - 1, place + 7);
-        nb_json_text(last, "site", place + 7);
-        cJSON_AddBoolToObject(last, "gradient", gradient);
-        add_last_layer(last, s, curve, deepest);
-        free(deepest);
-        cJSON_AddItemToArray(layers, one);
-        cJSON_AddItemToArray(last_layer, last);
-    }
-}
-
 /* ---- entries ---- */
 
 static cJSON *entry_of(const struct subject *s, const struct nb_train_results *r) {
@@ -564,7 +505,6 @@ static cJSON *entry_of(const struct subject *s, const struct nb_train_results *r
         nb_json_number(json, "steps", s->question.steps);
         add_interval(json, "final_loss", s, r, number, "final_loss");
         add_losses(json, s);
-        add_sites(json, s);
     }
     return json;
 }
