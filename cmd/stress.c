@@ -42,15 +42,10 @@ static const char help[] =
     "  --max-width WIDTH    hides wider kernels\n"
     "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits\n"
     "  --shard I/N          the I-th of N parts, by whole kernels; `normbench merge` puts them together and grades all;\n"
-    "                       with --timed by whole groups and without searches\n"
     "  --list               prints the cases and what does not apply; runs nothing\n\n"
     "How\n"
     "  --search SECONDS     time for all searches together (default 60)\n"
     "  --no-search          checks and grades only\n"
-    "  --timed              times the cases too, as `normbench run` does; this is slow, so choose few cases\n"
-    "  --launches N         with --timed: worker processes for each group (default 6); N:M as for `normbench run`\n"
-    "  --aim PERCENT        with --timed and --launches N:M: half-width of the intervals at which there are enough\n"
-    "  --blocks N           with --timed: random orders of all arms in one launch\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --min-grade GRADE    exit code 1 when any grade in a declared range is lower\n\n"
     "Every input of a function of one float instead, so that the answer is a proof\n"
@@ -77,7 +72,7 @@ static const char help[] =
 struct stress_options {
     struct nb_plan_request request;
     struct nb_output_options output;
-    bool no_search, timed;
+    bool no_search;
     double search_s;
     enum nb_grade min_grade;
     const char *exhaustive; /* null: stress kernels */
@@ -117,9 +112,8 @@ static bool parse(struct stress_options *o, int argc, char **argv, int *exit_cod
         {"format", .text = &o->output.format, .among = nb_table_markdown_json},
         {"search", .number = &o->search_s, .least = 0.1, .most = 1e6, .given = &o->of_stress},
         {"no-search", .flag = &o->no_search},
-        {"timed", .flag = &o->timed, .given = &q->changed},
         {"min-grade", .take = set_min_grade, .to = &o->min_grade},
-        NB_PLAN_OPTIONS(q),
+        NB_CASES_OPTIONS(q),
         NB_SHARD_OPTION(q),
         {"kernel", .text = &q->kernels, .given = &q->changed},
         {"dtype", .text = &q->dtypes, .given = &q->changed},
@@ -133,15 +127,8 @@ static bool parse(struct stress_options *o, int argc, char **argv, int *exit_cod
     if (!nb_read_options(&nb_command_stress, options, 1, argc, argv, exit_code)) return false;
     q->config = argv[optind];
     if (check_exhaustive(o) != 0) return false;
-    if (o->timed && q->launches < 1) q->launches = 6;
-    q->options.by_kernel = !o->timed && q->options.n_shards > 0; /* grades and searches are a kernel's */
-    if (o->timed && q->options.n_shards > 0 && !o->no_search)
-        return nb_error(
-                   "stress: --shard with --timed parts a kernel's cases, which a search wants together: add --no-search"),
-               false;
-    if (o->timed || (q->launches < 1 && q->blocks < 1)) return true;
-    nb_error("stress: --launches and --blocks say how to time; they need --timed");
-    return false;
+    q->options.by_kernel = q->options.n_shards > 0; /* grades and searches are a kernel's */
+    return true;
 }
 
 /* --resume: the plan is made from the command line that the journal holds. */
@@ -151,7 +138,6 @@ static bool take_resumed(struct stress_options *o, struct nb_journaled_argv *sav
     if (!parse(&original, saved->argc, saved->argv, exit_code)) return false;
     nb_plan_request_release(&o->request);
     o->request = original.request;
-    o->timed = original.timed;
     o->no_search |= original.no_search;
     if (o->min_grade == NB_GRADE_NONE) o->min_grade = original.min_grade;
     if (!o->output.format) o->output.format = original.output.format;
@@ -294,9 +280,9 @@ static int stress_main(int argc, char **argv) {
     o.request.usual[0] = "stress";
     o.request.usual[1] = "bugs";
     o.request.plugins_alone = true;
-    o.request.untimed = !o.timed;
+    o.request.untimed = true;
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
-    plan.leaves_none_out = !o.timed; /* what is found must not depend on how busy the machine is */
+    plan.leaves_none_out = true; /* what is found must not depend on how busy the machine is */
     if (!nb_plan_only_shown(&plan, &config, o.output.list, o.output.format, &exit_code))
         exit_code = measure(&o, &plan, config.name, argc, argv);
 out:

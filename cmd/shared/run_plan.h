@@ -42,15 +42,18 @@ int nb_take_shard(void *plan_options, const char *value); /* I/N */
 #define NB_SHARD_OPTION(q)                                                                                             \
     { "shard", .take = nb_take_shard, .to = &(q)->options, .given = &(q)->changed }
 int nb_take_launches(void *request, const char *value); /* N, or N:M */
-#define NB_PLAN_OPTIONS(q)                                                                                             \
+#define NB_CASES_OPTIONS(q)                                                                                            \
     {"axis", .texts = &(q)->axes, .given = &(q)->changed}, {"filter", .texts = &(q)->filters, .given = &(q)->changed}, \
         {"plugin", .texts = &(q)->plugins, .given = &(q)->changed}, NB_LOAD_TIMEOUT_OPTION,                            \
         {"peer", .take = nb_take_peer, .to = &(q)->plugins, .given = &(q)->changed},                                   \
         {"peer-lib", .take = nb_take_peer_library, .to = &(q)->plugins, .given = &(q)->changed},                       \
         {"budget", .number = &(q)->options.budget_s, .least = 1, .most = 1e7, .given = &(q)->changed},                 \
-        {"blocks", .count = &(q)->blocks, .least = 1, .most = 10000, .given = &(q)->changed},                          \
-        {"aim", .number = &(q)->aim_percent, .least = 0.1, .most = 100, .given = &(q)->changed},                       \
-        {"launches", .take = nb_take_launches, .to = (q), .given = &(q)->changed}, NB_MAX_WIDTH_OPTION(q)
+        NB_MAX_WIDTH_OPTION(q)
+#define NB_PLAN_OPTIONS(q)                                                                                             \
+    NB_CASES_OPTIONS(q), {"blocks", .count = &(q)->blocks, .least = 1, .most = 10000, .given = &(q)->changed},         \
+        {"aim", .number = &(q)->aim_percent, .least = 0.1, .most = 100, .given = &(q)->changed}, {                     \
+        "launches", .take = nb_take_launches, .to = (q), .given = &(q)->changed                                        \
+    }
 
 /* A block of a config for one kernel of a plugin, of its own pass, dtype and layouts, with a formula that it implements: on real rows, or
  * cold on rows that lie in memory. kernels: it, and those to be measured beside it. */

@@ -460,7 +460,6 @@ void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress, con
     plot_sweeps(&meta, &studies, figures);
     plot_maps(&meta, &studies, figures);
     if (results) nb_plot_histogram(results, figures);
-    if (results) nb_plot_frontier(results, figures);
     if (studies.n_repeated)
         nb_figures_note(figures, "%zu studies of another width or formula: of each kernel and dtype the first is drawn",
                         studies.n_repeated);

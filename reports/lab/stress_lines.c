@@ -47,7 +47,6 @@ void nb_stress_lines_init(struct nb_stress_lines *out, const cJSON *stress) {
                                         nb_alloc((unsigned long long)cJSON_GetArraySize(lines) + 1, sizeof *out->list)};
     cJSON_ArrayForEach(line, lines) {
         struct nb_stress_line *last = out->n ? &out->list[out->n - 1] : NULL;
-        out->timed |= isfinite(nb_json_get_number(line, "ns_per_element"));
         if (!last || !differ_in_width_alone(last->line, line)) {
             out->list[out->n++] = (struct nb_stress_line){line, 1};
             continue;
@@ -79,7 +78,6 @@ const struct nb_grade_column nb_grade_columns[NB_N_GRADE_COLUMNS] = {
     {"NaN", "elements, over all finite rows", "nan", NB_CELL_COUNT, 0, "NaN", 0},
     {"Inf", "elements, over all finite rows", "inf", NB_CELL_COUNT, 0, "Inf", 0},
     {"0", "elements that are 0 in place of a number, over all finite rows", "zero", NB_CELL_COUNT, 0, "0", 0},
-    {"ns/element", "", "ns_per_element", NB_CELL_TIME, 3, "ns/element", 3},
     {"formula", "what is not as usual", "formula", NB_CELL_TEXT, 0, "formula", 0},
 };
 
@@ -107,7 +105,6 @@ void nb_grade_cell(const struct nb_grade_column *column, const struct nb_stress_
         if (value > 0) nb_strbuf_addf(out, "%.0f", value);
         break;
     case NB_CELL_FIGURE:
-    case NB_CELL_TIME:
         nb_strbuf_add(out, "");
         nb_format_digits(out, value, digits);
         break;

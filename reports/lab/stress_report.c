@@ -48,12 +48,11 @@ static const char *class_of(const struct nb_grade_column *column) {
     return nb_grade_column_is_figure(column) ? "n" : column->kind == NB_CELL_GRADE ? "g" : "";
 }
 
-static void add_line(const struct nb_stress_line *graded, bool timed, struct nb_strbuf *out) {
+static void add_line(const struct nb_stress_line *graded, struct nb_strbuf *out) {
     nb_strbuf_add(out, "<tr>");
     for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
         const struct nb_grade_column *column = &nb_grade_columns[i];
         struct nb_strbuf text = {0};
-        if (column->kind == NB_CELL_TIME && !timed) continue;
         nb_grade_cell(column, graded, column->digits, &text);
         if (column->kind == NB_CELL_GRADE)
             add_grade(graded->line, column, text.text, out);
@@ -133,12 +132,11 @@ static void add_table(const struct nb_stress_lines *all, size_t begin, size_t en
     nb_strbuf_add(out, "<div class=wrap><table class=rows>\n<tr>");
     for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
         const struct nb_grade_column *column = &nb_grade_columns[i];
-        if (all->timed || column->kind != NB_CELL_TIME)
-            nb_strbuf_addf(out, "<th class=\"%s\" title=\"%s\">%s", class_of(column), column->help, column->title);
+        nb_strbuf_addf(out, "<th class=\"%s\" title=\"%s\">%s", class_of(column), column->help, column->title);
     }
     nb_strbuf_add(out, "\n");
     for (size_t i = begin; i < end; i++)
-        if (is_headline(all->list[i].line) == headline) add_line(&all->list[i], all->timed, out);
+        if (is_headline(all->list[i].line) == headline) add_line(&all->list[i], out);
     nb_strbuf_add(out, "</table></div>\n");
 }
 
@@ -393,8 +391,7 @@ static void add_figures(struct nb_figures *figures, const struct nb_html_picture
                                             {"error-n-", "Error against row length"},
                                             {"error-eps-", "Error against eps"},
                                             {"error-scale-", "Error against scale"},
-                                            {"histogram-", "Share of results by their error"},
-                                            {"frontier-", "Accuracy against speed"}};
+                                            {"histogram-", "Share of results by their error"}};
     nb_strbuf_add(out, "<h2 id=curves>Error against one thing at a time</h2>\n");
     for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++)
         nb_html_more_figures(from, curves[i][0], i == 0 ? N_KEY_CURVES : 0, curves[i][1], out);

@@ -41,19 +41,10 @@ struct nb_stress_line {
 struct nb_stress_lines {
     struct nb_stress_line *list; /* owned */
     size_t n;
-    bool timed;
 };
 void nb_stress_lines_init(struct nb_stress_lines *out, const cJSON *stress);
 
-enum nb_grade_cell {
-    NB_CELL_TEXT,
-    NB_CELL_WIDTH,
-    NB_CELL_GRADE,
-    NB_CELL_FIGURE,
-    NB_CELL_SHARE,
-    NB_CELL_COUNT,
-    NB_CELL_TIME
-};
+enum nb_grade_cell { NB_CELL_TEXT, NB_CELL_WIDTH, NB_CELL_GRADE, NB_CELL_FIGURE, NB_CELL_SHARE, NB_CELL_COUNT };
 struct nb_grade_column {
     const char *title, *help; /* of the page */
     const char *key;          /* of a line */
@@ -62,7 +53,7 @@ struct nb_grade_column {
     const char *text_title;
     int text_digits;
 };
-enum { NB_N_GRADE_COLUMNS = 17 };
+enum { NB_N_GRADE_COLUMNS = 16 };
 extern const struct nb_grade_column nb_grade_columns[NB_N_GRADE_COLUMNS];
 static inline bool nb_grade_column_is_figure(const struct nb_grade_column *column) {
     return column->kind >= NB_CELL_FIGURE;

@@ -101,7 +101,7 @@ static const char legend[] =
     "NaN, Inf, 0: elements over all finite inputs where the exact result is an ordinary number.\n";
 
 static int print_grades(const struct stress_text *p) {
-    const struct nb_grade_column *columns[NB_N_GRADE_COLUMNS], *time = NULL;
+    const struct nb_grade_column *columns[NB_N_GRADE_COLUMNS];
     const char *titles[NB_N_GRADE_COLUMNS];
     bool right[NB_N_GRADE_COLUMNS];
     struct nb_stress_lines lines;
@@ -109,13 +109,8 @@ static int print_grades(const struct stress_text *p) {
     size_t n = 0;
     int n_hidden = 0;
     nb_stress_lines_init(&lines, p->stress);
-    for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
-        if (nb_grade_columns[i].kind == NB_CELL_TIME)
-            time = &nb_grade_columns[i];
-        else if (nb_grade_columns[i].text_title)
-            columns[n++] = &nb_grade_columns[i];
-    }
-    if (lines.timed) columns[n++] = time;
+    for (int i = 0; i < NB_N_GRADE_COLUMNS; i++)
+        if (nb_grade_columns[i].text_title) columns[n++] = &nb_grade_columns[i];
     for (size_t i = 0; i < n; i++) {
         titles[i] = columns[i]->text_title;
         right[i] = nb_grade_column_is_figure(columns[i]);

@@ -191,8 +191,6 @@ static void formula_of(const struct nb_case *c, struct nb_strbuf *out) {
 /* A line while it grows. */
 struct gathering {
     double n[2], n_correct[2]; /* elements; [1]: in the declared range */
-    double *ns;                /* per element, of the timed cases */
-    size_t n_ns;
     struct figures {
         double max_ulp, componentwise_ulp, bias_u, gain_u, bound_ratio, noise_ratio, reference_ratio;
     } figures[2];
@@ -227,10 +225,6 @@ static void take_figures(struct gathering *g, int scope, const struct nb_record 
 static void take(struct nb_grade_line *line, struct gathering *g, const struct nb_record *r) {
     struct nb_graded graded;
     nb_grade_case(r, &graded);
-    if (r->has_timing) {
-        g->ns = nb_realloc(g->ns, g->n_ns + 1, sizeof *g->ns);
-        g->ns[g->n_ns++] = r->timing.time_ns.value / ((double)r->c.shape.rows * (double)r->c.shape.cols);
-    }
     if (!line->lost && !nb_grade_survives(r)) line->lost = r;
     if (graded.grade == NB_GRADE_NONE) return;
     line->n_cases++;
@@ -250,7 +244,7 @@ static void take(struct nb_grade_line *line, struct gathering *g, const struct n
     line->why_declared = r;
 }
 
-static void finish(struct nb_grade_line *line, struct gathering *g) {
+static void finish(struct nb_grade_line *line, const struct gathering *g) {
     const int scope = line->n_declared > 0;
     const struct figures *f = &g->figures[scope];
     line->max_ulp = f->max_ulp;
@@ -261,8 +255,6 @@ static void finish(struct nb_grade_line *line, struct gathering *g) {
     line->noise_ratio = f->noise_ratio;
     line->reference_ratio = f->reference_ratio;
     line->correct = g->n[scope] > 0 ? g->n_correct[scope] / g->n[scope] : NAN;
-    line->ns_per_element = g->n_ns > 0 ? nb_median(g->ns, g->n_ns) : NAN;
-    free(g->ns);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -296,18 +288,6 @@ static bool concerns(const struct nb_record *r, const char *label) {
     return has;
 }
 
-/* Times of several machines stand in no one table. */
-static bool is_timed_by_one_machine(const struct nb_results *results) {
-    const struct nb_record *first = NULL;
-    for (size_t i = 0; i < results->n; i++) {
-        const struct nb_record *r = &results->records[i];
-        if (!r->has_timing) continue;
-        if (first && r->machine != first->machine) return false;
-        first = r;
-    }
-    return true;
-}
-
 void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, const char *label) {
     struct nb_text_map known = {0};
     struct gathering *gatherings = NULL;
@@ -330,11 +310,7 @@ void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, 
         }
         take(&grades->lines[at], &gatherings[at], r);
     }
-    const bool comparable = is_timed_by_one_machine(results);
-    for (size_t i = 0; i < grades->n; i++) {
-        if (!comparable) gatherings[i].n_ns = 0;
-        finish(&grades->lines[i], &gatherings[i]);
-    }
+    for (size_t i = 0; i < grades->n; i++) finish(&grades->lines[i], &gatherings[i]);
     nb_text_map_release(&known);
     for (size_t i = 0; i < grades->n; i++) free(kernels[i]);
     free(kernels);

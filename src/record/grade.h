@@ -57,7 +57,6 @@ struct nb_grade_line {
     /* Over the declared range; over all finite inputs where no case lies in it. NaN: not measured. */
     double max_ulp, componentwise_ulp, correct, bias_u, gain_u, bound_ratio, noise_ratio, reference_ratio;
     int64_t n_nan, n_inf, n_zero; /* over all finite inputs */
-    double ns_per_element;        /* median over timed cases; NaN: none, or by several machines */
 };
 
 struct nb_grades {

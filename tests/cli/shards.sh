@@ -38,7 +38,6 @@ one_kind() { # PATTERN DIR DIR
 }
 ended stress "${hard[@]}" --axis eps=1e-3 --shard 2/2 --out "$WORK/other-2"
 refuses "shards of different plans" merge "$WORK/stress-1" "$WORK/other-2" --out "$WORK/no"
-refuses "add --no-search" stress --timed --shard 1/2 --list
 
 # One group, two shards.
 echo '{ "blocks": [ { "op": "rmsnorm", "kernel": "*_twopass", "width": "scalar", "shape": "4x16" } ], "launches": 1, "blocks_per_launch": 2 }' >"$WORK/tiny.json"

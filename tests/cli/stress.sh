@@ -89,7 +89,6 @@ done <"$WORK/keys"
 
 refuses "A\+, A, B" stress --min-grade E
 refuses "f32, f16, bf16" stress --dtype f99
-refuses "need --timed" stress --launches 3
 refuses "--search 0" stress --search 0
 refuses "table, markdown, json" stress --format csv
 refuses "too many" stress stress bugs

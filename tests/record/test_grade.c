@@ -215,23 +215,6 @@ Test(grade, the_worst_case_of_a_variant_and_formula_is_the_lines) {
     cr_assert_eq(other->declared.grade, NB_GRADE_A_PLUS);
 }
 
-Test(grade, times_of_several_machines_stand_in_no_table) {
-    struct nb_record r[] = {perfect(USUAL), perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal/root:div_sqrt")};
-    for (int i = 0; i < 2; i++) {
-        r[i].has_timing = true;
-        r[i].timing.time_ns.value = 5000;
-    }
-    grade_all(r, 2);
-    for (int machine = 0; machine < 2; machine++) {
-        nb_grades_release(&grades);
-        results.records[1].machine = machine;
-        nb_grades_make(&grades, &results, NULL);
-        for (size_t i = 0; i < grades.n; i++)
-            cr_expect(machine ? isnan(grades.lines[i].ns_per_element) : grades.lines[i].ns_per_element == 5, "%g",
-                      grades.lines[i].ns_per_element);
-    }
-}
-
 Test(grade, half_of_the_digits_are_enough_to_survive_or_an_error_that_the_inputs_explain) {
     struct nb_record r = good();
     const double half = 4096; /* in u of f32: sqrt(u) relative */
