@@ -501,7 +501,6 @@ install:
 	$(MAKE) install-built
 # What is built, as it is; KERNEL_LIBRARY: another library of our kernels.
 KERNEL_LIBRARY ?= $(BUILD)/libnormkernels.so
-ZSH_COMPLETIONS ?= zsh/site-functions# Debian has its own
 install-built:
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/normbench$(and $(wildcard $(BUILD)/peers/*.so),/peers) include/normbench share/pkgconfig \
 	  $(addprefix share/normbench/,configs/claims/tables data schema python/normbench kernels/peers/wheels))
@@ -524,13 +523,11 @@ install-built:
 	install -m 755 kernels/peers/get.sh kernels/peers/get_onednn-omp.sh $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/
 	install -m 644 kernels/peers/wheels/*.txt $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/wheels/
 	install -m 644 cmd/packaging/python/src/normbench/*.py $(DESTDIR)$(PREFIX)/share/normbench/python/normbench/
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions $(ZSH_COMPLETIONS) fish/vendor_completions.d)
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions)
 	$(BUILD)/normbench help --man >$(DESTDIR)$(PREFIX)/share/man/man1/normbench.1
 	for command in $(subst _,-,$(commands)); do \
 	  $(BUILD)/normbench help --man $$command >$(DESTDIR)$(PREFIX)/share/man/man1/normbench-$$command.1 || exit 1; done
 	$(BUILD)/normbench help --completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/normbench
-	$(BUILD)/normbench help --completions zsh >$(DESTDIR)$(PREFIX)/share/$(ZSH_COMPLETIONS)/_normbench
-	$(BUILD)/normbench help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/normbench.fish
 	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \
 	  '$(PREFIX)' '$(VERSION)' >$(DESTDIR)$(PREFIX)/share/pkgconfig/normbench.pc
 # Debian's package, and its test in a root of its own; 77: where that cannot be, which it says.
@@ -545,7 +542,7 @@ wheel:
 	BUILD=$(BUILD) KERNEL_LIBRARY=$(KERNEL_LIBRARY) cmd/packaging/python/wheel.sh
 uninstall:
 	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/normbench include/normbench share/normbench share/doc/normbench \
-	  share/pkgconfig/normbench.pc share/bash-completion/completions/normbench share/$(ZSH_COMPLETIONS)/_normbench share/fish/vendor_completions.d/normbench.fish) \
+	  share/pkgconfig/normbench.pc share/bash-completion/completions/normbench) \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/normbench.1 $(DESTDIR)$(PREFIX)/share/man/man1/normbench-*.1
 clean:
 	rm -rf $(BUILD)

@@ -38,7 +38,7 @@ static void print_help(FILE *out) {
     for (size_t i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs(
         "\n`normbench COMMAND --help` describes a command in full; `normbench info` shows what this machine can do.\n"
-        "`normbench help --man [COMMAND]` prints a manual page, `normbench help --completions bash|zsh|fish` a shell's completions.\n"
+        "`normbench help --man [COMMAND]` prints a manual page, `normbench help --completions bash` the shell's completions.\n"
         "Start with: normbench run\n\n"
         "Environment: NORMBENCH_TUNING is the tuning's file, or none; NORMBENCH_PYTHON the interpreter of kernels in Python;\n"
         "NORMBENCH_KERNELS another libnormkernels.so, NORMBENCH_CONFIGS, NORMBENCH_DATA and NORMBENCH_PEERS other folders of\n"
@@ -59,13 +59,14 @@ static int unknown(const char *name) {
     return NB_EXIT_USAGE;
 }
 
-/* --man [COMMAND], --completions SHELL. */
+/* --man [COMMAND], --completions bash. */
 static int print_manual(int argc, char **argv) {
     const bool man = strcmp(argv[0], "--man") == 0;
     if (argc > 2) return nb_error("help %s: '%s' is one argument too many", argv[0], argv[2]), NB_EXIT_USAGE;
     if (!man) {
-        if (argc < 2) return nb_error("help --completions needs a shell: bash, zsh or fish"), NB_EXIT_USAGE;
-        return nb_print_completions(argv[1], commands, N_COMMANDS) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+        if (argc < 2 || strcmp(argv[1], "bash") != 0)
+            return nb_error("help --completions: bash is the shell that has them"), NB_EXIT_USAGE;
+        return nb_print_completions(commands, N_COMMANDS), NB_EXIT_OK;
     }
     if (argc == 1) return nb_print_man(NULL, commands, N_COMMANDS), NB_EXIT_OK;
     for (size_t i = 0; i < N_COMMANDS; i++)

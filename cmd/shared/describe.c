@@ -145,21 +145,7 @@ void nb_print_man(const struct nb_command *command, const struct nb_command *con
          "77 nothing of what was selected can run here, 128+n ended by signal n.");
 }
 
-/* ---- completions ------------------------------------------------------------------------------------------------- */
-
-/* The first line of what the help says of an option, and how long it is; "" where it says nothing. */
-static const char *said_of(const struct nb_command *command, const char *name, size_t *n) {
-    for (const char *line = command->help; *line; line = after(line)) {
-        const size_t len = strlen(name);
-        if (!is_option(line) || strncmp(line + 4, name, len) != 0 || !strchr(" \n", line[4 + len])) continue;
-        const char *what = line + 2 + head_of(line), *end = line + length_of(line);
-        what += strspn(what, " ");
-        *n = what < end ? (size_t)(end - what) : 0;
-        return what;
-    }
-    *n = 0;
-    return "";
-}
+/* ---- completion: of bash, in words that zsh's bashcompinit takes too ------------------------------------------------------------------------------------------------- */
 
 /* A --format that says none is of a run's results. */
 static const char *const *renderers(void) {
@@ -177,27 +163,8 @@ static const char *const *values_of(const struct nb_option *o) {
 static void put_words(const char *const *words) {
     for (size_t i = 0; words && words[i]; i++) printf("%s%s", i ? " " : "", words[i]);
 }
-static void put_values(const struct nb_option *o) { put_words(values_of(o)); }
 
-/* Text within a shell's single quotes: an apostrophe becomes a typographic one; what zsh's brackets and colons
- * or another shell would take for its own is left out. */
-static void put_quoted(const char *text, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '\'')
-            fputs("\u2019", stdout);
-        else if (!strchr("[]:\\`$\"", text[i]))
-            putchar(text[i]);
-    }
-}
-
-static void put_said(const struct nb_command *command, const struct nb_option *o) {
-    size_t n;
-    const char *said = said_of(command, o->name, &n);
-    put_quoted(said, n);
-}
-static void put_summary(const struct nb_command *command) { put_quoted(command->summary, strlen(command->summary)); }
-
-static void bash_options(const struct nb_option *const *rows, size_t n, const char *const *words) {
+void nb_describe_options(const struct nb_option *const *rows, size_t n, const char *const *words) {
     if (words) {
         printf("        [[ $COMP_CWORD != 2 || $current == -* ]] || values='");
         put_words(words);
@@ -209,160 +176,47 @@ static void bash_options(const struct nb_option *const *rows, size_t n, const ch
     for (size_t i = 0; i < n; i++) {
         if (!values_of(rows[i])) continue;
         printf("        --%s) values='", rows[i]->name);
-        put_values(rows[i]);
+        put_words(values_of(rows[i]));
         printf("' ;;\n");
     }
     printf("        esac\n        ;;\n");
 }
 
-static void zsh_options(const struct nb_command *command, const struct nb_option *const *rows, size_t n,
-                        const char *const *words) {
-    printf("        _arguments");
-    for (size_t i = 0; i < n; i++) {
-        const struct nb_option *o = rows[i];
-        printf(" \\\n            '%s--%s[", o->texts ? "*" : "", o->name);
-        put_said(command, o);
-        fputs("]", stdout);
-        if (!o->flag && values_of(o)) fputs(":value:(", stdout), put_values(o), fputs(")", stdout);
-        if (!o->flag && !values_of(o)) fputs(":value:_files", stdout);
-        fputs("'", stdout);
-    }
-    if (words) printf(" \\\n            '1:what:("), put_words(words), printf(")'");
-    printf(" \\\n            '*:file:_files'\n        ;;\n");
-}
-
-static void fish_options(const struct nb_command *command, const struct nb_option *const *rows, size_t n,
-                         const char *const *words) {
-    for (size_t i = 0; i < n; i++) {
-        const struct nb_option *o = rows[i];
-        printf("complete -c normbench -n 'contains -- %s (commandline -opc)[2]' -l %s%s", command->name, o->name,
-               o->flag ? "" : " -r");
-        if (values_of(o)) fputs(" -f -a '", stdout), put_values(o), fputs("'", stdout);
-        fputs(" -d '", stdout);
-        put_said(command, o);
-        puts("'");
-    }
-    if (!words) return;
-    printf("complete -c normbench -n 'contains -- %s (commandline -opc)[2]; and not __fish_seen_subcommand_from ",
-           command->name);
-    put_words(words);
-    fputs("' -a '", stdout), put_words(words), puts("'");
-}
-
-void nb_describe_options(const struct nb_command *command, const struct nb_option *const *rows, size_t n,
-                         const char *const *words, const char *shell) {
-    if (strcmp(shell, "bash") == 0) bash_options(rows, n, words);
-    if (strcmp(shell, "zsh") == 0) zsh_options(command, rows, n, words);
-    if (strcmp(shell, "fish") == 0) fish_options(command, rows, n, words);
-}
-
-static void describe(const struct nb_command *command, const char *shell) {
-    char name[64], option[] = NB_DESCRIBE, how[8];
-    snprintf(name, sizeof name, "%s", command->name);
-    snprintf(how, sizeof how, "%s", shell);
-    char *argv[] = {name, option, how, NULL};
-    command->run(3, argv);
-}
-
-#define SHELLS "bash zsh fish"
-
 static void put_names(const struct nb_command *const *commands, size_t n) {
     for (size_t i = 0; i < n; i++) printf("%s ", commands[i]->name);
 }
 
-static void print_bash(const struct nb_command *const *commands, size_t n) {
+void nb_print_completions(const struct nb_command *const *commands, size_t n) {
     puts(
         "# Completion of normbench for bash; from `normbench help --completions bash`.\n"
         "_normbench() {\n"
         "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} options= values=\n"
         "    COMPREPLY=()\n"
         "    if [ \"$COMP_CWORD\" = 1 ]; then");
-    printf("        mapfile -t COMPREPLY < <(compgen -W '");
+    printf("        COMPREPLY=($(compgen -W '");
     put_names(commands, n);
-    puts("help --help --version' -- \"$current\")\n"
+    puts("help --help --version' -- \"$current\"))\n"
          "        return\n"
          "    fi\n"
          "    case $command in");
     for (size_t i = 0; i < n; i++) {
-        printf("    %s)\n", commands[i]->name);
-        describe(commands[i], "bash");
+        char name[64], option[] = NB_DESCRIBE;
+        snprintf(name, sizeof name, "%s", commands[i]->name);
+        printf("    %s)\n", name);
+        commands[i]->run(2, (char *[]){name, option, NULL});
     }
     printf("    help)\n        values='");
     put_names(commands, n);
-    printf("--man --completions'\n        [ $previous != --completions ] || values='" SHELLS
-           "'\n        [ $previous != --man ] || values='");
+    printf("--man --completions'\n        [ $previous != --completions ] || values=bash\n"
+           "        [ $previous != --man ] || values='");
     put_names(commands, n);
     puts("'\n        ;;\n"
          "    esac\n"
          "    if [ -n \"$values\" ]; then\n"
-         "        mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$current\")\n"
+         "        COMPREPLY=($(compgen -W \"$values\" -- \"$current\"))\n"
          "    elif [[ $current == -* ]]; then\n"
-         "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$current\")\n"
+         "        COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
          "    fi\n"
          "}\n"
          "complete -o default -F _normbench normbench");
-}
-
-static void print_zsh(const struct nb_command *const *commands, size_t n) {
-    puts("#compdef normbench\n"
-         "# Completion of normbench for zsh; from `normbench help --completions zsh`.\n"
-         "_normbench() {\n"
-         "    local -a commands=(");
-    for (size_t i = 0; i < n; i++) {
-        printf("        '%s:", commands[i]->name);
-        put_summary(commands[i]);
-        puts("'");
-    }
-    puts("        'help:what a command does'\n"
-         "    )\n"
-         "    if (( CURRENT == 2 )); then\n"
-         "        _describe command commands\n"
-         "        return\n"
-         "    fi\n"
-         "    local command=$words[2]\n"
-         "    shift words\n"
-         "    (( CURRENT-- ))\n"
-         "    case $command in");
-    for (size_t i = 0; i < n; i++) {
-        printf("    %s)\n", commands[i]->name);
-        describe(commands[i], "zsh");
-    }
-    printf("    help)\n        _arguments '--completions[prints the completions of a shell]:shell:(" SHELLS ")' \\\n"
-           "            '--man[prints a manual page]:command:(");
-    put_names(commands, n);
-    printf(")' \\\n            '1:command:(");
-    put_names(commands, n);
-    puts(")'\n        ;;\n"
-         "    esac\n"
-         "}\n"
-         "_normbench \"$@\"");
-}
-
-static void print_fish(const struct nb_command *const *commands, size_t n) {
-    puts("# Completion of normbench for fish; from `normbench help --completions fish`.");
-    for (size_t i = 0; i < n; i++) {
-        printf("complete -c normbench -n __fish_use_subcommand -f -a %s -d '", commands[i]->name);
-        put_summary(commands[i]);
-        puts("'");
-    }
-    for (size_t i = 0; i < n; i++) describe(commands[i], "fish");
-    puts("complete -c normbench -n __fish_use_subcommand -f -a help -d 'what a command does'\n"
-         "complete -c normbench -n 'contains -- help (commandline -opc)[2]' -l completions -r -f -a '" SHELLS "'");
-    for (int man = 0; man < 2; man++) {
-        printf("complete -c normbench -n 'contains -- help (commandline -opc)[2]'%s -f -a '", man ? " -l man -r" : "");
-        put_names(commands, n);
-        puts("'");
-    }
-}
-
-int nb_print_completions(const char *shell, const struct nb_command *const *commands, size_t n) {
-    if (strcmp(shell, "bash") == 0)
-        print_bash(commands, n);
-    else if (strcmp(shell, "zsh") == 0)
-        print_zsh(commands, n);
-    else if (strcmp(shell, "fish") == 0)
-        print_fish(commands, n);
-    else
-        return nb_error("--completions %s: one of bash, zsh, fish", shell);
-    return 0;
 }

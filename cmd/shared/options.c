@@ -165,8 +165,8 @@ bool nb_read_options(const struct nb_command *command, const struct nb_option *o
             rows[n] = row;
             known[n] = (struct option){row->name, row->flag ? no_argument : required_argument, NULL, FIRST_ID + n};
         }
-    if (argc == 3 && strcmp(argv[1], NB_DESCRIBE) == 0) {
-        nb_describe_options(command, rows, (size_t)n, words, argv[2]);
+    if (argc == 2 && strcmp(argv[1], NB_DESCRIBE) == 0) {
+        nb_describe_options(rows, (size_t)n, words);
         *exit_code = NB_EXIT_OK;
         return false;
     }
