@@ -159,8 +159,8 @@ void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out) {
 }
 
 void nb_properties_explain(struct nb_strbuf *out) {
-    for (size_t i = 0; nb_properties[i]; i++) {
-        const struct nb_property *p = nb_properties[i];
+    const struct nb_property *p;
+    for (size_t i = 0; (p = nb_property_at(i)); i++) {
         if (i) nb_strbuf_add(out, "\n");
         char *text = nb_textf("%s: %s", p->name, p->summary);
         add_wrapped(out, "", text);

@@ -23,20 +23,36 @@
 #include "src/measure/pool.h"
 #include "src/plan/inputs.h"
 
-#define NB_PROPERTY_ENTRY(name) extern const struct nb_property nb_property_##name;
+#define NB_PROPERTY_ENTRY(name) extern const struct nb_property nb_property_##name[];
 #include "property_list.h"
 #undef NB_PROPERTY_ENTRY
 
-const struct nb_property *const nb_properties[] = {
-#define NB_PROPERTY_ENTRY(name) &nb_property_##name,
+static const struct nb_property *const files[] = {
+#define NB_PROPERTY_ENTRY(name) nb_property_##name,
 #include "property_list.h"
 #undef NB_PROPERTY_ENTRY
-    NULL};
+};
+
+/* The first by name behind another, null: of all. */
+static const struct nb_property *next_by_name(const struct nb_property *before) {
+    const struct nb_property *next = NULL;
+    for (size_t f = 0; f < sizeof files / sizeof files[0]; f++)
+        for (const struct nb_property *p = files[f]; p->name; p++)
+            if ((!before || strcmp(p->name, before->name) > 0) && (!next || strcmp(p->name, next->name) < 0)) next = p;
+    return next;
+}
+
+const struct nb_property *nb_property_at(size_t i) {
+    const struct nb_property *p = next_by_name(NULL);
+    while (p && i-- > 0) p = next_by_name(p);
+    return p;
+}
 
 static const struct nb_property *find_property(const char *name) {
-    for (size_t i = 0; nb_properties[i]; i++)
-        if (strcmp(nb_properties[i]->name, name) == 0) return nb_properties[i];
-    return NULL;
+    const struct nb_property *p;
+    for (size_t i = 0; (p = nb_property_at(i)); i++)
+        if (strcmp(p->name, name) == 0) break;
+    return p;
 }
 
 /* ---- parameters of a run, and findings with its tags ---- */
@@ -198,7 +214,7 @@ struct named {
 static int read_name(const struct nb_jsonc *file, const cJSON *node, void *into) {
     const char *names[64], *text = cJSON_GetStringValue(node);
     size_t n = 0;
-    for (; nb_properties[n]; n++) names[n] = nb_properties[n]->name;
+    for (; nb_property_at(n); n++) names[n] = nb_property_at(n)->name;
     struct named *own = into;
     own->property = text ? find_property(text) : NULL;
     if (own->property) return 0;

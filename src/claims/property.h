@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Small experiments with a known answer, named and with parameters, so that claims can share them: one question each. The file
- * src/claims/property_NAME.c defines `const struct nb_property nb_property_NAME`; the Makefile finds it, and nothing else is edited:
+ * src/claims/property_NAME.c defines `const struct nb_property nb_property_NAME[]`, of one subject; the Makefile finds it, and nothing else is edited:
  * the struct holds its line of documentation and its parameters with their defaults (`normbench claims --explain properties`).
  * Where a kernel of the registry computes what the question is about, it is called (nb_norm_found); what none computes (WeightNorm, min-max,
  * statistics of n - 1, gradient descent) is written out in the experiment. */
@@ -38,8 +38,8 @@ struct nb_property {
     void (*run)(const struct nb_property_call *call);
 };
 
-/* Of all files, null-terminated, by name. */
-extern const struct nb_property *const nb_properties[];
+/* The i-th of all files, by name; null: there are no more. */
+const struct nb_property *nb_property_at(size_t i);
 
 /* Parameters of a run; they exist, since they are checked when the claim is read. A list of one is the same as a single value. */
 double nb_param_number(const struct nb_property_call *call, const char *name);

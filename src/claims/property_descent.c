@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Gradient descent on y = w x + b with the mean squared error, the worked example of tutorials: does it converge at the given rate,
- * and up to which rate would it? For a quadratic loss descent converges if and only if rate < 2 / (largest eigenvalue of its
- * Hessian), here of (2/N) [[sum x^2, sum x], [sum x, N]]. */
+/* Worked examples of gradient descent and of gradients in linear models. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "src/claims/property.h"
+#include "src/core/random.h"
+
+/* descent. Gradient descent on y = w x + b with the mean squared error, the worked example of tutorials: does it converge at the given rate,
+ * and up to which rate would it? For a quadratic loss descent converges if and only if rate < 2 / (largest eigenvalue of its
+ * Hessian), here of (2/N) [[sum x^2, sum x], [sum x, N]]. */
 
 enum { MOST = 64 };
 
@@ -96,14 +101,168 @@ static void descent_run(const struct nb_property_call *call) {
     nb_property_add(call, "loss_ratio", "", isfinite(loss(&m)) ? fmin(loss(&m) / before, 1e300) : 1e300);
 }
 
-const struct nb_property nb_property_descent = {
-    .name = "descent",
-    .summary = "gradient descent on raw and on divided inputs",
-    .params = {{"x", "[100, 200, 300]", "inputs", false},
-               {"divide", "[1, 100]", "inputs and errors divided by", false},
-               {"error", "10", "of each prediction at the start", false},
-               {"rate", "0.001", "", false},
-               {"steps", "100", "", true}},
-    .each = {{"divide", "divide"}},
-    .run = descent_run,
+/* divide. Inputs divided by a constant: what becomes of the mean squared error depends on what else is divided. Predictions y = w x with w = 1,
+ * each off by the same error. */
+
+struct sums {
+    double mse, relative;
 };
+
+/* w x against the targets; relative: over the variance of the targets. */
+static struct sums errors_of(const double *x, const double *target, int n, double w) {
+    double squares = 0, mean = 0, variance = 0;
+    for (int i = 0; i < n; i++) {
+        squares += pow(w * x[i] - target[i], 2) / n;
+        mean += target[i] / n;
+    }
+    for (int i = 0; i < n; i++) variance += pow(target[i] - mean, 2) / n;
+    return (struct sums){squares, squares / variance};
+}
+
+static double best_w(const double *x, const double *target, int n) {
+    double xt = 0, xx = 0;
+    for (int i = 0; i < n; i++) {
+        xt += x[i] * target[i];
+        xx += x[i] * x[i];
+    }
+    return xt / xx;
+}
+
+static void add_errors(const struct nb_property_call *call, const char *divided, struct sums s) {
+    nb_finding_tag(nb_property_add(call, "mse", "", s.mse), "divided", divided);
+    nb_finding_tag(nb_property_add(call, "relative", "", s.relative), "divided", divided);
+}
+
+static void divide_run(const struct nb_property_call *call) {
+    double x[MOST] = {0}, target[MOST] = {0}, small[MOST] = {0}, small_target[MOST] = {0};
+    const double by = nb_param_number(call, "by"), error = nb_param_number(call, "error");
+    const int n = nb_param_count(call, "x") < MOST ? nb_param_count(call, "x") : MOST;
+    for (int i = 0; i < n; i++) {
+        x[i] = nb_param_number_at(call, "x", i);
+        target[i] = x[i] - error;
+        small[i] = x[i] / by;
+        small_target[i] = target[i] / by;
+    }
+    add_errors(call, "nothing", errors_of(x, target, n, 1));
+    add_errors(call, "inputs and targets", errors_of(small, small_target, n, 1));
+    add_errors(call, "inputs", errors_of(small, target, n, 1));
+    add_errors(call, "nothing, fitted", errors_of(x, target, n, best_w(x, target, n)));
+    add_errors(call, "inputs, fitted", errors_of(small, target, n, best_w(small, target, n)));
+}
+
+/* gradient_balance. Two features of different size in one linear model: how far do the gradients of their weights lie apart? Rows are samples; the
+ * gradient of weight j is the root mean square over samples of error x_j, with errors of N(0,1). */
+
+static double ratio_of(const double *y, int64_t rows, int64_t cols) {
+    const struct nb_random random = nb_random_stream(2, 0);
+    double most = 0, least = INFINITY;
+    for (int64_t c = 0; c < cols; c++) {
+        double squares = 0;
+        for (int64_t r = 0; r < rows; r++) squares += pow(nb_random_normal(random, (uint64_t)r) * y[r * cols + c], 2);
+        most = fmax(most, sqrt(squares));
+        least = fmin(least, sqrt(squares));
+    }
+    return most / least;
+}
+
+/* How many different rows are left, by sign alone: of two features LayerNorm keeps only which is the larger. */
+static double kept(const double *y, int64_t rows, int64_t cols) {
+    double n = 0;
+    for (int64_t r = 1; r < rows; r++) n += nb_largest_difference(y, y + r * cols, cols) > 1e-3;
+    return n / (double)(rows - 1);
+}
+
+static void gradient_balance_run(const struct nb_property_call *call) {
+    const int64_t rows = nb_param_whole(call, "samples"), cols = nb_param_count(call, "features"), n = rows * cols;
+    const char *norm = nb_param_text(call, "norm");
+    double *x = nb_norm_normal(n, 2 * n), *y = x + n;
+    int result = 0;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = nb_param_number_at(call, "features", (int)(i % cols)) * (1 + nb_param_number(call, "spread") * x[i]);
+    if (strcmp(norm, "minmax") == 0)
+        for (int64_t c = 0; c < cols; c++) nb_minmax(x + c, rows, cols, y + c); /* each feature */
+    else
+        result = nb_norm_plain(call, norm, 1e-5, x, rows, cols, y, "gradient_ratio");
+    if (result == 0) {
+        nb_property_add(call, "gradient_ratio", "", ratio_of(y, rows, cols));
+        nb_property_add(call, "rows_kept_apart", "share", kept(y, rows, cols));
+    }
+    free(x);
+}
+
+/* gradient_scale. The worked example of a gradient: the mean squared error over N inputs, w x against targets that each prediction misses by `error`,
+ * and the gradient of w by a central difference (exact for a quadratic, save rounding). The printed figure is one term of it. */
+
+static double loss_of(const double *x, const double *target, int n, double w) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += pow(w * x[i] - target[i], 2);
+    return sum / n;
+}
+
+static double central_difference(const double *x, const double *target, int n) {
+    const double h = 0x1p-10;
+    return (loss_of(x, target, n, 1 + h) - loss_of(x, target, n, 1 - h)) / (2 * h);
+}
+
+static void add_scale(const struct nb_property_call *call, const char *reading, double g) {
+    const double rate = nb_param_number(call, "rate");
+    nb_finding_tag(nb_property_add(call, "gradient", "", g), "reading", reading);
+    nb_finding_tag(nb_property_add(call, "step", "", rate * g), "reading", reading);
+}
+
+static void gradient_scale_run(const struct nb_property_call *call) {
+    double x[MOST] = {0}, target[MOST] = {0};
+    const double error = nb_param_number(call, "error");
+    const int same = (int)nb_param_number(call, "same"), given = nb_param_count(call, "x");
+    int n = 0;
+    for (int i = 0; i < given; i++)
+        for (int j = 0; j < same && n < MOST; j++) x[n++] = nb_param_number_at(call, "x", i);
+    for (int i = 0; i < n; i++) target[i] = x[i] - error;
+    const double whole = central_difference(x, target, n);
+    /* One term: all targets but the first are met, so that its part of the mean is all of the gradient. */
+    for (int i = 1; i < n; i++) target[i] = x[i];
+    add_scale(call, "one term", central_difference(x, target, n));
+    add_scale(call, "sum", whole);
+}
+
+const struct nb_property nb_property_descent[] = {
+    {
+        .name = "descent",
+        .summary = "gradient descent on raw and on divided inputs",
+        .params = {{"x", "[100, 200, 300]", "inputs", false},
+                   {"divide", "[1, 100]", "inputs and errors divided by", false},
+                   {"error", "10", "of each prediction at the start", false},
+                   {"rate", "0.001", "", false},
+                   {"steps", "100", "", true}},
+        .each = {{"divide", "divide"}},
+        .run = descent_run,
+    },
+    {
+        .name = "divide",
+        .summary = "what dividing inputs by a constant does to the loss",
+        .params = {{"x", "[100, 200, 300]", "inputs", false},
+                   {"error", "10", "of each prediction", false},
+                   {"by", "100", "the constant", false}},
+        .run = divide_run,
+    },
+    {
+        .name = "gradient_balance",
+        .summary = "gradients of features of different size",
+        .params = {{"features", "[10000, 30]", "mean of each: income, age", false},
+                   {"spread", "0.3", "standard deviation over the mean", false},
+                   {"norm", "[\"none\", \"minmax\", \"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]",
+                    "", false},
+                   {"samples", "1000", "", true}},
+        .each = {{"norm", "norm"}},
+        .run = gradient_balance_run,
+    },
+    {
+        .name = "gradient_scale",
+        .summary = "a worked gradient, as one term and as the sum",
+        .params = {{"x", "[100]", "inputs; `same` of each", false},
+                   {"error", "10", "of each prediction", false},
+                   {"same", "3", "how often each input occurs in the batch", true},
+                   {"rate", "0.001", "", false}},
+        .run = gradient_scale_run,
+    },
+    {.name = NULL}};

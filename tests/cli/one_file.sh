@@ -76,10 +76,11 @@ static void added_run(const struct nb_property_call *call) {
     nb_property_add(call, "found", "", nb_param_number(call, "value"));
 }
 
-const struct nb_property nb_property_added = {.name = "added",
-                                              .summary = "finds its parameter",
-                                              .params = {{"value", "42", "what is found", false}},
-                                              .run = added_run};
+const struct nb_property nb_property_added[] = {{.name = "added",
+                                                .summary = "finds its parameter",
+                                                .params = {{"value", "42", "what is found", false}},
+                                                .run = added_run},
+                                               {.name = NULL}};
 C
 cat >"$tree/configs/claims/added.json" <<'JSON'
 {
