@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <mpfr.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "src/accuracy/accuracy.h"
@@ -293,7 +292,6 @@ Test(accuracy, correct_kernels_are_never_called_biased) {
         if (!isnan(v.a.bias_sigma)) worst = fmax(worst, fabs(v.a.bias_sigma));
         problem_free(&p);
     }
-    fprintf(stderr, "bias of correct kernels: at most %.1f sigma\n", worst);
     cr_expect(worst > 0.5, "sigma is no figure of speech: chance shows in it");
 }
 

@@ -70,7 +70,6 @@ Test(bound, holds_for_every_formula_on_normal_rows) {
         expect_within(&p, &k, "normal");
         problem_free(&p);
     }
-    fprintf(stderr, "bound, normal rows: the worst error is %.2f of it\n", tightest);
     cr_expect(tightest > 0.9, "some formula comes near its bound");
 }
 

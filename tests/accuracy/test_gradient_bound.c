@@ -14,8 +14,6 @@
 /* Largest |computed - exact| / tolerance of each output. */
 struct verdict {
     double dx, dgamma, dbeta;
-    int64_t n_lost; /* elements of dx whose loss is predicted */
-    enum nb_loss loss;
 };
 
 static double ratio_of(double computed, double exact, double tolerance) {
@@ -41,10 +39,8 @@ static struct verdict judge(const struct backward *b, const struct soft_gradient
     soft_gradient_run(k, b, dx, dgamma, dbeta);
     for (int64_t row = 0; row < in->rows; row++) {
         nb_gradient_row(&g, row, exact);
-        const enum nb_loss loss = nb_gradient_bound_row(&bound, row, exact, tolerance);
-        if (v.loss == NB_LOSS_NONE) v.loss = loss;
+        nb_gradient_bound_row(&bound, row, exact, tolerance);
         for (size_t i = 0; i < cols; i++) {
-            v.n_lost += isinf(tolerance[i]);
             const double got = nb_get(dx, row * in->cols + (int64_t)i, in->dtype);
             v.dx = fmax(v.dx, ratio_of(got, exact[i], tolerance[i]));
         }
@@ -118,7 +114,6 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_normal_rows) {
         expect_within(&b, &k, "normal");
         backward_free(&b);
     }
-    fprintf(stderr, "bound of gradients, normal rows: the worst error is %.2f of it\n", tightest);
     cr_expect(tightest > 0.9, "some formula comes near its bound");
 }
 
@@ -153,7 +148,6 @@ static double hard_dy(int kind, int64_t i, struct random_state *r) {
 Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
     struct random_state r = {23};
     char kind_name[32];
-    int64_t n_lost = 0, n = 0;
     for (int trial = 0; trial < 6000; trial += one_in(7)) {
         struct backward b;
         struct soft_gradient k = {.fault = GRADIENT_RIGHT};
@@ -169,12 +163,8 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
         backward_statistics(&b);
         snprintf(kind_name, sizeof kind_name, "hard %d, dy %d", of_x, of_dy);
         expect_within(&b, &k, kind_name);
-        n_lost += judge(&b, &k).n_lost;
-        n += 2 * cols;
         backward_free(&b);
     }
-    fprintf(stderr, "bound of gradients, rows made to hurt: %.1f %% of the elements are predicted to be lost\n",
-            100 * (double)n_lost / (double)n);
 }
 
 /* ---- mistakes lie beyond --------------------------------------------------------------------------------------------- */

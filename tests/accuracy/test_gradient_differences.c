@@ -3,7 +3,6 @@
  * differences, extrapolated over two steps, have an error of the fourth order. What is left is the statistics' rounding to f32. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "src/core/dtype.h"
@@ -11,8 +10,6 @@
 
 /* Of the row's rms: 2^-24 of each statistic, a few of them. */
 #define LIMIT 1e-6
-
-static double largest;
 
 /* sum dy y, and for add_* sum dresidual_out * sum besides, at the x and parameters as they are. */
 static double loss(const struct backward *b) {
@@ -54,7 +51,6 @@ static double derivative(const struct backward *b, float *value) {
 
 static void expect_near(double got, double want, double scale, const char *what, const struct backward *b) {
     const double off = fabs(got - want) / scale;
-    largest = fmax(largest, off);
     cr_expect(off < LIMIT, "%s, op %u, layout %u, mode %u, affine %u, offset %u: %.9g, by differences %.9g", what,
               b->p.c.op, b->p.c.shape.layout, b->p.c.mode, b->p.c.formula.affine, b->p.c.formula.weight_offset, got,
               want);
@@ -113,7 +109,6 @@ Test(gradient_differences, dx_dgamma_and_dbeta_are_the_derivatives_of_every_op) 
                 expect_gradient(&b);
                 backward_free(&b);
             }
-    fprintf(stderr, "gradients against differences of the forward oracle: %.2g\n", largest);
 }
 
 Test(gradient_differences, batchnorm_couples_all_values_of_a_channel_in_training_and_none_in_inference) {
@@ -130,5 +125,4 @@ Test(gradient_differences, batchnorm_couples_all_values_of_a_channel_in_training
                 expect_gradient(&b);
                 backward_free(&b);
             }
-    fprintf(stderr, "gradients of BatchNorm against differences: %.2g\n", largest);
 }

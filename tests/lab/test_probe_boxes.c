@@ -12,8 +12,8 @@
 #include "src/core/json.h"
 #include "src/core/names.h"
 #include "src/lab/probe/probe.h"
+#include "tests/support/cases.h"
 #include "tests/support/files.h"
-#include "tests/support/probe.h"
 #include "tests/support/sparsely.h"
 
 /* ---- insides ---- */

@@ -24,8 +24,4 @@ void backward_set_dy(struct backward *b, int64_t i, double v);
 void backward_gradient(struct nb_gradient *g, const struct backward *b); /* asserts */
 void backward_free(struct backward *b);
 
-/* The largest deviation of dx, dgamma, dbeta and dalpha from their exact values by MPFR, in f32 ulp of those. What cancels below
- * 2^-90 of its terms is measured against them. */
-double worst_gradient_deviation(const struct backward *b);
-
 #endif

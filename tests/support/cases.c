@@ -11,6 +11,8 @@
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/registry.h"
+#include "src/lab/probe/probe.h"
+#include "src/lab/probe/probe_state.h"
 #include "tests/support/files.h"
 #include "tests/support/numerics.h"
 
@@ -102,6 +104,19 @@ bool kernel_case(struct nb_case *c, const struct nb_entry *entry, const char *sh
     nb_case_call(c, &call);
     return !nb_case_conflict(c) && !nb_kernel_refuses(entry->kernel, &c->formula) &&
            !nb_kernel_applicable(entry->kernel, &call);
+}
+
+int probe_case(struct nb_case *c, const struct nb_entry *entry, struct nb_formula formula) {
+    struct nb_call call;
+    nb_case_init(c);
+    snprintf(c->data, sizeof c->data, "normal");
+    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = NB_PROBE_COLS};
+    snprintf(c->shape.text, sizeof c->shape.text, "1x%d", NB_PROBE_COLS);
+    c->formula = fit(&entry->kernel->formulas, formula);
+    nb_case_set_entry(c, entry);
+    nb_case_call(c, &call);
+    if (nb_probe_refuses(c) || nb_case_conflict(c) || nb_kernel_refuses(entry->kernel, &c->formula)) return -1;
+    return nb_kernel_applicable(entry->kernel, &call) ? -1 : 0;
 }
 
 void fill_with_kinds(struct nb_inputs *in, struct nb_case *c, int first) {
