@@ -15,7 +15,7 @@ ln -s "$kernels" "$WORK/lib/libnormkernels.so"
 cp "$BUILD/tests/plugins/device.so" "$WORK/lib/libnormkernels_cuda.so"
 export NORMBENCH_KERNELS=$WORK/lib/libnormkernels.so
 cat >"$WORK/c.json" <<'JSON'
-{ "launches": 2, "blocks_per_launch": 6, "blocks": [ { "op": "rmsnorm", "kernel": "rmsnorm_right", "backend": "cuda", "shape": ["16x64", "3x7"] } ] }
+{ "launches": 2, "blocks_per_launch": 6, "sample_ms": 0.05, "blocks": [ { "op": "rmsnorm", "kernel": "rmsnorm_right", "backend": "cuda", "shape": ["16x64", "3x7"] } ] }
 JSON
 mock() { # WHAT-GOES-WRONG ARGUMENTS...
     local wrong=$1

@@ -98,7 +98,7 @@ printf '{ "description": "one kernel", "launches": 0, "blocks": [ { "kernel": "r
 
 # ---- all of them work ----------------------------------------------------------------------------------------------------------------
 cd "$tree" || exit 1
-make --no-print-directory BUILD=build VARIANTS='rmsnorm_added_scalar_f32 copy_%scalar_f32' all >"$WORK/make.log" 2>&1 || { tail -n 20 "$WORK/make.log"; exit 1; }
+make --no-print-directory BUILD=build VARIANTS=rmsnorm_added_scalar_f32 all >"$WORK/make.log" 2>&1 || { tail -n 20 "$WORK/make.log"; exit 1; }
 normbench=build/normbench
 $normbench list kernels | grep -q '^rmsnorm_added ' || fails "the kernel is not listed"
 [ "$($normbench added more)" = "added has 2 words, a worker says 42" ] || { $normbench added more; fails "the command or its job does not run"; }

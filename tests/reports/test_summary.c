@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "reports/run/report.h"
+#include "reports/run/try_view.c"
 #include "reports/text/escape.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -143,4 +144,17 @@ Test(summary, long_commands_go_on_behind_a_backslash) {
     for (char *s; (s = strstr(joined, "\\\n")) != NULL;) memmove(s, s + 2, strlen(s + 2) + 1);
     cr_assert_not_null(strstr(joined, results.dir), "%s", joined);
     nb_strbuf_release(&text);
+}
+
+Test(summary, what_a_language_adds_to_a_call_is_said_of_programs_alone) {
+    struct nb_strbuf out = {0};
+    struct nb_record plugin = {.timing.floor_ns = NAN}, slow = {.timing.floor_ns = 3500};
+    char library[] = "Python 3.11, NumPy";
+    struct nb_record program = {.library = library, .timing.floor_ns = 900};
+    add_language((const struct nb_record *[2]){&plugin, NULL}, &out);
+    cr_expect_eq(out.len, 0);
+    add_language((const struct nb_record *[2]){&program, &slow}, &out);
+    cr_expect(strstr(out.text, "Python adds 900.0 ns to a call") && strstr(out.text, "its program adds 3.500 us"), "%s",
+              out.text);
+    nb_strbuf_release(&out);
 }
