@@ -280,6 +280,10 @@ static cJSON *plan_of_run(const struct nb_measuring *m) {
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "config", m->config);
     nb_journal_add_plan(line, m->plan, m->request->options.shard, m->request->options.n_shards);
+    struct nb_floors floors = {0};
+    nb_floors_load(&floors);
+    cJSON_AddItemToObject(line, "floors", nb_floors_to_json(&floors));
+    nb_floors_release(&floors);
     add_plugins(line, &m->request->plugins);
     return line;
 }

@@ -537,6 +537,11 @@ static void add_launches(cJSON *object, const char *name, const struct nb_gate_l
         cJSON *json = nb_json_add_object(array);
         nb_json_number(json, "ln_ratio", launches[i].ratio);
         nb_json_number(json, "ln_control", launches[i].control);
+        for (int s = NB_UNCONTENDED; s < NB_ANY_STATE && launches[i].is_probed; s++) {
+            cJSON *in = cJSON_AddObjectToObject(json, nb_state_names[s]);
+            nb_json_number(in, "ln_ratio", launches[i].ratio_in.ln[s]);
+            nb_json_number(in, "ln_control", launches[i].control_in.ln[s]);
+        }
         nb_json_number(json, "ln_ratio_min", launches[i].ratio_min);
         nb_json_number(json, "order_effect", launches[i].order_effect);
         nb_json_number(json, "contaminated", launches[i].contaminated);
@@ -546,6 +551,7 @@ static void add_launches(cJSON *object, const char *name, const struct nb_gate_l
 
 static void add_judgement(cJSON *json, const struct nb_gate_case *c) {
     const struct nb_gate_judgement *j = &c->judgement;
+    nb_json_text(json, "state", nb_state_names[j->state]);
     nb_json_interval(json, "ratio", &j->ratio);
     nb_json_interval(json, "confirmed", &j->confirmed);
     nb_json_interval(json, "control", &j->control);

@@ -591,9 +591,9 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
         nb_strbuf_addf(&todo, "%d launches are the fewest that give an interval", NB_MIN_LAUNCHES);
     else if (counts->n_noisy + counts->n_suspect > 0 && d.wall_per_cpu > 1.1)
         nb_strbuf_addf(&todo, "other programs had the CPU (time x %.1f): stop them, rerun", d.wall_per_cpu);
-    else if (counts->n_noisy + counts->n_suspect > 0 && nb_summary_core_shared(counts) > 0.1)
-        nb_strbuf_addf(&todo, "somebody used half of the core %.0f%% of the time: rerun later",
-                       100 * nb_summary_core_shared(counts));
+    else if (counts->n_noisy + counts->n_suspect > 0 && nb_summary_contended(counts) > 0.1)
+        nb_strbuf_addf(&todo, "the core was shared during %.0f%% of the samples: rerun later",
+                       100 * nb_summary_contended(counts));
     else if (counts->n_noisy + counts->n_suspect > 0 && d.steal_ms > 10)
         nb_strbuf_add(&todo, "neighbours had the CPU: run again later, or longer");
     else if (counts->n_noisy + counts->n_suspect > 0)

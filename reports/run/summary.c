@@ -58,13 +58,24 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
     s->n_without_interval += !nb_interval_known(&t->time_ns);
     s->n_samples += t->n_samples;
     s->n_contaminated += t->n_contaminated;
-    if (!isfinite(t->core_shared)) return;
+    if (!isfinite(t->uncontended)) return;
     s->n_probed += t->n_samples;
-    s->n_shared += t->core_shared * t->n_samples;
-    s->n_alone += t->attainable.alone;
+    s->n_contended += (1 - t->uncontended) * t->n_samples;
+    s->n_uncontended += strcmp(t->state, nb_state_names[NB_UNCONTENDED]) == 0;
 }
 
-double nb_summary_core_shared(const struct nb_summary *s) { return s->n_probed > 0 ? s->n_shared / s->n_probed : 0; }
+double nb_summary_contended(const struct nb_summary *s) { return s->n_probed > 0 ? s->n_contended / s->n_probed : 0; }
+
+static void add_contention(const struct nb_summary *s, struct nb_strbuf *out) {
+    const double contended = nb_summary_contended(s);
+    if (contended < 0.01) return;
+    nb_strbuf_addf(out, "The core was shared during %.0f%% of the samples; ", 100 * contended);
+    if (s->n_uncontended == s->n_timed)
+        nb_strbuf_addf(out, "figures are of the other %.0f%%.\n", 100 * (1 - contended));
+    else
+        nb_strbuf_addf(out, "figures of %zu of %zu timed cases are of the other %.0f%%.\n", s->n_uncontended,
+                       s->n_timed, 100 * (1 - contended));
+}
 
 static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "%zu case%s", s->n_cases, s->n_cases == 1 ? "" : "s");
@@ -88,12 +99,7 @@ static void add_noise(const struct nb_summary *s, const struct nb_results *resul
     if (s->n_contaminated > 0 && s->n_samples > 0)
         nb_strbuf_addf(out, "%.2g%% of the timed samples saw an involuntary switch or a migration.\n",
                        100.0 * (double)s->n_contaminated / (double)s->n_samples);
-    if (nb_summary_core_shared(s) >= 0.01)
-        nb_strbuf_addf(
-            out,
-            "Somebody else used half of the core beside %.0f%% of the samples of one thread; attained of %zu of %zu "
-            "timed cases is from the others.\n",
-            100 * nb_summary_core_shared(s), s->n_alone, s->n_timed);
+    add_contention(s, out);
     if (cJSON_IsFalse(nb_meta(results, "complete")))
         nb_strbuf_add(out, "The run is not complete: --resume goes on with it.\n");
     const int n_missing = cJSON_GetArraySize(nb_meta(results, "missing_shards"));

@@ -20,9 +20,8 @@ struct nb_summary {
     size_t n_failures;
     size_t n_timed, n_noisy, n_suspect, n_without_interval;
     long n_samples, n_contaminated;
-    /* Samples of which it is known whether somebody else used the core, and those beside which somebody did. */
-    double n_probed, n_shared;
-    size_t n_alone; /* timed cases whose share of the attainable is from the other samples */
+    double n_probed, n_contended; /* samples of which the state of the core is known, and those of the contended one */
+    size_t n_uncontended;         /* timed cases whose figures are of the uncontended core */
     /* Texts, owned, "" where there is nothing to say. */
     char *footer;      /* "AMD EPYC 9R14, 2025-01-31" */
     char *machines;    /* as nb_meta_machines() has them, where there are several */
@@ -37,7 +36,7 @@ struct nb_summary {
 };
 
 void nb_summary_init(struct nb_summary *summary, const struct nb_results *results);
-double nb_summary_core_shared(const struct nb_summary *summary); /* n_shared / n_probed; 0: nothing was probed */
+double nb_summary_contended(const struct nb_summary *summary); /* n_contended / n_probed; 0: nothing was probed */
 void nb_summary_release(struct nb_summary *summary);
 
 /* What went wrong in one failed case, one sentence: the reason, and for a wrong result where it is worst. */

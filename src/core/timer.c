@@ -86,11 +86,28 @@ static __attribute__((noinline)) void add_up(int rounds) {
     __asm__ volatile("" ::"r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));
 }
 
-double nb_core_probe_ns(void) {
-    add_up(40); /* its code may have left the cache */
+/* Sums of which each waits for the one before: a cycle each, whoever else uses the core. */
+static __attribute__((noinline)) void add_in_turn(int additions) {
+    uint64_t sum = 1, step = 3;
+    for (int i = 0; i < additions; i += 20) {
+#pragma GCC unroll 20
+        for (int j = 0; j < 20; j++) {
+            __asm__ volatile("" : "+r"(sum), "+r"(step)); /* neither folded into one nor into a multiplication */
+            sum += step;
+        }
+    }
+    __asm__ volatile("" ::"r"(sum));
+}
+
+double nb_core_probe(void) {
+    enum { ROUNDS = 2000, CYCLES = 2000 };
+    add_up(40); /* their code may have left the cache */
+    add_in_turn(40);
     const double begin = nb_now_s();
-    add_up(4000);
-    return 1e9 * (nb_now_s() - begin);
+    add_up(ROUNDS);
+    const double between = nb_now_s();
+    add_in_turn(CYCLES);
+    return CYCLES * (between - begin) / (nb_now_s() - between);
 }
 
 void nb_wait_s(double s) {

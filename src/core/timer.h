@@ -36,9 +36,9 @@ double nb_steal_ms(void);
 /* Of the last 1, 5 and 15 minutes; NaN: not known. */
 void nb_load_average(double average[3]);
 
-/* Nanoseconds of a fixed piece of arithmetic that fills the core, some 2 us. It takes a third longer and more while somebody else uses the
- * core's other hardware thread, of which a guest of a shared machine is told nothing; and while the clock is lower. */
-double nb_core_probe_ns(void);
+/* A piece of arithmetic that fills the core, in cycles of its clock, which additions that wait for each other tell at once: some 1 us. It takes
+ * a fifth longer and more while somebody else uses the core's other hardware thread, or a slice of its time; the same at any clock. */
+double nb_core_probe(void);
 
 void nb_wait_s(double s);
 /* Is it limit_s, or more, since since_s, at which that process of ours said something last? */

@@ -412,11 +412,23 @@ static int rounds(struct nb_calibration_run *r) {
     return 0;
 }
 
+/* That of the copies, which the judge of a run would take, too. */
+static void take_one_state(struct nb_calibration_group *group) {
+    struct nb_gate_launch *copies = nb_alloc(group->n_launches + 1, sizeof *copies);
+    for (size_t i = 0; i < group->n_launches; i++) copies[i] = group->launches[i].replicas[NB_REPLICA_COPY];
+    const enum nb_state state = nb_gate_state_of(copies, group->n_launches);
+    for (size_t i = 0; i < group->n_launches; i++)
+        for (int t = 0; t < NB_N_REPLICAS; t++)
+            group->launches[i].replicas[t] = nb_gate_launch_in(&group->launches[i].replicas[t], state);
+    free(copies);
+}
+
 int nb_calibration_run(struct nb_calibration_run *r) {
     assert(r && r->g && r->launches > 0 && r->cases_per_group > 0);
     make_groups(r);
     nb_gate_begin(r->g);
     const int result = rounds(r);
+    for (size_t i = 0; i < r->n_groups; i++) take_one_state(&r->groups[i]);
     for (size_t i = 0; i < r->n_groups; i++)
         calibration_estimate(r->groups[i].launches, r->groups[i].n_launches, r->g->plan.blocks, &r->groups[i].noise);
     nb_gate_end(r->g);

@@ -380,6 +380,8 @@ void nb_gate_release(struct nb_gate *g) {
         free(g->cases[i].confirm);
     }
     free(g->cases);
+    if (g->floors) nb_floors_release(g->floors);
+    free(g->floors);
     nb_gate_settings_release(&g->settings);
     nb_gate_builds_release(&g->builds);
 }
@@ -396,7 +398,8 @@ struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct 
                                 .blocks = g->plan.blocks,
                                 .sample_ms = g->plan.sample_ms,
                                 .silence_s = g->plan.case_timeout_s,
-                                .seed = g->plan.seed + c->c.seed};
+                                .seed = g->plan.seed + c->c.seed,
+                                .floors = g->floors};
     q.files = (const char **)(uintptr_t)g->builds.files[q.layout];
     for (int b = 0; b < NB_N_BUILDS; b++) q.keys[b] = c->arm_keys[b];
     return q;
@@ -414,6 +417,8 @@ int nb_gate_launch(const struct nb_gate *g, const struct nb_gate_case *c, enum n
 
 void nb_gate_begin(struct nb_gate *g) {
     g->started_s = nb_now_s();
+    if (!g->floors) g->floors = nb_alloc(1, sizeof *g->floors);
+    nb_floors_load(g->floors);
     nb_watch_interrupts();
 }
 
@@ -424,4 +429,5 @@ bool nb_gate_is_over(const struct nb_gate *g) {
 void nb_gate_end(struct nb_gate *g) {
     nb_progress_end();
     g->elapsed_s = nb_now_s() - g->started_s;
+    nb_floors_keep(g->floors);
 }

@@ -84,6 +84,7 @@ struct nb_gate {
     struct nb_gate_case *cases;
     size_t n_cases;
     double started_s, elapsed_s;
+    struct nb_floors *floors; /* owned */
     /* Every launch as the worker reported it; may be null. */
     void (*record)(const struct nb_gate_case *c, enum nb_gate_stage stage, const struct nb_gate_request *q,
                    const cJSON *line, void *arg);

@@ -199,6 +199,9 @@ static int time_arms(struct bench *b, struct nb_pool *pool) {
                                                .sample_s = job->sample_s,
                                                .seed = job->seed,
                                                .even_samples = true,
+                                               .probed = nb_threads_others() == 0,
+                                               .floor = job->floor,
+                                               .quiet_s = NB_QUIET_S,
                                                .before = spoil_before,
                                                .behind = look_behind,
                                                .current_arm = &b->w->shared->current,
@@ -210,6 +213,7 @@ static int time_arms(struct bench *b, struct nb_pool *pool) {
     }
     tear_down(b);
     nb_gate_say(job, arms, b->n, &noise, same);
+    for (int i = 0; i < b->n; i++) free(arms[i].probe);
     free(ns);
     free(contaminated);
     free(position);

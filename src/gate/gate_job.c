@@ -167,15 +167,26 @@ static double samples_fastest(const struct nb_samples *s) {
     return least;
 }
 
-int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out) {
+/* Of the launch's CPU, the launch counted. */
+static double floor_of(const cJSON *line, struct nb_floors *floors) {
+    struct nb_floors own = {0}, *const f = floors ? floors : &own;
+    nb_floors_take_line(f, line);
+    const double cycles = nb_floors_get(f, nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu"));
+    nb_floors_release(&own);
+    return cycles;
+}
+
+int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_floors *floors,
+                        struct nb_gate_answer *out) {
     const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
     struct nb_samples samples[NB_GATE_ARMS] = {{0}};
     int n = 0, result = -1;
     *out = (struct nb_gate_answer){.status = NB_OK};
     if (n_arms > NB_GATE_ARMS || cJSON_GetArraySize(arms) != n_arms) return -1;
+    const double floor = floor_of(line, floors);
     cJSON_ArrayForEach(arm, arms) {
         struct nb_samples *s = &samples[n++];
-        if (nb_samples_from_json(s, arm) != 0 || s->n == 0 || !s->position) goto out;
+        if (nb_samples_from_json(s, arm, floor) != 0 || s->n == 0 || !s->position) goto out;
     }
     out->chunked = nb_json_get_bool(line, "chunked");
     out->n_blocks = samples[0].n;
@@ -184,16 +195,21 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gat
     find_failure(arms, out);
     for (int i = 0; i < n_arms; i++) {
         out->call_ns[i] = nb_samples_median(&samples[i]);
-        out->launch[i] = (struct nb_gate_launch){
-            .ratio = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_ALL),
-            .control = n_arms > 1 ? nb_paired_ln(&samples[1], &samples[0], NB_PAIRS_ALL) : (double)NAN,
-            .ratio_min = log(samples_fastest(&samples[i]) / samples_fastest(&samples[0])),
-            .order_effect = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_FIRST) -
-                            nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_SECOND),
-            .halves = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_HALF_A) -
-                      nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_HALF_B),
-            .contaminated = nb_paired_contaminated(&samples[i], &samples[0]),
-            .layout = layout};
+        const struct nb_by_state ratio = nb_pairs_ln(&samples[i], &samples[0]);
+        const struct nb_by_state control = n_arms > 1 ? nb_pairs_ln(&samples[1], &samples[0]) : NB_NO_STATE;
+        out->launch[i] =
+            (struct nb_gate_launch){.ratio = ratio.ln[NB_ANY_STATE],
+                                    .control = control.ln[NB_ANY_STATE],
+                                    .is_probed = samples[i].probe != NULL,
+                                    .ratio_in = ratio,
+                                    .control_in = control,
+                                    .ratio_min = log(samples_fastest(&samples[i]) / samples_fastest(&samples[0])),
+                                    .order_effect = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_FIRST) -
+                                                    nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_SECOND),
+                                    .halves = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_HALF_A) -
+                                              nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_HALF_B),
+                                    .contaminated = nb_paired_contaminated(&samples[i], &samples[0]),
+                                    .layout = layout};
     }
     result = 0;
 out:
@@ -229,11 +245,12 @@ int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *o
     int cpus[NB_MAX_CPUS];
     struct nb_asked asked[NB_GATE_ARMS];
     struct nb_outcome o;
-    const struct nb_job job = nb_gate_launch_job(q, cpus, asked);
+    struct nb_job job = nb_gate_launch_job(q, cpus, asked);
+    if (q->floors) job.floor = nb_floors_get(q->floors, cpus[0]);
     cJSON *raw = nb_launcher_ask(&job, q->silence_s, &o);
     cJSON_Delete((cJSON *)(uintptr_t)job.options);
     if (!raw) return nb_launcher_ends(&o);
-    if (nb_gate_launch_read(raw, q->n_arms, q->layout, out) != 0) {
+    if (nb_gate_launch_read(raw, q->n_arms, q->layout, q->floors, out) != 0) {
         *out = (struct nb_gate_answer){.failed = o.current >= 0 ? o.current : 0};
         out->status = nb_outcome_blame(&o, out->reason, sizeof out->reason);
         cJSON_Delete(raw);

@@ -254,9 +254,55 @@ static enum nb_verdict pass(const struct nb_gate_judgement *out, const struct nb
     return out->ratio.high < 1 / (1 + rule->fail_margin) ? NB_VERDICT_IMPROVED : NB_VERDICT_PASS;
 }
 
-static void judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out,
-                  bool last) {
-    *out = (struct nb_gate_judgement){.confirmed = {NAN, NAN, NAN}, .layout_spread = NAN};
+/* ---- states of the core ------------------------------------------------------------------------------------------------ */
+
+enum nb_state nb_gate_state_of(const struct nb_gate_launch *launches, size_t n) {
+    struct nb_by_state *ratios = nb_alloc(n + 1, sizeof *ratios);
+    for (size_t i = 0; i < n; i++) {
+        ratios[i] = launches[i].is_probed ? launches[i].ratio_in : NB_NO_STATE;
+        ratios[i].ln[NB_ANY_STATE] = launches[i].ratio;
+    }
+    const enum nb_state state = nb_state_over_launches(ratios, n, 0.95);
+    free(ratios);
+    return state;
+}
+
+struct nb_gate_launch nb_gate_launch_in(const struct nb_gate_launch *launch, enum nb_state state) {
+    struct nb_gate_launch l = *launch;
+    if (state == NB_ANY_STATE) return l;
+    l.ratio = l.is_probed ? l.ratio_in.ln[state] : (double)NAN;
+    l.control = l.is_probed ? l.control_in.ln[state] : (double)NAN;
+    return l;
+}
+
+static size_t take_those_in(enum nb_state state, const struct nb_gate_launch *from, size_t n,
+                            struct nb_gate_launch *to) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        to[kept] = nb_gate_launch_in(&from[i], state);
+        kept += isfinite(to[kept].ratio);
+    }
+    return kept;
+}
+
+struct settled {
+    struct nb_gate_evidence e;
+    struct nb_gate_launch *launches; /* of e; owned */
+};
+/* What is confirmed is so by launches of its own: where there are any they choose the state. */
+static struct settled in_one_state(const struct nb_gate_evidence *e, enum nb_state *state) {
+    struct settled s = {.e = *e, .launches = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof *s.launches)};
+    struct nb_gate_launch *const screen = s.launches, *const confirm = s.launches + e->n_screen;
+    *state = e->n_confirm > 0 ? nb_gate_state_of(e->confirm, e->n_confirm) : nb_gate_state_of(e->screen, e->n_screen);
+    s.e.n_screen = take_those_in(*state, e->screen, e->n_screen, screen);
+    s.e.n_confirm = take_those_in(*state, e->confirm, e->n_confirm, confirm);
+    s.e.screen = screen;
+    s.e.confirm = confirm;
+    return s;
+}
+
+static void judge_in_state(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
+                           struct nb_gate_judgement *out, bool last) {
     describe(e, rule, out);
     struct nb_gate_evidence screened = *e;
     screened.stage = NB_GATE_SCREEN;
@@ -281,6 +327,14 @@ static void judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *r
                 100 * rule->pass_margin);
         out->verdict = NB_VERDICT_INCONCLUSIVE;
     }
+}
+
+static void judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out,
+                  bool last) {
+    *out = (struct nb_gate_judgement){.confirmed = {NAN, NAN, NAN}, .layout_spread = NAN};
+    const struct settled s = in_one_state(e, &out->state);
+    judge_in_state(&s.e, rule, out, last);
+    free(s.launches);
 }
 
 void nb_gate_judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "src/core/stats.h"
+#include "src/measure/paired.h"
 
 enum nb_verdict {
     NB_VERDICT_NONE,      /* not decided yet */
@@ -40,8 +41,10 @@ extern const struct nb_gate_rule nb_gate_rule_default;
 
 /* What one launch says of one case. Logarithms of ratios. */
 struct nb_gate_launch {
-    double ratio;     /* median over pairs of ln(candidate / baseline) */
-    double control;   /* the same for a byte copy of the baseline */
+    double ratio;   /* median over pairs of ln(candidate / baseline) */
+    double control; /* the same for a byte copy of the baseline */
+    bool is_probed; /* then also of the pairs in each state of the core: */
+    struct nb_by_state ratio_in, control_in;
     double ratio_min; /* ln(fastest candidate sample / fastest baseline sample) */
     double
         order_effect; /* median ratio where the candidate came first, less that where it came second; NaN: one kind only */
@@ -70,7 +73,8 @@ struct nb_gate_judgement {
     struct nb_interval t_ratio;   /* by Student's t: a cross-check, no part of the verdict */
     double ratio_min;             /* by the launches' fastest samples */
     double order_effect, contaminated;
-    double launch_sd; /* of ln ratio between launches */
+    enum nb_state state; /* of the core, that ratios and control are of */
+    double launch_sd;    /* of ln ratio between launches */
     double
         smallest_effect; /* ratio - 1 that these launches would have called a REGRESSION in 95 % of runs; NaN: far slower */
     double layout_spread; /* largest less smallest ratio between layouts; NaN with fewer than two */
@@ -83,6 +87,10 @@ double nb_gate_kept_from(const struct nb_gate_rule *rule, double sd, size_t n_sc
 double nb_gate_found_from(const struct nb_gate_rule *rule, double sd, size_t n_confirm, size_t n_confirming);
 /* ... and ratio - 1 that the whole gate calls a REGRESSION in 95 % of runs. */
 double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd);
+/* The state of the core that serves for the launches' ratios, enough launches being those of bounds; and one of them in that state: NaN where
+ * it has no ratio in it. */
+enum nb_state nb_gate_state_of(const struct nb_gate_launch *launches, size_t n);
+struct nb_gate_launch nb_gate_launch_in(const struct nb_gate_launch *launch, enum nb_state state);
 /* Judges what is there. At the last stage the verdict is never NONE. */
 void nb_gate_judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out);
 /* The verdict when no more time is left: what stands, or INCONCLUSIVE. */

@@ -30,7 +30,8 @@ struct nb_gate_request {
     int blocks;
     double sample_ms, silence_s;
     uint64_t seed;
-    bool check_only; /* nothing is timed */
+    struct nb_floors *floors; /* of the run so far; a launch adds to them. Null: of the launch alone */
+    bool check_only;          /* nothing is timed */
 };
 
 struct nb_gate_answer {
@@ -49,8 +50,9 @@ struct nb_gate_answer {
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out);
 /* The job of a launch, whose parts are the request's or the caller's; options are owned. */
 struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, struct nb_asked asked[NB_GATE_ARMS]);
-/* From a worker's line alone: for samples that were recorded. -1: it is not one. */
-int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out);
+/* From a worker's line alone: for samples that were recorded. floors: as the request's. -1: it is not one. */
+int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_floors *floors,
+                        struct nb_gate_answer *out);
 
 /* In the worker. */
 

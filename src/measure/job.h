@@ -70,6 +70,7 @@ struct nb_job {
     int n_copies;
     int blocks;
     double sample_s;
+    double floor; /* of the first CPU's probe (src/measure/core_state.h), as known so far; NaN: not known */
     uint64_t seed;
     double cold_bytes;
     double until_s;                    /* checks: by nb_now_s(), no case begins later; 0: no limit */

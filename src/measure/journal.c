@@ -303,6 +303,21 @@ int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg),
     return result < 0 || next < 0 ? -1 : 0;
 }
 
+int nb_journal_floors(const char *dir, struct nb_floors *f) {
+    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
+    struct lines l;
+    cJSON *line;
+    int result = open_lines(&l, path), next = 0;
+    while (result == 0 && (next = next_line(&l, &line)) > 0) {
+        if (nb_json_is(line, "type", "run")) nb_floors_from_json(f, nb_json_get(line, "floors"));
+        if (nb_json_is(line, "type", "launch")) nb_floors_take_line(f, line);
+        cJSON_Delete(line);
+    }
+    close_lines(&l);
+    free(path);
+    return result < 0 || next < 0 ? -1 : 0;
+}
+
 /* ---- what a case has from its kernel ------------------------------------------------------------------------------ */
 
 /* The fields that are one of an enum, with the names of its values. */

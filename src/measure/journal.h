@@ -5,10 +5,11 @@
  * measures again what is missing.
  * reports/schema/journal.schema.json is the binding description; in short ("?": may be left out, "|null": may be null):
  *
- *   {"type":"run","schema":"2.1","program":"normbench","version":"0.1.0","started":"2025-01-31T12:00:00Z","config":"quick",
+ *   {"type":"run","schema":"3.0","program":"normbench","version":"0.1.0","started":"2025-01-31T12:00:00Z","config":"quick",
  *    "argv":["normbench","run","quick"],
  *    "plan":{"hash","n_cases","launches","most_launches"?,"aim"?,"blocks","sample_ms","order_seed":"1"},     hash: of the plan before --shard
  *    "shard":[2,8] | null,
+ *    "floors"?:[{"cpu","cycles"}],                              of the probe, as known when the run began
  *    "plugins":[{"name","file"}],
  *    "kernels":[{"variant","op","pass","dtype","width","style","stats","stats_dtype","variance"}],
  *    "labels"?:[{"name","source"|null,"text"|null}],            what blocks of the config are called
@@ -26,14 +27,14 @@
  *
  *   {"type":"launch","group":0,"launch":0,
  *    "cases":[{"key","copy":"variant of ITS copy"|null,"other_copy"?:"the runner-up's","sample_ns":[1234.5,null,..],"per_sample":8,"chunked":false,
- *              "contaminated":[3,7],"shared"?:[0]}],
- *    "copies":[{"variant","sample_ns":[..],"contaminated":[..],"shared"?:[..]}],
- *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","probe_cycles"?,"cpu"},"elapsed_s":0.4}
+ *              "contaminated":[3,7],"probe"?:[2784,null,..]}],
+ *    "copies":[{"variant","sample_ns":[..],"contaminated":[..],"probe"?:[..]}],
+ *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","cpu"},"elapsed_s":0.4}
  *       sample_ns: one entry for each block, all arrays of a line equally long: the time of ONE call on the whole shape
  *       (chunked: scaled by rows), null where the sample failed or did not take part. per_sample: calls in a sample, rows when chunked.
- * contaminated: blocks whose sample saw an involuntary switch or a migration; shared: beside which somebody else used the core. wall_s
- * and cpu_s are of the measuring thread; probe_cycles: the fastest nb_core_probe_ns() in cycles of the
- * clock; a launch in which it is over 1.1 times the least of the run on that CPU was shared throughout, whatever its samples say. A case appears at most once for each group and launch.
+ *       contaminated: blocks whose sample saw an involuntary switch or a migration. probe: of each sample the slower nb_core_probe() of the two
+ *       at its ends, from which its state follows (src/measure/core_state.h). wall_s and cpu_s are of the measuring thread. A case appears at
+ *       most once for each group and launch.
  *
  *   {"type":"stop","group":0,"launches":14,"why":"aim"}
  *       The group gets no more launches; only where their number is not fixed ("most_launches" and "aim" in the plan), or where the budget
@@ -61,9 +62,10 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
+#include "src/measure/core_state.h"
 #include "src/plan/plan.h"
 
-#define NB_SCHEMA_VERSION "2.1" /* of journals, results and judgements of stress, the one that is read */
+#define NB_SCHEMA_VERSION "3.0" /* of journals, results and judgements of stress, the one that is read */
 #define NB_JOURNAL_FILE "journal.jsonl"
 
 struct nb_journal {
@@ -82,6 +84,8 @@ void nb_journal_close(struct nb_journal *j);
 /* Calls visit for every whole line, in order, for the "run" line once; damaged ones are left out with a warning that names them. visit
  * returns 0 to go on, 1 to stop early, -1 after nb_error. */
 int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg);
+/* The floors of the run's CPUs: from its "run" line and all of its launches. -1 after nb_error. */
+int nb_journal_floors(const char *dir, struct nb_floors *f);
 
 /* The members of a "run" line that follow from the plan: plan, shard, kernels, groups, skips. shard counts from 1, 0:
  * all. The registry must hold the kernels of the plan. */

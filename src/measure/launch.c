@@ -285,6 +285,7 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
     nb_progress_end();
     nb_fork_server_renew(&fork_server);
     write_end(&run);
+    nb_floors_keep(&run.schedule.floors);
     if (result == 0) result = nb_interrupted();
 out:
     nb_run_release(&run);

@@ -365,13 +365,6 @@ static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case
     return 0;
 }
 
-/* Is the core that of the measuring thread alone, if nobody else uses it? */
-static bool may_probe(const struct nb_job *job) {
-    bool here = job->cases[0].threads == 1 && nb_device_is_host(nb_device_of(job->cases[0].backend));
-    for (int i = 0; i < job->n_cases; i++) here &= !nb_kernel_is_of_program(job->entries[i]->kernel);
-    return here;
-}
-
 static int launch_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     const struct nb_entry *floor = floor_of(job);
@@ -388,7 +381,6 @@ static int launch_job(struct nb_workplace *w) {
     if (init_arms(w, arms, copy_cases, floor) != 0 || nb_bench_init(&bench, w) != 0) goto out;
     core_rates_measure(&rates);
     before = device_state(job);
-    bench.options.clock_ghz = may_probe(job) ? rates.clock_ghz : 0;
     nb_bench_time(&bench);
     for (int i = 0; i < job->n_cases; i++) floor_ns[i] = nb_measure_empty_ns(&arms[i], bench.sets.n_of_arm, bench.pool);
     if (before) {

@@ -96,9 +96,10 @@ const struct nb_member nb_launch_line_members[] = {L(COUNT, group),
                                                    L(NUMBER, elapsed_s),
                                                    NB_MEMBERS_END};
 
-static int read_arm(struct nb_launch_line *l, const struct nb_member *members, const cJSON *json) {
+static int read_arm(struct nb_launch_line *l, const struct nb_member *members, const cJSON *json, double floor) {
     struct nb_timed *t = &l->arms[l->n++];
-    if (nb_json_get_members(json, members, t, "launch") != 0 || nb_samples_from_json(&t->samples, json) != 0) return -1;
+    if (nb_json_get_members(json, members, t, "launch") != 0 || nb_samples_from_json(&t->samples, json, floor) != 0)
+        return -1;
     if (l->n == 1) l->n_blocks = t->samples.n;
     if (t->samples.n == l->n_blocks) return 0;
     return nb_error("%zu samples beside %zu of the other arms", t->samples.n, l->n_blocks);
@@ -122,19 +123,19 @@ static int check_case(const struct nb_launch_line *l, size_t i) {
     return 0;
 }
 
-int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line) {
+int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line, const struct nb_floors *floors) {
     assert(l);
     const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases"), *item;
     const cJSON *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
-    *l = (struct nb_launch_line){.noise.probe_cycles = NAN, .n_cases = (size_t)cJSON_GetArraySize(cases)};
+    *l = (struct nb_launch_line){.n_cases = (size_t)cJSON_GetArraySize(cases)};
     l->arms = nb_alloc(l->n_cases + (size_t)cJSON_GetArraySize(copies), sizeof *l->arms);
     if (nb_json_get_members(line, nb_launch_line_members, l, "launch") != 0) return -1;
-    if (l->noise.probe_cycles <= 0) return nb_error("\"probe_cycles\" is not positive");
+    const double floor = nb_floors_get(floors, l->noise.cpu);
     cJSON_ArrayForEach(item, cases) {
-        if (read_arm(l, nb_timed_case_members, item) != 0) return -1;
+        if (read_arm(l, nb_timed_case_members, item, floor) != 0) return -1;
     }
     cJSON_ArrayForEach(item, copies) {
-        if (read_arm(l, nb_timed_copy_members, item) != 0) return -1;
+        if (read_arm(l, nb_timed_copy_members, item, floor) != 0) return -1;
         if (!l->arms[l->n - 1].variant) return nb_error("a copy without \"variant\"");
     }
     for (size_t i = 0; i < l->n_cases; i++)

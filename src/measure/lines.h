@@ -63,9 +63,9 @@ struct nb_launch_line {
     double elapsed_s;
 };
 extern const struct nb_member nb_launch_line_members[]; /* but for the arms */
-/* Each case once, with samples of as many blocks as the others and a copy that is among the copies. Released also after -1 with
- * nb_error. */
-int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line);
+/* Each case once, with samples of as many blocks as the others and a copy that is among the copies. floors: from which their states follow.
+ * Released also after -1 with nb_error. */
+int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line, const struct nb_floors *floors);
 void nb_launch_line_release(struct nb_launch_line *l);
 
 struct nb_failure {

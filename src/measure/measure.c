@@ -52,12 +52,6 @@ struct exchange {
     int64_t a, b;
 };
 
-/* Of the core, nb_core_probe_ns(). */
-struct probes {
-    double now_ns, least_ns; /* the last one; of all the fastest */
-    double *slower_ns;       /* of the two at a sample's ends, by arm and block; null: there are none */
-};
-
 struct launch {
     struct nb_pool *pool;
     const struct nb_measure_options *options;
@@ -66,7 +60,7 @@ struct launch {
     uint64_t times;           /* sum over all samples, weighted by their places */
     struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
     char where[120];          /* they were changed */
-    struct probes probes;
+    double probe;             /* the last one, where the core is probed */
     struct nb_hidden_threads hidden;
 };
 
@@ -558,23 +552,28 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     return arm->contaminated[block];
 }
 
-static void take_probe(struct probes *p) {
-    if (!p->slower_ns) return;
-    p->now_ns = nb_core_probe_ns();
-    p->least_ns = fmin(p->least_ns, p->now_ns);
-}
-/* The probe behind a sample is the one before the next. slot: of the sample. */
-static void take_probe_behind(struct probes *p, int slot) {
-    const double before_ns = p->now_ns;
-    take_probe(p);
-    if (p->slower_ns) p->slower_ns[slot] = fmax(before_ns, p->now_ns);
+/* ---- probes of the core ---- */
+
+/* The probe behind a sample is the one before the next. */
+static void take_probe_behind(struct nb_arm *arm, struct launch *l, int block) {
+    const double before = l->probe;
+    if (!l->options->probed) return;
+    l->probe = nb_core_probe();
+    arm->probe[block] = fmax(before, l->probe);
 }
 
-static void mark_shared(struct nb_arm *arms, int n_arms, int blocks, const struct probes *p) {
-    if (!p->slower_ns) return;
+/* Then the block is timed all the same, so that the contended state has its samples, too. */
+static void wait_for_quiet(struct launch *l) {
+    const double begin = nb_now_s();
+    if (!l->options->probed) return;
+    do l->probe = nb_core_probe();
+    while (nb_is_contended(l->probe, l->options->floor) && nb_now_s() - begin < l->options->quiet_s);
+}
+
+static void init_probes(struct nb_arm *arms, int n_arms, int blocks) {
     for (int a = 0; a < n_arms; a++) {
-        arms[a].shared = nb_alloc((unsigned)blocks, sizeof *arms[a].shared);
-        for (int b = 0; b < blocks; b++) arms[a].shared[b] = nb_is_shared(p->slower_ns[a * blocks + b], p->least_ns);
+        arms[a].probe = nb_alloc((unsigned)blocks, sizeof *arms[a].probe);
+        for (int b = 0; b < blocks; b++) arms[a].probe[b] = NAN;
     }
 }
 
@@ -617,7 +616,7 @@ static void take_turn(struct nb_arm *arms, int a, struct launch *l, int block, i
     arm->position[block] = n_before;
     if (options->before) options->before(arm);
     run_sample(arm, l, block);
-    take_probe_behind(&l->probes, a * options->blocks + block);
+    take_probe_behind(arm, l, block);
     if (options->behind) options->behind(arm);
     look_for_damage(arm, options);
     if (arm->damage != NB_INTACT)
@@ -646,18 +645,15 @@ static void look_for_hidden_threads(struct launch *l, struct nb_arm *arms, int n
 
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise) {
-    struct launch l = {.pool = pool,
-                       .options = options,
-                       .cursor = {.n_sets = n_sets, .random = nb_random_mix(options->seed) | 1},
-                       .probes = {.least_ns = NAN}};
+    struct launch l = {
+        .pool = pool, .options = options, .cursor = {.n_sets = n_sets, .random = nb_random_mix(options->seed) | 1}};
     struct nb_thread_usage before;
     bool looks = false;
     uint64_t random = options->seed;
     const uint64_t digest = digest_of_arms(arms, n_arms, n_sets);
     nb_faults_guard_heap();
     int *order = nb_alloc((unsigned)n_arms, sizeof *order);
-    if (options->clock_ghz > 0)
-        l.probes.slower_ns = nb_alloc((unsigned)(n_arms * options->blocks), sizeof *l.probes.slower_ns);
+    if (options->probed) init_probes(arms, n_arms, options->blocks);
     int64_t *spoils = nb_alloc((unsigned)n_arms, sizeof *spoils);
     for (int a = 0; a < n_arms; a++) order[a] = a;
     for (int a = 0; a < n_arms; a++) {
@@ -680,13 +676,11 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         else
             reverse(order, n_arms);
         exchange_others(&l, (uint64_t)arms[0].c->shape.rows);
-        take_probe(&l.probes);
+        wait_for_quiet(&l);
         for (int i = 0; i < n_arms; i++) take_turn(arms, order[i], &l, block, i);
         if ((block + 1) % round == 0) nb_hidden_threads_round(&l.hidden, nb_pool_cpu_times(pool));
     }
     disturbance_end(noise, &before);
-    noise->probe_cycles = l.probes.least_ns * options->clock_ghz;
-    mark_shared(arms, n_arms, options->blocks, &l.probes);
     if (options->device || has_program(arms, n_arms))
         noise->cpu_s = NAN; /* this thread waits, which is no sign of others */
     look_for_hidden_threads(&l, arms, n_arms);
@@ -698,7 +692,6 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;
     free(order);
     free(spoils);
-    free(l.probes.slower_ns);
 }
 
 /* ---- after timing, and before ---- */

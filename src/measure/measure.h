@@ -37,8 +37,8 @@ struct nb_arm {
     double *sample_ns;     /* by block: time of one call on the whole shape (chunked: scaled by rows) */
     bool *contaminated;    /* by block: an involuntary switch or a migration in the sample */
     int *position;         /* by block: how many arms came before */
-    bool *shared;          /* by block: a probe at an end of the sample was slow; null: none; the caller frees it */
-    int error;             /* what run() returned, when not 0: the arm is left out from then on */
+    double *probe; /* by block: the slower probe at the sample's ends, in cycles; null: none; the caller frees it */
+    int error;     /* what run() returned, when not 0: the arm is left out from then on */
     enum nb_damage
         damage; /* to the margins of the buffers watched, seen behind a sample of this arm: left out likewise */
     char where[120];
@@ -67,7 +67,9 @@ struct nb_measure_options {
     bool even_samples;
     /* Of arms that write elsewhere than to sets of buffers: called before and behind each sample, outside of its time; may be null. */
     void (*before)(struct nb_arm *arm), (*behind)(struct nb_arm *arm);
-    double clock_ghz; /* above 0: the core is probed before and behind each sample, and this is its clock */
+    bool probed;                           /* the core is probed before and behind each sample */
+    double floor;                          /* what the probe takes on an uncontended core; NaN: not known */
+    double quiet_s;                        /* at most so long a block waits for the core to be uncontended */
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 

@@ -39,16 +39,31 @@ static int read_blocks(bool *is_listed, size_t n, const cJSON *list, const char 
     return 0;
 }
 
-int nb_samples_from_json(struct nb_samples *s, const cJSON *arm) {
+static int read_probes(struct nb_samples *s, const cJSON *probes) {
+    double *probe = nb_alloc(s->n, sizeof *probe);
+    const cJSON *item;
+    size_t block = 0;
+    s->probe = probe;
+    if ((size_t)cJSON_GetArraySize(probes) != s->n)
+        return nb_error("\"probe\" is not of as many blocks as the samples");
+    cJSON_ArrayForEach(item, probes) {
+        const bool known = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
+        if (!known && !cJSON_IsNull(item)) return nb_error("a probe is neither positive nor null");
+        probe[block++] = known ? item->valuedouble : (double)NAN;
+    }
+    return 0;
+}
+
+int nb_samples_from_json(struct nb_samples *s, const cJSON *arm, double floor) {
     assert(s);
     const cJSON *samples = cJSON_GetObjectItemCaseSensitive(arm, "sample_ns"), *item;
     const cJSON *positions = cJSON_GetObjectItemCaseSensitive(arm, "position");
+    const cJSON *probes = cJSON_GetObjectItemCaseSensitive(arm, "probe");
     const size_t n = (size_t)cJSON_GetArraySize(samples);
     double *ns = nb_alloc(n, sizeof *ns);
-    const cJSON *sharing = cJSON_GetObjectItemCaseSensitive(arm, "shared");
-    bool *contaminated = nb_alloc(n, sizeof *contaminated), *shared = sharing ? nb_alloc(n, sizeof *shared) : NULL;
+    bool *contaminated = nb_alloc(n, sizeof *contaminated);
     size_t block = 0;
-    *s = (struct nb_samples){.ns = ns, .contaminated = contaminated, .n = n, .shared = shared};
+    *s = (struct nb_samples){.ns = ns, .contaminated = contaminated, .n = n, .floor = floor};
     cJSON_ArrayForEach(item, samples) {
         const bool time = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
         if (!time && !cJSON_IsNull(item)) return nb_error("a sample's time is neither positive nor null");
@@ -56,36 +71,73 @@ int nb_samples_from_json(struct nb_samples *s, const cJSON *arm) {
     }
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, "contaminated");
     if (read_blocks(contaminated, n, list, "contaminated") != 0) return -1;
-    if (sharing && read_blocks(shared, n, sharing, "shared") != 0) return -1;
-    return positions ? read_positions(s, positions) : 0;
+    if (positions && read_positions(s, positions) != 0) return -1;
+    return probes ? read_probes(s, probes) : 0;
 }
 
 void nb_samples_release(struct nb_samples *s) {
     free((void *)(uintptr_t)s->ns);
     free((void *)(uintptr_t)s->contaminated);
     free((void *)(uintptr_t)s->position);
-    free((void *)(uintptr_t)s->shared);
+    free((void *)(uintptr_t)s->probe);
     *s = (struct nb_samples){0};
 }
 
-static bool is_alone(const struct nb_samples *s, size_t block) { return s->shared && !s->shared[block]; }
-
-static double median_of(const struct nb_samples *s, bool alone) {
-    double *finite = nb_alloc(s->n + 1, sizeof *finite);
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (isfinite(s->ns[i]) && (!alone || is_alone(s, i))) finite[n++] = s->ns[i];
-    const double median = n ? nb_median(finite, n) : (double)NAN;
-    free(finite);
-    return median;
+/* Whoever interrupted a sample had a slice of its core, of which probes at its ends know nothing. */
+static enum nb_state state_at(const struct nb_samples *s, size_t block) {
+    if (!s->probe || isnan(s->probe[block]) || isnan(s->floor)) return NB_ANY_STATE;
+    if (s->contaminated && s->contaminated[block]) return NB_CONTENDED;
+    return nb_is_contended(s->probe[block], s->floor) ? NB_CONTENDED : NB_UNCONTENDED;
 }
+/* A device's samples have none, and a kernel of a program none beside one of ours: they stand in no state. */
+static bool are_in(enum nb_state state, const struct nb_samples *a, const struct nb_samples *b, size_t block) {
+    return state == NB_ANY_STATE || (state_at(a, block) == state && state_at(b, block) == state);
+}
+
 double nb_samples_median(const struct nb_samples *s) {
     assert(s);
-    return median_of(s, false);
+    return exp(nb_samples_ln(s).ln[NB_ANY_STATE]);
 }
-double nb_samples_median_alone(const struct nb_samples *s) {
+
+struct nb_contention nb_samples_contention(const struct nb_samples *s) {
+    struct nb_contention c = {0};
+    for (size_t i = 0; i < s->n; i++) {
+        c.n_probed += isfinite(s->ns[i]) && state_at(s, i) != NB_ANY_STATE;
+        c.n_contended += isfinite(s->ns[i]) && state_at(s, i) == NB_CONTENDED;
+    }
+    return c;
+}
+
+/* Of those values that are finite, by state. of: value of a block. */
+static struct nb_by_state medians(const double *values, size_t n, const struct nb_samples *a,
+                                  const struct nb_samples *b) {
+    struct nb_by_state out = NB_NO_STATE;
+    double *among = nb_alloc(n + 1, sizeof *among);
+    for (int state = 0; state < NB_N_STATES; state++) {
+        const size_t fewest = state == NB_ANY_STATE ? 1 : NB_FEWEST_PAIRS;
+        size_t n_among = 0;
+        for (size_t i = 0; i < n; i++)
+            if (isfinite(values[i]) && are_in((enum nb_state)state, a, b, i)) among[n_among++] = values[i];
+        if (n_among >= fewest) out.ln[state] = nb_median(among, n_among);
+    }
+    free(among);
+    return out;
+}
+
+struct nb_by_state nb_samples_ln(const struct nb_samples *s) {
     assert(s);
-    return median_of(s, true);
+    struct nb_by_state out = medians(s->ns, s->n, s, s);
+    for (int state = 0; state < NB_N_STATES; state++) out.ln[state] = log(out.ln[state]);
+    return out;
+}
+
+struct nb_by_state nb_pairs_ln(const struct nb_samples *a, const struct nb_samples *b) {
+    const size_t n = a->n < b->n ? a->n : b->n;
+    double *ln = nb_alloc(n + 1, sizeof *ln);
+    for (size_t i = 0; i < n; i++) ln[i] = log(a->ns[i] / b->ns[i]);
+    const struct nb_by_state out = medians(ln, n, a, b);
+    free(ln);
+    return out;
 }
 
 static bool is_among(enum nb_pairs which, size_t block, const struct nb_samples *a, const struct nb_samples *b) {
@@ -99,8 +151,6 @@ static bool is_among(enum nb_pairs which, size_t block, const struct nb_samples 
         return half_a;
     case NB_PAIRS_HALF_B:
         return !half_a;
-    case NB_PAIRS_ALONE:
-        return is_alone(a, block) && is_alone(b, block);
     default:
         return true;
     }
@@ -134,13 +184,10 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
     return n ? (double)hit / n : (double)NAN;
 }
 
-bool nb_is_shared(double probe, double fastest) { return probe > 1.1 * fastest; }
-
 #define N(KIND, field) NB_MEMBER(KIND, struct nb_noise, field)
-const struct nb_member nb_noise_members[] = {
-    N(NUMBER, steal_ms), N(NUMBER, involuntary), N(NUMBER, voluntary),
-    N(NUMBER, wall_s),   N(NUMBER, cpu_s),       NB_MEMBER_OPTIONAL(NUMBER, struct nb_noise, probe_cycles),
-    N(INDEX, cpu),       NB_MEMBERS_END};
+const struct nb_member nb_noise_members[] = {N(NUMBER, steal_ms), N(NUMBER, involuntary), N(NUMBER, voluntary),
+                                             N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(INDEX, cpu),
+                                             NB_MEMBERS_END};
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 
@@ -168,6 +215,21 @@ int nb_fewest_launches(double confidence) {
 
 struct nb_interval nb_ratio_over_launches(const double *ln, size_t n, double confidence) {
     return nb_interval_exp(nb_over_launches(ln, n, confidence));
+}
+
+enum nb_state nb_state_over_launches(const struct nb_by_state *v, size_t n, double confidence) {
+    size_t counts[NB_N_STATES] = {0};
+    for (size_t i = 0; i < n; i++)
+        for (int s = 0; s < NB_N_STATES; s++) counts[s] += isfinite(v[i].ln[s]);
+    return nb_state_of_figure(counts, (size_t)nb_fewest_launches(confidence));
+}
+
+struct nb_interval nb_ratio_in_state(const struct nb_by_state *v, size_t n, enum nb_state state, double confidence) {
+    double *ln = nb_alloc(n + 1, sizeof *ln);
+    for (size_t i = 0; i < n; i++) ln[i] = v[i].ln[state];
+    const struct nb_interval ratio = nb_ratio_over_launches(ln, n, confidence);
+    free(ln);
+    return ratio;
 }
 
 static int zigzag(int i, int n) { return i % 2 ? (i + 1) / 2 : (n - i / 2) % n; }
@@ -210,13 +272,13 @@ static void take_plan(struct nb_sample_table *s, const cJSON *run) {
 }
 
 /* row: but for what stands beside the samples. */
-static int take_case(struct nb_sample_table *s, const cJSON *json, struct nb_sample_row row) {
+static int take_case(struct nb_sample_table *s, const cJSON *json, struct nb_sample_row row, double floor) {
     const char *key = nb_json_get_text(json, "key");
     if (!key || !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "sample_ns"))) return 0;
     struct nb_sample_case *c = case_of(s, key, row.part);
     row.per_sample = nb_json_get_number(json, "per_sample");
     row.chunked = nb_json_get_bool(json, "chunked");
-    if (nb_samples_from_json(&row.samples, json) != 0) {
+    if (nb_samples_from_json(&row.samples, json, floor) != 0) {
         nb_samples_release(&row.samples);
         return -1;
     }
@@ -236,8 +298,10 @@ static int take_line(const cJSON *line, void *arg) {
         !(launch >= 0 && launch < MOST_LAUNCHES))
         return 0;
     const struct nb_sample_row row = {.part = (int)part, .launch = (int)launch, .process = s->n_processes++};
+    const double floor =
+        nb_floors_get(&s->floors, nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu"));
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
-        if (take_case(s, item, row) != 0) return -1;
+        if (take_case(s, item, row, floor) != 0) return -1;
     }
     return 0;
 }
@@ -245,6 +309,7 @@ static int take_line(const cJSON *line, void *arg) {
 int nb_sample_table_read(struct nb_sample_table *s, const char *dir) {
     assert(s && dir);
     *s = (struct nb_sample_table){0};
+    if (nb_journal_floors(dir, &s->floors) < 0) return -1;
     return nb_journal_read(dir, take_line, s) < 0 ? -1 : 0;
 }
 
@@ -259,6 +324,7 @@ void nb_sample_table_release(struct nb_sample_table *s) {
     free(s->families);
     free(s->cases);
     nb_text_map_release(&s->index);
+    nb_floors_release(&s->floors);
     *s = (struct nb_sample_table){0};
 }
 
@@ -269,9 +335,15 @@ static const struct nb_sample_case *find(const struct nb_sample_table *s, const 
     return at == NB_NOWHERE ? NULL : &s->cases[at];
 }
 
-static double log_ratio(const struct nb_sample_row *a, const struct nb_sample_row *b) {
-    return a->process == b->process ? nb_paired_ln(&a->samples, &b->samples, NB_PAIRS_ALL) : (double)NAN;
+static struct nb_by_state log_ratio(const struct nb_sample_row *a, const struct nb_sample_row *b) {
+    return a->process == b->process ? nb_pairs_ln(&a->samples, &b->samples) : NB_NO_STATE;
 }
+
+static struct nb_by_state minus(struct nb_by_state a, struct nb_by_state b) {
+    for (int s = 0; s < NB_N_STATES; s++) a.ln[s] -= b.ln[s];
+    return a;
+}
+static bool is_known(const struct nb_by_state *v) { return isfinite(v->ln[NB_ANY_STATE]); }
 
 static const struct nb_sample_row *row_at(const struct nb_sample_case *c, int part, int launch) {
     for (size_t i = 0; i < c->n; i++)
@@ -279,15 +351,13 @@ static const struct nb_sample_row *row_at(const struct nb_sample_case *c, int pa
     return NULL;
 }
 
-static double ln_median(const struct nb_sample_row *r) { return log(nb_samples_median(&r->samples)); }
-
 /* Each fills ln by launch, and returns how many launches have a value. */
 typedef size_t gathering(const struct nb_sample_table *s, const struct nb_sample_case *a,
-                         const struct nb_sample_case *b, double *ln);
+                         const struct nb_sample_case *b, struct nb_by_state *ln);
 
 /* The launches of the first part that holds both. */
 static size_t gather(const struct nb_sample_table *s, const struct nb_sample_case *a, const struct nb_sample_case *b,
-                     double *ln) {
+                     struct nb_by_state *ln) {
     size_t n = 0;
     int part = -1;
     (void)s;
@@ -296,7 +366,7 @@ static size_t gather(const struct nb_sample_table *s, const struct nb_sample_cas
         if (!other || (part >= 0 && a->rows[i].part != part)) continue;
         part = a->rows[i].part;
         ln[a->rows[i].launch] = log_ratio(&a->rows[i], other);
-        n += isfinite(ln[a->rows[i].launch]);
+        n += is_known(&ln[a->rows[i].launch]);
     }
     return n;
 }
@@ -311,13 +381,13 @@ static const struct nb_sample_row *neighbour(const struct nb_sample_table *s, co
 }
 
 static size_t gather_neighbours(const struct nb_sample_table *s, const struct nb_sample_case *a,
-                                const struct nb_sample_case *b, double *ln) {
+                                const struct nb_sample_case *b, struct nb_by_state *ln) {
     size_t n = 0;
     for (size_t i = 0; i < a->n; i++) {
         const struct nb_sample_row *other = neighbour(s, b, &a->rows[i]);
-        if (!other || isfinite(ln[a->rows[i].launch])) continue;
-        ln[a->rows[i].launch] = ln_median(&a->rows[i]) - ln_median(other);
-        n += isfinite(ln[a->rows[i].launch]);
+        if (!other || is_known(&ln[a->rows[i].launch])) continue;
+        ln[a->rows[i].launch] = minus(nb_samples_ln(&a->rows[i].samples), nb_samples_ln(&other->samples));
+        n += is_known(&ln[a->rows[i].launch]);
     }
     return n;
 }
@@ -328,7 +398,7 @@ static bool same_reference(const struct nb_sample_table *s, int part, int other)
 
 /* ln a/r - ln b/r, launch by launch: the parts of a group are other processes, so that nothing but their order pairs them. */
 static size_t gather_through(const struct nb_sample_table *s, const struct nb_sample_case *a,
-                             const struct nb_sample_case *b, double *ln) {
+                             const struct nb_sample_case *b, struct nb_by_state *ln) {
     size_t n = 0;
     for (size_t i = 0; i < a->n; i++) {
         const struct nb_sample_case *r = find(s, s->references[a->rows[i].part]);
@@ -338,8 +408,8 @@ static size_t gather_through(const struct nb_sample_table *s, const struct nb_sa
             if (b->rows[j].launch != a->rows[i].launch || !theirs ||
                 !same_reference(s, a->rows[i].part, b->rows[j].part))
                 continue;
-            ln[a->rows[i].launch] = log_ratio(&a->rows[i], mine) - log_ratio(&b->rows[j], theirs);
-            n += isfinite(ln[a->rows[i].launch]);
+            ln[a->rows[i].launch] = minus(log_ratio(&a->rows[i], mine), log_ratio(&b->rows[j], theirs));
+            n += is_known(&ln[a->rows[i].launch]);
             break;
         }
     }
@@ -349,18 +419,23 @@ static size_t gather_through(const struct nb_sample_table *s, const struct nb_sa
 struct nb_paired nb_paired_ratio(const struct nb_sample_table *s, const char *a_key, const char *b_key, double *ln) {
     static gathering *const ways[] = {
         [NB_WITHIN_BLOCKS] = gather, [NB_THROUGH_REFERENCE] = gather_through, [NB_NEIGHBOURS] = gather_neighbours};
-    struct nb_paired p = {.ratio = {NAN, NAN, NAN}};
+    struct nb_paired p = {.ratio = {NAN, NAN, NAN}, .contended = {NAN, NAN, NAN}, .state = NB_ANY_STATE};
     const struct nb_sample_case *a = find(s, a_key), *b = find(s, b_key);
-    double *values = nb_alloc(s->n_launches + 1, sizeof *values);
-    for (size_t l = 0; l < s->n_launches; l++) values[l] = NAN;
+    const double confidence = nb_confidence(s->adaptive);
+    struct nb_by_state *values = nb_alloc(s->n_launches + 1, sizeof *values);
+    for (size_t l = 0; l < s->n_launches; l++) values[l] = NB_NO_STATE;
     size_t n = 0;
     for (int way = NB_WITHIN_BLOCKS; a && b && n == 0 && way <= NB_NEIGHBOURS; way++) {
         n = ways[way](s, a, b, values);
         p.pairing = (enum nb_pairing)way;
     }
-    if (n > 0) p.ratio = nb_ratio_over_launches(values, s->n_launches, nb_confidence(s->adaptive));
-    p.n_launches = (int)n;
-    if (ln) memcpy(ln, values, s->n_launches * sizeof *ln);
+    p.state = nb_state_over_launches(values, s->n_launches, confidence);
+    if (n > 0) p.ratio = nb_ratio_in_state(values, s->n_launches, p.state, confidence);
+    if (p.state == NB_UNCONTENDED) p.contended = nb_ratio_in_state(values, s->n_launches, NB_CONTENDED, confidence);
+    for (size_t l = 0; l < s->n_launches; l++) {
+        p.n_launches += isfinite(values[l].ln[p.state]);
+        if (ln) ln[l] = values[l].ln[p.state];
+    }
     free(values);
     return p;
 }

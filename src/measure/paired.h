@@ -7,12 +7,14 @@
 #define NB_PAIRED_H
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "src/core/json_fields.h"
 #include "src/core/stats.h"
 #include "src/core/text.h"
+#include "src/measure/core_state.h"
 
 /* Fewest launches whose signed-rank interval exists at 95 %: 2 / 2^6 = 3.1 % lie outside the range of six values. */
 #define NB_MIN_LAUNCHES 6
@@ -24,22 +26,34 @@ struct nb_samples {
     const bool *contaminated; /* an involuntary switch or a migration in the sample; null: in none */
     size_t n;
     const int *position; /* how many arms came before in the block; null: not kept */
-    const bool
-        *shared; /* by the launch's own probes somebody else used the core at an end of the sample; null: not known */
+    const double *probe; /* the slower of the probes at the sample's ends, in cycles (NaN: none); null: not probed */
+    double floor;        /* of its CPU: which state each sample is in follows from it; NaN: not known */
 };
-/* Members "sample_ns", "contaminated", "position" and "shared" of an arm, alike in the journal, in the samples that the gate keeps and in the answers
- * of workers. Reading gives arrays that nb_samples_release() frees, also after -1 with nb_error. */
-int nb_samples_from_json(struct nb_samples *s, const cJSON *arm);
+/* Members "sample_ns", "contaminated", "position" and "probe" of an arm, alike in the journal, in the samples that the gate keeps and in the
+ * answers of workers. Reading gives arrays that nb_samples_release() frees, also after -1 with nb_error. */
+int nb_samples_from_json(struct nb_samples *s, const cJSON *arm, double floor);
 void nb_samples_release(struct nb_samples *s);
 
 double nb_samples_median(const struct nb_samples *s); /* of the finite ones; NaN: there is none */
-/* Of the finite ones with nobody else on the core; NaN: there is none, or it was not probed. */
-double nb_samples_median_alone(const struct nb_samples *s);
+/* How many samples, finite ones, were probed, and in how many of these the core was contended. */
+struct nb_contention {
+    int n_probed, n_contended;
+};
+struct nb_contention nb_samples_contention(const struct nb_samples *s);
 
-/* Which pairs: all; those in which a came first, or second; two halves of the launch that both reach over all of it and have
- * each order of the arms beside its reverse (src/measure/measure.h): two of every four blocks; those in which neither was timed beside somebody
- * else on the core. The first and the second need positions. */
-enum nb_pairs { NB_PAIRS_ALL, NB_PAIRS_FIRST, NB_PAIRS_SECOND, NB_PAIRS_HALF_A, NB_PAIRS_HALF_B, NB_PAIRS_ALONE };
+/* What one launch says, by state: NaN where fewer than NB_FEWEST_PAIRS samples, or pairs of samples, of one block lie in it. NB_ANY_STATE takes
+ * all of them. */
+enum { NB_FEWEST_PAIRS = 3 };
+struct nb_by_state {
+    double ln[NB_N_STATES];
+};
+#define NB_NO_STATE ((struct nb_by_state){{NAN, NAN, NAN}})
+struct nb_by_state nb_samples_ln(const struct nb_samples *s);                           /* of the median time */
+struct nb_by_state nb_pairs_ln(const struct nb_samples *a, const struct nb_samples *b); /* median of ln(a / b) */
+
+/* Which pairs, in any state: all; those in which a came first, or second; two halves of the launch that both reach over all of it and have
+ * each order of the arms beside its reverse (src/measure/measure.h): two of every four blocks. The first and the second need positions. */
+enum nb_pairs { NB_PAIRS_ALL, NB_PAIRS_FIRST, NB_PAIRS_SECOND, NB_PAIRS_HALF_A, NB_PAIRS_HALF_B };
 
 /* Median of ln(a / b) over pairs of one block; NaN: there are none. */
 double nb_paired_ln(const struct nb_samples *a, const struct nb_samples *b, enum nb_pairs which);
@@ -50,13 +64,9 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
  * all CPUs. NaN: not known. */
 struct nb_noise {
     double steal_ms, involuntary, voluntary, wall_s, cpu_s;
-    double probe_cycles; /* the fastest nb_core_probe_ns(), in cycles of the launch's clock */
     int cpu;
 };
 extern const struct nb_member nb_noise_members[]; /* "noise" of a launch */
-
-/* Does a probe say that somebody else uses the core? Where it takes more than 1.1 times the fastest. Not, if that is not known. */
-bool nb_is_shared(double probe, double fastest);
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 
@@ -70,6 +80,10 @@ double nb_confidence(bool adaptive);
 int nb_fewest_launches(double confidence);
 /* Of logarithms: the interval of the ratio. */
 struct nb_interval nb_ratio_over_launches(const double *ln, size_t n, double confidence);
+/* The state that serves for the launches' numbers (nb_state_of_figure()), enough being those of an interval at that level. */
+enum nb_state nb_state_over_launches(const struct nb_by_state *v, size_t n, double confidence);
+/* Of one state's logarithms the interval of the ratio. */
+struct nb_interval nb_ratio_in_state(const struct nb_by_state *v, size_t n, enum nb_state state, double confidence);
 struct nb_interval nb_interval_exp(struct nb_interval ln);
 
 /* Writes a permutation of 0 .. n - 1 for the round: orders in which each of several things follows each other one equally often. Over n
@@ -99,7 +113,8 @@ struct nb_sample_table {
     char **references;        /* key of each part's reference case */
     int *families;            /* of each part; -1: none */
     size_t n_parts, n_launches, n_processes;
-    bool adaptive; /* nb_confidence() */
+    struct nb_floors floors; /* of the whole run */
+    bool adaptive;           /* nb_confidence() */
 };
 
 /* From DIR/journal.jsonl. -1 after nb_error. */
@@ -110,8 +125,10 @@ void nb_sample_table_release(struct nb_sample_table *s);
  * reference that their parts share; else, where width alone keeps their groups apart, from pairs of neighbouring launches (medians
  * over blocks). NaN where none of that is known; bounds are NaN below NB_MIN_LAUNCHES launches. */
 struct nb_paired {
-    struct nb_interval ratio;
-    int n_launches;
+    struct nb_interval ratio;     /* in `state` */
+    struct nb_interval contended; /* beside an uncontended ratio; NaN where too few launches have it */
+    enum nb_state state;
+    int n_launches; /* that have a number in it */
     enum nb_pairing { NB_WITHIN_BLOCKS, NB_THROUGH_REFERENCE, NB_NEIGHBOURS } pairing;
 };
 /* ln: room for n_launches numbers, ln(a / b) in each launch, NaN where it has none; or null. */

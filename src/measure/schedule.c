@@ -54,29 +54,31 @@ void nb_schedule_release(struct nb_schedule *s) {
         free(s->groups[g].launched);
     }
     free(s->groups);
+    nb_floors_release(&s->floors);
     *s = (struct nb_schedule){0};
 }
 
 /* ---- what a launch leaves ---------------------------------------------------------------------------------------- */
 
-/* null: s stays empty. */
-static int read_samples(struct nb_samples *s, const cJSON *arm) {
+/* arm: null: s stays empty. */
+static int read_samples(struct nb_samples *s, const cJSON *arm, double floor) {
     *s = (struct nb_samples){0};
-    return arm ? nb_samples_from_json(s, arm) : 0;
+    return arm ? nb_samples_from_json(s, arm, floor) : 0;
 }
 
-static int read_copy(struct nb_samples *s, const cJSON *line, const char *variant) {
-    return read_samples(s, nb_json_find(cJSON_GetObjectItemCaseSensitive(line, "copies"), "variant", variant));
+static int read_copy(struct nb_samples *s, const cJSON *line, const char *variant, double floor) {
+    return read_samples(s, nb_json_find(cJSON_GetObjectItemCaseSensitive(line, "copies"), "variant", variant), floor);
 }
 
 static int take_case(struct nb_launches *launches, const cJSON *line, const cJSON *arm,
                      const struct nb_samples *reference) {
+    const double floor = reference->floor;
     static const struct nb_noise unused = {0};
     struct nb_samples own = {0}, copy = {0}, other = {0};
     const size_t before = launches->n;
-    int result = read_samples(&own, arm);
-    if (result == 0) result = read_copy(&copy, line, nb_json_get_text(arm, "copy"));
-    if (result == 0) result = read_copy(&other, line, nb_json_get_text(arm, "other_copy"));
+    int result = read_samples(&own, arm, floor);
+    if (result == 0) result = read_copy(&copy, line, nb_json_get_text(arm, "copy"), floor);
+    if (result == 0) result = read_copy(&other, line, nb_json_get_text(arm, "other_copy"), floor);
     if (result == 0) nb_launches_add(launches, &own, copy.n ? &copy : NULL, reference->n ? reference : NULL, &unused);
     if (launches->n > before && other.n > 0) nb_launches_add_other(launches, &own, &other);
     nb_samples_release(&own);
@@ -89,9 +91,12 @@ static int take_launch(struct nb_schedule *s, int group, const cJSON *line) {
     const struct nb_group *planned = &s->plan->groups[group];
     struct nb_scheduled_group *g = &s->groups[group];
     const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases");
+    const char *const reference_key = s->plan->keys[planned->cases[planned->reference]];
+    const double floor =
+        nb_floors_get(&s->floors, nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu"));
     struct nb_samples reference;
-    int result =
-        read_samples(&reference, nb_json_find(cases, "key", s->plan->keys[planned->cases[planned->reference]]));
+    int result = read_samples(&reference, nb_json_find(cases, "key", reference_key), floor);
+    reference.floor = floor;
     for (size_t i = 0; result == 0 && i < planned->n; i++) {
         const cJSON *arm = nb_json_find(cases, "key", s->plan->keys[planned->cases[i]]);
         if (!arm) continue;
@@ -117,8 +122,9 @@ int nb_schedule_take(struct nb_schedule *s, int group, const cJSON *line) {
     assert(s && group >= 0 && (size_t)group < s->plan->n_groups && line);
     const char *type = nb_json_get_text(line, "type");
     if (type && strcmp(type, "stop") == 0) return take_stop(&s->groups[group], s->plan->launches, line);
-    const bool is_used = type && strcmp(type, "launch") == 0 && nb_plan_is_adaptive(s->plan);
-    return is_used ? take_launch(s, group, line) : 0;
+    if (!type || strcmp(type, "launch") != 0) return 0;
+    nb_floors_take_line(&s->floors, line);
+    return nb_plan_is_adaptive(s->plan) ? take_launch(s, group, line) : 0;
 }
 
 void nb_schedule_spent(struct nb_schedule *s, int group, enum nb_stage stage, double elapsed_s) {

@@ -26,7 +26,8 @@ struct nb_spent {
 struct nb_schedule {
     const struct nb_plan *plan;
     int checks_at_once;
-    bool counts; /* there is a counter pass */
+    bool counts;             /* there is a counter pass */
+    struct nb_floors floors; /* as known so far */
     struct nb_scheduled_group {
         struct nb_launches *cases; /* as the plan's group has them */
         double *widths; /* nb_launches_width() of each; 1 where it is not known, 0 of a case that does not count */

@@ -196,6 +196,7 @@ int nb_run_init(struct nb_run *run, const char *dir) {
     assert(run && run->plan && run->journal && run->options && dir);
     init_groups(run);
     pthread_mutex_init(&run->shared, NULL);
+    nb_floors_load(&run->schedule.floors);
     if (nb_journal_read(dir, take_line, run) != 0) return -1;
     mark_launched(run);
     mark_done(run);
@@ -327,8 +328,8 @@ static bool was_sent(const struct session *v, const char *key) {
 
 static bool can_read_launch(const struct session *v, const cJSON *line) {
     struct nb_launch_line l;
-    bool fits = nb_launch_line_read(&l, line) == 0 && l.group == v->number && l.launch == v->launch &&
-                l.n_cases == (size_t)n_sent(v) && l.n_blocks == (size_t)v->run->plan->blocks;
+    bool fits = nb_launch_line_read(&l, line, &v->run->schedule.floors) == 0 && l.group == v->number &&
+                l.launch == v->launch && l.n_cases == (size_t)n_sent(v) && l.n_blocks == (size_t)v->run->plan->blocks;
     for (size_t i = 0; fits && i < l.n_cases; i++) fits = was_sent(v, l.arms[i].key);
     nb_launch_line_release(&l);
     return fits;
@@ -494,6 +495,7 @@ static void work(struct session *v, const char *kind) {
                          .cpus = cpus,
                          .n_cpus = first->threads};
     for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + v->cpu + t) % run->n_cpus];
+    job.floor = nb_floors_get(&run->schedule.floors, cpus[0]);
     for (int i = 0; i < n; i++) {
         const struct nb_case *c = case_of(v, v->members[i]);
         asked[i] = (struct nb_asked){.key = key_of(v, v->members[i]), .sample = v->members[i]};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From samples to the time of a case, with evidence of how far it can be believed.
  *
+ * All figures of a case are of one state of the core (src/measure/core_state.h): the uncontended one, unless too few launches met it.
+ *
  * A launch gives three numbers for a case: the median over its blocks of the samples' times, and the medians over its
  * blocks of ln(copy / case) and of ln(case / reference), both paired within a block: neighbours in time share the
  * machine's state, so what preempts or slows both cancels, and the median forgets what hits only one. Launches are the
@@ -18,12 +20,10 @@
 #include "src/measure/paired.h"
 
 /* What can be had at all: the larger of the copy, which moves the bytes, and of what the core needs for the arithmetic
- * (src/measure/launch_job.c), on a device of a call that computes nothing; both of the same launch. From samples without anybody else on
- * the core, where three launches have them; else from all. */
+ * (src/measure/launch_job.c), on a device of a call that computes nothing; both of the same launch. */
 struct nb_attainable {
     struct nb_interval time_ns; /* NaN: the launches have no copy, or neither core bound nor floor */
     struct nb_interval share;   /* of it that the case attains: time_ns / time of the case in the same samples */
-    bool alone;                 /* of samples without anybody else on the core */
     double core_ns;             /* the core's bound alone */
     char bound
         [8]; /* "core", "launch", or where the copy found its bytes: "L1", "L2", "L3", "DRAM"; "" where time_ns is NaN */
@@ -38,6 +38,10 @@ struct nb_timing {
     struct nb_interval time_ns;      /* of one call on the whole shape, over launches */
     struct nb_interval roof;         /* time of the copy / time of the case; above 1 is suspect */
     struct nb_interval vs_reference; /* time of the case / time of the group's reference case */
+    char state[12];                  /* that these figures are of, of nb_state_names */
+    struct nb_in_contention {
+        struct nb_interval time_ns, vs_reference;
+    } contended; /* the same on a contended core, where they are not that already; NaN: too few launches met it */
     struct nb_attainable attainable;
     double gbytes_per_s; /* compulsory bytes / time */
     double of_datasheet; /* on a GPU, from its memory: gbytes_per_s / the bandwidth of the datasheet; else NaN */
@@ -56,21 +60,17 @@ struct nb_timing {
     double wall_per_cpu; /* median over launches of wall time / CPU time of the measuring thread */
     double copy_drift;   /* slowest / fastest launch median of the copy */
     double floor_ns;     /* of a call that computes nothing, on a GPU or in another process; NaN: none was timed */
-    double core_shared;  /* share of the samples beside which somebody else used the core; NaN: not known */
+    double uncontended;  /* share of the samples in which the core was; NaN: not known */
     char copy[NB_VARIANT_MAX]; /* "" when none ran */
     char *reference;           /* key of the group's reference case; owned */
 };
 
 /* What the launches of one case have left so far. Zero-initialise. */
 struct nb_launch_value {
-    double ln_time, ln_roof, ln_reference, ln_copy, wall_per_cpu; /* NaN: this launch has none */
-    double ln_core, floor_ns;                                     /* core bound / time; a call that computes nothing */
-    double ln_other_roof, ln_other_copy;                          /* of the runner-up among the copies */
-    double ln_time_alone, ln_roof_alone, ln_other_roof_alone;     /* without anybody else on the core */
-    double probe_cycles;                                          /* struct nb_noise */
-    int cpu;
-    int n_probed, n_shared; /* samples */
-    bool is_shared; /* all of it: its fastest probe is slow beside the run's; for the caller to set before the end */
+    struct nb_by_state time, roof, reference, copy;
+    struct nb_by_state other_roof, other_copy; /* of the runner-up among the copies */
+    double wall_per_cpu, core_ns,
+        floor_ns; /* NaN: this launch has none; core_ns: bound; floor_ns: a call that computes nothing */
 };
 struct nb_launches {
     struct nb_launch_value *values;
@@ -78,6 +78,7 @@ struct nb_launches {
     bool adaptive; /* how many there are followed from their spread (nb_confidence()) */
     double min_ns, steal_ms, involuntary;
     int n_samples, n_contaminated;
+    struct nb_contention contention;
     char level[8]; /* nb_launches_bound() */
 };
 #define NB_AS_FAST 1.05 /* copies within this of each other are about as fast */
@@ -93,7 +94,7 @@ bool nb_launches_roof_is_other(const struct nb_launches *l);
  * level: where the case's tensors lie. */
 void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, const char *level);
 /* Half the width of the interval that says how well the case can be compared, as a share: of the wider of its ratios to the copy and to
- * the reference, of its time where it has neither. NaN: too few launches for an interval. */
+ * the reference, of its time where it has neither; in the state that its figures are of so far. NaN: too few launches for an interval. */
 double nb_launches_width(const struct nb_launches *l);
 /* Figures and verdicts; bytes: compulsory bytes of a call. chunked, per_sample, copy, reference are the caller's to fill.
  */

@@ -63,9 +63,10 @@ static const struct nb_job_type *find_type(const char *kind) {
 
 #define J(KIND, field) NB_MEMBER(KIND, struct nb_job, field)
 static const struct nb_member members[] = {
-    J(BORROWED, kind),      J(INDEX, group),      J(INDEX, launch),        J(BOOL, check_only),  J(BOOL, single_width),
-    J(BORROWED, max_width), J(COUNT, blocks),     J(NUMBER, sample_s),     J(UINT64, seed),      J(NUMBER, cold_bytes),
-    J(NUMBER, until_s),     J(INDEX, digests_at), J(COUNT, digests_bytes), J(COUNT, n_programs), NB_MEMBERS_END};
+    J(BORROWED, kind),     J(INDEX, group),         J(INDEX, launch),      J(BOOL, check_only),
+    J(BOOL, single_width), J(BORROWED, max_width),  J(COUNT, blocks),      J(NUMBER, sample_s),
+    J(NUMBER, floor),      J(UINT64, seed),         J(NUMBER, cold_bytes), J(NUMBER, until_s),
+    J(INDEX, digests_at),  J(COUNT, digests_bytes), J(COUNT, n_programs),  NB_MEMBERS_END};
 
 static const struct nb_member asked_members[] = {
     NB_MEMBER(BORROWED, struct nb_asked, key),  NB_MEMBER(COUNT, struct nb_asked, sample),
@@ -331,9 +332,16 @@ static void release_arms(struct nb_arm *arms, int n_arms) {
         free(arms[a].sample_ns);
         free(arms[a].contaminated);
         free(arms[a].position);
-        free(arms[a].shared);
+        free(arms[a].probe);
         free(arms[a].outputs);
     }
+}
+
+/* Is the core that of the measuring thread alone, if nobody else uses it? */
+static bool may_probe(const struct nb_bench *b) {
+    bool here = b->arms[0].c->threads == 1 && nb_device_is_host(nb_device_of(b->arms[0].entry->kernel->backend));
+    for (int a = 0; a < b->n; a++) here &= !nb_kernel_is_of_program(b->arms[a].entry->kernel);
+    return here;
 }
 
 int nb_bench_init(struct nb_bench *b, struct nb_workplace *w) {
@@ -355,6 +363,9 @@ int nb_bench_init(struct nb_bench *b, struct nb_workplace *w) {
                                              .cold = job->cases[0].cache == NB_COLD,
                                              .watched = b->sets.n_of_arm == 1 && !on_device ? b->sets.sets : NULL,
                                              .n_watched = b->sets.n,
+                                             .probed = may_probe(b),
+                                             .floor = job->floor,
+                                             .quiet_s = NB_QUIET_S,
                                              .device = on_device ? device : NULL,
                                              .current_arm = &w->shared->current,
                                              .beats = &w->shared->beats};
@@ -402,7 +413,11 @@ void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with
     }
     add_blocks(json, "contaminated", arm->contaminated, (size_t)blocks);
     if (with_position) cJSON_AddItemToObject(json, "position", cJSON_CreateIntArray(arm->position, blocks));
-    if (arm->shared) add_blocks(json, "shared", arm->shared, (size_t)blocks);
+    cJSON *probes = arm->probe ? cJSON_AddArrayToObject(json, "probe") : NULL;
+    for (int at = 0; at < blocks && probes; at++) {
+        const double cycles = round(arm->probe[at]);
+        cJSON_AddItemToArray(probes, cycles > 0 && isfinite(cycles) ? cJSON_CreateNumber(cycles) : cJSON_CreateNull());
+    }
 }
 
 /* ---- start -------------------------------------------------------------------------------------------------------- */

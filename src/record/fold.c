@@ -48,11 +48,6 @@ struct fold_group {
 static const struct nb_member group_members[] = {NB_MEMBER(COUNT, struct fold_group, index),
                                                  NB_MEMBER(COUNT, struct fold_group, part),
                                                  NB_MEMBER(COUNT, struct fold_group, reference), NB_MEMBERS_END};
-/* The fastest probe of a core: where all of a launch are slower, somebody else used the core throughout. */
-struct cpu_probe {
-    int cpu;
-    double cycles;
-};
 /* What the "run" line planned, and what the later lines have left for each case so far. */
 struct fold {
     struct nb_results *results; /* records with identity, status NB_NOT_RUN or NB_SKIPPED */
@@ -62,8 +57,7 @@ struct fold {
     int launches, most_launches; /* planned; the most: 0 where launches is the number */
     struct nb_text_map keys;     /* -> index of the record */
     cJSON *resumed, *ends;       /* later lines, in order */
-    struct cpu_probe *probes;    /* by CPU */
-    size_t n_probes;
+    struct nb_floors floors;     /* of the whole run */
 };
 static const struct nb_member plan_members[] = {NB_MEMBER(COUNT, struct fold, launches),
                                                 NB_MEMBER(POSITIVE, struct fold, most_launches), NB_MEMBERS_END};
@@ -235,7 +229,7 @@ static void fold_release(struct fold *f) {
         free(f->groups[g].arms);
     }
     free(f->groups);
-    free(f->probes);
+    nb_floors_release(&f->floors);
     nb_text_map_release(&f->keys);
     cJSON_Delete(f->run);
     cJSON_Delete(f->resumed);
@@ -310,35 +304,14 @@ static int add_case(const struct nb_launch_line *l, struct fold_group *group, co
     return 0;
 }
 
-static struct cpu_probe *find_probe(const struct fold *f, int cpu) {
-    for (size_t i = 0; i < f->n_probes; i++)
-        if (f->probes[i].cpu == cpu) return &f->probes[i];
-    return NULL;
-}
-static void add_probe(struct fold *f, const struct nb_noise *noise) {
-    struct cpu_probe *known = find_probe(f, noise->cpu);
-    if (known) known->cycles = fmin(known->cycles, noise->probe_cycles);
-    if (known || !isfinite(noise->probe_cycles)) return;
-    f->probes = nb_realloc(f->probes, f->n_probes + 1, sizeof *f->probes);
-    f->probes[f->n_probes++] = (struct cpu_probe){noise->cpu, noise->probe_cycles};
-}
-static void mark_shared_launches(const struct fold *f, struct nb_launches *l) {
-    for (size_t i = 0; i < l->n; i++) {
-        struct nb_launch_value *v = &l->values[i];
-        const struct cpu_probe *fastest = find_probe(f, v->cpu);
-        v->is_shared = fastest && nb_is_shared(v->probe_cycles, fastest->cycles);
-    }
-}
-
 static int fold_launch(struct fold *f, const cJSON *line) {
     struct nb_launch_line l;
     struct fold_group *group = fold_find_group(f, line);
     const int most = f->most_launches ? f->most_launches : f->launches;
-    int result = nb_launch_line_read(&l, line);
+    int result = nb_launch_line_read(&l, line, &f->floors);
     if (!group) result = -1;
     if (result == 0 && l.launch >= most) result = nb_error("\"launch\" is not the number of one of %d launches", most);
     for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(&l, group, &l.arms[i]);
-    if (result == 0) add_probe(f, &l.noise);
     nb_launch_line_release(&l);
     return result;
 }
@@ -466,7 +439,6 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
         not_run(r, NB_NOT_RUN, "the run ended before it");
     } else if (arm->launches.n > 0) {
         r->has_timing = true;
-        mark_shared_launches(f, &arm->launches);
         nb_launches_finish(&arm->launches, r->bytes, &r->timing);
         const double datasheet = nb_json_get_number(member(member(f->run, "fingerprint"), "gpu"), "gbytes_per_s");
         const bool from_memory = r->c.backend == NB_BACKEND_CUDA && strcmp(arm->launches.level, "DRAM") == 0;
@@ -573,7 +545,8 @@ int nb_results_fold(struct nb_results *r, const char *dir) {
     assert(r && dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
     struct fold f = {.results = r};
-    int result = nb_journal_read(dir, fold_line, &f);
+    int result = nb_journal_floors(dir, &f.floors);
+    if (result == 0) result = nb_journal_read(dir, fold_line, &f);
     if (result == 0 && !f.run) result = nb_error("%s/%s: holds no whole line", dir, NB_JOURNAL_FILE);
     bool complete = true;
     for (size_t g = 0; result == 0 && g < f.n_groups; g++) {

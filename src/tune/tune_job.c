@@ -50,7 +50,8 @@ static uint64_t digest_of(struct nb_arm *arm, struct nb_bench *bench) {
     return digest;
 }
 
-static void say(const struct nb_job *job, const struct nb_arm *arms, bool differs) {
+static void say(const struct nb_job *job, const struct nb_bench *bench, bool differs) {
+    const struct nb_arm *arms = bench->arms;
     cJSON *answer = cJSON_CreateObject();
     nb_json_text(answer, "type", "answer");
     cJSON_AddBoolToObject(answer, "differs", differs);
@@ -61,6 +62,7 @@ static void say(const struct nb_job *job, const struct nb_arm *arms, bool differ
         if (arms[i].error) nb_json_text(answer, "reason", "the kernel returned an error");
         if (arms[i].damage != NB_INTACT) nb_json_text(answer, "reason", "the kernel wrote outside its rows");
     }
+    cJSON_AddItemToObject(answer, "noise", nb_json_of_members(nb_noise_members, &bench->noise));
     nb_worker_say(answer);
 }
 
@@ -91,7 +93,7 @@ static int tune_job(struct nb_workplace *w) {
     bench.options.even_samples = true;
     nb_bench_time(&bench);
     nb_worker_at(w, -1);
-    say(job, arms, differs);
+    say(job, &bench, differs);
     result = 0;
 out:
     nb_bench_release(&bench);

@@ -60,9 +60,11 @@ struct tune_candidate {
 
 /* One kernel on one shape. */
 struct tune_trial {
-    size_t shape;                 /* which of the topic's */
-    int base_arm;                 /* what the default does here */
-    double *gain[N_SETTINGS + 1]; /* by arm, of each launch: ln(time of the base arm / time of the arm) */
+    size_t shape; /* which of the topic's */
+    int base_arm; /* what the default does here */
+    double *gain[N_SETTINGS +
+                 1]; /* by arm, of each launch: ln(time of the base arm / time of the arm), in one state of the core */
+    struct nb_by_state *gain_in[N_SETTINGS + 1]; /* the same in each */
     size_t n_launches;
     int n_arms;
     const struct nb_entry *entries[N_SETTINGS + 1]; /* of the arms */
@@ -95,6 +97,7 @@ struct tuning_run {
     struct tune_outcome *topics;
     size_t n_topics;
     struct nb_tune_options options;
+    struct nb_floors floors;
     double elapsed_s;
 };
 
@@ -374,6 +377,8 @@ static void add_trials(struct tune_outcome *o, const struct nb_entry *entry, con
         }
         if (!has_all) continue;
         for (int a = 0; a < o->n_arms; a++) t->gain[a] = nb_alloc((unsigned)run->options.launches, sizeof *t->gain[a]);
+        for (int a = 0; a < o->n_arms; a++)
+            t->gain_in[a] = nb_alloc((unsigned)run->options.launches, sizeof *t->gain_in[a]);
         o->n_trials++;
     }
 }
@@ -402,30 +407,32 @@ static const double silence_s = 20;
 
 /* What one launch of a trial found: a worker process times one kernel on one shape under several tunings, interleaved. */
 struct answer {
-    double gain[N_SETTINGS + 1]; /* ln(time of the base arm / time of the arm), median over blocks */
-    bool differs;                /* an arm's output has other bits than the first one's: a tuning must not change any */
-    char reason[200];            /* why there are no gains; "" when there are */
+    struct nb_by_state gain[N_SETTINGS + 1]; /* ln(time of the base arm / time of the arm), median over blocks */
+    bool differs;     /* an arm's output has other bits than the first one's: a tuning must not change any */
+    char reason[200]; /* why there are no gains; "" when there are */
 };
 
-static int read_answer(const struct tune_trial *t, int n_arms, const cJSON *answer, struct answer *out) {
+static int read_answer(const struct tune_trial *t, int n_arms, const cJSON *answer, struct nb_floors *floors,
+                       struct answer *out) {
     const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "arms"), *arm;
     const char *reason = nb_json_get_text(answer, "reason");
     struct nb_samples samples[N_SETTINGS + 1] = {{0}};
     int n = 0, result = cJSON_GetArraySize(arms) == n_arms ? 0 : -1;
+    const int cpu = nb_json_get_index(cJSON_GetObjectItemCaseSensitive(answer, "noise"), "cpu");
+    nb_floors_take_line(floors, answer);
     out->differs = nb_json_get_bool(answer, "differs");
     if (reason) snprintf(out->reason, sizeof out->reason, "%s", reason);
     cJSON_ArrayForEach(arm, arms) {
-        if (result == 0) result = nb_samples_from_json(&samples[n++], arm);
+        if (result == 0) result = nb_samples_from_json(&samples[n++], arm, nb_floors_get(floors, cpu));
     }
-    for (int a = 0; a < n_arms && result == 0; a++)
-        out->gain[a] = nb_paired_ln(&samples[t->base_arm], &samples[a], NB_PAIRS_ALL);
+    for (int a = 0; a < n_arms && result == 0; a++) out->gain[a] = nb_pairs_ln(&samples[t->base_arm], &samples[a]);
     for (int a = 0; a < n; a++) nb_samples_release(&samples[a]);
     return result;
 }
 
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended it. */
 static int ask(const struct tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options,
-               struct answer *out) {
+               struct nb_floors *floors, struct answer *out) {
     const struct tune_trial *t = &o->trials[trial];
     struct nb_strbuf key_texts[N_SETTINGS + 1] = {{0}};
     struct nb_asked asked[N_SETTINGS + 1];
@@ -442,33 +449,35 @@ static int ask(const struct tune_outcome *o, size_t trial, int launch, const str
         cJSON_AddItemToArray(tunings, nb_tuning_to_json(&o->arms[a]));
         if (places) cJSON_AddItemToArray(places, cJSON_CreateNumber(place_of(o->topic->settings[a])));
     }
-    const struct nb_job job = {.kind = "tune",
-                               .launch = launch,
-                               .asked = asked,
-                               .n_cases = o->n_arms,
-                               .blocks = options->blocks,
-                               .sample_s = 1e-3 * options->sample_ms,
-                               .digests_at = -1,
-                               .seed = nb_random_bits(nb_random_stream(1, (uint64_t)launch), 0),
-                               .cpus = &cpu,
-                               .n_cpus = 1,
-                               .options = json};
+    struct nb_job job = {.kind = "tune",
+                         .launch = launch,
+                         .asked = asked,
+                         .n_cases = o->n_arms,
+                         .blocks = options->blocks,
+                         .sample_s = 1e-3 * options->sample_ms,
+                         .digests_at = -1,
+                         .seed = nb_random_bits(nb_random_stream(1, (uint64_t)launch), 0),
+                         .cpus = &cpu,
+                         .n_cpus = 1,
+                         .options = json};
     nb_launcher_cpus(&cpu, 1, launch);
+    job.floor = nb_floors_get(floors, cpu);
     cJSON *answer = nb_launcher_ask(&job, silence_s, &outcome);
     cJSON_Delete(json);
     for (int a = 0; a < o->n_arms; a++) nb_strbuf_release(&key_texts[a]);
-    if (answer && read_answer(t, o->n_arms, answer, out) != 0 && !out->reason[0])
+    if (answer && read_answer(t, o->n_arms, answer, floors, out) != 0 && !out->reason[0])
         snprintf(out->reason, sizeof out->reason, "what its worker said cannot be read");
     cJSON_Delete(answer);
     return nb_launcher_ends(&outcome);
 }
 
 /* A trial that went wrong is out, and says why. */
-static int launch_trial(struct tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options) {
+static int launch_trial(struct tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options,
+                        struct nb_floors *floors) {
     struct tune_trial *t = &o->trials[trial];
     struct answer answer;
     if (t->n_launches < (size_t)launch) return 0;
-    const int ended = ask(o, trial, launch, options, &answer);
+    const int ended = ask(o, trial, launch, options, floors, &answer);
     if (ended != 0) return ended;
     if (answer.differs && o->topic->field)
         snprintf(answer.reason, sizeof answer.reason, "its results depend on the tuning, which they must not");
@@ -479,7 +488,7 @@ static int launch_trial(struct tune_outcome *o, size_t trial, int launch, const 
         t->n_launches = 0;
         return 0;
     }
-    for (int a = 0; a < o->n_arms; a++) t->gain[a][t->n_launches] = answer.gain[a];
+    for (int a = 0; a < o->n_arms; a++) t->gain_in[a][t->n_launches] = answer.gain[a];
     t->n_launches++;
     return 0;
 }
@@ -491,7 +500,7 @@ static int launch_all(struct tuning_run *run, double start_s) {
         for (size_t i = 0; i < run->n_topics; i++)
             for (size_t t = 0; t < run->topics[i].n_trials; t++) {
                 nb_progress((double)done++, (double)total, nb_now_s() - start_s, run->topics[i].topic->name);
-                const int ended = launch_trial(&run->topics[i], t, l, &run->options);
+                const int ended = launch_trial(&run->topics[i], t, l, &run->options, &run->floors);
                 if (ended != 0) return ended;
                 if (nb_interrupted()) return nb_interrupted();
             }
@@ -570,10 +579,19 @@ static void take_over(struct nb_tuning *t, const struct nb_tuning *candidate, co
     }
 }
 
+/* Of all arms the gains in the state of the core that serves for each. */
+static void take_states(struct tune_trial *t, int n_arms) {
+    for (int a = 0; a < n_arms; a++) {
+        const enum nb_state state = nb_state_over_launches(t->gain_in[a], t->n_launches, 0.95);
+        for (size_t l = 0; l < t->n_launches; l++) t->gain[a][l] = t->gain_in[a][l].ln[state];
+    }
+}
+
 static void judge_all(struct tuning_run *run) {
     run->tuned = run->base;
     for (size_t i = 0; i < run->n_topics; i++) {
         struct tune_outcome *o = &run->topics[i];
+        for (size_t t = 0; t < o->n_trials; t++) take_states(&o->trials[t], o->n_arms);
         tune_judge(o->trials, o->n_trials, o->candidates, o->n_candidates, &o->verdict);
         if (o->verdict.candidate >= 0 && o->topic->field)
             take_over(&run->tuned, &o->candidates[o->verdict.candidate].tuning, &run->base);
@@ -708,15 +726,21 @@ int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_m
         plan_topic(o, &all_topics[i], &run);
     }
     nb_watch_interrupts();
+    nb_floors_load(&run.floors);
     const int ended = launch_all(&run, start_s);
     nb_progress_end();
+    nb_floors_keep(&run.floors);
+    nb_floors_release(&run.floors);
     run.elapsed_s = nb_now_s() - start_s;
     if (ended == 0) judge_all(&run);
     for (size_t i = 0; i < run.n_topics; i++) *n_measured += is_measured(&run.topics[i]);
     *file = ended == 0 ? tuning_json(&run) : NULL;
     for (size_t i = 0; i < run.n_topics; i++)
         for (size_t t = 0; t < run.topics[i].n_trials; t++)
-            for (int a = 0; a < run.topics[i].n_arms; a++) free(run.topics[i].trials[t].gain[a]);
+            for (int a = 0; a < run.topics[i].n_arms; a++) {
+                free(run.topics[i].trials[t].gain[a]);
+                free(run.topics[i].trials[t].gain_in[a]);
+            }
     free(run.topics);
     return ended;
 }

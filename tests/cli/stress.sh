@@ -45,7 +45,7 @@ PY
 
 # A judgement that somebody has cut up is no reason to fall over.
 mkdir "$WORK/cut" && cp "$WORK/run/journal.jsonl" "$WORK/run/results.json" "$WORK/cut/"
-printf '{"schema":"2.1","grades":[],"studies":[7,{},{"key":"x","variant":"x","dtype":"x","replay":"x","status":"?","frontiers":[1,{"of":2},{"of":"a","demand":"accurate","status":"found"}]}],"bugs":[]}' >"$WORK/cut/stress.json"
+printf '{"schema":"3.0","grades":[],"studies":[7,{},{"key":"x","variant":"x","dtype":"x","replay":"x","status":"?","frontiers":[1,{"of":2},{"of":"a","demand":"accurate","status":"found"}]}],"bugs":[]}' >"$WORK/cut/stress.json"
 "$NORMBENCH" report "$WORK/cut" --no-write >"$WORK/out" 2>"$WORK/err" || fail "report of a damaged judgement"
 grep -q "study 1 is damaged" "$WORK/err" || fail "damage is not named"
 
@@ -97,8 +97,8 @@ refuses "no kernel has this name" stress "$WORK/small.json" --kernel nothing_lik
 refuses "no block of .* has it" stress "$WORK/small.json" --dtype f16
 refuses "leave out names" stress --resume "$WORK/run" --dtype f32
 mkdir -p "$WORK/other"
-sed 's/"schema":"2.1"/"schema":"2.0"/; s/,"sum":"[0-9a-f]*"}$/}/' "$WORK/first" >"$WORK/other/journal.jsonl"
-refuses "is of schema 2.0, and this version reads 2.1 alone" stress --resume "$WORK/other"
+sed 's/"schema":"3.0"/"schema":"2.0"/; s/,"sum":"[0-9a-f]*"}$/}/' "$WORK/first" >"$WORK/other/journal.jsonl"
+refuses "is of schema 2.0, and this version reads 3.0 alone" stress --resume "$WORK/other"
 "$NORMBENCH" run "$WORK/small.json" --launches 0 --no-plots --quiet --out "$WORK/began" >/dev/null 2>&1
 refuses "\`normbench run\` began it" stress --resume "$WORK/began"
 exit "$failed"

@@ -175,7 +175,7 @@ Test(calibration, a_line_of_samples_is_read) {
         "{\"sample_ns\":[90,100,100,null],\"position\":[3,3,3,3],\"contaminated\":[]}],\"noise\":{\"wall_s\":1.6}}";
     struct nb_gate_answer answer;
     cJSON *json = kept_json(cJSON_Parse(line));
-    cr_assert(eq(int, nb_gate_launch_read(json, ARMS, 0, &answer), 0));
+    cr_assert(eq(int, nb_gate_launch_read(json, ARMS, 0, NULL, &answer), 0));
     const struct nb_calibration_launch l = read_launch(&answer);
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].halves, log(1.01 / 1.03), 1e-12));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].order_effect, 0, 1e-12));
@@ -184,5 +184,5 @@ Test(calibration, a_line_of_samples_is_read) {
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_SAME].ratio_min, log(0.9), 1e-12));
     cr_expect(epsilon_eq(dbl, l.sample_s, 0.1, 1e-12));
     cJSON_DeleteItemFromArray(cJSON_GetObjectItem(json, "arms"), 3);
-    cr_expect(eq(int, nb_gate_launch_read(json, ARMS, 0, &answer), -1));
+    cr_expect(eq(int, nb_gate_launch_read(json, ARMS, 0, NULL, &answer), -1));
 }

@@ -48,56 +48,6 @@ Test(attainable, is_the_largest_of_what_is_known) {
     }
 }
 
-/* Six launches of four samples, two of them with a neighbour, who doubles the case's time and leaves the copy alone; in the last `busy`
- * launches he was there throughout. */
-static struct nb_timing timing_with_a_neighbour(int busy) {
-    static const double own[] = {200, 100, 100, 200}, copy[] = {80, 80, 80, 80}, other[] = {70, 70, 70, 70};
-    static const bool shared[] = {true, false, false, true}, never[4], late[] = {false, false, true, false};
-    const struct nb_samples samples = {.ns = own, .n = 4, .shared = shared},
-                            others = {.ns = other, .n = 4, .shared = never};
-    const struct nb_samples copies = {.ns = copy, .n = 4, .shared = late};
-    const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1, .probe_cycles = 6000};
-    struct nb_launches launches = {0};
-    struct nb_timing t = {0};
-    for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
-        nb_launches_add(&launches, &samples, &copies, NULL, &noise);
-        nb_launches_add_other(&launches, &samples, &others);
-        nb_launches_bound(&launches, 30, NAN, "L2");
-        launches.values[l].is_shared = l >= NB_MIN_LAUNCHES - busy;
-    }
-    nb_launches_finish(&launches, 800, &t);
-    nb_launches_release(&launches);
-    return t;
-}
-
-Test(attainable, is_of_the_samples_without_anybody_else_on_the_core) {
-    const struct nb_timing all = timing_with_a_neighbour(0), few = timing_with_a_neighbour(4),
-                           some = timing_with_a_neighbour(1);
-    cr_expect_float_eq(all.attainable.share.value, 0.7, 1e-3, "the runner-up is the roof");
-    cr_expect_float_eq(all.attainable.time_ns.value, 70, 1e-3);
-    cr_expect_float_eq(all.attainable.core_ns, 30, 1e-3);
-    cr_expect(all.attainable.alone && !few.attainable.alone);
-    cr_expect_float_eq(all.core_shared, 0.5, 1e-12);
-    cr_expect_float_eq(all.roof.value, sqrt(0.7 * 0.35), 1e-3, "other ratios are of all samples");
-    cr_expect_float_eq(few.attainable.share.value, sqrt(0.7 * 0.35), 1e-3, "too few launches have such samples");
-    cr_expect_float_eq(few.core_shared, (2 * 2 + 4 * 4) / 24.0, 1e-12);
-    cr_expect(some.attainable.alone && isnan(some.attainable.share.low), "five launches give no interval");
-    cr_expect_float_eq(some.attainable.share.value, 0.7, 1e-3);
-    cr_expect(isnan(timing_beside(80, 30, NAN, "L2").core_shared), "nothing was probed");
-}
-
-Test(attainable, pairs_count_where_neither_was_timed_beside_somebody) {
-    static const double a[] = {2, 3, 5, 7, 11}, b[] = {1, 1, 1, 1, 1};
-    static const bool with_a[] = {true, false, false, false, false}, with_b[] = {false, true, false, false, false};
-    const struct nb_samples x = {.ns = a, .n = 5, .shared = with_a}, y = {.ns = b, .n = 5, .shared = with_b},
-                            unknown = {.ns = b, .n = 5};
-    cr_expect_float_eq(nb_paired_ln(&x, &y, NB_PAIRS_ALONE), log(7), 1e-12);
-    cr_expect_float_eq(nb_samples_median_alone(&x), 6, 1e-12, "of 3, 5, 7, 11");
-    cr_expect(isnan(nb_paired_ln(&x, &unknown, NB_PAIRS_ALONE)) && isnan(nb_samples_median_alone(&unknown)));
-    cr_expect(nb_is_shared(2311, 2100) && !nb_is_shared(2309, 2100));
-    cr_expect(!nb_is_shared(NAN, 2100) && !nb_is_shared(2100, NAN));
-}
-
 /* ---- the core ----------------------------------------------------------------------------------------------------- */
 
 static struct nb_case case_of(uint32_t op, uint32_t pass, uint32_t dtype, const char *shape, int threads) {

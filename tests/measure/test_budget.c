@@ -259,7 +259,7 @@ static void write_journal(const char *dir, int n) {
     char groups[3 * GROUPS + 1] = "";
     cr_assert_eq(nb_journal_create(&journal, dir), 0);
     for (int i = 0; i < GROUPS; i++) snprintf(groups + 3 * i, 4, "%s{}", i ? "," : " ");
-    write_line(&journal, "{\"type\":\"run\",\"schema\":\"2.1\",\"plan\":{\"hash\":\"hash\"},\"groups\":[%s]}", groups);
+    write_line(&journal, "{\"type\":\"run\",\"schema\":\"3.0\",\"plan\":{\"hash\":\"hash\"},\"groups\":[%s]}", groups);
     for (int i = 0; i <= n; i++)
         for (int step = 0; step < (i < n ? LAUNCHES + 3 : 1); step++)
             write_line(&journal,

@@ -49,7 +49,7 @@ static int samples_of(double call_s, int slow, bool with_probes) {
                          .contaminated = contaminated,
                          .position = position};
     const struct nb_measure_options options = {
-        .blocks = BLOCKS, .sample_s = 5e-4, .seed = 1, .clock_ghz = with_probes ? 3 : 0};
+        .blocks = BLOCKS, .sample_s = 5e-4, .seed = 1, .probed = with_probes, .floor = NAN};
     struct nb_noise noise;
     for (int b = 0; b < BLOCKS; b++) sample_ns[b] = NAN;
     calls_made = 0;
@@ -66,9 +66,9 @@ static int samples_of(double call_s, int slow, bool with_probes) {
         n++;
     }
     per_sample = arm.per_sample;
-    cr_expect_eq(arm.shared != NULL, with_probes);
-    cr_expect_eq(isnan(noise.probe_cycles), !with_probes);
-    free(arm.shared);
+    cr_expect_eq(arm.probe != NULL, with_probes);
+    for (int b = 0; b < BLOCKS && arm.probe; b++) cr_expect_eq(isfinite(arm.probe[b]), isfinite(sample_ns[b]));
+    free(arm.probe);
     return n;
 }
 

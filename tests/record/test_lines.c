@@ -70,7 +70,7 @@ Test(lines, failures_that_end_nothing_are_refused) {
 
 /* Of three cases and two copies, of which the second is faster, three blocks: the line that a worker says. */
 static cJSON *launch_line(int launch, double ns) {
-    const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, NAN, -1}, .elapsed_s = 0.1};
+    const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, -1}, .elapsed_s = 0.1};
     static const char *const copies_said[] = {"copy_v256_f32", "copy_stream_v256_f32"};
     const double samples[] = {ns, NAN, 2 * ns};
     cJSON *line = cJSON_CreateObject();
@@ -147,10 +147,9 @@ static void break_line(cJSON *line, int how) {
     if (how == 8) cJSON_DeleteItemFromArray(copies, 0);
     if (how == 9) cJSON_DeleteItemFromObject(copies->child, "variant");
     if (how == 11) cJSON_DeleteItemFromArray(copies, 1);
-    if (how == 13) cJSON_AddNullToObject(first, "shared");
-    if (how == 14)
-        cJSON_AddItemToObject(cJSON_GetObjectItemCaseSensitive(line, "noise"), "probe_cycles", cJSON_CreateNumber(0));
-    if (how == 12) cJSON_AddItemToObject(first, "shared", cJSON_CreateIntArray((const int[]){3}, 1));
+    if (how == 12) cJSON_AddItemToObject(first, "probe", cJSON_CreateIntArray((const int[]){1, 1}, 2));
+    if (how == 13) cJSON_AddNullToObject(first, "probe");
+    if (how == 14) cJSON_AddItemToObject(first, "probe", cJSON_CreateIntArray((const int[]){1, 0, 1}, 3));
     if (how == 10) cJSON_AddItemToObject(first, "contaminated", cJSON_CreateIntArray((const int[]){3}, 1));
 }
 
@@ -160,26 +159,38 @@ Test(lines, launches_that_cannot_be_used_are_refused) {
         struct nb_launch_line l;
         cJSON *line = kept_json(launch_line(0, 100));
         break_line(line, how);
-        cr_expect_eq(nb_launch_line_read(&l, line), how < 0 ? 0 : -1, "broken by way %d", how);
+        cr_expect_eq(nb_launch_line_read(&l, line, &(struct nb_floors){0}), how < 0 ? 0 : -1, "broken by way %d", how);
         nb_launch_line_release(&l);
     }
 }
 
-Test(lines, samples_beside_which_somebody_used_the_core_are_read) {
-    struct nb_launch_line l;
-    cJSON *line = kept_json(launch_line(0, 100));
-    cJSON *first = cJSON_GetObjectItemCaseSensitive(line, "cases")->child;
-    cJSON_AddItemToObject(first, "shared", cJSON_CreateIntArray((const int[]){0, 2}, 2));
-    cr_assert_eq(nb_launch_line_read(&l, line), 0);
-    cr_assert(l.arms[0].samples.shared && !l.arms[1].samples.shared, "absent: not known");
-    for (int b = 0; b < 3; b++) cr_expect_eq(l.arms[0].samples.shared[b], b != 1);
-    nb_launch_line_release(&l);
+static void add_probes(cJSON *line, const int *probes) {
+    cJSON *arm;
+    cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(line, "cases"))
+        cJSON_AddItemToObject(arm, "probe", cJSON_CreateIntArray(probes, 3));
 }
 
-/* Seven launches on two CPUs, whose probes took so many cycles. */
-Test(lines, a_launch_was_shared_where_its_probes_are_slow_beside_those_of_its_cpu) {
-    static const double cycles[] = {6000, 6500, 7000, 9000, 9100, NAN, 6100};
-    static const int cpus[] = {0, 0, 0, 1, 1, 1, 0};
+Test(lines, probes_are_read_with_the_floor_of_their_cpu) {
+    static const double quiet[] = {1000, 1000, 1000};
+    struct nb_floors floors = {0};
+    struct nb_launch_line l;
+    cJSON *line = kept_json(launch_line(0, 100));
+    const int cpu = nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu");
+    nb_floors_take(&floors, cpu, quiet, 3);
+    nb_floors_take(&floors, cpu + 1, (const double[]){500}, 1);
+    add_probes(line, (const int[]){1000, 2000, 1000});
+    cr_assert_eq(nb_launch_line_read(&l, line, &floors), 0);
+    const struct nb_contention c = nb_samples_contention(&l.arms[0].samples);
+    cr_expect_float_eq(l.arms[0].samples.floor, 1000, 3, "in bins of half a percent");
+    cr_expect(l.arms[0].samples.probe[1] == 2000 && !l.arms[l.n_cases].samples.probe, "absent: not probed");
+    cr_expect(c.n_probed > 0 && c.n_contended <= 1);
+    nb_launch_line_release(&l);
+    nb_floors_release(&floors);
+}
+
+/* Seven launches on two CPUs, one of which is slower; of CPU 0 the last was beside somebody throughout. */
+Test(lines, a_launch_is_contended_by_the_floor_of_its_cpu_over_the_run) {
+    static const int cycles[] = {6000, 6050, 6100, 9000, 9100, 9050, 9000}, cpus[] = {0, 0, 0, 1, 1, 1, 0};
     enum { N = 7 };
     char *dir = new_folder();
     struct nb_journal j;
@@ -189,21 +200,16 @@ Test(lines, a_launch_was_shared_where_its_probes_are_slow_beside_those_of_its_cp
     write_text(&j, "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
                    "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}]}");
     for (int l = 0; l < N; l++) {
-        cJSON *line = launch_line(l, 100), *noise = cJSON_GetObjectItemCaseSensitive(line, "noise"), *arm;
-        cJSON_DeleteItemFromObject(noise, "probe_cycles");
+        cJSON *line = launch_line(l, 100), *noise = cJSON_GetObjectItemCaseSensitive(line, "noise");
         cJSON_DeleteItemFromObject(noise, "cpu");
-        nb_json_number(noise, "probe_cycles", cycles[l]);
         nb_json_number(noise, "cpu", cpus[l]);
-        cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
-            if (isfinite(cycles[l])) cJSON_AddItemToObject(arm, "shared", cJSON_CreateIntArray((const int[]){2}, 1));
-        }
+        add_probes(line, (const int[]){cycles[l], cycles[l], cycles[l]});
         write_line(&j, line);
     }
     nb_journal_close(&j);
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     cr_assert(r.records[0].has_timing);
-    /* Of two samples that are no null the second is shared in six launches; one launch is shared throughout; one knows nothing. */
-    cr_expect_float_eq(r.records[0].timing.core_shared, (5 * 1 + 2) / 12.0, 1e-12);
+    cr_expect_float_eq(r.records[0].timing.uncontended, 6.0 / 7, 1e-12);
     nb_results_release(&r);
 }
 

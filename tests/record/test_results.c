@@ -204,7 +204,7 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
         "{\"type\":\"failure\",\"group\":0,\"launch\":0,\"key\":\"" KEY_RMS "\",\"status\":\"ok\",\"reason\":\"\"}",
         "{\"type\":\"failure\",\"group\":0,\"launch\":0,\"key\":\"" KEY_RMS "\",\"status\":\"bored\",\"reason\":\"\"}",
         "{\"type\":\"counters\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"counters\":[]}]}",
-        "{\"type\":\"run\",\"schema\":\"2.1\"}",
+        "{\"type\":\"run\",\"schema\":\"3.0\"}",
     };
     char *journal = small_journal(), *dir = new_folder();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

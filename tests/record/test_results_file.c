@@ -68,15 +68,15 @@ Test(results_file, a_file_that_is_no_results_is_refused_with_its_place) {
     static const struct {
         const char *text, *said;
     } cases[] = {
-        {"{\n\"schema\": \"2.1\",\n oops\n}", "results.json:3:"},
+        {"{\n\"schema\": \"3.0\",\n oops\n}", "results.json:3:"},
         {"[]", "results.json"},
-        {"{\"schema\":\"2.1\"}", "records"},
-        {"{\"schema\":\"2.0\",\"records\":[]}", "is of schema 2.0, and this version reads 2.1 alone"},
+        {"{\"schema\":\"3.0\"}", "records"},
+        {"{\"schema\":\"2.0\",\"records\":[]}", "is of schema 2.0, and this version reads 3.0 alone"},
         {"{\"records\":[]}", "has no \"schema\""},
-        {"{\"schema\":\"2.1\",\"records\":[{}]}", "record 1"},
+        {"{\"schema\":\"3.0\",\"records\":[{}]}", "record 1"},
         {"", "results.json"},
-        {"{\"schema\":\"2.1\",\"records\":[],\"config\":\"\xff\"}", "UTF-8"},
-        {"{\"schema\":\"2.1\",\"records\":[],\"records\":[]}", "twice"},
+        {"{\"schema\":\"3.0\",\"records\":[],\"config\":\"\xff\"}", "UTF-8"},
+        {"{\"schema\":\"3.0\",\"records\":[],\"records\":[]}", "twice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *dir = new_folder();

@@ -117,16 +117,17 @@ Test(summary, a_neighbour_on_the_core_is_named_with_what_to_do) {
             nb_test_add(&results, i ? "dyt_fused_v256_f32" : "dyt_plain_v256_f32", NB_OP_DYT, "64x256");
         nb_test_times(r, 1000, (struct nb_interval){1, NAN, NAN}, r->key);
         r->timing.noisy = true;
-        r->timing.core_shared = i ? 0.9 : NAN;
+        r->timing.uncontended = i ? 0.1 : NAN;
         r->timing.n_samples = i ? 100 : 300;
-        r->timing.attainable.alone = i;
+        strcpy(r->timing.state, i ? "uncontended" : "any");
     }
-    expect_text("what to do         somebody used half of the core 90% of the time: rerun later\n");
+    expect_text("what to do         the core was shared during 90% of the samples: rerun later\n");
     char *table = nb_test_render("table", &results);
-    cr_expect_not_null(strstr(table, "beside 90% of the samples of one thread; attained of 1 of 2 timed cases"), "%s",
-                       table);
-    results.records[1].timing.core_shared = 0;
-    expect_no_text("half of the core");
+    cr_expect_not_null(
+        strstr(table, "shared during 90% of the samples; figures of 1 of 2 timed cases are of the other 10%"), "%s",
+        table);
+    results.records[1].timing.uncontended = 1;
+    expect_no_text("the core was shared");
 }
 
 /* A line that goes on must be one word for the shell: no blank is added, and quotes are closed and opened again. */

@@ -46,7 +46,10 @@ void nb_test_times(struct nb_record *r, double time_ns, struct nb_interval ratio
     r->has_timing = true;
     r->timing = (struct nb_timing){.time_ns = {time_ns, 0.99 * time_ns, 1.01 * time_ns},
                                    .roof = {0.8, 0.79, 0.81},
-                                   .attainable = {{9876, 9770, 9980}, {0.8, 0.79, 0.81}, false, 5000, "L2"},
+                                   .attainable = {{9876, 9770, 9980}, {0.8, 0.79, 0.81}, 5000, "L2"},
+                                   .state = "any",
+                                   .contended = {{NAN, NAN, NAN}, {NAN, NAN, NAN}},
+                                   .uncontended = NAN,
                                    .vs_reference = ratio,
                                    .gbytes_per_s = r->bytes / time_ns,
                                    .min_ns = 0.98 * time_ns,
@@ -100,7 +103,7 @@ void nb_test_part(struct nb_results *results, const char *shape) {
 struct nb_results nb_test_small(void) {
     struct nb_results results = {
         .meta = cJSON_Parse(
-            "{\"schema\":\"2.1\",\"version\":\"0.1.0\",\"config\":\"quick\",\"started\":\"2026-01-31T12:00:00Z\","
+            "{\"schema\":\"3.0\",\"version\":\"0.1.0\",\"config\":\"quick\",\"started\":\"2026-01-31T12:00:00Z\","
             "\"fingerprint\":{\"cpu\":{\"model\":\"Some CPU\",\"l1d_bytes\":32768}},"
             "\"argv\":[\"normbench\",\"run\",\"it's\"],"
             "\"skips\":[{\"reason\":\"no such kernel\",\"count\":7}],\"complete\":true}"),

@@ -26,7 +26,7 @@ char *run_line_of(const char *const *variants, int n, const char *groups, const 
     struct nb_strbuf line = {0};
     nb_strbuf_addf(
         &line,
-        "{\"type\":\"run\",\"schema\":\"2.1\",\"program\":\"normbench\",\"version\":\"0.0.1\","
+        "{\"type\":\"run\",\"schema\":\"3.0\",\"program\":\"normbench\",\"version\":\"0.0.1\","
         "\"started\":\"2025-01-31T12:00:00Z\",\"config\":\"hand\",\"argv\":[\"normbench\",\"run\",\"hand\"],"
         "\"plan\":{\"hash\":\"0123456789abcdef\",\"n_cases\":%d,\"launches\":%d,\"blocks\":3,\"sample_ms\":0.25,"
         "\"order_seed\":\"18446744073709551615\"},\"shard\":%s,"

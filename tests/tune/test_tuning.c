@@ -311,7 +311,11 @@ Test(tune, a_trial_without_launches_says_nothing) {
 
 Test(tune, a_suspect_is_measured_and_decides_nothing) {
     double gain[2][LAUNCHES];
-    for (int l = 0; l < LAUNCHES; l++) gain[0][l] = 0, gain[1][l] = 0.1 + 0.001 * l;
+    struct nb_by_state gain_in[2][LAUNCHES];
+    for (int l = 0; l < LAUNCHES; l++) {
+        gain_in[0][l] = (struct nb_by_state){{0, -1, 0}};
+        gain_in[1][l] = (struct nb_by_state){{0.1 + 0.001 * l, -1, 0}};
+    }
     const struct tune_topic suspect = {.name = "conversions", .settings = {"slab_bytes=1", "slab_bytes=2"}};
     struct tuning_run run = {.n_topics = 1};
     struct tune_outcome *o = run.topics = nb_alloc(1, sizeof *o);
@@ -320,7 +324,8 @@ Test(tune, a_suspect_is_measured_and_decides_nothing) {
     o->topic = &suspect;
     o->n_arms = tune_arms(&suspect, &run.base, o->arms);
     o->n_candidates = tune_candidates(&suspect, &run.base, o->shapes, 1, o->candidates);
-    o->trials[0] = (struct tune_trial){.n_arms = 2, .n_launches = LAUNCHES, .gain = {gain[0], gain[1]}};
+    o->trials[0] = (struct tune_trial){
+        .n_arms = 2, .n_launches = LAUNCHES, .gain = {gain[0], gain[1]}, .gain_in = {gain_in[0], gain_in[1]}};
     o->n_trials = 1;
     judge_all(&run);
     cr_expect_eq(o->verdict.candidate, 1, "the second is faster");

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/measure/core_state.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/tuning.h"
+
+const char *const nb_state_names[] = {"uncontended", "contended", "any", NULL};
+
+/* A neighbour's is 1.2 to 2.5, what a quiet core has of its own below 1.03. */
+bool nb_is_contended(double probe, double floor) { return floor > 0 && (probe > 1.10 * floor || probe < 0.93 * floor); }
+
+enum nb_state nb_state_of_figure(const size_t n[NB_N_STATES], size_t enough) {
+    const size_t all = n[NB_ANY_STATE];
+    for (int s = NB_UNCONTENDED; s < NB_ANY_STATE; s++)
+        if (n[s] > 0 && (n[s] >= enough || (all < enough && 4 * n[s] >= 3 * all))) return (enum nb_state)s;
+    return NB_ANY_STATE;
+}
+
+/* ---- floors ------------------------------------------------------------------------------------------------------ */
+
+static struct nb_floor *find(const struct nb_floors *f, int cpu) {
+    for (size_t i = 0; i < f->n; i++)
+        if (f->cpus[i].cpu == cpu) return &f->cpus[i];
+    return NULL;
+}
+static struct nb_floor *find_or_add(struct nb_floors *f, int cpu) {
+    struct nb_floor *known = find(f, cpu);
+    if (known) return known;
+    f->cpus = nb_realloc(f->cpus, f->n + 1, sizeof *f->cpus);
+    f->cpus[f->n] = (struct nb_floor){.cpu = cpu, .kept = NAN};
+    return &f->cpus[f->n++];
+}
+
+static const double bin = 0.005, window = 0.04; /* logarithms */
+static int bin_of(double cycles) {
+    const double at = log(cycles) / bin;
+    return at < 0 ? 0 : at >= NB_FLOOR_BINS ? NB_FLOOR_BINS - 1 : (int)at;
+}
+
+/* NaN: there are no probes. */
+static double lowest_window(const struct nb_floor *c) {
+    const int width = (int)(window / bin);
+    uint64_t within = 0, below = 0;
+    int begin = 0;
+    if (c->n == 0) return NAN;
+    for (int end = 0; end < NB_FLOOR_BINS; end++) { /* the window is [begin, end] */
+        within += c->n_in[end];
+        if (end - begin == width) within -= c->n_in[begin++];
+        if (100 * within >= c->n) break;
+    }
+    while (c->n_in[begin] == 0) begin++;
+    for (; 2 * (below + c->n_in[begin]) < within; begin++) below += c->n_in[begin];
+    return exp((begin + 0.5) * bin);
+}
+
+double nb_floors_get(const struct nb_floors *f, int cpu) {
+    const struct nb_floor *c = find(f, cpu);
+    const double own = c ? lowest_window(c) : (double)NAN;
+    if (!c || isnan(c->kept)) return own;
+    return own < 1.03 * c->kept ? own : c->kept;
+}
+
+void nb_floors_take(struct nb_floors *f, int cpu, const double *probes, size_t n) {
+    assert(f && (probes || n == 0));
+    struct nb_floor *c = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (!(probes[i] >= 1)) continue;
+        c = c ? c : find_or_add(f, cpu);
+        c->n_in[bin_of(probes[i])]++;
+        c->n++;
+    }
+}
+
+static size_t count_probes(const cJSON *arms) {
+    size_t n = 0;
+    const cJSON *arm;
+    cJSON_ArrayForEach(arm, arms) n += (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(arm, "probe"));
+    return n;
+}
+static size_t add_probes(const cJSON *arms, double *probes) {
+    size_t n = 0;
+    const cJSON *arm, *probe;
+    cJSON_ArrayForEach(arm, arms) {
+        cJSON_ArrayForEach(probe, cJSON_GetObjectItemCaseSensitive(arm, "probe")) probes[n++] =
+            cJSON_IsNumber(probe) ? probe->valuedouble : (double)NAN;
+    }
+    return n;
+}
+
+void nb_floors_take_line(struct nb_floors *f, const cJSON *line) {
+    static const char *const lists[] = {"cases", "copies", "arms"};
+    const double cpu = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu");
+    size_t n = 0;
+    if (!(cpu >= 0 && cpu < 1e6)) return;
+    for (int i = 0; i < 3; i++) n += count_probes(cJSON_GetObjectItemCaseSensitive(line, lists[i]));
+    double *probes = nb_alloc(n + 1, sizeof *probes);
+    n = 0;
+    for (int i = 0; i < 3; i++) n += add_probes(cJSON_GetObjectItemCaseSensitive(line, lists[i]), probes + n);
+    nb_floors_take(f, (int)cpu, probes, n);
+    free(probes);
+}
+
+void nb_floors_from_json(struct nb_floors *f, const cJSON *list) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) {
+        const double cycles = nb_json_get_number(item, "cycles");
+        const int cpu = nb_json_get_index(item, "cpu");
+        if (cpu >= 0 && cycles >= 1 && isfinite(cycles)) find_or_add(f, cpu)->kept = cycles;
+    }
+}
+
+cJSON *nb_floors_to_json(const struct nb_floors *f) {
+    cJSON *list = cJSON_CreateArray();
+    for (size_t i = 0; i < f->n; i++) {
+        cJSON *item = nb_json_add_object(list);
+        nb_json_number(item, "cpu", f->cpus[i].cpu);
+        nb_json_number(item, "cycles", round(nb_floors_get(f, f->cpus[i].cpu)));
+    }
+    return list;
+}
+
+void nb_floors_release(struct nb_floors *f) {
+    free(f->cpus);
+    *f = (struct nb_floors){0};
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+/* Beside the tuning; owned. Null: nothing is kept. */
+static char *path_of_file(void) {
+    char *tuning = nb_tuning_path();
+    char *path = tuning ? nb_textf("%s.probe", tuning) : NULL;
+    free(tuning);
+    return path;
+}
+
+void nb_floors_load(struct nb_floors *f) {
+    char *path = path_of_file();
+    size_t len;
+    char *text = path && nb_path_exists(path) ? nb_file_read(path, 1 << 20, &len) : NULL;
+    cJSON *json = text ? cJSON_Parse(text) : NULL;
+    nb_floors_from_json(f, json);
+    cJSON_Delete(json);
+    free(text);
+    free(path);
+}
+
+/* Is what this run found, from enough probes, lower than what is kept by more than they scatter? */
+static bool is_news(const struct nb_floor *c) {
+    return c->n >= 1000 && (isnan(c->kept) || lowest_window(c) < 0.97 * c->kept);
+}
+
+void nb_floors_keep(const struct nb_floors *f) {
+    bool any = false;
+    for (size_t i = 0; i < f->n; i++) any |= is_news(&f->cpus[i]);
+    char *path = any ? path_of_file() : NULL;
+    if (!path) return;
+    cJSON *json = nb_floors_to_json(f);
+    nb_tuning_file_write(path, json);
+    cJSON_Delete(json);
+    free(path);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A core has two speeds: that of its own, and another while somebody else uses its other hardware thread, or takes a slice of its time. A guest
+ * of a shared machine is told nothing of it. Two kernels that lean on different parts of the core have another ratio in each state, known to some
+ * tenths of a percent, and a mixture of both says nothing. So a probe stands between each two samples, and figures are those of one state.
+ * A state follows from the probe alone, never from a sample's own time: no outlier is dropped. */
+#ifndef NB_CORE_STATE_H
+#define NB_CORE_STATE_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum nb_state {
+    NB_UNCONTENDED, /* both probes at the ends of the sample took what they take on a core that nobody shares */
+    NB_CONTENDED,   /* one of them took longer */
+    NB_ANY_STATE,   /* both, or nothing was probed */
+    NB_N_STATES
+};
+extern const char *const nb_state_names[]; /* "uncontended" "contended" "any", null-terminated */
+
+/* What the probe takes on an uncontended core, by the CPU's number. A single probe may be nonsense, where a switch fell into it, so the floor is the
+ * median of the lowest stretch of 4 % that holds a hundredth of all probes of the run; where an earlier run's is lower by more, it is that, since
+ * this run may have met no uncontended core. Zero-initialise. */
+enum { NB_FLOOR_BINS = 3000 };
+struct nb_floors {
+    struct nb_floor {
+        int cpu;
+        double kept;                     /* of earlier runs; NaN: none */
+        uint32_t n_in[NB_FLOOR_BINS], n; /* probes, in bins of half a percent */
+    } * cpus;
+    size_t n;
+};
+double nb_floors_get(const struct nb_floors *f, int cpu); /* in cycles; NaN: not known */
+/* Takes in probes; NaN where there is none. */
+void nb_floors_take(struct nb_floors *f, int cpu, const double *probes, size_t n);
+/* Takes in all arms of a "launch" line, or of a worker's answer with arms. */
+void nb_floors_take_line(struct nb_floors *f, const cJSON *line);
+/* [{"cpu","cycles"}] of a "run" line, and of the file in which they are kept. */
+void nb_floors_from_json(struct nb_floors *f, const cJSON *list);
+cJSON *nb_floors_to_json(const struct nb_floors *f);
+/* What earlier commands found on this kind of CPU, beside the tuning (src/core/tuning.h); and keeps what is lower by now. No file is no error. */
+void nb_floors_load(struct nb_floors *f);
+void nb_floors_keep(const struct nb_floors *f);
+void nb_floors_release(struct nb_floors *f);
+
+#define NB_QUIET_S 4e-3 /* at most so long a block waits for an uncontended core */
+
+/* Above 1.10 times the floor, or below 0.93 of it, which is nonsense. Not, where either is not known. */
+bool nb_is_contended(double probe, double floor);
+
+/* Which state a figure is of, from how many launches have a value in each: the uncontended one where enough have it, or, where
+ * all are fewer than enough, three quarters of them; else the contended one by the same rule; else any. */
+enum nb_state nb_state_of_figure(const size_t n[NB_N_STATES], size_t enough);
+
+#endif

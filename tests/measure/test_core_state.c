@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which state of the core a sample is in, from probes alone; what an uncontended core's probe takes; and of which state figures are. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/core/files.h"
+#include "src/measure/core_state.h"
+#include "src/measure/paired.h"
+#include "src/measure/timing.h"
+#include "tests/support/files.h"
+
+/* ---- floors ---- */
+
+static void take(struct nb_floors *f, double cycles, int n) {
+    for (int i = 0; i < n; i++) nb_floors_take(f, 0, &cycles, 1);
+}
+
+Test(core_state, the_floor_is_that_of_the_lowest_crowd) {
+    struct nb_floors f = {0};
+    cr_expect(isnan(nb_floors_get(&f, 0)));
+    take(&f, 2000, 960);
+    take(&f, 1005, 30); /* an uncontended core, met seldom */
+    take(&f, 3, 5);     /* a switch fell into the probe */
+    cr_expect_float_eq(nb_floors_get(&f, 0), 1005, 5);
+    cr_expect(isnan(nb_floors_get(&f, 1)), "another CPU");
+    take(&f, NAN, 1);
+    take(&f, 0, 1);
+    nb_floors_release(&f);
+    take(&f, 2000, 990);
+    take(&f, 1000, 5);
+    cr_expect_float_eq(nb_floors_get(&f, 0), 2000, 10, "fewer than a hundredth of all is no crowd");
+    nb_floors_release(&f);
+}
+
+/* A run that met no uncontended core goes by an earlier one's; one that finds a lower floor keeps it. */
+Test(core_state, the_floor_is_kept_beside_the_tuning) {
+    char *dir = new_folder(), *path = nb_path_join(dir, "tuning.json"), *kept = nb_path_join(dir, "tuning.json.probe");
+    struct nb_floors f = {0};
+    setenv("NORMBENCH_TUNING", path, 1);
+    nb_floors_load(&f);
+    take(&f, 1000, 999);
+    nb_floors_keep(&f);
+    cr_expect(!nb_path_exists(kept), "too few probes");
+    take(&f, 1000, 1);
+    nb_floors_keep(&f);
+    nb_floors_release(&f);
+    nb_floors_load(&f);
+    cr_expect_float_eq(nb_floors_get(&f, 0), 1000, 5);
+    take(&f, 1900, 2000);
+    cr_expect_float_eq(nb_floors_get(&f, 0), 1000, 5, "this run was never alone");
+    nb_floors_keep(&f);
+    nb_floors_release(&f);
+    nb_floors_load(&f);
+    take(&f, 900, 2000);
+    nb_floors_keep(&f);
+    nb_floors_release(&f);
+    nb_floors_load(&f);
+    cr_expect_float_eq(nb_floors_get(&f, 0), 900, 5);
+    nb_floors_release(&f);
+    setenv("NORMBENCH_TUNING", "none", 1);
+    nb_floors_load(&f);
+    cr_expect_eq(f.n, 0);
+    free(path);
+    free(kept);
+}
+
+/* ---- states ---- */
+
+Test(core_state, a_probe_tells) {
+    cr_expect(!nb_is_contended(1099, 1000) && nb_is_contended(1101, 1000));
+    cr_expect(!nb_is_contended(931, 1000) && nb_is_contended(929, 1000), "too fast is nonsense");
+    cr_expect(!nb_is_contended(NAN, 1000) && !nb_is_contended(1000, NAN) && !nb_is_contended(1000, 0));
+}
+
+static enum nb_state state_of(size_t uncontended, size_t contended, size_t all) {
+    return nb_state_of_figure((const size_t[]){uncontended, contended, all}, 6);
+}
+Test(core_state, a_figure_is_of_the_uncontended_core_where_enough_launches_met_it) {
+    cr_expect_eq(state_of(6, 40, 40), NB_UNCONTENDED);
+    cr_expect_eq(state_of(5, 40, 40), NB_CONTENDED);
+    cr_expect_eq(state_of(5, 2, 7), NB_ANY_STATE, "there is an interval of both together alone");
+    cr_expect_eq(state_of(3, 1, 4), NB_UNCONTENDED, "three quarters of few");
+    cr_expect_eq(state_of(2, 3, 4), NB_CONTENDED);
+    cr_expect_eq(state_of(2, 2, 4), NB_ANY_STATE);
+    cr_expect_eq(state_of(0, 0, 8), NB_ANY_STATE, "nothing was probed");
+    cr_expect_eq(state_of(0, 0, 0), NB_ANY_STATE);
+}
+
+/* ---- samples ---- */
+
+enum { N = 8 };
+
+Test(core_state, pairs_count_where_both_samples_lie_in_the_state) {
+    static const double a[N] = {2, 3, 5, 7, 11, 13, 17, NAN}, b[N] = {1, 1, 1, 1, 1, 1, 1, 1};
+    static const double with_a[N] = {10, 20, 10, 10, 10, 20, 20, 10}, with_b[N] = {20, 20, 10, 10, 10, 20, 20, 10};
+    static const bool switched[N] = {false, false, false, false, true, false, false, false};
+    struct nb_samples x = {.ns = a, .n = N, .probe = with_a, .floor = 10},
+                      y = {.ns = b, .n = N, .probe = with_b, .floor = 10};
+    const struct nb_samples unknown = {.ns = b, .n = N};
+    const struct nb_by_state ratio = nb_pairs_ln(&x, &y);
+    cr_expect_float_eq(ratio.ln[NB_UNCONTENDED], log(7), 1e-12, "of 5, 7, 11");
+    cr_expect_float_eq(ratio.ln[NB_CONTENDED], log(13), 1e-12, "of 3, 13, 17");
+    cr_expect_float_eq(ratio.ln[NB_ANY_STATE], log(7), 1e-12);
+    cr_expect_float_eq(nb_samples_ln(&x).ln[NB_UNCONTENDED], log(6), 1e-12, "of 2, 5, 7, 11");
+    cr_expect(isnan(nb_pairs_ln(&x, &unknown).ln[NB_UNCONTENDED]) && isnan(nb_samples_ln(&unknown).ln[NB_CONTENDED]));
+    x.contaminated = switched;
+    cr_expect(isnan(nb_pairs_ln(&x, &y).ln[NB_UNCONTENDED]),
+              "a sample that was interrupted is contended; two are too few");
+    const struct nb_contention c = nb_samples_contention(&x);
+    cr_expect(c.n_probed == 7 && c.n_contended == 4);
+}
+
+/* Launches of eight blocks: a neighbour doubles the case's time in the last two, leaves the copy alone, and stays for all of the last `busy`
+ * launches. */
+static struct nb_timing timing_with_a_neighbour(int n, int busy) {
+    static const double quiet[N] = {10, 10, 10, 10, 10, 10, 20, 20}, loud[N] = {20, 20, 20, 20, 20, 20, 20, 20};
+    static const double fast[N] = {100, 100, 100, 100, 100, 100, 200, 200},
+                        slow[N] = {200, 200, 200, 200, 200, 200, 200, 200};
+    static const double copy[N] = {80, 80, 80, 80, 80, 80, 80, 80}, other[N] = {70, 70, 70, 70, 70, 70, 70, 70};
+    const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1};
+    struct nb_launches launches = {0};
+    struct nb_timing t = {0};
+    for (int l = 0; l < n; l++) {
+        const bool is_busy = l >= n - busy;
+        const double *probe = is_busy ? loud : quiet;
+        const struct nb_samples own = {.ns = is_busy ? slow : fast, .n = N, .probe = probe, .floor = 10};
+        const struct nb_samples copies = {.ns = copy, .n = N, .probe = probe, .floor = 10};
+        const struct nb_samples others = {.ns = other, .n = N, .probe = probe, .floor = 10};
+        nb_launches_add(&launches, &own, &copies, &own, &noise);
+        nb_launches_add_other(&launches, &own, &others);
+        nb_launches_bound(&launches, 30, NAN, "L2");
+    }
+    nb_launches_finish(&launches, 800, &t);
+    nb_launches_release(&launches);
+    return t;
+}
+
+Test(core_state, all_figures_of_a_case_are_of_one_state) {
+    const struct nb_timing t = timing_with_a_neighbour(12, 6), loud = timing_with_a_neighbour(8, 7);
+    cr_expect_str_eq(t.state, "uncontended");
+    cr_expect_float_eq(t.time_ns.value, 100, 1e-9);
+    cr_expect_float_eq(t.roof.value, 0.7, 1e-9, "the runner-up is the roof");
+    cr_expect_float_eq(t.attainable.share.value, 0.7, 1e-9);
+    cr_expect_float_eq(t.attainable.core_ns, 30, 1e-9);
+    cr_expect_float_eq(t.contended.time_ns.value, 200, 1e-9);
+    cr_expect_float_eq(t.uncontended, 0.5 * 0.75, 1e-12);
+    cr_expect(!t.noisy, "%s", t.noise);
+    cr_expect_str_eq(loud.state, "contended", "one launch of eight is too few");
+    cr_expect_float_eq(loud.time_ns.value, 200, 1e-9);
+    cr_expect(isnan(loud.contended.time_ns.value), "the figures are of it");
+}
