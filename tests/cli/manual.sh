@@ -47,7 +47,6 @@ is "$(complete_words normbench gate --inconclusive '')" "neutral pass fail"
 is "$(complete_words normbench run --color a)" "auto always"
 is "$(complete_words normbench help --completions '')" bash
 is "$(complete_words normbench help --man ga)" gate
-is "$(complete_words normbench config '')" check
 is "$(complete_words normbench list sh)" shapes
 is "$(complete_words normbench gate --format j)" "json junit"
 is "$(complete_words normbench nonsense --x)" ""
