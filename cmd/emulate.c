@@ -24,7 +24,6 @@ static const char help[] =
     "followed by any number of changes to it:\n"
     "  rmsnorm/store:bf16/acc:f32x16/cast:before    llama/store:f16    layernorm/variance:onepass/acc:f64\n\n"
     "  --list               the presets and the parts of a design\n"
-    "  --compare DESIGN     one more DESIGN; repeatable\n"
     "  --data NAME          rows: a distribution, a data set or a file (default scales: normal, rows of many sizes)\n"
     "  --n N                columns (default 4096, or as the file has)\n"
     "  --rows R             rows (default 64, or as the file has, up to 256)\n"
@@ -69,10 +68,8 @@ static int set_quantize(void *to, const char *list) {
 }
 
 static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_code) {
-    struct nb_texts compared = {0};
     const struct nb_option options[] = {
         {"list", .flag = &o->list},
-        {"compare", .texts = &compared},
         {"data", .text = &o->data.data},
         {"n", .large = &o->data.cols, .least = 1, .most = 1 << 24},
         {"rows", .large = &o->data.rows, .least = 1, .most = 1 << 20},
@@ -84,8 +81,6 @@ static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_co
         {.name = NULL}};
     const bool read = nb_read_options(&nb_command_emulate, options, NB_ANY_ARGUMENTS, argc, argv, exit_code);
     while (read && optind < argc) nb_texts_add(&o->designs, argv[optind++]);
-    for (size_t i = 0; i < compared.n; i++) nb_texts_add(&o->designs, compared.items[i]);
-    nb_texts_release(&compared);
     if (!read || (o->designs.n > 0) != o->list) return read;
     nb_error(o->list ? "emulate: --list takes no DESIGN"
                      : "emulate: DESIGN is missing; `normbench emulate --list` shows some");

@@ -24,7 +24,6 @@
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/device/device.h"
-#include "src/measure/counters.h"
 #include "src/plan/config.h"
 #include "src/plan/inputs.h"
 
@@ -38,7 +37,6 @@ static const char help[] =
     "  axes       the axes of a config's blocks and of --axis, with their values and defaults\n"
     "  data       distributions, and data sets of real rows\n"
     "  shapes     shapes of models and papers by name\n"
-    "  counters   what this machine can count, or why not\n"
     "  peers      libraries to compare with (--peer): what is here, and how to get what is not\n"
     "  formats    of `normbench run --format` and `normbench report --format`\n\n"
     "  --format NAME        table (the default), markdown, csv or json\n"
@@ -194,7 +192,7 @@ static int list_shapes(struct nb_grid *grid) {
     return 0;
 }
 
-/* ---- axes, data, counters, formats ---- */
+/* ---- axes, data, formats ---- */
 
 static int list_axes(struct nb_grid *grid) {
     static const char *const titles[] = {"axis", "does", "default", "values", "meaning"};
@@ -243,18 +241,6 @@ static int list_data(struct nb_grid *grid) {
     }
     nb_strings_release(&sets);
     free(dir);
-    return 0;
-}
-
-static int list_counters(struct nb_grid *grid) {
-    static const char *const titles[] = {"counter", "source", "available", "reason"};
-    struct nb_counter_info counters[NB_MAX_COUNTERS];
-    size_t n = nb_counters_list(counters, NB_MAX_COUNTERS);
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    for (size_t i = 0; i < n; i++) {
-        nb_grid_row(grid, counters[i].name, counters[i].source, counters[i].available ? "yes" : "no",
-                    counters[i].reason);
-    }
     return 0;
 }
 
@@ -329,9 +315,9 @@ static const struct topic {
     const char *name;
     int (*list)(struct nb_grid *grid);
     bool needs_kernels;
-} topics[] = {{"kernels", list_kernels, true},  {"configs", list_configs, false},   {"axes", list_axes, false},
-              {"data", list_data, false},       {"counters", list_counters, false}, {"shapes", list_shapes, false},
-              {"formats", list_formats, false}, {"peers", list_peers, false}};
+} topics[] = {{"kernels", list_kernels, true}, {"configs", list_configs, false}, {"axes", list_axes, false},
+              {"data", list_data, false},      {"shapes", list_shapes, false},   {"formats", list_formats, false},
+              {"peers", list_peers, false}};
 enum { N_TOPICS = sizeof topics / sizeof topics[0] };
 
 static const struct topic *find_topic(const char *name) {
@@ -372,4 +358,4 @@ static int list_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_list = {
-    "list", "kernels, configs, axes, data, shapes, counters, peers, formats to choose from", help, list_main};
+    "list", "kernels, configs, axes, data, shapes, peers, formats to choose from", help, list_main};

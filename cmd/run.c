@@ -29,7 +29,6 @@ static const char help[] =
     "  --axis NAME=V1,V2    replaces an axis in every block (`normbench list axes`); repeatable; of one axis the last wins\n"
     "  --filter GLOB        only cases whose key (--list prints it) contains this text, or matches this glob as a whole or\n"
     "                       up to a slash; repeatable: any may match\n"
-    "  --threads LIST       short for --axis threads=LIST\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable. A preset gets a case for each of them, of\n"
     "                       its own dtype, pass and (BatchNorm) both layouts, beside those that its blocks select\n" NB_LOAD_TIMEOUT_HELP
@@ -79,7 +78,6 @@ static bool parse(struct run_options *o, int argc, char **argv, int *exit_code) 
                                         {"require-counters", .flag = &o->require_counters},
                                         {"no-stress", .flag = &o->no_stress},
                                         NB_PLAN_OPTIONS(q),
-                                        {"threads", .text = &q->threads, .given = &q->changed},
                                         NB_SHARD_OPTION(q),
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};

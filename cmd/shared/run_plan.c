@@ -156,7 +156,6 @@ static int apply_options(const struct nb_plan_request *q, struct nb_config *conf
     if (q->plugins_join && q->plugins.n > 0 && is_preset(q->config) && config->compare.ours.n == 0)
         result = join_plugins(q, config);
     for (size_t i = 0; result == 0 && i < q->axes.n; i++) result = nb_config_axis(config, q->axes.items[i]);
-    if (result == 0) result = set_axis(config, "threads", q->threads);
     if (result == 0) result = set_axis(config, "kernel", q->kernels);
     if (result == 0) result = set_axis(config, "width", q->widths);
     return result == 0 && q->dtypes ? nb_config_narrow(config, "dtype", q->dtypes) : result;

@@ -21,7 +21,7 @@ refuses "--quantize" emulate rmsnorm --quantize e4m4
 "$NORMBENCH" emulate --list >"$WORK/list" 2>"$WORK/err" || bad "emulate --list fails"
 grep -q "^llama " "$WORK/list" && grep -q "^store_round " "$WORK/list" && [ ! -s "$WORK/err" ] || bad "emulate --list: $(head -3 "$WORK/list")"
 
-"$NORMBENCH" emulate llama/store:f16 truncate --compare naive --rows 8 --n 256 --format json >"$WORK/e.json" 2>"$WORK/err" ||
+"$NORMBENCH" emulate llama/store:f16 truncate naive --rows 8 --n 256 --format json >"$WORK/e.json" 2>"$WORK/err" ||
     bad "emulate --format json: $(cat "$WORK/err")"
 python3 - "$WORK/e.json" <<'PYTHON' || failed=1
 import json, sys

@@ -37,7 +37,7 @@ for name in "shared", "threads":
 PY
 
 [ "$(nproc)" -ge 2 ] || exit 0
-FAKELIB_CRASHES=1 run crashed 4 6 --threads 1,2
+FAKELIB_CRASHES=1 run crashed 4 6 --axis threads=1,2
 [ "$code" = 1 ] || fail "a crash ended with $code"
 /usr/bin/python3 - "$WORK/crashed/results.json" <<'PY'
 import json, sys
