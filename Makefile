@@ -108,7 +108,7 @@ INCLUDES := -I. -I$(BUILD)/gen -D_GNU_SOURCE -DNB_VERSION='"$(VERSION)"'
 
 # ---- sources, all by sorted wildcard --------------------------------------------------------------------------------
 # Older trees, whose kernels the gate builds with this file, have them in kernels/ itself.
-kernel_sources := $(filter-out kernels/table.c kernels/peers/% kernels/cuda/%,$(sort $(wildcard kernels/*.c kernels/*/*.c)))
+kernel_sources := $(filter-out kernels/table.c kernels/operations% kernels/peers/% kernels/cuda/%,$(sort $(wildcard kernels/*.c kernels/*/*.c)))
 kernels := $(filter $(KERNELS),$(sort $(basename $(notdir $(kernel_sources)))))
 widths_given = $(if $(filter usual,$(WIDTHS)),$(if $(filter $(compares_widths),$(1)),$(all_widths),$(usual_widths)),$(WIDTHS:all=$(all_widths)))
 # A copy by the CPU's own instruction is the same at every width.
@@ -119,7 +119,11 @@ variants := $(foreach k,$(kernels),$(foreach w,$(call widths_of,$(k)),$(foreach 
 ifdef VARIANTS
 variants := $(filter $(VARIANTS:all=%),$(variants))
 endif
-kernel_objects := $(variants:%=$(BUILD)/kernels/%.o)
+# Beside composed kernels lie the operations that those of a width and dtype share (older trees have none).
+operations_of = $(if $(wildcard kernels/operations.c),$(foreach w,$(all_widths),$(foreach d,$(DTYPES),$(foreach o,composed composed_lowp,\
+	$(if $(filter %_$(o)_$(suffix_$(w))_$(d),$(1)),$(o:composed%=operations%)_$(suffix_$(w))_$(d))))))
+objects_of = $(patsubst %,$(BUILD)/kernels/%.o,$(1) $(call operations_of,$(1)))
+kernel_objects := $(call objects_of,$(variants))
 src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*/*.c)))
 cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c cmd/shared/*.c)))
@@ -221,7 +225,7 @@ $(BUILD)/gen/page.h: reports/text/page.css reports/text/page.js Makefile
 
 # ---- kernels: one object for each (kernel, width, dtype) ------------------------------------------------------------
 PCH ?= $(BUILD)/pch# the gate builds both trees with this one's
-vpath %.c $(sort $(dir $(kernel_sources)))
+vpath %.c $(sort $(dir $(kernel_sources))) kernels
 # The intrinsics headers would be most of a small object's compile time, so GCC reads them precompiled, once for each set of flags.
 define width_rules
 ifeq ($(IS_CLANG),0)
@@ -370,7 +374,7 @@ tested_in_widths := rmsnorm_twopass layernorm_twopass copy%
 test_dtypes_of = $(if $(filter %_lowp,$(1)),,f32) $(if $(filter $(tested_in_halves),$(1)),f16 bf16)
 test_variants := $(foreach k,$(kernels),$(foreach w,$(test_widths),$(foreach d,$(filter $(DTYPES),$(call test_dtypes_of,$(k))),$(k)_$(suffix_$(w))_$(d)))) \
 	$(if $(third_width),$(foreach k,$(filter $(tested_in_widths),$(kernels)),$(k)_$(third_width)_f32))
-test_objects_of_kernels := $(test_variants:%=$(BUILD)/kernels/%.o)
+test_objects_of_kernels := $(call objects_of,$(test_variants))
 $(BUILD)/tests/kernels/kernel_list.h: Makefile $(sort $(dir $(kernel_sources)))
 	@mkdir -p $(dir $@)
 	printf 'NB_KERNEL_ENTRY(%s)\n' $(test_variants) >$@

@@ -52,7 +52,7 @@ reached() { # ROOT FILES
     printf '%s\n' $files
 }
 reached_in_both() { { reached "$root" "$1"; reached "$base_dir" "$1"; } | sort -u; }
-kernels_of() { sed -n 's|^kernels/\(.*/\)*\([^/]*\)\.c$|\2|p' | { grep -vx table || true; } | sort; }
+kernels_of() { sed -n 's|^kernels/\(.*/\)*\([^/]*\)\.c$|\2|p' | { grep -vxE 'table|operations(_lowp)?' || true; } | sort; }
 has_kernel() { [ -n "$(find "$1/kernels" -name "$2.c" -not -path '*/peers/*' -not -path '*/cuda/*' -print -quit)" ]; }
 
 files=$(reached_in_both "$(sort -u <<<"$changed")")

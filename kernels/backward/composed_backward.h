@@ -8,7 +8,7 @@
 #ifndef NB_COMPOSED_BACKWARD_H
 #define NB_COMPOSED_BACKWARD_H
 
-#include "kernels/batchnorm/batchnorm_sums.h"
+#include "kernels/batchnorm/sum_operations.h"
 #include "kernels/shared/composed_norm.h"
 
 /* Tensor loads and stores of the recipe with gamma (centred: and beta), in x's elements, casts beside them. */
@@ -28,35 +28,14 @@
 #define PAST_STORES 4
 #endif
 
-#ifndef NB_OPERATIONS
-/* Unit: a block of rows -> a row of partial sums. */
-static inline void op_sum_rows_of_block(const struct step *s, int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; block++) {
-        const struct column_sums c = {.x = tensor_row(s->a, block * rows_per_block(s->call), false),
-                                      .x_stride = s->a.stride,
-                                      .sum = tensor_row(s->dst, block, false)};
-        sum_columns(&c, block_rows(s->call, block), s->cols, (struct column_form){.sum = true, .wide = true});
-    }
-}
-/* Unit: a column. */
-static inline void op_add_blocks(const struct step *s, int64_t begin, int64_t end) {
-    float *const out = s->dst.data;
-    for (int64_t i = begin; i < end; i++) {
-        out[i] = 0.0f;
-        for (int64_t block = 0; block < n_blocks(s->call); block++)
-            out[i] += ((const float *)tensor_row(s->a, block, false))[i];
-    }
-}
-#endif
-
 static inline void sum_over_rows(struct program *p, struct tensor t, float *out) {
     const int64_t cols = p->call->cols, stride = (cols + 15) / 16 * 16;
     if (!out) return;
     const struct tensor partial = {.data = p->call->scratch, .stride = stride};
     p->partial_bytes = n_blocks(p->call) * stride * (int64_t)sizeof(float);
     if (append(p, partial))
-        p->step = (struct step){op_sum_rows_of_block, partial, t, .n_units = n_blocks(p->call), .cols = cols};
-    emit_column(p, op_add_blocks, partial, (struct tensor){.data = out, .stride = 1}, cols, 0.0f);
+        p->step = (struct step){op_sum_blocks, partial, t, .n_units = n_blocks(p->call), .cols = cols};
+    emit_column(p, op_mean_blocks, partial, (struct tensor){.data = out, .stride = 1}, cols, 1.0f);
 }
 
 /* g - xhat * c2; where the statistics saw the first k columns alone, in those: a copy of g, a slice of which is changed. */

@@ -126,25 +126,16 @@ static inline void op_sum_blocks(const struct step *s, int64_t begin, int64_t en
                                   .x_is_f32 = 1};
     launch_column_sums(s->call, &a, s->cols % VECTOR == 0 && (uintptr_t)a.x % 16 == 0 && a.x_stride % 4 == 0);
 }
-static inline void op_sum_rows_of_block(const struct step *s, int64_t begin, int64_t end) {
-    op_sum_blocks(s, begin, end);
-}
 /* Units are columns. */
-static inline void add_blocks_over(const struct step *s, int64_t begin, int64_t end, float divisor) {
+static inline void op_mean_blocks(const struct step *s, int64_t begin, int64_t end) {
     const struct add_args a = {.partial = (const float *)s->a.data + begin,
                                .out = {(float *)s->dst.data + begin},
                                .padded = s->a.stride,
                                .cols = end - begin,
                                .blocks = divided(s->call->rows, rows_of_block(s->call->rows)),
                                .n = 1,
-                               .divisor = {divisor}};
+                               .divisor = {s->scalar}};
     launch_add_columns(s->call, &a);
-}
-static inline void op_add_blocks(const struct step *s, int64_t begin, int64_t end) {
-    add_blocks_over(s, begin, end, 1.0f);
-}
-static inline void op_mean_blocks(const struct step *s, int64_t begin, int64_t end) {
-    add_blocks_over(s, begin, end, s->scalar);
 }
 
 /* Running statistics of channels [begin, end) from those of the batch. */

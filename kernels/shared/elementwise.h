@@ -9,6 +9,7 @@
 
 #include "kernels/shared/reduce.h"
 #include "kernels/shared/root.h"
+#include "kernels/shared/tanh.h"
 #include "kernels/shared/vec.h"
 
 /* A tensor of f32, or of x's dtype when narrow. Statistics are columns of one element a row (stride 1); parameters are one
@@ -161,6 +162,25 @@ NB_INLINE float typed_sum(const void *x, int64_t n, bool narrow) {
 #include NB_OPERATIONS
 #else
 
+/* An operation is compiled once for each width and dtype, of recipes that stay in x's dtype apart (kernels/operations.c), under a name that says
+ * for which. A kernel's object has its name alone; what the kernel reads has the loops, by which the gate sees what changed. */
+#if COMPOSED_LOWP
+#define NB_OPERATION_SYMBOL(name) #name "_lowp_" NB_TEXT(NB_JOIN4(of, NB_VARIANT, NB_DTYPE_NAME))
+#else
+#define NB_OPERATION_SYMBOL(name) #name "_" NB_TEXT(NB_JOIN4(of, NB_VARIANT, NB_DTYPE_NAME))
+#endif
+#define NB_OPERATION_HEAD(name, ...)                                                                                   \
+    name(__VA_ARGS__) __asm__(NB_OPERATION_SYMBOL(name)) __attribute__((visibility("hidden")))
+#ifdef NB_DEFINES_OPERATIONS
+#define NB_OPERATION(name, ...)                                                                                        \
+    NB_OPERATION_HEAD(name, __VA_ARGS__);                                                                              \
+    void name(__VA_ARGS__)
+#else
+#define NB_OPERATION(name, ...)                                                                                        \
+    NB_OPERATION_HEAD(name, __VA_ARGS__);                                                                              \
+    static inline void name##_elsewhere(__VA_ARGS__)
+#endif
+
 /* Types of a, b and the result of an operation that have a loop of their own: all f32 in a recipe in f32, all x's dtype in one that
  * stays in that, and for the affine part also parameters in f32. */
 NB_INLINE void map_typed(const struct step *s, int64_t begin, int64_t end, enum operation op, enum operand b,
@@ -176,7 +196,7 @@ NB_INLINE void map_typed(const struct step *s, int64_t begin, int64_t end, enum 
 }
 
 /* Full tensors up or down. */
-static inline void op_cast(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_cast, const struct step *s, int64_t begin, int64_t end) {
 #ifndef NB_DTYPE_IS_F32
     if (!COMPOSED_LOWP && s->a.full && s->a.narrow != s->dst.narrow) {
         if (s->a.narrow)
@@ -188,63 +208,77 @@ static inline void op_cast(const struct step *s, int64_t begin, int64_t end) {
 #endif
     map_any(s, begin, end, OP_COPY, B_NONE);
 }
-static inline void op_square(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_square, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_SQUARE, B_NONE, false);
 }
-static inline void op_sqrt(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_sqrt, const struct step *s, int64_t begin, int64_t end) {
     map_any(s, begin, end, OP_SQRT, B_NONE);
 }
-static inline void op_reciprocal(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_reciprocal, const struct step *s, int64_t begin, int64_t end) {
     map_any(s, begin, end, OP_RECIPROCAL, B_NONE);
 }
-static inline void op_add_scalar(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_add_scalar, const struct step *s, int64_t begin, int64_t end) {
     map_any(s, begin, end, OP_ADD, B_SCALAR);
 }
-static inline void op_mul_scalar(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_mul_scalar, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_MUL, B_SCALAR, false);
 }
-static inline void op_max_scalar(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_max_scalar, const struct step *s, int64_t begin, int64_t end) {
     map_any(s, begin, end, OP_MAX, B_SCALAR);
 }
-static inline void op_add_full(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_add_full, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_ADD, B_FULL, false);
 }
-static inline void op_sub_full(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_sub_full, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_SUB, B_FULL, false);
 }
-static inline void op_mul_full(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_mul_full, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_MUL, B_FULL, false);
 }
 /* one value a row */
-static inline void op_sub_row(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_sub_row, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_SUB, B_ROW, false);
 }
-static inline void op_mul_row(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_mul_row, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_MUL, B_ROW, true);
 }
-static inline void op_div_row(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_div_row, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_DIV, B_ROW, false);
 }
-static inline void op_add_row(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_add_row, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_ADD, B_ROW, true);
 }
 /* one value a column */
-static inline void op_sub_col(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_sub_col, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_SUB, B_COL, false);
 }
-static inline void op_mul_col(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_mul_col, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_MUL, B_COL, true);
 }
-static inline void op_div_col(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_div_col, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_DIV, B_COL, false);
 }
-static inline void op_add_col(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_add_col, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_ADD, B_COL, true);
+}
+
+NB_ONCE void tanh_row(float *dst, const float *a, int64_t n) {
+    int64_t i = 0;
+    for (; i + NB_LANES <= n; i += NB_LANES) vec_store_f32(dst + i, vec_tanh(vec_load_f32(a + i)));
+    if (i < n) vec_store_f32_tail(dst + i, vec_tanh(vec_load_f32_tail(a + i, n - i)), n - i);
+}
+/* From f32 to f32: a temporary, or y, whose rows may be apart. */
+void NB_OPERATION(op_tanh, const struct step *s, int64_t begin, int64_t end) {
+    if (s->dst.stride == s->cols) {
+        tanh_row(tensor_row(s->dst, begin, false), tensor_row(s->a, begin, false), (end - begin) * s->cols);
+        return;
+    }
+    for (int64_t r = begin; r < end; r++) tanh_row(tensor_row(s->dst, r, false), tensor_row(s->a, r, false), s->cols);
 }
 
 /* The roots that begin with a hardware estimate, one operation with their clamp; eps inside was added before. A column of one
  * element a row. */
-static inline void op_rsqrt(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_rsqrt, const struct step *s, int64_t begin, int64_t end) {
     struct nb_call root = {.eps = s->scalar, .formula = s->call->formula};
     if (root.formula.eps_place == NB_EPS_INSIDE) root.eps = 0.0;
     for (int64_t r = begin; r < end; r++)
@@ -253,7 +287,7 @@ static inline void op_rsqrt(const struct step *s, int64_t begin, int64_t end) {
 
 /* One value a row: the sum of its elements in f32, divided by the scalar. Rounded to x's dtype at the end where the result
  * is narrow, as PyTorch's mean of a half tensor. */
-static inline void op_sum_rows(const struct step *s, int64_t begin, int64_t end) {
+void NB_OPERATION(op_sum_rows, const struct step *s, int64_t begin, int64_t end) {
     const bool lowp = COMPOSED_LOWP;
     for (int64_t r = begin; r < end; r++) {
         const float sum = typed_sum(tensor_row(s->a, r, lowp), s->cols, lowp);

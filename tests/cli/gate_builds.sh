@@ -33,7 +33,7 @@ edit kernel.h
 differs 0 "$all"
 edit simd/256.h
 differs 0 "$all"
-edit table.c
+edit table.c operations.c
 differs 0 ""
 cp "$WORK/repository/kernels/rows/rmsnorm_serial.c" "$WORK/repository/kernels/rows/rmsnorm_more.c"
 differs 5 ""
