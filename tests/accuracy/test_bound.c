@@ -161,6 +161,9 @@ Test(bound, predicts_where_the_formula_loses_its_result) {
     expect_loss(rms, NB_F32, NB_STATS_F32, 0, 1e-5, 1e-30, 0, NB_LOSS_NONE);
     expect_loss(rms, NB_BF16, NB_STATS_F32, 0, 1e-5, 0x1p64, 0, NB_LOSS_SQUARE_OVERFLOW);
     expect_loss(rms, NB_BF16, NB_STATS_F32, 0, 1e-5, 0x1p60, 0, NB_LOSS_NONE);
+    expect_loss(rms, NB_F32, NB_STATS_F32, 0, 1e-5, 1.5e19, 0, NB_LOSS_SQUARE_OVERFLOW); /* the sum, no square */
+    expect_loss(ln, NB_F32, NB_STATS_F32, NB_VAR_TWOPASS, 1e-5, 3e37, 0, NB_LOSS_SQUARE_OVERFLOW); /* the mean's */
+    expect_loss(rms, NB_F16, NB_STATS_X, 0, 1e-8, 1e-4, 0, NB_LOSS_EPS_ZERO);
     expect_loss(rms, NB_F32, NB_STATS_F32, 0, 1e-5, NAN, 0, NB_LOSS_INPUT_NOT_FINITE);
     expect_loss(rms, NB_F32, NB_STATS_F32, 0, 1e-5, INFINITY, 0, NB_LOSS_INPUT_NOT_FINITE);
     expect_loss(ln, NB_F32, NB_STATS_F32, NB_VAR_ONEPASS, 1e-5, 40000, 1e-3, NB_LOSS_CANCELLATION);
@@ -178,12 +181,23 @@ Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
     problem_init(&p, NB_OP_RMSNORM, NB_F16, 1, 8);
     problem_fill_normal(&p, 1, 0.1, 4);
     p.c.formula.affine = NB_AFFINE_GAMMA;
+    p.in.gamma_f32[2] = 0;
     p.in.gamma_f32[3] = 1e5f;
+    for (uint32_t stats = NB_STATS_F32; stats <= NB_STATS_X; stats++) {
+        p.c.stats_dtype = stats;
+        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+        nb_bound_init(&b, &p.c, &o, 8);
+        nb_oracle_row(&o, 0, y);
+        cr_expect_eq(nb_bound_row(&b, 0, y, tolerance), NB_LOSS_OUTPUT_OVERFLOW);
+        for (int i = 0; i < 8; i++) cr_expect_eq(isinf(tolerance[i]), i == 3);
+        nb_bound_release(&b);
+        nb_oracle_release(&o);
+    }
+    p.c.op = NB_OP_COPY;
     cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
     nb_bound_init(&b, &p.c, &o, 8);
-    nb_oracle_row(&o, 0, y);
-    cr_expect_eq(nb_bound_row(&b, 0, y, tolerance), NB_LOSS_OUTPUT_OVERFLOW);
-    for (int i = 0; i < 8; i++) cr_expect_eq(isinf(tolerance[i]), i == 3);
+    cr_expect_eq(nb_bound_row(&b, 0, y, tolerance), NB_LOSS_NONE);
+    for (int i = 0; i < 8; i++) cr_expect_eq(tolerance[i], 0, "a copy is exact");
     nb_bound_release(&b);
     nb_oracle_release(&o);
     problem_free(&p);
@@ -326,6 +340,8 @@ static double worst_of_inference(uint32_t layout, bool declared, bool folded) {
     p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
     cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
     nb_bound_init(&b, &p.c, &o, 0);
+    const struct nb_running_error running = nb_bound_running(&b, 0);
+    cr_expect(running.mean == 0 && running.var == 0, "inference updates nothing");
     for (int64_t r = 0; r < p.in.rows; r++) {
         nb_oracle_row(&o, r, y);
         cr_assert_eq(nb_bound_row(&b, r, y, tolerance), NB_LOSS_NONE);

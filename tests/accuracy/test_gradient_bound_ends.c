@@ -39,11 +39,13 @@ Test(gradient_bound_ends, holds_for_dyt_of_any_size) {
         struct nb_gradient_bound bound;
         double dx[60], tolerance[60];
         backward_init(&b, NB_OP_DYT, (enum nb_dtype)(trial % NB_N_DTYPES), 1, 60);
-        b.p.c.alpha = random_normal(&r) * exp(3 * random_normal(&r));
+        const uint32_t weighted = trial % 2;
+        b.p.c.alpha = trial == 1 ? 0 : random_normal(&r) * exp(3 * random_normal(&r));
         b.p.c.stats_dtype = trial % 4 == 0 ? NB_STATS_X : NB_STATS_F32;
         const double mean = random_normal(&r), sd = exp(10 * random_normal(&r));
         backward_fill_normal(&b, mean, sd, random_bits(&r));
-        b.p.c.formula.affine = NB_AFFINE_NONE;
+        b.p.c.formula.affine = weighted ? NB_AFFINE_GAMMA : NB_AFFINE_NONE;
+        b.p.c.formula.weight_offset = weighted;
         for (int64_t i = 0; i < 60 && trial % 5 == 0; i++) backward_set_dy(&b, i, 1e37 * random_normal(&r));
         backward_gradient(&g, &b);
         nb_gradient_bound_init(&bound, &b.p.c, &g, 60, 1, trial % 7 == 0);
@@ -55,6 +57,12 @@ Test(gradient_bound_ends, holds_for_dyt_of_any_size) {
             cr_expect_leq(ratio_of(got, dx[i], tolerance[i]), 1, "trial %d, alpha %g: %g, not %g", trial, b.p.c.alpha,
                           got, dx[i]);
             n++;
+        }
+        for (int64_t i = 0; weighted && i < 60; i++) {
+            const float dgamma = op(&b, dyt_step(&b, i).tanh * (float)nb_get(b.p.in.dy, i, b.p.in.dtype));
+            const double allowed = nb_gradient_bound_parameter(&bound, NB_DGAMMA, i);
+            cr_expect_leq(ratio_of(dgamma, g.dgamma[i], allowed), 1, "trial %d, alpha %g: dgamma %g, not %g", trial,
+                          b.p.c.alpha, (double)dgamma, g.dgamma[i]);
         }
         nb_gradient_bound_release(&bound);
         nb_gradient_release(&g);

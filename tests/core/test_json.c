@@ -220,6 +220,9 @@ Test(json, a_table_of_members_writes_and_reads_a_struct) {
     cr_expect(isnan(b.number) && isnan(b.interval.low) && b.interval.high == 3 && b.grouped == 0.1);
     cr_expect(b.wide == a.wide && b.counts[2] == 3 && b.bits == UINT64_MAX && b.flag && b.fruit == PEAR);
     cr_expect(b.inner.narrow == INT32_MAX && b.inner.exact == -INFINITY);
+    cJSON_ReplaceItemInObjectCaseSensitive(json, "interval", cJSON_CreateNull());
+    cr_assert_eq(nb_json_get_members(json, outer, &b, "a test"), 0);
+    cr_expect(isnan(b.interval.value) && isnan(b.interval.high), "null is an interval without figures");
     cr_expect_str_eq(b.text, "seven77");
     cr_expect_str_eq(b.owned, "words");
     cr_expect_str_eq(b.borrowed, "lent");

@@ -90,6 +90,10 @@ Test(labels, stand_in_the_journal_with_the_plan) {
     cr_expect_eq(cJSON_GetArraySize(cJSON_GetObjectItem(run, "labels")), 2);
     cr_expect_eq(cJSON_GetArraySize(cJSON_GetObjectItem(run, "groups")), (int)plan.n_groups);
     cr_expect(strstr(json_text(cJSON_GetObjectItem(run, "skips")), "/threads:1024/"), "%s", json_text(run));
+    cr_expect_str_eq(json_text(cJSON_GetObjectItem(run, "shard")), "[1,2]");
+    cJSON *whole = kept_json(cJSON_CreateObject());
+    nb_journal_add_plan(whole, &plan, 0, 0);
+    cr_expect(cJSON_IsNull(cJSON_GetObjectItem(whole, "shard")), "no shard but all of it");
 }
 
 /* ---- the fold ---- */

@@ -226,7 +226,13 @@ Test(results, journals_that_contradict_themselves_are_refused) {
         {"\"type\":\"check\",\"group\":0,\"cases\":", "\"type\":\"check\",\"group\":0,\"others\":"},
         {"\"variant\":\"rmsnorm_a_v256_f32\",", ""},
         {"\"variant\":\"rmsnorm_a_v256_f32\"", "\"variant\":\"rmsnorm_c_v256_f32\""},
+        {"\"variant\":\"layernorm_a_v256_f32\"", "\"variant\":\"rmsnorm_a_v256_f32\""},
+        {"\"launches\":6", "\"launches\":-6"},
         {"\"op\":\"rmsnorm\"", "\"op\":\"nothing\""},
+        {"\"keys\":[\"" KEY_RMS "\"", "\"keys\":[1"},
+        {"\"" KEY_LN "\"", "\"" KEY_RMS "\""},
+        {"\"reference\":0", "\"reference\":3"},
+        {"\"reference\":0", "\"reference\":0,\"labels\":[[0],[],[]]"},
         {"\"keys\":[\"" KEY_RMS, "\"keys\":[\"/shape:4x8"},
         {"\"keys\":", "\"others\":"},
         {"\"index\":4", "\"index\":-4"},
@@ -253,6 +259,12 @@ Test(results, journals_that_contradict_themselves_are_refused) {
         if (nb_sample_table_read(&samples, dir) == 0) nb_sample_table_release(&samples);
         nb_strbuf_release(&text);
     }
+    struct nb_strbuf end = {0};
+    add_end(&end);
+    const char *headless = summed(end.text);
+    begin_errors();
+    expect_refused(fold(dir, headless, strlen(headless)), headless, ":1: is not the \"run\" line");
+    nb_strbuf_release(&end);
 }
 
 Test(results, a_folded_journal_with_any_byte_changed_never_crashes) {
