@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The fast row kernels where only the bits tell: a sum made before or by the kernel, ties, NaN in rows and parameters, instructions beyond the
- * variant's. test_kernels.c has their figures, test_circumstances.c what changes none of their bits. */
+/* The fast row kernels where only the bits tell: ties, NaN in rows and parameters, instructions beyond the variant's. test_kernels.c has their figures, test_circumstances.c what changes none of their bits. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -135,30 +134,6 @@ static struct nb_tuning with_native(struct nb_tuning t, uint32_t native) {
     t.native = native;
     return t;
 }
-
-/* The plain op of add_OP in the same width and dtype; null where it is not built. */
-static const struct nb_kernel *without_add(const struct nb_kernel *k) {
-    for (size_t i = 0; i < nb_registry_size(); i++)
-        if (strcmp(nb_registry_at(i)->kernel->variant, k->variant + strlen("add_")) == 0)
-            return nb_registry_at(i)->kernel;
-    return NULL;
-}
-static void check_sum(const struct nb_kernel *k) {
-    struct bench b = bench_new(k, 13, 512);
-    const struct nb_kernel *plain = adds(&b) ? without_add(k) : NULL;
-    b.formula.round_sum = 1;
-    if (plain) {
-        call_rows(&b, &big_cache, 0);
-        memcpy(b.wants, b.y, bytes_of(&b));
-        memcpy(b.x, b.sum, bytes_of(&b));
-        b.kernel = plain;
-        b.formula.round_sum = 0;
-        call_rows(&b, &big_cache, 0);
-        expect_wanted(&b, "sum made before");
-    }
-    bench_release(&b);
-}
-Test(fast_rows, a_sum_has_the_same_bits_made_before_or_by_the_kernel) { for_each_fast(check_sum); }
 
 /* ---- the mean of LayerNorm ---- */
 
