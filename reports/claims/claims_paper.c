@@ -104,12 +104,7 @@ static void add_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
         100 * share.low, 100 * share.high, 100 * norm.low, 100 * norm.high);
 }
 
-void nb_paper_sentences(struct nb_strbuf *out) {
-    struct nb_paper paper;
-    if (paper_read(&paper) == 0) add_sentences(&paper, out);
-}
-
-/* ---- Markdown ---- */
+/* ---- what the 64 % is ---- */
 
 static void add_percent(struct nb_grid *grid, const struct nb_interval *i) {
     char text[64] = "";
@@ -125,7 +120,7 @@ static void add_share(struct nb_grid *grid, double share) {
     add_percent(grid, &alone);
 }
 
-void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
+void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document) {
     static const char *const titles[] = {"table",
                                          "row",
                                          "norm's share",
@@ -147,10 +142,11 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
         add_share(&grid, r->norm_cut);
     }
     if (any) {
-        nb_strbuf_add(out, "\n## What the 64 % is\n\n");
-        add_sentences(&paper, out);
-        nb_strbuf_add(out, "\n");
-        nb_grid_add_markdown(&grid, out);
+        nb_claims_heading(p, 2, "paper", "What the 64 % is");
+        nb_claims_add(p, "", "<p>");
+        add_sentences(&paper, p->out);
+        nb_claims_add(p, "\n", "</p>\n");
+        nb_claims_grid(p, &grid);
     }
     nb_grid_release(&grid);
 }

@@ -22,7 +22,7 @@ bool nb_claims_format_known(const char *format); /* table, markdown, json */
 /* On a stream, in one of those formats. -1 after nb_error. */
 int nb_claims_print(const cJSON *document, const char *format, FILE *out);
 /* figures: pictures to be linked, or null. */
-void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures, struct nb_strbuf *out);
+void nb_claims_markdown(const cJSON *document, struct nb_figures *figures, struct nb_strbuf *out);
 /* DIR/claims.md, DIR/claims.html and DIR/claims-plots/. plots: false leaves the pictures out. */
 int nb_claims_pages(const char *dir, const cJSON *document, bool plots);
 /* What --explain says of a claim before anything is run. */
@@ -55,19 +55,23 @@ struct nb_claims_sentence {
 size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **sentences);
 void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n);
 
-/* The lines of the table of verdicts, the same on a terminal, in Markdown and on the page: one for each claim; and where the statement
- * itself cannot be tested here, one for each other reading that could. */
-
-struct nb_claims_line {
-    const cJSON *claim, *reading;       /* reading: null for the line of the claim itself */
-    const char *name, *title, *verdict; /* borrowed from the document */
-    char *measured, *published, *why;   /* owned */
-};
-/* Of bug reports (bugs), or of all the others. Returns how many. */
-size_t nb_claims_lines(const cJSON *document, bool bugs, struct nb_claims_line **lines);
-void nb_claims_lines_release(struct nb_claims_line *lines, size_t n);
-/* The same as a grid, with the statements or without; returns how many lines. */
+/* The table of verdicts, the same on a terminal, in Markdown and on the page: a line for each claim; and where the statement itself cannot
+ * be tested here, one for each other reading that could. Of bug reports (bugs), or of all the others; with the statements or without. Returns
+ * how many lines. */
 size_t nb_claims_lines_grid(const cJSON *document, bool bugs, bool statements, struct nb_grid *grid);
+
+/* ---- claims.md and claims.html by one writer: each piece in Markdown, or as HTML ---- */
+
+struct nb_claims_page {
+    bool html;
+    struct nb_strbuf *out;
+};
+void nb_claims_add(const struct nb_claims_page *p, const char *markdown, const char *html); /* as it stands */
+void nb_claims_text(const struct nb_claims_page *p, const char *text);                      /* escaped */
+/* A paragraph of a lead and escaped text; nothing where there is no text. */
+void nb_claims_say(const struct nb_claims_page *p, const char *lead, const char *text);
+void nb_claims_heading(const struct nb_claims_page *p, int level, const char *id, const char *title);
+void nb_claims_grid(const struct nb_claims_page *p, const struct nb_grid *grid);
 
 /* ---- The RMSNorm paper's running times (configs/claims/tables/rmsnorm-paper.json), what follows from them by arithmetic, and what was
  * measured here of the norms alone. ---- */
@@ -90,22 +94,19 @@ struct nb_paper {
 /* The paper's rows: what was published, and here the whole step, the norm alone, the cost of dispatch at which the cut is reached, and a
  * GPU. False: no claim of the paper was run. The grid is to be released in either case. */
 bool nb_claims_headline(const cJSON *document, struct nb_grid *grid);
-/* "What the 64 % is", as a section of claims.md; nothing where no claim of the paper was run. */
-void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out);
-/* Sentences about it, one a line; nothing where the table cannot be read. */
-void nb_paper_sentences(struct nb_strbuf *out);
+/* The section "What the 64 % is"; nothing where no claim of the paper was run. */
+void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document);
 
 /* Amdahl's law for norms: what a step gains is the norm's share of it times what the norm saves. The paper's rows, and the steps that
  * were measured here. */
 
 void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);
 
-/* ---- What was trained for claims, for people: tables of steps and memory, curves of losses and of how wide tensors are by layer; all from the
- * "training" section of claims.json (src/claims/training.h). ---- */
+/* ---- What was trained for claims, for people: tables of steps and memory, curves of losses; all from the "training" section of claims.json
+ * (src/claims/training.h). ---- */
 
-void nb_claims_grid_html(const struct nb_grid *grid, struct nb_strbuf *out); /* any grid as a table of the page */
 /* Nothing where nothing was trained. */
-void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbuf *out); /* html: else Markdown */
+void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *document);
 void nb_claims_training_figures(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);
 
 #endif

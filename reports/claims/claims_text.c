@@ -384,95 +384,59 @@ void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n)
 
 /* ---- lines ---- */
 
-struct family {
-    struct nb_claims_line *lines;
-    size_t n;
-};
-
-static struct nb_claims_line *add(struct family *f, const cJSON *claim, const cJSON *judged, const cJSON *figures_of) {
-    struct nb_strbuf measured = {0}, published = {0};
-    f->lines = nb_realloc(f->lines, f->n + 1, sizeof *f->lines);
-    add_measured(&measured, figures_of);
-    add_published(&published, figures_of);
-    f->lines[f->n] = (struct nb_claims_line){.claim = claim,
-                                             .name = nb_json_get_string(judged, "id"),
-                                             .title = nb_json_get_string(judged, "title"),
-                                             .verdict = nb_json_get_string(judged, "verdict"),
-                                             .measured = measured.text,
-                                             .published = published.text,
-                                             .why = nb_strdup(nb_json_get_string(judged, "reason"))};
-    return &f->lines[f->n++];
-}
-
-/* What matters of a bug report is which kernels have the bug. */
-static void add_bug(struct family *f, const cJSON *claim) {
-    struct nb_claims_line *line = add(f, claim, claim, NULL);
-    struct nb_strbuf broken = {0};
-    add_broken(&broken, claim);
-    free(line->measured);
-    line->measured = line->why;
-    line->why = broken.text;
-}
-
-static void add_claim(struct family *f, const cJSON *claim) {
-    const cJSON *reading;
-    struct nb_claims_line *line = add(f, claim, claim, main_reading(claim));
-    free(line->why);
-    line->why = why_of(claim);
-    if (nb_claim_is_decided(nb_json_get_string(claim, "verdict"))) return;
-    cJSON_ArrayForEach(reading, nb_json_get(claim, "readings")) {
-        if (!nb_claim_is_decided(nb_json_get_string(reading, "verdict"))) continue;
-        line = add(f, claim, reading, reading);
-        line->reading = reading;
-        line->title = nb_json_get_string(reading, "text");
-    }
-}
-
-size_t nb_claims_lines(const cJSON *document, bool bugs, struct nb_claims_line **lines) {
-    const cJSON *claim;
-    struct family f = {0};
-    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
-        if (nb_claims_is_bug(claim) != bugs) continue;
-        if (bugs)
-            add_bug(&f, claim);
-        else
-            add_claim(&f, claim);
-    }
-    *lines = f.lines;
-    return f.n;
-}
-
-void nb_claims_lines_release(struct nb_claims_line *lines, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        free(lines[i].measured);
-        free(lines[i].published);
-        free(lines[i].why);
-    }
-    free(lines);
-}
-
 static enum nb_grid_style style_of(const char *verdict) {
     if (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return NB_GRID_GOOD;
     if (strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return NB_GRID_BAD;
     return nb_claim_is_decided(verdict) ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
+/* title null: without the statements. */
+static void begin_line(struct nb_grid *grid, const char *lead, const cJSON *judged, const char *title) {
+    const char *verdict = nb_json_get_string(judged, "verdict");
+    nb_grid_style(grid, style_of(verdict));
+    nb_grid_addf(grid, "%s%s", lead, nb_json_get_string(judged, "id"));
+    if (title) nb_grid_add(grid, title);
+    nb_grid_add(grid, verdict);
+}
+
+static void add_figures(struct nb_grid *grid, const cJSON *reading) {
+    add_measured(&grid->cell, reading);
+    nb_grid_end_cell(grid);
+    add_published(&grid->cell, reading);
+    nb_grid_end_cell(grid);
+}
+
+/* What matters of a bug report is which kernels have the bug. */
+static void add_bug(struct nb_grid *grid, const cJSON *claim, bool statements) {
+    begin_line(grid, "", claim, statements ? nb_json_get_string(claim, "title") : NULL);
+    nb_grid_row(grid, nb_json_get_string(claim, "reason"), "");
+    add_broken(&grid->cell, claim);
+    nb_grid_end_cell(grid);
+}
+
+static void add_claim(struct nb_grid *grid, const cJSON *claim, bool statements) {
+    const cJSON *reading;
+    char *why = why_of(claim);
+    begin_line(grid, "", claim, statements ? nb_json_get_string(claim, "title") : NULL);
+    add_figures(grid, main_reading(claim));
+    nb_grid_add(grid, why);
+    free(why);
+    if (nb_claim_is_decided(nb_json_get_string(claim, "verdict"))) return;
+    cJSON_ArrayForEach(reading, nb_json_get(claim, "readings")) {
+        if (!nb_claim_is_decided(nb_json_get_string(reading, "verdict"))) continue;
+        begin_line(grid, statements ? "... " : "  ", reading, statements ? nb_json_get_string(reading, "text") : NULL);
+        add_figures(grid, reading);
+        nb_grid_add(grid, nb_json_get_string(reading, "reason"));
+    }
+}
+
 size_t nb_claims_lines_grid(const cJSON *document, bool bugs, bool statements, struct nb_grid *grid) {
     static const char *const titles[] = {"claim", "statement", "verdict", "measured", "published", "why"},
                              *const without[] = {"claim", "verdict", "measured", "published", "why"};
-    struct nb_claims_line *lines;
-    const size_t n = nb_claims_lines(document, bugs, &lines);
+    const cJSON *claim;
     nb_grid_init(grid, statements ? titles : without, statements ? 6 : 5);
-    for (size_t i = 0; i < n; i++) {
-        nb_grid_style(grid, style_of(lines[i].verdict));
-        nb_strbuf_addf(&grid->cell, "%s%s", !lines[i].reading ? "" : statements ? "... " : "  ", lines[i].name);
-        nb_grid_end_cell(grid);
-        if (statements) nb_grid_add(grid, lines[i].title);
-        nb_grid_add(grid, lines[i].verdict);
-        nb_grid_add(grid, lines[i].measured);
-        nb_grid_add(grid, lines[i].published);
-        nb_grid_add(grid, lines[i].why);
+    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
+        if (nb_claims_is_bug(claim) == bugs) (bugs ? add_bug : add_claim)(grid, claim, statements);
     }
-    nb_claims_lines_release(lines, n);
-    return n;
+    return grid->n_cells / grid->n_columns;
 }

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/report.h"
-#include "reports/text/escape.h"
 #include "reports/text/grid.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -118,47 +116,15 @@ static void add_tokens(const cJSON *document, struct nb_strbuf *out) {
     nb_strbuf_add(out, "");
 }
 
-static bool is_empty_column(const struct nb_grid *grid, size_t column) {
-    for (size_t c = column; c < grid->n_cells; c += grid->n_columns)
-        if (*grid->cells[c]) return false;
-    return true;
-}
-
-/* Without the columns that nothing was measured for. */
-void nb_claims_grid_html(const struct nb_grid *grid, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "<div class=wrap><table>\n<tr>");
-    for (size_t c = 0; c < grid->n_columns; c++)
-        if (!is_empty_column(grid, c)) nb_html_text(out, "<th>", grid->titles[c], "");
-    for (size_t c = 0; c < grid->n_cells; c++) {
-        if (c % grid->n_columns == 0) nb_strbuf_add(out, "\n<tr>");
-        if (!is_empty_column(grid, c % grid->n_columns)) nb_html_cell(out, "", grid->cells[c]);
-    }
-    nb_strbuf_add(out, "\n</table></div>\n");
-}
-
-static void add_lead(const cJSON *document, bool html, struct nb_strbuf *out) {
+static void add_lead(const struct nb_claims_page *p, const cJSON *document) {
     struct nb_strbuf tokens = {0};
     add_tokens(document, &tokens);
-    if (html) {
-        nb_strbuf_add(out, "<h2 id=\"training\">Training</h2>\n");
-        nb_html_text(out, "<p>", lead, "</p>\n");
-        nb_html_text(out, "<p>", tokens.text, "</p>\n");
-    } else {
-        nb_strbuf_addf(out, "\n## Training\n\n%s\n\n", lead);
-        nb_escape_markdown(out, tokens.text);
-        nb_strbuf_add(out, "\n");
-    }
+    nb_claims_heading(p, 2, "training", "Training");
+    nb_claims_say(p, "", lead);
+    nb_claims_add(p, "", "<p>");
+    nb_claims_text(p, tokens.text);
+    nb_claims_add(p, "\n", "</p>\n");
     nb_strbuf_release(&tokens);
-}
-
-static void add_table(const struct table *t, const struct nb_grid *grid, bool html, struct nb_strbuf *out) {
-    if (html) {
-        nb_html_text(out, "<h3>", t->title, "</h3>\n");
-        nb_claims_grid_html(grid, out);
-    } else {
-        nb_strbuf_addf(out, "\n### %s\n\n", t->title);
-        nb_grid_add_markdown(grid, out);
-    }
 }
 
 /* ---- at which cost of dispatch published cuts are reached ---- */
@@ -171,42 +137,38 @@ static const char regime_lead[] =
     "time measured here, or that of the publication's GPU by its peak rates. Steps that really spend d (dispatch= in the table of steps) check "
     "it.";
 
-static void add_regime_sentence(const cJSON *of, bool html, struct nb_strbuf *out) {
-    nb_strbuf_add(out, html ? "<li>" : "- ");
-    if (html)
-        nb_html_text(out, "", nb_json_get_string(of, "sentence"), "</li>\n");
-    else
-        nb_escape_markdown(out, nb_json_get_string(of, "sentence"));
-    if (!html) nb_strbuf_add(out, "\n");
+static void add_regime_sentence(const struct nb_claims_page *p, const cJSON *of) {
+    nb_claims_add(p, "- ", "<li>");
+    nb_claims_text(p, nb_json_get_string(of, "sentence"));
+    nb_claims_add(p, "\n", "</li>\n");
 }
 
 static const cJSON *eager_of(const cJSON *document) { return nb_json_get(nb_json_get(document, "training"), "eager"); }
 
-static void add_regime(const cJSON *document, bool html, struct nb_strbuf *out) {
+static void add_regime(const struct nb_claims_page *p, const cJSON *document) {
     const cJSON *row;
     if (!regimes(document) || !regimes(document)->child) return;
-    if (html)
-        nb_html_text(out, "<h3 id=\"dispatch\">What a published cut needs (a model)</h3>\n<p>", regime_lead,
-                     "</p>\n<ul>\n");
-    else
-        nb_strbuf_addf(out, "\n### What a published cut needs (a model)\n\n%s\n\n", regime_lead);
-    if (eager_of(document)) add_regime_sentence(eager_of(document), html, out);
-    cJSON_ArrayForEach(row, regimes(document)) add_regime_sentence(row, html, out);
-    if (html) nb_strbuf_add(out, "</ul>\n");
+    nb_claims_heading(p, 3, "dispatch", "What a published cut needs (a model)");
+    nb_claims_say(p, "", regime_lead);
+    nb_claims_add(p, "", "<ul>\n");
+    if (eager_of(document)) add_regime_sentence(p, eager_of(document));
+    cJSON_ArrayForEach(row, regimes(document)) add_regime_sentence(p, row);
+    nb_claims_add(p, "", "</ul>\n");
 }
 
-void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbuf *out) {
+void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *document) {
     bool first = true;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         struct nb_grid grid;
         if (fill(&grid, &tables[i], document)) {
-            if (first) add_lead(document, html, out);
+            if (first) add_lead(p, document);
             first = false;
-            add_table(&tables[i], &grid, html, out);
+            nb_claims_heading(p, 3, tables[i].list, tables[i].title);
+            nb_claims_grid(p, &grid);
         }
         nb_grid_release(&grid);
     }
-    add_regime(document, html, out);
+    add_regime(p, document);
 }
 
 /* ---- curves of losses by step ---- */

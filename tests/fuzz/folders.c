@@ -211,7 +211,7 @@ void fuzz_claims(const uint8_t *bytes, size_t n) {
             fuzz_check(nb_claims_print(document, formats[i], page.out) == 0, "verdicts can be printed");
             fuzz_page_end(&page);
         }
-        nb_claims_training_tables(document, true, &tables);
+        nb_claims_training_tables(&(struct nb_claims_page){.html = true, .out = &tables}, document);
         nb_claims_training_figures(&figures, document, &meta);
         nb_figures_release(&figures);
         nb_strbuf_release(&tables);

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+/* claims.md and claims.html by one writer: the paper's rows, one sentence a claim, then the evidence for each, so that a reader can disagree
+ * with it. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/claims/claims_report.h"
+#include "reports/run/report.h"
+#include "reports/run/summary.h"
+#include "reports/text/escape.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+
+enum { MOST_FIGURES = 40 }; /* of a reading, in Markdown; claims.json has all */
+
+/* ---- the writer ---- */
+
+void nb_claims_add(const struct nb_claims_page *p, const char *markdown, const char *html) {
+    nb_strbuf_add(p->out, p->html ? html : markdown);
+}
+
+void nb_claims_text(const struct nb_claims_page *p, const char *text) {
+    if (p->html)
+        nb_escape_html(p->out, text);
+    else
+        nb_escape_markdown(p->out, text);
+}
+
+void nb_claims_say(const struct nb_claims_page *p, const char *lead, const char *text) {
+    if (!*text) return;
+    nb_claims_add(p, "", "<p>");
+    nb_strbuf_add(p->out, lead);
+    nb_claims_text(p, text);
+    nb_claims_add(p, "\n\n", "</p>\n");
+}
+
+void nb_claims_heading(const struct nb_claims_page *p, int level, const char *id, const char *title) {
+    if (p->html)
+        nb_strbuf_addf(p->out, *id ? "<h%d id=\"%s\">%s</h%d>\n" : "<h%d%s>%s</h%d>\n", level, id, title, level);
+    else
+        nb_strbuf_addf(p->out, "\n%.*s %s\n\n", level, "####", title);
+}
+
+static bool is_empty_column(const struct nb_grid *grid, size_t column) {
+    for (size_t c = column; c < grid->n_cells; c += grid->n_columns)
+        if (*grid->cells[c]) return false;
+    return true;
+}
+
+/* What page.css and page.js do with a column. */
+static const char *class_of(const char *title, const char *text) {
+    static const char *const classes[][2] = {{"claim", "k"}, {"where", "k w"},  {"statement", "w"},  {"measured", "w"},
+                                             {"why", "w"},   {"evidence", "w"}, {"published", "n m"}};
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (strcmp(title, classes[i][0]) == 0) return classes[i][1];
+    if (strcmp(title, "verdict") != 0) return "";
+    if (strcmp(text, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return "g gA";
+    if (strcmp(text, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return "g gF";
+    return nb_claim_is_decided(text) ? "g gC" : "g";
+}
+
+/* Without the columns that nothing was measured for; a claim's name leads to its evidence. */
+static void add_html_grid(const struct nb_grid *grid, struct nb_strbuf *out) {
+    const bool folds = strcmp(grid->titles[0], "claim") == 0 || strcmp(grid->titles[0], "where") == 0;
+    nb_strbuf_addf(out, "<div class=wrap><table%s>\n<tr>", folds ? " class=rows" : "");
+    for (size_t c = 0; c < grid->n_columns; c++)
+        if (!is_empty_column(grid, c)) {
+            nb_strbuf_addf(out, "<th class=\"%s\">", class_of(grid->titles[c], ""));
+            nb_escape_html(out, grid->titles[c]);
+        }
+    for (size_t c = 0; c < grid->n_cells; c++) {
+        const char *title = grid->titles[c % grid->n_columns], *text = grid->cells[c];
+        const bool leads = strcmp(title, "claim") == 0 && strncmp(text, "... ", 4) != 0;
+        if (c % grid->n_columns == 0) nb_strbuf_add(out, "\n<tr>");
+        if (is_empty_column(grid, c % grid->n_columns)) continue;
+        nb_html_cell(out, class_of(title, text), leads ? "" : text);
+        nb_html_text(out, "<a href=\"#", leads ? text : "", "\">");
+        nb_html_text(out, "", leads ? text : "", "</a>");
+    }
+    nb_strbuf_add(out, "\n</table></div>\n");
+}
+
+void nb_claims_grid(const struct nb_claims_page *p, const struct nb_grid *grid) {
+    if (p->html)
+        add_html_grid(grid, p->out);
+    else
+        nb_grid_add_markdown(grid, p->out);
+}
+
+/* ---- the headline, then every claim in a sentence ---- */
+
+static void add_headline(const struct nb_claims_page *p, const cJSON *document) {
+    struct nb_grid grid;
+    if (nb_claims_headline(document, &grid)) {
+        nb_claims_grid(p, &grid);
+        nb_claims_add(p, "\n", "");
+    }
+    nb_grid_release(&grid);
+}
+
+static void add_sentences(const struct nb_claims_page *p, const cJSON *document) {
+    struct nb_claims_sentence *all;
+    const size_t n = nb_claims_sentences(document, &all);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || strcmp(all[i].theme, all[i - 1].theme) != 0) {
+            nb_claims_add(p, "", i ? "</ul>\n" : "");
+            nb_claims_heading(p, 2, "", all[i].theme);
+            nb_claims_add(p, "", "<ul>\n");
+        }
+        nb_claims_add(p, "- **", "<li><b>");
+        nb_claims_text(p, all[i].answer);
+        nb_claims_add(p, "**, ", "</b>, ");
+        nb_claims_text(p, all[i].text);
+        nb_claims_add(p, " (", " <a class=\"dim\" href=\"#");
+        nb_claims_text(p, all[i].id);
+        if (p->html) nb_html_text(p->out, "\">", all[i].id, "");
+        nb_claims_add(p, ")\n", "</a></li>\n");
+    }
+    nb_claims_add(p, "", n ? "</ul>\n" : "");
+    nb_claims_sentences_release(all, n);
+}
+
+static void add_lines(const struct nb_claims_page *p, const cJSON *document, bool bugs) {
+    struct nb_grid grid;
+    const size_t n = nb_claims_lines_grid(document, bugs, true, &grid);
+    if (n > 0 && bugs) nb_claims_heading(p, 2, "bugs", "Public bug reports: does their input break kernels?");
+    if (n > 0) nb_claims_grid(p, &grid);
+    nb_grid_release(&grid);
+}
+
+/* ---- evidence ---- */
+
+static void add_item(const struct nb_claims_page *p, const char *lead, const char *text, const char *before,
+                     const char *more, const char *behind) {
+    nb_claims_add(p, "- ", "<li>");
+    nb_strbuf_add(p->out, lead);
+    nb_claims_text(p, text);
+    if (*more) nb_strbuf_add(p->out, before);
+    nb_claims_text(p, more);
+    if (*more) nb_strbuf_add(p->out, behind);
+}
+
+static void add_sources(const struct nb_claims_page *p, const cJSON *claim) {
+    const cJSON *source;
+    nb_claims_add(p, "", "<ul class=\"dim\">\n");
+    cJSON_ArrayForEach(source, nb_json_get(claim, "sources")) {
+        const char *note = nb_json_get_string(source, "note");
+        add_item(p, "source: ", nb_json_get_string(source, "cite"), ": ", nb_json_get_string(source, "says"), "");
+        if (*note) nb_strbuf_add(p->out, ". ");
+        nb_claims_text(p, note);
+        nb_claims_add(p, "\n", "</li>\n");
+    }
+    nb_claims_add(p, "\n", "</ul>\n");
+}
+
+static void add_rules(const struct nb_claims_page *p, const cJSON *reading) {
+    const cJSON *rule;
+    nb_claims_add(p, "", "<ul class=\"dim\">\n");
+    cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) {
+        const double published = nb_json_get_number(rule, "published");
+        add_item(p, "expected: ", nb_json_get_string(rule, "rule"), " (", nb_json_get_string(rule, "text"), ")");
+        if (isfinite(published)) nb_strbuf_addf(p->out, "; published %.4g", published);
+        nb_claims_add(p, "\n", "</li>\n");
+    }
+    nb_claims_add(p, "\n", "</ul>\n");
+}
+
+static void add_figures(const struct nb_claims_page *p, const cJSON *reading) {
+    static const char *const titles[] = {"where", "measured", "outcome", "why", "evidence"};
+    const cJSON *figures = nb_json_get(reading, "figures"), *figure;
+    struct nb_grid grid;
+    const int n = cJSON_GetArraySize(figures);
+    int i = 0;
+    nb_grid_init(&grid, titles, p->html ? 5 : 4);
+    cJSON_ArrayForEach(figure, figures) {
+        struct nb_strbuf value = {0};
+        if (i++ >= MOST_FIGURES && !p->html) break;
+        nb_claims_figure(figure, figures, &grid.cell, &value);
+        nb_grid_end_cell(&grid);
+        nb_grid_row(&grid, value.text, nb_json_get_string(figure, "outcome"), nb_json_get_string(figure, "reason"));
+        if (p->html) nb_grid_add(&grid, nb_json_get_string(figure, "evidence"));
+        nb_strbuf_release(&value);
+    }
+    if (n > 0 && p->html) nb_strbuf_addf(p->out, "<details><summary>%d figures</summary>\n", n);
+    if (n > 0) nb_claims_grid(p, &grid);
+    if (n > MOST_FIGURES && !p->html)
+        nb_strbuf_addf(p->out, "\n%d of %d figures; claims.json has all.\n", MOST_FIGURES, n);
+    nb_claims_add(p, "\n", n > 0 ? "</details>\n" : "");
+    nb_grid_release(&grid);
+}
+
+static void add_reading(const struct nb_claims_page *p, const cJSON *reading) {
+    nb_claims_add(p, "**", "<p><b>");
+    nb_claims_text(p, nb_json_get_string(reading, "id"));
+    nb_strbuf_add(p->out, nb_json_get_bool(reading, "alternative") ? ", another reading" : "");
+    nb_claims_add(p, "** (", "</b> (");
+    nb_claims_text(p, nb_json_get_string(reading, "kind"));
+    nb_claims_add(p, "): ", "): <b>");
+    nb_claims_text(p, nb_json_get_string(reading, "verdict"));
+    nb_claims_add(p, ". ", "</b></p>\n");
+    nb_claims_say(p, "", nb_json_get_string(reading, "text"));
+    nb_claims_say(p, "", nb_json_get_string(reading, "reason"));
+    add_rules(p, reading);
+    add_figures(p, reading);
+}
+
+static void add_claim(const struct nb_claims_page *p, const cJSON *claim) {
+    const cJSON *item;
+    struct nb_strbuf sensed = {0};
+    nb_claims_add(p, "<details>", "<details id=\"");
+    if (p->html) nb_html_text(p->out, "", nb_json_get_string(claim, "id"), "");
+    nb_claims_add(p, "<summary>", "\"><summary>");
+    nb_escape_html(p->out, nb_json_get_string(claim, "id"));
+    nb_strbuf_add(p->out, ": ");
+    nb_escape_html(p->out, nb_json_get_string(claim, "verdict"));
+    nb_claims_add(p, "</summary>\n\n", "</summary>\n");
+    nb_claims_say(p, p->html ? "" : "> ", nb_json_get_string(claim, "statement"));
+    add_sources(p, claim);
+    nb_claims_say(p, "Scope: ", nb_json_get_string(claim, "scope"));
+    nb_claims_say(p, "Correction: ", nb_json_get_string(claim, "correction"));
+    nb_claims_say(p, "", nb_json_get_string(claim, "remark"));
+    cJSON_ArrayForEach(item, nb_json_get(claim, "changed_after_data")) {
+        const char *change = cJSON_GetStringValue(item);
+        nb_claims_say(p, "Rule changed after data were known: ", change ? change : "");
+    }
+    cJSON_ArrayForEach(item, nb_json_get(claim, "readings")) add_reading(p, item);
+    nb_claims_sensitivity(&sensed, claim);
+    nb_claims_say(p, "What makes or breaks it: ", sensed.text);
+    nb_claims_add(p, "</details>\n\n", "</details>\n");
+    nb_strbuf_release(&sensed);
+}
+
+/* ---- the whole ---- */
+
+/* figures, of Markdown: pictures to be linked, or null; of the page: those that are inside it. */
+static void add_pictures(const struct nb_claims_page *p, const struct nb_figures *figures) {
+    if (p->html || !figures || figures->n == 0) return;
+    nb_claims_heading(p, 2, "", "Pictures");
+    for (size_t i = 0; i < figures->n; i++) {
+        nb_strbuf_addf(p->out, "![%s](%s/%s.svg)\n\n", figures->list[i].name, NB_CLAIMS_PLOTS, figures->list[i].name);
+        nb_claims_say(p, "", figures->list[i].caption ? figures->list[i].caption : "");
+    }
+}
+
+static void add_all(const struct nb_claims_page *p, const cJSON *document, struct nb_figures *figures,
+                    const char *dir) {
+    const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
+    const struct nb_html_pictures pictures = {figures, dir, NB_CLAIMS_PLOTS};
+    struct nb_strbuf text = {0};
+    const cJSON *item;
+    nb_meta_footer(&meta, &text);
+    nb_claims_add(p, "# Claims\n\n", "<h1>Claims</h1>\n");
+    nb_claims_say(p, "", text.text);
+    nb_strbuf_clear(&text);
+    nb_claims_counts(&text, document);
+    nb_claims_add(p, "", "<p>");
+    nb_claims_text(p, text.text);
+    nb_strbuf_addf(p->out, "%s. Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 %% over launches.",
+                   nb_json_get_bool(document, "quick") ? " (quick)" : "");
+    nb_claims_add(p, "\n\n", "</p>\n<nav><a href=\"#verdicts\">verdicts</a><a href=\"#evidence\">evidence</a>");
+    cJSON_ArrayForEach(item, nb_json_get(document, "folders")) {
+        if (!p->html || !cJSON_IsString(item)) continue;
+        nb_html_text(p->out, "<a href=\"", item->valuestring, "/index.html\">");
+        nb_html_text(p->out, "", item->string, "</a>");
+    }
+    nb_claims_add(p, "", "</nav>\n");
+    add_headline(p, document);
+    if (p->html) nb_html_figures(&pictures, "amdahl", 1, p->out);
+    add_sentences(p, document);
+    nb_claims_add(p, "\n<details>", "<details id=\"verdicts\">");
+    nb_claims_add(p, "<summary>All figures beside what was published</summary>\n\n",
+                  "<summary>All figures beside what was published</summary>\n");
+    add_lines(p, document, false);
+    nb_claims_add(p, "\n</details>\n", "</details>\n");
+    add_lines(p, document, true);
+    nb_claims_paper(p, document);
+    nb_claims_training_tables(p, document);
+    add_pictures(p, figures);
+    if (p->html) nb_html_more_figures(&pictures, "loss-", 0, "Loss while training", p->out);
+    if (p->html) nb_html_not_drawn(figures, p->out);
+    nb_claims_heading(p, 2, "evidence", "Evidence");
+    cJSON_ArrayForEach(item, nb_json_get(document, "claims")) add_claim(p, item);
+    nb_strbuf_release(&text);
+}
+
+void nb_claims_markdown(const cJSON *document, struct nb_figures *figures, struct nb_strbuf *out) {
+    add_all(&(struct nb_claims_page){.out = out}, document, figures, "");
+}
+
+static int write_page(const char *dir, const char *name, struct nb_strbuf *text) {
+    char *path = nb_path_join(dir, name);
+    const int result = nb_file_write(path, text->text, text->len);
+    nb_strbuf_release(text);
+    free(path);
+    return result;
+}
+
+int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
+    const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
+    struct nb_figures figures = {0};
+    struct nb_strbuf page = {0}, markdown = {0};
+    int result = 0;
+    nb_strbuf_add(&figures.notes, "");
+    nb_claims_amdahl_figure(&figures, document, &meta);
+    nb_claims_training_figures(&figures, document, &meta);
+    if (plots) result = nb_figures_write(&figures, dir, NB_CLAIMS_PLOTS);
+    nb_claims_markdown(document, plots ? &figures : NULL, &markdown);
+    if (result == 0) result = write_page(dir, NB_CLAIMS_MARKDOWN, &markdown);
+    nb_html_head("claims", &page);
+    add_all(&(struct nb_claims_page){.html = true, .out = &page}, document, &figures, dir);
+    nb_html_end(&page);
+    if (result == 0) result = write_page(dir, NB_CLAIMS_PAGE, &page);
+    nb_strbuf_release(&markdown);
+    nb_strbuf_release(&page);
+    nb_figures_release(&figures);
+    return result;
+}
