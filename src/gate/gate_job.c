@@ -171,7 +171,7 @@ static double samples_fastest(const struct nb_samples *s) {
 static double floor_of(const cJSON *line, struct nb_floors *floors) {
     struct nb_floors own = {0}, *const f = floors ? floors : &own;
     nb_floors_take_line(f, line);
-    const double cycles = nb_floors_get(f, nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu"));
+    const double cycles = nb_floors_of_line(f, line);
     nb_floors_release(&own);
     return cycles;
 }
@@ -246,7 +246,7 @@ int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *o
     struct nb_asked asked[NB_GATE_ARMS];
     struct nb_outcome o;
     struct nb_job job = nb_gate_launch_job(q, cpus, asked);
-    if (q->floors) job.floor = nb_floors_get(q->floors, cpus[0]);
+    if (q->floors) job.floor = nb_floors_get(q->floors, cpus[0], q->threads);
     cJSON *raw = nb_launcher_ask(&job, q->silence_s, &o);
     cJSON_Delete((cJSON *)(uintptr_t)job.options);
     if (!raw) return nb_launcher_ends(&o);

@@ -25,16 +25,16 @@ enum nb_state nb_state_of_figure(const size_t n[NB_N_STATES], size_t enough) {
 
 /* ---- floors ------------------------------------------------------------------------------------------------------ */
 
-static struct nb_floor *find(const struct nb_floors *f, int cpu) {
+static struct nb_floor *find(const struct nb_floors *f, int cpu, int threads) {
     for (size_t i = 0; i < f->n; i++)
-        if (f->cpus[i].cpu == cpu) return &f->cpus[i];
+        if (f->cpus[i].cpu == cpu && f->cpus[i].threads == threads) return &f->cpus[i];
     return NULL;
 }
-static struct nb_floor *find_or_add(struct nb_floors *f, int cpu) {
-    struct nb_floor *known = find(f, cpu);
+static struct nb_floor *find_or_add(struct nb_floors *f, int cpu, int threads) {
+    struct nb_floor *known = find(f, cpu, threads);
     if (known) return known;
     f->cpus = nb_realloc(f->cpus, f->n + 1, sizeof *f->cpus);
-    f->cpus[f->n] = (struct nb_floor){.cpu = cpu, .kept = NAN};
+    f->cpus[f->n] = (struct nb_floor){.cpu = cpu, .threads = threads, .kept = NAN};
     return &f->cpus[f->n++];
 }
 
@@ -60,19 +60,35 @@ static double lowest_window(const struct nb_floor *c) {
     return exp((begin + 0.5) * bin);
 }
 
-double nb_floors_get(const struct nb_floors *f, int cpu) {
-    const struct nb_floor *c = find(f, cpu);
-    const double own = c ? lowest_window(c) : (double)NAN;
-    if (!c || isnan(c->kept)) return own;
-    return own < 1.03 * c->kept ? own : c->kept;
+static double cycles_of(const struct nb_floor *c) {
+    const double own = lowest_window(c);
+    return isnan(c->kept) || own < 1.03 * c->kept ? own : c->kept;
 }
 
-void nb_floors_take(struct nb_floors *f, int cpu, const double *probes, size_t n) {
+double nb_floors_get(const struct nb_floors *f, int cpu, int threads) {
+    const struct nb_floor *c = find(f, cpu, threads);
+    return c ? cycles_of(c) : (double)NAN;
+}
+
+/* "noise" of a line says where it was measured; -1: it does not. */
+static int place_of(const cJSON *line, int *threads) {
+    const cJSON *noise = nb_json_get(line, "noise");
+    *threads = nb_json_get_index(noise, "threads");
+    return nb_json_get_index(noise, "cpu");
+}
+
+double nb_floors_of_line(const struct nb_floors *f, const cJSON *line) {
+    int threads;
+    const int cpu = place_of(line, &threads);
+    return nb_floors_get(f, cpu, threads);
+}
+
+void nb_floors_take(struct nb_floors *f, int cpu, int threads, const double *probes, size_t n) {
     assert(f && (probes || n == 0));
     struct nb_floor *c = NULL;
     for (size_t i = 0; i < n; i++) {
         if (!(probes[i] >= 1)) continue;
-        c = c ? c : find_or_add(f, cpu);
+        c = c ? c : find_or_add(f, cpu, threads);
         c->n_in[bin_of(probes[i])]++;
         c->n++;
     }
@@ -96,14 +112,15 @@ static size_t add_probes(const cJSON *arms, double *probes) {
 
 void nb_floors_take_line(struct nb_floors *f, const cJSON *line) {
     static const char *const lists[] = {"cases", "copies", "arms"};
-    const double cpu = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu");
+    int threads;
+    const int cpu = place_of(line, &threads);
     size_t n = 0;
-    if (!(cpu >= 0 && cpu < 1e6)) return;
+    if (cpu < 0 || threads < 0) return;
     for (int i = 0; i < 3; i++) n += count_probes(cJSON_GetObjectItemCaseSensitive(line, lists[i]));
     double *probes = nb_alloc(n + 1, sizeof *probes);
     n = 0;
     for (int i = 0; i < 3; i++) n += add_probes(cJSON_GetObjectItemCaseSensitive(line, lists[i]), probes + n);
-    nb_floors_take(f, (int)cpu, probes, n);
+    nb_floors_take(f, cpu, threads, probes, n);
     free(probes);
 }
 
@@ -111,8 +128,8 @@ void nb_floors_from_json(struct nb_floors *f, const cJSON *list) {
     const cJSON *item;
     cJSON_ArrayForEach(item, list) {
         const double cycles = nb_json_get_number(item, "cycles");
-        const int cpu = nb_json_get_index(item, "cpu");
-        if (cpu >= 0 && cycles >= 1 && isfinite(cycles)) find_or_add(f, cpu)->kept = cycles;
+        const int cpu = nb_json_get_index(item, "cpu"), threads = nb_json_get_index(item, "threads");
+        if (cpu >= 0 && threads > 0 && cycles >= 1 && isfinite(cycles)) find_or_add(f, cpu, threads)->kept = cycles;
     }
 }
 
@@ -121,7 +138,8 @@ cJSON *nb_floors_to_json(const struct nb_floors *f) {
     for (size_t i = 0; i < f->n; i++) {
         cJSON *item = nb_json_add_object(list);
         nb_json_number(item, "cpu", f->cpus[i].cpu);
-        nb_json_number(item, "cycles", round(nb_floors_get(f, f->cpus[i].cpu)));
+        nb_json_number(item, "threads", f->cpus[i].threads);
+        nb_json_number(item, "cycles", round(cycles_of(&f->cpus[i])));
     }
     return list;
 }

@@ -9,7 +9,7 @@
  *    "argv":["normbench","run","quick"],
  *    "plan":{"hash","n_cases","launches","most_launches"?,"aim"?,"blocks","sample_ms","order_seed":"1"},     hash: of the plan before --shard
  *    "shard":[2,8] | null,
- *    "floors"?:[{"cpu","cycles"}],                              of the probe, as known when the run began
+ *    "floors"?:[{"cpu","threads","cycles"}],                              of the probe, as known when the run began
  *    "plugins":[{"name","file"}],
  *    "kernels":[{"variant","op","pass","dtype","width","style","stats","stats_dtype","variance"}],
  *    "labels"?:[{"name","source"|null,"text"|null}],            what blocks of the config are called
@@ -29,7 +29,7 @@
  *    "cases":[{"key","copy":"variant of ITS copy"|null,"other_copy"?:"the runner-up's","sample_ns":[1234.5,null,..],"per_sample":8,"chunked":false,
  *              "contaminated":[3,7],"probe"?:[2784,null,..]}],
  *    "copies":[{"variant","sample_ns":[..],"contaminated":[..],"probe"?:[..]}],
- *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","cpu"},"elapsed_s":0.4}
+ *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","cpu","threads"},"elapsed_s":0.4}
  *       sample_ns: one entry for each block, all arrays of a line equally long: the time of ONE call on the whole shape
  *       (chunked: scaled by rows), null where the sample failed or did not take part. per_sample: calls in a sample, rows when chunked.
  *       contaminated: blocks whose sample saw an involuntary switch or a migration. probe: of each sample the slower nb_core_probe() of the two

@@ -18,10 +18,11 @@
 
 /* ---- what others did meanwhile ----------------------------------------------------------------------------------- */
 
-static void disturbance_begin(struct nb_noise *noise, struct nb_thread_usage *before) {
+static void disturbance_begin(struct nb_noise *noise, struct nb_thread_usage *before, int threads) {
     *noise = (struct nb_noise){.steal_ms = nb_steal_ms()};
     *before = nb_thread_usage();
     noise->cpu = before->cpu;
+    noise->threads = threads;
     noise->wall_s = nb_now_s();
 }
 
@@ -558,7 +559,7 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
 static void take_probe_behind(struct nb_arm *arm, struct launch *l, int block) {
     const double before = l->probe;
     if (!l->options->probed) return;
-    l->probe = nb_core_probe();
+    l->probe = nb_pool_probe(l->pool);
     arm->probe[block] = fmax(before, l->probe);
 }
 
@@ -566,7 +567,7 @@ static void take_probe_behind(struct nb_arm *arm, struct launch *l, int block) {
 static void wait_for_quiet(struct launch *l) {
     const double begin = nb_now_s();
     if (!l->options->probed) return;
-    do l->probe = nb_core_probe();
+    do l->probe = nb_pool_probe(l->pool);
     while (nb_is_contended(l->probe, l->options->floor) && nb_now_s() - begin < l->options->quiet_s);
 }
 
@@ -668,7 +669,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     if (looks && may_exchange(arms, n_arms, n_sets))
         l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched};
     const int round = longest_round(arms, n_arms);
-    disturbance_begin(noise, &before);
+    disturbance_begin(noise, &before, nb_pool_threads(pool));
     l.hidden = nb_hidden_threads_begin(nb_pool_cpu_times(pool), arms[0].c->threads);
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)

@@ -187,7 +187,7 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
 #define N(KIND, field) NB_MEMBER(KIND, struct nb_noise, field)
 const struct nb_member nb_noise_members[] = {N(NUMBER, steal_ms), N(NUMBER, involuntary), N(NUMBER, voluntary),
                                              N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(INDEX, cpu),
-                                             NB_MEMBERS_END};
+                                             N(INDEX, threads),   NB_MEMBERS_END};
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 
@@ -298,8 +298,7 @@ static int take_line(const cJSON *line, void *arg) {
         !(launch >= 0 && launch < MOST_LAUNCHES))
         return 0;
     const struct nb_sample_row row = {.part = (int)part, .launch = (int)launch, .process = s->n_processes++};
-    const double floor =
-        nb_floors_get(&s->floors, nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu"));
+    const double floor = nb_floors_of_line(&s->floors, line);
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
         if (take_case(s, item, row, floor) != 0) return -1;
     }

@@ -64,7 +64,7 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
  * all CPUs. NaN: not known. */
 struct nb_noise {
     double steal_ms, involuntary, voluntary, wall_s, cpu_s;
-    int cpu;
+    int cpu, threads; /* the first one; how many of the launch are probed at once */
 };
 extern const struct nb_member nb_noise_members[]; /* "noise" of a launch */
 

@@ -222,6 +222,25 @@ int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const
     return run(pool, (struct task){kernel, call, begin, end});
 }
 
+/* Of each unit its probe. */
+static int probe_cores(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    for (int64_t i = begin; i < end; i++) ((double *)call->y)[i] = nb_core_probe();
+    return 0;
+}
+
+int nb_pool_threads(const struct nb_pool *pool) { return pool->n; }
+
+double nb_pool_probe(struct nb_pool *pool) {
+    static const struct nb_kernel probe = {.struct_size = sizeof probe, .run = probe_cores};
+    if (pool->n == 1) return nb_core_probe();
+    double *cycles = nb_alloc((unsigned)pool->n, sizeof *cycles), slowest = 0;
+    nb_pool_run(pool, &probe, &(struct nb_call){.struct_size = sizeof(struct nb_call), .rows = pool->n, .y = cycles});
+    for (int i = 0; i < pool->n; i++) slowest = fmax(slowest, cycles[i]);
+    free(cycles);
+    return slowest;
+}
+
 /* took_s: by the clock on the wall. */
 static struct nb_cpu_times read_cpu_times(const struct nb_pool *p, double *took_s) {
     const double begin_s = nb_now_s();

@@ -32,6 +32,10 @@ void nb_pool_park(struct nb_pool *pool);
  * call), and the pool's are awake if it does use them. */
 void nb_pool_make_ready(struct nb_pool *pool, const struct nb_kernel *kernel);
 
+int nb_pool_threads(const struct nb_pool *pool);
+/* nb_core_probe() on all threads at once: the slowest. */
+double nb_pool_probe(struct nb_pool *pool);
+
 /* CPU time so far of the pool's threads, the caller among them, and of all others that this process has or had. */
 struct nb_cpu_times {
     double pool_s, others_s;

@@ -92,8 +92,7 @@ static int take_launch(struct nb_schedule *s, int group, const cJSON *line) {
     struct nb_scheduled_group *g = &s->groups[group];
     const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases");
     const char *const reference_key = s->plan->keys[planned->cases[planned->reference]];
-    const double floor =
-        nb_floors_get(&s->floors, nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu"));
+    const double floor = nb_floors_of_line(&s->floors, line);
     struct nb_samples reference;
     int result = read_samples(&reference, nb_json_find(cases, "key", reference_key), floor);
     reference.floor = floor;

@@ -495,7 +495,7 @@ static void work(struct session *v, const char *kind) {
                          .cpus = cpus,
                          .n_cpus = first->threads};
     for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + v->cpu + t) % run->n_cpus];
-    job.floor = nb_floors_get(&run->schedule.floors, cpus[0]);
+    job.floor = nb_floors_get(&run->schedule.floors, cpus[0], job.n_cpus);
     for (int i = 0; i < n; i++) {
         const struct nb_case *c = case_of(v, v->members[i]);
         asked[i] = (struct nb_asked){.key = key_of(v, v->members[i]), .sample = v->members[i]};

@@ -337,10 +337,13 @@ static void release_arms(struct nb_arm *arms, int n_arms) {
     }
 }
 
-/* Is the core that of the measuring thread alone, if nobody else uses it? */
+/* Are the cores those of the pool's threads, if nobody else uses them? */
 static bool may_probe(const struct nb_bench *b) {
-    bool here = b->arms[0].c->threads == 1 && nb_device_is_host(nb_device_of(b->arms[0].entry->kernel->backend));
-    for (int a = 0; a < b->n; a++) here &= !nb_kernel_is_of_program(b->arms[a].entry->kernel);
+    bool here = nb_device_is_host(nb_device_of(b->arms[0].entry->kernel->backend));
+    for (int a = 0; a < b->n; a++) {
+        const struct nb_kernel *k = b->arms[a].entry->kernel;
+        here &= !nb_kernel_is_of_program(k) && !(b->arms[a].c->threads > 1 && (k->flags & NB_FLAG_OWN_THREADS));
+    }
     return here;
 }
 

@@ -418,12 +418,11 @@ static int read_answer(const struct tune_trial *t, int n_arms, const cJSON *answ
     const char *reason = nb_json_get_text(answer, "reason");
     struct nb_samples samples[N_SETTINGS + 1] = {{0}};
     int n = 0, result = cJSON_GetArraySize(arms) == n_arms ? 0 : -1;
-    const int cpu = nb_json_get_index(cJSON_GetObjectItemCaseSensitive(answer, "noise"), "cpu");
     nb_floors_take_line(floors, answer);
     out->differs = nb_json_get_bool(answer, "differs");
     if (reason) snprintf(out->reason, sizeof out->reason, "%s", reason);
     cJSON_ArrayForEach(arm, arms) {
-        if (result == 0) result = nb_samples_from_json(&samples[n++], arm, nb_floors_get(floors, cpu));
+        if (result == 0) result = nb_samples_from_json(&samples[n++], arm, nb_floors_of_line(floors, answer));
     }
     for (int a = 0; a < n_arms && result == 0; a++) out->gain[a] = nb_pairs_ln(&samples[t->base_arm], &samples[a]);
     for (int a = 0; a < n; a++) nb_samples_release(&samples[a]);
@@ -461,7 +460,7 @@ static int ask(const struct tune_outcome *o, size_t trial, int launch, const str
                          .n_cpus = 1,
                          .options = json};
     nb_launcher_cpus(&cpu, 1, launch);
-    job.floor = nb_floors_get(floors, cpu);
+    job.floor = nb_floors_get(floors, cpu, 1);
     cJSON *answer = nb_launcher_ask(&job, silence_s, &outcome);
     cJSON_Delete(json);
     for (int a = 0; a < o->n_arms; a++) nb_strbuf_release(&key_texts[a]);

@@ -13,23 +13,23 @@
 /* ---- floors ---- */
 
 static void take(struct nb_floors *f, double cycles, int n) {
-    for (int i = 0; i < n; i++) nb_floors_take(f, 0, &cycles, 1);
+    for (int i = 0; i < n; i++) nb_floors_take(f, 0, 1, &cycles, 1);
 }
 
 Test(core_state, the_floor_is_that_of_the_lowest_crowd) {
     struct nb_floors f = {0};
-    cr_expect(isnan(nb_floors_get(&f, 0)));
+    cr_expect(isnan(nb_floors_get(&f, 0, 1)));
     take(&f, 2000, 960);
     take(&f, 1005, 30); /* an uncontended core, met seldom */
     take(&f, 3, 5);     /* a switch fell into the probe */
-    cr_expect_float_eq(nb_floors_get(&f, 0), 1005, 5);
-    cr_expect(isnan(nb_floors_get(&f, 1)), "another CPU");
+    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 1005, 5);
+    cr_expect(isnan(nb_floors_get(&f, 1, 1)) && isnan(nb_floors_get(&f, 0, 2)), "another CPU, and two threads");
     take(&f, NAN, 1);
     take(&f, 0, 1);
     nb_floors_release(&f);
     take(&f, 2000, 990);
     take(&f, 1000, 5);
-    cr_expect_float_eq(nb_floors_get(&f, 0), 2000, 10, "fewer than a hundredth of all is no crowd");
+    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 2000, 10, "fewer than a hundredth of all is no crowd");
     nb_floors_release(&f);
 }
 
@@ -46,9 +46,9 @@ Test(core_state, the_floor_is_kept_beside_the_tuning) {
     nb_floors_keep(&f);
     nb_floors_release(&f);
     nb_floors_load(&f);
-    cr_expect_float_eq(nb_floors_get(&f, 0), 1000, 5);
+    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 1000, 5);
     take(&f, 1900, 2000);
-    cr_expect_float_eq(nb_floors_get(&f, 0), 1000, 5, "this run was never alone");
+    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 1000, 5, "this run was never alone");
     nb_floors_keep(&f);
     nb_floors_release(&f);
     nb_floors_load(&f);
@@ -56,7 +56,7 @@ Test(core_state, the_floor_is_kept_beside_the_tuning) {
     nb_floors_keep(&f);
     nb_floors_release(&f);
     nb_floors_load(&f);
-    cr_expect_float_eq(nb_floors_get(&f, 0), 900, 5);
+    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 900, 5);
     nb_floors_release(&f);
     setenv("NORMBENCH_TUNING", "none", 1);
     nb_floors_load(&f);

@@ -131,7 +131,7 @@ static bool is_known(const struct figure *f, double aim) {
 
 /* States are decided when samples are read, by the floor of all probes so far. */
 static void read_launches(struct run *run, int first, int n, const struct nb_floors *floors) {
-    const double floor = nb_floors_get(floors, 0);
+    const double floor = nb_floors_get(floors, 0, 1);
     for (int i = first; i < n; i++) {
         const struct launch *l = &run->launches[i];
         struct nb_samples s[2];
@@ -159,7 +159,7 @@ static struct figure play(const struct scenario *scenario, int fewest, int most,
         w.progress = (double)n / most;
         if (w.progress >= scenario->from) w.until_s = w.now_s;
         take_launch(&w, l);
-        for (int arm = 0; arm < 2; arm++) nb_floors_take(&floors, 0, l->probe[arm], (size_t)l->n);
+        for (int arm = 0; arm < 2; arm++) nb_floors_take(&floors, 0, 1, l->probe[arm], (size_t)l->n);
         if (n + 1 < fewest) continue;
         read_launches(&run, n + 1 == fewest ? 0 : n, n + 1, &floors);
         f = figure_of(&run, n + 1, confidence);

@@ -70,7 +70,7 @@ Test(lines, failures_that_end_nothing_are_refused) {
 
 /* Of three cases and two copies, of which the second is faster, three blocks: the line that a worker says. */
 static cJSON *launch_line(int launch, double ns) {
-    const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, -1}, .elapsed_s = 0.1};
+    const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, 0, 1}, .elapsed_s = 0.1};
     static const char *const copies_said[] = {"copy_v256_f32", "copy_stream_v256_f32"};
     const double samples[] = {ns, NAN, 2 * ns};
     cJSON *line = cJSON_CreateObject();
@@ -176,8 +176,8 @@ Test(lines, probes_are_read_with_the_floor_of_their_cpu) {
     struct nb_launch_line l;
     cJSON *line = kept_json(launch_line(0, 100));
     const int cpu = nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu");
-    nb_floors_take(&floors, cpu, quiet, 3);
-    nb_floors_take(&floors, cpu + 1, (const double[]){500}, 1);
+    nb_floors_take(&floors, cpu, 1, quiet, 3);
+    nb_floors_take(&floors, cpu + 1, 1, (const double[]){500}, 1);
     add_probes(line, (const int[]){1000, 2000, 1000});
     cr_assert_eq(nb_launch_line_read(&l, line, &floors), 0);
     const struct nb_contention c = nb_samples_contention(&l.arms[0].samples);
