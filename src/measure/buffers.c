@@ -159,8 +159,18 @@ static int place_guarded(struct nb_tensor *t, struct nb_device_memory *own, enum
     return 0;
 }
 
+/* A mapping for so many bytes and the room behind them. */
+static int map_slab(struct nb_buffers *b, size_t bytes) {
+    const size_t align = b->request.huge_pages ? HUGE_PAGE : LINE;
+    b->slab_bytes = (bytes + b->request.room_bytes + align - 1) / align * align + align;
+    if (nb_device_host.alloc(&b->slab, b->slab_bytes, NB_DEVICE_START) != 0) return -1;
+    b->slab_taken = (align - (uintptr_t)b->slab.area % align) % align;
+    if (b->request.huge_pages) madvise(b->slab.area + b->slab_taken, b->slab_bytes - align, MADV_HUGEPAGE);
+    return 0;
+}
+
 /* All tensors in one mapping: each starts on a cache line, 1 to 64 lines of poison behind
- * the tensor before it, so that which lines share a cache set differs from launch to launch. */
+ * the tensor before it, so that which lines share a cache set differs from layout to layout. */
 static int place_slab(struct nb_buffers *b) {
     uint64_t random = b->request.seed;
     size_t offset = MARGIN, starts[NB_N_TENSORS] = {0}, areas[NB_N_TENSORS] = {0};
@@ -171,12 +181,12 @@ static int place_slab(struct nb_buffers *b) {
         starts[i] = offset;
         offset = (offset + tensor_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
     }
-    size_t bytes = offset + MARGIN, align = b->request.huge_pages ? HUGE_PAGE : LINE;
-    b->slab_bytes = (bytes + align - 1) / align * align + align;
-    if (nb_device_host.alloc(&b->slab, b->slab_bytes, NB_DEVICE_START) != 0) return -1;
-    unsigned char *base = b->slab.area;
-    base += (align - (uintptr_t)base % align) % align;
-    if (b->request.huge_pages) madvise(base, b->slab_bytes - align, MADV_HUGEPAGE);
+    const size_t bytes = offset + MARGIN;
+    struct nb_buffers *host = b->request.beside;
+    if (!host || bytes > host->slab_bytes - host->slab_taken) host = b;
+    if (host == b && map_slab(b, bytes) != 0) return -1;
+    unsigned char *base = host->slab.area + host->slab_taken;
+    host->slab_taken += (bytes + LINE - 1) / LINE * LINE;
     for (int i = 0; i < NB_N_TENSORS; i++) {
         if (!starts[i]) continue;
         struct nb_tensor *t = &b->tensors[i];
@@ -512,8 +522,9 @@ const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address,
         *after = p >= (const unsigned char *)b->tensors[i].data;
         return specs[i].name;
     }
-    if (b->slab.map && p >= b->slab.map && p < b->slab.map + b->slab.map_bytes) {
-        *after = p >= b->slab.map + b->slab.map_bytes / 2;
+    const struct nb_device_memory *slab = b->slab.map || !b->request.beside ? &b->slab : &b->request.beside->slab;
+    if (slab->map && p >= slab->map && p < slab->map + slab->map_bytes) {
+        *after = p >= slab->map + slab->map_bytes / 2;
         return "the buffers";
     }
     return NULL;

@@ -70,13 +70,19 @@ struct nb_layout_request {
     int64_t pad;     /* elements between two rows */
     int64_t n_stats; /* length of mean and rstd: rows, for BatchNorm channels */
     size_t scratch_bytes;
-    int saved;       /* backward: index of the inputs' saved statistics that are laid out, or NB_ALL_SAVED */
-    uint64_t seed;   /* of the random distances (NB_PLACE_SLAB) */
-    bool joined;     /* NB_PLACE_INTERIOR: no poison between rows, for kernels that refuse rows apart */
-    bool huge_pages; /* NB_PLACE_SLAB: ask for them; many small slabs would waste them */
+    int saved;         /* backward: index of the inputs' saved statistics that are laid out, or NB_ALL_SAVED */
+    uint64_t seed;     /* of the random distances (NB_PLACE_SLAB) */
+    bool joined;       /* NB_PLACE_INTERIOR: no poison between rows, for kernels that refuse rows apart */
+    bool huge_pages;   /* NB_PLACE_SLAB: ask for them; many small slabs would waste them */
+    size_t room_bytes; /* NB_PLACE_SLAB: and so many bytes more, for other layouts */
+    struct nb_buffers
+        *beside;     /* NB_PLACE_SLAB: in whose room, if it suffices; may not move; released with these or later */
     uint32_t poison; /* the word in padding and in untouched outputs */
     const struct nb_device_api *device; /* where calls find the tensors; null: in the host's memory */
 };
+
+/* A slab has no more of it, between tensors and at its ends. */
+#define NB_SLAB_POISON ((size_t)68 * 64 * NB_N_TENSORS)
 
 #define NB_ALL_SAVED (-1) /* for calls of several cases: one row for each */
 
@@ -90,7 +96,7 @@ struct nb_buffers {
     float *saved[2];            /* mean, rstd: what their tensors were filled from */
     /* Mappings with their guards, of each tensor or (NB_PLACE_SLAB) of all; and the same on the device. */
     struct nb_device_memory own[NB_N_TENSORS], there[NB_N_TENSORS], slab, slab_there;
-    size_t slab_bytes; /* between the guards */
+    size_t slab_bytes, slab_taken; /* between the guards; of these */
 };
 
 /* The tensors that a case's op reads and writes; with_stats: mean and rstd of a forward call too. */

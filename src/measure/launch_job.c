@@ -374,7 +374,7 @@ static int launch_job(struct nb_workplace *w) {
     struct nb_case *copy_cases = nb_alloc((unsigned)n_copies, sizeof *copy_cases);
     bool *failed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
     double *floor_ns = nb_alloc((unsigned)job->n_cases, sizeof *floor_ns);
-    struct nb_bench bench = {.arms = arms, .n = n_arms};
+    struct nb_bench bench = {.arms = arms, .n = n_arms, .several_layouts = true};
     struct core_rates rates, after; /* a clock that moves shows in one of them */
     cJSON *device = NULL, *before;
     int result = -1;

@@ -43,13 +43,14 @@ static void disturbance_end(struct nb_noise *noise, const struct nb_thread_usage
 struct cursor {
     int64_t row;
     int set, n_sets;
+    bool stays;      /* in its set until the next block; else every call goes on to the next */
     uint64_t random; /* of what is spoilt; never 0 */
 };
 
-/* Two rows of the inputs that have changed places, in every set. */
+/* Two rows of the inputs that have changed places, in the set of every home that the block is on. */
 struct exchange {
     struct nb_buffers *sets; /* null: never */
-    int n;
+    int n, set, n_sets;      /* n_sets: of a home */
     int64_t a, b;
 };
 
@@ -57,6 +58,7 @@ struct launch {
     struct nb_pool *pool;
     const struct nb_measure_options *options;
     struct cursor cursor;
+    unsigned unmet; /* homes whose set no arm has met in this block: bits, the first home's and the other's */
     struct exchange exchange;
     uint64_t times;           /* sum over all samples, weighted by their places */
     struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
@@ -111,16 +113,18 @@ static void swap_rows(const struct nb_tensor *t, int64_t a, int64_t b) {
 }
 
 static void exchange_rows(const struct exchange *e) {
-    for (int s = 0; e->sets && s < e->n && e->a != e->b; s++) {
+    for (int s = e->set; e->sets && s < e->n && e->a != e->b; s += e->n_sets) {
         const struct nb_tensor *tensors = e->sets[s].tensors;
         swap_rows(&tensors[NB_T_X], e->a, e->b);
         if (tensors[NB_T_RESIDUAL].data) swap_rows(&tensors[NB_T_RESIDUAL], e->a, e->b);
     }
 }
-/* Back, and two others. */
-static void exchange_others(struct launch *l, uint64_t rows) {
-    if (!l->exchange.sets) return;
+/* To the next set; the two rows back, and two others. */
+static void begin_block(struct launch *l, uint64_t rows) {
     exchange_rows(&l->exchange);
+    if (l->cursor.stays) l->exchange.set = l->cursor.set = (l->cursor.set + 1) % l->cursor.n_sets;
+    l->unmet = l->cursor.stays && l->cursor.n_sets > 1 ? 3 : 0;
+    if (!l->exchange.sets) return;
     l->exchange.a = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
     l->exchange.b = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
     exchange_rows(&l->exchange);
@@ -132,8 +136,8 @@ static bool takes_any_order(const struct nb_arm *arm) {
     return c->pass == NB_FORWARD && c->op != NB_OP_BATCHNORM && nb_kernel_row_local(arm->entry->kernel, &arm->calls[0]);
 }
 
-static bool may_exchange(const struct nb_arm *arms, int n_arms, int n_sets) {
-    bool may = n_sets == 1;
+static bool may_exchange(const struct nb_arm *arms, int n_arms, const struct cursor *at) {
+    bool may = at->stays || at->n_sets == 1;
     for (int a = 0; a < n_arms && may; a++) may = takes_any_order(&arms[a]);
     return may;
 }
@@ -239,7 +243,7 @@ static void look_at_spots(struct nb_arm *arm, struct launch *l) {
     const double share = 2 * digest_s * (double)t->cols * (double)t->item / (0.01 * l->options->sample_s);
     if (share > 1 && (double)(next_random(&l->cursor.random) >> 11) * 0x1p-53 * share > 1) return;
     look_at_row(arm, &l->exchange, arm->spoilt_set, arm->spoilt_row);
-    if (l->exchange.sets && !arm->chunked) look_at_row(arm, &l->exchange, 0, l->exchange.a);
+    if (l->exchange.sets && !arm->chunked) look_at_row(arm, &l->exchange, l->exchange.set, l->exchange.a);
     acquit(arm, l);
 }
 
@@ -263,7 +267,7 @@ static void run_rows(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at
         at->row = end;
         if (end < all) continue;
         at->row = 0;
-        at->set = (at->set + 1) % at->n_sets;
+        if (!at->stays) at->set = (at->set + 1) % at->n_sets;
     }
 }
 
@@ -289,7 +293,7 @@ static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *a
             next = arm->spoils_every;
         }
         arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[at->set]);
-        if (++at->set == at->n_sets) at->set = 0;
+        if (!at->stays && ++at->set == at->n_sets) at->set = 0;
     }
 }
 
@@ -409,6 +413,16 @@ static void call_apart(struct nb_arm *arm, struct launch *l, int64_t amount) {
     run_calls(arm, l->pool, &l->cursor, 1);
 }
 
+/* A set that other blocks have pushed out of the second cache is back after two calls, not after one (256x1024, an Intel with AMX: with
+ * one, ratios differed by 9 % from set to set, with two by 2 %). */
+static int64_t calls_to_warm(const struct nb_arm *arm, struct launch *l) {
+    const unsigned home = arm->home > 0 ? 2 : 1;
+    if (arm->chunked || l->options->cold || arm->needs_no_warming) return 0;
+    const int64_t n = l->unmet & home ? 2 : 1;
+    l->unmet &= ~home;
+    return n;
+}
+
 /* Seconds for `amount` calls, or rows when chunked. */
 static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) {
     if (l->options->device) return time_on_device(arm, l, amount);
@@ -416,7 +430,7 @@ static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) 
     double elapsed;
     nb_pool_make_ready(l->pool, arm->entry->kernel);
     prepare(arm, l);
-    if (!arm->chunked && !l->options->cold && !arm->needs_no_warming) run_calls(arm, l->pool, &l->cursor, 1);
+    run_calls(arm, l->pool, &l->cursor, calls_to_warm(arm, l));
     if (next_random(&l->cursor.random) % 8 == 0) {
         elapsed = time_with_proof(arm, l, amount);
     } else {
@@ -430,9 +444,9 @@ static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) 
 }
 
 /* Whose sample it was that is known now, and at the end of the launch no more. */
-static void look_for_damage(struct nb_arm *arm, const struct nb_measure_options *options) {
-    if (!options->watched) return;
-    struct nb_buffers *set = &options->watched[arm->home];
+static void look_for_damage(struct nb_arm *arm, const struct launch *l) {
+    if (!l->options->watched) return;
+    struct nb_buffers *set = &l->options->watched[arm->home + l->cursor.set];
     arm->damage = nb_buffers_verify_margins(set, arm->where, sizeof arm->where);
     if (arm->damage != NB_INTACT) nb_buffers_fill(set);
 }
@@ -596,8 +610,9 @@ static void reverse(int *order, int n) {
     }
 }
 
-static void watch(const struct nb_measure_options *options, const struct nb_arm *arms, int arm) {
-    if (options->watched) nb_faults_set_buffers(&options->watched[arms[arm].home]);
+static void watch(const struct launch *l, const struct nb_arm *arms, int arm) {
+    const struct nb_measure_options *options = l->options;
+    if (options->watched) nb_faults_set_buffers(&options->watched[arms[arm].home + l->cursor.set]);
     if (options->current_arm) *options->current_arm = arm;
     if (options->beats) *options->beats = *options->beats + 1;
 }
@@ -613,13 +628,13 @@ static void take_turn(struct nb_arm *arms, int a, struct launch *l, int block, i
     const struct nb_measure_options *options = l->options;
     struct nb_arm *arm = &arms[a];
     if (is_out(arm) || block % arm->every != 0) return;
-    watch(options, arms, a);
+    watch(l, arms, a);
     arm->position[block] = n_before;
     if (options->before) options->before(arm);
     run_sample(arm, l, block);
     take_probe_behind(arm, l, block);
     if (options->behind) options->behind(arm);
-    look_for_damage(arm, options);
+    look_for_damage(arm, l);
     if (arm->damage != NB_INTACT)
         exchange_rows(&l->exchange); /* the inputs were filled anew */
     else if (l->acquitted)
@@ -632,9 +647,9 @@ static void look_for_hidden_threads(struct launch *l, struct nb_arm *arms, int n
     enum { MOST_ROUNDS = 10000 }; /* every arm may be out, and nothing done in them */
     if (may_have_other_threads(l, arms, n_arms) || arms[0].is_wrong) return;
     for (int i = 0; i < MOST_ROUNDS && nb_hidden_threads_undecided(&l->hidden); i++) {
-        exchange_others(l, (uint64_t)arms[0].c->shape.rows);
+        begin_block(l, (uint64_t)arms[0].c->shape.rows);
         for (int a = 0; a < n_arms; a++) {
-            watch(l->options, arms, a);
+            watch(l, arms, a);
             if (!is_out(&arms[a])) time_sample(&arms[a], l, arms[a].per_sample);
         }
         nb_hidden_threads_round(&l->hidden, nb_pool_cpu_times(l->pool));
@@ -647,7 +662,9 @@ static void look_for_hidden_threads(struct launch *l, struct nb_arm *arms, int n
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise) {
     struct launch l = {
-        .pool = pool, .options = options, .cursor = {.n_sets = n_sets, .random = nb_random_mix(options->seed) | 1}};
+        .pool = pool,
+        .options = options,
+        .cursor = {.n_sets = n_sets, .stays = !options->cold, .random = nb_random_mix(options->seed) | 1}};
     struct nb_thread_usage before;
     bool looks = false;
     uint64_t random = options->seed;
@@ -658,16 +675,16 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     int64_t *spoils = nb_alloc((unsigned)n_arms, sizeof *spoils);
     for (int a = 0; a < n_arms; a++) order[a] = a;
     for (int a = 0; a < n_arms; a++) {
-        watch(options, arms, a);
+        watch(&l, arms, a);
         const double call_s = choose_sample(&arms[a], &l);
-        look_for_damage(&arms[a], options);
+        look_for_damage(&arms[a], &l);
         looks |= arms[a].digests != NULL && !options->device;
         spoils[a] = spoils_every(call_s);
     }
     if (options->even_samples) even_samples(arms, n_arms);
     for (int a = 0; a < n_arms && looks; a++) arms[a].spoils_every = spoils[options->even_samples ? 0 : a];
-    if (looks && may_exchange(arms, n_arms, n_sets))
-        l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched};
+    if (looks && may_exchange(arms, n_arms, &l.cursor))
+        l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched, .n_sets = n_sets};
     const int round = longest_round(arms, n_arms);
     disturbance_begin(noise, &before, nb_pool_threads(pool));
     l.hidden = nb_hidden_threads_begin(nb_pool_cpu_times(pool), arms[0].c->threads);
@@ -676,7 +693,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             shuffle(order, n_arms, &random);
         else
             reverse(order, n_arms);
-        exchange_others(&l, (uint64_t)arms[0].c->shape.rows);
+        begin_block(&l, (uint64_t)arms[0].c->shape.rows);
         wait_for_quiet(&l);
         for (int i = 0; i < n_arms; i++) take_turn(arms, order[i], &l, block, i);
         if ((block + 1) % round == 0) nb_hidden_threads_round(&l.hidden, nb_pool_cpu_times(pool));

@@ -27,8 +27,8 @@ const char *nb_wrong_deed(int64_t wrong_row); /* "changed the process's clock"; 
 struct nb_arm {
     const struct nb_entry *entry;
     const struct nb_case *c;
-    int home;              /* the set of buffers that it keeps to; 0 where it goes through all in turn */
-    struct nb_call *calls; /* one for each set that it goes through */
+    int home;              /* the first of the sets of buffers that it goes through */
+    struct nb_call *calls; /* one for each of them */
     bool chunked;          /* a sample takes rows, not calls */
     int64_t per_sample;    /* whole calls, or rows when chunked */
     int extra_percent; /* what a sample does beyond what it is credited with: an injected slowdown (with even_samples) */
@@ -60,7 +60,7 @@ struct nb_measure_options {
     uint64_t seed;
     struct nb_buffers *watched; /* the arms' homes, whose margins are looked at behind each sample; may be null */
     int n_watched;
-    bool cold;                          /* every call on the next set of buffers, none warmed first */
+    bool cold;                          /* every call, not every block, on the next set of buffers, none warmed first */
     const struct nb_device_api *device; /* whose events time the calls; null: the clock of the host does */
     /* All arms take the sample that the first one chose: arms of one kernel, so that nothing but its code differs. With
      * extra_percent in any arm it is a multiple of 100, of rows wherever the kernel allows it. */

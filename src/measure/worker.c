@@ -264,6 +264,23 @@ static int settle_arms(struct nb_arm *arms, int n_arms, bool one_home) {
     return apart ? 2 : 1;
 }
 
+/* At which distances tensors lie makes a ratio of two kernels 1 % and more larger or smaller. A launch that sees several layouts knows their
+ * mean better than many that see one each. As many as are filled and looked through in a millisecond or two, and as a shared last cache may be
+ * expected to hold. The number is odd: over two rounds each meets an order of the arms and its reverse. */
+enum { MOST_LAYOUTS = 15, LAYOUTS_BYTES = 16 << 20 };
+
+static int n_layouts(double set_bytes) {
+    const double n = fmin(LAYOUTS_BYTES, (double)nb_cpu_light()->l3_bytes / 4) / set_bytes;
+    return n < 1 ? 1 : n > MOST_LAYOUTS ? MOST_LAYOUTS : (int)n;
+}
+
+/* A message to a program goes through all sets. */
+static bool has_several_layouts(const struct nb_bench *b, bool hot_on_host) {
+    bool several = b->several_layouts && hot_on_host;
+    for (int a = 0; a < b->n; a++) several &= !nb_kernel_is_of_program(b->arms[a].entry->kernel);
+    return several;
+}
+
 static int init_sets(struct nb_bench *b, const struct nb_workplace *w) {
     struct nb_sets *const s = &b->sets;
     struct nb_arm *const arms = b->arms;
@@ -285,13 +302,23 @@ static int init_sets(struct nb_bench *b, const struct nb_workplace *w) {
         if (scratch > q.scratch_bytes) q.scratch_bytes = scratch;
         q.wants |= nb_buffers_wants(arms[a].c, false);
     }
+    const bool hot_on_host = job->cold_bytes == 0 && nb_device_is_host(q.device);
+    const bool several = has_several_layouts(b, hot_on_host);
     *s = (struct nb_sets){.sets = nb_alloc(1, sizeof *s->sets), .n = 1};
     if (nb_buffers_init(&s->sets[0], &w->inputs, &q) != 0) return -1;
-    const bool hot_on_host = job->cold_bytes == 0 && nb_device_is_host(q.device);
     const int n_cold = n_cold_sets(nb_buffers_bytes(&s->sets[0]), job->cold_bytes, arms, n_arms);
-    const int n = hot_on_host ? settle_arms(arms, n_arms, b->one_home) : n_cold;
-    s->n_of_arm = hot_on_host ? 1 : n;
+    const int n_homes = hot_on_host ? settle_arms(arms, n_arms, b->one_home) : 1;
+    const double bytes = nb_buffers_bytes(&s->sets[0]) + (double)q.scratch_bytes;
+    s->n_of_arm = several ? n_layouts(n_homes * bytes) : hot_on_host ? 1 : n_cold;
+    const int n = n_homes * s->n_of_arm;
+    for (int a = 0; a < n_arms; a++) arms[a].home *= s->n_of_arm;
     s->sets = nb_realloc(s->sets, (unsigned)n, sizeof *s->sets);
+    if (several && n > 1) { /* once more, with room for the others: how many these are followed from its size */
+        q.room_bytes = (size_t)(n - 1) * ((size_t)bytes + NB_SLAB_POISON);
+        nb_buffers_release(&s->sets[0]);
+        if (nb_buffers_init(&s->sets[0], &w->inputs, &q) != 0) return -1;
+        q.beside = &s->sets[0];
+    }
     for (; s->n < n; s->n++) {
         q.seed++;
         if (nb_buffers_init(&s->sets[s->n], &w->inputs, &q) != 0) return -1;
@@ -359,19 +386,20 @@ int nb_bench_init(struct nb_bench *b, struct nb_workplace *w) {
     }
     init_arms(b->arms, b->n, &b->sets, blocks);
     const struct nb_device_api *const device = nb_device_of(b->arms[0].entry->kernel->backend);
-    const bool on_device = !nb_device_is_host(device);
-    b->options = (struct nb_measure_options){.blocks = blocks,
-                                             .sample_s = job->sample_s,
-                                             .seed = job->seed,
-                                             .cold = job->cases[0].cache == NB_COLD,
-                                             .watched = b->sets.n_of_arm == 1 && !on_device ? b->sets.sets : NULL,
-                                             .n_watched = b->sets.n,
-                                             .probed = may_probe(b),
-                                             .floor = job->floor,
-                                             .quiet_s = NB_QUIET_S,
-                                             .device = on_device ? device : NULL,
-                                             .current_arm = &w->shared->current,
-                                             .beats = &w->shared->beats};
+    const bool on_device = !nb_device_is_host(device), cold = job->cases[0].cache == NB_COLD;
+    b->options =
+        (struct nb_measure_options){.blocks = blocks,
+                                    .sample_s = job->sample_s,
+                                    .seed = job->seed,
+                                    .cold = cold,
+                                    .watched = (!cold || b->sets.n_of_arm == 1) && !on_device ? b->sets.sets : NULL,
+                                    .n_watched = b->sets.n,
+                                    .probed = may_probe(b),
+                                    .floor = job->floor,
+                                    .quiet_s = NB_QUIET_S,
+                                    .device = on_device ? device : NULL,
+                                    .current_arm = &w->shared->current,
+                                    .beats = &w->shared->beats};
     return 0;
 }
 

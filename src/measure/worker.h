@@ -46,11 +46,12 @@ struct nb_bench {
     struct nb_arm *arms; /* the caller's: entry, c and what else it sets */
     int n, blocks;       /* blocks: 0: the job's */
     struct nb_pool *pool;
-    bool owns_pool; /* it was not given, and made */
-    bool one_home;  /* the caller's: arms of one kernel, which must differ in nothing but its code */
+    bool owns_pool;       /* it was not given, and made */
+    bool one_home;        /* the caller's: arms of one kernel, which must differ in nothing but its code */
+    bool several_layouts; /* the caller's: blocks of hot cases take turns in sets that are laid out otherwise */
     struct nb_sets {
-        /* For cold cases as many as fill cold_bytes, and each arm goes through all. Else each arm keeps to one: those that store past
-         * the caches to a second, where there are both kinds. */
+        /* For cold cases as many as fill cold_bytes, and each arm goes through all. Else each block is on one, or on one for each
+         * home: arms that store past the caches have a second, where there are both kinds. */
         struct nb_buffers *sets;
         int n, n_of_arm;
     } sets;

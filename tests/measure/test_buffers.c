@@ -82,6 +82,33 @@ Test(buffers, are_aligned_for_timing_and_misaligned_for_checking) {
     cr_assert_gt(b.tensors[NB_T_X].stride, 33);
 }
 
+Test(buffers, lie_beside_others_where_these_have_room) {
+    struct nb_buffers more[3];
+    bool after, beside;
+    lay_out(NB_OP_RMSNORM, NB_F32, 4, 33, NB_PLACE_SLAB);
+    struct nb_layout_request q = b.request;
+    nb_buffers_release(&b);
+    q.room_bytes = 3 << 17;
+    cr_assert_eq(nb_buffers_init(&b, &in, &q), 0);
+    q.room_bytes = 0;
+    q.beside = &b;
+    for (int i = 0; i < 3; i++) {
+        q.seed++;
+        q.scratch_bytes = i < 2 ? 100 : 4 << 20; /* too large for the room */
+        cr_assert_eq(nb_buffers_init(&more[i], &in, &q), 0);
+        beside = more[i].slab.map == NULL;
+        cr_expect_eq(beside, i < 2);
+        cr_expect_str_eq(nb_buffers_guard_of(&more[i], beside ? b.slab.map : more[i].slab.map, &after), "the buffers");
+    }
+    for (int i = 0; i < 3; i++) nb_buffers_poison_outputs(&more[i]);
+    expect_found(NB_INTACT, "");
+    for (int i = 0; i < 3; i++) {
+        char where[200] = "";
+        cr_expect_eq(nb_buffers_verify(&more[i], where, sizeof where), NB_INTACT, "%s", where);
+        nb_buffers_release(&more[i]);
+    }
+}
+
 Test(buffers, tell_what_was_written_and_where) {
     lay_out(NB_OP_RMSNORM, NB_F32, 4, 33, NB_PLACE_INTERIOR);
     const int64_t last = 3 * b.tensors[NB_T_Y].stride + 33;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which tensors an arm is timed on. Cold: between two calls on the same set every kernel touches twice the last cache, whatever else is in
- * a set. Hot: one set, or two. */
+ * a set. Hot: one set or two of each layout. */
 #include <criterion/criterion.h>
 
 #include "src/core/case_key.h"
@@ -81,4 +81,12 @@ Test(cold_sets, arms_that_store_past_the_caches_have_tensors_of_their_own, .init
     cr_expect(home[0] + home[1] + home[2] + home[3] == 0);
     cr_expect_eq(homes_of(large, 1 << 20, true, home), 1, "arms that must differ in nothing but their code");
     cr_expect(home[0] + home[1] + home[2] + home[3] == 0);
+}
+
+Test(cold_sets, there_are_as_many_layouts_as_a_shared_cache_may_hold) {
+    const double few = fmin(LAYOUTS_BYTES, (double)nb_cpu_light()->l3_bytes / 4);
+    cr_expect_eq(n_layouts(1), few > 0 ? MOST_LAYOUTS : 1);
+    cr_expect_eq(n_layouts(few / 3), few > 0 ? 3 : 1);
+    cr_expect_eq(n_layouts(1e12), 1);
+    cr_expect_eq(MOST_LAYOUTS % 2, 1, "each meets both an order of the arms and its reverse");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How many calls an arm costs whose call is longer than a sample, that it is timed all the same, and that one which only begins slowly is no
- * such arm. The clock of measure.c is played: it moves by what a call is said to take, and by nothing else. */
+ * such arm; and that each block is on a set of buffers of its own, of which there are several. The clock of measure.c is played: it moves by what a call is said to take, and by nothing else. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -85,4 +85,56 @@ Test(slow_arms, a_call_of_many_samples_takes_part_in_few_blocks) {
 Test(slow_arms, a_first_call_that_waits_makes_no_short_samples) {
     cr_expect_eq(samples_of(2e-3, 2, false), BLOCKS, "the call that warms and the first that is timed");
     cr_expect_gt(per_sample, 16);
+}
+
+enum { SETS = 3 };
+static int n_stays, stays[64], calls_in[64]; /* on which sets calls were made without leaving them, and how many */
+
+static int note_set(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    (void)begin;
+    (void)end;
+    const int set = *(const int *)call->x;
+    played_s += 1e-5;
+    if (n_stays == 0 || stays[n_stays - 1] != set) {
+        cr_assert_lt(n_stays, 64);
+        stays[n_stays++] = set;
+    }
+    return calls_in[n_stays - 1]++, 0;
+}
+
+Test(slow_arms, each_block_is_on_the_next_set_and_its_first_arm_calls_twice_to_warm_it) {
+    enum { N_BLOCKS = 2 * SETS };
+    static const struct nb_kernel kernel = {.name = "notes", .run = note_set, .n_units = one_unit};
+    static const struct nb_entry entry = {.kernel = &kernel};
+    static const int numbers[SETS] = {0, 1, 2};
+    const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = 1, .cols = 8}, .threads = 1};
+    struct nb_call calls[SETS];
+    double sample_ns[2][N_BLOCKS];
+    bool contaminated[2][N_BLOCKS];
+    int position[2][N_BLOCKS];
+    struct nb_arm arms[2];
+    for (int s = 0; s < SETS; s++)
+        calls[s] = (struct nb_call){.struct_size = sizeof calls[s], .rows = 1, .cols = 8, .x = &numbers[s]};
+    for (int a = 0; a < 2; a++)
+        arms[a] = (struct nb_arm){.entry = &entry,
+                                  .c = &c,
+                                  .calls = calls,
+                                  .sample_ns = sample_ns[a],
+                                  .contaminated = contaminated[a],
+                                  .position = position[a]};
+    const struct nb_measure_options options = {.blocks = N_BLOCKS, .sample_s = 1e-3, .seed = 1};
+    struct nb_noise noise;
+    struct nb_pool *pool = nb_pool_new(1, NULL);
+    n_stays = 0;
+    memset(calls_in, 0, sizeof calls_in);
+    played_s = 1;
+    nb_measure_group(arms, 2, SETS, pool, &options, &noise);
+    played_s = 0;
+    nb_pool_free(pool);
+    cr_assert_eq(n_stays, 1 + N_BLOCKS, "the choice of the samples, and the blocks");
+    for (int b = 0; b <= N_BLOCKS; b++) {
+        cr_expect_eq(stays[b], b % SETS);
+        if (b > 0) cr_expect_eq(calls_in[b], 2 + 1 + arms[0].per_sample + arms[1].per_sample);
+    }
 }
