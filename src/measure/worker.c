@@ -281,6 +281,17 @@ static bool has_several_layouts(const struct nb_bench *b, bool hot_on_host) {
     return several;
 }
 
+/* A copy of one tensor leaves the other pair of its pattern alone: laid out for nothing, it was half of what cold cases fill. */
+static uint32_t wants_of(const struct nb_arm *arm) {
+    const struct nb_kernel *k = arm->entry->kernel;
+    const bool backward = arm->c->pass == NB_BACKWARD;
+    uint32_t wants = nb_buffers_wants(arm->c, false);
+    if (arm->c->op != NB_OP_COPY) return wants;
+    if (k->loads <= (backward ? 2 : 1)) wants &= ~(1u << (backward ? NB_T_DRESIDUAL_OUT : NB_T_RESIDUAL));
+    if (!backward && k->stores <= 1) wants &= ~(1u << NB_T_RESIDUAL_OUT);
+    return wants;
+}
+
 static int init_sets(struct nb_bench *b, const struct nb_workplace *w) {
     struct nb_sets *const s = &b->sets;
     struct nb_arm *const arms = b->arms;
@@ -300,7 +311,7 @@ static int init_sets(struct nb_bench *b, const struct nb_workplace *w) {
         nb_case_call(arms[a].c, &call);
         size_t scratch = nb_kernel_scratch_bytes(arms[a].entry->kernel, &call);
         if (scratch > q.scratch_bytes) q.scratch_bytes = scratch;
-        q.wants |= nb_buffers_wants(arms[a].c, false);
+        q.wants |= wants_of(&arms[a]);
     }
     const bool hot_on_host = job->cold_bytes == 0 && nb_device_is_host(q.device);
     const bool several = has_several_layouts(b, hot_on_host);

@@ -90,3 +90,23 @@ Test(cold_sets, there_are_as_many_layouts_as_a_shared_cache_may_hold) {
     cr_expect_eq(n_layouts(1e12), 1);
     cr_expect_eq(MOST_LAYOUTS % 2, 1, "each meets both an order of the arms and its reverse");
 }
+
+Test(cold_sets, a_copy_wants_the_tensors_that_it_moves, .init = load_kernels) {
+    static const struct {
+        const char *variant;
+        uint32_t pass, wants;
+    } copies[] = {
+        {"copy_v256_f32", NB_FORWARD, 1u << NB_T_X | 1u << NB_T_Y},
+        {"copy_triad_v256_f32", NB_FORWARD, 1u << NB_T_X | 1u << NB_T_RESIDUAL | 1u << NB_T_Y},
+        {"copy_add_v256_f32", NB_FORWARD, 1u << NB_T_X | 1u << NB_T_RESIDUAL | 1u << NB_T_Y | 1u << NB_T_RESIDUAL_OUT},
+        {"copy_backward_v256_f32", NB_BACKWARD, 1u << NB_T_X | 1u << NB_T_DY | 1u << NB_T_DX},
+        {"copy_add_backward_v256_f32", NB_BACKWARD,
+         1u << NB_T_X | 1u << NB_T_DY | 1u << NB_T_DRESIDUAL_OUT | 1u << NB_T_DX}};
+    for (size_t i = 0; i < sizeof copies / sizeof copies[0]; i++) {
+        struct nb_case c;
+        struct nb_arm arm;
+        make_arm(&arm, &c, copies[i].variant, "16x64");
+        c.pass = copies[i].pass;
+        cr_expect_eq(wants_of(&arm), copies[i].wants, "%s", copies[i].variant);
+    }
+}
