@@ -30,7 +30,8 @@ Test(design, parts_apply_in_their_order_to_an_op_or_a_preset) {
     cr_expect(llama.op == NB_OP_LAYERNORM && llama.variance == NB_VAR_WELFORD);
     const struct nb_design root = parsed("rmsnorm/root:div_sqrt/root:f16");
     cr_expect(root.root_form == NB_ROOT_DIV_SQRT && root.root == NB_NUM_F16);
-    cr_expect_eq(parsed("prmsnorm/k:25%").k, 0.25);
+    const struct nb_design share = parsed("prmsnorm/k:25%");
+    cr_expect(share.k == 0.25 && nb_design_elements(&share, 5) == 2 && nb_design_elements(&share, 1) == 1);
     cr_expect_eq(parsed("naive/lanes:8").lanes, 8);
 }
 

@@ -128,6 +128,15 @@ Test(tolerance, gain_is_found_at_the_relative_tolerance) {
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------- */
 
+Test(tolerance, nothing_but_an_error_at_0_gives_no_slope) {
+    struct nb_cloud c = {0};
+    double rtol, atol;
+    cloud_add(&c, 0, 0.5);
+    cloud_line(&c, &rtol, &atol);
+    cr_expect(rtol == 0 && atol == 0.5);
+    free(c.largest);
+}
+
 /* Clopper-Pearson, as published tables have them. */
 Test(tolerance, proportions_have_exact_bounds) {
     cr_expect_float_eq(nb_proportion_upper(0, 100, 0.95), 1 - pow(0.05, 0.01), 1e-9);

@@ -134,6 +134,30 @@ Test(peer_comparison, without_a_figure_there_is_a_reason) {
     with_comparisons(&few, expect_unknown);
 }
 
+static void expect_documents(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
+    struct nb_peer_mean *means;
+    struct nb_strbuf text = {0};
+    cr_assert_eq(nb_peer_means(comparisons, &means), 1);
+    cr_expect_eq(means[0].n, 1);
+    cr_expect_eq(means[0].n_of[NB_PEER_COMPARISON_BEHIND], 1);
+    cr_expect_float_eq(means[0].ratio.value, comparisons->items[0].ratio.value, 1e-12);
+    cr_expect_float_eq(means[0].ratio.low, comparisons->items[0].ratio.low, 5e-3);
+    free(means);
+    nb_peers_print(r, comparisons, &(struct nb_page){.markdown = true, .out = &text});
+    cr_expect_not_null(strstr(text.text, "## Behind, or looking so at first"), "%s", text.text);
+    cr_expect_not_null(strstr(text.text, "on 16 fresh launches"));
+    cJSON *json = kept_json(peers_to_json(r, comparisons)), *first = cJSON_GetObjectItem(json, "comparisons")->child;
+    cr_expect_str_eq(nb_json_get_text(first, "verdict"), "behind");
+    cr_expect_eq(nb_json_get_number(first, "confirming_launches"), 16);
+    cr_expect_str_eq(nb_json_get_text(cJSON_GetObjectItem(first, "theirs"), "key"), THEIRS);
+    nb_strbuf_release(&text);
+}
+
+Test(peer_comparison, page_and_document_tell_what_is_behind) {
+    const struct doctored d = {0.9, 0.9, 6, 16, "ok"};
+    with_comparisons(&d, expect_documents);
+}
+
 Test(peer_comparison, a_run_that_compares_nothing_is_refused) {
     char *dir = new_folder(), *journal = small_journal();
     struct nb_results results;
