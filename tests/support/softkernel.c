@@ -46,7 +46,7 @@ static bool centres(const struct run *r) {
     return (o == NB_OP_LAYERNORM || o == NB_OP_ADD_LAYERNORM) != (r->k->fault == FAULT_CENTRED);
 }
 
-int64_t soft_chain(const struct soft_kernel *k, const struct problem *p) {
+static int64_t soft_chain(const struct soft_kernel *k, const struct problem *p) {
     return (p->c.shape.cols + k->lanes - 1) / k->lanes + k->lanes;
 }
 
@@ -192,7 +192,8 @@ static void load(const struct run *r, int64_t row) {
     }
 }
 
-void soft_row(const struct soft_kernel *k, const struct problem *p, int64_t row, void *y) {
+/* y: elements of the dtype. */
+static void soft_row(const struct soft_kernel *k, const struct problem *p, int64_t row, void *y) {
     struct run r = {.k = k, .p = p, .n = p->c.op == NB_OP_PRMSNORM ? p->c.k : p->c.shape.cols};
     if (k->fault == FAULT_DROPS_LAST) r.n--;
     r.x = nb_alloc((unsigned long long)p->c.shape.cols, sizeof *r.x);

@@ -32,10 +32,7 @@ struct soft_kernel {
     double estimate_error; /* relative error of the simulated rsqrt estimate */
 };
 
-int64_t soft_chain(const struct soft_kernel *k, const struct problem *p);
-/* Row operations (all but BatchNorm). y: elements of the dtype. */
-void soft_row(const struct soft_kernel *k, const struct problem *p, int64_t row, void *y);
-/* Of all rows, by the oracle and the bound. */
+/* Of all rows (of all ops but BatchNorm), by the oracle and the bound. */
 struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct problem *p, struct nb_bias *bias);
 
 #endif
