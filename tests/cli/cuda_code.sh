@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The device functions, where there is a compiler for GPUs: registers, and how memory is accessed, by the table tests/cuda/code.json; one of each
-# kind, with CODE=all every one for sm_90 (cuda_build.sh). None keeps anything in local memory, and one that says it is wide moves 16 bytes at a time.
+# kind for sm_90, with CODE=all every one and those of other GPUs (cuda_build.sh). None keeps anything in local memory, and one that says it is wide
+# moves 16 bytes at a time.
 . tests/support/cli.sh
 nvcc=${CUDA_HOME:+$CUDA_HOME/bin/nvcc}
 nvcc=${nvcc:-$(command -v nvcc || echo peers/cuda/bin/nvcc)}
