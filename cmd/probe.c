@@ -33,24 +33,15 @@ static const char help[] =
     "  --width LIST         scalar, 128, 256, 256x, 512, native\n"
     "  --max-width WIDTH    hides wider kernels\n"
     "  --case-timeout S     ends a kernel that makes no progress for so long (default 20)\n"
-    "  --format NAME        table (the default) or json\n\n"
-    "The formula that the kernel is called with\n"
-    "  (what is not given is the kernel's own, gamma and beta as usual for the op; values as of `normbench list axes`)\n"
-    "  --eps EPS            what is added to the variance\n"
-    "  --eps-place PLACE    where: inside (the root), outside or clamp\n"
-    "  --root ROOT          div_sqrt, mul_recip, rsqrt_nr or rsqrt_raw\n"
-    "  --affine AFFINE      none, gamma or gamma_beta\n"
-    "  --cast CAST          rounding to the dtype after or before the weight; 16 bits only\n"
-    "  --weight-offset 0|1  is 1 added to gamma?\n"
-    "  --param f32|x        dtype of gamma and beta\n"
-    "  --round-sum 0|1      is the sum of an add_* rounded before it is normalized?\n" NB_TUNING_HELP NB_COMMON_HELP
-    "\n"
+    "  --format NAME        table (the default) or json\n"
+    "  --axis NAME=VALUE    of the formula that the kernel is called with, in place of its own: eps, eps_place, root, affine,\n"
+    "                       cast, weight_offset, param_dtype or round_sum (`normbench list axes`); repeatable\n" NB_TUNING_HELP
+        NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 1 a kernel crashed, hung or returned an error, 2 usage, 77 nothing selected can run here.\n";
 
 struct probe_options {
-    struct nb_texts plugins;
+    struct nb_texts plugins, axes;
     const char *what, *dtypes, *widths, *max_width, *format;
-    const char *axis[NB_PROBE_AXES]; /* as given, or null */
     double case_timeout_s;
 };
 
@@ -64,13 +55,12 @@ static bool check_list(const char *option, const char *list, const char *const *
     return known;
 }
 
-static bool check_axis(int i, const char *value) {
+static bool check_axis(const char *text) {
     struct nb_case scratch;
     char reason[256];
     nb_case_init(&scratch);
-    if (!value || nb_axis_set(nb_axis_find(nb_probe_axes[i]), &scratch, value, reason, sizeof reason) == 0) return true;
-    nb_error("--%s '%s' %s", nb_probe_axes[i], value, reason);
-    return false;
+    if (nb_probe_set_axis(&scratch, text, reason, sizeof reason) == 0) return true;
+    return nb_error("--axis '%s' %s", text, reason), false;
 }
 
 static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code) {
@@ -80,19 +70,12 @@ static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code
                                         {"max-width", .text = &o->max_width},
                                         NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
                                         {"format", .text = &o->format, .among = nb_table_json},
-                                        {"eps", .text = &o->axis[0]},
-                                        {"eps-place", .text = &o->axis[1]},
-                                        {"root", .text = &o->axis[2]},
-                                        {"affine", .text = &o->axis[3]},
-                                        {"cast", .text = &o->axis[4]},
-                                        {"weight-offset", .text = &o->axis[5]},
-                                        {"param", .text = &o->axis[6]},
-                                        {"round-sum", .text = &o->axis[7]},
+                                        {"axis", .texts = &o->axes},
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
     if (!nb_read_options(&nb_command_probe, options, 1, argc, argv, exit_code)) return false;
-    for (int i = 0; i < NB_PROBE_AXES; i++)
-        if (!check_axis(i, o->axis[i])) return false;
+    for (size_t i = 0; i < o->axes.n; i++)
+        if (!check_axis(o->axes.items[i])) return false;
     if (!check_list("dtype", o->dtypes, nb_dtype_names) || !check_list("width", o->widths, nb_width_names))
         return false;
     o->what = argv[optind];
@@ -180,7 +163,7 @@ static int probe_main(int argc, char **argv) {
         const struct nb_entry *entry = nb_registry_at(i);
         if (!is_selected(&o, entry)) continue;
         n_selected++;
-        const char *refusal = nb_probe_case(&cases[n], entry, o.axis);
+        const char *refusal = nb_probe_case(&cases[n], entry, o.axes.items, o.axes.n);
         if (refusal)
             nb_note("%s: %s", entry->id, refusal);
         else
@@ -192,6 +175,7 @@ static int probe_main(int argc, char **argv) {
 out:
     free(cases);
     nb_texts_release(&o.plugins);
+    nb_texts_release(&o.axes);
     return exit_code;
 }
 

@@ -213,13 +213,12 @@ static bool is_right(const struct nb_results *results, const struct nb_entry *e)
 /* 0, -1 after nb_error, or the signal that ended it. */
 static int probe(const struct try_options *o, const struct subjects *s, const struct nb_results *results,
                  struct probing *p) {
-    static const char *const own_formula[NB_PROBE_AXES] = {NULL};
     p->cases = nb_alloc(s->n, sizeof *p->cases);
     p->subject = nb_alloc(s->n, sizeof *p->subject);
     p->answers = nb_alloc(s->n, sizeof *p->answers);
     p->not_probed = nb_alloc(s->n, sizeof *p->not_probed);
     for (size_t i = 0; i < s->n; i++) {
-        const char *refusal = is_right(results, s->items[i]) ? nb_probe_case(&p->cases[p->n], s->items[i], own_formula)
+        const char *refusal = is_right(results, s->items[i]) ? nb_probe_case(&p->cases[p->n], s->items[i], NULL, 0)
                                                              : "not probed: only what is right is";
         if (refusal)
             p->not_probed[i] = nb_strdup(refusal);

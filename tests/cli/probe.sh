@@ -12,10 +12,10 @@ done
 
 # RMSNorm has no beta unless one is asked for.
 grep -qE '^affine_fma +undetermined +no beta' "$WORK/table" || bad "a beta that is not passed: $(grep affine_fma "$WORK/table")"
-"$NORMBENCH" probe rmsnorm_twopass_scalar_f32 --affine gamma_beta >"$WORK/beta" || bad "with beta: exit $?"
+"$NORMBENCH" probe rmsnorm_twopass_scalar_f32 --axis affine=gamma_beta >"$WORK/beta" || bad "with beta: exit $?"
 grep -qE '^affine_fma +fma ' "$WORK/beta" || bad "with beta: $(grep affine_fma "$WORK/beta")"
 
-"$NORMBENCH" probe 'layernorm_twopass' --width scalar --dtype f32,bf16 --eps-place outside --root div_sqrt --format json \
+"$NORMBENCH" probe 'layernorm_twopass' --width scalar --dtype f32,bf16 --axis eps_place=outside --axis root=div_sqrt --format json \
     >"$WORK/json" || bad "json: exit $?"
 /usr/bin/python3 - "$WORK/json" <<'PY' || bad "json: not as promised"
 import json, sys
@@ -44,7 +44,7 @@ refuses "WHAT" probe
 refuses "near it: rmsnorm_twopass," probe rmsnorm_twopas
 refuses "--dtype 'f17'.*f16" probe rmsnorm_twopass --dtype f32,f17
 refuses "--width 'v5'" probe rmsnorm_twopass --width v5
-refuses "--root 'sqrt'.*div_sqrt" probe rmsnorm_twopass --root sqrt
+refuses "--axis .root=sqrt.*div_sqrt" probe rmsnorm_twopass --axis root=sqrt
 refuses "--format xml: one of table, json" probe rmsnorm_twopass --format xml
 refuses "No such file|cannot" probe ./missing.so
 

@@ -14,6 +14,7 @@
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/lab/probe/probe_box.h"
@@ -352,26 +353,17 @@ const char *nb_probe_refuses(const struct nb_case *c) {
 
 /* ---- what a kernel is called with ---- */
 
-const char *const nb_probe_axes[NB_PROBE_AXES] = {"eps",  "eps_place",     "root",  "affine",
-                                                  "cast", "weight_offset", "param", "round_sum"};
-enum { AFFINE = 3 };
-
-/* The kernel's own value for each field that is left open. */
-static void set_formula(struct nb_case *c, const struct nb_formulas *can, const char *const wanted[NB_PROBE_AXES]) {
-    char reason[256];
-    const uint32_t masks[NB_PROBE_AXES] = {0,          can->eps_places,     can->roots,  0,
-                                           can->casts, can->weight_offsets, can->params, can->round_sums};
-    struct nb_formula *f = &c->formula;
-    uint32_t *fields[NB_PROBE_AXES] = {NULL,     &f->eps_place,     &f->root,  NULL,
-                                       &f->cast, &f->weight_offset, &f->param, &f->round_sum};
-    for (int i = 0; i < NB_PROBE_AXES; i++) {
-        if (wanted[i]) nb_axis_set(nb_axis_find(nb_probe_axes[i]), c, wanted[i], reason, sizeof reason);
-        if (wanted[i] || !fields[i]) continue;
-        if (masks[i] == 0)
-            *fields[i] = 0;
-        else if (!(masks[i] & 1u << *fields[i]))
-            *fields[i] = (uint32_t)__builtin_ctz(masks[i]);
-    }
+int nb_probe_set_axis(struct nb_case *c, const char *text, char *reason, size_t n) {
+    static const char *const names[] = {"eps",           "eps_place",   "root",      "affine", "cast",
+                                        "weight_offset", "param_dtype", "round_sum", NULL};
+    char name[32];
+    const size_t length = strcspn(text, "=");
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    if (text[length] && nb_name_find(names, name) >= 0)
+        return nb_axis_set(nb_axis_find(name), c, text + length + 1, reason, n);
+    snprintf(reason, n,
+             "is not NAME=VALUE, of eps, eps_place, root, affine, cast, weight_offset, param_dtype or round_sum");
+    return -1;
 }
 
 /* The op's usual one, as it stands in a normalized case; where the kernel has not that, as much as it has. */
@@ -380,19 +372,26 @@ static void set_affine(struct nb_case *c, uint32_t affines) {
     if (affines && !(affines & 1u << c->formula.affine)) c->formula.affine = 31u - (uint32_t)__builtin_clz(affines);
 }
 
-const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const char *const wanted[NB_PROBE_AXES]) {
-    assert(c && entry && wanted);
-    const struct nb_formulas *can = &entry->kernel->formulas;
+const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const char *const *axes, size_t n) {
+    assert(c && entry);
     struct nb_call call;
+    char reason[256];
+    bool open = true; /* the affine part is the kernel's */
     nb_case_init(c);
     snprintf(c->data, sizeof c->data, "normal");
     c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = NB_PROBE_COLS};
     snprintf(c->shape.text, sizeof c->shape.text, "1x%d", NB_PROBE_COLS);
     c->op = entry->kernel->op;
-    set_formula(c, can, wanted);
+    const uint32_t usual = c->formula.affine;
+    nb_kernel_fit_formula(entry->kernel, &c->formula);
+    c->formula.affine = usual;
+    for (size_t i = 0; i < n; i++) {
+        nb_probe_set_axis(c, axes[i], reason, sizeof reason);
+        open &= strncmp(axes[i], "affine=", 7) != 0;
+    }
     nb_case_set_entry(c, entry);
     nb_case_normalize(c);
-    if (!wanted[AFFINE]) set_affine(c, can->affines);
+    if (open) set_affine(c, entry->kernel->formulas.affines);
     nb_case_call(c, &call);
     const char *refusal = nb_probe_refuses(c);
     if (!refusal && entry->kernel->backend == NB_BACKEND_CUDA)

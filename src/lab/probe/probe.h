@@ -17,11 +17,11 @@
 /* Null, or why this kernel cannot be asked ("probe asks row norms, forward"). */
 const char *nb_probe_refuses(const struct nb_case *c);
 
-/* The case that asks a kernel. wanted: a value for each of these axes, null: the kernel's own, gamma and beta as usual for
- * the op. Null, or why this one cannot be asked. */
-enum { NB_PROBE_AXES = 8 };
-extern const char *const nb_probe_axes[NB_PROBE_AXES];
-const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const char *const wanted[NB_PROBE_AXES]);
+/* The case that asks a kernel, with its own formula, gamma and beta as usual for the op, but for these axes. Null, or why this one cannot be
+ * asked. */
+const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const char *const *axes, size_t n);
+/* Sets one, "root=div_sqrt". -1 with the reason: there is none such, or no such value. */
+int nb_probe_set_axis(struct nb_case *c, const char *text, char *reason, size_t n);
 
 /* {"status": "ok", "answers": [{"question", "value" (null: undetermined), "evidence", "confidence"}], "summary", "calls"}, or
  * {"status": "failed", "reason"}. The case: normalized, its kernel set; its eps is the one whose effect is reported. Calls the kernel in this
