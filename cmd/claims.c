@@ -38,8 +38,8 @@ static const char help[] =
     "  --launches N         worker processes for each group (default 10, with --quick 6; of training 8, and 6 seeds,\n"
     "                       or what a claim needs)\n"
     "  --train-budget S     seconds for training claims; what does not fit is left out and named, the headline last\n"
-    "                       (default 5400, and the headline whatever it takes; with --quick 45, for small versions alone)\n"
-    "  --train-text FILE    bytes to train on (default: $NORMBENCH_TEXT, else the licences that every Debian has)\n"
+    "                       (default 5400, and the headline whatever it takes; with --quick 45, for small versions alone);\n"
+    "                       trained on the bytes of $NORMBENCH_TEXT, else on the licences that every Debian has\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; bug reports are then tested on them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
@@ -60,7 +60,6 @@ struct claims_options {
     const char *explain;
     bool quick, strict;
     double train_budget_s; /* NaN: the usual one */
-    const char *train_text;
     int argc;
     char **argv; /* as given, or of the run that is resumed */
 };
@@ -81,7 +80,6 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
         {"quick", .flag = &o->quick, .given = &q->changed},
         {"strict", .flag = &o->strict},
         {"train-budget", .number = &o->train_budget_s, .least = 0, .most = 1e7, .given = &q->changed},
-        {"train-text", .text = &o->train_text, .given = &q->changed},
         {"plugin", .texts = &q->plugins, .given = &q->changed},
         NB_LOAD_TIMEOUT_OPTION,
         NB_MAX_WIDTH_OPTION(q),
@@ -207,7 +205,6 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
             .plan = &p,
             .dir = folder,
             .journal = &journal,
-            .text = o->train_text,
             .max_width = o->request.max_width,
             .budget_s = budget_s,
             .may_overrun = isnan(o->train_budget_s),

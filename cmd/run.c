@@ -12,7 +12,6 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
-#include "src/measure/counters.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/cells.h"
 #include "src/record/fold.h"
@@ -48,7 +47,6 @@ static const char help[] =
     "  --blocks N           random orders of all arms in one launch\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --no-counters        skips the counter pass\n"
-    "  --require-counters   an error when this machine has no hardware counters\n"
     "  --no-stress          does not check a plugin's kernels on the rows of `normbench stress` too\n\n"
     "Results\n"
     "  --out DIR            the folder (default results/TIME-CONFIG): journal.jsonl, results.json, plots/, index.html\n"
@@ -63,7 +61,7 @@ static const char help[] =
 struct run_options {
     struct nb_plan_request request;
     struct nb_output_options output;
-    bool no_counters, require_counters, no_stress;
+    bool no_counters, no_stress;
 };
 static const struct run_options usual = {.request = NB_PLAN_REQUEST_INIT, .output.case_timeout_s = 20};
 
@@ -75,7 +73,6 @@ static bool parse(struct run_options *o, int argc, char **argv, int *exit_code) 
     const struct nb_option options[] = {NB_OUTPUT_OPTIONS(&o->output),
                                         {"format", .text = &o->output.format},
                                         {"no-counters", .flag = &o->no_counters},
-                                        {"require-counters", .flag = &o->require_counters},
                                         {"no-stress", .flag = &o->no_stress},
                                         NB_PLAN_OPTIONS(q),
                                         NB_SHARD_OPTION(q),
@@ -212,16 +209,6 @@ out:
     return exit_code;
 }
 
-static int check_counters(void) {
-    if (nb_counters_have_hardware()) return 0;
-    struct nb_counter_info list[NB_MAX_COUNTERS];
-    size_t n = nb_counters_list(list, NB_MAX_COUNTERS);
-    for (size_t i = 0; i < n; i++)
-        if (!list[i].available && strcmp(list[i].name, "instructions") == 0)
-            return nb_error("--require-counters: no hardware counters here: %s", list[i].reason);
-    return nb_error("--require-counters: no hardware counters here");
-}
-
 /* --resume: the plan is made from the command line that the journal holds. */
 static bool take_resumed(struct run_options *o, struct nb_journaled_argv *saved, int *exit_code) {
     if (!nb_journaled_argv_read(saved, o->output.resume, "run", &o->output, &o->request, exit_code)) return false;
@@ -255,7 +242,6 @@ static int run_main(int argc, char **argv) {
         exit_code = print_variants(&o, &config);
         goto out;
     }
-    if (o.require_counters && check_counters() != 0) goto out;
     o.request.plugins_join = true;
     if (!o.no_stress) o.request.kept_for_plugins = KEPT_FOR_STRESS;
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
