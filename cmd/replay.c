@@ -138,7 +138,7 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
                              .launches = o->check_only ? 0 : o->launches,
                              .most_launches = o->check_only ? 0 : o->launches,
                              .blocks = o->blocks,
-                             .sample_ms = 0.25,
+                             .sample_ms = 0.06,
                              .budget_s = (double)INFINITY,
                              .order_seed = 1};
     plan->cases = nb_alloc(1, sizeof *plan->cases);

@@ -33,9 +33,9 @@ static const char help[] =
     "                       its own dtype, pass and (BatchNorm) both layouts, beside those that its blocks select\n" NB_LOAD_TIMEOUT_HELP
         NB_PEER_HELP
     "  --budget SECONDS     checks and launches take about as long, the start and the report apart: cases are dropped,\n"
-    "                       evenly over the plan and those of plugins last, until the estimate fits (without --launches N:\n"
-    "                       with twice the fewest launches), and groups of cases while it runs, where they take longer than\n"
-    "                       estimated; what is left goes to more launches\n"
+    "                       evenly over the plan and those of plugins last, until the estimate with the fewest launches fits,\n"
+    "                       and groups of cases while it runs, where they take longer than estimated; what is left goes to\n"
+    "                       more launches\n"
     "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
     "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing;\n"
     "                       with --format variants the kernels that they need, whether these are built or not\n\n"
@@ -43,7 +43,7 @@ static const char help[] =
     "  --launches N:M       worker processes for each group: at least N, and up to M while one of its ratios is less exact\n"
     "                       than the aim and time is left; N alone: exactly N (6 are the fewest that give an interval),\n"
     "                       with no budget but --budget; 0: checks the cases and times nothing\n"
-    "  --aim PERCENT        half-width of the ratios' intervals at which a group has had enough launches (default 3)\n"
+    "  --aim PERCENT        half-width of the ratios' intervals at which a group has had enough launches (default 0.5)\n"
     "  --blocks N           random orders of all arms in one launch\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --no-counters        skips the counter pass\n"

@@ -129,7 +129,7 @@ static int measure(const struct tune_options *o, const char *path) {
     const struct nb_tune_options options = {.what = o->explain ? NB_TUNE_EXPLAIN : NB_TUNE_FIELDS,
                                             .launches = o->launches,
                                             .blocks = 20,
-                                            .sample_ms = 0.25};
+                                            .sample_ms = 0.06};
     int exit_code = NB_EXIT_USAGE;
     cJSON *json = NULL;
     size_t n_measured;

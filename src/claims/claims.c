@@ -435,10 +435,9 @@ void nb_claims_configs(struct nb_claims *claims, const struct nb_claims_effort *
         configs[i] = (struct nb_config){.name = nb_strdup(nb_claims_plan_names[i]),
                                         .path = nb_strdup("claims"),
                                         .blocks_per_launch = 12,
-                                        .sample_ms = 0.3,
+                                        .sample_ms = 0.06,
                                         .order_seed = 1};
-    /* Ten launches narrow an interval by a third against the six that are the fewest for one. */
-    configs[NB_PLAN_TIMING].launches = effort->launches ? effort->launches : effort->quick ? 6 : 10;
+    configs[NB_PLAN_TIMING].launches = effort->launches ? effort->launches : effort->quick ? 12 : 24;
     for (size_t i = 0; i < claims->n; i++)
         for (size_t j = 0; j < claims->items[i].n_experiments; j++) {
             struct nb_experiment *e = &claims->items[i].experiments[j];

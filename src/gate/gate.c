@@ -365,7 +365,7 @@ void nb_gate_init(struct nb_gate *g) {
     *g = (struct nb_gate){.plan = {.screen_launches = 12,
                                    .confirm_launches = 24,
                                    .blocks = 100,
-                                   .sample_ms = 0.3,
+                                   .sample_ms = 0.06,
                                    .case_timeout_s = 20,
                                    .seed = 1,
                                    .rule = nb_gate_rule_default}};

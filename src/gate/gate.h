@@ -66,7 +66,7 @@ struct nb_gate_case {
 struct nb_gate_plan {
     int screen_launches, confirm_launches; /* per stage of confirmation: 12, 24 */
     int blocks;                            /* pairs in a launch: 100 */
-    double sample_ms;                      /* 0.3 */
+    double sample_ms;                      /* 0.06 */
     double budget_s;                       /* 0: none */
     double case_timeout_s;
     uint64_t seed;

@@ -342,10 +342,10 @@ static int read_opened(struct nb_config *config, const struct nb_jsonc *file) {
     config->name = base_name(file->path);
     /* Eight are one more than the fewest that have an interval where launches are added as needed. */
     config->launches = 8;
-    config->most_launches = 24;
-    config->aim_percent = 3;
+    config->most_launches = 100;
+    config->aim_percent = 0.5;
     config->blocks_per_launch = 20;
-    config->sample_ms = 0.3;
+    config->sample_ms = 0.06;
     config->order_seed = 1;
     if (read_top(file, config) == 0) return 0;
     nb_config_release(config);

@@ -633,7 +633,6 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     const struct nb_filters filters = {options->filters, options->n_filters};
     const struct nb_effort effort = {
         .launches = config->launches, .blocks = config->blocks_per_launch, .sample_ms = config->sample_ms};
-    struct nb_effort planned = effort; /* of a budget half is left for the launches that are added */
     struct nb_cells cells = {0};
     struct wholes wholes = {.by_op = config->compare.ours.n > 0};
     struct nb_skips skips = {0};
@@ -649,7 +648,6 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
                              .order_seed = config->order_seed,
                              .counters = config->launches > 0,
                              .is_shard = options->n_shards > 0};
-    if (nb_plan_is_adaptive(plan)) planned.launches *= 2;
     copy_compare_settings(&plan->compare, &config->compare);
     int result = nb_cells_expand(&cells, config, &filters, &skips);
     if (result != 0) goto out;
@@ -660,7 +658,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         arrange_whole(&wholes.items[i], &cells, config->reference);
-    if (budget_s > 0) result = keep_budget(plan, &wholes, &cells, &planned, &skips);
+    if (budget_s > 0) result = keep_budget(plan, &wholes, &cells, &effort, &skips);
     if (result != 0) goto out;
     fill(plan, &wholes, &cells, &effort);
     nb_skips_sort(&skips);

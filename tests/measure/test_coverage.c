@@ -150,7 +150,7 @@ static struct figure play(const struct scenario *scenario, int fewest, int most,
     static struct run run;
     struct world w = {.scenario = scenario, .random = nb_random_mix(seed), .probe = 1};
     struct nb_floors floors = {0};
-    struct nb_floor known = {.cpu = 0, .kept = floor_cycles};
+    struct nb_floor known = {.cpu = 0, .threads = 1, .kept = floor_cycles};
     const double confidence = nb_confidence(fewest < most), aim = 0.005;
     struct figure f = {NB_ANY_STATE, {NAN, NAN, NAN}};
     if (scenario->is_kept) floors = (struct nb_floors){nb_alloc(1, sizeof known), 1}, floors.cpus[0] = known;
