@@ -2,15 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # normbench tolerance: every format of output, a test that compiles and runs as pasted, and what it refuses.
 . tests/support/cli.sh
-few="--n 256 --rows 16 --trials 8"
+few=(--n 256 --rows 16 --trials 8)
 
-# shellcheck disable=SC2086 # words on purpose
-"$NORMBENCH" tolerance --dtype bf16 $few >"$WORK/table" 2>"$WORK/err" || bad "table: exit $?: $(cat "$WORK/err")"
+"$NORMBENCH" tolerance --dtype bf16 "${few[@]}" >"$WORK/table" 2>"$WORK/err" || bad "table: exit $?: $(cat "$WORK/err")"
 grep -qE 'derived +rtol 0\.00(39|4)' "$WORK/table" || bad "table: $(head -n 5 "$WORK/table")"
 grep -qE '^  truncates +all' "$WORK/table" || bad "table: a truncating store is not seen"
 
-# shellcheck disable=SC2086
-"$NORMBENCH" tolerance --op layernorm --dtype f16 --eps 1e-6 --data 'offset(10)' $few --format json >"$WORK/json" || bad "json: exit $?"
+"$NORMBENCH" tolerance --op layernorm --dtype f16 --eps 1e-6 --data 'offset(10)' "${few[@]}" --format json >"$WORK/json" || bad "json: exit $?"
 /usr/bin/python3 - "$WORK/json" <<'PY' || bad "json: not as promised"
 import json, sys
 r = json.load(open(sys.argv[1]))
@@ -22,8 +20,7 @@ assert {m["name"] for m in r["mistakes"]} >= {"divides by n - 1", "rounds the me
 assert r["uncovered"] < 0.005 * r["held_out"] and r["eps"] == 1e-6, r["uncovered"]
 PY
 
-# shellcheck disable=SC2086
-"$NORMBENCH" tolerance --kernel rmsnorm_twopass_scalar_f32 $few --format c >"$WORK/check.h" || bad "c: exit $?"
+"$NORMBENCH" tolerance --kernel rmsnorm_twopass_scalar_f32 "${few[@]}" --format c >"$WORK/check.h" || bad "c: exit $?"
 cat >"$WORK/check.c" <<'C'
 #include "check.h"
 int main(void) {
@@ -38,8 +35,7 @@ int main(void) {
 C
 ${CC:-gcc} -Wall -Wextra -Werror -o "$WORK/check" "$WORK/check.c" -lm && "$WORK/check" || bad "c: as pasted it gives $?"
 for language in torch numpy; do
-    # shellcheck disable=SC2086
-    "$NORMBENCH" tolerance --dtype f32 $few --format $language >"$WORK/snippet.py" || bad "$language: exit $?"
+    "$NORMBENCH" tolerance --dtype f32 "${few[@]}" --format $language >"$WORK/snippet.py" || bad "$language: exit $?"
     /usr/bin/python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$WORK/snippet.py" || bad "$language: no Python"
 done
 
@@ -57,16 +53,13 @@ refuses "table, json, torch" tolerance --dtype f32 --format xml
 
 # A plugin's kernel, which is called in a process of its own.
 plugins=$BUILD/tests/plugins
-# shellcheck disable=SC2086
-"$NORMBENCH" tolerance --plugin "$plugins/example.so" $few >"$WORK/plugin" 2>"$WORK/err" || bad "example.so: exit $?: $(cat "$WORK/err")"
+"$NORMBENCH" tolerance --plugin "$plugins/example.so" "${few[@]}" >"$WORK/plugin" 2>"$WORK/err" || bad "example.so: exit $?: $(cat "$WORK/err")"
 grep -q '^example:example_f32, at most 256 roundings in a chain' "$WORK/plugin" && grep -qE 'correct kernels run: example:example_f32 \(0\.' "$WORK/plugin" ||
     bad "example.so: $(cat "$WORK/plugin")"
 code=0
-# shellcheck disable=SC2086
-"$NORMBENCH" tolerance --plugin "$plugins/crash.so" $few >"$WORK/out" 2>"$WORK/err" || code=$?
+"$NORMBENCH" tolerance --plugin "$plugins/crash.so" "${few[@]}" >"$WORK/out" 2>"$WORK/err" || code=$?
 [ "$code" = 1 ] && grep -q 'crash:.*ended by signal' "$WORK/err" || bad "crash.so: exit $code: $(cat "$WORK/err")"
 code=0
-# shellcheck disable=SC2086
-"$NORMBENCH" tolerance --plugin "$plugins/hang.so" --case-timeout 1 $few >"$WORK/out" 2>"$WORK/err" || code=$?
+"$NORMBENCH" tolerance --plugin "$plugins/hang.so" --case-timeout 1 "${few[@]}" >"$WORK/out" 2>"$WORK/err" || code=$?
 [ "$code" = 1 ] && grep -q 'hang:.*did not end within 1 s' "$WORK/err" || bad "hang.so: exit $code: $(cat "$WORK/err")"
 exit "$failed"

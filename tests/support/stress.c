@@ -7,7 +7,8 @@
 
 #include "src/core/json.h"
 
-const char nb_test_map[] =
+/* 3 scales and 2 offsets, with a NaN and a lost zero. */
+static const char map[] =
     "{\"log2_scale\":[-8,0,8],\"log2_rho\":[-4,12],"
     "\"log10_ulp\":[[0.2,1.5,null],[-3.0,7.9,2.5]],"
     "\"state\":[[\"ok\",\"ok\",\"nan\"],[\"ok\",\"ok\",\"zero\"]],"
@@ -39,7 +40,7 @@ void nb_test_add_study(cJSON *stress, const char *variant, const char *dtype) {
                           cJSON_Parse("[{\"objective\":\"ulp\",\"value\":12.5,\"generator\":\"<u>greedy\","
                                       "\"replay\":\"normbench replay '<q>'\"}]"));
     cJSON_AddItemToObject(study, "sweeps", cJSON_Parse(sweeps_text));
-    cJSON_AddItemToObject(study, "map", cJSON_Parse(nb_test_map));
+    cJSON_AddItemToObject(study, "map", cJSON_Parse(map));
     cJSON_AddItemToArray(cJSON_GetObjectItem(stress, "studies"), study);
 }
 

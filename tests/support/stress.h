@@ -5,8 +5,6 @@
 
 #include <cjson/cJSON.h>
 
-/* A map of 3 scales and 2 offsets, with a NaN and a lost zero. */
-extern const char nb_test_map[];
 /* layernorm_onepass in f32 (two widths) and f16, two grades, no bugs. */
 cJSON *nb_test_stress(void);
 /* A study with one of everything; its texts hold markup. */
