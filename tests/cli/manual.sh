@@ -26,9 +26,10 @@ for command in $commands; do
     sed 's/\\-/-/g' "$WORK/normbench.1" | grep -q "normbench-$command (1)" || fail "normbench(1) does not name $command"
     complete_words normbench "$command" -- | tr ' ' '\n' | sort -u >"$WORK/completed"
     "$NORMBENCH" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | sort -u >"$WORK/helped"
-    sed 's/\\-/-/g' "$WORK/normbench-$command.1" | sed -n 's/^\\fB\(--[a-z-]*\)\\fR.*/\1/p' | sort -u >"$WORK/paged"
+    "$NORMBENCH" "$command" --help >"$WORK/help"
+    sed -e '1,/^.nf/d' -e '/^.fi/,$d' -e 's/^\\&//' -e 's/\\-/-/g' -e 's/\\e/\\/g' "$WORK/normbench-$command.1" >"$WORK/paged"
     diff "$WORK/completed" "$WORK/helped" >"$WORK/differ" || fail "$command: options that are completed (<) and described (>): $(cat "$WORK/differ")"
-    diff "$WORK/helped" "$WORK/paged" >"$WORK/differ" || fail "$command: options of --help (<) and of the page (>): $(cat "$WORK/differ")"
+    diff "$WORK/help" "$WORK/paged" >"$WORK/differ" || fail "$command: lines of --help (<) and of the page (>): $(cat "$WORK/differ")"
 done
 
 # ---- their readers ----------------------------------------------------------------------------------------------------------------------------
@@ -36,7 +37,7 @@ for page in "$WORK"/normbench*.1; do
     if command -v man >/dev/null; then
         LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$page" >"$WORK/shown" 2>"$WORK/warned" || fail "man cannot show $page"
         [ ! -s "$WORK/warned" ] || fail "man warns of $page: $(cat "$WORK/warned")"
-        grep -q 'NAME' "$WORK/shown" && grep -q 'EXIT STATUS' "$WORK/shown" || fail "$page has no name or no exit codes"
+        grep -q 'NAME' "$WORK/shown" && grep -qE 'EXIT STATUS|Exit codes' "$WORK/shown" || fail "$page has no name or no exit codes"
     fi
     ! command -v mandoc >/dev/null || mandoc -T lint -W error "$page" || fail "mandoc refuses $page"
 done
