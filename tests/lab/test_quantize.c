@@ -34,6 +34,15 @@ Test(quantize, what_becomes_nan_or_inf_is_an_infinite_error) {
     cr_expect(q.beyond == 0.25 && isfinite(q.rms_error) && isfinite(q.max_error));
 }
 
+Test(quantize, all_zeros_and_all_nan_are_no_figures) {
+    const double zeros[4] = {0, 0, 0, 0}, nans[2] = {NAN, INFINITY};
+    struct nb_quantized q;
+    nb_quantize(&q, zeros, 2, 2, NB_QUANTUM_INT8, NB_SCALING_ROW);
+    cr_expect(isnan(q.sqnr_db) && q.lost == 0 && q.max_error == 0);
+    nb_quantize(&q, nans, 1, 2, NB_QUANTUM_E5M2, NB_SCALING_TENSOR);
+    cr_expect(q.n_not_finite == 2 && isnan(q.beyond) && isnan(q.sqnr_db));
+}
+
 /* Uniform quantization noise: step^2 / 12. Floating point: relative error uniform in a binade, independent of the scale. */
 Test(quantize, ratios_of_normal_rows_are_those_of_the_formats) {
     enum { ROWS = 8, COLS = 4096 };

@@ -238,6 +238,10 @@ Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
     }
     refused((struct request){.blocks = MANY, .options = {.budget_s = 1e-6}},
             "a budget of 1e-06 s: a single case takes about");
+    refused((struct request){.blocks = MANY,
+                             .head = "\"compare\": { \"ours\": \"rmsnorm*\" },",
+                             .options = {.budget_s = 1e-6}},
+            "a budget of 1e-06 s: a single comparison takes about");
 }
 
 Test(groups, a_budget_holds_the_fewest_launches_where_more_are_added) {

@@ -243,6 +243,7 @@ Test(results, journals_that_contradict_themselves_are_refused) {
         {"\"sample_ns\":[100,null,150],", ""},
         {"{\"key\":\"" KEY_RMS "\",\"copy\"", "{\"key\":\"other\",\"copy\""},
         {"{\"key\":\"" KEY_RMS "\",\"counters\"", "{\"key\":\"other\",\"counters\""},
+        {"\"contaminated\":[2]", "\"contaminated\":7"},
         {"\"max_ulp\":1.25", "\"max_ulp\":\"x\""},
         {"\"witness\":{\"row\":3", "\"witness\":{\"row\":-3"},
     };
