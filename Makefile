@@ -284,6 +284,11 @@ $(BUILD)/normbench: $(src_objects) $(report_objects) $(cmd_objects)
 	$(call say,LD)
 	$(CC) $(SANITIZE) $(PROGRAM_LDFLAGS) -o $@ $^ $(LIBS)
 
+# The same, of which a played clock takes the place of the system's: what tests run (tests/support/played_time.h).
+$(BUILD)/normbench-played: $(filter-out $(BUILD)/src/core/timer.o,$(src_objects)) $(report_objects) $(cmd_objects) $(BUILD)/tests/support/played_time.o
+	$(call say,LD)
+	$(CC) $(SANITIZE) $(PROGRAM_LDFLAGS) -o $@ $^ $(LIBS)
+
 # ---- peers: other libraries to compare with (kernels/peers/README.md) ---------------------------------------------------
 include kernels/peers/rules.mk
 
@@ -398,12 +403,12 @@ check: deps
 	rm -f $(BUILD)/tests/took.*
 	$(MAKE) check-unit check-cli check-style
 	tests/took.sh $(BUILD)/tests/took.*
-check-unit-build: $(BUILD)/tests/normbench-tests $(BUILD)/normbench $(TEST_KERNELS) $(TEST_LAYOUT) $(plugins) $(if $(filter x86_64,$(ARCH)),$(identities))
+check-unit-build: $(BUILD)/tests/normbench-tests $(BUILD)/normbench $(BUILD)/normbench-played $(TEST_KERNELS) $(TEST_LAYOUT) $(plugins) $(if $(filter x86_64,$(ARCH)),$(identities))
 unit_tests = TOOK=$(BUILD)/tests/took.unit NORMBENCH_TEST_LAYOUT=$(TEST_LAYOUT) NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data \
 	NORMBENCH_CONFIGS=configs NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins tests/unit.sh $(BUILD)/tests/normbench-tests --timeout 900
 check-unit: check-unit-build
 	$(unit_tests) -j$(shell nproc) $(if $(TESTS),--filter '$(TESTS)')
-check-cli: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
+check-cli: $(BUILD)/normbench $(BUILD)/normbench-played $(TEST_KERNELS) $(plugins)
 	BUILD=$(BUILD) TOOK=$(BUILD)/tests/took.cli NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/cli/run.sh $(SCRIPTS)
 # Nothing may depend on whose products train, on a core of one's own, or on a speed: what trains, with the products of other CPUs (without AVX-512
 # a CPU takes Haswell's itself: Zen's give the same bits); what misbehaves, is cut off or is timed, on one CPU that something else keeps busy.

@@ -163,6 +163,7 @@ static int check_cases(struct nb_workplace *w) {
     for (int i = 0; i < job->n_cases && goes_on && !(job->until_s > 0 && nb_now_s() > job->until_s); i++) {
         const struct nb_case *c = &job->cases[i];
         nb_worker_at(w, i);
+        nb_worked("check", job->entries[i]->file, 1, (double)c->shape.rows * (double)c->shape.cols);
         const bool other_inputs = i == 0 || !same_inputs(&job->cases[i - 1], c);
         if (truth.of && (other_inputs || !same_mathematics(truth.of, c))) release_truth(&truth);
         if (other_inputs && make_inputs(w, i) != 0) {

@@ -16,13 +16,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/core/timer.h"
 
 /* What getrusage() and the thread's clock know. */
 enum usage { USAGE_NONE, USAGE_CPU_NS, USAGE_FAULTS, USAGE_SWITCHES };
@@ -101,7 +101,11 @@ static void known_misses(void *arg) {
     munmap((void *)memory, bytes);
 }
 
-static double thread_ns(void) { return 1e9 * nb_clock_s(CLOCK_THREAD_CPUTIME_ID); }
+static double thread_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
 
 static void known_spin(void *arg) {
     (void)arg;
@@ -320,8 +324,10 @@ static const struct source source_perf_event = {"perf_event", "perf_software", p
 
 static int usage_now(enum usage usage, double *value) {
     struct rusage r;
+    struct timespec t;
     if (usage == USAGE_CPU_NS) {
-        *value = thread_ns();
+        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0) return -1;
+        *value = (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
         return 0;
     }
     if (getrusage(RUSAGE_THREAD, &r) != 0) return -1;

@@ -755,7 +755,7 @@ double nb_measure_empty_ns(struct nb_arm *arm, int n_sets, struct nb_pool *pool)
     if (!nb_kernel_is_of_program(arm->entry->kernel) || is_out(arm)) return NAN;
     for (int i = 0; i < N; i++) {
         const double begin = nb_now_s();
-        nb_worked("empty call", arm->entry->file, (double)arm->per_sample, 0);
+        nb_worked("empty_call", arm->entry->file, (double)arm->per_sample, 0);
         if (nb_pool_run_program(pool, arm->entry->kernel, &message) != 0) return NAN;
         ns[i] = 1e9 * (nb_now_s() - begin) / (double)arm->per_sample;
     }

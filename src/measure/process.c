@@ -292,6 +292,14 @@ static bool has_ended(struct child *c) {
     return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == c->pid;
 }
 
+/* The worker, or a program whose kernels it calls. */
+static bool is_overdue(const struct child *c, const struct nb_shared *shared, double since_s, double limit_s) {
+    bool is = nb_is_overdue(c->pid, since_s, limit_s);
+    for (size_t i = 0; i < sizeof shared->groups / sizeof shared->groups[0] && !is; i++)
+        is = shared->groups[i] > 1 && nb_is_overdue(shared->groups[i], since_s, limit_s);
+    return is;
+}
+
 /* Until the worker has ended; that it closes its end of the socket says nothing, since a kernel may do so, nor that it does not, since
  * what a kernel forked holds it too. A worker that takes no step for silence_s, or that the user no longer wants, is killed. */
 static void follow(struct reader *r, int fd, struct child *c, const struct nb_shared *shared, double silence_s) {
@@ -310,7 +318,7 @@ static void follow(struct reader *r, int fd, struct child *c, const struct nb_sh
         }
         if (interrupted)
             r->outcome->ending = NB_ENDED_BY_USER;
-        else if (nb_is_overdue(c->pid, last_step, silence_s))
+        else if (is_overdue(c, shared, last_step, silence_s))
             r->outcome->ending = NB_ENDED_SILENT;
         else
             continue;
@@ -390,6 +398,7 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
         goto out;
     }
     const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, digests_fd, programs_fd};
+    nb_worked("process", NULL, 1, 0);
     int error = start(&child, fork_server, fds, job->seed);
     close(ends[1]);
     ends[1] = -1;
@@ -398,7 +407,6 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
         goto out;
     }
     outcome->ending = NB_ENDED_WELL;
-    nb_worked("process", NULL, 1, 0);
     follow(&reader, ends[0], &child, shared, silence_s);
     wait_for(&child, outcome);
     outcome->current = shared->current;

@@ -45,8 +45,10 @@ QEMU_CPU=neoverse-n1 qemu-aarch64-static "$build/normbench" run quick --list >"$
 step "kernels of programs and of Python"
 # Programs of this architecture by the emulator, the machine's own interpreter as it is.
 mkdir -p "$build/emulated"
-printf '#!/bin/sh\nexec qemu-aarch64-static "%s/normbench" "$@"\n' "$(realpath "$build")" >"$build/emulated/normbench"
-chmod +x "$build/emulated/normbench"
+for program in normbench normbench-played; do
+    printf '#!/bin/sh\nexec qemu-aarch64-static "%s/%s" "$@"\n' "$(realpath "$build")" $program >"$build/emulated/$program"
+    chmod +x "$build/emulated/$program"
+done
 ln -sfn ../tests "$build/emulated/tests"
 BUILD=$build/emulated NORMBENCH_KERNELS=$(realpath "$NORMBENCH_KERNELS") tests/cli/run.sh programs python | tee -a "$work/counts" || failed=1
 

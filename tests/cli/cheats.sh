@@ -19,13 +19,16 @@ run() { # CODE NAME..: a run of these
 run 0 honest
 run 0 cheat_keeps_a_thread
 run 1 cheat_later
+# What another thread did is told by CPU times, which are played: half of all work.
+printf '%s:cheat_helped* 20000 0 others=1\n' cheats candidate >"$WORK/helped"
+export NORMBENCH_PLAYED=$WORK/helped
 for cheat in cheat_helped cheat_helped_by_spinner; do
     run 1 $cheat
     grep -q 'wrong_when_timed,had another thread work for it' "$WORK/$cheat.csv" || bad "$cheat is not named: $(cat "$WORK/$cheat.csv")"
 done
 "$NORMBENCH" try "$cheats" --kernel cheat_helped_by_spinner --budget 5 --no-peers --quiet --out "$WORK/try" >"$WORK/out" 2>"$WORK/err"
 [ $? = 1 ] && grep -q 'NO: wrong_when_timed' "$WORK/out" || bad "try believes it: $(cat "$WORK/out" "$WORK/err")"
-run 1 cheat_clock_runs_late
+NORMBENCH=$BUILD_DIR/normbench run 1 cheat_clock_runs_late # by how much a real clock differs from the system's
 others=(cheat_{changes_once,unspoilt,skips_later,by_number,by_pointer,by_content,half})
 run 1 "${others[@]}"
 for cheat in "${others[@]}"; do
@@ -33,13 +36,14 @@ for cheat in "${others[@]}"; do
         bad "$cheat is not found: $(cat "$WORK/${others[0]}.csv")"
 done
 # next_call does all the work of a call when the next one comes: in a loop over one buffer nothing is left out.
-gate() { # KERNELS
-    "$NORMBENCH" gate --config "$WORK/gate.json" --baseline "$cheats" --candidate "$cheats" --time-identical --quiet --kernel "$1" \
-        --screen-launches 7 --confirm-launches 12 >"$WORK/out" 2>"$WORK/err"
+gate() { # CODE N KERNELS..: so many are WRONG
+    local code=0 wanted=$1 n=$2
+    shift 2
+    "$NORMBENCH" gate --config "$WORK/gate.json" --baseline "$cheats" --candidate "$cheats" --time-identical --quiet \
+        $(printf -- '--kernel %s ' "$@") --screen-launches 7 --confirm-launches 12 >"$WORK/out" 2>"$WORK/err" || code=$?
+    [ "$code" = "$wanted" ] && [ "$(grep -c '^WRONG   *cheat_' "$WORK/out")" = "$n" ] || bad "gate $*: exit code $code: $(cat "$WORK/out" "$WORK/err")"
 }
-gate 'cheat_[!kn]*'
-code=$?
-[ "$code" = 1 ] && [ "$(grep -c '^WRONG   *cheat_' "$WORK/out")" = 11 ] || bad "gate: exit code $code: $(cat "$WORK/out" "$WORK/err")"
-gate honest
-! grep -q WRONG "$WORK/out" || bad "the honest kernel is called wrong: $(cat "$WORK/out")"
+gate 1 10 cheat_changes_once 'cheat_[!ckn]*'
+NORMBENCH=$BUILD_DIR/normbench gate 1 1 cheat_clock_runs_late
+gate 0 0 honest
 exit "$failed"

@@ -5,7 +5,7 @@
 . tests/support/cli.sh
 # A program with no other libraries beside it.
 mkdir "$WORK/program"
-cp "$NORMBENCH" "$WORK/program"
+cp "$NORMBENCH" "$WORK/program/normbench"
 export NORMBENCH=$WORK/program/normbench NORMBENCH_CONFIGS=$PWD/configs NORMBENCH_DATA=$PWD/tests/data
 kernels=$(realpath "${NORMBENCH_KERNELS:-$BUILD/libnormkernels.so}")
 mkdir "$WORK/driver" "$WORK/lib"

@@ -5,7 +5,7 @@
 . tests/support/cli.sh
 # A program with no other libraries beside it.
 mkdir "$WORK/program"
-cp "$NORMBENCH" "$WORK/program"
+cp "$NORMBENCH" "$WORK/program/normbench"
 export NORMBENCH=$WORK/program/normbench NORMBENCH_CONFIGS=$PWD/configs NORMBENCH_DATA=$PWD/tests/data
 ln -s "$(realpath "${NORMBENCH_KERNELS:-$BUILD/libnormkernels.so}")" "$WORK/libnormkernels.so"
 export NORMBENCH_KERNELS=$WORK/libnormkernels.so

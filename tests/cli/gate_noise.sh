@@ -3,6 +3,8 @@
 # gate --calibrate, and what a recorded gate --self-test leaves. Looks at forms and counts, not at noise.
 . tests/support/cli.sh
 python=/usr/bin/python3
+export NORMBENCH_PLAYED=$WORK/noise
+echo "* 2000 4 spread=0.01" >"$NORMBENCH_PLAYED"
 few="--kernel rmsnorm_twopass --filter *_scalar_f* --axis shape=4x64"
 
 # shellcheck disable=SC2086 # words on purpose

@@ -26,7 +26,7 @@ run() { # OUT LIMIT NAME..
     [ $? = 1 ] || bad "$out: should end with 1: $(cat "$out.table" "$out.err")"
 }
 # shellcheck disable=SC2086 # words on purpose
-run hung 1 $hangs
+NORMBENCH=$BUILD_DIR/normbench run hung 1 $hangs # for real: what spoils the heap may hang, and cannot say so
 # shellcheck disable=SC2086
 run run 60 honest_a $others honest_m honest_z # in the order of their names
 ! grep "a kernel was here" "$WORK/run.table" || bad "a kernel printed into the table"

@@ -115,7 +115,7 @@ holds out '^misbehaving:prints_f32/.*,ok,'
 
 # ---- what cannot be read is said ------------------------------------------------------------------------------------------------------
 { echo 'import time; time.sleep(600)' && cat mine.py; } >slow.py
-refuses 'slow.py: cannot be loaded: its code did not end within 1 s; --load-timeout gives it longer' list kernels --plugin slow.py --load-timeout 1
+NORMBENCH=$BUILD_DIR/normbench refuses 'slow.py: cannot be loaded: its code did not end within 1 s; --load-timeout gives it longer' list kernels --plugin slow.py --load-timeout 1
 NORMBENCH_PYTHON=nosuch refuses 'mine.py: its program NORMBENCH_PYTHON=nosuch cannot be started: No such file' try mine.py
 NORMBENCH_PACKAGE=$WORK refuses "$python: No module named 'normbench.*; install .* or set NORMBENCH_PYTHON" list kernels --plugin mine.py
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the other scripts of this folder, as many at once as there are CPUs: 0 is a pass, 77 a skip (its last line says why), anything else
-# a failure. A script finds the program in $NORMBENCH, the build folder in $BUILD, a folder of its own in $WORK.
+# a failure. A script finds the program, whose time is played (tests/support/played_time.h), in $NORMBENCH, the build folder in $BUILD ($BUILD_DIR: its path, with
+# the program as users have it), a folder of its own in $WORK.
 #
 #   tests/cli/run.sh [long|NAME..]
 #
@@ -10,8 +11,8 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export BUILD=${BUILD:-build}
-export NORMBENCH=$PWD/$BUILD/normbench
-case $BUILD in /*) NORMBENCH=$BUILD/normbench ;; esac
+BUILD_DIR=$(realpath "$BUILD")
+export BUILD_DIR NORMBENCH=$BUILD_DIR/normbench-played
 export NO_COLOR=1
 export NORMBENCH_TUNING=none # a tuning of the user's would be in every replay line
 
@@ -22,7 +23,7 @@ if [ "${1-}" = --one ]; then
     export WORK
     start=$SECONDS
     TIMEFORMAT='%0U %0S'
-    { time timeout 900 bash "$script" >"$WORK/log" 2>&1; } 2>"$WORK/time"
+    { time timeout "${LIMIT:-900}" bash "$script" >"$WORK/log" 2>&1; } 2>"$WORK/time"
     code=$?
     cpu=$(awk '{ print $1 + $2 }' "$WORK/time")
     # An assertion of ours is a failure, in a worker too, whatever the script made of it.

@@ -11,6 +11,7 @@
 
 #include "src/core/cpu.h"
 #include "src/core/timer.h"
+#include "tests/support/played_time.h"
 
 static atomic_int opened, closed, ending, spinning, seen_spinning;
 static int cpus_at_open;
@@ -169,10 +170,11 @@ Test(own_threads, their_work_is_told_from_the_pool_s) {
     struct nb_pool *pool = nb_pool_new(2, NULL);
     const struct nb_cpu_times alone = nb_pool_cpu_times(pool);
     cr_assert_eq(nb_kernels_open(entries, 1, 1, NULL, reason, sizeof reason), 0);
-    atomic_store(&spinning, 1);
-    while (nb_pool_cpu_times(pool).others_s - alone.others_s < 0.02) usleep(1000);
-    atomic_store(&spinning, 0);
+    nb_played_others(0.02);
+    nb_played_work(0.5);
     nb_kernels_close(entries, 1);
-    cr_expect_gt(nb_pool_cpu_times(pool).others_s - alone.others_s, 0.02, "it has ended, and its work counts still");
+    const struct nb_cpu_times helped = nb_pool_cpu_times(pool);
+    cr_expect_float_eq(helped.others_s - alone.others_s, 0.02, 1e-9);
+    cr_expect(helped.pool_s - alone.pool_s >= 0.5);
     nb_pool_free(pool);
 }

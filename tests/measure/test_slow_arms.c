@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How many calls an arm costs whose call is longer than a sample, that it is timed all the same, and that one which only begins slowly is no
- * such arm; and that each block is on a set of buffers of its own, of which there are several. The clock of measure.c is played: it moves by what a call is said to take, and by nothing else. */
+ * such arm; and that each block is on a set of buffers of its own, of which there are several. */
+#include "src/measure/measure.h"
+
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "src/core/timer.h"
-
-static double played_s; /* 0: the clock is the real one, which all other suites have */
-static double test_now_s(void) { return played_s > 0 ? played_s : nb_now_s(); }
-static double test_system_now_s(void) { return played_s > 0 ? played_s : nb_system_now_s(); }
-#define nb_now_s test_now_s
-#define nb_system_now_s test_system_now_s
-#include "src/measure/measure.c"
-#undef nb_now_s
-#undef nb_system_now_s
+#include "tests/support/played_time.h"
 
 enum { BLOCKS = 20, ALL = 1 << 30 };
 static int calls_made, n_slow;
@@ -23,7 +17,7 @@ static int64_t per_sample; /* of the launch */
 
 static int take_a_while(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    if (begin < end && end == call->rows) played_s += calls_made++ < n_slow ? slow_s : 1e-6;
+    if (begin < end && end == call->rows) nb_played_work(calls_made++ < n_slow ? slow_s : 1e-6);
     return 0;
 }
 
@@ -35,7 +29,8 @@ static int64_t one_unit(const struct nb_call *call, int phase) {
 /* The samples that one arm got in a launch of 20 blocks whose first `slow` calls take so long, the others a us; calls_made says how many
  * calls they took. */
 static int samples_of(double call_s, int slow, bool with_probes) {
-    static const struct nb_kernel kernel = {.name = "slow", .run = take_a_while, .n_units = one_unit};
+    static const struct nb_kernel kernel = {
+        .name = "slow", .variant = "slow", .run = take_a_while, .n_units = one_unit};
     static const struct nb_entry entry = {.kernel = &kernel};
     const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = 1, .cols = 8}, .threads = 1};
     struct nb_call call = {.struct_size = sizeof call, .rows = 1, .cols = 8};
@@ -55,11 +50,10 @@ static int samples_of(double call_s, int slow, bool with_probes) {
     calls_made = 0;
     slow_s = call_s;
     n_slow = slow;
-    played_s = 1;
+    nb_played_table("slow 0 0\nreading 0");
     struct nb_pool *pool = nb_pool_new(1, NULL);
     nb_measure_group(&arm, 1, 1, pool, &options, &noise);
     nb_pool_free(pool);
-    played_s = 0;
     for (int b = 0; b < BLOCKS; b++) {
         if (isnan(sample_ns[b])) continue;
         cr_expect(slow < ALL || fabs(sample_ns[b] - 1e9 * call_s) < 1, "a sample is the time of one call");
@@ -95,7 +89,7 @@ static int note_set(const struct nb_call *call, int phase, int64_t begin, int64_
     (void)begin;
     (void)end;
     const int set = *(const int *)call->x;
-    played_s += 1e-5;
+    nb_played_work(1e-5);
     if (n_stays == 0 || stays[n_stays - 1] != set) {
         cr_assert_lt(n_stays, 64);
         stays[n_stays++] = set;
@@ -105,7 +99,7 @@ static int note_set(const struct nb_call *call, int phase, int64_t begin, int64_
 
 Test(slow_arms, each_block_is_on_the_next_set_and_its_first_arm_calls_twice_to_warm_it) {
     enum { N_BLOCKS = 2 * SETS };
-    static const struct nb_kernel kernel = {.name = "notes", .run = note_set, .n_units = one_unit};
+    static const struct nb_kernel kernel = {.name = "notes", .variant = "notes", .run = note_set, .n_units = one_unit};
     static const struct nb_entry entry = {.kernel = &kernel};
     static const int numbers[SETS] = {0, 1, 2};
     const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = 1, .cols = 8}, .threads = 1};
@@ -128,9 +122,8 @@ Test(slow_arms, each_block_is_on_the_next_set_and_its_first_arm_calls_twice_to_w
     struct nb_pool *pool = nb_pool_new(1, NULL);
     n_stays = 0;
     memset(calls_in, 0, sizeof calls_in);
-    played_s = 1;
+    nb_played_table("* 0 0\nreading 0");
     nb_measure_group(arms, 2, SETS, pool, &options, &noise);
-    played_s = 0;
     nb_pool_free(pool);
     cr_assert_eq(n_stays, 1 + N_BLOCKS, "the choice of the samples, and the blocks");
     for (int b = 0; b <= N_BLOCKS; b++) {

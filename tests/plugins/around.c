@@ -21,6 +21,7 @@ static const char *applicable(const struct nb_call *call);
 #define KERNEL_NAME "bad_around"
 #define KERNEL_FIELDS .applicable = applicable
 #include "plugin.h"
+#include "silent.h"
 
 static int run(ROWS) {
     misbehave("run");
@@ -78,7 +79,7 @@ static void misbehave(const char *where) {
     if (strncmp(what, "_exit", n) == 0) _exit(0);
     if (strncmp(what, "crash", n) == 0) raise(SIGSEGV);
     if (strncmp(what, "kill", n) == 0) raise(SIGKILL);
-    if (strncmp(what, "hang", n) == 0) sleep(3600);
+    if (strncmp(what, "hang", n) == 0) hang();
     if (strncmp(what, "junk", n) == 0) write_junk();
     if (strncmp(what, "child", n) == 0) leave_a_child();
 }

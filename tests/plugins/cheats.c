@@ -19,6 +19,7 @@
 #define KERNEL_NAME "honest"
 #define OWN_TABLE
 #include "plugin.h"
+#include "silent.h"
 
 static int run(ROWS) { return correct_rows(call, begin, end); }
 
@@ -164,7 +165,7 @@ static void *work_beside(void *spins) {
 static int with_help(ROWS, bool spins) {
     static pthread_t thread;
     const int64_t middle = begin + (end - begin) / 2;
-    if (!is_late()) return correct_rows(call, begin, end);
+    if (!is_late() || is_played()) return correct_rows(call, begin, end);
     if (!thread && pthread_create(&thread, NULL, work_beside, spins ? &shared : NULL) != 0) return 1;
     shared = *call;
     shared_begin = middle;

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../plugins/silent.h"
+
 enum { HELLO = 1, DESCRIBE, OPEN, CALL, CLOSE, BYE };
 enum { X, RESIDUAL, GAMMA, BETA, Y, N_TENSORS = 19 };
 enum { ROW_LOCAL = 1, STRIDES = 2 };
@@ -124,10 +126,7 @@ static int abort_call(A_CALL) {
     signal(SIGABRT, SIG_DFL);
     abort();
 }
-static int hang(A_CALL) {
-    for (;;) pause();
-    return right(p, text);
-}
+static int stay(A_CALL) { hang(); }
 static int leave(A_CALL) { exit(0); }
 /* The child holds everything that it inherited, and outlives its parent unless somebody ends it. */
 static int fork_once(A_CALL) {
@@ -190,7 +189,7 @@ static int keep(A_CALL) {
 static const struct {
     const char *name;
     kernel_fn *run;
-} kernels[] = {{"norm", right},         {"crash", crash},    {"abort", abort_call}, {"hang", hang},
+} kernels[] = {{"norm", right},         {"crash", crash},    {"abort", abort_call}, {"hang", stay},
                {"leave", leave},        {"fork", fork_once}, {"print", print},      {"flood", flood},
                {"group", group},        {"shrink", shrink},  {"junk", junk},        {"twice", twice},
                {"error", error},        {"wrong", wrong},    {"lazy", lazy},        {"between", write_between},
@@ -329,7 +328,7 @@ static size_t answer_to(const struct question *q, struct answer *a, const char *
 
 static void spoil_answer(const char *fault, struct answer *a) {
     const int type = a->head.type;
-    if (strcmp(fault, "late_hello") == 0) sleep(3600);
+    if (strcmp(fault, "late_hello") == 0) hang();
     if (strcmp(fault, "slow_start") == 0 && type == HELLO) sleep(6);
     if (strcmp(fault, "no_hello") == 0) exit(0);
     if (strcmp(fault, "version") == 0) a->head.version = 9;

@@ -2,6 +2,8 @@
 """Functions that do what kernels must not, each named after it; tests/cli/python.sh has what is said of them."""
 
 import ctypes
+import os
+import struct
 import time
 
 import numpy as np
@@ -13,6 +15,15 @@ def right(x, gamma, eps):
     return x / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + np.float32(eps)) * gamma
 
 
+def be_silent():
+    """As in tests/plugins/silent.h."""
+    page = os.environ.get("NORMBENCH_PLAYED_PAGE")
+    for who in (os.getpid(), os.getpgrp()) if page else ():
+        fd = os.open(page, os.O_WRONLY)
+        os.pwrite(fd, struct.pack("=i", who), 8 + 4 * (who % 1024))
+        os.close(fd)
+
+
 @normbench.kernel(op="rmsnorm")
 def crashes(x, gamma, eps, out):
     ctypes.string_at(1)
@@ -20,6 +31,7 @@ def crashes(x, gamma, eps, out):
 
 @normbench.kernel(op="rmsnorm")
 def hangs(x, gamma, eps, out):
+    be_silent()
     time.sleep(1000)
 
 

@@ -14,6 +14,7 @@
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/timer.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/judge.h"
@@ -95,6 +96,7 @@ int nb_trial_run(struct nb_trial *t) {
     t->calls++;
     if (t->alive) t->alive(t->alive_arg);
     nb_faults_set_buffers(&t->buffers);
+    nb_worked("trial", t->entry->file, 1, 0);
     const int code = nb_run_in_ranges(t->entry->kernel, &t->call, 0);
     nb_faults_set_buffers(NULL);
     nb_fp_state_set(state); /* a kernel may leave it changed */
