@@ -384,6 +384,10 @@ static void add_heading(struct summary *s) {
     nb_strbuf_release(&label);
 }
 
+static bool is_of_shared_core(const struct nb_record *r) {
+    return isfinite(r->timing.uncontended) && strcmp(r->timing.state, nb_state_names[NB_UNCONTENDED]) != 0;
+}
+
 static void add_fastest(struct summary *s, size_t op) {
     static const char *const names[NB_N_OPS] = {[NB_OP_LAYERNORM] = "LayerNorm", [NB_OP_RMSNORM] = "RMSNorm"};
     struct nb_strbuf label = {0}, kernels[2] = {{0}}, times[2] = {{0}};
@@ -393,6 +397,7 @@ static void add_fastest(struct summary *s, size_t op) {
         if (!r) continue;
         const struct nb_attainable *a = &r->timing.attainable;
         const bool core = strcmp(a->bound, "core") == 0, launch = strcmp(a->bound, "launch") == 0;
+        if (r->timing.noisy) nb_strbuf_add(&kernels[p], "~");
         nb_kernel_name(&r->c, &kernels[p]);
         nb_strbuf_addf(&kernels[p], " %s", nb_width_names[r->c.width]);
         nb_format_time(&times[p], r->timing.time_ns.value);
@@ -400,6 +405,7 @@ static void add_fastest(struct summary *s, size_t op) {
         const double share = isfinite(a->share.value) ? a->share.value : r->timing.roof.value;
         const char *of = core ? "core" : launch ? "an empty call" : "roof";
         if (isfinite(share)) nb_strbuf_addf(&times[p], ", %.0f%% of %s", 100 * share, of);
+        if (is_of_shared_core(r)) nb_strbuf_add(&times[p], ", shared core");
     }
     add_cells(s, label.text, kernels);
     add_cells(s, "", times);
@@ -577,7 +583,7 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
     const bool whole = !cJSON_IsFalse(nb_meta(s->results, "complete"));
     if (counts->n_failures) add_part(&text, "%zu failed", counts->n_failures);
     if (!whole) add_part(&text, "not complete");
-    if (counts->n_noisy) add_part(&text, "%zu of %zu too noisy to rank", counts->n_noisy, counts->n_timed);
+    if (counts->n_noisy) add_part(&text, "%zu of %zu too noisy to rank (~)", counts->n_noisy, counts->n_timed);
     if (counts->n_suspect) add_part(&text, "%zu faster than roof", counts->n_suspect);
     if (counts->n_timed && counts->n_without_interval == counts->n_timed)
         add_part(&text, "no intervals");
@@ -658,7 +664,12 @@ static void init(struct summary *s, const struct nb_results *results) {
 }
 
 static void add_answer(struct summary *s, const struct nb_summary *counts, const struct nb_record *nearest) {
+    struct nb_strbuf contention = {0};
+    nb_strbuf_add(&contention, "");
+    nb_summary_contention(counts, &contention);
     add_machine(s);
+    if (contention.len) add_line(s, contention.text, "");
+    nb_strbuf_release(&contention);
     add_times(s);
     add_nearest(s, nearest);
     add_trust(s, counts);

@@ -66,15 +66,14 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
 
 double nb_summary_contended(const struct nb_summary *s) { return s->n_probed > 0 ? s->n_contended / s->n_probed : 0; }
 
-static void add_contention(const struct nb_summary *s, struct nb_strbuf *out) {
+void nb_summary_contention(const struct nb_summary *s, struct nb_strbuf *out) {
     const double contended = nb_summary_contended(s);
     if (contended < 0.01) return;
-    nb_strbuf_addf(out, "The core was shared during %.0f%% of the samples; ", 100 * contended);
+    nb_strbuf_addf(out, "Core shared during %.0f%% of the samples; ", 100 * contended);
     if (s->n_uncontended == s->n_timed)
-        nb_strbuf_addf(out, "figures are of the other %.0f%%.\n", 100 * (1 - contended));
+        nb_strbuf_addf(out, "figures are of the other %.0f%%.", 100 * (1 - contended));
     else
-        nb_strbuf_addf(out, "figures of %zu of %zu timed cases are of the other %.0f%%.\n", s->n_uncontended,
-                       s->n_timed, 100 * (1 - contended));
+        nb_strbuf_addf(out, "figures of %zu of %zu cases are of the rest.", s->n_uncontended, s->n_timed);
 }
 
 static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {
@@ -99,7 +98,9 @@ static void add_noise(const struct nb_summary *s, const struct nb_results *resul
     if (s->n_contaminated > 0 && s->n_samples > 0)
         nb_strbuf_addf(out, "%.2g%% of the timed samples saw an involuntary switch or a migration.\n",
                        100.0 * (double)s->n_contaminated / (double)s->n_samples);
-    add_contention(s, out);
+    const size_t before = out->len;
+    nb_summary_contention(s, out);
+    if (out->len > before) nb_strbuf_add(out, "\n");
     if (cJSON_IsFalse(nb_meta(results, "complete")))
         nb_strbuf_add(out, "The run is not complete: --resume goes on with it.\n");
     const int n_missing = cJSON_GetArraySize(nb_meta(results, "missing_shards"));

@@ -122,12 +122,19 @@ Test(summary, a_neighbour_on_the_core_is_named_with_what_to_do) {
         strcpy(r->timing.state, i ? "uncontended" : "any");
     }
     expect_text("what to do         the core was shared during 90% of the samples: rerun later\n");
+    expect_text("Core shared during 90% of the samples; figures of 1 of 2 cases are of the rest.\n");
+    expect_text("~dyt");
+    strcpy(results.records[1].timing.state, "contended");
+    strcpy(results.records[0].timing.state, "contended");
+    results.records[0].timing.uncontended = 0.5;
+    expect_text(", shared core");
+    strcpy(results.records[1].timing.state, "uncontended");
+    results.records[0].timing.uncontended = NAN;
     char *table = nb_test_render("table", &results);
-    cr_expect_not_null(
-        strstr(table, "shared during 90% of the samples; figures of 1 of 2 timed cases are of the other 10%"), "%s",
-        table);
+    cr_expect_not_null(strstr(table, "shared during 90% of the samples; figures of 1 of 2 cases are of the rest"), "%s",
+                       table);
     results.records[1].timing.uncontended = 1;
-    expect_no_text("the core was shared");
+    expect_no_text("shared during");
 }
 
 /* A line that goes on must be one word for the shell: no blank is added, and quotes are closed and opened again. */
