@@ -111,12 +111,6 @@ struct nb_figures {
     struct nb_strbuf notes; /* one line each: what is not drawn, and why */
 };
 
-/* A family is one file: reports/figures/plot_NAME.c defines nb_plot_NAME(), and the build lists it. */
-typedef void nb_plot(const struct nb_results *results, struct nb_figures *figures);
-#define NB_PLOT_ENTRY(name) nb_plot nb_plot_##name;
-#include "plot_list.h"
-#undef NB_PLOT_ENTRY
-
 void nb_figures_init(struct nb_figures *figures, const struct nb_results *results); /* all families */
 void nb_figures_release(struct nb_figures *figures);
 /* An empty figure at the end of the list, with the footer of the results. Takes its name over. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/figures/figure.h"
+#include "reports/figures/plot.h"
 #include "reports/figures/sweep.h"
 #include "reports/run/view.h"
 #include "src/core/dtype.h"

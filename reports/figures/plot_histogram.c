@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "reports/figures/figure.h"
+#include "reports/figures/plot.h"
 #include "reports/run/view.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"

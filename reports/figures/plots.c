@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reports/figures/plot.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"

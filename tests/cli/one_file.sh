@@ -63,7 +63,7 @@ static int added_render(const struct nb_results *results, FILE *out) {
 const struct nb_renderer nb_renderer_added[] = {{"added", "counts the records", added_render}, {0}};
 C
 cat >"$tree/reports/figures/plot_added.c" <<'C'
-#include "reports/figures/figure.h"
+#include "reports/figures/plot.h"
 
 void nb_plot_added(const struct nb_results *results, struct nb_figures *figures) {
     nb_figures_note(figures, "added: %zu records are no figure", results->n);
