@@ -176,49 +176,26 @@ static void add_skips(const struct nb_summary *summary, struct nb_strbuf *out) {
 
 /* ---- the machine and the build, and the lines that measure the same again ---- */
 
-enum { DEEPEST = 8 };
-
-static void value_of(const cJSON *item, struct nb_strbuf *out) {
-    if (cJSON_IsString(item))
-        nb_strbuf_add(out, item->valuestring);
-    else if (cJSON_IsNumber(item))
-        nb_format_exact(out, item->valuedouble);
-    else if (cJSON_IsBool(item))
-        nb_strbuf_add(out, cJSON_IsTrue(item) ? "yes" : "no");
-    else
-        nb_strbuf_add(out, "");
-}
-
-static bool is_plain(const cJSON *item) { return !cJSON_IsObject(item) && !cJSON_IsArray(item); }
-
 /* One row a value; "cpu.model" is its path. Plain lists stand in one cell. */
-static void add_tree(const cJSON *item, const char *path, int depth, struct nb_strbuf *out) {
-    struct nb_strbuf value = {0}, inner = {0};
+static void add_tree(const cJSON *item, const char *path, struct nb_strbuf *out) {
     const cJSON *child;
-    bool list = cJSON_IsArray(item) && (!item->child || is_plain(item->child));
+    if (!cJSON_IsObject(item) && !(item && cJSON_IsObject(item->child))) {
+        char *value = nb_json_shown(item);
+        nb_html_text(out, "<tr><td>", path, "</td>");
+        nb_html_text(out, "<td class=\"w\">", value, "</td></tr>\n");
+        free(value);
+        return;
+    }
     cJSON_ArrayForEach(child, item) {
-        if (depth >= DEEPEST) break;
-        if (list) {
-            nb_strbuf_add(&value, value.len ? ", " : "");
-            value_of(child, &value);
-            continue;
-        }
-        nb_strbuf_clear(&inner);
-        nb_strbuf_addf(&inner, "%s%s%s", path, *path ? "." : "", child->string ? child->string : "");
-        add_tree(child, inner.text, depth + 1, out);
+        char *inner = nb_textf("%s%s%s", path, *path ? "." : "", child->string ? child->string : "");
+        add_tree(child, inner, out);
+        free(inner);
     }
-    if (is_plain(item)) value_of(item, &value);
-    if (value.len) {
-        nb_html_text(out, "<tr><td>", *path ? path : "-", "</td>");
-        nb_html_text(out, "<td class=\"w\">", value.text, "</td></tr>\n");
-    }
-    nb_strbuf_release(&value);
-    nb_strbuf_release(&inner);
 }
 
 static void add_fingerprint(const cJSON *fingerprint, struct nb_strbuf *out) {
     nb_strbuf_add(out, "<div class=\"wrap\"><table>\n");
-    add_tree(fingerprint, "", 0, out);
+    add_tree(fingerprint, "", out);
     nb_strbuf_add(out, "</table></div>\n");
 }
 

@@ -215,6 +215,17 @@ void nb_json_print_pretty(const cJSON *json, int indent, struct nb_strbuf *out) 
     print_value(json, indent, true, out);
 }
 
+char *nb_json_shown(const cJSON *json) {
+    struct nb_strbuf text = {0};
+    if (cJSON_IsString(json))
+        nb_strbuf_add(&text, json->valuestring);
+    else if (!json || cJSON_IsNull(json))
+        nb_strbuf_add(&text, "-");
+    else
+        nb_json_print(json, &text);
+    return text.text;
+}
+
 void nb_json_put(const cJSON *json, FILE *out) {
     struct nb_strbuf text = {0};
     nb_json_print_pretty(json, 0, &text);

@@ -52,6 +52,8 @@ bool nb_json_is_utf8(const char *text);
 void nb_json_print_text(const char *text, struct nb_strbuf *out);
 /* The whole value on one line. */
 void nb_json_print(const cJSON *json, struct nb_strbuf *out);
+/* As people read it: texts bare, "-" for null and nothing. */
+char *nb_json_shown(const cJSON *json);
 /* Indented; arrays and objects that hold no container of their own stay on one line. */
 void nb_json_print_pretty(const cJSON *json, int indent, struct nb_strbuf *out);
 /* The same as a whole document, which a newline ends: to a stream, whose errors show when it is flushed; and as a file, -1 after nb_error. */

@@ -57,17 +57,6 @@ static bool same_cpu(const struct nb_results *before, int machine, const struct 
 
 /* ---- differences ------------------------------------------------------------------------------------------------------ */
 
-static char *value_of(const cJSON *json) {
-    struct nb_strbuf text = {0};
-    if (cJSON_IsString(json))
-        nb_strbuf_add(&text, json->valuestring);
-    else if (!json || cJSON_IsNull(json))
-        nb_strbuf_add(&text, "-");
-    else
-        nb_json_print(json, &text);
-    return text.text;
-}
-
 struct section {
     struct nb_comparison *c;
     const char *name;
@@ -80,7 +69,7 @@ static void add(const char *path, const cJSON *a, const cJSON *b, void *arg) {
     c->differences = nb_realloc(c->differences, c->n_differences + 1, sizeof *c->differences);
     c->differences[c->n_differences++] =
         (struct nb_difference){.path = whole,
-                               .values = {value_of(a), value_of(b)},
+                               .values = {nb_json_shown(a), nb_json_shown(b)},
                                .forbids_times = strcmp(s->name, "cpu") == 0 && is_identity(path)};
 }
 
