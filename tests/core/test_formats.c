@@ -1,13 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Seven formats, three roundings: against the definition and MPFR; what is stored in three of them. */
+/* Seven formats, three roundings: against the definition and MPFR; what is stored in three of them; every operation in each is the exact one,
+ * rounded once. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
+#include <mpfr.h>
 #include <string.h>
 
 #include "src/core/dtype.h"
-#include "tests/support/formats.h"
 #include "tests/support/numerics.h"
+
+enum exact_op { EXACT_SET, EXACT_ADD, EXACT_MUL, EXACT_DIV, EXACT_SQRT, EXACT_FMA };
+
+static int evaluate(mpfr_t result, enum exact_op op, mpfr_t a, mpfr_t b, mpfr_t c, mpfr_rnd_t round) {
+    if (op == EXACT_ADD) return mpfr_add(result, a, b, round);
+    if (op == EXACT_MUL) return mpfr_mul(result, a, b, round);
+    if (op == EXACT_DIV) return mpfr_div(result, a, b, round);
+    if (op == EXACT_SQRT) return mpfr_sqrt(result, a, round);
+    if (op == EXACT_FMA) return mpfr_fma(result, a, b, c, round);
+    return mpfr_set(result, a, round);
+}
+
+/* a, a + b, a * b, a / b, sqrt(a), a * b + c, rounded once: to nearest or to zero. MPFR emulates a format with subnormals by its precision, its
+ * exponent range and mpfr_subnormalize(), which undoes the double rounding by the ternary value. */
+static double rounded_by_mpfr(enum exact_op op, double a, double b, double c, enum nb_number number,
+                              enum nb_rounding rounding) {
+    const struct nb_format *f = &nb_numbers[number];
+    const mpfr_rnd_t round = rounding == NB_ROUND_ZERO ? MPFR_RNDZ : MPFR_RNDN;
+    const mpfr_exp_t emin = mpfr_get_emin(), emax = mpfr_get_emax();
+    mpfr_t x, y, z, result;
+    mpfr_inits2(53, x, y, z, (mpfr_ptr)0);
+    mpfr_init2(result, f->precision);
+    mpfr_set_d(x, a, MPFR_RNDN);
+    mpfr_set_d(y, b, MPFR_RNDN);
+    mpfr_set_d(z, c, MPFR_RNDN);
+    int ternary = evaluate(result, op, x, y, z, round);
+    mpfr_set_emin(f->emin - f->precision + 2); /* MPFR's significands lie in [1/2, 1) */
+    mpfr_set_emax(f->emax + 1);
+    ternary = mpfr_check_range(result, ternary, round);
+    mpfr_subnormalize(result, ternary, round);
+    double v = mpfr_get_d(result, MPFR_RNDN);
+    mpfr_set_emin(emin);
+    mpfr_set_emax(emax);
+    mpfr_clears(x, y, z, result, (mpfr_ptr)0);
+    if (number != NB_NUM_E4M3 || fabs(v) <= 448 || isnan(v)) return v;
+    if (round == MPFR_RNDZ && !isinf(a)) return copysign(448, v); /* 480 is e4m3's NaN */
+    return NAN;
+}
+
+/* Equal, NaN to NaN, signs of zeros too. */
+static int same_number(double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
+    return a == b && !signbit(a) == !signbit(b);
+}
 
 Test(formats, constants_follow_from_precision_and_exponents) {
     for (int number = 0; number < NB_N_NUMBERS; number++) {
@@ -217,4 +262,95 @@ Test(formats, stochastic_rounding_has_no_preferred_side) {
     check_stochastic(1, -0.125 * 0x1p-52, NB_NUM_F64, &r);
     check_stochastic(-3, 0.375 * 0x1p-52, NB_NUM_F64, &r);
     cr_expect_eq(nb_number_round(1.5, 0, NB_NUM_BF16, NB_ROUND_STOCHASTIC, UINT64_MAX), 1.5, "an exact number moved");
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------------------- */
+
+static double by_us(enum exact_op op, double a, double b, double c, enum nb_number number, enum nb_rounding rounding) {
+    struct nb_rounder r = {.rounding = rounding};
+    if (op == EXACT_ADD) return nb_rounded_add(&r, a, b, number);
+    if (op == EXACT_MUL) return nb_rounded_mul(&r, a, b, number);
+    if (op == EXACT_DIV) return nb_rounded_div(&r, a, b, number);
+    if (op == EXACT_SQRT) return nb_rounded_sqrt(&r, a, number);
+    if (op == EXACT_FMA) return nb_rounded_fma(&r, a, b, c, number);
+    return nb_convert(&r, a, number);
+}
+
+static void check_op(enum exact_op op, double a, double b, double c, enum nb_number number) {
+    for (int rounding = 0; rounding < 2; rounding++) {
+        const double want = rounded_by_mpfr(op, a, b, c, number, (enum nb_rounding)rounding);
+        const double got = by_us(op, a, b, c, number, (enum nb_rounding)rounding);
+        cr_assert(same_number(got, want), "op %d of %a, %a, %a to %s, rounding %d: %a, not %a", (int)op, a, b, c,
+                  nb_numbers[number].name, rounding, got, want);
+    }
+}
+
+/* A number of the format whose exponent is anywhere, or near that of `beside`, so that sums cancel and round at ties. */
+static double draw(struct random_state *r, enum nb_number number, double beside) {
+    const struct nb_format *f = &nb_numbers[number];
+    int e = f->emin - f->precision + (int)(random_bits(r) % (uint64_t)(f->emax - f->emin + f->precision));
+    if (beside != 0 && isfinite(beside) && random_bits(r) % 2) e = ilogb(beside) + (int)(random_bits(r) % 60) - 30;
+    const double v = ldexp(random_normal(r), e > 1022 ? 1022 : e);
+    const double rounded = nb_number_round(v, 0, number, NB_ROUND_ZERO, 0);
+    return random_bits(r) % 4 ? rounded
+                              : ldexp(copysign(1, v), e > 1022 ? 1022 : e); /* powers of two, where spacings change */
+}
+
+static void check_format(enum nb_number operands, enum nb_number result, uint64_t seed) {
+    struct random_state r = {seed};
+    for (int i = 0; i < 6000; i++) {
+        const double a = draw(&r, operands, 0), b = draw(&r, operands, a);
+        const double c = draw(&r, operands, i % 2 ? a * b : b);
+        if (!isfinite(a) || !isfinite(b) || !isfinite(c)) continue;
+        check_op(EXACT_ADD, a, b, 0, result);
+        check_op(EXACT_MUL, a, b, 0, result);
+        if (b != 0) check_op(EXACT_DIV, a, b, 0, result);
+        check_op(EXACT_SQRT, fabs(a), 0, 0, result);
+        check_op(EXACT_FMA, a, b, c, result);
+    }
+}
+
+Test(rounded_ops, of_a_format_are_rounded_once_to_another) {
+    static const enum nb_number pairs[][2] = {
+        {NB_NUM_F32, NB_NUM_F32},   {NB_NUM_F32, NB_NUM_BF16}, {NB_NUM_F32, NB_NUM_TF32}, {NB_NUM_F16, NB_NUM_F16},
+        {NB_NUM_BF16, NB_NUM_BF16}, {NB_NUM_F16, NB_NUM_E4M3}, {NB_NUM_F16, NB_NUM_E5M2}, {NB_NUM_F64, NB_NUM_F32}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) check_format(pairs[i][0], pairs[i][1], i + 1);
+}
+
+/* Over the whole range of double, subnormals and overflow included: where the remainder itself is below any double only its sign is
+ * kept, and that is checked. */
+Test(rounded_ops, f64_operands_rounded_to_f64) {
+    struct random_state r = {9};
+    for (int i = 0; i < 20000; i++) {
+        const double a = draw(&r, NB_NUM_F64, 0), b = draw(&r, NB_NUM_F64, i % 3 ? a : 1 / a);
+        if (!isfinite(a) || !isfinite(b)) continue;
+        check_op(EXACT_ADD, a, b, 0, NB_NUM_F64);
+        check_op(EXACT_MUL, a, b, 0, NB_NUM_F64);
+        if (b != 0) check_op(EXACT_DIV, a, b, 0, NB_NUM_F64);
+        check_op(EXACT_SQRT, fabs(a), 0, 0, NB_NUM_F64);
+    }
+    for (int i = 0; i < 20000; i++) { /* fma: remainders that are doubles */
+        const double a = ldexp(random_normal(&r), (int)(random_bits(&r) % 200) - 100);
+        const double b = ldexp(random_normal(&r), (int)(random_bits(&r) % 200) - 100);
+        const double c = ldexp(a * b, (int)(random_bits(&r) % 120) - 60) * (i % 3 ? random_normal(&r) : -1);
+        check_op(EXACT_FMA, a, b, c, NB_NUM_F64);
+        check_op(EXACT_FMA, a, b, -a * b, NB_NUM_F64);
+    }
+}
+
+Test(rounded_ops, exceptional_operands_follow_ieee) {
+    struct nb_rounder r = {.rounding = NB_ROUND_ZERO};
+    cr_expect(isnan(nb_rounded_add(&r, INFINITY, -INFINITY, NB_NUM_F32)));
+    cr_expect_eq(nb_rounded_add(&r, INFINITY, 1, NB_NUM_F32), INFINITY);
+    cr_expect(isnan(nb_rounded_mul(&r, INFINITY, 0, NB_NUM_F16)));
+    cr_expect_eq(nb_rounded_div(&r, -1, 0, NB_NUM_F32), -INFINITY);
+    cr_expect(isnan(nb_rounded_div(&r, 0, 0, NB_NUM_F32)));
+    cr_expect(isnan(nb_rounded_sqrt(&r, -1, NB_NUM_F32)));
+    cr_expect_eq(nb_rounded_sqrt(&r, INFINITY, NB_NUM_F32), INFINITY);
+    cr_expect(isnan(nb_rounded_fma(&r, INFINITY, 1, -INFINITY, NB_NUM_F32)));
+    cr_expect_eq(nb_rounded_mul(&r, DBL_MAX, 2, NB_NUM_F64), DBL_MAX, "towards zero, a finite product is finite");
+    cr_expect_eq(nb_rounded_mul(&r, DBL_MAX, 2, NB_NUM_F16), 65504);
+    r.flush = true;
+    cr_expect(same_number(nb_rounded_mul(&r, -0x1p-100, 0x1p-40, NB_NUM_F32), -0.0));
+    cr_expect_eq(nb_rounded_mul(&r, 0x1p-86, 0x1p-40, NB_NUM_F32), 0x1p-126);
 }
