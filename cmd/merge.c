@@ -15,7 +15,6 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/lab/stress/stress.h"
-#include "src/measure/journal.h"
 #include "src/record/merge.h"
 #include "src/record/record.h"
 #include "src/record/run_folder.h"
@@ -82,44 +81,6 @@ static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
 
 /* ---- what a folder holds ---- */
 
-enum kind { NOTHING, RUN, STRESS, UNREADABLE };
-
-static int keep_first(const cJSON *line, void *arg) {
-    *(cJSON **)arg = cJSON_Duplicate(line, true);
-    return 1;
-}
-
-/* The command that a journal or results are of: of a stress that was cut off nothing else says what it is. */
-static enum kind kind_of_run(const char *dir) {
-    struct nb_results results = {0};
-    const int read =
-        has(dir, NB_JOURNAL_FILE) ? nb_journal_read(dir, keep_first, &results.meta) : nb_results_read(&results, dir);
-    const char *command = cJSON_GetStringValue(cJSON_GetArrayItem(nb_meta(&results, "argv"), 0));
-    const enum kind kind = read != 0 ? UNREADABLE : command && strcmp(command, "stress") == 0 ? STRESS : RUN;
-    nb_results_release(&results);
-    return kind;
-}
-
-static enum kind kind_of(const char *dir) {
-    if (nb_stress_exists(dir)) return STRESS;
-    return has(dir, NB_JOURNAL_FILE) || has(dir, NB_RESULTS_FILE) ? kind_of_run(dir) : NOTHING;
-}
-
-static int check_kinds(const struct options *o) {
-    static const char *const names[] = {[RUN] = "a run", [STRESS] = "a stress"};
-    enum kind first = NOTHING;
-    for (size_t k = 0; k < o->n_dirs; k++) {
-        const enum kind kind = kind_of(o->dirs[k]);
-        if (kind == UNREADABLE) return -1;
-        if (kind == NOTHING) return nb_error("merge: %s holds no run or stress", o->dirs[k]);
-        if (k == 0) first = kind;
-        if (kind != first)
-            return nb_error("merge: %s holds %s, %s %s: merge those of one kind", o->dirs[0], names[first], o->dirs[k],
-                            names[kind]);
-    }
-    return 0;
-}
-
 /* How many of the folders have what `stress` leaves behind at its end; -1 after nb_error where some have it and others not. */
 static int count_judged(const struct options *o) {
     const char *missing = NULL;
@@ -182,14 +143,15 @@ static int merge_main(int argc, char **argv) {
     struct nb_results results;
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
-    if (check_kinds(&o) != 0) return NB_EXIT_USAGE;
-    const int n_stress = count_judged(&o);
-    if (n_stress < 0) return NB_EXIT_USAGE;
     if (nb_results_merge(&results, o.dirs, o.n_dirs, o.partial) != 0) return NB_EXIT_USAGE;
-    note_names(results.meta);
-    note_machines(&results);
-    int result = nb_results_write(&results, o.out);
+    const int n_stress = count_judged(&o);
     const bool stress = n_stress > 0;
+    int result = n_stress < 0 ? -1 : 0;
+    if (result == 0) {
+        note_names(results.meta);
+        note_machines(&results);
+        result = nb_results_write(&results, o.out);
+    }
     if (result == 0 && stress) result = merge_stress(&o, &results);
     if (result == 0 && !(stress && nb_stress_format_known(o.format)))
         result = nb_renderer_find(o.format)->render(&results, stdout);
