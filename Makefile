@@ -410,13 +410,12 @@ check-unit: check-unit-build
 	$(unit_tests) -j$(shell nproc) $(if $(TESTS),--filter '$(TESTS)')
 check-cli: $(BUILD)/normbench $(BUILD)/normbench-played $(TEST_KERNELS) $(plugins)
 	BUILD=$(BUILD) TOOK=$(BUILD)/tests/took.cli NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/cli/run.sh $(SCRIPTS)
-# Nothing may depend on whose products train, on a core of one's own, or on a speed: what trains, with the products of other CPUs (without AVX-512
-# a CPU takes Haswell's itself: Zen's give the same bits); what misbehaves, is cut off or is timed, on one CPU that something else keeps busy.
+# Nothing may depend on whose products train, on a core of one's own, or on time: what trains, with the products of other CPUs (without AVX-512
+# a CPU takes Haswell's itself: Zen's give the same bits); everything, on one CPU that others keep busy, and stopped again and again.
 check-conditions: check-unit-build
 	for core in $(if $(shell grep -m 1 avx512bw /proc/cpuinfo),SkylakeX Haswell) Prescott; do \
 	  echo "OPENBLAS_CORETYPE=$$core"; OPENBLAS_CORETYPE=$$core $(unit_tests) -j$(shell nproc) --filter 'train_*/*' || exit 1; done
-	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/crowded.sh tests/cli/run.sh misbehaving resume tune usage
-	$(subst tests/unit.sh,tests/crowded.sh tests/unit.sh,$(unit_tests)) -j2 --filter '@(pool|own_threads|guard|journal*|timing|slow_arms|peers)/*'
+	for condition in crowded stopped; do tests/$$condition.sh $(MAKE) check-unit check-cli || exit 1; done
 # The tests of kernels on those that `make` builds: 512 bits and 16 bits too.
 check-kernels: $(BUILD)/libnormkernels.so
 	$(MAKE) TEST_KERNELS=$< TEST_LAYOUT= TESTS='@($(kernel_suites))/*' check-unit

@@ -38,6 +38,28 @@ grep -q 'launches' "$WORK/err" && bad "files that are equal byte for byte were t
 kernels doubled waits units
 timed "gated_doubled_f32 gated_units_f32 gated_waits_f32" "${pair[@]}" "${chosen[@]}"
 
+# ---- verdicts of times that are played ---------------------------------------------------------------------------------------------
+old=$plugins/gate_old.so new=$plugins/gate_new.so
+verdict() { # CODE PATTERN KERNEL BASELINE CANDIDATE LINES-OF-THE-TABLE..
+    printf '%s\n' "${@:6}" "copy* 5000" "* 20000" "reading 0" >"$WORK/played"
+    NORMBENCH_PLAYED=$WORK/played gives "$1" "$2" --baseline "$4" --candidate "$5" --kernel "gated_$3" --time-identical --screen-launches 7 --confirm-launches 12 --blocks 8
+}
+shared="contended 0.002 0.004 0.004"
+verdict 3 "REGRESSION.*gated_steady_f32: slower by 2.0 % at least" steady "$old" "$new" "candidate:* 20400"
+verdict 0 "PASS gated_steady_f32 .0.00 %" steady "$old" "$old"
+verdict 0 "PASS gated_steady_f32" steady "$old" "$new" "* 20000 0 spread=0.01" "slice 0.01 0.004"
+verdict 4 "INCONCLUSIVE gated_steady_f32: 100 % of the pairs saw a switch" steady "$old" "$new" "switch 0.00001"
+# A core that is another's, too, half of the time, which costs the candidate less.
+verdict 3 "REGRESSION gated_steady_f32 .2.00 %" steady "$old" "$new" "candidate:* 20400 0 contended=1.2" "* 20000 0 contended=1.6" "$shared"
+verdict 0 "PASS gated_steady_f32 .0.00 %" steady "$old" "$new" "candidate:* 20000 0 contended=1.2" "* 20000 0 contended=1.6" "$shared"
+# As fast as half the instructions explain; faster than they do, which single steps count (x86-64).
+verdict 0 "IMPROVED gated_doubled_f32 -50.00 %" doubled "$new" "$old" "candidate:* 10000"
+verdict 0 "IMPROVED gated_steady_f32 -10.00 %" steady "$old" "$new" "candidate:* 18000"
+verdict 4 "SUSPECT gated_steady_f32: faster than a copy of the same bytes: by 25.0 % at least" steady "$old" "$new" "candidate:* 4000"
+if [ "$(uname -m)" = x86_64 ]; then
+    verdict 4 "SUSPECT gated_waits_f32: at most 12 % of the baseline.s time for 1.. % of its instructions" waits "$old" "$new" "copy* 1000" "candidate:* 2400"
+fi
+
 # ---- no time ---------------------------------------------------------------------------------------------------------------------
 out_of_time=("${pair[@]}" --kernel gated_steady --time-identical --budget 0.001)
 gives 4 "INCONCLUSIVE.*time ran out" "${out_of_time[@]}"

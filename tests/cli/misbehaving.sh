@@ -27,6 +27,9 @@ run() { # OUT LIMIT NAME..
 }
 # shellcheck disable=SC2086 # words on purpose
 NORMBENCH=$BUILD_DIR/normbench run hung 1 $hangs # for real: what spoils the heap may hang, and cannot say so
+# So short that what comes late comes while samples are chosen: what a kernel then leaves behind harms no call of its own that is looked at.
+export NORMBENCH_PLAYED=$WORK/short
+echo "bad_* 1000" >"$NORMBENCH_PLAYED"
 # shellcheck disable=SC2086
 run run 60 honest_a $others honest_m honest_z # in the order of their names
 ! grep "a kernel was here" "$WORK/run.table" || bad "a kernel printed into the table"

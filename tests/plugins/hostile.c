@@ -117,7 +117,7 @@ MISDEED(end_at_once) { _exit(0); }
 MISDEED(end_thread) { pthread_exit(NULL); }
 MISDEED(stop) {
     be_silent();
-    raise(SIGSTOP);
+    for (;;) raise(SIGSTOP); /* whoever lets it go on */
 }
 MISDEED(hang) { hang(); }
 /* Nobody is to hear of what it reads. */

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What scripts about the gate share. Verdicts of times are tests/gate/test_gate_judge.c's: where something is timed here, only the form of what is
-# said is looked at. A budget of a millisecond ends before anything is timed.
+# What scripts about the gate share. A budget of a millisecond ends before anything is timed.
 . tests/support/cli.sh
 export TMPDIR=$WORK
 options=() # of every gate

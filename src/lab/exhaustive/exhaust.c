@@ -28,6 +28,7 @@ static void *work(void *arg) {
         const int64_t chunk = atomic_fetch_add(&crew->next, 1);
         if (chunk >= crew->sweep->n_chunks) break;
         crew->sweep->chunk(chunk, crew->sweep->arg);
+        nb_worked("chunk", NULL, 1, 0);
         atomic_fetch_add(&crew->finished, 1);
     }
     pthread_mutex_lock(&crew->mutex);

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs a command all of whose processes are stopped for 50 ms in every 300, as a neighbour of a virtual machine does: tests/stopped.sh COMMAND..
+set -u
+setsid "$@" & # its session is its number, whatever groups there are in it
+command=$!
+while sleep 0.25; do
+    pkill -STOP -s "$command"
+    sleep 0.05
+    pkill -CONT -s "$command"
+done &
+stops=$!
+echo "stopped for 50 ms in every 300:"
+wait "$command"
+code=$?
+kill "$stops"
+exit "$code"
