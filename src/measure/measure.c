@@ -414,11 +414,11 @@ static void call_apart(struct nb_arm *arm, struct launch *l, int64_t amount) {
 }
 
 /* A set that other blocks have pushed out of the second cache is back after two calls, not after one (256x1024, an Intel with AMX: with
- * one, ratios differed by 9 % from set to set, with two by 2 %). */
+ * one, ratios differed by 9 % from set to set, with two by 2 %). Rows are of no warmer call than that of a set. */
 static int64_t calls_to_warm(const struct nb_arm *arm, struct launch *l) {
     const unsigned home = arm->home > 0 ? 2 : 1;
-    if (arm->chunked || l->options->cold || arm->needs_no_warming) return 0;
-    const int64_t n = l->unmet & home ? 2 : 1;
+    if (l->options->cold || arm->needs_no_warming) return 0;
+    const int64_t n = (l->unmet & home ? 1 : 0) + (arm->chunked ? 0 : 1);
     l->unmet &= ~home;
     return n;
 }
@@ -514,6 +514,11 @@ static double choose_sample(struct nb_arm *arm, struct launch *l) {
             larger = larger / rows > 1 ? larger / rows : 1;
         }
         amount = larger;
+    }
+    if (arm->chunked && 2 * amount > rows) { /* most of a call: as well all of it, on what a call before has warmed */
+        elapsed *= (double)rows / (double)amount;
+        arm->chunked = false;
+        amount = 1;
     }
     arm->per_sample = amount;
     arm->every = 1;

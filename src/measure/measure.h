@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One launch of one group: arms interleaved in blocks, each timed for a sample, over the same buffers.
  *
- * A short call is repeated until a sample is full; a long one is cut into rows where row_local() allows it, and one
+ * A short call is repeated until a sample is full; one of two samples and more is cut into rows where row_local() allows it, and one
  * cursor walks the rows for all arms, so that none meets rows its neighbour has just warmed. The order of arms in a
  * block is random and balanced: each order is followed by its reverse.
  *

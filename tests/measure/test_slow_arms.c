@@ -81,6 +81,53 @@ Test(slow_arms, a_first_call_that_waits_makes_no_short_samples) {
     cr_expect_gt(per_sample, 16);
 }
 
+static int a_microsecond_a_row(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)call;
+    (void)phase;
+    nb_played_work(1e-6 * (double)(end - begin));
+    return 0;
+}
+static int are_local(const struct nb_call *call) { return call->rows > 0; }
+
+/* What a sample of 60 us has of a call with so many rows; whole: calls. */
+static int64_t sample_of_rows(int64_t rows, bool *whole) {
+    static const struct nb_kernel kernel = {.struct_size = sizeof kernel,
+                                            .name = "rows",
+                                            .variant = "rows",
+                                            .run = a_microsecond_a_row,
+                                            .n_units = one_unit,
+                                            .row_local = are_local};
+    static const struct nb_entry entry = {.kernel = &kernel};
+    const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = rows, .cols = 8}, .threads = 1};
+    struct nb_call call = {.struct_size = sizeof call, .rows = rows, .cols = 8};
+    double sample_ns;
+    bool contaminated;
+    int position;
+    struct nb_arm arm = {.entry = &entry,
+                         .c = &c,
+                         .calls = &call,
+                         .sample_ns = &sample_ns,
+                         .contaminated = &contaminated,
+                         .position = &position};
+    const struct nb_measure_options options = {.blocks = 1, .sample_s = 60e-6, .seed = 1};
+    struct nb_noise noise;
+    nb_played_table("* 0 0\nreading 0");
+    struct nb_pool *pool = nb_pool_new(1, NULL);
+    nb_measure_group(&arm, 1, 1, pool, &options, &noise);
+    nb_pool_free(pool);
+    *whole = !arm.chunked;
+    return arm.per_sample;
+}
+
+Test(slow_arms, a_call_of_two_samples_and_more_goes_by_rows) {
+    bool whole;
+    cr_expect(sample_of_rows(20, &whole) >= 2 && whole);
+    cr_expect(sample_of_rows(70, &whole) == 1 && whole);
+    cr_expect(sample_of_rows(100, &whole) == 1 && whole, "most of the rows are no sample");
+    const int64_t rows = sample_of_rows(1000, &whole);
+    cr_expect(rows > 40 && rows < 120 && !whole, "%lld rows", (long long)rows);
+}
+
 enum { SETS = 3 };
 static int n_stays, stays[64], calls_in[64]; /* on which sets calls were made without leaving them, and how many */
 
