@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Backward of a residual add and LayerNorm: x is the sum that the forward call stored, and dx = dresidual_out + the norm's own
  * gradient, rounded once; otherwise as layernorm_backward_fast. */
+#define GRADIENT_CENTRE true
+#define GRADIENT_RESIDUAL true
 #include "kernels/backward/gradient.h"
-
-static struct gradient_form gradient_form_of_kernel(void) {
-    return (struct gradient_form){.centre = true, .residual = true};
-}
 
 /* Loads: x and dy, twice, dresidual_out. */
 NB_KERNEL(add_layernorm_backward_fast, .summary = "residual add and LayerNorm backward, one sweep",

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Backward of a residual add and RMSNorm: x is the sum that the forward call stored, and dx = dresidual_out + the norm's own gradient,
  * rounded once; otherwise as rmsnorm_backward_fast. */
+#define GRADIENT_RESIDUAL true
 #include "kernels/backward/gradient.h"
-
-static struct gradient_form gradient_form_of_kernel(void) { return (struct gradient_form){.residual = true}; }
 
 /* Loads: x and dy, twice, dresidual_out. */
 NB_KERNEL(add_rmsnorm_backward_fast, .summary = "residual add and RMSNorm backward, one sweep", .op = NB_OP_ADD_RMSNORM,

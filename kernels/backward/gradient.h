@@ -5,8 +5,7 @@
 
 #include "kernels/backward/gradient_plan.h"
 
-/* The loops over rows, each a function of its own: those of the usual call, in which the form is constant, and one for all others. A
- * kernel's file defines gradient_form_of_kernel(). */
+/* The loops over rows, each a function of its own: those of the usual call, in which the form is constant, and one for all others. */
 typedef void (*rows_fn)(const struct gradient_work *s, const struct assignment *a);
 struct row_loops {
     rows_fn both, reduce, finish;
@@ -16,15 +15,14 @@ struct row_loops {
 enum deed { REDUCE = 1, FINISH = 2, BOTH = 3, FAR = 4, ORDERED = 8, NATIVE = 16 };
 
 NB_INLINE struct gradient_form form_of_deed(const struct gradient_work *s, unsigned deed) {
-    struct gradient_form f = gradient_form_of_kernel();
-    f.reduce = deed & REDUCE;
-    f.finish = deed & FINISH;
-    f.far = deed & FAR;
-    f.stream = f.far && s->stream; /* a branch, which costs nothing where memory is the limit */
-    f.ordered = deed & ORDERED;
-    f.native = deed & NATIVE;
-    f.rows = 1;
-    return f;
+    const bool far = deed & FAR; /* stream: a branch, which costs nothing where memory is the limit */
+    return (struct gradient_form){.reduce = deed & REDUCE,
+                                  .finish = deed & FINISH,
+                                  .far = far,
+                                  .stream = far && s->stream,
+                                  .ordered = deed & ORDERED,
+                                  .native = deed & NATIVE,
+                                  .rows = 1};
 }
 
 /* ---- the usual call: gamma and its gradient, where the op centres beta and its gradient too ---- */
@@ -32,7 +30,7 @@ NB_INLINE struct gradient_form form_of_deed(const struct gradient_work *s, unsig
 NB_INLINE struct gradient_form usual_form(const struct gradient_work *s, unsigned deed) {
     struct gradient_form f = form_of_deed(s, deed);
     f.weight = f.gamma_sum = true;
-    f.beta_sum = f.centre;
+    f.beta_sum = GRADIENT_CENTRE;
     return f;
 }
 NB_INLINE void run_usual(const struct gradient_work *s, const struct assignment *a, unsigned deed) {
@@ -94,18 +92,15 @@ static void any_far(const struct gradient_work *s, const struct assignment *a) {
 
 /* ---- which of them ---- */
 
-/* Pairs pay where the core is the limit and not its path to the second cache: in the first one, and in 16 bits with two sums over rows;
- * nowhere where conversions are the limit, as those of f16 by 256 bits are. */
+/* Pairs pay where the core is the limit and not its path to the second cache: in the first one, and in 16 bits with two sums over rows. */
 NB_INLINE bool takes_pairs(const struct nb_call *call, const struct gradient_plan *p) {
-    const struct gradient_form f = gradient_form_of_kernel();
-    const bool narrow = sizeof(elem) == 2;
-    if (f.leading || NB_LANES < 8 || (NB_LANES == 8 && narrow && PACK == 1)) return false;
-    return gradient_is_usual(call) && p->rows_at_hand >= (f.centre && narrow ? ROWS_TOGETHER : call->rows);
+    const int64_t rows = GRADIENT_CENTRE && !ELEM_IS_F32 ? ROWS_TOGETHER : call->rows;
+    return GRADIENT_PAIRS && gradient_is_usual(call) && p->rows_at_hand >= rows;
 }
 
 /* Longer rows wait for memory, and the shorter loop gains nothing. The shape alone decides. */
 NB_INLINE bool rounds_natively(const struct nb_call *call, const struct gradient_plan *p) {
-    if (!PAIR_NATIVE || gradient_form_of_kernel().leading) return false;
+    if (!PAIR_NATIVE || GRADIENT_LEADING) return false;
     return call_is_native(call) && gradient_is_usual(call) && !p->ordered && p->n_pieces == 1;
 }
 
@@ -169,7 +164,7 @@ static __attribute__((noinline)) void fetch_sums(const struct gradient_work *s, 
             sums.g = sums.g + vec_load_f32(at);
             sums.gd = sums.gd + vec_load_f32(at + NB_LANES);
         }
-        k[j] = gradient_of(s, row + j, sums, gradient_form_of_kernel());
+        k[j] = gradient_of(s, row + j, sums);
     }
 }
 
@@ -263,7 +258,7 @@ static inline struct gradient_work work_of(const struct nb_call *call, const str
         s.dx = a->dx;
         s.dx_stride = 0;
     }
-    s.reach = gradient_form_of_kernel().leading ? call->k : call->cols;
+    s.reach = GRADIENT_LEADING ? call->k : call->cols;
     s.inverse = 1.0f / (float)s.reach;
     return s;
 }

@@ -108,8 +108,7 @@ static inline bool wants_gamma(const struct nb_call *call) {
 }
 /* Is this what the op usually has: gamma and its gradient, where it centres beta and its gradient too? */
 static inline bool gradient_is_usual(const struct nb_call *call) {
-    return call->formula.affine != NB_AFFINE_NONE && call->dgamma &&
-           wants_beta(call) == gradient_form_of_kernel().centre;
+    return call->formula.affine != NB_AFFINE_NONE && call->dgamma && wants_beta(call) == GRADIENT_CENTRE;
 }
 static inline int n_sums(const struct nb_call *call) { return wants_gamma(call) + wants_beta(call); }
 

@@ -10,24 +10,31 @@
 #define ITERATION_COLUMNS (GRADIENT_ACCUMULATORS * NB_LANES)
 #define ROWS_TOGETHER 2
 #define ELEM_IS_F32 (sizeof(elem) == sizeof(float)) /* no conversions: loads and stores are the limit */
+/* Pairs of rows pay nowhere where conversions are the limit, as those of f16 by 256 bits are. */
+#define GRADIENT_PAIRS (!GRADIENT_LEADING && NB_LANES >= 8 && (NB_LANES > 8 || ELEM_IS_F32 || PACK > 1))
+
+/* What a kernel is, whatever the call: its file defines those that hold before it includes any of these headers. */
+#ifndef GRADIENT_CENTRE
+#define GRADIENT_CENTRE false /* LayerNorm */
+#endif
+#ifndef GRADIENT_LEADING
+#define GRADIENT_LEADING false /* pRMSNorm: the statistics saw the first k columns alone */
+#endif
+#ifndef GRADIENT_RESIDUAL
+#define GRADIENT_RESIDUAL false /* a gradient that is added to dx */
+#endif
 
 /* What is computed. */
 struct gradient_form {
-    bool centre;
-    bool leading; /* the statistics saw the first k columns alone */
     bool weight, gamma_sum, beta_sum;
-    bool residual; /* a gradient that is added to dx */
-    bool ordered;  /* weights and sums over rows lie in the order of columns, not of packs */
-    bool far;      /* rows come from memory: they are prefetched */
-    bool stream;   /* dx past the caches */
-    bool native;   /* dx rounded by the instruction of pair_native.h */
+    bool ordered; /* weights and sums over rows lie in the order of columns, not of packs */
+    bool far;     /* rows come from memory: they are prefetched */
+    bool stream;  /* dx past the caches */
+    bool native;  /* dx rounded by the instruction of pair_native.h */
     bool reduce, finish;
-    bool branches; /* the fields above, but those of the kernel, are no constants */
+    bool branches; /* the fields above are no constants */
     int rows;      /* that share what is loaded and stored by columns: 1, or ROWS_TOGETHER, of whole iterations */
 };
-
-/* What the kernel that includes this file computes, whatever the call. */
-static struct gradient_form gradient_form_of_kernel(void);
 
 /* Of one row: what finishing it takes. */
 struct row_gradient {
@@ -54,6 +61,7 @@ struct gradient_work {
 /* A row that is finished and one that is reduced beside it; of a pair both are the same. */
 struct row_at_hand {
     const elem *x, *dy, *residual;
+    int64_t residual_mask; /* 0: residual is of zeros, whatever the column */
     elem *dx;
     vec mean, rstd, slope, shift;
     const elem *next_x, *next_dy;
@@ -89,19 +97,19 @@ typedef void (*row_action)(struct row_context *v, struct row_at_hand *r, struct 
 /* Written out: an array whose index is no constant from the start would live in memory. */
 NB_INLINE void each_row(struct row_context *v, struct rows_at_hand *m, row_action act, struct gradient_form f) {
     act(v, &m->row[0], f);
-    if (f.rows > 1) act(v, &m->row[1], f);
+    if (GRADIENT_PAIRS && f.rows > 1) act(v, &m->row[1], f);
 }
 
 NB_INLINE struct pack load_columns(const float *p, struct iteration t, struct gradient_form f) {
-    if (f.ordered) return t.whole ? pack_gather(p) : pack_gather_tail(p, t.count);
+    if (PACK > 1 && f.ordered) return t.whole ? pack_gather(p) : pack_gather_tail(p, t.count);
     return t.whole ? pack_load_f32(p) : pack_load_f32_tail(p, t.count);
 }
 NB_INLINE void store_columns(float *p, struct pack a, struct iteration t, struct gradient_form f) {
-    if (t.whole && f.ordered)
+    if (PACK > 1 && t.whole && f.ordered)
         pack_scatter(p, a);
     else if (t.whole)
         pack_store_f32(p, a);
-    else if (f.ordered)
+    else if (PACK > 1 && f.ordered)
         pack_scatter_tail(p, a, t.count);
     else
         pack_store_f32_tail(p, a, t.count);
@@ -148,7 +156,7 @@ NB_INLINE void store_elements(elem *p, struct pack a, struct iteration t, struct
 /* Absent lanes of a tail add 0. */
 NB_INLINE void reduce_vector(struct row_at_hand *r, int acc, vec x, vec dy, vec weight, struct gradient_form f) {
     if (f.weight) dy = dy * weight;
-    if (f.centre) {
+    if (GRADIENT_CENTRE) {
         r->g[acc] = r->g[acc] + dy;
         x = x - r->next_mean;
     }
@@ -157,10 +165,10 @@ NB_INLINE void reduce_vector(struct row_at_hand *r, int acc, vec x, vec dy, vec 
 NB_INLINE vec finish_vector(const struct row_at_hand *r, vec x, vec dy, vec weight, vec slope, vec *gamma, vec *beta,
                             struct gradient_form f) {
     const vec q = dy * r->rstd;
-    if (f.centre) x = x - r->mean;
+    if (GRADIENT_CENTRE) x = x - r->mean;
     if (f.gamma_sum) *gamma = vec_fma(q, x, *gamma);
     if (f.beta_sum) *beta = *beta + dy;
-    if (f.centre)
+    if (GRADIENT_CENTRE)
         x = vec_fma(x, slope, r->shift);
     else
         x = x * slope;
@@ -170,26 +178,26 @@ NB_INLINE vec finish_vector(const struct row_at_hand *r, vec x, vec dy, vec weig
 
 /* Visits. */
 NB_INLINE void reduce_pack(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
-    const elem *const x_row = f.rows > 1 ? r->x : r->next_x, *const dy_row = f.rows > 1 ? r->dy : r->next_dy;
+    const bool pair = GRADIENT_PAIRS && f.rows > 1;
+    const elem *const x_row = pair ? r->x : r->next_x, *const dy_row = pair ? r->dy : r->next_dy;
     const struct iteration t = v->t;
     const struct pack x = load_elements(x_row + t.i, t), dy = load_elements(dy_row + t.i, t);
     NB_UNROLL
     for (int p = 0; p < PACK; p++) reduce_vector(r, t.acc + p, x.v[p], dy.v[p], v->w.v[p], f);
 }
 NB_INLINE void finish_pack(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
-    static const elem no_past[PACK_COLUMNS];
     const struct iteration t = v->t;
     const struct pack dy = pack_once(load_elements(r->dy + t.i, t));
     struct pack x = load_elements(r->x + t.i, t);
     if (ELEM_IS_F32) x = pack_once(x);
     struct pack past = {{vec_set1(0.0f)}}, dx;
-    if (f.residual) past = load_elements(v->s->call->dresidual_out ? r->residual + t.i : no_past, t);
+    if (GRADIENT_RESIDUAL) past = load_elements(r->residual + (t.i & r->residual_mask), t);
     NB_UNROLL
     for (int p = 0; p < PACK; p++) {
         vec slope = r->slope;
         if (t.sloped < PACK_COLUMNS) slope = pack_keep(slope, p, t.sloped);
         dx.v[p] = finish_vector(r, x.v[p], dy.v[p], v->w.v[p], slope, &v->gamma.v[p], &v->beta.v[p], f);
-        if (f.residual) dx.v[p] = dx.v[p] + past.v[p];
+        if (GRADIENT_RESIDUAL) dx.v[p] = dx.v[p] + past.v[p];
     }
     store_elements(r->dx + t.i, dx, t, f);
 }
@@ -262,13 +270,14 @@ NB_INLINE int64_t leading_iterations(const struct gradient_work *s, struct rows_
 /* Columns [from, to), within a piece, from a multiple of ITERATION_COLUMNS on. */
 NB_INLINE void iterate(const struct gradient_work *s, struct rows_at_hand *m, int64_t from, int64_t to,
                        struct gradient_form f) {
-    int64_t i = f.leading ? leading_iterations(s, m, from, to, f) : whole_iterations(s, m, from, to, f);
-    if (f.rows > 1) return;
+    int64_t i = GRADIENT_LEADING ? leading_iterations(s, m, from, to, f) : whole_iterations(s, m, from, to, f);
+    if (GRADIENT_PAIRS && f.rows > 1) return;
     if (PACK == 1 && i + PACK_COLUMNS <= to) {
-        one_iteration(s, m, iteration_at(s, i, PACK_COLUMNS, 0, true, f.leading), f);
+        one_iteration(s, m, iteration_at(s, i, PACK_COLUMNS, 0, true, GRADIENT_LEADING), f);
         i += PACK_COLUMNS;
     }
-    if (i < to) one_iteration(s, m, iteration_at(s, i, to - i, GRADIENT_ACCUMULATORS - PACK, false, f.leading), f);
+    if (i < to)
+        one_iteration(s, m, iteration_at(s, i, to - i, GRADIENT_ACCUMULATORS - PACK, false, GRADIENT_LEADING), f);
 }
 
 /* Rows one after the other, which are finished and which are reduced beside them, and what becomes of their sums; or rows in
@@ -285,36 +294,40 @@ struct assignment {
     bool fresh; /* so do the sums over rows */
 };
 
-NB_INLINE struct row_gradient gradient_of(const struct gradient_work *s, int64_t row, struct gradient_sums sums,
-                                          struct gradient_form f) {
+NB_INLINE struct row_gradient gradient_of(const struct gradient_work *s, int64_t row, struct gradient_sums sums) {
     const float rstd = s->call->rstd[row];
-    struct row_gradient k = {.rstd = quiet(rstd), .mean = f.centre ? quiet(s->call->mean[row]) : 0.0f};
+    struct row_gradient k = {.rstd = quiet(rstd), .mean = GRADIENT_CENTRE ? quiet(s->call->mean[row]) : 0.0f};
     k.slope = quiet(-(rstd * (rstd * (vec_sum(sums.gd) * s->inverse))) * rstd);
-    if (f.centre) k.shift = quiet(-rstd * (vec_sum(sums.g) * s->inverse));
+    if (GRADIENT_CENTRE) k.shift = quiet(-rstd * (vec_sum(sums.g) * s->inverse));
     return k;
 }
 
 /* ---- what is done to a row ---- */
 
 NB_INLINE void begin_finish(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
+    static const elem no_past[PACK_COLUMNS];
+    (void)f;
     const struct nb_call *call = v->s->call;
     const int64_t row = v->row++;
     r->x = row_in(call->x, call->x_stride, row);
     r->dy = row_in(call->dy, call->dy_stride, row);
     r->dx = v->s->dx + row * v->s->dx_stride;
     r->slope = vec_set1(0.0f);
-    r->residual = NULL;
-    if (f.residual && call->dresidual_out) r->residual = row_in(call->dresidual_out, call->dresidual_out_stride, row);
+    const bool past = GRADIENT_RESIDUAL && call->dresidual_out;
+    r->residual = past ? row_in(call->dresidual_out, call->dresidual_out_stride, row) : no_past;
+    r->residual_mask = past ? -1 : 0;
 }
 NB_INLINE void next_finish(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
+    (void)f;
     const struct nb_call *call = v->s->call;
     r->x += v->step * call->x_stride;
     r->dy += v->step * call->dy_stride;
     r->dx += v->step * v->s->dx_stride;
-    if (f.residual && call->dresidual_out) r->residual += v->step * call->dresidual_out_stride;
+    if (GRADIENT_RESIDUAL) r->residual += v->step * call->dresidual_out_stride & r->residual_mask;
 }
 NB_INLINE void begin_totals(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
-    if (f.centre) r->next_mean = vec_set1(v->s->call->mean[v->row++]);
+    (void)f;
+    if (GRADIENT_CENTRE) r->next_mean = vec_set1(v->s->call->mean[v->row++]);
     r->total = (struct gradient_sums){vec_set1(0.0f), vec_set1(0.0f)};
 }
 NB_INLINE void begin_piece(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
@@ -336,7 +349,8 @@ NB_INLINE void set_row_numbers(struct row_at_hand *r, struct row_gradient k) {
     r->shift = vec_set1(k.shift);
 }
 NB_INLINE void take_numbers(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
-    set_row_numbers(r, gradient_of(v->s, v->row++, r->total, f));
+    (void)f;
+    set_row_numbers(r, gradient_of(v->s, v->row++, r->total));
 }
 
 /* ---- rows ---- */
@@ -402,7 +416,7 @@ NB_INLINE void run_rows(const struct gradient_work *s, const struct assignment *
         if (f.reduce && !a->first) m.row[0].total = a->next[place];
         run_pieces(s, &m, a, f);
         if (f.reduce && a->next_k)
-            a->next_k[place] = gradient_of(s, a->next_row + j, m.row[0].total, f);
+            a->next_k[place] = gradient_of(s, a->next_row + j, m.row[0].total);
         else if (f.reduce)
             a->next[place] = m.row[0].total;
         next_rows(s, &m, f);
