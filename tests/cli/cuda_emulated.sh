@@ -30,7 +30,7 @@ if [ -n "${ALL-}" ]; then
 JSON
     # A budget knows how long it takes to emulate; a quarter of it is kept for the rows of `stress`.
     "$NORMBENCH" run quick --axis backend=cuda-emulated --axis kernel='*' --plugin "$library" --list >"$WORK/listed" 2>&1
-    grep -q "over the budget of 90 s (22.5 s of it kept" "$WORK/listed" || bad "quick, emulated, is all within its budget: $(tail -n 5 "$WORK/listed")"
+    grep -q "over the budget of 60 s (15 s of it kept" "$WORK/listed" || bad "quick, emulated, is all within its budget: $(tail -n 5 "$WORK/listed")"
     # Copies move every bit, by the test of the CPU's.
     NORMBENCH_KERNELS=$library "$BUILD/tests/normbench-tests" --filter 'kernels/copies_move*' >"$WORK/copies" 2>&1 || bad "copies: $(tail -n 20 "$WORK/copies")"
 fi
