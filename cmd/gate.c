@@ -45,8 +45,8 @@ static const char help[] =
     "  --teardown NAME      void teardown(void *state); default NAME_teardown\n\n"
     "How it is decided\n"
     "  (a config can set the same under \"gate\", and budgets of instructions too: configs/README.md)\n"
-    "  --fail-margin P      slower by more than P % is a regression (default 1)\n"
-    "  --pass-margin P      slower by less than P % passes (default 3)\n"
+    "  --fail-margin P      slower by more than P % is a regression (default 0.5)\n"
+    "  --pass-margin P      slower by less than P % passes (default 1.5)\n"
     "  --level P            % probability of any false REGRESSION in the whole run (default 1)\n"
     "  --screen-launches N  of each case (default 12); --calibrate says what this machine needs\n"
     "  --confirm-launches N in each of two confirmations of a case that screening does not clear (default 24)\n"
@@ -68,7 +68,7 @@ static const char help[] =
     "                       can detect here, and how many launches and pairs that takes; no gate reads it\n"
     "  --cases N            cases launched of each op, dtype and shape (default 2)\n"
     "  --launches N         launches of each (default 20)\n"
-    "  --effect P           the slowdown, in %, that a gate should detect 95 % of the time (default 3)\n\n"
+    "  --effect P           the slowdown, in %, that a gate should detect 95 % of the time (default 1.5)\n\n"
     "Results\n"
     "  --format NAME        on stdout: table, json, markdown, junit, bencher, benchmark_action\n"
     "  --out DIR            gate.json, gate.md, gate.xml (JUnit), gate.bencher.json, gate.benchmark_action.json and\n"
@@ -302,7 +302,7 @@ static int gate_main(int argc, char **argv) {
                              .trials = default_trials,
                              .cases = 2,
                              .launches = 20,
-                             .effect = 3,
+                             .effect = 1.5,
                              .fail_margin_percent = NAN,
                              .pass_margin_percent = NAN,
                              .level_percent = NAN};

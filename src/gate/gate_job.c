@@ -98,7 +98,7 @@ static int gate_job(struct nb_workplace *w) {
     struct nb_arm *arms = nb_alloc((unsigned)n, sizeof *arms);
     uint64_t **digests = nb_alloc((unsigned)n, sizeof *digests);
     bool *same = nb_alloc((unsigned)n, sizeof *same);
-    struct nb_bench bench = {.arms = arms, .n = n, .one_home = true};
+    struct nb_bench bench = {.arms = arms, .n = n, .one_home = true, .several_layouts = true};
     for (int i = 0; i < n; i++) {
         const cJSON *percent = cJSON_GetArrayItem(extra, i);
         arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &job->cases[i]};

@@ -21,8 +21,8 @@ struct nb_instruction_budget {
     bool relative;
 };
 
-#define NB_GATE_FAIL_MARGIN 0.01 /* where neither a config nor an option says another */
-#define NB_GATE_PASS_MARGIN 0.03
+#define NB_GATE_FAIL_MARGIN 0.005 /* where neither a config nor an option says another */
+#define NB_GATE_PASS_MARGIN 0.015
 struct nb_gate_settings {
     double fail_margin, pass_margin, level; /* shares, not %; 0: not said */
     struct nb_instruction_budget *budgets;

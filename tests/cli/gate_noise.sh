@@ -24,7 +24,7 @@ for g in c["groups"]:
     assert g["usual_plan"]["smallest_effect"] > c["fail_margin"]
     wanted = g["wanted_plan"]
     assert wanted is None or wanted["regression_with_effect"] >= 0.95 and wanted["pass_without_change"] >= 0.95
-assert c["fingerprint"]["cpu"] and c["effect"] == 0.03
+assert c["fingerprint"]["cpu"] and c["effect"] == 0.015
 PY
 [ "$(wc -l <"$WORK/cal/samples.jsonl")" = 12 ] || bad "not every launch is recorded"
 
@@ -52,7 +52,7 @@ $python tests/check_schema.py reports/schema "$WORK/cal" "$WORK/trials" || valid
 [ "$validates" = 0 ] || [ "$validates" = 77 ] || bad "not valid by the schemas"
 
 
-refuses "1 % or less" gate --calibrate --effect 1
+refuses "0.5 % or less" gate --calibrate --effect 0.5
 refuses "--launches 5: .*6" gate --calibrate --launches 5
 refuses "one of table, json" gate --calibrate --format junit
 refuses "one of table, json" gate --self-test --format markdown

@@ -123,25 +123,25 @@ Test(calibration, too_few_or_broken_launches_give_no_figures) {
 static const struct nb_gate_design usual = {12, 24, BLOCKS};
 
 Test(calibration, the_smallest_effect_is_found_in_simulated_gates) {
-    const struct world w = {.between = 0.006, .within = 0.002};
+    const struct world w = {.between = 0.003, .within = 0.001};
     struct nb_calibration c = calibrate(&w, 400, 8);
     const double smallest = nb_gate_smallest_effect(&c, &usual, &nb_gate_rule_default);
-    cr_expect(lt(dbl, smallest, 0.02));
-    struct nb_gate_power power = nb_gate_power(&c, &usual, &nb_gate_rule_default, smallest + 0.002, 200, 1);
+    cr_expect(lt(dbl, smallest, 0.01));
+    struct nb_gate_power power = nb_gate_power(&c, &usual, &nb_gate_rule_default, smallest + 0.001, 200, 1);
     cr_expect(ge(dbl, power.regression_effect, 0.93), "%g", power.regression_effect);
     cr_expect(eq(dbl, power.regression_same, 0));
     cr_expect(ge(dbl, power.pass_same, 0.98));
-    power = nb_gate_power(&c, &usual, &nb_gate_rule_default, 0.01, 200, 1);
+    power = nb_gate_power(&c, &usual, &nb_gate_rule_default, nb_gate_rule_default.fail_margin, 200, 1);
     cr_expect(le(dbl, power.regression_effect, 0.03), "at the margin itself: %g", power.regression_effect);
     calibration_release(&c);
 }
 
 Test(calibration, noise_takes_launches_or_pairs_where_it_is) {
-    const struct world between = {.between = 0.012, .within = 0.001}, within = {.between = 0.0005, .within = 0.012};
+    const struct world between = {.between = 0.006, .within = 0.0005}, within = {.between = 0.00025, .within = 0.006};
     struct nb_calibration many_launches = calibrate(&between, 200, 9), many_pairs = calibrate(&within, 200, 10);
     struct nb_recommendation a, b;
-    nb_gate_recommend(&many_launches, &nb_gate_rule_default, 0.02, 100, &a);
-    nb_gate_recommend(&many_pairs, &nb_gate_rule_default, 0.02, 100, &b);
+    nb_gate_recommend(&many_launches, &nb_gate_rule_default, 0.01, 100, &a);
+    nb_gate_recommend(&many_pairs, &nb_gate_rule_default, 0.01, 100, &b);
     cr_assert(a.is_found && b.is_found);
     cr_expect(gt(int, b.plan.blocks, a.plan.blocks));
     cr_expect(gt(int, a.plan.confirm_launches, b.plan.confirm_launches));

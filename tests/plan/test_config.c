@@ -223,9 +223,9 @@ Test(config, a_name_that_is_no_preset_has_a_nearest_one) {
 /* ---- what is said about gating ---- */
 
 Test(config, margins_and_budgets_of_the_gate_are_read) {
-    struct nb_config c = taken("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": 2, \"level\": 0.5,\n"
+    struct nb_config c = taken("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": 1.2, \"level\": 0.5,\n"
                                "  \"instructions\": { \"rmsnorm_*\": \"+2.5%\", \"*\": 5200, \"none\": \"+0%\" } } }");
-    cr_expect_eq(c.gate.fail_margin, 0.02);
+    cr_expect_float_eq(c.gate.fail_margin, 0.012, 1e-12);
     cr_expect_eq(c.gate.pass_margin, 0, "not said");
     cr_expect_eq(c.gate.level, 0.005);
     cr_assert_eq(c.gate.n_budgets, 3);
