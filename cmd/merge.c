@@ -115,25 +115,29 @@ static void note_names(const cJSON *meta) {
     nb_strbuf_release(&lines);
 }
 
-/* Grades and searches of what `stress` left, of all shards; a kernel's are in one. */
-static int merge_stress(const struct options *o, const struct nb_results *results) {
-    struct nb_searched all = {.list = cJSON_CreateArray(), .complete = true, .elapsed_s = 0}, one;
-    struct nb_grades grades;
+/* The searches of all shards of a `stress`; a kernel's are in one. */
+static int gather_searches(const struct options *o, struct nb_searched *all) {
+    struct nb_searched one;
+    *all = (struct nb_searched){.list = cJSON_CreateArray(), .complete = true, .elapsed_s = 0};
     for (size_t k = 0; k < o->n_dirs; k++) {
         cJSON *study;
-        nb_searched_read(&one, o->dirs[k]);
-        while ((study = cJSON_DetachItemFromArray(one.list, 0))) cJSON_AddItemToArray(all.list, study);
-        all.complete &= one.complete;
-        all.elapsed_s += isfinite(one.elapsed_s) ? one.elapsed_s : 0;
+        if (nb_searched_read(&one, o->dirs[k]) != 0) return -1;
+        while ((study = cJSON_DetachItemFromArray(one.list, 0))) cJSON_AddItemToArray(all->list, study);
+        all->complete &= one.complete;
+        all->elapsed_s += isfinite(one.elapsed_s) ? one.elapsed_s : 0;
         cJSON_Delete(one.list);
     }
+    return 0;
+}
+
+static int merge_stress(const struct options *o, const struct nb_results *results, const struct nb_searched *all) {
+    struct nb_grades grades;
     nb_grades_make(&grades, results, NULL);
-    cJSON *stress = nb_stress_judge(results, &grades, &all);
+    cJSON *stress = nb_stress_judge(results, &grades, all);
     int result = nb_stress_write(stress, o->out);
     if (result == 0 && nb_stress_format_known(o->format)) result = nb_stress_print(stress, results, o->format, stdout);
     if (result == 0) result = nb_stress_report(o->out, stress, results);
     cJSON_Delete(stress);
-    cJSON_Delete(all.list);
     nb_grades_release(&grades);
     return result;
 }
@@ -146,17 +150,20 @@ static int merge_main(int argc, char **argv) {
     if (nb_results_merge(&results, o.dirs, o.n_dirs, o.partial) != 0) return NB_EXIT_USAGE;
     const int n_stress = count_judged(&o);
     const bool stress = n_stress > 0;
+    struct nb_searched searched = {0};
     int result = n_stress < 0 ? -1 : 0;
+    if (stress) result = gather_searches(&o, &searched);
     if (result == 0) {
         note_names(results.meta);
         note_machines(&results);
         result = nb_results_write(&results, o.out);
     }
-    if (result == 0 && stress) result = merge_stress(&o, &results);
+    if (result == 0 && stress) result = merge_stress(&o, &results, &searched);
     if (result == 0 && !(stress && nb_stress_format_known(o.format)))
         result = nb_renderer_find(o.format)->render(&results, stdout);
     if (result == 0) result = nb_plots_write(&results, o.out);
     if (result == 0) result = nb_html_write(&results, o.out);
+    cJSON_Delete(searched.list);
     nb_results_release(&results);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }

@@ -50,8 +50,8 @@ static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
 static int render_stress(const struct options *o, const struct nb_results *results) {
     struct nb_grades grades;
     struct nb_searched searched;
+    if (nb_searched_read(&searched, o->dir) != 0) return -1;
     nb_grades_make(&grades, results, NULL);
-    nb_searched_read(&searched, o->dir);
     cJSON *stress = nb_stress_judge(results, &grades, &searched);
     int result = nb_stress_print(stress, results, o->format, stdout);
     if (result == 0 && !o->no_write) result = nb_stress_write(stress, o->dir);

@@ -182,7 +182,7 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
     int result = -1;
     if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
     nb_grades_make(&grades, &results, NULL);
-    nb_searched_read(&searched, dir);
+    if (nb_searched_read(&searched, dir) != 0) goto out;
     const struct nb_stress_search q = {.plan = plan,
                                        .results = &results,
                                        .grades = &grades,

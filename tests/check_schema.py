@@ -5,7 +5,7 @@
 usage: check_schema.py SCHEMA_DIR [RUN_DIR|CLAIM.json...]
 Checks the schemas themselves, each CLAIM.json (a claim, comments taken away), then every file of DOCUMENTS and every line of journal.jsonl, and of samples.jsonl where trials.json
 is, in each RUN_DIR: valid JSON
-without the NaN and Infinity that Python would let pass, no key twice, valid by its schema. Exit: 0, 1 when anything is wrong, 77
+without the NaN and Infinity that Python would let pass, no key twice, valid by its schema, with sums that fit. Exit: 0, 1 when anything is wrong, 77
 without the validator."""
 import json
 import os
@@ -13,6 +13,8 @@ import pathlib
 import re
 import sys
 import urllib.parse
+
+from support import sums
 
 try:
     import jsonschema
@@ -118,7 +120,11 @@ class Schemas:
             self.wrong.append(f"{folder}: holds nothing that a schema describes")
         for name in documents:
             path = os.path.join(folder, name)
-            self.check(self.validator(DOCUMENTS[name]), pathlib.Path(path).read_text(), path)
+            text = pathlib.Path(path).read_text()
+            self.check(self.validator(DOCUMENTS[name]), text, path)
+            for part in sums.parts(text) if '"sum":' in text else []:
+                if part.get("sum") != sums.sum_of(part):
+                    self.wrong.append(f"{path}: the sum of {part.get('key', 'the document')} does not fit")
         for name, schema in lines.items():
             path, validator = os.path.join(folder, name), self.validator(schema)
             for number, line in enumerate(pathlib.Path(path).read_text().split("\n")[:-1], 1):

@@ -667,6 +667,7 @@ static void add_json(const struct view *view, const struct nb_page *page) {
     cJSON *cases = cJSON_AddArrayToObject(json, "cases");
     for (size_t i = 0; i < g->n_cases; i++) cJSON_AddItemToArray(cases, case_to_json(&g->cases[i]));
     cJSON_AddItemToObject(json, "fingerprint", cJSON_Duplicate(view->fingerprint, true));
+    nb_json_add_sum(json);
     nb_json_print_pretty(json, 0, page->out);
     nb_strbuf_add(page->out, "\n");
     cJSON_Delete(json);

@@ -331,6 +331,7 @@ static int write_trials(const struct nb_gate *g, const struct nb_trial_plan *pla
     for (size_t i = 0; i < t->n; i++)
         cJSON_AddItemToArray(results, result_to_json(cJSON_CreateObject(), g, &t->results[i]));
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
+    nb_json_add_sum(json);
     char *path = nb_path_join(dir, "trials.json");
     const int result = nb_json_write(json, path);
     free(path);

@@ -190,6 +190,7 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     if (about->training) add_training(json, results, n, about);
     cJSON *claims = cJSON_AddArrayToObject(json, "claims");
     for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(claims, claim_json(&results[i]));
+    nb_json_add_sum(json);
     return json;
 }
 
@@ -264,7 +265,9 @@ cJSON *nb_claims_document_read(const char *where) {
     char *text = nb_file_read(path, LARGEST_FILE, NULL);
     cJSON *json = text && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     if (text && !json) nb_error("%s: is not JSON in UTF-8", path);
-    if (json && (nb_json_check_schema(json, path, NB_CLAIMS_SCHEMA) != 0 || !has_claims(json, path))) {
+    static const char mend[] = "`normbench claims --resume` makes it again";
+    if (json && (nb_json_check_schema(json, path, NB_CLAIMS_SCHEMA) != 0 || !has_claims(json, path) ||
+                 nb_json_check_sum(json, path, "it", mend) != 0)) {
         cJSON_Delete(json);
         json = NULL;
     }

@@ -75,6 +75,37 @@ int nb_json_check_schema(const cJSON *json, const char *path, const char *ours) 
     return nb_error("%s: is of schema %s, and this version reads %s alone; make it again", path, schema, ours);
 }
 
+static void print_sum(const cJSON *object, char out[17]) {
+    struct nb_strbuf text = {0};
+    const cJSON *member;
+    nb_strbuf_add(&text, "{");
+    cJSON_ArrayForEach(member, object) {
+        if (strcmp(member->string, "sum") == 0 || strcmp(member->string, "records") == 0) continue;
+        if (text.len > 1) nb_strbuf_add(&text, ",");
+        nb_json_print_text(member->string, &text);
+        nb_strbuf_add(&text, ":");
+        nb_json_print(member, &text);
+    }
+    nb_strbuf_add(&text, "}");
+    snprintf(out, 17, "%016" PRIx64, nb_hash(NB_HASH_EMPTY, text.text, text.len));
+    nb_strbuf_release(&text);
+}
+
+void nb_json_add_sum(cJSON *object) {
+    char sum[17];
+    print_sum(object, sum);
+    cJSON_DeleteItemFromObjectCaseSensitive(object, "sum");
+    nb_json_text(object, "sum", sum);
+}
+
+int nb_json_check_sum(const cJSON *object, const char *path, const char *part, const char *mend) {
+    char sum[17];
+    print_sum(object, sum);
+    if (nb_json_is(object, "sum", sum)) return 0;
+    return nb_error("%s: %s was changed after it was written, or is not of this program: its \"sum\" is %s; %s", path,
+                    part, cJSON_HasObjectItem(object, "sum") ? "of something else" : "missing", mend);
+}
+
 int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name) {
     const char *text = nb_json_get_text(object, name);
     if (text && strlen(text) >= n) return nb_error("\"%s\" is longer than %zu bytes", name, n - 1);

@@ -31,6 +31,11 @@ bool nb_json_same_text(const cJSON *a, const cJSON *b, const char *name);
 const cJSON *nb_json_find(const cJSON *array, const char *member, const char *text);
 /* Does the document say that it is of this schema? -1 after nb_error naming the file, where it says another or none. */
 int nb_json_check_schema(const cJSON *json, const char *path, const char *ours);
+/* "sum" as the last member: FNV-1a, 64 bits, in hexadecimal, of the object's compact text (nb_json_print) without it and without "records",
+ * which have their own. White space may change, no value. */
+void nb_json_add_sum(cJSON *object);
+/* -1 after nb_error, where the sum is missing or of something else; part: which one of the file; mend: what to do. */
+int nb_json_check_sum(const cJSON *object, const char *path, const char *part, const char *mend);
 /* A text into a field of n bytes, "" when null or absent; -1 after nb_error when it does not fit. */
 int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name);
 bool nb_json_get_bool(const cJSON *object, const char *name); /* absent: false */

@@ -72,6 +72,7 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     cJSON *counters = cJSON_AddArrayToObject(json, "counters");
     for (int i = 0; i < r->n_counters; i++)
         cJSON_AddItemToArray(counters, nb_json_of_members(nb_counter_members, &r->counters[i]));
+    nb_json_add_sum(json);
     return json;
 }
 
@@ -220,6 +221,7 @@ size_t nb_results_failed(const struct nb_results *r) {
 static void print_meta(const struct nb_results *r, struct nb_strbuf *out) {
     nb_strbuf_add(out, "{\n");
     const cJSON *item;
+    nb_json_add_sum(r->meta);
     cJSON_ArrayForEach(item, r->meta) {
         nb_strbuf_add(out, "  ");
         nb_json_print_text(item->string, out);

@@ -52,7 +52,7 @@ struct nb_record {
 
 /* Would it have been timed, or timed more often, with more time? */
 bool nb_record_is_over_budget(const struct nb_record *r);
-/* JSON both ways; every key is described in reports/schema/results.schema.json. -1 after nb_error. */
+/* JSON both ways, with its sum, which is not checked; every key is described in reports/schema/results.schema.json. -1 after nb_error. */
 cJSON *nb_record_to_json(const struct nb_record *r);
 int nb_record_from_json(struct nb_record *r, const cJSON *json);
 /* The figures of a check, as results and the journal's line of it have them; the counters, likewise: -1 after nb_error. */
@@ -74,7 +74,7 @@ struct nb_results {
      *   schema, program, version, started, config, argv, shard, plan {hash, n_cases, launches, blocks, sample_ms,
      * order_seed}, plugins, fingerprint, skips [{reason, count, key?}], resumed [{started, argv, fingerprint}],
      * elapsed_s, peak_memory_mib, interrupted (signal or null), complete (no planned case or launch is missing), counts
-     * {status: n}, and in merged results: merged [{shard, started, elapsed_s, machine}], machines [{fingerprint,
+     * {status: n}, sum (once printed or read), and in merged results: merged [{shard, started, elapsed_s, machine}], machines [{fingerprint,
      * differs: [..]}], missing_shards [..]. */
     cJSON *meta;
     struct nb_record *records; /* by group, then as planned; skipped cases last, by key */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is in results.json is held against what it says of itself. */
+/* What is in results.json is held against what it says of itself: its sums, and how many records it had. */
 #include "src/record/run_folder.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@ static int line_of(const char *text, const char *at) {
 }
 
 /* The document without its records, and the records apart; both owned by the caller. */
-static int parse_document(const char *path, cJSON **meta, cJSON **records) {
+static int parse_document(const char *path, const char *mend, cJSON **meta, cJSON **records) {
     size_t len;
     const char *end = NULL;
     char *text = nb_file_read(path, largest_file, &len);
@@ -43,18 +43,20 @@ static int parse_document(const char *path, cJSON **meta, cJSON **records) {
     else if (cJSON_HasObjectItem(*meta, "records"))
         nb_error("%s: \"records\" stands twice", path);
     else
-        result = 0;
+        result = nb_json_check_sum(*meta, path, "its head", mend);
     free(text);
     return result;
 }
 
-static int read_records(struct nb_results *r, const char *path, const cJSON *records) {
+static int read_records(struct nb_results *r, const char *path, const char *mend, const cJSON *records) {
     struct nb_text_map keys = {0};
     const cJSON *item;
     int result = 0;
     r->records = nb_alloc((size_t)cJSON_GetArraySize(records), sizeof *r->records);
     cJSON_ArrayForEach(item, records) {
         const char *key = nb_json_get_text(item, "key");
+        result = nb_json_check_sum(item, path, key ? key : "a record without a key", mend);
+        if (result != 0) break;
         result = nb_record_from_json(&r->records[r->n], item);
         if (result != 0) {
             nb_error("%s: record %zu cannot be used: %s", path, r->n + 1, key ? key : "it has no key");
@@ -102,12 +104,15 @@ int nb_results_read(struct nb_results *r, const char *dir) {
     assert(r && dir);
     if (nb_results_outdated(dir)) return nb_results_fold(r, dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
-    char *path = nb_path_join(dir, NB_RESULTS_FILE);
+    char *path = nb_path_join(dir, NB_RESULTS_FILE), *journal = nb_path_join(dir, NB_JOURNAL_FILE);
+    const char *mend = nb_path_exists(journal) ? "delete it, and `normbench report` makes it again from the journal"
+                                               : "copy, merge or measure it again";
     cJSON *records = NULL;
-    int result = parse_document(path, &r->meta, &records);
-    if (result == 0) result = read_records(r, path, records);
+    int result = parse_document(path, mend, &r->meta, &records);
+    if (result == 0) result = read_records(r, path, mend, records);
     if (result == 0) result = check_counts(r, path);
     cJSON_Delete(records);
+    free(journal);
     free(path);
     if (result != 0) nb_results_release(r);
     return result;

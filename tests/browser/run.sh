@@ -47,6 +47,7 @@ results["records"] = many
 results["counts"] = collections.Counter(record["status"] for record in many)
 json.dump(results, open(sys.argv[2], "w"))
 PY
+/usr/bin/python3 tests/support/sums.py "$work/many/results.json"
 "$normbench" report "$work/many" --quiet >/dev/null
 /usr/bin/python3 tests/browser/check_pages.py "$browser" "$shots" "$work/small" "$work/stress" "$work/claims" "$work/many"
 echo "screenshots: $shots"

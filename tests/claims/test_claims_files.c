@@ -266,12 +266,16 @@ Test(claims_files, what_is_open_says_why) {
     nb_strbuf_release(&text);
 }
 
-Test(claims_files, documents_of_another_schema_are_refused) {
+Test(claims_files, documents_of_another_schema_or_changed_are_refused) {
     char *dir = new_folder();
     put_text(dir, NB_CLAIMS_FILE, "{\"schema\":\"1.0\",\"claims\":[]}");
     begin_errors();
     cr_expect_null(nb_claims_document_read(dir));
     expect_refused(-1, "the schema before", "of schema 1.0, and this version reads 2.0 alone");
+    put_text(dir, NB_CLAIMS_FILE, "{\"schema\":\"2.0\",\"claims\":[],\"sum\":\"0123456789abcdef\"}");
+    begin_errors();
+    cr_expect_null(nb_claims_document_read(dir));
+    expect_refused(-1, "another sum", "is of something else; `normbench claims --resume` makes it again");
 }
 
 /* ---- the sources' own figures: a rule that its source would fail, or that no effect would pass, is no rule ---- */

@@ -19,6 +19,7 @@ exec(sys.argv[3])
 d["counts"] = dict(collections.Counter(r["status"] for r in d["records"]))
 json.dump(d, open(sys.argv[2], "w"))
 PY
+    /usr/bin/python3 tests/support/sums.py "$WORK/$1/results.json"
 }
 compare() { # EXIT ARGUMENTS...
     local wanted=$1 code=0
@@ -74,6 +75,8 @@ refused() { # PATTERN ARGUMENTS...
     [ ! -s "$WORK/out" ] && grep -q "$pattern" "$WORK/err" || fails "compare $*: no '$pattern'"
 }
 refused "two folders" "$WORK/base"
+mkdir "$WORK/changed" && sed 's/"shape": "8x64"/"shape": "8x65"/' "$WORK/base/results.json" >"$WORK/changed/results.json"
+refused 'results.json: .*8x64.* was changed after it was written.*; copy, merge or measure it again' "$WORK/base" "$WORK/changed"
 refused "nowhere" "$WORK/base" "$WORK/nowhere"
 refused "no case" "$WORK/base" "$WORK/same" --filter nothing-like-this
 refused "one of table, markdown, json" "$WORK/base" "$WORK/same" --format csv

@@ -21,6 +21,29 @@
 #include "src/train/train_study.c"
 #include "tests/fuzz/fuzz.h"
 
+/* A document whose sum does not fit is not looked at, so the sums of what is JSON are put right; not where it begins with '!', which is
+ * taken away. */
+static char *write_document(const char *folder, const char *name, const uint8_t *bytes, size_t n) {
+    const bool as_it_is = n > 0 && *bytes == '!';
+    struct nb_strbuf summed = {0};
+    char *text = fuzz_text(bytes, n, NULL);
+    cJSON *json = !as_it_is && strlen(text) == n && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL, *record;
+    if (cJSON_IsObject(json)) {
+        cJSON_ArrayForEach(record, nb_json_get(json, "records")) {
+            if (cJSON_IsObject(record)) nb_json_add_sum(record);
+        }
+        nb_json_add_sum(json);
+        nb_json_print(json, &summed);
+    } else {
+        nb_strbuf_addn(&summed, (const char *)bytes + as_it_is, n - as_it_is);
+    }
+    char *dir = fuzz_file_in(folder, name, (const uint8_t *)summed.text, summed.len);
+    cJSON_Delete(json);
+    nb_strbuf_release(&summed);
+    free(text);
+    return dir;
+}
+
 /* ---- a run: results.json, or the journal that is folded to one ---- */
 
 /* What was read is written in a form that reads as the same. */
@@ -65,7 +88,7 @@ static void show_results(const char *dir) {
 }
 
 void fuzz_results(const uint8_t *bytes, size_t n) {
-    char *dir = fuzz_file_in("results", NB_RESULTS_FILE, bytes, n);
+    char *dir = write_document("results", NB_RESULTS_FILE, bytes, n);
     show_results(dir);
     free(dir);
 }
@@ -118,8 +141,8 @@ struct folders {
 static struct folders two_folders(const uint8_t *bytes, size_t n) {
     size_t rest;
     char *first = fuzz_text(bytes, n, &rest);
-    struct folders f = {{fuzz_file_in("first", NB_RESULTS_FILE, bytes, strlen(first)),
-                         fuzz_file_in("second", NB_RESULTS_FILE, bytes + n - rest, rest)}};
+    struct folders f = {{write_document("first", NB_RESULTS_FILE, bytes, strlen(first)),
+                         write_document("second", NB_RESULTS_FILE, bytes + n - rest, rest)}};
     free(first);
     return f;
 }
@@ -168,7 +191,7 @@ void fuzz_compare(const uint8_t *bytes, size_t n) {
 /* As `normbench report` does: what was searched is judged again, and drawn as it stands. */
 void fuzz_stress(const uint8_t *bytes, size_t n) {
     static const char *const formats[] = {"table", "markdown", "json"};
-    char *dir = fuzz_file_in("stress", NB_STRESS_FILE, bytes, n);
+    char *dir = write_document("stress", NB_STRESS_FILE, bytes, n);
     struct nb_results results = {.meta = cJSON_CreateObject()};
     struct nb_grades grades;
     struct nb_searched searched;
@@ -199,7 +222,7 @@ void fuzz_stress(const uint8_t *bytes, size_t n) {
 
 void fuzz_claims(const uint8_t *bytes, size_t n) {
     static const char *const formats[] = {"table", "markdown", "json"};
-    char *dir = fuzz_file_in("claims", NB_CLAIMS_FILE, bytes, n);
+    char *dir = write_document("claims", NB_CLAIMS_FILE, bytes, n);
     cJSON *document = nb_claims_document_read(dir);
     if (document) {
         struct nb_figures figures = {0};

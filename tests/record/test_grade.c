@@ -249,3 +249,17 @@ Test(grade, a_bug_names_who_fails_it_and_who_survives) {
     cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(bug, "failed")), 1);
     cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(bug, "survived")), 1);
 }
+
+Test(grade, a_judgement_that_was_changed_is_refused) {
+    struct nb_record r[] = {good()};
+    struct nb_searched searched = {.complete = true, .elapsed_s = 1};
+    char *dir = new_folder();
+    grade_all(r, 1);
+    nb_json_text(results.meta, "schema", NB_SCHEMA_VERSION);
+    cr_assert_eq(nb_stress_write(kept_json(nb_stress_judge(&results, &grades, &searched)), dir), 0);
+    cr_assert_eq(nb_searched_read(&searched, dir), 0);
+    cJSON_Delete(searched.list);
+    change_file(dir, NB_STRESS_FILE, "\"complete\": false", "\"complete\": true");
+    begin_errors();
+    expect_refused(nb_searched_read(&searched, dir), "another word", "delete it, and `normbench stress --resume`");
+}

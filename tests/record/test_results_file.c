@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "src/core/files.h"
 #include "src/core/json.h"
@@ -73,7 +74,7 @@ Test(results_file, a_file_that_is_no_results_is_refused_with_its_place) {
         {"{\"schema\":\"3.0\"}", "records"},
         {"{\"schema\":\"2.0\",\"records\":[]}", "is of schema 2.0, and this version reads 3.0 alone"},
         {"{\"records\":[]}", "has no \"schema\""},
-        {"{\"schema\":\"3.0\",\"records\":[{}]}", "record 1"},
+        {"{\"schema\":\"3.0\",\"records\":[]}", "its head was changed"},
         {"", "results.json"},
         {"{\"schema\":\"3.0\",\"records\":[],\"config\":\"\xff\"}", "UTF-8"},
         {"{\"schema\":\"3.0\",\"records\":[],\"records\":[]}", "twice"},
@@ -85,6 +86,68 @@ Test(results_file, a_file_that_is_no_results_is_refused_with_its_place) {
         expect_refused(read_results(dir), cases[i].text, cases[i].said);
     }
     cr_assert_eq(read_results(new_folder()), -1);
+}
+
+/* ---- sums ---- */
+
+/* Changes each value of a part and puts it back; the file is refused each time, and the part named where its name is not what changed. */
+static void change_each(cJSON *in, const cJSON *results, const char *part, const char *dir) {
+    static char other[] = "changed";
+    cJSON *item;
+    cJSON_ArrayForEach(item, in) {
+        const char *name = item->string ? item->string : "";
+        const cJSON kept = *item;
+        if (strcmp(name, "records") == 0) continue;
+        if (cJSON_IsArray(item) || cJSON_IsObject(item)) {
+            change_each(item, results, part, dir);
+            continue;
+        }
+        if (cJSON_IsString(item))
+            item->valuestring = other;
+        else if (cJSON_IsNumber(item))
+            item->valuedouble = item->valuedouble ? 2 * item->valuedouble : 1;
+        else
+            item->type = cJSON_IsTrue(item) ? cJSON_False : cJSON_True;
+        put_text(dir, NB_RESULTS_FILE, json_text(results));
+        begin_errors();
+        cr_expect_eq(read_results(dir), -1, "%s: %s can be changed", part, name);
+        const char *said = end_errors();
+        const bool is_schema = strcmp(name, "schema") == 0, is_name = strcmp(name, "key") == 0;
+        cr_expect(strstr(said, is_schema ? "is of schema changed" : "its \"sum\" is of something else") &&
+                      strstr(said, is_schema || is_name ? NB_RESULTS_FILE : part),
+                  "%s: %s: %s", part, name, said);
+        *item = kept;
+    }
+}
+
+Test(results_file, no_value_can_be_changed_but_white_space_can) {
+    char *dir = new_folder();
+    const struct nb_results r = folded(small_journal());
+    cJSON *json = kept_json(cJSON_Parse(results_text(&r))), *record;
+    put_text(dir, NB_RESULTS_FILE, json_text(json));
+    cr_assert_eq(read_results(dir), 0);
+    change_each(json, json, "its head", dir);
+    cJSON_ArrayForEach(record, cJSON_GetObjectItem(json, "records"))
+        change_each(record, json, nb_json_get_text(record, "key"), dir);
+    cJSON_DeleteItemFromObject(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "records"), 1), "sum");
+    put_text(dir, NB_RESULTS_FILE, json_text(json));
+    begin_errors();
+    expect_refused(read_results(dir), "a record without a sum", KEY_LN " was changed after it was written");
+}
+
+/* What to do is true: without the file the journal is read. */
+Test(results_file, changed_results_can_be_made_again_from_the_journal) {
+    char *dir = folder_with(small_journal()), *path = nb_path_join(dir, NB_RESULTS_FILE);
+    struct nb_results r;
+    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    cr_assert_eq(nb_results_write(&r, dir), 0);
+    nb_results_release(&r);
+    change_file(dir, NB_RESULTS_FILE, "\"config\": \"hand\"", "\"config\": \"band\"");
+    begin_errors();
+    expect_refused(read_results(dir), "another config", "delete it, and `normbench report` makes it again");
+    unlink(path);
+    cr_expect_eq(read_results(dir), 0);
+    free(path);
 }
 
 /* The first records with a timing in them, each with one member changed; the error names file, record and member. */
@@ -115,7 +178,7 @@ Test(results_file, figures_that_cannot_be_are_refused_by_name) {
         for (; depth < 2 && cases[i].in[depth + 1]; depth++) object = cJSON_GetObjectItem(object, cases[i].in[depth]);
         cr_assert(cJSON_ReplaceItemInObject(object, cases[i].in[depth], cJSON_Parse(cases[i].value)), "%s",
                   cases[i].said);
-        put_text(changed, NB_RESULTS_FILE, json_text(json));
+        put_results(changed, json);
         begin_errors();
         cr_expect_eq(read_results(changed), -1, "%s: %s", cases[i].said, cases[i].value);
         said = end_errors();
@@ -137,7 +200,7 @@ Test(results_file, records_that_are_gone_or_there_twice_are_noticed) {
             cJSON_ReplaceItemInArray(records, 1, cJSON_Duplicate(cJSON_GetArrayItem(records, 0), true));
         else
             cJSON_DeleteItemFromArray(records, 0);
-        put_text(changed, NB_RESULTS_FILE, json_text(json));
+        put_results(changed, json);
         begin_errors();
         expect_refused(read_results(changed), "records",
                        twice ? "records 1 and 2 are the same case: " : "\"counts\" has ");

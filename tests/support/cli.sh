@@ -15,13 +15,8 @@ refuses() { # PATTERN ARGUMENTS...
 
 # A journal as of another machine: in its run lines the first member of each name gets that value, and the lines the sums of what they say now.
 pretend() { # JOURNAL MEMBER=VALUE...
-    /usr/bin/python3 - "$@" <<'PY'
-import re, sys
-def sum_of(text):
-    value = 0xcbf29ce484222325
-    for byte in text:
-        value = (value ^ byte) * 0x100000001b3 & (1 << 64) - 1
-    return b"%016x" % value
+    PYTHONPATH=tests/support /usr/bin/python3 - "$@" <<'PY'
+import re, sums, sys
 lines = open(sys.argv[1], "rb").read().split(b"\n")
 for i, line in enumerate(lines):
     if not line.startswith(b'{"type":"run"'): continue
@@ -30,7 +25,7 @@ for i, line in enumerate(lines):
         name, value = change.encode().split(b"=")
         text, n = re.subn(b'("' + name + b'":)[^,}]*', lambda found: found[1] + value, text, count=1)
         assert n == 1, name
-    lines[i] = text + b',"sum":"' + sum_of(text) + b'"}'
+    lines[i] = text + b',"sum":"' + sums.fnv(text).encode() + b'"}'
 open(sys.argv[1], "wb").write(b"\n".join(lines))
 PY
 }

@@ -160,6 +160,13 @@ void change_journal(const char *dir, const char *old, const char *new) {
 
 void put_journal(const char *dir, const char *journal) { put_text(dir, NB_JOURNAL_FILE, summed(journal)); }
 
+void put_results(const char *dir, cJSON *results) {
+    cJSON *record;
+    cJSON_ArrayForEach(record, cJSON_GetObjectItem(results, "records")) nb_json_add_sum(record);
+    nb_json_add_sum(results);
+    put_text(dir, NB_RESULTS_FILE, json_text(results));
+}
+
 static void release_results(void *results) { nb_results_release(results); }
 
 struct nb_results folded(const char *journal) {

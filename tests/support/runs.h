@@ -31,6 +31,8 @@ void change_journal(const char *dir, const char *old, const char *new);
 /* A new folder with this journal; releases `text`. */
 char *folder_of(struct nb_strbuf *text);
 char *folder_with(const char *journal);
+/* results.json, whose sums are made to fit; as one line. */
+void put_results(const char *dir, cJSON *results);
 /* What it folds to. */
 struct nb_results folded(const char *journal);
 /* A claim, by its text, on the run in that folder; findings stay in the result. */

@@ -189,6 +189,7 @@ cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades 
     cJSON *relations = cJSON_AddArrayToObject(json, "relations");
     for (size_t i = 0; i < results->n; i++)
         if (nb_stress_broken(&results->records[i]) > 0) add_relations(relations, &results->records[i]);
+    nb_json_add_sum(json);
     return json;
 }
 
@@ -216,8 +217,9 @@ cJSON *nb_stress_read(const char *dir) {
     const bool whole = usable && cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "grades")) &&
                        cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "studies")) &&
                        cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "bugs"));
+    static const char mend[] = "delete it, and `normbench stress --resume` searches again";
     if (usable && !whole) nb_error("%s: is not the judgement of a stress run", path);
-    if (!whole) {
+    if (!whole || nb_json_check_sum(json, path, "it", mend) != 0) {
         cJSON_Delete(json);
         json = NULL;
     }
@@ -242,15 +244,17 @@ static void drop_damaged(cJSON *list, const char *dir) {
     }
 }
 
-void nb_searched_read(struct nb_searched *searched, const char *dir) {
-    cJSON *stress = nb_stress_exists(dir) ? nb_stress_read(dir) : NULL;
+int nb_searched_read(struct nb_searched *searched, const char *dir) {
     *searched = (struct nb_searched){.complete = true, .elapsed_s = NAN};
-    if (!stress) return;
+    if (!nb_stress_exists(dir)) return 0;
+    cJSON *stress = nb_stress_read(dir);
+    if (!stress) return -1;
     searched->list = cJSON_DetachItemFromObjectCaseSensitive(stress, "studies");
     drop_damaged(searched->list, dir);
     searched->complete = nb_json_get_bool(stress, "complete");
     searched->elapsed_s = nb_json_get_number(stress, "studies_elapsed_s");
     cJSON_Delete(stress);
+    return 0;
 }
 
 static const char shape[] = "8x1024";

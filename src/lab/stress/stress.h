@@ -23,8 +23,8 @@ struct nb_searched {
 cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades *grades,
                        const struct nb_searched *searched);
 int nb_stress_write(const cJSON *stress, const char *dir); /* temporary name, then rename */
-/* What stress.json of dir holds of searches; nothing where there is none. */
-void nb_searched_read(struct nb_searched *searched, const char *dir);
+/* What stress.json of dir holds of searches; nothing where there is none. -1 after nb_error: it cannot be read. */
+int nb_searched_read(struct nb_searched *searched, const char *dir);
 /* Null after nb_error. */
 cJSON *nb_stress_read(const char *dir);
 bool nb_stress_exists(const char *dir);
