@@ -96,8 +96,8 @@ void problem_fill_normal(struct problem *p, double mean, double sd, uint64_t see
     }
 }
 
-const uint32_t row_ops[N_ROW_OPS] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,
-                                     NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
+const uint32_t row_ops[N_ROW_OPS] = {NB_OP_RMSNORM,     NB_OP_PRMSNORM,      NB_OP_LAYERNORM, NB_OP_L2NORM,
+                                     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM, NB_OP_DYT};
 
 /* What is added to a multiple of a normal number. */
 static const struct {

@@ -31,8 +31,8 @@ uint64_t random_bits(struct random_state *r);
 double random_uniform(struct random_state *r); /* [0, 1) */
 double random_normal(struct random_state *r);
 
-/* The ops that go over rows. */
-enum { N_ROW_OPS = 7 };
+/* The ops that go over rows, DyT, which has no statistics, at the end. */
+enum { N_NORM_OPS = 6, N_ROW_OPS };
 extern const uint32_t row_ops[N_ROW_OPS];
 
 /* Rows made to hurt: sums that stagnate, means that cancel, squares at the ends of the range, rows about which fast kernels decide by

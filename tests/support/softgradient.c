@@ -9,23 +9,6 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 
-const char *const gradient_fault_names[N_GRADIENT_FAULTS] = {
-    [GRADIENT_RIGHT] = "none",
-    [GRADIENT_DIVISOR] = "divisor n - 1",
-    [GRADIENT_NO_MEAN] = "no mean(g)",
-    [GRADIENT_NO_PULL] = "no mean(g xhat)",
-    [GRADIENT_NO_OFFSET] = "gamma in place of 1 + gamma",
-    [GRADIENT_NO_WEIGHT] = "dy in place of g in the sums",
-    [GRADIENT_TRUNCATES] = "truncated store",
-    [GRADIENT_NARROW_RSTD] = "rstd in x's dtype",
-    [GRADIENT_NARROW_SUMS] = "column sums in x's dtype",
-    [GRADIENT_DROPS_LAST] = "last element left out",
-    [GRADIENT_NO_PAST] = "the gradient past the norm left out",
-    [GRADIENT_ROUNDS_TWICE] = "the norm's own rounded before the addition",
-    [GRADIENT_ALL_COUPLED] = "all elements coupled",
-    [GRADIENT_OVERWRITES] = "half of the rows forgotten",
-};
-
 /* The row or channel under way. */
 struct run {
     const struct soft_gradient *k;
@@ -60,7 +43,7 @@ static float weight(const struct run *r, int64_t j) {
     if (f->affine == NB_AFFINE_NONE) return 1;
     const float gamma =
         f->param == NB_PARAM_X ? (float)nb_get(r->b->p.in.gamma_x, param, dtype_of(r)) : r->b->p.in.gamma_f32[param];
-    return f->weight_offset && r->k->fault != GRADIENT_NO_OFFSET ? op(r, 1 + gamma) : gamma;
+    return f->weight_offset ? op(r, 1 + gamma) : gamma;
 }
 
 static float g_of(const struct run *r, int64_t j) { return op(r, dy_of(r, j) * weight(r, j)); }
@@ -72,14 +55,11 @@ static float xhat_of(const struct run *r, int64_t j) {
 /* ---- sums -------------------------------------------------------------------------------------------------------------- */
 
 typedef float (*term_fn)(const struct run *r, int64_t j);
-static float term_g(const struct run *r, int64_t j) {
-    return r->k->fault == GRADIENT_NO_WEIGHT ? dy_of(r, j) : g_of(r, j);
-}
 static float term_gx(const struct run *r, int64_t j) {
     if (r->k->order == ORDER_PRODUCTS) return op(r, op(r, dy_of(r, j) * xhat_of(r, j)) * weight(r, j));
     if (r->k->order == ORDER_OF_DISTANCE) return g_of(r, j) * (x_of(r, j) - r->mean);
     if (r->k->order == ORDER_AFFINE) return g_of(r, j) * x_of(r, j);
-    return op(r, term_g(r, j) * xhat_of(r, j));
+    return op(r, g_of(r, j) * xhat_of(r, j));
 }
 /* Kernels that need rstd * dy for dx take it for dgamma too; it is subnormal where x is huge. */
 static float term_dyx(const struct run *r, int64_t j) {
@@ -90,8 +70,7 @@ static float term_dyx(const struct run *r, int64_t j) {
 /* Element j goes to lane j % lanes; the lanes are then added in order. */
 static float sum(const struct run *r, term_fn term) {
     float *lane = nb_alloc((unsigned long long)r->k->lanes, sizeof *lane), total = 0;
-    const int64_t n = r->k->fault == GRADIENT_DROPS_LAST ? r->n - 1 : r->n;
-    for (int64_t j = 0; j < n; j++) lane[j % r->k->lanes] = add(r, lane[j % r->k->lanes] + term(r, j));
+    for (int64_t j = 0; j < r->n; j++) lane[j % r->k->lanes] = add(r, lane[j % r->k->lanes] + term(r, j));
     for (int l = 0; l < r->k->lanes; l++) total = add(r, total + lane[l]);
     free(lane);
     return total;
@@ -112,12 +91,11 @@ static void start(struct run *r, const struct soft_gradient *k, const struct bac
     r->n = is_batchnorm(r) ? c->shape.n * c->shape.hw : c->shape.cols;
     r->mean = is_centred(r) ? op(r, b->mean[stat]) : 0;
     r->rstd = op(r, b->rstd[stat]);
-    if (k->fault == GRADIENT_NARROW_RSTD) r->rstd = narrow(r, r->rstd);
     if (is_batchnorm(r) && c->mode == NB_INFERENCE) return;
     float divisor = (float)(c->op == NB_OP_PRMSNORM ? c->k : r->n);
     if (k->fault == GRADIENT_DIVISOR) divisor -= 1;
     const float scale = c->op == NB_OP_L2NORM ? 1 : 1 / divisor;
-    if (is_centred(r) && k->fault != GRADIENT_NO_MEAN) r->mean_g = op(r, add(r, sum(r, term_g)) * scale);
+    if (is_centred(r) && k->fault != GRADIENT_NO_MEAN) r->mean_g = op(r, add(r, sum(r, g_of)) * scale);
     if (k->fault != GRADIENT_NO_PULL) r->mean_gx = op(r, add(r, sum(r, term_gx)) * scale);
 }
 
@@ -152,45 +130,31 @@ static float own(const struct run *r, int64_t j) {
     return op(r, op(r, op(r, g - mean_g) - op(r, xhat * mean_gx)) * rstd);
 }
 
-/* Towards zero, as a shift of the bits does it. */
-static void store(const struct run *r, void *dx, int64_t i, float v) {
-    if (r->k->fault == GRADIENT_TRUNCATES && fabs(nb_round_to(v, dtype_of(r))) > fabsf(v))
-        v = (float)(nb_round_to(v, dtype_of(r)) - copysign(nb_ulp(v, dtype_of(r)), v));
-    nb_set(dx, i, dtype_of(r), v);
-}
-
 static void store_row(const struct run *r, void *dx) {
     const struct nb_inputs *in = &r->b->p.in;
     const uint32_t o = r->b->p.c.op;
-    const bool adds = (o == NB_OP_ADD_RMSNORM || o == NB_OP_ADD_LAYERNORM) && r->k->fault != GRADIENT_NO_PAST;
+    const bool adds = o == NB_OP_ADD_RMSNORM || o == NB_OP_ADD_LAYERNORM;
     for (int64_t j = 0; j < r->n; j++) {
         float v = own(r, j);
-        if (r->k->fault == GRADIENT_ROUNDS_TWICE) v = narrow(r, v);
         if (adds) v += (float)nb_get(in->dresidual_out, place(r, j), in->dtype);
-        store(r, dx, place(r, j), v);
+        nb_set(dx, place(r, j), in->dtype, v);
     }
 }
 
 /* ---- dgamma and dbeta ---------------------------------------------------------------------------------------------------- */
 
-/* The result of an addition down a column. */
-static float add_down(const struct run *r, float v) {
-    return r->k->fault == GRADIENT_NARROW_SUMS ? narrow(r, v) : add(r, v);
-}
-
 /* Row ops: row r goes to accumulator r % lanes of each column. */
 static void add_to_columns(const struct run *r, float *gamma, float *beta) {
     const int64_t lane = r->stat % r->k->lanes * r->n;
-    if (r->k->fault == GRADIENT_OVERWRITES && r->stat < r->b->n_stats / 2) return;
     for (int64_t j = 0; j < r->n; j++) {
-        gamma[lane + j] = add_down(r, gamma[lane + j] + term_dyx(r, j));
-        beta[lane + j] = add_down(r, beta[lane + j] + dy_of(r, j));
+        gamma[lane + j] = add(r, gamma[lane + j] + term_dyx(r, j));
+        beta[lane + j] = add(r, beta[lane + j] + dy_of(r, j));
     }
 }
 
 static void add_lanes(const struct run *r, float *lanes) {
     for (int l = 1; l < r->k->lanes; l++)
-        for (int64_t j = 0; j < r->n; j++) lanes[j] = add_down(r, lanes[j] + lanes[l * r->n + j]);
+        for (int64_t j = 0; j < r->n; j++) lanes[j] = add(r, lanes[j] + lanes[l * r->n + j]);
 }
 
 void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, void *dx, float *dgamma, float *dbeta) {

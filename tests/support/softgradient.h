@@ -20,24 +20,14 @@ enum order {
     N_ORDERS
 };
 
+/* The others that people make are in tests/plugins/mistakes.h. */
 enum gradient_fault {
     GRADIENT_RIGHT,
-    GRADIENT_DIVISOR,      /* means by n - 1 */
-    GRADIENT_NO_MEAN,      /* mean(g) left out */
-    GRADIENT_NO_PULL,      /* xhat * mean(gx) left out */
-    GRADIENT_NO_OFFSET,    /* gamma in place of 1 + gamma */
-    GRADIENT_NO_WEIGHT,    /* dy in place of g in the sums */
-    GRADIENT_TRUNCATES,    /* the store truncates */
-    GRADIENT_NARROW_RSTD,  /* rstd rounded to x's dtype */
-    GRADIENT_NARROW_SUMS,  /* dgamma and dbeta are summed in x's dtype */
-    GRADIENT_DROPS_LAST,   /* the last element is left out of the sums */
-    GRADIENT_NO_PAST,      /* the gradient past the norm is not added */
-    GRADIENT_ROUNDS_TWICE, /* the norm's own is rounded to the dtype before that is added */
-    GRADIENT_ALL_COUPLED,  /* prmsnorm: xhat * mean(gx) beyond k too */
-    GRADIENT_OVERWRITES,   /* dgamma and dbeta of the second half of the rows alone */
-    N_GRADIENT_FAULTS
+    GRADIENT_DIVISOR,     /* means by n - 1 */
+    GRADIENT_NO_MEAN,     /* mean(g) left out */
+    GRADIENT_NO_PULL,     /* xhat * mean(gx) left out */
+    GRADIENT_ALL_COUPLED, /* prmsnorm: xhat * mean(gx) beyond k too */
 };
-extern const char *const gradient_fault_names[N_GRADIENT_FAULTS];
 
 struct soft_gradient {
     int lanes; /* of the sums along a row, and of those over the rows */
