@@ -9,7 +9,6 @@
 
 #include "kernels/shared/reduce.h"
 #include "kernels/shared/root.h"
-#include "kernels/shared/tanh.h"
 #include "kernels/shared/vec.h"
 
 /* A tensor of f32, or of x's dtype when narrow. Statistics are columns of one element a row (stride 1); parameters are one
@@ -260,20 +259,6 @@ void NB_OPERATION(op_div_col, const struct step *s, int64_t begin, int64_t end) 
 }
 void NB_OPERATION(op_add_col, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_ADD, B_COL, true);
-}
-
-NB_ONCE void tanh_row(float *dst, const float *a, int64_t n) {
-    int64_t i = 0;
-    for (; i + NB_LANES <= n; i += NB_LANES) vec_store_f32(dst + i, vec_tanh(vec_load_f32(a + i)));
-    if (i < n) vec_store_f32_tail(dst + i, vec_tanh(vec_load_f32_tail(a + i, n - i)), n - i);
-}
-/* From f32 to f32: a temporary, or y, whose rows may be apart. */
-void NB_OPERATION(op_tanh, const struct step *s, int64_t begin, int64_t end) {
-    if (s->dst.stride == s->cols) {
-        tanh_row(tensor_row(s->dst, begin, false), tensor_row(s->a, begin, false), (end - begin) * s->cols);
-        return;
-    }
-    for (int64_t r = begin; r < end; r++) tanh_row(tensor_row(s->dst, r, false), tensor_row(s->a, r, false), s->cols);
 }
 
 /* The roots that begin with a hardware estimate, one operation with their clamp; eps inside was added before. A column of one
