@@ -35,7 +35,7 @@ static const char help[] =
     "  --explain ID         one claim: sources, readings, and what it expects of which figures; with the\n"
     "                       ID \"properties\", the property experiments that claims may use: parameters and defaults\n"
     "  --quick              fewer launches and smaller shapes: about two minutes\n"
-    "  --launches N         worker processes for each group (default 24, with --quick 12; of training 8, and 6 seeds,\n"
+    "  --launches N         worker processes for each group (default 24, with --quick 9; of training 8, and 6 seeds,\n"
     "                       or what a claim needs)\n"
     "  --train-budget S     seconds for training claims; what does not fit is left out and named, the headline last\n"
     "                       (default 5400, and the headline whatever it takes; with --quick 45, for small versions alone);\n"

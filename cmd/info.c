@@ -10,6 +10,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
+#include "src/measure/core_state.h"
 #include "src/record/fingerprint.h"
 
 extern const struct nb_command nb_command_info;
@@ -102,6 +103,22 @@ static void print_machine(const cJSON *survey) {
     row("memory", "%s, %s available", size_text(nb_json_get_number(system, "memory_bytes"), memory, sizeof memory),
         size_text(nb_json_get_number(load, "memory_available_bytes"), available, sizeof available));
     row("system", "%s, %s", text(system, "os"), text(system, "kernel"));
+}
+
+static void print_core(const cJSON *survey) {
+    const cJSON *core = nb_json_get(survey, "core");
+    const double now = nb_json_get_number(core, "probe_cycles"), floor = nb_json_get_number(core, "floor_cycles");
+    const double beside = nb_json_get_number(core, "beside_sibling_cycles");
+    begin_row("core probe");
+    printf("%.0f cycles now on CPU %.0f", now, nb_json_get_number(core, "cpu"));
+    if (isnan(floor))
+        puts("; what it takes uncontended is found by the first run");
+    else
+        printf(", %.0f uncontended: the core is %s\n", floor, nb_is_contended(now, floor) ? "shared" : "not shared");
+    if (isnan(beside))
+        row("", "no CPU that shares its core is shown, so how much a neighbour slows it is not known");
+    else
+        row("", "%.2f times as long beside a neighbour on CPU %.0f", beside / now, nb_json_get_number(core, "sibling"));
 }
 
 static void print_build(const cJSON *survey) {
@@ -241,6 +258,7 @@ static void print_places(const cJSON *survey) {
 
 static void print_table(const cJSON *survey) {
     print_machine(survey);
+    print_core(survey);
     print_build(survey);
     print_widths(survey);
     print_tuning(survey);

@@ -12,6 +12,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/tuning.h"
+#include "src/measure/core_state.h"
 #include "src/tune/tune_run.h"
 
 extern const struct nb_command nb_command_tune;
@@ -27,7 +28,7 @@ static const char help[] =
     "  --explain            measures as well what may make kernels slow on this CPU and no field decides: the width of\n"
     "                       registers, conversions, stores and loads 4 KiB apart, ways to copy\n"
     "  --show               prints what is kept for this CPU, and what was measured for it; measures nothing\n"
-    "  --reset              deletes the file\n"
+    "  --reset              deletes the file, and what the probe of the core is known to take\n"
     "  --out FILE           writes there, and not where later commands look; - is stdout\n"
     "  --launches N         processes for each trial (default 6, the fewest that give an interval)\n"
     "  --max-width WIDTH    hides wider kernels\n"
@@ -93,6 +94,7 @@ static int show(const struct tune_options *o, const char *path) {
 }
 
 static int reset(const char *path) {
+    nb_floors_forget();
     if (!path || !nb_path_exists(path)) {
         nb_note("there is no tuning to delete");
         return NB_EXIT_OK;

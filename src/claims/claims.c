@@ -437,7 +437,7 @@ void nb_claims_configs(struct nb_claims *claims, const struct nb_claims_effort *
                                         .blocks_per_launch = 12,
                                         .sample_ms = 0.06,
                                         .order_seed = 1};
-    configs[NB_PLAN_TIMING].launches = effort->launches ? effort->launches : effort->quick ? 12 : 24;
+    configs[NB_PLAN_TIMING].launches = effort->launches ? effort->launches : effort->quick ? 9 : 24;
     for (size_t i = 0; i < claims->n; i++)
         for (size_t j = 0; j < claims->items[i].n_experiments; j++) {
             struct nb_experiment *e = &claims->items[i].experiments[j];

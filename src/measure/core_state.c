@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,12 @@ static char *path_of_file(void) {
     char *path = tuning ? nb_textf("%s.probe", tuning) : NULL;
     free(tuning);
     return path;
+}
+
+void nb_floors_forget(void) {
+    char *path = path_of_file();
+    if (path) remove(path);
+    free(path);
 }
 
 void nb_floors_load(struct nb_floors *f) {

@@ -44,6 +44,7 @@ cJSON *nb_floors_to_json(const struct nb_floors *f);
 /* What earlier commands found on this kind of CPU, beside the tuning (src/core/tuning.h); and keeps what is lower by now. No file is no error. */
 void nb_floors_load(struct nb_floors *f);
 void nb_floors_keep(const struct nb_floors *f);
+void nb_floors_forget(void); /* the file */
 void nb_floors_release(struct nb_floors *f);
 
 #define NB_QUIET_S 4e-3 /* at most so long a block waits for an uncontended core */

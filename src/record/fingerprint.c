@@ -22,6 +22,7 @@
 #include "src/core/tuning.h"
 #include "src/device/device.h"
 #include "src/measure/counters.h"
+#include "src/measure/neighbour.h"
 #include "src/measure/system.h"
 #include "src/plan/inputs.h"
 #include "src/plan/npy.h"
@@ -405,10 +406,23 @@ static cJSON *gpu_to_json(void) {
     return json;
 }
 
+static cJSON *core_to_json(void) {
+    struct nb_neighbour n;
+    cJSON *json = cJSON_CreateObject();
+    nb_neighbour_measure(&n);
+    cJSON_AddNumberToObject(json, "cpu", n.cpu);
+    nb_json_number(json, "probe_cycles", round(n.now));
+    nb_json_number(json, "floor_cycles", n.floor);
+    nb_json_number(json, "sibling", n.sibling >= 0 ? n.sibling : (double)NAN);
+    nb_json_number(json, "beside_sibling_cycles", round(n.beside));
+    return json;
+}
+
 cJSON *nb_survey(void) {
     cJSON *json = nb_fingerprint();
     int allowed = n_allowed();
     cJSON_AddItemToObject(json, "load", load_to_json());
+    cJSON_AddItemToObject(json, "core", core_to_json());
     nb_json_number(json, "n_allowed", allowed);
     add_widths(cJSON_AddArrayToObject(json, "widths"));
     add_counters(cJSON_AddArrayToObject(json, "counters"));
