@@ -20,7 +20,7 @@ run 0 honest
 run 0 cheat_keeps_a_thread
 run 1 cheat_later
 # What another thread did is told by CPU times, which are played: half of all work.
-printf '%s:cheat_helped* 20000 0 others=1\n' cheats candidate >"$WORK/helped"
+printf '%s\n' 'cheats:cheat_helped* 2000 4 others=1' 'candidate:cheat_helped* 2000 4 others=1' >"$WORK/helped"
 export NORMBENCH_PLAYED=$WORK/helped
 for cheat in cheat_helped cheat_helped_by_spinner; do
     run 1 $cheat

@@ -21,13 +21,13 @@
 #include "src/core/timer.h"
 
 enum { MOST_LINES = 60, MOST_SPANS = 8, MOST_HUNG = 1024 };
-static const char usual[] = "process 1e7\n"
+static const char usual[] = "process 5e7\n"
                             "addition 0.3\n"
                             "multiply-add 0.04\n"
                             "conversion 0.1\n"
                             "probe 2000 contended=1.4\n"
                             "empty_call 500\n"
-                            "check 1e6 10\n"
+                            "check 5e7 50\n"
                             "trial 1e7\n"
                             "chunk 1e6\n"
                             "copy* 1000 1\n"
