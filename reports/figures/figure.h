@@ -60,8 +60,6 @@ struct nb_heat { /* a heat map: cells under the lines of a panel, [y][x], centre
 struct nb_guide { /* a vertical line with a word, such as the size of a cache */
     double x;
     const char *label; /* borrowed */
-    bool upright;      /* in one panel alone, the word along the line */
-    size_t panel;
 };
 
 struct nb_figure {

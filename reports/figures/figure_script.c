@@ -347,23 +347,6 @@ static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb
     }
 }
 
-/* Words along lines that lie near each other begin at different heights. */
-static const char *const upright_places[] = {"graph 0.97 right", "graph 0.03 left", "graph 0.5 center"};
-
-/* How many upright guides before this one have their words where its own would stand. */
-static size_t n_near(const struct nb_figure *f, size_t guide, const struct range *r) {
-    const struct nb_guide *g = &f->guides[guide];
-    const bool powers = f->panels[g->panel].x_scale == NB_SCALE_POWERS;
-    const double length = powers ? r->most - r->least : log(r->most / r->least_positive);
-    size_t n = 0;
-    for (size_t i = 0; i < guide; i++) {
-        const struct nb_guide *o = &f->guides[i];
-        const double apart = powers ? fabs(o->x - g->x) : fabs(log(o->x / g->x));
-        n += o->upright && o->panel == g->panel && apart < 0.05 * length;
-    }
-    return n;
-}
-
 /* Lines that a reader compares with: 0, the roof, the caches. */
 static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
     const struct nb_panel *p = &f->panels[panel];
@@ -374,17 +357,12 @@ static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf
     struct range r = range_of(f, panel, true);
     for (size_t i = 0; i < f->n_guides; i++) {
         const struct nb_guide *g = &f->guides[i];
-        const double least = p->x_scale == NB_SCALE_POWERS ? r.least : r.least_positive;
-        if (!(g->x > least && g->x < r.most) || (g->upright && g->panel != panel)) continue;
+        if (!(g->x > r.least_positive && g->x < r.most)) continue;
         nb_strbuf_addf(out, "  set arrow from first %.17g, graph 0 to first %.17g, graph 1 %s\n  set label ", g->x,
                        g->x, style);
         nb_escape_gnuplot(out, g->label);
-        if (g->upright)
-            nb_strbuf_addf(out, " at first %.17g, %s rotate by 90 offset -0.9,0 font ',8'", g->x,
-                           upright_places[n_near(f, i, &r) % 3]);
-        else
-            nb_strbuf_addf(out, " at first %.17g, graph 0.97 left offset 0.4,0 font ',10'", g->x);
-        nb_strbuf_add(out, " textcolor rgb '#777777' noenhanced\n");
+        nb_strbuf_addf(
+            out, " at first %.17g, graph 0.97 left offset 0.4,0 font ',10' textcolor rgb '#777777' noenhanced\n", g->x);
     }
 }
 

@@ -376,28 +376,9 @@ static void add_top(const struct nb_results *meta, const cJSON *stress, struct n
     nb_strbuf_add(
         out,
         "<nav><a href=\"#grades\">grades</a><a href=\"#bugs\">public bugs</a><a href=\"#frontiers\">frontiers</a><a "
-        "href=\"#worst\">worst rows</a><a href=\"#curves\">curves</a><a href=\"#maps\">maps</a><a href=\"#replay\">how "
+        "href=\"#worst\">worst rows</a><a href=\"#maps\">maps</a><a href=\"#replay\">how "
         "to reproduce it</a></nav>\n");
     nb_strbuf_release(&text);
-}
-
-/* How the error grows with the offset of a row: what most kernels differ in. */
-static const char key_curves[] = "error-rho-";
-enum { N_KEY_CURVES = 2 };
-
-/* Maps and the rest apart, since there is one for each kernel. */
-static void add_figures(struct nb_figures *figures, const struct nb_html_pictures *from, struct nb_strbuf *out) {
-    static const char *const curves[][2] = {{key_curves, "Error against offset"},
-                                            {"error-n-", "Error against row length"},
-                                            {"error-eps-", "Error against eps"},
-                                            {"error-scale-", "Error against scale"},
-                                            {"histogram-", "Share of results by their error"}};
-    nb_strbuf_add(out, "<h2 id=curves>Error against one thing at a time</h2>\n");
-    for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++)
-        nb_html_more_figures(from, curves[i][0], i == 0 ? N_KEY_CURVES : 0, curves[i][1], out);
-    nb_strbuf_add(out, "<h2 id=maps>Error over scale and offset</h2>\n");
-    nb_html_more_figures(from, "map-", 0, "Maps", out);
-    nb_html_not_drawn(figures, out);
 }
 
 int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_results *results) {
@@ -412,12 +393,14 @@ int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_resul
     nb_stress_lines_init(&lines, stress);
     add_top(&meta, stress, &page);
     add_answer(&lines, &page);
-    nb_html_figures(&pictures, key_curves, N_KEY_CURVES, &page);
     add_grades_section(&lines, &page);
     add_bugs_section(stress, &page);
     add_frontiers_section(stress, &page);
     add_worst_section(stress, &page);
-    add_figures(&figures, &pictures, &page);
+    nb_strbuf_add(&page, "<h2 id=maps>Error over scale and offset</h2>\n");
+    nb_html_more_figures(&pictures, "map-", 0, "Maps", &page);
+    nb_html_more_figures(&pictures, "histogram-", 0, "Share of results by their error", &page);
+    nb_html_not_drawn(&figures, &page);
     add_replays_section(stress, &page);
     nb_strbuf_add(&page, "<p>The files beside this page: <a href=\"" NB_STRESS_FILE "\">" NB_STRESS_FILE
                          "</a>, <a href=\"" NB_STRESS_PLOTS "/\">" NB_STRESS_PLOTS "/</a>.</p>\n");

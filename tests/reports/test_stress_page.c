@@ -59,16 +59,14 @@ Test(stress_page, page_shows_markup_as_text_and_every_figure) {
     if (!have_gnuplot()) cr_skip("no gnuplot");
     cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
     cr_assert(has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.png"));
-    cr_assert(has_file(folder, NB_STRESS_PLOTS "/error-rho-layernorm.svg"));
     cr_assert_not_null(strstr(page, "src=\"data:image/png;base64,"));
-    cr_assert_not_null(strstr(page, "src=\"data:image/svg+xml,<svg"));
 }
 
 Test(stress_page, scripts_keep_names_inside_single_quotes) {
     cJSON *stress = kept_json(hostile_stress());
     struct nb_figures figures;
     nb_stress_figures_init(&figures, stress, NULL);
-    cr_assert_gt(figures.n, 3);
+    cr_assert_gt(figures.n, 1);
     expect_names_quoted(&figures);
     nb_figures_release(&figures);
 }
@@ -79,12 +77,9 @@ Test(stress_page, senseless_files_are_rendered) {
         "{\"grades\":5,\"studies\":\"x\",\"bugs\":{\"a\":1}}",
         "{\"grades\":[1,null,{},[],{\"declared\":5,\"why_all\":7}],\"studies\":[1,null,{},{\"dtype\":\"f32\"}],"
         "\"bugs\":[1,{}]}",
-        "{\"studies\":[{\"variant\":\"v\",\"dtype\":\"f16\",\"map\":5,\"sweeps\":5,\"frontiers\":5,\"worst\":5}]}",
+        "{\"studies\":[{\"variant\":\"v\",\"dtype\":\"f16\",\"map\":5,\"frontiers\":5,\"worst\":5}]}",
         "{\"studies\":[{\"variant\":\"v\",\"dtype\":\"f16\",\"map\":{\"log2_scale\":[null,\"x\"],\"log2_rho\":[1e300]},"
-        "\"sweeps\":[{\"axis\":\"rho\",\"points\":[{\"at\":-1,\"scaled_u\":1},{\"at\":0},{\"at\":1e300,\"scaled_u\":"
-        "1e308}],"
-        "\"predicted\":[{\"name\":\"n\",\"points\":[[1],[],5,[\"x\",2]]}]}],\"frontiers\":[5,{}],\"worst\":[5,{"
-        "\"value\":1}]}]}",
+        "\"frontiers\":[5,{}],\"worst\":[5,{\"value\":1}]}]}",
     };
     nb_log_quiet(true);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

@@ -61,24 +61,6 @@ Test(stress_plots, map_figure_holds_the_cells_and_the_predicted_lines) {
     cr_assert_not_null(strstr(figures.notes.text, "1 studies of another width"));
 }
 
-Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
-    draw();
-    const struct nb_figure *rho = figure_named(&figures, "error-rho-layernorm");
-    const struct nb_line *line = line_of(rho, 0, "layernorm_onepass", false);
-    cr_assert_eq(line->n, 2, "NaN has no point");
-    cr_assert_float_eq(line->points[1].x, 2, 1e-12, "an exponent of two");
-    cr_assert_float_eq(line->points[1].y, 64, 1e-12);
-    cr_assert_eq(line_of(rho, 0, "layernorm_onepass", true)->n, 3);
-    cr_assert_float_eq(line_of(rho, 1, "half an ulp of noise in x", true)->points[2].y, 32, 1e-12);
-    cr_assert_eq(rho->n_guides, 2, "one in each panel, within its range");
-    cr_assert_float_eq(rho->guides[0].x, 3, 1e-12);
-    const struct nb_figure *n = figure_named(&figures, "error-n-layernorm");
-    line = line_of(n, 0, "layernorm_onepass", true);
-    cr_assert_eq(line->n, 1, "the law ends where its second part does");
-    cr_assert_float_eq(line->points[0].y, 5, 1e-12, "random and one-sided parts are independent: 3 and 4 make 5");
-    cr_assert_eq(line_of(n, 0, "gamma_n", true)->n, 2);
-}
-
 Test(stress_plots, frontier_joins_the_cases_that_none_beats) {
     static const struct {
         const char *variant;

@@ -14,17 +14,6 @@ static const char map[] =
     "\"state\":[[\"ok\",\"ok\",\"nan\"],[\"ok\",\"ok\",\"zero\"]],"
     "\"predicted\":[{\"name\":\"x^2 overflows\",\"line\":[[4,-4],[3,12]]},{\"name\":\"too short\",\"line\":[[1,1]]}]}";
 
-static const char sweeps_text[] =
-    "[{\"axis\":\"rho\",\"points\":[{\"at\":1,\"state\":\"ok\",\"scaled_u\":4,\"noise_u\":2},"
-    "{\"at\":4,\"state\":\"ok\",\"scaled_u\":64,\"noise_u\":8},{\"at\":16,\"state\":\"nan\",\"scaled_u\":1e9,\"noise_"
-    "u\":32}],"
-    "\"predicted\":[{\"name\":\"slope 2\",\"points\":[[1,5],[4,80],[16,1280]]}],"
-    "\"cliffs\":[{\"name\":\"breaks'here\",\"at\":8},{\"name\":\"outside\",\"at\":1e9}]},"
-    "{\"axis\":\"n\",\"points\":[{\"at\":16,\"state\":\"ok\",\"gain_rms_u\":0.5},{\"at\":64,\"state\":\"ok\",\"gain_"
-    "rms_u\":1}],"
-    "\"predicted\":[{\"name\":\"rms law\",\"points\":[[16,3],[64,6]]},{\"name\":\"bias law\",\"points\":[[16,4]]},"
-    "{\"name\":\"gamma_n\",\"points\":[[16,8],[64,32]]}]}]";
-
 void nb_test_add_study(cJSON *stress, const char *variant, const char *dtype) {
     cJSON *study = cJSON_CreateObject();
     nb_json_text(study, "key", variant);
@@ -39,7 +28,6 @@ void nb_test_add_study(cJSON *stress, const char *variant, const char *dtype) {
     cJSON_AddItemToObject(study, "worst",
                           cJSON_Parse("[{\"objective\":\"ulp\",\"value\":12.5,\"generator\":\"<u>greedy\","
                                       "\"replay\":\"normbench replay '<q>'\"}]"));
-    cJSON_AddItemToObject(study, "sweeps", cJSON_Parse(sweeps_text));
     cJSON_AddItemToObject(study, "map", cJSON_Parse(map));
     cJSON_AddItemToArray(cJSON_GetObjectItem(stress, "studies"), study);
 }

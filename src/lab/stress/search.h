@@ -125,19 +125,6 @@ struct nb_row_look {
     double mean, variance, kurtosis, max_abs; /* kurtosis: 3 for a normal distribution; NaN without a spread */
 };
 
-/* ---- Error against one parameter at a time: offset/spread ratio rho, scale, eps and row length, each beside the laws that predict it.
- * For the inside of a worker. ---- */
-
-/* [{"axis": "rho"|"scale"|"eps"|"n", "held": {"n":.., "rows":.., "scale":.., "rho":.., "eps":..},
- *   "points": [{"at":.., "state": "ok"|"nan".., "max_ulp":.., "scaled_u":.., "bias_u":.., "gain_u":.., "gain_rms_u":.., "noise_u":..,
- *               "bound_u":.., "eps_effect_u":.., "nan":.., "inf":.., "zero":..} ..],
- *   "predicted": [{"name":.., "points": [[x, y] ..]} ..],     (of gain_rms_u over n, else of scaled_u)
- *   "cliffs": [{"name":.., "at":..} ..]} ..]
- * Figures as in struct point of sweeps.c: errors in u rms(y), u = 2^-p of the output; null where unknown; held leaves out what the axis
- * moves. Two sweeps over eps: where eps and the mean square are alike, and where eps is all there is. A kernel that cannot be scanned gives
- * an empty array. 8 rows of 1024 elements; over n, rows of up to 16384. No options. */
-cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options);
-
 /* ---- Error over scale and rho, the whole range of the dtype at once, beside the lines where theory says that it changes. For the
  * inside of a worker. */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Answers of the search study: how far each case's kernel can be taken, its worst rows, its errors along each parameter.
- *   {"type":"answer","case":i,"frontiers":[..],"worst":[..],"sweeps":[..],"map":{..}}
+/* Answers of the search study: how far each case's kernel can be taken, its worst rows, its errors over scale and rho.
+ *   {"type":"answer","case":i,"frontiers":[..],"worst":[..],"map":{..}}
  * as src/lab/stress/search.h has them; null, with "reason", where the op has none or the kernel failed. */
 #include "src/measure/worker.h"
 
@@ -17,7 +17,6 @@ static const struct {
 } searches[] = {
     {"frontiers", nb_frontiers},
     {"worst", nb_worst_case},
-    {"sweeps", nb_sweeps},
     {"map", nb_landscape},
 };
 

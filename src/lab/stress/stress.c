@@ -153,7 +153,7 @@ static const char *plugin_file(const struct nb_case *c) {
 
 /* A worker's answer (src/measure/launcher.h) as an element of "studies". */
 static cJSON *study_of(const struct nb_case *c, const cJSON *answer) {
-    static const char *const answers[] = {"frontiers", "worst", "sweeps", "map"};
+    static const char *const answers[] = {"frontiers", "worst", "map"};
     const char *status = nb_json_get_text(answer, "status");
     struct nb_strbuf key = {0};
     nb_case_key(c, &key);
