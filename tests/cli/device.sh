@@ -71,8 +71,6 @@ mock "" report "$WORK/right" --format table || bad "report: $(cat "$WORK/err")"
 grep -q '^Mock "GPU", driver 580.65.06; on ' "$WORK/out" || bad "the table does not name the GPU: $(head -3 "$WORK/out")"
 mock "" run "$WORK/c.json" --launches 1 --axis cache=cold --axis shape=64x1024 --out "$WORK/cold" --no-plots || bad "cold: $(cat "$WORK/err")"
 holds cold 'r[0]["status"] == "ok" and abs(r[0]["timing"]["of_datasheet"] * 3352 / r[0]["timing"]["gbytes_per_s"] - 1) < 1e-6'
-mock "" run "$WORK/c.json" --launches 1 --axis shape=64x4096 --out "$WORK/long" --no-plots || bad "long: $(cat "$WORK/err")"
-holds long 'r[0]["status"] == "ok" and r[0]["timing"]["time_ns"]["value"] > 20e3'
 # A millisecond each by the device's events, whatever the host's clock says: case, roof, floor, and the trial of the copies.
 rm -f "$WORK/graphs"
 mock counted run "$WORK/c.json" --out "$WORK/counted" --no-plots || bad "counted: $(cat "$WORK/err")"

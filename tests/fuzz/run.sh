@@ -20,7 +20,7 @@ if [ "${1-}" = --one ]; then
     trap 'rm -rf "$FUZZ_FOLDER"' EXIT
     mkdir -p "$BUILD/fuzz/$2"
     log=$BUILD/fuzz/$2.log
-    "$fuzz" "$limit" -timeout=20 -rss_limit_mb=4096 -max_len=32768 -close_fd_mask=1 -print_final_stats=1 \
+    "$fuzz" "$limit" -timeout="${FUZZ_TIMEOUT:-120}" -rss_limit_mb=4096 -max_len=32768 -close_fd_mask=1 -print_final_stats=1 \
         -artifact_prefix="$BUILD/fuzz/$2-" "$BUILD/fuzz/$2" "tests/fuzz/corpus/$2" >"$log" 2>&1
     code=$?
     stat() { sed -n "s/^stat::$1: *//p" "$log"; }
