@@ -18,19 +18,16 @@ extern const struct nb_command nb_command_limits;
 static const char help[] =
     "usage: normbench limits --dtype NAME [OPTIONS]\n\n"
     "Reports where the arithmetic of a norm breaks down for one configuration: from which |x| squares overflow, from which\n"
-    "rms their sum does, what is left of eps, where sums stop growing, how many lanes they need, what cancellation costs.\n"
-    "Every figure is computed from the formats and then tried on a generated row: at the threshold, and at the number next\n"
-    "to it. Figures about random rows are compared with what generated rows give; power is the error of the figure that this\n"
-    "would notice 95 times in 100. A line that would notice only an error of 100 % or more is marked `no power`.\n\n"
+    "rms their sum does, what is left of eps, where sums stop growing, where cancellation leaves no digit. Every figure is\n"
+    "computed from the formats and then tried on a generated row: at the threshold, and at the number next to it. What random\n"
+    "rows lose in an arithmetic is what `normbench emulate` measures.\n\n"
     "  --dtype NAME         f32, tf32, f16, bf16, e5m2 or e4m3: everything is done in it, unless --design says otherwise\n"
     "  --n N                elements of a row (default 4096)\n"
     "  --eps EPS            default 1e-5\n"
     "  --op NAME            rmsnorm (default) or layernorm\n"
     "  --design TEXT        another arithmetic, such as llama or rmsnorm/store:bf16/acc:f32x16; `normbench emulate --help`\n"
     "  --gamma MAX          the largest |gamma|: does the output stay in range?\n"
-    "  --rho R              layernorm: |mean| / standard deviation for which conditioning is reported (default 10)\n"
     "  --filter TEXT        only lines whose name or group has TEXT in it\n"
-    "  --seed N             of the rows of the statistical lines (default 1)\n"
     "  --format NAME        table (default), markdown or json\n" NB_COMMON_HELP "\n"
     "Example: normbench limits --dtype f16 --eps 1e-6\n"
     "Exit codes: 0 all lines hold, 1 a line does not hold, 2 usage.\n";
@@ -38,8 +35,7 @@ static const char help[] =
 struct limits_options {
     const char *dtype, *eps, *op, *design, *filter, *format;
     int64_t n;
-    double eps_value, gamma, rho;
-    uint64_t seed;
+    double eps_value, gamma;
 };
 
 static bool parse(struct limits_options *o, int argc, char **argv, int *exit_code) {
@@ -49,9 +45,7 @@ static bool parse(struct limits_options *o, int argc, char **argv, int *exit_cod
                                         {"op", .text = &o->op},
                                         {"design", .text = &o->design},
                                         {"gamma", .number = &o->gamma, .least = 0, .most = 1e300},
-                                        {"rho", .number = &o->rho, .least = 0, .most = 1e6},
                                         {"filter", .text = &o->filter},
-                                        {"seed", .seed = &o->seed},
                                         {"format", .text = &o->format, .among = nb_table_markdown_json},
                                         {.name = NULL}};
     if (!nb_read_options(&nb_command_limits, options, 0, argc, argv, exit_code)) return false;
@@ -92,8 +86,6 @@ static int configure(struct nb_limits *l, const struct limits_options *o) {
         snprintf(l->design.eps_text, sizeof l->design.eps_text, "%s", o->eps ? o->eps : "1e-5");
     }
     l->gamma_max = o->gamma;
-    l->rho = o->rho;
-    l->seed = o->seed;
     return limits_refuse(l);
 }
 
@@ -127,7 +119,7 @@ static int report(const struct nb_limits *l, const struct limits_options *o) {
 }
 
 static int limits_main(int argc, char **argv) {
-    struct limits_options o = {.format = "table", .n = 4096, .eps_value = 1e-5, .gamma = NAN, .rho = 10, .seed = 1};
+    struct limits_options o = {.format = "table", .n = 4096, .eps_value = 1e-5, .gamma = NAN};
     struct nb_limits limits;
     int exit_code;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;

@@ -34,8 +34,6 @@ static void add_counts(const struct nb_limit *lines, size_t n, struct nb_strbuf 
     for (size_t i = 0; i < n; i++) counts[lines[i].state]++;
     nb_strbuf_addf(out, "%d lines hold, %d do not, %d do not apply", counts[NB_LIMIT_HOLDS], counts[NB_LIMIT_BROKEN],
                    counts[NB_LIMIT_ABSENT]);
-    if (counts[NB_LIMIT_NO_POWER])
-        nb_strbuf_addf(out, ", %d could not be decided by such rows", counts[NB_LIMIT_NO_POWER]);
 }
 
 /* ---- table ------------------------------------------------------------------------------------------------------------- */
@@ -47,8 +45,6 @@ static void add_block(const struct nb_limit *line, struct nb_strbuf *out) {
     nb_strbuf_release(&figure);
     if (line->at[0]) nb_strbuf_addf(out, "      seen     %s\n", line->at);
     if (line->beyond[0]) nb_strbuf_addf(out, "      beside   %s\n", line->beyond);
-    if (line->tolerance[0]) nb_strbuf_addf(out, "      allowed  %s\n", line->tolerance);
-    if (!isnan(line->power)) nb_strbuf_addf(out, "      power    an error of %.2g %% is noticed\n", 100 * line->power);
     if (!isnan(line->law) && line->law != line->from) nb_strbuf_addf(out, "      law      %.9g\n", line->law);
     nb_strbuf_addf(out, "      %s\n", line->meaning);
 }
@@ -110,8 +106,6 @@ static cJSON *line_json(const struct nb_limit *line) {
     nb_json_number(o, "safe", line->safe);
     cJSON_AddStringToObject(o, "at", line->at);
     cJSON_AddStringToObject(o, "beside", line->beyond);
-    cJSON_AddStringToObject(o, "tolerance", line->tolerance);
-    nb_json_number(o, "power", line->power);
     cJSON_AddStringToObject(o, "state", nb_limit_states[line->state]);
     cJSON_AddStringToObject(o, "meaning", line->meaning);
     return o;

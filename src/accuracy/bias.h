@@ -12,7 +12,7 @@
 #include "src/accuracy/gradient.h"
 
 /* Mean relative error of a sum of squares of independent numbers, whose |x| / rms has the density p0 at 0, since addends much smaller than
- * the sum are rounded down more often than up. nu = chain u, of a running sum, is at most 1. src/lab/README.md derives it. */
+ * the sum are rounded down more often than up. nu = chain u, of a running sum, is at most 1. derivations.md derives it. */
 static inline double nb_stagnation_bias(double nu, double p0) { return -0.0404 * p0 * nu * sqrt(nu); }
 #define NB_NORMAL_DENSITY 0.7978845608 /* p0 of normal numbers: sqrt(2 / pi) */
 

@@ -11,7 +11,7 @@
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 
-const char *const nb_limit_states[NB_N_LIMIT_STATES] = {"holds", "does not hold", "does not apply", "no power"};
+const char *const nb_limit_states[NB_N_LIMIT_STATES] = {"holds", "does not hold", "does not apply"};
 
 /* Squares are those of the distances from the mean, where there is one. */
 static const char *unit_of(const struct nb_limit_rule *rule, const struct nb_limits *l) {
@@ -27,8 +27,7 @@ void nb_limit_predict(const struct nb_limit_rule *rule, const struct nb_limits *
                               .unit = unit_of(rule, l),
                               .law = NAN,
                               .from = NAN,
-                              .safe = NAN,
-                              .power = NAN};
+                              .safe = NAN};
     if (rule->predict(l, line) != 0) line->state = NB_LIMIT_ABSENT;
 }
 
@@ -41,15 +40,14 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
         if (!isnan(line->from)) holds = rule->happens(l, line->from, line->at, sizeof line->at);
         if (!isnan(line->safe)) holds = !rule->happens(l, line->safe, line->beyond, sizeof line->beyond) && holds;
     }
-    line->state = !holds ? NB_LIMIT_BROKEN : line->power >= 1 ? NB_LIMIT_NO_POWER : NB_LIMIT_HOLDS;
+    line->state = holds ? NB_LIMIT_HOLDS : NB_LIMIT_BROKEN;
 }
 
 /* ---- configuration ----------------------------------------------------------------------------------------------------- */
 
 void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, int64_t n, double eps) {
     assert(n >= 1 && dtype < NB_N_NUMBERS);
-    *l = (struct nb_limits){
-        .n = n, .gamma_max = NAN, .rho = 10, .seed = 1, .execute = {nb_emulate_row, nb_emulate_sum_of_squares}};
+    *l = (struct nb_limits){.n = n, .gamma_max = NAN, .execute = {nb_emulate_row, nb_emulate_sum_of_squares}};
     struct nb_design *d = &l->design;
     nb_design_init(d);
     d->op = op;

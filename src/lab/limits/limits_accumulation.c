@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/accuracy/bias.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/core/twofold.h"
 #include "src/lab/limits/limits_rules.h"
 
 /* n times += q. Ties go to even, so that within a binade two equal steps are followed by more of the same. */
@@ -78,18 +76,10 @@ double nb_sum_of_equals(const struct nb_design *d, double addend, int64_t n) {
     }
 }
 
-/* ---- What the running sums lose: where they stop growing, and what their order and format cost on normal rows ---- */
+/* ---- Where running sums stop growing ---- */
 
 static double u_acc(const struct nb_limits *l) { return nb_numbers[l->design.acc].unit_roundoff; }
-/* The unit of errors of the sum: the coarser of the accumulator's and the squares'. */
-static double u_sum(const struct nb_limits *l) {
-    return l->design.fma ? u_acc(l) : fmax(u_acc(l), nb_numbers[l->design.square].unit_roundoff);
-}
-static double u_out(const struct nb_limits *l) { return nb_numbers[l->design.store].unit_roundoff; }
-
 static bool has_running_sums(const struct nb_limits *l) { return l->design.order == NB_ORDER_SEQUENTIAL; }
-
-/* ---- equal addends ------------------------------------------------------------------------------------------------------- */
 
 /* Elements whose squares are exact and add up to `sum`, largest first; returns how many, -1: it cannot be done. */
 static int squares_adding_to(double sum, const struct nb_limits *l, double *x, int most) {
@@ -130,200 +120,13 @@ static bool one_is_lost(const struct nb_limits *l, double v, char *seen, size_t 
     parts[n] = 1;
     double *x = nb_alloc((unsigned long long)cols, sizeof *x);
     for (int i = 0; i <= n; i++) x[i * lanes] = parts[i];
-    const double s = l->execute.sum_of_squares(&l->design, cols, x, l->seed);
+    const double s = l->execute.sum_of_squares(&l->design, cols, x, 1);
     snprintf(seen, size, "%.9g + 1 = %.9g", v, s);
     free(x);
     return s == v;
 }
 
-/* ---- normal rows --------------------------------------------------------------------------------------------------------- */
-
-/* Inputs of up to 11 bits are enumerated by the law, others taken for random. */
-static int inputs_say_why_not(const struct nb_limits *l, struct nb_limit *line) {
-    if (u_out(l) <= u_sum(l) || nb_numbers[l->design.store].precision <= 11) return 0;
-    return nb_limit_says(
-        line, "The squares of %s inputs share their lowest bits, which biases their roundings in %s: no law.",
-        nb_numbers[l->design.store].name, nb_numbers[l->design.acc].name);
-}
-
-struct measured {
-    double mean, sd, max, gain; /* of (computed - exact) / exact of the sum of squares; gain: mean error of y */
-    int rows;
-};
-
-static int rows_for(int64_t n) {
-    const double rows = 3e6 / (double)n;
-    return rows < 36 ? 36 : rows > 1000 ? 1000 : (int)rows;
-}
-
-/* A power of two small enough that the sums stay far from overflow. */
-static double safe_sd(const struct nb_limits *l) {
-    const double room =
-        fmin(nb_numbers[l->design.acc].max_finite / (double)l->n / 4, nb_numbers[l->design.square].max_finite / 64);
-    return room < 1 ? ldexp(1, (int)floor(log2(room) / 2)) : 1;
-}
-
-/* Squares of such rows must keep their bits: the range of e4m3 is too narrow for long rows at any scale. */
-static int range_says_why_not(const struct nb_limits *l, struct nb_limit *line) {
-    if (l->n < 16) return nb_limit_says(line, "Too few elements for a law.");
-    const double sd = safe_sd(l),
-                 quantum = fmax(nb_numbers[l->design.acc].min_subnormal, nb_numbers[l->design.square].min_subnormal);
-    if (quantum <= sd * sd * u_acc(l)) return 0;
-    return nb_limit_says(line, "The range of %s is too narrow for the squares of %lld elements and their sum at once.",
-                         nb_numbers[l->design.acc].name, (long long)l->n);
-}
-
-static struct measured measure(const struct nb_limits *l, const struct nb_design *d) {
-    struct measured m = {.rows = rows_for(l->n)};
-    double *x = nb_alloc((unsigned long long)l->n, sizeof *x), squares = 0;
-    for (int row = 0; row < m.rows; row++) {
-        struct nb_sum exact = {0};
-        nb_limits_normal_row(x, l->n, 0, safe_sd(l), d->store, l->seed, (uint64_t)row);
-        nb_sum_add_squares(&exact, x, l->n);
-        const double s = nb_sum_total(&exact).hi,
-                     error = l->execute.sum_of_squares(d, l->n, x, l->seed + (uint64_t)row) / s - 1;
-        m.mean += error / m.rows;
-        m.gain += (1 / sqrt(1 + error) - 1) / m.rows;
-        squares += error * error / m.rows;
-        m.max = fmax(m.max, fabs(error));
-    }
-    m.sd = sqrt(fmax(squares - m.mean * m.mean, 0));
-    free(x);
-    return m;
-}
-
-static double standard_error(const struct measured *m) { return m->sd / sqrt(m->rows); }
-
-static int bound(const struct nb_limits *l, struct nb_limit *line) {
-    struct nb_sum_law law;
-    if (range_says_why_not(l, line) != 0) return -1;
-    nb_sum_law(&l->design, l->n, &law);
-    line->law = law.bound / u_sum(l);
-    if (isinf(law.bound))
-        return nb_limit_says(line, "%lld roundings of %s in a chain: no bound holds any more.", (long long)law.chain,
-                             nb_numbers[l->design.acc].name);
-    line->from = line->law;
-    nb_limit_says(
-        line, "No row of %lld elements can be further off; sqrt(chain) u, which holds for unbiased errors, is %.4g u.",
-        (long long)l->n, law.probable / u_sum(l));
-    return 0;
-}
-static bool bound_holds(const struct nb_limits *l, struct nb_limit *line) {
-    const struct measured m = measure(l, &l->design);
-    snprintf(line->at, sizeof line->at, "largest of %d rows: %.4g u", m.rows, m.max / u_sum(l));
-    line->power = 1 - m.max / u_sum(l) / line->from;
-    return m.max / u_sum(l) <= line->from;
-}
-
-static int random_error(const struct nb_limits *l, struct nb_limit *line) {
-    struct nb_sum_law law;
-    if (range_says_why_not(l, line) != 0 || inputs_say_why_not(l, line) != 0) return -1;
-    nb_sum_law(&l->design, l->n, &law);
-    line->law = line->from = hypot(law.sd, law.bias) / u_sum(l);
-    snprintf(line->tolerance, sizeof line->tolerance, "within 30 %% and 4 standard errors");
-    nb_limit_says(line, "The usual error of the sum of squares of a normal row; y has half of it, %.3g u of %s.",
-                  line->law * u_sum(l) / 2 / u_out(l), nb_numbers[l->design.store].name);
-    return 0;
-}
-static bool random_error_holds(const struct nb_limits *l, struct nb_limit *line) {
-    const struct measured m = measure(l, &l->design);
-    const double rms = hypot(m.sd, m.mean), got = rms / u_sum(l);
-    /* The variance of e^2 is 2 sd^4 + 4 mean^2 sd^2; that of its root by the derivative. */
-    const double se = m.sd * sqrt(m.sd * m.sd / 2 + m.mean * m.mean) / rms / sqrt(m.rows) / u_sum(l);
-    snprintf(line->at, sizeof line->at, "rms of %d rows: %.4g u", m.rows, got);
-    line->power = nb_limit_power(0.3, se / line->from);
-    return fabs(got - line->from) <= 0.3 * line->from + NB_LIMIT_ERRORS * se;
-}
-
-/* Squares of narrow numbers have few low bits, and so have their partial sums, which the law takes for random. */
-static double bias_allowance(const struct nb_limits *l) { return u_out(l) > u_sum(l) ? u_sum(l) : 0; }
-
-static int bias(const struct nb_limits *l, struct nb_limit *line) {
-    struct nb_sum_law law;
-    if (l->design.order == NB_ORDER_KAHAN)
-        return nb_limit_says(line, "A compensated sum has no mean error of the order of u, and no law beyond.");
-    if (range_says_why_not(l, line) != 0 || inputs_say_why_not(l, line) != 0) return -1;
-    nb_sum_law(&l->design, l->n, &law);
-    if (law.nu <= 1) line->law = nb_stagnation_bias(law.nu, NB_NORMAL_DENSITY);
-    line->from = law.bias;
-    snprintf(line->tolerance, sizeof line->tolerance, "within 10 %% and 4 standard errors");
-    nb_limit_says(
-        line,
-        "Small addends are rounded down more often than up: y is too large by %.3g %%, %.3g u of %s, on every row.",
-        100 * (1 / sqrt(1 + law.bias) - 1), (1 / sqrt(1 + law.bias) - 1) / u_out(l), nb_numbers[l->design.store].name);
-    return 0;
-}
-static bool bias_holds(const struct nb_limits *l, struct nb_limit *line) {
-    const struct measured m = measure(l, &l->design);
-    snprintf(line->at, sizeof line->at, "mean of %d rows: %.4g +- %.2g; y %.3g %% too large", m.rows, m.mean,
-             standard_error(&m), 100 * m.gain);
-    const double allowed = 0.1 * fabs(line->from) + bias_allowance(l);
-    line->power = nb_limit_power(allowed / fabs(line->from), standard_error(&m) / fabs(line->from));
-    return fabs(m.mean - line->from) <= allowed + NB_LIMIT_ERRORS * standard_error(&m);
-}
-
-/* How much too large the law has y, in so many running sums. */
-static double gain_in_lanes(const struct nb_limits *l, int64_t lanes) {
-    struct nb_design d = l->design;
-    struct nb_sum_law law;
-    d.lanes = lanes;
-    nb_sum_law(&d, l->n, &law);
-    return 1 / sqrt(1 + law.bias) - 1;
-}
-
-/* The fewest that keep it below most, by bisection; the law is held to 10 %. */
-static int64_t lanes_for(const struct nb_limits *l, double most) {
-    int64_t too_few = 0, enough = l->n;
-    while (enough - too_few > 1) {
-        const int64_t middle = too_few + (enough - too_few) / 2;
-        if (1.1 * gain_in_lanes(l, middle) <= most)
-            enough = middle;
-        else
-            too_few = middle;
-    }
-    return enough;
-}
-
-static int lanes(const struct nb_limits *l, struct nb_limit *line) {
-    if (!has_running_sums(l)) return nb_limit_says(line, "The order has no long running sum.");
-    if (range_says_why_not(l, line) != 0) return -1;
-    if (nb_numbers[l->design.acc].precision < 8)
-        return nb_limit_says(line, "No number of lanes repairs a sum in %s: it needs a wider accumulator.",
-                             nb_numbers[l->design.acc].name);
-    const double gain = u_out(l) / 4;
-    line->from = (double)lanes_for(l, gain);
-    line->safe = floor(line->from / 2);
-    line->law = line->from;
-    if (line->safe < 1) line->safe = NAN;
-    snprintf(line->tolerance, sizeof line->tolerance, "bias of y against u/4, within 4 standard errors");
-    nb_limit_says(
-        line, "This many running sums keep the bias of y below a quarter of u of %s; at most %.0f elements in each.",
-        nb_numbers[l->design.store].name, ceil((double)l->n / line->from));
-    return 0;
-}
-static bool lanes_suffice(const struct nb_limits *l, struct nb_limit *line) {
-    const double gain = u_out(l) / 4, counts[] = {line->from, line->safe};
-    char *const seen[] = {line->at, line->beyond};
-    bool holds = true;
-    for (int i = 0; i < 2 && !isnan(counts[i]); i++) {
-        struct nb_design d = l->design;
-        d.lanes = (int64_t)counts[i];
-        const struct measured m = measure(l, &d);
-        const double se = standard_error(&m) / 2, slack = NB_LIMIT_ERRORS * se;
-        snprintf(seen[i], sizeof line->at, "%.0f lanes: bias of y %.3g u +- %.2g", counts[i], m.gain / u_out(l),
-                 se / u_out(l));
-        if (i == 0) line->power = nb_limit_power(0, se / gain);
-        holds = holds && (i == 0 ? m.gain <= gain + slack : m.gain >= gain - slack);
-    }
-    return holds;
-}
-
 const struct nb_limit_rule nb_accumulation_rules[] = {
     {"stagnation", "accumulation", "a running sum of ones stops at", "sum", stagnation, one_is_lost, NULL},
-    {"sum_bound", "accumulation", "bound on the sum of squares", "u of the sum", bound, NULL, bound_holds},
-    {"sum_rms", "accumulation", "usual error of the sum of squares", "u of the sum", random_error, NULL,
-     random_error_holds},
-    {"sum_bias", "accumulation", "mean error of the sum of squares", "relative", bias, NULL, bias_holds},
-    {"lanes", "accumulation", "lanes for a bias of y below u/4", "lanes", lanes, NULL, lanes_suffice},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -19,7 +19,7 @@ static double stored_eps(const struct nb_limits *l) {
 /* 1 / sqrt(v + eps) of a row of one element, and from it v + eps: the design must have its root in f64. */
 static double sum_with_eps(const struct nb_limits *l, const struct nb_design *d, double x) {
     double y;
-    const double rstd = l->execute.row(d, 1, &x, NULL, NULL, &y, l->seed).rstd;
+    const double rstd = l->execute.row(d, 1, &x, NULL, NULL, &y, 1).rstd;
     if (isinf(rstd)) return 0;
     const double sum = 1 / (rstd * rstd), near = nb_rn(sum, d->stat);
     return fabs(sum - near) < 1e-13 * near ? near : sum; /* the root and its square are rounded in f64 */
@@ -101,80 +101,6 @@ static bool eps_changes_nothing(const struct nb_limits *l, double v, char *seen,
     return sum == v;
 }
 
-/* ---- where the choice of eps shows --------------------------------------------------------------------------------------- */
-
-enum { CHOICE_ROWS = 8, CHOICE_COLS = 1024 };
-
-struct choice {
-    double eps, other, mean_square;
-};
-
-/* Share of outputs, rounded once from the exact value to the store's format, that change with eps. */
-static double share_changed(const struct nb_limits *l, const struct choice *c) {
-    enum { ROWS = CHOICE_ROWS, COLS = CHOICE_COLS };
-    struct nb_design d = nb_limits_isolated(l);
-    double x[COLS], y[COLS], other[COLS];
-    int changed = 0;
-    d.stat = NB_NUM_F64;
-    for (int row = 0; row < ROWS; row++) {
-        nb_limits_normal_row(x, COLS, 0, sqrt(c->mean_square), NB_NUM_F64, l->seed, (uint64_t)row);
-        d.eps = c->eps;
-        l->execute.row(&d, COLS, x, NULL, NULL, y, l->seed);
-        d.eps = c->other;
-        l->execute.row(&d, COLS, x, NULL, NULL, other, l->seed);
-        for (int i = 0; i < COLS; i++) changed += nb_rn(y[i], l->design.store) != nb_rn(other[i], l->design.store);
-    }
-    return (double)changed / (ROWS * COLS);
-}
-
-/* eps moved by D moves y by D / (2 (m + eps)), u/2 of it at m = D / u. An output changes when a rounding boundary lies between, with
- * the probability |move| / ulp, on average over the binade 1 / (2 ln 2) of the move in u. */
-static double share_expected(const struct nb_limits *l, const struct choice *c) {
-    const double low = fmin(c->eps, c->other), high = fmax(c->eps, c->other), m = c->mean_square;
-    const double move = sqrt((m + high) / (m + low)) - 1;
-    return fmin(1, move / nb_numbers[l->design.store].unit_roundoff / (2 * log(2)));
-}
-
-static int choice_shows(const struct nb_limits *l, struct nb_limit *line, double eps, double other) {
-    const double u = nb_numbers[l->design.store].unit_roundoff;
-    line->law = line->from = fabs(eps - other) / u;
-    line->safe = 100 * line->from;
-    snprintf(line->tolerance, sizeof line->tolerance, "share of changed outputs within 20 %% and 4 standard errors");
-    nb_limit_says(line,
-                  "Rows of rms below %.3g distinguish eps %.3g from %.3g in %s outputs; above ten times that hardly "
-                  "one output in a hundred does.",
-                  sqrt(line->from), eps, other, nb_numbers[l->design.store].name);
-    return 0;
-}
-static bool shows_as_predicted(const struct nb_limits *l, struct nb_limit *line, double eps, double other) {
-    bool holds = true;
-    const double at[] = {line->from, line->safe};
-    char *const seen[] = {line->at, line->beyond};
-    for (int i = 0; i < 2; i++) {
-        const struct choice c = {eps, other, at[i]};
-        const double got = share_changed(l, &c), want = share_expected(l, &c);
-        const double se = sqrt(want * (1 - want) / (CHOICE_ROWS * CHOICE_COLS));
-        snprintf(seen[i], sizeof line->at, "mean square %.3g: %.3g %% of outputs change, predicted %.3g %%", at[i],
-                 100 * got, 100 * want);
-        if (i == 0) line->power = nb_limit_power(0.2, se / want);
-        holds = holds && fabs(got - want) <= 0.2 * want + NB_LIMIT_ERRORS * se;
-    }
-    return holds;
-}
-static int usual_choice_shows(const struct nb_limits *l, struct nb_limit *line) {
-    return choice_shows(l, line, 1e-5, 1e-6);
-}
-static bool usual_choice_seen(const struct nb_limits *l, struct nb_limit *line) {
-    return shows_as_predicted(l, line, 1e-5, 1e-6);
-}
-static int own_choice_shows(const struct nb_limits *l, struct nb_limit *line) {
-    if (!(l->design.eps > 0)) return nb_limit_says(line, "eps is 0.");
-    return choice_shows(l, line, l->design.eps, 10 * l->design.eps);
-}
-static bool own_choice_seen(const struct nb_limits *l, struct nb_limit *line) {
-    return shows_as_predicted(l, line, l->design.eps, 10 * l->design.eps);
-}
-
 /* ---- 1 / sqrt ------------------------------------------------------------------------------------------------------------ */
 
 /* 1 / sqrt(q) as the formats make it. */
@@ -230,7 +156,7 @@ static double rstd_of_zero_row(const struct nb_limits *l, double q) {
     d.op = NB_OP_RMSNORM;
     d.eps_place = NB_EPS_INSIDE;
     d.eps = q;
-    return l->execute.row(&d, 1, &x, NULL, NULL, &y, l->seed).rstd;
+    return l->execute.row(&d, 1, &x, NULL, NULL, &y, 1).rstd;
 }
 static bool rstd_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
     const double r = rstd_of_zero_row(l, v);
@@ -259,8 +185,6 @@ const struct nb_limit_rule nb_eps_rules[] = {
     {"eps_stored", "eps", "eps is stored as", "eps", eps_stored, NULL, eps_is_held},
     {"eps_survives", "eps", "the smallest eps that is not 0", "eps", eps_survives, eps_is_left, NULL},
     {"eps_absorbed", "eps", "v + eps = v from", "variance", eps_absorbed, eps_changes_nothing, NULL},
-    {"eps_choice", "eps", "eps 1e-5 or 1e-6 shows up to", "mean square", usual_choice_shows, NULL, usual_choice_seen},
-    {"eps_tenfold", "eps", "eps or 10 eps shows up to", "mean square", own_choice_shows, NULL, own_choice_seen},
     {"root_overflow", "eps", "1 / sqrt(v + eps) overflows up to", "v + eps", root_overflow, rstd_is_infinite, NULL},
     {"root_cubed", "eps", "rstd^3 (backward) overflows up to", "v + eps", cube_overflow, cube_is_infinite, NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},

@@ -22,16 +22,13 @@ struct nb_limits {
     struct nb_design design; /* op, formats, order and eps in question; rounding to nearest */
     int64_t n;               /* elements of a row */
     double gamma_max;        /* largest |gamma|; NaN: not known */
-    double rho;              /* |mean| / standard deviation at which conditioning is said */
-    uint64_t seed;           /* of the rows of the statistical lines */
     struct nb_limits_executor execute;
 };
 
 enum nb_limit_state {
-    NB_LIMIT_HOLDS,    /* seen at the threshold, and not seen one step away from it */
-    NB_LIMIT_BROKEN,   /* the row said otherwise */
-    NB_LIMIT_ABSENT,   /* the line does not apply: meaning says why */
-    NB_LIMIT_NO_POWER, /* the rows agree, and would with a figure of 0 or twice as large, too */
+    NB_LIMIT_HOLDS,  /* seen at the threshold, and not seen one step away from it */
+    NB_LIMIT_BROKEN, /* the row said otherwise */
+    NB_LIMIT_ABSENT, /* the line does not apply: meaning says why */
     NB_N_LIMIT_STATES
 };
 
@@ -42,10 +39,7 @@ struct nb_limit {
         from; /* the number of the format at which it begins (or, downwards, up to which it lasts); NaN: it never happens */
     double safe;               /* its neighbour, where it does not */
     char at[128], beyond[128]; /* what the rows gave at both */
-    char tolerance[96];        /* of a statistical line: how far the rows may be off; "" for exact ones */
-    double
-        power; /* of a statistical line: a figure that is off by this part of itself is noticed in 95 trials of 100; NaN for exact ones */
-    char meaning[320]; /* what to take from it */
+    char meaning[320];         /* what to take from it */
     enum nb_limit_state state;
 };
 
@@ -55,7 +49,7 @@ struct nb_limit_rule {
     int (*predict)(const struct nb_limits *l, struct nb_limit *line);
     /* Is it so at v? Writes what was seen. Null: check instead. */
     bool (*happens)(const struct nb_limits *l, double v, char *seen, size_t size);
-    /* Sets at, beyond, power; true: as predicted. */
+    /* Sets at, beyond; true: as predicted. */
     bool (*check)(const struct nb_limits *l, struct nb_limit *line);
 };
 extern const struct nb_limit_rule nb_range_rules[], nb_eps_rules[], nb_accumulation_rules[], nb_mean_rules[];
@@ -63,21 +57,11 @@ extern const struct nb_limit_rule nb_range_rules[], nb_eps_rules[], nb_accumulat
 /* from = the largest number below which `ends` is not yet true, safe = the one above. */
 void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
                         const void *arg);
-/* Statistical lines let pass what is allowed and NB_LIMIT_ERRORS standard errors; both in parts of the figure. */
-enum { NB_LIMIT_ERRORS = 4 };
-static inline double nb_limit_power(double allowed, double standard_error) {
-    return allowed +
-           (NB_LIMIT_ERRORS + 1.645) * standard_error; /* 1.645: 95 % of a normal distribution lie above -1.645 */
-}
 /* Writes the meaning; returns -1. */
 int nb_limit_says(struct nb_limit *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The design with every format but that of the statistics wide, so that one step is seen alone: RMSNorm, eps inside. */
 struct nb_design nb_limits_isolated(const struct nb_limits *l);
-/* n values: normal numbers times sd about mean, rounded to the format. */
-void nb_limits_normal_row(double *x, int64_t n, double mean, double sd, enum nb_number number, uint64_t seed,
-                          uint64_t row);
-
 /* y of the first element of a constant row, and its statistics. */
 struct nb_emulated nb_limits_constant_row(const struct nb_limits *l, double v, double *y);
 
@@ -95,19 +79,6 @@ static inline double nb_rn_div(double a, double b, enum nb_number to) {
 static inline double nb_rn_sqrt(double a, enum nb_number to) {
     return nb_rounded_sqrt(&(struct nb_rounder){.rounding = NB_ROUND_NEAREST}, a, to);
 }
-
-/* ---- What a sum in limited precision loses, from its order and format alone: for equal addends exactly, for squares of independent
- * normal numbers as a mean and a standard deviation. src/lab/README.md derives them; nothing is fitted. ---- */
-
-struct nb_sum_law {
-    int64_t chain;   /* longest chain of roundings, as nb_design_chain() has it */
-    double bound;    /* gamma_chain = chain u / (1 - chain u), relative; Infinity from chain u >= 1 */
-    double probable; /* sqrt(chain) u (Higham & Mary 2019): what errors without a side would keep to */
-    double nu;       /* chain u of one running sum: below 1/4 a sum keeps growing as it should, above 1 it stops */
-    double bias;     /* mean of (computed - exact) / exact of the sum of n squares of N(0,1) */
-    double sd;       /* and its standard deviation */
-};
-void nb_sum_law(const struct nb_design *d, int64_t n, struct nb_sum_law *out);
 
 /* The sum of n equal positive addends, of up to 48 bits, in the design's order, rounding to nearest: exactly what it comes to,
  * found without adding them one by one. Infinity (e4m3: NaN) where it overflows. */
