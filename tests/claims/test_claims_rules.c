@@ -78,33 +78,6 @@ Test(claims_rules, every_bound_holds_fails_and_is_undecided) {
     cr_expect_eq(outcome("{\"figure\":\"cut\",\"form\":\"equals\",\"to\":1}", 1.0000001, 0), NB_FAILS);
 }
 
-Test(claims_rules, an_undecided_figure_says_how_many_launches_would_tell) {
-    add("fused", 0.12, 0.04); /* twice as far as the bound is: four times the launches */
-    struct nb_rulings r = ruled("{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":0.1}");
-    cr_expect(strstr(r.items[0].reason, "about 41 launches"), "%s", r.items[0].reason);
-}
-
-Test(claims_rules, margins_and_spreads_may_be_shares) {
-    static const char
-        ordering[] = "{\"figure\":\"cut\",\"form\":\"ordering\",\"relative\":true,\"margin\":0.5,\"steps\":[{\"style\":"
-                     "\"fused\"},{\"style\":\"composed\"}]}",
-        spread[] = "{\"figure\":\"cut\",\"form\":\"spread\",\"relative\":true,\"across\":\"style\",\"most\":0.5}";
-    static const double composed[] = {0.028, 0.032}; /* over 0.02: by 40 and by 60 % */
-    for (int i = 0; i < 2; i++) {
-        release();
-        add("fused", 0.02, 0);
-        add("composed", composed[i], 0);
-        struct nb_rulings r = ruled(ordering), q = ruled(spread);
-        cr_expect_eq(r.items[0].outcome, i ? NB_HOLDS_TRUE : NB_FAILS);
-        cr_expect_eq(q.items[0].outcome, i ? NB_FAILS : NB_HOLDS_TRUE);
-    }
-    release();
-    add("fused", 0, 0);
-    add("composed", 1, 0);
-    struct nb_rulings r = ruled(ordering);
-    cr_expect_eq(r.items[0].outcome, NB_MISSING, "nothing is a share of 0");
-}
-
 Test(claims_rules, orderings_compare_medians_of_groups) {
     static const char rule[] = "{\"figure\":\"cut\",\"form\":\"ordering\",\"steps\":[{\"style\":\"fused\"},"
                                "{\"style\":\"composed\"}],\"margin\":0.1}";
@@ -124,15 +97,6 @@ Test(claims_rules, orderings_compare_medians_of_groups) {
         cr_assert_eq(r.n, 1);
         cr_expect_eq(r.items[0].outcome, cases[i].outcome, "case %zu: %s", i, nb_outcome_names[r.items[0].outcome]);
     }
-}
-
-Test(claims_rules, what_nothing_answers_to_is_missing) {
-    add("fused", 1, 0);
-    struct nb_rulings r =
-        ruled("{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":0,\"where\":{\"style\":\"composed\"}}");
-    cr_assert_eq(r.n, 1);
-    cr_expect_eq(r.items[0].outcome, NB_MISSING);
-    cr_expect(strstr(r.items[0].reason, "style=composed"), "%s", r.items[0].reason);
 }
 
 Test(claims_rules, selectors_take_globs_lists_and_bounds) {

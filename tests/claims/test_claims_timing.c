@@ -47,24 +47,6 @@ static char *run_with(int launches, double rms_ns, double prms_ns, double shift)
     return run_of(launches, rms_ns, prms_ns, shift, 2);
 }
 
-Test(claims_timing, pairs_within_a_part_and_through_the_reference) {
-    char *dir = run_with(8, 700, 350, 0);
-    struct nb_sample_table s;
-    cr_assert_eq(nb_sample_table_read(&s, dir), 0);
-    struct nb_paired p = nb_paired_ratio(&s, RMS, LN, NULL);
-    cr_expect_float_eq(p.ratio.value, 0.7, 1e-12, "drift cancels within blocks");
-    cr_expect(p.n_launches == 8 && p.pairing == NB_WITHIN_BLOCKS);
-    cr_expect_float_eq(p.ratio.low, 0.7, 1e-12);
-    p = nb_paired_ratio(&s, PRMS, LN, NULL);
-    cr_expect_float_eq(p.ratio.value, 0.35, 1e-12, "a reference stands in every part");
-    cr_expect_eq(p.pairing, NB_WITHIN_BLOCKS);
-    p = nb_paired_ratio(&s, PRMS, RMS, NULL);
-    cr_expect_float_eq(p.ratio.value, 0.5, 1e-12);
-    cr_expect(p.n_launches == 8 && p.pairing == NB_THROUGH_REFERENCE);
-    cr_expect(isnan(nb_paired_ratio(&s, "nobody", LN, NULL).ratio.value));
-    nb_sample_table_release(&s);
-}
-
 Test(claims_timing, cases_that_were_launched_apart_are_no_pairs) {
     char *dir = run_of(8, 700, 350, 0, 1);
     struct nb_sample_table s;

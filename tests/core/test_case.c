@@ -24,15 +24,6 @@ Test(case, k_is_the_smallest_count_that_is_no_less_than_the_share) {
     }
 }
 
-Test(case, eps_is_kept_as_typed_and_as_the_double) {
-    struct nb_case c = case_of(NB_OP_RMSNORM, NB_F32);
-    set(&c, "eps", "1E-05");
-    cr_expect_str_eq(value_of(&c, "eps"), "1E-05");
-    cr_expect_eq(c.eps, 1e-5);
-    set(&c, "eps", "0x1p-7");
-    cr_expect_eq(c.eps, 0.0078125);
-}
-
 Test(case, conflicts_are_named) {
     struct nb_case c = case_of(NB_OP_RMSNORM, NB_F32);
     cr_expect_null(nb_case_conflict(&c));
@@ -62,35 +53,6 @@ Test(case, conflicts_are_named) {
     cr_expect(strstr(nb_case_conflict(&c), "one thread"));
     c.threads = 1;
     cr_expect_null(nb_case_conflict(&c));
-}
-
-Test(case, rows_by_columns_are_positions_by_channels_for_batchnorm) {
-    struct nb_case c = case_of(NB_OP_BATCHNORM, NB_F32);
-    struct nb_call call;
-    set(&c, "shape", "256x128");
-    nb_case_call(&c, &call);
-    cr_expect_eq(call.layout, NB_NHWC);
-    cr_expect(call.n == 256 && call.c == 128 && call.hw == 1 && call.rows == 256 && call.cols == 128);
-    cr_expect_str_eq(c.shape.text, "256x128");
-}
-
-Test(case, the_call_has_what_the_case_says) {
-    struct nb_case c = case_of(NB_OP_ADD_RMSNORM, NB_BF16);
-    struct nb_call call;
-    set(&c, "shape", "2x3x[4x5]");
-    set(&c, "stride", "7");
-    set(&c, "eps", "1e-8");
-    set(&c, "threads", "2");
-    set(&c, "round_sum", "1");
-    set(&c, "cast", "before");
-    nb_case_call(&c, &call);
-    cr_expect_eq(call.struct_size, sizeof call);
-    cr_expect_eq(call.formula.struct_size, sizeof call.formula);
-    cr_expect(call.rows == 6 && call.cols == 20 && call.n_threads == 2 && call.eps == 1e-8);
-    cr_expect(call.x_stride == 27 && call.residual_stride == 27 && call.y_stride == 27 &&
-              call.residual_out_stride == 27);
-    cr_expect(call.formula.round_sum == 1 && call.formula.cast == NB_CAST_BEFORE && call.k == 20);
-    cr_expect(!call.x && !call.y && !call.scratch);
 }
 
 Test(case, compulsory_bytes_are_tensors_parameters_and_statistics) {

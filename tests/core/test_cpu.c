@@ -63,16 +63,3 @@ Test(cpu, allowed_cpus_are_those_of_the_mask) {
     cr_expect_eq(nb_cpu_allowed(cpus, 4096), 1);
     cr_expect_eq(cpus[0], last);
 }
-
-Test(cpu, naming_it_leaves_the_affinity_alone_and_the_features_as_they_were) {
-    cpu_set_t before, after;
-    cr_assert_eq(sched_getaffinity(0, sizeof before, &before), 0);
-    const struct nb_cpu *full = nb_cpu(), *light = nb_cpu_light();
-    cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
-    cr_expect(CPU_EQUAL(&before, &after));
-    cr_expect_eq(full->features, light->features);
-    cr_expect_eq(full->l1d_bytes, light->l1d_bytes);
-    cr_expect_gt(strlen(full->model), 0);
-    cr_expect_gt(full->n_online, 0);
-    cr_expect(!full->codename[0] || !full->disagreement[0], "a name that is not believed is given: %s", full->codename);
-}

@@ -54,20 +54,6 @@ static int same_number(double a, double b) {
     return a == b && !signbit(a) == !signbit(b);
 }
 
-Test(formats, constants_follow_from_precision_and_exponents) {
-    for (int number = 0; number < NB_N_NUMBERS; number++) {
-        const struct nb_format *f = &nb_numbers[number];
-        const int top = number == NB_NUM_E4M3 ? 2 : 1; /* e4m3's last code is its NaN */
-        cr_expect_eq(f->unit_roundoff, ldexp(1, -f->precision));
-        cr_expect_eq(f->max_finite, ldexp(2 - top * ldexp(1, 1 - f->precision), f->emax), "%s", f->name);
-        cr_expect_eq(f->min_normal, ldexp(1, f->emin));
-        cr_expect_eq(f->min_subnormal, ldexp(1, f->emin - f->precision + 1));
-        const double next = nb_number_round(nextafter(f->overflow, 0), 0, (enum nb_number)number, NB_ROUND_NEAREST, 0);
-        cr_expect_eq(next, f->max_finite, "%s", f->name);
-        cr_expect(!isfinite(nb_number_round(f->overflow, 0, (enum nb_number)number, NB_ROUND_NEAREST, 0)));
-    }
-}
-
 Test(formats, names_and_their_aliases_are_recognised_and_nothing_else) {
     static const struct {
         const char *name;

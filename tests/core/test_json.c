@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,12 +71,6 @@ Test(json, exact_values_keep_what_json_has_no_word_for) {
     cr_assert(isnan(nb_json_get_exact(wrong, "number")) && isnan(nb_json_get_exact(wrong, "absent")));
 }
 
-Test(json, sixty_four_bits_survive) {
-    cJSON *object = kept_json(cJSON_CreateObject());
-    nb_json_uint64(object, "v", UINT64_MAX);
-    cr_assert_str_eq(nb_json_get_text(object, "v"), "18446744073709551615");
-}
-
 Test(json, text_is_escaped_and_stays_utf8) {
     static const struct {
         const char *text, *json;
@@ -94,18 +87,6 @@ Test(json, text_is_escaped_and_stays_utf8) {
         cJSON *string = kept_json(cJSON_CreateString(cases[i].text));
         cr_assert_str_eq(json_text(string), cases[i].json);
     }
-}
-
-Test(json, pretty_text_holds_the_same_value) {
-    static const char text[] =
-        "{\"a\":[1,2,{\"b\":null}],\"c\":{},\"d\":[],\"e\":{\"f\":true,\"g\":\"x\"},\"h\":[[1]]}";
-    cJSON *json = kept_json(cJSON_Parse(text));
-    struct nb_strbuf pretty = {0};
-    nb_json_print_pretty(json, 4, &pretty);
-    cJSON *again = kept_json(cJSON_Parse(pretty.text));
-    cr_assert_str_eq(json_text(again), text);
-    cr_assert_not_null(strstr(pretty.text, "\"e\": {\"f\": true, \"g\": \"x\"}"), "%s", pretty.text);
-    nb_strbuf_release(&pretty);
 }
 
 Test(json, a_text_that_does_not_fit_its_field_is_refused) {
@@ -125,23 +106,6 @@ Test(json, utf8_is_told_from_what_is_none) {
         cr_expect(nb_json_is_utf8(valid[i]), "%zu", i);
         cr_expect_not(nb_json_is_utf8(invalid[i]), "%zu", i);
     }
-}
-
-Test(text_map, finds_each_text_among_many_and_keeps_the_first_value) {
-    enum { N = 5000 };
-    static char texts[N][16];
-    struct nb_text_map map = {0};
-    cr_assert_eq(nb_text_map_find(&map, "empty"), NB_NOWHERE);
-    for (size_t i = 0; i < N; i++) {
-        snprintf(texts[i], sizeof texts[i], "key %zu", i);
-        cr_assert_eq(nb_text_map_add(&map, texts[i], i), NB_NOWHERE);
-    }
-    for (size_t i = 0; i < N; i++) {
-        cr_assert_eq(nb_text_map_find(&map, texts[i]), i);
-        cr_assert_eq(nb_text_map_add(&map, texts[i], 7), i);
-    }
-    cr_assert_eq(nb_text_map_find(&map, "key 5000"), NB_NOWHERE);
-    nb_text_map_release(&map);
 }
 
 /* ---- tables of members ---- */

@@ -71,20 +71,6 @@ Test(registry, builtin_kernels_are_sorted_and_found_by_id) {
     nb_registry_release();
 }
 
-Test(registry, the_name_of_a_builtin_variant_says_what_it_is) {
-    static const char *const widths[] = {"scalar", "v128", "v256", "v256x", "v512"};
-    static const char *const dtypes[] = {"f32", "f16", "bf16"};
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        const struct nb_kernel *k = nb_registry_at(i)->kernel;
-        char name[256];
-        cr_assert_lt(k->width, NB_NATIVE);
-        snprintf(name, sizeof name, "%s_%s_%s", k->name, widths[k->width], dtypes[k->dtype]);
-        cr_expect_str_eq(k->variant, name);
-    }
-    nb_registry_release();
-}
-
 Test(registry, a_missing_file_is_refused) { refuses("/nonexistent/kernels.so", "No such file"); }
 Test(registry, a_folder_is_refused) { refuses("/tmp", "not a file"); }
 Test(registry, a_file_without_the_export_is_refused) { refuses(plugin_path("no_export"), "does not export"); }
@@ -254,14 +240,6 @@ ParameterizedTestParameters(registry, a_file_that_harms_its_process_is_refused) 
 ParameterizedTest(struct harm *harm, registry, a_file_that_harms_its_process_is_refused) {
     setenv("NORMBENCH_TEST_FAULT", harm->fault, 1);
     refuses_by(nb_registry_describe, plugin_path("around"), harm->words);
-}
-
-Test(registry, plugins_come_behind_the_builtin_kernels) {
-    cr_assert_eq(nb_registry_load(plugin_path("older")), 0);
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    cr_expect_str_eq(nb_registry_at(nb_registry_size() - 1)->id, "older:copy_native_f32");
-    cr_expect_null(nb_registry_at(0)->plugin);
-    nb_registry_release();
 }
 
 Test(registry, formulas_outside_the_masks_are_refused_by_name) {

@@ -16,14 +16,6 @@ static struct nb_shape parsed(const char *text) {
     return shape;
 }
 
-Test(shape, rows_and_columns) {
-    struct nb_shape s = parsed("64x384");
-    cr_expect(s.layout == NB_ROWS && s.rows == 64 && s.cols == 384);
-    cr_expect_str_eq(s.text, "64x384");
-    s = parsed("064X0384");
-    cr_expect_str_eq(s.text, "64x384", "one shape has one text");
-}
-
 Test(shape, brackets_are_the_normalized_dimensions) {
     struct nb_shape s = parsed("2x3x[4x5]");
     cr_expect(s.rows == 6 && s.cols == 20);

@@ -13,14 +13,6 @@ static struct nb_design parsed(const char *text) {
     return d;
 }
 
-static void expect_printed(const char *text, const char *want) {
-    const struct nb_design d = parsed(text);
-    struct nb_strbuf out = {0};
-    nb_design_print(&d, &out);
-    cr_expect_str_eq(out.text, want, "%s gives %s, not %s", text, out.text, want);
-    nb_strbuf_release(&out);
-}
-
 Test(design, parts_apply_in_their_order_to_an_op_or_a_preset) {
     const struct nb_design d = parsed("rmsnorm/all:bf16/acc:f32x16/cast:before/eps:1e-6");
     cr_expect(d.store == NB_NUM_BF16 && d.weight == NB_NUM_BF16 && d.stat == NB_NUM_BF16 && d.acc == NB_NUM_F32);
@@ -33,15 +25,6 @@ Test(design, parts_apply_in_their_order_to_an_op_or_a_preset) {
     const struct nb_design share = parsed("prmsnorm/k:25%");
     cr_expect(share.k == 0.25 && nb_design_elements(&share, 5) == 2 && nb_design_elements(&share, 1) == 1);
     cr_expect_eq(parsed("naive/lanes:8").lanes, 8);
-}
-
-Test(design, the_printed_text_is_the_shortest_and_parses_to_the_same_design) {
-    expect_printed("rmsnorm", "rmsnorm");
-    expect_printed("rmsnorm/lanes:16", "rmsnorm/acc:f32x16");
-    expect_printed("rmsnorm/lanes:16/acc:f64", "rmsnorm/acc:f64x16");
-    expect_printed("rmsnorm/store:bf16/weight:bf16/cast:before", "llama");
-    expect_printed("layernorm/compute:f64/store:f16/eps:1e-6", "layernorm/compute:f64/store:f16/eps:1e-6");
-    expect_printed("rmsnorm/store:f32/store:f16/store:f32", "rmsnorm");
 }
 
 /* Whatever parts a text has, what is printed of it reads back to the same text. */

@@ -82,23 +82,6 @@ Test(exhaust, the_checker_calls_the_rounded_root_of_mpfr_right_and_both_its_neig
     }
 }
 
-Test(exhaust, the_error_in_ulp_of_a_root_is_that_of_mpfr) {
-    struct random_state random = {12};
-    mpfr_t y, error;
-    mpfr_inits2(200, y, error, (mpfr_ptr)0);
-    for (int i = 0; i < 20000; i++) {
-        const float x = some_float(&random, i), r = root_by_mpfr(x) * (1 + 0x1p-20f * (float)(i % 7 - 3));
-        mpfr_set_flt(y, x, MPFR_RNDN);
-        mpfr_rec_sqrt(y, y, MPFR_RNDN);
-        mpfr_set_flt(error, r, MPFR_RNDN);
-        mpfr_sub(error, error, y, MPFR_RNDN);
-        mpfr_mul_2si(error, error, 24 - (long)mpfr_get_exp(y), MPFR_RNDN);
-        const double want = mpfr_get_d(error, MPFR_RNDN), got = root_error_ulp(x, r);
-        cr_assert(fabs(got - want) <= 1e-7, "x %a, result %a: %g, not %g", (double)x, (double)r, got, want);
-    }
-    mpfr_clears(y, error, (mpfr_ptr)0);
-}
-
 /* ---- conversions ---- */
 
 static double value_by_mpfr(float x, const struct nb_format *f, bool has_inf) {

@@ -119,19 +119,6 @@ Test(limits, a_narrow_root_of_wide_statistics_overflows) {
     cr_expect_eq(line.state, NB_LIMIT_HOLDS, "%s; %s", line.at, line.beyond);
 }
 
-/* Summed one after another, the f16 sum of squares of 8192 elements stands still before it is infinite. */
-Test(limits, an_order_may_overflow_elsewhere_than_the_exact_sum) {
-    struct nb_limits l;
-    nb_limits_init(&l, NB_OP_RMSNORM, NB_NUM_F16, 8192, 1e-5);
-    cr_expect_float_eq(line_of(&l, "sum_overflow", true).from, 2.83, 0.002);
-    cr_expect_eq(line_of(&l, "sum_overflow_ordered", true).from, 4.00390625);
-    l.design.order = NB_ORDER_PAIRWISE;
-    l.design.leaf = 8;
-    const struct nb_limit ordered = line_of(&l, "sum_overflow_ordered", true);
-    cr_expect_float_eq(ordered.from, 2.83, 0.002);
-    cr_expect_eq(ordered.state, NB_LIMIT_HOLDS);
-}
-
 Test(limits, every_line_holds_for_designs_in_use) {
     char designs[] = "rmsnorm layernorm/all:f16 layernorm/store:f16/acc:f32x8/variance:onepass "
                      "rmsnorm/all:bf16/order:pairwise rmsnorm/all:f16/order:blocked layernorm/all:bf16/order:kahan "

@@ -149,16 +149,3 @@ Test(probe, says_why_a_kernel_that_returns_an_error_was_not_asked) {
     cr_expect_str_eq(nb_json_get_text(result, "status"), "failed");
     cr_expect_str_eq(nb_json_get_text(result, "reason"), "run() returned 7");
 }
-
-Test(probe, refuses_what_is_no_row_norm_or_goes_backward) {
-    struct nb_case c;
-    nb_case_init(&c);
-    c.op = NB_OP_BATCHNORM;
-    cr_expect_not_null(nb_probe_refuses(&c));
-    c.op = NB_OP_DYT;
-    cr_expect_not_null(nb_probe_refuses(&c));
-    c.op = NB_OP_RMSNORM;
-    cr_expect_null(nb_probe_refuses(&c));
-    c.pass = NB_BACKWARD;
-    cr_expect_not_null(nb_probe_refuses(&c));
-}

@@ -50,17 +50,6 @@ Test(groups, groups_share_their_buffers_and_report_every_case_once) {
     free(reported);
 }
 
-Test(groups, comparable_cases_stay_together) {
-    struct nb_plan plan = plan_of(MANY);
-    for (size_t g = 0; g < plan.n_groups; g++) {
-        const struct nb_group *group = &plan.groups[g];
-        size_t n_rms = 0;
-        for (size_t i = 0; i < group->n; i++) n_rms += plan.cases[group->cases[i]].op == NB_OP_RMSNORM;
-        cr_expect(2 * n_rms + 3 >= group->n && 2 * n_rms <= group->n + 3, "group %zu: %zu of %zu are rmsnorm", g, n_rms,
-                  group->n);
-    }
-}
-
 Test(groups, the_reference_is_the_one_named_else_a_fused_layernorm) {
     struct nb_plan plan = plan_of("{ " TWO_KERNELS ", \"shape\": \"4x8\" }");
     cr_assert_eq(plan.n_groups, 1);

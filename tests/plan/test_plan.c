@@ -2,7 +2,6 @@
 /* Plans: every cell once, nothing left out without a reason. */
 #include <criterion/criterion.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "src/core/case_key.h"
 #include "src/core/cpu.h"
@@ -12,15 +11,6 @@
 #include "tests/support/plans.h"
 
 TestSuite(plan, .init = load_kernels);
-
-Test(plan, a_block_is_the_product_of_its_lists) {
-    cr_expect_eq(n_cases_of("{ " TWO_KERNELS " }"), 2);
-    cr_expect_eq(n_cases_of("{ " TWO_KERNELS
-                            ", \"eps\": [\"1e-5\", \"1e-8\"], \"root\": [\"div_sqrt\", \"mul_recip\", \"rsqrt_nr\"] }"),
-                 12);
-    cr_expect_eq(n_cases_of("{ " TWO_KERNELS ", \"shape\": [\"4x8\", \"rnnsearch\"], \"seed\": [1, 2] }"), 12);
-    cr_expect_eq(n_cases_of("{ " TWO_KERNELS " }, { " TWO_KERNELS ", \"eps\": \"1e-3\" }"), 4);
-}
 
 /* On a CPU without 256 bits, which --max-width 128 makes of any, the presets have those of 128. */
 Test(plan, vector_is_256_bits_or_128_where_the_cpu_has_no_more) {

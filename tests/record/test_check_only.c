@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Plans that time nothing: how they are grouped and estimated, and how labels travel from blocks to records. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/json.h"
@@ -16,22 +15,6 @@
 static struct nb_plan check_only(const char *blocks) {
     load_kernels();
     return made((struct request){.blocks = blocks, .head = CHECK_ONLY});
-}
-
-Test(check_only, cases_of_all_shapes_go_into_large_groups_once_each) {
-    struct nb_plan plan = check_only(MANY), timed = plan_of(MANY);
-    cr_expect_eq(plan.launches, 0);
-    cr_expect_eq(plan.counters, 0);
-    cr_expect_eq(plan.n_cases, timed.n_cases);
-    cr_expect(plan.n_groups * 10 <= timed.n_groups, "%zu groups, timed %zu", plan.n_groups, timed.n_groups);
-    size_t *seen = calloc(plan.n_cases, sizeof *seen), n = 0;
-    for (size_t g = 0; g < plan.n_groups; g++) {
-        cr_expect_eq(plan.groups[g].part, 0, "no reference is repeated");
-        for (size_t i = 0; i < plan.groups[g].n; i++, n++) cr_expect_eq(seen[plan.groups[g].cases[i]]++, 0);
-    }
-    cr_expect_eq(n, plan.n_cases);
-    cr_expect(plan.estimate_s < timed.estimate_s / 10);
-    free(seen);
 }
 
 static const char *labels_of(const struct nb_plan *plan, const char *words) {

@@ -40,33 +40,6 @@ Test(fingerprint, a_file_hashes_as_its_bytes) {
     cr_expect_str_eq(of_file, "");
 }
 
-static const cJSON *at(const cJSON *json, const char *section, const char *key) {
-    const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, section);
-    cr_assert_not_null(object, "no section %s", section);
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
-    cr_assert_not_null(value, "no key %s.%s", section, key);
-    return value;
-}
-
-Test(fingerprint, is_the_same_twice_and_holds_what_it_promises) {
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    cJSON *json = kept_json(nb_fingerprint()), *again = kept_json(nb_fingerprint());
-    cr_expect_str_eq(json_text(json), json_text(again));
-    cr_expect_str_eq(json->child->string, "build", "sections keep their order");
-    cr_expect_str_eq(at(json, "cpu", "model")->valuestring, nb_cpu()->model);
-    cr_expect(cJSON_IsBool(at(json, "build", "dirty")));
-    cr_expect_gt(strlen(at(json, "build", "compiler")->valuestring), 0);
-    cr_expect_gt(strlen(at(json, "system", "kernel")->valuestring), 0);
-    cr_expect_str_eq(at(json, "libraries", "cjson")->valuestring, cJSON_Version());
-    const cJSON *l1d = at(json, "cpu", "l1d_bytes");
-    cr_expect(cJSON_IsNull(l1d) || l1d->valuedouble == (double)nb_cpu()->l1d_bytes);
-    const cJSON *kernels = cJSON_GetObjectItemCaseSensitive(json, "kernels");
-    cr_assert_eq(cJSON_GetArraySize(kernels), 1);
-    char hash[20];
-    nb_file_hash(nb_registry_file(0), hash);
-    cr_expect_str_eq(nb_json_get_text(cJSON_GetArrayItem(kernels, 0), "hash"), hash);
-}
-
 Test(fingerprint, the_signature_is_in_hexadecimal_where_there_is_one) {
     const struct {
         struct nb_cpu cpu;

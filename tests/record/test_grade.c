@@ -162,17 +162,6 @@ Test(grade, what_was_not_run_and_rows_without_numbers_have_no_grade) {
     nb_record_release(&r);
 }
 
-Test(grade, the_declared_range_ends_at_the_claim_and_at_predicted_losses) {
-    struct nb_record r = good();
-    cr_assert(declared(&r));
-    r.evidence.covered = false;
-    cr_assert_not(declared(&r));
-    r.evidence.covered = true;
-    r.status = NB_OUT_OF_RANGE;
-    cr_assert_not(declared(&r));
-    nb_record_release(&r);
-}
-
 /* ---- lines --------------------------------------------------------------------------------------------------------- */
 
 static struct nb_results results; /* of the test, and their grades */

@@ -96,23 +96,6 @@ Test(plots, a_curve_is_of_one_machine_and_names_it) {
                  "the caches of that machine");
 }
 
-Test(plots, data_file_reads_back) {
-    struct nb_figure f;
-    struct nb_strbuf text = {0};
-    nb_figure_init(&f, "one");
-    f.n_panels = 1;
-    f.panels[0] = (struct nb_panel){"p", "x", "y", NB_SCALE_LENGTH, NB_SCALE_LINEAR};
-    f.title = nb_strdup("two\nlines");
-    nb_figure_add(&f, 0, nb_figure_entry(&f, "a"), (struct nb_point){2, 0.1, NAN, INFINITY});
-    nb_figure_add(&f, 0, nb_figure_entry(&f, "b"), (struct nb_point){1, 5, 4, 6});
-    nb_figure_add(&f, 0, nb_figure_entry(&f, "b"), (struct nb_point){1, NAN, 4, 6});
-    nb_figure_data(&f, &text);
-    cr_assert_str_eq(text.text, "# two\\x0Alines\n# panel: p\n# line: a\n# x = x, y = y, low, high\n2 0.1 ? ?\n\n\n"
-                                "# panel: p\n# line: b\n# x = x, y = y, low, high\n1 5 4 6\n");
-    nb_strbuf_release(&text);
-    nb_figure_release(&f);
-}
-
 /* ---- axes ---- */
 
 /* The script of a figure of one panel with these points, eleven lines of three unless they are fewer. */

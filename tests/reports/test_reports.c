@@ -207,26 +207,6 @@ Test(reports, widths_are_counted_in_cells) {
     nb_strbuf_release(&text);
 }
 
-Test(reports, times_have_the_unit_that_suits) {
-    const struct {
-        double time_ns;
-        const char *text;
-    } times[] = {{0.5, "0.5000 ns"},
-                 {999.94, "999.9 ns"},
-                 {999.96, "1.000 us"},
-                 {12345.678, "12.35 us"},
-                 {1e6, "1.000 ms"},
-                 {2.5e9, "2.500 s"},
-                 {NAN, ""}};
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        struct nb_strbuf out = {0};
-        nb_strbuf_add(&out, "");
-        nb_format_time(&out, times[i].time_ns);
-        cr_assert_str_eq(out.text, times[i].text);
-        nb_strbuf_release(&out);
-    }
-}
-
 Test(reports, a_share_is_0_or_100_percent_only_when_it_is) {
     const struct {
         double share;

@@ -62,15 +62,6 @@ Test(stress_page, page_shows_markup_as_text_and_every_figure) {
     cr_assert_not_null(strstr(page, "src=\"data:image/png;base64,"));
 }
 
-Test(stress_page, scripts_keep_names_inside_single_quotes) {
-    cJSON *stress = kept_json(hostile_stress());
-    struct nb_figures figures;
-    nb_stress_figures_init(&figures, stress, NULL);
-    cr_assert_gt(figures.n, 1);
-    expect_names_quoted(&figures);
-    nb_figures_release(&figures);
-}
-
 Test(stress_page, senseless_files_are_rendered) {
     static const char *const texts[] = {
         "{}",

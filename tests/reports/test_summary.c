@@ -45,20 +45,6 @@ static void expect_no_text(const char *unwanted) {
     cr_assert_null(strstr(text, unwanted), "'%s' in:\n%s", unwanted, text);
 }
 
-Test(summary, fastest_savings_and_failures_of_a_small_run) {
-    results = nb_test_small();
-    expect_text("Some CPU; 2026-01-31\n");
-    expect_text("fastest LayerNorm  layernorm_twopass 256\n                   12.35 us +-1.0%, 80% of roof\n");
-    expect_text("fastest RMSNorm    rmsnorm_twopass 256\n");
-    expect_text("  fastest of each  20.0 % [19.0, 21.0]\n");
-    expect_text("nearest its bound  16% of the error allowed: layernorm_twopass_v256_f32 64x256\n");
-    expect_text("not to be trusted  1 failed\n");
-    expect_text(" replay results/one rmsnorm_bad_v256_f32/");
-    expect_text(" report results/one ");
-    expect_no_text("in memory");
-    expect_no_text("bf16");
-}
-
 /* Cases differ where the time's place, root and dtype do; one that is faster than its roof is no fastest. */
 Test(summary, memory_roots_and_bf16_have_their_lines) {
     results = nb_test_small();
