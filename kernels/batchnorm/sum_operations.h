@@ -12,7 +12,7 @@ static __attribute__((noinline, unused)) float long_sum(const void *x, int64_t n
 }
 
 /* NCHW: unit = channel. */
-void NB_OPERATION(op_mean_planes, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_mean_planes, const struct step *s, int64_t begin, int64_t end) {
     for (int64_t channel = begin; channel < end; channel++) {
         struct sum_tree sum = {.n = 0};
         for (int64_t r = channel; r < s->call->rows; r += s->call->c)
@@ -21,7 +21,7 @@ void NB_OPERATION(op_mean_planes, const struct step *s, int64_t begin, int64_t e
     }
 }
 /* Unit = block of rows -> a row of partial sums. */
-void NB_OPERATION(op_sum_blocks, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_sum_blocks, const struct step *s, int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; block++) {
         const struct column_sums c = {.x = tensor_row(s->a, block * rows_per_block(s->call), COMPOSED_LOWP),
                                       .x_stride = s->a.stride,
@@ -31,7 +31,7 @@ void NB_OPERATION(op_sum_blocks, const struct step *s, int64_t begin, int64_t en
     }
 }
 /* Unit = channel, or column. */
-void NB_OPERATION(op_mean_blocks, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_mean_blocks, const struct step *s, int64_t begin, int64_t end) {
     for (int64_t channel = begin; channel < end; channel++) {
         float sum = 0.0f;
         for (int64_t block = 0; block < n_blocks(s->call); block++)
@@ -39,11 +39,11 @@ void NB_OPERATION(op_mean_blocks, const struct step *s, int64_t begin, int64_t e
         typed_set(s->dst.data, channel, sum / s->scalar, s->dst.narrow);
     }
 }
-void NB_OPERATION(op_running_mean, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_running_mean, const struct step *s, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
         s->call->running_mean_out[i] = running_mean(s->call, i, typed_get(s->a.data, i, s->a.narrow));
 }
-void NB_OPERATION(op_running_var, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_running_var, const struct step *s, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
         s->call->running_var_out[i] = running_var(s->call, i, typed_get(s->a.data, i, s->a.narrow));
 }

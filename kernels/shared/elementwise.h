@@ -162,15 +162,18 @@ NB_INLINE float typed_sum(const void *x, int64_t n, bool narrow) {
 #else
 
 /* An operation is compiled once for each width and dtype, of recipes that stay in x's dtype apart (kernels/operations.c), under a name that says
- * for which. A kernel's object has its name alone; what the kernel reads has the loops, by which the gate sees what changed. */
+ * for which. A kernel's object has its name alone; what the kernel reads has the loops, by which the gate sees what changed.
+ * NB_OWN_OPERATIONS: a kernel that is faster with operations that are compiled with it. */
 #if COMPOSED_LOWP
 #define NB_OPERATION_SYMBOL(name) #name "_lowp_" NB_TEXT(NB_JOIN4(of, NB_VARIANT, NB_DTYPE_NAME))
 #else
 #define NB_OPERATION_SYMBOL(name) #name "_" NB_TEXT(NB_JOIN4(of, NB_VARIANT, NB_DTYPE_NAME))
 #endif
 #define NB_OPERATION_HEAD(name, ...)                                                                                   \
-    name(__VA_ARGS__) __asm__(NB_OPERATION_SYMBOL(name)) __attribute__((visibility("hidden")))
-#ifdef NB_DEFINES_OPERATIONS
+    void name(__VA_ARGS__) __asm__(NB_OPERATION_SYMBOL(name)) __attribute__((visibility("hidden")))
+#if defined(NB_OWN_OPERATIONS)
+#define NB_OPERATION(name, ...) static inline void name(__VA_ARGS__)
+#elif defined(NB_DEFINES_OPERATIONS)
 #define NB_OPERATION(name, ...)                                                                                        \
     NB_OPERATION_HEAD(name, __VA_ARGS__);                                                                              \
     void name(__VA_ARGS__)
@@ -195,7 +198,7 @@ NB_INLINE void map_typed(const struct step *s, int64_t begin, int64_t end, enum 
 }
 
 /* Full tensors up or down. */
-void NB_OPERATION(op_cast, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_cast, const struct step *s, int64_t begin, int64_t end) {
 #ifndef NB_DTYPE_IS_F32
     if (!COMPOSED_LOWP && s->a.full && s->a.narrow != s->dst.narrow) {
         if (s->a.narrow)
@@ -207,63 +210,61 @@ void NB_OPERATION(op_cast, const struct step *s, int64_t begin, int64_t end) {
 #endif
     map_any(s, begin, end, OP_COPY, B_NONE);
 }
-void NB_OPERATION(op_square, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_square, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_SQUARE, B_NONE, false);
 }
-void NB_OPERATION(op_sqrt, const struct step *s, int64_t begin, int64_t end) {
-    map_any(s, begin, end, OP_SQRT, B_NONE);
-}
-void NB_OPERATION(op_reciprocal, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_sqrt, const struct step *s, int64_t begin, int64_t end) { map_any(s, begin, end, OP_SQRT, B_NONE); }
+NB_OPERATION(op_reciprocal, const struct step *s, int64_t begin, int64_t end) {
     map_any(s, begin, end, OP_RECIPROCAL, B_NONE);
 }
-void NB_OPERATION(op_add_scalar, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_add_scalar, const struct step *s, int64_t begin, int64_t end) {
     map_any(s, begin, end, OP_ADD, B_SCALAR);
 }
-void NB_OPERATION(op_mul_scalar, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_mul_scalar, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_MUL, B_SCALAR, false);
 }
-void NB_OPERATION(op_max_scalar, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_max_scalar, const struct step *s, int64_t begin, int64_t end) {
     map_any(s, begin, end, OP_MAX, B_SCALAR);
 }
-void NB_OPERATION(op_add_full, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_add_full, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_ADD, B_FULL, false);
 }
-void NB_OPERATION(op_sub_full, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_sub_full, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_SUB, B_FULL, false);
 }
-void NB_OPERATION(op_mul_full, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_mul_full, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_MUL, B_FULL, false);
 }
 /* one value a row */
-void NB_OPERATION(op_sub_row, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_sub_row, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_SUB, B_ROW, false);
 }
-void NB_OPERATION(op_mul_row, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_mul_row, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_MUL, B_ROW, true);
 }
-void NB_OPERATION(op_div_row, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_div_row, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_DIV, B_ROW, false);
 }
-void NB_OPERATION(op_add_row, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_add_row, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_ADD, B_ROW, true);
 }
 /* one value a column */
-void NB_OPERATION(op_sub_col, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_sub_col, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_SUB, B_COL, false);
 }
-void NB_OPERATION(op_mul_col, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_mul_col, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_MUL, B_COL, true);
 }
-void NB_OPERATION(op_div_col, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_div_col, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_DIV, B_COL, false);
 }
-void NB_OPERATION(op_add_col, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_add_col, const struct step *s, int64_t begin, int64_t end) {
     map_typed(s, begin, end, OP_ADD, B_COL, true);
 }
 
 /* The roots that begin with a hardware estimate, one operation with their clamp; eps inside was added before. A column of one
  * element a row. */
-void NB_OPERATION(op_rsqrt, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_rsqrt, const struct step *s, int64_t begin, int64_t end) {
     struct nb_call root = {.eps = s->scalar, .formula = s->call->formula};
     if (root.formula.eps_place == NB_EPS_INSIDE) root.eps = 0.0;
     for (int64_t r = begin; r < end; r++)
@@ -272,7 +273,7 @@ void NB_OPERATION(op_rsqrt, const struct step *s, int64_t begin, int64_t end) {
 
 /* One value a row: the sum of its elements in f32, divided by the scalar. Rounded to x's dtype at the end where the result
  * is narrow, as PyTorch's mean of a half tensor. */
-void NB_OPERATION(op_sum_rows, const struct step *s, int64_t begin, int64_t end) {
+NB_OPERATION(op_sum_rows, const struct step *s, int64_t begin, int64_t end) {
     const bool lowp = COMPOSED_LOWP;
     for (int64_t r = begin; r < end; r++) {
         const float sum = typed_sum(tensor_row(s->a, r, lowp), s->cols, lowp);
