@@ -24,6 +24,7 @@
 enum { STEP_LIMIT = 100000, MOST_GAP = 1 << 16, MOST_BYTES = 1 << 30, SPOT = 64 };
 
 struct subject {
+    const char *file;
     void *functions[NB_N_FUNCTION_ROLES]; /* null: the build has none */
     void *state;
     unsigned char *expected; /* its bytes, as the first call left them; null: it has none to compare */
@@ -63,6 +64,7 @@ static int find_functions(struct subject *s, const struct nb_job *job, int arm) 
     const char *key =
         cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(job->options, "arms"), arm));
     const char *file = key ? file_of(job, key) : NULL;
+    s->file = file;
     void *handle = file ? nb_object_open(file) : NULL;
     for (int role = 0; role < NB_N_FUNCTION_ROLES && handle; role++) {
         const char *name = cJSON_GetStringValue(cJSON_GetArrayItem(names, role));
@@ -173,11 +175,11 @@ static bool is_reproduced(const struct bench *b, const struct nb_arm *arm) {
 static int time_arms(struct bench *b, struct nb_pool *pool) {
     static const struct nb_kernel kernel = {
         .struct_size = sizeof kernel, .op = NB_OP_COPY, .name = "function", .variant = "function", .run = run_function};
-    static const struct nb_entry entry = {.kernel = &kernel};
     static const struct nb_case one_row = {.op = NB_OP_COPY, .threads = 1, .shape = {.rows = 1, .cols = 1}};
     const struct nb_job *job = &b->w->job;
     const cJSON *extra = cJSON_GetObjectItemCaseSensitive(job->options, "extra_percent");
     struct nb_arm arms[NB_GATE_ARMS] = {{0}};
+    struct nb_entry entries[NB_GATE_ARMS];
     struct nb_call calls[NB_GATE_ARMS] = {{0}};
     bool same[NB_GATE_ARMS];
     struct nb_noise noise;
@@ -190,7 +192,8 @@ static int time_arms(struct bench *b, struct nb_pool *pool) {
         const size_t at = blocks * (size_t)i;
         const cJSON *percent = cJSON_GetArrayItem(extra, i);
         calls[i] = (struct nb_call){.struct_size = sizeof calls[i], .rows = 1, .cols = 1, .x = &b->subjects[i]};
-        arms[i] = (struct nb_arm){.entry = &entry, .c = &one_row, .calls = &calls[i], .sample_ns = ns + at};
+        entries[i] = (struct nb_entry){.kernel = &kernel, .file = b->subjects[i].file};
+        arms[i] = (struct nb_arm){.entry = &entries[i], .c = &one_row, .calls = &calls[i], .sample_ns = ns + at};
         arms[i].contaminated = contaminated + at;
         arms[i].position = position + at;
         arms[i].extra_percent = percent ? percent->valueint : 0;

@@ -80,6 +80,11 @@ c fewer "${compile[@]}" "${link[@]}" -DFEWER_BYTES
 gives 1 'WRONG copy: its 15999 bytes of output differ from the baseline.s 16000' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function copy
 gives 0 '1 PASS \(identical code\)' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function list
 timed parse "${pair[@]}" --function parse
+for takes in "20000 0 PASS.parse" "30000 3 REGRESSION.parse:.slower.by.(49.9|50.0).%"; do
+    read -r ns code verdict <<<"$takes"
+    printf '%s\n' "candidate:function $ns" "function 20000" >"$WORK/played"
+    NORMBENCH_PLAYED=$WORK/played gives "$code" "$verdict" "${pair[@]}" --function parse --screen-launches 7 --confirm-launches 12 --blocks 8
+done
 
 # ---- mistakes of the command line ---------------------------------------------------------------------------------------------------------
 gives 2 "no function 'prse' \(--function\); did you mean 'parse'\? It has " "${pair[@]}" --function prse
