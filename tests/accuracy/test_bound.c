@@ -117,6 +117,36 @@ Test(bound, holds_for_rows_that_are_chosen_against_the_order_of_summation) {
     }
 }
 
+/* What soft kernels do not know: tanh(alpha x) in f32 or, step by step, in x's dtype. */
+Test(bound, holds_for_dyt_of_any_size) {
+    struct random_state r = {14};
+    for (int trial = 0; trial < 60; trial++) {
+        const enum nb_dtype dtype = (enum nb_dtype)(trial % NB_N_DTYPES), steps = trial % 2 ? dtype : NB_F32;
+        struct problem p;
+        struct nb_oracle o;
+        struct nb_bound b;
+        double y[64], tolerance[64];
+        problem_init(&p, NB_OP_DYT, dtype, 1, 64);
+        problem_fill_normal(&p, 0, exp(10 * random_normal(&r)), random_bits(&r));
+        problem_set(&p, 0, trial % 5 ? 1 : INFINITY);
+        p.c.stats_dtype = trial % 2 ? NB_STATS_X : NB_STATS_F32;
+        p.c.alpha = exp(3 * random_normal(&r));
+        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+        nb_bound_init(&b, &p.c, &o, 64);
+        nb_oracle_row(&o, 0, y);
+        nb_bound_row(&b, 0, y, tolerance);
+        for (int64_t i = 0; i < 64; i++) {
+            const double t = nb_round_to(nb_round_to(p.c.alpha, steps) * nb_get(p.in.x, i, dtype), steps);
+            const double got = nb_round_to(nb_round_to((double)tanhf((float)t), steps), dtype);
+            cr_expect_leq(fabs(got - y[i]), tolerance[i], "trial %d, alpha %g: %g, not %g", trial, p.c.alpha, got,
+                          y[i]);
+        }
+        nb_bound_release(&b);
+        nb_oracle_release(&o);
+        problem_free(&p);
+    }
+}
+
 /* ---- predicted losses ------------------------------------------------------------------------------------------------ */
 
 static enum nb_loss loss_of_row(const struct problem *p) {
