@@ -79,7 +79,7 @@ DEVICE uint16_t f32_to_f16(float v) { return v != v ? 0x7fff : nb_f32_to_f16(v);
 DEVICE uint16_t f32_to_bf16(float v) { return v != v ? 0x7fff : nb_f32_to_bf16(v); }
 DEVICE float canonical(float v) { return v != v ? float_of(0x7fffffff) : v; }
 /* Two roundings in double make one in f32: no 1 / sqrt(v) of an f32 lies as near to the
- * middle of two (tests/kernels/test_rsqrt_rounded.c). */
+ * middle of two, as all of two binades show, which stand for the others. */
 DEVICE float rsqrt_rounded(float v) { return (float)(1.0 / sqrt((double)v)); }
 DEVICE float rsqrt_estimate(float v) { return rsqrt_rounded(v); }
 

@@ -274,31 +274,6 @@ Test(claims_properties, experiments_find_what_is_known) {
     }
 }
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) /* whose instructions lie between */
-static void run_alone(void *prepared) {
-    const struct nb_norm_prepared *p = prepared;
-    p->entry->kernel->run(&p->call, 0, 0, p->call.rows);
-}
-
-/* Not those of whoever asks it for its phases and units. */
-Test(claims_properties, instructions_are_the_kernels_own) {
-    struct nb_findings f =
-        run("fewer_ops", "{\"of\":[\"rmsnorm_twopass\"],\"against\":[\"layernorm_twopass\"],\"rows\":1,\"cols\":8}");
-    double x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-    const struct nb_norm n = {.kernel = "rmsnorm_twopass", .eps = 1e-5};
-    const struct nb_matrix_view v = {.rows = 1, .cols = 8, .x = x, .gamma = x};
-    struct nb_norm_prepared p;
-    char reason[300] = "";
-    cr_assert_eq(nb_norm_prepare(&p, &n, &v, reason, sizeof reason), 0, "%s", reason);
-    const int64_t alone = nb_single_step(run_alone, &p, 100000, reason, sizeof reason);
-    nb_norm_prepared_release(&p);
-    cr_assert_gt(alone, 0, "%s", reason);
-    cr_assert_str_eq(f.items[0].name, "instructions_cut");
-    cr_expect_leq(strtod(f.items[0].evidence, NULL), (double)alone + 20, "%s, alone %lld", f.items[0].evidence,
-                  (long long)alone);
-}
-#endif
-
 Test(claims_properties, a_kernel_that_is_not_there_is_a_reason) {
     struct nb_findings f = run("tokens", "{\"kernel\":\"rmsnorm_nobody\"}");
     cr_assert_eq(f.n, 1);

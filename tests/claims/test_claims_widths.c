@@ -8,7 +8,6 @@
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 #include "tests/support/files.h"
-#include "tests/support/plans.h"
 #include "tests/support/runs.h"
 
 TestSuite(claims_widths, .init = quiet);
@@ -36,37 +35,6 @@ Test(claims_widths, in_turns_each_follows_each_other_equally_often) {
                     cr_expect_eq(follows[i][j], rounds / n, "%d of %d follows %d %d times", j, n, i, follows[i][j]);
             }
     }
-}
-
-#define BLOCK(shape, widths)                                                                                           \
-    "{ \"kernel\": [\"rmsnorm_twopass\", \"layernorm_twopass\"], \"shape\": \"" shape "\", \"width\": [" widths "] }"
-
-static struct nb_plan plan_with(bool isolate) {
-    return made((struct request){
-        .blocks = BLOCK("4x8", "\"scalar\"") ", " BLOCK("8x16", "\"scalar\", \"128\"") ", " BLOCK("4x8", "\"128\""),
-        .isolate_width = isolate});
-}
-
-static bool one_width(const struct nb_plan *plan, const struct nb_group *group) {
-    for (size_t i = 1; i < group->n; i++)
-        if (plan->cases[group->cases[i]].width != plan->cases[group->cases[0]].width) return false;
-    return true;
-}
-
-Test(claims_widths, one_block_that_asks_for_it_divides_its_groups_for_all, .init = load_kernels) {
-    struct nb_plan mixed = plan_with(false), apart = plan_with(true);
-    cr_assert_eq(mixed.n_groups, 2);
-    cr_expect(!mixed.groups[0].single_width && mixed.groups[0].n == 4);
-    cr_assert_eq(apart.n_groups, 3, "4x8 in two widths, 8x16 as it was");
-    for (size_t g = 0; g < 2; g++) {
-        cr_expect(apart.groups[g].single_width && one_width(&apart, &apart.groups[g]) && apart.groups[g].n == 2);
-        cr_expect_eq(apart.groups[g].family, apart.groups[0].family);
-        cr_expect_eq(apart.groups[g].index, g);
-        cr_expect_eq(apart.cases[apart.groups[g].cases[apart.groups[g].reference]].op, NB_OP_LAYERNORM);
-    }
-    cr_expect(!apart.groups[2].single_width && apart.groups[2].n == 4);
-    cr_expect_neq(apart.groups[2].family, apart.groups[0].family);
-    cr_expect_str_neq(apart.hash, mixed.hash, "another plan");
 }
 
 /* ---- figures ---- */

@@ -76,7 +76,7 @@ notes stays 'no byte that stays_bytes gives can be spoilt'
 notes judged 'without judged_bytes there is nothing to spoil'
 # The same code is held to its bytes, unless the whole file is the same.
 c whole "${compile[@]}" "${link[@]}"
-c fewer "${compile[@]}" "${link[@]}" -DFEWER_BYTES
+c fewer "${compile[@]}" "${link[@]}" -DFEWER_BYTES=1
 gives 1 'WRONG copy: its 15999 bytes of output differ from the baseline.s 16000' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function copy
 gives 0 '1 PASS \(identical code\)' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function list
 timed parse "${pair[@]}" --function parse

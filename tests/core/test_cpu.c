@@ -45,21 +45,3 @@ Test(cpu, a_width_limit_hides_what_is_wider) {
     nb_cpu_limit_width(NB_512);
     cr_expect_null(nb_cpu_refuses(0, NB_512));
 }
-
-Test(cpu, allowed_cpus_are_those_of_the_mask) {
-    int cpus[4096], n = nb_cpu_allowed(cpus, 4096);
-    cpu_set_t set;
-    cr_assert_eq(sched_getaffinity(0, sizeof set, &set), 0);
-    cr_expect_eq(n, CPU_COUNT(&set));
-    for (int i = 0; i < n; i++) {
-        cr_expect(CPU_ISSET((unsigned)cpus[i], &set));
-        if (i > 0) cr_expect_gt(cpus[i], cpus[i - 1]);
-    }
-    cr_expect_eq(nb_cpu_allowed(cpus, 1), 1);
-    CPU_ZERO(&set);
-    CPU_SET((unsigned)cpus[n - 1], &set);
-    int last = cpus[n - 1];
-    cr_assert_eq(sched_setaffinity(0, sizeof set, &set), 0);
-    cr_expect_eq(nb_cpu_allowed(cpus, 4096), 1);
-    cr_expect_eq(cpus[0], last);
-}

@@ -54,33 +54,6 @@ static int same_number(double a, double b) {
     return a == b && !signbit(a) == !signbit(b);
 }
 
-Test(formats, names_and_their_aliases_are_recognised_and_nothing_else) {
-    static const struct {
-        const char *name;
-        int number;
-    } names[] = {{"f64", NB_NUM_F64},
-                 {"double", NB_NUM_F64},
-                 {"float32", NB_NUM_F32},
-                 {"TF32", NB_NUM_TF32},
-                 {"half", NB_NUM_F16},
-                 {"bf16", NB_NUM_BF16},
-                 {"float8_e4m3fn", NB_NUM_E4M3},
-                 {"e5m2", NB_NUM_E5M2},
-                 {"e4m3", NB_NUM_E4M3},
-                 {"e3m4", -1},
-                 {"", -1},
-                 {"f64x", -1}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        cr_expect_eq(nb_number_parse(names[i].name), names[i].number, "%s", names[i].name);
-    static const char *const stored[][NB_N_DTYPES] = {
-        {"f32", "f16", "bf16"}, {"fp32", "half", "bfloat16"}, {"float32", "fp16", "BF16"}};
-    for (int dtype = 0; dtype < NB_N_DTYPES; dtype++) {
-        cr_expect_str_eq(nb_numbers[nb_number_of((enum nb_dtype)dtype)].name, nb_formats[dtype].name);
-        for (size_t i = 0; i < 3; i++) cr_expect_eq(nb_dtype_parse(stored[i][dtype]), dtype, "%s", stored[i][dtype]);
-    }
-    cr_expect(nb_dtype_parse("f64") == -1 && nb_dtype_parse("") == -1 && nb_dtype_parse("f320") == -1);
-}
-
 /* ---- codes ------------------------------------------------------------------------------------------------------------- */
 
 static const enum nb_number narrow[] = {NB_NUM_F16, NB_NUM_BF16, NB_NUM_E5M2, NB_NUM_E4M3};

@@ -153,48 +153,6 @@ static const struct nb_member outer[] = {NB_MEMBER(NUMBER, struct outer, number)
                                          NB_MEMBER_OPTIONAL(TEXT, struct outer, absent),
                                          NB_MEMBERS_END};
 
-Test(json, a_table_of_members_writes_and_reads_a_struct) {
-    char words[] = "words";
-    const struct outer a = {.number = NAN,
-                            .wide = (int64_t)1 << 53,
-                            .counts = {1, 0, 3},
-                            .bits = UINT64_MAX,
-                            .flag = true,
-                            .text = "seven77",
-                            .owned = words,
-                            .fruit = PEAR,
-                            .interval = {2, NAN, 3},
-                            .inner = {INT32_MAX, -INFINITY},
-                            .grouped = 0.1,
-                            .borrowed = "lent",
-                            .none = -1,
-                            .positive = 7};
-    struct outer b = {0};
-    struct nb_strbuf text = {0};
-    cJSON *json = kept_json(nb_json_of_members(outer, &a));
-    nb_json_print(json, &text);
-    cr_expect_str_eq(text.text, "{\"number\":null,\"wide\":9007199254740992,\"counts\":[1,0,3],"
-                                "\"bits\":\"18446744073709551615\",\"flag\":true,\"text\":\"seven77\","
-                                "\"owned\":\"words\",\"fruit\":\"pear\","
-                                "\"interval\":{\"value\":2,\"low\":null,\"high\":3},"
-                                "\"inner\":{\"narrow\":2147483647,\"exact\":\"-inf\"},"
-                                "\"group\":{\"renamed\":0.1},"
-                                "\"borrowed\":\"lent\",\"index\":0,\"none\":null,\"positive\":7}");
-    cr_assert_eq(nb_json_get_members(json, outer, &b, "a test"), 0);
-    cr_expect(isnan(b.number) && isnan(b.interval.low) && b.interval.high == 3 && b.grouped == 0.1);
-    cr_expect(b.wide == a.wide && b.counts[2] == 3 && b.bits == UINT64_MAX && b.flag && b.fruit == PEAR);
-    cr_expect(b.inner.narrow == INT32_MAX && b.inner.exact == -INFINITY);
-    cJSON_ReplaceItemInObjectCaseSensitive(json, "interval", cJSON_CreateNull());
-    cr_assert_eq(nb_json_get_members(json, outer, &b, "a test"), 0);
-    cr_expect(isnan(b.interval.value) && isnan(b.interval.high), "null is an interval without figures");
-    cr_expect_str_eq(b.text, "seven77");
-    cr_expect_str_eq(b.owned, "words");
-    cr_expect_str_eq(b.borrowed, "lent");
-    cr_expect(b.index == 0 && b.none == -1 && b.positive == 7 && b.zero == 0);
-    free(b.owned);
-    nb_strbuf_release(&text);
-}
-
 Test(json, members_that_are_not_what_they_must_be_are_refused_by_name) {
     static const struct {
         const char *key, *value;

@@ -51,13 +51,3 @@ Test(peers, a_library_is_given_by_its_absolute_path) {
     cr_assert_str_eq(spec, "peer:fakelib");
     free(spec);
 }
-
-Test(peers, every_peer_has_its_wheels_or_its_recipe_and_a_size) {
-    for (size_t i = 0; i < nb_n_peers; i++) {
-        char wheels[256], recipe[256];
-        snprintf(wheels, sizeof wheels, "kernels/peers/wheels/%s.txt", nb_peers[i].name);
-        snprintf(recipe, sizeof recipe, "kernels/peers/get_%s.sh", nb_peers[i].name);
-        cr_assert(nb_path_exists(wheels) != nb_path_exists(recipe), "%s, %s", wheels, recipe);
-        cr_assert(nb_peers[i].what[0] && nb_peers[i].size[0]);
-    }
-}

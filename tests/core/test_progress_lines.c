@@ -21,11 +21,3 @@ Test(progress_lines, another_stage_begins_anew) {
     nb_progress(9, 10, 45, "timing");
     cr_assert_stderr_eq_str("normbench: 0 % after 100 s: checking\nnormbench: 90 % after 45 s, 5 s left: timing\n");
 }
-
-Test(progress_lines, quiet_has_none) {
-    cr_redirect_stderr();
-    nb_log_quiet(true);
-    nb_progress(1, 2, 100, "timing");
-    nb_error("so that there is something to read");
-    cr_assert_stderr_eq_str("normbench: error: so that there is something to read\n");
-}

@@ -47,30 +47,6 @@ static char *copy_of(const char *plugin, const char *name) {
     return path;
 }
 
-Test(registry, builtin_kernels_are_sorted_and_found_by_id) {
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    size_t n = nb_registry_size();
-    cr_assert_gt(n, 0);
-    for (size_t i = 0; i < n; i++) {
-        const struct nb_entry *e = nb_registry_at(i);
-        cr_expect_null(e->plugin);
-        cr_expect_str_eq(e->id, e->kernel->variant);
-        cr_expect_str_eq(e->kernel_id, e->kernel->name);
-        cr_expect_eq(nb_registry_find(e->id), e);
-        if (i > 0) cr_expect_leq(strcmp(nb_registry_at(i - 1)->kernel->name, e->kernel->name), 0);
-    }
-    cr_expect_null(nb_registry_at(n));
-    cr_expect_null(nb_registry_find(""));
-    cr_expect_null(nb_registry_find("rmsnorm_twopass"));
-    cr_expect_str_eq(nb_registry_file(0), getenv("NORMBENCH_KERNELS"));
-    cr_expect_null(nb_registry_file(1));
-    nb_registry_release();
-    cr_expect_eq(nb_registry_size(), 0);
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    cr_expect_eq(nb_registry_size(), n);
-    nb_registry_release();
-}
-
 Test(registry, a_missing_file_is_refused) { refuses("/nonexistent/kernels.so", "No such file"); }
 Test(registry, a_folder_is_refused) { refuses("/tmp", "not a file"); }
 Test(registry, a_file_without_the_export_is_refused) { refuses(plugin_path("no_export"), "does not export"); }

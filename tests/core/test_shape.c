@@ -26,19 +26,6 @@ Test(shape, brackets_are_the_normalized_dimensions) {
     cr_expect(s.rows == 5 && s.cols == 24);
 }
 
-Test(shape, images_in_either_layout) {
-    struct nb_shape s = parsed("nchw:8x64x28x14");
-    cr_expect(s.layout == NB_NCHW && s.n == 8 && s.c == 64 && s.hw == 392 && s.rows == 512 && s.cols == 392);
-    s = parsed("nhwc:8x28x14x64");
-    cr_expect(s.layout == NB_NHWC && s.n == 8 && s.c == 64 && s.hw == 392 && s.rows == 3136 && s.cols == 64);
-    s = parsed("nchw:8x64");
-    cr_expect(s.hw == 1 && s.rows == 512 && s.cols == 1);
-    s = parsed("nhwc:8x64");
-    cr_expect(s.hw == 1 && s.rows == 8 && s.cols == 64);
-    s = parsed("nchw:8x64x100");
-    cr_expect_eq(s.hw, 100);
-}
-
 Test(shape, what_is_no_shape_is_refused_with_the_reason) {
     static const char *const wants[][2] = {
         {"", "not a shape"},
@@ -117,16 +104,6 @@ Test(shape, bad_ranges_are_refused) {
     memset(longer, '1', sizeof longer);
     longer[sizeof longer - 1] = '\0';
     cr_expect(strstr(expanded(longer), "longer than 200"));
-}
-
-Test(shape, names_stand_for_the_shapes_of_models_and_papers) {
-    cr_expect_str_eq(expanded("minimind2-small"), "16384x512");
-    cr_expect_str_eq(expanded("rnnsearch"), "80x1024 80x2048");
-    cr_expect_str_eq(expanded("transformer"), "25000x512");
-    cr_expect_str_eq(expanded("minimind-3-qk"), "87040x96 43520x96");
-    cr_expect_str_eq(expanded("llama-7b"), "4096x4096");
-    cr_expect(strstr(expanded("minimind2-smal"), "did you mean 'minimind2-small'"), "%s", expanded("minimind2-smal"));
-    cr_expect(strstr(expanded("zzzzzzzzzzzzzz"), "list shapes"), "%s", expanded("zzzzzzzzzzzzzz"));
 }
 
 Test(shape, every_preset_has_shapes_and_a_source) {

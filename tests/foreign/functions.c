@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Small functions of another project for `normbench gate --function`: a copy, a parser, a sort, one that allocates, and some that break
+/* Small functions of another project for `normbench gate --function`: a copy, a parser, one that allocates, and some that break
  * the rules of kernels/function.h or do not come back. SLOWER: how many percent of the work are done once more. */
 #include <signal.h>
 #include <stddef.h>
@@ -11,6 +11,13 @@
 #ifndef SLOWER
 #define SLOWER 0
 #endif
+
+/* The bytes of output of a function: where they are, and how many. */
+#define GIVES(function, at, size)                                                                                      \
+    const void *function##_bytes(const void *state __attribute__((unused)), size_t *n) {                               \
+        *n = size;                                                                                                     \
+        return at;                                                                                                     \
+    }
 
 #pragma GCC visibility push(default) /* what is called by name is exported, whatever -fvisibility says */
 
@@ -38,14 +45,10 @@ void copy(void *state) {
     copy_part(state, COPIED);
     if (SLOWER) copy_part(state, COPIED * SLOWER / 100);
 }
-const void *copy_bytes(const void *state, size_t *n) {
-#ifdef FEWER_BYTES
-    *n = COPIED - 1;
-#else
-    *n = COPIED;
+#ifndef FEWER_BYTES
+#define FEWER_BYTES 0
 #endif
-    return ((const struct copy *)state)->to;
-}
+GIVES(copy, ((const struct copy *)state)->to, COPIED - FEWER_BYTES)
 void copy_teardown(void *state) { free(state); }
 
 /* ---- parse: numbers with commas --------------------------------------------------------------------------------------- */
@@ -85,41 +88,8 @@ void parse(void *state) {
     ((struct parse *)state)->out.sum++;
 #endif
 }
-const void *parse_bytes(const void *state, size_t *n) {
-    *n = sizeof((const struct parse *)state)->out;
-    return &((const struct parse *)state)->out;
-}
+GIVES(parse, &((const struct parse *)state)->out, sizeof((const struct parse *)state)->out)
 void parse_teardown(void *state) { free(state); }
-
-/* ---- sort: what is sorted is copied from the same numbers in every call ----------------------------------------------- */
-
-enum { SORTED = 100 };
-struct sort {
-    int32_t from[SORTED], to[SORTED];
-};
-void *sort_setup(void) {
-    struct sort *s = calloc(1, sizeof *s);
-    uint64_t seed = 3;
-    for (int i = 0; i < SORTED; i++) s->from[i] = (int32_t)next(&seed);
-    return s;
-}
-static int compare(const void *a, const void *b) {
-    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return x < y ? -1 : x > y;
-}
-static void sort_part(struct sort *s, int n) {
-    memcpy(s->to, s->from, sizeof s->to);
-    qsort(s->to, (size_t)n, sizeof *s->to, compare);
-}
-void sort(void *state) {
-    if (SLOWER) sort_part(state, SORTED * SLOWER / 100);
-    sort_part(state, SORTED);
-}
-const void *sort_bytes(const void *state, size_t *n) {
-    *n = sizeof((const struct sort *)state)->to;
-    return ((const struct sort *)state)->to;
-}
-void sort_teardown(void *state) { free(state); }
 
 /* ---- list: a list that is allocated, summed and freed ------------------------------------------------------------------ */
 
@@ -149,10 +119,7 @@ void list(void *state) {
     if (SLOWER) *(uint64_t *)state = list_part(NODES * SLOWER / 100);
     *(uint64_t *)state = list_part(NODES);
 }
-const void *list_bytes(const void *state, size_t *n) {
-    *n = sizeof(uint64_t);
-    return state;
-}
+GIVES(list, state, sizeof(uint64_t))
 void list_teardown(void *state) { free(state); }
 
 /* ---- what cannot be compared, and what does not come back; only in the second build, where BAD ------------------------ */
@@ -167,69 +134,31 @@ static __attribute__((unused)) void hang(void) {
 #else
 #define BREAKS(what)
 #endif
-void crashes(void *state) {
-    (void)state;
-    BREAKS(raise(SIGSEGV);)
-}
-void hangs(void *state) {
-    (void)state;
-    BREAKS(hang();)
-}
-void leaves(void *state) {
-    (void)state;
-    BREAKS(exit(0);)
-}
+#define DOES(function, ...)                                                                                            \
+    void function(void *state __attribute__((unused))) { __VA_ARGS__ }
+DOES(crashes, BREAKS(raise(SIGSEGV);))
+DOES(hangs, BREAKS(hang();))
+DOES(leaves, BREAKS(exit(0);))
 static int64_t grown;
-void grows(void *state) {
-    (void)state;
-    BREAKS(grown++;)
-}
-const void *grows_bytes(const void *state, size_t *n) {
-    (void)state;
-    *n = sizeof grown;
-    return &grown;
-}
+DOES(grows, BREAKS(grown++;))
+GIVES(grows, &grown, sizeof grown)
 /* Does its work in the first eight calls alone, more than there are before timing. */
 static struct {
     uint64_t sum;
     int calls;
 } kept;
-void remembers(void *state) {
-    (void)state;
-    BREAKS(if (++kept.calls > 8) return;)
-    kept.sum = list_part(NODES);
-}
-const void *remembers_bytes(const void *state, size_t *n) {
-    (void)state;
-    *n = sizeof kept.sum;
-    return &kept.sum;
-}
+DOES(remembers, BREAKS(if (++kept.calls > 8) return;) kept.sum = list_part(NODES);)
+GIVES(remembers, &kept.sum, sizeof kept.sum)
 /* Does its work once. */
 static uint64_t once;
-void works_once(void *state) {
-    (void)state;
-    BREAKS(if (once) return;)
-    once = list_part(NODES);
-}
-const void *works_once_bytes(const void *state, size_t *n) {
-    (void)state;
-    *n = sizeof once;
-    return &once;
-}
+DOES(works_once, BREAKS(if (once) return;) once = list_part(NODES);)
+GIVES(works_once, &once, sizeof once)
 /* Its bytes are made when asked for: here always, and in the second build alone. */
 static uint64_t made;
-void makes(void *state) { (void)state; }
-const void *makes_bytes(const void *state, size_t *n) {
-    (void)state;
-    *n = sizeof made;
-    made = list_part(NODES);
-    return &made;
-}
+DOES(makes, )
+GIVES(makes, (made = list_part(NODES), &made), sizeof made)
 static uint64_t later;
-void makes_later(void *state) {
-    (void)state;
-    later = list_part(NODES);
-}
+DOES(makes_later, later = list_part(NODES);)
 const void *makes_later_bytes(const void *state, size_t *n) {
     (void)state;
     *n = sizeof later;
@@ -237,12 +166,8 @@ const void *makes_later_bytes(const void *state, size_t *n) {
     return &later;
 }
 static const uint64_t fixed = 7; /* read-only */
-void stays(void *state) { (void)state; }
-const void *stays_bytes(const void *state, size_t *n) {
-    (void)state;
-    *n = sizeof fixed;
-    return &fixed;
-}
+DOES(stays, )
+GIVES(stays, &fixed, sizeof fixed)
 /* Compared by a check alone. */
 void *judged_setup(void) { return calloc(1, sizeof(int)); }
 void judged(void *state) {
@@ -255,6 +180,6 @@ int judged_check(const void *state, const void *other) { return *(const int *)st
 void judged_teardown(void *state) { free(state); }
 void *apart_setup(void) { return NULL; }
 #endif
-void apart(void *state) { (void)state; }
-void empty(void *state) { (void)state; }
+DOES(apart, )
+DOES(empty, )
 int not_a_function = 1;

@@ -80,26 +80,6 @@ Test(design, bad_texts_are_refused, .init = cr_redirect_stderr) {
     cr_expect_eq(nb_design_parse(&d, long_text), -1);
 }
 
-Test(design, the_chain_is_the_longest_way_of_an_addend_to_the_sum) {
-    struct {
-        const char *text;
-        int64_t n, chain;
-    } const chains[] = {{"rmsnorm", 4096, 4096},
-                        {"rmsnorm/acc:f32x16", 4096, 256 + 4},
-                        {"rmsnorm/acc:f32x16", 4097, 257 + 4},
-                        {"rmsnorm/acc:f32x3", 3, 1 + 2},
-                        {"pairwise", 4096, 8 + 9},
-                        {"pairwise", 5, 5},
-                        {"pairwise", 9, 8 + 1},
-                        {"rmsnorm/order:blocked/leaf:64", 4096, 64 + 64},
-                        {"kahan", 4096, 3 + 1}};
-    for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {
-        const struct nb_design d = parsed(chains[i].text);
-        cr_expect_eq(nb_design_chain(&d, chains[i].n), chains[i].chain, "%s: %lld", chains[i].text,
-                     (long long)nb_design_chain(&d, chains[i].n));
-    }
-}
-
 Test(design, the_bound_is_only_asked_about_designs_that_it_knows) {
     static const char *const known[] = {"rmsnorm", "llama", "all_bf16", "J", "naive/acc:f64", "gemma", "kahan"};
     char unknown[] = "fp8 truncate stochastic rmsnorm/flush:1 rmsnorm/stat:tf32 rmsnorm/store:bf16/cast:before "

@@ -227,15 +227,6 @@ Test(emulate, every_part_of_a_design_reaches_the_result) {
     }
 }
 
-Test(emulate, prmsnorm_sees_its_share_and_l2norm_the_sum) {
-    const struct nb_design partial = parsed("prmsnorm/k:50%/eps:0"), l2 = parsed("l2norm/eps:0");
-    const double x[4] = {3, 3, 100, 100};
-    double y[4];
-    nb_emulate_row(&partial, 4, x, NULL, NULL, y, 1);
-    cr_expect(y[0] == 1 && y[2] == nb_number_round(100 * (double)(1.0f / 3.0f), 0, NB_NUM_F32, NB_ROUND_NEAREST, 0));
-    cr_expect_eq(nb_emulate_row(&l2, 4, x, NULL, NULL, y, 1).var, 20018);
-}
-
 Test(emulate, infinities_and_nan_go_where_ieee_takes_them) {
     const struct nb_design rms = parsed("rmsnorm"), layer = parsed("layernorm"), fp8 = parsed("fp8");
     const double inf[3] = {1, INFINITY, -2}, nan[3] = {1, NAN, 2}, one[1] = {5};

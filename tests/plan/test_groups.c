@@ -232,19 +232,3 @@ Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
                              .options = {.budget_s = 1e-6}},
             "a budget of 1e-06 s: a single comparison takes about");
 }
-
-Test(groups, a_budget_holds_the_fewest_launches_where_more_are_added) {
-    const char *head = "\"launches\": [10, 40], \"aim_percent\": 2, \"budget_s\": 100,";
-    struct nb_plan whole = made((struct request){.blocks = MANY, .head = "\"launches\": 10,"});
-    const double budget_s = 0.5 * whole.estimate_s;
-    struct nb_plan plan = made((struct request){.blocks = MANY, .head = head, .options = {.budget_s = budget_s}});
-    struct nb_plan usual = made((struct request){.blocks = MANY, .head = head});
-    cr_expect(nb_plan_is_adaptive(&plan) && !nb_plan_is_adaptive(&whole));
-    cr_expect(plan.launches == 10 && plan.most_launches == 40 && plan.aim == 0.02 && plan.budget_s == budget_s);
-    cr_expect_eq(usual.budget_s, 100);
-    cr_expect(isinf(whole.budget_s));
-    cr_expect_leq(plan.estimate_s, budget_s);
-    cr_expect_gt(plan.estimate_s, 0.7 * budget_s - 0.5);
-    cr_expect_str_neq(plan.hash, whole.hash, "the launches are part of the plan");
-    cr_expect_str_eq(plan.hash, usual.hash);
-}

@@ -108,24 +108,6 @@ Test(plan, data_that_does_not_fit_is_counted_and_data_that_is_not_there_is_an_er
     refused((struct request){.blocks = "{}", .axis = "data=norml"}, "--axis data:");
 }
 
-Test(plan, what_this_machine_refuses_has_a_record) {
-    struct nb_plan plan = plan_of("{ " TWO_KERNELS ", \"threads\": [1, 1024] }");
-    cr_expect_eq(plan.n_cases, 2);
-    cr_expect_eq(plan.n_runnable_elsewhere, 2);
-    cr_expect_eq(left_out(&plan, "threads 1024: this process may run on"), 2);
-    for (size_t i = 0; i < plan.n_skips; i++) {
-        struct nb_case c;
-        cr_assert(plan.skips[i].key);
-        cr_expect_eq(nb_case_parse(&c, plan.skips[i].key), 0);
-        cr_expect_eq(c.threads, 1024);
-        cr_expect_eq(plan.skips[i].n, 1);
-    }
-    nb_cpu_limit_width(NB_SCALAR);
-    plan = plan_of("{ \"kernel\": \"rmsnorm_twopass\", \"width\": [\"scalar\", \"256\"] }");
-    cr_expect_eq(plan.n_cases, 1);
-    cr_expect_eq(left_out(&plan, "width 256: wider than --max-width"), 1);
-}
-
 Test(plan, absurd_products_cost_an_error_and_no_time) {
     refused((struct request){.blocks = "{},\n{ \"seed\": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],\n\"shape\": "
                                        "\"1:60:+1x1:60:+1\", \"threads\": [1, 2, 3, 4, 5, 6] }"},

@@ -328,7 +328,6 @@ static size_t answer_to(const struct question *q, struct answer *a, const char *
 
 static void spoil_answer(const char *fault, struct answer *a) {
     const int type = a->head.type;
-    if (strcmp(fault, "late_hello") == 0) hang();
     if (strcmp(fault, "slow_start") == 0 && type == HELLO) sleep(6);
     if (strcmp(fault, "no_hello") == 0) exit(0);
     if (strcmp(fault, "version") == 0) a->head.version = 9;

@@ -48,28 +48,6 @@ static char *whole_run(void) {
                         "[" NO_KERNEL "," SKIPPED(3) "," SKIPPED(2) "," SKIPPED(1) "]", "null", keys, 3);
 }
 
-Test(merge, shards_in_any_order_give_the_records_of_one_run) {
-    char *one = first_shard(), *two = second_shard(), *all = whole_run();
-    const char *dirs[] = {two, one};
-    struct nb_results merged, whole;
-    cr_assert_eq(nb_results_merge(&merged, dirs, 2, false), 0);
-    cr_assert_eq(nb_results_fold(&whole, all), 0);
-    cr_assert_eq(merged.n, whole.n);
-    for (size_t i = 0; i < whole.n; i++) {
-        char *merged_text = json_text_of(nb_record_to_json(&merged.records[i]));
-        cr_assert_str_eq(merged_text, json_text_of(nb_record_to_json(&whole.records[i])));
-    }
-    cr_assert(nb_json_get_bool(merged.meta, "complete"));
-    cr_assert(cJSON_IsNull(cJSON_GetObjectItem(merged.meta, "shard")));
-    cr_assert_eq(nb_json_get_number(merged.meta, "elapsed_s"), 4);
-    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(merged.meta, "machines")), 1);
-    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(merged.meta, "merged")), 2);
-    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(merged.meta, "skips")), 4,
-                 "the cells of another shard are not left out");
-    nb_results_release(&merged);
-    nb_results_release(&whole);
-}
-
 struct job {
     const char *dirs[3];
     size_t n;

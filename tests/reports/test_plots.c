@@ -67,19 +67,6 @@ Test(plots, lines_hold_the_figures_of_the_records) {
     expect_point(&speed->lines[1].points[1], 1024, 80, 79, 81);
 }
 
-Test(plots, a_curve_never_mixes_what_differs) {
-    nb_test_sweep(&results);
-    struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x16384");
-    nb_test_times(r, 1e5, (struct nb_interval){0.5, 0.4, 0.6}, r->key);
-    r->c.threads = 2;
-    r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "128x8192");
-    nb_test_times(r, 1e5, (struct nb_interval){0.5, 0.4, 0.6}, r->key);
-    nb_figures_init(&figures, &results);
-    const struct nb_figure *speed = figure_named(&figures, "kernels-rmsnorm-forward-f32");
-    cr_assert_eq(speed->lines[0].n, 3, "neither the row of two threads nor that of 128 rows");
-    cr_assert_not_null(strstr(speed->subtitle, "64 rows"));
-}
-
 Test(plots, a_curve_is_of_one_machine_and_names_it) {
     nb_test_sweep(&results);
     nb_test_part(&results, "64x256");
