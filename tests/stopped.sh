@@ -10,8 +10,8 @@ while sleep 0.25; do
     pkill -CONT -s "$command"
 done &
 stops=$!
+trap 'kill "$stops"; pkill -CONT -s "$command"' EXIT
+trap 'exit 130' INT TERM
 echo "stopped for 50 ms in every 300:"
 wait "$command"
-code=$?
-kill "$stops"
-exit "$code"
+exit $?
