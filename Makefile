@@ -528,7 +528,7 @@ install-built:
 	install -d $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm && install -m 755 configs/slurm/*.sh $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm/
 	install -m 644 configs/claims/*.json configs/claims/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/
 	install -m 644 configs/claims/tables/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables/
-	install -m 644 tests/data/* $(DESTDIR)$(PREFIX)/share/normbench/data/
+	install -m 644 $(filter-out %.txt,$(wildcard tests/data/*)) $(DESTDIR)$(PREFIX)/share/normbench/data/
 	install -m 644 reports/schema/*.json $(DESTDIR)$(PREFIX)/share/normbench/schema/
 	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/share/normbench/kernels/
 	install -m 644 $(wildcard $(addprefix kernels/peers/*.,c cpp h mk py)) $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/

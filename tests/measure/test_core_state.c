@@ -2,12 +2,14 @@
 /* Which state of the core a sample is in, from probes alone; what an uncontended core's probe takes; and of which state figures are. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "src/core/files.h"
 #include "src/measure/core_state.h"
 #include "src/measure/paired.h"
 #include "src/measure/timing.h"
+#include "src/plan/inputs.h"
 #include "tests/support/files.h"
 
 /* ---- floors ---- */
@@ -149,4 +151,73 @@ Test(core_state, all_figures_of_a_case_are_of_one_state) {
     cr_expect_str_eq(loud.state, "contended", "one launch of eight is too few");
     cr_expect_float_eq(loud.time_ns.value, 200, 1e-9);
     cr_expect(isnan(loud.contended.time_ns.value), "the figures are of it");
+}
+
+/* ---- recordings ---- */
+
+enum { STRETCHES = 30, BLOCKS = 40 };
+
+struct recording {
+    double ns[2][STRETCHES * BLOCKS], probe[2][STRETCHES * BLOCKS];
+};
+
+static void read_recording(struct recording *r, const char *name) {
+    char line[200];
+    int n = 0, stretch;
+    char *dir = nb_data_dir(), *path = nb_path_join(dir, name);
+    FILE *f = fopen(path, "re");
+    cr_assert(f, "%s", path);
+    while (fgets(line, sizeof line, f)) {
+        if (*line == '#') continue;
+        cr_assert(n < STRETCHES * BLOCKS);
+        cr_assert_eq(
+            sscanf(line, "%d %lf %lf %lf %lf", &stretch, &r->ns[0][n], &r->probe[0][n], &r->ns[1][n], &r->probe[1][n]),
+            5);
+        cr_assert_eq(stretch, n++ / BLOCKS);
+    }
+    cr_assert_eq(n, STRETCHES * BLOCKS);
+    fclose(f);
+    free(path);
+    free(dir);
+}
+
+/* Each stretch as a launch. The ratio that a core of one's own has, and how many launches met one, on three hosts: of recordings of 12 to 25 s these
+ * stretches are a twentieth. */
+Test(core_state, recordings_of_three_hosts_have_the_ratio_of_an_uncontended_core) {
+    static const struct {
+        const char *name;
+        double uncontended, contended, share_low, share_high; /* contended: 0: too few launches */
+    } hosts[] = {{"core_states_cascade_lake.txt", 0.544, 0.607, 0.2, 0.4},
+                 {"core_states_zen_4.txt", 0.9405, 0.90, 0.6, 0.9},
+                 {"core_states_intel_amx.txt", 0.724, 0, 0.9, 1}};
+    for (size_t h = 0; h < sizeof hosts / sizeof *hosts; h++) {
+        static struct recording r;
+        struct nb_by_state ratios[STRETCHES];
+        struct nb_floors f = {0};
+        struct nb_contention all = {0};
+        read_recording(&r, hosts[h].name);
+        for (int k = 0; k < 2; k++) nb_floors_take(&f, 0, 1, r.probe[k], STRETCHES * BLOCKS);
+        const double floor = nb_floors_get(&f, 0, 1);
+        for (int l = 0; l < STRETCHES; l++) {
+            struct nb_samples s[2];
+            for (int k = 0; k < 2; k++)
+                s[k] = (struct nb_samples){
+                    .ns = &r.ns[k][l * BLOCKS], .probe = &r.probe[k][l * BLOCKS], .n = BLOCKS, .floor = floor};
+            const struct nb_contention c = nb_samples_contention(&s[0]);
+            all.n_probed += c.n_probed;
+            all.n_contended += c.n_contended;
+            ratios[l] = nb_pairs_ln(&s[0], &s[1]);
+        }
+        nb_floors_release(&f);
+        const double share = 1 - (double)all.n_contended / all.n_probed;
+        const struct nb_interval mine = nb_ratio_in_state(ratios, STRETCHES, NB_UNCONTENDED, 0.95);
+        const struct nb_interval theirs = nb_ratio_in_state(ratios, STRETCHES, NB_CONTENDED, 0.95);
+        cr_expect_eq(nb_state_over_launches(ratios, STRETCHES, 0.95), NB_UNCONTENDED, "%s", hosts[h].name);
+        cr_expect_float_eq(mine.value, hosts[h].uncontended, 0.003 * mine.value, "%s: %g", hosts[h].name, mine.value);
+        cr_expect(mine.high / mine.low < 1.02, "%s: [%g, %g]", hosts[h].name, mine.low, mine.high);
+        cr_expect(share > hosts[h].share_low && share <= hosts[h].share_high, "%s: %g", hosts[h].name, share);
+        if (hosts[h].contended > 0)
+            cr_expect_float_eq(theirs.value, hosts[h].contended, 0.02 * theirs.value, "%s: %g", hosts[h].name,
+                               theirs.value);
+    }
 }
