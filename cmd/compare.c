@@ -19,7 +19,7 @@ static const char help[] =
     "have. Runs are folders that `normbench run` or `merge` left; nothing is written to them. With more than two, the last is\n"
     "compared with the first, and a table follows each of their cases through the runs between.\n"
     "\n"
-    "Two ratios are ranked, since each was measured in pairs inside its run: the time over that of the roof, and over that\n"
+    "Two ratios are ranked, since each was measured in pairs inside its run: the time over that of the copy, and over that\n"
     "of the group's reference case. The ratio of the times themselves is only shown, and not across CPUs. Cases that are noisy,\n"
     "failed, or were measured by another plan are listed with the reason and not ranked. This is a report: it never says that\n"
     "a change made something slower; `normbench gate` does.\n"

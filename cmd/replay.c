@@ -31,7 +31,7 @@ extern const struct nb_command nb_command_replay;
 static const char help[] =
     "usage: normbench replay KEY [OPTIONS]\n"
     "       normbench replay DIR KEY [OPTIONS]\n\n"
-    "Runs one case again: checks it, times it beside its roof, and prints its whole record. KEY is a case's key as tables,\n"
+    "Runs one case again: checks it, times it beside its copy, and prints its whole record. KEY is a case's key as tables,\n"
     "results and error messages print it; with DIR, a run's folder, a part of the key that only one case has is enough,\n"
     "and the run's plugins and tuning are used.\n\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP

@@ -22,7 +22,7 @@ extern const struct nb_command nb_command_run;
 static const char help[] =
     "usage: normbench run [CONFIG] [OPTIONS]\n\n"
     "Measures a matrix of kernels: checks each case against an exact oracle, times it interleaved with the others of its\n"
-    "group and with the roof (the same loads and stores without arithmetic), and counts events where the machine can.\n"
+    "group and with a copy (the same loads and stores without arithmetic), and counts events where the machine can.\n"
     "CONFIG is a preset's name (`normbench list configs`) or a file, with a slash or .json in its name; without it: quick.\n\n"
     "What to run\n"
     "  --axis NAME=V1,V2    replaces an axis in every block (`normbench list axes`); repeatable; of one axis the last wins\n"

@@ -28,7 +28,7 @@ static const char help[] =
     "What are the kernels of this file worth? It is a shared object, Python (mine.py) or a program of any language\n"
     "(cmd/guide/protocol.md). Each is checked, checked again on hard rows, and timed beside our reference, our fast kernel\n"
     "and the peers that are built; shapes, dtypes and passes are its own. It ends with ten lines for each kernel: is it right\n"
-    "(else where not, and the command that repeats it), how accurate (grade, worst row), how fast, as a share of the roof\n"
+    "(else where not, and the command that repeats it), how accurate (grade, worst row), how fast, as a share of the copy\n"
     "and against the others, and what it does inside. `normbench new-plugin` writes a file to begin with.\n\n"
     "  --kernel GLOBS       only these of its kernels, with commas between\n"
     "  --budget SECONDS     about how long it takes (default 20); many kernels take longer\n"

@@ -40,7 +40,7 @@ enum nb_op {
     NB_OP_DYT,           /* y = gamma * tanh(alpha * x) + beta (Zhu et al. 2025) */
     NB_OP_ADD_RMSNORM,   /* residual_out = x + residual; y = rmsnorm(residual_out) */
     NB_OP_ADD_LAYERNORM, /* residual_out = x + residual; y = layernorm(residual_out) */
-    NB_OP_COPY,          /* no arithmetic: the compulsory loads and stores of another op, the roof of its group */
+    NB_OP_COPY, /* no arithmetic: the compulsory loads and stores of another op, beside which its group is timed */
     NB_N_OPS
 };
 enum nb_pass { NB_FORWARD, NB_BACKWARD, NB_N_PASSES };

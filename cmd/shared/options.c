@@ -331,7 +331,7 @@ int nb_selection_make(struct nb_gate_selection *s, struct nb_gate *g, bool with_
     if (with_itself && s->baselines.n == 0 && add_builtin(s) != 0) return -1;
     const struct nb_texts *candidates = with_itself ? &s->baselines : &s->candidates;
     int result = nb_gate_builds_init(&g->builds, s->baselines.items, s->baselines.n, candidates->items, candidates->n);
-    if (result == 0 && !s->builtin) result = nb_registry_load_builtin(); /* copies of theirs are roofs */
+    if (result == 0 && !s->builtin) result = nb_registry_load_builtin(); /* copies are among theirs */
     if (result != 0) return result;
     result = nb_config_read(&config, s->config ? s->config : "gate");
     for (size_t i = 0; i < s->axes.n && result == 0; i++) result = nb_config_axis(&config, s->axes.items[i]);

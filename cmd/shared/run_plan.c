@@ -318,7 +318,7 @@ static void print_json(const struct nb_plan *plan, const struct nb_config *confi
     cJSON_Delete(json);
 }
 
-/* Seconds for one comparison measured again: its two sides and their roof, of what a group takes on average. */
+/* Seconds for one comparison measured again: its two sides and their copy, of what a group takes on average. */
 static double confirmed_s(const struct nb_plan *plan) {
     double s = 0;
     for (size_t g = 0; g < plan->n_groups; g++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of a backward pass through a residual add and a norm: x, dy and dresidual_out are loaded, dx is stored,
+/* The copy for a backward pass through a residual add and a norm: x, dy and dresidual_out are loaded, dx is stored,
  * once each. Stores go past the caches. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 

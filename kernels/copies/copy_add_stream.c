@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of a residual add with a norm: two loads and two stores, y = x and residual_out
+/* The copy for a residual add with a norm: two loads and two stores, y = x and residual_out
  * = residual. Stores go past the caches. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 

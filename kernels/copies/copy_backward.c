@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of a backward pass: x and dy are loaded, dx is stored, once each. No arithmetic. */
+/* The copy for a backward pass: x and dy are loaded, dx is stored, once each. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_backward_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of a backward pass: x and dy are loaded, dx is stored, once each. Loads are
+/* The copy for a backward pass: x and dy are loaded, dx is stored, once each. Loads are
  * prefetched, stores go past the caches. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of anything that only reads a tensor: x is loaded once. No arithmetic. */
+/* The copy for anything that only reads a tensor: x is loaded once. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_read_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of a forward norm as the CPU's own instruction for it moves it: rep movsb, whose microcode chooses width and kind of store by
+/* The copy for a forward norm as the CPU's own instruction for it moves it: rep movsb, whose microcode chooses width and kind of store by
  * the length; elsewhere the C library's memcpy. The same at every width. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of two loads and a store, such as a residual add: x and residual are loaded, y = x | residual stored. No arithmetic. */
+/* The copy for two loads and a store, such as a residual add: x and residual are loaded, y = x | residual stored. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_triad_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

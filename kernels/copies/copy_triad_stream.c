@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of two loads and a store, such as a residual add: x and residual are loaded, y = x | residual
+/* The copy for two loads and a store, such as a residual add: x and residual are loaded, y = x | residual
  * stored. Stores go past the caches. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of a residual add with a norm on a GPU. No arithmetic. */
+/* The copy for a residual add with a norm on a GPU. No arithmetic. */
 #include "kernels/cuda/copies.h"
 
 static int copy_add_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

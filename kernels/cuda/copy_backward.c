@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of a backward pass on a GPU. No arithmetic. */
+/* The copy for a backward pass on a GPU. No arithmetic. */
 #include "kernels/cuda/copies.h"
 
 static int copy_backward_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

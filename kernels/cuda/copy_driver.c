@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The copy of the driver, beside ours: the faster is the roof of a forward norm. Rows that lie apart are copied one by one. */
+/* The copy of the driver, beside ours: the faster is that of a forward norm. Rows that lie apart are copied one by one. */
 #include "kernels/cuda/copies.h"
 
 static int copy_driver_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

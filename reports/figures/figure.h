@@ -16,7 +16,7 @@
 enum nb_scale {
     NB_SCALE_LINEAR,  /* from 0 */
     NB_SCALE_PERCENT, /* values in %, with a line at 0 */
-    NB_SCALE_ROOF,    /* values in % of the roof, with a line at 100 */
+    NB_SCALE_SHARE,   /* values in % of the copy or the roofline, with a line at 100 */
     NB_SCALE_LENGTH,  /* logarithmic, ticks at powers of two or at the data's own lengths */
     NB_SCALE_BYTES,   /* logarithmic, ticks in KiB, MiB */
     NB_SCALE_DECADES, /* logarithmic; 0 is drawn at the lower end */

@@ -134,7 +134,7 @@ static int by_value(const void *left, const void *right) {
 }
 
 static bool is_linear(enum nb_scale scale) {
-    return scale == NB_SCALE_LINEAR || scale == NB_SCALE_PERCENT || scale == NB_SCALE_ROOF;
+    return scale == NB_SCALE_LINEAR || scale == NB_SCALE_PERCENT || scale == NB_SCALE_SHARE;
 }
 
 /* One spike must not flatten all the curves of a linear axis: where leaving out the farthest points, one in twenty at either end, makes
@@ -318,12 +318,12 @@ static double nice_step(double span) {
 
 static void add_linear(char axis, const struct range *r, enum nb_scale scale, struct nb_strbuf *out) {
     double low = fmin(r->least, 0), high = fmax(r->most, 0);
-    if (scale == NB_SCALE_ROOF) high = fmax(high, 100);
+    if (scale == NB_SCALE_SHARE) high = fmax(high, 100);
     double pad = (high > low ? high - low : 1) * 0.06;
     if (low < 0) low -= pad;
     high += high > 0 ? pad : 0;
     if (high <= low) high = low + 1;
-    bool percent = scale == NB_SCALE_PERCENT || scale == NB_SCALE_ROOF;
+    bool percent = scale == NB_SCALE_PERCENT || scale == NB_SCALE_SHARE;
     nb_strbuf_addf(out, "  unset logscale %c\n  set %crange [%.17g:%.17g]\n  set %ctics %.17g\n  set format %c '%s'\n",
                    axis, axis, low, high, axis, nice_step(high - low), axis, percent ? "%g %%" : "%g");
 }
@@ -347,13 +347,13 @@ static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb
     }
 }
 
-/* Lines that a reader compares with: 0, the roof, the caches. */
+/* Lines that a reader compares with: 0, 100 %, the caches. */
 static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
     const struct nb_panel *p = &f->panels[panel];
     const char *style = "nohead back lc rgb '#999999' lw 1 dt 2";
-    if (p->y_scale == NB_SCALE_ROOF || p->y_scale == NB_SCALE_PERCENT)
+    if (p->y_scale == NB_SCALE_SHARE || p->y_scale == NB_SCALE_PERCENT)
         nb_strbuf_addf(out, "  set arrow from graph 0, first %d to graph 1, first %d %s\n",
-                       p->y_scale == NB_SCALE_ROOF ? 100 : 0, p->y_scale == NB_SCALE_ROOF ? 100 : 0, style);
+                       p->y_scale == NB_SCALE_SHARE ? 100 : 0, p->y_scale == NB_SCALE_SHARE ? 100 : 0, style);
     struct range r = range_of(f, panel, true);
     for (size_t i = 0; i < f->n_guides; i++) {
         const struct nb_guide *g = &f->guides[i];

@@ -17,7 +17,7 @@ struct subject { /* what one figure is about */
 static const char caption[] =
     "Left: bytes that the operation must move, over the time of a call. Right: time of the copy, which moves the same "
     "bytes "
-    "and computes nothing, over the time of the kernel; 100% is the roof. Bars are 95% intervals over launches. ";
+    "and computes nothing, over the time of the kernel; 100% is the copy. Bars are 95% intervals over launches. ";
 
 static bool belongs(const struct nb_record *r, const void *arg) {
     const struct subject *s = arg;
@@ -31,9 +31,9 @@ static struct nb_point rate_point(const struct nb_record *r) {
     return (struct nb_point){(double)r->c.shape.cols, t->gbytes_per_s, scale / t->time_ns.high, scale / t->time_ns.low};
 }
 
-static struct nb_point roof_point(const struct nb_record *r) {
-    const struct nb_interval *roof = &r->timing.roof;
-    return (struct nb_point){(double)r->c.shape.cols, 100 * roof->value, 100 * roof->low, 100 * roof->high};
+static struct nb_point vs_copy_point(const struct nb_record *r) {
+    const struct nb_interval *share = &r->timing.vs_copy;
+    return (struct nb_point){(double)r->c.shape.cols, 100 * share->value, 100 * share->low, 100 * share->high};
 }
 
 /* Of a kernel's widths at one row length, the one that moves most bytes. */
@@ -58,7 +58,7 @@ static void fill(struct nb_figure *f, const struct nb_results *results, const st
     struct nb_strbuf label = {0};
     f->n_panels = 2;
     f->panels[0] = (struct nb_panel){"Compulsory bytes moved", "row length", "GB/s", NB_SCALE_LENGTH, NB_SCALE_LINEAR};
-    f->panels[1] = (struct nb_panel){"Share of the attainable", "row length", NULL, NB_SCALE_LENGTH, NB_SCALE_ROOF};
+    f->panels[1] = (struct nb_panel){"Share of the roofline", "row length", NULL, NB_SCALE_LENGTH, NB_SCALE_SHARE};
     for (size_t i = 0; i < sweep->n; i++) {
         const struct nb_record *r = &results->records[sweep->records[i]];
         if (!is_fastest_width(results, sweep, r)) continue;
@@ -66,7 +66,7 @@ static void fill(struct nb_figure *f, const struct nb_results *results, const st
         nb_kernel_name(&r->c, &label);
         const size_t entry = nb_figure_entry(f, label.text);
         nb_figure_add(f, 0, entry, rate_point(r));
-        nb_figure_add(f, 1, entry, roof_point(r));
+        nb_figure_add(f, 1, entry, vs_copy_point(r));
     }
     nb_figure_sort(f);
     nb_strbuf_release(&label);

@@ -73,7 +73,7 @@ static void add_noise(cJSON *group, const struct nb_calibration *c) {
     nb_json_number(json, "ln_same_code_sd", c->same_sd);
     nb_json_number(json, "ln_fastest_sd", c->min_sd);
     nb_json_text(json, "tighter", isfinite(c->min_sd) ? c->min_sd < c->launch_sd ? "fastest" : "median" : NULL);
-    nb_json_number(json, "contaminated", c->contaminated);
+    nb_json_number(json, "preempted", c->preempted);
     nb_json_number(json, "overhead_s", c->overhead_s);
     nb_json_number(json, "sample_s", c->sample_s);
     nb_json_interval(json, "ln_order_effect", &c->order_effect);
@@ -152,8 +152,8 @@ static cJSON *calibration_to_json(const struct report *report) {
 
 /* ---- the table -------------------------------------------------------------------------------------------------------------- */
 
-static const char *const titles[] = {"op",           "dtype",   "shape",    "spread",           "within", "copies",
-                                     "contaminated", "fastest", "smallest", "launches x pairs", "s",      "power"};
+static const char *const titles[] = {"op",        "dtype",   "shape",    "spread",           "within", "copies",
+                                     "preempted", "fastest", "smallest", "launches x pairs", "s",      "power"};
 static const bool right[] = {false, false, false, true, true, true, true, true, true, true, true, true};
 
 static void __attribute__((format(printf, 3, 4))) cell(struct nb_grid *grid, bool known, const char *format, ...) {
@@ -182,7 +182,7 @@ static void add_row(struct nb_grid *grid, const struct nb_calibration_group *gro
     cell(grid, known, "%.2f%%", 100 * c->launch_sd);
     cell(grid, known, "%.2f%%", 100 * c->within_sd);
     cell(grid, known, "%+.2f%%", 100 * expm1(worst_bias(c)));
-    cell(grid, known, "%.0f%%", 100 * c->contaminated);
+    cell(grid, known, "%.0f%%", 100 * c->preempted);
     cell(grid, known, "%.2f%%%s", 100 * c->min_sd, c->min_sd < c->launch_sd ? " <" : "");
     cell(grid, known, "%.1f%%", 100 * f->smallest_effect);
     cell(grid, found, "%d+2x%d x %d", f->wanted.plan.screen_launches, f->wanted.plan.confirm_launches,

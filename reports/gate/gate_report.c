@@ -544,7 +544,7 @@ static void add_launches(cJSON *object, const char *name, const struct nb_gate_l
         }
         nb_json_number(json, "ln_ratio_min", launches[i].ratio_min);
         nb_json_number(json, "order_effect", launches[i].order_effect);
-        nb_json_number(json, "contaminated", launches[i].contaminated);
+        nb_json_number(json, "preempted", launches[i].preempted);
         cJSON_AddNumberToObject(json, "layout", launches[i].layout);
     }
 }
@@ -558,7 +558,7 @@ static void add_judgement(cJSON *json, const struct nb_gate_case *c) {
     nb_json_interval(json, "t_ratio", &j->t_ratio);
     nb_json_number(json, "ratio_min", j->ratio_min);
     nb_json_number(json, "order_effect", j->order_effect);
-    nb_json_number(json, "contaminated", j->contaminated);
+    nb_json_number(json, "preempted", j->preempted);
     nb_json_number(json, "launch_sd", j->launch_sd);
     nb_json_number(json, "smallest_effect", j->smallest_effect);
     nb_json_number(json, "layout_spread", j->layout_spread);
@@ -633,7 +633,7 @@ static void add_plan(cJSON *object, const struct nb_gate_plan *plan) {
     nb_json_number(rule, "run_level", plan->rule.run_level);
     nb_json_number(rule, "pass_level", plan->rule.pass_level);
     nb_json_number(rule, "screen_level", plan->rule.screen_level);
-    nb_json_number(rule, "most_contaminated", plan->rule.most_contaminated);
+    nb_json_number(rule, "most_preempted", plan->rule.most_preempted);
 }
 
 /* The files as the user named them, one list entry a layout, and what was in them. */

@@ -44,8 +44,8 @@ static void print_run(struct comparing *p, int side) {
     const struct nb_run_noise *n = &p->c->noise[side];
     nb_strbuf_addf(&p->text, "%s: %s, %s, %s; %zu timed, %zu noisy", side_titles[side], r->dir ? r->dir : "?",
                    nb_meta_text(r, "config"), nb_meta_text(r, "started"), n->n_timed, n->n_noisy);
-    if (isfinite(n->contaminated))
-        nb_strbuf_addf(&p->text, ", %.2g %% of the samples disturbed", 100 * n->contaminated);
+    if (isfinite(n->preempted))
+        nb_strbuf_addf(&p->text, ", %.2g %% of the samples preempted or migrated", 100 * n->preempted);
     if (isfinite(n->wall_per_cpu)) nb_strbuf_addf(&p->text, ", wall time %.2f x CPU time", n->wall_per_cpu);
     say(p);
 }
@@ -99,13 +99,13 @@ static void add_case(const struct comparing *p, struct nb_grid *grid, const stru
         return;
     }
     nb_grid_add(grid, nb_change_name(c->change));
-    add_interval(grid, &c->to_roof, c->roof_reason);
+    add_interval(grid, &c->to_copy, c->copy_reason);
     add_interval(grid, &c->to_reference, c->reference_reason);
     add_interval(grid, &c->time, c->time_reason);
 }
 
 static void print_ranked(struct comparing *p) {
-    static const char *const titles[] = {"case", "change", "against the roof", "against the reference", "time"};
+    static const char *const titles[] = {"case", "change", "against the copy", "against the reference", "time"};
     static const bool right[] = {false, false, true, true, true};
     static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 2, 1};
     const struct nb_comparison *c = p->c;
@@ -292,7 +292,7 @@ static void run_to_json(cJSON *run, const struct nb_comparison *c, int side) {
     nb_json_text(run, "started", *started ? started : NULL);
     cJSON_AddNumberToObject(run, "timed", (double)noise->n_timed);
     cJSON_AddNumberToObject(run, "noisy", (double)noise->n_noisy);
-    nb_json_number(run, "contaminated", noise->contaminated);
+    nb_json_number(run, "preempted", noise->preempted);
     nb_json_number(run, "wall_per_cpu", noise->wall_per_cpu);
 }
 
@@ -333,7 +333,7 @@ static cJSON *case_to_json(const struct nb_compared *c) {
     nb_json_text(json, "key", c->sides[NB_BEFORE]->key);
     nb_json_text(json, "change", nb_change_name(c->change));
     nb_json_text(json, "refused", c->refused[0] ? c->refused : NULL);
-    ratio_to_json(json, "to_roof", &c->to_roof, c->roof_reason);
+    ratio_to_json(json, "to_copy", &c->to_copy, c->copy_reason);
     ratio_to_json(json, "to_reference", &c->to_reference, c->reference_reason);
     ratio_to_json(json, "time", &c->time, c->time_reason);
     accuracy_to_json(json, c);

@@ -21,7 +21,7 @@ static void add_case(cJSON *document, const struct nb_record *r) {
         const struct nb_interval rate = throughput(r);
         nb_bencher_add(benchmark, "latency", &r->timing.time_ns);
         nb_bencher_add(benchmark, "throughput", &rate);
-        nb_bencher_add(benchmark, "roof", &r->timing.roof);
+        nb_bencher_add(benchmark, "vs-copy", &r->timing.vs_copy);
         nb_bencher_add(benchmark, "vs-reference", &r->timing.vs_reference);
     }
     if (r->has_accuracy && r->accuracy.n_rows_lost == 0) { /* else figures of some rows */

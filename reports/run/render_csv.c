@@ -41,20 +41,20 @@ static const struct field {
     FIELD("min_ns", TIMING, NUMBER, timing.min_ns),
     FIELD("gbytes_per_s", TIMING, NUMBER, timing.gbytes_per_s),
     FIELD("of_datasheet_ratio", TIMING, NUMBER, timing.of_datasheet),
-    FIELD("roof_ratio", TIMING, NUMBER, timing.roof.value),
-    FIELD("roof_low_ratio", TIMING, NUMBER, timing.roof.low),
-    FIELD("roof_high_ratio", TIMING, NUMBER, timing.roof.high),
-    FIELD("attained_ratio", TIMING, NUMBER, timing.attainable.share.value),
-    FIELD("attained_low_ratio", TIMING, NUMBER, timing.attainable.share.low),
-    FIELD("attained_high_ratio", TIMING, NUMBER, timing.attainable.share.high),
-    FIELD("attainable_ns", TIMING, NUMBER, timing.attainable.time_ns.value),
-    FIELD("core_ns", TIMING, NUMBER, timing.attainable.core_ns),
+    FIELD("vs_copy_ratio", TIMING, NUMBER, timing.vs_copy.value),
+    FIELD("vs_copy_low_ratio", TIMING, NUMBER, timing.vs_copy.low),
+    FIELD("vs_copy_high_ratio", TIMING, NUMBER, timing.vs_copy.high),
+    FIELD("roofline_ratio", TIMING, NUMBER, timing.roofline.share.value),
+    FIELD("roofline_low_ratio", TIMING, NUMBER, timing.roofline.share.low),
+    FIELD("roofline_high_ratio", TIMING, NUMBER, timing.roofline.share.high),
+    FIELD("roofline_ns", TIMING, NUMBER, timing.roofline.time_ns.value),
+    FIELD("core_ns", TIMING, NUMBER, timing.roofline.core_ns),
     FIELD("vs_reference_ratio", TIMING, NUMBER, timing.vs_reference.value),
     FIELD("vs_reference_low_ratio", TIMING, NUMBER, timing.vs_reference.low),
     FIELD("vs_reference_high_ratio", TIMING, NUMBER, timing.vs_reference.high),
     FIELD("launches", TIMING, COUNT, timing.n_launches),
     FIELD("samples", TIMING, COUNT, timing.n_samples),
-    FIELD("contaminated_samples", TIMING, COUNT, timing.n_contaminated),
+    FIELD("preempted_samples", TIMING, COUNT, timing.n_preempted),
     FIELD("chunked", TIMING, FLAG, timing.chunked),
     FIELD("per_sample", TIMING, NUMBER, timing.per_sample),
     FIELD("suspect", TIMING, FLAG, timing.suspect),
@@ -160,7 +160,7 @@ static void add_cell(struct nb_strings *cells, struct nb_strbuf *cell) {
 static void add_header(const char **counters, size_t n_counters, struct nb_strings *cells) {
     static const char *const first[] = {"key", "status", "reason", "variant"}, *const texts[] = {
                                                                                    "reference",      "copy",
-                                                                                   "bound",          "noise",
+                                                                                   "bottleneck",     "noise",
                                                                                    "loss",           "library",
                                                                                    "implementation", "digest",
                                                                                    "replay"};
@@ -184,7 +184,7 @@ static void add_record(const struct nb_record *r, const char **counters, size_t 
     }
     add_text(cells, r->has_timing ? r->timing.reference : NULL);
     add_text(cells, r->has_timing ? r->timing.copy : NULL);
-    add_text(cells, r->has_timing ? r->timing.attainable.bound : NULL);
+    add_text(cells, r->has_timing ? r->timing.roofline.bottleneck : NULL);
     add_text(cells, r->has_timing ? r->timing.noise : NULL);
     add_text(cells, lost ? nb_loss_names[r->accuracy.loss] : NULL);
     add_text(cells, r->library);

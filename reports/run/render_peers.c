@@ -50,7 +50,7 @@ static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
     nb_grid_end_cell(grid);
     if (m->n > 0) nb_strbuf_addf(&grid->cell, "%.2f to %.2f", m->least, m->most);
     nb_grid_end_cell(grid);
-    nb_format_percent(&grid->cell, m->attained);
+    nb_format_percent(&grid->cell, m->roofline_share);
     nb_grid_end_cell(grid);
     add_count(grid, m->n_of[NB_PEER_COMPARISON_AHEAD]);
     add_count(grid, m->n_of[NB_PEER_COMPARISON_EVEN] + m->n_of[NB_PEER_COMPARISON_NOT_CONFIRMED]);
@@ -60,8 +60,8 @@ static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
 }
 
 static void print_means(const struct peers *p) {
-    static const char *const titles[] = {"library",        "op",           "pass",   "layout",   "cells",
-                                         "geometric mean", "median",       "range",  "attained", "ahead",
+    static const char *const titles[] = {"library",        "op",           "pass",   "layout",        "cells",
+                                         "geometric mean", "median",       "range",  "% of roofline", "ahead",
                                          "even",           "looks behind", "behind", "no figure"};
     static const bool right[] = {false, false, false, false, true, true, true,
                                  true,  true,  true,  true,  true, true, true};
@@ -106,7 +106,7 @@ static void add_verdict(struct nb_grid *grid, const struct nb_peer_comparison *d
 static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_comparison *d) {
     const struct nb_record *ours = d->ours;
     const struct nb_case *c = &d->theirs->c;
-    const struct nb_attainable *a = ours && ours->has_timing ? &ours->timing.attainable : NULL;
+    const struct nb_roofline *a = ours && ours->has_timing ? &ours->timing.roofline : NULL;
     nb_grid_style(grid, style_of(d->verdict));
     nb_grid_row(grid, d->library, nb_op_names[c->op], nb_pass_names[c->pass], nb_formats[c->dtype].name, c->shape.text,
                 c->op == NB_OP_BATCHNORM ? nb_mode_names[c->mode] : "");
@@ -121,9 +121,9 @@ static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_compari
     nb_grid_end_cell(grid);
     nb_format_interval(&grid->cell, &d->ratio);
     nb_grid_end_cell(grid);
-    if (a && a->bound[0]) {
+    if (a && a->bottleneck[0]) {
         nb_format_percent(&grid->cell, a->share.value);
-        nb_strbuf_addf(&grid->cell, " %s", a->bound);
+        nb_strbuf_addf(&grid->cell, " %s", a->bottleneck);
     }
     nb_grid_end_cell(grid);
     add_verdict(grid, d);
@@ -136,8 +136,9 @@ static bool is_behind(const struct nb_peer_comparison *d) {
 
 /* All comparisons, or those alone that are or were behind; returns how many. */
 static size_t print_comparisons(const struct peers *p, bool behind_alone, const char *title) {
-    static const char *const titles[] = {"library", "op",   "pass",   "dtype",         "shape",    "mode",   "threads",
-                                         "ours",    "time", "theirs", "theirs / ours", "attained", "verdict"};
+    static const char *const titles[] = {"library", "op",   "pass", "dtype",  "shape",         "mode",
+                                         "threads", "ours", "time", "theirs", "theirs / ours", "% of roofline",
+                                         "verdict"};
     static const bool right[] = {false, false, false, false, false, false, true, false, true, true, true, true, false};
     struct nb_grid grid;
     size_t n = 0;
@@ -165,8 +166,8 @@ static void print_rules(const struct peers *p) {
         "%zu cases, %zu comparisons with a library. "
         "A ratio is the time of theirs over the time of ours, from samples of the same blocks, with its 95%% "
         "interval: above 1 ours is faster. Behind is what is slower by more than %.3g %% with its whole "
-        "interval and, measured again in at least %d fresh processes, is so there; attained is what ours "
-        "has of the larger of copy and core.",
+        "interval and, measured again in at least %d fresh processes, is so there; the roofline "
+        "is the larger of the times of copy and core.",
         p->comparisons->n_comparisons, p->comparisons->n, 100 * s->behind, s->confirm_launches);
     nb_page_say(p->page, text.text);
     nb_strbuf_release(&text);
@@ -219,8 +220,9 @@ static void add_side(cJSON *json, const char *name, const struct nb_record *r) {
     nb_json_number(side, "time_ns", r->has_timing ? r->timing.time_ns.value : (double)NAN);
     nb_json_text(side, "library", r->library);
     nb_json_text(side, "implementation", r->implementation);
-    nb_json_number(side, "attained", r->has_timing ? r->timing.attainable.share.value : (double)NAN);
-    nb_json_text(side, "bound", r->has_timing && r->timing.attainable.bound[0] ? r->timing.attainable.bound : NULL);
+    nb_json_number(side, "roofline_share", r->has_timing ? r->timing.roofline.share.value : (double)NAN);
+    nb_json_text(side, "bottleneck",
+                 r->has_timing && r->timing.roofline.bottleneck[0] ? r->timing.roofline.bottleneck : NULL);
 }
 
 static void add_comparison(cJSON *list, const struct nb_peer_comparison *d) {
@@ -247,7 +249,7 @@ static void add_mean(cJSON *list, const struct nb_peer_mean *m) {
     nb_json_number(json, "median", m->median);
     nb_json_number(json, "least", m->n > 0 ? m->least : (double)NAN);
     nb_json_number(json, "most", m->n > 0 ? m->most : (double)NAN);
-    nb_json_number(json, "attained", m->attained);
+    nb_json_number(json, "roofline_share", m->roofline_share);
     cJSON_AddNumberToObject(json, "cells", (double)m->n);
     cJSON *counts = cJSON_AddObjectToObject(json, "verdicts");
     for (int v = 0; v < NB_N_PEER_COMPARISON_VERDICTS; v++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a run says in at most 20 lines of 80 cells: the machine, the fastest LayerNorm and RMSNorm and how near they come to their roof,
+/* What a run says in at most 20 lines of 80 cells: the machine, the fastest LayerNorm and RMSNorm and how near they come to their copy,
  * what RMSNorm, cheaper roots and bf16 save, the case nearest its error bound, what is not to be trusted, and what to do next.
  *
  * Times are compared only in one place of the matrix: one shape, dtype, data and formula, with the rows in a cache or in memory. Of the
@@ -193,7 +193,7 @@ static enum where where_is(const struct summary *s, const struct nb_record *r) {
         const double bytes = nb_json_get_number(s->backend == NB_BACKEND_CPU ? s->cpu : s->gpu, last_caches[i]);
         if (bytes > 0) return r->bytes <= bytes / 2 ? IN_CACHE : r->bytes >= 2 * bytes ? IN_MEMORY : IN_BETWEEN;
     }
-    return strcmp(r->timing.attainable.bound, "DRAM") == 0 ? IN_MEMORY : IN_CACHE;
+    return strcmp(r->timing.roofline.bottleneck, "DRAM") == 0 ? IN_MEMORY : IN_CACHE;
 }
 
 static size_t count_op(const struct summary *s, uint32_t op) {
@@ -395,15 +395,15 @@ static void add_fastest(struct summary *s, size_t op) {
     for (int p = 0; p < 2; p++) {
         const struct nb_record *r = s->places[p].first ? s->places[p].fastest[op] : NULL;
         if (!r) continue;
-        const struct nb_attainable *a = &r->timing.attainable;
-        const bool core = strcmp(a->bound, "core") == 0, launch = strcmp(a->bound, "launch") == 0;
+        const struct nb_roofline *a = &r->timing.roofline;
+        const bool core = strcmp(a->bottleneck, "core") == 0, launch = strcmp(a->bottleneck, "launch") == 0;
         if (r->timing.noisy) nb_strbuf_add(&kernels[p], "~");
         nb_kernel_name(&r->c, &kernels[p]);
         nb_strbuf_addf(&kernels[p], " %s", nb_width_names[r->c.width]);
         nb_format_time(&times[p], r->timing.time_ns.value);
         nb_format_half_width(&times[p], &r->timing.time_ns, s->utf8);
-        const double share = isfinite(a->share.value) ? a->share.value : r->timing.roof.value;
-        const char *of = core ? "core" : launch ? "an empty call" : "roof";
+        const double share = isfinite(a->share.value) ? a->share.value : r->timing.vs_copy.value;
+        const char *of = core ? "core" : launch ? "an empty call" : "copy";
         if (isfinite(share)) nb_strbuf_addf(&times[p], ", %.0f%% of %s", 100 * share, of);
         if (is_of_shared_core(r)) nb_strbuf_add(&times[p], ", shared core");
     }
@@ -579,16 +579,16 @@ static void add_part(struct nb_strbuf *out, const char *format, ...) {
 static void add_trust(struct summary *s, const struct nb_summary *counts) {
     struct nb_strbuf text = {0}, todo = {0};
     const struct disturbance d = find_disturbance(s->results);
-    const double disturbed = counts->n_samples ? (double)counts->n_contaminated / (double)counts->n_samples : 0;
+    const double preempted = counts->n_samples ? (double)counts->n_preempted / (double)counts->n_samples : 0;
     const bool whole = !cJSON_IsFalse(nb_meta(s->results, "complete"));
     if (counts->n_failures) add_part(&text, "%zu failed", counts->n_failures);
     if (!whole) add_part(&text, "not complete");
     if (counts->n_noisy) add_part(&text, "%zu of %zu too noisy to rank (~)", counts->n_noisy, counts->n_timed);
-    if (counts->n_suspect) add_part(&text, "%zu faster than roof", counts->n_suspect);
+    if (counts->n_suspect) add_part(&text, "%zu faster than copy", counts->n_suspect);
     if (counts->n_timed && counts->n_without_interval == counts->n_timed)
         add_part(&text, "no intervals");
-    else if (disturbed >= 0.01)
-        add_part(&text, "%.0f%% disturbed", 100 * disturbed);
+    else if (preempted >= 0.01)
+        add_part(&text, "%.0f%% preempted or migrated", 100 * preempted);
     if (counts->n_failures)
         nb_strbuf_add(&todo, "replay what failed, as below: it says where and by how much");
     else if (!whole)

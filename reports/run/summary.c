@@ -57,7 +57,7 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
     s->n_suspect += t->suspect;
     s->n_without_interval += !nb_interval_known(&t->time_ns);
     s->n_samples += t->n_samples;
-    s->n_contaminated += t->n_contaminated;
+    s->n_preempted += t->n_preempted;
     if (!isfinite(t->uncontended)) return;
     s->n_probed += t->n_samples;
     s->n_contended += (1 - t->uncontended) * t->n_samples;
@@ -90,14 +90,14 @@ static void add_noise(const struct nb_summary *s, const struct nb_results *resul
     nb_strbuf_add(out, "");
     if (s->n_noisy) nb_strbuf_addf(out, "%zu of %zu timed cases are too noisy to rank.\n", s->n_noisy, s->n_timed);
     if (s->n_suspect)
-        nb_strbuf_addf(out, "%zu case%s faster than the roof beyond the interval (!): suspect.\n", s->n_suspect,
+        nb_strbuf_addf(out, "%zu case%s faster than the copy beyond the interval (!): suspect.\n", s->n_suspect,
                        s->n_suspect == 1 ? " is" : "s are");
     if (s->n_without_interval)
         nb_strbuf_addf(out, "%zu of %zu timed cases have no interval: fewer than 6 launches.\n", s->n_without_interval,
                        s->n_timed);
-    if (s->n_contaminated > 0 && s->n_samples > 0)
+    if (s->n_preempted > 0 && s->n_samples > 0)
         nb_strbuf_addf(out, "%.2g%% of the timed samples saw an involuntary switch or a migration.\n",
-                       100.0 * (double)s->n_contaminated / (double)s->n_samples);
+                       100.0 * (double)s->n_preempted / (double)s->n_samples);
     const size_t before = out->len;
     nb_summary_contention(s, out);
     if (out->len > before) nb_strbuf_add(out, "\n");

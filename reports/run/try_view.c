@@ -169,12 +169,12 @@ static void add_cells(struct nb_strbuf *out, const char *label, struct nb_strbuf
 }
 
 static void add_own_time(const struct nb_record *r, struct nb_strbuf *cell) {
-    const struct nb_attainable *a = &r->timing.attainable;
-    const bool core = strcmp(a->bound, "core") == 0;
-    const double share = isfinite(a->share.value) ? a->share.value : r->timing.roof.value;
+    const struct nb_roofline *a = &r->timing.roofline;
+    const bool core = strcmp(a->bottleneck, "core") == 0;
+    const double share = isfinite(a->share.value) ? a->share.value : r->timing.vs_copy.value;
     nb_format_time(cell, r->timing.time_ns.value);
     nb_format_half_width(cell, &r->timing.time_ns, nb_utf8_wanted());
-    if (isfinite(share)) nb_strbuf_addf(cell, ", %.0f%% of %s", 100 * share, core ? "core" : "roof");
+    if (isfinite(share)) nb_strbuf_addf(cell, ", %.0f%% of %s", 100 * share, core ? "core" : "copy");
 }
 
 /* "2.41x faster [2.38, 2.44]" of the other, from the ratio of the kernel's time to the other's. */

@@ -36,12 +36,12 @@ static void print_timing(enum nb_measured what, const struct nb_record *r, bool 
         nb_format_half_width(out, &t->time_ns, utf8);
     } else if (what == NB_MEASURED_RATE) {
         print_plain(t->gbytes_per_s, false, out);
-    } else if (what == NB_MEASURED_ROOF) {
-        nb_format_percent(out, t->roof.value);
+    } else if (what == NB_MEASURED_VS_COPY) {
+        nb_format_percent(out, t->vs_copy.value);
         if (t->suspect) nb_strbuf_add(out, "!");
-    } else if (what == NB_MEASURED_ATTAINED && t->attainable.bound[0]) {
-        nb_format_percent(out, t->attainable.share.value);
-        nb_strbuf_addf(out, " %s", t->attainable.bound);
+    } else if (what == NB_MEASURED_ROOFLINE && t->roofline.bottleneck[0]) {
+        nb_format_percent(out, t->roofline.share.value);
+        nb_strbuf_addf(out, " %s", t->roofline.bottleneck);
     } else if (what == NB_MEASURED_RATIO && nb_is_reference(r)) {
         nb_strbuf_add(out, "reference");
     } else if (what == NB_MEASURED_RATIO && !narrow) {
@@ -73,7 +73,7 @@ static void print_note(const struct nb_record *r, struct nb_strbuf *out) {
     if (r->has_accuracy && r->accuracy.loss != NB_LOSS_NONE && r->accuracy.loss < NB_N_LOSSES && n == 0)
         notes[n++] = nb_loss_names[r->accuracy.loss];
     if (r->has_timing && r->timing.noisy) notes[n++] = r->timing.noise[0] ? r->timing.noise : "noisy";
-    if (r->has_timing && r->timing.suspect) notes[n++] = "faster than the roof";
+    if (r->has_timing && r->timing.suspect) notes[n++] = "faster than the copy";
     for (int i = 0; i < n; i++) nb_strbuf_addf(out, "%s%s", i ? "; " : "", notes[i]);
 }
 
@@ -82,8 +82,8 @@ const struct nb_column nb_measured_columns[NB_N_MEASURED] = {
     {"status", NULL, NB_MEASURED_STATUS, false, NB_KEEP},
     {"time", NULL, NB_MEASURED_TIME, true, NB_KEEP},
     {"GB/s", NULL, NB_MEASURED_RATE, true, NB_DROP_THIRD},
-    {"roof", NULL, NB_MEASURED_ROOF, true, NB_DROP_LAST},
-    {"attained", NULL, NB_MEASURED_ATTAINED, true, NB_DROP_SECOND},
+    {"% of copy", NULL, NB_MEASURED_VS_COPY, true, NB_DROP_LAST},
+    {"% of roofline", NULL, NB_MEASURED_ROOFLINE, true, NB_DROP_SECOND},
     {"vs reference", NULL, NB_MEASURED_RATIO, true, NB_KEEP},
     {"max ulp", NULL, NB_MEASURED_MAX_ULP, true, NB_KEEP},
     {"of bound", NULL, NB_MEASURED_BOUND, true, NB_DROP_LAST},

@@ -23,8 +23,8 @@ enum nb_measured { /* in the order of the columns */
                    NB_MEASURED_STATUS,
                    NB_MEASURED_TIME,
                    NB_MEASURED_RATE,
-                   NB_MEASURED_ROOF,
-                   NB_MEASURED_ATTAINED, /* what of the attainable is attained, and what bounds it there */
+                   NB_MEASURED_VS_COPY,
+                   NB_MEASURED_ROOFLINE, /* share of the roofline, and the bottleneck */
                    NB_MEASURED_RATIO,
                    NB_MEASURED_MAX_ULP,
                    NB_MEASURED_BOUND,

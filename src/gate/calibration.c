@@ -80,7 +80,7 @@ static void keep_residuals(struct nb_calibration *out, const struct nb_calibrati
                                                                          .control = ratio[1 - t],
                                                                          .ratio_min = ratio_min[t],
                                                                          .order_effect = l->replicas[t].order_effect,
-                                                                         .contaminated = l->replicas[t].contaminated};
+                                                                         .preempted = l->replicas[t].preempted};
     }
 }
 
@@ -118,8 +118,7 @@ static void take_costs(struct nb_calibration *out, const struct nb_calibration_l
     for (size_t i = 0; i < n; i++) {
         v[i] = launches[i].overhead_s;
         v[n + i] = launches[i].sample_s;
-        for (int t = 0; t < NB_N_COPIES; t++)
-            out->contaminated += launches[i].replicas[t].contaminated / (double)(2 * n);
+        for (int t = 0; t < NB_N_COPIES; t++) out->preempted += launches[i].replicas[t].preempted / (double)(2 * n);
     }
     out->overhead_s = nb_median(v, n);
     out->sample_s = nb_median(v + n, n);
@@ -148,7 +147,7 @@ static void calibration_estimate(const struct nb_calibration_launch *launches, s
     *out = (struct nb_calibration){.n_launches = kept, .n_cases = cases, .blocks = blocks};
     if (kept < cases + 2) {
         out->launch_sd = out->launch_sd_high = out->within_sd = out->between_sd = NAN;
-        out->same_sd = out->min_sd = out->contaminated = out->overhead_s = out->sample_s = NAN;
+        out->same_sd = out->min_sd = out->preempted = out->overhead_s = out->sample_s = NAN;
         free(whole);
         return;
     }
@@ -327,9 +326,9 @@ const char *nb_gate_hopeless(const struct nb_calibration *c, const struct nb_gat
     else if (smallest > rule->pass_margin)
         snprintf(text, sizeof text, "the smallest effect it would find is %.1f %%, PASS is promised below %.3g %%",
                  100 * smallest, 100 * rule->pass_margin);
-    else if (c->contaminated > rule->most_contaminated)
+    else if (c->preempted > rule->most_preempted)
         snprintf(text, sizeof text, "%.0f %% of the pairs saw a switch or a migration; %.0f %% are the most",
-                 100 * c->contaminated, 100 * rule->most_contaminated);
+                 100 * c->preempted, 100 * rule->most_preempted);
     for (int t = 0; t < NB_N_COPIES && !text[0]; t++)
         if (fabs(c->bias[t].value) > log1p(rule->fail_margin))
             snprintf(text, sizeof text, "a byte copy differs by %+.1f %%", 100 * expm1(c->bias[t].value));

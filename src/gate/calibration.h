@@ -35,7 +35,7 @@ struct nb_calibration {
     double within_sd, between_sd; /* its parts: within shrinks with blocks */
     double same_sd;               /* of NB_REPLICA_SAME's values: what addresses of code do not explain */
     double min_sd;                /* of the logarithm of the ratio of the fastest samples */
-    double contaminated;          /* share of the pairs, mean over launches */
+    double preempted;             /* share of the pairs, mean over launches */
     struct nb_interval order_effect;
     struct nb_interval bias[NB_N_REPLICAS]; /* each 95 % */
     double overhead_s, sample_s;

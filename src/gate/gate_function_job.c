@@ -185,7 +185,7 @@ static int time_arms(struct bench *b, struct nb_pool *pool) {
     struct nb_noise noise;
     const size_t blocks = (size_t)job->blocks;
     double *ns = nb_alloc(blocks * (size_t)b->n, sizeof *ns);
-    bool *contaminated = nb_alloc(blocks * (size_t)b->n, sizeof *contaminated);
+    bool *preempted = nb_alloc(blocks * (size_t)b->n, sizeof *preempted);
     int *position = nb_alloc(blocks * (size_t)b->n, sizeof *position);
     for (size_t i = 0; i < blocks * (size_t)b->n; i++) ns[i] = NAN;
     for (int i = 0; i < b->n; i++) {
@@ -194,7 +194,7 @@ static int time_arms(struct bench *b, struct nb_pool *pool) {
         calls[i] = (struct nb_call){.struct_size = sizeof calls[i], .rows = 1, .cols = 1, .x = &b->subjects[i]};
         entries[i] = (struct nb_entry){.kernel = &kernel, .file = b->subjects[i].file};
         arms[i] = (struct nb_arm){.entry = &entries[i], .c = &one_row, .calls = &calls[i], .sample_ns = ns + at};
-        arms[i].contaminated = contaminated + at;
+        arms[i].preempted = preempted + at;
         arms[i].position = position + at;
         arms[i].extra_percent = percent ? percent->valueint : 0;
     }
@@ -218,7 +218,7 @@ static int time_arms(struct bench *b, struct nb_pool *pool) {
     nb_gate_say(job, arms, b->n, &noise, same);
     for (int i = 0; i < b->n; i++) free(arms[i].probe);
     free(ns);
-    free(contaminated);
+    free(preempted);
     free(position);
     return 0;
 }

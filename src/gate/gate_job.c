@@ -208,7 +208,7 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_flo
                                                     nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_SECOND),
                                     .halves = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_HALF_A) -
                                               nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_HALF_B),
-                                    .contaminated = nb_paired_contaminated(&samples[i], &samples[0]),
+                                    .preempted = nb_paired_preempted(&samples[i], &samples[0]),
                                     .layout = layout};
     }
     result = 0;

@@ -19,7 +19,7 @@ const struct nb_gate_rule nb_gate_rule_default = {.fail_margin = NB_GATE_FAIL_MA
                                                   .run_level = 0.01,
                                                   .pass_level = 0.05,
                                                   .screen_level = 0.05,
-                                                  .most_contaminated = 0.30};
+                                                  .most_preempted = 0.30};
 
 /* Shares of the levels at each look. */
 static const double pass_share[NB_N_GATE_STAGES] = {NB_GATE_CLEARING_SHARE, 0.2, 0.5};
@@ -33,10 +33,10 @@ const char *nb_verdict_name(enum nb_verdict v) { return v < NB_N_VERDICTS ? name
 
 /* ---- launch values -------------------------------------------------------------------------------------------------- */
 
-enum member { RATIO, CONTROL, RATIO_MIN, ORDER_EFFECT, CONTAMINATED };
+enum member { RATIO, CONTROL, RATIO_MIN, ORDER_EFFECT, PREEMPTED };
 
 static double member_of(const struct nb_gate_launch *l, enum member m) {
-    const double values[] = {l->ratio, l->control, l->ratio_min, l->order_effect, l->contaminated};
+    const double values[] = {l->ratio, l->control, l->ratio_min, l->order_effect, l->preempted};
     return values[m];
 }
 
@@ -174,8 +174,8 @@ static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule
         if (!is_far(out) || fabs(log(out->control.value)) > log(NB_GATE_FAR) / 2) return true;
         out->reason[0] = '\0'; /* few short pairs make the copy noisy too, and what is far stays so */
     }
-    if (out->contaminated > rule->most_contaminated && !is_far(out)) /* long samples see a switch each */
-        return because(out, "%.0f %% of the pairs saw a switch or a migration", 100 * out->contaminated);
+    if (out->preempted > rule->most_preempted && !is_far(out)) /* long samples see a switch each */
+        return because(out, "%.0f %% of the pairs saw a switch or a migration", 100 * out->preempted);
     const double median = log(out->ratio.value), least = log(out->ratio_min), margin = log1p(rule->fail_margin);
     if ((median > margin && least < -margin) || (median < -margin && least > margin))
         return because(out, "medians say %+.1f %%, fastest samples %+.1f %%", 100 * expm1(median), 100 * expm1(least));
@@ -216,7 +216,7 @@ static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule
     out->launch_sd = sd_of(&all);
     out->ratio_min = exp(median_of(e, RATIO_MIN));
     out->order_effect = median_of(e, ORDER_EFFECT);
-    out->contaminated = median_of(e, CONTAMINATED);
+    out->preempted = median_of(e, PREEMPTED);
     /* A small effect would have had the pairs that these launches were spared. */
     out->smallest_effect = is_far(out) ? (double)NAN : nb_gate_smallest(e, rule, out->launch_sd);
     free(all.v);

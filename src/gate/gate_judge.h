@@ -27,12 +27,12 @@ enum nb_verdict {
 const char *nb_verdict_name(enum nb_verdict v); /* "PASS", "REGRESSION" ... */
 
 struct nb_gate_rule {
-    double fail_margin;       /* relative: slower by more than this fails (0.01) */
-    double pass_margin;       /* slower by less than this passes (0.03) */
-    double run_level;         /* probability of any false REGRESSION in the whole run (0.01) */
-    double pass_level;        /* probability of a PASS for a case that is slower by pass_margin (0.05) */
-    double screen_level;      /* of the lower bound in screening (0.05) */
-    double most_contaminated; /* share of the pairs (0.30) */
+    double fail_margin;    /* relative: slower by more than this fails (0.01) */
+    double pass_margin;    /* slower by less than this passes (0.03) */
+    double run_level;      /* probability of any false REGRESSION in the whole run (0.01) */
+    double pass_level;     /* probability of a PASS for a case that is slower by pass_margin (0.05) */
+    double screen_level;   /* of the lower bound in screening (0.05) */
+    double most_preempted; /* share of the pairs (0.30) */
 };
 extern const struct nb_gate_rule nb_gate_rule_default;
 #define NB_GATE_FAR                                                                                                    \
@@ -49,8 +49,8 @@ struct nb_gate_launch {
     double
         order_effect; /* median ratio where the candidate came first, less that where it came second; NaN: one kind only */
     double halves;    /* the ratio in one half of the blocks less that in the other */
-    double contaminated; /* share of the pairs in which a sample saw an involuntary switch or a migration */
-    int layout;          /* which build of either arm; 0 when there is one */
+    double preempted; /* share of the pairs in which a sample saw an involuntary switch or a migration */
+    int layout;       /* which build of either arm; 0 when there is one */
 };
 
 enum nb_gate_stage { NB_GATE_SCREEN, NB_GATE_CONFIRM_1, NB_GATE_CONFIRM_2, NB_N_GATE_STAGES };
@@ -72,7 +72,7 @@ struct nb_gate_judgement {
     struct nb_interval control;   /* copy / baseline */
     struct nb_interval t_ratio;   /* by Student's t: a cross-check, no part of the verdict */
     double ratio_min;             /* by the launches' fastest samples */
-    double order_effect, contaminated;
+    double order_effect, preempted;
     enum nb_state state; /* of the core, that ratios and control are of */
     double launch_sd;    /* of ln ratio between launches */
     double

@@ -425,5 +425,5 @@ const struct nb_gate_subject nb_gate_kernels = {.noun = "kernel",
                                                 .check = check_kernel,
                                                 .count = count_instructions,
                                                 .describe = describe_kernels,
-                                                .doubt = nb_gate_doubt_roof,
+                                                .doubt = nb_gate_doubt_copy,
                                                 .injected = injected_into_kernel};

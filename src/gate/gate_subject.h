@@ -30,6 +30,6 @@ struct nb_gate_subject {
 extern const struct nb_gate_subject nb_gate_kernels, nb_gate_functions;
 
 /* Where the candidate takes less time than a copy of the same bytes in the same launches. */
-int nb_gate_doubt_roof(const struct nb_gate *g, struct nb_gate_case *c);
+int nb_gate_doubt_copy(const struct nb_gate *g, struct nb_gate_case *c);
 
 #endif

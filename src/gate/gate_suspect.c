@@ -33,7 +33,7 @@ static void doubt_instructions(struct nb_gate_case *c) {
                 100 * c->judgement.ratio.high, 100 * instructions);
 }
 
-/* ---- the roof ----------------------------------------------------------------------------------------------------------- */
+/* ---- the copy ----------------------------------------------------------------------------------------------------------- */
 
 /* The built-in copies with the case's loads and stores that can run here, as keys behind the candidate's; owned. */
 static void add_copies(struct nb_gate_request *q, const struct nb_case *c) {
@@ -54,7 +54,7 @@ static void add_copies(struct nb_gate_request *q, const struct nb_case *c) {
 }
 
 /* ln(time of the launch's fastest copy / the candidate's); NaN: the launch did not come to its end. */
-static double roof_of(const struct nb_gate_request *q, int *result) {
+static double vs_copy_of(const struct nb_gate_request *q, int *result) {
     struct nb_gate_answer answer = {0};
     double least = NAN;
     *result = nb_gate_launch_run(q, &answer);
@@ -64,7 +64,7 @@ static double roof_of(const struct nb_gate_request *q, int *result) {
     return least;
 }
 
-int nb_gate_doubt_roof(const struct nb_gate *g, struct nb_gate_case *c) {
+int nb_gate_doubt_copy(const struct nb_gate *g, struct nb_gate_case *c) {
     double ln[ROOF_LAUNCHES];
     int result = 0;
     struct nb_gate_request q = nb_gate_request_of(g, c, 0);
@@ -73,12 +73,12 @@ int nb_gate_doubt_roof(const struct nb_gate *g, struct nb_gate_case *c) {
     add_copies(&q, &c->c);
     for (int l = 0; l < ROOF_LAUNCHES && q.n_arms > 1 && result == 0; l++) {
         q.launch = l;
-        ln[l] = roof_of(&q, &result);
+        ln[l] = vs_copy_of(&q, &result);
     }
     const bool measured = q.n_arms > 1 && result == 0;
-    const struct nb_interval roof =
+    const struct nb_interval copy =
         measured ? nb_interval_exp(nb_over_launches(ln, ROOF_LAUNCHES, 0.9)) : (struct nb_interval){NAN, NAN, NAN};
-    if (roof.low > 1) suspect(c, "faster than a copy of the same bytes: by %.1f %% at least", 100 * (roof.low - 1));
+    if (copy.low > 1) suspect(c, "faster than a copy of the same bytes: by %.1f %% at least", 100 * (copy.low - 1));
     for (int i = 1; i < q.n_arms; i++) free((char *)(uintptr_t)q.keys[i]);
     return result;
 }

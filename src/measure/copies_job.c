@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A trial of the copies that may be a group's roofs: for each pattern of loads and stores among its cases, the baseline copies with that
+/* A trial of the copies that a group's cases may be timed beside: for each pattern of loads and stores among its cases, the baseline copies with that
  * pattern. */
 #include <math.h>
 
@@ -78,7 +78,7 @@ static int copies_job(struct nb_workplace *w) {
         nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
         if (c->op == NB_OP_COPY || n_loads > 3 || n_stores > 3 || tried[n_loads][n_stores]) continue;
         tried[n_loads][n_stores] = true;
-        if (try_copies(w, c, n_loads, n_stores, copies) != 0) nb_warn("no roof for %s", w->job.asked[i].key);
+        if (try_copies(w, c, n_loads, n_stores, copies) != 0) nb_warn("no copy for %s", w->job.asked[i].key);
     }
     nb_worker_say(line);
     return 0;

@@ -23,16 +23,16 @@
  *   {"type":"check","group":0,"cases":[{"key","status","reason"?,"accuracy"?:{nb_accuracy_to_json},"chain","column_chain"?,"rows_judged"?,"row_local"}],
  *    "copies":[{"variant","ns"}],"elapsed_s":0.1}
  *       For a group one line with its cases, or several with different ones (a worker died between them), and one without cases that has
- *       the copies: the candidates that were tried as the roof, with the time of one call.
+ *       the copies: the candidates that were tried as the copy, with the time of one call.
  *
  *   {"type":"launch","group":0,"launch":0,
  *    "cases":[{"key","copy":"variant of ITS copy"|null,"other_copy"?:"the runner-up's","sample_ns":[1234.5,null,..],"per_sample":8,"chunked":false,
- *              "contaminated":[3,7],"probe"?:[2784,null,..]}],
- *    "copies":[{"variant","sample_ns":[..],"contaminated":[..],"probe"?:[..]}],
+ *              "preempted":[3,7],"probe"?:[2784,null,..]}],
+ *    "copies":[{"variant","sample_ns":[..],"preempted":[..],"probe"?:[..]}],
  *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","cpu","threads"},"elapsed_s":0.4}
  *       sample_ns: one entry for each block, all arrays of a line equally long: the time of ONE call on the whole shape
  *       (chunked: scaled by rows), null where the sample failed or did not take part. per_sample: calls in a sample, rows when chunked.
- *       contaminated: blocks whose sample saw an involuntary switch or a migration. probe: of each sample the slower nb_core_probe() of the two
+ *       preempted: blocks whose sample saw an involuntary switch or a migration. probe: of each sample the slower nb_core_probe() of the two
  *       at its ends, from which its state follows (src/measure/core_state.h). wall_s and cpu_s are of the measuring thread. A case appears at
  *       most once for each group and launch.
  *

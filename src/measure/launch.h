@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The parent's side: runs a plan as a sequence of worker processes and writes the journal. First every group is checked, one on each CPU
- * at a time; what is timed comes after that, one process at a time: the roofs, then launches in rounds over the groups (schedule.h), so
+ * at a time; what is timed comes after that, one process at a time: the copies, then launches in rounds over the groups (schedule.h), so
  * that a group's launches are spread over the run, then the counters. */
 #ifndef NB_LAUNCH_H
 #define NB_LAUNCH_H

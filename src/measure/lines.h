@@ -42,7 +42,7 @@ int nb_counters_read(struct nb_counter *counters, const cJSON *json);
 
 /* An arm of a launch: a case, or a copy. */
 struct nb_timed {
-    const char *key, *copy, *level; /* of a case; null: it has no roof; not known */
+    const char *key, *copy, *level; /* of a case; null: it has none; not known */
     const char *other_copy;         /* the runner-up, which was timed, too; or null */
     const char *variant;            /* of a copy */
     bool chunked;

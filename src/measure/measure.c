@@ -568,9 +568,9 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     double calls = arm->chunked ? (double)arm->per_sample / (double)arm->c->shape.rows : (double)arm->per_sample;
     arm->sample_ns[block] = arm->error || (device && is_out(arm)) ? NAN : 1e9 * elapsed / calls;
     l->times += weighted(arm, block);
-    arm->contaminated[block] = after.cpu != before.cpu || after.involuntary != before.involuntary;
-    if (device) arm->contaminated[block] = device->is_disturbed() || was_disturbed;
-    return arm->contaminated[block];
+    arm->preempted[block] = after.cpu != before.cpu || after.involuntary != before.involuntary;
+    if (device) arm->preempted[block] = device->is_disturbed() || was_disturbed;
+    return arm->preempted[block];
 }
 
 /* ---- probes of the core ---- */

@@ -35,7 +35,7 @@ struct nb_arm {
     int every;         /* takes part in every so many blocks */
     bool needs_no_warming; /* its calls are that long */
     double *sample_ns;     /* by block: time of one call on the whole shape (chunked: scaled by rows) */
-    bool *contaminated;    /* by block: an involuntary switch or a migration in the sample */
+    bool *preempted;       /* by block: an involuntary switch or a migration in the sample */
     int *position;         /* by block: how many arms came before */
     double *probe; /* by block: the slower probe at the sample's ends, in cycles; null: none; the caller frees it */
     int error;     /* what run() returned, when not 0: the arm is left out from then on */

@@ -61,23 +61,23 @@ int nb_samples_from_json(struct nb_samples *s, const cJSON *arm, double floor) {
     const cJSON *probes = cJSON_GetObjectItemCaseSensitive(arm, "probe");
     const size_t n = (size_t)cJSON_GetArraySize(samples);
     double *ns = nb_alloc(n, sizeof *ns);
-    bool *contaminated = nb_alloc(n, sizeof *contaminated);
+    bool *preempted = nb_alloc(n, sizeof *preempted);
     size_t block = 0;
-    *s = (struct nb_samples){.ns = ns, .contaminated = contaminated, .n = n, .floor = floor};
+    *s = (struct nb_samples){.ns = ns, .preempted = preempted, .n = n, .floor = floor};
     cJSON_ArrayForEach(item, samples) {
         const bool time = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
         if (!time && !cJSON_IsNull(item)) return nb_error("a sample's time is neither positive nor null");
         ns[block++] = time ? item->valuedouble : (double)NAN;
     }
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, "contaminated");
-    if (read_blocks(contaminated, n, list, "contaminated") != 0) return -1;
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, "preempted");
+    if (read_blocks(preempted, n, list, "preempted") != 0) return -1;
     if (positions && read_positions(s, positions) != 0) return -1;
     return probes ? read_probes(s, probes) : 0;
 }
 
 void nb_samples_release(struct nb_samples *s) {
     free((void *)(uintptr_t)s->ns);
-    free((void *)(uintptr_t)s->contaminated);
+    free((void *)(uintptr_t)s->preempted);
     free((void *)(uintptr_t)s->position);
     free((void *)(uintptr_t)s->probe);
     *s = (struct nb_samples){0};
@@ -86,7 +86,7 @@ void nb_samples_release(struct nb_samples *s) {
 /* Whoever interrupted a sample had a slice of its core, of which probes at its ends know nothing. */
 static enum nb_state state_at(const struct nb_samples *s, size_t block) {
     if (!s->probe || isnan(s->probe[block]) || isnan(s->floor)) return NB_ANY_STATE;
-    if (s->contaminated && s->contaminated[block]) return NB_CONTENDED;
+    if (s->preempted && s->preempted[block]) return NB_CONTENDED;
     return nb_is_contended(s->probe[block], s->floor) ? NB_CONTENDED : NB_UNCONTENDED;
 }
 /* A device's samples have none, and a kernel of a program none beside one of ours: they stand in no state. */
@@ -170,16 +170,14 @@ double nb_paired_ln(const struct nb_samples *a, const struct nb_samples *b, enum
     return median;
 }
 
-static bool is_contaminated(const struct nb_samples *s, size_t block) {
-    return s->contaminated && s->contaminated[block];
-}
+static bool is_preempted(const struct nb_samples *s, size_t block) { return s->preempted && s->preempted[block]; }
 
-double nb_paired_contaminated(const struct nb_samples *a, const struct nb_samples *b) {
+double nb_paired_preempted(const struct nb_samples *a, const struct nb_samples *b) {
     int hit = 0, n = 0;
     for (size_t i = 0; i < a->n && i < b->n; i++) {
         if (!isfinite(a->ns[i]) || !isfinite(b->ns[i])) continue;
         n++;
-        hit += is_contaminated(a, i) || is_contaminated(b, i);
+        hit += is_preempted(a, i) || is_preempted(b, i);
     }
     return n ? (double)hit / n : (double)NAN;
 }

@@ -22,14 +22,14 @@
 /* ---- samples of one arm in one launch ---------------------------------------------------------------------------- */
 
 struct nb_samples {
-    const double *ns;         /* by block: time of one call; NaN where the sample failed */
-    const bool *contaminated; /* an involuntary switch or a migration in the sample; null: in none */
+    const double *ns;      /* by block: time of one call; NaN where the sample failed */
+    const bool *preempted; /* an involuntary switch or a migration in the sample; null: in none */
     size_t n;
     const int *position; /* how many arms came before in the block; null: not kept */
     const double *probe; /* the slower of the probes at the sample's ends, in cycles (NaN: none); null: not probed */
     double floor;        /* of its CPU: which state each sample is in follows from it; NaN: not known */
 };
-/* Members "sample_ns", "contaminated", "position" and "probe" of an arm, alike in the journal, in the samples that the gate keeps and in the
+/* Members "sample_ns", "preempted", "position" and "probe" of an arm, alike in the journal, in the samples that the gate keeps and in the
  * answers of workers. Reading gives arrays that nb_samples_release() frees, also after -1 with nb_error. */
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm, double floor);
 void nb_samples_release(struct nb_samples *s);
@@ -57,8 +57,8 @@ enum nb_pairs { NB_PAIRS_ALL, NB_PAIRS_FIRST, NB_PAIRS_SECOND, NB_PAIRS_HALF_A, 
 
 /* Median of ln(a / b) over pairs of one block; NaN: there are none. */
 double nb_paired_ln(const struct nb_samples *a, const struct nb_samples *b, enum nb_pairs which);
-/* Share of the pairs in which either sample is contaminated. */
-double nb_paired_contaminated(const struct nb_samples *a, const struct nb_samples *b);
+/* Share of the pairs in which either sample is preempted. */
+double nb_paired_preempted(const struct nb_samples *a, const struct nb_samples *b);
 
 /* What others did to a launch while it was timed. Of the measuring thread, but for steal_ms: time that the hypervisor gave to others, over
  * all CPUs. NaN: not known. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the journal's lines to the state of each group; then its session in a worker: check, roofs, launches, counters. */
+/* From the journal's lines to the state of each group; then its session in a worker: check, copies, launches, counters. */
 #include "src/measure/session.h"
 
 #include <assert.h>
@@ -414,7 +414,7 @@ static const char *choose_candidate(const struct nb_group_state *g, int n_loads,
 }
 
 /* Whether stores past the caches are faster changes with what neighbours leave of the last cache, where a case lies about there. */
-static bool may_change_roof(const struct nb_case *c) {
+static bool may_change_copy(const struct nb_case *c) {
     const struct nb_cpu *cpu = nb_cpu_light();
     const double bytes = nb_case_bytes(c);
     return c->backend == NB_BACKEND_CPU && c->cache != NB_COLD && cpu->l2_bytes > 0 && bytes > (double)cpu->l2_bytes &&
@@ -451,7 +451,7 @@ static void choose_copies(struct nb_job *job, int i, const struct nb_group_state
     int n_loads, n_stores;
     nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
     const char *copy = c->op == NB_OP_COPY ? NULL : choose_candidate(state, n_loads, n_stores);
-    const char *other = copy && may_change_roof(c) ? choose_other(state, copy, n_loads, n_stores) : NULL;
+    const char *other = copy && may_change_copy(c) ? choose_other(state, copy, n_loads, n_stores) : NULL;
     job->asked[i].copy = add_copy(job, copy);
     job->asked[i].other_copy = add_copy(job, other);
 }
@@ -624,7 +624,7 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
     return v.outcome.ending == NB_NOT_STARTED ? -1 : late;
 }
 
-/* ---- roofs -------------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 /* One case that may be timed for each pattern of loads and stores. */
 static void one_of_each_pattern(struct session *v) {
@@ -658,7 +658,7 @@ int nb_session_copies(struct nb_run *run, int group) {
     state->copies_s += nb_now_s() - start;
     if (v.outcome.ending != NB_ENDED_WELL && !is_over(&v)) {
         nb_outcome_blame(&v.outcome, reason, sizeof reason);
-        nb_warn("a trial of the roof for %s: %s", case_of(&v, 0)->shape.text, reason);
+        nb_warn("a trial of copies for %s: %s", case_of(&v, 0)->shape.text, reason);
         state->copy_trials = NB_COPY_TRIALS;
     }
     if (state->copies && state->copy_trials == NB_COPY_TRIALS) write_check(&v, state->copies_s);

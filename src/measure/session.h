@@ -75,7 +75,7 @@ void nb_run_write(struct nb_run *run, cJSON *line);
  * behind a launch's, since checks run side by side; each has a fork server of its own, or none. One whose check is
  * in the journal already is checked for its digests alone. */
 int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_server *fork_server);
-/* The next trial of the copies from which its roofs are chosen, if they are not known yet, with nothing else running. After NB_COPY_TRIALS of
+/* The next trial of the copies from which its own are chosen, if they are not known yet, with nothing else running. After NB_COPY_TRIALS of
  * them the fastest for each pattern of loads and stores is known. */
 int nb_session_copies(struct nb_run *run, int group);
 int nb_session_launch(struct nb_run *run, int group, int launch);

@@ -16,8 +16,8 @@ static struct nb_by_state pairs_or_none(const struct nb_samples *a, const struct
     return a && b ? nb_pairs_ln(a, b) : NB_NO_STATE;
 }
 
-static bool is_contaminated(const struct nb_samples *s, size_t block) {
-    return s && s->contaminated && block < s->n && s->contaminated[block];
+static bool is_preempted(const struct nb_samples *s, size_t block) {
+    return s && s->preempted && block < s->n && s->preempted[block];
 }
 
 static void count_samples(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy) {
@@ -25,7 +25,7 @@ static void count_samples(struct nb_launches *l, const struct nb_samples *own, c
         if (!isfinite(own->ns[i])) continue;
         l->min_ns = l->n_samples ? fmin(l->min_ns, own->ns[i]) : own->ns[i];
         l->n_samples++;
-        l->n_contaminated += is_contaminated(own, i) || is_contaminated(copy, i);
+        l->n_preempted += is_preempted(own, i) || is_preempted(copy, i);
     }
 }
 
@@ -33,10 +33,10 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
                      const struct nb_samples *reference, const struct nb_noise *noise) {
     const struct nb_launch_value v = {
         .time = nb_samples_ln(own),
-        .roof = pairs_or_none(copy, own),
+        .vs_copy = pairs_or_none(copy, own),
         .reference = pairs_or_none(own, reference),
         .copy = copy ? nb_samples_ln(copy) : NB_NO_STATE,
-        .other_roof = NB_NO_STATE,
+        .vs_other_copy = NB_NO_STATE,
         .other_copy = NB_NO_STATE,
         .wall_per_cpu = noise->cpu_s > 0 ? noise->wall_s / noise->cpu_s : (double)NAN,
         .core_ns = NAN,
@@ -55,7 +55,7 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
 
 void nb_launches_add_other(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *other) {
     if (l->n == 0) return;
-    l->values[l->n - 1].other_roof = nb_pairs_ln(other, own);
+    l->values[l->n - 1].vs_other_copy = nb_pairs_ln(other, own);
     l->values[l->n - 1].other_copy = nb_samples_ln(other);
 }
 
@@ -76,11 +76,11 @@ static struct nb_by_state value_at(const struct nb_launches *l, size_t launch, s
 }
 #define AT(member) offsetof(struct nb_launch_value, member)
 
-bool nb_launches_roof_is_other(const struct nb_launches *l) {
+bool nb_launches_other_copy_is_faster(const struct nb_launches *l) {
     double slower = 0;
     int n = 0;
     for (size_t i = 0; i < l->n; i++) {
-        const double ln = l->values[i].roof.ln[NB_ANY_STATE] - l->values[i].other_roof.ln[NB_ANY_STATE];
+        const double ln = l->values[i].vs_copy.ln[NB_ANY_STATE] - l->values[i].vs_other_copy.ln[NB_ANY_STATE];
         if (!isfinite(ln)) continue;
         slower += ln;
         n++;
@@ -88,12 +88,16 @@ bool nb_launches_roof_is_other(const struct nb_launches *l) {
     return n > 0 && slower / n > log(NB_AS_FAST);
 }
 
-static size_t roof_of(const struct nb_launches *l) { return nb_launches_roof_is_other(l) ? AT(other_roof) : AT(roof); }
-static size_t copy_of(const struct nb_launches *l) { return nb_launches_roof_is_other(l) ? AT(other_copy) : AT(copy); }
+static size_t vs_copy_of(const struct nb_launches *l) {
+    return nb_launches_other_copy_is_faster(l) ? AT(vs_other_copy) : AT(vs_copy);
+}
+static size_t copy_of(const struct nb_launches *l) {
+    return nb_launches_other_copy_is_faster(l) ? AT(other_copy) : AT(copy);
+}
 
 /* One for all figures of a case: a launch counts that has each of them. */
 static enum nb_state state_of(const struct nb_launches *l) {
-    const size_t members[] = {AT(time), roof_of(l), AT(reference)};
+    const size_t members[] = {AT(time), vs_copy_of(l), AT(reference)};
     struct nb_by_state *all = nb_alloc(l->n + 1, sizeof *all);
     for (size_t i = 0; i < l->n; i++) {
         all[i] = (struct nb_by_state){{0}};
@@ -133,21 +137,21 @@ static double median_of(const struct nb_launches *l, size_t offset) {
 static double half_width(const struct nb_interval *i) { return 0.5 * log(i->high / i->low); }
 
 /* A reference's ratio to itself is exact and says nothing. */
-static double width_of(const struct nb_interval *time, const struct nb_interval *roof,
+static double width_of(const struct nb_interval *time, const struct nb_interval *vs_copy,
                        const struct nb_interval *reference) {
-    const bool has_roof = isfinite(roof->value), has_reference = isfinite(reference->value);
-    if (!has_roof && (!has_reference || reference->low == reference->high)) return half_width(time);
-    if (!has_roof || !has_reference) return half_width(has_roof ? roof : reference);
-    const double to_roof = half_width(roof), to_reference = half_width(reference);
-    return isnan(to_roof) || isnan(to_reference) ? (double)NAN : fmax(to_roof, to_reference);
+    const bool has_copy = isfinite(vs_copy->value), has_reference = isfinite(reference->value);
+    if (!has_copy && (!has_reference || reference->low == reference->high)) return half_width(time);
+    if (!has_copy || !has_reference) return half_width(has_copy ? vs_copy : reference);
+    const double to_copy = half_width(vs_copy), to_reference = half_width(reference);
+    return isnan(to_copy) || isnan(to_reference) ? (double)NAN : fmax(to_copy, to_reference);
 }
 
 double nb_launches_width(const struct nb_launches *l) {
     assert(l);
     const enum nb_state state = state_of(l);
-    const struct nb_interval time = ratio_of(l, AT(time), state), roof = ratio_of(l, roof_of(l), state);
+    const struct nb_interval time = ratio_of(l, AT(time), state), vs_copy = ratio_of(l, vs_copy_of(l), state);
     const struct nb_interval reference = ratio_of(l, AT(reference), state);
-    return width_of(&time, &roof, &reference);
+    return width_of(&time, &vs_copy, &reference);
 }
 
 static void __attribute__((format(printf, 2, 3))) add_reason(struct nb_timing *t, const char *format, ...) {
@@ -164,8 +168,8 @@ static void __attribute__((format(printf, 2, 3))) add_reason(struct nb_timing *t
  * should take seriously, decides, and pairs of which over 30 % saw a switch. */
 static void judge(struct nb_timing *t, int fewest) {
     const double widest = 0.03, most_hit = 0.30;
-    const double width = width_of(&t->time_ns, &t->roof, &t->vs_reference);
-    const double hit = t->n_samples ? (double)t->n_contaminated / t->n_samples : 0;
+    const double width = width_of(&t->time_ns, &t->vs_copy, &t->vs_reference);
+    const double hit = t->n_samples ? (double)t->n_preempted / t->n_samples : 0;
     if (!isfinite(width))
         add_reason(t, "no interval: %d launches, %d needed", t->n_launches, fewest);
     else if (width > widest)
@@ -186,29 +190,29 @@ static double drift_of(const struct nb_launches *l, enum nb_state state) {
 
 /* Of each launch that has both the larger of copy and core, on a device of copy and floor. The bound is the latter's where it is so in most
  * launches. */
-static void find_attainable(const struct nb_launches *l, enum nb_state state, struct nb_attainable *out) {
+static void find_roofline(const struct nb_launches *l, enum nb_state state, struct nb_roofline *out) {
     double *share = nb_alloc(l->n + 1, sizeof *share), *time = nb_alloc(l->n + 1, sizeof *time);
     double *core = nb_alloc(l->n + 1, sizeof *core), *excess = nb_alloc(l->n + 1, sizeof *excess);
     bool has_core = false;
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
         const struct nb_launch_value *v = &l->values[i];
-        const double ln_time = v->time.ln[state], ln_roof = value_at(l, i, roof_of(l)).ln[state];
+        const double ln_time = v->time.ln[state], ln_copy = value_at(l, i, vs_copy_of(l)).ln[state];
         const bool knows_core = isfinite(v->core_ns);
         const double ln_least = log(knows_core ? v->core_ns : v->floor_ns) - ln_time;
-        if (!isfinite(ln_roof) || !isfinite(ln_least)) continue;
+        if (!isfinite(ln_copy) || !isfinite(ln_least)) continue;
         has_core |= knows_core;
-        share[n] = fmax(ln_roof, ln_least);
+        share[n] = fmax(ln_copy, ln_least);
         time[n] = share[n] + ln_time;
         core[n] = ln_least + ln_time;
-        excess[n++] = ln_least - ln_roof;
+        excess[n++] = ln_least - ln_copy;
     }
     const double confidence = nb_confidence(l->adaptive);
-    *out = (struct nb_attainable){.time_ns = nb_ratio_over_launches(time, n, confidence),
-                                  .share = nb_ratio_over_launches(share, n, confidence),
-                                  .core_ns = nb_ratio_over_launches(core, has_core ? n : 0, confidence).value};
+    *out = (struct nb_roofline){.time_ns = nb_ratio_over_launches(time, n, confidence),
+                                .share = nb_ratio_over_launches(share, n, confidence),
+                                .core_ns = nb_ratio_over_launches(core, has_core ? n : 0, confidence).value};
     const char *least = has_core ? "core" : "launch";
-    if (n > 0) snprintf(out->bound, sizeof out->bound, "%s", nb_median(excess, n) > 0 ? least : l->level);
+    if (n > 0) snprintf(out->bottleneck, sizeof out->bottleneck, "%s", nb_median(excess, n) > 0 ? least : l->level);
     free(share);
     free(time);
     free(core);
@@ -227,22 +231,22 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     const struct nb_contention *c = &l->contention;
     snprintf(t->state, sizeof t->state, "%s", nb_state_names[state]);
     t->time_ns = ratio_of(l, AT(time), state);
-    t->roof = ratio_of(l, roof_of(l), state);
+    t->vs_copy = ratio_of(l, vs_copy_of(l), state);
     t->vs_reference = ratio_of(l, AT(reference), state);
     find_contended(l, state, &t->contended);
     t->wall_per_cpu = median_of(l, AT(wall_per_cpu));
     t->copy_drift = drift_of(l, state);
     t->floor_ns = median_of(l, AT(floor_ns));
     t->uncontended = c->n_probed ? 1 - (double)c->n_contended / c->n_probed : (double)NAN;
-    find_attainable(l, state, &t->attainable);
+    find_roofline(l, state, &t->roofline);
     t->gbytes_per_s = bytes / t->time_ns.value; /* bytes per ns are 1e9 bytes per s */
     t->min_ns = l->n_samples ? l->min_ns : (double)NAN;
     t->n_launches = (int)l->n;
     t->n_samples = l->n_samples;
-    t->n_contaminated = l->n_contaminated;
+    t->n_preempted = l->n_preempted;
     t->steal_ms = l->steal_ms;
     t->involuntary = l->involuntary;
-    t->suspect = t->roof.low > 1;
+    t->suspect = t->vs_copy.low > 1;
     t->noisy = false;
     t->noise[0] = '\0';
     judge(t, nb_fewest_launches(nb_confidence(l->adaptive)));
@@ -257,9 +261,9 @@ void nb_launches_release(struct nb_launches *l) {
 
 #define T(KIND, field) NB_MEMBER(KIND, struct nb_timing, field)
 
-static const struct nb_member attainable[] = {
-    NB_MEMBER(INTERVAL, struct nb_attainable, time_ns), NB_MEMBER(INTERVAL, struct nb_attainable, share),
-    NB_MEMBER(TEXT, struct nb_attainable, bound), NB_MEMBER(AMOUNT, struct nb_attainable, core_ns), NB_MEMBERS_END};
+static const struct nb_member roofline[] = {
+    NB_MEMBER(INTERVAL, struct nb_roofline, time_ns), NB_MEMBER(INTERVAL, struct nb_roofline, share),
+    NB_MEMBER(TEXT, struct nb_roofline, bottleneck), NB_MEMBER(AMOUNT, struct nb_roofline, core_ns), NB_MEMBERS_END};
 static const struct nb_member contended[] = {NB_MEMBER(INTERVAL, struct nb_in_contention, time_ns),
                                              NB_MEMBER(INTERVAL, struct nb_in_contention, vs_reference),
                                              NB_MEMBERS_END};
@@ -267,18 +271,18 @@ static const struct nb_member contended[] = {NB_MEMBER(INTERVAL, struct nb_in_co
 const char *const nb_stop_names[] = {[NB_STOP_UNKNOWN] = "",  [NB_STOP_FIXED] = "fixed",   [NB_STOP_AIM] = "aim",
                                      [NB_STOP_MOST] = "most", [NB_STOP_BUDGET] = "budget", NULL};
 
-static const struct nb_member evidence[] = {
-    T(COUNT, n_launches),    T(TEXT, stopped),      T(COUNT, n_samples), T(COUNT, n_contaminated),
-    T(BOOL, chunked),        T(AMOUNT, per_sample), T(NUMBER, steal_ms), T(NUMBER, involuntary),
-    T(AMOUNT, wall_per_cpu), T(AMOUNT, copy_drift), T(AMOUNT, floor_ns), T(AMOUNT, uncontended),
-    NB_MEMBERS_END};
+static const struct nb_member evidence[] = {T(COUNT, n_launches),  T(TEXT, stopped),       T(COUNT, n_samples),
+                                            T(COUNT, n_preempted), T(BOOL, chunked),       T(AMOUNT, per_sample),
+                                            T(NUMBER, steal_ms),   T(NUMBER, involuntary), T(AMOUNT, wall_per_cpu),
+                                            T(AMOUNT, copy_drift), T(AMOUNT, floor_ns),    T(AMOUNT, uncontended),
+                                            NB_MEMBERS_END};
 
 /* The figures, then the verdicts, then the evidence for them. */
 const struct nb_member nb_timing_members[] = {T(TEXT, state),
                                               T(INTERVAL, time_ns),
-                                              T(INTERVAL, roof),
+                                              T(INTERVAL, vs_copy),
                                               T(TEXT, copy),
-                                              NB_MEMBER_STRUCT(struct nb_timing, attainable, attainable),
+                                              NB_MEMBER_STRUCT(struct nb_timing, roofline, roofline),
                                               T(INTERVAL, vs_reference),
                                               NB_MEMBER_STRUCT(struct nb_timing, contended, contended),
                                               T(STRING, reference),

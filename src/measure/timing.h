@@ -21,11 +21,11 @@
 
 /* What can be had at all: the larger of the copy, which moves the bytes, and of what the core needs for the arithmetic
  * (src/measure/launch_job.c), on a device of a call that computes nothing; both of the same launch. */
-struct nb_attainable {
+struct nb_roofline {
     struct nb_interval time_ns; /* NaN: the launches have no copy, or neither core bound nor floor */
-    struct nb_interval share;   /* of it that the case attains: time_ns / time of the case in the same samples */
+    struct nb_interval share;   /* time_ns / time of the case in the same samples */
     double core_ns;             /* the core's bound alone */
-    char bound
+    char bottleneck
         [8]; /* "core", "launch", or where the copy found its bytes: "L1", "L2", "L3", "DRAM"; "" where time_ns is NaN */
 };
 
@@ -36,24 +36,24 @@ extern const char *const nb_stop_names[]; /* "" "fixed" "aim" "most" "budget", n
 
 struct nb_timing {
     struct nb_interval time_ns;      /* of one call on the whole shape, over launches */
-    struct nb_interval roof;         /* time of the copy / time of the case; above 1 is suspect */
+    struct nb_interval vs_copy;      /* time of the copy / time of the case; above 1 is suspect */
     struct nb_interval vs_reference; /* time of the case / time of the group's reference case */
     char state[12];                  /* that these figures are of, of nb_state_names */
     struct nb_in_contention {
         struct nb_interval time_ns, vs_reference;
     } contended; /* the same on a contended core, where they are not that already; NaN: too few launches met it */
-    struct nb_attainable attainable;
+    struct nb_roofline roofline;
     double gbytes_per_s; /* compulsory bytes / time */
     double of_datasheet; /* on a GPU, from its memory: gbytes_per_s / the bandwidth of the datasheet; else NaN */
     double min_ns;       /* fastest sample, per call */
     int n_launches, n_samples;
     char stopped
         [8]; /* why there were no more launches of its group, of nb_stop_names; "": the run was cut off, or does not say */
-    int n_contaminated; /* samples that, or whose copy's sample in the block, saw an involuntary switch or a migration */
-    bool chunked;       /* samples are rows of the shape, not whole calls */
-    double per_sample;  /* calls in a sample, rows when chunked */
-    bool suspect;       /* roof above 1 beyond its interval */
-    bool noisy;         /* too noisy to rank; noise says why */
+    int n_preempted;   /* samples that, or whose copy's sample in the block, saw an involuntary switch or a migration */
+    bool chunked;      /* samples are rows of the shape, not whole calls */
+    double per_sample; /* calls in a sample, rows when chunked */
+    bool suspect;      /* vs_copy above 1 beyond its interval */
+    bool noisy;        /* too noisy to rank; noise says why */
     char noise[200];
     double steal_ms;     /* evidence, of all launches: time that the hypervisor took */
     double involuntary;  /* involuntary context switches */
@@ -67,8 +67,8 @@ struct nb_timing {
 
 /* What the launches of one case have left so far. Zero-initialise. */
 struct nb_launch_value {
-    struct nb_by_state time, roof, reference, copy;
-    struct nb_by_state other_roof, other_copy; /* of the runner-up among the copies */
+    struct nb_by_state time, vs_copy, reference, copy;
+    struct nb_by_state vs_other_copy, other_copy; /* of the runner-up among the copies */
     double wall_per_cpu, core_ns,
         floor_ns; /* NaN: this launch has none; core_ns: bound; floor_ns: a call that computes nothing */
 };
@@ -77,7 +77,7 @@ struct nb_launches {
     size_t n;
     bool adaptive; /* how many there are followed from their spread (nb_confidence()) */
     double min_ns, steal_ms, involuntary;
-    int n_samples, n_contaminated;
+    int n_samples, n_preempted;
     struct nb_contention contention;
     char level[8]; /* nb_launches_bound() */
 };
@@ -86,10 +86,10 @@ struct nb_launches {
  * left out. */
 void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy,
                      const struct nb_samples *reference, const struct nb_noise *noise);
-/* Of the launch that was taken in last, the samples of the runner-up: a copy that was timed beside the one that was chosen as the roof. */
+/* Of the launch that was taken in last, the samples of the runner-up: another copy that was timed beside the one that was chosen. */
 void nb_launches_add_other(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *other);
-/* Is the runner-up the roof? Where it is faster than what was chosen, by more than NB_AS_FAST over all launches that have both. */
-bool nb_launches_roof_is_other(const struct nb_launches *l);
+/* Does the runner-up take its place? Where it is faster than what was chosen, by more than NB_AS_FAST over all launches that have both. */
+bool nb_launches_other_copy_is_faster(const struct nb_launches *l);
 /* What the case needs at least, as found in the launch that was taken in last: the core, and a call that computes nothing; NaN: not known.
  * level: where the case's tensors lie. */
 void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, const char *level);

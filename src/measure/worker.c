@@ -356,7 +356,7 @@ static void init_arms(struct nb_arm *arms, int n_arms, const struct nb_sets *all
             nb_buffers_attach(&sets[s], arm->c, &arm->calls[s]);
         }
         arm->sample_ns = nb_alloc((unsigned)blocks, sizeof *arm->sample_ns);
-        arm->contaminated = nb_alloc((unsigned)blocks, sizeof *arm->contaminated);
+        arm->preempted = nb_alloc((unsigned)blocks, sizeof *arm->preempted);
         arm->position = nb_alloc((unsigned)blocks, sizeof *arm->position);
         for (int b = 0; b < blocks; b++) arm->sample_ns[b] = NAN;
         arm->outputs = nb_alloc((unsigned)n_sets, sizeof *arm->outputs);
@@ -368,7 +368,7 @@ static void release_arms(struct nb_arm *arms, int n_arms) {
     for (int a = 0; a < n_arms; a++) {
         free(arms[a].calls);
         free(arms[a].sample_ns);
-        free(arms[a].contaminated);
+        free(arms[a].preempted);
         free(arms[a].position);
         free(arms[a].probe);
         free(arms[a].outputs);
@@ -453,7 +453,7 @@ void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with
         const double ns = round(arm->sample_ns[at] * 100) / 100;
         cJSON_AddItemToArray(samples, isfinite(ns) && ns > 0 ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
     }
-    add_blocks(json, "contaminated", arm->contaminated, (size_t)blocks);
+    add_blocks(json, "preempted", arm->preempted, (size_t)blocks);
     if (with_position) cJSON_AddItemToObject(json, "position", cJSON_CreateIntArray(arm->position, blocks));
     cJSON *probes = arm->probe ? cJSON_AddArrayToObject(json, "probe") : NULL;
     for (int at = 0; at < blocks && probes; at++) {

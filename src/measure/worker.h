@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The inside of a worker process: reads a job (src/measure/job.h), answers in JSON lines:
  *   {"type":"case", as an element of a check line's cases}     as soon as a case is checked
- *   {"type":"copies","copies":[..]}                              the check's trial of the roof
+ *   {"type":"copies","copies":[..]}                              the check's trial of copies
  *   {"type":"launch",..} {"type":"counters",..}                whole journal lines
  *   {"type":"failure",..}                                      a case that went wrong while timed
  *   {"type":"answer","case":i,..}                              what the job of an application found out
@@ -65,7 +65,7 @@ int nb_bench_init(struct nb_bench *b, struct nb_workplace *w);
 struct nb_buffers *nb_bench_home(const struct nb_bench *b, const struct nb_arm *arm);
 void nb_bench_time(struct nb_bench *b);
 void nb_bench_release(struct nb_bench *b);
-/* Members "sample_ns", "contaminated", where the order counts "position" and with probes "shared" of an arm that was timed. */
+/* Members "sample_ns", "preempted", where the order counts "position" and with probes "shared" of an arm that was timed. */
 void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with_position);
 
 #endif

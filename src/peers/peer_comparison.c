@@ -216,13 +216,13 @@ static bool together(const struct nb_peer_comparison *a, const struct nb_peer_co
            p->shape.layout == q->shape.layout;
 }
 
-static double median_attained(const struct nb_peer_comparisons *d, const struct nb_peer_comparison *first) {
+static double median_roofline_share(const struct nb_peer_comparisons *d, const struct nb_peer_comparison *first) {
     double *shares = nb_alloc(d->n + 1, sizeof *shares), median = NAN;
     size_t n = 0;
     for (size_t i = 0; i < d->n; i++) {
         const struct nb_record *ours = d->items[i].ours;
-        if (together(first, &d->items[i]) && ours && ours->has_timing && isfinite(ours->timing.attainable.share.value))
-            shares[n++] = ours->timing.attainable.share.value;
+        if (together(first, &d->items[i]) && ours && ours->has_timing && isfinite(ours->timing.roofline.share.value))
+            shares[n++] = ours->timing.roofline.share.value;
     }
     if (n > 0) median = nb_median(shares, n);
     free(shares);
@@ -251,7 +251,7 @@ static struct nb_peer_mean mean_of(const struct nb_peer_comparisons *d, const st
         m.median = nb_median(ratios, m.n);
     }
     free(ratios);
-    m.attained = median_attained(d, first);
+    m.roofline_share = median_roofline_share(d, first);
     return m;
 }
 

@@ -49,10 +49,10 @@ enum nb_peer_comparison_verdict nb_peer_comparison_judge(const struct nb_interva
 
 /* Geometric mean over comparisons of one library, op, pass and layout. */
 struct nb_peer_mean {
-    const struct nb_peer_comparison *first; /* whose library, op, pass, layout they share */
-    struct nb_interval ratio;               /* with the interval that independent comparisons give */
-    double median, least, most;             /* of the ratios: one far off moves a mean of few, and no median */
-    double attained;                        /* median over the comparisons of what ours attains; NaN: not known */
+    const struct nb_peer_comparison *first;        /* whose library, op, pass, layout they share */
+    struct nb_interval ratio;                      /* with the interval that independent comparisons give */
+    double median, least, most;                    /* of the ratios: one far off moves a mean of few, and no median */
+    double roofline_share;                         /* of ours, median over the comparisons; NaN: not known */
     size_t n, n_of[NB_N_PEER_COMPARISON_VERDICTS]; /* with a ratio; by verdict */
 };
 /* Owned; returns how many. */

@@ -24,7 +24,7 @@ static const double check_s = 250e-9, check_case_s = 7e-3;
 static const double again_s = 8e-9;
 /* Samples in which an arm finds out how much fits into one. */
 static const double tuning_samples = 4;
-/* A trial of the roofs (src/measure/copies_job.c): how many copies, over how many blocks. */
+/* A trial of copies (src/measure/copies_job.c): how many copies, over how many blocks. */
 static const double trial_copies = 8;
 static const int trial_blocks = 8;
 /* Counters: a few calls under each event set, and single steps. */
@@ -82,7 +82,7 @@ static double arm_s(const struct nb_cell *cell, bool cut, const struct nb_effort
     return samples_s(call_s, cut, effort->blocks, effort->sample_ms * 1e-3);
 }
 
-/* All copies of one trial of the roofs. */
+/* All copies of one trial of copies. */
 static double trial_s(const struct nb_cell *cell, const struct nb_effort *effort) {
     return trial_copies * samples_s(nb_case_bytes(&cell->c) / bytes_per_s / cell->c.threads, true, trial_blocks,
                                     effort->sample_ms / 2 * 1e-3);

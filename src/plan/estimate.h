@@ -11,9 +11,9 @@
 
 #define NB_GROUP_ARMS 10 /* cases of a group that run interleaved, the copy and a repeated reference not counted */
 
-/* What a group goes through: its check, the trials of its roofs, its launches, its counter pass. */
+/* What a group goes through: its check, the trials of its copies, its launches, its counter pass. */
 enum nb_stage { NB_STAGE_CHECK, NB_STAGE_ROOFS, NB_STAGE_LAUNCH, NB_STAGE_COUNTERS, NB_N_STAGES };
-#define NB_COPY_TRIALS 5 /* of a group's roofs */
+#define NB_COPY_TRIALS 5 /* of a group's copies */
 
 struct nb_effort {
     int launches, blocks; /* 0 launches: checked, not timed */

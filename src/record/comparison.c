@@ -124,8 +124,8 @@ static void add_plans(struct nb_comparison *c) {
 /* ---- load ------------------------------------------------------------------------------------------------------------- */
 
 static struct nb_run_noise noise_of(const struct nb_results *r) {
-    struct nb_run_noise noise = {.contaminated = NAN, .wall_per_cpu = NAN};
-    double *wall = nb_alloc(r->n + 1, sizeof *wall), samples = 0, contaminated = 0;
+    struct nb_run_noise noise = {.preempted = NAN, .wall_per_cpu = NAN};
+    double *wall = nb_alloc(r->n + 1, sizeof *wall), samples = 0, preempted = 0;
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct nb_timing *t = &r->records[i].timing;
@@ -133,10 +133,10 @@ static struct nb_run_noise noise_of(const struct nb_results *r) {
         noise.n_timed++;
         noise.n_noisy += t->noisy;
         samples += t->n_samples;
-        contaminated += t->n_contaminated;
+        preempted += t->n_preempted;
         if (isfinite(t->wall_per_cpu)) wall[n++] = t->wall_per_cpu;
     }
-    if (samples > 0) noise.contaminated = contaminated / samples;
+    if (samples > 0) noise.preempted = preempted / samples;
     if (n > 0) noise.wall_per_cpu = nb_median(wall, n);
     free(wall);
     return noise;
@@ -179,9 +179,9 @@ static void compare_times(const struct nb_comparison *all, struct nb_compared *c
     if (!same_cpu(all->runs[NB_BEFORE], before->machine, all->runs[NB_AFTER], after->machine))
         snprintf(c->time_reason, sizeof c->time_reason, "different CPUs");
     if (a->copy[0] && strcmp(a->copy, b->copy) == 0)
-        c->to_roof = quotient(&a->roof, &b->roof);
+        c->to_copy = quotient(&a->vs_copy, &b->vs_copy);
     else
-        snprintf(c->roof_reason, sizeof c->roof_reason, a->copy[0] && b->copy[0] ? "another copy" : "no copy");
+        snprintf(c->copy_reason, sizeof c->copy_reason, a->copy[0] && b->copy[0] ? "another copy" : "no copy");
     if (is_own_reference(before) && is_own_reference(after))
         snprintf(c->reference_reason, sizeof c->reference_reason, "is the reference");
     else if (same_text(a->reference, b->reference))
@@ -215,7 +215,7 @@ static const char *redeclared(const struct nb_record *a, const struct nb_record 
 }
 
 const struct nb_interval *nb_compared_rank(const struct nb_compared *c) {
-    return isfinite(c->to_roof.value) ? &c->to_roof : &c->to_reference;
+    return isfinite(c->to_copy.value) ? &c->to_copy : &c->to_reference;
 }
 
 static bool is_refused(const struct nb_comparison *all, struct nb_compared *c) {
@@ -230,18 +230,18 @@ static bool is_refused(const struct nb_comparison *all, struct nb_compared *c) {
     for (int side = 0; side < NB_N_SIDES; side++) {
         const struct nb_timing *t = &c->sides[side]->timing;
         if (t->noisy) return refuse(c, "noisy %s%s%.150s", side_names[side], t->noise[0] ? ": " : "", t->noise);
-        if (t->suspect) return refuse(c, "faster than the roof %s", side_names[side]);
+        if (t->suspect) return refuse(c, "faster than the copy %s", side_names[side]);
     }
     const struct nb_interval *rank = nb_compared_rank(c);
-    if (!isfinite(rank->value)) return refuse(c, "no ratio to the roof or to a reference in both runs");
+    if (!isfinite(rank->value)) return refuse(c, "no ratio to the copy or to a reference in both runs");
     return !is_bounded(rank) && refuse(c, "no interval: fewer than %d launches", NB_MIN_LAUNCHES);
 }
 
 static int side_of(const struct nb_interval *i) { return !is_bounded(i) ? 0 : i->low > 1 ? 1 : i->high < 1 ? -1 : 0; }
 
 static enum nb_change change_of(const struct nb_compared *c) {
-    const int first = side_of(nb_compared_rank(c)), roof = side_of(&c->to_roof), reference = side_of(&c->to_reference);
-    if (roof * reference < 0) return NB_CHANGE_MIXED;
+    const int first = side_of(nb_compared_rank(c)), copy = side_of(&c->to_copy), reference = side_of(&c->to_reference);
+    if (copy * reference < 0) return NB_CHANGE_MIXED;
     return first > 0 ? NB_CHANGE_SLOWER : first < 0 ? NB_CHANGE_FASTER : NB_CHANGE_NOT_SHOWN;
 }
 
@@ -260,7 +260,7 @@ static struct nb_compared *add_case(struct nb_comparison *c, const struct nb_rec
                                     const struct nb_record *after) {
     if ((c->n & (c->n - 1)) == 0) c->cases = nb_realloc(c->cases, c->n ? 2 * c->n : 1, sizeof *c->cases);
     struct nb_compared *one = &c->cases[c->n++];
-    *one = (struct nb_compared){.sides = {before, after}, .time = unknown, .to_roof = unknown, .to_reference = unknown};
+    *one = (struct nb_compared){.sides = {before, after}, .time = unknown, .to_copy = unknown, .to_reference = unknown};
     return one;
 }
 

@@ -443,7 +443,7 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
         const double datasheet = nb_json_get_number(member(member(f->run, "fingerprint"), "gpu"), "gbytes_per_s");
         const bool from_memory = r->c.backend == NB_BACKEND_CUDA && strcmp(arm->launches.level, "DRAM") == 0;
         r->timing.of_datasheet = from_memory ? r->timing.gbytes_per_s / datasheet : (double)NAN;
-        memcpy(r->timing.copy, nb_launches_roof_is_other(&arm->launches) ? arm->other_copy : arm->copy,
+        memcpy(r->timing.copy, nb_launches_other_copy_is_faster(&arm->launches) ? arm->other_copy : arm->copy,
                sizeof r->timing.copy);
         r->timing.chunked = arm->chunked;
         r->timing.per_sample = arm->per_sample;

@@ -33,7 +33,7 @@ edit cpu 'd["fingerprint"]["cpu"]["model"] = "Another CPU"'
 edit plan 'd["plan"]["sample_ms"] *= 2'
 edit fewer 'd["records"] = [r for r in d["records"] if "8x64" not in r["key"]]'
 edit noisy 'd["records"][1]["timing"].update(noisy=True, noise="a neighbour")'
-edit slower '[r["timing"]["roof"].update((k, v / 2) for k, v in r["timing"]["roof"].items() if v) for r in d["records"]]'
+edit slower '[r["timing"]["vs_copy"].update((k, v / 2) for k, v in r["timing"]["vs_copy"].items() if v) for r in d["records"]]'
 
 find "$WORK/base" "$WORK/same" -type f -exec cksum {} + > "$WORK/before"
 compare 0 "$WORK/base" "$WORK/same" --strict

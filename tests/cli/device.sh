@@ -51,12 +51,12 @@ key="cuda:rmsnorm_right_cuda_f32/shape:3x7"
 mock no_device replay "$key" --plugin "$WORK/lib/libnormkernels_cuda.so"
 [ $? = 77 ] || bad "replay without a device: exit not 77; $(cat "$WORK/err")"
 
-# All of the way: checked, timed by events, with a roof; short calls as a graph.
+# All of the way: checked, timed by events, with a copy; short calls as a graph.
 mock "" run "$WORK/c.json" --out "$WORK/right" --no-plots || bad "right: $(cat "$WORK/err")"
 holds right 'run["complete"] and len(r) == 2 and all(c["status"] == "ok" and c["timing"]["time_ns"]["value"] > 0 for c in r)' \
-    'all(c["timing"]["copy"] == "cuda:copy_cuda_f32" and c["timing"]["roof"]["value"] > 0 for c in r)' \
-    'all(not c["timing"]["evidence"]["chunked"] and c["timing"]["attainable"]["core_ns"] is None and not c["counters"] for c in r)' \
-    'all(c["timing"]["attainable"]["bound"] in ("L2", "launch") and c["timing"]["of_datasheet"] is None for c in r)' \
+    'all(c["timing"]["copy"] == "cuda:copy_cuda_f32" and c["timing"]["vs_copy"]["value"] > 0 for c in r)' \
+    'all(not c["timing"]["evidence"]["chunked"] and c["timing"]["roofline"]["core_ns"] is None and not c["counters"] for c in r)' \
+    'all(c["timing"]["roofline"]["bottleneck"] in ("L2", "launch") and c["timing"]["of_datasheet"] is None for c in r)' \
     'all(c["timing"]["evidence"]["wall_per_cpu"] is None for c in r)' \
     'all(c["backend"] == "cuda" for c in r) and run["fingerprint"]["gpu"]["driver"] == "580.65.06"' \
     'all(c["timing"]["evidence"]["floor_ns"] > 0 and len(c["digest"]) == 16 for c in r)' \
@@ -71,7 +71,7 @@ mock "" report "$WORK/right" --format table || bad "report: $(cat "$WORK/err")"
 grep -q '^Mock "GPU", driver 580.65.06; on ' "$WORK/out" || bad "the table does not name the GPU: $(head -3 "$WORK/out")"
 mock "" run "$WORK/c.json" --launches 1 --axis cache=cold --axis shape=64x1024 --out "$WORK/cold" --no-plots || bad "cold: $(cat "$WORK/err")"
 holds cold 'r[0]["status"] == "ok" and abs(r[0]["timing"]["of_datasheet"] * 3352 / r[0]["timing"]["gbytes_per_s"] - 1) < 1e-6'
-# A millisecond each by the device's events, whatever the host's clock says: case, roof, floor, and the trial of the copies.
+# A millisecond each by the device's events, whatever the host's clock says: case, copy, floor, and the trial of the copies.
 rm -f "$WORK/graphs"
 mock counted run "$WORK/c.json" --out "$WORK/counted" --no-plots || bad "counted: $(cat "$WORK/err")"
 holds counted 'all(abs(ns / 1e6 - 1) < 1e-6 for c in r for ns in (c["timing"]["time_ns"]["value"], c["timing"]["evidence"]["floor_ns"]))'
@@ -113,7 +113,7 @@ mock misaligned run "$WORK/c.json" --axis shape=3x7 --out "$WORK/misaligned" --n
 holds misaligned 'all(c["status"] == "crashed" and "CUDA_ERROR_MISALIGNED_ADDRESS" in c["reason"] for c in r)'
 for wrong in throttled slowed; do
     mock "$wrong" run "$WORK/c.json" --launches 1 --axis shape=3x7 --out "$WORK/$wrong" --no-plots || bad "$wrong: $(cat "$WORK/err")"
-    holds "$wrong" 'all(0 < c["timing"]["evidence"]["n_contaminated"] for c in r)'
+    holds "$wrong" 'all(0 < c["timing"]["evidence"]["n_preempted"] for c in r)'
 done
 
 # What calls a kernel on the host's memory has no use for these.

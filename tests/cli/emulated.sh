@@ -46,7 +46,7 @@ for line in map(json.loads, open(sys.argv[1] + "/journal.jsonl")):
     if line["type"] in ("launch", "counters"):
         assert not any("emulated" in c["key"] for c in line["cases"]), line["type"]
     if line["type"] == "check" and "emulated" in groups[line["group"]][0]:
-        assert line["copies"] == [], "a roof was chosen"
+        assert line["copies"] == [], "a copy was chosen"
 PY
 tests/check_schema.py reports/schema "$WORK/run" >"$WORK/schema" 2>&1 || [ $? = 77 ] || bad "$(cat "$WORK/schema")"
 

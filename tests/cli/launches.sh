@@ -29,7 +29,7 @@ for r in results["records"]:
     assert e["stopped"] in reasons, e
     assert fewest == most and not stops or stops[g]["why"] == e["stopped"] and stops[g]["launches"] == of_group[g], stops
     if e["stopped"] == "most": assert e["n_launches"] == most, e
-    if e["stopped"] == "aim": assert r["timing"]["roof"]["low"] is not None, r["timing"]
+    if e["stopped"] == "aim": assert r["timing"]["vs_copy"]["low"] is not None, r["timing"]
 EOF
 }
 

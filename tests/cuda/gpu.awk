@@ -57,7 +57,7 @@ mode == "checks" {
 }
 mode == "times" {
     shown[++n_times] = sprintf("  %-34s %-12s %12.2f %8.1f %8s %8s %8s  %s", substr(of("variant"), index(of("variant"), ":") + 1), of("shape"),
-        of("time_ns") / 1000, of("gbytes_per_s"), percent(of("roof_ratio")), percent(of("of_datasheet_ratio")),
+        of("time_ns") / 1000, of("gbytes_per_s"), percent(of("vs_copy_ratio")), percent(of("of_datasheet_ratio")),
         of("floor_ns") == "" ? "" : sprintf("%.2f", of("floor_ns") / 1000), of("status") != "ok" ? of("status") ": " of("reason") : of("time_ns") == "" ? "not timed" : of("noise"))
 }
 

@@ -34,7 +34,7 @@ static struct nb_calibration_launch launch_of(const struct world *w, int case_in
                                                 .ratio_min = level + 3 * w->within * draw(state),
                                                 .halves = a - b,
                                                 .order_effect = 0.002 + 0.001 * draw(state),
-                                                .contaminated = 0.1};
+                                                .preempted = 0.1};
     }
     return l;
 }
@@ -62,7 +62,7 @@ Test(calibration, planted_spreads_are_recovered) {
         cr_expect(epsilon_eq(dbl, c.within_sd, w->within, 0.07 * sd), "%g for %g", c.within_sd, w->within);
         cr_expect(epsilon_eq(dbl, c.same_sd, sd, 0.07 * sd), "%g for %g", c.same_sd, sd);
         cr_expect(epsilon_eq(dbl, c.min_sd, hypot(w->between, 3 * w->within), 0.07 * hypot(w->between, 3 * w->within)));
-        cr_expect(epsilon_eq(dbl, c.contaminated, 0.1, 1e-9));
+        cr_expect(epsilon_eq(dbl, c.preempted, 0.1, 1e-9));
         calibration_release(&c);
     }
 }
@@ -169,17 +169,17 @@ Test(calibration, hopeless_noise_is_said_to_be) {
 Test(calibration, a_line_of_samples_is_read) {
     /* The control is 1 % slower; in the second half of each four blocks 3 %; its order effect is nothing. */
     static const char line[] =
-        "{\"arms\":[{\"sample_ns\":[100,100,100,100],\"position\":[0,1,0,1],\"contaminated\":[]},"
-        "{\"sample_ns\":[101,101,103,103],\"position\":[1,0,1,0],\"contaminated\":[2]},"
-        "{\"sample_ns\":[100,100,100,100],\"position\":[2,2,2,2],\"contaminated\":[]},"
-        "{\"sample_ns\":[90,100,100,null],\"position\":[3,3,3,3],\"contaminated\":[]}],\"noise\":{\"wall_s\":1.6}}";
+        "{\"arms\":[{\"sample_ns\":[100,100,100,100],\"position\":[0,1,0,1],\"preempted\":[]},"
+        "{\"sample_ns\":[101,101,103,103],\"position\":[1,0,1,0],\"preempted\":[2]},"
+        "{\"sample_ns\":[100,100,100,100],\"position\":[2,2,2,2],\"preempted\":[]},"
+        "{\"sample_ns\":[90,100,100,null],\"position\":[3,3,3,3],\"preempted\":[]}],\"noise\":{\"wall_s\":1.6}}";
     struct nb_gate_answer answer;
     cJSON *json = kept_json(cJSON_Parse(line));
     cr_assert(eq(int, nb_gate_launch_read(json, ARMS, 0, NULL, &answer), 0));
     const struct nb_calibration_launch l = read_launch(&answer);
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].halves, log(1.01 / 1.03), 1e-12));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].order_effect, 0, 1e-12));
-    cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].contaminated, 0.25, 1e-12));
+    cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].preempted, 0.25, 1e-12));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_COPY].ratio, 0, 1e-12));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_SAME].ratio_min, log(0.9), 1e-12));
     cr_expect(epsilon_eq(dbl, l.sample_s, 0.1, 1e-12));

@@ -15,7 +15,7 @@ struct world {
     double heavy;                      /* share of launches with five times the deviation */
     double control_effect, per_layout; /* ratio - 1 of the copy; effect added in every other layout */
     double control_sd;                 /* of ln; 0: launch_sd */
-    double contaminated, min_effect;   /* min_effect NaN: as the medians */
+    double preempted, min_effect;      /* min_effect NaN: as the medians */
     int layouts;
     size_t k; /* cases that go to confirmation beside this one */
 };
@@ -34,7 +34,7 @@ static void make(struct nb_gate_launch *launches, size_t n, const struct world *
                                               .control = log1p(w->control_effect) +
                                                          (w->control_sd > 0 ? w->control_sd : sd) * draw(state),
                                               .order_effect = NAN,
-                                              .contaminated = w->contaminated,
+                                              .preempted = w->preempted,
                                               .layout = layout};
         launches[i].ratio_min = isnan(w->min_effect) ? launches[i].ratio : log1p(w->min_effect);
     }
@@ -148,7 +148,7 @@ Test(gate_judge, unfit_measurements_decide_nothing) {
     w.control_effect = 0.06;
     expect_inconclusive(w, "copy of the baseline");
     w = quiet;
-    w.contaminated = 0.5;
+    w.preempted = 0.5;
     expect_inconclusive(w, "switch or a migration");
     w = quiet;
     w.effect = 0.05;
@@ -163,14 +163,14 @@ Test(gate_judge, unfit_measurements_decide_nothing) {
 /* A sample that is long, since the candidate is slow, sees a switch whenever the machine is busy. */
 Test(gate_judge, switches_leave_nothing_open_where_the_candidate_is_far_slower) {
     struct world w = quiet;
-    w.contaminated = 1;
+    w.preempted = 1;
     w.effect = 2;
     cr_expect_eq(rates_of(w, 20, 51).regression, 20);
     cr_expect(isnan(gate(&w, &(uint64_t){51}).smallest_effect), "launches of fewer pairs say nothing of small effects");
     w.min_effect = 0.9; /* the fastest samples are nearer */
     cr_expect_eq(rates_of(w, 20, 52).inconclusive, 20);
     w = quiet;
-    w.contaminated = 1;
+    w.preempted = 1;
     w.effect = 0.9;
     cr_expect_eq(rates_of(w, 20, 53).inconclusive, 20);
 }

@@ -140,8 +140,8 @@ static void holds(const char *name) {
                   "%s: group %d has %d launches", name, i, g.schedule.groups[i].spent[NB_STAGE_LAUNCH].n);
 }
 
-static struct world times(double check, double roofs, double launch, double counters) {
-    return (struct world){.factor = {check, roofs, launch, counters}};
+static struct world times(double check, double copies, double launch, double counters) {
+    return (struct world){.factor = {check, copies, launch, counters}};
 }
 
 /* A tenth of the run is all checks: what they take beyond the estimate is thought of all that follows. */
@@ -165,7 +165,7 @@ Test(budget, it_holds_whatever_is_slower_than_estimated) {
         {"everything twice as slow", times(2, 2, 2, 2), 0.85},
         {"launches", times(1, 1, 3, 1), 0.85},
         {"checks", times(8, 1, 1, 1), 0.85},
-        {"trials of the roof", times(1, 6, 1, 1), 0.85},
+        {"trials of copies", times(1, 6, 1, 1), 0.85},
         {"counters", times(1, 1, 1, 20), 0.85},
         {"a slow library", {.factor = {1, 1, 1, 1}, .slow_library = 5}, 0.85},
         {"a neighbour comes", {.factor = {1, 1, 1, 1}, .late_factor = 4}, 0.8},
@@ -253,7 +253,7 @@ static void write_line(struct nb_journal *journal, const char *text, ...) {
     cJSON_Delete(json);
 }
 
-/* The first n groups are checked, tried for roofs, launched as often as need be and counted; the next is checked alone. A second each. */
+/* The first n groups are checked, tried for copies, launched as often as need be and counted; the next is checked alone. A second each. */
 static void write_journal(const char *dir, int n) {
     struct nb_journal journal;
     char groups[3 * GROUPS + 1] = "";

@@ -106,7 +106,7 @@ Test(core_state, pairs_count_where_both_samples_lie_in_the_state) {
     cr_expect_float_eq(ratio.ln[NB_ANY_STATE], log(7), 1e-12);
     cr_expect_float_eq(nb_samples_ln(&x).ln[NB_UNCONTENDED], log(6), 1e-12, "of 2, 5, 7, 11");
     cr_expect(isnan(nb_pairs_ln(&x, &unknown).ln[NB_UNCONTENDED]) && isnan(nb_samples_ln(&unknown).ln[NB_CONTENDED]));
-    x.contaminated = switched;
+    x.preempted = switched;
     cr_expect(isnan(nb_pairs_ln(&x, &y).ln[NB_UNCONTENDED]),
               "a sample that was interrupted is contended; two are too few");
     const struct nb_contention c = nb_samples_contention(&x);
@@ -142,9 +142,9 @@ Test(core_state, all_figures_of_a_case_are_of_one_state) {
     const struct nb_timing t = timing_with_a_neighbour(12, 6), loud = timing_with_a_neighbour(8, 7);
     cr_expect_str_eq(t.state, "uncontended");
     cr_expect_float_eq(t.time_ns.value, 100, 1e-9);
-    cr_expect_float_eq(t.roof.value, 0.7, 1e-9, "the runner-up is the roof");
-    cr_expect_float_eq(t.attainable.share.value, 0.7, 1e-9);
-    cr_expect_float_eq(t.attainable.core_ns, 30, 1e-9);
+    cr_expect_float_eq(t.vs_copy.value, 0.7, 1e-9, "the runner-up is taken");
+    cr_expect_float_eq(t.roofline.share.value, 0.7, 1e-9);
+    cr_expect_float_eq(t.roofline.core_ns, 30, 1e-9);
     cr_expect_float_eq(t.contended.time_ns.value, 200, 1e-9);
     cr_expect_float_eq(t.uncontended, 0.5 * 0.75, 1e-12);
     cr_expect(!t.noisy, "%s", t.noise);

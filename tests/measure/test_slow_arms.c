@@ -35,14 +35,10 @@ static int samples_of(double call_s, int slow, bool with_probes) {
     const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = 1, .cols = 8}, .threads = 1};
     struct nb_call call = {.struct_size = sizeof call, .rows = 1, .cols = 8};
     double sample_ns[BLOCKS];
-    bool contaminated[BLOCKS];
+    bool preempted[BLOCKS];
     int position[BLOCKS], n = 0;
-    struct nb_arm arm = {.entry = &entry,
-                         .c = &c,
-                         .calls = &call,
-                         .sample_ns = sample_ns,
-                         .contaminated = contaminated,
-                         .position = position};
+    struct nb_arm arm = {
+        .entry = &entry, .c = &c, .calls = &call, .sample_ns = sample_ns, .preempted = preempted, .position = position};
     const struct nb_measure_options options = {
         .blocks = BLOCKS, .sample_s = 5e-4, .seed = 1, .probed = with_probes, .floor = NAN};
     struct nb_noise noise;
@@ -101,13 +97,13 @@ static int64_t sample_of_rows(int64_t rows, bool *whole) {
     const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = rows, .cols = 8}, .threads = 1};
     struct nb_call call = {.struct_size = sizeof call, .rows = rows, .cols = 8};
     double sample_ns;
-    bool contaminated;
+    bool preempted;
     int position;
     struct nb_arm arm = {.entry = &entry,
                          .c = &c,
                          .calls = &call,
                          .sample_ns = &sample_ns,
-                         .contaminated = &contaminated,
+                         .preempted = &preempted,
                          .position = &position};
     const struct nb_measure_options options = {.blocks = 1, .sample_s = 60e-6, .seed = 1};
     struct nb_noise noise;
@@ -152,7 +148,7 @@ Test(slow_arms, each_block_is_on_the_next_set_and_its_first_arm_calls_twice_to_w
     const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = 1, .cols = 8}, .threads = 1};
     struct nb_call calls[SETS];
     double sample_ns[2][N_BLOCKS];
-    bool contaminated[2][N_BLOCKS];
+    bool preempted[2][N_BLOCKS];
     int position[2][N_BLOCKS];
     struct nb_arm arms[2];
     for (int s = 0; s < SETS; s++)
@@ -162,7 +158,7 @@ Test(slow_arms, each_block_is_on_the_next_set_and_its_first_arm_calls_twice_to_w
                                   .c = &c,
                                   .calls = calls,
                                   .sample_ns = sample_ns[a],
-                                  .contaminated = contaminated[a],
+                                  .preempted = preempted[a],
                                   .position = position[a]};
     const struct nb_measure_options options = {.blocks = N_BLOCKS, .sample_s = 1e-3, .seed = 1};
     struct nb_noise noise;

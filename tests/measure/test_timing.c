@@ -35,7 +35,7 @@ Test(timing, ratios_are_paired_within_blocks) {
     nb_launches_add(&l, &o, &t, NULL, &calm);
     nb_launches_finish(&l, 640, &timing);
     assert_near(timing.time_ns.value, 60);
-    assert_near(timing.roof.value, 0.5);
+    assert_near(timing.vs_copy.value, 0.5);
     assert_near(timing.gbytes_per_s, 640.0 / 60);
     assert_near(timing.min_ns, 20);
     cr_assert_eq(timing.n_samples, 5);
@@ -55,18 +55,18 @@ static struct nb_launches launches_with_other(double share) {
     }
     return l;
 }
-Test(timing, the_runner_up_is_the_roof_where_it_is_five_percent_faster) {
+Test(timing, the_runner_up_is_taken_where_it_is_five_percent_faster) {
     static const struct {
-        double share, roof;
+        double share, vs_copy;
         bool other;
     } cases[] = {{0.9, 0.9, true}, {1.03, 1.03, true}, {1.06, 1.1, false}, {1.4, 1.1, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct nb_launches l = launches_with_other(cases[i].share);
         struct nb_timing timing = {0};
-        cr_expect_eq(nb_launches_roof_is_other(&l), cases[i].other, "share %g", cases[i].share);
+        cr_expect_eq(nb_launches_other_copy_is_faster(&l), cases[i].other, "share %g", cases[i].share);
         nb_launches_finish(&l, 1, &timing);
-        assert_near(timing.roof.value, cases[i].roof);
-        cr_expect_eq(timing.suspect, timing.roof.low > 1);
+        assert_near(timing.vs_copy.value, cases[i].vs_copy);
+        cr_expect_eq(timing.suspect, timing.vs_copy.low > 1);
         assert_near(timing.copy_drift, cases[i].other ? 105.0 / 101 : 1.05);
         nb_launches_release(&l);
     }
@@ -96,7 +96,7 @@ Test(timing, a_launch_without_a_valid_sample_counts_for_nothing) {
     cr_assert_eq(timing.n_launches, 1);
     cr_assert_eq(timing.n_samples, 1);
     assert_near(timing.time_ns.value, 7);
-    cr_assert(isnan(timing.roof.value));
+    cr_assert(isnan(timing.vs_copy.value));
     nb_launches_release(&l);
 }
 
@@ -108,8 +108,8 @@ static struct nb_timing timed_with_hits(size_t n_own, size_t n_copy) {
     for (size_t i = 0; i < n_own; i++) own_hit[i] = true;
     for (size_t i = 0; i < n_copy; i++) copy_hit[BLOCKS - 1 - i] = true;
     struct nb_launches l = {0};
-    struct nb_samples own = {.ns = ns, .contaminated = own_hit, .n = BLOCKS};
-    struct nb_samples copy = {.ns = ns, .contaminated = copy_hit, .n = BLOCKS};
+    struct nb_samples own = {.ns = ns, .preempted = own_hit, .n = BLOCKS};
+    struct nb_samples copy = {.ns = ns, .preempted = copy_hit, .n = BLOCKS};
     for (int launch = 0; launch < 6; launch++) nb_launches_add(&l, &own, &copy, &own, &calm);
     struct nb_timing timing = {0};
     nb_launches_finish(&l, 1, &timing);
@@ -117,13 +117,13 @@ static struct nb_timing timed_with_hits(size_t n_own, size_t n_copy) {
     return timing;
 }
 
-Test(timing, contaminated_pairs_are_counted_from_both_sides_and_judged_by_their_share) {
+Test(timing, preempted_pairs_are_counted_from_both_sides_and_judged_by_their_share) {
     struct nb_timing few = timed_with_hits(2, 1), many = timed_with_hits(2, 2), both = timed_with_hits(10, 10);
-    cr_assert_eq(few.n_contaminated, 18);
+    cr_assert_eq(few.n_preempted, 18);
     cr_assert_not(few.noisy, "30 %% is not over 30 %%");
-    cr_assert_eq(many.n_contaminated, 24);
+    cr_assert_eq(many.n_preempted, 24);
     cr_assert(many.noisy);
-    cr_assert_eq(both.n_contaminated, 60, "a pair that is hit on both sides counts once");
+    cr_assert_eq(both.n_preempted, 60, "a pair that is hit on both sides counts once");
 }
 
 /* Six launches whose paired ratio to the copy spreads by +-half_width. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels of the backend cuda for the mock driver (mock_cuda.c): RMSNorm of f32 rows that is right, that writes or reads behind
  * its last row, that is wrong, that leaves a row out, and that leaves its
- * work out from the fortieth call on; a copy, their roof; one of nothing,
+ * work out from the fortieth call on; a copy beside them; one of nothing,
  * their floor; and one of bf16 that no test calls. */
 #include <dlfcn.h>
 #include <math.h>

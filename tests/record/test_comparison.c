@@ -25,10 +25,10 @@ static struct nb_results new_run(void) {
 }
 
 /* A case and the reference that its ratio is to: reference times are of no run in the test. */
-static struct nb_record *add(struct nb_results *r, const char *shape, double time_ns, double roof, double ratio) {
+static struct nb_record *add(struct nb_results *r, const char *shape, double time_ns, double vs_copy, double ratio) {
     struct nb_record *c = nb_test_add(r, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shape);
     nb_test_times(c, time_ns, (struct nb_interval){ratio, 0.99 * ratio, 1.01 * ratio}, "layernorm_v256_f32/shape:4x8");
-    c->timing.roof = (struct nb_interval){roof, 0.99 * roof, 1.01 * roof};
+    c->timing.vs_copy = (struct nb_interval){vs_copy, 0.99 * vs_copy, 1.01 * vs_copy};
     c->timing.wall_per_cpu = 1;
     nb_test_accuracy(c, 1.5, 0.25);
     return c;
@@ -76,10 +76,10 @@ static void run_twice(void) {
     add(&after, "64x256", 1000, 0.5, 0.8);
 }
 
-/* A smaller share of the roof is slower, and so is a larger ratio to the reference; times alone rank nothing. */
-Test(comparison, roof_and_reference_rank_and_contradict_each_other) {
+/* A smaller share of the copy is slower, and so is a larger ratio to the reference; times alone rank nothing. */
+Test(comparison, copy_and_reference_rank_and_contradict_each_other) {
     static const struct {
-        double time_ns, roof, ratio;
+        double time_ns, vs_copy, ratio;
         enum nb_change change;
     } cases[] = {{1000, 0.5, 0.8, NB_CHANGE_NOT_SHOWN},
                  {3000, 0.5, 0.8, NB_CHANGE_NOT_SHOWN},
@@ -90,16 +90,16 @@ Test(comparison, roof_and_reference_rank_and_contradict_each_other) {
         release();
         begin();
         add(&before, "64x256", 1000, 0.5, 0.8);
-        add(&after, "64x256", cases[i].time_ns, cases[i].roof, cases[i].ratio);
+        add(&after, "64x256", cases[i].time_ns, cases[i].vs_copy, cases[i].ratio);
         compare();
         const struct nb_compared *one = &c.cases[0];
         cr_expect_eq(one->change, cases[i].change, "case %zu", i);
-        cr_expect_float_eq(one->to_roof.value, 0.5 / cases[i].roof, 1e-12);
+        cr_expect_float_eq(one->to_copy.value, 0.5 / cases[i].vs_copy, 1e-12);
         cr_expect_float_eq(one->to_reference.value, cases[i].ratio / 0.8, 1e-12);
         cr_expect_float_eq(one->time.value, cases[i].time_ns / 1000, 1e-12);
         /* Bounds at 0.99 and 1.01 of either: of the quotient exp(-+ sqrt(ln(1 / 0.99)^2 + ln(1.01)^2)). */
         const double reach = hypot(log(1 / 0.99), log(1.01));
-        cr_expect_float_eq(one->to_roof.low, one->to_roof.value * exp(-reach), 1e-12);
+        cr_expect_float_eq(one->to_copy.low, one->to_copy.value * exp(-reach), 1e-12);
         cr_expect(c.n_differences == 0 && c.same_cpu && c.same_plan && nb_comparison_is_whole(&c));
     }
 }
@@ -167,7 +167,7 @@ static void make_failed(struct nb_record *r) { r->status = NB_INACCURATE; }
 static void make_untimed(struct nb_record *r) { r->has_timing = false; }
 static void make_wider(struct nb_record *r) { r->c.width = NB_512; }
 static void make_reshaped(struct nb_record *r) { snprintf(r->c.shape.text, sizeof r->c.shape.text, "8x8x256"); }
-static void make_unbounded(struct nb_record *r) { r->timing.roof.low = r->timing.roof.high = NAN; }
+static void make_unbounded(struct nb_record *r) { r->timing.vs_copy.low = r->timing.vs_copy.high = NAN; }
 static void make_other_copy(struct nb_record *r) {
     snprintf(r->timing.copy, sizeof r->timing.copy, "copy_2r1w_v256_f32");
 }
@@ -181,13 +181,13 @@ Test(comparison, what_is_not_comparable_is_refused_with_the_reason) {
         void (*spoil)(struct nb_record *r);
         const char *reason;
     } spoils[] = {{make_noisy, "noisy after: a neighbour"},
-                  {make_suspect, "faster than the roof after"},
+                  {make_suspect, "faster than the copy after"},
                   {make_failed, "inaccurate after"},
                   {make_untimed, "not timed after"},
                   {make_wider, "another width under the same key"},
                   {make_reshaped, "another shape under the same key"},
                   {make_unbounded, "no interval: fewer than 6 launches"},
-                  {make_other_pair, "no ratio to the roof or to a reference in both runs"}};
+                  {make_other_pair, "no ratio to the copy or to a reference in both runs"}};
     for (size_t i = 0; i < sizeof spoils / sizeof *spoils; i++) {
         char reason[200];
         const struct nb_compared one = refusal(spoils[i].spoil, reason);
@@ -199,9 +199,9 @@ Test(comparison, what_is_not_comparable_is_refused_with_the_reason) {
 Test(comparison, without_a_common_copy_the_reference_ranks) {
     char reason[200];
     const struct nb_compared one = refusal(make_other_copy, reason);
-    cr_expect_str_eq(one.roof_reason, "another copy");
+    cr_expect_str_eq(one.copy_reason, "another copy");
     cr_expect_eq(one.change, NB_CHANGE_NOT_SHOWN);
-    cr_expect(isnan(one.to_roof.value) && one.to_reference.value == 1);
+    cr_expect(isnan(one.to_copy.value) && one.to_reference.value == 1);
 }
 
 Test(comparison, another_plan_ranks_nothing_and_other_cases_alone_do_not_hinder) {

@@ -123,8 +123,8 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
         cr_expect(r.records[i].has_timing && r.records[i].timing.n_launches == 6, "%s", keys[i]);
         cr_expect_eq(r.records[i].status, i == 1 ? NB_OUT_OF_RANGE : NB_OK);
     }
-    cr_expect_str_eq(r.records[1].timing.copy, "copy_stream_v256_f32", "the faster of the two copies is the roof");
-    cr_expect_float_eq(r.records[1].timing.roof.value, 0.8, 1e-6);
+    cr_expect_str_eq(r.records[1].timing.copy, "copy_stream_v256_f32", "the faster of the two copies is taken");
+    cr_expect_float_eq(r.records[1].timing.vs_copy.value, 0.8, 1e-6);
     nb_results_release(&r);
     cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
     cr_expect_eq(samples.n, 3);
@@ -150,7 +150,7 @@ static void break_line(cJSON *line, int how) {
     if (how == 12) cJSON_AddItemToObject(first, "probe", cJSON_CreateIntArray((const int[]){1, 1}, 2));
     if (how == 13) cJSON_AddNullToObject(first, "probe");
     if (how == 14) cJSON_AddItemToObject(first, "probe", cJSON_CreateIntArray((const int[]){1, 0, 1}, 3));
-    if (how == 10) cJSON_AddItemToObject(first, "contaminated", cJSON_CreateIntArray((const int[]){3}, 1));
+    if (how == 10) cJSON_AddItemToObject(first, "preempted", cJSON_CreateIntArray((const int[]){3}, 1));
 }
 
 Test(lines, launches_that_cannot_be_used_are_refused) {

@@ -55,15 +55,15 @@ Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {
      * by the concavity of ln they come as (0,5) < (1,4) < (2,3), ranks 10 to 12. */
     assert_near(ln->timing.time_ns.value, 2.5 * sqrt(101.0 * 104.0));
     /* Paired with the copy's 50 and 75: 50 / 2(100 + l) in both blocks. Against the reference 2 in every block. */
-    assert_near(ln->timing.roof.low, 25.0 / 105);
-    assert_near(ln->timing.roof.high, 0.25);
+    assert_near(ln->timing.vs_copy.low, 25.0 / 105);
+    assert_near(ln->timing.vs_copy.high, 0.25);
     assert_near(ln->timing.vs_reference.value, 2);
     assert_near(ln->timing.vs_reference.low, 2);
     assert_near(ln->timing.gbytes_per_s, nb_case_bytes(&ln->c) / ln->timing.time_ns.value);
     assert_near(ln->timing.min_ns, 200);
     cr_assert_eq(ln->timing.n_launches, 6);
     cr_assert_eq(ln->timing.n_samples, 12);
-    cr_assert_eq(ln->timing.n_contaminated, 1);
+    cr_assert_eq(ln->timing.n_preempted, 1);
     assert_near(ln->timing.steal_ms, 15);
     assert_near(ln->timing.wall_per_cpu, 1.25);
     assert_near(ln->timing.copy_drift, 1);
@@ -111,7 +111,7 @@ Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
         char line[400];
         snprintf(line, sizeof line,
                  "{\"type\":\"launch\",\"group\":0,\"launch\":%d,\"cases\":[{\"key\":\"" KEY_LN
-                 "\",\"copy\":null,\"sample_ns\":[10],\"per_sample\":1,\"chunked\":true,\"contaminated\":[]}],"
+                 "\",\"copy\":null,\"sample_ns\":[10],\"per_sample\":1,\"chunked\":true,\"preempted\":[]}],"
                  "\"copies\":[],\"noise\":{\"cpu\":1},\"elapsed_s\":1}\n",
                  i);
         journal = without(journal, launches[i], line);
@@ -119,7 +119,7 @@ Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
     r = folded(journal);
     const struct nb_timing *t = &find(KEY_LN)->timing;
     assert_near(t->time_ns.value, 10);
-    cr_assert(isnan(t->vs_reference.value) && isnan(t->roof.value));
+    cr_assert(isnan(t->vs_reference.value) && isnan(t->vs_copy.value));
     cr_assert_str_eq(t->copy, "");
     cr_assert(t->chunked);
     cr_assert_eq(find(KEY_RMS)->status, NB_NOT_RUN);
@@ -243,7 +243,7 @@ Test(results, journals_that_contradict_themselves_are_refused) {
         {"\"sample_ns\":[100,null,150],", ""},
         {"{\"key\":\"" KEY_RMS "\",\"copy\"", "{\"key\":\"other\",\"copy\""},
         {"{\"key\":\"" KEY_RMS "\",\"counters\"", "{\"key\":\"other\",\"counters\""},
-        {"\"contaminated\":[2]", "\"contaminated\":7"},
+        {"\"preempted\":[2]", "\"preempted\":7"},
         {"\"max_ulp\":1.25", "\"max_ulp\":\"x\""},
         {"\"witness\":{\"row\":3", "\"witness\":{\"row\":-3"},
     };

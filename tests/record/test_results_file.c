@@ -157,7 +157,7 @@ Test(results_file, figures_that_cannot_be_are_refused_by_name) {
     } cases[] = {
         {{"timing", "time_ns", "value"}, "-5", "time_ns"},
         {{"timing", "time_ns"}, "-5", "time_ns"},
-        {{"timing", "roof", "low"}, "-0.5", "roof"},
+        {{"timing", "vs_copy", "low"}, "-0.5", "vs_copy"},
         {{"timing", "min_ns"}, "-1", "min_ns"},
         {{"timing", "gbytes_per_s"}, "\"3\"", "gbytes_per_s"},
         {{"timing"}, "-5", "timing"},

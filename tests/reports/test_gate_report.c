@@ -41,7 +41,7 @@ static void time_case(struct nb_gate_case *c, double ratio, double control) {
                                                .control = log(control),
                                                .ratio_min = log(ratio),
                                                .order_effect = NAN,
-                                               .contaminated = 0.01};
+                                               .preempted = 0.01};
     const struct nb_gate_evidence e = {.screen = c->screen, .n_screen = N_LAUNCHES, .n_confirming = 1};
     nb_gate_judge(&e, &nb_gate_rule_default, &c->judgement);
     for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = 1000;
@@ -189,7 +189,7 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
                                               .t_ratio = unknown,
                                               .ratio_min = INFINITY,
                                               .order_effect = NAN,
-                                              .contaminated = NAN,
+                                              .preempted = NAN,
                                               .launch_sd = NAN,
                                               .smallest_effect = NAN,
                                               .layout_spread = NAN};

@@ -189,7 +189,7 @@ Test(plots, gnuplot_draws_every_figure_of_hostile_results) {
     make_hostile_results();
     /* Panels without any data, and lines without intervals. */
     for (size_t i = 0; i < results.n; i++) {
-        results.records[i].timing.roof = (struct nb_interval){NAN, NAN, NAN};
+        results.records[i].timing.vs_copy = (struct nb_interval){NAN, NAN, NAN};
         results.records[i].timing.time_ns.low = NAN;
     }
     cr_assert_eq(nb_plots_write(&results, folder), 0);
@@ -249,7 +249,7 @@ Test(plots, records_with_nothing_but_nan_and_huge_names_are_rendered) {
         struct nb_record *r = nb_test_add(&results, name, NB_OP_LAYERNORM, i ? "1x1" : "3x9");
         if (i == 0) r->c.shape.cols = INT64_MAX;
         nb_test_times(r, NAN, (struct nb_interval){NAN, INFINITY, -INFINITY}, "none");
-        r->timing.gbytes_per_s = r->timing.roof.value = i == 1 ? 1e300 : -INFINITY;
+        r->timing.gbytes_per_s = r->timing.vs_copy.value = i == 1 ? 1e300 : -INFINITY;
         if (i == 1) r->timing.time_ns = (struct nb_interval){1e-300, NAN, 1e300};
         nb_test_accuracy(r, i ? 1e308 : NAN, i ? -1e308 : 5e-324);
         r->accuracy.witness.got = NAN;

@@ -29,16 +29,16 @@ Test(reports, table_is_aligned_and_names_what_failed) {
         "All cases: pass forward, dtype f32, shape 64x256, data normal, seed 1, eps 1e-5, eps_place inside, root\n"
         "  mul_recip, affine by kernel, weight_offset 0, stride packed, threads 1, cache hot\n"
         "\n"
-        "kernel             width  status                 time   GB/s   roof  attained          vs reference  max ulp  "
+        "kernel             width  status                 time   GB/s  % of copy  % of roofline          vs reference  max ulp  "
         "of "
         "bound  bias/u  note\n"
-        "layernorm_twopass  256    ok          12.35 us +-1.0%  10.62  80.0%  80.0% L2             reference     1.25  "
+        "layernorm_twopass  256    ok          12.35 us +-1.0%  10.62      80.0%       80.0% L2             reference     1.25  "
         "    0.16  "
         "+0.062\n"
-        "rmsnorm_twopass    256    ok          9.870 us +-1.0%  13.28  80.0%  80.0% L2  0.800 [0.790, 0.810]     0.75  "
+        "rmsnorm_twopass    256    ok          9.870 us +-1.0%  13.28      80.0%       80.0% L2  0.800 [0.790, 0.810]     0.75  "
         "    0.09  "
         "-0.125\n"
-        "rmsnorm_bad        256    inaccurate                                                                   99.00  "
+        "rmsnorm_bad        256    inaccurate                                                                            99.00  "
         "   12.38  "
         "+0.000  beyond the bound\n"
         "\n"
@@ -130,15 +130,16 @@ Test(reports, csv_quotes_texts_and_leaves_out_what_was_not_measured) {
     results = nb_test_small();
     free(results.records[2].reason);
     results.records[2].reason = nb_strdup("says \"no\", then\r\nstops");
-    results.records[1].timing.roof.low = NAN;
+    results.records[1].timing.vs_copy.low = NAN;
     results.records[0].n_counters = 2;
     results.records[0].counters = nb_alloc(2, sizeof *results.records[0].counters);
     results.records[0].counters[0] = (struct nb_counter){.name = "instructions", .value = 4096};
     results.records[0].counters[1] = (struct nb_counter){.name = "cycles", .value = NAN, .reason = "no PMU"};
     const char *text = nb_test_render("csv", &results);
-    static const char *const wanted[] = {
-        ",time_ns,", ",roof_low_ratio,", ",instructions", "12345.678,", ",4096", "\"says \"\"no\"\", then\r\nstops\"",
-        ",skipped,"};
+    static const char *const wanted[] = {",time_ns,",     ",vs_copy_low_ratio,",
+                                         ",instructions", "12345.678,",
+                                         ",4096",         "\"says \"\"no\"\", then\r\nstops\"",
+                                         ",skipped,"};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         cr_expect_not_null(strstr(text, wanted[i]), "no %s in %s", wanted[i], text);
     cr_expect(!strstr(text, ",nan,") && !strstr(text, ",-nan,") && !strstr(text, "cycles"), "%s", text);

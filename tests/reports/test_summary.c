@@ -45,7 +45,7 @@ static void expect_no_text(const char *unwanted) {
     cr_assert_null(strstr(text, unwanted), "'%s' in:\n%s", unwanted, text);
 }
 
-/* Cases differ where the time's place, root and dtype do; one that is faster than its roof is no fastest. */
+/* Cases differ where the time's place, root and dtype do; one that is faster than its copy is no fastest. */
 Test(summary, memory_roots_and_bf16_have_their_lines) {
     results = nb_test_small();
     char *reference = nb_strdup(results.records[0].key);
@@ -65,7 +65,7 @@ Test(summary, memory_roots_and_bf16_have_their_lines) {
         r = nb_test_add(&results, i ? "rmsnorm_twopass_v256_f32" : "layernorm_twopass_v256_f32",
                         i ? NB_OP_RMSNORM : NB_OP_LAYERNORM, "4096x1024");
         nb_test_times(r, 1e6 - 1e5 * i, (struct nb_interval){1 - 0.1 * i, 0.89, 0.91}, i ? reference : r->key);
-        snprintf(r->timing.attainable.bound, sizeof r->timing.attainable.bound, "DRAM");
+        snprintf(r->timing.roofline.bottleneck, sizeof r->timing.roofline.bottleneck, "DRAM");
         if (!i) {
             free(reference);
             reference = nb_strdup(r->key);
@@ -90,8 +90,8 @@ Test(summary, it_keeps_its_size_whatever_the_run_holds) {
     for (size_t i = 0; i < results.n; i++) {
         memcpy(results.records[i].c.variant, "\033[31m\n\xff'", 8);
         results.records[i].timing.noisy = true;
-        results.records[i].timing.attainable.share.value = NAN;
-        results.records[i].timing.roof.value = NAN;
+        results.records[i].timing.roofline.share.value = NAN;
+        results.records[i].timing.vs_copy.value = NAN;
         results.records[i].timing.time_ns.low = NAN;
     }
     expect_text("too noisy to rank");

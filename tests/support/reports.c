@@ -45,8 +45,8 @@ struct nb_record *nb_test_add(struct nb_results *results, const char *variant, u
 void nb_test_times(struct nb_record *r, double time_ns, struct nb_interval ratio, const char *reference) {
     r->has_timing = true;
     r->timing = (struct nb_timing){.time_ns = {time_ns, 0.99 * time_ns, 1.01 * time_ns},
-                                   .roof = {0.8, 0.79, 0.81},
-                                   .attainable = {{9876, 9770, 9980}, {0.8, 0.79, 0.81}, 5000, "L2"},
+                                   .vs_copy = {0.8, 0.79, 0.81},
+                                   .roofline = {{9876, 9770, 9980}, {0.8, 0.79, 0.81}, 5000, "L2"},
                                    .state = "any",
                                    .contended = {{NAN, NAN, NAN}, {NAN, NAN, NAN}},
                                    .uncontended = NAN,

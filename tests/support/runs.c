@@ -64,7 +64,7 @@ void add_launch(struct nb_strbuf *out, int group, int launch, const char *const 
         nb_strbuf_addf(out, "%s{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[", i ? "," : "", keys[i]);
         for (int b = 0; b < blocks; b++, sample_ns++)
             nb_strbuf_addf(out, isnan(*sample_ns) ? "%snull" : "%s%.9g", b ? "," : "", *sample_ns);
-        nb_strbuf_add(out, "],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}");
+        nb_strbuf_add(out, "],\"per_sample\":1,\"chunked\":false,\"preempted\":[]}");
     }
     nb_strbuf_add(out, "],\"copies\":[],\"noise\":{\"steal_ms\":0,\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,"
                        "\"cpu_s\":1,\"cpu\":0,\"threads\":1},\"elapsed_s\":0.4}\n");
@@ -93,11 +93,11 @@ static void add_small_launch(struct nb_strbuf *out, int launch) {
     for (int i = 0; i < 3; i++)
         nb_strbuf_addf(out,
                        "%s{\"key\":\"%s\",\"copy\":\"copy_v256_f32\",\"sample_ns\":[%g,null,%g],\"per_sample\":8,"
-                       "\"chunked\":false,\"contaminated\":[%s]}",
+                       "\"chunked\":false,\"preempted\":[%s]}",
                        i ? "," : "", keys[i], ns * (i + 1), ns * (i + 1) * 1.5, launch == 0 ? "2" : "");
     nb_strbuf_addf(
         out,
-        "],\"copies\":[{\"variant\":\"copy_v256_f32\",\"sample_ns\":[50,50,75],\"contaminated\":[]}],"
+        "],\"copies\":[{\"variant\":\"copy_v256_f32\",\"sample_ns\":[50,50,75],\"preempted\":[]}],"
         "\"noise\":{\"steal_ms\":%d,\"involuntary\":1,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":0.8,\"cpu\":1,\"threads\":1},"
         "\"elapsed_s\":0.5}\n",
         launch);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# $PROGRAM, or the program and the copies of memory that are the gate's roofs, built from this repository.
+# $PROGRAM, or the program and the copies of memory that the gate times beside kernels, built from this repository.
 set -euo pipefail
 program=$PROGRAM
 if [ -z "$program" ]; then

@@ -29,7 +29,7 @@ static struct nb_timing timing_beside(double copy_ns, double core_ns, double flo
 }
 
 /* The larger of copy and core, on a device of copy and a call of nothing; none where one of them is not known. */
-Test(attainable, is_the_largest_of_what_is_known) {
+Test(roofline, is_the_largest_of_what_is_known) {
     static const struct {
         double copy_ns, core_ns, floor_ns, share;
         const char *bound, *level;
@@ -38,13 +38,13 @@ Test(attainable, is_the_largest_of_what_is_known) {
                  {80, 0, NAN, NAN, "", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct nb_timing t = timing_beside(cases[i].copy_ns, cases[i].core_ns, cases[i].floor_ns, cases[i].level);
-        cr_expect_str_eq(t.attainable.bound, cases[i].bound, "case %zu", i);
+        cr_expect_str_eq(t.roofline.bottleneck, cases[i].bound, "case %zu", i);
         if (isnan(cases[i].share))
-            cr_expect(isnan(t.attainable.share.value), "case %zu", i);
+            cr_expect(isnan(t.roofline.share.value), "case %zu", i);
         else
-            cr_expect_float_eq(t.attainable.share.value, cases[i].share, 5e-3, "case %zu", i);
+            cr_expect_float_eq(t.roofline.share.value, cases[i].share, 5e-3, "case %zu", i);
         if (isfinite(cases[i].copy_ns))
-            cr_expect_float_eq(t.roof.value, cases[i].copy_ns / 100, 1e-3, "the roof stays");
+            cr_expect_float_eq(t.vs_copy.value, cases[i].copy_ns / 100, 1e-3, "the copy stays");
     }
 }
 
