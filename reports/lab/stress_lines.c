@@ -73,8 +73,6 @@ const struct nb_grade_column nb_grade_columns[NB_N_GRADE_COLUMNS] = {
      NB_CELL_FIGURE, 2, "bound", 2},
     {"noise", "largest error over what half an ulp of input noise does to the exact result", "noise_ratio",
      NB_CELL_FIGURE, 3, "noise", 3},
-    {"reference", "largest error over that of a plain implementation with f32 statistics", "reference_ratio",
-     NB_CELL_FIGURE, 3, NULL, 0},
     {"NaN", "elements, over all finite rows", "nan", NB_CELL_COUNT, 0, "NaN", 0},
     {"Inf", "elements, over all finite rows", "inf", NB_CELL_COUNT, 0, "Inf", 0},
     {"0", "elements that are 0 in place of a number, over all finite rows", "zero", NB_CELL_COUNT, 0, "0", 0},

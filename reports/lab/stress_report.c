@@ -300,7 +300,7 @@ static void add_worst_section(const cJSON *stress, struct nb_strbuf *out) {
                 nb_strbuf_add(
                     out,
                     "<h2 id=\"worst\">Worst rows found</h2>\n"
-                    "<p class=\"dim\">By greedy rows along the kernel's own order of summation, by order, by zooming in and by "
+                    "<p class=\"dim\">By greedy rows along the kernel's own order of summation, by zooming in and by "
                     "climbing, within the rows that the kernel claims its accuracy for.</p>\n"
                     "<details><summary>Rows</summary><div class=wrap><table class=rows>\n"
                     "<tr><th class=k>variant<th>objective<th class=\"n m\">value<th class=n>ulp, scaled<th>generator<th class=w>again\n");

@@ -53,7 +53,7 @@ struct nb_grade_column {
     const char *text_title;
     int text_digits;
 };
-enum { NB_N_GRADE_COLUMNS = 16 };
+enum { NB_N_GRADE_COLUMNS = 15 };
 extern const struct nb_grade_column nb_grade_columns[NB_N_GRADE_COLUMNS];
 static inline bool nb_grade_column_is_figure(const struct nb_grade_column *column) {
     return column->kind >= NB_CELL_FIGURE;

@@ -110,18 +110,8 @@ static const struct nb_rate *worst_alarm(const struct nb_tolerance *t, int crite
     return worst;
 }
 
-static void add_seen(double v, struct nb_strbuf *out) {
-    if (v == 0)
-        nb_strbuf_addf(out, "  %-9s", "fails all");
-    else if (isfinite(v))
-        nb_strbuf_addf(out, "  %-9.2g", v);
-    else
-        nb_strbuf_addf(out, "  %-9s", "not seen");
-}
-
 static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "\n  %-22s %-28s %-28s  %-9s  %-9s\n", "criterion", "limit", "false alarms (95 % bound)",
-                   "gain", "offset");
+    nb_strbuf_addf(out, "\n  %-22s %-28s %s\n", "criterion", "limit", "false alarms (95 % bound)");
     for (int c = 0; c < t->n_criteria; c++) {
         const char *name = "";
         const struct nb_rate *alarm = worst_alarm(t, c, &name);
@@ -130,16 +120,10 @@ static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
             nb_strbuf_addf(&rate, alarm->high > 0.995 ? "%lld of %lld (%.0f %%)" : "%lld of %lld (%.2g %%)",
                            (long long)alarm->seen, (long long)alarm->n, 100 * alarm->high);
         add_criterion(&t->criteria[c], out);
-        nb_strbuf_addf(out, " %-28s", rate.text ? rate.text : "-");
-        add_seen(t->gain[c], out);
-        add_seen(t->offset[c], out);
-        nb_strbuf_addf(out, "%s%s\n", alarm && alarm->seen ? "  worst: " : "", alarm && alarm->seen ? name : "");
+        nb_strbuf_addf(out, " %s%s%s\n", rate.text ? rate.text : "-", alarm && alarm->seen ? "  worst: " : "",
+                       alarm && alarm->seen ? name : "");
         nb_strbuf_release(&rate);
     }
-    nb_strbuf_addf(
-        out,
-        "  gain: smallest relative error of the scale detected in 99 %% of %lld tests; offset: shift of all outputs, in rms(y)\n",
-        (long long)t->detection_tests);
 }
 
 static void add_bugs(const struct nb_tolerance *t, struct nb_strbuf *out) {
@@ -246,10 +230,7 @@ static cJSON *criteria_json(const struct nb_tolerance *t) {
     };
     cJSON *list = cJSON_CreateArray();
     for (int c = 0; c < t->n_criteria; c++) {
-        cJSON *o = nb_json_of_members(members, &t->criteria[c]);
-        nb_json_number(o, "gain", t->gain[c]);
-        nb_json_number(o, "offset", t->offset[c]);
-        cJSON_AddItemToArray(list, o);
+        cJSON_AddItemToArray(list, nb_json_of_members(members, &t->criteria[c]));
     }
     return list;
 }

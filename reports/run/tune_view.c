@@ -74,61 +74,6 @@ static void print_trials(const cJSON *topic, struct nb_strbuf *out) {
     }
 }
 
-/* Of one setting: at how many shapes it is faster than the default for sure, by what, and at how many slower. */
-struct tally {
-    size_t n[2];       /* faster, slower */
-    double ends[2][2]; /* of either the least and the largest change in percent */
-};
-
-static void add_to_tally(struct tally *t, const cJSON *gain) {
-    const double value = nb_json_get_number(gain, "value");
-    const bool faster = nb_json_get_number(gain, "low") > 100 * expm1(NB_TUNE_MARGIN),
-               slower = nb_json_get_number(gain, "high") < 100 * expm1(-NB_TUNE_MARGIN);
-    if (!faster && !slower) return;
-    double *ends = t->ends[slower];
-    if (t->n[slower]++ == 0) ends[0] = ends[1] = value;
-    ends[0] = fmin(ends[0], value);
-    ends[1] = fmax(ends[1], value);
-}
-
-static void print_side(const struct tally *t, bool slower, const char *before, struct nb_strbuf *out) {
-    const double *ends = t->ends[slower];
-    if (t->n[slower] == 0) return;
-    nb_strbuf_addf(out, "%s%s at %zu (%+.0f", before, slower ? "slower" : "faster", t->n[slower], ends[0]);
-    if (t->n[slower] > 1) nb_strbuf_addf(out, " to %+.0f", ends[1]);
-    nb_strbuf_add(out, " %)");
-}
-
-/* Where no setting is the better one over all shapes: those that are at some, and what they cost at others. False: there is none. */
-static bool print_mixed(const cJSON *topic, struct nb_strbuf *out) {
-    enum { MOST = 16 };
-    struct {
-        const char *setting;
-        struct tally tally;
-    } all[MOST];
-    size_t n = 0, n_printed = 0;
-    const cJSON *trial, *arm;
-    cJSON_ArrayForEach(trial, nb_json_get(topic, "trials")) cJSON_ArrayForEach(arm, nb_json_get(trial, "arms")) {
-        const char *setting = nb_json_get_text(arm, "setting");
-        size_t at = 0;
-        if (!setting || nb_json_get_bool(arm, "default")) continue;
-        while (at < n && strcmp(all[at].setting, setting) != 0) at++;
-        if (at == MOST) continue;
-        if (at == n) {
-            memset(&all[n], 0, sizeof all[n]);
-            all[n++].setting = setting;
-        }
-        add_to_tally(&all[at].tally, nb_json_get(arm, "faster_percent"));
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (all[i].tally.n[0] == 0) continue;
-        add_text(out, n_printed++ ? "; " : "by shape: ", all[i].setting);
-        print_side(&all[i].tally, false, " ", out);
-        print_side(&all[i].tally, true, ", ", out);
-    }
-    return n_printed > 0;
-}
-
 static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
     const char *name = nb_json_get_text(topic, "name"), *verdict = nb_json_get_text(topic, "verdict");
     const char *setting = nb_json_get_text(topic, "setting"), *reason = nb_json_get_text(topic, "reason");
@@ -144,7 +89,7 @@ static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
                        nb_json_get_number(topic, "trials_that_differ"));
     } else if (verdict && strcmp(verdict, "default") == 0) {
         nb_strbuf_add(out, why ? "" : "the default stays; ");
-        if (!print_mixed(topic, out)) nb_strbuf_add(out, "nothing is faster by more than noise");
+        nb_strbuf_add(out, "nothing is faster over all shapes by more than noise");
     } else {
         nb_strbuf_addf(out, "not measured%s", why ? "" : ", the default holds");
     }

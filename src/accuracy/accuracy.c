@@ -407,9 +407,9 @@ static const struct nb_member figures[] = {A(COUNT, n),
 static const struct nb_member histogram[] = {A(COUNTS, histogram), NB_MEMBERS_END};
 
 /* Present where has_ratios. */
-static const struct nb_member ratios[] = {A(AMOUNT, noise_ratio), A(AMOUNT, noise_ulp),      A(AMOUNT, reference_ratio),
-                                          A(AMOUNT, nmse),        A(AMOUNT, scaled_max_u),   A(AMOUNT, max_ordinal),
-                                          A(TEXT, noise_reason),  A(TEXT, reference_reason), NB_MEMBERS_END};
+static const struct nb_member ratios[] = {A(AMOUNT, noise_ratio),  A(AMOUNT, noise_ulp),   A(AMOUNT, nmse),
+                                          A(AMOUNT, scaled_max_u), A(AMOUNT, max_ordinal), A(TEXT, noise_reason),
+                                          NB_MEMBERS_END};
 
 static const struct nb_member witness[] = {NB_MEMBER(COUNT, struct nb_witness, row),
                                            NB_MEMBER(COUNT, struct nb_witness, col),

@@ -52,11 +52,10 @@ struct nb_accuracy {
     double
         noise_ratio;  /* worst row: largest |error| / what half an ulp of input noise does, at least half an ulp of y */
     double noise_ulp; /* worst row: that noise, in units of 2 u rms(y) */
-    double reference_ratio; /* root mean square error / that of a plain implementation in the same dtypes */
-    double nmse;            /* sum of squared errors / sum of squares of the exact values */
-    double scaled_max_u;    /* worst row: largest |error| / (u rms(y)) */
-    double max_ordinal;     /* most numbers of the dtype between computed and rounded exact value, counted as steps */
-    char noise_reason[64], reference_reason[64]; /* why null; "" where there is a figure */
+    double nmse;      /* sum of squared errors / sum of squares of the exact values */
+    double scaled_max_u;   /* worst row: largest |error| / (u rms(y)) */
+    double max_ordinal;    /* most numbers of the dtype between computed and rounded exact value, counted as steps */
+    char noise_reason[64]; /* why noise_ratio is null; "" where there is a figure */
 
     /* Of a backward case: the figures above are those of dx, these stand beside it. */
     bool has_parameters;

@@ -206,168 +206,15 @@ static void set_noise(double *of_rows, const struct nb_oracle *o) {
     free(noise.changes);
 }
 
-/* ---- the reference --------------------------------------------------------------------------------------------------- */
-
-/* Plain f32 arithmetic; the build forbids contraction to FMA. */
-
-enum { LANES = 16 };
-
-struct reference {
-    const struct nb_oracle *o;
-    float *v;           /* a row, or a channel's elements one after another */
-    float *mean, *rstd; /* BatchNorm: of each channel */
-};
-
-static float sum_of(const float *v, int64_t n) {
-    float lanes[LANES] = {0};
-    for (int64_t i = 0; i < n; i++) lanes[i % LANES] += v[i];
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
-    return lanes[0];
-}
-
-static float squares_of(const float *v, int64_t n, float centre) {
-    float lanes[LANES] = {0};
-    for (int64_t i = 0; i < n; i++) lanes[i % LANES] += (v[i] - centre) * (v[i] - centre);
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
-    return lanes[0];
-}
-
-static float reciprocal(const struct nb_case *c, float var) {
-    const float eps = (float)c->eps;
-    if (c->formula.eps_place == NB_EPS_OUTSIDE) return 1 / (sqrtf(var) + eps);
-    if (c->formula.eps_place == NB_EPS_CLAMP) return 1 / (sqrtf(var) > eps ? sqrtf(var) : eps);
-    return 1 / sqrtf(var + eps);
-}
-
-static void statistics(const struct nb_case *c, const float *v, int64_t n, float *mean, float *rstd) {
-    *mean = nb_op_centres(c->op) ? sum_of(v, n) / (float)n : 0;
-    const float squares = squares_of(v, n, *mean);
-    *rstd = reciprocal(c, c->op == NB_OP_L2NORM ? squares : squares / (float)n);
-}
-
-static float x_at(const struct nb_inputs *in, int64_t row, int64_t col) {
-    return (float)nb_get(in->x, row * in->cols + col, in->dtype);
-}
-
-/* The elements of one channel, in the order of rows. */
-static int64_t gather(const struct reference *r, int64_t channel) {
-    const struct nb_inputs *in = r->o->in;
-    const struct nb_shape *shape = &r->o->c->shape;
-    int64_t n = 0;
-    if (shape->layout == NB_NHWC) {
-        for (int64_t row = 0; row < in->rows; row++) r->v[n++] = x_at(in, row, channel);
-        return n;
-    }
-    for (int64_t row = channel; row < in->rows; row += shape->c)
-        for (int64_t col = 0; col < in->cols; col++) r->v[n++] = x_at(in, row, col);
-    return n;
-}
-
-static void reference_channels(const struct reference *r) {
-    const struct nb_case *c = r->o->c;
-    const struct nb_inputs *in = r->o->in;
-    for (int64_t i = 0; i < r->o->n_truth; i++) {
-        if (c->mode == NB_INFERENCE) {
-            r->mean[i] = in->running_mean[i];
-            r->rstd[i] = reciprocal(c, in->running_var[i]);
-            continue;
-        }
-        const int64_t n = gather(r, i);
-        statistics(c, r->v, n, &r->mean[i], &r->rstd[i]);
-    }
-}
-
-static float affine(const struct nb_oracle *o, float xhat, int64_t param) {
-    if (!o->gamma) return xhat;
-    const float gamma = (float)o->gamma[param];
-    const float y = xhat * (o->c->formula.weight_offset ? 1 + gamma : gamma);
-    return o->beta ? y + (float)o->beta[param] : y;
-}
-
-/* What is normalized: of add_* the sum in f32, rounded where the formula says so. */
-static void read_reference_row(const struct reference *r, int64_t row) {
-    const struct nb_case *c = r->o->c;
-    const struct nb_inputs *in = r->o->in;
-    const bool adds = nb_op_adds(c->op);
-    for (int64_t i = 0; i < in->cols; i++) {
-        r->v[i] = x_at(in, row, i);
-        if (!adds) continue;
-        r->v[i] += (float)nb_get(in->residual, row * in->cols + i, in->dtype);
-        if (c->formula.round_sum) r->v[i] = (float)nb_round_to(r->v[i], in->dtype);
-    }
-}
-
-static void reference_row(const struct reference *r, int64_t row, void *y) {
-    const struct nb_oracle *o = r->o;
-    const struct nb_case *c = o->c;
-    float mean = 0, rstd = 1;
-    read_reference_row(r, row);
-    if (c->op != NB_OP_BATCHNORM && c->op != NB_OP_DYT) statistics(c, r->v, o->n_stats, &mean, &rstd);
-    for (int64_t i = 0; i < o->in->cols; i++) {
-        int64_t param = i;
-        if (c->op == NB_OP_BATCHNORM) {
-            param = nb_oracle_truth(o, row, i) - o->truth;
-            mean = r->mean[param];
-            rstd = r->rstd[param];
-        }
-        const float xhat = c->op == NB_OP_DYT ? tanhf((float)c->alpha * r->v[i]) : (r->v[i] - mean) * rstd;
-        nb_set(y, row * o->in->cols + i, o->in->dtype, affine(o, xhat, param));
-    }
-}
-
-void nb_reference(const struct nb_oracle *o, void *y) {
-    const bool by_channel = o->c->op == NB_OP_BATCHNORM;
-    const int64_t n = by_channel && o->n_stats > o->in->cols ? o->n_stats : o->in->cols;
-    const unsigned long long channels = by_channel ? (unsigned long long)o->n_truth : 0;
-    const struct reference r = {.o = o,
-                                .v = nb_alloc((unsigned long long)n, sizeof *r.v),
-                                .mean = nb_alloc(channels, sizeof *r.mean),
-                                .rstd = nb_alloc(channels, sizeof *r.rstd)};
-    if (by_channel) reference_channels(&r);
-    for (int64_t row = 0; row < o->in->rows; row++) reference_row(&r, row, y);
-    free(r.v);
-    free(r.mean);
-    free(r.rstd);
-}
-
 /* ---- ratios ---------------------------------------------------------------------------------------------------------- */
 
-/* Ratios of errors. A ratio that would divide by nothing is NaN, with the reason. */
-
-static double squared_error(const struct nb_oracle *o, int64_t row, const void *y, const double *exact) {
-    double sum = 0;
-    for (int64_t i = 0; i < o->in->cols; i++) {
-        if (!isfinite(exact[i]) || fabs(exact[i]) >= nb_formats[o->in->dtype].overflow) continue;
-        const double error = nb_get(y, row * o->in->cols + i, o->in->dtype) - exact[i];
-        if (!isfinite(error)) return NAN;
-        sum += error * error;
-    }
-    return sum;
-}
-
 void nb_yardstick_init(struct nb_yardstick *y, const struct nb_oracle *o) {
-    const int64_t rows = o->in->rows, cols = o->in->cols;
-    *y = (struct nb_yardstick){.o = o, .rows = rows};
-    y->noise = nb_alloc((unsigned long long)rows, sizeof *y->noise);
-    y->reference = nb_alloc((unsigned long long)rows, sizeof *y->reference);
-    if (o->c->op == NB_OP_COPY) return;
-    double *exact = nb_alloc((unsigned long long)cols, sizeof *exact);
-    void *computed = nb_alloc((unsigned long long)(rows * cols), nb_formats[o->in->dtype].bytes);
-    set_noise(y->noise, o);
-    nb_reference(o, computed);
-    for (int64_t row = 0; row < rows; row++) {
-        nb_oracle_row(o, row, exact);
-        y->reference[row] = squared_error(o, row, computed, exact);
-    }
-    free(exact);
-    free(computed);
+    *y = (struct nb_yardstick){.o = o, .noise = nb_alloc((unsigned long long)o->in->rows, sizeof *y->noise)};
+    if (o->c->op != NB_OP_COPY) set_noise(y->noise, o);
 }
 
 void nb_yardstick_release(struct nb_yardstick *y) {
     free(y->noise);
-    free(y->reference);
     *y = (struct nb_yardstick){0};
 }
 
@@ -425,36 +272,18 @@ static void add_noise(struct nb_ratios *r, int64_t row, const struct row_errors 
 void nb_ratios_row(struct nb_ratios *r, int64_t row, const void *computed, const double *exact) {
     const struct row_errors e = errors_of(r, computed, exact);
     const double u = nb_formats[r->yardstick->o->in->dtype].unit_roundoff;
-    const double rms = e.n > 0 ? sqrt(e.exact_squares / e.n) : 0, reference = r->yardstick->reference[row];
+    const double rms = e.n > 0 ? sqrt(e.exact_squares / e.n) : 0;
     r->n += (int64_t)e.n;
     r->squares += e.squares;
     r->exact_squares += e.exact_squares;
     if (rms > 0) r->scaled_max_u = fmax(r->scaled_max_u, e.largest / (u * rms));
     if (e.n > 0) add_noise(r, row, &e, rms);
-    if (isnan(reference)) r->n_reference_failed++;
-    if (isnan(reference) || e.strange || e.n == 0) return;
-    r->n_reference_rows++;
-    r->own_squares += e.squares;
-    r->reference_squares += reference;
 }
 
 /* ---- the whole ---- */
 
-static double reference_ratio(const struct nb_ratios *r, const char **reason) {
-    if (r->n_reference_rows == 0) {
-        *reason = r->n_strange > 0            ? "NaN or Inf where a number belongs"
-                  : r->n_reference_failed > 0 ? "the reference itself has no finite result here"
-                                              : "no finite exact result";
-        return NAN;
-    }
-    if (r->reference_squares > 0) return sqrt(r->own_squares / r->reference_squares);
-    if (r->own_squares == 0) return 1;
-    *reason = "the reference is exact here";
-    return NAN;
-}
-
 void nb_ratios_finish(const struct nb_ratios *r, struct nb_accuracy *out) {
-    const char *noise_reason = "", *reference_reason = "";
+    const char *noise_reason = "";
     out->has_ratios = true;
     out->noise_ratio = r->noise_ratio;
     if (r->n_strange > 0)
@@ -463,10 +292,8 @@ void nb_ratios_finish(const struct nb_ratios *r, struct nb_accuracy *out) {
         noise_reason = "no finite exact result";
     if (*noise_reason) out->noise_ratio = NAN;
     out->noise_ulp = r->n_noise_rows > 0 ? r->noise_ulp : NAN;
-    out->reference_ratio = reference_ratio(r, &reference_reason);
     out->nmse = r->exact_squares > 0 && r->n_strange == 0 ? r->squares / r->exact_squares : NAN;
     out->scaled_max_u = r->n > 0 ? r->scaled_max_u : NAN;
     out->max_ordinal = r->n > 0 ? r->max_ordinal : NAN;
     snprintf(out->noise_reason, sizeof out->noise_reason, "%s", noise_reason);
-    snprintf(out->reference_reason, sizeof out->reference_reason, "%s", reference_reason);
 }

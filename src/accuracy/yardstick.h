@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the error of a kernel on given rows is measured by, beside the bound: what storing the inputs has cost already (noise), and the error
- * of a plain implementation (the reference). Both depend on the mathematics and the inputs alone, so that all kernels of an oracle share
- * them. */
+/* What the error of a kernel on given rows is measured by, beside the bound: what storing the inputs has cost already
+ * (noise). It depends on the mathematics and the inputs alone, so that all kernels of an oracle share it. */
 #ifndef NB_YARDSTICK_H
 #define NB_YARDSTICK_H
 
@@ -25,22 +24,11 @@ enum { NB_PERTURBATIONS = 8 };
 /* What element (row, col) of x (residual: of the residual) is moved by in perturbation k. */
 double nb_noise_move(const struct nb_oracle *o, bool residual, int64_t row, int64_t col, int k);
 
-/* ---- the reference --------------------------------------------------------------------------------------------------- */
-
-/* What a plain, careful implementation in the same dtypes returns: statistics in f32, two passes, 16 running sums that meet in a
- * tree, x * (1 / sqrt(var + eps)), gamma and beta in f32, one rounding to the dtype. Kernels are measured by its error. */
-
-/* All rows of y, in the dtype. */
-void nb_reference(const struct nb_oracle *o, void *y);
-
 /* ---- ratios ---------------------------------------------------------------------------------------------------------- */
 
 struct nb_yardstick {
     const struct nb_oracle *o;
-    int64_t rows;
     double *noise; /* of each row, the largest |y' - y| over elements and perturbations; NaN: no finite exact result */
-    double
-        *reference; /* sum of the squared errors of the reference; NaN: it has no finite result, though there is one */
 };
 /* Borrows the oracle. */
 void nb_yardstick_init(struct nb_yardstick *y, const struct nb_oracle *o);
@@ -50,9 +38,8 @@ void nb_yardstick_release(struct nb_yardstick *y);
 struct nb_ratios {
     const struct nb_yardstick *yardstick;
     double noise_ratio, noise_ulp, scaled_max_u, max_ordinal;
-    double squares, exact_squares;         /* of errors and of exact values, over all elements that are numbers */
-    double own_squares, reference_squares; /* over rows on which both have numbers alone */
-    int64_t n, n_strange, n_noise_rows, n_reference_rows, n_reference_failed;
+    double squares, exact_squares; /* of errors and of exact values, over all elements that are numbers */
+    int64_t n, n_strange, n_noise_rows;
 };
 /* One row of elements of the dtype beside the exact ones. */
 void nb_ratios_row(struct nb_ratios *r, int64_t row, const void *computed, const double *exact);

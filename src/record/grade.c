@@ -26,13 +26,9 @@ enum nb_grade nb_grade_parse(const char *text) {
     return NB_GRADE_NONE;
 }
 
-/* Error / change of the exact result under half an ulp of input noise, and / error of a plain implementation; NaN where not measured. */
+/* Error / change of the exact result under half an ulp of input noise; NaN where not measured. */
 static double noise_ratio_of(const struct nb_record *r) {
     return r->has_accuracy && r->accuracy.has_ratios ? r->accuracy.noise_ratio : (double)NAN;
-}
-
-static double reference_ratio_of(const struct nb_record *r) {
-    return r->has_accuracy && r->accuracy.has_ratios ? r->accuracy.reference_ratio : (double)NAN;
 }
 
 /* ---- the figures of a case ---------------------------------------------------------------------------------------- */
@@ -192,7 +188,7 @@ static void formula_of(const struct nb_case *c, struct nb_strbuf *out) {
 struct gathering {
     double n[2], n_correct[2]; /* elements; [1]: in the declared range */
     struct figures {
-        double max_ulp, componentwise_ulp, bias_u, gain_u, bound_ratio, noise_ratio, reference_ratio;
+        double max_ulp, componentwise_ulp, bias_u, gain_u, bound_ratio, noise_ratio;
     } figures[2];
 };
 
@@ -217,7 +213,6 @@ static void take_figures(struct gathering *g, int scope, const struct nb_record 
     keep_largest(&f->bound_ratio, r->evidence.bound_ratio);
     keep_largest(&f->gain_u, r->accuracy.gain_u);
     keep_largest(&f->noise_ratio, noise_ratio_of(r));
-    keep_largest(&f->reference_ratio, reference_ratio_of(r));
     if (isfinite(r->accuracy.bias_large_sd_u) && r->accuracy.n_rows >= 8)
         keep_largest(&f->bias_u, r->accuracy.bias_large_u);
 }
@@ -253,7 +248,6 @@ static void finish(struct nb_grade_line *line, const struct gathering *g) {
     line->gain_u = f->gain_u;
     line->bound_ratio = f->bound_ratio;
     line->noise_ratio = f->noise_ratio;
-    line->reference_ratio = f->reference_ratio;
     line->correct = g->n[scope] > 0 ? g->n_correct[scope] / g->n[scope] : NAN;
 }
 
@@ -271,7 +265,7 @@ static int by_name(const void *a, const void *b) {
 
 static size_t add_line(struct nb_grades *grades, struct gathering **gatherings, const struct nb_record *r,
                        const char *formula) {
-    static const struct figures none = {NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    static const struct figures none = {NAN, NAN, NAN, NAN, NAN, NAN};
     struct nb_strbuf kernel = {0};
     nb_kernel_name(&r->c, &kernel);
     grades->lines = nb_realloc(grades->lines, grades->n + 1, sizeof *grades->lines);

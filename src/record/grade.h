@@ -55,7 +55,7 @@ struct nb_grade_line {
     int64_t n_cases, n_declared;
     const struct nb_record *lost; /* the first that nb_grade_survives() denies; null: none */
     /* Over the declared range; over all finite inputs where no case lies in it. NaN: not measured. */
-    double max_ulp, componentwise_ulp, correct, bias_u, gain_u, bound_ratio, noise_ratio, reference_ratio;
+    double max_ulp, componentwise_ulp, correct, bias_u, gain_u, bound_ratio, noise_ratio;
     int64_t n_nan, n_inf, n_zero; /* over all finite inputs */
 };
 

@@ -133,36 +133,6 @@ Test(noise, a_row_without_a_finite_result_has_none) {
 }
 
 /* Two passes, 16 lanes: its chain is n / 16 + 4 and a few. */
-Test(reference, is_within_the_bound_of_its_own_formula) {
-    for (size_t op = 0; op < N_ROW_OPS; op++)
-        for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
-            struct problem p;
-            struct nb_oracle o;
-            struct nb_bound b;
-            problem_init(&p, row_ops[op], (enum nb_dtype)dtype, 4, 333);
-            problem_fill_normal(&p, 2, 1, op + 1);
-            p.c.k = 50;
-            p.c.alpha = 0.5;
-            p.c.variance =
-                row_ops[op] == NB_OP_LAYERNORM || row_ops[op] == NB_OP_ADD_LAYERNORM ? NB_VAR_TWOPASS : NB_VAR_NONE;
-            cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
-            nb_bound_init(&b, &p.c, &o, 333 / 16 + 6);
-            double y[333], tolerance[333];
-            uint32_t computed[4 * 333];
-            nb_reference(&o, computed);
-            for (int64_t r = 0; r < 4; r++) {
-                nb_oracle_row(&o, r, y);
-                nb_bound_row(&b, r, y, tolerance);
-                for (int64_t i = 0; i < 333; i++)
-                    cr_expect(fabs(nb_get(computed, r * 333 + i, (enum nb_dtype)dtype) - y[i]) <= tolerance[i],
-                              "%s, %s, column %d", nb_op_names[row_ops[op]], nb_formats[dtype].name, (int)i);
-            }
-            nb_bound_release(&b);
-            nb_oracle_release(&o);
-            problem_free(&p);
-        }
-}
-
 /* y off by so many steps in one place. */
 static struct nb_accuracy ratios_with(const struct problem *p, int steps, float in_place_of_first) {
     struct nb_oracle o;
@@ -189,32 +159,18 @@ static struct nb_accuracy ratios_with(const struct problem *p, int steps, float 
     return a;
 }
 
-Test(ratios, count_steps_and_compare_with_noise_and_reference) {
+Test(ratios, count_steps_and_compare_with_noise) {
     struct problem p;
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 2, 256);
     problem_fill_normal(&p, 0, 1, 9);
     struct nb_accuracy right = ratios_with(&p, 0, 0), off = ratios_with(&p, 1000, 0);
     cr_expect(right.has_ratios && right.max_ordinal == 0);
-    cr_expect(right.reference_ratio < 1, "rounding the exact result beats the reference: %g", right.reference_ratio);
     cr_expect(right.noise_ratio <= 1, "%g", right.noise_ratio);
     cr_expect_eq(off.max_ordinal, 1000);
-    cr_expect(off.noise_ratio > 50 && off.reference_ratio > 10 && off.nmse > right.nmse && off.scaled_max_u > 100);
+    cr_expect(off.noise_ratio > 50 && off.nmse > right.nmse && off.scaled_max_u > 100);
     cr_expect_str_empty(off.noise_reason);
     struct nb_accuracy a = ratios_with(&p, 0, NAN);
-    cr_expect(isnan(a.noise_ratio) && isnan(a.reference_ratio) && isnan(a.nmse));
-    cr_expect(a.noise_reason[0] && a.reference_reason[0], "of a NaN they are none and say why");
-    problem_free(&p);
-}
-
-/* rmsnorm of powers of two is exact in the reference: there is nothing to be a multiple of. */
-Test(ratios, against_a_reference_without_error_are_none) {
-    struct problem p;
-    problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 64);
-    for (int64_t i = 0; i < 64; i++) problem_set(&p, i, i % 2 ? 2 : -2);
-    p.c.eps = 0;
-    struct nb_accuracy exact = ratios_with(&p, 0, 0), off = ratios_with(&p, 3, 0);
-    cr_expect_eq(exact.reference_ratio, 1);
-    cr_expect(isnan(off.reference_ratio) && off.reference_reason[0]);
-    cr_expect_eq(off.noise_ratio, off.noise_ratio);
+    cr_expect(isnan(a.noise_ratio) && isnan(a.nmse));
+    cr_expect(a.noise_reason[0], "of a NaN there is none, and it says why");
     problem_free(&p);
 }

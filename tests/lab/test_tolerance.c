@@ -112,20 +112,6 @@ Test(tolerance, the_mean_error_sees_a_truncation_that_no_line_can_see) {
     for (int s = 0; s < t.n_subjects; s++) cr_expect_leq(t.subjects[s].alarms[NB_MEAN_ERROR_TEST].seen, 1);
 }
 
-Test(tolerance, gain_is_found_at_the_relative_tolerance) {
-    struct nb_tolerance_request q = request_of("rmsnorm", "normal", 256, 8);
-    q.affine = NB_AFFINE_GAMMA;
-    struct nb_tolerance_test test;
-    cr_assert_eq(test_init(&test, &q, 256, 0), 0);
-    const struct nb_criterion relative = {"", NB_CRITERION_ALLCLOSE, 1e-4, 0, NAN},
-                              absolute = {"", NB_CRITERION_ALLCLOSE, 0, 1e-3, NAN},
-                              none = {"", NB_CRITERION_ALLCLOSE, 0, 1e9, NAN};
-    cr_expect_float_eq(least_seen(&relative, NB_NUM_F32, &test, NB_FAULT_GAIN), 1e-4, 1e-5);
-    cr_expect_float_eq(least_seen(&absolute, NB_NUM_F32, &test, NB_FAULT_OFFSET), 1e-3, 2e-4);
-    cr_expect(isinf(least_seen(&none, NB_NUM_F32, &test, NB_FAULT_GAIN)));
-    test_release(&test);
-}
-
 /* ---- parts --------------------------------------------------------------------------------------------------------------- */
 
 Test(tolerance, nothing_but_an_error_at_0_gives_no_slope) {

@@ -66,8 +66,8 @@ struct nb_frontier {
     struct nb_draw_facts facts;
 };
 
-/* ---- The worst rows that a time budget finds for a kernel: rows built along its order of summation, the same numbers in other orders,
- * interval splitting on scale, rho and outliers, hill climbing. Only rows that the kernel
+/* ---- The worst rows that a time budget finds for a kernel: rows built along its order of summation, interval splitting
+ * on scale, rho and outliers, hill climbing. Only rows that the kernel
  * claims its accuracy for, where it claims any. ---- */
 
 /* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "witness_dir" (a folder that is

@@ -40,13 +40,19 @@ static cJSON *why_to_json(const struct nb_record *r, const struct nb_graded *gra
 
 #define L(KIND, field) NB_MEMBER(KIND, struct nb_grade_line, field)
 #define L_AS(key, KIND, field) NB_MEMBER_AS(key, KIND, struct nb_grade_line, field)
-static const struct nb_member figure_members[] = {L(COUNT, n_cases),          L(COUNT, n_declared),
-                                                  L(NUMBER, max_ulp),         L(NUMBER, componentwise_ulp),
-                                                  L(NUMBER, correct),         L(NUMBER, bias_u),
-                                                  L(NUMBER, gain_u),          L_AS("nan", COUNT, n_nan),
-                                                  L_AS("inf", COUNT, n_inf),  L_AS("zero", COUNT, n_zero),
-                                                  L(NUMBER, bound_ratio),     L(NUMBER, noise_ratio),
-                                                  L(NUMBER, reference_ratio), NB_MEMBERS_END};
+static const struct nb_member figure_members[] = {L(COUNT, n_cases),
+                                                  L(COUNT, n_declared),
+                                                  L(NUMBER, max_ulp),
+                                                  L(NUMBER, componentwise_ulp),
+                                                  L(NUMBER, correct),
+                                                  L(NUMBER, bias_u),
+                                                  L(NUMBER, gain_u),
+                                                  L_AS("nan", COUNT, n_nan),
+                                                  L_AS("inf", COUNT, n_inf),
+                                                  L_AS("zero", COUNT, n_zero),
+                                                  L(NUMBER, bound_ratio),
+                                                  L(NUMBER, noise_ratio),
+                                                  NB_MEMBERS_END};
 
 static cJSON *line_to_json(const struct nb_grade_line *line) {
     const struct nb_case *c = &line->first->c;

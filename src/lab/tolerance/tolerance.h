@@ -82,10 +82,6 @@ struct nb_tolerance {
     struct nb_bug_result bugs[NB_MAX_BUGS];
     int n_bugs;
     int64_t bug_trials;
-    double gain[NB_MAX_CRITERIA],
-        offset[NB_MAX_CRITERIA]; /* smallest relative error of the scale, and error in rms(y), that is
-                                                              seen in 99 % of `detection_tests` */
-    int64_t detection_tests;
 };
 
 /* ---- Derives a tolerance and tries it ---- */

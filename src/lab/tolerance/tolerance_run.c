@@ -270,55 +270,6 @@ static bool criterion_alarms(const struct nb_criterion *c, enum nb_number store,
     return false;
 }
 
-/* ---- The smallest error of the scale, or shift of all outputs, that a criterion sees ---- */
-
-/* By bisection on the logarithm: what is seen at g is taken to be seen above. */
-enum nb_fault_kind { NB_FAULT_GAIN, NB_FAULT_OFFSET };
-
-struct shifted {
-    const struct nb_criterion *c;
-    enum nb_number store;
-    const struct nb_tolerance_test *t;
-    enum nb_fault_kind kind;
-    double *rms, *got; /* rms of each row */
-};
-
-static bool is_seen(const struct shifted *s, double g) {
-    const int64_t cols = s->t->rows.cols;
-    for (int64_t i = 0; i < s->t->n; i++) {
-        const double y = s->t->exact[i], v = s->kind == NB_FAULT_GAIN ? y * (1 + g) : y + g * s->rms[i / cols];
-        s->got[i] = s->t->usable[i] ? nb_number_round(v, 0, s->store, NB_ROUND_NEAREST, 0) : y;
-    }
-    return criterion_alarms(s->c, s->store, s->t->rows.rows, cols, s->got, s->t->want, s->t->usable);
-}
-
-/* Of one test: the exact outputs times 1 + g, or plus g rms(y), rounded to the store; g is found by bisection to 5 %.
- * Infinity: 1 is not seen; 0: the exact outputs, rounded, fail already. */
-static double least_seen(const struct nb_criterion *c, enum nb_number store, const struct nb_tolerance_test *t,
-                         enum nb_fault_kind kind) {
-    const int64_t rows = t->rows.rows, cols = t->rows.cols;
-    struct shifted s = {c, store, t, kind, nb_alloc((unsigned long long)(rows + t->n), sizeof *s.rms), NULL};
-    s.got = s.rms + rows;
-    for (int64_t i = 0; i < t->n; i++) s.rms[i / cols] += t->usable[i] ? t->exact[i] * t->exact[i] / (double)cols : 0;
-    for (int64_t row = 0; row < rows; row++) s.rms[row] = sqrt(s.rms[row]);
-    double low = -40, high = 0; /* log2 g */
-    double least = (double)INFINITY;
-    if (is_seen(&s, 0)) {
-        least = 0;
-    } else if (is_seen(&s, 1)) {
-        while (high - low > 0.07) {
-            const double middle = (low + high) / 2;
-            if (is_seen(&s, exp2(middle)))
-                high = middle;
-            else
-                low = middle;
-        }
-        least = exp2(high);
-    }
-    free(s.rms);
-    return least;
-}
-
 /* ---- Correct kernels: designs that differ in order alone, and the built-in kernels of the same formula. Kernels are called in this
  * process, so that only those of this program are ---- */
 
@@ -475,7 +426,7 @@ static int plan(struct run *r) {
     r->t->trials = r->first_tests = tests;
     r->t->bug_trials = clamp(0x1p20 / elements, 8, 200);
     if (r->t->bug_trials > tests) r->t->bug_trials = tests;
-    r->total = (double)tests * 3 + (double)r->t->bug_trials;
+    r->total = (double)tests * 3;
     return 0;
 }
 
@@ -547,12 +498,6 @@ static double mean_error_limit(const double *errors, int64_t n) {
     for (int64_t i = 0; i < n; i++) sum += errors[i] / (double)n;
     for (int64_t i = 0; i < n; i++) squares += (errors[i] - sum) * (errors[i] - sum);
     return n < 8 ? NAN : fabs(sum) + 6 * sqrt(squares / (double)(n - 1));
-}
-
-/* 99 % of the tests; of fewer than 100 all. */
-static double high_quantile(double *v, int64_t n) {
-    qsort(v, (size_t)n, sizeof *v, ascending);
-    return v[(int64_t)ceil(0.99 * (double)n) - 1];
 }
 
 static int run_correct(struct run *r, int64_t index) {
@@ -664,32 +609,6 @@ static void finish_rates(struct nb_tolerance *t) {
     for (int b = 0; b < t->n_bugs; b++) finish_rate(&t->bugs[b].changed);
 }
 
-/* ---- smallest errors seen ------------------------------------------------------------------------------------------------ */
-
-static int detect(struct run *r) {
-    const int64_t tests = r->t->detection_tests =
-        clamp(0x1p19 / ((double)r->q.rows * (double)r->q.cols), 4, r->first_tests < 100 ? r->first_tests : 100);
-    double *least = nb_alloc((unsigned long long)tests * NB_MAX_CRITERIA, 2 * sizeof *least);
-    double *shift = least + tests * NB_MAX_CRITERIA;
-    int result = 0;
-    for (int64_t i = 0; i < tests && result == 0; i++) {
-        struct nb_tolerance_test test;
-        if ((result = test_init(&test, &r->q, r->t->chain, r->first_tests + i)) != 0) break;
-        for (int c = 0; c < r->t->n_criteria; c++) {
-            least[c * tests + i] = least_seen(&r->t->criteria[c], store_of(r), &test, NB_FAULT_GAIN);
-            shift[c * tests + i] = least_seen(&r->t->criteria[c], store_of(r), &test, NB_FAULT_OFFSET);
-        }
-        test_release(&test);
-        result = step(r, "smallest errors seen");
-    }
-    for (int c = 0; c < r->t->n_criteria && result == 0; c++) {
-        r->t->gain[c] = high_quantile(least + c * tests, tests);
-        r->t->offset[c] = high_quantile(shift + c * tests, tests);
-    }
-    free(least);
-    return result;
-}
-
 /* ---- all --------------------------------------------------------------------------------------------------------------- */
 
 static int refuse(struct run *r) {
@@ -727,7 +646,7 @@ static int all_steps(struct run *r) {
     for (int64_t i = 0; i < r->t->trials; i++)
         if ((result = measure(r, i)) != 0) return result;
     finish_rates(r->t);
-    return detect(r);
+    return 0;
 }
 
 int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request) {
