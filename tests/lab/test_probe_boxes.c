@@ -155,6 +155,7 @@ static const struct inside boxes[] = {
     {NB_OP_RMSNORM, NB_F16, F16, F16, F16, F32, 16, false, NB_ROOT_MUL_RECIP, 0, XHAT},
     {NB_OP_RMSNORM, NB_F32, F64, F64, F64, F32, 1, false, NB_ROOT_MUL_RECIP, 0, NOTHING},
     {NB_OP_LAYERNORM, NB_BF16, F32, BF16, BF16, BF16, 8, true, NB_ROOT_MUL_RECIP, 0, NOTHING},
+    {NB_OP_LAYERNORM, NB_F32, F64, F64, F64, F64, 1, false, NB_ROOT_DIV_SQRT, 0, NOTHING},
     /* a mean in another format than the sum of squares */
     {NB_OP_LAYERNORM, NB_F32, F32, F32, F32, F64, 8, true, NB_ROOT_MUL_RECIP, 0, NOTHING},
     {NB_OP_LAYERNORM, NB_F32, F32, F32, F32, BF16, 8, true, NB_ROOT_MUL_RECIP, 0, NOTHING},

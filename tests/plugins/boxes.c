@@ -23,18 +23,12 @@ static float squares_sequential(const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) sum = stored(sum + stored(x[i] * x[i]));
     return sum;
 }
-static float squares_f64(const float *x, int64_t n) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * x[i];
-    return (float)sum;
-}
 
 /* ---- roots and eps: mean square -> rstd ---- */
 
 #define RSTD float v, double eps __attribute__((unused)), int64_t n __attribute__((unused))
 
 static float rstd_plain(RSTD) { return 1 / sqrtf(stored(v + (float)eps)); }
-static float rstd_double(RSTD) { return (float)(1 / sqrt(v + eps)); }
 static float rstd_clamp_inside(RSTD) { return 1 / sqrtf(v > (float)eps ? v : (float)eps); }
 static float rstd_eps_on_sum(RSTD) { return 1 / sqrtf(stored(v + (float)eps / (float)n)); }
 static float rstd_no_eps(RSTD) { return 1 / sqrtf(v); }
@@ -51,36 +45,32 @@ static float rstd_quake(RSTD) {
 
 /* ---- rows ---- */
 
-struct box {
-    float (*squares)(const float *x, int64_t n);
-    float (*rstd)(float v, double eps, int64_t n);
-};
-static void norm_row(const struct nb_call *call, int64_t row, struct box box) {
+typedef float rstd_fn(float v, double eps, int64_t n);
+static void norm_row(const struct nb_call *call, int64_t row, rstd_fn *rstd) {
     const float *x = (const float *)call->x + row * call->x_stride, *gamma = call->gamma, *beta = call->beta;
     float *y = (float *)call->y + row * call->y_stride;
-    const float v = box.squares(x, call->cols) / (float)call->cols, r = box.rstd(v, call->eps, call->cols);
+    const float v = squares_sequential(x, call->cols) / (float)call->cols, r = rstd(v, call->eps, call->cols);
     for (int64_t i = 0; i < call->cols; i++) {
         y[i] = stored(x[i] * r);
         if (gamma) y[i] = stored(y[i] * gamma[i]);
         if (beta) y[i] = stored(y[i] + beta[i]);
     }
 }
-static int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, struct box box) {
-    for (int64_t row = begin; row < end; row++) norm_row(call, row, box);
+static int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, rstd_fn *rstd) {
+    for (int64_t row = begin; row < end; row++) norm_row(call, row, rstd);
     return 0;
 }
 
-#define OF_PARTS(name, squares, rstd)                                                                                  \
-    static int run_##name(ROWS) { return norm_rows(call, begin, end, (struct box){squares, rstd}); }
-OF_PARTS(f64, squares_f64, rstd_double)
-OF_PARTS(clamp_inside, squares_sequential, rstd_clamp_inside)
-OF_PARTS(eps_on_sum, squares_sequential, rstd_eps_on_sum)
-OF_PARTS(no_eps, squares_sequential, rstd_no_eps)
-OF_PARTS(quake, squares_sequential, rstd_quake)
+#define WITH(name)                                                                                                     \
+    static int run_##name(ROWS) { return norm_rows(call, begin, end, rstd_##name); }
+WITH(clamp_inside)
+WITH(eps_on_sum)
+WITH(no_eps)
+WITH(quake)
 /* Rounded up or down by the number of the call. */
 static int run_random_last_bit(ROWS) {
     static int calls;
-    norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
+    norm_rows(call, begin, end, rstd_plain);
     calls++;
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < call->cols; i++) {
@@ -90,7 +80,7 @@ static int run_random_last_bit(ROWS) {
     return 0;
 }
 static int run_hides_nan(ROWS) {
-    norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
+    norm_rows(call, begin, end, rstd_plain);
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < call->cols; i++) {
             float *y = (float *)call->y + row * call->y_stride + i;
@@ -107,7 +97,7 @@ static int run_flush(ROWS) {
     __asm__ volatile("mrs %0, fpcr" : "=r"(state));
     __asm__ volatile("msr fpcr, %0" : : "r"(state | 1ul << 24)); /* FZ */
 #endif
-    norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
+    norm_rows(call, begin, end, rstd_plain);
 #if defined(__x86_64__)
     _mm_setcsr(state);
 #elif defined(__aarch64__)
@@ -134,35 +124,6 @@ static int run_truncate(ROWS) {
     }
     return 0;
 }
-/* LayerNorm, two-pass in double. */
-static int run_layernorm_f64(ROWS) {
-    for (int64_t row = begin; row < end; row++) {
-        const float *x = (const float *)call->x + row * call->x_stride;
-        float *y = (float *)call->y + row * call->y_stride;
-        double mean = 0, v = 0;
-        for (int64_t i = 0; i < call->cols; i++) mean += x[i];
-        mean /= (double)call->cols;
-        for (int64_t i = 0; i < call->cols; i++) v += (x[i] - mean) * (x[i] - mean);
-        const double s = sqrt(v / (double)call->cols + call->eps);
-        for (int64_t i = 0; i < call->cols; i++) y[i] = (float)((x[i] - mean) / s);
-    }
-    return 0;
-}
-/* LayerNorm, Welford in one lane. */
-static int run_layernorm_welford(ROWS) {
-    for (int64_t row = begin; row < end; row++) {
-        const float *x = (const float *)call->x + row * call->x_stride;
-        float *y = (float *)call->y + row * call->y_stride, mean = 0, m2 = 0;
-        for (int64_t i = 0; i < call->cols; i++) {
-            const float d = stored(x[i] - mean);
-            mean = stored(mean + stored(d / (float)(i + 1)));
-            m2 = stored(m2 + stored(d * stored(x[i] - mean)));
-        }
-        const float r = 1 / sqrtf(m2 / (float)call->cols + (float)call->eps);
-        for (int64_t i = 0; i < call->cols; i++) y[i] = stored(x[i] - mean) * r;
-    }
-    return 0;
-}
 
 /* ---- the table ---- */
 
@@ -174,16 +135,9 @@ static int run_layernorm_welford(ROWS) {
         .flops = 4, .run = run_##name_                                                                                 \
     }
 static const struct nb_kernel kernels[] = {
-    BOX(f64, NB_OP_RMSNORM, NB_F32),
-    BOX(clamp_inside, NB_OP_RMSNORM, NB_F32),
-    BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32),
-    BOX(no_eps, NB_OP_RMSNORM, NB_F32),
-    BOX(quake, NB_OP_RMSNORM, NB_F32),
-    BOX(random_last_bit, NB_OP_RMSNORM, NB_F32),
-    BOX(hides_nan, NB_OP_RMSNORM, NB_F32),
-    BOX(flush, NB_OP_RMSNORM, NB_F32),
-    BOX(truncate, NB_OP_RMSNORM, NB_BF16),
-    BOX(layernorm_f64, NB_OP_LAYERNORM, NB_F32),
-    BOX(layernorm_welford, NB_OP_LAYERNORM, NB_F32),
+    BOX(clamp_inside, NB_OP_RMSNORM, NB_F32),    BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32),
+    BOX(no_eps, NB_OP_RMSNORM, NB_F32),          BOX(quake, NB_OP_RMSNORM, NB_F32),
+    BOX(random_last_bit, NB_OP_RMSNORM, NB_F32), BOX(hides_nan, NB_OP_RMSNORM, NB_F32),
+    BOX(flush, NB_OP_RMSNORM, NB_F32),           BOX(truncate, NB_OP_RMSNORM, NB_BF16),
 };
 TABLE(kernels)
