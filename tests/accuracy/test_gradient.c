@@ -321,21 +321,6 @@ Test(gradient, batchnorm_agrees_with_mpfr_in_both_layouts_and_modes) {
 
 /* ---- what is left out, and what has no number ------------------------------------------------------------------------ */
 
-Test(gradient, gives_what_the_formula_has_and_no_more) {
-    for (uint32_t affine = 0; affine < NB_N_AFFINES; affine++) {
-        struct backward b;
-        struct nb_gradient g;
-        backward_init(&b, NB_OP_LAYERNORM, NB_BF16, 2, 5);
-        b.p.c.formula.affine = affine;
-        backward_fill_normal(&b, 0, 1, 1);
-        backward_gradient(&g, &b);
-        cr_expect_eq(g.dgamma != NULL, affine != NB_AFFINE_NONE);
-        cr_expect_eq(g.dbeta != NULL, affine == NB_AFFINE_GAMMA_BETA);
-        nb_gradient_release(&g);
-        backward_free(&b);
-    }
-}
-
 static void dx_of_first_row(const struct backward *b, double *dx) {
     struct nb_gradient g;
     backward_gradient(&g, b);

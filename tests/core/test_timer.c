@@ -2,8 +2,6 @@
 /* The real clock, of which a played one (support/played_time.h) takes the place in all other suites. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 
 #define nb_now_s real_now_s
 #define nb_system_now_s real_system_now_s
@@ -31,27 +29,6 @@ Test(timer, a_wait_is_no_shorter_and_gives_the_cpu_away) {
     nb_wait_s(2e-3);
     cr_expect_gt(nb_now_s() - start, 1.9e-3, "CLOCK_MONOTONIC may run as fast by a part in a thousand");
     cr_expect_gt(real_thread_usage().voluntary, voluntary);
-}
-
-static atomic_bool has_worked;
-static void *work(void *arg) {
-    (void)arg;
-    while (nb_clock_s(CLOCK_THREAD_CPUTIME_ID) < 2e-3) continue;
-    atomic_store(&has_worked, true);
-    return NULL;
-}
-
-Test(timer, another_thread_s_work_is_the_process_s_alone) {
-    const double thread = nb_clock_s(CLOCK_THREAD_CPUTIME_ID), process = nb_clock_s(CLOCK_PROCESS_CPUTIME_ID);
-    pthread_t other;
-    clockid_t clock;
-    cr_assert_eq(pthread_create(&other, NULL, work, NULL), 0);
-    while (!atomic_load(&has_worked)) nb_wait_s(1e-4);
-    cr_expect(pthread_getcpuclockid(other, &clock) != 0 || nb_clock_s(clock) >= 2e-3);
-    pthread_join(other, NULL);
-    const double mine = nb_clock_s(CLOCK_THREAD_CPUTIME_ID) - thread;
-    cr_expect_gt(nb_clock_s(CLOCK_PROCESS_CPUTIME_ID) - process - mine, 1.9e-3,
-                 "it has ended, and its work counts still");
 }
 
 Test(timer, the_probe_is_some_time_and_the_load_some_number) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Plans that time nothing: how they are grouped and estimated, and how labels travel from blocks to records. */
+/* How labels travel from blocks to records (of a plan that times nothing: tests/cli/check_only.sh). */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -10,45 +10,11 @@
 #include "tests/support/plans.h"
 #include "tests/support/runs.h"
 
-#define CHECK_ONLY "\"launches\": 0, "
-
-static struct nb_plan check_only(const char *blocks) {
-    load_kernels();
-    return made((struct request){.blocks = blocks, .head = CHECK_ONLY});
-}
-
-static const char *labels_of(const struct nb_plan *plan, const char *words) {
-    static char text[200];
-    text[0] = '\0';
-    for (size_t i = 0; i < plan->n_cases; i++) {
-        if (!strstr(plan->keys[i], words)) continue;
-        for (size_t j = 0; j < plan->case_labels[i].n; j++) {
-            strcat(text, plan->labels.items[plan->case_labels[i].at[j]].name);
-            strcat(text, ";");
-        }
-        return text;
-    }
-    return "no such case";
-}
-
 #define LABELLED                                                                                                       \
     "{ \"label\": \"a#1\", \"source\": \"a/a#1\", \"text\": \"first\", " TWO_KERNELS ", \"shape\": \"4x8\" }, "        \
     "{ \"label\": \"b\", \"kernel\": \"rmsnorm_twopass\", \"width\": \"scalar\", \"shape\": [\"4x8\", \"4x9\"] }, "    \
     "{ \"kernel\": \"rmsnorm_twopass\", \"width\": \"scalar\", \"shape\": \"4x10\" }, "                                \
     "{ \"label\": \"a#1\", \"kernel\": \"rmsnorm_twopass\", \"width\": \"scalar\", \"shape\": \"4x9\" }"
-
-Test(labels, of_all_blocks_that_make_a_case_are_its_own) {
-    struct nb_plan plan = check_only(LABELLED);
-    cr_assert_eq(plan.labels.n, 2);
-    cr_expect_str_eq(plan.labels.items[0].name, "a#1");
-    cr_expect_str_eq(plan.labels.items[0].source, "a/a#1");
-    cr_expect_str_eq(plan.labels.items[0].text, "first");
-    cr_expect_null(plan.labels.items[1].text);
-    cr_expect_str_eq(labels_of(&plan, "rmsnorm_twopass_scalar_f32/shape:4x8/"), "a#1;b;");
-    cr_expect_str_eq(labels_of(&plan, "layernorm_twopass_scalar_f32/shape:4x8/"), "a#1;");
-    cr_expect_str_eq(labels_of(&plan, "shape:4x9/"), "b;a#1;");
-    cr_expect_str_eq(labels_of(&plan, "shape:4x10/"), "");
-}
 
 Test(labels, are_refused_where_they_say_nothing) {
     load_kernels();
