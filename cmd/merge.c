@@ -31,7 +31,7 @@ static const char help[] =
     "cases are compared within a group only, and a group is always in one shard; tables name its machine, a curve is of one\n"
     "machine, the summary of that which timed most. What `stress` left is graded as a whole.\n"
     "\n"
-    "Writes into the --out folder what the command itself would have, but for witnesses/ of `stress`; prints the records or\n"
+    "Writes into the --out folder what the command itself would have, but for reproducers/ of `stress`; prints the records or\n"
     "grades to stdout.\n"
     "\n"
     "  --out DIR            where the merged results go; must not hold a run\n"

@@ -59,7 +59,7 @@ static const char help[] =
     "  --stride N           only every Nth input, for a quick look, which proves nothing\n\n"
     "Output\n"
     "  --out DIR            the folder (default results/TIME-stress): journal.jsonl, results.json, stress.json,\n"
-    "                       witnesses/, plots/, index.html, precision-plots/, precision.html\n"
+    "                       reproducers/, plots/, index.html, precision-plots/, precision.html\n"
     "  --resume DIR         goes on where it was cut off; takes no option that would change the plan\n"
     "  --format NAME        table (default), markdown or json (stress.json) on stdout\n"
     "  --no-plots           writes no plots and no pages\n" NB_TUNING_HELP NB_COMMON_HELP "\n"

@@ -51,7 +51,7 @@ static const struct column {
     {"inputs", "inputs", COUNT, ROOTS | CONVERSIONS},
     {"wrong", "wrong", COUNT, CONVERSIONS},
     {"max_ulp", "max_ulp", NUMBER, ROOTS},
-    {"witness", "witness", TEXT, ROOTS | CONVERSIONS},
+    {"reproducer", "reproducer", TEXT, ROOTS | CONVERSIONS},
     {"wrong_subnormal", "of_them_f32_subnormal", COUNT, CONVERSIONS},
     {"max_relative_log2", "max_relative", POWER_OF_TWO, ROOTS},
     {"bias_ulp", "bias_ulp", NUMBER, ROOTS},

@@ -301,16 +301,16 @@ static int print_bugs(const struct stress_text *p) {
 /* ---- what failed ---------------------------------------------------------------------------------------------------- */
 
 static void print_failed_case(const struct stress_text *p, const struct nb_record *r) {
-    struct nb_strbuf witness = {0};
-    nb_strbuf_add(&witness, "");
-    nb_failure_witness(r, &witness);
+    struct nb_strbuf reproducer = {0};
+    nb_strbuf_add(&reproducer, "");
+    nb_failure_reproducer(r, &reproducer);
     say(p, "%s: %s", nb_status_name(r->status), r->key);
     fputs("\n  ", p->out);
-    say(p, "%s", witness.text);
+    say(p, "%s", reproducer.text);
     fputs("\n  ", p->out);
     say(p, "%s", r->replay);
     fputs("\n", p->out);
-    nb_strbuf_release(&witness);
+    nb_strbuf_release(&reproducer);
 }
 
 static void print_failed_studies(const struct stress_text *p) {

@@ -73,20 +73,20 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
 }
 
 static void add_failures(const struct nb_summary *summary, const struct nb_results *results, struct nb_strbuf *out) {
-    struct nb_strbuf witness = {0};
+    struct nb_strbuf reproducer = {0};
     if (summary->n_failures) nb_strbuf_addf(out, "<h2 id=\"failures\">Failures: %zu</h2>\n", summary->n_failures);
     for (size_t i = 0; i < summary->n_failures; i++) {
         const struct nb_record *r = &results->records[summary->failures[i]];
-        nb_strbuf_clear(&witness);
-        nb_failure_witness(r, &witness);
+        nb_strbuf_clear(&reproducer);
+        nb_failure_reproducer(r, &reproducer);
         nb_strbuf_addf(out, "<article><p><span class=\"bad\">%s</span> ", nb_status_name(r->status));
         nb_html_text(out, "<code>", r->key, "</code>");
-        nb_html_text(out, "<br>", witness.text, "");
+        nb_html_text(out, "<br>", reproducer.text, "");
         nb_strbuf_add(out, "</p>\n");
         nb_html_text(out, "<pre>", r->replay, "</pre>\n");
         nb_strbuf_add(out, "</article>\n");
     }
-    nb_strbuf_release(&witness);
+    nb_strbuf_release(&reproducer);
 }
 
 static bool is_timed(const struct nb_view *view) {

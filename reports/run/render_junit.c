@@ -10,10 +10,10 @@
 #include "reports/text/output.h"
 
 static void add_case(struct nb_junit *junit, const struct nb_results *results, const struct nb_record *r) {
-    struct nb_strbuf witness = {0}, output = {0};
+    struct nb_strbuf reproducer = {0}, output = {0};
     const bool failed = nb_status_failed(r->status), ran = r->status != NB_SKIPPED && r->status != NB_NOT_RUN;
-    nb_strbuf_add(&witness, "");
-    if (failed) nb_failure_witness(r, &witness);
+    nb_strbuf_add(&reproducer, "");
+    if (failed) nb_failure_reproducer(r, &reproducer);
     nb_meta_whose(results, r, "", "; ", &output);
     nb_strbuf_add(&output, nb_status_name(r->status));
     for (size_t i = NB_MEASURED_TIME; i < NB_N_MEASURED && ran; i++) {
@@ -31,9 +31,9 @@ static void add_case(struct nb_junit *junit, const struct nb_results *results, c
                                                 .skipped = ran         ? NULL
                                                            : r->reason ? r->reason
                                                                        : "not run",
-                                                .message = witness.text,
+                                                .message = reproducer.text,
                                                 .output = output.text});
-    nb_strbuf_release(&witness);
+    nb_strbuf_release(&reproducer);
     nb_strbuf_release(&output);
 }
 

@@ -17,15 +17,15 @@ static void add_escaped(struct nb_strbuf *out, const char *before, const char *t
 }
 
 static void print_failures(const struct nb_summary *summary, const struct nb_results *results, struct nb_strbuf *out) {
-    struct nb_strbuf witness = {0};
+    struct nb_strbuf reproducer = {0};
     if (summary->n_failures) nb_strbuf_add(out, "\n## Failures\n");
     for (size_t i = 0; i < summary->n_failures; i++) {
         const struct nb_record *r = &results->records[summary->failures[i]];
-        nb_strbuf_clear(&witness);
-        nb_failure_witness(r, &witness);
+        nb_strbuf_clear(&reproducer);
+        nb_failure_reproducer(r, &reproducer);
         nb_strbuf_addf(out, "\n- **%s** ", nb_status_name(r->status));
         add_escaped(out, "", r->key, "");
-        add_escaped(out, "<br>", witness.text, "");
+        add_escaped(out, "<br>", reproducer.text, "");
         nb_strbuf_add(out, "\n");
         if (!r->replay) continue;
         /* An indented block: a line of it can end no fence. */
@@ -33,7 +33,7 @@ static void print_failures(const struct nb_summary *summary, const struct nb_res
         nb_escape_terminal(out, r->replay, true);
         nb_strbuf_add(out, "\n");
     }
-    nb_strbuf_release(&witness);
+    nb_strbuf_release(&reproducer);
 }
 
 static void print_row(const struct nb_view *view, const struct nb_section *section, const struct nb_record *r,

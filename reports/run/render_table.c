@@ -262,7 +262,7 @@ static void print_failure(struct table *t, const struct nb_record *r) {
     unpaint(t);
     nb_strbuf_clear(&line);
     nb_strbuf_add(&line, "");
-    nb_failure_witness(r, &line);
+    nb_failure_reproducer(r, &line);
     if (line.len) {
         nb_strbuf_add(&t->out, "  ");
         print_wrapped(t, line.text);

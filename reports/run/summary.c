@@ -107,8 +107,8 @@ static void add_noise(const struct nb_summary *s, const struct nb_results *resul
     if (n_missing > 0) nb_strbuf_addf(out, "%d shards are missing from these merged results.\n", n_missing);
 }
 
-void nb_failure_witness(const struct nb_record *r, struct nb_strbuf *out) {
-    const struct nb_witness *w = &r->accuracy.witness;
+void nb_failure_reproducer(const struct nb_record *r, struct nb_strbuf *out) {
+    const struct nb_reproducer *w = &r->accuracy.reproducer;
     nb_strbuf_add(out, r->reason ? r->reason : "");
     if (!r->has_accuracy || w->row < 0 || w->col < 0) return;
     nb_strbuf_addf(out, "%srow %lld, column %lld", out->len ? "; " : "", (long long)w->row, (long long)w->col);

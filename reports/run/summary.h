@@ -42,7 +42,7 @@ void nb_summary_contention(const struct nb_summary *summary, struct nb_strbuf *o
 void nb_summary_release(struct nb_summary *summary);
 
 /* What went wrong in one failed case, one sentence: the reason, and for a wrong result where it is worst. */
-void nb_failure_witness(const struct nb_record *r, struct nb_strbuf *out);
+void nb_failure_reproducer(const struct nb_record *r, struct nb_strbuf *out);
 
 /* What the meta data have by dotted path ("fingerprint.cpu.model"): null when absent; as a text "" when absent. */
 const cJSON *nb_meta(const struct nb_results *results, const char *path);

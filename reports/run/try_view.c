@@ -100,7 +100,7 @@ static void add_replay(const struct nb_results *results, const struct nb_record 
 }
 
 static void add_right(const struct verdict *v, struct nb_strbuf *out) {
-    struct nb_strbuf text = {0}, witness = {0};
+    struct nb_strbuf text = {0}, reproducer = {0};
     if (v->n == 0) {
         nb_strbuf_addf(&text, "not tried: %s",
                        v->skipped && v->skipped->reason ? v->skipped->reason
@@ -109,13 +109,13 @@ static void add_right(const struct verdict *v, struct nb_strbuf *out) {
         nb_strbuf_addf(&text, "yes: %zu cases, %zu of them hard rows, none beyond its bound", v->n, v->n_hard);
     } else {
         nb_strbuf_addf(&text, "NO: %s in %zu of %zu cases", nb_status_name(v->failed->status), v->n_failed, v->n);
-        nb_failure_witness(v->failed, &witness);
+        nb_failure_reproducer(v->failed, &reproducer);
     }
     add_line(out, "right?", text.text);
-    if (witness.len) add_text(out, "  first", witness.text);
+    if (reproducer.len) add_text(out, "  first", reproducer.text);
     if (v->failed) add_replay(v->of, v->failed, out);
     nb_strbuf_release(&text);
-    nb_strbuf_release(&witness);
+    nb_strbuf_release(&reproducer);
 }
 
 /* ---- how accurate? ------------------------------------------------------------------------------------------------ */

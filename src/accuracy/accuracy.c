@@ -88,7 +88,7 @@ struct nb_accuracy_sum {
 struct nb_accuracy_sum *nb_accuracy_new(enum nb_number number) {
     struct nb_accuracy_sum *s = nb_alloc(1, sizeof *s);
     s->number = number;
-    s->a.witness = (struct nb_witness){.row = -1, .col = -1};
+    s->a.reproducer = (struct nb_reproducer){.row = -1, .col = -1};
     return s;
 }
 
@@ -138,11 +138,11 @@ static double x_of(const struct nb_accuracy_sum *s, const struct element *e) {
     return v->numbers_x ? v->numbers_x[e->col] : NAN;
 }
 
-static void set_witness(struct nb_accuracy_sum *s, const struct element *e, double ratio, double ulp) {
-    struct nb_witness *w = &s->a.witness;
+static void set_reproducer(struct nb_accuracy_sum *s, const struct element *e, double ratio, double ulp) {
+    struct nb_reproducer *w = &s->a.reproducer;
     if (w->row >= 0 && ratio <= s->a.worst_ratio) return;
     s->a.worst_ratio = ratio;
-    *w = (struct nb_witness){.row = e->row, .col = e->col, .got = e->got, .want = e->want};
+    *w = (struct nb_reproducer){.row = e->row, .col = e->col, .got = e->got, .want = e->want};
     w->x = x_of(s, e);
     w->err_ulp = error_of(e) / ulp;
     w->tolerance_ulp = e->tolerance / ulp;
@@ -168,7 +168,7 @@ static bool exceptional(struct nb_accuracy_sum *s, const struct element *e) {
     else
         a->inf_unexpected++;
     a->n_beyond++;
-    set_witness(s, e, INFINITY, isfinite(e->want) ? nb_number_ulp(e->want, s->number) : NAN);
+    set_reproducer(s, e, INFINITY, isfinite(e->want) ? nb_number_ulp(e->want, s->number) : NAN);
     return true;
 }
 
@@ -190,7 +190,7 @@ static void compare(struct nb_accuracy_sum *s, const struct element *e, double u
     const bool beyond = !(fabs(error) <= e->tolerance);
     if (beyond) a->n_beyond++;
     if (beyond && e->got == 0 && nearest != 0) a->zero_unexpected++;
-    set_witness(s, e, error == 0 ? 0 : fabs(error) / e->tolerance, ulp);
+    set_reproducer(s, e, error == 0 ? 0 : fabs(error) / e->tolerance, ulp);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------------- */
@@ -372,7 +372,7 @@ void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const st
 
 /* ---- as JSON ---------------------------------------------------------------------------------------------------------- */
 
-/* Counts of elements are numbers, since they stay far below 2^53; what the witness got, wanted and read is exact text, since that is what a
+/* Counts of elements are numbers, since they stay far below 2^53; what the reproducer got, wanted and read is exact text, since that is what a
  * replay compares. What is infinite is null; which of NaN and Inf a null stands for follows from the counts. */
 
 #define A(KIND, field) NB_MEMBER(KIND, struct nb_accuracy, field)
@@ -411,14 +411,14 @@ static const struct nb_member ratios[] = {A(AMOUNT, noise_ratio),  A(AMOUNT, noi
                                           A(AMOUNT, scaled_max_u), A(AMOUNT, max_ordinal), A(TEXT, noise_reason),
                                           NB_MEMBERS_END};
 
-static const struct nb_member witness[] = {NB_MEMBER(COUNT, struct nb_witness, row),
-                                           NB_MEMBER(COUNT, struct nb_witness, col),
-                                           NB_MEMBER(EXACT, struct nb_witness, got),
-                                           NB_MEMBER(EXACT, struct nb_witness, want),
-                                           NB_MEMBER(EXACT, struct nb_witness, x),
-                                           NB_MEMBER(NUMBER, struct nb_witness, err_ulp),
-                                           NB_MEMBER(AMOUNT, struct nb_witness, tolerance_ulp),
-                                           NB_MEMBERS_END};
+static const struct nb_member reproducer[] = {NB_MEMBER(COUNT, struct nb_reproducer, row),
+                                              NB_MEMBER(COUNT, struct nb_reproducer, col),
+                                              NB_MEMBER(EXACT, struct nb_reproducer, got),
+                                              NB_MEMBER(EXACT, struct nb_reproducer, want),
+                                              NB_MEMBER(EXACT, struct nb_reproducer, x),
+                                              NB_MEMBER(NUMBER, struct nb_reproducer, err_ulp),
+                                              NB_MEMBER(AMOUNT, struct nb_reproducer, tolerance_ulp),
+                                              NB_MEMBERS_END};
 
 static const struct nb_member parameter_error[] = {
     NB_MEMBER(COUNT, struct nb_parameter_error, n), NB_MEMBER(AMOUNT, struct nb_parameter_error, ratio),
@@ -448,7 +448,7 @@ cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_number number) {
     nb_json_add_members(json, figures, a);
     nb_json_text(json, "loss", a->loss == NB_LOSS_NONE ? NULL : nb_loss_names[a->loss]);
     nb_json_add_members(json, histogram, a);
-    add_or_null(json, "witness", a->witness.row >= 0, witness, &a->witness);
+    add_or_null(json, "reproducer", a->reproducer.row >= 0, reproducer, &a->reproducer);
     if (a->has_ratios) add_or_null(json, "ratios", true, ratios, a);
     cJSON *errors = a->has_parameters ? cJSON_AddObjectToObject(json, "parameters") : NULL;
     for (size_t i = 0; errors && i < N_PARAMETERS; i++) {
@@ -487,7 +487,7 @@ static int loss_from_json(enum nb_loss *loss, const cJSON *json) {
 
 int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
     const cJSON *errors = cJSON_GetObjectItemCaseSensitive(json, "parameters");
-    *a = (struct nb_accuracy){.witness = {.row = -1, .col = -1}, .has_parameters = cJSON_IsObject(errors)};
+    *a = (struct nb_accuracy){.reproducer = {.row = -1, .col = -1}, .has_parameters = cJSON_IsObject(errors)};
     if (nb_json_get_members(json, figures, a, "accuracy") != 0) return -1;
     const int has_ratios = get_if_there(json, "ratios", ratios, a);
     if (has_ratios < 0) return -1;
@@ -496,5 +496,5 @@ int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
         if (parameter_from_json((void *)((char *)a + parameters[i].offset), errors, parameters[i].name) != 0) return -1;
     if (loss_from_json(&a->loss, json) != 0) return -1;
     if (nb_json_get_members(json, histogram, a, "accuracy") != 0) return -1;
-    return get_if_there(json, "witness", witness, &a->witness) < 0 ? -1 : 0;
+    return get_if_there(json, "reproducer", reproducer, &a->reproducer) < 0 ? -1 : 0;
 }

@@ -14,7 +14,7 @@
 
 #define NB_ULP_BUCKETS 16 /* |error| in ulp: [0, 1/2], (1/2, 1], (1, 2], (2, 4] ... */
 
-struct nb_witness {
+struct nb_reproducer {
     int64_t row, col; /* -1: none */
     double got, want, x;
     double err_ulp, tolerance_ulp;
@@ -44,7 +44,7 @@ struct nb_accuracy {
     double worst_ratio;                                      /* max of |error| / bound: above 1 fails */
     double bias_sigma; /* the larger of two tests, see nb_accuracy_judge_bias(); NaN where not predictable */
     int64_t histogram[NB_ULP_BUCKETS];
-    struct nb_witness witness; /* the element with the largest |error| / bound */
+    struct nb_reproducer reproducer; /* the element with the largest |error| / bound */
 
     /* Against what the data and the formats cost anyway (yardstick.h); only of checks after which nothing is timed. NaN: none, and
      * the reason says why. */

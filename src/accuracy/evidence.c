@@ -47,7 +47,7 @@ static void take_truth(struct nb_evidence *e, const struct nb_row_truth *t) {
 
 static bool is_finite(const struct nb_row_truth *t) { return isfinite(t->mean_square) && isfinite(t->max_abs); }
 
-static void witness(struct nb_evidence *e, int64_t row, int64_t col) {
+static void set_reproducer(struct nb_evidence *e, int64_t row, int64_t col) {
     e->worst_row = row;
     e->worst_col = col;
 }
@@ -61,7 +61,7 @@ static bool exceptional(struct nb_evidence_sum *s, int64_t row, int64_t col, dou
         e->n_correct++;
         return true;
     }
-    if (e->n_nan + e->n_inf == 0) witness(e, row, col);
+    if (e->n_nan + e->n_inf == 0) set_reproducer(e, row, col);
     e->n_beyond++;
     if (!want_inf && isnan(got)) e->n_nan++;
     if (!want_inf && isinf(got)) e->n_inf++;
@@ -83,7 +83,7 @@ static void compare(struct nb_evidence_sum *s, int64_t row, int64_t col, double 
     if (got == nearest) e->n_correct++;
     if (beyond) e->n_beyond++;
     const bool lost = got == 0 && ordinary && (beyond || !bounded), first = e->n_nan + e->n_inf + e->n_zero == 0;
-    if (first && (lost || ulps > e->componentwise_ulp)) witness(e, row, col);
+    if (first && (lost || ulps > e->componentwise_ulp)) set_reproducer(e, row, col);
     if (lost) e->n_zero++;
     keep_larger(&e->componentwise_ulp, ulps);
 }

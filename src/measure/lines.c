@@ -17,8 +17,8 @@
 static const struct nb_member outcome_members[] = {C(BORROWED, key),
                                                    NB_MEMBER_NAMED(struct nb_check_line, status, nb_status_names),
                                                    C_OPTIONAL(BORROWED, reason), NB_MEMBERS_END};
-const struct nb_member nb_checked_members[] = {C(POSITIVE, chain),
-                                               C_OPTIONAL(POSITIVE, column_chain),
+const struct nb_member nb_checked_members[] = {C(POSITIVE, summation_depth),
+                                               C_OPTIONAL(POSITIVE, column_summation_depth),
                                                C(BOOL, row_local),
                                                C_OPTIONAL(POSITIVE, rows_judged),
                                                C_OPTIONAL(BORROWED, library),

@@ -18,10 +18,10 @@
 
 /* A checked case. Results have the same figures. */
 struct nb_check_line {
-    const char *key, *reason;    /* borrowed from the line; reason: or null */
-    enum nb_status status;       /* one that a case can come out with */
-    int64_t chain, column_chain; /* 0: not asked for, no backward case */
-    int64_t rows_judged;         /* 0: all */
+    const char *key, *reason;                        /* borrowed from the line; reason: or null */
+    enum nb_status status;                           /* one that a case can come out with */
+    int64_t summation_depth, column_summation_depth; /* 0: not asked for, no backward case */
+    int64_t rows_judged;                             /* 0: all */
     bool row_local;
     const char *library, *implementation; /* what the kernel says did the work, and how; null: nothing */
     char digest[20];                      /* of all outputs' bits, the row statistics apart; "": the case failed */

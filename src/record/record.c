@@ -49,8 +49,8 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     nb_json_number(json, "rows", (double)r->c.shape.rows);
     nb_json_number(json, "cols", (double)r->c.shape.cols);
     nb_json_add_members(json, size, r);
-    struct nb_check_line checked = {.chain = r->chain,
-                                    .column_chain = r->column_chain,
+    struct nb_check_line checked = {.summation_depth = r->summation_depth,
+                                    .column_summation_depth = r->column_summation_depth,
                                     .row_local = r->row_local,
                                     .rows_judged = r->rows_judged,
                                     .library = r->library,
@@ -98,8 +98,8 @@ void nb_record_add_label(struct nb_record *r, const char *label) {
 }
 
 void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {
-    r->chain = l->chain;
-    r->column_chain = l->column_chain;
+    r->summation_depth = l->summation_depth;
+    r->column_summation_depth = l->column_summation_depth;
     r->row_local = l->row_local;
     r->rows_judged = l->rows_judged;
     r->library = l->library ? nb_strdup(l->library) : NULL;

@@ -44,8 +44,8 @@ struct nb_record {
     char digest[20];                /* of its outputs' bits; "": not known */
     char *replay;                   /* the command line that runs this case alone */
     double bytes;                   /* compulsory */
-    int64_t chain;                  /* as the kernel declares; 0: never asked */
-    int64_t column_chain;           /* likewise, of the sums over rows of a backward case */
+    int64_t summation_depth;        /* as the kernel declares; 0: never asked */
+    int64_t column_summation_depth; /* likewise, of the sums over rows of a backward case */
     int64_t rows_judged;            /* of a large tensor of a device; 0: all */
     bool row_local;
 };

@@ -72,10 +72,10 @@ Test(accuracy, overflow_is_right_from_half_an_ulp_above_the_largest_number_on) {
     }
 }
 
-Test(accuracy, nan_inf_and_lost_zeros_are_counted_and_have_a_witness) {
+Test(accuracy, nan_inf_and_lost_zeros_are_counted_and_have_a_reproducer) {
     struct nb_accuracy a = one(NB_F16, NAN, 1);
     cr_expect(a.nan_unexpected == 1 && a.n_beyond == 1 && a.n_exceptional == 1);
-    cr_expect(a.witness.row == 5 && a.witness.col == 0 && isnan(a.witness.got) && a.witness.want == 1);
+    cr_expect(a.reproducer.row == 5 && a.reproducer.col == 0 && isnan(a.reproducer.got) && a.reproducer.want == 1);
     a = one(NB_F16, 1, NAN);
     cr_expect(a.nan_missing == 1 && a.n_beyond == 1);
     a = one(NB_F16, NAN, NAN);
@@ -90,10 +90,10 @@ Test(accuracy, elements_whose_loss_is_predicted_are_left_out) {
     const double computed[] = {NAN, INFINITY, 0, 3}, exact[] = {1, 1, 1, 1};
     struct nb_accuracy a = count(NB_F32, 4, computed, exact, INFINITY, NB_LOSS_SQUARE_OVERFLOW);
     cr_expect(a.n == 4 && a.n_exceptional == 4 && a.n_beyond == 0 && a.nan_unexpected == 0 && a.inf_unexpected == 0);
-    cr_expect(a.n_rows_lost == 1 && a.loss == NB_LOSS_SQUARE_OVERFLOW && a.witness.row == -1);
+    cr_expect(a.n_rows_lost == 1 && a.loss == NB_LOSS_SQUARE_OVERFLOW && a.reproducer.row == -1);
 }
 
-Test(accuracy, mean_share_histogram_and_witness_describe_the_errors) {
+Test(accuracy, mean_share_histogram_and_reproducer_describe_the_errors) {
     const double ulp = 0x1p-7; /* bf16 at 1 */
     const double exact[] = {1, 1, 1, 1 + 0.25 * ulp}, computed[] = {1, 1 + ulp, 1 + 3 * ulp, 1};
     struct nb_accuracy a = count(NB_BF16, 4, computed, exact, 2, NB_LOSS_NONE);
@@ -103,8 +103,8 @@ Test(accuracy, mean_share_histogram_and_witness_describe_the_errors) {
     cr_expect(a.histogram[0] == 2 && a.histogram[1] == 1 && a.histogram[3] == 1);
     cr_expect_eq(a.n_beyond, 1);
     cr_expect_eq(a.worst_ratio, 1.5);
-    cr_expect(a.witness.col == 2 && a.witness.err_ulp == 3 && a.witness.tolerance_ulp == 2);
-    cr_expect_eq(a.witness.x, 1 + 3 * ulp);
+    cr_expect(a.reproducer.col == 2 && a.reproducer.err_ulp == 3 && a.reproducer.tolerance_ulp == 2);
+    cr_expect_eq(a.reproducer.x, 1 + 3 * ulp);
 }
 
 Test(accuracy, p99_is_the_quantile_to_a_32nd) {

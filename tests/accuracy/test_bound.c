@@ -30,7 +30,7 @@ static void expect_within(const struct problem *p, const struct soft_kernel *k, 
     struct nb_accuracy a = judge(p, k);
     char text[200];
     describe(p, text, sizeof text);
-    const struct nb_witness *w = &a.witness;
+    const struct nb_reproducer *w = &a.reproducer;
     cr_expect(a.n_beyond == 0, "%s, %s: %lld of %lld beyond; [%lld][%lld] %.9g, should be %.9g, %.3g ulp, allowed %.3g",
               rows, text, (long long)a.n_beyond, (long long)a.n, (long long)w->row, (long long)w->col, w->got, w->want,
               w->err_ulp, w->tolerance_ulp);

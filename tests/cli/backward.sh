@@ -14,7 +14,7 @@ for op, r in by_op.items():
     assert r["pass"] == "backward" and r["status"] == "ok", (r["key"], r["reason"])
     assert r["timing"]["time_ns"]["value"] > 0 and r["timing"]["vs_copy"]["value"] > 0, r["key"]
     assert r["timing"]["copy"].startswith("copy_add_backward" if op == "add_rmsnorm" else "copy_backward"), r["timing"]["copy"]
-    assert 0 <= r["accuracy"]["parameters"]["dgamma"]["ratio"] <= 1 and r["column_chain"] >= 4, r["key"]
+    assert 0 <= r["accuracy"]["parameters"]["dgamma"]["ratio"] <= 1 and r["column_summation_depth"] >= 4, r["key"]
     assert not {"root", "cast", "eps_place"} & set(r["axes"]), r["axes"]
     tensors = 4 if op == "add_rmsnorm" else 3
     assert r["bytes"] >= tensors * 64 * 256 * 4, r["bytes"]

@@ -27,7 +27,7 @@ done
 
 answers roots --variant double --variant recip_sqrt --variant quake3
 holds "a['exhaustive'] and [r['misrounded'] for r in rows[:2]] == [0, 4362792]"
-holds "rows[1]['witness'] == '0x3f80cab3' and abs(rows[1]['max_ulp'] - 1.490) < 0.0005 and rows[1]['within_limit']"
+holds "rows[1]['reproducer'] == '0x3f80cab3' and abs(rows[1]['max_ulp'] - 1.490) < 0.0005 and rows[1]['within_limit']"
 holds "all(sum(r['histogram'].values()) == r['inputs'] == 16777216 for r in rows)"
 holds "rows[0]['special']['0'] == 'inf' and rows[0]['special']['-1'] == 'nan' and rows[0]['special']['inf'] == '0'"
 grep -q "proves nothing" "$WORK/err" && bad "a warning without a stride"

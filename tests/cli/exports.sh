@@ -62,8 +62,8 @@ empty = [name for name in frame.columns if frame[name].isna().all()]
 assert not empty, f"always empty: {empty}"
 units = ("_ns", "_ms", "_per_s", "_ratio", "_ratio_to_bound", "_ulp", "_u", "_sigma", "_roundings")
 counts = {"group", "machine", "bytes", "launches", "samples", "preempted_samples", "per_sample", "involuntary_switches", "elements", "exceptional",
-          "beyond_bound", "nan_unexpected", "inf_unexpected", "zero_unexpected", "nan_missing", "inf_missing", "rows_lost", "witness_row", "witness_col"}
-values = {"seed", "eps", "threads", "weight_offset", "width", "k", "alpha", "momentum", "round_sum", "witness_x", "witness_got", "witness_exact"}
+          "beyond_bound", "nan_unexpected", "inf_unexpected", "zero_unexpected", "nan_missing", "inf_missing", "rows_lost", "reproducer_row", "reproducer_col"}
+values = {"seed", "eps", "threads", "weight_offset", "width", "k", "alpha", "momentum", "round_sum", "reproducer_x", "reproducer_got", "reproducer_exact"}
 counters = set(frame.columns[list(frame.columns).index("replay"):]) & {"task_clock_ns", "page_faults", "context_switches", "cpu_migrations"}
 numbers = [name for name in frame.select_dtypes("number").columns if name not in counts | values | counters]
 bare = [name for name in numbers if not name.endswith(units)]

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Stress: what it leaves is valid and says the same again from the folder; grades, exit codes, resuming, plugins that misbehave,
-# keys with values and with witness files.
+# keys with values and with reproducer files.
 . tests/support/cli.sh
 set -e
 fail() { echo "$*"; exit 1; }

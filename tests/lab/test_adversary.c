@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The search for worst rows: the order of summation and faults are found, witnesses reproduce. Budgets
+/* The search for worst rows: the order of summation and faults are found, reproducers reproduce. Budgets
  * are in calls, so that nothing depends on the machine's speed. */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -120,9 +120,9 @@ Test(adversary, a_fault_is_a_violation_with_its_row) {
     nb_trial_release(&t);
 }
 
-/* ---- witnesses ---- */
+/* ---- reproducers ---- */
 
-/* A new trial of the witness's key, on the rows that its file gives, has the same figures. */
+/* A new trial of the reproducer's key, on the rows that its file gives, has the same figures. */
 static void expect_reproduced(const cJSON *one) {
     const char *key = nb_json_get_text(one, "key");
     struct nb_trial t;
@@ -144,7 +144,7 @@ static void expect_reproduced(const cJSON *one) {
     nb_trial_release(&t);
 }
 
-Test(adversary, witnesses_reproduce_from_their_files) {
+Test(adversary, reproducers_reproduce_from_their_files) {
     static const char *const keys[] = {"rmsnorm_serial_scalar_f32/shape:2x40/eps:1e-6/seed:9",
                                        "layernorm_twopass_scalar_bf16/shape:1x40/eps:1e-6",
                                        "rmsnorm_lowp_scalar_f16/shape:1x40/eps:1e-6"};
@@ -153,7 +153,7 @@ Test(adversary, witnesses_reproduce_from_their_files) {
         if (!start_trial(&t, keys[i], NULL)) continue;
         char *folder = new_folder();
         cJSON *options = kept_json(options_of(200));
-        nb_json_text(options, "witness_dir", folder);
+        nb_json_text(options, "reproducer_dir", folder);
         cJSON *found = kept_json(nb_worst_case(&t, options)), *one;
         cr_assert_not_null(found, "%s", t.reason);
         cJSON_ArrayForEach(one, found) if (cJSON_GetObjectItemCaseSensitive(one, "row")) expect_reproduced(one);

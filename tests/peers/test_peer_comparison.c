@@ -53,11 +53,12 @@ static void write_run(const char *dir, int launches, double ratio, const char *t
     const char *plan = strstr(run, "\"order_seed\"");
     nb_strbuf_addn(&text, run, (size_t)(plan - run));
     nb_strbuf_addf(&text, "\"compare\":{\"ours\":[\"*_a\"],\"confirm_launches\":16,\"behind\":0.05},%s", plan);
-    nb_strbuf_addf(&text,
-                   "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" OURS "\",\"status\":\"ok\",\"chain\":1,"
-                   "\"row_local\":true},{\"key\":\"" THEIRS "\",\"status\":\"%s\",\"chain\":1,\"row_local\":true}],"
-                   "\"copies\":[],\"elapsed_s\":0.1}\n",
-                   their_status);
+    nb_strbuf_addf(
+        &text,
+        "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" OURS "\",\"status\":\"ok\",\"summation_depth\":1,"
+        "\"row_local\":true},{\"key\":\"" THEIRS "\",\"status\":\"%s\",\"summation_depth\":1,\"row_local\":true}],"
+        "\"copies\":[],\"elapsed_s\":0.1}\n",
+        their_status);
     for (int l = 0; l < launches; l++) {
         const double drift = 1 + 0.001 * l;
         const double ns[] = {1000 * drift, 1000 * ratio * drift * (1 + 0.0005 * (l % 3))};

@@ -99,10 +99,11 @@ static cJSON *launch_line(int launch, double ns) {
 Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
     static const char *const others[] = {
         "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
-        "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},"
-        "{\"key\":\"" KEY_LN "\",\"status\":\"out_of_range\",\"reason\":\"r\",\"chain\":0,\"row_local\":false},"
+        "\",\"status\":\"ok\",\"summation_depth\":8,\"row_local\":true},"
+        "{\"key\":\"" KEY_LN
+        "\",\"status\":\"out_of_range\",\"reason\":\"r\",\"summation_depth\":0,\"row_local\":false},"
         "{\"key\":\"" KEY_PLUGIN
-        "\",\"status\":\"ok\",\"chain\":1,\"column_chain\":2,\"row_local\":true,\"library\":\"l\","
+        "\",\"status\":\"ok\",\"summation_depth\":1,\"column_summation_depth\":2,\"row_local\":true,\"library\":\"l\","
         "\"implementation\":\"i\"}],\"copies\":[{\"variant\":\"copy_v256_f32\",\"ns\":null}],\"elapsed_s\":0.1}",
         "{\"type\":\"counters\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"counters\":[]}]}",
         "{\"type\":\"stop\",\"group\":0,\"launches\":6,\"why\":\"aim\"}",
@@ -198,7 +199,7 @@ Test(lines, a_launch_is_contended_by_the_floor_of_its_cpu_over_the_run) {
     cr_assert_eq(nb_journal_create(&j, dir), 0);
     write_text(&j, run_of_three(N));
     write_text(&j, "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
-                   "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}]}");
+                   "\",\"status\":\"ok\",\"summation_depth\":8,\"row_local\":true}]}");
     for (int l = 0; l < N; l++) {
         cJSON *line = launch_line(l, 100), *noise = cJSON_GetObjectItemCaseSensitive(line, "noise");
         cJSON_DeleteItemFromObject(noise, "cpu");
@@ -216,9 +217,14 @@ Test(lines, a_launch_is_contended_by_the_floor_of_its_cpu_over_the_run) {
 /* ---- checks ---- */
 
 static const struct nb_check_line checked[] = {
-    {.key = KEY_RMS, .status = NB_OK, .chain = 8, .row_local = true, .has_metamorphic = true},
+    {.key = KEY_RMS, .status = NB_OK, .summation_depth = 8, .row_local = true, .has_metamorphic = true},
     {.key = KEY_LN, .status = NB_OUT_OF_RANGE, .reason = "r \x01\"", .has_accuracy = true, .has_evidence = true},
-    {.key = KEY_PLUGIN, .status = NB_SKIPPED, .chain = 1, .column_chain = 2, .library = "l", .implementation = "i"}};
+    {.key = KEY_PLUGIN,
+     .status = NB_SKIPPED,
+     .summation_depth = 1,
+     .column_summation_depth = 2,
+     .library = "l",
+     .implementation = "i"}};
 
 Test(lines, a_checked_case_is_read_again_as_it_was) {
     for (size_t i = 0; i < sizeof checked / sizeof checked[0]; i++) {
@@ -232,14 +238,14 @@ Test(lines, a_checked_case_is_read_again_as_it_was) {
 
 Test(lines, checks_that_cannot_be_used_are_refused) {
     static const char *const wrong[] = {
-        "{\"key\":\"k\",\"status\":\"not_run\",\"chain\":1,\"row_local\":true}",
-        "{\"key\":\"k\",\"status\":\"fine\",\"chain\":1,\"row_local\":true}",
-        "{\"key\":\"k\",\"chain\":1,\"row_local\":true}",
-        "{\"status\":\"ok\",\"chain\":1,\"row_local\":true}",
-        "{\"key\":\"k\",\"status\":\"ok\",\"chain\":-1,\"row_local\":true}",
-        "{\"key\":\"k\",\"status\":\"ok\",\"chain\":1,\"column_chain\":0.5,\"row_local\":true}",
-        "{\"key\":\"k\",\"status\":\"ok\",\"chain\":1,\"row_local\":true,\"accuracy\":{\"n\":-1}}",
-        "{\"key\":\"k\",\"status\":\"ok\",\"chain\":1,\"row_local\":true,\"metamorphic\":{\"order\":{\"verdict\":\"?\"}}}"};
+        "{\"key\":\"k\",\"status\":\"not_run\",\"summation_depth\":1,\"row_local\":true}",
+        "{\"key\":\"k\",\"status\":\"fine\",\"summation_depth\":1,\"row_local\":true}",
+        "{\"key\":\"k\",\"summation_depth\":1,\"row_local\":true}",
+        "{\"status\":\"ok\",\"summation_depth\":1,\"row_local\":true}",
+        "{\"key\":\"k\",\"status\":\"ok\",\"summation_depth\":-1,\"row_local\":true}",
+        "{\"key\":\"k\",\"status\":\"ok\",\"summation_depth\":1,\"column_summation_depth\":0.5,\"row_local\":true}",
+        "{\"key\":\"k\",\"status\":\"ok\",\"summation_depth\":1,\"row_local\":true,\"accuracy\":{\"n\":-1}}",
+        "{\"key\":\"k\",\"status\":\"ok\",\"summation_depth\":1,\"row_local\":true,\"metamorphic\":{\"order\":{\"verdict\":\"?\"}}}"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct nb_check_line l;
         cr_expect_eq(nb_check_line_read(&l, kept_json(cJSON_Parse(wrong[i]))), -1, "%s", wrong[i]);

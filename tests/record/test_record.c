@@ -24,14 +24,15 @@ Test(record, comes_back_exactly) {
     r->c.stats = NB_STATS_KEEPDIM;
     r->c.style = NB_COMPOSED;
     r->accuracy.loss = NB_LOSS_SQUARE_OVERFLOW;
-    r->accuracy.witness.got = NAN;
+    r->accuracy.reproducer.got = NAN;
     r->timing.vs_copy.low = NAN;
     cJSON *json = kept_json(nb_record_to_json(r));
     cr_assert_eq(nb_record_from_json(&back, json), 0);
     cr_expect_str_eq(json_text_of(nb_record_to_json(&back)), json_text(json));
     cr_expect(back.c.stats == NB_STATS_KEEPDIM && back.c.style == NB_COMPOSED && back.c.shape.rows == 4);
     cr_expect_eq(back.accuracy.loss, NB_LOSS_SQUARE_OVERFLOW);
-    cr_expect(isnan(back.accuracy.witness.got) && isinf(back.accuracy.witness.x) && isnan(back.timing.vs_copy.low));
+    cr_expect(isnan(back.accuracy.reproducer.got) && isinf(back.accuracy.reproducer.x) &&
+              isnan(back.timing.vs_copy.low));
     cr_expect(back.n_counters == 2 && isnan(back.counters[1].value) && back.machine == 2);
     cr_expect_str_eq(back.counters[1].reason, "no vPMU");
     nb_record_release(&back);
@@ -58,11 +59,11 @@ Test(record, whose_kernel_it_was_comes_back) {
 Test(record, without_figures_there_are_nulls_not_zeros) {
     struct nb_record *r = &results.records[0];
     r->has_accuracy = r->has_timing = false;
-    r->chain = 0;
+    r->summation_depth = 0;
     cJSON *json = kept_json(nb_record_to_json(r));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "accuracy")));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "timing")));
-    cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "chain")));
+    cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "summation_depth")));
 }
 
 /* The JSON of the record with one member replaced (item null: removed). */

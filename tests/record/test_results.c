@@ -245,7 +245,7 @@ Test(results, journals_that_contradict_themselves_are_refused) {
         {"{\"key\":\"" KEY_RMS "\",\"counters\"", "{\"key\":\"other\",\"counters\""},
         {"\"preempted\":[2]", "\"preempted\":7"},
         {"\"max_ulp\":1.25", "\"max_ulp\":\"x\""},
-        {"\"witness\":{\"row\":3", "\"witness\":{\"row\":-3"},
+        {"\"reproducer\":{\"row\":3", "\"reproducer\":{\"row\":-3"},
     };
     char *dir = new_folder();
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {

@@ -252,7 +252,7 @@ Test(plots, records_with_nothing_but_nan_and_huge_names_are_rendered) {
         r->timing.gbytes_per_s = r->timing.vs_copy.value = i == 1 ? 1e300 : -INFINITY;
         if (i == 1) r->timing.time_ns = (struct nb_interval){1e-300, NAN, 1e300};
         nb_test_accuracy(r, i ? 1e308 : NAN, i ? -1e308 : 5e-324);
-        r->accuracy.witness.got = NAN;
+        r->accuracy.reproducer.got = NAN;
         r->status = i == 2 ? NB_CRASHED : NB_OK;
     }
     free(results.records[0].key);

@@ -56,7 +56,7 @@ echo "run: 4 tasks on 2 nodes in $((SECONDS - began)) s, task 2 killed after ${d
 import collections, json, sys
 one, merged = (json.load(open(f"{sys.argv[1]}/{d}/results.json")) for d in ("one", "run/merged"))
 assert len(one["records"]) == 48, len(one["records"])
-for name in ("key", "group", "status", "bytes", "chain", "accuracy", "axes"):
+for name in ("key", "group", "status", "bytes", "summation_depth", "accuracy", "axes"):
     a, b = ([r[name] for r in d["records"]] for d in (one, merged))
     assert a == b, (name, a, b)
 assert one["plan"] == merged["plan"] and one["skips"] == merged["skips"]

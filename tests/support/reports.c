@@ -68,7 +68,7 @@ void nb_test_accuracy(struct nb_record *r, double max_ulp, double bias_u) {
         .bias_u = bias_u,
         .worst_ratio = max_ulp / 8,
         .bias_sigma = NAN,
-        .witness = {.row = 3, .col = 7, .got = 1.5, .want = 1.25, .x = -2, .err_ulp = max_ulp, .tolerance_ulp = 8}};
+        .reproducer = {.row = 3, .col = 7, .got = 1.5, .want = 1.25, .x = -2, .err_ulp = max_ulp, .tolerance_ulp = 8}};
 }
 
 /* LayerNorm is the reference of each group; RMSNorm takes 0.8, 0.7 and 0.6 of its time. */

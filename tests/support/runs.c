@@ -52,8 +52,8 @@ char *run_line(const char *groups, const char *skips, const char *shard, int lau
 void add_check(struct nb_strbuf *out, int group, const char *const *keys, int n) {
     nb_strbuf_addf(out, "{\"type\":\"check\",\"group\":%d,\"cases\":[", group);
     for (int i = 0; i < n; i++)
-        nb_strbuf_addf(out, "%s{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}", i ? "," : "",
-                       keys[i]);
+        nb_strbuf_addf(out, "%s{\"key\":\"%s\",\"status\":\"ok\",\"summation_depth\":8,\"row_local\":true}",
+                       i ? "," : "", keys[i]);
     nb_strbuf_add(out, "],\"copies\":[],\"elapsed_s\":0.1}\n");
 }
 
@@ -83,7 +83,7 @@ static const char accuracy[] =
     "\"gain_u\":0.1,\"offset_u\":0.2,\"residual_ulp\":0.3,\"nan_unexpected\":0,\"inf_unexpected\":0,"
     "\"zero_unexpected\":0,\"nan_missing\":0,\"inf_missing\":0,\"n_beyond\":0,\"worst_ratio\":0.4,\"n_rows_lost\":0,"
     "\"loss\":null,\"histogram\":[28,2,2,0,0,0,0,0,0,0,0,0,0,0,0,0],"
-    "\"witness\":{\"row\":3,\"col\":7,\"got\":\"0x1.8p+0\",\"want\":\"0x1.7fffffp+0\",\"x\":\"-inf\",\"err_ulp\":1.25,"
+    "\"reproducer\":{\"row\":3,\"col\":7,\"got\":\"0x1.8p+0\",\"want\":\"0x1.7fffffp+0\",\"x\":\"-inf\",\"err_ulp\":1.25,"
     "\"tolerance_ulp\":3}}";
 
 static void add_small_launch(struct nb_strbuf *out, int launch) {
@@ -111,7 +111,8 @@ char *small_journal(void) {
     nb_strbuf_add(&out, "{\"type\":\"check\",\"group\":0,\"cases\":[");
     static const char *const keys[] = {KEY_RMS, KEY_LN, KEY_PLUGIN};
     for (int i = 0; i < 3; i++)
-        nb_strbuf_addf(&out, "%s{\"key\":\"%s\",\"status\":\"ok\",\"accuracy\":%s,\"chain\":8,\"row_local\":true}",
+        nb_strbuf_addf(&out,
+                       "%s{\"key\":\"%s\",\"status\":\"ok\",\"accuracy\":%s,\"summation_depth\":8,\"row_local\":true}",
                        i ? "," : "", keys[i], accuracy);
     nb_strbuf_add(&out, "],\"copies\":[{\"variant\":\"copy_v256_f32\",\"ns\":50}],\"elapsed_s\":0.1}\n");
     for (int launch = 0; launch < 6; launch++) add_small_launch(&out, launch);

@@ -170,7 +170,7 @@ static void finish(struct measurement *m, struct nb_accuracy_sum *sum) {
     r->accuracy.n_beyond = bounded.n_beyond;
     r->accuracy.n_rows_lost = bounded.n_rows_lost;
     r->accuracy.loss = bounded.loss;
-    r->accuracy.witness.tolerance_ulp = NAN;
+    r->accuracy.reproducer.tolerance_ulp = NAN;
     if (!r->no_bound && m->rows->random) {
         struct nb_bias bias;
         nb_bias_predict(&m->bound, &bias);

@@ -36,7 +36,7 @@ void nb_design_rows_release(struct nb_design_rows *r);
 
 struct nb_design_report {
     /* Of all elements, those included whose loss is predicted. worst_ratio, n_beyond, loss and n_rows_lost are about the bound,
-     * bias_sigma about the bias that is predicted; meaningless where no_bound says why there is none. The witness is the
+     * bias_sigma about the bias that is predicted; meaningless where no_bound says why there is none. The reproducer is the
      * element with the largest error in ulp. */
     struct nb_accuracy accuracy;
     const char *no_bound;

@@ -173,21 +173,21 @@ static void add_rows(const struct task *t, int64_t done, double seconds, cJSON *
     const int64_t inputs = done * CHUNK < t->n_inputs ? done * CHUNK : t->n_inputs;
     for (int k = 0; k < t->n; k++) {
         struct wrong sum = {0};
-        char witness[16];
+        char reproducer[16];
         for (int64_t c = 0; c < done; c++) {
             const struct wrong *w = &t->wrong[c * t->n + k];
             if (sum.n == 0) sum.first = w->first;
             sum.n += w->n;
             sum.subnormal += w->subnormal;
         }
-        snprintf(witness, sizeof witness, "0x%08x", sum.first);
+        snprintf(reproducer, sizeof reproducer, "0x%08x", sum.first);
         cJSON *row = nb_json_add_object(rows);
         nb_json_text(row, "format", t->format->name);
         nb_json_text(row, "function", t->conversions[k].name);
         nb_json_number(row, "inputs", (double)inputs);
         nb_json_number(row, "wrong", (double)sum.n);
         nb_json_number(row, "wrong_subnormal", (double)sum.subnormal);
-        nb_json_text(row, "witness", sum.n ? witness : NULL);
+        nb_json_text(row, "reproducer", sum.n ? reproducer : NULL);
         cJSON_AddBoolToObject(row, "complete", inputs == 1ll << N_INPUTS_LOG2);
         if (t->conversions[k].is_ieee) cJSON_AddBoolToObject(row, "within_limit", sum.n == 0);
         nb_json_number(row, "seconds", seconds);

@@ -29,8 +29,8 @@ struct root_sums {
     int64_t histogram[ROOT_BUCKETS];
     double sum_ulp;               /* signed; summed in an order that is the same everywhere */
     double max_ulp, max_relative; /* of |error| */
-    uint32_t witness;             /* the first x with max_ulp; 0 where max_ulp is 0 */
-    float witness_got;
+    uint32_t reproducer;          /* the first x with max_ulp; 0 where max_ulp is 0 */
+    float reproducer_got;
 };
 
 static const char *const outcome_names[N_ROOT_OUTCOMES] = {"nan", "inf", "-inf", "zero", "negative", "positive"};
@@ -66,11 +66,11 @@ static int is_misrounded(double x, double r) {
 }
 
 /* sums->max_ulp was raised to this by one of the n values: finds the first. */
-static void root_find_witness(const float *x, const float *r, int n, struct root_sums *sums) {
+static void root_find_reproducer(const float *x, const float *r, int n, struct root_sums *sums) {
     for (int i = 0; i < n; i++) {
         if (outcome_of(r[i]) != ROOT_POSITIVE || fabs(root_error_ulp(x[i], r[i])) != sums->max_ulp) continue;
-        sums->witness = nb_float_bits(x[i]);
-        sums->witness_got = r[i];
+        sums->reproducer = nb_float_bits(x[i]);
+        sums->reproducer_got = r[i];
         return;
     }
 }
@@ -97,7 +97,7 @@ static void root_check(const float *x, const float *r, int n, struct root_sums *
     sums->sum_ulp += ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
     if (max_ulp > sums->max_ulp) {
         sums->max_ulp = max_ulp;
-        root_find_witness(x, r, n, sums);
+        root_find_reproducer(x, r, n, sums);
     }
 }
 
@@ -117,8 +117,8 @@ static void merge(struct root_sums *a, const struct root_sums *b) {
     if (b->max_relative > a->max_relative) a->max_relative = b->max_relative;
     if (!(b->max_ulp > a->max_ulp)) return;
     a->max_ulp = b->max_ulp;
-    a->witness = b->witness;
-    a->witness_got = b->witness_got;
+    a->reproducer = b->reproducer;
+    a->reproducer_got = b->reproducer_got;
 }
 
 /* ---- the sweep ---- */
@@ -214,13 +214,13 @@ static void add_outcomes(cJSON *row, const struct root_sums *sums) {
 
 static void add_errors(cJSON *row, const struct root_sums *sums, const struct nb_root_variant *v, bool is_promised) {
     const int64_t n = sums->outcomes[ROOT_POSITIVE];
-    char witness[16];
-    const float x = nb_float_of(sums->witness);
-    snprintf(witness, sizeof witness, "0x%08x", sums->witness);
+    char reproducer[16];
+    const float x = nb_float_of(sums->reproducer);
+    snprintf(reproducer, sizeof reproducer, "0x%08x", sums->reproducer);
     nb_json_number(row, "max_ulp", n ? sums->max_ulp : NAN);
-    nb_json_text(row, "witness", n && sums->max_ulp > 0 ? witness : NULL);
-    nb_json_exact(row, "witness_x", x);
-    nb_json_exact(row, "witness_got", sums->witness_got);
+    nb_json_text(row, "reproducer", n && sums->max_ulp > 0 ? reproducer : NULL);
+    nb_json_exact(row, "reproducer_x", x);
+    nb_json_exact(row, "reproducer_got", sums->reproducer_got);
     nb_json_number(row, "max_relative", n ? sums->max_relative : NAN);
     nb_json_number(row, "max_relative_log2", n ? log2(sums->max_relative) : NAN);
     nb_json_number(row, "bias_ulp", n ? sums->sum_ulp / (double)n : NAN);

@@ -173,7 +173,7 @@ struct seen {
     int64_t nan, inf, zero; /* elements of all rows */
     double accurate, relative;
     double max_ulp; /* NaN: nothing to measure */
-    uint64_t seed;  /* of the witness: the first strange element, else the one with the largest error */
+    uint64_t seed;  /* of the reproducer: the first strange element, else the one with the largest error */
     int64_t row, col;
     double got, want;
 };
@@ -235,7 +235,7 @@ static void prober_release(struct prober *p) {
     *p = (struct prober){0};
 }
 
-static void set_witness(struct seen *seen, uint64_t seed, int64_t row, int64_t col, double got, double want) {
+static void set_reproducer(struct seen *seen, uint64_t seed, int64_t row, int64_t col, double got, double want) {
     seen->seed = seed;
     seen->row = row;
     seen->col = col;
@@ -248,9 +248,9 @@ static void add_row(struct seen *seen, uint64_t seed, int64_t row, const struct 
     const bool first_strange = seen->nan + seen->inf + seen->zero == 0 && !nb_row_is_ordinary(s);
     const bool nothing_strange = seen->nan + seen->inf + seen->zero == 0;
     if (first_strange)
-        set_witness(seen, seed, row, s->strange_col, s->strange_got, s->strange_want);
+        set_reproducer(seen, seed, row, s->strange_col, s->strange_got, s->strange_want);
     else if (nothing_strange && ulp->col >= 0 && !(ulp->value <= seen->max_ulp))
-        set_witness(seen, seed, row, ulp->col, ulp->got, ulp->want);
+        set_reproducer(seen, seed, row, ulp->col, ulp->got, ulp->want);
     seen->nan += s->n_nan;
     seen->inf += s->n_inf;
     seen->zero += s->n_zero;
@@ -436,14 +436,17 @@ static void add_key(cJSON *json, const char *name, const struct nb_trial *t, enu
     nb_strbuf_release(&replay);
 }
 
-static const struct nb_member witness_members[] = {
+static const struct nb_member reproducer_members[] = {
     NB_MEMBER(UINT64, struct seen, seed), NB_MEMBER(COUNT, struct seen, row),  NB_MEMBER(COUNT, struct seen, col),
     NB_MEMBER(EXACT, struct seen, got),   NB_MEMBER(EXACT, struct seen, want), NB_MEMBERS_END,
 };
 static const struct nb_member seen_members[] = {
-    NB_MEMBER_GROUP("witness", witness_members), NB_MEMBER(COUNT, struct seen, nan),
-    NB_MEMBER(COUNT, struct seen, inf),          NB_MEMBER(COUNT, struct seen, zero),
-    NB_MEMBER(NUMBER, struct seen, max_ulp),     NB_MEMBERS_END,
+    NB_MEMBER_GROUP("reproducer", reproducer_members),
+    NB_MEMBER(COUNT, struct seen, nan),
+    NB_MEMBER(COUNT, struct seen, inf),
+    NB_MEMBER(COUNT, struct seen, zero),
+    NB_MEMBER(NUMBER, struct seen, max_ulp),
+    NB_MEMBERS_END,
 };
 
 static const char *status_of(const struct nb_frontier *f) {

@@ -512,15 +512,15 @@ static void add_exact_row(cJSON *json, const double *x, int64_t n) {
     }
 }
 
-static void add_witness(cJSON *json, const struct found *c, int objective) {
-    cJSON *witness = cJSON_AddObjectToObject(json, "witness");
+static void add_reproducer(cJSON *json, const struct found *c, int objective) {
+    cJSON *reproducer = cJSON_AddObjectToObject(json, "reproducer");
     struct nb_row_worst w = c->score.worst[objective < NB_N_MEASURES ? objective : (int)NB_BY_SCALED];
     if (!nb_row_is_ordinary(&c->score))
         w = (struct nb_row_worst){0, c->score.strange_col, c->score.strange_got, c->score.strange_want};
-    nb_json_number(witness, "col", (double)w.col);
-    nb_json_exact(witness, "x", w.col >= 0 ? c->x[w.col] : (double)NAN);
-    nb_json_exact(witness, "got", w.got);
-    nb_json_exact(witness, "want", w.want);
+    nb_json_number(reproducer, "col", (double)w.col);
+    nb_json_exact(reproducer, "x", w.col >= 0 ? c->x[w.col] : (double)NAN);
+    nb_json_exact(reproducer, "got", w.got);
+    nb_json_exact(reproducer, "want", w.want);
 }
 
 /* A name of its own for each case, kernel and objective: what a path may not hold is left out, the key's hash is added. */
@@ -579,7 +579,7 @@ static cJSON *found_to_json(const struct search *h, int objective, const char *d
     nb_json_number(json, "gain_u", c->score.gain_u);
     nb_json_number(json, "sum_error_u", c->score.sum_error_u);
     cJSON_AddItemToObject(json, "row", nb_json_of_members(look_members, &look));
-    add_witness(json, c, objective);
+    add_reproducer(json, c, objective);
     if (h->cols <= SHORT_ROW) add_exact_row(json, c->x, h->cols);
     if (dir) add_files(json, h, c, objective, dir);
     return json;
@@ -612,7 +612,8 @@ cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
     if (!h.failed) {
         all = cJSON_CreateArray();
         for (int q = 0; q < NB_N_OBJECTIVES; q++)
-            if (h.found[q].x) cJSON_AddItemToArray(all, found_to_json(&h, q, nb_json_get_text(options, "witness_dir")));
+            if (h.found[q].x)
+                cJSON_AddItemToArray(all, found_to_json(&h, q, nb_json_get_text(options, "reproducer_dir")));
         cJSON *summary = nb_json_add_object(all);
         nb_json_text(summary, "objective", "search");
         nb_json_number(summary, "calls", (double)(t->calls - first_call));

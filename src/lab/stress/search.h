@@ -26,7 +26,7 @@
  *   good, bad, searched_to              the last right and the first wrong value, neighbours in the dtype unless bad is null
  *   monotone, good_beyond               false: something beyond the frontier is right again, or something before it wrong
  *   predicted, rule, ratio              closed form (null, for the smallest scale 0: no limit) and good / predicted
- *   seen                                at the first wrong value: counts, largest error in ulp, a witness
+ *   seen                                at the first wrong value: counts, largest error in ulp, a reproducer
  *   good_key, bad_key, replay           as data axes
  * Null with t->reason when the kernel fails or the op has no such frontiers. */
 cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options);
@@ -70,7 +70,7 @@ struct nb_frontier {
  * on scale, rho and outliers, hill climbing. Only rows that the kernel
  * claims its accuracy for, where it claims any. ---- */
 
-/* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "witness_dir" (a folder that is
+/* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "reproducer_dir" (a folder that is
  * there: the worst rows as .npy).
  * An array with an object for each objective that has a worst row:
  *   objective          "bound" |error| / a-priori bound, "noise" / input noise, "ulp",
@@ -79,8 +79,8 @@ struct nb_frontier {
  *   value, violation   violation: the bound is exceeded, which is a fault of the kernel or of the bound
  *   bound, noise, ulp, scaled_ulp, nan, inf, zero, loss, gain_u, sum_error_u   all that is known of the row
  *   generator, seed, eps                 what made it
- *   row {mean, variance, kurtosis, max_abs}, witness {col, x, got, want}, x (up to 16 columns, exact)
- *   file, key, replay                    with witness_dir
+ *   row {mean, variance, kurtosis, max_abs}, reproducer {col, x, got, want}, x (up to 16 columns, exact)
+ *   file, key, replay                    with reproducer_dir
  * and at its end {"objective":"search","calls","seconds","attempts":[..]}: the greedy rows tried, "best_of" 1 being random ones.
  * Null with t->reason when the kernel fails or the op cannot be searched. */
 cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options);

@@ -431,13 +431,13 @@ static bool all_done(const struct nb_searched *searched) {
 int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searched) {
     assert(q->dir && q->budget_s >= 0);
     struct search s = {.q = q, .searched = searched, .start_s = nb_now_s()};
-    char *witnesses = nb_path_join(q->dir, "witnesses"), *absolute = NULL; /* replay lines work from anywhere */
+    char *reproducers = nb_path_join(q->dir, "reproducers"), *absolute = NULL; /* replay lines work from anywhere */
     cJSON *options = cJSON_CreateObject();
     if (!searched->list) searched->list = cJSON_CreateArray();
     s.before_s = isfinite(searched->elapsed_s) ? searched->elapsed_s : 0;
-    int result = nb_dir_make(witnesses) == 0 ? choose(&s) : -1;
-    if (result == 0) absolute = realpath(witnesses, NULL);
-    nb_json_text(options, "witness_dir", absolute ? absolute : witnesses);
+    int result = nb_dir_make(reproducers) == 0 ? choose(&s) : -1;
+    if (result == 0) absolute = realpath(reproducers, NULL);
+    nb_json_text(options, "reproducer_dir", absolute ? absolute : reproducers);
     const struct nb_study study = {.kind = "search",
                                    .cases = s.cases,
                                    .n_cases = s.n,
@@ -457,7 +457,7 @@ int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searc
     if (result >= 0 && (s.failed || write_so_far(&s) != 0)) result = -1;
     cJSON_Delete(options);
     free(s.cases);
-    free(witnesses);
+    free(reproducers);
     free(absolute);
     return result;
 }

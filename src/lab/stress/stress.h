@@ -42,7 +42,7 @@ struct nb_stress_search {
     int n_plugins;
     const char *max_width;
     double budget_s, silence_s;
-    const char *dir; /* stress.json is written every few seconds; witnesses go into dir/witnesses */
+    const char *dir; /* stress.json is written every few seconds; reproducers go into dir/reproducers */
 };
 
 /* Of each kernel and dtype in the plan the widest variant that runs here and the scalar one, with the usual formula (else the first
