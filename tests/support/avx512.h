@@ -26,7 +26,7 @@ typedef union {
 } bits512;
 
 // clang-format off
-/* mm512_OP(..) is _mm512_OP(..). The names below stand for the compiler's own. */
+/* mm512_OP(..) is _mm512_OP(..), in whose place it is put behind this file. */
 #define IN_C(type, name, ...) static inline __attribute__((always_inline, unused)) type mm512_##name(__VA_ARGS__)
 #define EACH(n) for (int k = 0; k < (n); k++)
 /* Lane k of n, in a member of the union, becomes value. */
@@ -191,54 +191,7 @@ static inline __attribute__((unused)) __m512 bits_squares(__m512 sum, __m512i v)
     return r.ps;
 }
 
-#define _mm512_set1_ps mm512_set1_ps
-#define _mm512_set1_epi32 mm512_set1_epi32
-#define _mm512_set1_epi16 mm512_set1_epi16
-#define _mm512_castps_si512 mm512_castps_si512
-#define _mm512_castsi512_ps mm512_castsi512_ps
-#define _mm512_castps512_ps256 mm512_castps512_ps256
-#define _mm512_extractf32x8_ps mm512_extractf32x8_ps
-#define _mm512_cvtss_f32 mm512_cvtss_f32
-#define _mm512_loadu_ps mm512_loadu_ps
-#define _mm512_loadu_si512 mm512_loadu_si512
-#define _mm512_storeu_ps mm512_storeu_ps
-#define _mm512_storeu_si512 mm512_storeu_si512
-#define _mm512_stream_ps mm512_stream_ps
-#define _mm512_stream_si512 mm512_stream_si512
-#define _mm512_maskz_loadu_ps mm512_maskz_loadu_ps
-#define _mm512_maskz_loadu_epi16 mm512_maskz_loadu_epi16
-#define _mm512_mask_storeu_ps mm512_mask_storeu_ps
-#define _mm512_mask_storeu_epi16 mm512_mask_storeu_epi16
-#define _mm512_fmadd_ps mm512_fmadd_ps
-#define _mm512_sqrt_ps mm512_sqrt_ps
-#define _mm512_min_ps mm512_min_ps
-#define _mm512_max_ps mm512_max_ps
-#define _mm512_cmp_ps_mask mm512_cmp_ps_mask
-#define _mm512_add_epi32 mm512_add_epi32
-#define _mm512_add_epi16 mm512_add_epi16
-#define _mm512_slli_epi32 mm512_slli_epi32
-#define _mm512_srli_epi32 mm512_srli_epi32
-#define _mm512_and_si512 mm512_and_si512
-#define _mm512_or_si512 mm512_or_si512
-#define _mm512_and_ps mm512_and_ps
-#define _mm512_or_ps mm512_or_ps
-#define _mm512_andnot_ps mm512_andnot_ps
-#define _mm512_ternarylogic_epi32 mm512_ternarylogic_epi32
-#define _mm512_test_epi32_mask mm512_test_epi32_mask
-#define _mm512_movepi8_mask mm512_movepi8_mask
-#define _mm512_mask_mov_ps mm512_mask_mov_ps
-#define _mm512_maskz_mov_ps mm512_maskz_mov_ps
-#define _mm512_mask_or_epi32 mm512_mask_or_epi32
-#define _mm512_mask_add_epi32 mm512_mask_add_epi32
-#define _mm512_permutex2var_ps mm512_permutex2var_ps
-#define _mm512_permutexvar_epi16 mm512_permutexvar_epi16
-#define _mm512_maskz_permutexvar_epi16 mm512_maskz_permutexvar_epi16
-#define _mm512_packs_epi32 mm512_packs_epi32
-#define _mm512_packs_epi16 mm512_packs_epi16
-#define _mm512_cvtepu16_epi32 mm512_cvtepu16_epi32
-#define _mm512_cvtepi32_epi16 mm512_cvtepi32_epi16
-#define _mm512_cvtph_ps mm512_cvtph_ps
-#define _mm512_cvtps_ph mm512_cvtps_ph
+/* Those whose name is not _mm512_ and theirs here; of the others the build makes a list (in_c_names in the Makefile). */
 #define _mm256_maskz_loadu_epi16 mm512_maskz_loadu_epi16_256
 #define _mm256_mask_storeu_epi16 mm512_mask_storeu_epi16_256
 #define _mm_rsqrt14_ss mm512_rsqrt14_ss
