@@ -14,6 +14,11 @@ enum nb_grade nb_stress_grade(const cJSON *line, const char *name) {
     return *text ? nb_grade_parse(text) : NB_GRADE_NONE;
 }
 
+bool nb_stress_is_low(const cJSON *line, const char *name) {
+    const enum nb_grade grade = nb_stress_grade(line, name);
+    return grade != NB_GRADE_NONE && grade < NB_GRADE_B;
+}
+
 bool nb_stress_is_named_before(const cJSON *list, const cJSON *until) {
     for (const cJSON *who = list->child; who && who != until; who = who->next)
         if (nb_json_same_text(who, until, "kernel")) return true;

@@ -63,11 +63,6 @@ static void add_line(const struct nb_stress_line *graded, struct nb_strbuf *out)
     nb_strbuf_add(out, "\n");
 }
 
-static bool is_low(const cJSON *line, const char *name) {
-    const char *grade = nb_json_get_string(line, name);
-    return *grade && strchr("CDF", grade[0]) && !grade[1];
-}
-
 /* ---- the answer: each kernel's grades with its usual formula, and how many lines are low ---- */
 
 static const cJSON *usual_line(const struct nb_stress_lines *all, const cJSON *of, const char *dtype) {
@@ -98,7 +93,7 @@ static void add_answer(const struct nb_stress_lines *all, struct nb_strbuf *out)
     bool has[NB_N_DTYPES] = {false};
     size_t n_low = 0;
     for (size_t i = 0; i < all->n; i++) {
-        n_low += is_low(all->list[i].line, "declared");
+        n_low += nb_stress_is_low(all->list[i].line, "declared");
         for (int d = 0; d < NB_N_DTYPES; d++) has[d] |= nb_json_is(all->list[i].line, "dtype", nb_formats[d].name);
     }
     if (!all->n) return;
@@ -124,7 +119,7 @@ static void add_answer(const struct nb_stress_lines *all, struct nb_strbuf *out)
 
 /* What a reader looks for first: each kernel as it usually is, and what does not keep what it promises. */
 static bool is_headline(const cJSON *line) {
-    return nb_json_is(line, "formula", "default") || is_low(line, "declared");
+    return nb_json_is(line, "formula", "default") || nb_stress_is_low(line, "declared");
 }
 
 static void add_table(const struct nb_stress_lines *all, size_t begin, size_t end, bool headline,
@@ -191,7 +186,7 @@ static int add_low(const cJSON *stress, const char *grade, const char *why, stru
     int n = 0;
     cJSON_ArrayForEach(line, nb_json_get(stress, "grades")) {
         const cJSON *reason = nb_json_get(line, why);
-        if (!is_low(line, grade)) continue;
+        if (!nb_stress_is_low(line, grade)) continue;
         const char heading[2] = {nb_json_get_string(line, grade)[0], '\0'};
         add_replay(heading, nb_json_get_string(line, "variant"), nb_json_get_string(reason, "text"),
                    nb_json_get_string(reason, "replay"), out);

@@ -64,6 +64,7 @@ void nb_grade_cell(const struct nb_grade_column *column, const struct nb_stress_
 
 /* Of a line; NB_GRADE_NONE: no evidence of anything. */
 enum nb_grade nb_stress_grade(const cJSON *line, const char *name);
+bool nb_stress_is_low(const cJSON *line, const char *name); /* below B */
 /* Is the kernel of `who` that of another entry before it in the list? */
 bool nb_stress_is_named_before(const cJSON *list, const cJSON *who);
 

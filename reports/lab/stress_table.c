@@ -79,11 +79,6 @@ enum { MAX_LOW = 40 };
 
 /* ---- grades --------------------------------------------------------------------------------------------------------- */
 
-static bool is_low(const cJSON *line) {
-    const enum nb_grade declared = nb_stress_grade(line, "declared");
-    return declared != NB_GRADE_NONE && declared < NB_GRADE_B;
-}
-
 static void add_grade_cell(struct nb_grid *grid, const struct nb_stress_line *graded,
                            const struct nb_grade_column *column) {
     nb_grade_cell(column, graded, column->text_digits, &grid->cell);
@@ -92,7 +87,8 @@ static void add_grade_cell(struct nb_grid *grid, const struct nb_stress_line *gr
 
 /* In a table for the eye formulas that are not as usual stand only where they are below B; a document has all. */
 static bool is_shown(const struct stress_text *p, const cJSON *line) {
-    return strcmp(p->format, "table") != 0 || nb_json_is(line, "formula", "default") || is_low(line);
+    return strcmp(p->format, "table") != 0 || nb_json_is(line, "formula", "default") ||
+           nb_stress_is_low(line, "declared");
 }
 
 static const char legend[] =
@@ -122,7 +118,9 @@ static int print_grades(const struct stress_text *p) {
         n_hidden += !is_shown(p, line);
         if (!is_shown(p, line)) continue;
         const bool fails = nb_stress_grade(line, "all") == NB_GRADE_F;
-        nb_grid_style(&grid, is_low(line) ? NB_GRID_BAD : fails ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN);
+        nb_grid_style(&grid, nb_stress_is_low(line, "declared") ? NB_GRID_BAD
+                             : fails                            ? NB_GRID_DOUBTFUL
+                                                                : NB_GRID_PLAIN);
         for (size_t i = 0; i < n; i++) add_grade_cell(&grid, &lines.list[k], columns[i]);
     }
     print_heading(p, "Grades: in the range that the kernel declares, and over all finite inputs");
@@ -143,7 +141,7 @@ static void print_low(const struct stress_text *p) {
     int n = 0;
     cJSON_ArrayForEach(line, stress_list(p, "grades")) {
         const cJSON *why = nb_json_get(line, "why_declared");
-        if (!is_low(line)) continue;
+        if (!nb_stress_is_low(line, "declared")) continue;
         if (n++ == 0) print_heading(p, "Below B in the declared range");
         if (n > MAX_LOW) continue;
         fputs(strcmp(p->format, "markdown") == 0 ? "- " : "", p->out);

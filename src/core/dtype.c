@@ -261,11 +261,6 @@ static uint32_t position(double v, enum nb_number number) { return nb_number_enc
 
 static double at(uint32_t i, enum nb_number number) { return nb_number_decode(i * step_of(number), number); }
 
-double nb_next_above(double v, enum nb_number number) {
-    assert(v >= 0);
-    return v < nb_numbers[number].max_finite ? at(position(v, number) + 1, number) : (double)INFINITY;
-}
-
 double nb_next_below(double v, enum nb_number number) {
     if (isinf(v)) return nb_numbers[number].max_finite;
     return v > 0 ? at(position(v, number) - 1, number) : 0;

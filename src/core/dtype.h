@@ -89,8 +89,7 @@ double nb_number_decode(uint32_t bits, enum nb_number number);
 
 /* The numbers of a format as a line of points: neighbours, and the point where something begins. Not for f64. */
 
-/* The neighbours of v >= 0, which the format has: above its largest number Infinity, below 0 is 0. */
-double nb_next_above(double v, enum nb_number number);
+/* The neighbour below v >= 0, which the format has; below 0 is 0. */
 double nb_next_below(double v, enum nb_number number);
 /* The least positive finite number of the format from which on `holds` is true, given that it is false below and true above;
  * Infinity: nowhere. */

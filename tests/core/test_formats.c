@@ -184,7 +184,6 @@ Test(formats, beyond_the_range_lie_infinities_or_the_nan_of_e4m3_and_towards_zer
             cr_expect(same_number(nb_number_round(-DBL_MAX, 0, number, NB_ROUND_NEAREST, 0), beyond));
         cr_expect(same_number(nb_number_round(-DBL_MAX, 0, number, NB_ROUND_ZERO, 0), -nb_numbers[n].max_finite));
         cr_expect(isnan(nb_number_round(NAN, 0, number, NB_ROUND_ZERO, 0)));
-        if (number != NB_NUM_F64) cr_expect(isinf(nb_next_above(nb_numbers[n].max_finite, number)));
         cr_expect(signbit(nb_number_round(-0.0, 0, number, NB_ROUND_NEAREST, 0)));
     }
     cr_expect_eq(nb_number_round(464, 0, NB_NUM_E4M3, NB_ROUND_NEAREST, 0), 448); /* the tie, to even */

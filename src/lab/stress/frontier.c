@@ -300,8 +300,6 @@ static int prober_right(struct prober *p, enum nb_family family, double paramete
 /* ---- The search proper. A parameter is a positive number of the dtype, taken as its bits: neighbours are one apart, powers of two a
  * fixed stride. Answers are remembered, since three demands ask about the same rows. */
 
-/* ---- the positive numbers of a dtype, in order ---- */
-
 static int64_t ordinal(double value, enum nb_dtype dtype) {
     unsigned char item[8] = {0};
     nb_set(item, 0, dtype, value);

@@ -18,7 +18,7 @@
 #include "src/core/timer.h"
 #include "src/plan/npy.h"
 
-const char *const nb_objective_names[NB_N_OBJECTIVES] = {
+static const char *const objective_names[NB_N_OBJECTIVES] = {
     "bound", "noise", "ulp", "scaled_ulp", [NB_OBJECTIVE_STRANGE] = "strange", [NB_OBJECTIVE_SUM] = "sum_error_u"};
 
 /* ---- What all searches share: a trial, a budget, and the worst rows so far ---- */
@@ -529,7 +529,7 @@ static void name_file(const struct nb_case *c, const char *dir, int objective, s
     nb_case_key(c, &key);
     nb_strbuf_addf(path, "%s/", dir);
     for (const char *p = c->variant; *p; p++) nb_strbuf_addn(path, *p == ':' || *p == '/' ? "-" : p, 1);
-    nb_strbuf_addf(path, "-%08x-%s.npy", nb_hash32_text(key.text), nb_objective_names[objective]);
+    nb_strbuf_addf(path, "-%08x-%s.npy", nb_hash32_text(key.text), objective_names[objective]);
     nb_strbuf_release(&key);
 }
 
@@ -562,7 +562,7 @@ static cJSON *found_to_json(const struct search *h, int objective, const char *d
     const struct found *c = &h->found[objective];
     const struct nb_row_look look = row_look(c->x, h->cols);
     cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "objective", nb_objective_names[objective]);
+    nb_json_text(json, "objective", objective_names[objective]);
     if (isinf(c->value))
         nb_json_exact(json, "value", c->value);
     else

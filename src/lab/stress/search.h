@@ -118,7 +118,6 @@ enum nb_objective {
     NB_OBJECTIVE_SUM,  /* |error of the sum of squares| in u, as the outputs show it */
     NB_N_OBJECTIVES
 };
-extern const char *const nb_objective_names[NB_N_OBJECTIVES];
 
 /* How ordinary a row looks: a search that finds only freak rows would convince nobody. */
 struct nb_row_look {
