@@ -77,8 +77,6 @@ static void add_number(struct nb_grid *grid, double value, int digits) {
 
 enum { MAX_LOW = 40 };
 
-/* ---- grades --------------------------------------------------------------------------------------------------------- */
-
 static void add_grade_cell(struct nb_grid *grid, const struct nb_stress_line *graded,
                            const struct nb_grade_column *column) {
     nb_grade_cell(column, graded, column->text_digits, &grid->cell);
@@ -97,21 +95,17 @@ static const char legend[] =
     "NaN, Inf, 0: elements over all finite inputs where the exact result is an ordinary number.\n";
 
 static int print_grades(const struct stress_text *p) {
-    const struct nb_grade_column *columns[NB_N_GRADE_COLUMNS];
     const char *titles[NB_N_GRADE_COLUMNS];
     bool right[NB_N_GRADE_COLUMNS];
     struct nb_stress_lines lines;
     struct nb_grid grid;
-    size_t n = 0;
     int n_hidden = 0;
     nb_stress_lines_init(&lines, p->stress);
-    for (int i = 0; i < NB_N_GRADE_COLUMNS; i++)
-        if (nb_grade_columns[i].text_title) columns[n++] = &nb_grade_columns[i];
-    for (size_t i = 0; i < n; i++) {
-        titles[i] = columns[i]->text_title;
-        right[i] = nb_grade_column_is_figure(columns[i]);
+    for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
+        titles[i] = nb_grade_columns[i].text_title;
+        right[i] = nb_grade_column_is_figure(&nb_grade_columns[i]);
     }
-    nb_grid_init(&grid, titles, n);
+    nb_grid_init(&grid, titles, NB_N_GRADE_COLUMNS);
     grid.right = right;
     for (size_t k = 0; k < lines.n; k++) {
         const cJSON *line = lines.list[k].line;
@@ -121,7 +115,7 @@ static int print_grades(const struct stress_text *p) {
         nb_grid_style(&grid, nb_stress_is_low(line, "declared") ? NB_GRID_BAD
                              : fails                            ? NB_GRID_DOUBTFUL
                                                                 : NB_GRID_PLAIN);
-        for (size_t i = 0; i < n; i++) add_grade_cell(&grid, &lines.list[k], columns[i]);
+        for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) add_grade_cell(&grid, &lines.list[k], &nb_grade_columns[i]);
     }
     print_heading(p, "Grades: in the range that the kernel declares, and over all finite inputs");
     int result = nb_grid_print(&grid, p->format, p->out);

@@ -201,8 +201,6 @@ static int64_t distinguish_ways(const struct way *ways, int n, struct nb_box *b)
  * in use, estimates as this CPU gives them. One output that differs disproves a way. How outputs are rounded is seen first, without any
  * root: x r = y must hold for one r in all columns. */
 
-/* ---- rounding of the output ---- */
-
 /* Is there an r with x r rounded to y in all columns of a row? The slack is that of a product rounded to f32 first. */
 static bool is_consistent(const struct nb_box *b, int64_t row, double below, double above) {
     const enum nb_dtype dtype = (enum nb_dtype)b->p->c.dtype;
