@@ -2,7 +2,6 @@
 /* The registry: what it takes, what it refuses and in which words. Every test is a process of its own. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,44 +145,6 @@ Test(registry, the_same_file_twice_is_a_note_and_another_of_its_name_an_error) {
 }
 
 /* ---- described kernels ---- */
-
-static bool is_mapped(const char *path) {
-    char line[4096];
-    bool found = false;
-    FILE *f = fopen("/proc/self/maps", "r");
-    cr_assert(f);
-    while (fgets(line, sizeof line, f)) found |= strstr(line, path) != NULL;
-    fclose(f);
-    return found;
-}
-
-Test(registry, a_description_says_what_the_table_says_and_loads_nothing) {
-    cr_assert_eq(nb_registry_describe(plugin_path("boxes")), 0);
-    cr_expect_not(is_mapped(plugin_path("boxes")), "it is loaded here");
-    const size_t n = nb_registry_size();
-    struct nb_entry described[64];
-    struct nb_kernel kernels[64];
-    cr_assert(n > 0 && n <= 64);
-    for (size_t i = 0; i < n; i++) {
-        described[i] = *nb_registry_at(i);
-        kernels[i] = *described[i].kernel;
-        described[i].id = kept(strdup(described[i].id));
-        kernels[i].summary = kept(strdup(kernels[i].summary));
-    }
-    nb_registry_release();
-    cr_assert_eq(nb_registry_load(plugin_path("boxes")), 0);
-    cr_assert_eq(nb_registry_size(), n);
-    for (size_t i = 0; i < n; i++) {
-        const struct nb_entry *e = nb_registry_at(i);
-        const struct nb_kernel *k = e->kernel;
-        cr_expect_str_eq(e->id, described[i].id);
-        cr_expect_str_eq(k->summary, kernels[i].summary);
-        cr_expect(k->op == kernels[i].op && k->dtype == kernels[i].dtype && k->flags == kernels[i].flags);
-        cr_expect_arr_eq(&k->formulas, &kernels[i].formulas, sizeof k->formulas);
-        cr_expect_arr_eq(e->functions, described[i].functions, sizeof e->functions);
-        cr_expect_eq(e->is_apart, described[i].is_apart);
-    }
-}
 
 Test(registry, a_described_kernel_is_asked_in_the_guard) {
     struct nb_call call = {.struct_size = sizeof call, .rows = 3, .cols = 7};
