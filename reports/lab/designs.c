@@ -66,9 +66,12 @@ static int print_grid(struct nb_grid *grid, const char *format) {
 
 static int print_accuracy(const struct nb_judged_design *list, size_t n, const char *format) {
     enum { N_TITLES = N_FIGURES + 3 };
-    const char *titles[N_TITLES] = {"design", [N_TITLES - 2] = "exceptional", [N_TITLES - 1] = "bound"};
+    const char *titles[N_TITLES];
     struct nb_grid grid;
+    titles[0] = "design";
     for (size_t k = 0; k < N_FIGURES; k++) titles[k + 1] = figures[k].title;
+    titles[N_TITLES - 2] = "exceptional";
+    titles[N_TITLES - 1] = "bound";
     nb_grid_init(&grid, titles, N_TITLES);
     for (size_t i = 0; i < n; i++) {
         nb_grid_add(&grid, list[i].text);

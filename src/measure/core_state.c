@@ -171,7 +171,7 @@ void nb_floors_load(struct nb_floors *f) {
     size_t len;
     char *text = path && nb_path_exists(path) ? nb_file_read(path, 1 << 20, &len) : NULL;
     cJSON *json = text ? cJSON_Parse(text) : NULL;
-    nb_floors_from_json(f, json);
+    if (json) nb_floors_from_json(f, json);
     cJSON_Delete(json);
     free(text);
     free(path);
