@@ -141,6 +141,10 @@ Test(results_file, changed_results_can_be_made_again_from_the_journal) {
     struct nb_results r;
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     cr_assert_eq(nb_results_write(&r, dir), 0);
+    change_file(dir, NB_RESULTS_FILE, ": null", ": 1e999");
+    begin_errors();
+    expect_refused(read_results(dir), "infinity, which prints as null does", "its \"sum\" is of something else");
+    cr_assert_eq(nb_results_write(&r, dir), 0);
     nb_results_release(&r);
     change_file(dir, NB_RESULTS_FILE, "\"config\": \"hand\"", "\"config\": \"band\"");
     begin_errors();
