@@ -51,7 +51,7 @@ static int try_copies(struct nb_workplace *w, const struct nb_case *c, int n_loa
     const int result = nb_bench_init(&bench, w);
     if (result == 0) {
         bench.options = (struct nb_measure_options){.blocks = TRIAL_BLOCKS,
-                                                    .sample_s = w->job.sample_s / 2,
+                                                    .sample_s = w->job.sample_s,
                                                     .seed = w->job.seed,
                                                     .cold = c->cache == NB_COLD,
                                                     .device = bench.options.device};

@@ -417,8 +417,8 @@ static const char *choose_candidate(const struct nb_group_state *g, int n_loads,
 static bool may_change_copy(const struct nb_case *c) {
     const struct nb_cpu *cpu = nb_cpu_light();
     const double bytes = nb_case_bytes(c);
-    return c->backend == NB_BACKEND_CPU && c->cache != NB_COLD && cpu->l2_bytes > 0 && bytes > (double)cpu->l2_bytes &&
-           (cpu->l3_bytes == 0 || bytes <= 2 * (double)cpu->l3_bytes);
+    return c->backend == NB_BACKEND_CPU && c->cache != NB_COLD && cpu->l2_bytes > 0 &&
+           bytes > (double)cpu->l2_bytes / 2 && (cpu->l3_bytes == 0 || bytes <= 2 * (double)cpu->l3_bytes);
 }
 /* The runner-up: the fastest candidate of the other kind of store, unless it takes far longer; or null. */
 static const char *choose_other(const struct nb_group_state *g, const char *chosen, int n_loads, int n_stores) {

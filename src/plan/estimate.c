@@ -85,7 +85,7 @@ static double arm_s(const struct nb_cell *cell, bool cut, const struct nb_effort
 /* All copies of one trial of copies. */
 static double trial_s(const struct nb_cell *cell, const struct nb_effort *effort) {
     return trial_copies * samples_s(nb_case_bytes(&cell->c) / bytes_per_s / cell->c.threads, true, trial_blocks,
-                                    effort->sample_ms / 2 * 1e-3);
+                                    effort->sample_ms * 1e-3);
 }
 
 static double check_only_s(const struct nb_cells *cells, const size_t *which, size_t n) {
