@@ -376,6 +376,8 @@ static void add_top(const struct nb_results *meta, const cJSON *stress, struct n
     nb_strbuf_release(&text);
 }
 
+enum { N_KEY_MAPS = 2 }; /* behind the answer */
+
 int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_results *results) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)stress};
     struct nb_figures figures;
@@ -388,12 +390,13 @@ int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_resul
     nb_stress_lines_init(&lines, stress);
     add_top(&meta, stress, &page);
     add_answer(&lines, &page);
+    nb_html_figures(&pictures, "map-", N_KEY_MAPS, &page);
     add_grades_section(&lines, &page);
     add_bugs_section(stress, &page);
     add_frontiers_section(stress, &page);
     add_worst_section(stress, &page);
     nb_strbuf_add(&page, "<h2 id=maps>Error over scale and offset</h2>\n");
-    nb_html_more_figures(&pictures, "map-", 0, "Maps", &page);
+    nb_html_more_figures(&pictures, "map-", N_KEY_MAPS, "Maps", &page);
     nb_html_more_figures(&pictures, "histogram-", 0, "Share of results by their error", &page);
     nb_html_not_drawn(&figures, &page);
     add_replays_section(stress, &page);
