@@ -110,13 +110,13 @@ static void print_core(const cJSON *survey) {
     const double now = nb_json_get_number(core, "probe_cycles"), floor = nb_json_get_number(core, "floor_cycles");
     const double beside = nb_json_get_number(core, "beside_sibling_cycles");
     begin_row("core probe");
-    printf("%.0f cycles now on CPU %.0f", now, nb_json_get_number(core, "cpu"));
+    printf("%.0f cycles on CPU %.0f", now, nb_json_get_number(core, "cpu"));
     if (isnan(floor))
-        puts("; what it takes uncontended is found by the first run");
+        puts("; uncontended: not known yet");
     else
-        printf(", %.0f uncontended: the core is %s\n", floor, nb_is_contended(now, floor) ? "shared" : "not shared");
+        printf(", %.0f uncontended: %s\n", floor, nb_is_contended(now, floor) ? "shared" : "not shared");
     if (isnan(beside))
-        row("", "no CPU that shares its core is shown, so how much a neighbour slows it is not known");
+        row("", "no sibling is shown: what a neighbour does is not known");
     else
         row("", "%.2f times as long beside a neighbour on CPU %.0f", beside / now, nb_json_get_number(core, "sibling"));
 }

@@ -588,7 +588,7 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
     if (counts->n_timed && counts->n_without_interval == counts->n_timed)
         add_part(&text, "no intervals");
     else if (preempted >= 0.01)
-        add_part(&text, "%.0f%% preempted or migrated", 100 * preempted);
+        add_part(&text, "%.0f%% preempted", 100 * preempted);
     if (counts->n_failures)
         nb_strbuf_add(&todo, "replay what failed, as below: it says where and by how much");
     else if (!whole)

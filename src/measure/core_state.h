@@ -2,7 +2,7 @@
 /* A core has two speeds: that of its own, and another while somebody else uses its other hardware thread, or takes a slice of its time. A guest
  * of a shared machine is told nothing of it. Two kernels that lean on different parts of the core have another ratio in each state, known to some
  * tenths of a percent, and a mixture of both says nothing. So a probe stands between each two samples, and figures are those of one state.
- * A state follows from the probe alone, never from a sample's own time: no outlier is dropped. */
+ * A state follows from the probe, and from whether the sample was preempted or migrated, never from its time: no outlier is dropped. */
 #ifndef NB_CORE_STATE_H
 #define NB_CORE_STATE_H
 
