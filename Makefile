@@ -519,7 +519,7 @@ install:
 KERNEL_LIBRARY ?= $(BUILD)/libnormkernels.so
 install-built:
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/normbench$(and $(wildcard $(BUILD)/peers/*.so),/peers) include/normbench share/pkgconfig \
-	  $(addprefix share/normbench/,configs/claims/tables data schema python/normbench kernels/peers/wheels))
+	  $(addprefix share/normbench/,configs/claims/tables configs/models/readings data schema python/normbench kernels/peers/wheels))
 	install -m 755 $(BUILD)/normbench $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 $(KERNEL_LIBRARY) $(DESTDIR)$(PREFIX)/lib/normbench/libnormkernels.so
 	for backend in $(wildcard $(BUILD)/libnormkernels_cuda*.so); do \
@@ -532,6 +532,8 @@ install-built:
 	install -d $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm && install -m 755 configs/slurm/*.sh $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm/
 	install -m 644 configs/claims/*.json configs/claims/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/
 	install -m 644 configs/claims/tables/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables/
+	install -m 644 configs/models/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/models/
+	install -m 644 configs/models/readings/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/models/readings/
 	install -m 644 $(filter-out %.txt,$(wildcard tests/data/*)) $(DESTDIR)$(PREFIX)/share/normbench/data/
 	install -m 644 reports/schema/*.json $(DESTDIR)$(PREFIX)/share/normbench/schema/
 	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/share/normbench/kernels/
