@@ -519,7 +519,7 @@ install:
 KERNEL_LIBRARY ?= $(BUILD)/libnormkernels.so
 install-built:
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/normbench$(and $(wildcard $(BUILD)/peers/*.so),/peers) include/normbench share/pkgconfig \
-	  $(addprefix share/normbench/,configs/claims/tables configs/models/readings data schema python/normbench kernels/peers/wheels))
+	  $(addprefix share/normbench/,configs/claims/tables configs/models/readings data schema python/normbench/models kernels/peers/wheels))
 	install -m 755 $(BUILD)/normbench $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 $(KERNEL_LIBRARY) $(DESTDIR)$(PREFIX)/lib/normbench/libnormkernels.so
 	for backend in $(wildcard $(BUILD)/libnormkernels_cuda*.so); do \
@@ -541,6 +541,7 @@ install-built:
 	install -m 755 kernels/peers/get.sh kernels/peers/get_onednn-omp.sh $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/
 	install -m 644 kernels/peers/wheels/*.txt $(DESTDIR)$(PREFIX)/share/normbench/kernels/peers/wheels/
 	install -m 644 cmd/packaging/python/src/normbench/*.py $(DESTDIR)$(PREFIX)/share/normbench/python/normbench/
+	install -m 644 cmd/packaging/python/src/normbench/models/*.py $(DESTDIR)$(PREFIX)/share/normbench/python/normbench/models/
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions)
 	$(BUILD)/normbench help --man >$(DESTDIR)$(PREFIX)/share/man/man1/normbench.1
 	for command in $(subst _,-,$(commands)); do \

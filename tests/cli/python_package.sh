@@ -8,7 +8,7 @@ for test in tests/python/test_*.py; do
     "$python" -B -W ignore "$test" >"$WORK/log" 2>&1 || bad "$test: $(tail -n 40 "$WORK/log")"
 done
 # Python 3.9 is the oldest that is promised: nothing newer in the language.
-"$python" -B - cmd/packaging/python/src/normbench/*.py <<'PY' || bad "not Python 3.9"
+"$python" -B - cmd/packaging/python/src/normbench/*.py cmd/packaging/python/src/normbench/models/*.py <<'PY' || bad "not Python 3.9"
 import ast, sys
 for path in sys.argv[1:]:
     ast.parse(open(path).read(), path, feature_version=(3, 9))
