@@ -76,16 +76,22 @@ bool nb_kernel_program_is(const char *file) {
     return is;
 }
 
-/* The environment of the program: ours, the descriptors' numbers, and where the package lies that came with this program, which is
- * preferred to any other, since it speaks the same version. Texts are owned, the list too. */
+char *nb_python_path(void) {
+    const char *path = getenv("PYTHONPATH");
+    char *package = nb_share_dir("NORMBENCH_PACKAGE", "cmd/packaging/python/src"), *out = NULL;
+    if (!package) package = nb_share_dir("NORMBENCH_PACKAGE", "python");
+    if (package) out = nb_textf("PYTHONPATH=%s%s%s", package, path && *path ? ":" : "", path ? path : "");
+    free(package);
+    return out;
+}
+
+/* The environment of the program: ours, the descriptors' numbers, and where the package lies. Texts are owned, the list too. */
 enum { SOCKET_FD = 3, MEMORY_FD = 4 };
 extern char **environ;
 static void environment_of(const char *file, struct nb_strings *out) {
     static const char *const ours[] = {"NORMBENCH_WORKER_FD=", "NORMBENCH_MEMORY_FD=", "PYTHONPATH="};
     struct nb_strbuf text = {0};
-    char *package = is_python(file) ? nb_share_dir("NORMBENCH_PACKAGE", "cmd/packaging/python/src") : NULL;
-    const char *path = getenv("PYTHONPATH");
-    if (is_python(file) && !package) package = nb_share_dir("NORMBENCH_PACKAGE", "python");
+    char *package = is_python(file) ? nb_python_path() : NULL;
     for (char **e = environ; *e; e++) {
         bool is_ours = false;
         for (int i = 0; i < (package ? 3 : 2); i++) is_ours |= strncmp(*e, ours[i], strlen(ours[i])) == 0;
@@ -96,9 +102,7 @@ static void environment_of(const char *file, struct nb_strings *out) {
     nb_strbuf_clear(&text);
     nb_strbuf_addf(&text, "%s%d", ours[1], MEMORY_FD);
     nb_strings_add(out, text.text);
-    nb_strbuf_clear(&text);
-    nb_strbuf_addf(&text, "%s%s%s%s", ours[2], package ? package : "", path && *path ? ":" : "", path ? path : "");
-    if (package) nb_strings_add(out, text.text);
+    if (package) nb_strings_add(out, package);
     nb_strbuf_release(&text);
     free(package);
     out->items = nb_realloc(out->items, out->n + 1, sizeof *out->items);

@@ -12,6 +12,10 @@
 /* Is the file to be started, and not loaded? Python sources, and executable files that are no shared objects. */
 bool nb_kernel_program_is(const char *file);
 
+/* "PYTHONPATH=..", by which Python finds the package that came with this program, and prefers it to any other, since it speaks the same
+ * version; owned, null: it is not there. */
+char *nb_python_path(void);
+
 /* What all processes that have to do with one share of it. Who speaks to it leaves here what the next has to know. */
 struct nb_program_page {
     volatile int32_t has_ended, how, status; /* as waitid() says it, by the minder */

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A job that PyTorch does: starts the Python package's `python -m normbench.models`, passes the request, and takes the answer. Whatever the
+ * interpreter does costs this job's answer alone: it has a process group of its own, which whoever watches this worker ends with it, and its
+ * "alive" lines are this worker's steps forward, so that one that hangs is ended as any worker is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/core/cpu.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/measure/status.h"
+#include "src/measure/worker.h"
+#include "src/programs/program_process.h"
+
+struct python {
+    const char *path;
+    pid_t pid;
+    int in, out; /* our ends of its stdin and of its stdout */
+    struct nb_strbuf line;
+    size_t n_strange; /* lines that are none of the protocol */
+};
+
+/* As -m does, but that standard modules are not looked for in the current folder. */
+static char in_python[] =
+    "import runpy, sys\n"
+    "if sys.path[:1] == ['']: del sys.path[0]\n"
+    "if sys.version_info < (3, 9):\n"
+    "    print('{\"missing\": \"Python %d.%d is too old: 3.9 or later\"}' % tuple(sys.version_info[:2]))\n"
+    "else: runpy.run_module('normbench.models', run_name='__main__', alter_sys=True)\n";
+
+static _Noreturn void become(const char *path, int in, int out, char *argument) {
+    char option[] = "-c", *name = nb_strdup(path), *argv[] = {name, option, in_python, argument, NULL};
+    extern char **environ;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
+    signal(SIGPIPE, SIG_DFL);
+    dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    close_range(STDERR_FILENO + 1, ~0u, 0);
+    char *package = nb_python_path();
+    if (package) putenv(package);
+    if (strchr(path, '/'))
+        nb_cpu_execute(path, argv, environ);
+    else
+        execvp(path, argv);
+    cJSON *json = cJSON_CreateObject();
+    struct nb_strbuf line = {0};
+    char *reason = nb_textf("it cannot be started: %s", strerror(errno));
+    nb_json_text(json, "missing", reason);
+    nb_json_print(json, &line);
+    nb_strbuf_add(&line, "\n");
+    _exit(write(STDOUT_FILENO, line.text, line.len) == (ssize_t)line.len ? 0 : 1);
+}
+
+/* False: there are no descriptors or no process to be had. */
+static bool start(struct python *p, struct nb_workplace *w, const char *path, char *argument) {
+    int in[2], out[2];
+    *p = (struct python){.path = path};
+    if (pipe2(in, O_CLOEXEC) != 0) return false;
+    if (pipe2(out, O_CLOEXEC) == 0) {
+        fflush(NULL);
+        p->pid = fork();
+        if (p->pid == 0) become(path, in[0], out[1], argument);
+        close(out[1]);
+        p->out = out[0];
+        if (p->pid <= 0) close(out[0]);
+    }
+    close(in[0]);
+    p->in = in[1];
+    if (p->pid <= 0) return close(in[1]), false;
+    setpgid(p->pid, p->pid); /* whichever of both comes first */
+    w->shared->groups[0] = p->pid;
+    return true;
+}
+
+/* Ends it with all that it started. of_itself: how it came to its end, which is waited for. */
+static int end(struct python *p, struct nb_workplace *w, bool of_itself) {
+    int status = 0;
+    siginfo_t info;
+    if (p->in >= 0) close(p->in);
+    close(p->out);
+    while (of_itself && waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) continue;
+    kill(-p->pid, SIGKILL); /* its number is not another's before it has been waited for */
+    kill(p->pid, SIGKILL);
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
+    w->shared->groups[0] = 0;
+    nb_strbuf_release(&p->line);
+    return status;
+}
+
+/* The next line that is a JSON object, owned; null: it closed its stdout. */
+static cJSON *next_object(struct python *p) {
+    enum { MOST_BYTES = 1 << 28 };
+    for (;;) {
+        char text[1 << 16], *newline = p->line.text ? memchr(p->line.text, '\n', p->line.len) : NULL;
+        if (newline) {
+            *newline = '\0';
+            cJSON *json = nb_json_is_utf8(p->line.text) ? cJSON_Parse(p->line.text) : NULL;
+            const size_t rest = p->line.len - (size_t)(newline + 1 - p->line.text);
+            memmove(p->line.text, newline + 1, rest + 1);
+            p->line.len = rest;
+            if (cJSON_IsObject(json)) return json;
+            cJSON_Delete(json);
+            p->n_strange++;
+            continue;
+        }
+        const ssize_t n = p->line.len < MOST_BYTES ? read(p->out, text, sizeof text) : 0;
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return NULL;
+        nb_strbuf_addn(&p->line, text, (size_t)n);
+    }
+}
+
+/* ---- which interpreter has PyTorch ---- */
+
+/* What it said to --about, or why it said nothing as {"missing"}; owned. */
+static cJSON *ask_about(struct nb_workplace *w, const char *path) {
+    char about[] = "--about";
+    struct python p;
+    cJSON *said = NULL;
+    if (start(&p, w, path, about)) {
+        while ((said = next_object(&p)) && !nb_json_get_text(said, "torch") && !nb_json_get_text(said, "missing")) {
+            cJSON_Delete(said);
+            nb_worker_at(w, -1);
+        }
+        end(&p, w, false);
+    }
+    if (said) return said;
+    said = cJSON_CreateObject();
+    nb_json_text(said, "missing", "it ended without saying whether it has PyTorch (stderr says why)");
+    return said;
+}
+
+/* "NORMBENCH_PYTHON=/x/python3: .." of the interpreter that was asked; several are apart by "; ". */
+static void add_missing(struct nb_strbuf *out, const char *lead, const char *path, const cJSON *said) {
+    const char *missing = nb_json_get_text(said, "missing");
+    nb_strbuf_addf(out, "%s%s%s: %s", out->len ? "; " : "", lead, path, missing ? missing : "no PyTorch");
+}
+
+static int about_job(struct nb_workplace *w) {
+    const char *named = getenv("NORMBENCH_PYTHON");
+    char *folder = nb_share_dir(NULL, "peers/survey/torch"),
+         *survey = folder ? nb_path_join(folder, "bin/python3") : NULL;
+    const bool is_named = named && *named;
+    const char *const paths[] = {is_named ? named : "python3", is_named ? NULL : survey};
+    struct nb_strbuf missing = {0};
+    cJSON *said = NULL;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0] && paths[i] && !said; i++) {
+        said = ask_about(w, paths[i]);
+        if (nb_json_get_text(said, "torch")) {
+            nb_json_text(said, "python", paths[i]);
+            continue;
+        }
+        add_missing(&missing, is_named ? "NORMBENCH_PYTHON=" : "", paths[i], said);
+        cJSON_Delete(said);
+        said = NULL;
+    }
+    if (!said) {
+        said = cJSON_CreateObject();
+        nb_strbuf_add(&missing,
+                      "; `make survey LIBS=torch` installs it, or NORMBENCH_PYTHON names a Python that has it");
+        nb_json_text(said, "reason", missing.text);
+    }
+    cJSON_DeleteItemFromObjectCaseSensitive(said, "type");
+    nb_json_text(said, "type", "answer");
+    nb_worker_say(said);
+    nb_strbuf_release(&missing);
+    free(survey);
+    free(folder);
+    return 0;
+}
+
+/* ---- a request ---- */
+
+static bool is_answer(const cJSON *json) {
+    return nb_json_is(json, "type", "answer") &&
+           (nb_json_is(json, "status", nb_status_name(NB_OK)) || nb_json_get_text(json, "reason"));
+}
+
+/* Owned: its answer; null where it ended without one. */
+static cJSON *follow(struct python *p, struct nb_workplace *w) {
+    cJSON *json;
+    while ((json = next_object(p)) && !is_answer(json)) {
+        p->n_strange += !nb_json_is(json, "type", "alive");
+        if (nb_json_is(json, "type", "alive")) nb_worker_at(w, -1);
+        cJSON_Delete(json);
+    }
+    return json;
+}
+
+static void say_crashed(const struct python *p, int status) {
+    cJSON *json = cJSON_CreateObject();
+    char *how = WIFSIGNALED(status)
+                    ? nb_textf("was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)))
+                    : nb_textf("ended with exit code %d", WEXITSTATUS(status));
+    char *reason = nb_textf("PyTorch gave no answer: %s %s%s (stderr says more)", p->path, how,
+                            p->n_strange ? ", after lines that are none of the protocol" : "");
+    nb_json_text(json, "type", "answer");
+    nb_json_text(json, "status", nb_status_name(NB_CRASHED));
+    nb_json_text(json, "reason", reason);
+    nb_worker_say(json);
+    free(reason);
+    free(how);
+}
+
+static int request_job(struct nb_workplace *w, const char *path) {
+    struct nb_strbuf request = {0};
+    struct python p;
+    nb_json_print(nb_json_get(w->job.options, "request"), &request);
+    nb_strbuf_add(&request, "\n");
+    if (!start(&p, w, path, NULL)) {
+        nb_worker_say_skipped("no process for Python can be started");
+        return 0;
+    }
+    for (size_t done = 0; done < request.len;) {
+        const ssize_t n = write(p.in, request.text + done, request.len - done);
+        if (n < 0 && errno != EINTR) break; /* it ended: its end says so */
+        if (n > 0) done += (size_t)n;
+    }
+    close(p.in);
+    p.in = -1;
+    cJSON *answer = follow(&p, w);
+    const int status = end(&p, w, !answer);
+    if (answer)
+        nb_worker_say(answer);
+    else
+        say_crashed(&p, status);
+    nb_strbuf_release(&request);
+    return 0;
+}
+
+static int torch_job(struct nb_workplace *w) {
+    const char *python = nb_json_get_text(w->job.options, "python");
+    signal(SIGPIPE, SIG_IGN);
+    return python ? request_job(w, python) : about_job(w);
+}
+
+const struct nb_job_type nb_torch_job = {.work = torch_job, .own_inputs = true, .no_cases = true, .no_kernels = true};
