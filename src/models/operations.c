@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/models/operations.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/dtype.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/json_fields.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/core/text.h"
+
+static const char *const kind_names[NB_N_OPERATION_KINDS] = {"product", "norm", "elementwise", "softmax", "embedding"};
+const char *const nb_model_part_names[] = {"forward", "backward", "update", "passes", "step", NULL};
+
+bool nb_part_has(int asked, enum nb_model_part part) {
+    return asked == NB_PART_STEP || (asked == NB_PART_PASSES ? part != NB_PART_UPDATE : asked == (int)part);
+}
+
+/* ---- one operation ---- */
+
+enum { MOST_TENSORS = 100, MOST_DISPATCHES = 10000, MOST_BATCH = 1000000000 };
+
+struct written { /* as it stands in the file; 0: not said */
+    char *op, *shape, *where;
+    int batch, count, reads, writes, dispatches;
+    bool hot, says_reads, says_writes;
+};
+
+/* "80x30x512" as n numbers. */
+static bool read_sizes(const char *text, int64_t *sizes, int n) {
+    for (int i = 0; i < n; i++) {
+        char *end;
+        if (*text < '1' || *text > '9') return false;
+        errno = 0;
+        sizes[i] = strtoll(text, &end, 10);
+        if (errno != 0 || sizes[i] > INT_MAX || *end != (i < n - 1 ? 'x' : '\0')) return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+static int read_shape(const struct nb_jsonc *file, const cJSON *node, const char *text, struct nb_operation *o) {
+    const bool product = o->kind == NB_PRODUCT;
+    int64_t sizes[3];
+    if (!read_sizes(text, sizes, product ? 3 : 2))
+        return nb_error("%s:%d: \"shape\": '%.60s' is not %s, each from 1 to %d", file->path,
+                        nb_jsonc_line(file, nb_json_get(node, "shape")), text,
+                        product ? "ROWSxINNERxCOLUMNS of a product" : "ROWSxCOLUMNS", INT_MAX);
+    o->rows = sizes[0];
+    o->inner = product ? sizes[1] : 0;
+    o->cols = sizes[product ? 2 : 1];
+    return 0;
+}
+
+static int kind_of(const struct nb_jsonc *file, const cJSON *node, const char *op, enum nb_operation_kind *out) {
+    for (int k = 0; k < NB_N_OPERATION_KINDS; k++)
+        if (strcmp(op, kind_names[k]) == 0) return *out = (enum nb_operation_kind)k, 0;
+    const struct nb_hint hint = nb_did_you_mean(op, kind_names, NB_N_OPERATION_KINDS);
+    return nb_error("%s:%d: \"op\": the operation '%.40s' is not known%s", file->path,
+                    nb_jsonc_line(file, nb_json_get(node, "op")), op,
+                    *hint.text ? hint.text : ": product, norm, elementwise, softmax and embedding are");
+}
+
+/* A key that means nothing for the operation is a mistake of whoever wrote it. */
+static int check_keys(const struct nb_jsonc *file, const cJSON *node, enum nb_operation_kind kind) {
+    static const struct {
+        const char *key;
+        enum nb_operation_kind kind;
+    } own[] = {{"batch", NB_PRODUCT},
+               {"hot", NB_PRODUCT},
+               {"reads", NB_ELEMENTWISE},
+               {"writes", NB_ELEMENTWISE},
+               {"dispatches", NB_ELEMENTWISE}};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        const cJSON *given = nb_json_get(node, own[i].key);
+        if (given && kind != own[i].kind)
+            return nb_error("%s:%d: \"%s\" belongs to %s alone; leave it out of %s", file->path,
+                            nb_jsonc_line(file, given), own[i].key, kind_names[own[i].kind], kind_names[kind]);
+    }
+    if (kind != NB_ELEMENTWISE || (nb_json_get(node, "reads") && nb_json_get(node, "writes"))) return 0;
+    return nb_error("%s:%d: elementwise needs \"reads\" and \"writes\": how many tensors of its shape", file->path,
+                    nb_jsonc_line(file, node));
+}
+
+static int read_operation(const struct nb_jsonc *file, const cJSON *node, struct nb_model_step *step) {
+    static const struct nb_field fields[] = {
+        {"op", NB_FIELD_TEXT, .offset = offsetof(struct written, op), .required = true},
+        {"shape", NB_FIELD_TEXT, .offset = offsetof(struct written, shape), .required = true},
+        {"where", NB_FIELD_TEXT, .offset = offsetof(struct written, where)},
+        {"count", NB_FIELD_COUNT, .offset = offsetof(struct written, count), .low = 1, .high = INT_MAX},
+        {"batch", NB_FIELD_COUNT, .offset = offsetof(struct written, batch), .low = 1, .high = MOST_BATCH},
+        {"hot", NB_FIELD_BOOL, .offset = offsetof(struct written, hot)},
+        {"reads", NB_FIELD_COUNT, .offset = offsetof(struct written, reads), .high = MOST_TENSORS},
+        {"writes", NB_FIELD_COUNT, .offset = offsetof(struct written, writes), .low = 1, .high = MOST_TENSORS},
+        {"dispatches", NB_FIELD_COUNT, .offset = offsetof(struct written, dispatches), .high = MOST_DISPATCHES}};
+    struct written w = {.batch = 1, .count = 1, .dispatches = 1};
+    struct nb_operation o = {0};
+    int result = nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "an operation", &w);
+    if (result == 0) result = kind_of(file, node, w.op, &o.kind);
+    if (result == 0) result = check_keys(file, node, o.kind);
+    if (result == 0) result = read_shape(file, node, w.shape, &o);
+    o.batch = w.batch;
+    o.count = w.count;
+    o.reads = w.reads;
+    o.writes = w.writes;
+    o.dispatches = w.dispatches;
+    o.hot = w.hot;
+    o.where = w.where;
+    if (result == 0) nb_model_step_add(step, &o);
+    free(w.where);
+    free(w.op);
+    free(w.shape);
+    return result;
+}
+
+void nb_model_step_add(struct nb_model_step *step, const struct nb_operation *operation) {
+    step->operations = nb_realloc(step->operations, step->n_operations + 1, sizeof *step->operations);
+    struct nb_operation *o = &step->operations[step->n_operations++];
+    *o = *operation;
+    o->where = operation->where ? nb_strdup(operation->where) : NULL;
+}
+
+/* ---- what a step consists of ---- */
+
+static bool same_work(const struct nb_step_work *a, const struct nb_step_work *b) {
+    return a->part == b->part && a->kind == b->kind && a->rows == b->rows && a->inner == b->inner &&
+           a->cols == b->cols && a->batch == b->batch && a->hot == b->hot && a->reads == b->reads &&
+           a->writes == b->writes && a->dispatches == b->dispatches;
+}
+
+static void add_work(struct nb_model_step *step, const struct nb_step_work *work) {
+    for (size_t i = 0; i < step->n_works; i++)
+        if (same_work(&step->works[i], work)) {
+            step->works[i].count += work->count;
+            return;
+        }
+    step->works = nb_realloc(step->works, step->n_works + 1, sizeof *step->works);
+    step->works[step->n_works++] = *work;
+}
+
+static void add_product(struct nb_model_step *step, enum nb_model_part part, const struct nb_operation *o, int64_t rows,
+                        int64_t inner, int64_t cols) {
+    add_work(step, &(struct nb_step_work){.part = part,
+                                          .kind = NB_WORK_PRODUCT,
+                                          .rows = rows,
+                                          .inner = inner,
+                                          .cols = cols,
+                                          .batch = o->batch,
+                                          .hot = o->hot,
+                                          .count = o->count,
+                                          .flops = 2.0 * o->batch * (double)rows * (double)inner * (double)cols,
+                                          .dispatches = 1});
+}
+
+static void add_norm(struct nb_model_step *step, enum nb_model_part part, const struct nb_operation *o) {
+    add_work(step,
+             &(struct nb_step_work){
+                 .part = part, .kind = NB_WORK_NORM, .rows = o->rows, .cols = o->cols, .batch = 1, .count = o->count});
+}
+
+static void add_move(struct nb_model_step *step, enum nb_model_part part, const struct nb_operation *o, int reads,
+                     int writes, int dispatches) {
+    const double tensor = (double)o->rows * (double)o->cols * (double)nb_formats[step->dtype].bytes;
+    add_work(step, &(struct nb_step_work){.part = part,
+                                          .kind = NB_WORK_MOVE,
+                                          .batch = 1,
+                                          .count = o->count,
+                                          .reads = reads * tensor,
+                                          .writes = writes * tensor,
+                                          .dispatches = dispatches});
+}
+
+static void add_forward(struct nb_model_step *step, const struct nb_operation *o) {
+    if (o->kind == NB_PRODUCT)
+        add_product(step, NB_PART_FORWARD, o, o->rows, o->inner, o->cols);
+    else if (o->kind == NB_NORM)
+        add_norm(step, NB_PART_FORWARD, o);
+    else if (o->kind == NB_ELEMENTWISE)
+        add_move(step, NB_PART_FORWARD, o, o->reads, o->writes, o->dispatches);
+    else
+        add_move(step, NB_PART_FORWARD, o, 1, 1, 1);
+}
+
+static void add_backward(struct nb_model_step *step, const struct nb_operation *o) {
+    if (o->kind == NB_PRODUCT) {
+        add_product(step, NB_PART_BACKWARD, o, o->rows, o->cols, o->inner);
+        add_product(step, NB_PART_BACKWARD, o, o->inner, o->rows, o->cols);
+    } else if (o->kind == NB_NORM) {
+        add_norm(step, NB_PART_BACKWARD, o);
+    } else if (o->kind == NB_ELEMENTWISE) {
+        add_move(step, NB_PART_BACKWARD, o, o->reads + o->writes, o->reads, o->dispatches);
+    } else {
+        add_move(step, NB_PART_BACKWARD, o, 2, 1, 1);
+    }
+}
+
+/* Of the transfers of AdamW four of seven are reads: the parameter, its gradient, and two moments; all but the gradient are written. */
+static void add_update(struct nb_model_step *step) {
+    const double bytes = step->transfers * step->parameters * sizeof(float), reads = bytes * 4 / 7;
+    if (step->parameters <= 0) return;
+    add_work(step, &(struct nb_step_work){.part = NB_PART_UPDATE,
+                                          .kind = NB_WORK_MOVE,
+                                          .batch = 1,
+                                          .count = 1,
+                                          .reads = reads,
+                                          .writes = bytes - reads,
+                                          .dispatches = step->dispatches * step->tensors});
+}
+
+static void add_works(struct nb_model_step *step) {
+    for (size_t i = 0; i < step->n_operations; i++) {
+        add_forward(step, &step->operations[i]);
+        if (step->training) add_backward(step, &step->operations[i]);
+    }
+    if (step->training) add_update(step);
+}
+
+/* ---- the list ---- */
+
+static int read_operations(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    int result = 0;
+    if (!cJSON_IsArray(node) || !node->child)
+        return nb_error("%s:%d: \"operations\" is a list of operations, of which there is at least one", file->path,
+                        nb_jsonc_line(file, node));
+    for (const cJSON *item = node->child; item; item = item->next)
+        if (read_operation(file, item, into) != 0) result = -1;
+    return result;
+}
+
+static int read_among(const struct nb_jsonc *file, const cJSON *node, const char *const *names, const char *listed) {
+    for (int i = 0; names[i]; i++)
+        if (cJSON_IsString(node) && strcmp(node->valuestring, names[i]) == 0) return i;
+    return nb_error("%s:%d: \"%s\" is not one of %s", file->path, nb_jsonc_line(file, node), node->string, listed);
+}
+
+static int read_work(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    static const char *const works[] = {"inference", "training", NULL};
+    struct nb_model_step *step = into;
+    const int i = read_among(file, node, works, "training and inference");
+    step->training = i == 1;
+    return i < 0 ? -1 : 0;
+}
+
+static int read_dtype(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    struct nb_model_step *step = into;
+    const int i = read_among(file, node, nb_dtype_names, "f32, f16 and bf16");
+    if (i >= 0) step->dtype = (enum nb_dtype)i;
+    return i < 0 ? -1 : 0;
+}
+
+static int read_list(struct nb_model_step *step, const struct nb_jsonc *file, int tokens) {
+    static const struct nb_field fields[] = {
+        {"title", NB_FIELD_TEXT, .offset = offsetof(struct nb_model_step, title), .required = true},
+        {"source", NB_FIELD_TEXT, .offset = offsetof(struct nb_model_step, source), .required = true},
+        {"work", NB_FIELD_READ, .required = true, .read = read_work},
+        {"dtype", NB_FIELD_READ, .read = read_dtype},
+        {"tokens", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, tokens), .required = true, .low = 1,
+         .high = 1e12},
+        {"parameters", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, parameters), .low = 1, .high = 1e15},
+        {"tensors", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, tensors), .low = 1, .high = 1e9},
+        {"transfers", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, transfers), .low = 1, .high = 100},
+        {"dispatches", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, dispatches), .low = 0.001,
+         .high = 1000},
+        {"operations", NB_FIELD_READ, .required = true, .read = read_operations}};
+    if (nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a model", step) != 0) return -1;
+    if (step->training && (step->parameters <= 0 || step->tensors <= 0))
+        return nb_error("%s: training needs \"parameters\" and \"tensors\", which the update goes through", file->path);
+    if (tokens > 0 && tokens != (int)step->tokens)
+        return nb_error("%s: --tokens %d: this list is of %.0f tokens, which its shapes follow from; leave it out",
+                        file->path, tokens, step->tokens);
+    return 0;
+}
+
+/* ---- files ---- */
+
+static char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *name = nb_strdup(slash ? slash + 1 : path);
+    char *end = strrchr(name, '.');
+    if (end && strcmp(end, ".json") == 0) *end = '\0';
+    return name;
+}
+
+static int read_file(struct nb_model_step *step, const struct nb_jsonc *file, int tokens) {
+    step->name = name_of(file->path);
+    step->path = nb_strdup(file->path);
+    step->dtype = NB_F32;
+    step->transfers = 7;
+    step->dispatches = 1;
+    if (!cJSON_IsObject(file->root)) return nb_error("%s: a model is an object", file->path);
+    const bool foreign = nb_json_get(file->root, "model_type") && !nb_json_get(file->root, "operations");
+    if (!foreign && !nb_json_get(file->root, "operations"))
+        return nb_error("%s: neither \"operations\", as a list of a step has, nor \"model_type\", as a config.json of "
+                        "Hugging Face has",
+                        file->path);
+    const int result = foreign ? nb_huggingface_read(step, file, tokens) : read_list(step, file, tokens);
+    if (result == 0) add_works(step);
+    return result;
+}
+
+int nb_model_step_parse(struct nb_model_step *step, const char *path, const char *text, size_t len, int tokens) {
+    struct nb_jsonc file;
+    *step = (struct nb_model_step){0};
+    int result = nb_jsonc_parse(&file, path, text, len);
+    if (result == 0) result = read_file(step, &file, tokens);
+    nb_jsonc_release(&file);
+    return result;
+}
+
+/* The path of what the user named; owned, null after nb_error. */
+static char *find(const char *name) {
+    const size_t n = strlen(name);
+    if (strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".json") == 0)) return nb_strdup(name);
+    char *file = nb_textf("models/%s.json", name), *path = nb_jsonc_find(file);
+    free(file);
+    if (path && nb_path_exists(path)) return path;
+    free(path);
+    char *dir = nb_share_dir("NORMBENCH_CONFIGS", "configs"), *folder = dir ? nb_path_join(dir, "models") : NULL;
+    struct nb_strings known = nb_dir_list(folder, ".json");
+    nb_error("--model %s: no such model in configs/models%s; the path of a file has a slash or ends in .json", name,
+             nb_did_you_mean(name, (const char *const *)known.items, known.n).text);
+    nb_strings_release(&known);
+    free(folder);
+    free(dir);
+    return NULL;
+}
+
+int nb_model_step_read(struct nb_model_step *step, const char *name, int tokens) {
+    struct nb_jsonc file;
+    *step = (struct nb_model_step){0};
+    char *path = find(name);
+    if (!path) return -1;
+    int result = nb_jsonc_read(&file, path);
+    if (result == 0) result = read_file(step, &file, tokens);
+    nb_jsonc_release(&file);
+    free(path);
+    return result;
+}
+
+void nb_model_step_release(struct nb_model_step *step) {
+    for (size_t i = 0; i < step->n_operations; i++) free(step->operations[i].where);
+    free(step->operations);
+    free(step->works);
+    free(step->name);
+    free(step->path);
+    free(step->title);
+    free(step->source);
+    *step = (struct nb_model_step){0};
+}

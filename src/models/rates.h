@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What this machine takes for the operations of steps: seconds of each product by its shape, of a byte that a copy moves, of a call on a
+ * few numbers. All on one thread and in f32, as the kernels of norms are timed.
+ *
+ * A product is timed at up to 256 of its rows, and as many columns as keep it below NB_TIMED_FLOPS; its time is scaled by both. One product
+ * is timed at more rows too (`check`), and says how far the scaling holds. A copy is timed at several sizes: bytes that are moved cost what a
+ * copy of as many costs, so that what fits a cache is moved at the cache's speed.
+ *
+ * Each launch is a worker process; intervals are over launches (Hodges-Lehmann). */
+#ifndef NB_RATES_H
+#define NB_RATES_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/core/stats.h"
+#include "src/measure/journal.h"
+#include "src/models/operations.h"
+
+#define NB_TIMED_ROWS 256
+#define NB_TIMED_FLOPS 1e9
+
+struct nb_rate_product {
+    int64_t rows, inner, cols; /* one of the batch */
+    bool hot;
+    int64_t timed_rows, timed_cols;
+    struct nb_interval seconds; /* of one, scaled to its rows and columns; all NaN: not measured */
+};
+
+enum { NB_N_COPY_SIZES = 8 };
+struct nb_rates {
+    struct nb_rate_product *products; /* each distinct one once, however many steps have it */
+    size_t n;
+    struct nb_rate_copy {
+        double bytes; /* read and written */
+        struct nb_interval s_a_byte;
+    } copies[NB_N_COPY_SIZES];
+    struct nb_interval call_s; /* of an operation of a composed kernel on 16 numbers */
+    struct nb_rate_check {     /* a product at more rows than are timed: what it took over what was scaled */
+        size_t product;        /* index; n: none has more rows */
+        int64_t rows;
+        struct nb_interval ratio;
+    } check;
+    int n_launches;
+    char *reason; /* why there is nothing: OpenBLAS cannot be loaded ..; or null */
+};
+
+/* Adds the products of the step that are not there yet. */
+void nb_rates_add(struct nb_rates *rates, const struct nb_model_step *step);
+/* Times what was added, `launches` processes, and fills in. What the journal in dir answers is not asked again. 0, -1 after nb_error, or the
+ * number of the signal that ended it. */
+int nb_rates_measure(struct nb_rates *rates, const char *dir, struct nb_journal *journal, int launches);
+void nb_rates_release(struct nb_rates *rates);
+
+/* Seconds of a product of the step, all of its batch; of bytes moved. All NaN: not measured. */
+struct nb_interval nb_rate_of_product(const struct nb_rates *rates, const struct nb_step_work *work);
+struct nb_interval nb_rate_of_bytes(const struct nb_rates *rates, double bytes);
+/* {"threads","products":[..],"copies":[..],"call_s","check":{..},"launches","reason"} */
+cJSON *nb_rates_to_json(const struct nb_rates *rates);
+
+#endif
