@@ -127,7 +127,7 @@ kernel_objects := $(call objects_of,$(variants))
 src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*/*.c)))
 cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c cmd/shared/*.c)))
-test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/*/test_*.c tests/support/*.c)))
+test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(filter-out %/played_caches.c,$(wildcard tests/*/test_*.c tests/support/*.c))))
 # A command is any file of cmd/ but main; what several share is in cmd/shared/. A renderer is reports/*/render_*.c.
 commands := $(filter-out main,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
 renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/*/render_*.c)))))
@@ -286,9 +286,9 @@ $(BUILD)/normbench: $(src_objects) $(report_objects) $(cmd_objects)
 	$(CC) $(SANITIZE) $(PROGRAM_LDFLAGS) -o $@ $^ $(LIBS)
 
 # The same, of which a played clock takes the place of the system's: what tests run (tests/support/played_time.h).
-$(BUILD)/normbench-played: $(filter-out $(BUILD)/src/core/timer.o,$(src_objects)) $(report_objects) $(cmd_objects) $(BUILD)/tests/support/played_time.o
+$(BUILD)/normbench-played: $(filter-out $(BUILD)/src/core/timer.o,$(src_objects)) $(report_objects) $(cmd_objects) $(patsubst %,$(BUILD)/tests/support/played_%.o,time caches)
 	$(call say,LD)
-	$(CC) $(SANITIZE) $(PROGRAM_LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(SANITIZE) $(PROGRAM_LDFLAGS) -Wl,--wrap=nb_cpu_light -o $@ $^ $(LIBS)
 
 # ---- peers: other libraries to compare with (kernels/peers/README.md) ---------------------------------------------------
 include kernels/peers/rules.mk

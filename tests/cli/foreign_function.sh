@@ -12,22 +12,30 @@ only_gxx=$(sed -n 's/^ *g++: *\([^ ]*\) .*/\1/p' cmd/guide/gate.md)
 command -v $cxx >/dev/null || { cxx=clang++ only_gxx=-g; }
 command -v $cxx >/dev/null || { echo "skipped: no C++ compiler"; exit 77; }
 
-# ---- kernels of several files, by each C++ compiler: wherever and in whatever order they are built ---------------------------------------------
+# ---- kernels of several files, wherever and in whatever order they are built ---------------------------------------------
 echo '{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "shape": "16x256" } ] }' >"$WORK/config.json"
-kernels() { # COMPILER SIDE SOURCES AND FLAGS...
-    mkdir "$WORK/$1-$2"
-    cp tests/foreign/*.?pp "$WORK/$1-$2"
-    (cd "$WORK/$1-$2" && "$1" -O1 -std=c++17 -Wall -Wextra -Wpedantic -Werror -I"$OLDPWD/kernels" "${compile[@]}" "${@:3}" "${link[@]}" -o "../$1-$2.so")
+objects() { # FOLDER COMPILER FLAGS...
+    mkdir "$WORK/$1"
+    cp tests/foreign/*.?pp "$WORK/$1"
+    (cd "$WORK/$1" && "$2" -c -O1 -std=c++17 -Wall -Wextra -Wpedantic -Werror -I"$OLDPWD/kernels" "${compile[@]}" "${@:3}" norm.cpp rms.cpp layer.cpp table.cpp)
 }
-for each in clang++ g++; do
+joined() { # COMPILER FOLDER FILES...: FOLDER.so
+    (cd "$WORK/$2" && "$1" "${@:3}" "${link[@]}" -o "../$2.so")
+}
+for each in g++ ${ALL:+clang++}; do # clang++ too in foreign_function_all.sh
     command -v $each >/dev/null || continue
-    kernels $each kernels norm.cpp rms.cpp layer.cpp table.cpp
-    kernels $each moved table.cpp layer.cpp rms.cpp norm.cpp -g
-    files=(--config "$WORK/config.json" --baseline "$WORK/$each-kernels.so")
+    objects $each $each
+    joined $each $each norm.o rms.o layer.o table.o
+    objects $each-moved $each -g
+    joined $each $each-moved table.o layer.o rms.o norm.o
+    files=(--config "$WORK/config.json" --baseline "$WORK/$each.so")
     gives 0 '2 PASS \(identical code\)' "${files[@]}" --candidate "$WORK/$each-moved.so"
 done
-kernels $cxx changed table.cpp rms.cpp layer.cpp norm.cpp -DTWICE # no time to say more of it than its instructions
-gives 4 'PASS \(identical code\) layer_f32' --config "$WORK/config.json" --baseline "$WORK/$cxx-kernels.so" --candidate "$WORK/$cxx-changed.so" --budget 0.001
+(cd "$WORK/$cxx" && $cxx -c -O1 -std=c++17 -I"$OLDPWD/kernels" "${compile[@]}" -DTWICE rms.cpp)
+joined $cxx $cxx table.o rms.o layer.o norm.o # no time to say more of it than its instructions
+mv "$WORK/$cxx.so" "$WORK/changed.so"
+joined $cxx $cxx-moved norm.o rms.o layer.o table.o
+gives 4 'PASS \(identical code\) layer_f32' --config "$WORK/config.json" --baseline "$WORK/$cxx-moved.so" --candidate "$WORK/changed.so" --budget 0.001
 says 'INCONCLUSIVE rms_f32 .*\+[0-9]'
 
 # ---- functions in C++ ---------------------------------------------------------------------------------------------------------------------------
@@ -79,12 +87,13 @@ c whole "${compile[@]}" "${link[@]}"
 c fewer "${compile[@]}" "${link[@]}" -DFEWER_BYTES=1
 gives 1 'WRONG copy: its 15999 bytes of output differ from the baseline.s 16000' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function copy
 gives 0 '1 PASS \(identical code\)' --baseline "$WORK/whole.so" --candidate "$WORK/fewer.so" --function list
+played() { printf '%s\n' "candidate:function $1" "function 20000" >"$WORK/played"; export NORMBENCH_PLAYED=$WORK/played; } # NS
+played 20000
 timed parse "${pair[@]}" --function parse
-for takes in "20000 0 PASS.parse" "30000 3 REGRESSION.parse:.slower.by.(49.9|50.0).%"; do
-    read -r ns code verdict <<<"$takes"
-    printf '%s\n' "candidate:function $ns" "function 20000" >"$WORK/played"
-    NORMBENCH_PLAYED=$WORK/played gives "$code" "$verdict" "${pair[@]}" --function parse --screen-launches 7 --confirm-launches 12 --blocks 8
-done
+says PASS.parse
+played 30000
+gives 3 'REGRESSION.parse:.slower.by.(49.9|50.0).%' "${pair[@]}" --function parse --screen-launches 7 --confirm-launches 12 --blocks 8
+unset NORMBENCH_PLAYED
 
 # ---- mistakes of the command line ---------------------------------------------------------------------------------------------------------
 gives 2 "no function 'prse' \(--function\); did you mean 'parse'\? It has " "${pair[@]}" --function prse

@@ -3,7 +3,7 @@
 # The gate from outside: what checks, counted instructions and its own files decide, by exit code and in words.
 . tests/support/gate.sh
 plugins=$BUILD/tests/plugins
-config() { printf '{ "blocks": [ { "op": "rmsnorm", "shape": "16x256" } ]%s }\n' "${2:+,
+config() { printf '{ "blocks": [ { "op": "rmsnorm", "shape": "64x64" } ]%s }\n' "${2:+,
   \"gate\": $2}" >"$WORK/$1.json"; }
 config config
 options=(--config "$WORK/config.json")

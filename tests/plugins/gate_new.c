@@ -74,7 +74,7 @@ static int64_t n_units(const struct nb_call *call, int phase) {
     return (call->rows + 3) / 4;
 }
 
-/* As many instructions as the baseline's divisions, but quick ones. */
+/* As many instructions as the baseline's, but quick ones. */
 static int waits(ROWS) {
 #if defined(__x86_64__)
     for (int64_t i = 0; i < (end - begin) * call->cols; i++) __asm__ volatile(SIXTEEN_TIMES("nop\n"));
