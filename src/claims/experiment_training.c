@@ -10,6 +10,7 @@
 #include "src/claims/training.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
+#include "src/models/blas.h"
 #include "src/train/train_study.h"
 #include "src/train/workload.h"
 
@@ -265,7 +266,7 @@ static void training_release(struct nb_experiment *e) {
 
 static const char *training_refuses(const struct nb_experiment *e) {
     const struct nb_training *t = e->own;
-    return t->workload ? nb_train_lacks() : "a training workload that this build does not have";
+    return t->workload ? nb_blas_lacks() : "a training workload that this build does not have";
 }
 
 /* There are no blocks of the matrix, but smaller arms. */

@@ -2,9 +2,9 @@
 /* What this machine takes for the operations of steps: seconds of each product by its shape, of a byte that a copy moves, of a call on a
  * few numbers. All on one thread and in f32, as the kernels of norms are timed.
  *
- * A product is timed at up to 256 of its rows, and as many columns as keep it below NB_TIMED_FLOPS; its time is scaled by both. One product
- * is timed at more rows too (`check`), and says how far the scaling holds. A copy is timed at several sizes: bytes that are moved cost what a
- * copy of as many costs, so that what fits a cache is moved at the cache's speed.
+ * A product is timed at up to 256 of its rows, and as many columns as keep it at NB_TIMED_FLOPS and its second matrix at NB_TIMED_FLOATS; its time is scaled by
+ * both. The product that weighs most is timed at four times the rows too (`check`), and says how far that holds. A copy is timed at several
+ * sizes: bytes that are moved cost what a copy of as many costs, so that what fits a cache is moved at the cache's speed.
  *
  * Each launch is a worker process; intervals are over launches (Hodges-Lehmann). */
 #ifndef NB_RATES_H
@@ -19,14 +19,15 @@
 #include "src/measure/journal.h"
 #include "src/models/operations.h"
 
-#define NB_TIMED_ROWS 256
-#define NB_TIMED_FLOPS 1e9
+enum { NB_TIMED_ROWS = 256, NB_TIMED_INNER = 16384, NB_TIMED_FLOATS = 1 << 26 };
+#define NB_TIMED_FLOPS 2e9
 
 struct nb_rate_product {
     int64_t rows, inner, cols; /* one of the batch */
     bool hot;
-    int64_t timed_rows, timed_cols;
-    struct nb_interval seconds; /* of one, scaled to its rows and columns; all NaN: not measured */
+    int64_t timed_rows, timed_inner, timed_cols;
+    double flops;               /* of all that the steps have of it */
+    struct nb_interval seconds; /* of one, scaled to its size; all NaN: not measured */
 };
 
 enum { NB_N_COPY_SIZES = 8 };
@@ -39,13 +40,15 @@ struct nb_rates {
     } copies[NB_N_COPY_SIZES];
     struct nb_interval call_s; /* of an operation of a composed kernel on 16 numbers */
     struct nb_rate_check {     /* a product at more rows than are timed: what it took over what was scaled */
-        size_t product;        /* index; n: none has more rows */
-        int64_t rows;
+        size_t product;        /* index */
+        int64_t rows;          /* 0: no product has more rows than are timed */
         struct nb_interval ratio;
     } check;
     int n_launches;
     char *reason; /* why there is nothing: OpenBLAS cannot be loaded ..; or null */
 };
+
+double nb_copy_bytes(int i); /* of the copies, from 32 KiB on in steps of four */
 
 /* Adds the products of the step that are not there yet. */
 void nb_rates_add(struct nb_rates *rates, const struct nb_model_step *step);

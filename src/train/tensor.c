@@ -3,16 +3,15 @@
 #include "src/train/tensor.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
+#include "src/models/blas.h"
 
 enum { LINE = 64 };
 
@@ -156,57 +155,14 @@ void nb_relu_backward(float *dx, const float *dy, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : 0;
 }
 
-/* ---- matrix products: CBLAS of OpenBLAS by its stable C interface, so that no header and no link are needed ---- */
+/* ---- matrix products ---- */
 
-/* cblas.h's values. */
-enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
-typedef void sgemm_function(int order, int a_op, int b_op, int m, int n, int k, float alpha, const float *a, int lda,
-                            const float *b, int ldb, float beta, float *c, int ldc);
-typedef void threads_function(int n);
-
-/* One a process, as the library itself is. */
-static struct library {
-    sgemm_function *sgemm;
-    threads_function *set_threads;
-} library;
-
+static const struct nb_blas *library; /* one a process, as the library itself is */
 static nb_product_function *formed_otherwise;
 
-/* A thread of the library that has nothing to do spins for 2^value cycles before it sleeps; the default of 2^26 would take the core
- * from the normalizations that run between two products. */
-static const char *const SPIN = "12";
-
-/* An OpenBLAS older than its CPU takes its AVX2 products there: 0.3.21 (Debian 12) on AMD's family 26, 1.6 to 1.8 times slower than those
- * for AVX-512, which run on every CPU with these features. The user's own word stands. */
-static void choose_core(void) {
-    const uint32_t wanted = nb_width_features(NB_512);
-    if (wanted && (nb_cpu_light()->features & wanted) == wanted) setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
-}
-
-static int load_library(void) {
-    setenv("OPENBLAS_THREAD_TIMEOUT", SPIN, 0);
-    choose_core();
-    void *handle = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-        return nb_error("libopenblas.so.0 cannot be loaded, and training needs it for matrix products: apt-get install "
-                        "libopenblas0-pthread (%s)",
-                        dlerror());
-    const struct library found = {.sgemm = (sgemm_function *)dlsym(handle, "cblas_sgemm"),
-                                  .set_threads = (threads_function *)dlsym(handle, "openblas_set_num_threads")};
-    if (!found.sgemm || !found.set_threads) {
-        dlclose(handle);
-        return nb_error("libopenblas.so.0 has no %s: apt-get install libopenblas0-pthread",
-                        found.sgemm ? "openblas_set_num_threads" : "cblas_sgemm");
-    }
-    library = found; /* for as long as the process lives */
-    return 0;
-}
-
 int nb_matrix_open(int n_threads) {
-    assert(n_threads >= 1);
-    if (!library.sgemm && load_library() != 0) return -1;
-    library.set_threads(n_threads);
-    return 0;
+    library = nb_blas_open(n_threads);
+    return library ? 0 : -1;
 }
 
 static int as_int(int64_t v) {
@@ -227,14 +183,14 @@ void nb_op(int64_t n) {
 }
 
 static void multiply(const struct nb_product *p) {
-    assert(library.sgemm);
+    assert(library);
     if (formed_otherwise) {
         formed_otherwise(p);
         return;
     }
-    library.sgemm(ROW_MAJOR, p->a_transposed ? TRANSPOSED : AS_IT_IS, p->b_transposed ? TRANSPOSED : AS_IT_IS,
-                  as_int(p->m), as_int(p->n), as_int(p->k), p->factor, p->a, as_int(p->a_stride), p->b,
-                  as_int(p->b_stride), p->keep, p->c, as_int(p->c_stride));
+    library->sgemm(NB_BLAS_ROW_MAJOR, p->a_transposed ? NB_BLAS_TRANSPOSED : NB_BLAS_AS_STORED,
+                   p->b_transposed ? NB_BLAS_TRANSPOSED : NB_BLAS_AS_STORED, as_int(p->m), as_int(p->n), as_int(p->k),
+                   p->factor, p->a, as_int(p->a_stride), p->b, as_int(p->b_stride), p->keep, p->c, as_int(p->c_stride));
 }
 
 void nb_matrix_product(const struct nb_product *p) {

@@ -4,7 +4,6 @@
 #include "src/train/train_study.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,22 +318,6 @@ struct party {
         bool failed;
     } seats[NB_MAX_SEATS];
 };
-
-const char *nb_train_lacks(void) {
-    /* With one thread the library starts none. */
-    const char *before = getenv("OPENBLAS_NUM_THREADS");
-    char *kept = before ? nb_strdup(before) : NULL;
-    setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    void *handle = dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL);
-    if (kept)
-        setenv("OPENBLAS_NUM_THREADS", kept, 1);
-    else
-        unsetenv("OPENBLAS_NUM_THREADS");
-    free(kept);
-    if (!handle) return "libopenblas.so.0 for the matrix products of a model: apt-get install libopenblas0-pthread";
-    dlclose(handle);
-    return NULL;
-}
 
 /* ---- one job ---- */
 

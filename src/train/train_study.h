@@ -111,7 +111,4 @@ struct nb_train_study {
 /* Answers, those of an earlier run included, go to *out. 0, -1 after nb_error, or the number of the signal that ended it. */
 int nb_train_study_run(const struct nb_train_study *study, struct nb_train_results *out);
 
-/* Null, or why nothing can be trained here, with the mend: it asks for the library of matrix products without loading it. */
-const char *nb_train_lacks(void);
-
 #endif

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which products, at which sizes; the launches; what their answers come to. */
+#include "src/models/rates.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/json.h"
+#include "src/core/json_fields.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/timer.h"
+#include "src/measure/core_state.h"
+#include "src/measure/launcher.h"
+#include "src/measure/paired.h"
+
+static const double SILENCE_S = 60;
+static const struct nb_interval NONE = {NAN, NAN, NAN};
+
+/* ---- which products ---- */
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void choose_timed(struct nb_rate_product *p) {
+    enum { STEP = 16 };
+    p->timed_rows = least(p->rows, NB_TIMED_ROWS);
+    p->timed_inner = least(p->inner, NB_TIMED_INNER);
+    const double by_flops = NB_TIMED_FLOPS / 2 / ((double)p->timed_rows * (double)p->timed_inner);
+    const int64_t most = least((int64_t)by_flops, NB_TIMED_FLOATS / p->timed_inner);
+    p->timed_cols = p->cols <= most ? p->cols : most / STEP * STEP;
+}
+
+static struct nb_rate_product *find(const struct nb_rates *rates, const struct nb_step_work *w) {
+    for (size_t i = 0; i < rates->n; i++) {
+        struct nb_rate_product *p = &rates->products[i];
+        if (p->rows == w->rows && p->inner == w->inner && p->cols == w->cols && p->hot == w->hot) return p;
+    }
+    return NULL;
+}
+
+static double scale_of(const struct nb_rate_product *p) {
+    return (double)p->rows / (double)p->timed_rows * ((double)p->inner / (double)p->timed_inner) *
+           ((double)p->cols / (double)p->timed_cols);
+}
+
+void nb_rates_add(struct nb_rates *rates, const struct nb_model_step *step) {
+    for (size_t i = 0; i < step->n_works && step->dtype == NB_F32; i++) {
+        const struct nb_step_work *w = &step->works[i];
+        if (w->kind != NB_WORK_PRODUCT) continue;
+        struct nb_rate_product *p = find(rates, w);
+        if (!p) {
+            rates->products = nb_realloc(rates->products, rates->n + 1, sizeof *rates->products);
+            p = &rates->products[rates->n++];
+            *p = (struct nb_rate_product){
+                .rows = w->rows, .inner = w->inner, .cols = w->cols, .hot = w->hot, .seconds = NONE};
+            choose_timed(p);
+        }
+        p->flops += w->count * w->flops;
+    }
+}
+
+/* The one that weighs most of those with more rows than are timed. */
+static void choose_check(struct nb_rates *rates) {
+    double most = 0;
+    rates->check = (struct nb_rate_check){.ratio = NONE};
+    for (size_t i = 0; i < rates->n; i++) {
+        const struct nb_rate_product *p = &rates->products[i];
+        if (p->rows <= p->timed_rows || p->flops <= most) continue;
+        most = p->flops;
+        rates->check.product = i;
+        rates->check.rows = least(p->rows, 4 * NB_TIMED_ROWS);
+    }
+}
+
+/* ---- launches ---- */
+
+static cJSON *request_of(const struct nb_rates *rates, int launch) {
+    cJSON *json = cJSON_CreateObject(), *products;
+    nb_json_text(json, "measure", "rates");
+    nb_json_number(json, "launch", launch);
+    products = cJSON_AddArrayToObject(json, "products");
+    for (size_t i = 0; i < rates->n; i++) {
+        const struct nb_rate_product *p = &rates->products[i];
+        cJSON *one = nb_json_add_object(products);
+        nb_json_number(one, "rows", (double)p->timed_rows);
+        nb_json_number(one, "inner", (double)p->timed_inner);
+        nb_json_number(one, "cols", (double)p->timed_cols);
+        cJSON_AddBoolToObject(one, "hot", p->hot);
+    }
+    if (rates->check.rows > 0) {
+        cJSON *check = cJSON_AddObjectToObject(json, "check");
+        nb_json_number(check, "product", (double)rates->check.product);
+        nb_json_number(check, "rows", (double)rates->check.rows);
+    }
+    return json;
+}
+
+struct answers { /* of this request, by launch; null: not yet */
+    cJSON **items;
+    int n;
+};
+
+static int take_answer(const cJSON *line, void *arg) {
+    struct answers *a = arg;
+    const cJSON *answer = nb_json_get(line, "answer"), *request = nb_json_get(answer, "request");
+    const int launch = nb_json_get_index(request, "launch");
+    if (answer && nb_json_is(request, "measure", "rates") && launch >= 0 && launch < a->n && !a->items[launch])
+        a->items[launch] = cJSON_Duplicate(answer, true);
+    return 0;
+}
+
+static int append(struct nb_journal *journal, const cJSON *answer) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "answer");
+    cJSON_AddItemToObject(line, "answer", cJSON_Duplicate(answer, true));
+    const int result = nb_journal_write(journal, line);
+    cJSON_Delete(line);
+    return result;
+}
+
+/* 0, -1 or a signal, as nb_launcher_ends(). */
+static int ask(const struct nb_rates *rates, struct nb_journal *journal, int launch, cJSON **out) {
+    int cpu;
+    struct nb_outcome o;
+    cJSON *request = request_of(rates, launch);
+    nb_launcher_cpus(&cpu, 1, launch);
+    const struct nb_job job = {.kind = "rates",
+                               .launch = launch,
+                               .digests_at = -1,
+                               .seed = nb_random_bits(nb_random_stream(1, (uint64_t)launch), 0),
+                               .cpus = &cpu,
+                               .n_cpus = 1,
+                               .floor = NAN,
+                               .options = request};
+    cJSON *answer = nb_launcher_ask(&job, SILENCE_S, &o);
+    int result = nb_launcher_ends(&o);
+    if (answer) {
+        cJSON_AddItemToObject(answer, "request", request);
+        if (append(journal, answer) != 0) result = -1;
+        *out = answer;
+    } else {
+        cJSON_Delete(request);
+    }
+    return result;
+}
+
+/* ---- what the answers come to ---- */
+
+/* Of an answer the samples by the member's name, or with `list` the index-th of its list. */
+static const cJSON *samples_in(const cJSON *answer, const char *member, int index) {
+    const cJSON *found = nb_json_get(answer, member);
+    return index < 0 ? found : cJSON_GetArrayItem(found, index);
+}
+
+static void take_probes(struct nb_floors *floors, const cJSON *answer, const cJSON *samples) {
+    struct nb_samples s;
+    if (!samples || nb_samples_from_json(&s, samples, NAN) != 0) return;
+    if (s.probe) nb_floors_take(floors, nb_json_get_index(answer, "cpu"), 1, s.probe, s.n);
+    nb_samples_release(&s);
+}
+
+static struct nb_by_state ln_of(const struct nb_floors *floors, const cJSON *answer, const char *member, int index) {
+    struct nb_samples s;
+    struct nb_by_state v = NB_NO_STATE;
+    const cJSON *samples = samples_in(answer, member, index);
+    const double floor = nb_floors_get(floors, nb_json_get_index(answer, "cpu"), 1);
+    if (samples && nb_samples_from_json(&s, samples, floor) == 0) {
+        v = nb_samples_ln(&s);
+        nb_samples_release(&s);
+    }
+    return v;
+}
+
+/* Seconds, of the state that serves. */
+static struct nb_interval seconds_of(const struct answers *a, const struct nb_floors *floors, const char *member,
+                                     int index, double scale) {
+    struct nb_by_state *v = nb_alloc((unsigned)a->n + 1, sizeof *v);
+    for (int l = 0; l < a->n; l++) v[l] = ln_of(floors, a->items[l], member, index);
+    const enum nb_state state = nb_state_over_launches(v, (size_t)a->n, 0.95);
+    const struct nb_interval ns = nb_ratio_in_state(v, (size_t)a->n, state, 0.95);
+    free(v);
+    return (struct nb_interval){1e-9 * scale * ns.value, 1e-9 * scale * ns.low, 1e-9 * scale * ns.high};
+}
+
+static void find_check(struct nb_rates *rates, const struct answers *a, const struct nb_floors *floors) {
+    struct nb_rate_check *c = &rates->check;
+    if (c->rows == 0) return;
+    const double scale = (double)c->rows / (double)rates->products[c->product].timed_rows;
+    double *ln = nb_alloc((unsigned)a->n + 1, sizeof *ln);
+    for (int l = 0; l < a->n; l++)
+        ln[l] = ln_of(floors, a->items[l], "check", -1).ln[NB_ANY_STATE] -
+                ln_of(floors, a->items[l], "products", (int)c->product).ln[NB_ANY_STATE] - log(scale);
+    c->ratio = nb_ratio_over_launches(ln, (size_t)a->n, 0.95);
+    free(ln);
+}
+
+static void evaluate(struct nb_rates *rates, const struct answers *a) {
+    struct nb_floors floors = {0};
+    nb_floors_load(&floors);
+    rates->n_launches = 0;
+    for (int l = 0; l < a->n; l++) {
+        const char *reason = nb_json_get_text(a->items[l], "reason");
+        rates->n_launches += nb_json_get(a->items[l], "products") != NULL;
+        if (reason && !rates->reason) rates->reason = nb_strdup(reason);
+        for (size_t i = 0; i < rates->n; i++)
+            take_probes(&floors, a->items[l], samples_in(a->items[l], "products", (int)i));
+        for (int i = 0; i < NB_N_COPY_SIZES; i++)
+            take_probes(&floors, a->items[l], samples_in(a->items[l], "copies", i));
+    }
+    for (size_t i = 0; i < rates->n; i++)
+        rates->products[i].seconds = seconds_of(a, &floors, "products", (int)i, scale_of(&rates->products[i]));
+    for (int i = 0; i < NB_N_COPY_SIZES; i++)
+        rates->copies[i] =
+            (struct nb_rate_copy){nb_copy_bytes(i), seconds_of(a, &floors, "copies", i, 1 / nb_copy_bytes(i))};
+    rates->call_s = seconds_of(a, &floors, "call", -1, 1);
+    find_check(rates, a, &floors);
+    nb_floors_release(&floors);
+}
+
+int nb_rates_measure(struct nb_rates *rates, const char *dir, struct nb_journal *journal, int launches) {
+    assert(rates && dir && journal && launches > 0);
+    struct answers a = {nb_alloc((unsigned)launches, sizeof *a.items), launches};
+    const double start = nb_now_s();
+    choose_check(rates);
+    int result = nb_journal_read(dir, take_answer, &a) < 0 ? -1 : 0;
+    nb_watch_interrupts();
+    for (int l = 0; l < launches && result == 0; l++) {
+        nb_progress(l, launches, nb_now_s() - start, "timing products");
+        if (!a.items[l]) result = ask(rates, journal, l, &a.items[l]);
+        if (result == 0) result = nb_interrupted();
+    }
+    nb_progress_end();
+    evaluate(rates, &a);
+    for (int l = 0; l < launches; l++) cJSON_Delete(a.items[l]);
+    free(a.items);
+    return result;
+}
+
+void nb_rates_release(struct nb_rates *rates) {
+    free(rates->products);
+    free(rates->reason);
+    *rates = (struct nb_rates){0};
+}
+
+/* ---- what an operation takes ---- */
+
+static struct nb_interval times(struct nb_interval v, double factor) {
+    return (struct nb_interval){factor * v.value, factor * v.low, factor * v.high};
+}
+
+struct nb_interval nb_rate_of_product(const struct nb_rates *rates, const struct nb_step_work *work) {
+    const struct nb_rate_product *p = find(rates, work);
+    return p ? times(p->seconds, work->batch) : NONE;
+}
+
+/* Between two sizes the seconds a byte go with the logarithm of the size. */
+struct nb_interval nb_rate_of_bytes(const struct nb_rates *rates, double bytes) {
+    const struct nb_rate_copy *c = rates->copies;
+    int i = 0;
+    if (!(bytes > 0)) return (struct nb_interval){0, 0, 0};
+    while (i < NB_N_COPY_SIZES - 2 && bytes > c[i + 1].bytes) i++;
+    const double at = fmin(1, fmax(0, log(bytes / c[i].bytes) / log(c[i + 1].bytes / c[i].bytes)));
+    const struct nb_interval *a = &c[i].s_a_byte, *b = &c[i + 1].s_a_byte;
+    return times((struct nb_interval){a->value + at * (b->value - a->value), a->low + at * (b->low - a->low),
+                                      a->high + at * (b->high - a->high)},
+                 bytes);
+}
+
+/* ---- JSON ---- */
+
+static const struct nb_member product_members[] = {
+    NB_MEMBER(COUNT, struct nb_rate_product, rows),       NB_MEMBER(COUNT, struct nb_rate_product, inner),
+    NB_MEMBER(COUNT, struct nb_rate_product, cols),       NB_MEMBER(BOOL, struct nb_rate_product, hot),
+    NB_MEMBER(COUNT, struct nb_rate_product, timed_rows), NB_MEMBER(COUNT, struct nb_rate_product, timed_inner),
+    NB_MEMBER(COUNT, struct nb_rate_product, timed_cols), NB_MEMBER(NUMBER, struct nb_rate_product, flops),
+    NB_MEMBER(INTERVAL, struct nb_rate_product, seconds), NB_MEMBERS_END};
+static const struct nb_member copy_members[] = {NB_MEMBER(NUMBER, struct nb_rate_copy, bytes),
+                                                NB_MEMBER(INTERVAL, struct nb_rate_copy, s_a_byte), NB_MEMBERS_END};
+static const struct nb_member check_members[] = {NB_MEMBER(COUNT, struct nb_rate_check, product),
+                                                 NB_MEMBER(POSITIVE, struct nb_rate_check, rows),
+                                                 NB_MEMBER(INTERVAL, struct nb_rate_check, ratio), NB_MEMBERS_END};
+
+cJSON *nb_rates_to_json(const struct nb_rates *rates) {
+    cJSON *json = cJSON_CreateObject(), *products, *copies;
+    nb_json_number(json, "threads", 1);
+    nb_json_number(json, "launches", rates->n_launches);
+    nb_json_text(json, "reason", rates->reason);
+    products = cJSON_AddArrayToObject(json, "products");
+    for (size_t i = 0; i < rates->n; i++)
+        cJSON_AddItemToArray(products, nb_json_of_members(product_members, &rates->products[i]));
+    copies = cJSON_AddArrayToObject(json, "copies");
+    for (int i = 0; i < NB_N_COPY_SIZES; i++)
+        cJSON_AddItemToArray(copies, nb_json_of_members(copy_members, &rates->copies[i]));
+    nb_json_interval(json, "call_s", &rates->call_s);
+    cJSON_AddItemToObject(json, "check", nb_json_of_members(check_members, &rates->check));
+    return json;
+}
