@@ -45,17 +45,16 @@ static int bin_of(double cycles) {
     return at < 0 ? 0 : at >= NB_FLOOR_BINS ? NB_FLOOR_BINS - 1 : (int)at;
 }
 
-/* NaN: there are no probes. */
+/* NaN: there is none. */
 static double lowest_window(const struct nb_floor *c) {
     const int width = (int)(window / bin);
     uint64_t within = 0, below = 0;
-    int begin = 0;
-    if (c->n == 0) return NAN;
-    for (int end = 0; end < NB_FLOOR_BINS; end++) { /* the window is [begin, end] */
+    int begin = 0, end = 0;
+    for (; end < NB_FLOOR_BINS && (within == 0 || 100 * within < c->n); end++) { /* the window is [begin, end) */
         within += c->n_in[end];
         if (end - begin == width) within -= c->n_in[begin++];
-        if (100 * within >= c->n) break;
     }
+    if (within == 0 || 100 * within < c->n) return NAN;
     while (c->n_in[begin] == 0) begin++;
     for (; 2 * (below + c->n_in[begin]) < within; begin++) below += c->n_in[begin];
     return exp((begin + 0.5) * bin);
@@ -84,14 +83,17 @@ double nb_floors_of_line(const struct nb_floors *f, const cJSON *line) {
     return nb_floors_get(f, cpu, threads);
 }
 
+static bool are_alike(double a, double b) { return a >= 1 && b >= 1 && fabs(log(a / b)) <= window; }
+
 void nb_floors_take(struct nb_floors *f, int cpu, int threads, const double *probes, size_t n) {
     assert(f && (probes || n == 0));
     struct nb_floor *c = NULL;
     for (size_t i = 0; i < n; i++) {
         if (!(probes[i] >= 1)) continue;
         c = c ? c : find_or_add(f, cpu, threads);
-        c->n_in[bin_of(probes[i])]++;
         c->n++;
+        c->n_in[bin_of(probes[i])] +=
+            (i > 0 && are_alike(probes[i - 1], probes[i])) || (i + 1 < n && are_alike(probes[i], probes[i + 1]));
     }
 }
 
@@ -137,6 +139,7 @@ void nb_floors_from_json(struct nb_floors *f, const cJSON *list) {
 cJSON *nb_floors_to_json(const struct nb_floors *f) {
     cJSON *list = cJSON_CreateArray();
     for (size_t i = 0; i < f->n; i++) {
+        if (isnan(cycles_of(&f->cpus[i]))) continue;
         cJSON *item = nb_json_add_object(list);
         nb_json_number(item, "cpu", f->cpus[i].cpu);
         nb_json_number(item, "threads", f->cpus[i].threads);
@@ -179,7 +182,8 @@ void nb_floors_load(struct nb_floors *f) {
 
 /* Is what this run found, from enough probes, lower than what is kept by more than they scatter? */
 static bool is_news(const struct nb_floor *c) {
-    return c->n >= 1000 && (isnan(c->kept) || lowest_window(c) < 0.97 * c->kept);
+    const double own = lowest_window(c);
+    return c->n >= 1000 && !isnan(own) && (isnan(c->kept) || own < 0.97 * c->kept);
 }
 
 void nb_floors_keep(const struct nb_floors *f) {

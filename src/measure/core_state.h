@@ -20,15 +20,16 @@ enum nb_state {
 extern const char *const nb_state_names[]; /* "uncontended" "contended" "any", null-terminated */
 
 /* What the probe takes on an uncontended core, by the number of the launch's first CPU and of its threads, which are probed at once and may be
- * neighbours of each other. A single probe may be nonsense, where a switch fell into it, so the floor is the
- * median of the lowest stretch of 4 % that holds a hundredth of all probes of the run; where an earlier run's is lower by more, it is that, since
- * this run may have met no uncontended core. Zero-initialise. */
+ * neighbours of each other. A single probe may be nonsense, where a switch fell into it: on a busy host 5 % of them are too low, each by another
+ * amount. So one counts that agrees within 4 % with the one before or behind it of the same arm, and the floor is the median of the lowest stretch
+ * of 4 % that holds a hundredth of the run's probes; where an earlier run's is lower by more, it is that, since this run may have met no
+ * uncontended core. Zero-initialise. */
 enum { NB_FLOOR_BINS = 3000 };
 struct nb_floors {
     struct nb_floor {
         int cpu, threads;
         double kept;                     /* of earlier runs; NaN: none */
-        uint32_t n_in[NB_FLOOR_BINS], n; /* probes, in bins of half a percent */
+        uint32_t n_in[NB_FLOOR_BINS], n; /* those that count, in bins of half a percent; all probes */
     } * cpus;
     size_t n;
 };
