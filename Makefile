@@ -327,7 +327,7 @@ $(BUILD)/tests/programs/%: tests/programs/%.c $(BUILD)/flags
 # without relocations, one without symbols.
 identity_sources := $(sort $(wildcard tests/identity/*.c))
 identities := $(patsubst %,$(BUILD)/tests/plugins/identity_%.so,same constant inside table pointers target jump callee deep \
-	library chain text flags other moved constructor libraries unmarked bare stripped)
+	library chain text flags chosen repeats other moved constructor libraries unmarked bare stripped)
 identity_order_moved := filler table helpers kernels
 identity_link := -Wl,--emit-relocs
 $(BUILD)/tests/plugins/identity_libraries.so: identity_link += -Wl,-rpath,/nonexistent

@@ -283,6 +283,7 @@ struct walk {
     size_t n;
     uint64_t bytes; /* digested so far */
     uint64_t digest[2];
+    bool has_table; /* what the file does when it is asked for its kernels was added */
     const char *failed;
 };
 
@@ -428,6 +429,14 @@ static uint64_t mix_field(struct walk *w, const struct piece *piece, const unsig
     return width;
 }
 
+/* The table leads from each kernel to all others. */
+static bool is_kernel(const struct walk *w, const struct piece *piece, const unsigned char *bytes) {
+    uint32_t size = 0;
+    if (!w->has_table || piece->size < sizeof size || !bytes || is_code(w->code, piece->address)) return false;
+    memcpy(&size, bytes + offsetof(struct nb_kernel, struct_size), sizeof size);
+    return size == piece->size;
+}
+
 static void mix_piece(struct walk *w, const struct piece *piece) {
     const struct nb_code *c = w->code;
     const GElf_Shdr *s = section_at(c, piece->address);
@@ -436,7 +445,7 @@ static void mix_piece(struct walk *w, const struct piece *piece) {
     w->bytes += piece->size;
     if (w->bytes > MOST_BYTES) w->failed = REACHES_TOO_MUCH;
     if (w->failed) return;
-    if (s && s->sh_type == SHT_NOBITS) return; /* zeros */
+    if ((s && s->sh_type == SHT_NOBITS) || is_kernel(w, piece, bytes)) return; /* zeros */
     if (!bytes) {
         w->failed = "what it refers to lies outside of the file";
         return;
@@ -526,10 +535,38 @@ static void add_loading(struct walk *w) {
     }
 }
 
-/* Pieces join the list while it is walked. */
+/* Not what the loader alone writes. */
+static bool is_variable(const struct nb_code *c, uint64_t address) {
+    static const char written_once[] = ".data.rel.ro";
+    const GElf_Shdr *s = section_at(c, address);
+    size_t names;
+    if (!s || !(s->sh_flags & SHF_WRITE)) return false;
+    const char *name = elf_getshdrstrndx(c->elf, &names) == 0 ? elf_strptr(c->elf, names, s->sh_name) : NULL;
+    return !name || strncmp(name, written_once, sizeof written_once - 1) != 0;
+}
+
+/* A kernel that reads a variable may read what the function set that lists the kernels: dispatch by the CPU is often written so. */
+static void add_table(struct walk *w) {
+    for (size_t i = 0; i < w->code->n_symbols && !w->has_table; i++) {
+        const GElf_Sym *s = &w->code->symbols[i];
+        if (s->st_shndx == SHN_UNDEF || strcmp(name_of(w->code, s), "normbench_kernels") != 0) continue;
+        w->has_table = true;
+        add_root(w, s->st_value);
+    }
+}
+
+/* Pieces join the list while it is walked: those of the kernel, then what may have set what it reads. */
 static int finish(struct walk *w, uint64_t digest[2], char *reason, size_t n) {
+    bool reads_variable = false;
+    size_t i = 0;
+    for (; i < w->n && !w->failed; i++) {
+        const struct piece piece = w->pieces[i];
+        reads_variable |= is_variable(w->code, piece.address);
+        mix_piece(w, &piece);
+    }
     if (!w->failed) add_loading(w);
-    for (size_t i = 0; i < w->n && !w->failed; i++) {
+    if (!w->failed && reads_variable) add_table(w);
+    for (; i < w->n && !w->failed; i++) {
         const struct piece piece = w->pieces[i];
         mix_piece(w, &piece);
     }

@@ -51,8 +51,8 @@ Test(code_identity, code_that_only_lies_elsewhere_is_the_same) {
 }
 
 ParameterizedTestParameters(code_identity, every_change_that_the_kernel_can_reach_is_seen) {
-    static char changes[][16] = {"constant", "inside", "table",   "pointers", "target", "jump",
-                                 "callee",   "deep",   "library", "chain",    "text",   "flags"};
+    static char changes[][16] = {"constant", "inside",  "table", "pointers", "target", "jump",   "callee",
+                                 "deep",     "library", "chain", "text",     "flags",  "chosen", "repeats"};
     return cr_make_param_array(char[16], changes, sizeof changes / sizeof changes[0]);
 }
 ParameterizedTest(char change[16], code_identity, every_change_that_the_kernel_can_reach_is_seen) {

@@ -9,4 +9,8 @@ extern const struct nb_kernel identity_first, identity_second;
 float identity_helper(float x); /* calls identity_deeper */
 float identity_deeper(float x);
 
+/* Set where the file is asked for its kernels. */
+extern float (*identity_chosen)(float x);
+extern int identity_repeats;
+
 #endif

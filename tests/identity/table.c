@@ -10,5 +10,15 @@ __attribute__((visibility("hidden"), used)) const char nb_code_in_sections = 1;
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
     static const struct nb_kernel *const table[] = {&identity_first, &identity_second};
     *n = 2;
+#if defined(CHANGED_chosen)
+    identity_chosen = identity_deeper;
+#else
+    identity_chosen = identity_helper;
+#endif
+#if defined(CHANGED_repeats)
+    identity_repeats = 2;
+#else
+    identity_repeats = 1;
+#endif
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }
