@@ -93,8 +93,17 @@ static int finish(int exit_code) {
     return exit_code > 128 ? exit_code : NB_EXIT_USAGE;
 }
 
-/* Below it a library's recursion or a file's path may end the process without a word. */
-enum { LEAST_STACK_KIB = 256 };
+/* Below it a library's recursion or a file's path may end the process without a word; with fewer files to open a worker fails, and with it its kernel. */
+enum { LEAST_STACK_KIB = 256, LEAST_FILES = 20 };
+
+static int check_files(void) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= LEAST_FILES) return 0;
+    files.rlim_cur = files.rlim_max < LEAST_FILES ? files.rlim_max : LEAST_FILES;
+    if (files.rlim_cur == LEAST_FILES && setrlimit(RLIMIT_NOFILE, &files) == 0) return 0;
+    return nb_error("%llu files may be open alone; `ulimit -n %d` or more is needed",
+                    (unsigned long long)files.rlim_max, LEAST_FILES);
+}
 
 static int check_limits(void) {
     struct rlimit stack;
@@ -116,7 +125,7 @@ static void say_cut_short(int number) {
 
 int main(int argc, char **argv) {
     open_standard_descriptors();
-    if (check_limits() != 0) return NB_EXIT_USAGE;
+    if (check_files() != 0 || check_limits() != 0) return NB_EXIT_USAGE;
     if (argc < 2) {
         print_help(stderr);
         return NB_EXIT_USAGE;

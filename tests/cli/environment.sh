@@ -16,6 +16,9 @@ expect() { [ "$1" = "$2" ] || { echo "$3: exit code $1, should be $2"; exit 1; }
 # With fewer descriptors than groups.
 code=0; (ulimit -n 20 && run --out "$WORK/few" >/dev/null) || code=$?
 expect "$code" 0 "20 descriptors"
+code=0; (ulimit -n 19; run --out "$WORK/fewer" >/dev/null 2>"$WORK/err") || code=$?
+expect "$code" 2 "19 descriptors"
+grep -q 'ulimit -n 20' "$WORK/err"
 
 # Without a stdout no file takes its place.
 code=0; run --out "$WORK/closed" "${one[@]}" >&- || code=$?
