@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/shared/model_step.h"
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/claims/claims_report.h"
@@ -26,7 +27,8 @@
 extern const struct nb_command nb_command_claims;
 
 static const char help[] =
-    "usage: normbench claims [ID|GLOB|FILE.json ...] [OPTIONS]\n\n"
+    "usage: normbench claims [ID|GLOB|FILE.json ...] [OPTIONS]\n"
+    "       normbench claims --model NAME|FILE.json [--tokens N] [OPTIONS]\n\n"
     "Tests published statements about norms on this machine: claims of configs/claims/, and the inputs of public bug\n"
     "reports (bug-*). Each gets REPRODUCED, PARTLY, NOT REPRODUCED, FALSE IN PART, or why it is open here, with what was\n"
     "measured, the interval, the published figure, the reason, and which choice makes or breaks it. Without names: all.\n\n"
@@ -34,6 +36,9 @@ static const char help[] =
     "                       --format variants the kernels that they need, whether these are built or not\n"
     "  --explain ID         one claim: sources, readings, and what it expects of which figures; with the\n"
     "                       ID \"properties\", the property experiments that claims may use: parameters and defaults\n"
+    "  --model FILE         no claim: what RMSNorm would save in a step of your own model, here, fused and op by op; half a\n"
+    "                       minute. A config.json as Hugging Face has it, a list of operations, or a name in configs/models/\n"
+    "  --tokens N           of that step, of a config.json: 1 is generated (the default), more are a training step\n"
     "  --quick              fewer launches and smaller shapes: about two minutes\n"
     "  --launches N         worker processes for each group (default 24, with --quick 9; of training 8, and 6 seeds,\n"
     "                       or what a claim needs)\n"
@@ -49,7 +54,7 @@ static const char help[] =
     "  --format NAME        on stdout: table (the default), markdown, json\n"
     "  --no-plots           makes no pictures\n"
     "  --strict             exit code 1 when a claim is NOT REPRODUCED\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
-    "Example: normbench claims form-keepdim --quick\n"
+    "Examples: normbench claims form-keepdim --quick; normbench claims --model llama-3-8b --tokens 4096\n"
     "Exit codes: 0 whatever the verdicts, 1 with --strict, or where a cut exceeds what it can be, 2 usage or\n"
     "configuration, 5 --resume on another CPU, 128+n ended by signal n.\n";
 
@@ -57,7 +62,8 @@ struct claims_options {
     struct nb_plan_request request;
     struct nb_texts patterns;
     struct nb_output_options output;
-    const char *explain;
+    const char *explain, *model;
+    int tokens; /* of the model; 0: its own */
     bool quick, strict;
     double train_budget_s; /* NaN: the usual one */
     int argc;
@@ -77,6 +83,8 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
         NB_OUTPUT_OPTIONS(&o->output),
         {"format", .text = &o->output.format, .among = formats},
         {"explain", .text = &o->explain},
+        {"model", .text = &o->model, .given = &q->changed},
+        {"tokens", .count = &o->tokens, .least = 1, .most = 100000000, .given = &q->changed},
         {"quick", .flag = &o->quick, .given = &q->changed},
         {"strict", .flag = &o->strict},
         {"train-budget", .number = &o->train_budget_s, .least = 0, .most = 1e7, .given = &q->changed},
@@ -97,6 +105,12 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
                  o->output.resume);
     else if (wants_variants(o) && !o->output.list)
         nb_error("--format variants: with --list alone");
+    else if (o->model && (o->patterns.n || o->output.list || o->explain || o->quick || o->strict))
+        nb_error(
+            "--model %s is a question of its own: leave out names of claims, --list, --explain, --quick and --strict",
+            o->model);
+    else if (o->tokens > 0 && !o->model)
+        nb_error("--tokens %d: of which model? Name it with --model", o->tokens);
     else
         return true;
     return false;
@@ -448,6 +462,18 @@ static void print_variants(struct nb_claims *claims, bool quick) {
     }
 }
 
+static int ask_model(const struct claims_options *o) {
+    return nb_model_question_run(&(struct nb_model_question){.request = &o->request,
+                                                             .model = o->model,
+                                                             .tokens = o->tokens,
+                                                             .out = o->output.out,
+                                                             .resume = o->output.resume,
+                                                             .format = o->output.format,
+                                                             .case_timeout_s = o->output.case_timeout_s,
+                                                             .argc = o->argc,
+                                                             .argv = o->argv});
+}
+
 static int claims_main(int argc, char **argv) {
     struct claims_options o = usual;
     struct nb_journaled_argv saved = {0};
@@ -459,6 +485,10 @@ static int claims_main(int argc, char **argv) {
     if (!wants_variants(&o) && nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) goto out;
     if (o.explain) {
         exit_code = explain(o.explain);
+        goto out;
+    }
+    if (o.model) {
+        exit_code = ask_model(&o);
         goto out;
     }
     if (nb_claims_read(&claims, o.patterns.items, o.patterns.n) != 0) goto out;

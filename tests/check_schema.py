@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validates runs against the published schemas, with a validator that is not ours (Debian's python3-jsonschema).
 
-usage: check_schema.py SCHEMA_DIR [RUN_DIR|CLAIM.json...]
-Checks the schemas themselves, each CLAIM.json (a claim, comments taken away), then every file of DOCUMENTS and every line of journal.jsonl, and of samples.jsonl where trials.json
+usage: check_schema.py SCHEMA_DIR [RUN_DIR|CLAIM.json|MODEL.json...]
+Checks the schemas themselves, each CLAIM.json (a claim, or a model below a folder models/; comments taken away), then every file of DOCUMENTS and every line of journal.jsonl, and of samples.jsonl where trials.json
 is, in each RUN_DIR: valid JSON
 without the NaN and Infinity that Python would let pass, no key twice, valid by its schema, with sums that fit. Exit: 0, 1 when anything is wrong, 77
 without the validator."""
@@ -25,7 +25,8 @@ except ImportError:
 
 DOCUMENTS = {"results.json": "results.schema.json", "stress.json": "stress.schema.json", "gate.json": "gate.schema.json",
              "comparison.json": "compare.schema.json", "calibration.json": "calibration.schema.json",
-             "trials.json": "trials.schema.json", "claims.json": "claims.schema.json", "tuning.json": "tuning.schema.json", "peers.json": "peers.schema.json"}
+             "trials.json": "trials.schema.json", "claims.json": "claims.schema.json", "tuning.json": "tuning.schema.json", "peers.json": "peers.schema.json",
+             "step.json": "step.schema.json"}
 BASE = "https://normbench.invalid/schema/"  # absolute, so that any validator resolves references; .invalid is nobody's
 STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.S)
 
@@ -108,7 +109,7 @@ class Schemas:
 
     def check_claim(self, path):
         text = STRING_OR_COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else " ", pathlib.Path(path).read_text())
-        self.check(self.validator("claim.schema.json"), text, path)
+        self.check(self.validator("model.schema.json" if "/models/" in str(path) else "claim.schema.json"), text, path)
 
     def check_run(self, folder):
         documents = [name for name in DOCUMENTS if os.path.exists(os.path.join(folder, name))]

@@ -39,13 +39,13 @@ struct nb_norm_pair nb_norm_pair_of(const char *op, const char *against, const c
 
 /* Cases of steps have it, so that no other case of the plan, on other rows or with another formula, is taken for one of them. */
 static const char LABEL[] = "norms of a step";
-static const double LEAST_BYTES = 16 << 20, MOST_BYTES = 64 << 20;
+static const double LEAST_BYTES = 8 << 20, MOST_BYTES = 64 << 20;
 
 /* Of a tensor of x, beside which lies at least one of y. */
 static int64_t timed_rows_of(int64_t rows, int64_t cols) {
     const struct nb_cpu *cpu = nb_cpu_light();
     const double row = (double)cols * sizeof(float), bytes = (double)rows * row;
-    double kept = fmax(LEAST_BYTES, 2.0 * (double)cpu->l2_bytes);
+    double kept = fmax(LEAST_BYTES, 4.0 * (double)cpu->l2_bytes);
     if (2 * bytes > (double)cpu->l3_bytes) kept = fmax(kept, (double)cpu->l3_bytes);
     const double wanted = ceil(fmin(kept, MOST_BYTES) / row);
     return wanted < (double)rows ? (int64_t)wanted : rows;

@@ -41,7 +41,7 @@ extern const char *const nb_norm_style_names[]; /* "fused", "keepdim", "composed
  * OP_backward_composed with the other two. */
 struct nb_norm_pair nb_norm_pair_of(const char *op, const char *against, const char *style);
 
-/* Adds the cases of these pairs at the step's norms' shapes, in f32. Of a tensor larger than 16 MiB so many rows are timed as have these, or so
+/* Adds the cases of these pairs at the step's norms' shapes, in f32. Of a tensor larger than 8 MiB so many rows are timed as have these, or so
  * many more that they lie in the same cache as all of it, or past it (at most 64 MiB). */
 void nb_norms_plan(const struct nb_model_step *step, const struct nb_norm_pair *pairs, size_t n,
                    struct nb_config *config);

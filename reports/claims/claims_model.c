@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What RMSNorm would save in a step of a model, from the document (src/models/step_document.h): the answer in one sentence, what the step
+ * consists of, which cost of dispatch would change it, and what was timed and what scaled. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reports/claims/claims_report.h"
+#include "reports/text/format.h"
+#include "reports/text/output.h"
+#include "src/core/json.h"
+
+/* ---- numbers ---- */
+
+static struct nb_interval times(const cJSON *json, const char *name, double factor) {
+    const struct nb_interval i = nb_json_get_interval(json, name);
+    return (struct nb_interval){factor * i.value, factor * i.low, factor * i.high};
+}
+
+/* As many decimals as the width needs, and no more than three digits of the value: "1.2% [1.0, 1.4]". */
+static int decimals_of(struct nb_interval i) {
+    const double width = isfinite(i.low) ? i.high - i.low : 0, size = fabs(i.value);
+    const double by_value = size > 0 ? 2 - floor(log10(size)) : 1,
+                 by_width = width > 0 ? ceil(1 - log10(width)) : by_value;
+    return (int)fmin(6, fmax(0, fmin(by_value, by_width)));
+}
+
+static void add_interval(struct nb_strbuf *out, struct nb_interval i, const char *unit) {
+    if (isnan(i.value)) {
+        nb_strbuf_add(out, "-");
+        return;
+    }
+    const int n = decimals_of(i);
+    nb_strbuf_addf(out, "%.*f%s", n, i.value, unit);
+    if (isfinite(i.low)) nb_strbuf_addf(out, " [%.*f, %.*f]", n, i.low, n, i.high);
+}
+
+static void add_percent(struct nb_strbuf *out, const cJSON *json, const char *name) {
+    add_interval(out, times(json, name, 100), "%");
+}
+
+/* In the unit that suits the value. */
+static void add_seconds(struct nb_strbuf *out, struct nb_interval s) {
+    static const struct {
+        double least, factor;
+        const char *unit;
+    } units[] = {{1, 1, " s"}, {1e-3, 1e3, " ms"}, {0, 1e6, " us"}};
+    int u = 0;
+    while (s.value < units[u].least) u++;
+    const double value = units[u].factor * s.value;
+    nb_strbuf_addf(out, isnan(s.value) ? "-" : value < 100 ? "%.3g%s" : "%.0f%s", value, units[u].unit);
+}
+
+static const char *style_name(const cJSON *pair) {
+    const char *style = nb_json_get_string(pair, "style");
+    if (strcmp(style, "composed") == 0) return "op by op";
+    return strcmp(style, "plugin")
+               ? style
+               : nb_json_get_string(pair, strchr(nb_json_get_string(pair, "of"), ':') ? "of" : "against");
+}
+
+/* ---- the answer ---- */
+
+static void add_model(struct nb_strbuf *out, const cJSON *model) {
+    const double tokens = nb_json_get_number(model, "tokens"), context = nb_json_get_number(model, "context");
+    if (nb_json_is(model, "work", "training"))
+        nb_strbuf_addf(out, "a training step of %s (%.0f tokens)", nb_json_get_string(model, "name"), tokens);
+    else if (tokens == 1)
+        nb_strbuf_addf(out, "one token of %s", nb_json_get_string(model, "name"));
+    else
+        nb_strbuf_addf(out, "a forward pass of %s (%.0f tokens)", nb_json_get_string(model, "name"), tokens);
+    if (tokens == 1 && context > 1) nb_strbuf_addf(out, " (%.0f cached)", context - 1);
+}
+
+/* Of a plugin's pair: against which of ours, or which of ours against it. */
+static void add_answer(struct nb_strbuf *out, const cJSON *document) {
+    const cJSON *pair;
+    int n = 0;
+    nb_strbuf_add(out, "In ");
+    add_model(out, nb_json_get(document, "model"));
+    nb_strbuf_add(out, " RMSNorm would save ");
+    cJSON_ArrayForEach(pair, nb_json_get(document, "pairs")) {
+        if (nb_json_is(pair, "style", "plugin")) continue;
+        nb_strbuf_add(out, n++ ? ", " : "");
+        add_percent(out, pair, "cut");
+        nb_strbuf_addf(out, " %s", style_name(pair));
+    }
+    nb_strbuf_add(out, ", compared with LayerNorm, here (one thread of this CPU, f32).");
+}
+
+static const char *why_none(const cJSON *document) {
+    const cJSON *pair;
+    cJSON_ArrayForEach(pair, nb_json_get(document, "pairs")) {
+        const char *reason = nb_json_get_text(pair, "reason");
+        if (reason) return reason;
+    }
+    return NULL;
+}
+
+/* ---- the table ---- */
+
+enum { MOST_COLUMNS = 5 };
+
+struct table {
+    struct nb_grid grid;
+    const cJSON *pairs[MOST_COLUMNS];
+    const char *titles[MOST_COLUMNS + 1];
+    int n;
+};
+
+typedef void add_cell(struct nb_strbuf *out, const cJSON *pair, const void *context);
+
+static void add_row(struct table *t, const char *label, add_cell *cell, const void *context) {
+    nb_grid_add(&t->grid, label);
+    for (int i = 0; i < t->n; i++) {
+        cell(&t->grid.cell, t->pairs[i], context);
+        nb_grid_end_cell(&t->grid);
+    }
+}
+
+static void seconds_cell(struct nb_strbuf *out, const cJSON *pair, const void *name) {
+    add_seconds(out, nb_json_get_interval(pair, name));
+}
+
+static void percent_cell(struct nb_strbuf *out, const cJSON *pair, const void *name) { add_percent(out, pair, name); }
+
+static void add_share(struct nb_strbuf *out, double part, double whole) {
+    const double percent = 100 * part / whole;
+    if (isnan(percent))
+        nb_strbuf_add(out, "-");
+    else
+        nb_strbuf_addf(out, fabs(percent) < 1 ? "%.2g%%" : "%.1f%%", percent);
+}
+
+static void part_cell(struct nb_strbuf *out, const cJSON *pair, const void *name) {
+    add_share(out, nb_json_get_interval(pair, name).value, nb_json_get_interval(pair, "step_s").value);
+}
+
+static void saved_cell(struct nb_strbuf *out, const cJSON *pair, const void *unused) {
+    (void)unused;
+    add_share(out, nb_json_get_interval(pair, "saved_s").value, nb_json_get_interval(pair, "norms_s").value);
+}
+
+static void count_cell(struct nb_strbuf *out, const cJSON *pair, const void *name) {
+    nb_strbuf_addf(out, "%.0f", nb_json_get_number(pair, name));
+}
+
+static void limit_cell(struct nb_strbuf *out, const cJSON *pair, const void *unused) {
+    (void)unused;
+    add_share(out, nb_json_get_number(pair, "limit"), 1);
+}
+
+static void needed_cell(struct nb_strbuf *out, const cJSON *pair, const void *index) {
+    const cJSON *one = cJSON_GetArrayItem(nb_json_get(pair, "dispatch"), *(const int *)index);
+    const struct nb_interval d = nb_json_get_interval(one, "seconds");
+    if (nb_json_get_bool(one, "never"))
+        nb_strbuf_add(out, "never");
+    else if (d.value == 0)
+        nb_strbuf_add(out, "any");
+    else
+        add_seconds(out, d);
+}
+
+static void add_table(const struct nb_page *page, const cJSON *document) {
+    struct table t = {.titles = {"with LayerNorm"}};
+    const cJSON *pair;
+    cJSON_ArrayForEach(pair, nb_json_get(document, "pairs")) {
+        if (t.n == MOST_COLUMNS) break;
+        t.titles[t.n + 1] = style_name(pair);
+        t.pairs[t.n++] = pair;
+    }
+    nb_grid_init(&t.grid, t.titles, (size_t)t.n + 1);
+    t.grid.screen = page->screen;
+    add_row(&t, "step", seconds_cell, "step_s");
+    add_row(&t, "  products", part_cell, "products_s");
+    add_row(&t, "  bytes moved", part_cell, "moved_s");
+    add_row(&t, "  norms", percent_cell, "share");
+    add_row(&t, "RMSNorm saves of the norms", saved_cell, NULL);
+    add_row(&t, "  of the step", percent_cell, "cut");
+    for (int i = 0; i < cJSON_GetArraySize(nb_json_get(t.pairs[0], "dispatch")); i++) {
+        const cJSON *one = cJSON_GetArrayItem(nb_json_get(t.pairs[0], "dispatch"), i);
+        char label[64];
+        snprintf(label, sizeof label, "  %.0f%% if a dispatch costs", 100 * nb_json_get_number(one, "cut"));
+        add_row(&t, label, needed_cell, &i);
+    }
+    add_row(&t, "  at most, by dispatch alone", limit_cell, NULL);
+    add_row(&t, "operations dispatched", count_cell, "dispatches");
+    add_row(&t, "  of its norms", count_cell, "norm_dispatches");
+    add_row(&t, "  of RMSNorm in their place", count_cell, "of_norm_dispatches");
+    nb_page_grid(page, &t.grid);
+}
+
+/* ---- what was timed and what was scaled ---- */
+
+static void add_products(struct nb_strbuf *out, const cJSON *rates) {
+    const cJSON *product, *check = nb_json_get(rates, "check");
+    int n = 0, scaled = 0;
+    cJSON_ArrayForEach(product, nb_json_get(rates, "products")) {
+        n++;
+        scaled += nb_json_get_number(product, "rows") != nb_json_get_number(product, "timed_rows") ||
+                  nb_json_get_number(product, "inner") != nb_json_get_number(product, "timed_inner") ||
+                  nb_json_get_number(product, "cols") != nb_json_get_number(product, "timed_cols");
+    }
+    nb_strbuf_addf(out,
+                   "Timed in %.0f processes: %d products (OpenBLAS), %d of them at fewer rows or columns and scaled.",
+                   nb_json_get_number(rates, "launches"), n, scaled);
+    const cJSON *checked = cJSON_GetArrayItem(nb_json_get(rates, "products"), nb_json_get_index(check, "product"));
+    if (!checked || isnan(nb_json_get_interval(check, "ratio").value)) return;
+    nb_strbuf_addf(out, " Scaling: at %.0f rows %.0fx%.0fx%.0f took ", nb_json_get_number(check, "rows"),
+                   nb_json_get_number(checked, "rows"), nb_json_get_number(checked, "inner"),
+                   nb_json_get_number(checked, "cols"));
+    add_interval(out, nb_json_get_interval(check, "ratio"), "");
+    nb_strbuf_add(out, " times what was scaled.");
+}
+
+static void add_norms(struct nb_strbuf *out, const cJSON *document) {
+    const cJSON *norm, *norms = nb_json_get(cJSON_GetArrayItem(nb_json_get(document, "pairs"), 0), "norms");
+    cJSON_ArrayForEach(norm, norms) {
+        const double rows = nb_json_get_number(norm, "rows"), timed = nb_json_get_number(norm, "timed_rows");
+        if (rows != timed && nb_json_is(norm, "pass", "forward"))
+            nb_strbuf_addf(out, " Norms of %.0fx%.0f were timed at %.0f rows and scaled.", rows,
+                           nb_json_get_number(norm, "cols"), timed);
+    }
+}
+
+static void add_copies(struct nb_strbuf *out, const cJSON *rates) {
+    const cJSON *copies = nb_json_get(rates, "copies"), *first = cJSON_GetArrayItem(copies, 0),
+                *last = cJSON_GetArrayItem(copies, cJSON_GetArraySize(copies) - 1);
+    nb_strbuf_addf(
+        out,
+        "All else costs its bytes at the speed of a copy of as many: %.3g GB/s of %.0f KiB, %.3g GB/s of %.0f MiB. "
+        "An operation on 16 numbers takes ",
+        1e-9 / nb_json_get_interval(first, "s_a_byte").value, nb_json_get_number(first, "bytes") / 1024,
+        1e-9 / nb_json_get_interval(last, "s_a_byte").value, nb_json_get_number(last, "bytes") / (1024 * 1024));
+    add_seconds(out, nb_json_get_interval(rates, "call_s"));
+    nb_strbuf_add(out, " here.");
+}
+
+static void say(const struct nb_page *page, struct nb_strbuf *text) {
+    nb_page_say(page, text->text);
+    nb_strbuf_clear(text);
+}
+
+static void add_page(const struct nb_page *page, const cJSON *document) {
+    const cJSON *rates = nb_json_get(document, "rates");
+    const char *reason = why_none(document);
+    struct nb_strbuf text = {0};
+    add_answer(&text, document);
+    say(page, &text);
+    if (reason) nb_strbuf_addf(&text, "Not known: %s.", reason);
+    if (reason) say(page, &text);
+    add_table(page, document);
+    add_products(&text, rates);
+    add_norms(&text, document);
+    say(page, &text);
+    add_copies(&text, rates);
+    say(page, &text);
+    nb_strbuf_release(&text);
+}
+
+int nb_model_answer_print(const cJSON *document, const char *format, FILE *out) {
+    struct nb_strbuf text = {0};
+    if (strcmp(format, "json") == 0) {
+        nb_json_print_pretty(document, 0, &text);
+        nb_strbuf_add(&text, "\n");
+    } else {
+        const struct nb_page page = nb_page_for(out, strcmp(format, "markdown") == 0, &text);
+        add_page(&page, document);
+    }
+    return nb_output(&text, out);
+}
