@@ -93,10 +93,10 @@ def find(path, op, direction, dtype, style="fused"):
     raise Unbound(f"our kernels: {path} has no {style} {op} in {dtype} for this CPU: take another style")
 
 
-def call_of(op, rows, cols, eps, has_beta, k=0, narrow_parameters=False):
+def call_of(op, rows, cols, eps, has_beta, k=0):
     """A call of rows in a piece, without its tensors."""
     sizes = {name: cols for name in ("x_stride", "y_stride", "dy_stride", "dx_stride")}
-    formula = Formula(struct_size=ctypes.sizeof(Formula), root=1, affine=2 if has_beta else 1, param=int(narrow_parameters))
+    formula = Formula(struct_size=ctypes.sizeof(Formula), root=1, affine=2 if has_beta else 1)
     return Call(struct_size=ctypes.sizeof(Call), n_threads=1, rows=rows, cols=cols, k=k or cols, eps=eps, formula=formula, **sizes)
 
 

@@ -15,8 +15,8 @@ class Refused(Exception):
     """What an arm asks for and cannot be had, in one sentence."""
 
 
-def _constant(width, value, affine):
-    return None if affine == "none" else nn.Parameter(torch.full((width,), value), requires_grad=affine == "learned")
+def _constant(shape, value, affine):
+    return None if affine == "none" else nn.Parameter(torch.full(shape, value), requires_grad=affine == "learned")
 
 
 class Norm(nn.Module):
@@ -27,8 +27,8 @@ class Norm(nn.Module):
     def __init__(self, width, eps, affine="learned"):
         super().__init__()
         self.eps = eps
-        self.gamma = _constant(width, 1.0, affine)
-        self.beta = _constant(width, 0.0, affine) if self.has_beta else None
+        self.gamma = _constant((width,), 1.0, affine)
+        self.beta = _constant((width,), 0.0, affine) if self.has_beta else None
 
     def weighted(self, x):
         if self.gamma is None:

@@ -53,11 +53,11 @@ class Text:
         return self.bytes[at[:, :-1]], self.bytes[at[:, 1:]]
 
     def words(self):
-        """Where each word begins, its hash (of lower-cased letters, not negative) and how many bytes it has."""
+        """Where each word begins, its hash (of lower-cased letters; 64 bits) and how many bytes it has."""
         if not hasattr(self, "_words"):
             found = [(each.start(), each.group()) for each in WORD.finditer(self.raw)]
             hashes = [draws.hash_of(word.lower()) for _, word in found]
-            hashed = draws.mixed(torch.tensor([draws.signed(each) for each in hashes])) & ((1 << 62) - 1)
+            hashed = draws.mixed(torch.tensor([draws.signed(each) for each in hashes]))
             self._words = torch.tensor([at for at, _ in found]), hashed, torch.tensor([len(word) for _, word in found])
         return self._words
 
@@ -82,7 +82,7 @@ def _cloze(hashes, sizes, document, query, entities, vocabulary):
     for hashed, size in zip(hashes[:document], sizes[:document]):
         if size >= ENTITY_BYTES and hashed not in numbered and len(numbered) < entities:
             numbered[hashed] = len(numbered)
-    tokens = [numbered.get(hashed, entities + 1 + hashed % (vocabulary - entities - 1)) for hashed in hashes]
+    tokens = [numbered.get(hashed, entities + 1 + hashed % (1 << 64) % (vocabulary - entities - 1)) for hashed in hashes]
     half = query // 2
     places = range(document + half, len(hashes) - query + half + 1)
     answer = next((at for at in places if tokens[at] < entities), places[0])

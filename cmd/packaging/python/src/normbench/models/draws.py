@@ -30,7 +30,7 @@ def stream(seed, number):
 
 
 def bits(start, i):
-    return mixed(start + (i + 1) * signed(STEP))
+    return mixed(start + (torch.as_tensor(i) + 1) * signed(STEP))
 
 
 def below(bits, n):

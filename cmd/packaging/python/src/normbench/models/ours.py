@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our fused kernels as a module of PyTorch: x (..., width) on a CPU; mean and rstd of each row are kept for the backward pass."""
+"""Our fused kernels as a module of PyTorch: x (..., width) on a CPU, gamma and beta in f32; mean and rstd of each row are kept for the
+backward pass."""
 
 import math
 
@@ -26,8 +27,7 @@ def _run(kernel, call, threads):
 class _Normalize(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, gamma, beta, module):
-        x = x.contiguous()
-        y, call = torch.empty_like(x), module.call(x, gamma)
+        x, y, call = x.contiguous(), torch.empty(x.shape, dtype=x.dtype), module.call(x)
         rows = torch.empty(2, call.rows)
         call.x, call.gamma, call.beta, call.y = map(_address, (x, gamma, beta, y))
         call.mean, call.rstd = _address(rows[0]) if beta is not None else None, _address(rows[1])
@@ -39,12 +39,12 @@ class _Normalize(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         (x, gamma, rows), module = ctx.saved_tensors, ctx.module
-        dy, dx, call = dy.contiguous(), torch.empty_like(x), module.call(x, gamma)
+        dy, dx, call = dy.contiguous(), torch.empty_like(x), module.call(x)
         dgamma, dbeta = torch.empty(call.cols), torch.empty(call.cols) if module.has_beta else None
         call.x, call.gamma, call.dy, call.dx, call.dgamma, call.dbeta = map(_address, (x, gamma, dy, dx, dgamma, dbeta))
         call.mean, call.rstd = _address(rows[0]) if module.has_beta else None, _address(rows[1])
         _run(module.kernel(x, bound.BACKWARD), call, module.threads)
-        return dx, dgamma.to(gamma.dtype), None if dbeta is None else dbeta.to(gamma.dtype), None
+        return dx, dgamma, dbeta, None
 
 
 class BoundNorm(Norm):
@@ -69,9 +69,9 @@ class BoundNorm(Norm):
     def kernel(self, x, direction):
         return self._find(NAMES[x.dtype], direction)
 
-    def call(self, x, gamma):
+    def call(self, x):
         cols = x.shape[-1]
-        return bound.call_of(self.op, x.numel() // cols, cols, self.eps, self.has_beta, self.seen, gamma.dtype != torch.float32)
+        return bound.call_of(self.op, x.numel() // cols, cols, self.eps, self.has_beta, self.seen)
 
     def forward(self, x):
-        return _Normalize.apply(x, self.gamma, self.beta, self)
+        return _Normalize.apply(x, self.gamma.float(), None if self.beta is None else self.beta.float(), self)

@@ -3,10 +3,10 @@
 
 tiny-transformer     MiniMind's layers at a width of 64
 minimind2-small      MiniMind2-Small (2025-04-26): 8 layers of 512, 8 query heads on 2, SwiGLU of 1408, vocabulary 6400; 32 x 512 tokens
-transformer-base     Vaswani et al. 2017 as in Zhang & Sennrich 2019, table 4: post-norm, vocabulary 32000; 390 x 64 of 25,000 tokens
+transformer-base     Vaswani et al. 2017 as in Zhang & Sennrich 2019, table 4: post-norm, vocabulary 32000; 500 x 50 pairs of tokens
 llama-layer          4 layers of Llama-3-8B's sizes: 4096, 32 query heads on 8, SwiGLU of 14336; 2 x 2048 tokens
-rnnsearch            tables 2 and 3: GRU of 1024, embedding 512, vocabulary 32000; batch 80 of up to 80 words
-attentive-reader     table 6: bidirectional LSTMs of 240; batch 64, documents of 780 words
+rnnsearch            tables 2 and 3: Bahdanau et al. 2015, GRU of 1000, embedding 620, vocabulary 30000; batch 80 x 30 words
+attentive-reader     table 6: bidirectional LSTMs of 240; batch 64, documents of 780 words, questions of 13
 order-embedding      table 8: GRU of 1024 over 10 words of 300, image features of 4096; batch 128
 convpool, tiny-convpool    table 10: ConvPool-CNN-C, 96 and 192 channels on 32 x 32; batch 100. Tiny: 8 and 16 on 16 x 16
 """
@@ -16,7 +16,7 @@ import types
 
 import torch
 
-from . import draws, transformer
+from . import convpool, draws, recurrent, transformer
 from .classes import Refused, norm_of
 
 SHAPE = dict(kv_heads=0, swiglu=True, decoder=False, theta=1e6, deviation=0.02, beta2=0.999, adam_eps=1e-8, decay=0.01)
@@ -29,7 +29,7 @@ LLAMA = dict(SHAPE, heads=32, kv_heads=8, ffn=14336, vocabulary=0, theta=5e5)
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    family: str
+    family: type
     usual: dict  # of an arm: layers, batch, sequence, hidden, rate, eps, partial
     shape: dict = dataclasses.field(default_factory=dict)
 
@@ -39,10 +39,15 @@ def _usual(layers, batch, sequence, hidden, rate, eps, partial=0.0625):
 
 
 WORKLOADS = {
-    "tiny-transformer": Workload("transformer", _usual(4, 4, 64, 64, 1e-3, 1e-5), TINY),
-    "minimind2-small": Workload("transformer", _usual(8, 32, 512, 512, 5e-4, 1e-5), MINIMIND),
-    "transformer-base": Workload("transformer", _usual(6, 390, 64, 512, 1e-4, 1e-8), BASE),
-    "llama-layer": Workload("layers", _usual(4, 2, 2048, 4096, 1e-4, 1e-5), LLAMA),
+    "tiny-transformer": Workload(transformer.Transformer, _usual(4, 4, 64, 64, 1e-3, 1e-5), TINY),
+    "minimind2-small": Workload(transformer.Transformer, _usual(8, 32, 512, 512, 5e-4, 1e-5), MINIMIND),
+    "transformer-base": Workload(transformer.Transformer, _usual(6, 500, 50, 512, 1e-4, 1e-8), BASE),
+    "llama-layer": Workload(transformer.Layers, _usual(4, 2, 2048, 4096, 1e-4, 1e-5), LLAMA),
+    "rnnsearch": Workload(recurrent.RNNSearch, _usual(1, 80, 30, 1000, 1e-4, 1e-5)),
+    "attentive-reader": Workload(recurrent.AttentiveReader, _usual(1, 64, 780, 240, 8e-5, 1e-5)),
+    "order-embedding": Workload(recurrent.OrderEmbedding, _usual(1, 128, 10, 1024, 1e-3, 1e-5)),
+    "convpool": Workload(convpool.ConvPool, _usual(9, 100, 32, 96, 3e-4, 1e-6, 0.125)),
+    "tiny-convpool": Workload(convpool.ConvPool, _usual(9, 8, 16, 8, 3e-3, 1e-6, 0.125)),
 }
 
 
@@ -104,7 +109,7 @@ def arm_of(fields, **common):
 def _padding_refused(arm, workload):
     in_sets = arm.by_position or arm.padding == "masked"
     padded = in_sets or arm.padding != "unpadded"
-    if padded and (workload.family != "transformer" or workload.shape["decoder"]):
+    if padded and (workload.family is not transformer.Transformer or workload.shape["decoder"]):
         return "padding and statistics by position are of transformers without a decoder"
     if in_sets and arm.norm != "batchnorm":
         return "masked and by_position are said of BatchNorm's statistics"
@@ -115,12 +120,19 @@ def _padding_refused(arm, workload):
 
 def _refused(arm, workload):
     """None, or why the workload cannot do what the arm asks for."""
-    if workload.family in ("transformer", "layers"):
-        shape = workload.shape
-        if shape["decoder"] and arm.place != "post":
-            return "place must be post: its encoder has no norm behind the last layer"
-        if arm.hidden % (2 * shape["heads"]):
-            return "hidden must be a multiple of twice the heads"
+    shape, recurs = workload.shape, workload.family.__module__ == recurrent.__name__
+    if recurs and arm.norm == "batchnorm":
+        return "BatchNorm would need running statistics of each step of time: take another norm"
+    if recurs and (arm.hidden % 16 or arm.sequence < 4):
+        return "hidden must be a multiple of 16, a sequence 4 long or more"
+    if not shape and (arm.layers != workload.usual["layers"] or arm.place != "pre" or not arm.residual):
+        return "layers, place and residual paths are of transformers"
+    if workload.family is convpool.ConvPool and (arm.sequence < 8 or arm.sequence % 4):
+        return "sequence, the side of an image, must be a multiple of 4 from 8 on"
+    if shape and shape["decoder"] and arm.place != "post":
+        return "place must be post: its encoder has no norm behind the last layer"
+    if shape and arm.hidden % (2 * shape["heads"]):
+        return "hidden must be a multiple of twice the heads"
     return _padding_refused(arm, workload)
 
 
@@ -178,12 +190,6 @@ class Make:
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
-def _build(make, arm, workload):
-    if workload.family == "transformer":
-        return transformer.Transformer(make, shape_of(arm, workload))
-    return transformer.Layers(make, shape_of(arm, workload)).to(DTYPES[arm.dtype])
-
-
 def optimizer_of(model, arm, workload):
     """AdamW with the workload's constants; matrices alone decay. Without any: Adam (Kingma & Ba 2015), as the paper's experiments."""
     wanted = [p for p in model.parameters() if p.requires_grad]
@@ -202,6 +208,6 @@ def optimizer_of(model, arm, workload):
 def build(arm, workload, drawn=None):
     """The model on its device, with `make`, whose observer sees its tensors, and `casts`: does it compute in the arm's dtype itself?"""
     make = Make(arm, drawn)
-    model = _build(make, arm, workload).to(arm.device)
-    model.make, model.casts = make, workload.family == "layers"
-    return model
+    model = workload.family(make, *([shape_of(arm, workload)] if workload.shape else []))
+    model.make, model.casts = make, workload.family is transformer.Layers
+    return model.to(arm.device, DTYPES[arm.dtype] if model.casts else None)
