@@ -192,9 +192,9 @@ cJSON *nb_model_arm_json(const struct nb_model_arm *arm) {
 /* ---- workloads ---- */
 
 static const struct nb_model_workload workloads[] = {
-    {"minimind2-small", 8, 32, 512, 512, 60}, {"transformer-base", 6, 64, 64, 512, 24},
-    {"tiny-transformer", 4, 4, 64, 64, 0.02}, {"rnnsearch", 1, 80, 30, 1000, 12},
-    {"order-embedding", 1, 128, 13, 1024, 8}, {"attentive-reader", 1, 64, 1000, 240, 30},
+    {"minimind2-small", 8, 32, 512, 512, 60}, {"transformer-base", 6, 390, 64, 512, 146},
+    {"tiny-transformer", 4, 4, 64, 64, 0.02}, {"rnnsearch", 1, 80, 80, 1024, 33},
+    {"order-embedding", 1, 128, 10, 1024, 6}, {"attentive-reader", 1, 64, 780, 240, 24},
     {"convpool", 9, 100, 32, 96, 12},         {"tiny-convpool", 9, 8, 16, 8, 0.01},
     {"llama-layer", 4, 2, 2048, 4096, 600},
 };

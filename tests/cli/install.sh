@@ -26,7 +26,7 @@ for built in "$kernels" "$BUILD"/libnormkernels_cuda*.so; do
     [ ! -e "$built" ] || cmp "$built" "$WORK/prefix/lib/normbench/${built##*/}" || fail "$built is not installed"
 done
 for file in include/normbench/kernel.h include/normbench/function.h share/man/man1/normbench.1 share/man/man1/normbench-gate.1 \
-    share/man/man1/normbench-new-plugin.1 share/bash-completion/completions/normbench; do
+    share/man/man1/normbench-new-plugin.1 share/bash-completion/completions/normbench share/normbench/python/normbench/models/worker.py; do
     [ -s "$WORK/prefix/$file" ] || fail "$file is not installed"
 done
 

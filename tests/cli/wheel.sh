@@ -24,5 +24,6 @@ normbench run quick --axis op=rmsnorm --axis dtype=f32 --axis shape=8x64 --axis 
 grep -q '^normbench report run' out || bad "says a command that is not this one: $(cat out)"
 [ "$(python -m normbench --version)" = "$(normbench --version)" ] || bad "python -m normbench is another"
 ldd "$(python -c 'import normbench; print(normbench.program())')" | grep -E 'cpuid|papi|cjson|Zydis|libelf' | grep -v 'normbench.libs' && bad "libraries from outside"
+python -m normbench.models --about | grep -q '"missing":".*pip install torch' || bad "the models are not in it, or find a PyTorch"
 pip uninstall -y normbench || bad "is not uninstalled"
 exit "$failed"

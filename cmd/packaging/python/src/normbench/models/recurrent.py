@@ -134,12 +134,12 @@ class Decoder(nn.Module):
 
 class RNNSearch(nn.Module):
     """A bidirectional GRU reads a piece of text, the decoder predicts the piece that follows, byte by byte; bytes are the first 256 of the
-    vocabulary. All pieces are equally long. At 1000 an embedding has 620 numbers and there are 30,000 words (Bahdanau et al. 2015)."""
+    vocabulary. All pieces are equally long. At 1024 an embedding has 512 numbers and there are 32,000 words."""
 
     def __init__(self, make):
         super().__init__()
         self.arm, hidden = make.arm, make.arm.hidden
-        embedding, vocabulary = hidden * 620 // 1000, max(256, hidden * 30)
+        embedding, vocabulary = hidden // 2, max(256, hidden * 125 // 4)
         self.source = make.matrix("source", vocabulary, embedding, EMBEDDING_DEVIATION)
         self.target = make.matrix("target", vocabulary, embedding, EMBEDDING_DEVIATION)
         self.forwards = GRU(make, "encoder.forwards", embedding, hidden)

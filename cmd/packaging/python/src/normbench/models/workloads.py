@@ -3,9 +3,9 @@
 
 tiny-transformer     MiniMind's layers at a width of 64
 minimind2-small      MiniMind2-Small (2025-04-26): 8 layers of 512, 8 query heads on 2, SwiGLU of 1408, vocabulary 6400; 32 x 512 tokens
-transformer-base     Vaswani et al. 2017 as in Zhang & Sennrich 2019, table 4: post-norm, vocabulary 32000; 500 x 50 pairs of tokens
+transformer-base     Vaswani et al. 2017 as in Zhang & Sennrich 2019, table 4: post-norm, vocabulary 32000; 390 x 64 pairs of tokens
 llama-layer          4 layers of Llama-3-8B's sizes: 4096, 32 query heads on 8, SwiGLU of 14336; 2 x 2048 tokens
-rnnsearch            tables 2 and 3: Bahdanau et al. 2015, GRU of 1000, embedding 620, vocabulary 30000; batch 80 x 30 words
+rnnsearch            tables 2 and 3: GRU of 1024, embedding 512, vocabulary 32000; batch 80 x 80 words
 attentive-reader     table 6: bidirectional LSTMs of 240; batch 64, documents of 780 words, questions of 13
 order-embedding      table 8: GRU of 1024 over 10 words of 300, image features of 4096; batch 128
 convpool, tiny-convpool    table 10: ConvPool-CNN-C, 96 and 192 channels on 32 x 32; batch 100. Tiny: 8 and 16 on 16 x 16
@@ -41,9 +41,9 @@ def _usual(layers, batch, sequence, hidden, rate, eps, partial=0.0625):
 WORKLOADS = {
     "tiny-transformer": Workload(transformer.Transformer, _usual(4, 4, 64, 64, 1e-3, 1e-5), TINY),
     "minimind2-small": Workload(transformer.Transformer, _usual(8, 32, 512, 512, 5e-4, 1e-5), MINIMIND),
-    "transformer-base": Workload(transformer.Transformer, _usual(6, 500, 50, 512, 1e-4, 1e-8), BASE),
+    "transformer-base": Workload(transformer.Transformer, _usual(6, 390, 64, 512, 1e-4, 1e-8), BASE),
     "llama-layer": Workload(transformer.Layers, _usual(4, 2, 2048, 4096, 1e-4, 1e-5), LLAMA),
-    "rnnsearch": Workload(recurrent.RNNSearch, _usual(1, 80, 30, 1000, 1e-4, 1e-5)),
+    "rnnsearch": Workload(recurrent.RNNSearch, _usual(1, 80, 80, 1024, 1e-4, 1e-5)),
     "attentive-reader": Workload(recurrent.AttentiveReader, _usual(1, 64, 780, 240, 8e-5, 1e-5)),
     "order-embedding": Workload(recurrent.OrderEmbedding, _usual(1, 128, 10, 1024, 1e-3, 1e-5)),
     "convpool": Workload(convpool.ConvPool, _usual(9, 100, 32, 96, 3e-4, 1e-6, 0.125)),
