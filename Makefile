@@ -266,7 +266,7 @@ $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 else
 # The program says which kernels its commands select (on this CPU), and a second make builds them.
 selections := "run quick" "run quick --axis dtype=bf16" "run stress --axis kernel=rmsnorm_*" claims
-$(BUILD)/gen/selected: $(BUILD)/normbench Makefile $(wildcard configs/*.json configs/claims/*.json)
+$(BUILD)/gen/selected: $(BUILD)/normbench Makefile $(wildcard configs/*.json configs/claims/*.json configs/models/*.json)
 	for command in $(selections); do $(BUILD)/normbench $$command --list --format variants || exit 1; done >$@.new
 	printf '%s\n' $(test_variants) >>$@.new
 	LC_ALL=C sort -u $@.new >$@

@@ -49,14 +49,14 @@ static const char help[] =
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --out DIR            the folder (default results/TIME-claims): claims.json, claims.md, claims.html, and the\n"
-    "                       runs behind them in timing/, accuracy/ and training/\n"
+    "                       runs behind them in timing/, accuracy/, rates/ and training/\n"
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
     "  --format NAME        on stdout: table (the default), markdown, json\n"
     "  --no-plots           makes no pictures\n"
     "  --strict             exit code 1 when a claim is NOT REPRODUCED\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Examples: normbench claims form-keepdim --quick; normbench claims --model llama-3-8b --tokens 4096\n"
-    "Exit codes: 0 whatever the verdicts, 1 with --strict, or where a cut exceeds what it can be, 2 usage or\n"
-    "configuration, 5 --resume on another CPU, 128+n ended by signal n.\n";
+    "Exit codes: 0 whatever the verdicts, 1 with --strict, 2 usage or configuration,\n"
+    "5 --resume on another CPU, 128+n ended by signal n.\n";
 
 struct claims_options {
     struct nb_plan_request request;
@@ -165,9 +165,8 @@ static int explain(const char *id) {
 
 struct claims_trained {
     struct nb_train_results results;
-    bool there;         /* something was asked for, and the time allowed was not 0 */
-    bool has_published; /* steps with published cuts among it */
-    const char *why;    /* nothing was trained */
+    bool there;      /* something was asked for, and the time allowed was not 0 */
+    const char *why; /* nothing was trained */
 };
 
 /* Eight launches narrow an interval against the six that are the fewest for one; six seeds, since a seed is a whole training. */
@@ -225,7 +224,6 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
             .launch_s = launch_of(&p, budget_s, launches),
             .rounds = {[NB_TRAIN_STEPS] = launches, [NB_TRAIN_MEMORY] = seeds, [NB_TRAIN_COURSE] = seeds}};
         out->there = true;
-        for (int g = 0; g < p.n; g++) out->has_published |= p.groups[g].stays;
         cJSON *run = cJSON_CreateObject();
         nb_json_text(run, "config", NB_CLAIMS_TRAINING_FOLDER);
         result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
@@ -237,12 +235,41 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
     return result;
 }
 
+/* ---- what this machine takes for the operations of steps, in DIR/rates/ ---- */
+
+struct claims_rates {
+    struct nb_rates rates;
+    bool there; /* a claim is about a step */
+};
+
+/* 0, -1 after nb_error, or the number of the signal that ended it. */
+static int claims_rates(const struct claims_options *o, const struct nb_claims *claims, const char *dir,
+                        struct claims_rates *out) {
+    struct nb_journal journal = {0};
+    for (size_t i = 0; i < claims->n; i++)
+        for (size_t j = 0; j < claims->items[i].n_experiments; j++) {
+            const struct nb_experiment *e = &claims->items[i].experiments[j];
+            if (e->kind->rates) e->kind->rates(e, &out->rates);
+        }
+    out->there = out->rates.n > 0;
+    if (!out->there) return 0;
+    char *folder = nb_path_join(dir, NB_CLAIMS_RATES_FOLDER);
+    cJSON *run = cJSON_CreateObject();
+    nb_json_text(run, "config", NB_CLAIMS_RATES_FOLDER);
+    int result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
+    if (result == 0) result = nb_rates_measure(&out->rates, folder, &journal, launches_of(o, LEAST_ROUNDS));
+    nb_journal_close(&journal);
+    free(folder);
+    return result;
+}
+
 /* ---- all of a run ---- */
 
 struct measured { /* what each plan left */
     struct nb_results results[NB_N_CLAIMS_PLANS];
     bool there[NB_N_CLAIMS_PLANS];
     struct nb_sample_table samples;
+    struct claims_rates rates;
     struct claims_trained trained;
     const char *no_eager; /* why PyTorch was not timed */
     int ended;            /* as nb_measuring_run() */
@@ -252,6 +279,7 @@ static void measured_release(struct measured *m) {
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
         if (m->there[i]) nb_results_release(&m->results[i]);
     nb_sample_table_release(&m->samples);
+    nb_rates_release(&m->rates.rates);
     nb_train_results_release(&m->trained.results);
 }
 
@@ -346,31 +374,37 @@ static int measure(struct claims_options *o, struct nb_claims *claims, const cha
         m->trained.why = "training, before which the run was ended";
         return result;
     }
-    m->ended = claims_train(o, claims, dir, &m->trained);
-    if (m->ended == 0 && m->trained.has_published) result = run_eager(o, dir, m);
+    m->ended = claims_rates(o, claims, dir, &m->rates);
+    if (m->ended == 0) m->ended = claims_train(o, claims, dir, &m->trained);
+    if (m->ended == 0 && m->rates.there) result = run_eager(o, dir, m);
     return m->ended < 0 ? -1 : result;
 }
 
+static struct nb_claims_measured all_measured(const struct measured *m) {
+    struct nb_claims_measured all = {0};
+    for (int i = 0; i < NB_PLAN_EAGER; i++) all.results[i] = m->there[i] ? &m->results[i] : NULL;
+    all.samples = m->there[NB_PLAN_TIMING] ? &m->samples : NULL;
+    all.rates = m->rates.there ? &m->rates.rates : NULL;
+    all.training = m->trained.there ? &m->trained.results : NULL;
+    all.no_training = m->trained.why;
+    return all;
+}
+
 /* Experiments in this process are few seconds in all; each is named as it goes. */
-static struct nb_claim_result *judge(const struct nb_claims *claims, struct measured *m) {
+static struct nb_claim_result *judge(const struct nb_claims *claims, const struct nb_claims_measured *measured) {
     struct nb_claim_result *results = nb_alloc(claims->n + 1, sizeof *results);
-    struct nb_claims_measured measured = {0};
     const double started = nb_now_s();
-    for (int i = 0; i < NB_PLAN_EAGER; i++) measured.results[i] = m->there[i] ? &m->results[i] : NULL;
-    measured.samples = m->there[NB_PLAN_TIMING] ? &m->samples : NULL;
-    measured.training = m->trained.there ? &m->trained.results : NULL;
-    measured.no_training = m->trained.why;
     for (size_t i = 0; i < claims->n; i++) {
         nb_progress((double)i, (double)claims->n, nb_now_s() - started, claims->items[i].id);
-        nb_claim_try(&results[i], &claims->items[i], &measured);
+        nb_claim_try(&results[i], &claims->items[i], measured);
     }
     nb_progress_end();
-    if (m->ended == 0) m->ended = nb_interrupted();
     return results;
 }
 
 static int report(const struct claims_options *o, const struct nb_claim_result *results, size_t n,
-                  const struct measured *m, const char *dir, double elapsed_s, bool *possible) {
+                  const struct measured *m, const char *dir, double elapsed_s) {
+    const struct nb_claims_measured measured = all_measured(m);
     char started[32];
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
     struct nb_claims_about about = {.started = started,
@@ -378,14 +412,13 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
                                     .argv = o->argv,
                                     .quick = o->quick,
                                     .complete = m->ended == 0,
-                                    .elapsed_s = elapsed_s};
+                                    .elapsed_s = elapsed_s,
+                                    .measured = &measured,
+                                    .eager_us = eager_us(m),
+                                    .no_eager = m->no_eager};
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
-    about.training = m->trained.there ? &m->trained.results : NULL;
-    about.eager_us = eager_us(m);
-    about.no_eager = m->no_eager;
     cJSON *document = nb_claims_document(results, n, &about);
     int result = nb_claims_document_write(document, dir);
-    *possible = nb_claims_document_check(document) == 0;
     if (result == 0) result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
     fflush(stdout);
     if (result == 0) result = nb_claims_pages(dir, document, !o->output.no_plots);
@@ -400,13 +433,14 @@ static int try_claims(struct claims_options *o, struct nb_claims *claims, const 
     struct nb_claim_result *results = NULL;
     const double started = nb_now_s();
     size_t n_denied = 0;
-    bool possible = true;
     int exit_code = NB_EXIT_USAGE;
     if (measure(o, claims, dir, &m) != 0) goto out;
-    results = judge(claims, &m);
+    const struct nb_claims_measured measured = all_measured(&m);
+    results = judge(claims, &measured);
+    if (m.ended == 0) m.ended = nb_interrupted();
     for (size_t i = 0; i < claims->n; i++) n_denied += results[i].verdict == NB_NOT_REPRODUCED;
-    if (report(o, results, claims->n, &m, dir, nb_now_s() - started, &possible) != 0) goto out;
-    exit_code = m.ended > 0 ? 128 + m.ended : !possible || (o->strict && n_denied) ? NB_EXIT_FAILED : NB_EXIT_OK;
+    if (report(o, results, claims->n, &m, dir, nb_now_s() - started) != 0) goto out;
+    exit_code = m.ended > 0 ? 128 + m.ended : o->strict && n_denied ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (m.ended > 0) nb_note("ended by signal %d; `normbench claims --resume %s` goes on", m.ended, dir);
 out:
     for (size_t i = 0; results && i < claims->n; i++) nb_claim_result_release(&results[i]);

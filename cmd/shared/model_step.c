@@ -92,7 +92,7 @@ static int time_norms(const struct nb_model_question *q, const char *dir, struct
     struct nb_plan plan = {0};
     bool began = false;
     char *folder = nb_path_join(dir, "timing");
-    nb_norms_plan(&m->step, m->pairs, m->n_pairs, &config);
+    nb_norms_plan(&m->step, m->pairs, m->n_pairs, false, &config);
     int result = config.n_blocks > 0 ? nb_plan_make(&plan, &config, &q->request->options) : 0;
     if (result == 0 && plan.n_cases > 0) {
         const struct nb_measuring measuring = {.request = q->request,
@@ -147,7 +147,7 @@ static bool is_taken(const struct nb_model_question *q, const char *dir) {
 
 static int report(const struct nb_model_question *q, const char *dir, struct measured *m, double elapsed_s) {
     for (size_t i = 0; i < m->n_pairs; i++)
-        nb_norm_times_find(&m->norms[i], &m->pairs[i], &m->step, m->results.meta ? &m->results : NULL,
+        nb_norm_times_find(&m->norms[i], &m->pairs[i], &m->step, false, m->results.meta ? &m->results : NULL,
                            m->results.meta ? &m->samples : NULL);
     cJSON *document = nb_step_document(&(struct nb_step_about){.step = &m->step,
                                                                .rates = &m->rates,

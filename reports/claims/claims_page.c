@@ -19,11 +19,21 @@ enum { MOST_FIGURES = 40 }; /* of a reading, in Markdown; claims.json has all */
 
 static void add_headline(const struct nb_claims_page *p, const cJSON *document) {
     struct nb_grid grid;
-    if (nb_claims_headline(document, &grid)) {
+    struct nb_strings sentences = {0};
+    if (nb_claims_headline(document, false, &grid)) {
         nb_claims_grid(p, &grid);
         nb_claims_add(p, "\n", "");
     }
     nb_grid_release(&grid);
+    nb_claims_takeaways(document, &sentences);
+    nb_claims_add(p, "", sentences.n ? "<ul>\n" : "");
+    for (size_t i = 0; i < sentences.n; i++) {
+        nb_claims_add(p, "- ", "<li>");
+        nb_claims_text(p, sentences.items[i]);
+        nb_claims_add(p, "\n", "</li>\n");
+    }
+    nb_claims_add(p, "", sentences.n ? "</ul>\n" : "");
+    nb_strings_release(&sentences);
 }
 
 static void add_sentences(const struct nb_claims_page *p, const cJSON *document) {
@@ -202,6 +212,7 @@ static void add_all(const struct nb_claims_page *p, const cJSON *document, struc
     nb_claims_add(p, "\n</details>\n", "</details>\n");
     add_lines(p, document, true);
     nb_claims_paper(p, document);
+    nb_claims_steps(p, document);
     nb_claims_training_tables(p, document);
     add_pictures(p, figures);
     if (p->html) nb_html_more_figures(&pictures, "loss-", 0, "Loss while training", p->out);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The RMSNorm paper's printed times: what follows from them, the headline that sets them beside this machine, and the Amdahl figure. */
+/* The RMSNorm paper's printed times: what follows from them, and the Amdahl figure. */
 #include "reports/claims/claims_report.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +31,7 @@ static struct nb_interval cut_of(const cJSON *row, const char *name) {
     return (struct nb_interval){1 - ratio, 1 - ratio * exp(half), 1 - ratio * exp(-half)};
 }
 
-/* -1 after nb_error. */
-static int paper_read(struct nb_paper *paper) {
+int nb_paper_read(struct nb_paper *paper) {
     cJSON *table = nb_claims_table_read("rmsnorm-paper");
     const cJSON *row;
     *paper = (struct nb_paper){0};
@@ -66,25 +64,6 @@ static struct nb_interval column_range(const struct nb_paper *paper, size_t offs
         range.high = fmax(range.high, v);
     }
     return range;
-}
-
-/* The norm-only cut that was measured at a row's shapes (reading "norm" of its claim, or "fused"): median, and range as bounds; NaN
- * where there is none. */
-static struct nb_interval measured_of(const cJSON *document, const char *claim, const char *reading) {
-    const cJSON *figures = nb_claims_figures(document, claim, reading), *figure;
-    double *v = nb_alloc((unsigned)cJSON_GetArraySize(figures) + 1, sizeof *v);
-    struct nb_interval out = {NAN, INFINITY, -INFINITY};
-    size_t n = 0;
-    cJSON_ArrayForEach(figure, figures) {
-        const double value = nb_json_get_number(figure, "value");
-        if (!isfinite(value)) continue;
-        v[n++] = value;
-        out.low = fmin(out.low, value);
-        out.high = fmax(out.high, value);
-    }
-    out.value = n ? nb_median(v, n) : (double)NAN;
-    free(v);
-    return out;
 }
 
 static void add_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
@@ -130,7 +109,7 @@ void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document) {
     struct nb_paper paper;
     struct nb_grid grid;
     bool any = false;
-    if (paper_read(&paper) != 0) return;
+    if (nb_paper_read(&paper) != 0) return;
     nb_grid_init(&grid, titles, 6);
     for (size_t i = 0; i < paper.n; i++) {
         const struct nb_paper_row *r = &paper.rows[i];
@@ -151,110 +130,13 @@ void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document) {
     nb_grid_release(&grid);
 }
 
-static const char of_range[] = "speed-paper-range";
-
-static const cJSON *training_of(const cJSON *document) { return nb_json_get(document, "training"); }
-
-/* ---- the headline: each row of the paper, and what it is here ---- */
-
-/* The figure of the last rule that has one, which is the whole step continued to the source's size; NaN where there is none. */
-static struct nb_interval figure_of(const cJSON *document, const char *claim, const char *reading) {
-    const cJSON *figure, *last = NULL;
-    cJSON_ArrayForEach(figure, nb_claims_figures(document, claim, reading)) {
-        if (isfinite(nb_json_get_number(figure, "value")) &&
-            (!last || nb_json_get_number(figure, "rule") >= nb_json_get_number(last, "rule")))
-            last = figure;
-    }
-    return (struct nb_interval){nb_json_get_number(last, "value"), nb_json_get_number(last, "low"),
-                                nb_json_get_number(last, "high")};
-}
-
-/* Of the row's own claim, else of that of the range, whose readings are called after the rows: transformer, transformer-norm. */
-static struct nb_interval here_of(const cJSON *document, const struct nb_paper_row *r, const char *reading,
-                                  const char *end, bool many) {
-    struct nb_strbuf row = {0};
-    struct nb_interval found = many ? measured_of(document, r->claim, reading) : figure_of(document, r->claim, reading);
-    nb_strbuf_addf(&row, "%s%s", r->claim + strlen("speed-paper-"), end);
-    if (!isfinite(found.value))
-        found = many ? measured_of(document, of_range, row.text) : figure_of(document, of_range, row.text);
-    nb_strbuf_release(&row);
-    return found;
-}
-
-/* The model looks no further than a millisecond. */
-static void add_cost(struct nb_strbuf *out, const cJSON *entry, const char *name, const char *where) {
-    static const double farthest_us = 1000;
-    const double us = nb_json_get_interval(entry, name).value;
-    if (us < farthest_us)
-        nb_strbuf_addf(out, "%.3g us %s", us, where);
-    else
-        nb_strbuf_addf(out, "never %s", where);
-}
-
-/* The cost of an operation's dispatch at which the published cut is reached, by the model of the training section, with the products of
- * this CPU and with those of the source's GPU; "" where there is none. */
-static void add_dispatch(struct nb_grid *grid, const cJSON *document, const struct nb_paper_row *r) {
-    const cJSON *entry;
-    const char *framework = strchr(r->name, ',');
-    char row[80];
-    snprintf(row, sizeof row, "Table %s%s", r->table, framework ? framework : "");
-    cJSON_ArrayForEach(entry, nb_json_get(training_of(document), "regime")) {
-        if (!nb_json_is(entry, "row", row)) continue;
-        add_cost(&grid->cell, entry, "needed_here_us", "here, ");
-        add_cost(&grid->cell, entry, "needed_there_us", "on its GPU");
-        break;
-    }
-    nb_strbuf_add(&grid->cell, "");
-    nb_grid_end_cell(grid);
-}
-
-static void add_gpu(struct nb_grid *grid, const cJSON *document, const struct nb_paper_row *r) {
-    const struct nb_interval gpu = figure_of(document, r->claim, "gpu");
-    if (isfinite(gpu.value))
-        add_percent(grid, &gpu);
-    else
-        nb_grid_add(grid, "needs a GPU");
-}
-
-bool nb_claims_headline(const cJSON *document, struct nb_grid *grid) {
-    enum { COLUMNS = 7 };
-    static const char *const titles[2][COLUMNS] = {
-        {"RMSNorm against LayerNorm", "published, of a step", "whole step here", "norm alone, op by op",
-         "norm alone, fused", "reached at a dispatch of", "on a GPU"},
-        {"RMSNorm against LayerNorm", "published, of a step", "small step here", "norm alone, op by op",
-         "norm alone, fused", "small step reaches it at a dispatch of", "on a GPU"}};
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 3, 2, 1};
-    struct nb_paper paper;
-    bool any = false;
-    assert(document && grid);
-    nb_grid_init(grid, titles[nb_json_get_bool(document, "quick")], COLUMNS);
-    grid->ranks = ranks;
-    if (paper_read(&paper) != 0) return false;
-    for (size_t i = 0; i < paper.n; i++) {
-        const struct nb_paper_row *r = &paper.rows[i];
-        const struct nb_interval step = here_of(document, r, "step", "", false),
-                                 norm = here_of(document, r, "norm", "-norm", true),
-                                 fused = here_of(document, r, "fused", "-fused", true);
-        nb_grid_add(grid, r->name);
-        add_percent(grid, &r->step);
-        add_percent(grid, &step);
-        add_percent(grid, &norm);
-        add_percent(grid, &fused);
-        add_dispatch(grid, document, r);
-        add_gpu(grid, document, r);
-        any |= isfinite(step.value) || isfinite(norm.value) || isfinite(fused.value);
-    }
-    return any;
-}
-
-/* ---- the Amdahl figure: points from tables and from the "training" section of claims.json, lines from norms timed alone ---- */
+/* ---- the Amdahl figure: points from tables and from the "steps" section of claims.json, lines from the norms of these steps ---- */
 
 static const char caption[] =
     "What a training step gains from RMSNorm against the share of the step that LayerNorm takes. Left and middle: rows "
     "of the paper's tables (shares from the steps without a norm, bars at 95 % from the deviations of three runs), and "
-    "whole steps measured here, op by op. Right: the steps of this machine alone, nearer, op by op and fused; share of "
-    "LayerNorm and cut of the step from launches in which the arms take turns, bars at 95 %. Lines: share times the "
-    "cut of the norm alone as it was timed here, at the paper's shapes; a step lies on its line whatever its model is.";
+    "the same steps on this machine, as sums of their operations, unfused. Right: those of this machine alone, nearer, unfused and "
+    "fused; bars at 95 %. Lines: share times what the norms of these steps save of their own time; a step lies on its line whatever its model is.";
 
 enum { PLAIN, PARTIAL, HERE, N_PANELS }; /* RMSNorm, pRMSNorm, this machine alone */
 
@@ -271,15 +153,23 @@ static void add_law(struct nb_figure *f, size_t panel, const char *words, double
         nb_figure_add_law(f, panel, entry, most_percent * i / STEPS, most_percent * i / STEPS * cut);
 }
 
-/* The median over the rows' shapes. */
-static double measured(const struct nb_paper *paper, const cJSON *document, const char *reading) {
-    double v[NB_PAPER_ROWS];
+/* ---- what was summed here ---- */
+
+static const cJSON *models_of(const cJSON *document) { return nb_json_get(nb_json_get(document, "steps"), "models"); }
+static const cJSON *step_of(const cJSON *entry) { return nb_json_find(nb_json_get(entry, "parts"), "part", "step"); }
+
+/* What the norms save of their own time: the median over the models. */
+static double measured(const cJSON *document, const char *norm, const char *style) {
+    const cJSON *models = models_of(document), *entry;
+    double *v = nb_alloc((unsigned)cJSON_GetArraySize(models) + 1, sizeof *v);
     size_t n = 0;
-    for (size_t i = 0; i < paper->n; i++) {
-        const struct nb_interval cut = measured_of(document, paper->rows[i].claim, reading);
-        if (isfinite(cut.value)) v[n++] = cut.value;
+    cJSON_ArrayForEach(entry, models) {
+        const double cut = nb_json_get_interval(step_of(entry), "norm_cut").value;
+        if (nb_json_is(entry, "norm", norm) && nb_json_is(entry, "style", style) && isfinite(cut)) v[n++] = cut;
     }
-    return n ? nb_median(v, n) : (double)NAN;
+    const double median = n ? nb_median(v, n) : (double)NAN;
+    free(v);
+    return median;
 }
 
 /* ---- points ---- */
@@ -297,70 +187,42 @@ static void add_paper(struct nb_figure *f, const struct nb_paper *paper) {
     }
 }
 
-static double value_of(const cJSON *entry, const char *name) {
-    return nb_json_get_number(nb_json_get(entry, name), "value");
-}
-
-/* The share of the step that LayerNorm has in the arm that the entry is compared with. */
-static double share_of(const cJSON *steps, const cJSON *entry) {
-    const cJSON *other;
-    cJSON_ArrayForEach(other, steps) {
-        if (nb_json_same_text(other, entry, "workload") &&
-            nb_json_is(other, "arm", nb_json_get_string(entry, "against")))
-            return value_of(other, "step_share");
-    }
-    return (double)NAN;
-}
-
-static bool begins(const char *text, const char *word) { return strncmp(text, word, strlen(word)) == 0; }
-
-static void add_step(struct nb_figure *f, const cJSON *steps, const cJSON *entry) {
-    const char *arm = nb_json_get_string(entry, "arm");
-    const bool composed = strstr(arm, " composed"), partial = begins(arm, "prmsnorm ");
-    const struct nb_interval cut = nb_json_get_interval(entry, "cut");
-    const struct nb_point point = point_of(share_of(steps, entry), &cut);
+/* Returns the share, in %. */
+static double add_step(struct nb_figure *f, const cJSON *entry) {
+    const bool fused = nb_json_is(entry, "style", "fused"), partial = nb_json_is(entry, "norm", "prmsnorm");
+    const struct nb_interval cut = nb_json_get_interval(step_of(entry), "cut");
+    const struct nb_point point = point_of(nb_json_get_interval(step_of(entry), "norm_share").value, &cut);
     char label[96];
-    snprintf(label, sizeof label, "%s here%s", nb_json_get_string(entry, "workload"), composed ? "" : ", fused");
-    if (!isfinite(point.x) || !isfinite(point.y)) return;
+    snprintf(label, sizeof label, "%s here%s", nb_json_get_string(entry, "model"), fused ? ", fused" : "");
+    if (!isfinite(point.x) || !isfinite(point.y)) return 0;
     const size_t name = nb_figure_entry(f, label);
-    if (composed) nb_figure_add(f, partial ? PARTIAL : PLAIN, name, point);
+    if (!fused) nb_figure_add(f, partial ? PARTIAL : PLAIN, name, point);
     if (!partial) nb_figure_add(f, HERE, name, point);
-}
-
-/* The largest share in the panel, rounded up. */
-static double farthest(const struct nb_figure *f, size_t panel) {
-    double most = 0;
-    for (size_t i = 0; i < f->n_lines; i++)
-        for (size_t p = 0; p < f->lines[i].n && f->lines[i].panel == panel; p++)
-            most = fmax(most, f->lines[i].points[p].x);
-    return ceil(most);
+    return partial ? 0 : ceil(point.x);
 }
 
 void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta) {
     static const char *const titles[N_PANELS] = {"RMSNorm", "pRMSNorm", "RMSNorm, this machine"};
-    const cJSON *steps = nb_json_get(training_of(document), "steps"), *entry;
+    const cJSON *entry;
     struct nb_paper paper;
-    if (paper_read(&paper) != 0) return;
+    double near = 0;
+    if (nb_paper_read(&paper) != 0) return;
     struct nb_figure *f = nb_figures_new(figures, meta, nb_strdup("amdahl"));
     f->title = nb_strdup("A step's gain is the norm's share of it times what the norm saves");
-    f->subtitle = nb_strdup("rows of the RMSNorm paper, and steps and norms measured here");
+    f->subtitle = nb_strdup("rows of the RMSNorm paper, and the same steps on this machine");
     f->caption = nb_strdup(caption);
     f->scattered = true;
     add_paper(f, &paper);
-    cJSON_ArrayForEach(entry, steps) {
-        if (*nb_json_get_string(entry, "against")) add_step(f, steps, entry);
-    }
-    const double near = farthest(f, HERE);
+    cJSON_ArrayForEach(entry, models_of(document)) near = fmax(near, add_step(f, entry));
     f->n_panels = near > 0 ? N_PANELS : HERE;
     for (size_t i = 0; i < f->n_panels; i++)
         f->panels[i] = (struct nb_panel){titles[i], "share of LayerNorm in the step, %", "time of the step saved",
                                          NB_SCALE_LINEAR, NB_SCALE_PERCENT};
-    const double composed = measured(&paper, document, "norm"), fused = measured(&paper, document, "fused");
     for (size_t panel = PLAIN; panel < f->n_panels; panel += HERE) {
-        add_law(f, panel, "op by op", composed, panel == HERE ? near : 100);
-        add_law(f, panel, "fused", fused, panel == HERE ? near : 100);
+        add_law(f, panel, "unfused", measured(document, "rmsnorm", "composed"), panel == HERE ? near : 100);
+        add_law(f, panel, "fused", measured(document, "rmsnorm", "fused"), panel == HERE ? near : 100);
     }
-    add_law(f, PARTIAL, "pRMSNorm, op by op", measured_of(document, of_range, "prmsnorm").value, 100);
+    add_law(f, PARTIAL, "pRMSNorm, unfused", measured(document, "prmsnorm", "composed"), 100);
     nb_figure_sort(f);
     nb_figure_sort_laws(f);
 }

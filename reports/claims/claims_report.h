@@ -93,16 +93,23 @@ struct nb_paper {
     struct nb_paper_row rows[NB_PAPER_ROWS];
     size_t n;
 };
-/* The paper's rows: what was published, and here the whole step, the norm alone, the cost of dispatch at which the cut is reached, and a
- * GPU. False: no claim of the paper was run. The grid is to be released in either case. */
-bool nb_claims_headline(const cJSON *document, struct nb_grid *grid);
+int nb_paper_read(struct nb_paper *paper); /* -1 after nb_error */
 /* The section "What the 64 % is"; nothing where no claim of the paper was run. */
 void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document);
 
 /* Amdahl's law for norms: what a step gains is the norm's share of it times what the norm saves. The paper's rows, and the steps that
- * were measured here. */
-
+ * were summed here. */
 void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);
+
+/* ---- Whole steps, from the "steps" section of claims.json (src/claims/steps.h), what PyTorch took in this run, and recorded readings. ---- */
+
+/* A row for each published figure: of a step, and here the step, the norm alone, the cost of dispatch at which the figure is reached, and
+ * PyTorch. brief: for a terminal. False: no step was summed. The grid is to be released in either case. */
+bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid);
+/* Appends what a reader takes home of it, a sentence each; none where no step was summed. */
+void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences);
+/* The section "Whole steps": the sums, what published figures need, recorded readings. Nothing where no step was summed. */
+void nb_claims_steps(const struct nb_claims_page *p, const cJSON *document);
 
 /* ---- What was trained for claims, for people: tables of steps and memory, curves of losses; all from the "training" section of claims.json
  * (src/claims/training.h). ---- */

@@ -46,13 +46,24 @@ static void add_sensitivities(const cJSON *document, FILE *out, struct nb_strbuf
 }
 
 static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+    struct nb_strings sentences = {0};
     struct nb_grid grid;
-    if (nb_claims_headline(document, &grid)) {
+    if (nb_claims_headline(document, true, &grid)) {
         grid.screen = nb_screen_width(out);
         nb_grid_add_table(&grid, nb_screen_color(out), text);
+        nb_screen_wrap(
+            text,
+            "norm alone: unfused / fused. d: cost of launching an operation at which the published figure is reached on "
+            "the source's GPU (a model). GPU, PyTorch: the norms as the sources print them.",
+            nb_screen_width(out), nb_utf8_wanted());
         nb_strbuf_add(text, "\n");
     }
     nb_grid_release(&grid);
+    nb_claims_takeaways(document, &sentences);
+    for (size_t i = 0; i < sentences.n; i++)
+        nb_screen_wrap(text, sentences.items[i], nb_screen_width(out), nb_utf8_wanted());
+    if (sentences.n) nb_strbuf_add(text, "\n");
+    nb_strings_release(&sentences);
 }
 
 static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) {

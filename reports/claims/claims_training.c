@@ -101,59 +101,9 @@ static const char lead[] =
     "over launches or seeds, at 95 %. The cut of a step is what its norms save: the time in the norms of both arms, over the "
     "step with LayerNorm; what differs elsewhere is no work of the norm, and noise where its interval contains 0.";
 
-/* "speed-minimind-training" tries whether few tokens a step represent many; what it found, or "". */
-static void add_tokens(const cJSON *document, struct nb_strbuf *out) {
-    const cJSON *figures = nb_claims_figures(document, "speed-minimind-training", "tokens"), *figure;
-    cJSON_ArrayForEach(figure, figures) {
-        const char *label = nb_json_get_string(figure, "label");
-        if (!*label) continue;
-        nb_strbuf_addf(
-            out,
-            "Steps here have fewer tokens than published ones. The norm's share of forward and backward is %s "
-            "(MiniMind2-Small, LayerNorm op by op); that it changes by at most a fifth %s.",
-            label, nb_json_get_string(figure, "outcome"));
-    }
-    nb_strbuf_add(out, "");
-}
-
-static void add_lead(const struct nb_claims_page *p, const cJSON *document) {
-    struct nb_strbuf tokens = {0};
-    add_tokens(document, &tokens);
+static void add_lead(const struct nb_claims_page *p) {
     nb_claims_heading(p, 2, "training", "Training");
     nb_claims_say(p, "", lead);
-    nb_claims_add(p, "", "<p>");
-    nb_claims_text(p, tokens.text);
-    nb_claims_add(p, "\n", "</p>\n");
-    nb_strbuf_release(&tokens);
-}
-
-/* ---- at which cost of dispatch published cuts are reached ---- */
-
-static const cJSON *regimes(const cJSON *document) { return nb_json_get(nb_json_get(document, "training"), "regime"); }
-
-static const char regime_lead[] =
-    "The publications ran frameworks that launch one operation at a time on a GPU, where each costs its dispatch, some microseconds, whatever "
-    "its size. A model of that: every operation of a step, counted in the models here, costs d besides its work; products and all else take the "
-    "time measured here, or that of the publication's GPU by its peak rates. Steps that really spend d (dispatch= in the table of steps) check "
-    "it.";
-
-static void add_regime_sentence(const struct nb_claims_page *p, const cJSON *of) {
-    nb_claims_add(p, "- ", "<li>");
-    nb_claims_text(p, nb_json_get_string(of, "sentence"));
-    nb_claims_add(p, "\n", "</li>\n");
-}
-
-static const cJSON *eager_of(const cJSON *document) { return nb_json_get(nb_json_get(document, "training"), "eager"); }
-
-static void add_regime(const struct nb_claims_page *p, const cJSON *document) {
-    const cJSON *row;
-    if (!regimes(document) || !regimes(document)->child) return;
-    nb_claims_heading(p, 3, "dispatch", "What a published cut needs (a model)");
-    nb_claims_say(p, "", regime_lead);
-    nb_claims_add(p, "", "<ul>\n");
-    if (eager_of(document)) add_regime_sentence(p, eager_of(document));
-    cJSON_ArrayForEach(row, regimes(document)) add_regime_sentence(p, row);
-    nb_claims_add(p, "", "</ul>\n");
 }
 
 void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *document) {
@@ -161,14 +111,13 @@ void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *docu
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         struct nb_grid grid;
         if (fill(&grid, &tables[i], document)) {
-            if (first) add_lead(p, document);
+            if (first) add_lead(p);
             first = false;
             nb_claims_heading(p, 3, tables[i].list, tables[i].title);
             nb_claims_grid(p, &grid);
         }
         nb_grid_release(&grid);
     }
-    add_regime(p, document);
 }
 
 /* ---- curves of losses by step ---- */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/claims/claims.h"
-#include "src/claims/regime.h"
+#include "src/claims/steps.h"
 #include "src/claims/training.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
@@ -158,17 +158,22 @@ static void add_eager(cJSON *section, const struct nb_claims_about *about) {
     nb_strbuf_release(&text);
 }
 
-static void add_training(cJSON *json, const struct nb_claim_result *results, size_t n,
-                         const struct nb_claims_about *about) {
-    const struct nb_train_results *training = about->training;
-    cJSON *section = nb_training_to_json(training), *regime = cJSON_AddArrayToObject(section, "regime");
+static void add_steps(cJSON *json, const struct nb_claim_result *results, size_t n,
+                      const struct nb_claims_about *about) {
+    cJSON *section = cJSON_CreateObject(), *models = cJSON_AddArrayToObject(section, "models");
     for (size_t i = 0; i < n; i++)
         for (size_t e = 0; e < results[i].claim->n_experiments; e++) {
             const struct nb_experiment *experiment = &results[i].claim->experiments[e];
-            if (experiment->kind == &nb_experiment_training) nb_regime_to_json(experiment->own, training, regime);
+            if (experiment->kind == &nb_experiment_step) nb_steps_to_json(experiment, about->measured, models);
         }
-    if (cJSON_GetArraySize(regime) > 0) add_eager(section, about);
-    cJSON_AddItemToObject(json, "training", section);
+    if (cJSON_GetArraySize(models) == 0) {
+        cJSON_Delete(section);
+        return;
+    }
+    add_eager(section, about);
+    if (about->measured->rates) cJSON_AddItemToObject(section, "rates", nb_rates_to_json(about->measured->rates));
+    cJSON_AddItemToObject(json, "steps", section);
+    cJSON_AddItemToObject(json, "recorded", nb_claims_readings());
 }
 
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about) {
@@ -187,47 +192,13 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_json_text(folders, nb_claims_plan_names[i], about->folders[i]);
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
     add_counts(json, results, n);
-    if (about->training) add_training(json, results, n, about);
+    if (about->measured) add_steps(json, results, n, about);
+    if (about->measured && about->measured->training)
+        cJSON_AddItemToObject(json, "training", nb_training_to_json(about->measured->training));
     cJSON *claims = cJSON_AddArrayToObject(json, "claims");
     for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(claims, claim_json(&results[i]));
     nb_json_add_sum(json);
     return json;
-}
-
-/* ---- a cut beyond the norm's share ---- */
-
-static const cJSON *steps_of(const cJSON *steps, const char *workload, const char *arm) {
-    const cJSON *entry;
-    cJSON_ArrayForEach(entry, steps) {
-        const char *model = nb_json_get_text(entry, "workload"), *words = nb_json_get_text(entry, "arm");
-        if (model && workload && strcmp(model, workload) == 0 && words && strcmp(words, arm) == 0) return entry;
-    }
-    return NULL;
-}
-
-/* The lower bound of the cut, where there is one, against the upper bound of the share. */
-static bool is_beyond(const cJSON *entry, const cJSON *against, const char *cut, const char *share) {
-    const cJSON *c = nb_json_get(entry, cut), *s = nb_json_get(against, share);
-    const double low = nb_json_get_number(c, "low"), high = nb_json_get_number(s, "high");
-    return (isnan(low) ? nb_json_get_number(c, "value") : low) > (isnan(high) ? nb_json_get_number(s, "value") : high);
-}
-
-int nb_claims_document_check(const cJSON *document) {
-    const cJSON *training = nb_json_get(document, "training");
-    const cJSON *steps = nb_json_get(training, "steps"), *entry;
-    int result = 0;
-    cJSON_ArrayForEach(entry, steps) {
-        const char *workload = nb_json_get_text(entry, "workload"), *words = nb_json_get_text(entry, "against");
-        const cJSON *against = words ? steps_of(steps, workload, words) : NULL;
-        if (!against ||
-            (!is_beyond(entry, against, "cut", "step_share") && !is_beyond(entry, against, "passes_cut", "norm_share")))
-            continue;
-        result = nb_error(
-            "%s, %s against %s: the cut of the step is larger than the share of it that the norms take, which no "
-            "norm can save: the times are wrong, and so is what the page says of them",
-            workload, nb_json_get_text(entry, "arm"), words);
-    }
-    return result;
 }
 
 bool nb_claims_document_exists(const char *dir) {
@@ -276,9 +247,9 @@ cJSON *nb_claims_document_read(const char *where) {
     return json;
 }
 
-cJSON *nb_claims_table_read(const char *name) {
+/* A file of configs/ as it stands there; null after nb_error. */
+static cJSON *read_shared(const char *file) {
     struct nb_jsonc read = {0};
-    char *file = nb_textf("claims/tables/%s.json", name);
     char *path = nb_jsonc_find(file);
     cJSON *root = NULL;
     if (!path)
@@ -289,6 +260,27 @@ cJSON *nb_claims_table_read(const char *name) {
         nb_jsonc_release(&read);
     }
     free(path);
-    free(file);
     return root;
+}
+
+cJSON *nb_claims_table_read(const char *name) {
+    char *file = nb_textf("claims/tables/%s.json", name);
+    cJSON *table = read_shared(file);
+    free(file);
+    return table;
+}
+
+cJSON *nb_claims_readings(void) {
+    char *dir = nb_jsonc_find("models/readings");
+    struct nb_strings names = nb_dir_list(dir, ".json");
+    cJSON *all = cJSON_CreateArray();
+    for (size_t i = 0; i < names.n; i++) {
+        char *file = nb_textf("models/readings/%s.json", names.items[i]);
+        cJSON *readings = read_shared(file);
+        if (readings) cJSON_AddItemToArray(all, readings);
+        free(file);
+    }
+    nb_strings_release(&names);
+    free(dir);
+    return all;
 }

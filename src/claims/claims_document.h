@@ -10,7 +10,8 @@
 
 #define NB_CLAIMS_FILE "claims.json"
 #define NB_CLAIMS_SCHEMA "2.0"
-#define NB_CLAIMS_TRAINING_FOLDER "training" /* beside those of the plans */
+#define NB_CLAIMS_TRAINING_FOLDER "training" /* beside those of the plans, and */
+#define NB_CLAIMS_RATES_FOLDER "rates"       /* of the operations of steps */
 
 struct nb_claims_about { /* of the run */
     const char *started;
@@ -18,21 +19,20 @@ struct nb_claims_about { /* of the run */
     char **argv;
     bool quick, complete;
     double elapsed_s;
-    const char *folders[NB_N_CLAIMS_PLANS];  /* within DIR; null: none */
-    const struct nb_train_results *training; /* null: nothing was trained */
-    struct nb_interval eager_us;             /* what an operation costs PyTorch here; NaN or 0: not known, */
-    const char *no_eager;                    /* and why */
+    const char *folders[NB_N_CLAIMS_PLANS];    /* within DIR; null: none */
+    const struct nb_claims_measured *measured; /* null: nothing was */
+    struct nb_interval eager_us;               /* what an operation costs PyTorch here; NaN or 0: not known, */
+    const char *no_eager;                      /* and why */
 };
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about);
 bool nb_claims_document_exists(const char *dir);
-/* Is every cut of a step within the share of the step that the norms of the other arm take? A norm saves no more time than it takes: a cut
- * beyond the share was measured wrongly. -1 after nb_error. */
-int nb_claims_document_check(const cJSON *document);
 int nb_claims_document_write(const cJSON *document, const char *dir);
 /* A folder that holds one, or the file itself, of this schema. Null after nb_error. */
 cJSON *nb_claims_document_read(const char *where);
 
 /* configs/claims/tables/NAME.json: figures as a source printed them. Owned by the caller; null after nb_error. */
 cJSON *nb_claims_table_read(const char *name);
+/* What PyTorch took on some machines, each file of configs/models/readings/ in the order of their names. An array, owned by the caller. */
+cJSON *nb_claims_readings(void);
 
 #endif

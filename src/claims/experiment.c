@@ -18,7 +18,8 @@
 const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS] = {"timing", "accuracy", "eager"};
 
 static const struct nb_experiment_kind *const kinds[] = {&nb_experiment_timing, &nb_experiment_accuracy,
-                                                         &nb_experiment_property, &nb_experiment_training};
+                                                         &nb_experiment_property, &nb_experiment_step,
+                                                         &nb_experiment_training};
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 static const struct nb_experiment_kind *kind_of(const struct nb_jsonc *file, const cJSON *node) {
@@ -29,7 +30,7 @@ static const struct nb_experiment_kind *kind_of(const struct nb_jsonc *file, con
         if (text && strcmp(text, names[i]) == 0) return kinds[i];
     }
     const char *nearest = text ? nb_nearest(text, names, N_KINDS) : NULL;
-    nb_error("%s:%d: \"kind\" must be one of timing, accuracy, property, training%s%s%s", file->path,
+    nb_error("%s:%d: \"kind\" must be one of timing, accuracy, property, step, training%s%s%s", file->path,
              nb_jsonc_line(file, item ? item : node), nearest ? "; did you mean '" : "", nearest ? nearest : "",
              nearest ? "'?" : "");
     return NULL;

@@ -4,7 +4,8 @@
  *
  *   timing, accuracy   blocks of the matrix, which become cases of one plan for all claims (experiment_timing.c, _accuracy.c)
  *   property           a small experiment in C with parameters (property.h)
- *   training           steps of a model, with and without the norm (experiment_training.c) */
+ *   step               a step of a model as the list of its operations (experiment_step.c)
+ *   training           a model trained with one norm or another (experiment_training.c) */
 #ifndef NB_EXPERIMENT_H
 #define NB_EXPERIMENT_H
 
@@ -14,6 +15,7 @@
 #include "src/core/json.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
+#include "src/models/rates.h"
 #include "src/plan/config.h"
 #include "src/record/record.h"
 #include "src/train/train_study.h"
@@ -27,6 +29,7 @@ extern const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS]; /* "timing", "
 struct nb_claims_measured {
     const struct nb_results *results[NB_N_CLAIMS_PLANS]; /* null: nothing was */
     const struct nb_sample_table *samples;               /* of the timing plan; null likewise */
+    const struct nb_rates *rates;                        /* of the operations of steps; null: nothing was timed */
     const struct nb_train_results *training;             /* null: nothing was trained */
     const char *no_training;                             /* why */
 };
@@ -39,6 +42,8 @@ struct nb_experiment_kind {
     void (*release)(struct nb_experiment *e);
     /* Moves the blocks of the experiment, under its label, to the config of its plan; null: it has none. */
     void (*plan)(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]);
+    /* Adds the products of its steps; null: it has none. */
+    void (*rates)(const struct nb_experiment *e, struct nb_rates *rates);
     /* After plan: adds what is to be trained; null: nothing is. all: also what --quick has no small version of. */
     void (*train)(const struct nb_experiment *e, struct nb_train_plan *plan, bool all);
     /* One line on what it does, where the kind has more to say than its summary; or null. */
@@ -49,7 +54,7 @@ struct nb_experiment_kind {
     void (*find)(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out);
 };
 extern const struct nb_experiment_kind nb_experiment_timing, nb_experiment_accuracy, nb_experiment_property,
-    nb_experiment_training;
+    nb_experiment_step, nb_experiment_training;
 
 struct nb_experiment {
     char *name, *label; /* in its claim; of its cases: "ID/NAME" */

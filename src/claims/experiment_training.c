@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "src/claims/experiment.h"
-#include "src/claims/regime.h"
 #include "src/claims/training.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
@@ -88,7 +87,6 @@ static const char *complete(struct nb_training *t, char *reason, size_t n) {
     }
     t->measure = (enum nb_train_measure)measure;
     if (t->measure != NB_TRAIN_COURSE && t->seeds > 0) return "\"seeds\" are of a \"course\"";
-    if (t->measure != NB_TRAIN_STEPS && t->published.n > 0) return "\"published\" cuts are of \"steps\"";
     if (t->measure != NB_TRAIN_COURSE) t->steps = 0;
     if (t->words.n == 0) return "\"arms\" is empty";
     for (int quick = t->quick.n > 0; quick >= 0; quick--) { /* the usual ones last */
@@ -127,105 +125,6 @@ static int read_seeds(const struct nb_jsonc *file, const cJSON *node, void *into
     return nb_jsonc_number(file, node, 1, MOST_SEEDS, true, &((struct nb_training *)into)->seeds);
 }
 
-/* ---- steps of the source's size ---- */
-
-/* A step of full size costs too much here, so arms are smaller along one axis, and what they come to is continued along it: the straight
- * line over ln(tokens) through the arms that differ in nothing else, in each launch. */
-
-static double number_of(const struct nb_finding *f, const char *axis) {
-    const char *value = nb_finding_get(f, axis);
-    return value ? strtod(value, NULL) : (double)NAN;
-}
-
-/* The same figure of another number of tokens, and of another number of features if that may be? */
-static bool is_same(const struct nb_finding *a, const struct nb_finding *b, bool any_hidden) {
-    if (strcmp(a->name, b->name) != 0 || a->n_tags != b->n_tags) return false;
-    for (size_t i = 0; i < a->n_tags; i++) {
-        const char *axis = a->tags[i].axis, *value = nb_finding_get(b, axis);
-        const bool may_differ = strcmp(axis, "tokens") == 0 || (any_hidden && strcmp(axis, "hidden") == 0);
-        if (!may_differ && (!value || strcmp(value, a->tags[i].value) != 0)) return false;
-    }
-    return true;
-}
-
-static bool is_kin(const struct nb_finding *a, const struct nb_finding *b) {
-    return a->n_units == b->n_units && is_same(a, b, false);
-}
-
-/* Was the same figure measured with more features? */
-static bool has_fewer_features(const struct nb_findings *f, size_t n, const struct nb_finding *a) {
-    for (size_t i = 0; i < n; i++)
-        if (is_same(a, &f->items[i], true) && number_of(&f->items[i], "hidden") > number_of(a, "hidden")) return true;
-    return false;
-}
-
-/* At x of the least-squares line; of one point, its value if it lies there, else NaN. */
-static double on_line(const double *xs, const double *ys, size_t n, double x) {
-    double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
-    for (size_t i = 0; i < n; i++) mean_x += xs[i] / (double)n, mean_y += ys[i] / (double)n;
-    for (size_t i = 0; i < n; i++) xx += (xs[i] - mean_x) * (xs[i] - mean_x), xy += (xs[i] - mean_x) * (ys[i] - mean_y);
-    return xx > 0 ? mean_y + xy / xx * (x - mean_x) : fabs(x - mean_x) < 1e-9 ? mean_y : (double)NAN;
-}
-
-/* The value in a launch at full size, from all kin of the figure. */
-static double continued(const struct nb_findings *f, size_t n, const struct nb_finding *first, size_t unit,
-                        double tokens) {
-    double xs[32], ys[32];
-    size_t count = 0;
-    for (size_t i = 0; i < n && count < 32; i++)
-        if (is_kin(first, &f->items[i]) && isfinite(f->items[i].units[unit])) {
-            xs[count] = log(number_of(&f->items[i], "tokens"));
-            ys[count++] = f->items[i].units[unit];
-        }
-    return on_line(xs, ys, count, log(tokens));
-}
-
-static bool is_first_of_kin(const struct nb_findings *f, size_t at) {
-    for (size_t i = 0; i < at; i++)
-        if (is_kin(&f->items[i], &f->items[at])) return false;
-    return true;
-}
-
-static void add_full(const struct nb_training *t, struct nb_findings *out, size_t n, size_t at, const char *name) {
-    const size_t n_units = out->items[at].n_units;
-    double *units = nb_alloc(n_units + 1, sizeof *units), *there = nb_alloc(n_units + 1, sizeof *there);
-    size_t count = 0;
-    for (size_t u = 0; u < n_units; u++) {
-        units[u] = continued(out, n, &out->items[at], u, t->full_tokens);
-        if (isfinite(units[u])) there[count++] = units[u];
-    }
-    struct nb_finding *f =
-        count ? nb_findings_add(out, name, "share", nb_over_launches(there, count, 0.95))
-              : nb_findings_add_missing(out, name, "%s",
-                                        t->is_quick ? "the source's size, which --quick leaves out"
-                                                    : "arms of one number of tokens alone, or not measured");
-    const struct nb_finding *from = &out->items[at];
-    for (size_t i = 0; i < from->n_tags; i++)
-        if (strcmp(from->tags[i].axis, "tokens") != 0) nb_finding_tag(f, from->tags[i].axis, from->tags[i].value);
-    nb_finding_tag_number(f, "tokens", t->full_tokens);
-    f->n_launches = (int)count;
-    f->units = units;
-    f->n_units = n_units;
-    free(there);
-}
-
-/* full_cut and full_share of what was found of smaller steps. The arms on which the model of a dispatch rests have fewer features, which
- * changes the norm's share: beside arms with the source's, their figures are called small_cut and small_norm_share, and decide nothing. */
-static void find_full(const struct nb_training *t, struct nb_findings *out) {
-    const size_t n = out->n;
-    for (size_t i = 0; i < n && t->full_tokens > 0; i++) {
-        struct nb_finding *f = &out->items[i];
-        const bool cut = strcmp(f->name, "cut") == 0, share = strcmp(f->name, "norm_share") == 0;
-        if ((!cut && !share) || !has_fewer_features(out, n, f)) continue;
-        free(f->name);
-        f->name = nb_strdup(cut ? "small_cut" : "small_norm_share");
-    }
-    for (size_t i = 0; i < n && t->full_tokens > 0; i++) {
-        const bool cut = strcmp(out->items[i].name, "cut") == 0, share = strcmp(out->items[i].name, "norm_share") == 0;
-        if ((cut || share) && is_first_of_kin(out, i)) add_full(t, out, n, i, cut ? "full_cut" : "full_share");
-    }
-}
-
 static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
     static const struct nb_field fields[] = {
         {"kind", NB_FIELD_ELSEWHERE, .required = true},
@@ -236,9 +135,6 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
         {"quick", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, quick)},
         {"steps", NB_FIELD_READ, .read = read_steps},
         {"seeds", NB_FIELD_READ, .read = read_seeds},
-        {"full_tokens", NB_FIELD_NUMBER, .offset = offsetof(struct nb_training, full_tokens), .low = 1, .high = 1e9},
-        {"full_steps", NB_FIELD_BOOL, .offset = offsetof(struct nb_training, full_steps)},
-        {"published", NB_FIELD_MEMBER, .offset = offsetof(struct nb_training, published), .read = nb_published_read},
         {"compare", NB_FIELD_READ, .read = read_compare}};
     struct nb_training *t = nb_alloc(1, sizeof *t);
     char reason[400];
@@ -253,7 +149,6 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
 static void training_release(struct nb_experiment *e) {
     struct nb_training *t = e->own;
     for (size_t i = 0; i < t->n_pairs; i++) nb_sides_release(&t->pairs[i]);
-    nb_published_release(&t->published);
     release_arms(t);
     free(t->pairs);
     free(t->workload_name);
@@ -285,8 +180,7 @@ static void training_train(const struct nb_experiment *e, struct nb_train_plan *
     t->left_out = t->is_quick && t->quick.n == 0 && !all;
     if (t->left_out) return;
     for (size_t i = 0; i < t->words.n && t->workload; i++)
-        nb_train_plan_add(plan, t->measure, t->workload, (int)t->steps, (int)t->seeds, t->arms[i])->stays |=
-            t->published.n > 0;
+        nb_train_plan_add(plan, t->measure, t->workload, (int)t->steps, (int)t->seeds, t->arms[i]);
 }
 
 static void training_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
@@ -295,9 +189,7 @@ static void training_find(const struct nb_experiment *e, const struct nb_claims_
     const char *why =
         t->left_out ? "training, which --quick leaves out: --train-budget SECONDS takes it along" : m->no_training;
     nb_training_find(t, results, why, out);
-    find_full(t, out);
     if (t->is_quick && t->quick.n > 0) nb_findings_add_missing(out, "arms", "%s", "an arm that --quick leaves out");
-    if (t->measure == NB_TRAIN_STEPS) nb_regime_find(t, results, why, out);
 }
 
 const struct nb_experiment_kind nb_experiment_training = {

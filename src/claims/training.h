@@ -10,15 +10,6 @@
 #include "src/core/json_fields.h"
 #include "src/train/train_study.h"
 
-struct nb_published {              /* a figure of the source, of an arm of this norm against LayerNorm */
-    char *row, *gpu, *norm, *part; /* "Table 2, TensorFlow"; "titan-x-pascal"; norm null: rmsnorm; part null: step */
-    double cut, low, high;
-};
-struct nb_published_list {
-    struct nb_published *items;
-    size_t n;
-};
-
 struct nb_training {
     char *workload_name, *measure_name, *common;
     struct nb_strings quick; /* with --quick these are the arms; none: --quick leaves it out */
@@ -31,9 +22,6 @@ struct nb_training {
     struct nb_findings tags; /* of each arm: its axes, in a finding of its own */
     struct nb_sides *pairs;  /* of arms alike on every axis but those that both selectors name */
     size_t n_pairs;
-    struct nb_published_list published; /* cuts of the source, for steps */
-    double full_tokens;                 /* of a step of the source; 0: not said */
-    bool full_steps; /* it has more steps of time, not a larger batch: operations grow with the tokens */
 };
 
 /* Appends what was measured. results null: each figure is missing, with the reason why. */
@@ -53,9 +41,7 @@ double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, b
  *    "memory":[{"workload","arm","launches","peak_bytes":{..},"kept_bytes","parameter_bytes"}],
  *    "courses":[{"workload","arm","steps","seeds","final_loss":{..},"loss":{"steps":[..],"median":[..]},
  *                "layers":[{"site","gradient","start":[by layer],"end":[..]}],
- *                "last_layer":[{"site","gradient","steps":[..],"std":[..]}]}],
- *    "regime":[{"workload","row","part","arm","against","gpu","published":{..},"needed_here_us":{..},"needed_there_us":{..},
- *               "curves":[{"machine","points":[{"dispatch_us","cut":{..}}]}],"sentence"}]} (regime.h; appended by the caller)
+ *                "last_layer":[{"site","gradient","steps":[..],"std":[..]}]}]}
  * norm_share is of passes; medians are over seeds. */
 cJSON *nb_training_to_json(const struct nb_train_results *results);
 

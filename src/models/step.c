@@ -39,20 +39,21 @@ struct nb_norm_pair nb_norm_pair_of(const char *op, const char *against, const c
 
 /* Cases of steps have it, so that no other case of the plan, on other rows or with another formula, is taken for one of them. */
 static const char LABEL[] = "norms of a step";
-static const double LEAST_BYTES = 8 << 20, MOST_BYTES = 64 << 20;
+static const double LEAST_BYTES = 8 << 20, MOST_BYTES = 64 << 20, QUICK_BYTES = 2 << 20;
 
 /* Of a tensor of x, beside which lies at least one of y. */
-static int64_t timed_rows_of(int64_t rows, int64_t cols) {
+static int64_t timed_rows_of(int64_t rows, int64_t cols, bool quick) {
     const struct nb_cpu *cpu = nb_cpu_light();
     const double row = (double)cols * sizeof(float), bytes = (double)rows * row;
     double kept = fmax(LEAST_BYTES, 4.0 * (double)cpu->l2_bytes);
     if (2 * bytes > (double)cpu->l3_bytes) kept = fmax(kept, (double)cpu->l3_bytes);
-    const double wanted = ceil(fmin(kept, MOST_BYTES) / row);
+    const double wanted = ceil((quick ? QUICK_BYTES : fmin(kept, MOST_BYTES)) / row);
     return wanted < (double)rows ? (int64_t)wanted : rows;
 }
 
 /* A kernel at all shapes of the pass: ours in the width that vectors have here, a plugin's in its own. */
-static void add_block(cJSON *blocks, const struct nb_model_step *step, const char *kernel, enum nb_pass pass) {
+static void add_block(cJSON *blocks, const struct nb_model_step *step, const char *kernel, enum nb_pass pass,
+                      bool quick) {
     cJSON *block = cJSON_CreateObject(), *shapes;
     nb_json_text(block, "label", LABEL);
     nb_json_text(block, "pass", nb_pass_names[pass]);
@@ -63,7 +64,7 @@ static void add_block(cJSON *blocks, const struct nb_model_step *step, const cha
     for (size_t i = 0; i < step->n_works; i++) {
         const struct nb_step_work *w = &step->works[i];
         if (w->kind != NB_WORK_NORM || w->part != (pass == NB_BACKWARD ? NB_PART_BACKWARD : NB_PART_FORWARD)) continue;
-        char *shape = nb_textf("%lldx%lld", (long long)timed_rows_of(w->rows, w->cols), (long long)w->cols);
+        char *shape = nb_textf("%lldx%lld", (long long)timed_rows_of(w->rows, w->cols, quick), (long long)w->cols);
         cJSON_AddItemToArray(shapes, cJSON_CreateString(shape));
         free(shape);
     }
@@ -73,15 +74,15 @@ static void add_block(cJSON *blocks, const struct nb_model_step *step, const cha
         cJSON_Delete(block);
 }
 
-void nb_norms_plan(const struct nb_model_step *step, const struct nb_norm_pair *pairs, size_t n,
+void nb_norms_plan(const struct nb_model_step *step, const struct nb_norm_pair *pairs, size_t n, bool quick,
                    struct nb_config *config) {
     struct nb_strbuf text = {0};
     struct nb_config more;
     cJSON *json = cJSON_CreateObject(), *blocks = cJSON_AddArrayToObject(json, "blocks");
     for (int pass = NB_FORWARD; pass <= NB_BACKWARD; pass++)
         for (size_t i = 0; i < n; i++) {
-            add_block(blocks, step, pairs[i].against[pass], (enum nb_pass)pass);
-            add_block(blocks, step, pairs[i].of[pass], (enum nb_pass)pass);
+            add_block(blocks, step, pairs[i].against[pass], (enum nb_pass)pass, quick);
+            add_block(blocks, step, pairs[i].of[pass], (enum nb_pass)pass, quick);
         }
     const bool any = blocks->child != NULL;
     nb_json_print(json, &text);
@@ -165,7 +166,7 @@ static void time_norm(struct nb_norm_time *t, const struct nb_norm_pair *pair, c
 }
 
 void nb_norm_times_find(struct nb_norm_times *times, const struct nb_norm_pair *pair, const struct nb_model_step *step,
-                        const struct nb_results *results, const struct nb_sample_table *samples) {
+                        bool quick, const struct nb_results *results, const struct nb_sample_table *samples) {
     *times = (struct nb_norm_times){.pair = *pair, .items = nb_alloc(step->n_works + 1, sizeof *times->items)};
     for (size_t i = 0; i < step->n_works; i++) {
         const struct nb_step_work *w = &step->works[i];
@@ -173,7 +174,7 @@ void nb_norm_times_find(struct nb_norm_times *times, const struct nb_norm_pair *
         struct nb_norm_time *t = &times->items[times->n++];
         t->rows = w->rows;
         t->cols = w->cols;
-        t->timed_rows = timed_rows_of(w->rows, w->cols);
+        t->timed_rows = timed_rows_of(w->rows, w->cols, quick);
         t->pass = w->part == NB_PART_BACKWARD ? NB_BACKWARD : NB_FORWARD;
         time_norm(t, pair, results, samples);
     }

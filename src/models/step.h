@@ -42,8 +42,8 @@ extern const char *const nb_norm_style_names[]; /* "fused", "keepdim", "composed
 struct nb_norm_pair nb_norm_pair_of(const char *op, const char *against, const char *style);
 
 /* Adds the cases of these pairs at the step's norms' shapes, in f32. Of a tensor larger than 8 MiB so many rows are timed as have these, or so
- * many more that they lie in the same cache as all of it, or past it (at most 64 MiB). */
-void nb_norms_plan(const struct nb_model_step *step, const struct nb_norm_pair *pairs, size_t n,
+ * many more that they lie in the same cache as all of it, or past it (at most 64 MiB). quick: as many as have 2 MiB. */
+void nb_norms_plan(const struct nb_model_step *step, const struct nb_norm_pair *pairs, size_t n, bool quick,
                    struct nb_config *config);
 
 struct nb_norm_time {
@@ -59,9 +59,9 @@ struct nb_norm_times { /* of one pair, by shape and pass */
     struct nb_norm_time *items;
     size_t n;
 };
-/* From the records and samples of a plan that has these cases. */
+/* From the records and samples of a plan that has these cases, as quick as it was planned. */
 void nb_norm_times_find(struct nb_norm_times *times, const struct nb_norm_pair *pair, const struct nb_model_step *step,
-                        const struct nb_results *results, const struct nb_sample_table *samples);
+                        bool quick, const struct nb_results *results, const struct nb_sample_table *samples);
 void nb_norm_times_release(struct nb_norm_times *times);
 
 /* ---- machines ---- */

@@ -36,7 +36,11 @@ sed 's/"property", "property": "divide"/"propperty"/' "$WORK/bad.json" >"$WORK/b
 refuses "bad3.json:2: \"kind\" must be.*did you mean 'property'" claims "$WORK/bad3.json"
 
 # A claim of each kind, small. The timing claim is one that no machine makes wrong: the same kernel scalar and on the widest vectors.
-cat >"$WORK/small.json" <<'JSON'
+cat >"$WORK/tiny.json" <<'JSON'
+{ "title": "a tiny step", "source": "tests/cli", "work": "training", "tokens": 8, "parameters": 4096, "tensors": 2,
+  "operations": [{ "op": "product", "shape": "8x64x64" }, { "op": "norm", "shape": "8x64", "count": 2 }, { "op": "softmax", "shape": "8x64" }] }
+JSON
+sed "s|WORK|$WORK|" >"$WORK/small.json" <<'JSON'
 // comments are allowed
 { "title": "a small one", "statement": "Everything at once.", "scope": "a test", "sources": [{ "cite": "tests/cli", "says": "so" }],
   "experiments": {
@@ -44,12 +48,16 @@ cat >"$WORK/small.json" <<'JSON'
               "compare": { "of": { "root": "mul_recip" }, "against": { "root": "div_sqrt" } } },
     "right": { "kind": "accuracy", "blocks": [{ "kernel": "rmsnorm_twopass", "shape": "4x64", "width": "scalar" }] },
     "sum": { "kind": "property", "property": "gradient_scale" },
+    "step": { "kind": "step", "model": "WORK/tiny.json", "norms": "rmsnorm", "styles": ["composed", "fused"],
+              "published": [{ "row": "Table 1, none", "gpu": "v100", "cut": 0.5, "low": 0.4, "high": 0.6 }] },
     "steps": { "kind": "training", "workload": "nothing", "measure": "steps", "arms": ["rmsnorm", "layernorm"] } },
   "readings": [
     { "id": "time", "text": "a time", "experiment": "time", "expect": [{ "figure": "ratio", "form": "between", "least": 0.01, "most": 100 }] },
     { "id": "right", "text": "right", "experiment": "right", "expect": [{ "figure": "failed", "form": "equals", "to": 0 }] },
     { "id": "sum", "text": "wrong on purpose", "experiment": "sum", "alternative": true,
       "expect": [{ "figure": "gradient", "form": "near", "published": 1, "within": 0.1, "where": { "reading": "sum" } }] },
+    { "id": "step", "text": "what a norm saves of a step is less than the step", "experiment": "step", "alternative": true,
+      "expect": [{ "figure": "cut", "form": "between", "least": -1, "most": 1, "where": { "style": "composed", "part": "step" } }] },
     { "id": "steps", "text": "not here", "experiment": "steps", "alternative": true, "expect": [{ "figure": "x", "form": "equals", "to": 0 }] }],
   "sensitivity": [{ "axis": "reading", "reading": "sum" }] }
 JSON
@@ -58,7 +66,7 @@ JSON
 for line in '^small +REPRODUCED' '^form-keepdim +PARTLY' '^fact-who-uses-it +FALSE IN PART' '1 REPRODUCED, 1 PARTLY, 1 FALSE IN PART'; do
     grep -qE "$line" "$WORK/out" || bad "no line /$line/: $(cat "$WORK/out")"
 done
-for file in claims.json claims.md claims.html timing/results.json accuracy/results.json; do
+for file in claims.json claims.md claims.html timing/results.json accuracy/results.json rates/journal.jsonl; do
     [ -s "$WORK/run/$file" ] || bad "$file was not left"
 done
 grep -q 'id="evidence"' "$WORK/run/claims.html" && grep -q '## Evidence' "$WORK/run/claims.md" || bad "the pages have no evidence"
@@ -73,6 +81,14 @@ r = {x["id"]: x for x in small["readings"]}
 assert d["complete"] and d["counts"]["PARTLY"] == 1 and d["folders"] == {"timing": "timing", "accuracy": "accuracy", "eager": None}
 assert r["sum"]["verdict"] == "NOT REPRODUCED" and abs(r["sum"]["figures"][0]["value"] - 2000) < 1e-3
 assert r["steps"]["verdict"] == "NOT MEASURED" and "does not have" in r["steps"]["reason"]
+if not d["steps"]["rates"]["reason"]:
+    assert r["step"]["verdict"] == "REPRODUCED", r["step"]
+    composed, fused = d["steps"]["models"]
+    assert composed["model"] == "tiny" and [p["part"] for p in fused["parts"]] == ["forward", "backward", "passes", "step"]
+    for p in composed["parts"]:
+        assert 0 < p["norm_share"]["value"] < 1 and abs(p["cut"]["value"] / p["norm_share"]["value"] - p["norm_cut"]["value"]) < 1e-9, p
+    assert composed["dispatch"][0]["row"] == "Table 1, none" and fused["dispatch"] == []
+assert [x["device"] for x in d["recorded"]] == ["cuda", "cpu"]
 t = r["time"]["figures"][0]
 assert t["low"] <= t["value"] <= t["high"] and t["launches"] == 6 and "against" in t["evidence"]
 assert {s["value"] for s in small["sensitivity"]} == {"one term", "sum"}

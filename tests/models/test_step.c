@@ -164,13 +164,16 @@ Test(step, kernels_of_a_style_and_their_cases) {
     cr_expect_str_eq(pairs[0].against[NB_BACKWARD], "layernorm_backward_fast");
     cr_expect_str_eq(pairs[1].of[NB_BACKWARD], "rmsnorm_backward_composed");
     cr_assert_eq(nb_model_step_read(&step, "llama-3-8b", 4096), 0);
-    nb_norms_plan(&step, pairs, 2, &config);
+    nb_norms_plan(&step, pairs, 2, false, &config);
     cr_assert_eq(config.n_blocks, 8);
     struct nb_norm_times times;
-    nb_norm_times_find(&times, &pairs[1], &step, NULL, NULL);
+    nb_norm_times_find(&times, &pairs[1], &step, false, NULL, NULL);
     cr_assert_eq(times.n, 2);
     cr_expect(times.items[0].timed_rows < 4096 && times.items[0].timed_rows >= 512 && times.items[0].reason);
     cr_expect(times.items[0].of_dispatches > 1 && times.items[0].against_dispatches > times.items[0].of_dispatches);
+    nb_norm_times_release(&times);
+    nb_norm_times_find(&times, &pairs[1], &step, true, NULL, NULL);
+    cr_expect_eq(times.items[0].timed_rows, 128, "rows of 16 KiB that are 2 MiB");
     nb_norm_times_release(&times);
     nb_model_step_release(&step);
     nb_config_release(&config);

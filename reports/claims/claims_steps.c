@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whole steps: the headline that sets what was published beside this machine and PyTorch, what a reader takes home of it, and the tables behind:
+ * steps as the sums of their operations, dispatch costs that would reach published cuts, and recorded readings in PyTorch. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/claims/claims_report.h"
+#include "reports/text/format.h"
+#include "reports/text/grid.h"
+#include "src/claims/claims_document.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+
+static const cJSON *models_of(const cJSON *document) { return nb_json_get(nb_json_get(document, "steps"), "models"); }
+
+/* "24.7% [13.8, 34.2]"; nothing where there is no value. */
+static void add_cut(struct nb_strbuf *out, const struct nb_interval *i) {
+    nb_strbuf_add(out, "");
+    if (!isfinite(i->value)) return;
+    nb_strbuf_addf(out, "%.1f%%", 100 * i->value);
+    if (nb_interval_known(i) && i->low < i->high) nb_strbuf_addf(out, " [%.1f, %.1f]", 100 * i->low, 100 * i->high);
+}
+
+/* The same with bounds in whole percents. */
+static void add_published(struct nb_grid *grid, const struct nb_interval *i, bool brief) {
+    if (!brief)
+        add_cut(&grid->cell, i);
+    else if (isfinite(i->value))
+        nb_strbuf_addf(&grid->cell, "%.1f%% [%.0f, %.0f]", 100 * i->value, 100 * i->low, 100 * i->high);
+    nb_grid_end_cell(grid);
+}
+
+static void add_cut_cell(struct nb_grid *grid, const struct nb_interval *i) {
+    add_cut(&grid->cell, i);
+    nb_grid_end_cell(grid);
+}
+
+/* ---- what was found of a model ---- */
+
+static const cJSON *model_entry(const cJSON *document, const char *model, const char *norm, const char *style) {
+    const cJSON *entry;
+    cJSON_ArrayForEach(entry, models_of(document)) {
+        if (nb_json_is(entry, "model", model) && nb_json_is(entry, "norm", norm) && nb_json_is(entry, "style", style))
+            return entry;
+    }
+    return NULL;
+}
+
+static struct nb_interval part_value(const cJSON *entry, const char *part, const char *name) {
+    return nb_json_get_interval(nb_json_find(nb_json_get(entry, "parts"), "part", part), name);
+}
+
+/* What PyTorch took, of this run (its "training" section) or recorded: the saving of an arm of RMSNorm in a style, printed or nn. */
+static struct nb_interval measured_in_torch(const cJSON *document, const char *workload, const char *style) {
+    const cJSON *entry;
+    char arm[32];
+    snprintf(arm, sizeof arm, "rmsnorm %s", style);
+    cJSON_ArrayForEach(entry, nb_json_get(nb_json_get(document, "training"), "steps")) {
+        if (nb_json_is(entry, "workload", workload) && strncmp(nb_json_get_string(entry, "arm"), arm, strlen(arm)) == 0)
+            return nb_json_get_interval(entry, "cut");
+    }
+    return (struct nb_interval){NAN, NAN, NAN};
+}
+
+/* The newest file of readings on such a device, or null: they are in the order of their names. */
+static const cJSON *recording_on(const cJSON *document, const char *device, const char *workload) {
+    const cJSON *file, *found = NULL;
+    cJSON_ArrayForEach(file, nb_json_get(document, "recorded")) {
+        const bool has = nb_json_find(nb_json_get(file, "readings"), "workload", workload);
+        const bool newer = !found || strcmp(nb_json_get_string(file, "date"), nb_json_get_string(found, "date")) >= 0;
+        if (has && newer && nb_json_is(file, "device", device)) found = file;
+    }
+    return found;
+}
+
+static struct nb_interval saving_of(const cJSON *reading) {
+    return (struct nb_interval){nb_json_get_number(reading, "saves"), nb_json_get_number(reading, "low"),
+                                nb_json_get_number(reading, "high")};
+}
+
+static struct nb_interval recorded_saving(const cJSON *file, const char *workload, const char *style) {
+    const cJSON *reading;
+    cJSON_ArrayForEach(reading, nb_json_get(file, "readings")) {
+        if (nb_json_is(reading, "workload", workload) && nb_json_is(reading, "style", style)) return saving_of(reading);
+    }
+    return (struct nb_interval){NAN, NAN, NAN};
+}
+
+/* ---- the rows of the headline: those of the paper, then other published figures of steps that were summed here ---- */
+
+enum { MOST_ROWS = 32 };
+static const double farthest_us = 1000; /* the model looks no further */
+
+struct row {
+    char name[80], model[64];
+    const char *part; /* of the step whose cut stands beside the published one */
+    bool whole;       /* a step, or all there is of inference: what PyTorch is timed with */
+    struct nb_interval published, share, step, norm, fused, fused_step, here_us, there_us;
+};
+
+static void fill(struct row *row, const cJSON *document, const cJSON *entry, const cJSON *dispatch) {
+    const char *model = nb_json_get_string(entry, "model");
+    const cJSON *fused = model_entry(document, model, "rmsnorm", "fused");
+    snprintf(row->model, sizeof row->model, "%s", model);
+    row->whole =
+        !nb_json_get_bool(entry, "training") || strcmp(row->part, "passes") == 0 || strcmp(row->part, "step") == 0;
+    row->share = part_value(entry, row->part, "norm_share");
+    row->step = part_value(entry, row->part, "cut");
+    row->norm = part_value(entry, row->part, "norm_cut");
+    row->fused = part_value(fused, row->part, "norm_cut");
+    row->fused_step = part_value(fused, row->part, "cut");
+    row->here_us = nb_json_get_interval(dispatch, "needed_here_us");
+    row->there_us = nb_json_get_interval(dispatch, "needed_there_us");
+}
+
+static bool of_rmsnorm(const cJSON *entry) {
+    return nb_json_is(entry, "norm", "rmsnorm") && nb_json_is(entry, "style", "composed");
+}
+
+static const struct row empty_row = {.part = "passes",
+                                     .published = {NAN, NAN, NAN},
+                                     .share = {NAN, NAN, NAN},
+                                     .step = {NAN, NAN, NAN},
+                                     .norm = {NAN, NAN, NAN},
+                                     .fused = {NAN, NAN, NAN},
+                                     .fused_step = {NAN, NAN, NAN},
+                                     .here_us = {NAN, NAN, NAN},
+                                     .there_us = {NAN, NAN, NAN}};
+
+static void fill_paper(struct row *row, const struct nb_paper_row *r, const cJSON *document) {
+    const char *framework = strchr(r->name, ',');
+    const cJSON *entry;
+    char name[80];
+    *row = empty_row;
+    row->published = r->step;
+    snprintf(row->name, sizeof row->name, "%s", r->name);
+    snprintf(name, sizeof name, "Table %s%s", r->table, framework ? framework : "");
+    cJSON_ArrayForEach(entry, models_of(document)) {
+        const cJSON *dispatch = nb_json_find(nb_json_get(entry, "dispatch"), "row", name);
+        if (dispatch && of_rmsnorm(entry)) fill(row, document, entry, dispatch);
+    }
+}
+
+static size_t add_others(struct row *rows, size_t n, const cJSON *document) {
+    const cJSON *entry, *dispatch;
+    cJSON_ArrayForEach(entry, models_of(document)) {
+        cJSON_ArrayForEach(dispatch, nb_json_get(entry, "dispatch")) {
+            const char *name = nb_json_get_string(dispatch, "row");
+            if (!of_rmsnorm(entry) || strncmp(name, "Table ", 6) == 0 || n == MOST_ROWS) continue;
+            struct row *row = &rows[n++];
+            *row = empty_row;
+            row->part = nb_json_get_string(dispatch, "part");
+            row->published = nb_json_get_interval(dispatch, "published");
+            snprintf(row->name, sizeof row->name, "MiniMind, %.*s", (int)strcspn(name, ","), name);
+            fill(row, document, entry, dispatch);
+        }
+    }
+    return n;
+}
+
+/* Rows whose step was summed here. */
+static size_t find_rows(const cJSON *document, struct row rows[MOST_ROWS]) {
+    struct nb_paper paper;
+    size_t n = 0;
+    if (!models_of(document) || nb_paper_read(&paper) != 0) return 0;
+    for (size_t i = 0; i < paper.n; i++) {
+        fill_paper(&rows[n], &paper.rows[i], document);
+        n += *rows[n].model != '\0';
+    }
+    return add_others(rows, n, document);
+}
+
+/* ---- the headline ---- */
+
+static void add_us(struct nb_strbuf *out, const struct nb_interval *d) {
+    if (isnan(d->value)) return;
+    if (d->value < farthest_us)
+        nb_strbuf_addf(out, "%.3g", d->value);
+    else
+        nb_strbuf_add(out, "never");
+}
+
+static void add_dispatch(struct nb_grid *grid, const struct row *row, bool brief) {
+    add_us(&grid->cell, &row->there_us);
+    if (!brief && isfinite(row->there_us.value)) {
+        nb_strbuf_addf(&grid->cell, "%s on its GPU, ", row->there_us.value < farthest_us ? " us" : "");
+        add_us(&grid->cell, &row->here_us);
+        nb_strbuf_addf(&grid->cell, "%s here", row->here_us.value < farthest_us ? " us" : "");
+    }
+    nb_grid_end_cell(grid);
+}
+
+static void add_whole(struct nb_strbuf *out, const struct nb_interval *i) {
+    if (isfinite(i->value)) nb_strbuf_addf(out, "%.0f%%", 100 * i->value);
+}
+
+static void add_norm(struct nb_grid *grid, const struct row *row, bool brief) {
+    if (!brief) {
+        add_cut_cell(grid, &row->norm);
+        add_cut_cell(grid, &row->fused);
+        return;
+    }
+    add_whole(&grid->cell, &row->norm);
+    nb_strbuf_add(&grid->cell, isfinite(row->fused.value) ? " / " : "");
+    add_whole(&grid->cell, &row->fused);
+    nb_grid_end_cell(grid);
+}
+
+/* Printed classes; on a page PyTorch's own beside them. */
+static void add_torch(struct nb_grid *grid, const struct nb_interval *printed, const struct nb_interval *own,
+                      bool brief) {
+    if (brief) {
+        add_whole(&grid->cell, printed);
+    } else {
+        add_cut(&grid->cell, printed);
+        if (isfinite(own->value)) nb_strbuf_add(&grid->cell, isfinite(printed->value) ? "; nn " : "nn ");
+        add_cut(&grid->cell, own);
+    }
+    nb_grid_end_cell(grid);
+}
+
+/* "Transformer" of "Transformer, TensorFlow", where no other row is of it. */
+static void add_name(struct nb_grid *grid, const struct row *rows, size_t n, size_t at, bool brief) {
+    const size_t length = strcspn(rows[at].name, ",");
+    size_t alike = 0;
+    for (size_t i = 0; i < n; i++) alike += strncmp(rows[i].name, rows[at].name, length) == 0;
+    nb_grid_addf(grid, "%.*s", brief && alike == 1 ? (int)length : (int)sizeof rows[at].name, rows[at].name);
+}
+
+static void add_row(struct nb_grid *grid, const struct row *row, const cJSON *document, bool brief) {
+    const char *workload = row->whole ? row->model : ""; /* none */
+    const cJSON *gpu = recording_on(document, "cuda", workload);
+    const struct nb_interval there = recorded_saving(gpu, workload, "printed"),
+                             there_own = recorded_saving(gpu, workload, "nn"),
+                             here = measured_in_torch(document, workload, "printed"),
+                             here_own = measured_in_torch(document, workload, "nn");
+    add_published(grid, &row->published, brief);
+    add_cut_cell(grid, &row->step);
+    add_norm(grid, row, brief);
+    add_dispatch(grid, row, brief);
+    add_torch(grid, &there, &there_own, brief);
+    add_torch(grid, &here, &here_own, brief);
+}
+
+bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid) {
+    enum { BRIEF = 7, FULL = 8 };
+    static const char *const titles[FULL] = {"RMSNorm against LayerNorm",
+                                             "published, of a step",
+                                             "step here, the sum of its operations",
+                                             "norm alone here, unfused",
+                                             "norm alone here, fused",
+                                             "reached at a dispatch of",
+                                             "PyTorch on a GPU",
+                                             "PyTorch here"};
+    static const char *const short_titles[BRIEF] = {
+        "RMSNorm saves of", "published", "step here", "norm alone", "d, us", "GPU", "PyTorch here"};
+    static const int ranks[BRIEF] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 3, 2, 1};
+    struct row rows[MOST_ROWS];
+    assert(document && grid);
+    nb_grid_init(grid, brief ? short_titles : titles, brief ? BRIEF : FULL);
+    if (brief) grid->ranks = ranks;
+    const size_t n = find_rows(document, rows);
+    for (size_t i = 0; i < n; i++) {
+        add_name(grid, rows, n, i, brief);
+        add_row(grid, &rows[i], document, brief);
+    }
+    return n > 0;
+}
+
+/* ---- what a reader takes home: sentences that are made of the figures, each only where these are there ---- */
+
+struct range {
+    double low, high;
+    int n;
+};
+
+static void take(struct range *r, double value) {
+    if (!isfinite(value)) return;
+    r->low = r->n ? fmin(r->low, value) : value;
+    r->high = r->n ? fmax(r->high, value) : value;
+    r->n++;
+}
+
+static void add_share(struct nb_strbuf *out, double share) {
+    const double size = fabs(share);
+    nb_strbuf_addf(out, size < 0.00095 ? "%.1g%%" : size < 0.0995 ? "%.1f%%" : "%.0f%%", 100 * share);
+}
+
+/* "0.4% to 13%": few digits. */
+static void add_range(struct nb_strbuf *out, const struct range *r) {
+    add_share(out, r->low);
+    if (r->high <= r->low) return;
+    nb_strbuf_add(out, " to ");
+    add_share(out, r->high);
+}
+
+struct ranges {
+    struct range published, share, step, norm, fused, fused_step;
+    int reached, reached_here,
+        asked; /* published figures at a dispatch of at most so many us, on the source's GPU, and here */
+};
+static const double LARGEST_USUAL_DISPATCH_US = 20;
+
+static struct ranges ranges_of(const struct row *rows, size_t n) {
+    struct ranges r = {0};
+    for (size_t i = 0; i < n; i++) {
+        const struct row *row = &rows[i];
+        take(&r.published, row->published.value);
+        take(&r.share, row->share.value);
+        take(&r.step, row->step.value);
+        take(&r.norm, row->norm.value);
+        take(&r.fused, row->fused.value);
+        take(&r.fused_step, row->fused_step.value);
+        r.asked += isfinite(row->there_us.value);
+        r.reached += row->there_us.value <= LARGEST_USUAL_DISPATCH_US;
+        r.reached_here += row->here_us.value <= LARGEST_USUAL_DISPATCH_US;
+    }
+    return r;
+}
+
+static void say_norms(struct nb_strbuf *out, const struct ranges *r) {
+    if (!r->norm.n) return;
+    nb_strbuf_add(out, "The norm alone: RMSNorm takes ");
+    add_range(out, &r->norm);
+    nb_strbuf_add(out, " less time than LayerNorm here where both run operation by operation, as the sources' did");
+    if (r->fused.n) {
+        nb_strbuf_add(out, ", and ");
+        add_range(out, &r->fused);
+        nb_strbuf_add(out, " less where both are fused");
+    }
+    nb_strbuf_add(out, ".");
+}
+
+static void say_steps(struct nb_strbuf *out, const struct ranges *r) {
+    if (!r->step.n) return;
+    nb_strbuf_add(out, "A whole step: LayerNorm, unfused, is ");
+    add_range(out, &r->share);
+    nb_strbuf_add(out, " of it on this CPU, and RMSNorm saves ");
+    add_range(out, &r->step);
+    if (r->fused_step.n) {
+        nb_strbuf_add(out, " (fused ");
+        add_range(out, &r->fused_step);
+        nb_strbuf_add(out, ")");
+    }
+    nb_strbuf_add(out, "; published are ");
+    add_range(out, &r->published);
+    nb_strbuf_add(out, ".");
+}
+
+static void say_dispatch(struct nb_strbuf *out, const struct ranges *r) {
+    if (!r->asked) return;
+    nb_strbuf_addf(
+        out,
+        "Launches: with at most %.0f us to launch each operation, %d of the %d published savings are reached on "
+        "the source's GPU, %d with this CPU's products and memory (a model).",
+        LARGEST_USUAL_DISPATCH_US, r->reached, r->asked, r->reached_here);
+}
+
+/* Savings of steps (norms false), or of the norm alone, as recorded, in a style. */
+static struct range recorded_range(const cJSON *file, const char *style, bool norms) {
+    struct range r = {0};
+    const cJSON *reading;
+    cJSON_ArrayForEach(reading, nb_json_get(file, "readings")) {
+        if (nb_json_is(reading, "style", style) && nb_json_is(reading, "workload", "norm") == norms)
+            take(&r, nb_json_get_number(reading, "saves"));
+    }
+    return r;
+}
+
+static void say_recorded(struct nb_strbuf *out, const cJSON *file) {
+    const struct range printed = recorded_range(file, "printed", false), own = recorded_range(file, "nn", false),
+                       alone = recorded_range(file, "nn", true);
+    if (!printed.n || !own.n) return;
+    nb_strbuf_addf(out, "PyTorch on %s (read %s): with the norms as the sources print them RMSNorm saves ",
+                   nb_json_get_string(file, "machine"), nb_json_get_string(file, "date"));
+    add_range(out, &printed);
+    nb_strbuf_add(out, " of a step, with PyTorch's own norms ");
+    add_range(out, &own);
+    if (alone.n && alone.high < 0) {
+        nb_strbuf_addf(out, "; of these norms alone RMSNorm takes %.2g to %.2g times as long as LayerNorm",
+                       1 - alone.high, 1 - alone.low);
+    } else if (alone.n) {
+        nb_strbuf_add(out, ", and of these norms alone ");
+        add_range(out, &alone);
+    }
+    nb_strbuf_add(out, ".");
+}
+
+static void keep(struct nb_strings *all, struct nb_strbuf *text) {
+    if (text->len > 0) nb_strings_add(all, text->text);
+    nb_strbuf_clear(text);
+}
+
+void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences) {
+    struct row rows[MOST_ROWS];
+    const size_t n = find_rows(document, rows);
+    if (n == 0) return;
+    const struct ranges r = ranges_of(rows, n);
+    static void (*const say[])(struct nb_strbuf *, const struct ranges *) = {say_norms, say_steps, say_dispatch};
+    static const char *const devices[] = {"cuda", "cpu"};
+    struct nb_strbuf text = {0};
+    for (size_t i = 0; i < sizeof say / sizeof say[0]; i++) {
+        say[i](&text, &r);
+        keep(sentences, &text);
+    }
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        const cJSON *file = recording_on(document, devices[i], "norm");
+        if (file) say_recorded(&text, file);
+        keep(sentences, &text);
+    }
+    nb_strbuf_release(&text);
+}
+
+/* ---- the tables behind ---- */
+
+static void add_number(struct nb_grid *grid, const struct nb_interval *i, double factor, const char *unit) {
+    if (isfinite(i->value)) nb_strbuf_addf(&grid->cell, "%.4g%s", factor * i->value, unit);
+    nb_grid_end_cell(grid);
+}
+
+static void add_model(struct nb_grid *grid, const cJSON *entry) {
+    const char *part = nb_json_get_bool(entry, "training") ? "passes" : "step";
+    const struct nb_interval seconds = part_value(entry, part, "seconds"),
+                             products = part_value(entry, part, "products"),
+                             share = part_value(entry, part, "norm_share"), cut = part_value(entry, part, "cut"),
+                             alone = part_value(entry, part, "norm_cut");
+    const double of_step = products.value / seconds.value;
+    const struct nb_interval product_share = {of_step, NAN, NAN};
+    nb_grid_row(grid, nb_json_get_string(entry, "model"), nb_json_get_string(entry, "norm"),
+                nb_json_get_string(entry, "style"));
+    nb_grid_addf(grid, "%.0f", nb_json_get_number(entry, "tokens"));
+    add_number(grid, &seconds, 1e3, " ms");
+    add_number(grid, &product_share, 100, "%");
+    add_cut_cell(grid, &share);
+    add_cut_cell(grid, &alone);
+    add_cut_cell(grid, &cut);
+    nb_grid_add(grid, nb_json_get_string(entry, "reason"));
+}
+
+static void add_models(const struct nb_claims_page *p, const cJSON *document) {
+    static const char *const titles[] = {
+        "model",      "norm",        "style",  "tokens", "forward and backward", "products", "LayerNorm's share",
+        "norm alone", "of the step", "why not"};
+    struct nb_grid grid;
+    const cJSON *entry;
+    nb_grid_init(&grid, titles, 10);
+    cJSON_ArrayForEach(entry, models_of(document)) add_model(&grid, entry);
+    nb_claims_grid(p, &grid);
+    nb_grid_release(&grid);
+}
+
+static const char steps_lead[] =
+    "A step is the list of its operations (configs/models), at the size of its source: products and norms timed here by their shapes, one thread, "
+    "f32; all else at the speed of a copy of its bytes. Times are of the step with LayerNorm; what a norm saves is the saving of its own time, "
+    "at most LayerNorm's share.";
+
+/* Which product, at how many rows, took how much of what was scaled. */
+static void say_check(const struct nb_claims_page *p, const cJSON *rates) {
+    const cJSON *check = nb_json_get(rates, "check");
+    const cJSON *product = cJSON_GetArrayItem(nb_json_get(rates, "products"), nb_json_get_index(check, "product"));
+    const struct nb_interval ratio = nb_json_get_interval(check, "ratio");
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, "Products are timed at up to 256 rows and scaled");
+    if (isfinite(ratio.value) && product) {
+        nb_strbuf_addf(&text, ": %.0f rows of %.0fx%.0f took ", nb_json_get_number(check, "rows"),
+                       nb_json_get_number(product, "inner"), nb_json_get_number(product, "cols"));
+        nb_format_interval(&text, &ratio);
+        nb_strbuf_add(&text, " times what they should have by that");
+    }
+    nb_strbuf_add(&text, ".");
+    nb_claims_say(p, "", text.text);
+    nb_strbuf_release(&text);
+}
+
+static const char dispatch_lead[] =
+    "The publications ran frameworks that launch one operation at a time on a GPU, where each costs its dispatch, some microseconds, whatever "
+    "its size. A model of that: every operation of a step costs d besides its work; products and all else take the time measured here, or that "
+    "of the publication's GPU by its peak rates.";
+
+static void add_item(const struct nb_claims_page *p, const char *text) {
+    if (!*text) return;
+    nb_claims_add(p, "- ", "<li>");
+    nb_claims_text(p, text);
+    nb_claims_add(p, "\n", "</li>\n");
+}
+
+static void add_dispatches(const struct nb_claims_page *p, const cJSON *document) {
+    const cJSON *entry, *row;
+    nb_claims_heading(p, 3, "dispatch", "What a published cut needs (a model)");
+    nb_claims_say(p, "", dispatch_lead);
+    nb_claims_add(p, "", "<ul>\n");
+    add_item(p, nb_json_get_string(nb_json_get(nb_json_get(document, "steps"), "eager"), "sentence"));
+    cJSON_ArrayForEach(entry, models_of(document)) {
+        cJSON_ArrayForEach(row, nb_json_get(entry, "dispatch")) add_item(p, nb_json_get_string(row, "sentence"));
+    }
+    nb_claims_add(p, "", "</ul>\n");
+}
+
+static void add_recording(const struct nb_claims_page *p, const cJSON *file) {
+    static const char *const titles[] = {"model",         "what",        "classes", "no norm, ms",
+                                         "LayerNorm, ms", "RMSNorm, ms", "saves",   "note"};
+    static const char *const times[] = {"none_ms", "layernorm_ms", "rmsnorm_ms"};
+    struct nb_grid grid;
+    struct nb_strbuf text = {0};
+    const cJSON *reading;
+    nb_strbuf_addf(&text, "%s, PyTorch %s, %s, by %s. %s. In brackets %s.", nb_json_get_string(file, "machine"),
+                   nb_json_get_string(file, "torch"), nb_json_get_string(file, "date"),
+                   nb_json_get_string(file, "made_by"), nb_json_get_string(file, "how"),
+                   nb_json_get_string(file, "interval"));
+    nb_claims_say(p, "", text.text);
+    nb_grid_init(&grid, titles, 8);
+    cJSON_ArrayForEach(reading, nb_json_get(file, "readings")) {
+        const struct nb_interval saving = saving_of(reading);
+        nb_grid_row(&grid, nb_json_get_string(reading, "workload"), nb_json_get_string(reading, "what"),
+                    nb_json_get_string(reading, "style"));
+        for (int i = 0; i < 3; i++) {
+            const double ms = nb_json_get_number(reading, times[i]);
+            if (isfinite(ms)) nb_format_digits(&grid.cell, ms, 4);
+            nb_grid_end_cell(&grid);
+        }
+        add_cut_cell(&grid, &saving);
+        nb_grid_add(&grid, nb_json_get_string(reading, "note"));
+    }
+    nb_claims_grid(p, &grid);
+    nb_grid_release(&grid);
+    nb_strbuf_release(&text);
+}
+
+void nb_claims_steps(const struct nb_claims_page *p, const cJSON *document) {
+    const cJSON *steps = nb_json_get(document, "steps"), *file;
+    if (!models_of(document) || !models_of(document)->child) return;
+    nb_claims_heading(p, 2, "steps", "Whole steps");
+    nb_claims_say(p, "", steps_lead);
+    say_check(p, nb_json_get(steps, "rates"));
+    add_models(p, document);
+    add_dispatches(p, document);
+    if (!nb_json_get(document, "recorded") || !nb_json_get(document, "recorded")->child) return;
+    nb_claims_heading(p, 3, "recorded", "The same models in PyTorch, as recorded");
+    cJSON_ArrayForEach(file, nb_json_get(document, "recorded")) add_recording(p, file);
+}
