@@ -174,15 +174,22 @@ static void release(struct measured *m) {
     nb_model_step_release(&m->step);
 }
 
+static int read_model(const struct nb_model_question *q, struct nb_model_step *step) {
+    const char *lacks = nb_blas_lacks();
+    if (lacks) return nb_error("--model needs %s", lacks);
+    if (nb_model_step_read(step, q->model, q->tokens) != 0) return -1;
+    for (size_t i = 0; i < step->n_works; i++)
+        if (step->works[i].kind == NB_WORK_NORM) return 0;
+    return nb_error("%s: none of its operations is a norm: there is nothing that RMSNorm could save", step->path);
+}
+
 int nb_model_question_run(const struct nb_model_question *q) {
     const struct nb_measuring where = {.request = q->request, .config = "model", .out = q->out, .resume = q->resume};
     struct measured m = {0};
     const double start = nb_now_s();
-    const char *lacks = nb_blas_lacks();
     char *dir = NULL;
     int exit_code = NB_EXIT_USAGE;
-    if (lacks) nb_error("--model needs %s", lacks);
-    if (lacks || nb_model_step_read(&m.step, q->model, q->tokens) != 0) goto out;
+    if (read_model(q, &m.step) != 0) goto out;
     dir = nb_measuring_folder(&where);
     if (!dir || is_taken(q, dir) || measure(q, dir, &m) != 0 || report(q, dir, &m, nb_now_s() - start) != 0) goto out;
     exit_code = m.ended > 0 ? 128 + m.ended : NB_EXIT_OK;

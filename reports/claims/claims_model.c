@@ -72,29 +72,30 @@ static void add_model(struct nb_strbuf *out, const cJSON *model) {
     if (tokens == 1 && context > 1) nb_strbuf_addf(out, " (%.0f cached)", context - 1);
 }
 
-/* Of a plugin's pair: against which of ours, or which of ours against it. */
-static void add_answer(struct nb_strbuf *out, const cJSON *document) {
-    const cJSON *pair;
-    int n = 0;
-    nb_strbuf_add(out, "In ");
-    add_model(out, nb_json_get(document, "model"));
-    nb_strbuf_add(out, " RMSNorm would save ");
-    cJSON_ArrayForEach(pair, nb_json_get(document, "pairs")) {
-        if (nb_json_is(pair, "style", "plugin")) continue;
-        nb_strbuf_add(out, n++ ? ", " : "");
-        add_percent(out, pair, "cut");
-        nb_strbuf_addf(out, " %s", style_name(pair));
-    }
-    nb_strbuf_add(out, ", compared with LayerNorm, here (one thread of this CPU, f32).");
-}
-
+/* Of our own norms; null where every figure is known. */
 static const char *why_none(const cJSON *document) {
     const cJSON *pair;
     cJSON_ArrayForEach(pair, nb_json_get(document, "pairs")) {
         const char *reason = nb_json_get_text(pair, "reason");
-        if (reason) return reason;
+        if (reason && !nb_json_is(pair, "style", "plugin")) return reason;
     }
     return NULL;
+}
+
+static void add_answer(struct nb_strbuf *out, const cJSON *document) {
+    const char *reason = why_none(document);
+    const cJSON *pair;
+    int n = 0;
+    nb_strbuf_add(out, reason ? "What RMSNorm would save in " : "In ");
+    add_model(out, nb_json_get(document, "model"));
+    nb_strbuf_addf(out, reason ? " is not known here: %s." : " RMSNorm would save ", reason);
+    cJSON_ArrayForEach(pair, nb_json_get(document, "pairs")) {
+        if (reason || nb_json_is(pair, "style", "plugin")) continue;
+        nb_strbuf_add(out, n++ ? ", " : "");
+        add_percent(out, pair, "cut");
+        nb_strbuf_addf(out, " %s", style_name(pair));
+    }
+    if (!reason) nb_strbuf_add(out, ", compared with LayerNorm, here (one thread of this CPU, f32).");
 }
 
 /* ---- the table ---- */
@@ -243,12 +244,9 @@ static void say(const struct nb_page *page, struct nb_strbuf *text) {
 
 static void add_page(const struct nb_page *page, const cJSON *document) {
     const cJSON *rates = nb_json_get(document, "rates");
-    const char *reason = why_none(document);
     struct nb_strbuf text = {0};
     add_answer(&text, document);
     say(page, &text);
-    if (reason) nb_strbuf_addf(&text, "Not known: %s.", reason);
-    if (reason) say(page, &text);
     add_table(page, document);
     add_products(&text, rates);
     add_norms(&text, document);

@@ -183,7 +183,7 @@ static void attention(const struct builder *b) {
                         values = operation(b, NB_PRODUCT, rows, c->head, 1, "attention, values");
     scores.inner = c->head;
     values.inner = c->context;
-    scores.batch = values.batch = c->sequences * c->groups;
+    scores.batch = values.batch = (int64_t)c->sequences * c->groups;
     nb_model_step_add(b->step, &scores);
     nb_model_step_add(b->step, &values);
     softmax(b, (int64_t)c->sequences * c->heads * c->queries, c->context, "attention, softmax");

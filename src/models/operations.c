@@ -154,7 +154,7 @@ static void add_product(struct nb_model_step *step, enum nb_model_part part, con
                                           .batch = o->batch,
                                           .hot = o->hot,
                                           .count = o->count,
-                                          .flops = 2.0 * o->batch * (double)rows * (double)inner * (double)cols,
+                                          .flops = 2.0 * (double)o->batch * (double)rows * (double)inner * (double)cols,
                                           .dispatches = 1});
 }
 

@@ -35,7 +35,8 @@ enum nb_operation_kind { NB_PRODUCT, NB_NORM, NB_ELEMENTWISE, NB_SOFTMAX, NB_EMB
 struct nb_operation {
     enum nb_operation_kind kind;
     int64_t rows, inner, cols; /* inner: of a product; else 0 */
-    int batch, count;
+    int64_t batch;
+    int count;
     int reads, writes, dispatches; /* of elementwise: tensors of the shape */
     bool hot;
     char *where; /* or null */
@@ -52,7 +53,7 @@ struct nb_step_work {
     enum nb_model_part part;
     enum nb_step_work_kind kind;
     int64_t rows, inner, cols; /* of a product and a norm */
-    int batch;
+    int64_t batch;
     bool hot;
     double count;         /* in a step; what follows is of one */
     double flops;         /* of a product: 2 batch rows inner cols */

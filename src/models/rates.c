@@ -252,7 +252,7 @@ static struct nb_interval times(struct nb_interval v, double factor) {
 
 struct nb_interval nb_rate_of_product(const struct nb_rates *rates, const struct nb_step_work *work) {
     const struct nb_rate_product *p = find(rates, work);
-    return p ? times(p->seconds, work->batch) : NONE;
+    return p ? times(p->seconds, (double)work->batch) : NONE;
 }
 
 /* Between two sizes the seconds a byte go with the logarithm of the size. */

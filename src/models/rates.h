@@ -20,7 +20,7 @@
 #include "src/models/operations.h"
 
 enum { NB_TIMED_ROWS = 256, NB_TIMED_INNER = 16384, NB_TIMED_FLOATS = 1 << 26 };
-#define NB_TIMED_FLOPS 2e9
+#define NB_TIMED_FLOPS 1e9
 
 struct nb_rate_product {
     int64_t rows, inner, cols; /* one of the batch */

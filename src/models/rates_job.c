@@ -22,7 +22,7 @@
 #include "src/models/blas.h"
 #include "src/models/rates.h"
 
-enum { MOST_SAMPLES = 9, FEW_SAMPLES = 5, MOST_CALLS = 10000 };
+enum { MOST_SAMPLES = 9, FEW_SAMPLES = 3, MOST_CALLS = 10000 };
 static const double FEW_FROM_FLOPS = 1e8, SAMPLE_FLOPS = 2e7, SAMPLE_BYTES = 4e6;
 static const int64_t LEAST_ARENA = 64 << 20;
 

@@ -52,6 +52,8 @@ wrong ":6: .*the operation 'nrom' is not known; did you mean 'norm'" 's/"norm"/"
 wrong ":6: \"shape\": '64xwide' is not ROWSxCOLUMNS" 's/64x128", "count": 3/64xwide"/'
 wrong ":6: \"count\"" 's/"count": 3/"count": 0/'
 wrong ":2: unknown key \"toknes\"; did you mean \"tokens\"" 's/"tokens"/"toknes"/'
+sed '/"norm"/d' "$WORK/models/small.json" >"$WORK/none.json"
+refuses "none of its operations is a norm" claims --model "$WORK/none.json"
 sed 's/qwen3/mamba/' "$WORK/models/config.json" >"$WORK/family.json"
 refuses "family.json:1: \"model_type\": the family 'mamba' is not known; llama, .* are" claims --model "$WORK/family.json"
 refuses "did you mean 'llama-3-8b'" claims --model lama-3-8b

@@ -14,11 +14,13 @@ static const struct {
     const char *name;
     fuzz_target *feed;
 } targets[] = {
-    {"key", fuzz_key},           {"shape", fuzz_shape},     {"shapes", fuzz_shapes},   {"config", fuzz_config},
-    {"design", fuzz_design},     {"tuning", fuzz_tuning},   {"claim", fuzz_claim},     {"npy_header", fuzz_npy_header},
-    {"npy", fuzz_npy},           {"elf", fuzz_elf},         {"journal", fuzz_journal}, {"results", fuzz_results},
-    {"merge", fuzz_merge},       {"compare", fuzz_compare}, {"stress", fuzz_stress},   {"claims", fuzz_claims},
-    {"training", fuzz_training}, {"job", fuzz_job},         {"answers", fuzz_answers}, {"program", fuzz_program},
+    {"key", fuzz_key},         {"shape", fuzz_shape},     {"shapes", fuzz_shapes},
+    {"config", fuzz_config},   {"design", fuzz_design},   {"tuning", fuzz_tuning},
+    {"claim", fuzz_claim},     {"model", fuzz_model},     {"npy_header", fuzz_npy_header},
+    {"npy", fuzz_npy},         {"elf", fuzz_elf},         {"journal", fuzz_journal},
+    {"results", fuzz_results}, {"merge", fuzz_merge},     {"compare", fuzz_compare},
+    {"stress", fuzz_stress},   {"claims", fuzz_claims},   {"training", fuzz_training},
+    {"job", fuzz_job},         {"answers", fuzz_answers}, {"program", fuzz_program},
 };
 static fuzz_target *feed;
 

@@ -33,8 +33,8 @@ void fuzz_page_begin(struct fuzz_page *page);
 void fuzz_page_end(struct fuzz_page *page);
 
 /* texts.c */
-fuzz_target fuzz_key, fuzz_shape, fuzz_shapes, fuzz_config, fuzz_design, fuzz_tuning, fuzz_claim, fuzz_npy_header,
-    fuzz_npy, fuzz_elf;
+fuzz_target fuzz_key, fuzz_shape, fuzz_shapes, fuzz_config, fuzz_design, fuzz_tuning, fuzz_claim, fuzz_model,
+    fuzz_npy_header, fuzz_npy, fuzz_elf;
 /* folders.c */
 fuzz_target fuzz_journal, fuzz_results, fuzz_merge, fuzz_compare, fuzz_stress, fuzz_claims, fuzz_training;
 /* workers.c */

@@ -16,6 +16,7 @@
 #include "src/core/tuning.h"
 #include "src/gate/code_identity.h"
 #include "src/lab/emulate/emulate.h"
+#include "src/models/rates.h"
 #include "src/plan/config.h"
 #include "src/plan/npy.h"
 #include "tests/fuzz/fuzz.h"
@@ -199,6 +200,28 @@ void fuzz_tuning(const uint8_t *bytes, size_t n) {
     cJSON_Delete(json);
     free(path);
     nb_strbuf_release(&text);
+}
+
+/* ---- a model's step: one that can be read consists of something, and its products can be timed ---- */
+
+void fuzz_model(const uint8_t *bytes, size_t n) {
+    char *text = fuzz_text(bytes, n, NULL);
+    struct nb_model_step step;
+    struct nb_rates rates = {0};
+    if (nb_model_step_parse(&step, "model.json", text, strlen(text), 0) == 0) {
+        fuzz_check(step.n_works > 0 && step.tokens >= 1, "a step consists of something");
+        nb_rates_add(&rates, &step);
+        for (size_t i = 0; i < rates.n; i++) {
+            const struct nb_rate_product *p = &rates.products[i];
+            fuzz_check(p->timed_rows > 0 && p->timed_inner > 0 && p->timed_cols > 0 && p->timed_rows <= p->rows &&
+                           p->timed_inner <= p->inner && p->timed_cols <= p->cols &&
+                           p->timed_inner * p->timed_cols <= NB_TIMED_FLOATS,
+                       "a product is timed at a size that it has");
+        }
+    }
+    nb_rates_release(&rates);
+    nb_model_step_release(&step);
+    free(text);
 }
 
 /* ---- a claim: one that can be read can be explained, and judged without a single measurement ---- */
