@@ -175,6 +175,10 @@ int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *pl
                          const char *format, FILE *out) {
     if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(g, plan, t), out);
     const char *unit = g->subject->unit;
+    if (count(t, -1, 0).n == 0) {
+        fprintf(out, "No trial was ended in %.0f s: nothing is known of false alarms.\n", g->elapsed_s);
+        return 0;
+    }
     print_effect(out, t, 0, 0, unit);
     for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i], unit);
     const double upper = cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER);

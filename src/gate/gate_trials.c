@@ -219,5 +219,5 @@ int nb_gate_trials_run(struct nb_gate *g, const struct nb_trial_plan *plan, stru
         for (int l = 0; l < NB_N_LOAD_KINDS && result == 0 && !is_over(&s); l++)
             if (plan->loads[l]) result = run_stretch(&s, l, round);
     nb_gate_end(s.g);
-    return result;
+    return result == 0 ? nb_interrupted() : result;
 }
