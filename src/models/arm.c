@@ -196,7 +196,7 @@ static const struct nb_model_workload workloads[] = {
     {"tiny-transformer", 4, 4, 64, 64, 0.02}, {"rnnsearch", 1, 80, 80, 1024, 33},
     {"order-embedding", 1, 128, 10, 1024, 6}, {"attentive-reader", 1, 64, 780, 240, 24},
     {"convpool", 9, 100, 32, 96, 12},         {"tiny-convpool", 9, 8, 16, 8, 0.01},
-    {"llama-layer", 4, 2, 2048, 4096, 600},
+    {"llama-layer", 4, 2, 2048, 4096, 600},   {"norm", 16, 1, 4096, 512, 0.4},
 };
 
 const struct nb_model_workload *nb_model_workload_find(const char *name) {

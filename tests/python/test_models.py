@@ -319,6 +319,13 @@ class Steps(unittest.TestCase):
         self.assertEqual(kept, sorted(kept))
         self.assertGreaterEqual(kept[2] - kept[1], 9 * 4 * 64 * 64 * 4)
 
+    def test_norms_alone(self):
+        arms = [{"norm": "layernorm", "style": style, "hidden": 32, "sequence": 8, "layers": 3} for style in ("printed", "nn")]
+        one, other = answer("steps", "norm", launch_s=0, arms=arms)["arms"]
+        self.assertEqual(other["kept_bytes"], 2 * 8 * 32 * 4 + 3 * 2 * 8 * 4)  # x, dy; mean and rstd of each norm
+        self.assertGreater(one["kept_bytes"], 3 * 8 * 32 * 4)
+        self.assertRegex(answer("steps", "norm", arms=[{"norm": "none"}])["reason"], "needs a norm")
+
     def test_layers_of_a_large_model(self):
         arms = [
             {"norm": "rmsnorm", "style": style, "hidden": 64, "sequence": 8, "layers": 1, "dtype": "bf16"} for style in ("printed", "nn")

@@ -160,9 +160,8 @@ def steps(arms, workload, text, request, once=_timed):
     while block + 2 <= MOST_BLOCKS and (block == 0 or time.perf_counter() - start < request["launch_s"]):
         shuffled.shuffle(order)
         for turn in (order, order[::-1]):
-            batch = trainers[0].batch(block)
             for i in turn:
-                measured[i].append(once(trainers[i], batch if arms[i].batch == arms[0].batch else trainers[i].batch(block)))
+                measured[i].append(once(trainers[i], trainers[i].batch(block)))
             block += 1
     for answer, rows in zip(answers, measured):
         answer.update({part: [row[part] for row in rows] for part in rows[0]})

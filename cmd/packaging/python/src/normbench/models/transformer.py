@@ -45,6 +45,9 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.kv_heads, self.causal, self.rotation = shape.heads, shape.kv_heads, causal, rotation
         self.written_out = shape.decoder
+        if self.written_out and causal:
+            sides = 2 * (make.arm.sequence,)
+            self.register_buffer("future", torch.ones(sides, dtype=torch.bool).triu(1))
         width = shape.hidden // shape.heads
         for part, out, size in (
             ("wq", shape.hidden, shape.hidden),
@@ -70,7 +73,7 @@ class Attention(nn.Module):
         """Operation by operation, as frameworks without a fused attention ran it."""
         scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
         if self.causal:
-            scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1), -math.inf)
+            scores = scores.masked_fill(self.future, -math.inf)
         return scores.softmax(-1) @ v
 
 
@@ -190,6 +193,8 @@ class Layers(nn.Module):
     """Layers of a large model alone, on drawn activations; the loss is the mean square of what they make of them. Weights and activations
     are in the arm's dtype, as large models run."""
 
+    casts = True
+
     def __init__(self, make, shape):
         super().__init__()
         self.arm, self.hidden = make.arm, shape.hidden
@@ -197,14 +202,51 @@ class Layers(nn.Module):
         self.layers = nn.ModuleList(Layer(make, f"layer{i}", shape, rotation, make.arm.causal) for i in range(make.arm.layers))
 
     def batch(self, text, number):
-        generator = torch.Generator().manual_seed(number)
-        return (torch.randn(self.arm.batch, self.arm.sequence, self.hidden, generator=generator),)
+        return (drawn(self.arm, number),)
 
     def loss(self, batch):
         x = batch[0].to(self.layers[0].attention.inside.wq.dtype)
         for layer in self.layers:
             x = layer(x)
         return x.float().pow(2).mean()
+
+
+class _Seed(torch.autograd.Function):
+    """0, whose gradient by y is the dy given."""
+
+    @staticmethod
+    def forward(ctx, y, dy):
+        ctx.save_for_backward(dy)
+        return torch.zeros((), device=y.device)
+
+    @staticmethod
+    def backward(ctx, _):
+        return ctx.saved_tensors[0], None
+
+
+class Norms(nn.Module):
+    """Norms alone, `layers` of them on one tensor of batch x sequence rows, each with the same gradient of its output: the passes of a step
+    are theirs, but for a microsecond each. All is in the arm's dtype."""
+
+    casts = True
+
+    def __init__(self, make):
+        super().__init__()
+        self.arm = make.arm
+        self.norms = nn.ModuleList(make.norm(make.arm.hidden) for _ in range(make.arm.layers))
+
+    def batch(self, text, number):
+        return drawn(self.arm, number), drawn(self.arm, -1 - number)
+
+    def loss(self, batch):
+        x, dy = (part.to(next(self.parameters()).dtype) for part in batch)
+        x.requires_grad_(torch.is_grad_enabled())
+        return torch.stack([_Seed.apply(norm(x), dy) for norm in self.norms]).sum()
+
+
+def drawn(arm, number):
+    """Activations of a batch, standard normal."""
+    return torch.randn(arm.batch, arm.sequence, arm.hidden, generator=torch.Generator().manual_seed(number % (1 << 63)))
 
 
 def rows_of(arm):

@@ -8,6 +8,7 @@ llama-layer          4 layers of Llama-3-8B's sizes: 4096, 32 query heads on 8, 
 rnnsearch            tables 2 and 3: GRU of 1024, embedding 512, vocabulary 32000; batch 80 x 80 words
 attentive-reader     table 6: bidirectional LSTMs of 240; batch 64, documents of 780 words, questions of 13
 order-embedding      table 8: GRU of 1024 over 10 words of 300, image features of 4096; batch 128
+norm                 norms alone: 16 on 4096 rows of 512
 convpool, tiny-convpool    table 10: ConvPool-CNN-C, 96 and 192 channels on 32 x 32; batch 100. Tiny: 8 and 16 on 16 x 16
 """
 
@@ -43,6 +44,7 @@ WORKLOADS = {
     "minimind2-small": Workload(transformer.Transformer, _usual(8, 32, 512, 512, 5e-4, 1e-5), MINIMIND),
     "transformer-base": Workload(transformer.Transformer, _usual(6, 390, 64, 512, 1e-4, 1e-8), BASE),
     "llama-layer": Workload(transformer.Layers, _usual(4, 2, 2048, 4096, 1e-4, 1e-5), LLAMA),
+    "norm": Workload(transformer.Norms, _usual(16, 1, 4096, 512, 1e-4, 1e-5)),
     "rnnsearch": Workload(recurrent.RNNSearch, _usual(1, 80, 80, 1024, 1e-4, 1e-5)),
     "attentive-reader": Workload(recurrent.AttentiveReader, _usual(1, 64, 780, 240, 8e-5, 1e-5)),
     "order-embedding": Workload(recurrent.OrderEmbedding, _usual(1, 128, 10, 1024, 1e-3, 1e-5)),
@@ -125,6 +127,8 @@ def _refused(arm, workload):
         return "BatchNorm would need running statistics of each step of time: take another norm"
     if recurs and (arm.hidden % 16 or arm.sequence < 4):
         return "hidden must be a multiple of 16, a sequence 4 long or more"
+    if workload.family is transformer.Norms:
+        return "it needs a norm" if arm.norm == "none" else None
     if not shape and (arm.layers != workload.usual["layers"] or arm.place != "pre" or not arm.residual):
         return "layers, place and residual paths are of transformers"
     if workload.family is convpool.ConvPool and (arm.sequence < 8 or arm.sequence % 4):
@@ -206,8 +210,8 @@ def optimizer_of(model, arm, workload):
 
 
 def build(arm, workload, drawn=None):
-    """The model on its device, with `make`, whose observer sees its tensors, and `casts`: does it compute in the arm's dtype itself?"""
+    """The model on its device, with `make`, whose observer sees its tensors, and `casts`: is all of it in the arm's dtype?"""
     make = Make(arm, drawn)
     model = workload.family(make, *([shape_of(arm, workload)] if workload.shape else []))
-    model.make, model.casts = make, workload.family is transformer.Layers
+    model.make, model.casts = make, getattr(model, "casts", False)
     return model.to(arm.device, DTYPES[arm.dtype] if model.casts else None)
