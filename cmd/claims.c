@@ -13,6 +13,7 @@
 #include "reports/text/grid.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
+#include "src/claims/training.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -20,9 +21,9 @@
 #include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
+#include "src/models/study.h"
 #include "src/record/fingerprint.h"
 #include "src/record/fold.h"
-#include "src/train/train_study.h"
 
 extern const struct nb_command nb_command_claims;
 
@@ -42,9 +43,10 @@ static const char help[] =
     "  --quick              fewer launches and smaller shapes: about two minutes\n"
     "  --launches N         worker processes for each group (default 24, with --quick 9; of training 8, and 6 seeds,\n"
     "                       or what a claim needs)\n"
-    "  --train-budget S     seconds for training claims; what does not fit is left out and named, the headline last\n"
-    "                       (default 5400, and the headline whatever it takes; with --quick 45, for small versions alone);\n"
-    "                       trained on the bytes of $NORMBENCH_TEXT, else on the licences that every Debian has\n"
+    "  --train-budget S     seconds for what PyTorch is asked; what does not fit is left out and named (default 5400;\n"
+    "                       with --quick 0); models train on the bytes of $NORMBENCH_TEXT, else on a licence that\n"
+    "                       every Debian has\n"
+    "  --device NAME        where PyTorch's models run: cpu (the default), cuda\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; bug reports are then tested on them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
@@ -65,12 +67,13 @@ struct claims_options {
     const char *explain, *model;
     int tokens; /* of the model; 0: its own */
     bool quick, strict;
+    const char *device;    /* for PyTorch: "cpu", "cuda" */
     double train_budget_s; /* NaN: the usual one */
     int argc;
     char **argv; /* as given, or of the run that is resumed */
 };
 static const struct claims_options usual = {
-    .request = NB_PLAN_REQUEST_INIT, .output.case_timeout_s = 20, .train_budget_s = NAN};
+    .request = NB_PLAN_REQUEST_INIT, .output.case_timeout_s = 20, .device = "cpu", .train_budget_s = NAN};
 
 static bool wants_variants(const struct claims_options *o) {
     return o->output.format && strcmp(o->output.format, "variants") == 0;
@@ -79,6 +82,7 @@ static bool wants_variants(const struct claims_options *o) {
 static bool parse(struct claims_options *o, int argc, char **argv, int *exit_code) {
     struct nb_plan_request *q = &o->request;
     static const char *const formats[] = {"table", "markdown", "json", "variants", NULL};
+    static const char *const devices[] = {"cpu", "cuda", NULL};
     const struct nb_option options[] = {
         NB_OUTPUT_OPTIONS(&o->output),
         {"format", .text = &o->output.format, .among = formats},
@@ -87,6 +91,7 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
         {"tokens", .count = &o->tokens, .least = 1, .most = 100000000, .given = &q->changed},
         {"quick", .flag = &o->quick, .given = &q->changed},
         {"strict", .flag = &o->strict},
+        {"device", .text = &o->device, .among = devices, .given = &q->changed},
         {"train-budget", .number = &o->train_budget_s, .least = 0, .most = 1e7, .given = &q->changed},
         {"plugin", .texts = &q->plugins, .given = &q->changed},
         NB_LOAD_TIMEOUT_OPTION,
@@ -161,36 +166,23 @@ static int explain(const char *id) {
     return NB_EXIT_OK;
 }
 
-/* ---- the training part of a run, in DIR/training/ --------------------------------------------------------------------- */
+/* ---- what PyTorch is asked, in DIR/training/ --------------------------------------------------------------------------- */
 
 struct claims_trained {
-    struct nb_train_results results;
-    bool there;      /* something was asked for, and the time allowed was not 0 */
-    const char *why; /* nothing was trained */
+    struct nb_torch_results results;
+    bool there; /* something was asked for, and PyTorch is there */
+    char *why;  /* nothing was asked */
 };
 
-/* Eight launches narrow an interval against the six that are the fewest for one; six seeds, since a seed is a whole training. */
-enum { USUAL_LAUNCHES = 8, LEAST_ROUNDS = 6 };
-static const double USUAL_BUDGET_S = 5400, QUICK_BUDGET_S = 45, MOST_LAUNCH_S = 12, LEAST_LAUNCH_S = 0.2,
-                    SHARE_OF_STEPS = 0.5;
+/* PyTorch says that it is alive every 5 s; its import takes longer than a case may. */
+enum { USUAL_BUDGET_S = 5400, SILENT_CASES = 6 };
 
-static void plan(const struct nb_claims *claims, bool all, struct nb_train_plan *p) {
+static void plan(const struct nb_claims *claims, bool left_out, struct nb_torch_plan *p) {
     for (size_t i = 0; i < claims->n; i++)
         for (size_t j = 0; j < claims->items[i].n_experiments; j++) {
             const struct nb_experiment *e = &claims->items[i].experiments[j];
-            if (e->kind->train && !e->kind->refuses(e)) e->kind->train(e, p, all);
+            if (e->kind->torch && !e->kind->refuses(e)) e->kind->torch(e, p, left_out);
         }
-}
-
-static double budget_of(const struct claims_options *o) {
-    return !isnan(o->train_budget_s) ? o->train_budget_s : o->quick ? QUICK_BUDGET_S : USUAL_BUDGET_S;
-}
-
-/* Half of the time allowed goes to launches, as long as they do not get longer than is of use. */
-static double launch_of(const struct nb_train_plan *p, double budget_s, int launches) {
-    int n = 0;
-    for (int g = 0; g < p->n; g++) n += p->groups[g].measure == NB_TRAIN_STEPS;
-    return fmin(MOST_LAUNCH_S, fmax(LEAST_LAUNCH_S, n ? SHARE_OF_STEPS * budget_s / (n * launches) : 0));
 }
 
 static bool has_journal(const char *dir) {
@@ -200,37 +192,55 @@ static bool has_journal(const char *dir) {
     return there;
 }
 
-/* Trains what the claims need. 0, -1 after nb_error, or the number of the signal that ended it. */
+/* 0, -1 after nb_error, or the number of the signal that ended it. */
+static int ask(const struct claims_options *o, const struct nb_torch_plan *p, const struct nb_torch *torch,
+               const char *folder, struct claims_trained *out) {
+    struct nb_journal journal = {0};
+    const int launches = launches_of(o, NB_TORCH_LAUNCHES), seeds = launches_of(o, NB_TORCH_SEEDS);
+    const struct nb_torch_study study = {.plan = p,
+                                         .torch = torch,
+                                         .dir = folder,
+                                         .journal = &journal,
+                                         .device = o->device,
+                                         .budget_s = isnan(o->train_budget_s) ? USUAL_BUDGET_S : o->train_budget_s,
+                                         .launch_s = NB_TORCH_LAUNCH_S,
+                                         .silence_s = SILENT_CASES * o->output.case_timeout_s,
+                                         .rounds = {[NB_TORCH_STEPS] = launches,
+                                                    [NB_TORCH_INFERENCE] = launches,
+                                                    [NB_TORCH_MEMORY] = seeds,
+                                                    [NB_TORCH_COURSE] = seeds}};
+    cJSON *run = cJSON_CreateObject();
+    nb_json_text(run, "config", NB_CLAIMS_TRAINING_FOLDER);
+    nb_note("PyTorch %s, %s (%s)", torch->version,
+            torch->gpu && strcmp(o->device, "cuda") == 0 ? torch->gpu : "on the CPU", torch->python);
+    int result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
+    if (result == 0) result = nb_torch_study_run(&study, &out->results);
+    nb_journal_close(&journal);
+    return result;
+}
+
+/* Asks PyTorch what the claims need, if it is there: it is looked for once. As ask() returns. */
 static int claims_train(const struct claims_options *o, const struct nb_claims *claims, const char *dir,
                         struct claims_trained *out) {
-    struct nb_train_plan p = {0};
-    struct nb_journal journal = {0};
-    const double budget_s = budget_of(o);
-    const int launches = launches_of(o, o->quick ? LEAST_ROUNDS : USUAL_LAUNCHES), seeds = launches_of(o, LEAST_ROUNDS);
+    struct nb_torch_plan p = {0};
+    struct nb_torch torch = {0};
     char *folder = nb_path_join(dir, NB_CLAIMS_TRAINING_FOLDER);
     int result = 0;
-    plan(claims, !o->quick || !isnan(o->train_budget_s), &p);
-    if (o->request.launches != NB_AS_CONFIGURED) nb_train_plan_usual_seeds(&p); /* the user's number counts */
-    if (budget_s <= 0) {
-        out->why = "training, which --train-budget 0 leaves out";
-    } else if (p.n > 0) {
-        const struct nb_train_study study = {
-            .plan = &p,
-            .dir = folder,
-            .journal = &journal,
-            .max_width = o->request.max_width,
-            .budget_s = budget_s,
-            .may_overrun = isnan(o->train_budget_s),
-            .launch_s = launch_of(&p, budget_s, launches),
-            .rounds = {[NB_TRAIN_STEPS] = launches, [NB_TRAIN_MEMORY] = seeds, [NB_TRAIN_COURSE] = seeds}};
+    plan(claims, o->quick && isnan(o->train_budget_s), &p);
+    if (o->request.launches != NB_AS_CONFIGURED) nb_torch_plan_usual_seeds(&p); /* the user's number counts */
+    if (o->train_budget_s <= 0)
+        out->why = nb_strdup("PyTorch, which --train-budget 0 leaves out");
+    else if (p.n > 0)
+        nb_torch_find(&torch, o->device);
+    if (torch.lacks) {
+        out->why = nb_strdup(torch.lacks);
+        nb_warn("claims about training are left out: needed: %s", torch.lacks);
+    } else if (torch.python) {
         out->there = true;
-        cJSON *run = cJSON_CreateObject();
-        nb_json_text(run, "config", NB_CLAIMS_TRAINING_FOLDER);
-        result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
-        if (result == 0) result = nb_train_study_run(&study, &out->results);
-        nb_journal_close(&journal);
+        result = ask(o, &p, &torch, folder, out);
     }
-    nb_train_plan_release(&p);
+    nb_torch_release(&torch);
+    nb_torch_plan_release(&p);
     free(folder);
     return result;
 }
@@ -257,7 +267,7 @@ static int claims_rates(const struct claims_options *o, const struct nb_claims *
     cJSON *run = cJSON_CreateObject();
     nb_json_text(run, "config", NB_CLAIMS_RATES_FOLDER);
     int result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
-    if (result == 0) result = nb_rates_measure(&out->rates, folder, &journal, launches_of(o, LEAST_ROUNDS));
+    if (result == 0) result = nb_rates_measure(&out->rates, folder, &journal, launches_of(o, NB_MIN_LAUNCHES));
     nb_journal_close(&journal);
     free(folder);
     return result;
@@ -280,7 +290,8 @@ static void measured_release(struct measured *m) {
         if (m->there[i]) nb_results_release(&m->results[i]);
     nb_sample_table_release(&m->samples);
     nb_rates_release(&m->rates.rates);
-    nb_train_results_release(&m->trained.results);
+    nb_torch_results_release(&m->trained.results);
+    free(m->trained.why);
 }
 
 /* One plan into its own folder below DIR. */
@@ -371,7 +382,7 @@ static int measure(struct claims_options *o, struct nb_claims *claims, const cha
         nb_config_release(&configs[i]);
     }
     if (result != 0 || m->ended != 0) {
-        m->trained.why = "training, before which the run was ended";
+        m->trained.why = nb_strdup("PyTorch, before which the run was ended");
         return result;
     }
     m->ended = claims_rates(o, claims, dir, &m->rates);
@@ -402,6 +413,19 @@ static struct nb_claim_result *judge(const struct nb_claims *claims, const struc
     return results;
 }
 
+/* DIR/readings.json: what RMSNorm saves of PyTorch's models here, where steps were timed. */
+static int write_readings(const cJSON *document, const char *dir) {
+    const cJSON *cpu = nb_json_get(nb_json_get(document, "fingerprint"), "cpu");
+    char date[16];
+    nb_utc_now("%Y-%m-%d", date, sizeof date);
+    cJSON *readings = nb_training_readings(nb_json_get(document, "training"), nb_json_get_string(cpu, "model"), date);
+    char *path = nb_path_join(dir, "readings.json");
+    const int result = readings ? nb_json_write(readings, path) : 0;
+    cJSON_Delete(readings);
+    free(path);
+    return result;
+}
+
 static int report(const struct claims_options *o, const struct nb_claim_result *results, size_t n,
                   const struct measured *m, const char *dir, double elapsed_s) {
     const struct nb_claims_measured measured = all_measured(m);
@@ -419,6 +443,7 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
     cJSON *document = nb_claims_document(results, n, &about);
     int result = nb_claims_document_write(document, dir);
+    if (result == 0) result = write_readings(document, dir);
     if (result == 0) result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
     fflush(stdout);
     if (result == 0) result = nb_claims_pages(dir, document, !o->output.no_plots);

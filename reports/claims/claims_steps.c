@@ -56,10 +56,9 @@ static struct nb_interval part_value(const cJSON *entry, const char *part, const
 /* What PyTorch took, of this run (its "training" section) or recorded: the saving of an arm of RMSNorm in a style, printed or nn. */
 static struct nb_interval measured_in_torch(const cJSON *document, const char *workload, const char *style) {
     const cJSON *entry;
-    char arm[32];
-    snprintf(arm, sizeof arm, "rmsnorm %s", style);
     cJSON_ArrayForEach(entry, nb_json_get(nb_json_get(document, "training"), "steps")) {
-        if (nb_json_is(entry, "workload", workload) && strncmp(nb_json_get_string(entry, "arm"), arm, strlen(arm)) == 0)
+        if (nb_json_is(entry, "workload", workload) && nb_json_is(entry, "norm", "rmsnorm") &&
+            nb_json_is(entry, "style", style))
             return nb_json_get_interval(entry, "cut");
     }
     return (struct nb_interval){NAN, NAN, NAN};

@@ -11,7 +11,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-enum { MOST_COLUMNS = 9 };
+enum { MOST_COLUMNS = 8 };
 struct table {
     const char *list, *title, *titles[MOST_COLUMNS];
     size_t n_columns;
@@ -42,18 +42,12 @@ static void add_number(struct nb_grid *grid, const cJSON *entry, const char *nam
 }
 
 static void add_steps(struct nb_grid *grid, const cJSON *entry) {
-    add_interval(grid, entry, "seconds", 1e3, " ms");
-    add_interval(grid, entry, "passes", 1e3, " ms");
-    add_interval(grid, entry, "norm_share", 100, " %");
-    add_interval(grid, entry, "step_share", 100, " %");
-    const bool compared = nb_json_get_text(entry, "against") != NULL;
-    for (int i = 0; i < 2; i++) {
-        const char *name = i == 0 ? "cut" : "elsewhere";
-        if (compared)
-            add_interval(grid, entry, name, 100, " %");
-        else
-            nb_grid_add(grid, "");
-    }
+    static const char *const parts[] = {"seconds", "forward", "backward", "update"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) add_interval(grid, entry, parts[i], 1e3, " ms");
+    if (nb_json_get_text(entry, "against"))
+        add_interval(grid, entry, "cut", 100, "%");
+    else
+        nb_grid_add(grid, "");
     add_number(grid, entry, "launches", 1, "");
 }
 static void add_memory(struct nb_grid *grid, const cJSON *entry) {
@@ -70,10 +64,14 @@ static void add_course(struct nb_grid *grid, const cJSON *entry) {
 
 static const struct table tables[] = {
     {"steps",
-     "Whole training steps",
-     {"model", "arm", "step", "forward and backward", "norm's share of them", "norm's share of the step",
-      "cut of the step against LayerNorm", "difference elsewhere", "launches"},
-     9,
+     "Whole steps",
+     {"model", "arm", "step", "forward", "backward", "update", "time saved against LayerNorm", "launches"},
+     8,
+     add_steps},
+    {"inference",
+     "Whole forward passes, nothing kept for gradients",
+     {"model", "arm", "step", "forward", "backward", "update", "time saved against LayerNorm", "launches"},
+     8,
      add_steps},
     {"memory",
      "Memory of a process that trains",
@@ -95,15 +93,20 @@ static bool fill(struct nb_grid *grid, const struct table *t, const cJSON *docum
 }
 
 static const char lead[] =
-    "Arms of a model take turns step by step in one process, in drawn orders each followed by its reverse. Memory is "
-    "of "
-    "fresh processes. Losses are of trainings that start from the same weights and see the same batches; intervals are "
-    "over launches or seeds, at 95 %. The cut of a step is what its norms save: the time in the norms of both arms, over the "
-    "step with LayerNorm; what differs elsewhere is no work of the norm, and noise where its interval contains 0.";
+    "The sources' classes and models, run by %s on %s. Arms of a model take turns step by step in one process, in random orders, "
+    "each followed by its reverse; steps of one block are compared. Memory is of a process for each arm, less what it had "
+    "before the model. Losses are of trainings that start from the same weights and see the same batches. Intervals are "
+    "over launches or seeds, at 95%%.";
 
-static void add_lead(const struct nb_claims_page *p) {
+static void add_lead(const struct nb_claims_page *p, const cJSON *document) {
+    const cJSON *training = nb_json_get(document, "training");
+    const char *version = nb_json_get_text(training, "torch"), *device = nb_json_get_text(training, "device");
+    char *torch = nb_textf("PyTorch %s", version ? version : "(version not known)");
+    char *text = nb_textf(lead, torch, !device || strcmp(device, "cpu") == 0 ? "the CPU" : device);
     nb_claims_heading(p, 2, "training", "Training");
-    nb_claims_say(p, "", lead);
+    nb_claims_say(p, "", text);
+    free(text);
+    free(torch);
 }
 
 void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *document) {
@@ -111,7 +114,7 @@ void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *docu
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         struct nb_grid grid;
         if (fill(&grid, &tables[i], document)) {
-            if (first) add_lead(p);
+            if (first) add_lead(p, document);
             first = false;
             nb_claims_heading(p, 3, tables[i].list, tables[i].title);
             nb_claims_grid(p, &grid);

@@ -5,7 +5,7 @@
  *   timing, accuracy   blocks of the matrix, which become cases of one plan for all claims (experiment_timing.c, _accuracy.c)
  *   property           a small experiment in C with parameters (property.h)
  *   step               a step of a model as the list of its operations (experiment_step.c)
- *   training           a model trained with one norm or another (experiment_training.c) */
+ *   training           a model in PyTorch, with one norm or another (experiment_training.c) */
 #ifndef NB_EXPERIMENT_H
 #define NB_EXPERIMENT_H
 
@@ -16,9 +16,9 @@
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 #include "src/models/rates.h"
+#include "src/models/study.h"
 #include "src/plan/config.h"
 #include "src/record/record.h"
-#include "src/train/train_study.h"
 
 /* The two plans that matrix experiments add their blocks to. */
 /* Eager: no claim's, but PyTorch's RMSNorm on a row next to nothing, for what an operation costs it here. */
@@ -30,7 +30,7 @@ struct nb_claims_measured {
     const struct nb_results *results[NB_N_CLAIMS_PLANS]; /* null: nothing was */
     const struct nb_sample_table *samples;               /* of the timing plan; null likewise */
     const struct nb_rates *rates;                        /* of the operations of steps; null: nothing was timed */
-    const struct nb_train_results *training;             /* null: nothing was trained */
+    const struct nb_torch_results *training;             /* null: PyTorch was not asked */
     const char *no_training;                             /* why */
 };
 
@@ -44,8 +44,8 @@ struct nb_experiment_kind {
     void (*plan)(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]);
     /* Adds the products of its steps; null: it has none. */
     void (*rates)(const struct nb_experiment *e, struct nb_rates *rates);
-    /* After plan: adds what is to be trained; null: nothing is. all: also what --quick has no small version of. */
-    void (*train)(const struct nb_experiment *e, struct nb_train_plan *plan, bool all);
+    /* After plan: adds what PyTorch is to be asked; null: nothing. left_out: --quick leaves it out. */
+    void (*torch)(const struct nb_experiment *e, struct nb_torch_plan *plan, bool left_out);
     /* One line on what it does, where the kind has more to say than its summary; or null. */
     void (*describe)(const struct nb_experiment *e, struct nb_strbuf *out);
     /* Why it cannot be run here, or null; null function: it always can. */

@@ -9,49 +9,26 @@
 #include "src/claims/training.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/models/blas.h"
-#include "src/train/train_study.h"
-#include "src/train/workload.h"
+#include "src/models/study.h"
 
-static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, const char *workload) {
-    nb_finding_tag(f, "workload", workload);
-    nb_finding_tag(f, "norm", nb_norm_kind_names[o->norm.kind]);
-    if (nb_arm_has_kernel(o)) nb_finding_tag(f, "style", nb_style_names[o->norm.style]);
-    if (o->norm.kind != NB_NORM_NONE) {
-        nb_finding_tag(f, "affine", o->norm.affine == NB_NORM_FROZEN ? "frozen" : "learned");
-        nb_finding_tag(f, "place", nb_norm_place_names[o->place]);
-    }
-    if (o->norm.kind == NB_NORM_BATCHNORM)
-        nb_finding_tag(f, "statistics", o->norm.by_position ? "position" : "feature");
-    nb_finding_tag(f, "padding", nb_padding_names[o->padding]);
-    nb_finding_tag(f, "residual", o->residual ? "yes" : "no");
-    nb_finding_tag(f, "mask", o->causal ? "causal" : "bidirectional");
-    nb_finding_tag(f, "dtype", nb_dtype_names[o->dtype]);
-    nb_finding_tag(f, "subnormals", o->flushed ? "flushed" : "kept");
-    nb_finding_tag_number(f, "dispatch", o->dispatch);
-    nb_finding_tag_number(f, "layers", o->layers);
-    nb_finding_tag_number(f, "hidden", o->hidden);
-    if (o->n_threads > 0) nb_finding_tag_number(f, "threads", o->n_threads);
-    nb_finding_tag_number(f, "tokens", (double)o->batch * o->sequence);
-}
+static void tag(void *finding, const char *axis, const char *value) { nb_finding_tag(finding, axis, value); }
 
 static const char *add_arm(struct nb_training *t, size_t i, char *reason, size_t n) {
-    struct nb_train_options o;
+    struct nb_model_arm arm;
     struct nb_strbuf text = {0};
-    const char *wrong = nb_arm_parse(&o, t->common, t->words.items[i], reason, n);
+    const char *wrong = nb_model_arm_parse(&arm, t->common, t->words.items[i], reason, n);
     if (wrong) return wrong;
-    nb_arm_print(&o, &text);
+    nb_model_arm_print(&arm, &text);
     t->arms[i] = text.text;
     for (size_t j = 0; j < i; j++)
         if (strcmp(t->arms[j], text.text) == 0) {
             snprintf(reason, n, "arms '%s' and '%s' are one", t->words.items[j], t->words.items[i]);
             return reason;
         }
-    if (t->workload && (wrong = t->workload->family->complete(t->workload->own, &o))) {
-        snprintf(reason, n, "arm '%s': %s", t->words.items[i], wrong);
-        return reason;
-    }
-    tag_arm(nb_findings_add_exact(&t->tags, "arm", "", 0), &o, t->workload_name);
+    if (t->workload) nb_model_arm_complete(&arm, t->workload);
+    struct nb_finding *tags = nb_findings_add_exact(&t->tags, "arm", "", 0);
+    nb_finding_tag(tags, "workload", t->workload_name);
+    nb_model_arm_tag(&arm, tag, tags);
     return NULL;
 }
 
@@ -71,34 +48,24 @@ static const char *complete_arms(struct nb_training *t, char *reason, size_t n) 
     return NULL;
 }
 
-static void exchange_arms(struct nb_training *t) {
-    const struct nb_strings words = t->words;
-    t->words = t->quick;
-    t->quick = words;
-}
-
 /* Fills workload, measure, arms and tags from the names. Null, or what is wrong with the file; text goes to reason. */
 static const char *complete(struct nb_training *t, char *reason, size_t n) {
-    t->workload = nb_workload_find(t->workload_name);
-    const int measure = nb_name_find(nb_train_measure_names, t->measure_name);
+    t->workload = nb_model_workload_find(t->workload_name);
+    const int measure = nb_name_find(nb_torch_measure_names, t->measure_name);
     if (measure < 0) {
-        snprintf(reason, n, "\"measure\" is '%s', and not steps, memory or course", t->measure_name);
+        snprintf(reason, n, "\"measure\" is '%s', and not steps, inference, memory or course", t->measure_name);
         return reason;
     }
-    t->measure = (enum nb_train_measure)measure;
-    if (t->measure != NB_TRAIN_COURSE && t->seeds > 0) return "\"seeds\" are of a \"course\"";
-    if (t->measure != NB_TRAIN_COURSE) t->steps = 0;
+    t->measure = (enum nb_torch_measure)measure;
+    if (t->measure != NB_TORCH_COURSE && t->seeds > 0) return "\"seeds\" are of a \"course\"";
+    if (t->measure != NB_TORCH_COURSE) t->steps = 0;
     if (t->words.n == 0) return "\"arms\" is empty";
-    for (int quick = t->quick.n > 0; quick >= 0; quick--) { /* the usual ones last */
-        if (quick || t->quick.n > 0) exchange_arms(t);
-        if (complete_arms(t, reason, n)) return reason;
-    }
-    return NULL;
+    return complete_arms(t, reason, n);
 }
 
 /* Whole steps of a model, its memory, or its training from the beginning, with one norm or another. The file names
  * the workload, what is measured, the arms, and which arms are compared:
- *   steps   cut, elsewhere, time_ratio of pairs by part (step, forward, backward, norm, ..); norm_share, seconds of arms
+ *   steps   and inference: cut, time_ratio of pairs, seconds of arms, by part (step, forward, backward, update)
  *   memory  memory_cut, memory_ratio of pairs; memory of arms, by what (peak of the process, activations kept)
  *   course  loss_ratio of pairs; final_loss, failed_steps, std_*, gradient_* of arms */
 
@@ -132,7 +99,6 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
         {"measure", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, measure_name), .required = true},
         {"arms", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, words), .required = true},
         {"common", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, common)},
-        {"quick", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, quick)},
         {"steps", NB_FIELD_READ, .read = read_steps},
         {"seeds", NB_FIELD_READ, .read = read_seeds},
         {"compare", NB_FIELD_READ, .read = read_compare}};
@@ -154,51 +120,62 @@ static void training_release(struct nb_experiment *e) {
     free(t->workload_name);
     free(t->measure_name);
     free(t->common);
-    nb_strings_release(&t->quick);
+    free(t->needed);
     nb_strings_release(&t->words);
     free(t);
 }
 
 static const char *training_refuses(const struct nb_experiment *e) {
     const struct nb_training *t = e->own;
-    return t->workload ? nb_blas_lacks() : "a training workload that this build does not have";
+    return t->workload ? t->needed : "a model that this build does not have";
 }
 
-/* There are no blocks of the matrix, but smaller arms. */
-static void training_plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
-    struct nb_training *t = e->own;
-    char reason[400];
-    (void)configs;
-    t->is_quick = quick;
-    if (!quick || t->quick.n == 0) return;
-    exchange_arms(t);
-    complete_arms(t, reason, sizeof reason); /* tried when the file was read */
-}
-
-static void training_train(const struct nb_experiment *e, struct nb_train_plan *plan, bool all) {
-    struct nb_training *t = e->own;
-    t->left_out = t->is_quick && t->quick.n == 0 && !all;
-    if (t->left_out) return;
+static void add_to_plan(const struct nb_training *t, struct nb_torch_plan *plan) {
     for (size_t i = 0; i < t->words.n && t->workload; i++)
-        nb_train_plan_add(plan, t->measure, t->workload, (int)t->steps, (int)t->seeds, t->arms[i]);
+        nb_torch_plan_add(plan, t->measure, t->workload, (int)t->steps, (int)t->seeds, t->arms[i]);
 }
 
-static void training_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
+static void training_torch(const struct nb_experiment *e, struct nb_torch_plan *plan, bool left_out) {
+    struct nb_training *t = e->own;
+    t->left_out = left_out;
+    if (!left_out) add_to_plan(t, plan);
+}
+
+/* On two cores. */
+static double minutes_of(const struct nb_training *t) {
+    struct nb_torch_plan p = {0};
+    add_to_plan(t, &p);
+    const double seconds = nb_torch_plan_s(&p);
+    nb_torch_plan_release(&p);
+    return ceil(seconds / 2 / 60);
+}
+
+static void training_describe(const struct nb_experiment *e, struct nb_strbuf *out) {
     const struct nb_training *t = e->own;
-    const struct nb_train_results *results = t->left_out ? NULL : m->training;
-    const char *why =
-        t->left_out ? "training, which --quick leaves out: --train-budget SECONDS takes it along" : m->no_training;
-    nb_training_find(t, results, why, out);
-    if (t->is_quick && t->quick.n > 0) nb_findings_add_missing(out, "arms", "%s", "an arm that --quick leaves out");
+    nb_strbuf_addf(out, "%s of %s in PyTorch, %zu arms: about %.0f min on two cores", t->measure_name, t->workload_name,
+                   t->words.n, minutes_of(t));
+}
+
+/* Without PyTorch's answers every reading says what is needed, whatever its figures would be called. */
+static void training_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
+    struct nb_training *t = e->own;
+    const struct nb_torch_results *results = t->left_out ? NULL : m->training;
+    if (t->left_out)
+        t->needed = nb_textf(
+            "PyTorch, which --quick leaves out (--train-budget SECONDS includes it): about %.0f min on two cores",
+            minutes_of(t));
+    else if (!results && m->no_training)
+        t->needed = nb_strdup(m->no_training);
+    nb_training_find(t, results, t->needed, out);
 }
 
 const struct nb_experiment_kind nb_experiment_training = {
     .name = "training",
-    .summary = "steps of a model, with one norm or another",
+    .summary = "steps of a model in PyTorch, with one norm or another",
     .read = training_read,
     .release = training_release,
-    .plan = training_plan,
-    .train = training_train,
+    .torch = training_torch,
+    .describe = training_describe,
     .refuses = training_refuses,
     .find = training_find,
 };

@@ -10,73 +10,35 @@
 #include "src/claims/experiment.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/train/train_study.h"
-#include "src/train/workload.h"
+#include "src/measure/paired.h"
+#include "src/models/study.h"
 
 /* ---- what an arm comes to in one round, a launch or a seed, alone or against another arm of the same round; NAN where it has no numbers ---- */
 
-double nb_training_median_of(const cJSON *arm, const char *name) {
-    const cJSON *list = nb_json_get(arm, name), *item;
-    double *values = nb_alloc((unsigned)cJSON_GetArraySize(list) + 1, sizeof *values);
-    size_t n = 0;
-    cJSON_ArrayForEach(item, list) if (cJSON_IsNumber(item)) values[n++] = item->valuedouble;
-    const double median = n > 0 ? nb_median(values, n) : (double)NAN;
-    free(values);
-    return median;
+/* The seconds of each block of a part of the step, as samples, which the caller frees. */
+static struct nb_samples samples_of(const cJSON *arm, const char *part) {
+    const cJSON *list = nb_json_get(arm, part), *item;
+    double *ns = nb_alloc((unsigned)cJSON_GetArraySize(list) + 1, sizeof *ns);
+    struct nb_samples s = {.ns = ns, .floor = NAN};
+    cJSON_ArrayForEach(item, list) ns[s.n++] = cJSON_IsNumber(item) ? 1e9 * item->valuedouble : (double)NAN;
+    return s;
 }
 
-/* Of a block of both arms, in that order: seconds of the part, and of the norms within it. */
-typedef double block_value(const double part[2], const double norm[2]);
-
-struct step_part {           /* context of the values below */
-    const char *part, *norm; /* names of lists; norm null: it has none */
-    block_value *value;
-};
-
-static double block_ln_ratio(const double part[2], const double norm[2]) {
-    (void)norm;
-    return part[0] > 0 && part[1] > 0 ? log(part[0] / part[1]) : (double)NAN;
-}
-/* What the norms save, of the time of the arm that is compared with; and what is saved besides. Their sum is 1 - t / t_against. */
-static double block_cut(const double part[2], const double norm[2]) { return (norm[1] - norm[0]) / part[1]; }
-static double block_elsewhere(const double part[2], const double norm[2]) {
-    return ((part[1] - norm[1]) - (part[0] - norm[0])) / part[1];
-}
-static double block_share(const double part[2], const double norm[2]) { return norm[0] / part[0]; }
-
-static double number_at(const cJSON *list, int i) {
-    const cJSON *item = cJSON_GetArrayItem(list, i);
-    return cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
-}
-
-/* The median over blocks. The context is a struct step_part. */
-static double over_blocks(const cJSON *arm, const cJSON *against, const void *context) {
-    const struct step_part *p = context;
-    const cJSON *const arms[2] = {arm, against ? against : arm};
-    const int n_blocks = cJSON_GetArraySize(nb_json_get(arm, p->part));
-    double *values = nb_alloc((unsigned)n_blocks + 1, sizeof *values);
-    size_t n = 0;
-    for (int b = 0; b < n_blocks; b++) {
-        double part[2], norm[2] = {0, 0};
-        for (int a = 0; a < 2; a++) {
-            part[a] = number_at(nb_json_get(arms[a], p->part), b);
-            if (p->norm) norm[a] = number_at(nb_json_get(arms[a], p->norm), b);
-        }
-        const double v = p->value(part, norm);
-        if (isfinite(v)) values[n++] = v;
-    }
-    const double median = n > 0 ? nb_median(values, n) : (double)NAN;
-    free(values);
-    return median;
-}
-
+/* Pairs of one block: drift and neighbours weigh on both. */
 static double time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
-    return exp(over_blocks(arm, against, &(struct step_part){part, NULL, block_ln_ratio}));
+    struct nb_samples a = samples_of(arm, part), b = samples_of(against, part);
+    const double ratio = exp(nb_paired_ln(&a, &b, NB_PAIRS_ALL));
+    nb_samples_release(&a);
+    nb_samples_release(&b);
+    return ratio;
 }
 
 static double median_time(const cJSON *arm, const cJSON *against, const void *part) {
+    struct nb_samples s = samples_of(arm, part);
+    const double median = 1e-9 * nb_samples_median(&s);
     (void)against;
-    return nb_training_median_of(arm, part);
+    nb_samples_release(&s);
+    return median;
 }
 
 static double number(const cJSON *arm, const cJSON *against, const void *name) {
@@ -181,7 +143,7 @@ enum { NO_ARM = -1 };
 struct figure { /* one kind of figure */
     const char *name, *unit;
     const char *axis, *tag; /* a tag of its own; axis null: none */
-    nb_train_value *value;
+    nb_torch_value *value;
     const void *context;
     bool logarithmic, cut; /* cut: 1 - the value */
 };
@@ -190,7 +152,7 @@ struct figure { /* one kind of figure */
 
 struct sink {
     const struct nb_training *t;
-    const struct nb_train_results *results;
+    const struct nb_torch_results *results;
     const char *why;
     struct nb_findings *out;
 };
@@ -206,11 +168,11 @@ static struct nb_interval cut_of(const struct nb_interval *v) {
 
 static void add(const struct sink *s, const struct figure *k, int of, int against) {
     const struct nb_training *t = s->t;
-    const struct nb_train_question q = {t->measure, t->workload_name, (int)t->steps};
+    const struct nb_torch_question q = {t->measure, t->workload_name, (int)t->steps};
     const char *of_text = t->arms[of], *against_text = against == NO_ARM ? NULL : t->arms[against];
-    struct nb_train_figure figure = {.value = {NAN, NAN, NAN}, .reason = s->why};
+    struct nb_torch_figure figure = {.value = {NAN, NAN, NAN}, .reason = s->why};
     if (s->results)
-        figure = nb_train_figure_of(s->results, &q, of_text, against_text, k->value, k->context, k->logarithmic);
+        figure = nb_torch_figure_of(s->results, &q, of_text, against_text, k->value, k->context, k->logarithmic);
     struct nb_finding *f =
         isnan(figure.value.value)
             ? nb_findings_add_missing(s->out, k->name, "%s", figure.reason ? figure.reason : "not measured")
@@ -253,45 +215,13 @@ static void add_arms(const struct sink *s, const struct figure *kinds, size_t n)
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
-/* Which norms lie within a part; null: none. */
-static const char *const norm_within[NB_N_STEP_PARTS] = {[NB_STEP_WHOLE] = "norm",
-                                                         [NB_STEP_PASSES] = "norm",
-                                                         [NB_STEP_FORWARD] = "norm_forward",
-                                                         [NB_STEP_BACKWARD] = "norm_backward",
-                                                         [NB_STEP_NORM] = "norm",
-                                                         [NB_STEP_NORM_FORWARD] = "norm_forward",
-                                                         [NB_STEP_NORM_BACKWARD] = "norm_backward"};
-static const struct step_part step_share = {"step", "norm", block_share},
-                              passes_share = {"passes", "norm", block_share};
-
 static void find_steps(const struct sink *s) {
-    static const struct figure arms[] = {{.name = "norm_share",
-                                          .unit = "share",
-                                          .axis = "part",
-                                          .tag = "step",
-                                          .value = over_blocks,
-                                          .context = &step_share},
-                                         {.name = "norm_share",
-                                          .unit = "share",
-                                          .axis = "part",
-                                          .tag = "passes",
-                                          .value = over_blocks,
-                                          .context = &passes_share},
-                                         {.name = "seconds",
-                                          .unit = "s",
-                                          .axis = "part",
-                                          .tag = "step",
-                                          .value = median_time,
-                                          .context = "step",
-                                          .logarithmic = true}};
-    add_arms(s, arms, COUNT(arms));
-    for (int p = 0; p < NB_N_STEP_PARTS; p++) {
-        const char *part = nb_step_part_names[p];
-        const struct step_part cut = {part, norm_within[p], block_cut}, rest = {part, norm_within[p], block_elsewhere};
-        const struct figure pairs[] = {{"time_ratio", "", "part", part, time_ratio, part, true, false},
-                                       {"cut", "share", "part", part, over_blocks, &cut, false, false},
-                                       {"elsewhere", "share", "part", part, over_blocks, &rest, false, false}};
-        add_pairs(s, pairs, norm_within[p] ? COUNT(pairs) : 1);
+    for (const char *const *p = nb_torch_step_parts; *p; p++) {
+        const struct figure seconds = {"seconds", "s", "part", *p, median_time, *p, true, false};
+        const struct figure pairs[] = {{"time_ratio", "", "part", *p, time_ratio, *p, true, false},
+                                       {"cut", "share", "part", *p, time_ratio, *p, true, true}};
+        add_arms(s, &seconds, 1);
+        add_pairs(s, pairs, COUNT(pairs));
     }
 }
 
@@ -345,7 +275,7 @@ static void find_curves(const struct sink *s) {
         const char *workload = nb_json_get_text(request, "workload"), *measure = nb_json_get_text(request, "measure");
         const cJSON *arms = nb_json_get(answer, "arms");
         if (!workload || strcmp(workload, s->t->workload_name) != 0 || !measure ||
-            strcmp(measure, nb_train_measure_names[NB_TRAIN_COURSE]) != 0 || !cJSON_GetArrayItem(arms, 0))
+            strcmp(measure, nb_torch_measure_names[NB_TORCH_COURSE]) != 0 || !cJSON_GetArrayItem(arms, 0))
             continue;
         cJSON_ArrayForEach(curve, nb_json_get(cJSON_GetArrayItem(arms, 0), "curves")) {
             const char *place = first_layer_place(curve);
@@ -370,14 +300,15 @@ static void find_course(const struct sink *s) {
     find_curves(s);
 }
 
-void nb_training_find(const struct nb_training *t, const struct nb_train_results *results, const char *why,
+void nb_training_find(const struct nb_training *t, const struct nb_torch_results *results, const char *why,
                       struct nb_findings *out) {
     const struct sink s = {t, results, why, out};
     switch (t->measure) {
-    case NB_TRAIN_STEPS:
+    case NB_TORCH_STEPS:
+    case NB_TORCH_INFERENCE:
         find_steps(&s);
         break;
-    case NB_TRAIN_MEMORY:
+    case NB_TORCH_MEMORY:
         find_memory(&s);
         break;
     default:
@@ -391,7 +322,7 @@ void nb_training_find(const struct nb_training *t, const struct nb_train_results
 enum { CURVE_POINTS = 60 };
 
 struct subject { /* one arm of one group */
-    struct nb_train_question question;
+    struct nb_torch_question question;
     const char *arm;
     const cJSON **rounds; /* what was measured of it */
     size_t n;
@@ -403,7 +334,7 @@ static void gather(struct subject *s, const cJSON *answers) {
     const cJSON *answer;
     s->rounds = nb_alloc((unsigned)cJSON_GetArraySize(answers) + 1, sizeof *s->rounds);
     cJSON_ArrayForEach(answer, answers) {
-        const cJSON *arm = nb_train_answer_arm(answer, &s->question, s->arm);
+        const cJSON *arm = nb_torch_answer_arm(answer, &s->question, s->arm);
         if (arm) s->rounds[s->n++] = arm;
     }
 }
@@ -427,44 +358,36 @@ static void append(cJSON *list, double value) {
 
 /* ---- intervals ---- */
 
-static void add_interval(cJSON *json, const char *name, const struct subject *s, const struct nb_train_results *r,
-                         nb_train_value *value, const void *context) {
-    struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, NULL, value, context, false);
+static void add_interval(cJSON *json, const char *name, const struct subject *s, const struct nb_torch_results *r,
+                         nb_torch_value *value, const void *context) {
+    struct nb_torch_figure f = nb_torch_figure_of(r, &s->question, s->arm, NULL, value, context, false);
     nb_json_interval(json, name, &f.value);
     free(f.rounds);
 }
 
-static void add_cut(cJSON *json, const char *name, const struct subject *s, const struct nb_train_results *r,
-                    const char *against, const char *part, block_value *value) {
-    const struct step_part context = {part, "norm", value};
-    struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, against, over_blocks, &context, false);
-    nb_json_interval(json, name, &f.value);
-    free(f.rounds);
-}
-
-static bool was_measured(const struct nb_train_results *r, const struct subject *s, const char *arm) {
+static bool was_measured(const struct nb_torch_results *r, const struct subject *s, const char *arm) {
     const cJSON *answer;
     cJSON_ArrayForEach(answer, r->answers) {
-        if (nb_train_answer_arm(answer, &s->question, arm)) return true;
+        if (nb_torch_answer_arm(answer, &s->question, arm)) return true;
     }
     return false;
 }
 
 /* What an arm of RMSNorm saves of the step that is the same but for LayerNorm in its place. */
-static void add_cuts(cJSON *json, const struct subject *s, const struct nb_train_results *r) {
+static void add_cut(cJSON *json, const struct subject *s, const struct nb_torch_results *r) {
     static const char *const norms[] = {"rmsnorm", "prmsnorm"};
     for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++) {
         const size_t n = strlen(norms[i]);
-        struct nb_strbuf against = {0};
-        if (strncmp(s->arm, norms[i], n) != 0 || s->arm[n] != ' ') continue;
-        nb_strbuf_addf(&against, "layernorm%s", s->arm + n);
-        if (was_measured(r, s, against.text)) {
-            nb_json_text(json, "against", against.text);
-            add_cut(json, "cut", s, r, against.text, "step", block_cut);
-            add_cut(json, "passes_cut", s, r, against.text, "passes", block_cut);
-            add_cut(json, "elsewhere", s, r, against.text, "step", block_elsewhere);
+        if (strncmp(s->arm, norms[i], n) != 0 || (s->arm[n] && s->arm[n] != ' ')) continue;
+        char *against = nb_textf("layernorm%s", s->arm + n);
+        if (was_measured(r, s, against)) {
+            struct nb_torch_figure f = nb_torch_figure_of(r, &s->question, s->arm, against, time_ratio, "step", true);
+            const struct nb_interval cut = cut_of(&f.value);
+            nb_json_text(json, "against", against);
+            nb_json_interval(json, "cut", &cut);
+            free(f.rounds);
         }
-        nb_strbuf_release(&against);
+        free(against);
     }
 }
 
@@ -486,18 +409,23 @@ static void add_losses(cJSON *json, const struct subject *s) {
 
 /* ---- entries ---- */
 
-static cJSON *entry_of(const struct subject *s, const struct nb_train_results *r) {
+static void add_norm(void *json, const char *axis, const char *value) {
+    if (strcmp(axis, "norm") == 0 || strcmp(axis, "style") == 0) nb_json_text(json, axis, value);
+}
+
+static cJSON *entry_of(const struct subject *s, const struct nb_torch_results *r) {
     cJSON *json = cJSON_CreateObject();
+    struct nb_model_arm words;
+    char reason[200];
     nb_json_text(json, "workload", s->question.workload);
     nb_json_text(json, "arm", s->arm);
-    nb_json_number(json, s->question.measure == NB_TRAIN_COURSE ? "seeds" : "launches", (double)s->n);
-    if (s->question.measure == NB_TRAIN_STEPS) {
-        add_interval(json, "seconds", s, r, median_time, "step");
-        add_interval(json, "passes", s, r, median_time, "passes");
-        add_interval(json, "norm_share", s, r, over_blocks, &passes_share);
-        add_interval(json, "step_share", s, r, over_blocks, &step_share);
-        add_cuts(json, s, r);
-    } else if (s->question.measure == NB_TRAIN_MEMORY) {
+    if (!nb_model_arm_parse(&words, NULL, s->arm, reason, sizeof reason)) nb_model_arm_tag(&words, add_norm, json);
+    nb_json_number(json, s->question.measure == NB_TORCH_COURSE ? "seeds" : "launches", (double)s->n);
+    if (nb_torch_is_timed(s->question.measure)) {
+        for (const char *const *p = nb_torch_step_parts; *p; p++)
+            add_interval(json, p == nb_torch_step_parts ? "seconds" : *p, s, r, median_time, *p);
+        add_cut(json, s, r);
+    } else if (s->question.measure == NB_TORCH_MEMORY) {
         add_interval(json, "peak_bytes", s, r, number, "peak_bytes");
         nb_json_number(json, "kept_bytes", nb_json_get_number(s->rounds[0], "kept_bytes"));
         nb_json_number(json, "parameter_bytes", nb_json_get_number(s->rounds[0], "parameter_bytes"));
@@ -520,12 +448,12 @@ static bool is_new(const cJSON *list, const struct subject *s) {
     return true;
 }
 
-static void add_entries(cJSON *list, enum nb_train_measure measure, const struct nb_train_results *r) {
+static void add_entries(cJSON *list, enum nb_torch_measure measure, const struct nb_torch_results *r) {
     const cJSON *answer, *arm;
     cJSON_ArrayForEach(answer, r->answers) {
         const cJSON *request = nb_json_get(answer, "request");
         const char *name = nb_json_get_text(request, "measure"), *workload = nb_json_get_text(request, "workload");
-        if (!name || !workload || strcmp(name, nb_train_measure_names[measure]) != 0) continue;
+        if (!name || !workload || strcmp(name, nb_torch_measure_names[measure]) != 0) continue;
         cJSON_ArrayForEach(arm, nb_json_get(answer, "arms")) {
             struct subject s = {.question = {measure, workload, nb_json_get_index(request, "steps")},
                                 .arm = nb_json_get_text(arm, "arm")};
@@ -537,10 +465,88 @@ static void add_entries(cJSON *list, enum nb_train_measure measure, const struct
     }
 }
 
-cJSON *nb_training_to_json(const struct nb_train_results *results) {
-    static const char *const names[NB_N_TRAIN_MEASURES] = {"steps", "memory", "courses"};
+/* The first answer's: all of a run come from one PyTorch. */
+static void add_torch(cJSON *json, const struct nb_torch_results *r) {
+    const cJSON *answer;
+    cJSON_ArrayForEach(answer, r->answers) {
+        if (!nb_json_get_text(answer, "torch")) continue;
+        nb_json_text(json, "torch", nb_json_get_text(answer, "torch"));
+        nb_json_text(json, "device", nb_json_get_text(answer, "device"));
+        return;
+    }
+}
+
+cJSON *nb_training_to_json(const struct nb_torch_results *results) {
+    static const char *const names[NB_N_TORCH_MEASURES] = {"steps", "inference", "memory", "courses"};
     cJSON *json = cJSON_CreateObject();
-    for (int m = 0; m < NB_N_TRAIN_MEASURES; m++)
-        add_entries(cJSON_AddArrayToObject(json, names[m]), (enum nb_train_measure)m, results);
+    add_torch(json, results);
+    for (int m = 0; m < NB_N_TORCH_MEASURES; m++)
+        add_entries(cJSON_AddArrayToObject(json, names[m]), (enum nb_torch_measure)m, results);
     return json;
+}
+
+/* ---- readings: one line for each arm of RMSNorm that LayerNorm and, where it was measured, no norm stand beside ---- */
+
+/* The same arm with another norm: its time in ms. */
+static double ms_of(const cJSON *entries, const char *workload, const char *arm, const char *norm) {
+    const cJSON *entry;
+    struct nb_model_arm a;
+    struct nb_strbuf text = {0};
+    char reason[200];
+    double ms = NAN;
+    if (nb_model_arm_parse(&a, arm, norm, reason, sizeof reason)) return ms;
+    nb_model_arm_print(&a, &text);
+    cJSON_ArrayForEach(entry, entries) {
+        if (nb_json_is(entry, "workload", workload) && nb_json_is(entry, "arm", text.text))
+            ms = 1e3 * nb_json_get_interval(entry, "seconds").value;
+    }
+    nb_strbuf_release(&text);
+    return ms;
+}
+
+static void add_reading(cJSON *list, const cJSON *entries, const cJSON *entry, bool training) {
+    const char *workload = nb_json_get_string(entry, "workload"), *arm = nb_json_get_string(entry, "arm");
+    const struct nb_interval cut = nb_json_get_interval(entry, "cut");
+    char *name = nb_textf("%s%s", workload, training ? "" : "-inference");
+    char *what = nb_textf("%s, %s", arm, training ? "training" : "inference");
+    cJSON *json = nb_json_add_object(list);
+    nb_json_text(json, "workload", name);
+    nb_json_text(json, "what", what);
+    nb_json_text(json, "style", nb_json_get_text(entry, "style"));
+    nb_json_number(json, "none_ms", ms_of(entries, workload, arm, "none"));
+    nb_json_number(json, "layernorm_ms", ms_of(entries, workload, arm, "layernorm"));
+    nb_json_number(json, "rmsnorm_ms", 1e3 * nb_json_get_interval(entry, "seconds").value);
+    nb_json_number(json, "saves", cut.value);
+    nb_json_number(json, "low", cut.low);
+    nb_json_number(json, "high", cut.high);
+    nb_json_number(json, "launches", nb_json_get_number(entry, "launches"));
+    free(what);
+    free(name);
+}
+
+cJSON *nb_training_readings(const cJSON *training, const char *machine, const char *date) {
+    static const char *const lists[] = {"steps", "inference"};
+    const char *device = nb_json_get_text(training, "device");
+    const bool cpu = !device || strcmp(device, "cpu") == 0;
+    cJSON *json = cJSON_CreateObject(), *readings = cJSON_CreateArray();
+    nb_json_text(json, "machine", cpu ? machine : device);
+    nb_json_text(json, "device", cpu ? "cpu" : "cuda");
+    nb_json_text(json, "date", date);
+    nb_json_text(json, "torch", nb_json_get_text(training, "torch"));
+    nb_json_text(json, "made_by", "normbench claims " NB_VERSION);
+    nb_json_text(json, "interval", "95 % over launches");
+    nb_json_text(
+        json, "how",
+        "arms take turns in random order in one process, each order followed by its reverse; median over blocks "
+        "of ratios within blocks; Hodges-Lehmann over launches");
+    cJSON_AddItemToObject(json, "readings", readings);
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        const cJSON *entries = nb_json_get(training, lists[i]), *entry;
+        cJSON_ArrayForEach(entry, entries) {
+            if (nb_json_get(entry, "cut")) add_reading(readings, entries, entry, i == 0);
+        }
+    }
+    if (readings->child) return json;
+    cJSON_Delete(json);
+    return NULL;
 }

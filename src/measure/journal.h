@@ -49,7 +49,7 @@
  *
  *   {"type":"resume","started":"..","argv":[..],"fingerprint":{..}}      each --resume, before it goes on
  *
- *   {"type":"answer","answer":{..}}      in the journal of training jobs (src/train/train_study.h) alone
+ *   {"type":"answer","answer":{..}}      in the journal of PyTorch's answers (src/models/study.h) alone
  *
  *   {"type":"end","elapsed_s":90.1,"peak_memory_mib":200.5,"interrupted":2|null}     a signal's number; each way out of
  * a run

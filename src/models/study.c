@@ -20,8 +20,10 @@
 #include "src/measure/launcher.h"
 #include "src/measure/paired.h"
 
-const char *const nb_torch_measure_names[] = {"steps", "memory", "course", NULL};
+const char *const nb_torch_measure_names[] = {"steps", "inference", "memory", "course", NULL};
 const char *const nb_torch_step_parts[] = {"step", "forward", "backward", "update", NULL};
+
+bool nb_torch_is_timed(enum nb_torch_measure measure) { return measure <= NB_TORCH_INFERENCE; }
 
 /* ---- where PyTorch is ---- */
 
@@ -33,13 +35,13 @@ void nb_torch_find(struct nb_torch *t, const char *device) {
     cJSON_AddTrueToObject(options, "about");
     const struct nb_job job = {.kind = "torch", .launch = -1, .digests_at = -1, .options = options};
     cJSON *answer = nb_launcher_ask(&job, nb_load_timeout_s(FIND_S), &o);
-    const char *python = nb_json_get_text(answer, "python"), *version = nb_json_get_text(answer, "torch"),
+    const char *python = nb_json_get_text(answer, "interpreter"), *version = nb_json_get_text(answer, "torch"),
                *gpu = nb_json_get_text(answer, "gpu"), *reason = nb_json_get_text(answer, "reason");
     *t = (struct nb_torch){.python = python ? nb_strdup(python) : NULL,
                            .version = version ? nb_strdup(version) : NULL,
                            .gpu = gpu ? nb_strdup(gpu) : NULL};
     if (!python || !version)
-        t->lacks = nb_textf("PyTorch: %s", reason ? reason : "no process can be started to ask for it");
+        t->lacks = nb_textf("PyTorch; %s", reason ? reason : "no process can be started to ask for it");
     else if (strcmp(device, "cuda") == 0 && !gpu)
         t->lacks =
             nb_textf("a GPU: PyTorch %s of %s sees none; leave out --device cuda, or name a Python whose PyTorch "
@@ -118,11 +120,12 @@ static double arm_s(const struct nb_torch_group *g, int arm, double launch_s) {
     return (double)IMPORT_S / g->n_arms + fmax(launch_s / g->n_arms, LEAST_STEPS * step_s);
 }
 
-double nb_torch_plan_s(const struct nb_torch_plan *p, const int rounds[NB_N_TORCH_MEASURES], double launch_s) {
+double nb_torch_plan_s(const struct nb_torch_plan *p) {
     double sum = 0;
     for (int i = 0; i < p->n; i++) {
         const struct nb_torch_group *g = &p->groups[i];
-        for (int a = 0; a < g->n_arms; a++) sum += arm_rounds(g, a, rounds[g->measure]) * arm_s(g, a, launch_s);
+        const int usual = nb_torch_is_timed(g->measure) ? NB_TORCH_LAUNCHES : NB_TORCH_SEEDS;
+        for (int a = 0; a < g->n_arms; a++) sum += arm_rounds(g, a, usual) * arm_s(g, a, NB_TORCH_LAUNCH_S);
     }
     return sum;
 }
@@ -403,7 +406,7 @@ static void do_job(void *arg, int piece, int seat) {
 static double left_s(const struct party *p) { return p->study->budget_s - (nb_now_s() - p->start_s); }
 
 static bool is_alone(const struct party *p, int group) {
-    return group_at(p, group)->measure == NB_TORCH_STEPS || strcmp(p->study->device, "cuda") == 0;
+    return nb_torch_is_timed(group_at(p, group)->measure) || strcmp(p->study->device, "cuda") == 0;
 }
 
 /* Those of the group that have still to answer in the round, as numbers of arms; steps need all of them. */
@@ -453,7 +456,7 @@ static int last_round_of(const struct party *p, int group) {
 static void guess(struct party *p, int group) {
     const struct nb_torch_group *g = group_at(p, group);
     struct share *s = &p->budget.shares[group];
-    const bool steps = g->measure == NB_TORCH_STEPS;
+    const bool steps = nb_torch_is_timed(g->measure);
     int *due = nb_alloc((unsigned)g->n_arms + 1, sizeof *due);
     s->n_seats = is_alone(p, group) ? 1 : p->n_seats;
     for (int a = 0; a < g->n_arms; a++) s->job_s += arm_s(g, a, p->study->launch_s) / (steps ? p->n_cpus : g->n_arms);
@@ -494,7 +497,7 @@ static void settle_job(void *arg, int piece, int seat) {
         nb_torch_results_add(p->results, answer);
     }
     cJSON_Delete(p->seats[seat].answers);
-    share_settle(s, seconds, group_at(p, j->group)->measure == NB_TORCH_STEPS ? 1 : j->n_arms);
+    share_settle(s, seconds, nb_torch_is_timed(group_at(p, j->group)->measure) ? 1 : j->n_arms);
     p->done_s += seconds / s->n_seats;
 }
 
@@ -510,7 +513,7 @@ static void add_jobs(struct party *p, int group, int round) {
     const struct nb_torch_group *g = group_at(p, group);
     int *due = nb_alloc((unsigned)g->n_arms + 1, sizeof *due);
     const int n = arms_due(p, group, round, due), seats = p->budget.shares[group].n_seats;
-    const int size = g->measure == NB_TORCH_STEPS ? n : g->measure == NB_TORCH_MEMORY ? 1 : (n + seats - 1) / seats;
+    const int size = nb_torch_is_timed(g->measure) ? n : g->measure == NB_TORCH_MEMORY ? 1 : (n + seats - 1) / seats;
     for (int a = 0; a < n; a += size) add_job(p, group, round, due + a, a + size < n ? size : n - a);
     free(due);
 }

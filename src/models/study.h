@@ -14,13 +14,19 @@
 #include "src/models/arm.h"
 
 enum nb_torch_measure {
-    NB_TORCH_STEPS,  /* times of steps, the arms interleaved in one process; a round is a launch */
-    NB_TORCH_MEMORY, /* peak memory of a process that makes steps of one arm; a round is a launch of each */
-    NB_TORCH_COURSE, /* a training from its beginning; a round is a seed */
+    NB_TORCH_STEPS,     /* times of steps, the arms interleaved in one process; a round is a launch */
+    NB_TORCH_INFERENCE, /* of forward passes that keep nothing, likewise */
+    NB_TORCH_MEMORY,    /* peak memory of a process that makes steps of one arm; a round is a launch of each */
+    NB_TORCH_COURSE,    /* a training from its beginning; a round is a seed */
     NB_N_TORCH_MEASURES
 };
-extern const char *const nb_torch_measure_names[]; /* "steps", "memory", "course"; null-terminated */
+extern const char *const nb_torch_measure_names[]; /* "steps", "inference", "memory", "course"; null-terminated */
 extern const char *const nb_torch_step_parts[];    /* "step", "forward", "backward", "update"; null-terminated */
+/* Are the arms timed beside each other? */
+bool nb_torch_is_timed(enum nb_torch_measure measure);
+
+/* As usual: eight launches narrow an interval against the six that are the fewest for one; six seeds, since a seed is a whole training. */
+enum { NB_TORCH_LAUNCHES = 8, NB_TORCH_SEEDS = 6, NB_TORCH_LAUNCH_S = 4 };
 
 /* ---- where PyTorch is ---- */
 
@@ -51,8 +57,8 @@ void nb_torch_plan_add(struct nb_torch_plan *p, enum nb_torch_measure measure, c
                        int steps, int seeds, const char *arm);
 /* Whatever was asked for, the usual number of seeds. */
 void nb_torch_plan_usual_seeds(struct nb_torch_plan *p);
-/* Seconds that it takes on one core, a guess; rounds: of each measure, where the plan asks for no more. */
-double nb_torch_plan_s(const struct nb_torch_plan *p, const int rounds[NB_N_TORCH_MEASURES], double launch_s);
+/* Seconds that it takes on one core in usual rounds, a guess. */
+double nb_torch_plan_s(const struct nb_torch_plan *p);
 void nb_torch_plan_release(struct nb_torch_plan *p);
 
 /* ---- answers, and the figures that are made of them ----
@@ -61,7 +67,7 @@ void nb_torch_plan_release(struct nb_torch_plan *p);
  *
  *   {"request":{"measure","workload","round","steps","device","arms":[..]},"status":"ok"|..,"reason"?,"elapsed_s":1.5,"torch","device",
  *    "arms":[{"arm",
- *       steps:  "step":[s,..],"forward":[s,..],"backward":[s,..],"update":[s,..],"loss":[..],"kept_bytes"
+ *       steps, inference: "step":[s,..],"forward":[s,..],"backward":[s,..],"update":[s,..],"loss":[..],"kept_bytes"
  *       memory: "peak_bytes","kept_bytes","parameter_bytes"
  *       course: "loss":[..],"wanted_steps","failed_steps","final_loss","unseen_loss","kept_bytes","recorded_steps":[..],
  *               "curves":[{"place","gradient","std":[..]}]}]} */

@@ -4,6 +4,7 @@
  * "alive" lines are this worker's steps forward, so that one that hangs is ended as any worker is. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ static char in_python[] =
     "import runpy, sys\n"
     "if sys.path[:1] == ['']: del sys.path[0]\n"
     "if sys.version_info < (3, 9):\n"
-    "    print('{\"missing\": \"Python %d.%d is too old: 3.9 or later\"}' % tuple(sys.version_info[:2]))\n"
+    "    print('{\"missing\": \"%s is Python %d.%d; 3.9 or later is needed (NORMBENCH_PYTHON names another)\"}' % ((sys.executable,) + tuple(sys.version_info[:2])))\n"
     "else: runpy.run_module('normbench.models', run_name='__main__', alter_sys=True)\n";
 
 static _Noreturn void become(const char *path, int in, int out, char *argument) {
@@ -54,7 +55,8 @@ static _Noreturn void become(const char *path, int in, int out, char *argument) 
         execvp(path, argv);
     cJSON *json = cJSON_CreateObject();
     struct nb_strbuf line = {0};
-    char *reason = nb_textf("it cannot be started: %s", strerror(errno));
+    char *reason =
+        nb_textf("%s cannot be started: %s; NORMBENCH_PYTHON names another interpreter", path, strerror(errno));
     nb_json_text(json, "missing", reason);
     nb_json_print(json, &line);
     nb_strbuf_add(&line, "\n");
@@ -97,7 +99,26 @@ static int end(struct python *p, struct nb_workplace *w, bool of_itself) {
     return status;
 }
 
-/* The next line that is a JSON object, owned; null: it closed its stdout. */
+static bool has_ended(const struct python *p) {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == p->pid;
+}
+
+/* Some of its stdout; 0: no more will come. What it forked may hold its stdout open, so that its own end counts too. */
+static ssize_t read_some(const struct python *p, char *text, size_t n) {
+    enum { LOOK_MS = 200 };
+    for (;;) {
+        struct pollfd end = {.fd = p->out, .events = POLLIN};
+        const bool ended = has_ended(p); /* before what it said last is looked for */
+        const int ready = poll(&end, 1, ended ? 0 : LOOK_MS);
+        const ssize_t done = ready > 0 ? read(p->out, text, n) : -1;
+        if (done >= 0) return done;
+        if (ended && ready == 0) return 0;
+        if ((ready < 0 || ready > 0) && errno != EINTR) return 0;
+    }
+}
+
+/* The next line that is a JSON object, owned; null: there is none. */
 static cJSON *next_object(struct python *p) {
     enum { MOST_BYTES = 1 << 28 };
     for (;;) {
@@ -113,9 +134,8 @@ static cJSON *next_object(struct python *p) {
             p->n_strange++;
             continue;
         }
-        const ssize_t n = p->line.len < MOST_BYTES ? read(p->out, text, sizeof text) : 0;
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return NULL;
+        const ssize_t n = p->line.len < MOST_BYTES ? read_some(p, text, sizeof text) : 0;
+        if (n == 0) return NULL;
         nb_strbuf_addn(&p->line, text, (size_t)n);
     }
 }
@@ -136,14 +156,10 @@ static cJSON *ask_about(struct nb_workplace *w, const char *path) {
     }
     if (said) return said;
     said = cJSON_CreateObject();
-    nb_json_text(said, "missing", "it ended without saying whether it has PyTorch (stderr says why)");
+    char *reason = nb_textf("%s ended without saying whether it has PyTorch (stderr says why)", path);
+    nb_json_text(said, "missing", reason);
+    free(reason);
     return said;
-}
-
-/* "NORMBENCH_PYTHON=/x/python3: .." of the interpreter that was asked; several are apart by "; ". */
-static void add_missing(struct nb_strbuf *out, const char *lead, const char *path, const cJSON *said) {
-    const char *missing = nb_json_get_text(said, "missing");
-    nb_strbuf_addf(out, "%s%s%s: %s", out->len ? "; " : "", lead, path, missing ? missing : "no PyTorch");
 }
 
 static int about_job(struct nb_workplace *w) {
@@ -152,28 +168,28 @@ static int about_job(struct nb_workplace *w) {
          *survey = folder ? nb_path_join(folder, "bin/python3") : NULL;
     const bool is_named = named && *named;
     const char *const paths[] = {is_named ? named : "python3", is_named ? NULL : survey};
-    struct nb_strbuf missing = {0};
+    char *missing = NULL; /* what the first of them said */
     cJSON *said = NULL;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0] && paths[i] && !said; i++) {
         said = ask_about(w, paths[i]);
         if (nb_json_get_text(said, "torch")) {
-            nb_json_text(said, "python", paths[i]);
+            nb_json_text(said, "interpreter", paths[i]);
             continue;
         }
-        add_missing(&missing, is_named ? "NORMBENCH_PYTHON=" : "", paths[i], said);
+        if (!missing)
+            missing = nb_textf("%s%s", nb_json_get_text(said, "missing"),
+                               is_named ? "" : "; or `make survey LIBS=torch` installs one");
         cJSON_Delete(said);
         said = NULL;
     }
     if (!said) {
         said = cJSON_CreateObject();
-        nb_strbuf_add(&missing,
-                      "; `make survey LIBS=torch` installs it, or NORMBENCH_PYTHON names a Python that has it");
-        nb_json_text(said, "reason", missing.text);
+        nb_json_text(said, "reason", missing);
     }
     cJSON_DeleteItemFromObjectCaseSensitive(said, "type");
     nb_json_text(said, "type", "answer");
     nb_worker_say(said);
-    nb_strbuf_release(&missing);
+    free(missing);
     free(survey);
     free(folder);
     return 0;

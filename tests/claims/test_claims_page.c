@@ -92,7 +92,7 @@ static const char steps[] = ",\"steps\":{\"models\":[" ENTRY(
                                       NEEDED(
                                           "Table 4, TensorFlow", "7",
                                           "3")) "]},"
-                                                "\"training\":{\"steps\":[{\"workload\":\"convpool\",\"arm\":\"rmsnorm printed\",\"cut\":{\"value\":0.05,\"low\":0.01,\"high\":0.1}}]},"
+                                                "\"training\":{\"steps\":[{\"workload\":\"convpool\",\"arm\":\"rmsnorm\",\"norm\":\"rmsnorm\",\"style\":\"printed\",\"cut\":{\"value\":0.05,\"low\":0.01,\"high\":0.1}}]},"
                                                 "\"recorded\":[{\"device\":\"cuda\",\"date\":\"2026-11-26\",\"machine\":\"a GPU\",\"readings\":["
                                                 "{\"workload\":\"transformer-base\",\"style\":\"printed\",\"saves\":0.063,\"low\":0.051,\"high\":0.066},"
                                                 "{\"workload\":\"transformer-base\",\"style\":\"nn\",\"saves\":0.007,\"low\":0.006,\"high\":0.011},"

@@ -1,43 +1,108 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A claim of a training: a small model, its memory, its steps in turn, its course; going on asks nothing again; what does not fit is named.
-# Long, 15 s: 24 trainings.
+# Claims that PyTorch decides, on a stub in its place: what is asked, once each; figures, pages and schemas; going on asks nothing again; what does
+# not fit, is missing or misbehaves is named, and the other claims go on.
 . tests/support/cli.sh
+export NORMBENCH_PYTHON=$PWD/tests/python/torch_stub.py TORCH_STUB_LOG=$WORK/requests
 cat >"$WORK/training.json" <<'JSON'
 { "title": "training", "statement": "Steps.", "scope": "a test", "sources": [{ "cite": "tests/cli" }],
   "experiments": {
-    "steps": { "kind": "training", "workload": "tiny-transformer", "measure": "steps", "arms": ["layernorm", "none"], "common": "sequence=8 layers=1",
-      "compare": { "of": { "norm": "none" }, "against": { "norm": "layernorm" } } },
-    "memory": { "kind": "training", "workload": "tiny-convpool", "measure": "memory", "arms": ["layernorm", "none"], "common": "sequence=8",
+    "steps": { "kind": "training", "workload": "tiny-transformer", "measure": "steps", "arms": ["layernorm", "rmsnorm", "none"],
+      "compare": { "of": { "norm": "rmsnorm" }, "against": { "norm": "layernorm" } } },
+    "memory": { "kind": "training", "workload": "tiny-transformer", "measure": "memory", "arms": ["layernorm nn", "none"], "common": "batch=2",
       "compare": { "of": { "norm": "layernorm" }, "against": { "norm": "none" } } },
-    "course": { "kind": "training", "workload": "tiny-transformer", "measure": "course", "steps": 4, "arms": ["rmsnorm"], "common": "sequence=8 layers=2" } },
+    "course": { "kind": "training", "workload": "tiny-transformer", "measure": "course", "steps": 20, "arms": ["none", "layernorm", "rmsnorm"],
+      "compare": { "of": { "norm": "rmsnorm" }, "against": { "norm": "layernorm" } } } },
   "readings": [
-    { "id": "steps", "text": "a time", "experiment": "steps", "expect": [{ "figure": "time_ratio", "form": "between", "least": 1e-3, "most": 1000, "where": { "part": "step" } }] },
-    { "id": "memory", "text": "kept activations", "experiment": "memory", "expect": [{ "figure": "memory_ratio", "form": "at_least", "least": 1.01, "where": { "what": "activations" } }] },
-    { "id": "course", "text": "bytes are guessed", "experiment": "course", "expect": [{ "figure": "final_loss", "form": "between", "least": 1, "most": 6, "where": { "mode": "training" } }] }] }
+    { "id": "steps", "text": "a time", "experiment": "steps", "expect": [{ "figure": "cut", "form": "equals", "to": 0.2, "within": 1e-6, "where": { "part": "step", "norm": "rmsnorm" } }] },
+    { "id": "memory", "text": "a peak", "experiment": "memory", "expect": [{ "figure": "memory_ratio", "form": "equals", "to": 1.2, "within": 1e-6, "where": { "what": "peak" } }] },
+    { "id": "course", "text": "a loss", "experiment": "course", "expect": [{ "figure": "loss_ratio", "form": "equals", "to": 1.01, "within": 1e-6, "where": { "mode": "training" } }] },
+    { "id": "layers", "text": "a width", "experiment": "course", "expect": [{ "figure": "std_drift", "form": "equals", "to": 2, "where": { "at": "start", "site": "attention.input" } }] }] }
 JSON
-"$NORMBENCH" claims "$WORK/training.json" --train-budget 120 --launches 6 --out "$WORK/trained" --format json >"$WORK/out" 2>"$WORK/err" ||
-    bad "training: exit $?: $(cat "$WORK/err")"
-/usr/bin/python3 -c "
+claims() { # NAME ARGUMENTS...
+    local name=$1
+    shift
+    "$NORMBENCH" claims "$WORK/training.json" --out "$WORK/$name" --no-plots --format json "$@" >"$WORK/out" 2>"$WORK/err" || bad "$name: exit $?: $(cat "$WORK/err")"
+}
+reads() { # EXPRESSION in d, the document, and r, its readings
+    /usr/bin/python3 -c "
 import json
 d = json.load(open('$WORK/out'))
-assert d['counts']['REPRODUCED'] == 1, d['claims'][0]['reason']
-assert [r['figures'][0]['launches'] for r in d['claims'][0]['readings']] == [6, 6, 6]" || bad "training: not as promised: $(cat "$WORK/err")"
+r = {x['id']: x for x in d['claims'][0]['readings']}
+assert $1, [(i, x['verdict'], x['reason']) for i, x in r.items()]" || bad "$1: not so: $(cat "$WORK/err")"
+}
+
+claims trained --launches 6
+reads "all(x['verdict'] == 'REPRODUCED' and {f['launches'] for f in x['figures']} == {6} for x in r.values())"
+reads "d['training']['torch'] == '2.15.0' and abs(d['training']['steps'][1]['cut']['value'] - 0.2) < 1e-6"
 /usr/bin/python3 tests/check_schema.py reports/schema "$WORK/trained" "$WORK/training.json"
 code=$?
 [ $code = 0 ] || [ $code = 77 ] || bad "the schemas do not hold for training: $code"
 grep -q '## Training' "$WORK/trained/claims.md" && grep -q 'id="training"' "$WORK/trained/claims.html" || bad "the pages have no training"
-model=$(/usr/bin/python3 -c "import json; print(json.load(open('$WORK/trained/claims.json'))['fingerprint']['cpu']['model'])")
-[ -n "$model" ] && sed -n '3{s/\\//g;p}' "$WORK/trained/claims.md" | grep -qF "$model" || bad "claims.md does not say where it was measured: $(head -5 "$WORK/trained/claims.md")"
-[ -s "$WORK/trained/claims-plots/loss-tiny-transformer-4.gp" ] || bad "no curve of losses: $(ls "$WORK/trained/claims-plots")"
-lines=$(grep -c request "$WORK/trained/training/journal.jsonl")
-[ "$lines" = 24 ] || bad "training: $lines jobs where 6 x (1 + 2 + 1) are due"
+/usr/bin/python3 - "$TORCH_STUB_LOG" <<'PY' || bad "other requests than were due"
+import json, sys
+requests = [json.loads(line) for line in open(sys.argv[1])]
+by = lambda measure: [r for r in requests if r["measure"] == measure]
+assert [len(r["arms"]) for r in by("steps")] == [3] * 6, "a launch has all arms"
+assert [len(r["arms"]) for r in by("memory")] == [1] * 12, "the peak is of a process"
+assert sum(len(r["arms"]) for r in by("course")) == 18 and len(by("course")) < 18, "arms share a process"
+assert {r["round"] for r in by("course")} == set(range(6)) and all(r["device"] == "cpu" and r["threads"] == 1 for r in by("course"))
+assert all(r["text"] and r["kernels"] for r in requests) and by("memory")[0]["arms"][0]["batch"] == 2
+PY
+
+# Going on asks nothing again.
+cp "$TORCH_STUB_LOG" "$WORK/before"
 "$NORMBENCH" claims --resume "$WORK/trained" >"$WORK/out" 2>&1 || bad "--resume of training: $(cat "$WORK/out")"
-[ "$(grep -c request "$WORK/trained/training/journal.jsonl")" = "$lines" ] || bad "--resume trained again"
-"$NORMBENCH" claims "$WORK/training.json" --train-budget 0.01 --out "$WORK/short" --no-plots >"$WORK/out" 2>"$WORK/err" && grep -q 'train-budget' "$WORK/out" ||
-    bad "a budget that is too small: $(cat "$WORK/out" "$WORK/err")"
-sed 's/"layernorm", "none"/"layernrom"/' "$WORK/training.json" >"$WORK/bad4.json"
-refuses "bad4.json:3: 'layernrom' is not a word for an arm; did you mean 'layernorm'" claims "$WORK/bad4.json"
+cmp -s "$TORCH_STUB_LOG" "$WORK/before" || bad "--resume asked again"
+
+# What is left out, missing or too small a time says so, for each reading.
+needs() { # PATTERN: each reading says it
+    reads "all(x['verdict'] == 'NOT MEASURED' and __import__('re').search(r'''$1''', x['reason']) for x in r.values())"
+}
+claims quick --quick
+needs 'PyTorch, which --quick leaves out .--train-budget SECONDS includes it.: about [0-9]+ min'
+claims none --train-budget 0
+needs '--train-budget 0 leaves out'
+claims short --train-budget 0.01
+reads "'does not hold it: about ' in r['steps']['reason'] and '--train-budget' in r['course']['reason']"
+TORCH_STUB=missing claims missing
+needs 'PyTorch; python has no PyTorch: pip install torch'
+[ "$(grep -c 'pip install torch' "$WORK/err")" = 1 ] || bad "not said once: $(cat "$WORK/err")"
+NORMBENCH_PYTHON=$WORK/nowhere claims nowhere
+needs 'nowhere cannot be started: No such file'
+NORMBENCH_PYTHON=/bin/true claims mute
+needs '/bin/true ended without saying whether it has PyTorch'
+claims cpu --device cuda
+needs 'a GPU: PyTorch 2.15.0 of .* sees none'
+TORCH_STUB=cuda claims gpu --device cuda --launches 6
+reads "d['training']['device'] == 'NVIDIA H100' and r['steps']['verdict'] == 'REPRODUCED'"
+/usr/bin/python3 - "$WORK/gpu/readings.json" configs/models/readings/h100-2026-11-26.json <<'PY' || bad "readings.json: not as the recorded ones"
+import json, re, sys
+ours, recorded = (json.loads(re.sub(r"(?m)^//.*", "", open(path).read())) for path in sys.argv[1:])
+assert set(ours) == set(recorded) and ours["device"] == "cuda" and ours["machine"] == "NVIDIA H100", ours
+(line,) = ours["readings"]
+assert set(recorded["readings"][0]) - {"pairs"} <= set(line) and abs(line["saves"] - 0.2) < 1e-6 and line["none_ms"] > 0, line
+PY
+refuses "one of cpu, cuda" claims --device gpu
+
+# What it does costs its own answer: that of the arms of one norm, here, whose requests crash, hang or run out of memory.
+for how in crashes exits hangs memory; do
+    TORCH_STUB="prints forks $how ON=none" claims "$how" --launches 6
+    case $how in
+    crashes) said='was ended by signal 11' ;;
+    exits) said='ended with exit code 3, after lines that are none of the protocol' ;;
+    hangs) said='no end within the time allowed' ;;
+    memory) said='ran out of memory' ;;
+    esac
+    reads "r['course']['verdict'] == 'REPRODUCED' and r['memory']['verdict'] == r['steps']['verdict'] == 'NOT MEASURED'"
+    reads "__import__('re').search(r'''$said''', r['steps']['reason'])"
+done
+TORCH_STUB="prints forks lingers" claims lingers --launches 6
+reads "all(x['verdict'] == 'REPRODUCED' for x in r.values())"
+grep -qlz "^TORCH_STUB_LOG=$WORK/" /proc/[0-9]*/environ 2>/dev/null && bad "the stub's processes are there yet"
+
+sed 's/"none", "layernorm", "rmsnorm"/"layernrom"/' "$WORK/training.json" >"$WORK/bad4.json"
+refuses "bad4.json:7: 'layernrom' is not a word for an arm; did you mean 'layernorm'" claims "$WORK/bad4.json"
 sed 's/"measure": "course"/"measure": "curse"/' "$WORK/training.json" >"$WORK/bad5.json"
 refuses "bad5.json:7: \"measure\" is 'curse'" claims "$WORK/bad5.json"
 exit "$failed"

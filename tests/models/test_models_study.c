@@ -44,8 +44,6 @@ Test(models_study, arms_that_two_claims_need_are_asked_for_once) {
     nb_torch_plan_release(&p);
 }
 
-static const int ROUNDS[] = {8, 6, 6};
-
 static void init_party(struct party *p, struct nb_torch_study *study, struct nb_torch_results *r) {
     *p = (struct party){.study = study, .results = r, .n_cpus = 2, .n_seats = 2, .kernels = kept(nb_strdup("/k.so"))};
     p->budget.n = study->plan->n;
@@ -67,7 +65,7 @@ static cJSON *answer_to(const struct party *p, const struct job *j, const char *
 Test(models_study, a_round_asks_for_what_has_not_been_answered) {
     struct nb_torch_plan plan = small_plan();
     struct nb_torch_results r = {0};
-    struct nb_torch_study study = {.plan = &plan, .device = "cpu", .rounds = {8, 6, 6}, .launch_s = 4};
+    struct nb_torch_study study = {.plan = &plan, .device = "cpu", .rounds = {8, 8, 6, 6}, .launch_s = 4};
     struct party p;
     int due[2];
     init_party(&p, &study, &r);
@@ -93,7 +91,7 @@ Test(models_study, time_grows_with_what_is_asked) {
     const struct nb_model_workload *w = nb_model_workload_find("tiny-transformer");
     nb_torch_plan_add(&one, NB_TORCH_COURSE, w, 300, 0, LN);
     nb_torch_plan_add(&two, NB_TORCH_COURSE, w, 300, 12, LN " layers=12");
-    const double a = nb_torch_plan_s(&one, ROUNDS, 4), b = nb_torch_plan_s(&two, ROUNDS, 4);
+    const double a = nb_torch_plan_s(&one), b = nb_torch_plan_s(&two);
     cr_expect(a > 6 * 300 * w->step_s && b > 4 * a, "%g %g", a, b);
     nb_torch_plan_release(&one);
     nb_torch_plan_release(&two);
@@ -102,7 +100,7 @@ Test(models_study, time_grows_with_what_is_asked) {
 Test(models_study, answers_are_read_back_and_a_torn_one_is_not) {
     struct nb_torch_plan plan = small_plan();
     struct nb_torch_results r = {0}, back = {0};
-    struct nb_torch_study study = {.plan = &plan, .device = "cpu", .rounds = {8, 6, 6}};
+    struct nb_torch_study study = {.plan = &plan, .device = "cpu", .rounds = {8, 8, 6, 6}};
     struct party p;
     struct nb_journal journal;
     int arms[] = {0, 1};
