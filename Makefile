@@ -411,11 +411,8 @@ check-unit: check-unit-build
 	$(unit_tests) -j$(shell nproc) $(if $(TESTS),--filter '$(TESTS)')
 check-cli: $(BUILD)/normbench $(BUILD)/normbench-played $(TEST_KERNELS) $(plugins)
 	BUILD=$(BUILD) TOOK=$(BUILD)/tests/took.cli NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/cli/run.sh $(SCRIPTS)
-# Nothing may depend on whose products train, on a core of one's own, or on time: what trains, with the products of other CPUs (without AVX-512
-# a CPU takes Haswell's itself: Zen's give the same bits); everything, on one CPU that others keep busy, and stopped again and again.
+# Nothing may depend on a core of one's own, or on time: everything, on one CPU that others keep busy, and stopped again and again.
 check-conditions: check-unit-build
-	for core in $(if $(shell grep -m 1 avx512bw /proc/cpuinfo),SkylakeX Haswell) Prescott; do \
-	  echo "OPENBLAS_CORETYPE=$$core"; OPENBLAS_CORETYPE=$$core $(unit_tests) -j$(shell nproc) --filter 'train_*/*' || exit 1; done
 	for condition in crowded stopped; do tests/$$condition.sh $(MAKE) check-unit check-cli || exit 1; done
 # What rests on this machine's time: figures, of which none fails.
 check-timing: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
