@@ -434,7 +434,7 @@ void nb_claims_configs(struct nb_claims *claims, const struct nb_claims_effort *
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
         configs[i] = (struct nb_config){.name = nb_strdup(nb_claims_plan_names[i]),
                                         .path = nb_strdup("claims"),
-                                        .blocks_per_launch = 12,
+                                        .blocks_per_launch = effort->quick ? 8 : 12,
                                         .sample_ms = 0.06,
                                         .order_seed = 1};
     configs[NB_PLAN_TIMING].launches = effort->launches ? effort->launches : effort->quick ? 9 : 24;
