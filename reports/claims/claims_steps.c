@@ -11,6 +11,7 @@
 #include "reports/text/format.h"
 #include "reports/text/grid.h"
 #include "src/claims/claims_document.h"
+#include "src/claims/training.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 
@@ -53,17 +54,6 @@ static struct nb_interval part_value(const cJSON *entry, const char *part, const
     return nb_json_get_interval(nb_json_find(nb_json_get(entry, "parts"), "part", part), name);
 }
 
-/* What PyTorch took, of this run (its "training" section) or recorded: the saving of an arm of RMSNorm in a style, printed or nn. */
-static struct nb_interval measured_in_torch(const cJSON *document, const char *workload, const char *style) {
-    const cJSON *entry;
-    cJSON_ArrayForEach(entry, nb_json_get(nb_json_get(document, "training"), "steps")) {
-        if (nb_json_is(entry, "workload", workload) && nb_json_is(entry, "norm", "rmsnorm") &&
-            nb_json_is(entry, "style", style))
-            return nb_json_get_interval(entry, "cut");
-    }
-    return (struct nb_interval){NAN, NAN, NAN};
-}
-
 /* The newest file of readings on such a device, or null: they are in the order of their names. */
 static const cJSON *recording_on(const cJSON *document, const char *device, const char *workload) {
     const cJSON *file, *found = NULL;
@@ -78,6 +68,21 @@ static const cJSON *recording_on(const cJSON *document, const char *device, cons
 static struct nb_interval saving_of(const cJSON *reading) {
     return (struct nb_interval){nb_json_get_number(reading, "saves"), nb_json_get_number(reading, "low"),
                                 nb_json_get_number(reading, "high")};
+}
+
+/* What PyTorch took in this run, in the form of a recorded file; owned, null where it was not timed. */
+static cJSON *readings_of_run(const cJSON *document) {
+    const cJSON *cpu = nb_json_get(nb_json_get(document, "fingerprint"), "cpu");
+    char date[16];
+    snprintf(date, sizeof date, "%.10s", nb_json_get_string(document, "started"));
+    return nb_training_readings(nb_json_get(document, "training"), nb_json_get_string(cpu, "model"), date);
+}
+
+/* Of this run where it is of such a device, else recorded; null: neither. */
+static const cJSON *readings_on(const cJSON *document, const cJSON *run, const char *device, const char *workload) {
+    const bool has =
+        nb_json_is(run, "device", device) && nb_json_find(nb_json_get(run, "readings"), "workload", workload);
+    return has ? run : recording_on(document, device, workload);
 }
 
 static struct nb_interval recorded_saving(const cJSON *file, const char *workload, const char *style) {
@@ -229,19 +234,20 @@ static void add_name(struct nb_grid *grid, const struct row *rows, size_t n, siz
     nb_grid_addf(grid, "%.*s", brief && alike == 1 ? (int)length : (int)sizeof rows[at].name, rows[at].name);
 }
 
-static void add_row(struct nb_grid *grid, const struct row *row, const cJSON *document, bool brief) {
+static void add_row(struct nb_grid *grid, const struct row *row, const cJSON *document, const cJSON *run, bool brief) {
     const char *workload = row->whole ? row->model : ""; /* none */
-    const cJSON *gpu = recording_on(document, "cuda", workload);
+    const cJSON *gpu = readings_on(document, run, "cuda", workload),
+                *here = nb_json_is(run, "device", "cpu") ? run : NULL;
     const struct nb_interval there = recorded_saving(gpu, workload, "printed"),
                              there_own = recorded_saving(gpu, workload, "nn"),
-                             here = measured_in_torch(document, workload, "printed"),
-                             here_own = measured_in_torch(document, workload, "nn");
+                             printed = recorded_saving(here, workload, "printed"),
+                             own = recorded_saving(here, workload, "nn");
     add_published(grid, &row->published, brief);
     add_cut_cell(grid, &row->step);
     add_norm(grid, row, brief);
     add_dispatch(grid, row, brief);
     add_torch(grid, &there, &there_own, brief);
-    add_torch(grid, &here, &here_own, brief);
+    add_torch(grid, &printed, &own, brief);
 }
 
 bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid) {
@@ -262,10 +268,12 @@ bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid)
     nb_grid_init(grid, brief ? short_titles : titles, brief ? BRIEF : FULL);
     if (brief) grid->ranks = ranks;
     const size_t n = find_rows(document, rows);
+    cJSON *run = readings_of_run(document);
     for (size_t i = 0; i < n; i++) {
         add_name(grid, rows, n, i, brief);
-        add_row(grid, &rows[i], document, brief);
+        add_row(grid, &rows[i], document, run, brief);
     }
+    cJSON_Delete(run);
     return n > 0;
 }
 
@@ -400,16 +408,18 @@ void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences) {
     const struct ranges r = ranges_of(rows, n);
     static void (*const say[])(struct nb_strbuf *, const struct ranges *) = {say_norms, say_steps, say_dispatch};
     static const char *const devices[] = {"cuda", "cpu"};
+    cJSON *run = readings_of_run(document);
     struct nb_strbuf text = {0};
     for (size_t i = 0; i < sizeof say / sizeof say[0]; i++) {
         say[i](&text, &r);
         keep(sentences, &text);
     }
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
-        const cJSON *file = recording_on(document, devices[i], "norm");
+        const cJSON *file = nb_json_is(run, "device", devices[i]) ? run : recording_on(document, devices[i], "norm");
         if (file) say_recorded(&text, file);
         keep(sentences, &text);
     }
+    cJSON_Delete(run);
     nb_strbuf_release(&text);
 }
 
