@@ -164,3 +164,43 @@ Test(claims_page, the_section_of_steps_has_sums_what_they_need_and_readings) {
         nb_strbuf_release(&plain);
     }
 }
+
+/* The page of the instrument before, of models that were trained, is kept (reports/published/claims-zen3): this one has its rows, with the same
+ * published figures, "24.7 % (13.8 to 34.2)" there and "24.7% [13.8, 34.2]" here. */
+Test(claims_page, the_rows_of_the_page_that_was_published_before_are_there) {
+    static const char all[] = ",\"steps\":{\"models\":[" ENTRY(
+        "rnnsearch", "composed", "0.02", "0.01", "0.5",
+        NEEDED("Table 2, TensorFlow", "1", "1") "," NEEDED("Table 3, Theano", "1", "1") "," NEEDED(
+            "Table 3, PyTorch", "1",
+            "1")) "," ENTRY("transformer-base", "composed", "0.02", "0.01", "0.5",
+                            NEEDED("Table 4, TensorFlow", "1",
+                                   "1")) "," ENTRY("attentive-reader", "composed", "0.02", "0.01", "0.5",
+                                                   NEEDED("Table 6, Theano", "1",
+                                                          "1")) "," ENTRY("order-embedding", "composed", "0.02", "0.01",
+                                                                          "0.5",
+                                                                          NEEDED("Table 8, Theano", "1",
+                                                                                 "1")) "," ENTRY("convpool", "composed",
+                                                                                                 "0.02", "0.01", "0.5",
+                                                                                                 NEEDED(
+                                                                                                     "Table 10, Theano",
+                                                                                                     "1", "1")) "]}";
+    struct nb_strbuf claims = {0};
+    struct nb_grid grid;
+    char *page = get_file("reports/published/claims-zen3", "claims.md"), name[64];
+    double cut, low, high;
+    int n = 0;
+    nb_strbuf_add(&claims, "");
+    cr_assert(nb_claims_headline(document_of(&claims, all), false, &grid));
+    const char *table = strstr(page, "| RMSNorm against LayerNorm |");
+    cr_assert_not_null(table);
+    for (const char *line = strchr(strchr(table, '\n') + 1, '\n') + 1; *line == '|'; line = strchr(line, '\n') + 1) {
+        char text[64];
+        cr_assert_eq(sscanf(line, "| %63[^|]| %lf %% (%lf to %lf)", name, &cut, &low, &high), 4, "%.60s", line);
+        name[strlen(name) - 1] = '\0';
+        snprintf(text, sizeof text, "%.1f%% [%.1f, %.1f]", cut, low, high);
+        cr_expect_str_eq(cell(&grid, name, 1), text, "%s", name);
+        n++;
+    }
+    cr_expect_eq(n, 7);
+    nb_grid_release(&grid);
+}
