@@ -14,6 +14,7 @@
 #include "reports/run/report.h"
 #include "src/core/case_key.h"
 #include "src/core/cpu.h"
+#include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
@@ -33,12 +34,12 @@ static const char help[] =
     "       normbench replay DIR KEY [OPTIONS]\n\n"
     "Runs one case again: checks it, times it beside its copy, and prints its whole record. KEY is a case's key as tables,\n"
     "results and error messages print it; with DIR, a run's folder, a part of the key that only one case has is enough,\n"
-    "and the run's plugins and tuning are used.\n\n"
+    "and the run's plugins, tuning and time limits are used, and whether it timed the case: a failure is met again.\n\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
     "  --max-width WIDTH    hides wider kernels\n"
     "  --launches N         worker processes (default 6)\n"
     "  --blocks N           blocks in each launch (default 24)\n"
-    "  --check-only         no timing, no counters\n"
+    "  --check-only         no timing, no counters; relations between calls are judged, as `stress` does\n"
     "  --no-counters        no counters\n"
     "  --case-timeout S     default 20\n"
     "  --out DIR            keeps journal and results there\n"
@@ -75,9 +76,22 @@ static bool parse(struct replay_options *o, int argc, char **argv, int *exit_cod
     return o->key != NULL;
 }
 
+/* What the case's own command says beyond its key: whatever kind of failure it was, it is met again. */
+static void take_own(struct replay_options *o, const char *replay) {
+    static const char limit[] = " --case-timeout ", load[] = " --load-timeout ";
+    const char *seconds = strstr(replay, limit), *load_s = strstr(replay, load);
+    o->check_only |= strstr(replay, " --check-only") != NULL;
+    if (seconds && o->case_timeout_s == 0) o->case_timeout_s = strtod(seconds + strlen(limit), NULL);
+    if (!load_s || nb_load_timeout_s(0) > 0) return;
+    char *value = nb_textf("%.*s", (int)strspn(load_s + strlen(load), "0123456789."), load_s + strlen(load));
+    nb_take_load_timeout(NULL, value);
+    free(value);
+}
+
 /* The one case of DIR's results that the text names; its plugins join the options'. */
 static int find_in_run(struct replay_options *o, struct nb_results *results, char **key) {
     if (nb_results_read(results, o->dir) != 0) return -1;
+    const struct nb_record *found = NULL;
     size_t matches = 0;
     for (size_t i = 0; i < results->n; i++) {
         const char *candidate = results->records[i].key;
@@ -86,10 +100,12 @@ static int find_in_run(struct replay_options *o, struct nb_results *results, cha
         matches = exact ? 1 : matches + 1;
         free(*key);
         *key = nb_strdup(candidate);
+        found = &results->records[i];
         if (exact) break;
     }
     if (matches == 0) return nb_error("%s: no case matches '%s'", o->dir, o->key);
     if (matches > 1) return nb_error("%s: %zu cases match '%s'; give more of the key", o->dir, matches, o->key);
+    take_own(o, found->replay);
     const cJSON *plugin, *fingerprint = nb_json_get(results->meta, "fingerprint");
     const char *tuning = nb_json_get_text(nb_json_get(fingerprint, "tuning"), "replay");
     nb_tuning_choose_once(tuning ? tuning : "default");
@@ -198,13 +214,14 @@ out:
 }
 
 static int replay_main(int argc, char **argv) {
-    struct replay_options o = {.format = "json", .launches = 6, .blocks = 24, .case_timeout_s = 20};
+    struct replay_options o = {.format = "json", .launches = 6, .blocks = 24};
     struct nb_results earlier = {0};
     struct nb_plan plan = {0};
     char *key = NULL;
     int exit_code = NB_EXIT_USAGE;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (o.dir && find_in_run(&o, &earlier, &key) != 0) goto out;
+    if (o.case_timeout_s == 0) o.case_timeout_s = 20;
     if (nb_load_kernels(&o.plugins, o.max_width) != 0) goto out;
     int planned = plan_one(&plan, key ? key : o.key, &o);
     if (planned == 0) exit_code = measure(&plan, &o, argc, argv);

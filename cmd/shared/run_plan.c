@@ -270,7 +270,9 @@ static void add_plugins(cJSON *line, const struct nb_texts *plugins) {
                 name = nb_registry_at(i)->plugin;
         cJSON *plugin = nb_json_add_object(array);
         nb_json_text(plugin, "name", name ? name : plugins->items[p]);
-        nb_json_text(plugin, "file", plugins->items[p]);
+        char *file = nb_path_absolute(plugins->items[p]); /* replay lines work from anywhere */
+        nb_json_text(plugin, "file", file);
+        free(file);
     }
 }
 

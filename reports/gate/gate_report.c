@@ -17,9 +17,12 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/registry.h"
 #include "src/core/stats.h"
+#include "src/core/tuning.h"
 #include "src/gate/gate_subject.h"
 #include "src/record/fingerprint.h"
+#include "src/record/record.h"
 
 /* Verdicts from this one on call for something to be done. */
 #define FIRST_OPEN NB_VERDICT_SUSPECT
@@ -239,7 +242,7 @@ static const char *advice_of(enum nb_verdict v) {
     switch (v) {
     case NB_VERDICT_WRONG:
         return "The candidate computes something wrong, or breaks: mend it first, its speed means nothing. "
-               "Of a kernel `normbench run --plugin CANDIDATE.so` with the same case says where it is worst.";
+               "`normbench replay` of a kernel says where it is worst.";
     case NB_VERDICT_LESS_ACCURATE:
         return "The candidate's results are worse than the baseline's beyond the margin. "
                "`normbench stress --plugin CANDIDATE.so` shows for which inputs; if the loss is wanted, say so in the "
@@ -383,6 +386,19 @@ static size_t add_cases(const struct view *view, enum chosen chosen, size_t most
     return n;
 }
 
+/* What repeats a wrong kernel alone; owned. Null: there is none (functions have their names, the gate's own figures the gate). */
+static char *replay_of(const struct nb_gate *g, const struct nb_gate_case *c) {
+    const char *file = g->builds.sources[0][NB_BUILD_CANDIDATE];
+    if (c->verdict != NB_VERDICT_WRONG || g->subject != &nb_gate_kernels || !file) return NULL;
+    char *plugin = nb_plugin_name(file), *key = nb_textf("%s:%s", plugin, c->key), *tuning = nb_tuning_replay();
+    char *command =
+        nb_replay_command(&(struct nb_replay){key, c->wrong_when_timed ? NULL : "--check-only", file, tuning});
+    free(plugin);
+    free(key);
+    free(tuning);
+    return command;
+}
+
 /* ---- on a terminal ------------------------------------------------------------------------------------------------------ */
 
 static void add_open(const struct view *view, enum nb_verdict v, const struct nb_page *page) {
@@ -397,6 +413,13 @@ static void add_open(const struct view *view, enum nb_verdict v, const struct nb
         nb_key_parts_short(&view->summary.parts, c->key, &line);
         nb_strbuf_addf(&line, ": %s", c->reason);
         nb_page_say(page, line.text);
+        char *replay = replay_of(view->g, c);
+        if (replay) { /* never wrapped: it is there to be copied */
+            nb_strbuf_add(page->out, "  ");
+            nb_escape_terminal(page->out, replay, nb_utf8_wanted());
+            nb_strbuf_add(page->out, "\n");
+        }
+        free(replay);
     }
     if (n > MOST) nb_strbuf_addf(page->out, "... and %zu more\n", n - MOST);
     nb_strbuf_release(&line);
@@ -565,8 +588,9 @@ static void add_judgement(cJSON *json, const struct nb_gate_case *c) {
     cJSON_AddBoolToObject(json, "flagged", j->flagged);
 }
 
-static cJSON *case_to_json(const struct nb_gate_case *c) {
+static cJSON *case_to_json(const struct nb_gate *g, const struct nb_gate_case *c) {
     cJSON *json = cJSON_CreateObject(), *builds = cJSON_CreateObject();
+    char *replay = replay_of(g, c);
     nb_json_text(json, "key", c->key);
     struct nb_strbuf variant = {0};
     nb_strbuf_addf(&variant, "%.*s", (int)strcspn(c->key, "/"), c->key);
@@ -574,6 +598,8 @@ static cJSON *case_to_json(const struct nb_gate_case *c) {
     nb_strbuf_release(&variant);
     nb_json_text(json, "verdict", nb_verdict_name(c->verdict));
     nb_json_text(json, "reason", c->reason[0] ? c->reason : NULL);
+    nb_json_text(json, "replay", replay);
+    free(replay);
     nb_json_number(json, "seconds", c->seconds);
     cJSON_AddBoolToObject(json, "over_budget", c->over_budget);
     nb_json_text(json, "uncounted", c->uncounted[0] ? c->uncounted : NULL);
@@ -665,7 +691,7 @@ static void add_json(const struct view *view, const struct nb_page *page) {
     add_plan(json, &g->plan);
     add_builds(json, &g->builds);
     cJSON *cases = cJSON_AddArrayToObject(json, "cases");
-    for (size_t i = 0; i < g->n_cases; i++) cJSON_AddItemToArray(cases, case_to_json(&g->cases[i]));
+    for (size_t i = 0; i < g->n_cases; i++) cJSON_AddItemToArray(cases, case_to_json(g, &g->cases[i]));
     cJSON_AddItemToObject(json, "fingerprint", cJSON_Duplicate(view->fingerprint, true));
     nb_json_add_sum(json);
     nb_json_print_pretty(json, 0, page->out);

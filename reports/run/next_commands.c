@@ -170,19 +170,21 @@ static char *short_key(const struct nb_results *results, const char *key) {
 
 void nb_add_replay(const struct nb_results *results, const struct nb_record *r, size_t width, struct nb_strbuf *out) {
     assert(results && results->dir && r && out);
-    char *key = short_key(results, r->key), *program = program_name();
-    const char *const words[] = {program, "replay", results->dir, key};
+    char *key = short_key(results, r->key), *program = program_name(), *dir = nb_path_absolute(results->dir);
+    const char *const words[] = {program, "replay", dir, key};
     bool printable = true;
     for (size_t i = 0; i < 4; i++) printable &= is_printable(words[i]);
     for (size_t i = 0; i < 4 && printable; i++) nb_add_shell_word(out, width, words[i]);
     free(program);
+    free(dir);
     free(key);
 }
 
 static void add_replay(struct commands *c, const struct nb_record *r, const char *purpose) {
     if (!r || !r->key || !c->next->results->dir) return;
-    char *key = short_key(c->next->results, r->key);
-    add_command(c, "replay", c->next->results->dir, key, purpose);
+    char *key = short_key(c->next->results, r->key), *dir = nb_path_absolute(c->next->results->dir);
+    add_command(c, "replay", dir, key, purpose);
+    free(dir);
     free(key);
 }
 

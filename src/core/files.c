@@ -178,6 +178,11 @@ struct nb_strings nb_dir_list(const char *dir, const char *end) {
     return names;
 }
 
+char *nb_path_absolute(const char *path) {
+    char *absolute = realpath(path, NULL);
+    return absolute ? absolute : nb_strdup(path);
+}
+
 char *nb_path_join(const char *dir, const char *name) {
     assert(dir && name);
     size_t n = strlen(dir);

@@ -29,6 +29,8 @@ int nb_fd_out_of_reach(int fd, bool alone);
 struct nb_strings nb_dir_list(const char *dir, const char *end);
 /* "a/b" from "a" and "b"; owned. */
 char *nb_path_join(const char *dir, const char *name);
+/* As it is named from any folder; owned. What is not there stays as it is. */
+char *nb_path_absolute(const char *path);
 /* The folder that holds the running program; owned. */
 char *nb_program_dir(void);
 /* The first that exists of $ENVIRONMENT (null: there is none), program/FOLDER, program/../FOLDER, program/../share/normbench/FOLDER; owned or

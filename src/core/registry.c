@@ -223,8 +223,8 @@ static int read_program(struct library *lib, struct entry_list *out) {
 
 static const char own_prefix[] = "libnormkernels_"; /* of our libraries for other backends */
 
-/* "dir/libfoo.so.1" -> "foo", "libnormkernels_cuda.so" -> "cuda"; owned. */
-static char *plugin_name(const char *path) {
+char *nb_plugin_name(const char *path) {
+    assert(path);
     const char *slash = strrchr(path, '/');
     const char *file = slash ? slash + 1 : path;
     const size_t n = sizeof own_prefix - 1;
@@ -310,7 +310,7 @@ out:
 /* The shared object that the user means, and the name that its kernels are known by. */
 static void resolve(const char *file, char **path, char **plugin, const char **peer_library) {
     *peer_library = NULL;
-    *plugin = nb_peer_is(file) ? nb_peer_name(file, peer_library) : plugin_name(file);
+    *plugin = nb_peer_is(file) ? nb_peer_name(file, peer_library) : nb_plugin_name(file);
     *path = nb_peer_is(file) ? nb_peer_adapter(*plugin) : nb_strdup(file);
 }
 

@@ -32,6 +32,8 @@ char *nb_backend_library(enum nb_backend backend);
  * called. For every process but workers, which is what decides, prints and must not end with what it measures. */
 int nb_registry_describe(const char *file);
 size_t nb_registry_size(void);
+/* What a file's kernels are known by: "dir/libfoo.so.1" -> "foo", "libnormkernels_cuda.so" -> "cuda"; owned. */
+char *nb_plugin_name(const char *path);
 const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */
 const struct nb_entry *nb_registry_find(const char *id); /* by variant id; null */
 /* Does what a user typed stand for this kernel? A name or a glob of the kernel or of its variant, each with its plugin before it

@@ -56,6 +56,7 @@ struct nb_gate_case {
     double instructions[NB_N_BUILDS]; /* exact, of one small call; NaN: not counted */
     char uncounted[160];              /* why not; "": counted, or not wanted */
     bool over_budget;                 /* REGRESSION by instructions, not by time */
+    bool wrong_when_timed;            /* WRONG in a launch, not in its check */
     struct nb_gate_launch *screen, *confirm;
     size_t n_screen, n_confirm;
     double call_ns[NB_N_BUILDS]; /* median over launches */

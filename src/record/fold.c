@@ -101,6 +101,36 @@ static int index_kernels(struct kernels *k, const cJSON *run) {
     return 0;
 }
 
+/* What the run was told that a replay has to be told, too: try's kernels have half the time that others have. */
+static void add_timeouts(const cJSON *run, struct nb_strbuf *out) {
+    static const char *const names[] = {"--case-timeout", "--load-timeout"};
+    const cJSON *argv = member(run, "argv"), *word;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const size_t n = strlen(names[i]);
+        const char *value = NULL;
+        cJSON_ArrayForEach(word, argv) {
+            if (!cJSON_IsString(word) || strncmp(word->valuestring, names[i], n) != 0) continue;
+            if (word->valuestring[n] == '=') value = word->valuestring + n + 1;
+            if (!word->valuestring[n] && cJSON_IsString(word->next)) value = word->next->valuestring;
+        }
+        if (!value && i == 0 && cJSON_IsString(argv ? argv->child : NULL) &&
+            strcmp(argv->child->valuestring, "try") == 0)
+            value = "10";
+        if (value && value[strspn(value, "0123456789.")] == '\0') nb_strbuf_addf(out, " %s %s", names[i], value);
+    }
+}
+
+/* Where nothing is timed relations between calls are judged, too. */
+static char *replay_of(const struct fold *f, const cJSON *run, const struct nb_record *r) {
+    struct nb_strbuf options = {0};
+    nb_strbuf_add(&options, f->launches > 0 && nb_case_is_timed(&r->c) ? "" : " --check-only");
+    add_timeouts(run, &options);
+    char *command = nb_replay_command(
+        &(struct nb_replay){r->key, options.text + (options.len > 0), plugin_file(run, r->c.variant), tuning_of(run)});
+    nb_strbuf_release(&options);
+    return command;
+}
+
 /* The index of a new record, NB_NOWHERE after nb_error. */
 static size_t add_record(struct fold *f, const cJSON *run, const struct kernels *kernels, const char *key) {
     struct nb_results *results = f->results;
@@ -116,7 +146,7 @@ static size_t add_record(struct fold *f, const cJSON *run, const struct kernels 
     if (nb_kernel_fields_from_json(&r->c, kernels->items[kernel]) != 0) return NB_NOWHERE;
     r->key = nb_strdup(key);
     r->bytes = nb_case_bytes(&r->c);
-    r->replay = nb_replay_command(key, plugin_file(run, r->c.variant), tuning_of(run));
+    r->replay = replay_of(f, run, r);
     size_t twice = nb_text_map_add(&f->keys, r->key, results->n++);
     if (twice != NB_NOWHERE) nb_error("%s is planned twice", key);
     return twice == NB_NOWHERE ? results->n - 1 : NB_NOWHERE;

@@ -185,17 +185,20 @@ static void add_quoted(struct nb_strbuf *out, const char *text) {
     nb_strbuf_add(out, "'");
 }
 
-char *nb_replay_command(const char *key, const char *file, const char *tuning) {
+char *nb_replay_command(const struct nb_replay *q) {
     struct nb_strbuf out = {0};
     nb_strbuf_add(&out, "normbench replay ");
-    add_quoted(&out, key);
-    if (file) {
+    add_quoted(&out, q->key);
+    if (q->options && *q->options) nb_strbuf_addf(&out, " %s", q->options);
+    if (q->file) {
+        char *file = nb_path_absolute(q->file);
         nb_strbuf_add(&out, " --plugin ");
         add_quoted(&out, file);
+        free(file);
     }
-    if (tuning) {
+    if (q->tuning) {
         nb_strbuf_add(&out, " --tuning ");
-        add_quoted(&out, tuning);
+        add_quoted(&out, q->tuning);
     }
     return out.text;
 }

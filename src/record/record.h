@@ -61,8 +61,12 @@ int nb_record_take_counters(struct nb_record *r, const cJSON *json);
 void nb_record_add_label(struct nb_record *r, const char *label);
 void nb_record_release(struct nb_record *r);
 
-/* normbench replay 'KEY' [--plugin 'FILE'] [--tuning 'TEXT'], quoted for a POSIX shell; owned. file and tuning may be null. */
-char *nb_replay_command(const char *key, const char *file, const char *tuning);
+/* normbench replay 'KEY' [OPTIONS] [--plugin 'FILE'] [--tuning 'TEXT'], quoted for a POSIX shell, to be run in any folder; owned. All but the
+ * key may be null. */
+struct nb_replay {
+    const char *key, *options, *file, *tuning;
+};
+char *nb_replay_command(const struct nb_replay *q);
 
 /* ---- a run's results: folded from the journal, kept in DIR/results.json, merged from the shards of one plan ---- */
 

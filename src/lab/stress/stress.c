@@ -163,7 +163,8 @@ static cJSON *study_of(const struct nb_case *c, const cJSON *answer) {
     const char *status = nb_json_get_text(answer, "status");
     struct nb_strbuf key = {0};
     nb_case_key(c, &key);
-    char *tuning = nb_tuning_replay(), *replay = nb_replay_command(key.text, plugin_file(c), tuning);
+    char *tuning = nb_tuning_replay(),
+         *replay = nb_replay_command(&(struct nb_replay){key.text, "--check-only", plugin_file(c), tuning});
     cJSON *study = cJSON_CreateObject();
     nb_json_text(study, "key", key.text);
     nb_json_text(study, "variant", c->variant);

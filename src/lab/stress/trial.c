@@ -21,6 +21,7 @@
 #include "src/measure/pool.h"
 #include "src/plan/distributions.h"
 #include "src/plan/inputs.h"
+#include "src/record/record.h"
 
 static int fail(struct nb_trial *t, const char *reason) {
     snprintf(t->reason_text, sizeof t->reason_text, "%s", reason);
@@ -180,6 +181,8 @@ void nb_trial_key(const struct nb_trial *t, const struct nb_case *of, const char
         snprintf(c.shape.text, sizeof c.shape.text, "%lldx%lld", (long long)rows, (long long)c.shape.cols);
     }
     nb_case_key(&c, key);
-    nb_strbuf_addf(replay, "normbench replay '%s' --check-only", key->text);
-    if (t->entry->plugin) nb_strbuf_addf(replay, " --plugin '%s'", t->entry->file);
+    char *command = nb_replay_command(
+        &(struct nb_replay){key->text, "--check-only", t->entry->plugin ? t->entry->file : NULL, NULL});
+    nb_strbuf_add(replay, command);
+    free(command);
 }
