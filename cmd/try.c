@@ -198,14 +198,15 @@ static void take_answer(int i, cJSON *answer, void *arg) {
     p->failed |= !status || strcmp(status, "ok") != 0;
 }
 
-/* One that crashed or hung would do so again. */
-static bool is_right(const struct nb_results *results, const struct nb_entry *e) {
+/* One that crashed, hung or harmed memory would do so again. What a wrong one does inside says more than its errors. */
+static bool can_be_probed(const struct nb_results *results, const struct nb_entry *e) {
     size_t n = 0;
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         if (strcmp(r->c.variant, e->id) != 0) continue;
-        if (nb_status_failed(r->status)) return false;
-        n += nb_status_timed(r->status);
+        const bool by_value = r->status == NB_INACCURATE || r->status == NB_BIASED || r->status == NB_NOT_REPRODUCIBLE;
+        if (nb_status_failed(r->status) && !by_value) return false;
+        n += by_value || nb_status_timed(r->status);
     }
     return n > 0;
 }
@@ -218,8 +219,9 @@ static int probe(const struct try_options *o, const struct subjects *s, const st
     p->answers = nb_alloc(s->n, sizeof *p->answers);
     p->not_probed = nb_alloc(s->n, sizeof *p->not_probed);
     for (size_t i = 0; i < s->n; i++) {
-        const char *refusal = is_right(results, s->items[i]) ? nb_probe_case(&p->cases[p->n], s->items[i], NULL, 0)
-                                                             : "not probed: only what is right is";
+        const char *refusal = can_be_probed(results, s->items[i])
+                                  ? nb_probe_case(&p->cases[p->n], s->items[i], NULL, 0)
+                                  : "not probed: only what comes back and keeps to its memory is";
         if (refusal)
             p->not_probed[i] = nb_strdup(refusal);
         else
@@ -279,6 +281,9 @@ static int print(const struct subjects *s, const struct nb_results *results, con
     nb_grades_make(&grades, &checks, NULL);
     nb_grades_make(&own_grades, results, NULL);
     for (size_t i = 0; i < s->n && result == 0; i++) {
+        struct nb_strbuf differs = {0};
+        for (int k = 0; k < probing->n; k++)
+            if (probing->subject[k] == i) nb_probe_differences(&probing->cases[k], probing->answers[i], &differs);
         bool hard = false;
         for (size_t k = 0; k < checks.n; k++) hard |= strcmp(checks.records[k].c.variant, s->items[i]->id) == 0;
         const struct nb_tried tried = {.entry = s->items[i],
@@ -286,10 +291,12 @@ static int print(const struct subjects *s, const struct nb_results *results, con
                                        .checks = hard ? &checks : NULL,
                                        .grades = hard ? &grades : &own_grades,
                                        .samples = &samples,
+                                       .differs = differs.text,
                                        .probe = probing->answers[i],
                                        .not_probed = probing->not_probed[i]};
         if (i > 0) nb_strbuf_add(&out, "\n");
         nb_try_view(&tried, &out);
+        nb_strbuf_release(&differs);
     }
     if (result == 0) result = nb_output(&out, stdout);
     nb_grades_release(&grades);

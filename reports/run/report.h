@@ -93,6 +93,7 @@ struct nb_tried {
     const struct nb_sample_table *samples; /* of the run */
     const cJSON *probe;                    /* what nb_probe_kernel() says; null: it was not asked */
     const char *not_probed;                /* why not */
+    const char *differs;                   /* nb_probe_differences(); null: nothing */
 };
 /* Appends ten lines of 80 cells, and one more for each peer beside it: is it right, how accurate, how fast, what does it do inside. */
 void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out);

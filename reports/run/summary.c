@@ -107,10 +107,18 @@ static void add_noise(const struct nb_summary *s, const struct nb_results *resul
     if (n_missing > 0) nb_strbuf_addf(out, "%d shards are missing from these merged results.\n", n_missing);
 }
 
+bool nb_is_beyond_bound(const struct nb_record *r) {
+    const struct nb_accuracy *a = &r->accuracy;
+    return r->status == NB_INACCURATE && r->has_accuracy && a->reproducer.row >= 0 && a->reproducer.col >= 0 &&
+           (a->n_beyond > 0 || a->worst_ratio > 1 || a->nan_unexpected + a->inf_unexpected + a->zero_unexpected > 0 ||
+            a->nan_missing + a->inf_missing > 0);
+}
+
+/* The element belongs to a sentence about y or dx beyond its bound; of one about a relation or a sum it says nothing. */
 void nb_failure_reproducer(const struct nb_record *r, struct nb_strbuf *out) {
     const struct nb_reproducer *w = &r->accuracy.reproducer;
     nb_strbuf_add(out, r->reason ? r->reason : "");
-    if (!r->has_accuracy || w->row < 0 || w->col < 0) return;
+    if (!nb_is_beyond_bound(r)) return;
     nb_strbuf_addf(out, "%srow %lld, column %lld", out->len ? "; " : "", (long long)w->row, (long long)w->col);
     const struct {
         const char *name;

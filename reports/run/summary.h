@@ -43,6 +43,11 @@ void nb_summary_release(struct nb_summary *summary);
 
 /* What went wrong in one failed case, one sentence: the reason, and for a wrong result where it is worst. */
 void nb_failure_reproducer(const struct nb_record *r, struct nb_strbuf *out);
+/* Is an element of y or dx beyond its bound? Else it is something beside it, a relation, or how the kernel ended. */
+bool nb_is_beyond_bound(const struct nb_record *r);
+/* "only with columns that are no multiple of 8: 20 of 24 such cases, none of 123 others"; nothing where no such part of a variant's cases tells
+ * those that fail by what they compute from the others beyond chance. */
+void nb_failure_pattern(const struct nb_results *results, const char *variant, struct nb_strbuf *out);
 
 /* What the meta data have by dotted path ("fingerprint.cpu.model"): null when absent; as a text "" when absent. */
 const cJSON *nb_meta(const struct nb_results *results, const char *path);

@@ -63,6 +63,13 @@ struct verdict {
     const struct nb_record *failed, *skipped;
 };
 
+/* An element beyond its bound says more than a relation between two calls, and than what stands beside y. */
+static bool is_plainer(const struct nb_record *r, const struct nb_record *than) {
+    const bool by_value =
+        than->status == NB_INACCURATE || than->status == NB_BIASED || than->status == NB_NOT_REPRODUCIBLE;
+    return by_value && nb_is_beyond_bound(r) && !nb_is_beyond_bound(than);
+}
+
 static void count(struct verdict *v, const struct nb_results *results, const struct nb_record *r) {
     if (r->status == NB_SKIPPED) {
         v->n_skipped++;
@@ -72,7 +79,7 @@ static void count(struct verdict *v, const struct nb_results *results, const str
     v->n++;
     if (!nb_status_failed(r->status)) return;
     v->n_failed++;
-    if (v->failed) return;
+    if (v->failed && !is_plainer(r, v->failed)) return;
     v->failed = r;
     v->of = results;
 }
@@ -99,19 +106,53 @@ static void add_replay(const struct nb_results *results, const struct nb_record 
     nb_strbuf_release(&command);
 }
 
-static void add_right(const struct verdict *v, struct nb_strbuf *out) {
+/* From which mean / sd on NaN or Inf comes out of finite rows; NaN: it does not. */
+static double broken_from(const struct nb_tried *t) {
+    const struct nb_results *const results[] = {t->results, t->checks};
+    double rho = NAN;
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; results[k] && i < results[k]->n; i++) {
+            const struct nb_record *r = &results[k]->records[i];
+            if (is_its(t, r) && r->has_evidence && r->evidence.n_broken > 0) rho = fmin(rho, r->evidence.broken_rho);
+        }
+    return nb_op_centres(t->entry->kernel->op) ? rho : (double)NAN;
+}
+
+/* Why it is wrong: what the probe found, and what the failing cases have in common. */
+static void add_why(const struct nb_tried *t, const struct verdict *v, struct nb_strbuf *out) {
+    struct nb_strbuf probe = {0}, pattern = {0};
+    const double rho = broken_from(t);
+    nb_strbuf_add(&probe, t->differs ? t->differs : "");
+    if (isfinite(rho))
+        nb_strbuf_addf(&probe, "%sNaN or Inf from mean/sd = %.4g on", !probe.len ? "" : ": ", rho);
+    else if (isinf(rho))
+        nb_strbuf_addf(&probe, "%sNaN or Inf in rows of equal elements", !probe.len ? "" : ": ");
+    nb_failure_pattern(t->checks ? t->checks : v->of, t->entry->id, &pattern);
+    if (probe.len) add_text(out, "  why", probe.text);
+    if (pattern.len) add_text(out, "  where", pattern.text);
+    nb_strbuf_release(&probe);
+    nb_strbuf_release(&pattern);
+}
+
+/* Its declared grades: "yes" beside an F would be a contradiction. */
+static void add_right(const struct nb_tried *t, const struct verdict *v, const struct nb_grade_line *declared,
+                      struct nb_strbuf *out) {
     struct nb_strbuf text = {0}, reproducer = {0};
+    const bool is_loose = declared && declared->declared.grade == NB_GRADE_F;
     if (v->n == 0) {
         nb_strbuf_addf(&text, "not tried: %s",
                        v->skipped && v->skipped->reason ? v->skipped->reason
                                                         : "it takes none of the calls that were planned for it");
+    } else if (v->n_failed == 0 && is_loose) {
+        nb_strbuf_addf(&text, "in part: %zu cases within the bound of what it declares, which allows too much", v->n);
     } else if (v->n_failed == 0) {
         nb_strbuf_addf(&text, "yes: %zu cases, %zu of them hard rows, none beyond its bound", v->n, v->n_hard);
     } else {
         nb_strbuf_addf(&text, "NO: %s in %zu of %zu cases", nb_status_name(v->failed->status), v->n_failed, v->n);
         nb_failure_reproducer(v->failed, &reproducer);
     }
-    add_line(out, "right?", text.text);
+    add_text(out, "right?", text.text);
+    if (v->failed || is_loose) add_why(t, v, out);
     if (reproducer.len) add_text(out, "  first", reproducer.text);
     if (v->failed) add_replay(v->of, v->failed, out);
     nb_strbuf_release(&text);
@@ -125,23 +166,33 @@ static bool is_lower(const struct nb_graded *a, const struct nb_graded *b) {
     return a->grade != b->grade ? a->grade < b->grade : a->severity > b->severity;
 }
 
-static void add_accurate(const struct nb_tried *t, const struct verdict *v, struct nb_strbuf *out) {
-    const struct nb_grade_line *declared = NULL, *all = NULL;
-    struct nb_strbuf text = {0}, worst = {0};
+/* The lowest grades of its formulas, in the range and over all finite rows; null: none. */
+static void find_lowest(const struct nb_tried *t, const struct nb_grade_line **declared,
+                        const struct nb_grade_line **all) {
     for (size_t i = 0; i < t->grades->n; i++) {
         const struct nb_grade_line *line = &t->grades->lines[i];
         if (strcmp(line->first->c.variant, t->entry->id) != 0) continue;
-        if (!declared || is_lower(&line->declared, &declared->declared)) declared = line;
-        if (!all || is_lower(&line->all, &all->all)) all = line;
+        if (!*declared || is_lower(&line->declared, &(*declared)->declared)) *declared = line;
+        if (!*all || is_lower(&line->all, &(*all)->all)) *all = line;
     }
+}
+
+static void add_accurate(const struct nb_tried *t, const struct verdict *v, const struct nb_grade_line *declared,
+                         const struct nb_grade_line *all, struct nb_strbuf *out) {
+    struct nb_strbuf text = {0}, worst = {0};
     if (!all || all->all.grade == NB_GRADE_NONE) return;
     const bool in_range = declared->declared.grade != NB_GRADE_NONE;
     const struct nb_grade_line *line = in_range ? declared : all;
     const struct nb_graded *graded = in_range ? &line->declared : &line->all;
     const struct nb_record *why = in_range ? line->why_declared : line->why_all;
-    if (in_range) nb_strbuf_addf(&text, "grade %s in its declared range, ", nb_grade_name(graded->grade));
-    nb_strbuf_addf(&text, "%s%s on all finite rows", in_range ? "" : "grade ", nb_grade_name(all->all.grade));
-    add_line(out, "how accurate?", text.text);
+    const bool own = in_range && why && why->has_evidence && !why->evidence.is_declared;
+    nb_strbuf_addf(&text, "grade %s %s", nb_grade_name(graded->grade),
+                   !in_range ? "on all finite rows"
+                   : own     ? "in the range of our kernels (it declares none)"
+                             : "in its declared range");
+    if (in_range && all->all.grade < graded->grade)
+        nb_strbuf_addf(&text, ", beyond it %s", nb_grade_name(all->all.grade));
+    add_text(out, "how accurate?", text.text);
     if (why && why != v->failed) { /* else it is said already */
         nb_strbuf_addf(&worst, "%s, data %s: %s", why->c.shape.text, why->c.data, graded->text);
         add_text(out, "  worst", worst.text);
@@ -313,8 +364,10 @@ void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {
     char *what = nb_textf("%s: %s %s %s of %s", t->entry->id, nb_op_names[k->op], nb_pass_names[k->pass],
                           nb_dtype_names[k->dtype], t->entry->file);
     add_line(out, what, "");
-    add_right(&v, out);
-    add_accurate(t, &v, out);
+    const struct nb_grade_line *declared = NULL, *all = NULL;
+    find_lowest(t, &declared, &all);
+    add_right(t, &v, declared, out);
+    add_accurate(t, &v, declared, all, out);
     add_fast(t, out);
     add_inside(t, out);
     free(what);

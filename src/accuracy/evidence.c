@@ -19,17 +19,38 @@ struct nb_evidence_sum {
     bool by_column;                      /* NHWC: each column has a truth of its own */
     double error_squares, exact_squares; /* of the row */
     double rms;                          /* of the row's exact values */
+    double largest;                      /* magnitude whose squares the statistics hold */
 };
 
-struct nb_evidence_sum *nb_evidence_new(const struct nb_oracle *oracle, const struct nb_range *claimed) {
-    assert(oracle && claimed);
+static const struct nb_format *statistics_of(const struct nb_oracle *o) {
+    return &nb_formats[o->c->stats_dtype == NB_STATS_X ? o->in->dtype : NB_F32];
+}
+
+/* Of rows whose sums of squares stay numbers, with a factor of 2 to spare; -1 where eps or 1 / eps does not: what the arithmetic of the
+ * statistics cannot hold is no fault of the kernel. */
+static double largest_of(const struct nb_oracle *o) {
+    const struct nb_format *f = statistics_of(o);
+    const double eps = o->c->eps;
+    const bool loses_eps = eps > 0 && (eps < f->min_normal || 1 / eps > f->overflow);
+    return o->c->pass == NB_BACKWARD || loses_eps ? -1 : sqrt(f->overflow / (double)o->n_stats) / 2;
+}
+
+struct nb_evidence_sum *nb_evidence_new(const struct nb_oracle *oracle, const struct nb_evidence *of) {
+    assert(oracle && of);
     const uint32_t op = oracle->c->op;
     struct nb_evidence_sum *s = nb_alloc(1, sizeof *s);
     s->oracle = oracle;
     s->dtype = oracle->in->dtype;
     s->cancels = nb_op_centres(op) || oracle->beta || oracle->c->pass == NB_BACKWARD;
     s->by_column = op == NB_OP_BATCHNORM && oracle->c->shape.layout == NB_NHWC;
-    s->e = (struct nb_evidence){.claimed = *claimed, .min_rms = INFINITY, .worst_row = -1, .worst_col = -1};
+    s->largest = largest_of(oracle);
+    s->e = (struct nb_evidence){.claimed = of->claimed,
+                                .is_declared = of->is_declared,
+                                .min_rms = INFINITY,
+                                .worst_row = -1,
+                                .worst_col = -1,
+                                .broken_row = -1,
+                                .broken_rho = NAN};
     return s;
 }
 
@@ -37,12 +58,16 @@ static void keep_larger(double *largest, double v) {
     if (!(v <= *largest)) *largest = v;
 }
 
+static double rho_of(const struct nb_row_truth *t) {
+    const double deviation = sqrt(t->var);
+    return t->mean == 0 ? 0 : deviation > 0 ? fabs(t->mean) / deviation : (double)INFINITY;
+}
+
 /* The statistics that an element was normalized with, taken in once for each row or channel that is met. */
 static void take_truth(struct nb_evidence *e, const struct nb_row_truth *t) {
-    const double deviation = sqrt(t->var);
     if (sqrt(t->mean_square) < e->min_rms) e->min_rms = sqrt(t->mean_square);
     keep_larger(&e->max_abs, t->max_abs);
-    if (t->mean != 0) keep_larger(&e->max_rho, deviation > 0 ? fabs(t->mean) / deviation : INFINITY);
+    keep_larger(&e->max_rho, rho_of(t));
 }
 
 static bool is_finite(const struct nb_row_truth *t) { return isfinite(t->mean_square) && isfinite(t->max_abs); }
@@ -52,8 +77,22 @@ static void set_reproducer(struct nb_evidence *e, int64_t row, int64_t col) {
     e->worst_col = col;
 }
 
+/* A NaN or Inf for which the row gives no reason. */
+static void count_broken(struct nb_evidence_sum *s, int64_t row, const struct nb_row_truth *t) {
+    struct nb_evidence *e = &s->e;
+    const double rho = rho_of(t);
+    const bool vanishes = t->var > 0 && t->var < statistics_of(s->oracle)->min_normal;
+    if (!(t->max_abs <= fmin(s->largest, e->claimed.max_abs)) || sqrt(t->mean_square) < e->claimed.min_rms) return;
+    if (vanishes && s->oracle->c->formula.eps_place != NB_EPS_INSIDE) return;
+    if (e->is_declared && rho > e->claimed.max_rho) return;
+    if (e->n_broken++ > 0 && rho >= e->broken_rho) return;
+    e->broken_rho = rho;
+    e->broken_row = row;
+}
+
 /* NaN, Inf or a right overflow. Returns whether that is all there is to say about the element. */
-static bool exceptional(struct nb_evidence_sum *s, int64_t row, int64_t col, double got, double want) {
+static bool exceptional(struct nb_evidence_sum *s, int64_t row, int64_t col, const struct nb_row_truth *t, double got,
+                        double want) {
     struct nb_evidence *e = &s->e;
     const bool want_inf = fabs(want) >= nb_formats[s->dtype].overflow;
     if (isfinite(got) && !want_inf) return false;
@@ -66,6 +105,7 @@ static bool exceptional(struct nb_evidence_sum *s, int64_t row, int64_t col, dou
     if (!want_inf && isnan(got)) e->n_nan++;
     if (!want_inf && isinf(got)) e->n_inf++;
     if (!want_inf) s->error_squares = INFINITY;
+    if (!want_inf) count_broken(s, row, t);
     return true;
 }
 
@@ -116,7 +156,7 @@ void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *compute
         const double got = nb_get(computed, i, s->dtype);
         s->e.n++;
         if (!isfinite(tolerance[i])) s->e.n_unbounded++;
-        if (!exceptional(s, row, i, got, exact[i])) compare(s, row, i, got, exact[i], tolerance[i]);
+        if (!exceptional(s, row, i, t, got, exact[i])) compare(s, row, i, got, exact[i], tolerance[i]);
     }
     s->e.n_rows++;
     if (!finite) s->e.n_rows_not_finite++;
@@ -162,6 +202,9 @@ static const struct nb_member evidence[] = {E(COUNT, n_rows),
                                             E(AMOUNT, max_ulp),
                                             E(AMOUNT, componentwise_ulp),
                                             E(AMOUNT, normwise_u),
+                                            NB_MEMBER_OPTIONAL(BOOL, struct nb_evidence, is_declared),
+                                            NB_MEMBER_OPTIONAL(COUNT, struct nb_evidence, n_broken),
+                                            NB_MEMBER_OPTIONAL(AMOUNT, struct nb_evidence, broken_rho),
                                             NB_MEMBERS_END};
 
 cJSON *nb_evidence_to_json(const struct nb_evidence *e) {
@@ -182,7 +225,8 @@ static void settle(double *value, double null_means) {
 }
 
 int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json) {
-    *e = (struct nb_evidence){.worst_row = -1, .worst_col = -1};
+    *e = (struct nb_evidence){
+        .is_declared = true, .worst_row = -1, .worst_col = -1, .broken_row = -1, .broken_rho = NAN};
     if (nb_json_get_members(json, evidence, e, "evidence") != 0) return -1;
     const cJSON *worst = cJSON_GetObjectItemCaseSensitive(json, "worst");
     const double unlimited = e->n > 0 ? (double)INFINITY : (double)NAN;
@@ -192,6 +236,7 @@ int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json) {
     settle(&e->max_rho, e->n_rows > e->n_rows_not_finite ? (double)INFINITY : (double)NAN);
     /* infinite: an error where none is allowed */
     settle(&e->bound_ratio, e->n > e->n_unbounded ? (double)INFINITY : (double)NAN);
+    if (e->n_broken > 0) settle(&e->broken_rho, INFINITY);
     settle(&e->max_ulp, unlimited);
     settle(&e->componentwise_ulp, unlimited);
     settle(&e->normwise_u, unlimited);

@@ -18,7 +18,8 @@ struct nb_evidence {
      * do not centre. */
     double min_rms, max_abs, max_rho;
     struct nb_range claimed;
-    bool covered; /* by the claim */
+    bool is_declared; /* by the kernel; else claimed is the range of our own kernels */
+    bool covered;     /* by the claim */
 
     int64_t n, n_correct; /* elements compared; of them equal to the rounded exact value */
     int64_t n_nan, n_inf; /* where the exact result is a number */
@@ -31,14 +32,18 @@ struct nb_evidence {
     double componentwise_ulp; /* in ulp of at least rms(y) / NB_CANCELLING where y may cancel (a centred op, a beta) */
     double normwise_u;        /* worst row: ||error|| / ||y||, in u; infinite with a NaN or Inf */
     int64_t worst_row, worst_col; /* of componentwise_ulp, or the first NaN, Inf or lost element; -1: none */
+    /* NaN or Inf in finite rows of a forward call whose squares do not overflow and which the kernel's declared range has (of one that declares
+     * none: all of them), whatever the bound allows: how many, and the row with the smallest rho. */
+    int64_t n_broken, broken_row;
+    double broken_rho;
 };
 
 /* Relative errors say nothing about an element that cancels: below this part of its row's rms it is measured as if it stood there. */
 #define NB_CANCELLING 16.0
 
 struct nb_evidence_sum; /* running sums, opaque */
-/* claimed: what the kernel's range() said of the call. */
-struct nb_evidence_sum *nb_evidence_new(const struct nb_oracle *oracle, const struct nb_range *claimed);
+/* claimed and is_declared of `of`: what the kernel's range() said of the call. */
+struct nb_evidence_sum *nb_evidence_new(const struct nb_oracle *oracle, const struct nb_evidence *of);
 /* One row: computed elements of the dtype, exact values, tolerances as nb_bound_row() gives them. */
 void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *computed, const double *exact,
                      const double *tolerance);

@@ -59,11 +59,14 @@ int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call,
     return DECLARES(k, n_units) ? k->n_units(call, phase) : call->rows;
 }
 
-void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range) {
+bool nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range) {
     assert(is_here(k) && call && range);
     *range = (struct nb_range){0, INFINITY, INFINITY};
     if (k->run == nb_programs()->run) *range = *nb_programs()->range(k);
     if (DECLARES(k, range)) k->range(call, range);
+    if (DECLARES(k, range) || range->min_rms > 0 || isfinite(range->max_abs) || isfinite(range->max_rho)) return true;
+    *range = (struct nb_range){call->eps < 0x1p-100 ? 0x1p-62 : 0, INFINITY, 1024};
+    return false;
 }
 
 const char *const nb_kernel_function_names[NB_N_KERNEL_FUNCTIONS] = {

@@ -4,6 +4,7 @@
 #ifndef NB_KERNEL_FIELDS_H
 #define NB_KERNEL_FIELDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +17,8 @@ int64_t nb_kernel_column_chain(const struct nb_kernel *k, const struct nb_call *
 size_t nb_kernel_scratch_bytes(const struct nb_kernel *k, const struct nb_call *call);
 int nb_kernel_n_phases(const struct nb_kernel *k, const struct nb_call *call);
 int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call, int phase);
-void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range);
+/* False: it declares none, and that of our own kernels is given: squares of f32 keep their digits, |mean| / sd is at most 1024. */
+bool nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range);
 
 /* run() of a kernel that is known by its description and loaded in another process (registry.h): it cannot be called, nor asked. */
 int nb_kernel_elsewhere(const struct nb_call *call, int phase, int64_t begin, int64_t end);

@@ -271,7 +271,7 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     s.joined = refuses_gaps(&s);
     out->chain = nb_kernel_chain(entry->kernel, &call);
     out->column_chain = nb_kernel_column_chain(entry->kernel, &call);
-    nb_kernel_range(entry->kernel, &call, &out->evidence.claimed);
+    out->evidence.is_declared = nb_kernel_range(entry->kernel, &call, &out->evidence.claimed);
     out->row_local = nb_kernel_row_local(entry->kernel, &call) != 0;
 
     nb_faults_guard_heap();

@@ -124,9 +124,21 @@ static void judge_relations(struct nb_checked *checked, const struct nb_metamorp
     for (int r = 0; r < NB_N_RELATIONS; r++) {
         if (m->relations[r].verdict != NB_BROKEN) continue;
         const bool same_bits = r == NB_REL_ROW_ORDER || r == NB_REL_BATCH || r == NB_REL_RANGES || r == NB_REL_TWICE;
+        const struct nb_relation_result *of = &m->relations[r];
+        const bool is_ratio = r == NB_REL_PERMUTE || r == NB_REL_SHIFT || r == NB_REL_SQUARES || r == NB_REL_SUM;
+        char where[80] = "";
+        if (of->row >= 0 && of->col >= 0)
+            snprintf(where, sizeof where, ", %s [%lld][%lld]", is_ratio ? "worst at" : "first at", (long long)of->row,
+                     (long long)of->col);
+        else if (of->row >= 0)
+            snprintf(where, sizeof where, ", in row %lld", (long long)of->row);
         checked->status = same_bits ? NB_NOT_REPRODUCIBLE : NB_INACCURATE;
-        snprintf(checked->reason, sizeof checked->reason, "the relation %s is broken: %s",
-                 nb_relation_name((enum nb_relation)r), m->relations[r].reason);
+        snprintf(checked->reason, sizeof checked->reason, "the relation %s is broken: %s: %.3g %s%s",
+                 nb_relation_name((enum nb_relation)r), of->reason, of->figure,
+                 is_ratio    ? "times what is allowed"
+                 : same_bits ? "rows"
+                             : "elements",
+                 where);
         return;
     }
 }

@@ -74,16 +74,80 @@ static bool running_is_right(const struct subject *s, const struct nb_buffers *b
     return right;
 }
 
+/* ---- where the wrong elements lie ----------------------------------------------------------------------------------- */
+
+struct spread {
+    int64_t rows, cols, n, n_rows, first_row, last_row, first_col, last_col;
+};
+
+static void note_row(struct spread *s, int64_t row, const struct nb_row_values *v, enum nb_dtype dtype) {
+    const int64_t before = s->n;
+    for (int64_t i = 0; i < s->cols; i++) {
+        const double got = nb_get(v->stored, i, dtype), want = v->exact[i];
+        if (!(v->tolerance[i] < INFINITY) || fabs(got - want) <= v->tolerance[i]) continue;
+        if (got == want || (isnan(got) && isnan(want)) || fabs(want) >= nb_formats[dtype].overflow) continue;
+        if (s->n++ == 0 || i < s->first_col) s->first_col = i;
+        if (s->n == 1 || i > s->last_col) s->last_col = i;
+    }
+    if (s->n == before) return;
+    if (s->n_rows++ == 0) s->first_row = row;
+    s->last_row = row;
+}
+
+/* "; all in the last row"; nothing where they lie anywhere. */
+static void say_spread(const struct spread *s, char *text, size_t size) {
+    const int64_t last = s->rows - 1, span = s->last_row - s->first_row + 1, width = s->last_col - s->first_col + 1;
+    const bool solid = s->n_rows == span && s->n_rows < s->rows;
+    int len = 0;
+    *text = '\0';
+    if (s->n == 0) return;
+    if (solid && s->n_rows == 1 && s->first_row == 0)
+        len = snprintf(text, size, "; all in the first row");
+    else if (solid && s->n_rows == 1 && s->last_row == last)
+        len = snprintf(text, size, "; all in the last row");
+    else if (solid && s->last_row == last)
+        len = snprintf(text, size, "; all in rows from %lld on", (long long)s->first_row);
+    else if (solid && s->first_row == 0)
+        len = snprintf(text, size, "; all in the first %lld rows", (long long)s->n_rows);
+    if (width == s->cols || s->cols < 4 || 10 * s->n < 9 * s->n_rows * width) return;
+    if (width == 1)
+        snprintf(text + len, size - (size_t)len, "%s column %lld", len ? ", in" : "; all in", (long long)s->first_col);
+    else if (s->last_col == s->cols - 1)
+        snprintf(text + len, size - (size_t)len, "%s columns from %lld on", len ? ", in" : "; all in",
+                 (long long)s->first_col);
+    else if (s->first_col == 0)
+        snprintf(text + len, size - (size_t)len, "%s the first %lld columns", len ? ", in" : "; all in",
+                 (long long)width);
+}
+
+/* A bound that allows everything allows no NaN or Inf where neither the row nor the format of the statistics is the reason. */
+static void judge_broken(struct nb_checked *out, const struct nb_case *c) {
+    const struct nb_evidence *e = &out->evidence;
+    char what[80] = "", reason[256];
+    if (e->n_broken == 0 || !nb_status_timed(out->status)) return;
+    if (nb_op_centres(c->op) && isinf(e->broken_rho))
+        snprintf(what, sizeof what, ", whose elements are all equal");
+    else if (nb_op_centres(c->op))
+        snprintf(what, sizeof what, ", where mean/sd is %.4g", e->broken_rho);
+    snprintf(reason, sizeof reason, "%s in %lld elements of finite rows inside the range of %s: row %lld%s",
+             e->n_nan == 0   ? "Inf"
+             : e->n_inf == 0 ? "NaN"
+                             : "NaN or Inf",
+             (long long)e->n_broken, e->is_declared ? "the kernel" : "f32", (long long)e->broken_row, what);
+    set_status(out, NB_INACCURATE, reason);
+}
+
 /* Sets the status that the accuracy of y or dx deserves; its bias has been judged. */
-static void judge_accuracy(struct nb_checked *out) {
+static void judge_accuracy(struct nb_checked *out, const struct spread *spread) {
     const struct nb_accuracy *a = &out->accuracy;
-    char reason[256];
+    char reason[256], where[80];
     int64_t strange = a->nan_unexpected + a->inf_unexpected + a->zero_unexpected + a->nan_missing + a->inf_missing;
     if (strange > 0 || a->n_beyond > 0 || a->worst_ratio > 1) {
-        snprintf(reason, sizeof reason, "%lld of %lld elements beyond the bound%s%s",
+        say_spread(spread, where, sizeof where);
+        snprintf(reason, sizeof reason, "%lld of %lld elements beyond the bound%s%s%s",
                  (long long)(a->n_beyond > strange ? a->n_beyond : strange), (long long)a->n,
                  a->nan_unexpected ? "; NaN where a number belongs" : "",
-                 a->nan_missing + a->inf_missing ? "; a number where NaN or Inf belongs" : "");
+                 a->nan_missing + a->inf_missing ? "; a number where NaN or Inf belongs" : "", where);
         set_status(out, NB_INACCURATE, reason);
     } else if (fabs(a->bias_sigma) > 6) {
         snprintf(
@@ -249,8 +313,9 @@ static void judge_rows(const struct subject *s, const struct nb_buffers *b, cons
     const struct sample sample = sample_of(s->c, result);
     double *tolerance = nb_alloc((unsigned long long)result->cols, sizeof(double));
     int64_t n_judged = 0;
+    struct spread spread = {.rows = result->rows, .cols = result->cols};
     struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(s->in->dtype));
-    struct nb_evidence_sum *evidence = nb_evidence_new(s->oracle, &s->out->evidence.claimed);
+    struct nb_evidence_sum *evidence = nb_evidence_new(s->oracle, &s->out->evidence);
     for (int64_t r = 0; r < result->rows; r++) {
         const void *got = nb_tensor_row(result, r);
         if (!is_sampled(&sample, r) && is_finite(got, result->cols, s->in->dtype)) continue;
@@ -261,6 +326,7 @@ static void judge_rows(const struct subject *s, const struct nb_buffers *b, cons
                                           .tolerance = tolerance,
                                           .loss = reader->row(reader->bound, r, want, tolerance)};
         nb_accuracy_row(sum, r, result->cols, &row);
+        note_row(&spread, r, &row, s->in->dtype);
         if (ratios->yardstick) nb_ratios_row(ratios, r, got, want);
         nb_evidence_row(evidence, r, got, want, tolerance);
     }
@@ -270,7 +336,8 @@ static void judge_rows(const struct subject *s, const struct nb_buffers *b, cons
     nb_evidence_finish(evidence, &s->out->evidence);
     s->out->has_accuracy = true;
     if (nb_inputs_is_random(s->c)) nb_accuracy_judge_bias(&s->out->accuracy, s->in->dtype, reader->bias);
-    judge_accuracy(s->out);
+    judge_accuracy(s->out, &spread);
+    judge_broken(s->out, s->c);
     free(tolerance);
 }
 

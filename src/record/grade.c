@@ -132,7 +132,7 @@ void nb_grade_case(const struct nb_record *r, struct nb_graded *out) {
     out->declared = r->status != NB_OUT_OF_RANGE && (!r->has_evidence || e->covered);
     const bool judged = nb_status_timed(r->status) || r->status == NB_INACCURATE || r->status == NB_BIASED;
     if (!judged || is_wrong_beside_y(r)) { /* a kernel must come back, and keep to its memory, whatever the row */
-        set(out, NB_GRADE_F, INFINITY);
+        set(out, NB_GRADE_F, judged ? 0 : INFINITY); /* an element that is off says more than a relation */
         snprintf(out->text, sizeof out->text, "%s: %s", nb_status_name(r->status), r->reason ? r->reason : "");
         return;
     }

@@ -37,7 +37,8 @@ static void set_up(struct setting *s, uint32_t op, const float *x) {
 
 static struct nb_evidence take(struct setting *s, const struct nb_range *claimed) {
     struct nb_evidence e;
-    struct nb_evidence_sum *sum = nb_evidence_new(&s->oracle, claimed);
+    struct nb_evidence_sum *sum = nb_evidence_new(
+        &s->oracle, &(struct nb_evidence){.claimed = *claimed, .is_declared = isfinite(claimed->max_rho)});
     nb_evidence_row(sum, 0, s->computed, s->y, s->tolerance);
     nb_evidence_finish(sum, &e);
     nb_oracle_release(&s->oracle);
@@ -133,4 +134,28 @@ Test(evidence, it_reads_back_from_json_with_its_infinities) {
     cr_assert_eq(back.worst_col, e.worst_col);
     cJSON_ReplaceItemInObject(json, "nan", cJSON_CreateNumber(0.5));
     cr_assert_eq(nb_evidence_from_json(&back, json), -1);
+}
+
+/* mean/sd of these rows is 1000, of equal elements infinite: NaN there is a failure, unless the kernel declares that it does not take them. */
+Test(evidence, NaN_of_finite_rows_is_excused_by_the_declared_range_alone) {
+    static const struct {
+        float x[COLS];
+        struct nb_range claimed;
+        int64_t n_broken;
+    } rows[] = {
+        {{999, 1001, 999, 1001}, {0, INFINITY, INFINITY}, 1},
+        {{999, 1001, 999, 1001}, {0, INFINITY, 64}, 0},
+        {{999, 1001, 999, 1001}, {0, INFINITY, 2000}, 1},
+        {{999, 1001, 999, 1001}, {0, 500, 2000}, 0},
+        {{1e30f, -1e30f, 1e30f, -1e30f}, {0, INFINITY, INFINITY}, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct setting s;
+        set_up(&s, NB_OP_LAYERNORM, rows[i].x);
+        s.computed[1] = NAN;
+        s.tolerance[1] = INFINITY;
+        const struct nb_evidence e = take(&s, &rows[i].claimed);
+        cr_assert_eq(e.n_broken, rows[i].n_broken, "row %zu", i);
+        cr_assert(e.n_broken == 0 || fabs(e.broken_rho - 1000) < 1, "row %zu: %g", i, e.broken_rho);
+    }
 }

@@ -74,7 +74,7 @@ Test(kernel_program, a_kernel_is_taken_as_the_table_has_it) {
     struct nb_range range;
     nb_use_programs(&nb_kernel_programs);
     nb_kernel_range(&k.kernel, &(struct nb_call){.rows = 1}, &range);
-    cr_expect(range.min_rms == 0 && isinf(range.max_abs) && isinf(range.max_rho));
+    cr_expect(isinf(range.max_abs) && range.max_rho == 1024); /* that of our own kernels */
     m.described.min_rms = 0.5, m.described.max_abs = 100;
     cr_expect_null(read_kernel(&k, &m));
     nb_kernel_range(&k.kernel, &(struct nb_call){.rows = 1}, &range);

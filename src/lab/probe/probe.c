@@ -318,6 +318,45 @@ static void probe_summary(const struct nb_probe *p, struct nb_strbuf *out) {
     if (!out->len) nb_strbuf_add(out, "nothing could be determined");
 }
 
+static void add_difference(struct nb_strbuf *out, const char *format, const char *value) {
+    nb_strbuf_add(out, out->len ? "; " : "");
+    nb_strbuf_addf(out, format, value);
+}
+
+void nb_probe_differences(const struct nb_case *c, const cJSON *probe, struct nb_strbuf *out) {
+    assert(c && out);
+    const cJSON *answers = nb_json_get(probe, "answers");
+    const char *eps = value_of(answers, "eps_place"), *offset = value_of(answers, "weight_offset"),
+               *cast = value_of(answers, "cast"), *variance = value_of(answers, "variance"),
+               *rounding = value_of(answers, "rounding"), *root = value_of(answers, "root"),
+               *added = value_of(answers, "eps_added_to");
+    static const struct {
+        const char *question, *format;
+    } formats[] = {{"eps_dtype", "eps is kept in %s"},
+                   {"statistics_dtype", "the statistics are kept in %s"},
+                   {"accumulator", "the sums run in %s"}};
+    const bool takes_16_bits = c->dtype != NB_F32 && c->stats_dtype == NB_STATS_X;
+    if (eps && strncmp(eps, "nowhere", 7) == 0)
+        add_difference(out, "eps has no effect%s", "");
+    else if (eps && strcmp(eps, nb_eps_place_names[c->formula.eps_place]) != 0)
+        add_difference(out, strcmp(eps, "clamp") == 0 ? "eps is a %s" : "eps is %s the root", eps);
+    if (added && strcmp(added, "sum") == 0 && c->op != NB_OP_L2NORM)
+        add_difference(out, "eps is added to the %s", added);
+    if (variance && strcmp(variance, nb_variance_names[NB_VAR_ONEPASS]) == 0)
+        add_difference(out, "variance as %s", "E[x^2] - mean^2");
+    if (cast && strcmp(cast, nb_cast_names[c->formula.cast]) != 0) add_difference(out, "cast %s the weight", cast);
+    if (offset && (*offset == '1') != (c->formula.weight_offset == 1))
+        add_difference(out, "the weight is %s", *offset == '1' ? "1 + gamma" : "gamma");
+    for (size_t i = 0; i < sizeof formats / sizeof *formats && !takes_16_bits; i++) {
+        const char *format = value_of(answers, formats[i].question);
+        if (format && (strcmp(format, "f16") == 0 || strcmp(format, "bf16") == 0))
+            add_difference(out, formats[i].format, format);
+    }
+    if (rounding && strncmp(rounding, "nearest", 7) != 0) add_difference(out, "results are rounded %s", rounding);
+    if (root && (strcmp(root, "rsqrt_raw") == 0 || strcmp(root, "quake") == 0) && c->formula.root != NB_ROOT_RSQRT_RAW)
+        add_difference(out, "1 / sqrt is an estimate (%s)", root);
+}
+
 /* ---- All questions in order, and what becomes of the answers ---- */
 
 const struct nb_probe_question nb_probe_questions[] = {

@@ -28,6 +28,10 @@ int nb_probe_set_axis(struct nb_case *c, const char *text, char *reason, size_t 
  * process. beat (may be null) is called after every question. */
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg);
 
+/* Of the answers those that differ from what the case asks for, in a wrong kernel the likely mistake: "eps is outside the root, not inside".
+ * Appends nothing where there is none. */
+void nb_probe_differences(const struct nb_case *c, const cJSON *probe, struct nb_strbuf *out);
+
 /* For --help: the questions in the order in which they are asked. */
 struct nb_probe_question {
     const char *name, *help;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the failing cases of a kernel have in common and few others have: its shape or formula often names the mistake. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/run/summary.h"
+#include "src/core/case_key.h"
+#include "src/core/log.h"
+
+/* By chance all n failures lie in such a part of the cases once in so many times, at most. */
+static const double by_chance = 0.01;
+
+struct judged {
+    const struct nb_record **items; /* those that fail first */
+    size_t n, n_failed;
+};
+
+typedef bool (*has_fn)(const struct nb_record *r, int64_t than);
+static bool is_ragged(const struct nb_record *r, int64_t m) { return r->c.shape.cols % m != 0; }
+static bool is_long(const struct nb_record *r, int64_t n) { return r->c.shape.cols >= n; }
+static bool is_short(const struct nb_record *r, int64_t n) { return r->c.shape.cols <= n; }
+static bool has_many(const struct nb_record *r, int64_t n) { return r->c.shape.rows >= n; }
+static bool has_few(const struct nb_record *r, int64_t n) { return r->c.shape.rows <= n; }
+
+/* The pattern that fewest other cases have. */
+struct best {
+    size_t n_in;
+    char text[120];
+};
+
+static bool is_telling(const struct judged *j, size_t n_in) {
+    const double share = (double)n_in / (double)j->n;
+    return n_in < j->n && 4 * j->n_failed >= n_in && pow(share, (double)j->n_failed) <= by_chance;
+}
+
+static void try_shape(const struct judged *j, has_fn has, int64_t than, const char *format, struct best *best) {
+    size_t n_in = 0, n_failed = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        const bool in = has(j->items[i], than);
+        n_in += in;
+        n_failed += in && i < j->n_failed;
+    }
+    if (n_failed < j->n_failed || !is_telling(j, n_in) || n_in >= best->n_in) return;
+    best->n_in = n_in;
+    snprintf(best->text, sizeof best->text, format, (long long)than);
+}
+
+static void try_axis(const struct judged *j, const char *axis, struct best *best) {
+    struct nb_strbuf value = {0}, other = {0};
+    size_t n_in = 0;
+    bool all = true;
+    nb_strbuf_add(&value, "");
+    nb_case_axis(&j->items[0]->c, axis, &value);
+    for (size_t i = 0; i < j->n && all; i++) {
+        nb_strbuf_clear(&other);
+        nb_strbuf_add(&other, "");
+        nb_case_axis(&j->items[i]->c, axis, &other);
+        const bool same = strcmp(value.text, other.text) == 0;
+        n_in += same;
+        all = same || i >= j->n_failed;
+    }
+    if (all && value.len && is_telling(j, n_in) && n_in < best->n_in) {
+        best->n_in = n_in;
+        snprintf(best->text, sizeof best->text, "with %s %s", axis, value.text);
+    }
+    nb_strbuf_release(&value);
+    nb_strbuf_release(&other);
+}
+
+static void try_shapes(const struct judged *j, struct best *best) {
+    const struct nb_shape *first = &j->items[0]->c.shape;
+    int64_t least_cols = first->cols, most_cols = first->cols, least_rows = first->rows, most_rows = first->rows;
+    for (size_t i = 0; i < j->n_failed; i++) {
+        const struct nb_shape *s = &j->items[i]->c.shape;
+        if (s->cols < least_cols) least_cols = s->cols;
+        if (s->cols > most_cols) most_cols = s->cols;
+        if (s->rows < least_rows) least_rows = s->rows;
+        if (s->rows > most_rows) most_rows = s->rows;
+    }
+    for (int64_t m = 64; m >= 4; m /= 2) try_shape(j, is_ragged, m, "with columns that are no multiple of %lld", best);
+    try_shape(j, is_long, least_cols, "with %lld columns and more", best);
+    try_shape(j, is_short, most_cols, "with up to %lld columns", best);
+    try_shape(j, has_many, least_rows, "with %lld rows and more", best);
+    try_shape(j, has_few, most_rows, "with up to %lld rows", best);
+}
+
+static bool fails_by_value(const struct nb_record *r) {
+    return r->status == NB_INACCURATE || r->status == NB_BIASED || r->status == NB_NOT_REPRODUCIBLE;
+}
+
+void nb_failure_pattern(const struct nb_results *results, const char *variant, struct nb_strbuf *out) {
+    assert(results && variant && out);
+    static const char *const axes[] = {"affine", "weight_offset", "cast", "param_dtype", "eps_place",
+                                       "eps",    "mode",          "data", "stride"};
+    struct judged j = {.items = nb_alloc(results->n + 1, sizeof *j.items)};
+    struct best best = {.n_in = SIZE_MAX};
+    for (int failing = 1; failing >= 0; failing--) {
+        for (size_t i = 0; i < results->n; i++) {
+            const struct nb_record *r = &results->records[i];
+            if (strcmp(r->c.variant, variant) != 0 || fails_by_value(r) != failing) continue;
+            if (failing || nb_status_timed(r->status)) j.items[j.n++] = r;
+        }
+        if (failing) j.n_failed = j.n;
+    }
+    if (j.n_failed >= 2) {
+        try_shapes(&j, &best);
+        for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) try_axis(&j, axes[i], &best);
+    }
+    if (best.n_in < SIZE_MAX)
+        nb_strbuf_addf(out, "only %s: %zu of %zu such cases, none of %zu others", best.text, j.n_failed, best.n_in,
+                       j.n - best.n_in);
+    free(j.items);
+}
