@@ -226,7 +226,7 @@ class _Seed(torch.autograd.Function):
 
 class Norms(nn.Module):
     """Norms alone, `layers` of them on one tensor of batch x sequence rows, each with the same gradient of its output: the passes of a step
-    are theirs, but for a microsecond each. All is in the arm's dtype."""
+    are theirs, but for a microsecond each. What they make stays until the step's end, as in a model. All is in the arm's dtype."""
 
     casts = True
 
