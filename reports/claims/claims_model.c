@@ -207,7 +207,8 @@ static void add_products(struct nb_strbuf *out, const cJSON *rates) {
                    nb_json_get_number(rates, "launches"), n, scaled);
     const cJSON *checked = cJSON_GetArrayItem(nb_json_get(rates, "products"), nb_json_get_index(check, "product"));
     if (!checked || isnan(nb_json_get_interval(check, "ratio").value)) return;
-    nb_strbuf_addf(out, " Scaling: at %.0f rows %.0fx%.0fx%.0f took ", nb_json_get_number(check, "rows"),
+    nb_strbuf_addf(out, " Scaling: %.0fx%.0fx%.0f of %.0fx%.0fx%.0f took ", nb_json_get_number(check, "rows"),
+                   nb_json_get_number(check, "inner"), nb_json_get_number(check, "cols"),
                    nb_json_get_number(checked, "rows"), nb_json_get_number(checked, "inner"),
                    nb_json_get_number(checked, "cols"));
     add_interval(out, nb_json_get_interval(check, "ratio"), "");

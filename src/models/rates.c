@@ -23,13 +23,33 @@ static const struct nb_interval NONE = {NAN, NAN, NAN};
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static void choose_timed(struct nb_rate_product *p) {
+struct size {
+    int64_t rows, inner, cols;
+};
+
+/* The product cut to at most these rows, this inner size, and as many columns as have these operations. One row has no inner blocks, and is cut by its bytes
+ * alone. */
+static struct size cut(const struct nb_rate_product *p, int64_t rows, int64_t inner, double flops) {
     enum { STEP = 16 };
-    p->timed_rows = least(p->rows, NB_TIMED_ROWS);
-    p->timed_inner = least(p->inner, NB_TIMED_INNER);
-    const double by_flops = NB_TIMED_FLOPS / 2 / ((double)p->timed_rows * (double)p->timed_inner);
-    const int64_t most = least((int64_t)by_flops, NB_TIMED_FLOATS / p->timed_inner);
-    p->timed_cols = p->cols <= most ? p->cols : most / STEP * STEP;
+    struct size s = {least(p->rows, rows),
+                     p->rows == 1 ? least(p->inner, NB_TIMED_FLOATS / STEP) : least(p->inner, inner), p->cols};
+    const double by_flops = flops / 2 / ((double)s.rows * (double)s.inner);
+    int64_t most = least((int64_t)fmin(by_flops, 1e9), NB_TIMED_FLOATS / (s.inner > s.rows ? s.inner : s.rows));
+    if (most < STEP) most = STEP;
+    if (s.cols > most) s.cols = most / STEP * STEP;
+    return s;
+}
+
+static double scale(const struct nb_rate_product *p, struct size s) {
+    return (double)s.rows / (double)p->timed_rows * ((double)s.inner / (double)p->timed_inner) *
+           ((double)s.cols / (double)p->timed_cols);
+}
+
+static void choose_timed(struct nb_rate_product *p) {
+    const struct size s = cut(p, NB_TIMED_ROWS, NB_TIMED_INNER, NB_TIMED_FLOPS);
+    p->timed_rows = s.rows;
+    p->timed_inner = s.inner;
+    p->timed_cols = s.cols;
 }
 
 static struct nb_rate_product *find(const struct nb_rates *rates, const struct nb_step_work *w) {
@@ -38,11 +58,6 @@ static struct nb_rate_product *find(const struct nb_rates *rates, const struct n
         if (p->rows == w->rows && p->inner == w->inner && p->cols == w->cols && p->hot == w->hot) return p;
     }
     return NULL;
-}
-
-static double scale_of(const struct nb_rate_product *p) {
-    return (double)p->rows / (double)p->timed_rows * ((double)p->inner / (double)p->timed_inner) *
-           ((double)p->cols / (double)p->timed_cols);
 }
 
 void nb_rates_add(struct nb_rates *rates, const struct nb_model_step *step) {
@@ -61,16 +76,16 @@ void nb_rates_add(struct nb_rates *rates, const struct nb_model_step *step) {
     }
 }
 
-/* The one that weighs most of those with more rows than are timed. */
+/* The one that weighs most of those that are larger than they are timed. */
 static void choose_check(struct nb_rates *rates) {
     double most = 0;
     rates->check = (struct nb_rate_check){.ratio = NONE};
     for (size_t i = 0; i < rates->n; i++) {
         const struct nb_rate_product *p = &rates->products[i];
-        if (p->rows <= p->timed_rows || p->flops <= most) continue;
+        const struct size s = cut(p, 2 * NB_TIMED_ROWS, 2 * NB_TIMED_INNER, NB_CHECKED_FLOPS);
+        if (p->flops <= most || scale(p, s) <= 1) continue;
         most = p->flops;
-        rates->check.product = i;
-        rates->check.rows = least(p->rows, 4 * NB_TIMED_ROWS);
+        rates->check = (struct nb_rate_check){i, s.rows, s.inner, s.cols, NONE};
     }
 }
 
@@ -91,8 +106,10 @@ static cJSON *request_of(const struct nb_rates *rates, int launch) {
     }
     if (rates->check.rows > 0) {
         cJSON *check = cJSON_AddObjectToObject(json, "check");
-        nb_json_number(check, "product", (double)rates->check.product);
         nb_json_number(check, "rows", (double)rates->check.rows);
+        nb_json_number(check, "inner", (double)rates->check.inner);
+        nb_json_number(check, "cols", (double)rates->check.cols);
+        cJSON_AddBoolToObject(check, "hot", rates->products[rates->check.product].hot);
     }
     return json;
 }
@@ -175,25 +192,27 @@ static struct nb_by_state ln_of(const struct nb_floors *floors, const cJSON *ans
 
 /* Seconds, of the state that serves. */
 static struct nb_interval seconds_of(const struct answers *a, const struct nb_floors *floors, const char *member,
-                                     int index, double scale) {
+                                     int index, double factor) {
     struct nb_by_state *v = nb_alloc((unsigned)a->n + 1, sizeof *v);
     for (int l = 0; l < a->n; l++) v[l] = ln_of(floors, a->items[l], member, index);
     const enum nb_state state = nb_state_over_launches(v, (size_t)a->n, 0.95);
     const struct nb_interval ns = nb_ratio_in_state(v, (size_t)a->n, state, 0.95);
     free(v);
-    return (struct nb_interval){1e-9 * scale * ns.value, 1e-9 * scale * ns.low, 1e-9 * scale * ns.high};
+    return (struct nb_interval){1e-9 * factor * ns.value, 1e-9 * factor * ns.low, 1e-9 * factor * ns.high};
 }
 
 static void find_check(struct nb_rates *rates, const struct answers *a, const struct nb_floors *floors) {
     struct nb_rate_check *c = &rates->check;
     if (c->rows == 0) return;
-    const double scale = (double)c->rows / (double)rates->products[c->product].timed_rows;
-    double *ln = nb_alloc((unsigned)a->n + 1, sizeof *ln);
-    for (int l = 0; l < a->n; l++)
-        ln[l] = ln_of(floors, a->items[l], "check", -1).ln[NB_ANY_STATE] -
-                ln_of(floors, a->items[l], "products", (int)c->product).ln[NB_ANY_STATE] - log(scale);
-    c->ratio = nb_ratio_over_launches(ln, (size_t)a->n, 0.95);
-    free(ln);
+    const double factor = scale(&rates->products[c->product], (struct size){c->rows, c->inner, c->cols});
+    struct nb_by_state *v = nb_alloc((unsigned)a->n + 1, sizeof *v);
+    for (int l = 0; l < a->n; l++) {
+        const struct nb_by_state scaled = ln_of(floors, a->items[l], "products", (int)c->product);
+        v[l] = ln_of(floors, a->items[l], "check", -1);
+        for (int s = 0; s < NB_N_STATES; s++) v[l].ln[s] -= scaled.ln[s] + log(factor);
+    }
+    c->ratio = nb_ratio_in_state(v, (size_t)a->n, nb_state_over_launches(v, (size_t)a->n, 0.95), 0.95);
+    free(v);
 }
 
 static void evaluate(struct nb_rates *rates, const struct answers *a) {
@@ -209,11 +228,13 @@ static void evaluate(struct nb_rates *rates, const struct answers *a) {
         for (int i = 0; i < NB_N_COPY_SIZES; i++)
             take_probes(&floors, a->items[l], samples_in(a->items[l], "copies", i));
     }
-    for (size_t i = 0; i < rates->n; i++)
-        rates->products[i].seconds = seconds_of(a, &floors, "products", (int)i, scale_of(&rates->products[i]));
+    for (size_t i = 0; i < rates->n; i++) {
+        const struct nb_rate_product *p = &rates->products[i];
+        rates->products[i].seconds =
+            seconds_of(a, &floors, "products", (int)i, scale(p, (struct size){p->rows, p->inner, p->cols}));
+    }
     for (int i = 0; i < NB_N_COPY_SIZES; i++)
-        rates->copies[i] =
-            (struct nb_rate_copy){nb_copy_bytes(i), seconds_of(a, &floors, "copies", i, 1 / nb_copy_bytes(i))};
+        rates->copies[i] = (struct nb_rate_copy){nb_copy_bytes(i), seconds_of(a, &floors, "copies", i, 1)};
     rates->call_s = seconds_of(a, &floors, "call", -1, 1);
     find_check(rates, a, &floors);
     nb_floors_release(&floors);
@@ -278,9 +299,10 @@ static const struct nb_member product_members[] = {
     NB_MEMBER(INTERVAL, struct nb_rate_product, seconds), NB_MEMBERS_END};
 static const struct nb_member copy_members[] = {NB_MEMBER(NUMBER, struct nb_rate_copy, bytes),
                                                 NB_MEMBER(INTERVAL, struct nb_rate_copy, s_a_byte), NB_MEMBERS_END};
-static const struct nb_member check_members[] = {NB_MEMBER(COUNT, struct nb_rate_check, product),
-                                                 NB_MEMBER(POSITIVE, struct nb_rate_check, rows),
-                                                 NB_MEMBER(INTERVAL, struct nb_rate_check, ratio), NB_MEMBERS_END};
+static const struct nb_member check_members[] = {
+    NB_MEMBER(COUNT, struct nb_rate_check, product),  NB_MEMBER(POSITIVE, struct nb_rate_check, rows),
+    NB_MEMBER(POSITIVE, struct nb_rate_check, inner), NB_MEMBER(POSITIVE, struct nb_rate_check, cols),
+    NB_MEMBER(INTERVAL, struct nb_rate_check, ratio), NB_MEMBERS_END};
 
 cJSON *nb_rates_to_json(const struct nb_rates *rates) {
     cJSON *json = cJSON_CreateObject(), *products, *copies;

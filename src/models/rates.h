@@ -2,9 +2,10 @@
 /* What this machine takes for the operations of steps: seconds of each product by its shape, of a byte that a copy moves, of a call on a
  * few numbers. All on one thread and in f32, as the kernels of norms are timed.
  *
- * A product is timed at up to 256 of its rows, and as many columns as keep it at NB_TIMED_FLOPS and its second matrix at NB_TIMED_FLOATS; its time is scaled by
- * both. The product that weighs most is timed at four times the rows too (`check`), and says how far that holds. A copy is timed at several
- * sizes: bytes that are moved cost what a copy of as many costs, so that what fits a cache is moved at the cache's speed.
+ * A sample takes a millisecond or so, and so mostly lies in one state of the core and within a slice of its time. A product is therefore timed at up
+ * to 256 of its rows, 1024 of its inner size and as many columns as keep it at NB_TIMED_FLOPS and its second matrix at NB_TIMED_FLOATS, and scaled. The
+ * product that weighs most is timed at up to twice the rows and inner size and five times the operations too (`check`), and says how far that holds. A copy is timed at several sizes, some megabytes at a time: bytes that are moved cost what a copy of as many costs, so that what
+ * fits a cache is moved at the cache's speed.
  *
  * Each launch is a worker process; intervals are over launches (Hodges-Lehmann). */
 #ifndef NB_RATES_H
@@ -19,8 +20,9 @@
 #include "src/measure/journal.h"
 #include "src/models/operations.h"
 
-enum { NB_TIMED_ROWS = 256, NB_TIMED_INNER = 16384, NB_TIMED_FLOATS = 1 << 26 };
-#define NB_TIMED_FLOPS 1e9
+enum { NB_TIMED_ROWS = 256, NB_TIMED_INNER = 1024, NB_TIMED_FLOATS = 1 << 21 };
+#define NB_TIMED_FLOPS 7e7
+#define NB_CHECKED_FLOPS 3.5e8
 
 struct nb_rate_product {
     int64_t rows, inner, cols; /* one of the batch */
@@ -38,10 +40,10 @@ struct nb_rates {
         double bytes; /* read and written */
         struct nb_interval s_a_byte;
     } copies[NB_N_COPY_SIZES];
-    struct nb_interval call_s; /* of an operation of a composed kernel on 16 numbers */
-    struct nb_rate_check {     /* a product at more rows than are timed: what it took over what was scaled */
-        size_t product;        /* index */
-        int64_t rows;          /* 0: no product has more rows than are timed */
+    struct nb_interval call_s;     /* of an operation of a composed kernel on 16 numbers */
+    struct nb_rate_check {         /* a product nearer its size: what it took over what was scaled */
+        size_t product;            /* index */
+        int64_t rows, inner, cols; /* rows 0: no product is larger than it is timed */
         struct nb_interval ratio;
     } check;
     int n_launches;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One launch of the rates (rates.h), in a worker process:
  *
- *   options  {"products":[{"rows","inner","cols","hot"}],"check":{"product":0,"rows":1024} | absent}     as they are timed
- *   answer   {"status":"ok","cpu":0,"products":[samples],"copies":[{"bytes",samples}],"call":samples,"check":samples}
+ *   options  {"products":[{"rows","inner","cols","hot"}],"check"?:{likewise}}     as they are timed
+ *   answer   {"status":"ok","cpu":0,"products":[samples],"copies":[{"bytes",samples}],"call":samples,"check"?:samples}
  *
- * samples: {"sample_ns":[..],"preempted":[..],"probe":[..]} as an arm of a launch has them (src/measure/journal.h), of one product, of a copy, of an
+ * samples: {"sample_ns":[..],"preempted":[..],"probe":[..]} as an arm of a launch has them (src/measure/journal.h), of one product, of a byte of a copy, of an
  * operation. A product's second matrix is taken from another place of an arena larger than the caches each time, as the weights of a model
  * lie, unless it is hot; the first one and the result stay where they are. One row is a product of a matrix and a vector, as frameworks
  * launch it. */
@@ -22,20 +22,19 @@
 #include "src/models/blas.h"
 #include "src/models/rates.h"
 
-enum { MOST_SAMPLES = 9, FEW_SAMPLES = 3, MOST_CALLS = 10000 };
-static const double FEW_FROM_FLOPS = 1e8, SAMPLE_FLOPS = 2e7, SAMPLE_BYTES = 4e6;
-static const int64_t LEAST_ARENA = 64 << 20;
+enum { SAMPLES = 9, MOST_CALLS = 10000 };
+static const double SAMPLE_FLOPS = 2e7, SAMPLE_BYTES = 4 << 20;
 
 struct sampled {
-    double ns[MOST_SAMPLES], probe[MOST_SAMPLES];
-    bool preempted[MOST_SAMPLES];
+    double ns[SAMPLES], probe[SAMPLES];
+    bool preempted[SAMPLES];
 };
 
 struct task { /* something that is called */
     void (*call)(struct task *t);
     double work; /* flops of a product, bytes of a copy; for the played clock */
     const char *name;
-    int calls, samples;
+    int calls;
     const struct nb_blas *blas;
     const struct arena {
         float *floats;
@@ -60,9 +59,12 @@ static void multiply(struct task *t) {
     if (!t->hot) t->at = t->at + 2 * size <= t->arena->n ? t->at + size : 0;
 }
 
+/* Part of a copy of t->cols floats, and the next one the next time. */
 static void copy(struct task *t) {
-    memcpy(t->arena->floats + t->arena->n / 2, t->arena->floats, (size_t)(t->work / 2));
+    const int64_t n = (int64_t)(t->work / 2 / sizeof(float));
+    memcpy(t->arena->floats + t->arena->n / 2 + t->at, t->arena->floats + t->at, (size_t)n * sizeof(float));
     __asm__ volatile("" : : "r"(t->arena->floats) : "memory");
+    t->at = t->at + 2 * n <= t->cols ? t->at + n : 0;
 }
 
 static void call_kernel(struct task *t) { nb_run_in_ranges(t->kernel, t->kernel_call, 0); }
@@ -70,7 +72,7 @@ static void call_kernel(struct task *t) { nb_run_in_ranges(t->kernel, t->kernel_
 /* The first call, untimed, touches pages and lets the library settle. */
 static void take_samples(struct nb_workplace *w, struct task *t, struct sampled *out) {
     t->call(t);
-    for (int s = 0; s < t->samples; s++) {
+    for (int s = 0; s < SAMPLES; s++) {
         nb_worker_at(w, -1);
         const struct nb_thread_usage before = nb_thread_usage();
         const double probe = nb_core_probe(), start = nb_now_s();
@@ -83,10 +85,10 @@ static void take_samples(struct nb_workplace *w, struct task *t, struct sampled 
     }
 }
 
-static void add_samples(cJSON *json, const struct sampled *s, int n, double divisor) {
+static void add_samples(cJSON *json, const struct sampled *s, double divisor) {
     cJSON *ns = cJSON_AddArrayToObject(json, "sample_ns"), *preempted = cJSON_AddArrayToObject(json, "preempted"),
           *probe = cJSON_AddArrayToObject(json, "probe");
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < SAMPLES; i++) {
         cJSON_AddItemToArray(ns, cJSON_CreateNumber(s->ns[i] / divisor));
         cJSON_AddItemToArray(probe, cJSON_CreateNumber(s->probe[i]));
         if (s->preempted[i]) cJSON_AddItemToArray(preempted, cJSON_CreateNumber(i));
@@ -117,11 +119,10 @@ static void time_product(struct nb_workplace *w, struct task t, cJSON *out) {
     t.name = "product";
     t.work = flops;
     t.calls = (int)fmin(MOST_CALLS, fmax(1, ceil(SAMPLE_FLOPS / flops)));
-    t.samples = flops < FEW_FROM_FLOPS ? MOST_SAMPLES : FEW_SAMPLES;
     t.a = filled(t.rows * t.inner);
     t.c = filled(t.rows * t.cols);
     take_samples(w, &t, &s);
-    add_samples(out, &s, t.samples, 1);
+    add_samples(out, &s, 1);
     free(t.a);
     free(t.c);
 }
@@ -137,21 +138,17 @@ static struct task product_of(const cJSON *json, const struct nb_blas *blas, con
 
 static bool is_product(const struct task *t) {
     return t->rows > 0 && t->inner > 0 && t->cols > 0 && t->inner * t->cols <= NB_TIMED_FLOATS &&
-           t->rows * (t->inner + t->cols) <= 2 * (int64_t)NB_TIMED_FLOATS;
+           t->rows * t->inner <= NB_TIMED_FLOATS && t->rows * t->cols <= NB_TIMED_FLOATS;
 }
 
-/* Room for two of the largest matrix, and larger than the last cache where that is not out of proportion: what the program sees of it may be many guests'. */
+/* Larger than the last cache, where that is not out of proportion: what the program is told of it may be many guests'. */
 static int64_t arena_floats(const cJSON *products) {
-    int64_t bytes = LEAST_ARENA;
     const cJSON *json;
     cJSON_ArrayForEach(json, products) {
         const struct task t = product_of(json, NULL, NULL);
         if (!is_product(&t)) return -1;
-        const int64_t needed = 2 * t.inner * t.cols * (int64_t)sizeof(float);
-        if (needed > bytes) bytes = needed;
     }
-    const int64_t largest_copy = (int64_t)nb_copy_bytes(NB_N_COPY_SIZES - 1);
-    return (bytes > largest_copy ? bytes : largest_copy) / (int64_t)sizeof(float);
+    return (int64_t)nb_copy_bytes(NB_N_COPY_SIZES - 1) / (int64_t)sizeof(float);
 }
 
 static void time_products(struct nb_workplace *w, const struct nb_blas *blas, const struct arena *arena,
@@ -160,11 +157,8 @@ static void time_products(struct nb_workplace *w, const struct nb_blas *blas, co
                 *json;
     cJSON *list = cJSON_AddArrayToObject(answer, "products");
     cJSON_ArrayForEach(json, products) { time_product(w, product_of(json, blas, arena), nb_json_add_object(list)); }
-    const cJSON *checked = check ? cJSON_GetArrayItem(products, nb_json_get_index(check, "product")) : NULL;
-    if (!checked) return;
-    struct task t = product_of(checked, blas, arena);
-    t.rows = nb_json_get_index(check, "rows");
-    if (is_product(&t)) time_product(w, t, cJSON_AddObjectToObject(answer, "check"));
+    const struct task t = product_of(check, blas, arena);
+    if (check && is_product(&t)) time_product(w, t, cJSON_AddObjectToObject(answer, "check"));
 }
 
 /* ---- bytes, and a call ---- */
@@ -175,13 +169,15 @@ static void time_copies(struct nb_workplace *w, const struct arena *arena, cJSON
     cJSON *list = cJSON_AddArrayToObject(answer, "copies");
     for (int i = 0; i < NB_N_COPY_SIZES; i++) {
         struct sampled s;
-        struct task t = {.call = copy, .name = "memcpy", .work = nb_copy_bytes(i), .arena = arena};
-        t.calls = (int)fmax(1, ceil(SAMPLE_BYTES / t.work));
-        t.samples = FEW_SAMPLES;
+        const double bytes = nb_copy_bytes(i);
+        struct task t = {.call = copy, .name = "memcpy", .work = fmin(bytes, SAMPLE_BYTES), .arena = arena};
+        t.cols = (int64_t)(bytes / 2 / sizeof(float));
+        t.calls = (int)ceil(SAMPLE_BYTES / t.work);
+        memcpy(arena->floats + arena->n / 2, arena->floats, (size_t)bytes / 2); /* into the caches, or past them */
         take_samples(w, &t, &s);
         cJSON *json = nb_json_add_object(list);
-        nb_json_number(json, "bytes", t.work);
-        add_samples(json, &s, t.samples, 1);
+        nb_json_number(json, "bytes", bytes);
+        add_samples(json, &s, t.work);
     }
 }
 
@@ -208,14 +204,10 @@ static void time_call(struct nb_workplace *w, cJSON *answer) {
     fill(x, COLS);
     fill(gamma, COLS);
     if (!e || nb_kernel_scratch_bytes(e->kernel, &call) > sizeof scratch) return;
-    struct task t = {.call = call_kernel,
-                     .name = "operation",
-                     .calls = CALLS,
-                     .samples = MOST_SAMPLES,
-                     .kernel = e->kernel,
-                     .kernel_call = &call};
+    struct task t = {
+        .call = call_kernel, .name = "operation", .calls = CALLS, .kernel = e->kernel, .kernel_call = &call};
     take_samples(w, &t, &s);
-    add_samples(cJSON_AddObjectToObject(answer, "call"), &s, t.samples, nb_kernel_n_phases(e->kernel, &call));
+    add_samples(cJSON_AddObjectToObject(answer, "call"), &s, nb_kernel_n_phases(e->kernel, &call));
 }
 
 static int rates_job(struct nb_workplace *w) {
