@@ -19,10 +19,12 @@ static const cJSON *models_of(const cJSON *document) { return nb_json_get(nb_jso
 
 /* "24.7% [13.8, 34.2]"; nothing where there is no value. */
 static void add_cut(struct nb_strbuf *out, const struct nb_interval *i) {
+    const int decimals = fabs(i->value) < 0.0005 ? 2 : 1;
     nb_strbuf_add(out, "");
     if (!isfinite(i->value)) return;
-    nb_strbuf_addf(out, "%.1f%%", 100 * i->value);
-    if (nb_interval_known(i) && i->low < i->high) nb_strbuf_addf(out, " [%.1f, %.1f]", 100 * i->low, 100 * i->high);
+    nb_strbuf_addf(out, "%.*f%%", decimals, 100 * i->value);
+    if (nb_interval_known(i) && i->low < i->high)
+        nb_strbuf_addf(out, " [%.*f, %.*f]", decimals, 100 * i->low, decimals, 100 * i->high);
 }
 
 /* The same with bounds in whole percents. */
@@ -432,24 +434,20 @@ void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences) {
 
 /* ---- the tables behind ---- */
 
-static void add_number(struct nb_grid *grid, const struct nb_interval *i, double factor, const char *unit) {
-    if (isfinite(i->value)) nb_strbuf_addf(&grid->cell, "%.4g%s", factor * i->value, unit);
-    nb_grid_end_cell(grid);
-}
-
 static void add_model(struct nb_grid *grid, const cJSON *entry) {
     const char *part = nb_json_get_bool(entry, "training") ? "passes" : "step";
     const struct nb_interval seconds = part_value(entry, part, "seconds"),
                              products = part_value(entry, part, "products"),
                              share = part_value(entry, part, "norm_share"), cut = part_value(entry, part, "cut"),
                              alone = part_value(entry, part, "norm_cut");
-    const double of_step = products.value / seconds.value;
-    const struct nb_interval product_share = {of_step, NAN, NAN};
+    const double product_share = products.value / seconds.value;
     nb_grid_row(grid, nb_json_get_string(entry, "model"), nb_json_get_string(entry, "norm"),
                 nb_json_get_string(entry, "style"));
     nb_grid_addf(grid, "%.0f", nb_json_get_number(entry, "tokens"));
-    add_number(grid, &seconds, 1e3, " ms");
-    add_number(grid, &product_share, 100, "%");
+    nb_format_time(&grid->cell, 1e9 * seconds.value);
+    nb_grid_end_cell(grid);
+    if (isfinite(product_share)) nb_strbuf_addf(&grid->cell, "%.0f%%", 100 * product_share);
+    nb_grid_end_cell(grid);
     add_cut_cell(grid, &share);
     add_cut_cell(grid, &alone);
     add_cut_cell(grid, &cut);
@@ -458,7 +456,7 @@ static void add_model(struct nb_grid *grid, const cJSON *entry) {
 
 static void add_models(const struct nb_claims_page *p, const cJSON *document) {
     static const char *const titles[] = {
-        "model",      "norm",        "style",  "tokens", "forward and backward", "products", "LayerNorm's share",
+        "model",      "norm",        "style",  "tokens", "time of the passes", "products", "LayerNorm's share",
         "norm alone", "of the step", "why not"};
     struct nb_grid grid;
     const cJSON *entry;

@@ -272,7 +272,7 @@ static void say_needed(struct nb_strbuf *out, const struct nb_interval *d) {
         nb_strbuf_add(out, "no dispatch");
     else
         nb_strbuf_addf(out, "a dispatch of %.3g us", d->value);
-    if (d->value > 0 && !is_never(d) && isfinite(d->low)) nb_strbuf_addf(out, " [%.3g, %.3g]", d->low, d->high);
+    if (d->value > 0 && !is_never(d) && d->low < d->high) nb_strbuf_addf(out, " [%.3g, %.3g]", d->low, d->high);
 }
 
 /* "rnnsearch, Table 2: 24.7 % would need a dispatch of .. with the products and memory of this CPU, .. with those of .. (a model); .." */
