@@ -43,10 +43,13 @@ static void add_cut_cell(struct nb_grid *grid, const struct nb_interval *i) {
 
 /* ---- what was found of a model ---- */
 
-static const cJSON *model_entry(const cJSON *document, const char *model, const char *norm, const char *style) {
+/* The same step with fused norms, or null. */
+static const cJSON *fused_entry(const cJSON *document, const cJSON *of) {
     const cJSON *entry;
     cJSON_ArrayForEach(entry, models_of(document)) {
-        if (nb_json_is(entry, "model", model) && nb_json_is(entry, "norm", norm) && nb_json_is(entry, "style", style))
+        if (nb_json_same_text(entry, of, "model") && nb_json_same_text(entry, of, "norm") &&
+            nb_json_is(entry, "style", "fused") &&
+            nb_json_get_number(entry, "tokens") == nb_json_get_number(of, "tokens"))
             return entry;
     }
     return NULL;
@@ -109,7 +112,7 @@ struct row {
 
 static void fill(struct row *row, const cJSON *document, const cJSON *entry, const cJSON *dispatch) {
     const char *model = nb_json_get_string(entry, "model");
-    const cJSON *fused = model_entry(document, model, "rmsnorm", "fused");
+    const cJSON *fused = fused_entry(document, entry);
     snprintf(row->model, sizeof row->model, "%s", model);
     row->whole =
         !nb_json_get_bool(entry, "training") || strcmp(row->part, "passes") == 0 || strcmp(row->part, "step") == 0;
@@ -174,6 +177,21 @@ static size_t add_others(struct row *rows, size_t n, const cJSON *document) {
     return n;
 }
 
+/* Steps that nobody published a figure of: "llama-3-8b, 4096 tokens". */
+static size_t add_unpublished(struct row *rows, size_t n, const cJSON *document) {
+    const cJSON *entry;
+    cJSON_ArrayForEach(entry, models_of(document)) {
+        const double tokens = nb_json_get_number(entry, "tokens");
+        if (!of_rmsnorm(entry) || cJSON_GetArraySize(nb_json_get(entry, "dispatch")) > 0 || n == MOST_ROWS) continue;
+        rows[n] = empty_row;
+        rows[n].part = nb_json_get_bool(entry, "training") ? "passes" : "step";
+        snprintf(rows[n].name, sizeof rows[n].name, "%s, %.0f token%s", nb_json_get_string(entry, "model"), tokens,
+                 tokens == 1 ? "" : "s");
+        fill(&rows[n++], document, entry, NULL);
+    }
+    return n;
+}
+
 /* Rows whose step was summed here. */
 static size_t find_rows(const cJSON *document, struct row rows[MOST_ROWS]) {
     struct nb_paper paper;
@@ -183,7 +201,7 @@ static size_t find_rows(const cJSON *document, struct row rows[MOST_ROWS]) {
         fill_paper(&rows[n], &paper.rows[i], document);
         n += *rows[n].model != '\0';
     }
-    return add_others(rows, n, document);
+    return add_unpublished(rows, add_others(rows, n, document), document);
 }
 
 /* ---- the headline ---- */

@@ -35,7 +35,9 @@ struct step_experiment {
     struct nb_model_step model;
     struct nb_norm_pair *pairs; /* of pair i norms.items[i / styles.n] in styles.items[i % styles.n] */
     size_t n_pairs;
-    bool quick; /* norms are timed at few rows */
+    double tokens;        /* of a config.json; 0: as many as it has by itself */
+    bool with_quick;      /* --quick does not leave it out */
+    bool quick, left_out; /* norms are timed at few rows; it was left out */
 };
 
 /* ---- reading ---- */
@@ -92,14 +94,17 @@ static int step_read(struct nb_experiment *e, const struct nb_jsonc *file, const
         {"model", NB_FIELD_TEXT, .offset = offsetof(struct step_experiment, model_name), .required = true},
         {"norms", NB_FIELD_TEXTS, .offset = offsetof(struct step_experiment, norms), .required = true},
         {"styles", NB_FIELD_TEXTS, .offset = offsetof(struct step_experiment, styles), .required = true},
+        {"tokens", NB_FIELD_NUMBER, .offset = offsetof(struct step_experiment, tokens), .low = 1, .high = 1e7},
+        {"quick", NB_FIELD_BOOL, .offset = offsetof(struct step_experiment, with_quick)},
         {"published", NB_FIELD_READ, .read = read_published}};
     static const char *const norms[] = {"rmsnorm", "prmsnorm", NULL};
     struct step_experiment *s = nb_alloc(1, sizeof *s);
     e->own = s;
+    s->with_quick = true;
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a step experiment", s) != 0 ||
         check_names(file, node, "norms", &s->norms, norms) != 0 ||
         check_names(file, node, "styles", &s->styles, nb_norm_style_names) != 0 ||
-        nb_model_step_read(&s->model, s->model_name, 0) != 0)
+        nb_model_step_read(&s->model, s->model_name, (int)s->tokens) != 0)
         return -1;
     s->pairs = nb_alloc(s->norms.n * s->styles.n, sizeof *s->pairs);
     for (; s->n_pairs < s->norms.n * s->styles.n; s->n_pairs++)
@@ -128,11 +133,13 @@ static void step_release(struct nb_experiment *e) {
 static void step_plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
     struct step_experiment *s = e->own;
     s->quick = quick;
-    nb_norms_plan(&s->model, s->pairs, s->n_pairs, quick, &configs[NB_PLAN_TIMING]);
+    s->left_out = quick && !s->with_quick;
+    if (!s->left_out) nb_norms_plan(&s->model, s->pairs, s->n_pairs, quick, &configs[NB_PLAN_TIMING]);
 }
 
 static void step_rates(const struct nb_experiment *e, struct nb_rates *rates) {
-    nb_rates_add(rates, &((const struct step_experiment *)e->own)->model);
+    const struct step_experiment *s = e->own;
+    if (!s->left_out) nb_rates_add(rates, &s->model);
 }
 
 /* ---- what one norm in one style comes to ---- */
@@ -155,10 +162,11 @@ static const char *norm_of(const struct asked *a) { return a->s->norms.items[a->
 static const char *style_of(const struct asked *a) { return a->s->styles.items[a->pair % a->s->styles.n]; }
 
 static struct nb_step_side side_of(const struct asked *a, const char *part, const struct nb_machine *machine) {
-    if (!a->m->rates || !a->m->results[NB_PLAN_TIMING]) {
-        const struct nb_interval none = {NAN, NAN, NAN};
-        return (struct nb_step_side){none, none, none, none,
-                                     .reason = "the run ended before its operations were timed"};
+    static const struct nb_interval none = {NAN, NAN, NAN};
+    if (a->s->left_out || !a->m->rates || !a->m->results[NB_PLAN_TIMING]) {
+        const char *why =
+            a->s->left_out ? "a step that --quick leaves out" : "the run ended before its operations were timed";
+        return (struct nb_step_side){none, none, none, none, .reason = why};
     }
     return nb_step_sum(&a->s->model, nb_name_find(nb_model_part_names, part), a->m->rates, &a->times, machine);
 }
@@ -204,6 +212,7 @@ static struct nb_finding *add(const struct asked *a, const char *name, const cha
     nb_finding_tag(f, "norm", norm_of(a));
     nb_finding_tag(f, "style", style_of(a));
     nb_finding_tag(f, "part", part);
+    nb_finding_tag_number(f, "tokens", a->s->model.tokens);
     return f;
 }
 
@@ -359,7 +368,7 @@ static cJSON *find_entry(cJSON *models, const struct asked *a) {
     cJSON *entry;
     cJSON_ArrayForEach(entry, models) {
         if (nb_json_is(entry, "model", a->s->model.name) && nb_json_is(entry, "norm", norm_of(a)) &&
-            nb_json_is(entry, "style", style_of(a)))
+            nb_json_is(entry, "style", style_of(a)) && nb_json_get_number(entry, "tokens") == a->s->model.tokens)
             return entry;
     }
     entry = entry_of(a);
@@ -370,7 +379,7 @@ static cJSON *find_entry(cJSON *models, const struct asked *a) {
 void nb_steps_to_json(const struct nb_experiment *e, const struct nb_claims_measured *m, cJSON *models) {
     const struct step_experiment *s = e->own;
     assert(e->kind == &nb_experiment_step);
-    for (size_t i = 0; i < s->n_pairs; i++) {
+    for (size_t i = 0; i < s->n_pairs && !s->left_out; i++) {
         struct asked a = ask(s, m, i);
         cJSON *entry = find_entry(models, &a);
         for (size_t row = 0; row < s->n_published; row++)

@@ -9,7 +9,7 @@
 
 #include "src/claims/experiment.h"
 
-/* Appends to the "steps" section of claims.json what the experiment, of kind step, came to: an entry for each model, norm and style, unless
+/* Appends to the "steps" section of claims.json what the experiment, of kind step, came to: an entry for each model, number of tokens, norm and style, unless
  * another claim's is there already; its published rows are added to that.
  *   {"model","title","source","training","tokens","norm","style","reason",
  *    "parts":[{"part","seconds":{value,low,high},"norms":{..},"norm_share":{..},"cut":{..},"norm_cut":{..}}],

@@ -76,7 +76,7 @@ static const char *cell(const struct nb_grid *grid, const char *row, size_t colu
 #define EXACT(v) "{\"value\":" v ",\"low\":" v ",\"high\":" v "}"
 #define ENTRY(model, style, share, cut, alone, dispatch)                                                               \
     "{\"model\":\"" model "\",\"norm\":\"rmsnorm\",\"style\":\"" style                                                 \
-    "\",\"training\":true,\"parts\":[{\"part\":\"passes\","                                                            \
+    "\",\"training\":true,\"tokens\":4096,\"parts\":[{\"part\":\"passes\","                                            \
     "\"norm_share\":" EXACT(share) ",\"cut\":{\"value\":" cut ",\"low\":0.009,\"high\":0.012},\"norm_cut\":" EXACT(    \
         alone) "}],\"dispatch\":[" dispatch "]}"
 #define NEEDED(row, here, there)                                                                                       \
@@ -91,12 +91,13 @@ static const char steps[] = ",\"steps\":{\"models\":[" ENTRY(
                         "") "," ENTRY("transformer-base", "composed", "0.03", "0.012", "0.4",
                                       NEEDED(
                                           "Table 4, TensorFlow", "7",
-                                          "3")) "]},"
-                                                "\"training\":{\"steps\":[{\"workload\":\"convpool\",\"arm\":\"rmsnorm\",\"norm\":\"rmsnorm\",\"style\":\"printed\",\"cut\":{\"value\":0.05,\"low\":0.01,\"high\":0.1}}]},"
-                                                "\"recorded\":[{\"device\":\"cuda\",\"date\":\"2026-11-26\",\"machine\":\"a GPU\",\"readings\":["
-                                                "{\"workload\":\"transformer-base\",\"style\":\"printed\",\"saves\":0.063,\"low\":0.051,\"high\":0.066},"
-                                                "{\"workload\":\"transformer-base\",\"style\":\"nn\",\"saves\":0.007,\"low\":0.006,\"high\":0.011},"
-                                                "{\"workload\":\"norm\",\"what\":\"4x4\",\"style\":\"nn\",\"saves\":0.1,\"low\":0,\"high\":1}]}]";
+                                          "3")) "," ENTRY("llama-3-8b", "composed", "0.02", "0.011", "0.45",
+                                                          "") "]},"
+                                                              "\"training\":{\"steps\":[{\"workload\":\"convpool\",\"arm\":\"rmsnorm\",\"norm\":\"rmsnorm\",\"style\":\"printed\",\"cut\":{\"value\":0.05,\"low\":0.01,\"high\":0.1}}]},"
+                                                              "\"recorded\":[{\"device\":\"cuda\",\"date\":\"2026-11-26\",\"machine\":\"a GPU\",\"readings\":["
+                                                              "{\"workload\":\"transformer-base\",\"style\":\"printed\",\"saves\":0.063,\"low\":0.051,\"high\":0.066},"
+                                                              "{\"workload\":\"transformer-base\",\"style\":\"nn\",\"saves\":0.007,\"low\":0.006,\"high\":0.011},"
+                                                              "{\"workload\":\"norm\",\"what\":\"4x4\",\"style\":\"nn\",\"saves\":0.1,\"low\":0,\"high\":1}]}]";
 
 Test(claims_page, the_headline_sets_what_was_published_beside_this_machine_and_pytorch) {
     struct nb_strbuf claims = {0}, empty = {0};
@@ -104,7 +105,10 @@ Test(claims_page, the_headline_sets_what_was_published_beside_this_machine_and_p
     nb_strbuf_add(&claims, "");
     const cJSON *document = document_of(&claims, steps);
     cr_assert(nb_claims_headline(document, false, &grid));
-    cr_expect_eq(grid.n_cells, 2 * grid.n_columns, "the rows of the paper whose steps were summed");
+    cr_expect_eq(grid.n_cells, 3 * grid.n_columns,
+                 "the rows of the paper whose steps were summed, and a step of no source");
+    cr_expect_str_eq(cell(&grid, "llama-3-8b, 4096 tokens", 1), "");
+    cr_expect_str_eq(cell(&grid, "llama-3-8b, 4096 tokens", 3), "45.0%");
     cr_expect_str_eq(cell(&grid, "CIFAR", 1), "20.5% [16.6, 24.2]");
     cr_expect_str_eq(cell(&grid, "CIFAR", 2), "1.0% [0.9, 1.2]");
     cr_expect_str_eq(cell(&grid, "CIFAR", 3), "50.0%");

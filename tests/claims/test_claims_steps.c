@@ -150,6 +150,26 @@ Test(claims_steps, without_times_each_figure_is_missing_and_says_why) {
     nb_claim_release(&claim);
 }
 
+Test(claims_steps, a_step_that_quick_leaves_out_is_neither_planned_nor_found) {
+    struct nb_config configs[NB_N_CLAIMS_PLANS] = {{0}};
+    const struct nb_claims_measured nothing = {0};
+    struct nb_findings found = {0};
+    struct nb_rates rates = {0};
+    struct nb_claim claim;
+    cr_assert_eq(read_claim(&claim, RIGHT ",\"quick\":false"), 0);
+    nb_experiment_step.plan(&claim.experiments[0], true, configs);
+    nb_experiment_step.rates(&claim.experiments[0], &rates);
+    nb_experiment_step.find(&claim.experiments[0], &nothing, &found);
+    cr_expect_eq(configs[NB_PLAN_TIMING].n_blocks, 0);
+    cr_expect_eq(rates.n, 0);
+    cr_expect(found.n > 0 && strstr(found.items[0].reason, "--quick"), "%s", found.n ? found.items[0].reason : "");
+    nb_experiment_step.plan(&claim.experiments[0], false, configs);
+    cr_expect_gt(configs[NB_PLAN_TIMING].n_blocks, 0);
+    nb_config_release(&configs[NB_PLAN_TIMING]);
+    nb_findings_release(&found);
+    nb_claim_release(&claim);
+}
+
 Test(claims_steps, what_is_wrong_in_a_file_is_named) {
     static const char *const cases[][2] = {
         {"\"norms\":\"rmsnrom\",\"styles\":\"fused\"", "\"norms\": 'rmsnrom' is not known; did you mean 'rmsnorm'"},
