@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = os.environ.get("NORMBENCH_PYTHON_PACKAGE", str(ROOT / "cmd/packaging/python/src"))
@@ -152,6 +153,8 @@ class Refusals(unittest.TestCase):
         self.assertRegex(self.reason({"norm": "prmsnorm", "style": "nn"}), "PyTorch .* has no module for")
         self.assertRegex(self.reason({"norm": "rmsnorm", "style": "ours"}, kernels="/nowhere.so"), "our kernels: /nowhere.so")
         self.assertRegex(answer("memory", arms=[{}, {}])["reason"], "memory is of one arm")
+        with unittest.mock.patch("shutil.which", return_value=None):
+            self.assertRegex(self.reason({"norm": "rmsnorm", "style": "compiled"}), "needs a C.. compiler on a CPU")
 
 
 @needs_torch

@@ -4,6 +4,7 @@
 x is (..., width), the statistics are of the last axis; BatchNorm's are of a feature over the rows. gamma and beta are (width,), or None
 where the model has gains of its own."""
 
+import importlib.util
 import math
 import shutil
 
@@ -181,10 +182,12 @@ def _compiled(arm, width, affine, rows):
     """The printed class through torch.compile; every shape may be compiled anew, and none falls back to eager unseen."""
     if arm.device == "cpu" and not any(map(shutil.which, ("g++", "clang++", "c++"))):
         raise Refused("torch.compile needs a C++ compiler on a CPU, and PATH has none: apt install g++")
-    import torch._dynamo
-
-    torch._dynamo.config.recompile_limit = 256
-    torch._dynamo.config.fail_on_recompile_limit_hit = True
+    if arm.device != "cpu" and not importlib.util.find_spec("triton"):
+        raise Refused("torch.compile needs Triton on a GPU: pip install triton")
+    config = importlib.import_module("torch._dynamo").config
+    for name, value in (("recompile_limit", 256), ("cache_size_limit", 256), ("fail_on_recompile_limit_hit", True)):
+        if hasattr(config, name):  # by the version of PyTorch
+            setattr(config, name, value)
     module = _printed(arm, width, affine, rows)
     module.compile()
     return module
