@@ -114,7 +114,8 @@ static cJSON *request_of(const struct nb_rates *rates, int launch) {
     return json;
 }
 
-struct answers { /* of this request, by launch; null: not yet */
+struct answers { /* by launch; null: not yet */
+    const struct nb_rates *rates;
     cJSON **items;
     int n;
 };
@@ -123,8 +124,10 @@ static int take_answer(const cJSON *line, void *arg) {
     struct answers *a = arg;
     const cJSON *answer = nb_json_get(line, "answer"), *request = nb_json_get(answer, "request");
     const int launch = nb_json_get_index(request, "launch");
-    if (answer && nb_json_is(request, "measure", "rates") && launch >= 0 && launch < a->n && !a->items[launch])
-        a->items[launch] = cJSON_Duplicate(answer, true);
+    if (!answer || launch < 0 || launch >= a->n || a->items[launch]) return 0;
+    cJSON *own = request_of(a->rates, launch); /* the list may have changed since */
+    if (cJSON_Compare(request, own, true)) a->items[launch] = cJSON_Duplicate(answer, true);
+    cJSON_Delete(own);
     return 0;
 }
 
@@ -242,7 +245,7 @@ static void evaluate(struct nb_rates *rates, const struct answers *a) {
 
 int nb_rates_measure(struct nb_rates *rates, const char *dir, struct nb_journal *journal, int launches) {
     assert(rates && dir && journal && launches > 0);
-    struct answers a = {nb_alloc((unsigned)launches, sizeof *a.items), launches};
+    struct answers a = {rates, nb_alloc((unsigned)launches, sizeof *a.items), launches};
     const double start = nb_now_s();
     choose_check(rates);
     int result = nb_journal_read(dir, take_answer, &a) < 0 ? -1 : 0;

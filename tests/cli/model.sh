@@ -28,6 +28,12 @@ COLUMNS=80 "$NORMBENCH" claims --resume "$WORK/small" >"$WORK/again" 2>"$WORK/er
 [ "$(awk 'length > 80' "$WORK/again")" = "" ] || bad "wider than 80 columns: $(awk 'length > 80' "$WORK/again")"
 [ "$(grep -c '"type":"answer"' "$WORK/small/rates/journal.jsonl")" = 6 ] || bad "--resume timed products again"
 
+cp "$WORK/models/small.json" "$WORK/kept"
+sed -i 's/512x64x128/512x64x64/' "$WORK/models/small.json"
+"$NORMBENCH" claims --resume "$WORK/small" >"$WORK/again" 2>"$WORK/err" || bad "--resume of another list: exit $?: $(cat "$WORK/err")"
+[ "$(grep -c '"type":"answer"' "$WORK/small/rates/journal.jsonl")" = 12 ] || bad "--resume took the times of other products"
+cp "$WORK/kept" "$WORK/models/small.json"
+
 "$NORMBENCH" claims --model "$WORK/models/config.json" --tokens 32 --plugin "$BUILD_DIR/tests/plugins/example.so" --format json --out "$WORK/config" >"$WORK/json" 2>"$WORK/err" ||
     bad "config.json: exit $?: $(cat "$WORK/err")"
 /usr/bin/python3 - "$WORK/json" <<'PY' || bad "config.json: not as promised: $(cat "$WORK/json")"
