@@ -340,17 +340,45 @@ static void print_relations(const struct stress_text *p) {
     if (n > MAX_FAILURES) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_FAILURES);
 }
 
-static void print_failures(const struct stress_text *p, const struct nb_summary *summary) {
-    print_failed_studies(p);
-    print_relations(p);
-    if (summary->n_failures == 0) return;
+/* What the failing cases of each kernel share, once. */
+static void print_patterns(const struct stress_text *p, const struct nb_summary *summary) {
+    for (size_t i = 0; i < summary->n_failures; i++) {
+        const char *variant = p->results->records[summary->failures[i]].c.variant;
+        struct nb_strbuf pattern = {0};
+        bool said = false;
+        for (size_t k = 0; k < i && !said; k++)
+            said = strcmp(p->results->records[summary->failures[k]].c.variant, variant) == 0;
+        if (!said) nb_failure_pattern(p->results, NULL, variant, &pattern);
+        if (pattern.len) {
+            say(p, "%s fails %s", variant, pattern.text);
+            fputs("\n", p->out);
+        }
+        nb_strbuf_release(&pattern);
+    }
+}
+
+/* An element beyond its bound says more than a relation between two calls: those come first. */
+static void print_failed_cases(const struct stress_text *p, const struct nb_summary *summary) {
+    size_t n = 0;
     char *heading = nb_textf("%zu failed", summary->n_failures);
     print_heading(p, heading);
-    for (size_t i = 0; i < summary->n_failures && i < MAX_FAILURES; i++)
-        print_failed_case(p, &p->results->records[summary->failures[i]]);
-    if (summary->n_failures > MAX_FAILURES)
-        fprintf(p->out, "... and %zu more: results.json has them all.\n", summary->n_failures - MAX_FAILURES);
+    print_patterns(p, summary);
+    for (int beyond = 1; beyond >= 0; beyond--)
+        for (size_t i = 0; i < summary->n_failures && n < MAX_FAILURES; i++) {
+            const struct nb_record *r = &p->results->records[summary->failures[i]];
+            if (nb_is_beyond_bound(r) != beyond) continue;
+            print_failed_case(p, r);
+            n++;
+        }
+    if (summary->n_failures > n)
+        fprintf(p->out, "... and %zu more: results.json has them all.\n", summary->n_failures - n);
     free(heading);
+}
+
+static void print_failures(const struct stress_text *p, const struct nb_summary *summary) {
+    print_failed_studies(p);
+    if (summary->n_failures > 0) print_failed_cases(p, summary);
+    print_relations(p);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------- */

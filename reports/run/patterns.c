@@ -71,46 +71,58 @@ static void try_axis(const struct judged *j, const char *axis, struct best *best
 }
 
 static void try_shapes(const struct judged *j, struct best *best) {
-    const struct nb_shape *first = &j->items[0]->c.shape;
-    int64_t least_cols = first->cols, most_cols = first->cols, least_rows = first->rows, most_rows = first->rows;
+    struct nb_shape least = j->items[0]->c.shape, most = least;
     for (size_t i = 0; i < j->n_failed; i++) {
         const struct nb_shape *s = &j->items[i]->c.shape;
-        if (s->cols < least_cols) least_cols = s->cols;
-        if (s->cols > most_cols) most_cols = s->cols;
-        if (s->rows < least_rows) least_rows = s->rows;
-        if (s->rows > most_rows) most_rows = s->rows;
+        if (s->cols < least.cols) least.cols = s->cols;
+        if (s->cols > most.cols) most.cols = s->cols;
+        if (s->rows < least.rows) least.rows = s->rows;
+        if (s->rows > most.rows) most.rows = s->rows;
     }
     for (int64_t m = 64; m >= 4; m /= 2) try_shape(j, is_ragged, m, "with columns that are no multiple of %lld", best);
-    try_shape(j, is_long, least_cols, "with %lld columns and more", best);
-    try_shape(j, is_short, most_cols, "with up to %lld columns", best);
-    try_shape(j, has_many, least_rows, "with %lld rows and more", best);
-    try_shape(j, has_few, most_rows, "with up to %lld rows", best);
+    try_shape(j, is_long, least.cols, "with %lld columns and more", best);
+    try_shape(j, is_short, most.cols, "with up to %lld columns", best);
+    try_shape(j, has_many, least.rows, "with %lld rows and more", best);
+    try_shape(j, has_few, most.rows, "with up to %lld rows", best);
 }
 
 static bool fails_by_value(const struct nb_record *r) {
     return r->status == NB_INACCURATE || r->status == NB_BIASED || r->status == NB_NOT_REPRODUCIBLE;
 }
 
-void nb_failure_pattern(const struct nb_results *results, const char *variant, struct nb_strbuf *out) {
+static bool is_taken(const struct judged *j, const struct nb_record *r) {
+    for (size_t i = 0; i < j->n; i++)
+        if (strcmp(j->items[i]->key, r->key) == 0) return true;
+    return false;
+}
+
+/* A run repeats the first failures of its checks. */
+static void gather(struct judged *j, const struct nb_results *results, const char *variant, bool failing) {
+    for (size_t i = 0; results && i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        if (strcmp(r->c.variant, variant) != 0 || fails_by_value(r) != failing) continue;
+        if ((failing || nb_status_timed(r->status)) && !is_taken(j, r)) j->items[j->n++] = r;
+    }
+}
+
+void nb_failure_pattern(const struct nb_results *results, const struct nb_results *more, const char *variant,
+                        struct nb_strbuf *out) {
     assert(results && variant && out);
     static const char *const axes[] = {"affine", "weight_offset", "cast", "param_dtype", "eps_place",
                                        "eps",    "mode",          "data", "stride"};
-    struct judged j = {.items = nb_alloc(results->n + 1, sizeof *j.items)};
+    struct judged j = {.items = nb_alloc(results->n + (more ? more->n : 0) + 1, sizeof *j.items)};
     struct best best = {.n_in = SIZE_MAX};
     for (int failing = 1; failing >= 0; failing--) {
-        for (size_t i = 0; i < results->n; i++) {
-            const struct nb_record *r = &results->records[i];
-            if (strcmp(r->c.variant, variant) != 0 || fails_by_value(r) != failing) continue;
-            if (failing || nb_status_timed(r->status)) j.items[j.n++] = r;
-        }
+        gather(&j, results, variant, failing);
+        gather(&j, more, variant, failing);
         if (failing) j.n_failed = j.n;
     }
-    if (j.n_failed >= 2) {
+    if (j.n_failed > 0) {
         try_shapes(&j, &best);
         for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) try_axis(&j, axes[i], &best);
     }
     if (best.n_in < SIZE_MAX)
-        nb_strbuf_addf(out, "only %s: %zu of %zu such cases, none of %zu others", best.text, j.n_failed, best.n_in,
-                       j.n - best.n_in);
+        nb_strbuf_addf(out, "only %s: %zu of %zu such case%s, none of %zu others", best.text, j.n_failed, best.n_in,
+                       best.n_in == 1 ? "" : "s", j.n - best.n_in);
     free(j.items);
 }

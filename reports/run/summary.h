@@ -46,8 +46,9 @@ void nb_failure_reproducer(const struct nb_record *r, struct nb_strbuf *out);
 /* Is an element of y or dx beyond its bound? Else it is something beside it, a relation, or how the kernel ended. */
 bool nb_is_beyond_bound(const struct nb_record *r);
 /* "only with columns that are no multiple of 8: 20 of 24 such cases, none of 123 others"; nothing where no such part of a variant's cases tells
- * those that fail by what they compute from the others beyond chance. */
-void nb_failure_pattern(const struct nb_results *results, const char *variant, struct nb_strbuf *out);
+ * those that fail by what they compute from the others beyond chance. more: a second run's, of other cases; may be null. */
+void nb_failure_pattern(const struct nb_results *results, const struct nb_results *more, const char *variant,
+                        struct nb_strbuf *out);
 
 /* What the meta data have by dotted path ("fingerprint.cpu.model"): null when absent; as a text "" when absent. */
 const cJSON *nb_meta(const struct nb_results *results, const char *path);

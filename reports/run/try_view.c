@@ -119,7 +119,7 @@ static double broken_from(const struct nb_tried *t) {
 }
 
 /* Why it is wrong: what the probe found, and what the failing cases have in common. */
-static void add_why(const struct nb_tried *t, const struct verdict *v, struct nb_strbuf *out) {
+static void add_why(const struct nb_tried *t, struct nb_strbuf *out) {
     struct nb_strbuf probe = {0}, pattern = {0};
     const double rho = broken_from(t);
     nb_strbuf_add(&probe, t->differs ? t->differs : "");
@@ -127,7 +127,7 @@ static void add_why(const struct nb_tried *t, const struct verdict *v, struct nb
         nb_strbuf_addf(&probe, "%sNaN or Inf from mean/sd = %.4g on", !probe.len ? "" : ": ", rho);
     else if (isinf(rho))
         nb_strbuf_addf(&probe, "%sNaN or Inf in rows of equal elements", !probe.len ? "" : ": ");
-    nb_failure_pattern(t->checks ? t->checks : v->of, t->entry->id, &pattern);
+    nb_failure_pattern(t->results, t->checks, t->entry->id, &pattern);
     if (probe.len) add_text(out, "  why", probe.text);
     if (pattern.len) add_text(out, "  where", pattern.text);
     nb_strbuf_release(&probe);
@@ -152,7 +152,7 @@ static void add_right(const struct nb_tried *t, const struct verdict *v, const s
         nb_failure_reproducer(v->failed, &reproducer);
     }
     add_text(out, "right?", text.text);
-    if (v->failed || is_loose) add_why(t, v, out);
+    if (v->failed || is_loose) add_why(t, out);
     if (reproducer.len) add_text(out, "  first", reproducer.text);
     if (v->failed) add_replay(v->of, v->failed, out);
     nb_strbuf_release(&text);

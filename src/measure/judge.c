@@ -94,10 +94,11 @@ static void note_row(struct spread *s, int64_t row, const struct nb_row_values *
     s->last_row = row;
 }
 
-/* "; all in the last row"; nothing where they lie anywhere. */
+/* "; all in the last row"; nothing where they lie anywhere, or where so few rows or columns tell nothing. */
+enum { FEWEST_TO_TELL = 8 };
 static void say_spread(const struct spread *s, char *text, size_t size) {
     const int64_t last = s->rows - 1, span = s->last_row - s->first_row + 1, width = s->last_col - s->first_col + 1;
-    const bool solid = s->n_rows == span && s->n_rows < s->rows;
+    const bool solid = s->n_rows == span && s->rows >= FEWEST_TO_TELL && s->n_rows + 2 <= s->rows;
     int len = 0;
     *text = '\0';
     if (s->n == 0) return;
@@ -109,7 +110,7 @@ static void say_spread(const struct spread *s, char *text, size_t size) {
         len = snprintf(text, size, "; all in rows from %lld on", (long long)s->first_row);
     else if (solid && s->first_row == 0)
         len = snprintf(text, size, "; all in the first %lld rows", (long long)s->n_rows);
-    if (width == s->cols || s->cols < 4 || 10 * s->n < 9 * s->n_rows * width) return;
+    if (width == s->cols || s->cols < FEWEST_TO_TELL || 10 * s->n < 9 * s->n_rows * width) return;
     if (width == 1)
         snprintf(text + len, size - (size_t)len, "%s column %lld", len ? ", in" : "; all in", (long long)s->first_col);
     else if (s->last_col == s->cols - 1)

@@ -54,6 +54,13 @@ cp "$plugins/relations.so" "$plugins/mistakes.so" .
     --axis data=normal,sparse,one,"values(1,-2,3,0)","scale(100)" --launches 0 --no-stress --no-plots --quiet --out checked >/dev/null 2>"$WORK/err" || [ $? = 1 ] || bad "checked: $(cat "$WORK/err")"
 all_repeat checked "relation"
 
+# ---- what is wrong in one place alone is said so ------------------------------------------------------------------------------------------
+"$NORMBENCH" run "$WORK/timed.json" --axis shape=33x257 --plugin ./mistakes.so --axis 'kernel=mistakes:rms_f32_row_last_if_odd,mistakes:rms_f32_column_last_if_odd' \
+    --launches 0 --no-stress --no-plots --quiet --out places >/dev/null 2>&1
+for place in 'row 32 is not written' 'beyond the bound; all in column 256'; do
+    grep -q "$place\"" places/results.json || bad "not said: $place: $(grep '"reason"' places/results.json)"
+done
+
 # ---- stress, try and the gate ------------------------------------------------------------------------------------------------------------
 "$NORMBENCH" stress --plugin ./relations.so --kernel relations:rounds_up,relations:by_place --filter 'shape:4x256/' --filter data:normal \
     --no-search --no-plots --quiet --out stressed >/dev/null 2>&1

@@ -152,3 +152,57 @@ Test(summary, what_a_language_adds_to_a_call_is_said_of_programs_alone) {
               out.text);
     nb_strbuf_release(&out);
 }
+
+/* ---- what is said of a failure ---- */
+
+Test(summary, what_failing_cases_share_is_said_where_it_is_no_chance) {
+    const struct {
+        const char *failing[4], *said;
+    } rows[] = {
+        {{"4x33", "4x65", "4x100", "4x999"},
+         "only with columns that are no multiple of 32: 4 of 4 such cases, none of 24 others"},
+        {{"4x33", "4x64", "4x96", "4x128"}, ""}, /* of many lengths, beside right ones of the same */
+        {{"300x64", "512x64", "1024x32", "999x96"},
+         "only with 300 rows and more: 4 of 4 such cases, none of 24 others"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct nb_strbuf said = {0};
+        results = (struct nb_results){0};
+        for (int k = 0; k < 4; k++) {
+            struct nb_record *r = nb_test_add(&results, "mine:k", NB_OP_RMSNORM, rows[i].failing[k]);
+            r->status = NB_INACCURATE;
+        }
+        for (int k = 0; k < 24; k++) {
+            char shape[24];
+            snprintf(shape, sizeof shape, "%dx%d", 4 + k % 3, 32 * (1 + k % 8));
+            nb_test_add(&results, "mine:k", NB_OP_RMSNORM, shape)->status = NB_OK;
+        }
+        /* Each its own key, as in a run. */
+        for (size_t k = 0; k < results.n; k++) {
+            free(results.records[k].key);
+            results.records[k].key = nb_textf("mine:k/%zu", k);
+        }
+        nb_failure_pattern(&results, NULL, "mine:k", &said);
+        cr_expect_str_eq(said.text ? said.text : "", rows[i].said, "row %zu", i);
+        nb_strbuf_release(&said);
+        nb_results_release(&results);
+    }
+}
+
+Test(summary, a_witness_stands_with_its_own_sentence) {
+    results = nb_test_small();
+    struct nb_record *r = &results.records[0];
+    struct nb_strbuf said = {0};
+    free(r->reason);
+    r->reason = nb_strdup("the relation shift is broken");
+    r->status = NB_INACCURATE;
+    nb_test_accuracy(r, 0.69, 0);
+    r->accuracy.reproducer.row = r->accuracy.reproducer.col = 3;
+    nb_failure_reproducer(r, &said);
+    cr_expect_str_eq(said.text, "the relation shift is broken");
+    r->accuracy.n_beyond = 1;
+    nb_strbuf_clear(&said);
+    nb_failure_reproducer(r, &said);
+    cr_expect_not_null(strstr(said.text, "; row 3, column 3, x "), "%s", said.text);
+    nb_strbuf_release(&said);
+}
