@@ -177,11 +177,11 @@ struct claims_trained {
 /* PyTorch says that it is alive every 5 s; its import takes longer than a case may. */
 enum { USUAL_BUDGET_S = 5400, SILENT_CASES = 6 };
 
-static void plan(const struct nb_claims *claims, bool left_out, struct nb_torch_plan *p) {
+static void plan(const struct nb_claims *claims, const char *device, struct nb_torch_plan *p) {
     for (size_t i = 0; i < claims->n; i++)
         for (size_t j = 0; j < claims->items[i].n_experiments; j++) {
             const struct nb_experiment *e = &claims->items[i].experiments[j];
-            if (e->kind->torch && !e->kind->refuses(e)) e->kind->torch(e, p, left_out);
+            if (e->kind->torch && !e->kind->refuses(e)) e->kind->torch(e, p, device);
         }
 }
 
@@ -226,7 +226,7 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
     struct nb_torch torch = {0};
     char *folder = nb_path_join(dir, NB_CLAIMS_TRAINING_FOLDER);
     int result = 0;
-    plan(claims, o->quick && isnan(o->train_budget_s), &p);
+    plan(claims, o->quick && isnan(o->train_budget_s) ? NULL : o->device, &p);
     if (o->request.launches != NB_AS_CONFIGURED) nb_torch_plan_usual_seeds(&p); /* the user's number counts */
     if (o->train_budget_s <= 0)
         out->why = nb_strdup("PyTorch, which --train-budget 0 leaves out");

@@ -44,8 +44,8 @@ struct nb_experiment_kind {
     void (*plan)(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]);
     /* Adds the products of its steps; null: it has none. */
     void (*rates)(const struct nb_experiment *e, struct nb_rates *rates);
-    /* After plan: adds what PyTorch is to be asked; null: nothing. left_out: --quick leaves it out. */
-    void (*torch)(const struct nb_experiment *e, struct nb_torch_plan *plan, bool left_out);
+    /* After plan: adds what PyTorch is to be asked on the device, "cpu" or "cuda"; null: nothing. device null: --quick leaves it out. */
+    void (*torch)(const struct nb_experiment *e, struct nb_torch_plan *plan, const char *device);
     /* One line on what it does, where the kind has more to say than its summary; or null. */
     void (*describe)(const struct nb_experiment *e, struct nb_strbuf *out);
     /* Why it cannot be run here, or null; null function: it always can. */

@@ -13,18 +13,19 @@
 
 static void tag(void *finding, const char *axis, const char *value) { nb_finding_tag(finding, axis, value); }
 
-static const char *add_arm(struct nb_training *t, size_t i, char *reason, size_t n) {
+static const char *add_arm(struct nb_training *t, const char *common, const char *words, char *reason, size_t n) {
     struct nb_model_arm arm;
     struct nb_strbuf text = {0};
-    const char *wrong = nb_model_arm_parse(&arm, t->common, t->words.items[i], reason, n);
+    const char *wrong = nb_model_arm_parse(&arm, common, words, reason, n);
     if (wrong) return wrong;
     nb_model_arm_print(&arm, &text);
-    t->arms[i] = text.text;
-    for (size_t j = 0; j < i; j++)
+    for (size_t j = 0; j < t->n_arms; j++)
         if (strcmp(t->arms[j], text.text) == 0) {
-            snprintf(reason, n, "arms '%s' and '%s' are one", t->words.items[j], t->words.items[i]);
+            snprintf(reason, n, "two arms are '%s'", text.text);
+            nb_strbuf_release(&text);
             return reason;
         }
+    t->arms[t->n_arms++] = text.text;
     if (t->workload) nb_model_arm_complete(&arm, t->workload);
     struct nb_finding *tags = nb_findings_add_exact(&t->tags, "arm", "", 0);
     nb_finding_tag(tags, "workload", t->workload_name);
@@ -32,20 +33,25 @@ static const char *add_arm(struct nb_training *t, size_t i, char *reason, size_t
     return NULL;
 }
 
-/* The list of arms ends with a null. */
 static void release_arms(struct nb_training *t) {
-    for (char **arm = t->arms; arm && *arm; arm++) free(*arm);
+    for (size_t i = 0; i < t->n_arms; i++) free(t->arms[i]);
     free(t->arms);
+    t->arms = NULL;
+    t->n_arms = 0;
     nb_findings_release(&t->tags);
 }
 
-/* Arms with their tags from the words. Null, or what is wrong. */
-static const char *complete_arms(struct nb_training *t, char *reason, size_t n) {
+/* Arms of the device, with their tags, from the words. Null, or what is wrong. */
+static const char *complete_arms(struct nb_training *t, bool on_cuda, char *reason, size_t n) {
+    char *common = nb_textf("%s %s", t->common ? t->common : "", t->on_cpu && !on_cuda ? t->on_cpu : "");
+    const char *wrong = NULL;
     release_arms(t);
-    t->arms = nb_alloc(t->words.n + 1, sizeof *t->arms);
-    for (size_t i = 0; i < t->words.n; i++)
-        if (add_arm(t, i, reason, n)) return reason;
-    return NULL;
+    t->arms = nb_alloc(t->words.n + t->on_cuda.n, sizeof *t->arms);
+    for (size_t i = 0; i < t->words.n && !wrong; i++) wrong = add_arm(t, common, t->words.items[i], reason, n);
+    for (size_t i = 0; i < t->on_cuda.n && on_cuda && !wrong; i++)
+        wrong = add_arm(t, common, t->on_cuda.items[i], reason, n);
+    free(common);
+    return wrong;
 }
 
 /* Fills workload, measure, arms and tags from the names. Null, or what is wrong with the file; text goes to reason. */
@@ -60,7 +66,7 @@ static const char *complete(struct nb_training *t, char *reason, size_t n) {
     if (t->measure != NB_TORCH_COURSE && t->seeds > 0) return "\"seeds\" are of a \"course\"";
     if (t->measure != NB_TORCH_COURSE) t->steps = 0;
     if (t->words.n == 0) return "\"arms\" is empty";
-    return complete_arms(t, reason, n);
+    return complete_arms(t, true, reason, n) ? reason : complete_arms(t, false, reason, n);
 }
 
 /* Whole steps of a model, its memory, or its training from the beginning, with one norm or another. The file names
@@ -99,6 +105,8 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
         {"measure", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, measure_name), .required = true},
         {"arms", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, words), .required = true},
         {"common", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, common)},
+        {"on_cpu", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, on_cpu)},
+        {"on_cuda", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, on_cuda)},
         {"steps", NB_FIELD_READ, .read = read_steps},
         {"seeds", NB_FIELD_READ, .read = read_seeds},
         {"compare", NB_FIELD_READ, .read = read_compare}};
@@ -121,7 +129,9 @@ static void training_release(struct nb_experiment *e) {
     free(t->measure_name);
     free(t->common);
     free(t->needed);
+    free(t->on_cpu);
     nb_strings_release(&t->words);
+    nb_strings_release(&t->on_cuda);
     free(t);
 }
 
@@ -131,14 +141,17 @@ static const char *training_refuses(const struct nb_experiment *e) {
 }
 
 static void add_to_plan(const struct nb_training *t, struct nb_torch_plan *plan) {
-    for (size_t i = 0; i < t->words.n && t->workload; i++)
+    for (size_t i = 0; i < t->n_arms && t->workload; i++)
         nb_torch_plan_add(plan, t->measure, t->workload, (int)t->steps, (int)t->seeds, t->arms[i]);
 }
 
-static void training_torch(const struct nb_experiment *e, struct nb_torch_plan *plan, bool left_out) {
+static void training_torch(const struct nb_experiment *e, struct nb_torch_plan *plan, const char *device) {
     struct nb_training *t = e->own;
-    t->left_out = left_out;
-    if (!left_out) add_to_plan(t, plan);
+    char reason[400];
+    t->left_out = !device;
+    if (device && strcmp(device, "cuda") == 0)
+        complete_arms(t, true, reason, sizeof reason); /* tried when it was read */
+    if (device) add_to_plan(t, plan);
 }
 
 /* On two cores. */
@@ -153,7 +166,7 @@ static double minutes_of(const struct nb_training *t) {
 static void training_describe(const struct nb_experiment *e, struct nb_strbuf *out) {
     const struct nb_training *t = e->own;
     nb_strbuf_addf(out, "%s of %s in PyTorch, %zu arms: about %.0f min on two cores", t->measure_name, t->workload_name,
-                   t->words.n, minutes_of(t));
+                   t->n_arms, minutes_of(t));
 }
 
 /* Without PyTorch's answers every reading says what is needed, whatever its figures would be called. */

@@ -202,14 +202,14 @@ static bool is_pair(const struct nb_training *t, const struct nb_sides *p, size_
 static void add_pairs(const struct sink *s, const struct figure *kinds, size_t n) {
     const struct nb_training *t = s->t;
     for (size_t p = 0; p < t->n_pairs; p++)
-        for (size_t of = 0; of < t->words.n; of++)
-            for (size_t against = 0; against < t->words.n; against++)
+        for (size_t of = 0; of < t->n_arms; of++)
+            for (size_t against = 0; against < t->n_arms; against++)
                 for (size_t k = 0; k < n && is_pair(t, &t->pairs[p], of, against); k++)
                     add(s, &kinds[k], (int)of, (int)against);
 }
 
 static void add_arms(const struct sink *s, const struct figure *kinds, size_t n) {
-    for (size_t of = 0; of < s->t->words.n; of++)
+    for (size_t of = 0; of < s->t->n_arms; of++)
         for (size_t k = 0; k < n; k++) add(s, &kinds[k], (int)of, NO_ARM);
 }
 

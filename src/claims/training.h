@@ -12,13 +12,16 @@
 
 struct nb_training {
     char *workload_name, *measure_name, *common;
+    char *on_cpu;                             /* words of all arms on a CPU, such as a smaller batch; or null */
+    struct nb_strings on_cuda;                /* further arms on a GPU */
     bool left_out;                            /* by --quick */
     char *needed;                             /* why PyTorch did not answer; null: it did, or was not asked yet */
     struct nb_strings words;                  /* of each arm, as the file has them */
     const struct nb_model_workload *workload; /* null: there is none of the name */
     enum nb_torch_measure measure;
-    double steps, seeds;     /* of a course; seeds 0: as usual */
-    char **arms;             /* the one text of each */
+    double steps, seeds; /* of a course; seeds 0: as usual */
+    char **arms;         /* the one text of each, of the device that they run on */
+    size_t n_arms;
     struct nb_findings tags; /* of each arm: its axes, in a finding of its own */
     struct nb_sides *pairs;  /* of arms alike on every axis but those that both selectors name */
     size_t n_pairs;

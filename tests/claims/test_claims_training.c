@@ -280,7 +280,7 @@ static enum nb_claim_verdict learning_judged(double padded, double noise) {
     cr_assert_not_null(r);
     const struct nb_training *t = claims.items[0].experiments[r->experiment].own;
     for (int seed = 0; seed < 6; seed++)
-        for (size_t a = 0; a < t->words.n; a++)
+        for (size_t a = 0; a < t->n_arms; a++)
             nb_torch_results_add(&results, answer_of(t, (int)a, seed, padded + noise * (seed - 2.5)));
     nb_training_find(t, &results, NULL, &findings);
     for (size_t i = 0; i < r->n_rules; i++) nb_rule_apply(&r->rules[i], &findings, NULL, NULL, &rulings);
