@@ -88,7 +88,7 @@ if not d["steps"]["rates"]["reason"]:
     for p in composed["parts"]:
         assert 0 < p["norm_share"]["value"] < 1 and abs(p["cut"]["value"] / p["norm_share"]["value"] - p["norm_cut"]["value"]) < 1e-9, p
     assert composed["dispatch"][0]["row"] == "Table 1, none" and fused["dispatch"] == []
-assert [x["device"] for x in d["recorded"]] == ["cuda", "cpu"]
+assert {"cuda", "cpu"} <= {x["device"] for x in d["recorded"]}
 t = r["time"]["figures"][0]
 assert t["low"] <= t["value"] <= t["high"] and t["launches"] == 6 and "against" in t["evidence"]
 assert {s["value"] for s in small["sensitivity"]} == {"one term", "sum"}
