@@ -49,7 +49,7 @@ static const char help[] =
     "  --device NAME        where PyTorch's models run: cpu (the default), cuda\n"
     "  --plugin FILE        adds the kernels of a .so, .py or program; bug reports are then tested on them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
-    "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
+    "  --case-timeout S     ends a case that makes no progress for so long (default 20), and PyTorch after six times that\n"
     "  --out DIR            the folder (default results/TIME-claims): claims.json, claims.md, claims.html, and the\n"
     "                       runs behind them in timing/, accuracy/, rates/ and training/\n"
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"

@@ -107,14 +107,14 @@ static int arm_rounds(const struct nb_torch_group *g, int arm, int usual) {
     return g->measure == NB_TORCH_COURSE && g->seeds[arm] > usual ? g->seeds[arm] : usual;
 }
 
-/* Seconds of one round of an arm on one core, a guess: PyTorch is imported (2 s), each launch has a warm-up. */
-static double arm_s(const struct nb_torch_group *g, int arm, double launch_s) {
-    enum { IMPORT_S = 2, MEMORY_STEPS = 2, LEAST_STEPS = 3 };
+/* Seconds of one round of an arm on one core or on a GPU, a guess: PyTorch is imported (2 s), each launch has a warm-up. */
+static double arm_s(const struct nb_torch_group *g, int arm, double launch_s, bool on_cuda) {
+    enum { IMPORT_S = 2, MEMORY_STEPS = 2, LEAST_STEPS = 4, FASTER_ON_CUDA = 100 };
     struct nb_model_arm words;
     char reason[200];
     if (nb_model_arm_parse(&words, NULL, g->arms[arm], reason, sizeof reason)) return 0;
     nb_model_arm_complete(&words, g->workload);
-    const double step_s = nb_model_arm_step_s(&words, g->workload);
+    const double step_s = nb_model_arm_step_s(&words, g->workload) / (on_cuda ? FASTER_ON_CUDA : 1);
     if (g->measure == NB_TORCH_MEMORY) return IMPORT_S + MEMORY_STEPS * step_s;
     if (g->measure == NB_TORCH_COURSE) return (double)IMPORT_S / g->n_arms + g->steps * step_s;
     return (double)IMPORT_S / g->n_arms + fmax(launch_s / g->n_arms, LEAST_STEPS * step_s);
@@ -125,7 +125,7 @@ double nb_torch_plan_s(const struct nb_torch_plan *p) {
     for (int i = 0; i < p->n; i++) {
         const struct nb_torch_group *g = &p->groups[i];
         const int usual = nb_torch_is_timed(g->measure) ? NB_TORCH_LAUNCHES : NB_TORCH_SEEDS;
-        for (int a = 0; a < g->n_arms; a++) sum += arm_rounds(g, a, usual) * arm_s(g, a, NB_TORCH_LAUNCH_S);
+        for (int a = 0; a < g->n_arms; a++) sum += arm_rounds(g, a, usual) * arm_s(g, a, NB_TORCH_LAUNCH_S, false);
     }
     return sum;
 }
@@ -405,8 +405,10 @@ static void do_job(void *arg, int piece, int seat) {
 
 static double left_s(const struct party *p) { return p->study->budget_s - (nb_now_s() - p->start_s); }
 
+static bool on_cuda(const struct party *p) { return strcmp(p->study->device, "cuda") == 0; }
+
 static bool is_alone(const struct party *p, int group) {
-    return nb_torch_is_timed(group_at(p, group)->measure) || strcmp(p->study->device, "cuda") == 0;
+    return nb_torch_is_timed(group_at(p, group)->measure) || on_cuda(p);
 }
 
 /* Those of the group that have still to answer in the round, as numbers of arms; steps need all of them. */
@@ -459,7 +461,8 @@ static void guess(struct party *p, int group) {
     const bool steps = nb_torch_is_timed(g->measure);
     int *due = nb_alloc((unsigned)g->n_arms + 1, sizeof *due);
     s->n_seats = is_alone(p, group) ? 1 : p->n_seats;
-    for (int a = 0; a < g->n_arms; a++) s->job_s += arm_s(g, a, p->study->launch_s) / (steps ? p->n_cpus : g->n_arms);
+    const int workers = !steps ? g->n_arms : on_cuda(p) ? 1 : p->n_cpus;
+    for (int a = 0; a < g->n_arms; a++) s->job_s += arm_s(g, a, p->study->launch_s, on_cuda(p)) / workers;
     for (int r = 0; r < last_round_of(p, group); r++) {
         const int n = arms_due(p, group, r, due);
         s->n_left += steps ? n > 0 : n;

@@ -82,8 +82,16 @@ Test(models_study, a_round_asks_for_what_has_not_been_answered) {
     cr_expect_str_eq(nb_json_get_text(message, "seed"), "1");
     cr_expect_str_eq(nb_json_get_text(message, "kernels"), "/k.so");
     cr_expect_str_eq(nb_json_get_text(cJSON_GetArrayItem(nb_json_get(message, "arms"), 0), "norm"), "rmsnorm");
+    const double cpu_s = p.budget.shares[0].job_s;
     study.device = "cuda";
     cr_expect(is_alone(&p, 2), "a GPU is one");
+    p.budget.shares[0] = (struct share){0};
+    guess(&p, 0);
+    cr_expect_geq(p.budget.shares[0].job_s, cpu_s, "a launch is as long there, on one seat");
+    study.launch_s = 0;
+    p.budget.shares[0] = p.budget.shares[3] = (struct share){0};
+    guess(&p, 0);
+    cr_expect_lt(p.budget.shares[0].job_s, cpu_s, "and its steps are shorter");
 }
 
 Test(models_study, time_grows_with_what_is_asked) {
