@@ -313,22 +313,29 @@ int nb_model_step_parse(struct nb_model_step *step, const char *path, const char
     return result;
 }
 
+static int unknown_model(const char *name) {
+    char *dir = nb_share_dir("NORMBENCH_CONFIGS", "configs"), *folder = dir ? nb_path_join(dir, "models") : NULL;
+    struct nb_strings known = nb_dir_list(folder, ".json");
+    struct nb_strbuf names = {0};
+    const struct nb_hint hint = nb_did_you_mean(name, (const char *const *)known.items, known.n);
+    for (size_t i = 0; i < known.n; i++) nb_strbuf_addf(&names, "%s %s", i ? "," : "; there are", known.items[i]);
+    nb_error("--model %s: no such model in configs/models%s; the path of a file has a slash or ends in .json", name,
+             *hint.text || !names.text ? hint.text : names.text);
+    nb_strbuf_release(&names);
+    nb_strings_release(&known);
+    free(folder);
+    free(dir);
+    return -1;
+}
+
 /* The path of what the user named; owned, null after nb_error. */
 static char *find(const char *name) {
     const size_t n = strlen(name);
     if (strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".json") == 0)) return nb_strdup(name);
     char *file = nb_textf("models/%s.json", name), *path = nb_jsonc_find(file);
     free(file);
-    if (path && nb_path_exists(path)) return path;
-    free(path);
-    char *dir = nb_share_dir("NORMBENCH_CONFIGS", "configs"), *folder = dir ? nb_path_join(dir, "models") : NULL;
-    struct nb_strings known = nb_dir_list(folder, ".json");
-    nb_error("--model %s: no such model in configs/models%s; the path of a file has a slash or ends in .json", name,
-             nb_did_you_mean(name, (const char *const *)known.items, known.n).text);
-    nb_strings_release(&known);
-    free(folder);
-    free(dir);
-    return NULL;
+    if (!path) unknown_model(name);
+    return path;
 }
 
 int nb_model_step_read(struct nb_model_step *step, const char *name, int tokens) {

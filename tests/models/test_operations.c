@@ -184,6 +184,9 @@ Test(operations, a_preset_that_is_not_there_has_a_nearest_one) {
     begin_errors();
     expect_refused(nb_model_step_read(&step, "lama-3-8b", 0), "lama-3-8b", "did you mean 'llama-3-8b'?");
     nb_model_step_release(&step);
+    begin_errors();
+    expect_refused(nb_model_step_read(&step, "t5", 0), "t5", "llama-3-8b, ");
+    nb_model_step_release(&step);
 }
 
 Test(operations, every_model_that_is_published_with_the_program_can_be_read) {
