@@ -20,10 +20,14 @@ enum { MOST_FIGURES = 40 }; /* of a reading, in Markdown; claims.json has all */
 static void add_headline(const struct nb_claims_page *p, const cJSON *document) {
     struct nb_grid grid;
     struct nb_strings sentences = {0};
+    struct nb_strbuf note = {0};
     if (nb_claims_headline(document, false, &grid)) {
         nb_claims_grid(p, &grid);
         nb_claims_add(p, "\n", "");
+        nb_claims_gpu_note(document, &note);
+        nb_claims_say(p, "", note.text);
     }
+    nb_strbuf_release(&note);
     nb_grid_release(&grid);
     nb_claims_takeaways(document, &sentences);
     nb_claims_add(p, "", sentences.n ? "<ul>\n" : "");

@@ -106,6 +106,8 @@ void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, 
 /* A row for each published figure: of a step, and here the step, the norm alone, the cost of dispatch at which the figure is reached, and
  * PyTorch. brief: for a terminal. False: no step was summed. The grid is to be released in either case. */
 bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid);
+/* Of which machine and day the GPU's column is where this run had none, and what its brackets are: recorded ones need not be 95 %. */
+void nb_claims_gpu_note(const cJSON *document, struct nb_strbuf *out);
 /* Appends what a reader takes home of it, a sentence each; none where no step was summed. */
 void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences);
 /* The section "Whole steps": the sums, what published figures need, recorded readings. Nothing where no step was summed. */

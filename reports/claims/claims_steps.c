@@ -304,6 +304,18 @@ bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid)
     return n > 0;
 }
 
+void nb_claims_gpu_note(const cJSON *document, struct nb_strbuf *out) {
+    const cJSON *file = NULL, *entry;
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(entry, models_of(document)) {
+        if (!file) file = recording_on(document, "cuda", nb_json_get_string(entry, "model"));
+    }
+    if (!file) return;
+    nb_strbuf_addf(out, "PyTorch on a GPU: %s, %s; its brackets are %s. nn: PyTorch's own norms.",
+                   nb_json_get_string(file, "machine"), nb_json_get_string(file, "date"),
+                   nb_json_get_string(file, "interval"));
+}
+
 /* ---- what a reader takes home: sentences that are made of the figures, each only where these are there ---- */
 
 struct range {

@@ -94,7 +94,7 @@ static const char steps[] = ",\"steps\":{\"models\":[" ENTRY(
                                           "3")) "," ENTRY("llama-3-8b", "composed", "0.02", "0.011", "0.45",
                                                           "") "]},"
                                                               "\"training\":{\"steps\":[{\"workload\":\"convpool\",\"arm\":\"rmsnorm\",\"norm\":\"rmsnorm\",\"style\":\"printed\",\"cut\":{\"value\":0.05,\"low\":0.01,\"high\":0.1}}]},"
-                                                              "\"recorded\":[{\"device\":\"cuda\",\"date\":\"2026-11-26\",\"machine\":\"a GPU\",\"readings\":["
+                                                              "\"recorded\":[{\"interval\":\"spreads\",\"device\":\"cuda\",\"date\":\"2026-11-26\",\"machine\":\"a GPU\",\"readings\":["
                                                               "{\"workload\":\"transformer-base\",\"style\":\"printed\",\"saves\":0.063,\"low\":0.051,\"high\":0.066},"
                                                               "{\"workload\":\"transformer-base\",\"style\":\"nn\",\"saves\":0.007,\"low\":0.006,\"high\":0.011},"
                                                               "{\"workload\":\"norm\",\"what\":\"4x4\",\"style\":\"nn\",\"saves\":0.1,\"low\":0,\"high\":1}]}]";
