@@ -25,6 +25,7 @@
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/registry.h"
 
 /* ---- the file ---------------------------------------------------------------------------------------------------------- */
 
@@ -283,7 +284,11 @@ struct walk {
     size_t n;
     uint64_t bytes; /* digested so far */
     uint64_t digest[2];
-    bool has_table; /* what the file does when it is asked for its kernels was added */
+    const uint64_t *
+        others; /* functions of the file's kernels, which the function that lists them leads to: not followed from there */
+    size_t n_others;
+    bool has_table;      /* that function was added */
+    bool looks_for_data; /* the digest is not wanted, but which data the code refers to */
     const char *failed;
 };
 
@@ -341,7 +346,8 @@ static bool mix_address(struct walk *w, uint64_t target, uint64_t from) {
     const struct nb_code_place *own = nb_code_place(w->code, from), *p = nb_code_place(w->code, target);
     const unsigned file = own ? own->file : 0;
     const bool is_own = p && (file == 0 || p->file == 0 || p->file == file), at_start = p && target == p->address;
-    const struct nb_code_place *before = !p || at_start ? nb_code_place(w->code, target - 1) : NULL;
+    const bool may_end = !p || (at_start && !w->looks_for_data);
+    const struct nb_code_place *before = may_end ? nb_code_place(w->code, target - 1) : NULL;
     if (is_own) mix_place(w, target);
     if (!before || (file != 0 && before->file != 0 && before->file != file)) return is_own;
     return mix_place(w, target - 1);
@@ -354,10 +360,9 @@ static void mix_text(struct walk *w, uint64_t target) {
     const unsigned char *bytes = bytes_at(w->code, target, most);
     uint64_t n = 0;
     while (bytes && n < most && (bytes[n] >= ' ' || bytes[n] == '\n' || bytes[n] == '\t')) n++;
-    if (n == 0 || n == most || bytes[n] != 0)
-        w->failed = "it takes the address of data without a symbol";
-    else
-        mix_range(w, target, n + 1);
+    const bool is_text = n > 0 && n < most && bytes[n] == 0;
+    if (!is_text && !w->looks_for_data) w->failed = "it takes the address of data without a symbol";
+    if (is_text) mix_range(w, target, n + 1);
 }
 
 /* The instruction that holds the four bytes of a distance, either to its operand or to where it jumps; null: none that is known. */
@@ -429,23 +434,22 @@ static uint64_t mix_field(struct walk *w, const struct piece *piece, const unsig
     return width;
 }
 
-/* The table leads from each kernel to all others. */
-static bool is_kernel(const struct walk *w, const struct piece *piece, const unsigned char *bytes) {
-    uint32_t size = 0;
-    if (!w->has_table || piece->size < sizeof size || !bytes || is_code(w->code, piece->address)) return false;
-    memcpy(&size, bytes + offsetof(struct nb_kernel, struct_size), sizeof size);
-    return size == piece->size;
+static bool is_left_out(const struct walk *w, uint64_t address) {
+    for (size_t i = 0; i < w->n_others && (w->has_table || w->looks_for_data); i++)
+        if (w->others[i] == address) return true;
+    return w->looks_for_data && !is_code(w->code, address);
 }
 
 static void mix_piece(struct walk *w, const struct piece *piece) {
     const struct nb_code *c = w->code;
     const GElf_Shdr *s = section_at(c, piece->address);
     const unsigned char *bytes = bytes_at(c, piece->address, piece->size);
+    if (is_left_out(w, piece->address)) return;
     mix(w, piece->size);
     w->bytes += piece->size;
     if (w->bytes > MOST_BYTES) w->failed = REACHES_TOO_MUCH;
     if (w->failed) return;
-    if ((s && s->sh_type == SHT_NOBITS) || is_kernel(w, piece, bytes)) return; /* zeros */
+    if (s && s->sh_type == SHT_NOBITS) return; /* zeros */
     if (!bytes) {
         w->failed = "what it refers to lies outside of the file";
         return;
@@ -545,30 +549,54 @@ static bool is_variable(const struct nb_code *c, uint64_t address) {
     return !name || strncmp(name, written_once, sizeof written_once - 1) != 0;
 }
 
-/* A kernel that reads a variable may read what the function set that lists the kernels: dispatch by the CPU is often written so. */
-static void add_table(struct walk *w) {
-    for (size_t i = 0; i < w->code->n_symbols && !w->has_table; i++) {
-        const GElf_Sym *s = &w->code->symbols[i];
-        if (s->st_shndx == SHN_UNDEF || strcmp(name_of(w->code, s), "normbench_kernels") != 0) continue;
-        w->has_table = true;
-        add_root(w, s->st_value);
+/* The function that lists the kernels; 0: none. */
+static uint64_t table_function(const struct nb_code *c) {
+    for (size_t i = 0; i < c->n_symbols; i++)
+        if (c->symbols[i].st_shndx != SHN_UNDEF && strcmp(name_of(c, &c->symbols[i]), "normbench_kernels") == 0)
+            return c->symbols[i].st_value;
+    return 0;
+}
+
+static void walk_on(struct walk *w, size_t from) {
+    for (size_t i = from; i < w->n && !w->failed; i++) {
+        const struct piece piece = w->pieces[i];
+        mix_piece(w, &piece);
     }
+}
+
+static bool has_variable(const struct walk *w, size_t n, const struct piece *piece) {
+    if (!is_variable(w->code, piece->address)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (w->pieces[i].address == piece->address) return true;
+    return false;
+}
+
+/* Does the function refer to a variable that the kernel, the first n pieces, refers to? It may have set it: dispatch by the CPU is often
+ * written so. */
+static bool shares_variable(const struct walk *w, size_t n, uint64_t function) {
+    struct walk *t = nb_alloc(1, sizeof *t);
+    bool shares = false;
+    *t = (struct walk){.code = w->code, .others = w->others, .n_others = w->n_others, .looks_for_data = true};
+    add_root(t, function);
+    walk_on(t, 0);
+    for (size_t i = 0; i < t->n && !shares; i++) shares = has_variable(w, n, &t->pieces[i]);
+    shares |= t->failed != NULL;
+    free(t);
+    return shares;
 }
 
 /* Pieces join the list while it is walked: those of the kernel, then what may have set what it reads. */
 static int finish(struct walk *w, uint64_t digest[2], char *reason, size_t n) {
-    bool reads_variable = false;
-    size_t i = 0;
-    for (; i < w->n && !w->failed; i++) {
-        const struct piece piece = w->pieces[i];
-        reads_variable |= is_variable(w->code, piece.address);
-        mix_piece(w, &piece);
-    }
+    const uint64_t table = table_function(w->code);
+    walk_on(w, 0);
+    const size_t n_own = w->n;
     if (!w->failed) add_loading(w);
-    if (!w->failed && reads_variable) add_table(w);
-    for (; i < w->n && !w->failed; i++) {
-        const struct piece piece = w->pieces[i];
-        mix_piece(w, &piece);
+    walk_on(w, n_own);
+    if (!w->failed && table && shares_variable(w, n_own, table)) {
+        const size_t n_before = w->n;
+        w->has_table = true;
+        add_root(w, table);
+        walk_on(w, n_before);
     }
     memcpy(digest, w->digest, sizeof w->digest);
     if (w->failed) snprintf(reason, n, "%s", w->failed);
@@ -594,7 +622,15 @@ int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enu
                    char *reason, size_t n) {
     assert(code && entry && digest && reason);
     struct walk *w = nb_alloc(1, sizeof *w);
+    uint64_t *others = nb_alloc(nb_registry_size() * NB_N_KERNEL_FUNCTIONS + 1, sizeof *others);
     w->code = code;
+    w->others = others;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *other = nb_registry_at(i);
+        if (strcmp(other->code_file, entry->code_file) != 0) continue;
+        memcpy(others + w->n_others, other->functions, sizeof other->functions);
+        w->n_others += NB_N_KERNEL_FUNCTIONS;
+    }
     if (entry->is_apart) w->failed = "its functions lie in several files";
     for (size_t i = 0; i < NB_N_KERNEL_FUNCTIONS && !entry->is_apart; i++) {
         const char *name = nb_kernel_function_names[i];
@@ -604,6 +640,7 @@ int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enu
     }
     mix(w, entry->kernel->flags);
     const int result = finish(w, digest, reason, n);
+    free(others);
     free(w);
     return result;
 }
