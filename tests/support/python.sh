@@ -4,6 +4,6 @@ python=${NORMBENCH_PYTHON:-}
 for each in python3 /usr/bin/python3; do
     [ -z "$python" ] && "$each" -c 'import numpy' 2>/dev/null && python=$each
 done
-python=$(command -v "${python:-python3}")
+python=$("${python:-python3}" -c "import sys; print(sys.executable)")
 export NORMBENCH_PYTHON=$python PYTHONDONTWRITEBYTECODE=1
 has() { "$python" -c "import $1" 2>/dev/null; } # MODULE
