@@ -268,6 +268,13 @@ static int exit_code_of(const struct subjects *s, const struct nb_results *resul
     return NB_EXIT_USAGE;
 }
 
+static bool gave_nan(const struct nb_results *results, const struct nb_entry *e) {
+    bool any = false;
+    for (size_t i = 0; i < results->n; i++)
+        any |= strcmp(results->records[i].c.variant, e->id) == 0 && results->records[i].evidence.n_broken > 0;
+    return any;
+}
+
 static int print(const struct subjects *s, const struct nb_results *results, const char *dir,
                  const struct probing *probing) {
     struct nb_results checks = {0};
@@ -283,7 +290,9 @@ static int print(const struct subjects *s, const struct nb_results *results, con
     for (size_t i = 0; i < s->n && result == 0; i++) {
         struct nb_strbuf differs = {0};
         for (int k = 0; k < probing->n; k++)
-            if (probing->subject[k] == i) nb_probe_differences(&probing->cases[k], probing->answers[i], &differs);
+            if (probing->subject[k] == i)
+                nb_probe_differences(&probing->cases[k], probing->answers[i],
+                                     gave_nan(results, s->items[i]) || gave_nan(&checks, s->items[i]), &differs);
         bool hard = false;
         for (size_t k = 0; k < checks.n; k++) hard |= strcmp(checks.records[k].c.variant, s->items[i]->id) == 0;
         const struct nb_tried tried = {.entry = s->items[i],

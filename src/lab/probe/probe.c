@@ -323,7 +323,7 @@ static void add_difference(struct nb_strbuf *out, const char *format, const char
     nb_strbuf_addf(out, format, value);
 }
 
-void nb_probe_differences(const struct nb_case *c, const cJSON *probe, struct nb_strbuf *out) {
+void nb_probe_differences(const struct nb_case *c, const cJSON *probe, bool gave_nan, struct nb_strbuf *out) {
     assert(c && out);
     const cJSON *answers = nb_json_get(probe, "answers");
     const char *eps = value_of(answers, "eps_place"), *offset = value_of(answers, "weight_offset"),
@@ -342,7 +342,7 @@ void nb_probe_differences(const struct nb_case *c, const cJSON *probe, struct nb
         add_difference(out, strcmp(eps, "clamp") == 0 ? "eps is a %s" : "eps is %s the root", eps);
     if (added && strcmp(added, "sum") == 0 && c->op != NB_OP_L2NORM)
         add_difference(out, "eps is added to the %s", added);
-    if (variance && strcmp(variance, nb_variance_names[NB_VAR_ONEPASS]) == 0)
+    if (gave_nan && variance && strcmp(variance, nb_variance_names[NB_VAR_ONEPASS]) == 0)
         add_difference(out, "variance as %s", "E[x^2] - mean^2");
     if (cast && strcmp(cast, nb_cast_names[c->formula.cast]) != 0) add_difference(out, "cast %s the weight", cast);
     if (offset && (*offset == '1') != (c->formula.weight_offset == 1))

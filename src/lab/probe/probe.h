@@ -29,8 +29,10 @@ int nb_probe_set_axis(struct nb_case *c, const char *text, char *reason, size_t 
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg);
 
 /* Of the answers those that differ from what the case asks for, in a wrong kernel the likely mistake: "eps is outside the root, not inside".
- * Appends nothing where there is none. */
-void nb_probe_differences(const struct nb_case *c, const cJSON *probe, struct nb_strbuf *out);
+ * gave_nan: of finite rows; without
+ * it a wrong variance may look like E[x^2] - mean^2 and be none (padding that is counted adds a multiple of mean^2, too). Appends nothing where
+ * there is none. */
+void nb_probe_differences(const struct nb_case *c, const cJSON *probe, bool gave_nan, struct nb_strbuf *out);
 
 /* For --help: the questions in the order in which they are asked. */
 struct nb_probe_question {
