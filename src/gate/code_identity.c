@@ -341,12 +341,13 @@ static bool mix_place(struct walk *w, uint64_t target) {
     return true;
 }
 
-/* An address is taken of what the file of the code itself holds: of what begins there, or of the end of what stands before. */
+/* An address is taken of what the file of the code itself holds: of what begins there, or of the end of what stands before, but by the function
+ * that lists kernels, which tells of no file: what stands before its table is the linker's choice. */
 static bool mix_address(struct walk *w, uint64_t target, uint64_t from) {
     const struct nb_code_place *own = nb_code_place(w->code, from), *p = nb_code_place(w->code, target);
     const unsigned file = own ? own->file : 0;
     const bool is_own = p && (file == 0 || p->file == 0 || p->file == file), at_start = p && target == p->address;
-    const bool may_end = !p || (at_start && !w->looks_for_data);
+    const bool may_end = !p || (at_start && !w->looks_for_data && !w->has_table);
     const struct nb_code_place *before = may_end ? nb_code_place(w->code, target - 1) : NULL;
     if (is_own) mix_place(w, target);
     if (!before || (file != 0 && before->file != 0 && before->file != file)) return is_own;
