@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""In the place of an interpreter with PyTorch (NORMBENCH_PYTHON): speaks the protocol of `python -m normbench.models`, with figures that follow
-from the arm's words, and misbehaves as TORCH_STUB says: several words, of which ON=NORM keeps the rest to requests with an arm of that norm.
-Each request is appended to $TORCH_STUB_LOG."""
+"""In the place of an interpreter with PyTorch (NORMBENCH_PYTHON): speaks the protocol of `python -m normbench.models`, with figures
+that follow from the arm's words, and misbehaves as TORCH_STUB says: several words, of which ON=NORM keeps the rest to requests with an
+arm of that norm. Each request is appended to $TORCH_STUB_LOG."""
 
 import json
 import os
@@ -64,7 +64,8 @@ def main():
     if sys.argv[-1] == "--about":
         missing = [word for word in words if word.startswith("missing")]
         gpu = "NVIDIA H100" if "cuda" in words else None
-        say({"missing": "python has no PyTorch: pip install torch"} if missing else {"torch": "2.15.0", "cuda": bool(gpu), "gpu": gpu, "python": "3.11.7"})
+        found = {"torch": "2.15.0", "cuda": bool(gpu), "gpu": gpu, "python": "3.11.7"}
+        say({"missing": "python has no PyTorch: pip install torch"} if missing else found)
         return
     text = sys.stdin.readline()
     request = json.loads(text)
