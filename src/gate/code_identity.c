@@ -284,11 +284,11 @@ struct walk {
     size_t n;
     uint64_t bytes; /* digested so far */
     uint64_t digest[2];
-    const uint64_t *
-        others; /* functions of the file's kernels, which the function that lists them leads to: not followed from there */
+    /* Functions of the file's kernels, to which the function that lists them leads: not followed from there. */
+    const uint64_t *others;
     size_t n_others;
     bool has_table;      /* that function was added */
-    bool looks_for_data; /* the digest is not wanted, but which data the code refers to */
+    bool looks_for_data; /* not the digest is wanted, but which data that function refers to */
     const char *failed;
 };
 
@@ -438,7 +438,7 @@ static uint64_t mix_field(struct walk *w, const struct piece *piece, const unsig
 static bool is_left_out(const struct walk *w, uint64_t address) {
     for (size_t i = 0; i < w->n_others && (w->has_table || w->looks_for_data); i++)
         if (w->others[i] == address) return true;
-    return w->looks_for_data && !is_code(w->code, address);
+    return false;
 }
 
 static void mix_piece(struct walk *w, const struct piece *piece) {
@@ -575,8 +575,10 @@ static bool has_variable(const struct walk *w, size_t n, const struct piece *pie
 /* Does the function refer to a variable that the kernel, the first n pieces, refers to? It may have set it: dispatch by the CPU is often
  * written so. */
 static bool shares_variable(const struct walk *w, size_t n, uint64_t function) {
+    bool any = false, shares = false;
+    for (size_t i = 0; i < n; i++) any |= is_variable(w->code, w->pieces[i].address);
+    if (!any) return false;
     struct walk *t = nb_alloc(1, sizeof *t);
-    bool shares = false;
     *t = (struct walk){.code = w->code, .others = w->others, .n_others = w->n_others, .looks_for_data = true};
     add_root(t, function);
     walk_on(t, 0);

@@ -2,7 +2,7 @@
 /* Is the machine code of a kernel the same in two builds? A digest of all that its functions can reach: their bytes, the functions
  * they call and the constants they refer to, where every field that only says where the linker put a thing is replaced by
  * what that thing is. What the file does on loading (constructors, initialisers of C++, the libraries that it needs) is part of each digest:
- * it may set what a kernel reads. So is the function that lists its kernels, where a kernel reads a variable.
+ * it may set what a kernel reads. So is the function that lists its kernels, where both refer to a variable.
  *
  * Needs what the kernels' build keeps (Makefile): the symbol table, relocations (--emit-relocs), a section for each function, no jump
  * tables; a file built so says it by a symbol. Other files have no digest: a reference inside a section leaves no
