@@ -171,17 +171,13 @@ static void print_effect(FILE *out, const struct nb_trials *t, int effect, doubl
     print_tally(out, "all", &all);
 }
 
-int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
-                         const char *format, FILE *out) {
-    if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(g, plan, t), out);
-    const char *unit = g->subject->unit;
-    if (count(t, -1, 0).n == 0) {
-        fprintf(out, "No trial was ended in %.0f s: nothing is known of false alarms.\n", g->elapsed_s);
-        return 0;
-    }
-    print_effect(out, t, 0, 0, unit);
-    for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i], unit);
+static void print_false_alarms(FILE *out, const struct nb_gate *g, const struct nb_trials *t) {
     const double upper = cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER);
+    if (count(t, -1, 0).n == 0) {
+        fprintf(out, "No trial of a byte copy was ended: nothing is known of false alarms; %zu cases, %.0f s in all\n",
+                g->n_cases, g->elapsed_s);
+        return;
+    }
     fprintf(out, "\nfalse alarms by stretches of %d neighbours: ", CLUSTER);
     if (isnan(upper))
         fprintf(out, "not known below %d trials\n", 2 * CLUSTER);
@@ -191,6 +187,15 @@ int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *pl
             100 * run_rate(t, RUN_CASES));
     fprintf(out, "spread between launches %.2f %%, %.1f s for a case without change; %zu cases, %.0f s in all\n",
             100 * median_of(t, 0, spread_of), median_of(t, 0, seconds_of), g->n_cases, g->elapsed_s);
+}
+
+int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
+                         const char *format, FILE *out) {
+    if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(g, plan, t), out);
+    const char *unit = g->subject->unit;
+    print_effect(out, t, 0, 0, unit);
+    for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i], unit);
+    print_false_alarms(out, g, t);
     return 0;
 }
 
