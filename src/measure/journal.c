@@ -280,6 +280,15 @@ int nb_journal_write(struct nb_journal *j, const cJSON *line) {
     return result == 0 ? 0 : nb_error("%s: %s", j->path, strerror(errno));
 }
 
+int nb_journal_write_answer(struct nb_journal *j, const cJSON *answer) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "answer");
+    cJSON_AddItemToObject(line, "answer", cJSON_Duplicate(answer, true));
+    const int result = nb_journal_write(j, line);
+    cJSON_Delete(line);
+    return result;
+}
+
 void nb_journal_close(struct nb_journal *j) {
     if (j->path && j->fd >= 0) close(j->fd);
     free(j->path);

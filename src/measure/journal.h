@@ -80,6 +80,8 @@ int nb_journal_append_to(struct nb_journal *j, const char *dir);
 /* One line, the "run" line twice, written whole and flushed to the disk (fdatasync); after a failed write (disk full) nothing of it
  * stays. */
 int nb_journal_write(struct nb_journal *j, const cJSON *line);
+/* {"type":"answer","answer":..}: of a job that is no launch of a run. */
+int nb_journal_write_answer(struct nb_journal *j, const cJSON *answer);
 void nb_journal_close(struct nb_journal *j);
 /* Calls visit for every whole line, in order, for the "run" line once; damaged ones are left out with a warning that names them. visit
  * returns 0 to go on, 1 to stop early, -1 after nb_error. */

@@ -306,8 +306,9 @@ static int take_line(const cJSON *line, void *arg) {
 int nb_sample_table_read(struct nb_sample_table *s, const char *dir) {
     assert(s && dir);
     *s = (struct nb_sample_table){0};
-    if (nb_journal_floors(dir, &s->floors) < 0) return -1;
-    return nb_journal_read(dir, take_line, s) < 0 ? -1 : 0;
+    if (nb_journal_floors(dir, &s->floors) >= 0 && nb_journal_read(dir, take_line, s) >= 0) return 0;
+    nb_sample_table_release(s);
+    return -1;
 }
 
 void nb_sample_table_release(struct nb_sample_table *s) {

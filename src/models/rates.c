@@ -131,15 +131,6 @@ static int take_answer(const cJSON *line, void *arg) {
     return 0;
 }
 
-static int append(struct nb_journal *journal, const cJSON *answer) {
-    cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", "answer");
-    cJSON_AddItemToObject(line, "answer", cJSON_Duplicate(answer, true));
-    const int result = nb_journal_write(journal, line);
-    cJSON_Delete(line);
-    return result;
-}
-
 /* 0, -1 or a signal, as nb_launcher_ends(). */
 static int ask(const struct nb_rates *rates, struct nb_journal *journal, int launch, cJSON **out) {
     int cpu;
@@ -158,7 +149,7 @@ static int ask(const struct nb_rates *rates, struct nb_journal *journal, int lau
     int result = nb_launcher_ends(&o);
     if (answer) {
         cJSON_AddItemToObject(answer, "request", request);
-        if (append(journal, answer) != 0) result = -1;
+        if (nb_journal_write_answer(journal, answer) != 0) result = -1;
         *out = answer;
     } else {
         cJSON_Delete(request);

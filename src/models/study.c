@@ -148,15 +148,6 @@ static int take_answer(const cJSON *line, void *arg) {
     return 0;
 }
 
-static int append(struct nb_journal *journal, const cJSON *answer) {
-    cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", "answer");
-    cJSON_AddItemToObject(line, "answer", cJSON_Duplicate(answer, true));
-    const int result = nb_journal_write(journal, line);
-    cJSON_Delete(line);
-    return result;
-}
-
 static bool is_of(const cJSON *request, const struct nb_torch_question *q) {
     return nb_json_is(request, "measure", nb_torch_measure_names[q->measure]) &&
            nb_json_is(request, "workload", q->workload) && nb_json_get_number(request, "steps") == q->steps;
@@ -496,7 +487,7 @@ static void settle_job(void *arg, int piece, int seat) {
     p->failed |= p->seats[seat].failed;
     for (cJSON *answer; (answer = cJSON_DetachItemFromArray(p->seats[seat].answers, 0));) {
         seconds += nb_json_get_number(answer, "elapsed_s");
-        if (append(p->study->journal, answer) != 0) p->failed = true;
+        if (nb_journal_write_answer(p->study->journal, answer) != 0) p->failed = true;
         nb_torch_results_add(p->results, answer);
     }
     cJSON_Delete(p->seats[seat].answers);

@@ -122,13 +122,13 @@ Test(models_study, answers_are_read_back_and_a_torn_one_is_not) {
     nb_json_text(run, "type", "run");
     nb_json_text(run, "schema", NB_SCHEMA_VERSION);
     cr_assert_eq(nb_journal_write(&journal, run), 0);
-    cr_assert_eq(append(&journal, r.answers->child), 0);
-    cr_assert_eq(append(&journal, r.answers->child->next), 0);
+    cr_assert_eq(nb_journal_write_answer(&journal, r.answers->child), 0);
+    cr_assert_eq(nb_journal_write_answer(&journal, r.answers->child->next), 0);
     nb_journal_close(&journal);
     char *text = get_file(dir, NB_JOURNAL_FILE);
     put_file(dir, NB_JOURNAL_FILE, text, strlen(text) - 20);
     cr_assert_eq(nb_journal_append_to(&journal, dir), 0);
-    cr_assert_eq(append(&journal, r.answers->child->next), 0, "behind the torn line");
+    cr_assert_eq(nb_journal_write_answer(&journal, r.answers->child->next), 0, "behind the torn line");
     nb_journal_close(&journal);
     cr_assert_eq(nb_journal_read(dir, take_answer, &back), 0);
     cr_expect_eq(cJSON_GetArraySize(back.answers), 2);
