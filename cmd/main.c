@@ -101,8 +101,8 @@ static int check_files(void) {
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= LEAST_FILES) return 0;
     files.rlim_cur = files.rlim_max < LEAST_FILES ? files.rlim_max : LEAST_FILES;
     if (files.rlim_cur == LEAST_FILES && setrlimit(RLIMIT_NOFILE, &files) == 0) return 0;
-    return nb_error("%llu files may be open alone; `ulimit -n %d` or more is needed",
-                    (unsigned long long)files.rlim_max, LEAST_FILES);
+    return nb_error("only %llu files may be open; `ulimit -n %d` or more is needed", (unsigned long long)files.rlim_max,
+                    LEAST_FILES);
 }
 
 static int check_limits(void) {
