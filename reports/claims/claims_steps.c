@@ -59,7 +59,7 @@ static struct nb_interval part_value(const cJSON *entry, const char *part, const
     return nb_json_get_interval(nb_json_find(nb_json_get(entry, "parts"), "part", part), name);
 }
 
-/* The newest file of readings on such a device, or null: they are in the order of their names. */
+/* The newest file of readings on such a device by its date, or null. */
 static const cJSON *recording_on(const cJSON *document, const char *device, const char *workload) {
     const cJSON *file, *found = NULL;
     cJSON_ArrayForEach(file, nb_json_get(document, "recorded")) {

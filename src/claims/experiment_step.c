@@ -103,9 +103,11 @@ static int step_read(struct nb_experiment *e, const struct nb_jsonc *file, const
     s->with_quick = true;
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a step experiment", s) != 0 ||
         check_names(file, node, "norms", &s->norms, norms) != 0 ||
-        check_names(file, node, "styles", &s->styles, nb_norm_style_names) != 0 ||
-        nb_model_step_read(&s->model, s->model_name, (int)s->tokens) != 0)
+        check_names(file, node, "styles", &s->styles, nb_norm_style_names) != 0)
         return -1;
+    if (nb_model_step_read(&s->model, s->model_name, (int)s->tokens) != 0)
+        return nb_error("%s:%d: \"model\" of this experiment cannot be read", file->path,
+                        nb_jsonc_line(file, cJSON_GetObjectItemCaseSensitive(node, "model")));
     s->pairs = nb_alloc(s->norms.n * s->styles.n, sizeof *s->pairs);
     for (; s->n_pairs < s->norms.n * s->styles.n; s->n_pairs++)
         s->pairs[s->n_pairs] = nb_norm_pair_of(s->norms.items[s->n_pairs / s->styles.n], against,

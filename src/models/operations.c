@@ -319,7 +319,7 @@ static int unknown_model(const char *name) {
     struct nb_strbuf names = {0};
     const struct nb_hint hint = nb_did_you_mean(name, (const char *const *)known.items, known.n);
     for (size_t i = 0; i < known.n; i++) nb_strbuf_addf(&names, "%s %s", i ? "," : "; there are", known.items[i]);
-    nb_error("--model %s: no such model in configs/models%s; the path of a file has a slash or ends in .json", name,
+    nb_error("model '%s': no such model in configs/models%s (a file is named with a slash or .json)", name,
              *hint.text || !names.text ? hint.text : names.text);
     nb_strbuf_release(&names);
     nb_strings_release(&known);
