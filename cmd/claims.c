@@ -203,7 +203,7 @@ static int ask(const struct claims_options *o, const struct nb_torch_plan *p, co
                                          .journal = &journal,
                                          .device = o->device,
                                          .budget_s = isnan(o->train_budget_s) ? USUAL_BUDGET_S : o->train_budget_s,
-                                         .launch_s = NB_TORCH_LAUNCH_S,
+                                         .launch_s = nb_torch_launch_s(o->device),
                                          .silence_s = SILENT_CASES * o->output.case_timeout_s,
                                          .rounds = {[NB_TORCH_STEPS] = launches,
                                                     [NB_TORCH_INFERENCE] = launches,

@@ -23,6 +23,8 @@
 const char *const nb_torch_measure_names[] = {"steps", "inference", "memory", "course", NULL};
 const char *const nb_torch_step_parts[] = {"step", "forward", "backward", "update", NULL};
 
+double nb_torch_launch_s(const char *device) { return strcmp(device, "cuda") == 0 ? 1 : 4; }
+
 bool nb_torch_is_timed(enum nb_torch_measure measure) { return measure <= NB_TORCH_INFERENCE; }
 
 /* ---- where PyTorch is ---- */
@@ -125,7 +127,8 @@ double nb_torch_plan_s(const struct nb_torch_plan *p) {
     for (int i = 0; i < p->n; i++) {
         const struct nb_torch_group *g = &p->groups[i];
         const int usual = nb_torch_is_timed(g->measure) ? NB_TORCH_LAUNCHES : NB_TORCH_SEEDS;
-        for (int a = 0; a < g->n_arms; a++) sum += arm_rounds(g, a, usual) * arm_s(g, a, NB_TORCH_LAUNCH_S, false);
+        for (int a = 0; a < g->n_arms; a++)
+            sum += arm_rounds(g, a, usual) * arm_s(g, a, nb_torch_launch_s("cpu"), false);
     }
     return sum;
 }

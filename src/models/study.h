@@ -26,7 +26,9 @@ extern const char *const nb_torch_step_parts[];    /* "step", "forward", "backwa
 bool nb_torch_is_timed(enum nb_torch_measure measure);
 
 /* As usual: eight launches narrow an interval against the six that are the fewest for one; six seeds, since a seed is a whole training. */
-enum { NB_TORCH_LAUNCHES = 8, NB_TORCH_SEEDS = 6, NB_TORCH_LAUNCH_S = 4 };
+enum { NB_TORCH_LAUNCHES = 8, NB_TORCH_SEEDS = 6 };
+/* Seconds of a launch's steps, which take milliseconds on a GPU, and seconds on a CPU. */
+double nb_torch_launch_s(const char *device);
 
 /* ---- where PyTorch is ---- */
 
