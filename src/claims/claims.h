@@ -46,7 +46,7 @@ struct nb_claim {
     char *correction;                     /* of a statement that no measurement can decide: what is right; or null */
     bool false_in_part;                   /* such a statement is wrong in part, as the correction says */
     char *remark;                         /* what a reader should know of the source; or null */
-    struct nb_strings changed_after_data; /* "DATE: what": to its rules, seeds or margins; also in CHANGES.md */
+    struct nb_strings changed_after_data; /* "DATE: what": to its rules, seeds or margins; also in changes.csv */
 };
 
 /* -1 after nb_error with file, line, key and mend; claim is empty then. id: of the file's name, or of a family. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* configs/claims/CHANGES.md and the claims agree: no rule changes without a line in the log, and what was changed after data were known
- * is said in the claim's own file, from which every page shows it. */
+/* The tables of configs/claims/CHANGES.md and the claims agree: no rule changes without a line in changes.csv, and what was changed after data were
+ * known is said in the claim's own file, from which every page shows it. */
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,23 +15,21 @@
 
 TestSuite(claims_log, .init = load_kernels_quietly, .fini = nb_registry_release);
 
-/* Lines of the log that were made after data, "| date | claim | ... | yes |"; date and id "": of any. */
+/* Lines of the log that were made after data, "date,claim,...,yes"; date and id "": of any. */
 static int n_logged(const char *log, const char *id, const char *date) {
-    struct nb_strbuf begin = {0};
+    enum { DATE = 10 };
     int n = 0;
-    nb_strbuf_addf(&begin, "| %.10s", *date ? date : "20");
-    for (const char *line = log; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+    for (const char *line = strchr(log, '\n') + 1; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         const size_t length = strcspn(line, "\n");
-        if (strncmp(line, begin.text, begin.len) != 0) continue;
-        const char *second = strchr(line + 1, '|') + 2, *last = line + length - 2;
-        while (last[-1] != '|') last--;
-        cr_expect(strncmp(last, " yes ", 5) == 0 || strncmp(last, " no ", 4) == 0 ||
-                      strncmp(last, " alternative ", 13) == 0,
+        const char *claim = line + DATE + 1, *last = line + length;
+        while (last[-1] != ',') last--;
+        const size_t n_last = (size_t)(line + length - last);
+        cr_expect(strncmp(last, "yes", n_last) == 0 || strncmp(last, "no", n_last) == 0 ||
+                      strncmp(last, "alternative", n_last) == 0,
                   "%.*s", (int)length, line);
-        const bool mine = !*id || (strncmp(second, id, strlen(id)) == 0 && second[strlen(id)] == ' ');
-        n += mine && strncmp(last, " yes ", 5) == 0;
+        const bool mine = !*id || (strncmp(claim, id, strlen(id)) == 0 && claim[strlen(id)] == ',');
+        n += mine && (!*date || strncmp(line, date, DATE) == 0) && strncmp(last, "yes", n_last) == 0;
     }
-    nb_strbuf_release(&begin);
     return n;
 }
 
@@ -61,15 +59,17 @@ static uint64_t fingerprint_of(const struct nb_claim *claim) {
 
 Test(claims_log, no_rule_changes_without_a_line_in_the_log) {
     struct nb_claims claims;
-    const char *log = get_file("configs/claims", "CHANGES.md");
+    const char *fingerprints = get_file("configs/claims", "fingerprints.csv");
     cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
     for (size_t i = 0; i < claims.n; i++) {
         const struct nb_claim *c = &claims.items[i];
         char line[200];
         if (strncmp(c->id, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0) continue;
-        snprintf(line, sizeof line, "\n%s %016llx\n", c->id, (unsigned long long)fingerprint_of(c));
-        cr_expect(strstr(log, line),
-                  "%s: its rules are not those of CHANGES.md: log the change, then its fingerprint:%s", c->id, line);
+        snprintf(line, sizeof line, "\n%s,%016llx\n", c->id, (unsigned long long)fingerprint_of(c));
+        cr_expect(
+            strstr(fingerprints, line),
+            "%s: its rules are not those of fingerprints.csv: log the change in changes.csv, then its fingerprint:%s",
+            c->id, line);
     }
     nb_claims_release(&claims);
 }
@@ -77,7 +77,7 @@ Test(claims_log, no_rule_changes_without_a_line_in_the_log) {
 Test(claims_log, what_was_changed_after_data_is_said_in_the_claim) {
     struct nb_claims claims;
     int n = 0;
-    const char *log = get_file("configs/claims", "CHANGES.md");
+    const char *log = get_file("configs/claims", "changes.csv");
     cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
     for (size_t i = 0; i < claims.n; i++) {
         const struct nb_claim *c = &claims.items[i];
