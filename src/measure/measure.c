@@ -322,11 +322,12 @@ static bool is_out(const struct nb_arm *arm) { return arm->error || arm->damage 
 
 /* ---- a sample on a device ------------------------------------------------------------------------------------------- */
 
-/* The host's clock would time the enqueueing: events do it, behind and before the sample's calls on one stream. Calls that are shorter than
- * what it takes to enqueue them are captured once and replayed together. Nothing is spoilt within a sample; before it one word of the outputs
- * is, and after it that row must have the bits that were checked. */
+/* The host's clock would time the enqueueing: events do it, behind and before the sample's calls on one stream. These are captured once and
+ * replayed together, however long they are. Nothing is spoilt within a sample; before it one word of the outputs is, and after it that row must
+ * have the bits that were checked. */
 
-static const double enqueued_s = 20e-6; /* a call that takes longer hides the enqueueing of the next */
+/* A sample lasts at least so long: an event's time is a multiple of half a microsecond, and a graph takes one to begin. */
+static const double least_on_device_s = 0.4e-3;
 
 static void fail_on_device(struct nb_arm *arm, const struct nb_device_api *device) {
     bool outside;
@@ -345,7 +346,10 @@ static void capture(struct nb_arm *arm, struct launch *l) {
     arm->graph = NULL;
     if (device->capture_begin() != 0) return;
     run_calls(arm, l->pool, &at, arm->per_sample);
-    if (device->capture_end(&arm->graph) != 0) arm->graph = NULL;
+    if (device->capture_end(&arm->graph) == 0 && !arm->error) return;
+    if (arm->graph) device->release_graph(arm->graph);
+    arm->graph = NULL;
+    arm->error = 0; /* uncaptured, its calls may well be right */
 }
 
 /* What a row of the outputs is on the device, here. */
@@ -379,11 +383,20 @@ static void look_on_device(struct nb_arm *arm, const struct launch *l) {
     if (fetch_row(arm, l->options->device, arm->spoilt_row) == 0) look_at_row(arm, &l->exchange, 0, arm->spoilt_row);
 }
 
+/* One more sample, or a call, ahead of the sample: it warms, and while the device works through it the sample is enqueued, which would be part of
+ * the time of a device that waits. */
+static int run_ahead(struct nb_arm *arm, struct launch *l) {
+    if (arm->needs_no_warming) return 0;
+    if (arm->graph) return l->options->device->replay(arm->graph);
+    run_calls(arm, l->pool, &l->cursor, 1);
+    return 0;
+}
+
 static double time_on_device(struct nb_arm *arm, struct launch *l, int64_t amount) {
     const struct nb_device_api *device = l->options->device;
-    if (!l->options->cold && !arm->needs_no_warming) run_calls(arm, l->pool, &l->cursor, 1);
+    int result = run_ahead(arm, l);
     spoil_on_device(arm, l);
-    int result = arm->error ? 0 : device->record(0);
+    if (!arm->error) result |= device->record(0);
     if (arm->graph)
         result |= device->replay(arm->graph);
     else
@@ -469,9 +482,17 @@ static bool goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *c
            nb_kernel_n_units(kernel, call, 0) == call->rows; /* its units are rows */
 }
 
+/* What a message takes is to be a small part of what it is counted with. */
+static const double messages_longer = 4;
+
+static double sample_of(const struct nb_arm *arm, const struct nb_measure_options *options) {
+    if (options->device) return fmax(options->sample_s, least_on_device_s);
+    return options->sample_s * (nb_kernel_is_of_program(arm->entry->kernel) ? messages_longer : 1);
+}
+
 /* Replayed, calls take less time than they took to enqueue: more of them fill the sample. */
 static void choose_graph(struct nb_arm *arm, struct launch *l) {
-    const double sample = l->options->sample_s;
+    const double sample = sample_of(arm, l->options);
     for (int tries = 0; tries < 8 && !is_out(arm); tries++) {
         capture(arm, l);
         const double elapsed = arm->graph ? time_sample(arm, l, arm->per_sample) : sample;
@@ -480,9 +501,6 @@ static void choose_graph(struct nb_arm *arm, struct launch *l) {
         arm->per_sample = (int64_t)((double)arm->per_sample * grow) + 1;
     }
 }
-
-/* What a message takes is to be a small part of what it is counted with. */
-static const double messages_longer = 4;
 
 /* A try that fills a sample before it was expected to was disturbed, or the first: a thread's first calls wait until it runs, and one such
  * wait would make every sample of the launch a few rows long. */
@@ -493,8 +511,7 @@ static bool came_early(double elapsed, double expected, double sample_s) {
 /* Grows the amount until it fills the sample. A call longer than a sample is taken row by row where that is allowed. Returns the seconds of
  * a call, or of a sample's rows. */
 static double choose_sample(struct nb_arm *arm, struct launch *l) {
-    const bool in_messages = nb_kernel_is_of_program(arm->entry->kernel);
-    const double sample = l->options->sample_s * (in_messages ? messages_longer : 1), filled = 0.7 * sample;
+    const double sample = sample_of(arm, l->options), filled = 0.7 * sample;
     const int64_t rows = arm->c->shape.rows;
     const struct nb_kernel *kernel = arm->entry->kernel;
     const bool can_chunk = !l->options->device && goes_by_rows(kernel, &arm->calls[0]); /* rows would starve a device */
@@ -524,7 +541,7 @@ static double choose_sample(struct nb_arm *arm, struct launch *l) {
     arm->per_sample = amount;
     arm->every = 1;
     const double call_s = arm->chunked ? elapsed : elapsed / (double)amount;
-    if (l->options->device && call_s < enqueued_s) choose_graph(arm, l);
+    if (l->options->device) choose_graph(arm, l);
     if (arm->chunked || amount > 1) return call_s;
     arm->every = blocks_between(elapsed, sample, l->options->blocks);
     arm->needs_no_warming = elapsed > samples_without_warming * sample;

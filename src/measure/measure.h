@@ -51,7 +51,7 @@ struct nb_arm {
     int spoilt_set;
     bool is_wrong;     /* a sample left the outputs of wrong_row wrong: left out from then on */
     int64_t wrong_row; /* or one of those above: what it did, or (NB_WRONG_HELPED) an arm of its launch did */
-    void *graph; /* on a device: the calls of a sample, where they are short; null: they are enqueued one by one */
+    void *graph; /* on a device: the calls of a sample; null: they cannot be captured, and are enqueued one by one */
 };
 
 struct nb_measure_options {

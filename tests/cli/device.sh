@@ -75,7 +75,11 @@ holds cold 'r[0]["status"] == "ok" and abs(r[0]["timing"]["of_datasheet"] * 3352
 rm -f "$WORK/graphs"
 mock counted run "$WORK/c.json" --out "$WORK/counted" --no-plots || bad "counted: $(cat "$WORK/err")"
 holds counted 'all(abs(ns / 1e6 - 1) < 1e-6 for c in r for ns in (c["timing"]["time_ns"]["value"], c["timing"]["evidence"]["floor_ns"]))'
-[ -s "$WORK/graphs" ] && bad "calls longer than 20 us were replayed as a graph"
+[ -s "$WORK/graphs" ] || bad "calls longer than a sample were not replayed as a graph"
+rm -f "$WORK/graphs"
+mock uncaptured run "$WORK/c.json" --launches 1 --axis shape=3x7 --out "$WORK/uncaptured" --no-plots || bad "uncaptured: $(cat "$WORK/err")"
+holds uncaptured 'all(c["status"] == "ok" and c["timing"]["evidence"]["per_sample"] > 1 for c in r)'
+[ ! -s "$WORK/graphs" ] || bad "calls that cannot be captured were replayed as a graph"
 python3 - "$WORK/counted/journal.jsonl" <<'PY' || bad "a trial of copies was not timed by the device's events"
 import json, sys
 with open(sys.argv[1]) as f:

@@ -76,7 +76,7 @@ static int run_wrong(ROWS) { return enqueue(call, rows_there, 1); }
 static int run_hole(ROWS) { return enqueue(call, hole_there, 0); }
 static int run_lazy(ROWS) {
     static int n;
-    return ++n < 40 ? enqueue(call, rows_there, 0) : 0;
+    return ++n < 20 ? enqueue(call, rows_there, 0) : 0;
 }
 static int run_copy(ROWS) { return enqueue(call, copy_there, 0); }
 static int run_nothing(ROWS) { return enqueue(call, nothing_there, 0); }

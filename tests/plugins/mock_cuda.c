@@ -6,7 +6,8 @@
  * access to what is not mapped fails that call and all that follow, and a process that was forked off behind cuInit() is ended.
  * What goes wrong besides is said by NORMBENCH_TEST_CUDA: no_device, old, old_12, no_memory, misaligned (every call fails so),
  * throttled (every second time), slowed (its clock is 3 % lower but behind what was timed), counted (an event's time is the
- * number of calls before it, a millisecond each; else a us); of launches no_context, no_image, no_function, no_launch, and ptx (the code
+ * number of calls before it, a millisecond each; else 20 us; an event that the device waited for is one call early), uncaptured (no call can be
+ * captured); of launches no_context, no_image, no_function, no_launch, and ptx (the code
  * was compiled when it was loaded, and has no clusters).
  *
  * A device function of kernels/cuda/ runs in the emulation of mock_launcher.so (tests/cuda/mock_launcher.c),
@@ -113,7 +114,7 @@ static void append(struct ops *ops, const struct op *op) {
 }
 
 static double n_calls; /* so far */
-static double now_ms(void) { return 1 + n_calls * (is("counted") ? 1 : 0.001); }
+static double now_ms(void) { return 2 + n_calls * (is("counted") ? 1 : 0.02); }
 
 static sigjmp_buf landing;
 static struct sigaction of_harness;
@@ -133,7 +134,7 @@ static int run_queue(void (*move)(const void *args), const void *args) {
             if (queue.items[i].fn)
                 queue.items[i].fn(queue.items[i].args), n_calls++;
             else
-                *queue.items[i].record = now_ms();
+                *queue.items[i].record = now_ms() - (i == 0 && is("counted"));
     } else {
         failed = ILLEGAL_ADDRESS;
     }
@@ -148,7 +149,7 @@ static int run_queue(void (*move)(const void *args), const void *args) {
 int mock_cuda_enqueue(void *stream, device_fn fn, const void *args, size_t size) {
     struct op op = {.fn = fn};
     CALLED();
-    if (size > sizeof op.args || stream == NULL) return INVALID_VALUE;
+    if (size > sizeof op.args || stream == NULL || (capturing && is("uncaptured"))) return INVALID_VALUE;
     memcpy(op.args, args, size);
     append(capturing ? &captured : &queue, &op);
     return SUCCESS;
