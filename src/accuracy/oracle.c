@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "src/core/bits.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/twofold.h"
@@ -386,14 +387,30 @@ static double element(const struct nb_oracle *o, const struct nb_row_truth *t, d
     return affine(o, t, x, d * t->scale, param);
 }
 
-/* Where beta cancels, tanh in long double: on x86 to 2^-63. */
+/* tanh(alpha x) as a pair: below 2^-16 by its series, else in long double, on x86 to 2^-63. */
+static struct nb_twofold tanh_of(double alpha, double x) {
+    const struct nb_twofold t = nb_two_product(alpha, x);
+    if (fabs(t.hi) < 0x1p-16) return nb_twofold_add(t, nb_twofold_of(-t.hi * t.hi * t.hi / 3));
+    const long double exact = tanhl((long double)alpha * (long double)x);
+    return (struct nb_twofold){(double)exact, (double)(exact - (double)exact)};
+}
+
+/* So near to the middle of two numbers of the dtype that a double may lie on its other side. */
+static bool is_tie(double y, enum nb_dtype dtype) {
+    const double steps = fabs(y) / nb_ulp(y, dtype);
+    return isfinite(steps) && fabs(steps - floor(steps) - 0.5) < 1e-8;
+}
+
+/* Where beta cancels, and at ties: there the last bit is set where the pair has more (rounding to odd), so that no second rounding takes
+ * it for the tie itself. */
 static double dyt_element(const struct nb_oracle *o, double x, double xhat, int64_t param) {
     const double y = affine(o, NULL, x, xhat, param);
-    if (!o->beta || !(fabs(y) < fabs(o->beta[param]) / 8)) return y;
-    const long double exact = tanhl((long double)o->c->alpha * (long double)x);
-    const struct nb_twofold squashed = {(double)exact, (double)(exact - (double)exact)};
-    struct nb_twofold v = nb_twofold_add(nb_twofold_mul(squashed, weight(o, param)), nb_twofold_of(o->beta[param]));
-    return v.hi + v.lo;
+    const bool cancelled = o->beta && fabs(y) < fabs(o->beta[param]) / 8, tie = is_tie(y, o->in->dtype);
+    if (!cancelled && !tie) return y;
+    struct nb_twofold v = nb_twofold_mul(tanh_of(o->c->alpha, x), weight(o, param));
+    if (o->beta) v = nb_twofold_add(v, nb_twofold_of(o->beta[param]));
+    const bool even = !(nb_double_bits(v.hi) & 1);
+    return tie && even && v.lo != 0 ? nextafter(v.hi, v.lo > 0 ? INFINITY : -INFINITY) : v.hi + v.lo;
 }
 
 void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y) {

@@ -73,6 +73,8 @@ static const struct {
     [NB_T_SCRATCH] = {"scratch", BYTES, false, OUTPUT},
 };
 
+const char *nb_tensor_name(int id) { return specs[id].name; }
+
 void *nb_tensor_row(const struct nb_tensor *t, int64_t row) {
     return (unsigned char *)t->data + (size_t)(row * t->stride) * t->item;
 }

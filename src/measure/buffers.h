@@ -120,6 +120,7 @@ struct nb_outputs {
     int n_by_row, n_of_all;
 };
 struct nb_outputs nb_buffers_outputs(const struct nb_buffers *b, const struct nb_case *c);
+const char *nb_tensor_name(int id); /* enum nb_tensor_id: "y" */
 /* Row of a tensor. */
 void *nb_tensor_row(const struct nb_tensor *t, int64_t row);
 

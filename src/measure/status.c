@@ -11,6 +11,7 @@ const char *const nb_status_names[NB_N_STATUSES + 1] = {
     [NB_BIASED] = "biased",
     [NB_WROTE_OUTSIDE] = "wrote_outside",
     [NB_READ_OUTSIDE] = "read_outside",
+    [NB_NOT_WRITTEN] = "not_written",
     [NB_CHANGED_INPUT] = "changed_input",
     [NB_NOT_REPRODUCIBLE] = "not_reproducible",
     [NB_WRONG_WHEN_TIMED] = "wrong_when_timed",

@@ -12,6 +12,7 @@ enum nb_status {
     NB_BIASED,        /* within the bound, but one-sided beyond prediction */
     NB_WROTE_OUTSIDE, /* wrote before, after or between its rows */
     NB_READ_OUTSIDE,  /* read memory that is not its own */
+    NB_NOT_WRITTEN,   /* left an element of an output as it was */
     NB_CHANGED_INPUT,
     NB_NOT_REPRODUCIBLE, /* placement, ranges or repetition changed the result */
     NB_WRONG_WHEN_TIMED, /* what the timed calls wrote differs from what was checked */

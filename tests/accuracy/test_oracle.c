@@ -209,6 +209,37 @@ Test(oracle, keeps_its_digits_where_beta_cancels_the_rest) {
     }
 }
 
+/* 3/4 of a small f32 number is often the middle of two others, and tanh lies just below: a double takes it for the middle. */
+Test(oracle, tanh_beside_a_tie_rounds_as_mpfr_does) {
+    struct problem p;
+    struct nb_oracle o;
+    struct exact e;
+    double y[64];
+    int n_ties = 0;
+    exact_init(&e);
+    problem_init(&p, NB_OP_DYT, NB_F32, 1, 64);
+    problem_fill_normal(&p, 0, 1, 5);
+    for (int i = 0; i < 64; i++) ((float *)p.in.x)[i] *= i < 32 ? 0x1p-30F : 0x1p-90F;
+    p.c.alpha = 0.75;
+    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+    for (uint32_t affine = 0; affine < 2; affine++) {
+        p.c.formula.affine = affine ? NB_AFFINE_GAMMA : NB_AFFINE_NONE;
+        nb_oracle_release(&o);
+        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+        nb_oracle_row(&o, 0, y);
+        for (int i = 0; i < 64; i++) {
+            exact_element(&e, &p, input(&p, i), i);
+            const double nearest = mpfr_get_d(e.y, MPFR_RNDN);
+            n_ties += (float)nearest != mpfr_get_flt(e.y, MPFR_RNDN);
+            cr_expect_eq((float)y[i], mpfr_get_flt(e.y, MPFR_RNDN), "element %d: %a", i, y[i]);
+        }
+    }
+    cr_expect(n_ties > 4, "%d elements lie beside a tie", n_ties);
+    nb_oracle_release(&o);
+    exact_clear(&e);
+    problem_free(&p);
+}
+
 Test(oracle, agrees_with_mpfr_on_rows_made_to_hurt) {
     static const int64_t lengths[] = {1, 2, 3, 33, 100, 770};
     for (int h = 0; h < N_HARD_KINDS; h++)

@@ -57,9 +57,11 @@ all_repeat checked "relation"
 # ---- what is wrong in one place alone is said so ------------------------------------------------------------------------------------------
 "$NORMBENCH" run "$WORK/timed.json" --axis shape=33x257 --plugin ./mistakes.so --axis 'kernel=mistakes:rms_f32_row_last_if_odd,mistakes:rms_f32_column_last_if_odd' \
     --launches 0 --no-stress --no-plots --quiet --out places >/dev/null 2>&1
-for place in 'row 32 is not written' 'beyond the bound; all in column 256'; do
+for place in 'row 32 of y is not written' 'beyond the bound; all in column 256'; do
     grep -q "$place\"" places/results.json || bad "not said: $place: $(grep '"reason"' places/results.json)"
 done
+
+all_repeat places inaccurate not_written
 
 # ---- stress, try and the gate ------------------------------------------------------------------------------------------------------------
 "$NORMBENCH" stress --plugin ./relations.so --kernel relations:rounds_up,relations:by_place --filter 'shape:4x256/' --filter data:normal \

@@ -129,7 +129,7 @@ Test(grade, one_nan_inf_or_lost_zero_is_an_f_however_good_the_rest_is) {
 
 Test(grade, a_kernel_that_does_not_come_back_or_harms_memory_fails_everywhere) {
     const enum nb_status harmful[] = {NB_WROTE_OUTSIDE, NB_READ_OUTSIDE,   NB_CHANGED_INPUT, NB_NOT_REPRODUCIBLE,
-                                      NB_CRASHED,       NB_RETURNED_ERROR, NB_TIMED_OUT};
+                                      NB_CRASHED,       NB_RETURNED_ERROR, NB_TIMED_OUT,     NB_NOT_WRITTEN};
     for (size_t i = 0; i < sizeof harmful / sizeof harmful[0]; i++) {
         struct nb_record r = perfect(USUAL);
         r.status = harmful[i];

@@ -204,5 +204,9 @@ Test(summary, a_witness_stands_with_its_own_sentence) {
     nb_strbuf_clear(&said);
     nb_failure_reproducer(r, &said);
     cr_expect_not_null(strstr(said.text, "; row 3, column 3, x "), "%s", said.text);
+    r->status = NB_CRASHED; /* the check before it had its own */
+    nb_strbuf_clear(&said);
+    nb_failure_reproducer(r, &said);
+    cr_expect_str_eq(said.text, "the relation shift is broken");
     nb_strbuf_release(&said);
 }

@@ -152,9 +152,12 @@ static int ordered_squares_overflow(const struct nb_limits *l, struct nb_limit *
     if (isnan(line->from))
         nb_limit_says(line, "In this order the sum of squares of %lld equal elements never overflows.",
                       (long long)l->n);
-    else
-        nb_limit_says(line, "In this design's order of additions; the exact sum overflows at the line above. A sum "
-                            "that stops growing, or grows too fast, is wrong before it is infinite.");
+    else {
+        const double off = ordered_sum(&row, line->safe) / ((double)l->n * line->safe * line->safe) - 1;
+        nb_limit_says(
+            line, "In this design's order of additions. Just below, the sum is %.3g %% too %s, so that y is too %s.",
+            100 * fabs(off), off > 0 ? "large" : "small", off > 0 ? "small" : "large");
+    }
     return 0;
 }
 static bool ordered_squares_are_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
