@@ -202,6 +202,7 @@ static void print_device(const cJSON *device) {
     printf("%.0f of %.0f MHz, memory %.0f MHz, power limit %.0f W", nb_json_get_number(now, "sm_mhz"),
            nb_json_get_number(device, "sm_mhz_most"), nb_json_get_number(now, "memory_mhz"),
            nb_json_get_number(device, "power_limit_w"));
+    if (nb_json_get_text(now, "reason")) printf(", not all known: %s", nb_json_get_text(now, "reason"));
     cJSON_ArrayForEach(reason, nb_json_get(now, "throttled")) printf(", throttled: %s", reason->valuestring);
     puts("");
 }

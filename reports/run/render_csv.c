@@ -64,6 +64,7 @@ static const struct field {
     FIELD("wall_per_cpu_ratio", TIMING, NUMBER, timing.wall_per_cpu),
     FIELD("copy_drift_ratio", TIMING, NUMBER, timing.copy_drift),
     FIELD("floor_ns", TIMING, NUMBER, timing.floor_ns),
+    FIELD("throttled_launches", TIMING, NUMBER, timing.throttled),
     FIELD("uncontended_ratio", TIMING, NUMBER, timing.uncontended),
     FIELD("contended_ns", TIMING, NUMBER, timing.contended.time_ns.value),
     FIELD("contended_vs_reference_ratio", TIMING, NUMBER, timing.contended.vs_reference.value),

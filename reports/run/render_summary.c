@@ -585,6 +585,7 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
     if (!whole) add_part(&text, "not complete");
     if (counts->n_noisy) add_part(&text, "%zu of %zu too noisy to rank (~)", counts->n_noisy, counts->n_timed);
     if (counts->n_suspect) add_part(&text, "%zu faster than copy", counts->n_suspect);
+    if (counts->n_throttled) add_part(&text, "%zu on a throttled GPU", counts->n_throttled);
     if (counts->n_timed && counts->n_without_interval == counts->n_timed)
         add_part(&text, "no intervals");
     else if (preempted >= 0.01)

@@ -58,6 +58,7 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
     s->n_without_interval += !nb_interval_known(&t->time_ns);
     s->n_samples += t->n_samples;
     s->n_preempted += t->n_preempted;
+    s->n_throttled += t->throttled > 0;
     if (!isfinite(t->uncontended)) return;
     s->n_probed += t->n_samples;
     s->n_contended += (1 - t->uncontended) * t->n_samples;
@@ -98,6 +99,10 @@ static void add_noise(const struct nb_summary *s, const struct nb_results *resul
     if (s->n_preempted > 0 && s->n_samples > 0)
         nb_strbuf_addf(out, "%.2g%% of the timed samples saw an involuntary switch or a migration.\n",
                        100.0 * (double)s->n_preempted / (double)s->n_samples);
+    if (s->n_throttled)
+        nb_strbuf_addf(out,
+                       "The GPU was throttled during launches of %zu of %zu timed cases: journal.jsonl says why.\n",
+                       s->n_throttled, s->n_timed);
     const size_t before = out->len;
     nb_summary_contention(s, out);
     if (out->len > before) nb_strbuf_add(out, "\n");

@@ -19,6 +19,7 @@ struct nb_summary {
     size_t *failures; /* indices of failed records; owned */
     size_t n_failures;
     size_t n_timed, n_noisy, n_suspect, n_without_interval;
+    size_t n_throttled; /* with launches during which the GPU's clocks were lowered */
     long n_samples, n_preempted;
     double n_probed, n_contended; /* samples of which the state of the core is known, and those of the contended one */
     size_t n_uncontended;         /* timed cases whose figures are of the uncontended core */

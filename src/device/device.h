@@ -53,8 +53,9 @@ struct nb_device_api {
     void (*release_graph)(void *graph);
 
     bool (*is_disturbed)(void);        /* throttled, or its clock is 2 % below the highest seen */
+    double (*throttled)(void);         /* 1: is_disturbed() has met reasons since this was asked; 0; NaN: not known */
     void (*properties)(cJSON *object); /* name, memory_bytes and more; "now": its state */
-    void (*state)(cJSON *object);      /* clocks, and why they are lowered */
+    void (*state)(cJSON *object);      /* clocks, why they are lowered, and what else may; a reason for what is null */
     double (*l2_bytes)(void);
     /* What the last error was, and whether it was an access to memory that is not mapped. Good until the next call. */
     const char *(*last_error)(bool *outside);

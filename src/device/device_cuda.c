@@ -103,9 +103,9 @@ enum {
     F(cuGraphDestroy, (CUgraph graph))                                                                                 \
     F(cuGraphExecDestroy, (CUgraphExec exec))
 
-/* nvml.h. All may be missing. */
+/* nvml.h. All may be missing, and each may be refused, as for a part of a GPU (MIG). */
 typedef struct nvmlDevice_st *nvmlDevice_t;
-enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
+enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_TEMPERATURE_GPU = 0 };
 #define NVML_FUNCTIONS(F)                                                                                              \
     F(nvmlInit_v2, (void))                                                                                             \
     F(nvmlSystemGetDriverVersion, (char *version, unsigned length))                                                    \
@@ -113,6 +113,8 @@ enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
     F(nvmlDeviceGetClockInfo, (nvmlDevice_t device, int clock, unsigned *mhz))                                         \
     F(nvmlDeviceGetMaxClockInfo, (nvmlDevice_t device, int clock, unsigned *mhz))                                      \
     F(nvmlDeviceGetEnforcedPowerLimit, (nvmlDevice_t device, unsigned *mw))                                            \
+    F(nvmlDeviceGetTemperature, (nvmlDevice_t device, int sensor, unsigned *celsius))                                  \
+    F(nvmlDeviceGetEccMode, (nvmlDevice_t device, unsigned *current, unsigned *pending))                               \
     F(nvmlDeviceGetMigMode, (nvmlDevice_t device, unsigned *current, unsigned *pending))                               \
     F(nvmlDeviceGetCurrentClocksThrottleReasons, (nvmlDevice_t device, unsigned long long *reasons))
 
@@ -144,9 +146,11 @@ static struct {
     CUstream stream;
     CUevent events[2];
     nvmlDevice_t managed; /* null: the management library says nothing of it */
+    char unmanaged[100];  /* why, then, or what it refused last */
     int error;            /* the last one */
     size_t held_bytes;    /* of its memory, by this process */
     unsigned highest_mhz; /* of the clock, in is_disturbed() */
+    double was_throttled; /* there, since throttled() was called; NaN: not known */
 } gpu;
 
 /* 0, or -1 with the error kept. */
@@ -189,13 +193,27 @@ static const char *look_up(void *library, const struct symbol *symbols, size_t n
     return missing;
 }
 
+/* Keeps why something is not known. */
+static bool refused(const char *what, int error) {
+    if (error) snprintf(gpu.unmanaged, sizeof gpu.unmanaged, "%s: error %d", what, error);
+    return error != 0;
+}
+#define ASKED(name, ...) (gpu.managed && !refused(#name, nvml.name(gpu.managed, __VA_ARGS__)))
+
 /* Clocks and power are told by a library of their own, without which there is all but these. */
 static void open_management(void) {
     char id[32];
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library || look_up(library, nvml_symbols, N_NVML) || nvml.nvmlInit_v2() != 0) return;
-    if (cuda.cuDeviceGetPCIBusId(id, sizeof id, gpu.device) != 0) return;
-    if (nvml.nvmlDeviceGetHandleByPciBusId_v2(id, &gpu.managed) != 0) gpu.managed = NULL;
+    const char *missing = library ? look_up(library, nvml_symbols, N_NVML) : NULL;
+    if (!library || missing) {
+        snprintf(gpu.unmanaged, sizeof gpu.unmanaged, "libnvidia-ml.so.1 %s%s",
+                 missing ? "has no function " : "is not found", missing ? missing : "");
+        return;
+    }
+    if (refused("nvmlInit_v2", nvml.nvmlInit_v2())) return;
+    if (refused("cuDeviceGetPCIBusId", cuda.cuDeviceGetPCIBusId(id, sizeof id, gpu.device))) return;
+    if (refused("nvmlDeviceGetHandleByPciBusId_v2", nvml.nvmlDeviceGetHandleByPciBusId_v2(id, &gpu.managed)))
+        gpu.managed = NULL;
 }
 
 /* The primary context, which the kernels' library uses too. */
@@ -370,20 +388,28 @@ static const struct {
                  {0x80, "power brake"}};
 enum { N_THROTTLES = sizeof throttles / sizeof throttles[0] };
 
-static unsigned long long throttle_reasons(void) {
+/* -1: not known. */
+static long long throttle_reasons(void) {
     unsigned long long reasons = 0, known = 0;
-    if (nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu.managed, &reasons) != 0) return 0;
+    if (!ASKED(nvmlDeviceGetCurrentClocksThrottleReasons, &reasons)) return -1;
     for (int i = 0; i < N_THROTTLES; i++) known |= throttles[i].mask;
-    return reasons & known;
+    return (long long)(reasons & known);
 }
 
 static bool is_disturbed(void) {
     unsigned mhz = 0;
-    if (!gpu.managed) return false;
-    const bool is_throttled = throttle_reasons() != 0;
-    if (nvml.nvmlDeviceGetClockInfo(gpu.managed, NVML_CLOCK_SM, &mhz) != 0) return is_throttled;
+    const long long reasons = throttle_reasons();
+    if (reasons < 0) gpu.was_throttled = NAN;
+    if (reasons > 0 && gpu.was_throttled == 0) gpu.was_throttled = 1;
+    if (!ASKED(nvmlDeviceGetClockInfo, NVML_CLOCK_SM, &mhz)) return reasons > 0;
     if (mhz > gpu.highest_mhz) gpu.highest_mhz = mhz;
-    return is_throttled || mhz < 0.98 * gpu.highest_mhz;
+    return reasons > 0 || mhz < 0.98 * gpu.highest_mhz;
+}
+
+static double throttled(void) {
+    const double was = gpu.was_throttled;
+    gpu.was_throttled = 0;
+    return was;
 }
 
 static int attribute(int which) {
@@ -408,23 +434,29 @@ static void add_uuid(cJSON *object) {
     nb_json_text(object, "uuid_hash", *hash ? hash : NULL);
 }
 
-typedef int (*clock_fn)(nvmlDevice_t device, int clock, unsigned *mhz);
-static void add_clock(cJSON *object, const char *name, clock_fn read, int clock) {
-    unsigned mhz;
-    nb_json_number(object, name, gpu.managed && read(gpu.managed, clock, &mhz) == 0 ? mhz : (double)NAN);
+static void add_known(cJSON *object, const char *name, bool is_known, const unsigned *value) {
+    nb_json_number(object, name, is_known ? *value : (double)NAN);
 }
 
 static void add_throttles(cJSON *object) {
-    const unsigned long long reasons = gpu.managed ? throttle_reasons() : 0;
-    cJSON *list = cJSON_AddArrayToObject(object, "throttled");
-    for (int i = 0; i < N_THROTTLES; i++)
-        if (reasons & throttles[i].mask) cJSON_AddItemToArray(list, cJSON_CreateString(throttles[i].name));
+    const long long reasons = throttle_reasons();
+    cJSON *list =
+        reasons < 0 ? cJSON_AddNullToObject(object, "throttled") : cJSON_AddArrayToObject(object, "throttled");
+    for (int i = 0; i < N_THROTTLES && reasons > 0; i++)
+        if ((unsigned long long)reasons & throttles[i].mask)
+            cJSON_AddItemToArray(list, cJSON_CreateString(throttles[i].name));
 }
 
 static void state(cJSON *object) {
-    add_clock(object, "sm_mhz", nvml.nvmlDeviceGetClockInfo, NVML_CLOCK_SM);
-    add_clock(object, "memory_mhz", nvml.nvmlDeviceGetClockInfo, NVML_CLOCK_MEM);
+    unsigned value = 0, pending;
+    if (gpu.managed) gpu.unmanaged[0] = '\0';
+    add_known(object, "sm_mhz", ASKED(nvmlDeviceGetClockInfo, NVML_CLOCK_SM, &value), &value);
+    add_known(object, "memory_mhz", ASKED(nvmlDeviceGetClockInfo, NVML_CLOCK_MEM, &value), &value);
+    add_known(object, "temperature_c", ASKED(nvmlDeviceGetTemperature, NVML_TEMPERATURE_GPU, &value), &value);
+    add_known(object, "ecc", ASKED(nvmlDeviceGetEccMode, &value, &pending), &value);
+    add_known(object, "mig", ASKED(nvmlDeviceGetMigMode, &value, &pending), &value);
     add_throttles(object);
+    nb_json_text(object, "reason", gpu.unmanaged[0] ? gpu.unmanaged : NULL);
 }
 
 /* Of the datasheet: two transfers a clock over the whole bus. NaN: not known. */
@@ -432,7 +464,7 @@ static double bandwidth(void) {
     const int bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
     const int khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
     unsigned mhz = 0;
-    if (gpu.managed && nvml.nvmlDeviceGetMaxClockInfo(gpu.managed, NVML_CLOCK_MEM, &mhz) != 0) mhz = 0;
+    if (!ASKED(nvmlDeviceGetMaxClockInfo, NVML_CLOCK_MEM, &mhz)) mhz = 0;
     const double hz = mhz > 0 ? 1e6 * mhz : khz > 0 ? 1e3 * khz : (double)NAN;
     return bits > 0 ? 2 * hz * bits / 8 : (double)NAN;
 }
@@ -440,7 +472,7 @@ static double bandwidth(void) {
 static void properties(cJSON *object) {
     char text[128] = "";
     int version = 0;
-    unsigned mw, mig, pending;
+    unsigned value = 0, pending;
     size_t bytes;
     nb_json_text(object, "name", cuda.cuDeviceGetName(text, sizeof text, gpu.device) == 0 ? text : NULL);
     add_uuid(object);
@@ -458,13 +490,10 @@ static void properties(cJSON *object) {
     nb_json_number(object, "l2_bytes", l2_bytes());
     add_attribute(object, "shared_bytes", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     cJSON_AddBoolToObject(object, "ecc", attribute(CU_DEVICE_ATTRIBUTE_ECC_ENABLED) == 1);
-    nb_json_number(object, "mig",
-                   gpu.managed && nvml.nvmlDeviceGetMigMode(gpu.managed, &mig, &pending) == 0 ? (double)mig
-                                                                                              : (double)NAN);
+    add_known(object, "mig", ASKED(nvmlDeviceGetMigMode, &value, &pending), &value);
     nb_json_number(object, "power_limit_w",
-                   gpu.managed && nvml.nvmlDeviceGetEnforcedPowerLimit(gpu.managed, &mw) == 0 ? 1e-3 * mw
-                                                                                              : (double)NAN);
-    add_clock(object, "sm_mhz_most", nvml.nvmlDeviceGetMaxClockInfo, NVML_CLOCK_SM);
+                   ASKED(nvmlDeviceGetEnforcedPowerLimit, &value) ? 1e-3 * value : (double)NAN);
+    add_known(object, "sm_mhz_most", ASKED(nvmlDeviceGetMaxClockInfo, NVML_CLOCK_SM, &value), &value);
     nb_json_number(object, "gbytes_per_s", round(1e-9 * bandwidth()));
     state(cJSON_AddObjectToObject(object, "now"));
 }
@@ -486,6 +515,7 @@ const struct nb_device_api nb_device_cuda = {
     .replay = replay,
     .release_graph = release_graph,
     .is_disturbed = is_disturbed,
+    .throttled = throttled,
     .properties = properties,
     .state = state,
     .l2_bytes = l2_bytes,

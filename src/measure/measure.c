@@ -18,21 +18,25 @@
 
 /* ---- what others did meanwhile ----------------------------------------------------------------------------------- */
 
-static void disturbance_begin(struct nb_noise *noise, struct nb_thread_usage *before, int threads) {
+static void disturbance_begin(struct nb_noise *noise, struct nb_thread_usage *before, int threads,
+                              const struct nb_device_api *device) {
     *noise = (struct nb_noise){.steal_ms = nb_steal_ms()};
     *before = nb_thread_usage();
     noise->cpu = before->cpu;
     noise->threads = threads;
     noise->wall_s = nb_now_s();
+    if (device) device->throttled(); /* from now on */
 }
 
-static void disturbance_end(struct nb_noise *noise, const struct nb_thread_usage *before) {
+static void disturbance_end(struct nb_noise *noise, const struct nb_thread_usage *before,
+                            const struct nb_device_api *device) {
     noise->wall_s = nb_now_s() - noise->wall_s;
     const struct nb_thread_usage after = nb_thread_usage();
     noise->cpu_s = 1e-6 * (double)(after.cpu_us - before->cpu_us);
     noise->involuntary = (double)(after.involuntary - before->involuntary);
     noise->voluntary = (double)(after.voluntary - before->voluntary);
     noise->steal_ms = nb_steal_ms() - noise->steal_ms;
+    noise->throttled = device ? device->throttled() : (double)NAN;
 }
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
@@ -709,7 +713,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     if (looks && may_exchange(arms, n_arms, &l.cursor))
         l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched, .n_sets = n_sets};
     const int round = longest_round(arms, n_arms);
-    disturbance_begin(noise, &before, nb_pool_threads(pool));
+    disturbance_begin(noise, &before, nb_pool_threads(pool), options->device);
     l.hidden = nb_hidden_threads_begin(nb_pool_cpu_times(pool), arms[0].c->threads);
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
@@ -721,7 +725,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         for (int i = 0; i < n_arms; i++) take_turn(arms, order[i], &l, block, i);
         if ((block + 1) % round == 0) nb_hidden_threads_round(&l.hidden, nb_pool_cpu_times(pool));
     }
-    disturbance_end(noise, &before);
+    disturbance_end(noise, &before, options->device);
     if (options->device || has_program(arms, n_arms))
         noise->cpu_s = NAN; /* this thread waits, which is no sign of others */
     look_for_hidden_threads(&l, arms, n_arms);

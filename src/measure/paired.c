@@ -184,8 +184,8 @@ double nb_paired_preempted(const struct nb_samples *a, const struct nb_samples *
 
 #define N(KIND, field) NB_MEMBER(KIND, struct nb_noise, field)
 const struct nb_member nb_noise_members[] = {N(NUMBER, steal_ms), N(NUMBER, involuntary), N(NUMBER, voluntary),
-                                             N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(INDEX, cpu),
-                                             N(INDEX, threads),   NB_MEMBERS_END};
+                                             N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(NUMBER, throttled),
+                                             N(INDEX, cpu),       N(INDEX, threads),      NB_MEMBERS_END};
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 

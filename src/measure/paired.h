@@ -65,6 +65,7 @@ double nb_paired_preempted(const struct nb_samples *a, const struct nb_samples *
 struct nb_noise {
     double steal_ms, involuntary, voluntary, wall_s, cpu_s;
     int cpu, threads; /* the first one; how many of the launch are probed at once */
+    double throttled; /* 1: power or heat lowered the GPU's clocks; 0; NaN: not known, or none was used */
 };
 extern const struct nb_member nb_noise_members[]; /* "noise" of a launch */
 

@@ -51,6 +51,7 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
     count_samples(l, own, copy);
     l->steal_ms += noise->steal_ms;
     l->involuntary += noise->involuntary;
+    l->throttled += noise->throttled;
 }
 
 void nb_launches_add_other(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *other) {
@@ -246,6 +247,7 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     t->n_preempted = l->n_preempted;
     t->steal_ms = l->steal_ms;
     t->involuntary = l->involuntary;
+    t->throttled = l->throttled;
     t->suspect = t->vs_copy.low > 1;
     t->noisy = false;
     t->noise[0] = '\0';
@@ -275,7 +277,7 @@ static const struct nb_member evidence[] = {T(COUNT, n_launches),  T(TEXT, stopp
                                             T(COUNT, n_preempted), T(BOOL, chunked),       T(AMOUNT, per_sample),
                                             T(NUMBER, steal_ms),   T(NUMBER, involuntary), T(AMOUNT, wall_per_cpu),
                                             T(AMOUNT, copy_drift), T(AMOUNT, floor_ns),    T(AMOUNT, uncontended),
-                                            NB_MEMBERS_END};
+                                            T(AMOUNT, throttled),  NB_MEMBERS_END};
 
 /* The figures, then the verdicts, then the evidence for them. */
 const struct nb_member nb_timing_members[] = {T(TEXT, state),

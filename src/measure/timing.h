@@ -57,6 +57,7 @@ struct nb_timing {
     char noise[200];
     double steal_ms;     /* evidence, of all launches: time that the hypervisor took */
     double involuntary;  /* involuntary context switches */
+    double throttled;    /* launches while power or heat lowered the GPU's clocks; NaN: not known, or none was used */
     double wall_per_cpu; /* median over launches of wall time / CPU time of the measuring thread */
     double copy_drift;   /* slowest / fastest launch median of the copy */
     double floor_ns;     /* of a call that computes nothing, on a GPU or in another process; NaN: none was timed */
@@ -76,7 +77,7 @@ struct nb_launches {
     struct nb_launch_value *values;
     size_t n;
     bool adaptive; /* how many there are followed from their spread (nb_confidence()) */
-    double min_ns, steal_ms, involuntary;
+    double min_ns, steal_ms, involuntary, throttled;
     int n_samples, n_preempted;
     struct nb_contention contention;
     char level[8]; /* nb_launches_bound() */

@@ -61,8 +61,18 @@ holds right 'run["complete"] and len(r) == 2 and all(c["status"] == "ok" and c["
     'all(c["backend"] == "cuda" for c in r) and run["fingerprint"]["gpu"]["driver"] == "580.65.06"' \
     'all(c["timing"]["evidence"]["floor_ns"] > 0 and len(c["digest"]) == 16 for c in r)' \
     'run["fingerprint"]["gpu"]["gbytes_per_s"] == 3352 and run["fingerprint"]["gpu"]["shared_bytes"] == 227 << 10'
-grep '"type":"launch"' "$WORK/right/journal.jsonl" | grep -q '"device":{"before":{"sm_mhz":1755,"memory_mhz":2619,"throttled":\[\]},"after":' ||
+state='"memory_mhz":2619,"temperature_c":41,"ecc":1,"mig":0,"throttled":\[\],"reason":null}'
+grep '"type":"launch"' "$WORK/right/journal.jsonl" | grep -q '"device":{"before":{"sm_mhz":1755,'"$state"',"after":{"sm_mhz":1755,'"$state" ||
     bad "a launch does not say the clocks before and after"
+# Without the management library, and where it does not tell everything, what is null has a reason.
+mkdir "$WORK/unmanaged" && cp "$WORK/driver/libcuda.so.1" "$WORK/unmanaged"
+if ! ldconfig -p | grep -q 'libnvidia-ml\.so\.1'; then
+    LD_LIBRARY_PATH=$WORK/unmanaged NORMBENCH_TEST_CUDA='' "$NORMBENCH" run "$WORK/c.json" --launches 1 --axis shape=3x7 --out "$WORK/null" --no-plots >"$WORK/out" 2>"$WORK/err" || bad "unmanaged: $(cat "$WORK/err")"
+    grep -q '"sm_mhz":null,.*"throttled":null,"reason":"libnvidia-ml.so.1 is not found"' "$WORK/null/journal.jsonl" || bad "no reason why nothing is known of clocks"
+    holds null 'all(c["timing"]["evidence"]["throttled"] is None for c in r)'
+fi
+mock cold_sensor run "$WORK/c.json" --launches 1 --axis shape=3x7 --out "$WORK/cold_sensor" --no-plots || bad "cold_sensor: $(cat "$WORK/err")"
+grep -q '"memory_mhz":2619,"temperature_c":null,.*"reason":"nvmlDeviceGetTemperature: error 1"' "$WORK/cold_sensor/journal.jsonl" || bad "no reason why a temperature is not known"
 [ -s "$WORK/graphs" ] || bad "short calls were not replayed as a graph"
 tests/check_schema.py reports/schema "$WORK/right" >"$WORK/schema" 2>&1 || [ $? = 77 ] || bad "$(cat "$WORK/schema")"
 mock "" report "$WORK/right" --format summary || bad "report: $(cat "$WORK/err")"
@@ -117,7 +127,11 @@ mock misaligned run "$WORK/c.json" --axis shape=3x7 --out "$WORK/misaligned" --n
 holds misaligned 'all(c["status"] == "crashed" and "CUDA_ERROR_MISALIGNED_ADDRESS" in c["reason"] for c in r)'
 for wrong in throttled slowed; do
     mock "$wrong" run "$WORK/c.json" --launches 1 --axis shape=3x7 --out "$WORK/$wrong" --no-plots || bad "$wrong: $(cat "$WORK/err")"
-    holds "$wrong" 'all(0 < c["timing"]["evidence"]["n_preempted"] for c in r)'
+    holds "$wrong" 'all(0 < c["timing"]["evidence"]["n_preempted"] for c in r)' "all(c['timing']['evidence']['throttled'] == ('$wrong' == 'throttled') for c in r)"
+done
+for format in summary table; do
+    mock "" report "$WORK/throttled" --format $format || bad "report: $(cat "$WORK/err")"
+    grep -qE "on a throttled GPU|The GPU was throttled during launches of 1 of 1 timed cases" "$WORK/out" || bad "$format does not say that the GPU was throttled: $(cat "$WORK/out")"
 done
 
 # What calls a kernel on the host's memory has no use for these.

@@ -5,7 +5,7 @@
  * It is as strict as a driver is: device memory cannot be touched but while calls run, what is enqueued runs when somebody waits for it, an
  * access to what is not mapped fails that call and all that follow, and a process that was forked off behind cuInit() is ended.
  * What goes wrong besides is said by NORMBENCH_TEST_CUDA: no_device, old, old_12, no_memory, misaligned (every call fails so),
- * throttled (every second time), slowed (its clock is 3 % lower but behind what was timed), counted (an event's time is the
+ * throttled (every second time), cold_sensor (no temperature), slowed (its clock is 3 % lower but behind what was timed), counted (an event's time is the
  * number of calls before it, a millisecond each; else 20 us; an event that the device waited for is one call early), uncaptured (no call can be
  * captured); of launches no_context, no_image, no_function, no_launch, and ptx (the code
  * was compiled when it was loaded, and has no clusters).
@@ -560,6 +560,11 @@ API(nvmlDeviceGetMaxClockInfo, (const void *device, int clock, unsigned *mhz)) {
     return device == &managed && (clock == 1 || clock == 2) ? SUCCESS : INVALID_VALUE;
 }
 OF_DEVICE(nvmlDeviceGetEnforcedPowerLimit, (const void *device, unsigned *mw), *mw = 700000)
+API(nvmlDeviceGetTemperature, (const void *device, int sensor, unsigned *celsius)) {
+    *celsius = 41;
+    return device == &managed && sensor == 0 && !is("cold_sensor") ? SUCCESS : INVALID_VALUE;
+}
+OF_DEVICE(nvmlDeviceGetEccMode, (const void *device, unsigned *current, unsigned *pending), *current = *pending = 1)
 OF_DEVICE(nvmlDeviceGetMigMode, (const void *device, unsigned *current, unsigned *pending), *current = *pending = 0)
 API(nvmlDeviceGetCurrentClocksThrottleReasons, (const void *device, unsigned long long *reasons)) {
     static int n;
