@@ -11,6 +11,7 @@
 #include "cmd/shared/options.h"
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
+#include "reports/text/output.h"
 #include "src/core/axes.h"
 #include "src/core/catalogue.h"
 #include "src/core/cpu.h"
@@ -40,6 +41,7 @@ static const char help[] =
     "  peers      libraries to compare with (--peer): what is here, and how to get what is not\n"
     "  formats    of `normbench run --format` and `normbench report --format`\n\n"
     "  --format NAME        table (the default), markdown, csv or json\n"
+    "  --wide               a table with all columns, however long its lines; without it, it fits the terminal\n"
     "  --plugin FILE        lists the kernels of a .so, .py or program too; repeatable\n" NB_LOAD_TIMEOUT_HELP
         NB_PEER_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 2 usage.\n";
@@ -117,7 +119,9 @@ static int list_kernels(struct nb_grid *grid) {
     static const char *const titles[] = {"kernel",   "backend",     "op",       "pass",   "style",
                                          "stats",    "stats_dtype", "variance", "dtypes", "widths",
                                          "not_here", "not_built",   "summary"};
+    static const int ranks[] = {NB_GRID_STAYS, 8, 6, 7, 5, 4, 1, 2, NB_GRID_STAYS, 11, 9, 10, 3};
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    grid->ranks = ranks;
     for (int b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++) {
         char *file = nb_backend_library((enum nb_backend)b);
         if (file && nb_registry_describe(file) != 0) nb_warn("%s: its kernels are not listed", file);
@@ -145,10 +149,12 @@ static int list_kernels(struct nb_grid *grid) {
 
 static int list_configs(struct nb_grid *grid) {
     static const char *const titles[] = {"config", "launches", "blocks", "description"};
+    static const int ranks[] = {NB_GRID_STAYS, 2, 1, NB_GRID_STAYS};
     struct nb_strings names;
     nb_config_list(&names);
     const int result = names.n > 0 ? 0 : nb_error("no configs are found; NORMBENCH_CONFIGS names their folder");
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    grid->ranks = ranks;
     for (size_t i = 0; i < names.n; i++) {
         struct nb_config config;
         char launches[16] = "", blocks[16] = "";
@@ -169,9 +175,11 @@ static int list_configs(struct nb_grid *grid) {
 
 static int list_shapes(struct nb_grid *grid) {
     static const char *const titles[] = {"shape", "stands_for", "source"};
+    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, 1};
     struct nb_jsonc file;
     char *path = nb_jsonc_find("shapes.json");
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    grid->ranks = ranks;
     int result =
         path ? nb_jsonc_read(&file, path) : nb_error("no shapes.json is found; NORMBENCH_CONFIGS names its folder");
     free(path);
@@ -196,7 +204,9 @@ static int list_shapes(struct nb_grid *grid) {
 
 static int list_axes(struct nb_grid *grid) {
     static const char *const titles[] = {"axis", "does", "default", "values", "meaning"};
+    static const int ranks[] = {NB_GRID_STAYS, 1, 3, 2, NB_GRID_STAYS};
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    grid->ranks = ranks;
     for (size_t a = 0; a < nb_n_axes; a++) {
         const struct nb_axis *axis = &nb_axes[a];
         struct nb_strbuf values = {0};
@@ -229,9 +239,11 @@ static void add_rows(struct nb_grid *grid, const char *dir, const char *name) {
 
 static int list_data(struct nb_grid *grid) {
     static const char *const titles[] = {"data", "kind", "meaning"};
+    static const int ranks[] = {NB_GRID_STAYS, 1, NB_GRID_STAYS};
     char *dir = nb_data_dir();
     struct nb_strings sets = nb_inputs_list();
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    grid->ranks = ranks;
     for (size_t i = 0; i < nb_n_distributions; i++) {
         nb_grid_row(grid, nb_distributions[i].name, "distribution", nb_distributions[i].help);
     }
@@ -246,7 +258,9 @@ static int list_data(struct nb_grid *grid) {
 
 static int list_formats(struct nb_grid *grid) {
     static const char *const titles[] = {"format", "meaning"};
+    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS};
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    grid->ranks = ranks;
     for (size_t i = 0; nb_renderer_at(i); i++) {
         nb_grid_row(grid, nb_renderer_at(i)->name, nb_renderer_at(i)->summary);
     }
@@ -304,7 +318,9 @@ static void add_peer(struct nb_grid *grid, const struct nb_peer_info *info) {
 /* Each library is loaded in a process of its own, where it can meet no other, and only to be asked for its version. */
 static int list_peers(struct nb_grid *grid) {
     static const char *const titles[] = {"peer", "adapter", "library", "version", "file", "get", "what"};
+    static const int ranks[] = {NB_GRID_STAYS, 5, 4, 6, 1, 3, 2};
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    grid->ranks = ranks;
     for (size_t i = 0; i < nb_n_peers; i++) add_peer(grid, &nb_peers[i]);
     return 0;
 }
@@ -331,10 +347,13 @@ static const struct topic *find_topic(const char *name) {
     return NULL;
 }
 
-static int run_topic(const struct topic *topic, const char *format, const struct nb_texts *plugins) {
+static int run_topic(const struct topic *topic, const char *format, bool wide, const struct nb_texts *plugins) {
+    enum { PIPED = 80 };
     struct nb_grid grid = {0};
+    const size_t screen = nb_screen_width(stdout);
     if ((topic->needs_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) return NB_EXIT_USAGE;
     int result = topic->list(&grid);
+    if (!wide && strcmp(format, "table") == 0) grid.screen = screen ? screen : PIPED;
     if (result == 0) result = nb_grid_print(&grid, format, stdout);
     nb_grid_release(&grid);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
@@ -343,15 +362,17 @@ static int run_topic(const struct topic *topic, const char *format, const struct
 static int list_main(int argc, char **argv) {
     struct nb_texts plugins = {0};
     const char *format = "table";
+    bool wide = false;
     const char *names[N_TOPICS + 1] = {NULL};
     const struct nb_option options[] = {{"format", .text = &format, .among = nb_table_markdown_csv_json},
+                                        {"wide", .flag = &wide},
                                         NB_PLUGIN_OPTIONS(&plugins),
                                         {.name = NULL, .among = names}};
     int exit_code;
     for (size_t i = 0; i < N_TOPICS; i++) names[i] = topics[i].name;
     if (nb_read_options(&nb_command_list, options, 1, argc, argv, &exit_code)) {
         const struct topic *topic = optind < argc ? find_topic(argv[optind]) : &topics[0];
-        if (topic) exit_code = run_topic(topic, format, &plugins);
+        if (topic) exit_code = run_topic(topic, format, wide, &plugins);
     }
     nb_texts_release(&plugins);
     return exit_code;

@@ -28,24 +28,44 @@ static const struct nb_command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
+/* By what people come for; a command that is in none of the groups would be seen by nobody (tests/cli/commands.sh). */
+static const struct {
+    const char *title;
+    const char *names[12];
+} groups[] = {{"Commands",
+               {"run", "claims", "stress", "gate", "try", "compare", "report", "list", "info", "new-plugin", "replay"}},
+              {"Arithmetic", {"tolerance", "limits", "emulate", "probe"}},
+              {"Machine", {"tune", "merge", "peers"}}};
+
+static const struct nb_command *command_named(const char *name) {
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
 static void print_help(FILE *out) {
-    fputs("usage: normbench COMMAND [OPTIONS]\n\n"
-          "A laboratory for normalization kernels (RMSNorm, LayerNorm, BatchNorm and relatives): how fast each really "
-          "is,\n"
-          "how accurate, and whether a change made it slower.\n\n"
-          "Commands:\n",
-          out);
-    for (size_t i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fputs(
-        "\n`normbench COMMAND --help` describes a command in full; `normbench info` shows what this machine can do.\n"
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text,
+                  "usage: normbench COMMAND [OPTIONS]\n\n"
+                  "A laboratory for normalization kernels (RMSNorm, LayerNorm, BatchNorm and relatives): how fast "
+                  "each really is, how accurate, and whether a change made it slower.\n");
+    for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
+        nb_strbuf_addf(&text, "\n%s\n", groups[g].title);
+        for (const char *const *name = groups[g].names; *name; name++)
+            nb_strbuf_addf(&text, "  %-11s %s\n", *name, command_named(*name)->summary);
+    }
+    nb_strbuf_add(
+        &text,
+        "\n`normbench COMMAND --help` describes a command in full; `normbench info` shows what this machine can do. "
         "`normbench help --man [COMMAND]` prints a manual page, `normbench help --completions bash` the shell's completions.\n"
         "Start with: normbench run\n\n"
-        "Environment: NORMBENCH_TUNING is the tuning's file, or none; NORMBENCH_PYTHON the interpreter of kernels in Python;\n"
-        "NORMBENCH_KERNELS another libnormkernels.so, NORMBENCH_CONFIGS, NORMBENCH_DATA and NORMBENCH_PEERS other folders of\n"
+        "Environment: NORMBENCH_TUNING is the tuning's file, or none; NORMBENCH_PYTHON the interpreter of kernels in Python; "
+        "NORMBENCH_KERNELS another libnormkernels.so, NORMBENCH_CONFIGS, NORMBENCH_DATA and NORMBENCH_PEERS other folders of "
         "configs, inputs and adapters; XDG_CACHE_HOME, XDG_DATA_HOME, TMPDIR and NO_COLOR as usual.\n\n"
-        "Exit codes: 0 ok, 1 a case failed, 2 usage or configuration, 3 regression, 4 inconclusive, 5 not comparable,\n"
-        "77 nothing of what was selected can run here, 128+n ended by signal n.\n",
-        out);
+        "Exit codes: 0 ok, 1 a case failed, 2 usage or configuration, 3 regression, 4 inconclusive, 5 not comparable, "
+        "77 nothing of what was selected can run here, 128+n ended by signal n.\n");
+    nb_print_help(text.text, out);
+    nb_strbuf_release(&text);
 }
 
 static int unknown(const char *name) {
@@ -150,7 +170,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < N_COMMANDS; i++) {
         if (strcmp(commands[i]->name, name) != 0) continue;
         if (!help) return finish(commands[i]->run(argc - 1, argv + 1));
-        fputs(commands[i]->help, stdout);
+        nb_print_help(commands[i]->help, stdout);
         return finish(NB_EXIT_OK);
     }
     return unknown(name);

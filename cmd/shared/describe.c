@@ -7,7 +7,119 @@
 #include <string.h>
 
 #include "reports/run/report.h"
+#include "reports/text/output.h"
 #include "src/core/text.h"
+
+/* ---- help --------------------------------------------------------------------------------------------------------- */
+
+enum { USUAL_WIDTH = 80, TEXT_AT = 23, NARROWEST_TEXT = 30 }; /* TEXT_AT: where the texts of options begin */
+
+struct wrapped {
+    struct nb_strbuf *out;
+    size_t width, column, hanging; /* hanging: the indent of the lines after the first */
+    bool begun;                    /* a word stands in this line */
+};
+
+static void add_blanks(struct wrapped *w, size_t to) {
+    for (; w->column < to; w->column++) nb_strbuf_add(w->out, " ");
+}
+static void break_line(struct wrapped *w) {
+    nb_strbuf_add(w->out, "\n");
+    w->column = 0;
+    w->begun = false;
+    add_blanks(w, w->hanging);
+}
+/* A quoted command is one word, where a line holds it. */
+static size_t word_length(const char *text, size_t most) {
+    size_t n = strcspn(text, " \n");
+    const char *quote = memchr(text, '`', n), *end = quote ? strpbrk(quote + 1, "`\n") : NULL;
+    if (end && *end == '`' && end > text + n) {
+        const size_t quoted = (size_t)(end - text) + strcspn(end, " \n");
+        if (quoted <= most) n = quoted;
+    }
+    return n;
+}
+static void add_words(struct wrapped *w, const char *text) {
+    for (text += strspn(text, " "); *text && *text != '\n'; text += strspn(text, " ")) {
+        const size_t n = word_length(text, w->width - w->hanging);
+        if (w->begun && w->column + 1 + n > w->width) break_line(w);
+        if (w->begun) add_blanks(w, w->column + 1);
+        nb_strbuf_addf(w->out, "%.*s", (int)n, text);
+        w->column += n;
+        w->begun = true;
+        text += n;
+    }
+}
+/* Where the text of a row begins, behind its term and two blanks; 0: the line is no row. */
+static size_t row_text(const char *line) {
+    const size_t end = strcspn(line, "\n"), indent = strspn(line, " ");
+    for (size_t i = indent; i + 2 < end && indent > 0; i++)
+        if (line[i] == ' ' && line[i + 1] == ' ') return i + strspn(line + i, " ");
+    const char *spaced = indent > 0 && strncmp(line + indent, "--", 2) == 0 && end > TEXT_AT ? line + TEXT_AT : NULL;
+    return spaced && spaced[-1] == ' ' && *spaced != ' ' ? TEXT_AT : 0; /* a long term and one blank */
+}
+static void add_row(struct wrapped *w, const char *line, size_t text_at) {
+    size_t term = text_at;
+    while (line[term - 1] == ' ') term--;
+    nb_strbuf_addf(w->out, "%.*s", (int)term, line);
+    w->column = term;
+    w->hanging = text_at;
+    if (term + 1 > text_at) break_line(w);
+    add_blanks(w, text_at);
+    w->begun = false;
+    add_words(w, line + text_at);
+}
+static bool begins(const char *line) {
+    static const char *const words[] = {"usage:", "Example", "Exit codes:", "Without ", "Environment:", "Start with"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strncmp(line, words[i], strlen(words[i])) == 0) return true;
+    return false;
+}
+static void end_paragraph(struct wrapped *w) {
+    if (w->column > 0) nb_strbuf_add(w->out, "\n");
+    w->column = 0;
+    w->begun = false;
+}
+/* Lines from ITEM blanks on continue what stands before them; fewer begin an item; none begins or continues a paragraph. */
+static void add_help(struct wrapped *w, const char *text) {
+    enum { ITEM = 4, USAGE = 9 };
+    bool usage = false, margin = false; /* what the line before belongs to */
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const size_t own = strspn(line, " "), row = row_text(line);
+        const bool empty = line[own] == '\n' || line[own] == '\0';
+        if (!empty && w->column > 0 && !usage && (own > ITEM || (own == 0 && margin && !begins(line)))) {
+            add_words(w, line);
+            continue;
+        }
+        end_paragraph(w);
+        usage = !empty && (usage || strncmp(line, "usage:", 6) == 0);
+        margin = own == 0;
+        if (empty) {
+            nb_strbuf_add(w->out, "\n");
+        } else if (row && !usage && row + NARROWEST_TEXT <= w->width) {
+            add_row(w, line, row);
+        } else {
+            w->hanging = usage ? USAGE : own > 0 ? own + 2 : 0;
+            add_blanks(w, own);
+            add_words(w, line);
+        }
+    }
+    end_paragraph(w);
+}
+static struct nb_strbuf wrapped_help(const char *text, size_t width) {
+    struct nb_strbuf out = {0};
+    struct wrapped w = {.out = &out, .width = width};
+    nb_strbuf_add(&out, "");
+    add_help(&w, text);
+    return out;
+}
+
+void nb_print_help(const char *text, FILE *out) {
+    const size_t screen = nb_screen_width(out);
+    struct nb_strbuf wrapped = wrapped_help(text, screen ? screen : USUAL_WIDTH);
+    fputs(wrapped.text, out);
+    nb_strbuf_release(&wrapped);
+}
 
 /* ---- manual pages ------------------------------------------------------------------------------------------------ */
 
@@ -43,8 +155,9 @@ void nb_print_man(const struct nb_command *command, const struct nb_command *con
         put_title(name, command->summary);
         free(name);
         puts(".SH DESCRIPTION\n.nf");
-        for (const char *line = command->help; *line; line += strcspn(line, "\n"), line += *line != '\0')
-            put_line(line);
+        struct nb_strbuf help = wrapped_help(command->help, USUAL_WIDTH);
+        for (const char *line = help.text; *line; line += strcspn(line, "\n"), line += *line != '\0') put_line(line);
+        nb_strbuf_release(&help);
         puts(".fi\n.SH SEE ALSO\n.BR normbench (1)");
         return;
     }

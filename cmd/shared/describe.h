@@ -4,9 +4,13 @@
 #define NB_DESCRIBE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "cmd/command.h"
 
+/* A help text in lines of the terminal's width, 80 where there is none. A line that is indented as one before it, or less, begins a paragraph or the row
+ * of an option; further ones continue it. Written with lines that end anywhere. */
+void nb_print_help(const char *text, FILE *out);
 /* The manual page of a command, or of the program (command null). */
 void nb_print_man(const struct nb_command *command, const struct nb_command *const *commands, size_t n);
 /* The completion of bash. */

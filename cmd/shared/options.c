@@ -182,7 +182,7 @@ bool nb_read_options(const struct nb_command *command, const struct nb_option *o
         }
         if (id != 'h' && take(rows[id - FIRST_ID], optarg) != 0) return false;
         if (id == 'h' || help) {
-            fputs(command->help, stdout);
+            nb_print_help(command->help, stdout);
             *exit_code = NB_EXIT_OK;
             return false;
         }

@@ -50,6 +50,18 @@ code=0
 "$NORMBENCH" >"$WORK/out" 2>"$WORK/err" || code=$?
 [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -q usage "$WORK/err" || { echo "without a command: exit $code"; failed=1; }
 
+# Each command is in one group of the help, and no help is wider than the terminal, nor a list that is not told to be.
+[ "$("$NORMBENCH" --help | grep -c '^  [a-z]')" = "$(ls cmd/*.c | grep -vc main.c)" ] || { echo "--help does not name every command once"; failed=1; }
+for command in $("$NORMBENCH" --help | sed -n 's/^  \([a-z-]\{1,\}\) .*/\1/p'); do
+    for width in 80 50; do
+        widest=$(COLUMNS=$width "$NORMBENCH" "$command" --help | wc -L)
+        [ "$widest" -le $width ] || { echo "$command --help: $widest columns of $width"; failed=1; }
+    done
+done
+for what in kernels configs axes data shapes peers formats; do
+    [ "$("$NORMBENCH" list $what 2>/dev/null | wc -L)" -le 80 ] || { echo "list $what is wider than 80 columns"; failed=1; }
+done
+[ "$("$NORMBENCH" list axes --wide | wc -L)" -gt 100 ] || { echo "list --wide leaves out"; failed=1; }
 for help in --help "run --help" "stress --help" "list --help" "info --help" "report --help" "replay --help" "merge --help" "help run"; do
     # shellcheck disable=SC2086 # words on purpose
     "$NORMBENCH" $help >"$WORK/out" 2>"$WORK/err" && [ -s "$WORK/out" ] && [ ! -s "$WORK/err" ] || { echo "$help fails"; failed=1; }
