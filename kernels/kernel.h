@@ -15,7 +15,8 @@
  *            mean; prmsnorm: the last term for the first k elements alone, sum over all of g * xhat divided by k
  *            batchnorm: n = all values of a channel; in inference rstd * g
  *   dgamma = sum of dy * xhat over the rows (batchnorm: over a channel), dbeta = sum of dy
- * The formula holds for eps inside the root, where eps does not appear. mean and rstd are taken as given. For add_* x is the
+ * The formula holds for eps inside the root, where eps does not appear. mean and rstd are taken as given, and count as exact; a kernel
+ * that finds its own in x and eps declares NB_FLAG_RECOMPUTES, and is judged by the exact ones. For add_* x is the
  * sum that the forward call stored (residual_out), dresidual_out the gradient that reaches that sum past the norm (null: none), and
  * dx = that gradient + the norm's own, rounded once; it is the gradient of the residual too, and dresidual is null. dgamma is null where
  * the formula has no gamma, dbeta where it has no beta; a gradient that is not wanted is null, dx too. */
@@ -164,6 +165,7 @@ enum nb_kernel_flag {
     NB_FLAG_FOLDED = 8,          /* y = x * a + b with the mean inside b = beta - mean * a */
     NB_FLAG_FLUSHES = 16,        /* takes subnormal numbers for 0 */
     NB_FLAG_STREAMS_BEYOND = 32, /* stores past the caches in calls of more than tuning->stream_bytes */
+    NB_FLAG_RECOMPUTES = 64,     /* backward: finds mean and rstd in x and eps, and ignores those that it is given */
 };
 
 /* CPU features a variant needs; which of them this machine has is decided by CPUID and XGETBV. */

@@ -109,7 +109,7 @@ void nb_failure_pattern(const struct nb_results *results, const struct nb_result
                         struct nb_strbuf *out) {
     assert(results && variant && out);
     static const char *const axes[] = {"affine", "weight_offset", "cast", "param_dtype", "eps_place",
-                                       "eps",    "mode",          "data", "stride"};
+                                       "eps",    "mode",          "data", "dy",          "stride"};
     struct judged j = {.items = nb_alloc(results->n + (more ? more->n : 0) + 1, sizeof *j.items)};
     struct best best = {.n_in = SIZE_MAX};
     for (int failing = 1; failing >= 0; failing--) {

@@ -118,7 +118,8 @@ static bool has_run(const struct nb_record *r) { return r->status != NB_SKIPPED 
 
 /* What a group shares (src/plan/plan.h): its cases stand under one heading. */
 static bool is_group_axis(const struct nb_axis *axis) {
-    static const char *const names[] = {"pass", "dtype", "shape", "data", "seed", "stride", "threads", "cache", NULL};
+    static const char *const names[] = {"pass", "dtype",  "shape",   "data",  "dy",
+                                        "seed", "stride", "threads", "cache", NULL};
     return nb_name_find(names, axis->name) >= 0;
 }
 

@@ -122,7 +122,7 @@ static bool is_predictable(const struct nb_bound *b) {
     const struct nb_inputs *in = b->o->in;
     const int64_t fewest = 16; /* rows whose spread can be measured, elements that can differ */
     /* tanh is one-sided by itself; near 0 and near 1 a narrow result rounds back to alpha x and to 1 all along a row. */
-    if (c->op == NB_OP_DYT || (c->stats_dtype == NB_STATS_X && c->dtype != NB_F32)) return false;
+    if (c->op == NB_OP_DYT || c->recomputes || (c->stats_dtype == NB_STATS_X && c->dtype != NB_F32)) return false;
     if (in->rows < fewest || in->cols < fewest) return false;
     if (c->op == NB_OP_COPY) return true;
     if (b->o->n_truth < fewest || is_ill_conditioned(b)) return false;
@@ -171,6 +171,7 @@ static const double narrow_element_u = 0.58;
 /* BatchNorm may multiply dy by rstd * w, rounded once for a channel. */
 static const double channel_u = 0.6;
 
+/* What a kernel's own rstd is off by tilts all of dx. */
 static bool is_predictable_gradient(const struct nb_case *c, const struct nb_gradient *g) {
     const int64_t fewest = 16; /* rows whose spread can be measured, elements that can differ */
     if (c->op == NB_OP_DYT || (c->stats_dtype == NB_STATS_X && c->dtype != NB_F32)) return false;

@@ -117,7 +117,7 @@ struct terms {
     double *x, *dy, *mean, *rstd;
     double *d, *d_lo;        /* x - mean */
     double *g, *g_lo;        /* dy * w: the caller's to fill */
-    double *dy_rstd, *no_lo; /* exact in double; zeros */
+    double *dy_rstd, *no_lo; /* exact in double where rstd is f32; zeros */
 };
 
 /* Accumulators of all columns, and sums of magnitudes. */
@@ -400,20 +400,23 @@ static void sum_all(struct nb_gradient *g) {
     free(t.all);
 }
 
-int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
-                     const float *rstd) {
+static void begin(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in) {
     assert(g && c && in);
     assert(c->op != NB_OP_COPY);
-    *g = (struct nb_gradient){.c = c, .in = in, .rstd = rstd, .n_params = in->n_params};
+    *g = (struct nb_gradient){.c = c, .in = in, .n_params = in->n_params};
+    if (c->op == NB_OP_DYT) return;
+    g->n_stats = c->op == NB_OP_BATCHNORM ? c->shape.c : in->rows;
+    g->rows = nb_alloc((unsigned long long)g->n_stats, sizeof *g->rows);
+    g->rstd = new_zeros(g->n_stats);
+    if (nb_op_centres(c->op)) g->mean = new_zeros(g->n_stats);
+}
+
+/* From the statistics. */
+static int finish(struct nb_gradient *g) {
+    const struct nb_case *c = g->c;
     if (nb_oracle_environment() != 0) return -1;
-    if (nb_op_centres(c->op)) g->mean = mean;
     set_weights(g);
-    if (c->op == NB_OP_DYT) {
-        g->squashed = nb_squashed_rows_new(c->alpha, in);
-    } else {
-        g->n_stats = c->op == NB_OP_BATCHNORM ? c->shape.c : in->rows;
-        g->rows = nb_alloc((unsigned long long)g->n_stats, sizeof *g->rows);
-    }
+    if (c->op == NB_OP_DYT) g->squashed = nb_squashed_rows_new(c->alpha, g->in);
     if (c->formula.affine != NB_AFFINE_NONE) {
         g->dgamma = new_zeros(g->n_params);
         g->abs_dgamma = new_zeros(g->n_params);
@@ -425,7 +428,28 @@ int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struc
     return 0;
 }
 
+int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
+                     const float *rstd) {
+    begin(g, c, in);
+    for (int64_t i = 0; i < g->n_stats; i++) {
+        g->rstd[i] = rstd[i];
+        if (g->mean) g->mean[i] = mean[i];
+    }
+    return finish(g);
+}
+
+int nb_gradient_of_oracle(struct nb_gradient *g, const struct nb_oracle *o) {
+    begin(g, o->c, o->in);
+    for (int64_t i = 0; i < g->n_stats; i++) {
+        g->rstd[i] = o->truth[i].scale;
+        if (g->mean) g->mean[i] = o->truth[i].mean;
+    }
+    return finish(g);
+}
+
 void nb_gradient_release(struct nb_gradient *g) {
+    free(g->mean);
+    free(g->rstd);
     free(g->rows);
     free(g->squashed);
     free(g->weight);
@@ -561,5 +585,12 @@ int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c) {
 
 int nb_saved_statistics_gradient(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in) {
     const int at = nb_inputs_saved(in, c);
+    if (c->recomputes && has_saved(c)) {
+        struct nb_oracle oracle;
+        if (nb_oracle_init(&oracle, c, in) != 0) return -1;
+        const int result = nb_gradient_of_oracle(g, &oracle);
+        nb_oracle_release(&oracle);
+        return result;
+    }
     return nb_gradient_init(g, c, in, at >= 0 ? in->saved[at].mean : NULL, at >= 0 ? in->saved[at].rstd : NULL);
 }

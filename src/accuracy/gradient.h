@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the mathematics says of a backward call (kernels/kernel.h has the formulas): compensated double arithmetic, with the f32
- * mean and rstd that the kernels are given taken as exact, so that a kernel is judged by its own work alone. Built with
- * -ffp-contract=off; refuses to run with FTZ or DAZ, as the oracle does.
+ * mean and rstd that the kernels are given taken as exact, so that a kernel is judged by its own work alone; for kernels that find
+ * their own with the exact ones, rounded to double. Built with -ffp-contract=off; refuses to run with FTZ or DAZ, as the oracle does.
  *
  * Error of dx: below 1e-7 f32 ulp, also where its terms cancel, as long as it stands above 2^-90 of them; DyT has what exp leaves,
  * some 2^-50 of itself. test_gradient.c holds it against MPFR, and the formulas against differences of the forward oracle. Rows with
@@ -28,8 +28,7 @@ struct nb_row_gradient {
 struct nb_gradient {
     const struct nb_case *c;
     const struct nb_inputs *in;
-    const float *mean,
-        *rstd; /* n_stats each, as the kernels get them; mean null where the op does not centre; borrowed */
+    double *mean, *rstd; /* n_stats each, as the kernels get them, or exact; mean null where the op does not centre */
     struct nb_row_gradient *rows;   /* n_stats of them; DyT: null */
     int64_t n_stats;                /* rows; BatchNorm: c; DyT: 0 */
     double *weight, *weight_lo;     /* w of each parameter, exact as a pair (1 where there is none); n_params */
@@ -45,9 +44,11 @@ struct nb_gradient {
 
 /* The f32 mean and rstd that a backward call is given: the oracle's, rounded once. mean may be null; n_stats of o->n_truth. */
 void nb_gradient_statistics(const struct nb_oracle *o, float *mean, float *rstd);
-/* Computes the sums; -1 after nb_error when the environment flushes subnormals. Borrows all it is given. DyT takes no statistics. */
+/* Computes the sums; -1 after nb_error when the environment flushes subnormals. Borrows c and in. DyT takes no statistics. */
 int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
                      const float *rstd);
+/* The same with the statistics of the case's own oracle. */
+int nb_gradient_of_oracle(struct nb_gradient *g, const struct nb_oracle *o);
 /* The exact dx of one row, before the rounding to the dtype. */
 void nb_gradient_row(const struct nb_gradient *g, int64_t row, double *dx);
 void nb_gradient_release(struct nb_gradient *g);

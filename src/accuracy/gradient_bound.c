@@ -156,11 +156,36 @@ struct nb_gradient_shared {
     struct row_error e;
     double mean, rstd, mean_g, mean_gx; /* the last two as magnitudes */
     double on_g, on_mean_g, on_pull;
+    double of_own;         /* relative: rstd that the kernel found itself */
     double largest_factor; /* max(1, rstd) */
     /* In eta, to subnormals: of every element, and for each xhat, beside the weight's of dy * rstd. Factors of rstd, of xhat, of
      * x - mean (coefficients c = rstd^2 mean(gx)). */
     double lost, lost_xhat;
 };
+
+/* A mean that is off by e moves every xhat by e rstd, a scale that is off moves each in proportion. */
+struct own_error {
+    double scale, shift;
+};
+
+static struct own_error own_error_of(const struct nb_gradient_bound *b, int64_t stat) {
+    if (!b->own) return (struct own_error){0, 0};
+    const struct nb_statistics_error *e = &b->own[stat];
+    const double mean = b->g->mean ? e->mean + single_u * fabs(b->g->mean[stat]) : 0, scale = e->scale + 2 * single_u;
+    return (struct own_error){scale, mean * b->g->rstd[stat] * (1 + scale)};
+}
+
+static void add_own(struct nb_gradient_shared *s, const struct nb_gradient_bound *b, int64_t stat, bool coupled) {
+    const struct own_error own = own_error_of(b, stat);
+    const struct nb_row_gradient *r = &b->g->rows[stat];
+    if (!b->own) return;
+    if (s->e.loss == NB_LOSS_NONE) s->e.loss = b->own[stat].loss;
+    if (s->e.loss == NB_LOSS_NONE && !isfinite(own.scale + own.shift)) s->e.loss = NB_LOSS_CANCELLATION;
+    if (s->e.loss != NB_LOSS_NONE) return;
+    s->of_own = own.scale;
+    s->e.xhat.element += own.shift;
+    if (coupled) s->e.mean_gx += (r->mean_abs_g * own.shift + r->mean_abs_gx * own.scale) * (1 + b->rows.of_mean_gx);
+}
 
 static void share(struct nb_gradient_shared *s, const struct nb_gradient_bound *b, int64_t stat, bool coupled) {
     const struct nb_gradient *g = b->g;
@@ -173,6 +198,7 @@ static void share(struct nb_gradient_shared *s, const struct nb_gradient_bound *
         s->mean_g = fabs(g->rows[stat].mean_g);
         s->mean_gx = fabs(g->rows[stat].mean_gx);
     }
+    add_own(s, b, stat, coupled);
     s->largest_factor = s->rstd > 1 ? s->rstd : 1;
     s->lost = 2 * s->rstd + 3;
     s->lost_xhat = 1 + (1 + s->mean_gx) / s->rstd;
@@ -188,14 +214,15 @@ static double normalized(const struct nb_gradient_bound *b, const struct nb_grad
     const struct nb_precision *p = &b->rows.op;
     const double u = p->u, g = m->dy * m->weight;
     const double of_g = g * b->rows.of_g + p->eta + b->rows.flushed * (m->weight + m->dy);
-    const double of_xhat = m->xhat * b->rows.of_xhat + s->e.xhat.element;
+    const double of_xhat = m->xhat * both(b->rows.of_xhat, s->of_own) + s->e.xhat.element;
     const double of_pull = m->xhat * s->e.mean_gx + of_xhat * (s->mean_gx + s->e.mean_gx), pull = m->xhat * s->mean_gx;
     const double terms = (of_g + g * s->on_g + of_g * s->on_g) +
                          (s->e.mean_g + (s->mean_g + s->e.mean_g) * s->on_mean_g) +
                          (of_pull + (pull + of_pull) * s->on_pull);
     const double largest = (g + s->mean_g + pull + terms) * s->largest_factor + m->past;
     if (!(largest < p->overflow && m->xhat + of_xhat < p->overflow)) return INFINITY;
-    double e = s->rstd * terms + p->eta * (s->lost + m->weight + m->xhat * s->lost_xhat);
+    double e = s->rstd * terms * (1 + s->of_own) + s->of_own * (m->dx + m->past) +
+               p->eta * (s->lost + m->weight + m->xhat * s->lost_xhat);
     if (m->past > 0) e += u * (m->past + m->dx + e) + b->rows.flushed;
     return stored(b, m->dx, e);
 }
@@ -308,8 +335,20 @@ enum nb_loss nb_gradient_bound_row(const struct nb_gradient_bound *b, int64_t ro
 
 /* ---- the struct -------------------------------------------------------------------------------------------------------- */
 
+static void set_own(struct nb_gradient_bound *b, const struct nb_oracle *own) {
+    struct nb_bound forward;
+    nb_bound_init(&forward, b->c, own, b->chain);
+    b->own = nb_alloc((unsigned long long)b->g->n_stats, sizeof *b->own);
+    for (int64_t i = 0; i < b->g->n_stats; i++) {
+        const struct own_error e = (b->own[i] = nb_bound_statistics(&forward, i), own_error_of(b, i));
+        b->max_own_scale = fmax(b->max_own_scale, e.scale);
+        b->max_own_shift = fmax(b->max_own_shift, e.shift);
+    }
+    nb_bound_release(&forward);
+}
+
 void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c, const struct nb_gradient *g,
-                            int64_t chain, int64_t column_chain, bool flushes) {
+                            const struct nb_oracle *own, int64_t chain, int64_t column_chain, bool flushes) {
     assert(b && c && g);
     *b = (struct nb_gradient_bound){.c = c, .g = g, .chain = chain, .column_chain = column_chain, .flushes = flushes};
     init_arithmetic(&b->rows, c, g, chain, flushes);
@@ -320,6 +359,7 @@ void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c
     b->on_mean_g = nb_compound(0, b->rows.op.u, ON_MEAN_G + narrowing);
     b->on_pull = nb_compound(0, b->rows.op.u, ON_PULL + narrowing);
     b->min_rstd = INFINITY;
+    if (own && g->n_stats > 0) set_own(b, own);
     for (int64_t i = 0; i < g->n_stats; i++) {
         b->min_rstd = fmin(b->min_rstd, g->rstd[i]);
         if (g->mean) b->max_shift = fmax(b->max_shift, fabs((double)g->mean[i]) * g->rstd[i]);
@@ -335,6 +375,7 @@ void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c
 
 void nb_gradient_bound_release(struct nb_gradient_bound *b) {
     free(b->channels);
+    free(b->own);
     *b = (struct nb_gradient_bound){0};
 }
 
@@ -369,11 +410,13 @@ static double bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
     const double rstd = squashes ? 1 : by_channel ? g->rstd[i] : b->max_rstd;
     const double min_rstd = by_channel ? rstd : b->min_rstd;
     const double shift = by_channel && g->mean ? fabs((double)g->mean[i]) * rstd : b->max_shift;
-    const double of_xhat = squashes ? tanh_error(b) : a->of_xhat;
+    struct own_error own = {b->max_own_scale, b->max_own_shift};
+    if (by_channel) own = own_error_of(b, i);
+    const double of_xhat = squashes ? tanh_error(b) : both(a->of_xhat, own.scale);
     /* the product; rstd as a factor of the sum; the result in a narrow dtype */
     const double d = nb_compound(a->growth, a->op.u, 2 + b->low_precision) * (1 + of_xhat) + of_xhat;
     const double lost = a->op.eta * (1 + rstd) + a->flushed * (b->max_abs_xhat + b->max_abs_dy + squashes);
-    double of_terms = xhat_error_of(a, shift, rstd).in_sums;
+    double of_terms = xhat_error_of(a, shift, rstd).in_sums + own.shift;
     if (b->low_precision && !squashes) of_terms += a->op.eta / min_rstd * b->max_abs_xhat * (1 + a->of_xhat);
     const double tolerance =
         g->abs_dgamma[i] * d +

@@ -44,11 +44,14 @@ struct nb_gradient_bound {
     double on_g, on_mean_g, on_pull; /* relative errors of the roundings that the terms of dx pass */
     /* of all rows; shift = |mean| * rstd, distance = |x - mean| */
     double max_shift, min_rstd, max_rstd, max_abs_dy, max_abs_xhat, max_distance;
+    double max_own_scale, max_own_shift;
+    struct nb_statistics_error *own;     /* of kernels that find mean and rstd themselves: n_stats; else null */
     struct nb_gradient_shared *channels; /* NHWC: what the elements of a column share, for each; else null */
 };
 
+/* own: the oracle of a kernel that finds mean and rstd itself, whose statistics may then be off as a forward call's; else null. */
 void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c, const struct nb_gradient *g,
-                            int64_t chain, int64_t column_chain, bool flushes);
+                            const struct nb_oracle *own, int64_t chain, int64_t column_chain, bool flushes);
 void nb_gradient_bound_release(struct nb_gradient_bound *b);
 /* Sets tolerance[i] = |allowed error| of dx_i for each column of a row, the last rounding to the dtype included, from the exact dx of
  * nb_gradient_row(). Infinity: a loss is predicted for the element and any value is right. Returns the first loss. */

@@ -47,13 +47,19 @@ static int set_shape(struct nb_case *c, const char *text, char *reason, size_t n
     return nb_shape_parse(&c->shape, text, reason, n);
 }
 
-static int set_data(struct nb_case *c, const char *text, char *reason, size_t n) {
-    if (!*text || strlen(text) >= sizeof c->data) {
-        snprintf(reason, n, "is not a name or a path of at most %d characters", NB_DATA_MAX - 1);
+static int set_name(char *field, size_t size, const char *text, char *reason, size_t n) {
+    if (!*text || strlen(text) >= size) {
+        snprintf(reason, n, "is not a name or a path of at most %zu characters", size - 1);
         return -1;
     }
-    snprintf(c->data, sizeof c->data, "%s", text);
+    snprintf(field, size, "%s", text);
     return 0;
+}
+static int set_data(struct nb_case *c, const char *text, char *reason, size_t n) {
+    return set_name(c->data, sizeof c->data, text, reason, n);
+}
+static int set_dy(struct nb_case *c, const char *text, char *reason, size_t n) {
+    return set_name(c->dy, sizeof c->dy, text, reason, n);
 }
 
 static int set_seed(struct nb_case *c, const char *text, char *reason, size_t n) {
@@ -147,6 +153,7 @@ static void print_real(double value, struct nb_strbuf *out) {
 
 static void print_shape(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->shape.text); }
 static void print_data(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->data); }
+static void print_dy(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->dy); }
 static void print_seed(const struct nb_case *c, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "%llu", (unsigned long long)c->seed);
 }
@@ -218,6 +225,9 @@ const struct nb_axis nb_axes[] = {
      NULL, 0, set_shape, print_shape, NULL},
     {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy or raw file", NULL, 0, set_data,
      print_data, NULL},
+    {"dy", NB_AXIS_CELL, NB_PARAMS_DRAWN,
+     "backward: drawn (normal, or the file beside real rows), parallel (dy = x), or as data; a key names it unless drawn",
+     NULL, 0, set_dy, print_dy, nb_case_chooses_dy},
     {"seed", NB_AXIS_CELL, "1", "of generated numbers", NULL, 0, set_seed, print_seed, NULL},
     {"eps", NB_AXIS_CELL, "1e-5", "kept as typed and as the exact double", NULL, 0, set_eps, print_eps, has_eps},
     {"eps_place", NB_AXIS_CELL, "inside", "sqrt(v + eps), sqrt(v) + eps, max(sqrt(v), eps)", nb_eps_place_names,

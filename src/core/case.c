@@ -9,6 +9,7 @@
 
 #include "src/core/dtype.h"
 #include "src/core/names.h"
+#include "src/core/params.h"
 
 bool nb_op_adds(uint32_t op) { return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM; }
 /* Of a row, or in BatchNorm of a channel. What is about one row at a time may ask too, since it never has a BatchNorm: searches refuse
@@ -33,6 +34,10 @@ void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out) {
 
 /* Tensors beyond this would be a mistake on any machine that this program meets: 2^34 bytes in f32. */
 static const int64_t max_elements = (int64_t)1 << 32;
+
+bool nb_case_chooses_dy(const struct nb_case *c) {
+    return c->pass == NB_BACKWARD && c->op != NB_OP_COPY && c->dy[0] && strcmp(c->dy, NB_PARAMS_DRAWN) != 0;
+}
 
 const char *nb_case_conflict(const struct nb_case *c) {
     const struct nb_formula *f = &c->formula;

@@ -13,6 +13,8 @@
 #define NB_VARIANT_MAX 128
 #define NB_TEXT_MAX 32
 #define NB_DATA_MAX 512
+#define NB_DY_MAX 192
+#define NB_DY_PARALLEL "parallel" /* dy = x */
 
 enum nb_cache { NB_HOT, NB_COLD };
 
@@ -23,7 +25,7 @@ struct nb_case {
     uint32_t op, pass, dtype, width;
     uint32_t backend;                             /* enum nb_backend: where the kernel runs */
     uint32_t style, stats, stats_dtype, variance; /* the kernel's, for filters and reports */
-    bool folded, flushes;                         /* the kernel's: NB_FLAG_FOLDED, NB_FLAG_FLUSHES */
+    bool folded, flushes, recomputes;             /* the kernel's: NB_FLAG_FOLDED, _FLUSHES, _RECOMPUTES */
     double copy_loads, copy_stores;               /* the tensors that a copy reads and writes; 0 for other ops */
     struct nb_shape shape;
     struct nb_formula formula;
@@ -37,6 +39,7 @@ struct nb_case {
     uint32_t cache; /* enum nb_cache */
     char data[NB_DATA_MAX];
     uint64_t seed;
+    char dy[NB_DY_MAX]; /* backward: as data, or NB_DY_PARALLEL; "" or "drawn": normal, or the file beside real rows */
     char params[NB_TEXT_MAX]; /* what gamma and beta hold (nb_params_parse); "": drawn */
     const struct nb_tuning
         *tuning; /* what its calls carry (tuning.h): the process's, unless somebody sets another; no axis */
@@ -45,6 +48,9 @@ struct nb_case {
 /* Does the op add a residual before it normalizes? Does it take the mean away? */
 bool nb_op_adds(uint32_t op);
 bool nb_op_centres(uint32_t op);
+
+/* Has it a dy that is not the usual one? */
+bool nb_case_chooses_dy(const struct nb_case *c);
 
 /* Why no kernel can run this combination ("rsqrt with eps outside the root is not defined"), or null. */
 const char *nb_case_conflict(const struct nb_case *c);

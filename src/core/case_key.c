@@ -95,6 +95,7 @@ void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const
     c->variance = kernel->variance;
     c->folded = (kernel->flags & NB_FLAG_FOLDED) != 0;
     c->flushes = (kernel->flags & NB_FLAG_FLUSHES) != 0;
+    c->recomputes = kernel->pass == NB_BACKWARD && (kernel->flags & NB_FLAG_RECOMPUTES) != 0;
     c->copy_loads = kernel->op == NB_OP_COPY ? (double)kernel->loads : 0;
     c->copy_stores = kernel->op == NB_OP_COPY ? (double)kernel->stores : 0;
     nb_case_normalize(c);

@@ -17,7 +17,7 @@
 /* May two cases share an oracle? All that it follows is the same. */
 static bool same_mathematics(const struct nb_case *a, const struct nb_case *b) {
     return a->op == b->op && a->eps == b->eps && a->formula.eps_place == b->formula.eps_place && a->k == b->k &&
-           a->alpha == b->alpha && a->momentum == b->momentum && a->mode == b->mode &&
+           a->recomputes == b->recomputes && a->alpha == b->alpha && a->momentum == b->momentum && a->mode == b->mode &&
            a->formula.weight_offset == b->formula.weight_offset && a->formula.affine == b->formula.affine &&
            a->formula.param == b->formula.param && a->formula.round_sum == b->formula.round_sum;
 }
@@ -73,7 +73,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
 /* Are the tensors of two cases the same, but for those that only one of their ops has? */
 static bool same_inputs(const struct nb_case *a, const struct nb_case *b) {
     return a->pass == b->pass && a->dtype == b->dtype && a->seed == b->seed && a->pad == b->pad &&
-           strcmp(a->shape.text, b->shape.text) == 0 && strcmp(a->data, b->data) == 0 &&
+           strcmp(a->shape.text, b->shape.text) == 0 && strcmp(a->data, b->data) == 0 && strcmp(a->dy, b->dy) == 0 &&
            strcmp(a->params, b->params) == 0 && nb_case_n_params(a) == nb_case_n_params(b);
 }
 

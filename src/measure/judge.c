@@ -346,7 +346,8 @@ static void judge_backward(const struct subject *s, const struct nb_buffers *b, 
                            bool flushes, double *want) {
     struct nb_gradient_bound bound;
     struct nb_bias bias;
-    nb_gradient_bound_init(&bound, s->c, gradient, s->out->chain, s->out->column_chain, flushes);
+    nb_gradient_bound_init(&bound, s->c, gradient, s->c->recomputes ? s->oracle : NULL, s->out->chain,
+                           s->out->column_chain, flushes);
     nb_bias_predict_gradient(s->c, gradient, &bias);
     judge_rows(s, b, &(struct reader){backward_row, &bound, &bias}, &(struct nb_ratios){0}, want);
     judge_parameters(&bound, b, s->out);

@@ -196,7 +196,35 @@ static void try_row_order(struct trials *t) {
     trial_judge(t, NB_REL_ROW_ORDER, "a row's result depends on its place");
 }
 
-/* The first and the last row, each alone. */
+/* Where kernels are known to change their ways. */
+enum { MANY_ROWS = 4096, FEW_FOR_MANY = 255, MANY_ELEMENTS = 1 << 20 };
+
+/* The rows of a long case again and again, in one call and in shorter ones. */
+static void compare_batches(struct trials *t, struct nb_fixture *many) {
+    static const int64_t sizes[] = {1, 255, 256, 257};
+    const unsigned long long n = (unsigned long long)MANY_ROWS * (unsigned long long)many->in.cols;
+    struct trials of_many = *t;
+    of_many.fixture = many;
+    of_many.first = nb_alloc(n, many->item);
+    of_many.y = nb_alloc(n, many->item);
+    bool called = nb_fixture_call(many, MANY_ROWS, 0, of_many.first) == 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && called; i++) {
+        called = trial_call(&of_many, NB_REL_BATCH, sizes[i], 0);
+        for (int64_t r = 0; called && r < sizes[i]; r++) compare_row(&of_many, NB_REL_BATCH, r, r);
+    }
+    free(of_many.first);
+    free(of_many.y);
+}
+
+static void try_many_rows(struct trials *t) {
+    const struct nb_fixture *f = t->fixture;
+    struct nb_fixture many = {0};
+    if (f->source_rows < FEW_FOR_MANY || f->in.cols > MANY_ELEMENTS / MANY_ROWS) return;
+    if (nb_fixture_init(&many, t->oracle->c, f->entry, f->source, MANY_ROWS) == 0) compare_batches(t, &many);
+    nb_fixture_release(&many);
+}
+
+/* The first and the last row, each alone; of a case with many rows some hundreds of them. */
 static void try_batch(struct trials *t) {
     struct nb_inputs *in = &t->fixture->in;
     const int64_t rows = in->rows, last = rows - 1;
@@ -213,6 +241,7 @@ static void try_batch(struct trials *t) {
         if (!trial_call(t, NB_REL_BATCH, 1, 0)) return;
         compare_row(t, NB_REL_BATCH, 0, r);
     }
+    try_many_rows(t);
     trial_judge(t, NB_REL_BATCH, "a row's result depends on the size of the batch");
 }
 

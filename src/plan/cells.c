@@ -18,6 +18,7 @@
 #include "src/core/level_shape.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
+#include "src/core/params.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/device/device.h"
@@ -186,7 +187,8 @@ static bool data_exists(const char *name, char *reason, size_t n) {
 }
 
 static const char *data_refuses(struct data_fits *fits, const struct nb_case *c) {
-    char *key = nb_textf("%s %d %u %s", c->shape.text, c->op == NB_OP_BATCHNORM, c->pass, c->data);
+    char *key = nb_textf("%s %d %u %s %s", c->shape.text, c->op == NB_OP_BATCHNORM, c->pass,
+                         nb_case_chooses_dy(c) ? c->dy : "", c->data);
     size_t n = fits->known.n, found = nb_text_map_find(&fits->known, key);
     if (found != NB_NOWHERE) {
         free(key);
@@ -516,6 +518,7 @@ static bool may_apply(const struct nb_axis *axis, const struct nb_case *base) {
     if (c.op != NB_OP_COPY) c.formula.affine = NB_AFFINE_GAMMA_BETA;
     c.mode = NB_TRAINING;
     snprintf(c.params, sizeof c.params, "zeros");
+    snprintf(c.dy, sizeof c.dy, NB_DY_PARALLEL);
     return axis->kind == NB_AXIS_CELL && (!axis->applies || axis->applies(&c));
 }
 
@@ -689,14 +692,17 @@ static int expand_kernel(struct expansion *e, const struct product *p, const str
 }
 
 /* A name that stands for nothing is a mistake, not a cell that does not apply. */
-static int check_data(const struct product *p) {
-    const struct nb_values *list = p->lists[nb_axis_find("data") - nb_axes];
+static int check_data(const struct product *p, const char *axis) {
+    const struct nb_values *list = list_of(p, axis);
     int result = 0;
     for (size_t i = 0; i < list->n; i++) {
         char reason[512];
-        if (data_exists(list->texts[i], reason, sizeof reason)) continue;
-        result = list->line > 0 ? nb_error("%s:%d: \"data\": %s", p->block->path, list->line, reason)
-                                : nb_error("--axis data: %s", reason);
+        const char *text = list->texts[i];
+        const bool is_word =
+            strcmp(axis, "dy") == 0 && (strcmp(text, NB_PARAMS_DRAWN) == 0 || strcmp(text, NB_DY_PARALLEL) == 0);
+        if (is_word || data_exists(text, reason, sizeof reason)) continue;
+        result = list->line > 0 ? nb_error("%s:%d: \"%s\": %s", p->block->path, list->line, axis, reason)
+                                : nb_error("--axis %s: %s", axis, reason);
     }
     return result;
 }
@@ -705,9 +711,10 @@ static int check_data(const struct product *p) {
 static int check_names(const struct product *p, void *expansion) {
     struct expansion *e = expansion;
     if (e->mistaken == p->block) return 0; /* its includes have the same lists */
-    const struct nb_values *data = list_of(p, "data"), *kernels = list_of(p, "kernel");
+    const struct nb_values *kernels = list_of(p, "kernel");
     const bool is_first = e->n_checked++ == 0;
-    int result = is_first || data->line > 0 ? check_data(p) : 0;
+    int result = is_first || list_of(p, "data")->line > 0 ? check_data(p, "data") : 0;
+    if ((is_first || list_of(p, "dy")->line > 0) && check_data(p, "dy") != 0) result = -1;
     if ((is_first || kernels->line > 0) && check_kernels(kernels, p->block->path) != 0) result = -1;
     for (size_t i = 0; i < p->block->n_excludes; i++)
         if (check_kernels(&p->block->excludes[i].values[nb_axis_find("kernel") - nb_axes], p->block->path) != 0)

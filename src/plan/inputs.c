@@ -113,20 +113,35 @@ static int open_siblings(struct nb_source *s, const char *x, const struct nb_cas
     return result;
 }
 
+/* A distribution's recipe, or the rows of a file, with its path. */
+static int open_named(const char *name, struct nb_recipe *recipe, struct nb_array *rows, char **path, int64_t cols,
+                      bool header_only, char *reason, size_t n) {
+    if (!is_path(name)) {
+        if (nb_distribution_parse(name, recipe, reason, n) != 0) return -1;
+        if (recipe->data) return 0;
+    }
+    *path = x_path(name);
+    if (*path) return open_rows(rows, *path, cols, header_only, reason, n);
+    say_unknown(name, reason, n);
+    return -1;
+}
+
+static int open_dy(struct nb_source *s, const struct nb_case *c, bool header_only, char *reason, size_t n) {
+    char *path = NULL;
+    nb_array_release(&s->dy);
+    if (strcmp(c->dy, NB_DY_PARALLEL) == 0) return 0;
+    const int result = open_named(c->dy, &s->dy_recipe, &s->dy, &path, c->shape.cols, header_only, reason, n);
+    free(path);
+    return result;
+}
+
 int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_only, char *reason, size_t n) {
     assert(s && c);
     *s = (struct nb_source){0};
-    if (!is_path(c->data)) {
-        if (nb_distribution_parse(c->data, &s->recipe, reason, n) != 0) return -1;
-        if (s->recipe.data) return 0;
-    }
-    char *path = x_path(c->data);
-    if (!path) {
-        say_unknown(c->data, reason, n);
-        return -1;
-    }
-    int result = open_rows(&s->x, path, c->shape.cols, header_only, reason, n);
-    if (result == 0) result = open_siblings(s, path, c, header_only, reason, n);
+    char *path = NULL;
+    int result = open_named(c->data, &s->recipe, &s->x, &path, c->shape.cols, header_only, reason, n);
+    if (result == 0 && path) result = open_siblings(s, path, c, header_only, reason, n);
+    if (result == 0 && nb_case_chooses_dy(c)) result = open_dy(s, c, header_only, reason, n);
     if (result != 0) nb_source_release(s);
     free(path);
     return result;
@@ -285,7 +300,10 @@ static bool takes_residual(const struct nb_case *c) {
 static void *gradient_of(const struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s,
                          enum stream stream) {
     const struct nb_recipe normal = {.data = &nb_distributions[0]};
-    if (!s->dy.rows) return drawn(in, c, &normal, stream);
+    const bool chosen = nb_case_chooses_dy(c);
+    if (chosen && stream == STREAM_DY && s->dy_recipe.data) return drawn(in, c, &s->dy_recipe, stream);
+    if (chosen && stream == STREAM_DY && !s->dy.rows) return rows_of(in, c, s, STREAM_X);
+    if (!s->dy.rows || (chosen && stream == STREAM_DRESIDUAL_OUT)) return drawn(in, c, &normal, stream);
     return cycled(in, &s->dy, stream == STREAM_DRESIDUAL_OUT ? (s->dy.rows + 1) / 2 : 0);
 }
 
@@ -375,12 +393,16 @@ char *nb_inputs_refuse(const struct nb_case *c) {
 }
 
 /* Squares must stay among the normal numbers for the draws to be no extreme. */
-int nb_inputs_is_random(const struct nb_case *c) {
-    const struct nb_format *format = &nb_formats[c->dtype];
+static bool is_random(const char *name, const struct nb_format *format) {
     struct nb_recipe recipe;
     char reason[256];
-    if (nb_distribution_parse(c->data, &recipe, reason, sizeof reason) != 0 || !recipe.data || !recipe.data->random)
-        return 0;
+    if (nb_distribution_parse(name, &recipe, reason, sizeof reason) != 0 || !recipe.data || !recipe.data->random)
+        return false;
     return recipe.data->most == 0 ||
            (recipe.numbers[0] > ldexp(1, format->emin / 2) && recipe.numbers[0] < ldexp(1, format->emax / 2));
+}
+
+int nb_inputs_is_random(const struct nb_case *c) {
+    const struct nb_format *format = &nb_formats[c->dtype];
+    return is_random(c->data, format) && (!nb_case_chooses_dy(c) || is_random(c->dy, format));
 }

@@ -5,8 +5,8 @@
  * What is filled depends on shape, dtype, data, seed and params alone, never on the formula, so that the cases of a group share it:
  *   x, residual  as the data axis says: a distribution, each from a stream of its own, or the rows of a file, cycled (the
  *                residual starts in the middle of the file)
- *   dy           NAME_dy.npy beside real rows, else standard normal; dresidual_out likewise, from the middle of the file or a stream of
- *                its own
+ *   dy           as the dy axis says (a distribution, rows of a file, x itself), or drawn: NAME_dy.npy beside real rows, else standard
+ *                normal; dresidual_out as if drawn, from the middle of the file or a stream of its own
  *   gamma, beta  as the params axis says (src/core/case.h); drawn: NAME_gamma.npy, NAME_beta.npy beside real rows, else 1 + 0.3 N(0,1)
  *                and 0.1 N(0,1) in f32
  *   running      mean and variance of x over all channels, moved by 0.1 standard deviations times N(0,1), and times a factor
@@ -70,6 +70,7 @@ int nb_inputs_is_random(const struct nb_case *c);
 struct nb_source {
     struct nb_recipe recipe;            /* data null: files */
     struct nb_array x, gamma, beta, dy; /* rows == 0: no such file */
+    struct nb_recipe dy_recipe;         /* of a dy that the axis chooses; data null: the file, or x */
 };
 
 /* gamma, beta: a value for each column; in NCHW and NHWC, which BatchNorm and its copy have, for each channel. */

@@ -37,8 +37,9 @@ struct wholes {
 };
 
 static void add_group_key(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "%u %u %u %s %llu %lld %d %u %s %s", c->backend, c->pass, c->dtype, c->shape.text,
-                   (unsigned long long)c->seed, (long long)c->pad, c->threads, c->cache, c->params, c->data);
+    nb_strbuf_addf(out, "%u %u %u %s %llu %lld %d %u %s %s %s", c->backend, c->pass, c->dtype, c->shape.text,
+                   (unsigned long long)c->seed, (long long)c->pad, c->threads, c->cache, c->params,
+                   nb_case_chooses_dy(c) ? c->dy : "", c->data);
 }
 
 static void append(struct whole *whole, size_t cell) {

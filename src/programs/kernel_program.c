@@ -329,7 +329,7 @@ static bool is_padded(const char *text) {
 /* Its numbers are looked at like those of any other table (nb_kernel_validate). Null, or what is wrong. */
 static const char *read_kernel(struct program_kernel *k, const union message *m) {
     const struct described *d = &m->described;
-    if (d->flags > 2 * FLAG_FLUSHES - 1) return "has flags that this program does not know";
+    if (d->flags > ALL_FLAGS) return "has flags that this program does not know";
     if (d->layouts >= 1u << NB_N_LAYOUTS || d->modes >= 1u << NB_N_MODES) return "has a layout or a mode too many";
     if (d->dtype >= NB_N_DTYPES) return "has a dtype that this program does not know";
     if (!is_padded(d->name) || !is_padded(d->variant)) return "has a name that is too long or not padded";
@@ -361,7 +361,8 @@ static const char *read_kernel(struct program_kernel *k, const union message *m)
         .stats = d->stats,
         .stats_dtype = d->stats_dtype,
         .variance = d->variance,
-        .flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS | (d->flags & FLAG_FLUSHES ? (uint32_t)NB_FLAG_FLUSHES : 0),
+        .flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS | (d->flags & FLAG_FLUSHES ? (uint32_t)NB_FLAG_FLUSHES : 0) |
+                 (d->flags & FLAG_RECOMPUTES ? (uint32_t)NB_FLAG_RECOMPUTES : 0),
         .formulas = {d->roots, d->eps_places, d->casts, d->weight_offsets, d->affines, d->params, d->round_sums},
         .loads = d->loads,
         .stores = d->stores,

@@ -34,7 +34,7 @@ static struct verdict judge(const struct backward *b, const struct soft_gradient
     const bool channels = b->p.c.op == NB_OP_BATCHNORM;
     const int64_t terms = channels ? b->p.c.shape.n * b->p.c.shape.hw : in->cols;
     backward_gradient(&g, b);
-    nb_gradient_bound_init(&bound, &b->p.c, &g, soft_gradient_chain(k, terms),
+    nb_gradient_bound_init(&bound, &b->p.c, &g, NULL, soft_gradient_chain(k, terms),
                            soft_gradient_chain(k, channels ? terms : in->rows), b->p.c.flushes);
     soft_gradient_run(k, b, dx, dgamma, dbeta);
     for (int64_t row = 0; row < in->rows; row++) {
@@ -228,7 +228,7 @@ Test(gradient_bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
         backward_init(&b, NB_OP_LAYERNORM, (enum nb_dtype)dtype, 1, 384);
         backward_fill_normal(&b, 0, 1, 6);
         backward_gradient(&g, &b);
-        nb_gradient_bound_init(&bound, &b.p.c, &g, 55, 1, false);
+        nb_gradient_bound_init(&bound, &b.p.c, &g, NULL, 55, 1, false);
         nb_gradient_row(&g, 0, dx);
         cr_expect_eq(nb_gradient_bound_row(&bound, 0, dx, tolerance), NB_LOSS_NONE);
         for (int i = 0; i < 384; i++) {

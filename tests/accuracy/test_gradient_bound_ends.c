@@ -48,7 +48,7 @@ Test(gradient_bound_ends, holds_for_dyt_of_any_size) {
         b.p.c.formula.weight_offset = weighted;
         for (int64_t i = 0; i < 60 && trial % 5 == 0; i++) backward_set_dy(&b, i, 1e37 * random_normal(&r));
         backward_gradient(&g, &b);
-        nb_gradient_bound_init(&bound, &b.p.c, &g, 60, 1, trial % 7 == 0);
+        nb_gradient_bound_init(&bound, &b.p.c, &g, NULL, 60, 1, trial % 7 == 0);
         nb_gradient_row(&g, 0, dx);
         nb_gradient_bound_row(&bound, 0, dx, tolerance);
         for (int64_t i = 0; i < 60; i++) {
@@ -83,7 +83,7 @@ Test(gradient_bound_ends, holds_for_dyt_and_its_alpha) {
     b.p.c.formula.weight_offset = 1;
     backward_fill_normal(&b, 0, 4, 8);
     backward_gradient(&g, &b);
-    nb_gradient_bound_init(&bound, &b.p.c, &g, 300, 8, false);
+    nb_gradient_bound_init(&bound, &b.p.c, &g, NULL, 300, 8, false);
     for (int64_t row = 0; row < 8; row++) {
         float of_row = 0;
         nb_gradient_row(&g, row, dx);
@@ -134,7 +134,7 @@ Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
     backward_gradient(&g, &b);
     for (int declared = 0; declared < 2; declared++) {
         struct nb_gradient_bound bound;
-        nb_gradient_bound_init(&bound, &b.p.c, &g, soft_gradient_chain(&k, 64), 4, declared);
+        nb_gradient_bound_init(&bound, &b.p.c, &g, NULL, soft_gradient_chain(&k, 64), 4, declared);
         for (int64_t row = 0; row < 4; row++) {
             nb_gradient_row(&g, row, exact);
             nb_gradient_bound_row(&bound, row, exact, tolerance);
@@ -165,7 +165,7 @@ static enum nb_loss loss_of(uint32_t op, enum nb_dtype dtype, double x, double d
     }
     backward_statistics(&b);
     backward_gradient(&g, &b);
-    nb_gradient_bound_init(&bound, &b.p.c, &g, 16, 1, false);
+    nb_gradient_bound_init(&bound, &b.p.c, &g, NULL, 16, 1, false);
     nb_gradient_row(&g, 0, dx);
     const enum nb_loss loss = nb_gradient_bound_row(&bound, 0, dx, tolerance);
     cr_expect_eq(loss != NB_LOSS_NONE, isinf(tolerance[1]));

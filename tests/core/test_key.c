@@ -30,7 +30,7 @@ static const char *const *values_of_axis(const struct nb_axis *axis, uint32_t op
         const char *const *values;
     } free_texts[] = {{"shape", shapes},   {"data", data},     {"seed", seeds},    {"eps", eps},
                       {"alpha", reals},    {"k", k},           {"stride", stride}, {"threads", threads},
-                      {"momentum", reals}, {"images", images}, {"params", params}};
+                      {"momentum", reals}, {"images", images}, {"params", params}, {"dy", data}};
     if (axis->choices) return axis->choices;
     const char *name = op == NB_OP_BATCHNORM && strcmp(axis->name, "shape") == 0 ? "images" : axis->name;
     for (size_t i = 0; i < sizeof free_texts / sizeof free_texts[0]; i++)

@@ -133,6 +133,65 @@ Test(backward, each_fault_has_its_own_status) {
     }
 }
 
+/* eps hardly bends the row away from dy, so that dx is what the rounding of rstd leaves. */
+Test(backward, a_kernel_is_judged_by_the_rstd_that_it_declares_to_use) {
+    const struct {
+        const char *key;
+        enum nb_status status;
+        double dx;
+    } cases[] = {{"correct_f32", NB_OK, 0.000799416136693},
+                 {"own_rstd_f32", NB_OK, 0.000799520239888},
+                 {"own_rstd_without_eps_f32", NB_INACCURATE, 0.000799520239888}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char key[200];
+        double dx[4];
+        struct backward s;
+        snprintf(key, sizeof key, "gradients:%s/shape:1x4/data:values(1,0,0,0)/dy:parallel/eps:1e-4/affine:none",
+                 cases[i].key);
+        begin(&s, key);
+        nb_gradient_row(&s.gradient, 0, dx);
+        cr_expect_float_eq(dx[0], cases[i].dx, 1e-12, "%s: %.12g", key, dx[0]);
+        end(&s);
+        comes_out(key, cases[i].status, "");
+    }
+    comes_out("gradients:own_rstd_f32/shape:64x40", NB_OK, "");
+    comes_out("gradients:own_rstd_f32/shape:64x40/dy:parallel", NB_OK, "");
+    comes_out("gradients:own_rstd_f32/shape:64x40/data:offset(1000)/weight_offset:1", NB_OK, "");
+}
+
+/* dy as the axis says, of which the inputs and the record's key are made. */
+Test(backward, dy_is_an_axis) {
+    const struct {
+        const char *dy;
+        double first, second;
+    } cases[] = {
+        {"zeros", 0, 0}, {"values(3,-4)", 3, -4}, {"parallel", 5, 7}, {"tests/data/minilm_embed_x.npy", NAN, NAN}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct nb_strbuf key = {0}, given = {0};
+        struct backward s;
+        const bool file = isnan(cases[i].first);
+        nb_strbuf_addf(&given, "gradients:correct_f32/shape:2x%d/data:%s/dy:%s", file ? 384 : 4,
+                       file ? "normal" : "values(5,7)", file ? "tests%2Fdata%2Fminilm_embed_x.npy" : cases[i].dy);
+        begin(&s, given.text);
+        nb_case_key(&s.c, &key);
+        cr_expect_not_null(strstr(key.text, "/dy:"), "%s", key.text);
+        const float *dy = s.in.dy;
+        if (!file)
+            cr_expect(dy[0] == cases[i].first && dy[5] == cases[i].second, "%s: %g, %g", given.text, dy[0], dy[5]);
+        cr_expect_eq(nb_inputs_is_random(&s.c), 0, "%s", given.text);
+        end(&s);
+        nb_strbuf_release(&key);
+        nb_strbuf_release(&given);
+    }
+    struct nb_case c;
+    struct nb_strbuf key = {0};
+    cr_assert_eq(nb_case_parse(&c, "gradients:correct_f32/shape:2x4"), 0);
+    nb_case_set_entry(&c, entry_of("gradients", c.variant));
+    nb_case_key(&c, &key);
+    cr_expect_null(strstr(key.text, "dy:"), "a key is as it was: %s", key.text);
+    nb_strbuf_release(&key);
+}
+
 static char *judged_by(const struct backward *s, const struct nb_gradient *gradient) {
     struct nb_checked checked;
     const struct nb_exact exact = {.oracle = &s->oracle, .gradient = gradient};

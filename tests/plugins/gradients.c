@@ -112,6 +112,24 @@ static int writes_dx_unwanted(ROWS) {
     return 0;
 }
 
+/* ---- statistics of its own ------------------------------------------------------------------------------------------- */
+
+/* As a forward kernel would find rstd, in f32. */
+static int of_own_rstd(ROWS, float eps) {
+    static float rstd[1 << 13];
+    struct nb_call own = *call;
+    for (int64_t row = 0; row < call->rows; row++) {
+        const float *x = in_row(call->x, call->x_stride, row);
+        float sum = 0;
+        for (int64_t i = 0; i < call->cols; i++) sum += x[i] * x[i];
+        rstd[row] = 1 / sqrtf(sum / (float)call->cols + eps);
+    }
+    own.rstd = rstd;
+    return correct(&own, phase, begin, end);
+}
+static int own_rstd(ROWS) { return of_own_rstd(call, phase, begin, end, (float)call->eps); }
+static int own_rstd_without_eps(ROWS) { return of_own_rstd(call, phase, begin, end, 0); }
+
 /* ---- parameters ------------------------------------------------------------------------------------------------------ */
 
 /* The rows of the last block of 16 are forgotten. */
@@ -219,6 +237,10 @@ static const struct nb_kernel kernels[] = {
     OF_ROWS("correct", NB_OP_RMSNORM, correct),
     OF_ROWS("correct_centred", NB_OP_LAYERNORM, correct),
     OF_ROWS("correct_add", NB_OP_ADD_LAYERNORM, correct),
+    GRADIENT("own_rstd", NB_OP_RMSNORM, own_rstd, .n_phases = n_phases, .n_units = n_units,
+             .flags = NB_FLAG_RECOMPUTES),
+    GRADIENT("own_rstd_without_eps", NB_OP_RMSNORM, own_rstd_without_eps, .n_phases = n_phases, .n_units = n_units,
+             .flags = NB_FLAG_RECOMPUTES),
     OF_ROWS("no_mean", NB_OP_LAYERNORM, no_mean),
     OF_ROWS("no_pull", NB_OP_RMSNORM, no_pull),
     OF_ROWS("unbiased", NB_OP_RMSNORM, unbiased),

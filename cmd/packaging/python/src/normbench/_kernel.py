@@ -82,7 +82,8 @@ class Kernel:
         self.layouts = _mask("layout", layout, LAYOUTS, self.where) if op == "batchnorm" else 0
         self.modes = _mask("mode", mode, MODES, self.where) if op == "batchnorm" else 0
         self._read_signature(returns)
-        self.flags = bool(row_local) | self._strided(strided) << 1 | self._threads() << 2 | bool(flushes) << 3
+        recomputes = self.backward and op != "dyt" and not any(argument[0] == "rstd" for argument in self.arguments)
+        self.flags = bool(row_local) | self._strided(strided) << 1 | self._threads() << 2 | bool(flushes) << 3 | recomputes << 4
         said = {"root": "mul_recip", "affine": self._affines(), **said}
         if op in ("layernorm", "batchnorm", "add_layernorm"):
             said.setdefault("variance", "twopass")
@@ -240,7 +241,7 @@ def kernel(op, dtype="f32", **declared):
                tensors) or "pointer" (addresses as integers, for ctypes, cffi and numba)
 
     Arguments are given by their names. Forward: x, gamma (or weight), beta (or bias), eps, residual, ...; backward, which a function is
-    that has an argument dy: dy, x, gamma, mean, rstd. x has rows and columns, for batchnorm (n, c, hw); gamma and beta one value a
+    that has an argument dy: dy, x, gamma, mean, rstd (without rstd it finds its own, and is judged by the exact one). x has rows and columns, for batchnorm (n, c, hw); gamma and beta one value a
     column (None where there is none, for an argument with a default); mean and rstd are columns. A function writes to an argument of
     an output's name (out, or y, dx, dgamma, ...), or returns the outputs, which are then copied: y, with add_* residual_out too, for
     batchnorm in training the new running_mean and running_var; backward dx, dgamma, dbeta. With pointers go rows, cols and strides in
