@@ -348,12 +348,10 @@ static const struct topic *find_topic(const char *name) {
 }
 
 static int run_topic(const struct topic *topic, const char *format, bool wide, const struct nb_texts *plugins) {
-    enum { PIPED = 80 };
     struct nb_grid grid = {0};
-    const size_t screen = nb_screen_width(stdout);
     if ((topic->needs_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) return NB_EXIT_USAGE;
     int result = topic->list(&grid);
-    if (!wide && strcmp(format, "table") == 0) grid.screen = screen ? screen : PIPED;
+    if (!wide && strcmp(format, "table") == 0) grid.screen = nb_screen_width(stdout);
     if (result == 0) result = nb_grid_print(&grid, format, stdout);
     nb_grid_release(&grid);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;

@@ -115,8 +115,7 @@ static struct nb_strbuf wrapped_help(const char *text, size_t width) {
 }
 
 void nb_print_help(const char *text, FILE *out) {
-    const size_t screen = nb_screen_width(out);
-    struct nb_strbuf wrapped = wrapped_help(text, screen ? screen : USUAL_WIDTH);
+    struct nb_strbuf wrapped = wrapped_help(text, nb_screen_width(out));
     fputs(wrapped.text, out);
     nb_strbuf_release(&wrapped);
 }

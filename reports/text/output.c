@@ -13,7 +13,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-enum { USUAL_WIDTH = 110 };
+enum { USUAL_WIDTH = 80 };
 
 size_t nb_screen_width(FILE *out) {
     const char *wish = getenv("COLUMNS");
@@ -21,7 +21,7 @@ size_t nb_screen_width(FILE *out) {
     if (columns >= 20 && columns <= 10000) return (size_t)columns;
     struct winsize size;
     int fd = fileno(out);
-    if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
+    if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return USUAL_WIDTH;
     return size.ws_col;
 }
 

@@ -14,6 +14,7 @@ export BUILD=${BUILD:-build}
 BUILD_DIR=$(realpath "$BUILD")
 export BUILD_DIR NORMBENCH=$BUILD_DIR/normbench-played
 export NO_COLOR=1
+export COLUMNS=1000 # lines are whole, tables too: what a terminal leaves out is tried by summary.sh and usage.sh
 export NORMBENCH_TUNING=none # a tuning of the user's would be in every replay line
 
 # One script: its result is said in one write, since others say theirs.

@@ -59,7 +59,7 @@ for command in $("$NORMBENCH" --help | sed -n 's/^  \([a-z-]\{1,\}\) .*/\1/p'); 
     done
 done
 for what in kernels configs axes data shapes peers formats; do
-    [ "$("$NORMBENCH" list $what 2>/dev/null | wc -L)" -le 80 ] || { echo "list $what is wider than 80 columns"; failed=1; }
+    [ "$(env -u COLUMNS "$NORMBENCH" list $what 2>/dev/null | wc -L)" -le 80 ] || { echo "list $what is wider than 80 columns"; failed=1; }
 done
 [ "$("$NORMBENCH" list axes --wide | wc -L)" -gt 100 ] || { echo "list --wide leaves out"; failed=1; }
 for help in --help "run --help" "stress --help" "list --help" "info --help" "report --help" "replay --help" "merge --help" "help run"; do

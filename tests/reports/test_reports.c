@@ -26,8 +26,8 @@ Test(reports, table_is_aligned_and_names_what_failed) {
     cr_assert_str_eq(
         text,
         "Some CPU, 2026-01-31\n"
-        "All cases: pass forward, dtype f32, shape 64x256, data normal, seed 1, eps 1e-5, eps_place inside, root\n"
-        "  mul_recip, affine by kernel, weight_offset 0, stride packed, threads 1, cache hot\n"
+        "All cases: pass forward, dtype f32, shape 64x256, data normal, seed 1, eps 1e-5, eps_place inside, root "
+        "mul_recip, affine by kernel, weight_offset 0, stride packed, threads 1, cache hot\n"
         "\n"
         "kernel             width  status                 time   GB/s  % of copy  % of roofline          vs reference  max ulp  "
         "of "
@@ -43,8 +43,8 @@ Test(reports, table_is_aligned_and_names_what_failed) {
         "+0.000  beyond the bound\n"
         "\n"
         "1 failed\n"
-        "inaccurate:\n"
-        "  rmsnorm_bad_v256_f32/shape:64x256/data:normal/seed:1/eps:1e-5/eps_place:inside/root:mul_recip/affine:gamma/"
+        "inaccurate: "
+        "rmsnorm_bad_v256_f32/shape:64x256/data:normal/seed:1/eps:1e-5/eps_place:inside/root:mul_recip/affine:gamma/"
         "weight_offset:0/stride:packed/threads:1/cache:hot\n"
         "  beyond the bound; row 3, column 7, x -2, got 1.5, exact 1.25, error 99 ulp (allowed 8)\n"
         "  normbench replay DIR 'rmsnorm_bad_v256_f32/shape:64x256/data:normal/seed:1/eps:1e-5/eps_place:inside/"

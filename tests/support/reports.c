@@ -139,7 +139,7 @@ char *nb_test_render(const char *format, const struct nb_results *results) {
 
 void nb_test_plain_terminal(void) {
     setenv("LC_ALL", "C", 1);
-    unsetenv("COLUMNS");
+    setenv("COLUMNS", "1000", 1);
 }
 
 bool have_gnuplot(void) {
