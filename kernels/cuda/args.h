@@ -16,6 +16,10 @@ enum {
     GRID = 264,
     COLUMN_LANES = 8, /* threads that share a column where rows of sums are added */
     SUMS_ALIGN = 16,  /* floats */
+    /* Words of 16 bytes that a thread has in the ring of a gradient: as many stages as fit, the rows that are on their way. */
+    RING = 24,
+    RING_BOXES = 4,            /* floats, of the two boxes of a cluster */
+    RING_STATS = 2 * WARP * 4, /* bytes of a warp's stage beside them: rstd and mean for each thread */
 };
 
 struct formula_args {

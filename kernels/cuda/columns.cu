@@ -3,16 +3,18 @@
  * columns and COLUMN_LANES warps take rows in turn, whose sums are added as a tree: the order is that of the shape alone. */
 #include "kernels/cuda/device.h"
 
-/* Of sums[lane][column], stored by all threads: the tree over the lanes. */
+/* The tree over the lanes, in the first of them. shared: [lane][column][N]. */
 template <int N> DEVICE void add_column_lanes(float (&sum)[N], float *shared, uint32_t lane, uint32_t column) {
+    barrier();
     keep(shared + (lane * WARP + column) * N, sum);
     barrier();
-    for (uint32_t half = COLUMN_LANES / 2; half > 0; half /= 2) {
+    if (lane > 0) return;
 #pragma unroll
-        for (int j = 0; j < N; j++) sum[j] += lane < half ? shared[((lane + half) * WARP + column) * N + j] : 0.0f;
-        barrier();
-        keep(shared + (lane * WARP + column) * N, sum);
-        barrier();
+    for (int j = 0; j < N; j++) {
+        float v[COLUMN_LANES];
+#pragma unroll
+        for (int k = 0; k < COLUMN_LANES; k++) v[k] = shared[(k * WARP + column) * N + j];
+        sum[j] = ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
     }
 }
 
@@ -49,13 +51,19 @@ template <class E, bool WIDE> DEVICE void column_sums(const struct column_args &
     if (here && lane == 0) store<true>(out + a.padded, sums[1], N);
 }
 
+/* All loads of a lane come before it adds them; a sum that there is not adds 0. */
 DEVICE void add_columns(const struct add_args &a) {
-    const uint32_t column = thread_index() % WARP, lane = thread_index() / WARP;
-    const int64_t tiles = (a.cols + WARP - 1) / WARP, which = block_index() / tiles;
-    const int64_t i = block_index() % tiles * WARP + column;
-    float sum[1] = {};
-    for (int64_t block = lane; i < a.cols && block < a.blocks; block += COLUMN_LANES)
-        sum[0] += a.partial[(block * a.n + which) * a.padded + i];
+    constexpr uint32_t MOST = GRID / COLUMN_LANES;
+    const uint32_t column = thread_index() % WARP, lane = thread_index() / WARP, n = (uint32_t)a.n;
+    const uint32_t tiles = (uint32_t)((a.cols + WARP - 1) / WARP), which = block_index() / tiles;
+    const uint32_t i = block_index() % tiles * WARP + column, blocks = i < a.cols ? (uint32_t)a.blocks : 0;
+    const uint32_t line = COLUMN_LANES * n * (uint32_t)a.padded;
+    const float *p = a.partial + (uint64_t)(lane * n + which) * (uint32_t)a.padded + i;
+    float sum[1] = {}, of_block[MOST];
+#pragma unroll
+    for (uint32_t k = 0; k < MOST; k++, p += line) of_block[k] = lane + k * COLUMN_LANES < blocks ? *p : 0.0f;
+#pragma unroll
+    for (uint32_t k = 0; k < MOST; k++) sum[0] += of_block[k];
     add_column_lanes(sum, (float *)shared_buffer(), lane, column);
     if (i < a.cols && lane == 0 && a.out[which]) put(a.out[which] + i, sum[0] / a.divisor[which]);
 }

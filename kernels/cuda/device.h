@@ -9,6 +9,11 @@
  *   shared_buffer            the block's shared memory, aligned to 16 bytes; its contents are undefined
  *   on_rank(p, rank)         where p, in shared memory, is in another block of the cluster
  *   load16, store16          16 aligned bytes at once; store16_shared: to shared memory
+ *   post(p, box, rank, v)    v to where p, in shared memory, is in another block of the cluster, whose box counts its 4 bytes; box_init:
+ *                            one thread, once; box_expect: one thread a round, of how many bytes; box_wait: until they have come in the
+ *                            round whose number has this parity. Cheap, where a barrier of the cluster waits for all stores to memory
+ *   copy16_later, copy4_later  from global to shared memory while the thread goes on; copies_end closes a group of them,
+ *                            copies_wait<N> waits for all groups of this thread but its newest N
  *   rsqrt_estimate           approximate, to 2 ulp: the one function whose bits differ between a GPU and the emulation
  *   rsqrt_rounded            1 / sqrt(v), rounded once
  *
@@ -56,6 +61,7 @@ DEVICE void barrier() { __syncthreads(); }
 DEVICE float shuffle_xor(uint32_t mask, float v, uint32_t d) { return __shfl_xor_sync(mask, v, (int)d); }
 extern __shared__ uint4 shared_words[];
 DEVICE char *shared_buffer() { return (char *)shared_words; }
+DEVICE uint32_t in_shared(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
 #if __CUDA_ARCH__ >= 900
 DEVICE void cluster_barrier() {
@@ -66,11 +72,44 @@ DEVICE const float *on_rank(const float *p, uint32_t rank) {
     asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(rank));
     return (const float *)there;
 }
+DEVICE void box_init(uint64_t *box) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(in_shared(box))
+                 : "memory");
+}
+DEVICE void box_expect(uint64_t *box, uint32_t bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(in_shared(box)), "r"(bytes) : "memory");
+}
+DEVICE void post(float *p, uint64_t *box, uint32_t rank, float v) {
+    asm volatile("{\n\t.reg .b32 there, counted;\n\t"
+                 "mapa.shared::cluster.u32 there, %0, %2;\n\t"
+                 "mapa.shared::cluster.u32 counted, %1, %2;\n\t"
+                 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], %3, [counted];\n\t}" ::"r"(
+                     in_shared(p)),
+                 "r"(in_shared(box)), "r"(rank), "r"(__float_as_uint(v))
+                 : "memory");
+}
+DEVICE void box_wait(uint64_t *box, uint32_t parity) {
+    uint32_t come;
+    do {
+        asm volatile("{\n\t.reg .pred come;\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 come, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, come;\n\t}"
+                     : "=r"(come)
+                     : "r"(in_shared(box)), "r"(parity)
+                     : "memory");
+    } while (!come);
+}
 #else /* the host makes no clusters */
 DEVICE void cluster_barrier() { __syncthreads(); }
+DEVICE void box_init(uint64_t *) {}
+DEVICE void box_expect(uint64_t *, uint32_t) {}
+DEVICE void post(float *, uint64_t *, uint32_t, float) {}
+DEVICE void box_wait(uint64_t *, uint32_t) {}
 DEVICE const float *on_rank(const float *p, uint32_t) { return p; }
 #endif
 
+/* The compiler is not to keep what it has loaded from memory. */
+DEVICE void forget() { asm volatile("" ::: "memory"); }
 DEVICE uint4 load16(const void *p) { return *(const uint4 *)p; }
 /* Not *(uint4 *)p = v, which nvcc 13.0 takes apart into four stores of 4 bytes wherever the words are f32. */
 DEVICE void store16(void *p, uint4 v) {
@@ -83,6 +122,17 @@ DEVICE void store16_shared(float *p, uint4 v) {
                  "r"(v.z), "r"(v.w)
                  : "memory");
 }
+DEVICE void copy16_later(void *to, const void *from) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(in_shared(to)),
+                 "l"(__cvta_generic_to_global(from))
+                 : "memory");
+}
+DEVICE void copy4_later(void *to, const void *from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(in_shared(to)), "l"(__cvta_generic_to_global(from))
+                 : "memory");
+}
+DEVICE void copies_end() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEVICE void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 DEVICE float float_of(uint32_t bits) { return __uint_as_float(bits); }
 DEVICE uint32_t bits_of(float v) { return __float_as_uint(v); }
 DEVICE float f16_to_f32(uint16_t h) {
@@ -189,6 +239,10 @@ template <int N> DEVICE void keep(float *p, const float (&v)[N]) {
         for (int j = 0; j < N; j++) p[j] = v[j];
     }
 }
+template <int N> DEVICE void load_shared(float (&v)[N], const float *p) {
+#pragma unroll
+    for (int j = 0; j < N; j += 4) unpack(load16(p + j), v + j, 0.0f);
+}
 /* Of f32, or of elements where they are narrow. */
 template <bool WIDE, class E, int N>
 DEVICE void load_any(float (&v)[N], const void *p, int64_t i, int64_t left, bool narrow) {
@@ -210,10 +264,16 @@ template <class E> constexpr int VECTOR = 16 / sizeof(E);
 /* A device function of every dtype and access: M(name, type of an element, is it wide). ONE_OF_EACH, F32_ALONE: what tests look at within
  * seconds (tests/cli/cuda_code.sh, cuda_emulated.sh). */
 #if defined(ONE_OF_EACH)
+#define EACH_WIDE(M) M(bf16, struct bf16)
+#define EACH_NARROW(M)
 #define EACH_ACCESS(M) M(bf16_wide, struct bf16, true)
 #elif defined(F32_ALONE)
+#define EACH_WIDE(M) M(f32, float)
+#define EACH_NARROW(M) M(f32, float)
 #define EACH_ACCESS(M) M(f32_wide, float, true) M(f32_narrow, float, false)
 #else
+#define EACH_WIDE(M) M(f32, float) M(f16, struct f16) M(bf16, struct bf16)
+#define EACH_NARROW(M) EACH_WIDE(M)
 #define EACH_ACCESS(M)                                                                                                 \
     M(f32_wide, float, true)                                                                                           \
     M(f32_narrow, float, false)                                                                                        \

@@ -4,8 +4,9 @@
  * the first lane is drawn. Shared memory is filled with NaNs for each block, and ends at a page that nobody may touch.
  *
  * An error ends the launch and says block and thread: a barrier or a shuffle that not all reach whom it waits for, one that threads meet at
- * different lines, a thread outside of its own mask. Not seen: the order of memory between threads that no barrier orders but that run one
- * after another here, and how fast anything is.
+ * different lines, a thread outside of its own mask. A copy to shared memory is done as late as may be, when it is waited for: until then NaNs
+ * stand there. Not seen: the order of memory between threads that no barrier orders but that run one after another here, and how fast
+ * anything is.
  *
  * NORMBENCH_EMULATED="seed=2 clusters=0 shared=49152" chooses the order and what the device has. */
 #include "kernels/cuda/emulated.h"
@@ -24,8 +25,9 @@ enum { STACK_BYTES = 128 << 10 };
 enum { STACK_BYTES = 32 << 10 };
 #define FORGET(p, n) (void)0
 #endif
+enum { COPIES = 64 }; /* of a thread, under way */
 enum { FIBERS = CLUSTER * BLOCK, WARPS = FIBERS / WARP, SHARED_BYTES = 227 << 10, PAGE = 4096 };
-enum state { ABSENT, READY, AT_SHUFFLE, AT_BARRIER, AT_CLUSTER, ENDED };
+enum state { ABSENT, READY, AT_SHUFFLE, AT_BARRIER, AT_CLUSTER, AT_BOX, ENDED };
 
 struct fiber {
     void *stack_pointer;
@@ -34,6 +36,24 @@ struct fiber {
     int line;
     uint32_t mask, distance;
     float value;
+    const struct box *box;
+    uint32_t parity;
+};
+/* A round ends when as many bytes have come as are expected; they may come before it is said how many these are. */
+struct box {
+    int32_t left;
+    uint16_t expected, round;
+};
+static_assert(sizeof(struct box) == sizeof(uint64_t), "in its place");
+
+/* What a thread copies later: groups are counted as they are closed. */
+struct copies {
+    uint32_t n, closed;
+    struct {
+        void *to;
+        const void *from;
+        uint32_t bytes, group;
+    } waiting[COPIES];
 };
 
 /* One for each thread of the program that launches. Stacks are taken once and kept. */
@@ -42,6 +62,7 @@ struct emulator {
     const struct emulated_entry *entry;
     void *scheduler; /* its stack pointer */
     struct fiber *running, *fibers;
+    struct copies *copies;
     char *stacks, *shared[CLUSTER];
     uint32_t n_fibers, n_ended, last_warp, ready[WARPS];
     uint64_t random;
@@ -134,9 +155,54 @@ const float *emulated_on_rank(const float *p, uint32_t rank) {
     return (const float *)(emulator->shared[rank] + ((const char *)p - emulator->shared[mine]));
 }
 
+static struct copies *own_copies(void) { return &emulator->copies[emulator->running - emulator->fibers]; }
+void emulated_copy(void *to, const void *from, uint32_t bytes) {
+    struct copies *const c = own_copies();
+    if ((uintptr_t)to % bytes || (uintptr_t)from % bytes) emulated_fail("copies what is not aligned");
+    if (c->n == COPIES) emulated_fail("has more copies under way than are known here");
+    memset(to, 0xff, bytes);
+    c->waiting[c->n++] = {to, from, bytes, c->closed};
+}
+void emulated_copies_end() { own_copies()->closed++; }
+void emulated_copies_wait(uint32_t but) {
+    struct copies *const c = own_copies();
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->waiting[i].group + but < c->closed)
+            memcpy(c->waiting[i].to, c->waiting[i].from, c->waiting[i].bytes);
+        else
+            c->waiting[left++] = c->waiting[i];
+    c->n = left;
+}
+
 static void resume(struct fiber *f) {
     f->state = READY;
     emulator->ready[(f - emulator->fibers) / WARP]++;
+}
+
+static void settle_box(struct box *b) {
+    if (!b->expected || b->left) return;
+    b->expected = 0, b->round++;
+    for (uint32_t i = 0; i < emulator->n_fibers; i++) {
+        struct fiber *const f = &emulator->fibers[i];
+        if (f->state == AT_BOX && f->box == b && f->parity != (b->round & 1u)) resume(f);
+    }
+}
+void emulated_expect(uint64_t *box, uint32_t bytes) {
+    struct box *const b = (struct box *)box;
+    if (b->expected) emulated_fail("begins a round of a box whose last has not ended");
+    b->expected = 1, b->left += (int32_t)bytes;
+    settle_box(b);
+}
+void emulated_posted(uint64_t *box, uint32_t bytes) {
+    struct box *const b = (struct box *)box;
+    b->left -= (int32_t)bytes;
+    settle_box(b);
+}
+void emulated_wait(uint64_t *box, uint32_t parity, int line) {
+    struct fiber *const me = emulator->running;
+    me->box = (const struct box *)box, me->parity = parity;
+    if (parity == (me->box->round & 1u)) to_scheduler(AT_BOX, line);
 }
 
 /* Shuffles of a warp whose lanes are all there. */
@@ -223,6 +289,7 @@ static void start_cluster(struct emulator *e, uint32_t first_block) {
         struct fiber *f = &e->fibers[i];
         f->thread =
             emulated_thread{i % l->block, first_block + i / l->block, l->block, l->grid, e->shared[i / l->block]};
+        e->copies[i].n = e->copies[i].closed = 0;
         f->stack_pointer = new_stack(e->stacks + (size_t)i * STACK_BYTES, run_thread);
         resume(f);
     }
@@ -268,9 +335,10 @@ static struct emulator *new_emulator(void) {
     if (!e) return NULL;
     e->fibers = (struct fiber *)(e + 1);
     e->stacks = (char *)pages((size_t)FIBERS * STACK_BYTES);
+    e->copies = (struct copies *)pages(FIBERS * sizeof *e->copies);
     const size_t room = (SHARED_BYTES + PAGE - 1) / PAGE * PAGE;
     char *const shared = (char *)pages(CLUSTER * (room + PAGE));
-    if (!e->stacks || !shared) return NULL;
+    if (!e->stacks || !e->copies || !shared) return NULL;
     for (size_t b = 0; b < CLUSTER; b++) {
         e->shared[b] = shared + b * (room + PAGE) + room; /* its end */
         if (mprotect(e->shared[b], PAGE, PROT_NONE)) return NULL;

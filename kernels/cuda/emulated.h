@@ -37,6 +37,13 @@ extern __thread const struct emulated_thread *emulated_now;
 void emulated_barrier(bool of_cluster, int line);
 float emulated_shuffle(uint32_t mask, float v, uint32_t d, int line);
 const float *emulated_on_rank(const float *p, uint32_t rank);
+void emulated_expect(uint64_t *box, uint32_t bytes);
+void emulated_posted(uint64_t *box, uint32_t bytes);
+void emulated_wait(uint64_t *box, uint32_t parity, int line);
+/* Done when the thread waits for it: until then there are NaNs where it goes to. */
+void emulated_copy(void *to, const void *from, uint32_t bytes);
+void emulated_copies_end();
+void emulated_copies_wait(uint32_t but);
 /* Ends the launch with an error that names block and thread. */
 [[noreturn]] void emulated_fail(const char *what);
 
@@ -51,7 +58,15 @@ DEVICE float shuffle_xor(uint32_t mask, float v, uint32_t d, int line = __builti
     return emulated_shuffle(mask, v, d, line);
 }
 DEVICE const float *on_rank(const float *p, uint32_t rank) { return emulated_on_rank(p, rank); }
+DEVICE void box_init(uint64_t *box) { *box = 0; }
+DEVICE void box_expect(uint64_t *box, uint32_t bytes) { emulated_expect(box, bytes); }
+DEVICE void post(float *p, uint64_t *box, uint32_t rank, float v) {
+    *(float *)emulated_on_rank(p, rank) = v;
+    emulated_posted((uint64_t *)emulated_on_rank((float *)box, rank), sizeof v);
+}
+DEVICE void box_wait(uint64_t *box, uint32_t parity, int line = __builtin_LINE()) { emulated_wait(box, parity, line); }
 
+DEVICE void forget() {}
 /* A GPU traps where 16 bytes are not aligned. */
 DEVICE uint4 load16(const void *p) {
     if ((uintptr_t)p % 16) emulated_fail("loads 16 bytes that are not aligned");
@@ -64,6 +79,10 @@ DEVICE void store16(void *p, uint4 v) {
     memcpy(p, &v, sizeof v);
 }
 DEVICE void store16_shared(float *p, uint4 v) { store16(p, v); }
+DEVICE void copy16_later(void *to, const void *from) { emulated_copy(to, from, 16); }
+DEVICE void copy4_later(void *to, const void *from) { emulated_copy(to, from, 4); }
+DEVICE void copies_end() { emulated_copies_end(); }
+template <int N> DEVICE void copies_wait() { emulated_copies_wait(N); }
 DEVICE float float_of(uint32_t bits) {
     float v;
     memcpy(&v, &bits, sizeof v);

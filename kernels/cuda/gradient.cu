@@ -4,6 +4,11 @@
  * Blocks take every n-th row and keep their sums over rows in registers (gradient_*_long: in their line of the partial sums); at the end they
  * store them, and add_columns adds the blocks in their order. No atomics, so that the bits repeat.
  *
+ *   wide_8, _16                  the usual formulas (gradient.h says which): elements of a thread; further rows are on their way to a ring in
+ *   wide_past_8, wide_centred_8  shared memory while a row is computed
+ *   narrow_8, _16                all others, and what is not aligned
+ *   long                         rows that do not fit the registers
+ *
  * Roundings: xhat 2, g 1 (2 with an offset), sums and means team_chain() + 1, the terms of dx 2, rstd 1, store. A column: the rows of a
  * group of threads one by one, the groups of a block, the blocks: gradient_column_chain() in gradient.h. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
@@ -96,7 +101,7 @@ DEVICE void store_sums(const float (&sum)[N][VEC], const struct gradient_args &a
 }
 
 /* Rows whose vectors a thread keeps in registers. */
-template <class E, bool WIDE, int TILE> DEVICE void gradient_kept(const struct gradient_args &a) {
+template <class E, int TILE> DEVICE void gradient_kept(const struct gradient_args &a) {
     constexpr int VEC = VECTOR<E>, N = TILE / VEC;
     struct team t = team_of(a.team);
     const int64_t groups = block_size() / t.group, at_once = grid_size() / t.cluster * groups;
@@ -107,8 +112,8 @@ template <class E, bool WIDE, int TILE> DEVICE void gradient_kept(const struct g
 #pragma unroll
         for (int n = 0; n < N; n++)
             if (first + n * step < a.cols)
-                load_any<WIDE, E>(gamma[n], a.gamma, first + n * step, a.cols - first - n * step,
-                                  a.formula.narrow_params);
+                load_any<false, E>(gamma[n], a.gamma, first + n * step, a.cols - first - n * step,
+                                   a.formula.narrow_params);
     /* All groups of a block go round equally often; one without a row adds zeros. */
     for (int64_t base = 0; base < a.rows; base += at_once) {
         const int64_t row = base + mine;
@@ -117,7 +122,7 @@ template <class E, bool WIDE, int TILE> DEVICE void gradient_kept(const struct g
         struct shared_values s = {here && a.formula.centre ? a.mean[row] : 0.0f, here ? a.rstd[row] : 0.0f, 0.0f, 0.0f};
 #pragma unroll
         for (int n = 0; n < N; n++)
-            if (here && first + n * step < a.cols) load_row<E, WIDE>(x[n], dy[n], a, row, first + n * step);
+            if (here && first + n * step < a.cols) load_row<E, false>(x[n], dy[n], a, row, first + n * step);
 #pragma unroll
         for (int n = 0; n < N; n++)
             add_vector<E>(sums, x[n], dy[n], gamma[n], a, s.mean, s.rstd, a.cols - first - n * step, n * VEC);
@@ -125,7 +130,7 @@ template <class E, bool WIDE, int TILE> DEVICE void gradient_kept(const struct g
 #pragma unroll
         for (int n = 0; n < N; n++) {
             if (here && first + n * step < a.cols)
-                write_vector<E, WIDE>(x[n], dy[n], gamma[n], a, s, row, first + n * step);
+                write_vector<E, false>(x[n], dy[n], gamma[n], a, s, row, first + n * step);
 #pragma unroll
             for (int j = 0; j < VEC; j++) {
                 dgamma[n][j] = fmaf(dy[n][j], x[n][j], dgamma[n][j]);
@@ -138,6 +143,188 @@ template <class E, bool WIDE, int TILE> DEVICE void gradient_kept(const struct g
     leave_team(t);
 }
 
+/* ---- rows on their way ------------------------------------------------------------------------------------------------------ */
+
+/* Sums of a row with the bits of add_team(). */
+template <int K> DEVICE void add_lanes_of(float (&v)[K], uint32_t lanes) {
+#pragma unroll
+    for (uint32_t d = WARP / 2; d >= 1; d /= 2)
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            const float other = shuffle_xor(0xffffffffu, v[k], d);
+            if (d < lanes) v[k] += other;
+        }
+}
+/* The tree is always that over eight warps, with zeros for those that are not there, which change no bit: a sum that began with +0 is never
+ * -0. The blocks of a cluster post theirs to each other. Two halves of the buffer take turns, as in add_team(). */
+template <int K> DEVICE void add_warps(float (&v)[K], struct team &t) {
+    float *const warps = t.shared + t.turn % 2 * 32, *const blocks = warps + 16;
+    uint64_t *const box = (uint64_t *)own_shared(t) + t.turn % 2;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+        if (thread_index() % WARP == 0) warps[k * 8 + thread_index() / WARP] = v[k];
+    barrier();
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        float p[8];
+        load_shared(p, warps + k * 8);
+        v[k] = ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+    }
+    if (t.cluster > 1) {
+        if (thread_index() == 0) box_expect(box, t.cluster * K * sizeof(float));
+#pragma unroll
+        for (int k = 0; k < K; k++)
+            if (thread_index() < t.cluster) post(blocks + k * 8 + t.rank, box, thread_index(), v[k]);
+        box_wait(box, t.turn / 2 % 2);
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            float p[CLUSTER];
+            load_shared(p, blocks + k * 8);
+            v[k] = p[0];
+#pragma unroll
+            for (int rank = 1; rank < CLUSTER; rank++) v[k] += p[rank];
+        }
+    }
+    t.turn++;
+}
+DEVICE void begin_sums(const struct team &t) {
+    if (thread_index() < TEAM_FLOATS) t.shared[thread_index()] = 0.0f;
+    if (thread_index() < 2) box_init((uint64_t *)own_shared(t) + thread_index());
+    barrier();
+    if (t.cluster > 1) cluster_barrier();
+}
+
+/* What a thread has on its way: its words of x, dy and dresidual_out of STAGES rows, with their rstd and mean. Only itself reads what it sent
+ * for, so that no barrier guards it. */
+template <class E_, bool CENTRE_, bool PAST_, int TILE> struct ring {
+    using E = E_;
+    static constexpr bool CENTRE = CENTRE_, PAST = PAST_;
+    static constexpr int VEC = VECTOR<E>, N = TILE / VEC, TENSORS = PAST ? 3 : 2, STAGES = RING / (N * TENSORS);
+    static constexpr uint32_t WORDS = N * TENSORS * WARP * 16, STAGE = WORDS + RING_STATS;
+    char *own; /* of this warp */
+    uint32_t first, step;
+    bool here[N];
+};
+template <class R> DEVICE uint4 *words_of(const R &r, uint32_t stage, int tensor) {
+    return (uint4 *)(r.own + stage) + tensor * R::N * WARP + thread_index() % WARP;
+}
+template <class R> DEVICE float *stats_of(const R &r, uint32_t stage) {
+    return (float *)(r.own + stage + R::WORDS) + thread_index() % WARP;
+}
+/* Sends for a row; one that there is not is zeros. */
+template <class R> DEVICE void send_row(const R &r, const struct gradient_args &a, uint32_t row, uint32_t stage) {
+    using E = typename R::E;
+    const void *const from[] = {a.x, a.dy, a.dresidual_out};
+    const int64_t strides[] = {a.x_stride, a.dy_stride, a.dresidual_out_stride};
+    float *const stats = stats_of(r, stage);
+    if (row < (uint32_t)a.rows) {
+#pragma unroll
+        for (int k = 0; k < R::TENSORS; k++) {
+            const E *const p = (const E *)from[k] + (uint64_t)row * (uint32_t)strides[k] + r.first;
+#pragma unroll
+            for (int n = 0; n < R::N; n++)
+                if (r.here[n]) copy16_later(words_of(r, stage, k) + n * WARP, p + n * r.step);
+        }
+        copy4_later(stats, a.rstd + row);
+        if constexpr (R::CENTRE) copy4_later(stats + WARP, a.mean + row);
+    } else {
+#pragma unroll
+        for (int n = 0; n < R::N * R::TENSORS; n++) words_of(r, stage, 0)[n * WARP] = uint4{0, 0, 0, 0};
+        stats[0] = stats[WARP] = 0.0f;
+    }
+    copies_end();
+}
+/* The words of columns that there are not: nothing is sent for them. */
+template <class R> DEVICE void clear_absent(const R &r) {
+#pragma unroll
+    for (int n = 0; n < R::N; n++)
+        for (int i = 0; !r.here[n] && i < R::STAGES * R::TENSORS; i++)
+            words_of(r, i / R::TENSORS * R::STAGE, i % R::TENSORS)[n * WARP] = uint4{0, 0, 0, 0};
+}
+/* One where there is no gamma. */
+template <class R> DEVICE void load_weights(float (&weight)[R::N][R::VEC], const R &r, const struct gradient_args &a) {
+#pragma unroll
+    for (int n = 0; n < R::N; n++) {
+        if (!r.here[n]) continue;
+        if (a.formula.affine != NB_AFFINE_NONE)
+            load_any<true, typename R::E>(weight[n], a.gamma, r.first + n * r.step, R::VEC, a.formula.narrow_params);
+#pragma unroll
+        for (int j = 0; j < R::VEC; j++)
+            weight[n][j] =
+                a.formula.affine == NB_AFFINE_NONE ? 1.0f : weight_of<typename R::E>(weight[n][j], a.formula);
+    }
+}
+
+template <class E, bool CENTRE, bool PAST, int TILE> DEVICE void gradient_ring(const struct gradient_args &a) {
+    using R = ring<E, CENTRE, PAST, TILE>;
+    constexpr int VEC = R::VEC, N = R::N, SUMS = CENTRE ? 2 : 1, AHEAD = R::STAGES - 1;
+    struct team t = team_of(a.team);
+    R r = {(char *)(own_shared(t) + RING_BOXES) + thread_index() / WARP * (R::STAGES * R::STAGE),
+           (uint32_t)first_of(t, VEC),
+           (uint32_t)step_of(t, VEC),
+           {}};
+    const uint32_t groups = block_size() / t.group, by = grid_size() / t.cluster * groups, rows = (uint32_t)a.rows;
+    const uint32_t of_block = block_index() / t.cluster * groups, mine = thread_index() / t.group;
+    float weight[N][VEC] = {}, dgamma[N][VEC] = {}, dbeta[N][VEC] = {};
+#pragma unroll
+    for (int n = 0; n < N; n++) r.here[n] = r.first + n * r.step < (uint32_t)a.cols;
+    clear_absent(r);
+#pragma unroll
+    for (uint32_t s = 0; s < AHEAD; s++) send_row(r, a, of_block + mine + s * by, s * R::STAGE);
+    load_weights(weight, r, a);
+    begin_sums(t);
+    uint32_t stage = 0, to = AHEAD * R::STAGE;
+    for (uint32_t base = of_block; base < rows; base += by) {
+        const uint32_t row = base + mine;
+        send_row(r, a, row + AHEAD * by, to);
+        copies_wait<AHEAD>();
+        const uint4 *const words = words_of(r, stage, 0);
+        const float rstd = stats_of(r, stage)[0], mean = CENTRE ? stats_of(r, stage)[WARP] : 0.0f;
+        float x[VEC], dy[VEC], past[VEC], sums[SUMS][ACCUMULATORS] = {}, total[SUMS];
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            unpack(words[n * WARP], x, E{});
+            unpack(words[(N + n) * WARP], dy, E{});
+#pragma unroll
+            for (int j = 0; j < VEC; j++) {
+                const float g = dy[j] * weight[n][j], xhat = (CENTRE ? x[j] - mean : x[j]) * rstd;
+                float &sum = sums[0][j % ACCUMULATORS];
+                if (r.here[n]) sum = fmaf(g, xhat, sum);
+                if constexpr (CENTRE) sums[1][j % ACCUMULATORS] += g;
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < SUMS; k++) total[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
+        add_lanes_of(total, TILE == 8 ? t.group : (uint32_t)WARP);
+        if (TILE > 8 && t.group > WARP) add_warps(total, t);
+        const float minus_gx = -total[0] / (float)(int32_t)a.seen,
+                    minus_g = CENTRE ? -total[SUMS - 1] / (float)(int32_t)a.cols : 0.0f;
+        forget();
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            const float seen = r.first + n * r.step < (uint32_t)a.seen ? minus_gx : 0.0f;
+            unpack(words[n * WARP], x, E{});
+            unpack(words[(N + n) * WARP], dy, E{});
+            if constexpr (PAST) unpack(words[(2 * N + n) * WARP], past, E{});
+#pragma unroll
+            for (int j = 0; j < VEC; j++) {
+                const float xhat = (CENTRE ? x[j] - mean : x[j]) * rstd;
+                float g = dy[j] * weight[n][j];
+                if constexpr (CENTRE) g += minus_g;
+                g = fmaf(xhat, seen, g);
+                dgamma[n][j] = fmaf(dy[j], xhat, dgamma[n][j]);
+                if constexpr (CENTRE) dbeta[n][j] += dy[j];
+                x[j] = PAST ? fmaf(g, rstd, past[j]) : g * rstd;
+            }
+            if (r.here[n] && row < rows)
+                store16((E *)a.dx + (uint64_t)row * (uint32_t)a.dx_stride + r.first + n * r.step, pack(x, E{}));
+        }
+        to = stage;
+        stage = stage == AHEAD * R::STAGE ? 0 : stage + R::STAGE;
+    }
+    if (a.sums > 0) store_sums(dgamma, a, t, 0);
+    if (CENTRE && a.sums > 1) store_sums(dbeta, a, t, 1);
+}
 /* Rows of any length, each by a block or a cluster. */
 template <class E, bool WIDE> DEVICE void gradient_long(const struct gradient_args &a) {
     constexpr int VEC = VECTOR<E>;
@@ -172,8 +359,17 @@ template <class E, bool WIDE> DEVICE void gradient_long(const struct gradient_ar
     leave_team(t);
 }
 
-#define GRADIENT(name, E, WIDE)                                                                                        \
-    ENTRY(gradient_##name##_8, gradient_args, gradient_kept<E, WIDE, 8>)                                               \
-    ENTRY(gradient_##name##_16, gradient_args, gradient_kept<E, WIDE, 16>)                                             \
-    ENTRY(gradient_##name##_long, gradient_args, gradient_long<E, WIDE>)
-EACH_ACCESS(GRADIENT)
+#define NARROW_GRADIENT(name, E)                                                                                       \
+    ENTRY(gradient_##name##_narrow_8, gradient_args, gradient_kept<E, 8>)                                              \
+    ENTRY(gradient_##name##_narrow_16, gradient_args, gradient_kept<E, 16>)
+#define RING_GRADIENT(name, E)                                                                                         \
+    ENTRY(gradient_##name##_wide_8, gradient_args, gradient_ring<E, false, false, 8>)                                  \
+    ENTRY(gradient_##name##_wide_16, gradient_args, gradient_ring<E, false, false, 16>)                                \
+    ENTRY(gradient_##name##_wide_past_8, gradient_args, gradient_ring<E, false, true, 8>)                              \
+    ENTRY(gradient_##name##_wide_past_16, gradient_args, gradient_ring<E, false, true, 16>)                            \
+    ENTRY(gradient_##name##_wide_centred_8, gradient_args, gradient_ring<E, true, false, 8>)                           \
+    ENTRY(gradient_##name##_wide_centred_16, gradient_args, gradient_ring<E, true, false, 16>)
+#define LONG_GRADIENT(name, E, WIDE) ENTRY(gradient_##name##_long, gradient_args, gradient_long<E, WIDE>)
+EACH_ACCESS(LONG_GRADIENT)
+EACH_WIDE(RING_GRADIENT)
+EACH_NARROW(NARROW_GRADIENT)

@@ -32,6 +32,34 @@ static inline bool gradient_is_wide(const struct nb_call *call) {
            is_wide(call->gamma, 0);
 }
 
+/* What the ring takes (gradient.cu): its bytes, or 0 where the call is for a generic function. */
+static inline size_t ring_bytes(const struct nb_call *call, struct layout l, bool centre, int64_t seen) {
+    const int64_t strides =
+        call->x_stride | call->dy_stride | call->dx_stride | call->dresidual_out_stride | call->rows;
+    const size_t words = (size_t)(l.tile / VECTOR * (call->dresidual_out ? 3 : 2));
+    if (!l.tile || !gradient_is_wide(call) || !call->dx || strides >> 31 || seen % VECTOR ||
+        sums_wanted(call) > (centre ? 2 : 1) || (centre && call->dresidual_out))
+        return 0;
+    const size_t bytes = (TEAM_FLOATS + RING_BOXES) * sizeof(float) +
+                         gradient_block(l) / WARP * ((size_t)RING / words) * (words * WARP * 16 + RING_STATS);
+    return bytes <= nb_launch_device()->shared_bytes ? bytes : 0;
+}
+static inline int launch_gradient(const struct nb_call *call, const struct gradient_args *a, struct layout l,
+                                  int64_t blocks) {
+    const size_t ring = ring_bytes(call, l, a->formula.centre, a->seen),
+                 generic = (TEAM_FLOATS + (gradient_groups(l) > 1 ? l.block * GRADIENT_TILE : 0)) * sizeof(float);
+    char part[16] = "_long";
+    if (l.tile)
+        snprintf(part, sizeof part, "%s_%d",
+                 !ring               ? ""
+                 : a->formula.centre ? "_centred"
+                 : a->dresidual_out  ? "_past"
+                                     : "",
+                 l.tile);
+    return launch_part(call, "gradient", l.tile ? ring > 0 : gradient_is_wide(call), part, blocks * l.team.cluster,
+                       gradient_block(l), l.team.cluster, ring ? ring : generic, a);
+}
+
 static inline int gradient_run(const struct nb_call *call, bool centre, int64_t seen) {
     const struct layout l = gradient_layout(call, nb_launch_device()->has_clusters);
     const int64_t blocks = gradient_blocks(l, call->rows);
@@ -63,13 +91,8 @@ static inline int gradient_run(const struct nb_call *call, bool centre, int64_t 
                                  .blocks = blocks,
                                  .n = a.sums,
                                  .divisor = {1.0f, 1.0f}};
-    const size_t shared = (TEAM_FLOATS + (gradient_groups(l) > 1 ? l.block * GRADIENT_TILE : 0)) * sizeof(float);
     if (!a.dx && !a.sums) return 0;
-    const int code = launch_part(call, "gradient", gradient_is_wide(call),
-                                 l.tile == 0   ? "_long"
-                                 : l.tile == 8 ? "_8"
-                                               : "_16",
-                                 blocks * l.team.cluster, gradient_block(l), l.team.cluster, shared, &a);
+    const int code = launch_gradient(call, &a, l, blocks);
     return code || !a.sums ? code : launch_add_columns(call, &add);
 }
 
