@@ -442,12 +442,13 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
                                     .no_eager = m->no_eager};
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
     cJSON *document = nb_claims_document(results, n, &about);
-    int result = nb_claims_document_write(document, dir);
-    if (result == 0) result = write_readings(document, dir);
-    if (result == 0) result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
+    int result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
     fflush(stdout);
-    if (result == 0) result = nb_claims_pages(dir, document, !o->output.no_plots);
-    if (result == 0) nb_note("verdicts: %s/" NB_CLAIMS_FILE "; page: %s/" NB_CLAIMS_PAGE, dir, dir);
+    if (nb_claims_document_write(document, dir) != 0 || write_readings(document, dir) != 0 ||
+        nb_claims_pages(dir, document, !o->output.no_plots) != 0)
+        result = -1;
+    else
+        nb_note("verdicts: %s/" NB_CLAIMS_FILE "; page: %s/" NB_CLAIMS_PAGE, dir, dir);
     cJSON_Delete(document);
     return result;
 }
@@ -464,9 +465,11 @@ static int try_claims(struct claims_options *o, struct nb_claims *claims, const 
     results = judge(claims, &measured);
     if (m.ended == 0) m.ended = nb_interrupted();
     for (size_t i = 0; i < claims->n; i++) n_denied += results[i].verdict == NB_NOT_REPRODUCED;
-    if (report(o, results, claims->n, &m, dir, nb_now_s() - started) != 0) goto out;
-    exit_code = m.ended > 0 ? 128 + m.ended : o->strict && n_denied ? NB_EXIT_FAILED : NB_EXIT_OK;
-    if (m.ended > 0) nb_note("ended by signal %d; `normbench claims --resume %s` goes on", m.ended, dir);
+    const bool is_whole = report(o, results, claims->n, &m, dir, nb_now_s() - started) == 0;
+    exit_code = m.ended > 0                 ? nb_ended_by(m.ended, "claims", dir)
+                : o->strict && n_denied > 0 ? NB_EXIT_FAILED
+                : is_whole                  ? NB_EXIT_OK
+                                            : NB_EXIT_USAGE;
 out:
     for (size_t i = 0; results && i < claims->n; i++) nb_claim_result_release(&results[i]);
     free(results);

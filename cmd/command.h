@@ -17,6 +17,12 @@ enum nb_exit {
     NB_EXIT_NOTHING_RUNS = 77,  /* cases were selected, but none can run here */
 };                              /* 128 + n: a signal */
 
+/* The exit code of a command that could not write or print all that belongs to it: what it found counts more. */
+static inline int nb_exit_unwritten(int exit_code) {
+    const bool stands = exit_code > 128 || exit_code == NB_EXIT_FAILED || exit_code == NB_EXIT_REGRESSION;
+    return stands ? exit_code : NB_EXIT_USAGE;
+}
+
 struct nb_command {
     const char *name, *summary;        /* one line, for `normbench --help` */
     const char *help;                  /* all that `normbench NAME --help` prints */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "reports/gate/gate_report.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
@@ -250,10 +251,13 @@ static int exit_code_of(const struct nb_gate *g, const struct gate_options *o) {
 static int compare_builds(struct nb_gate *g, const struct gate_options *o, int *exit_code) {
     if (o->out && nb_gate_record(g, o->out) != 0) return -1;
     const int result = nb_gate_run(g);
-    const int ended = nb_gate_record_end(g);
-    if (result < 0 || ended != 0 || (o->out && nb_gate_write(g, o->out) != 0)) return -1;
-    *exit_code = exit_code_of(g, o);
-    return nb_gate_print(g, o->format, stdout) == 0 ? result : -1;
+    bool is_whole = result >= 0 && nb_gate_print(g, o->format, stdout) == 0;
+    fflush(stdout);
+    is_whole &= nb_gate_record_end(g) == 0;
+    if (result < 0) return -1;
+    if (o->out && nb_gate_write(g, o->out) != 0) is_whole = false;
+    *exit_code = is_whole ? exit_code_of(g, o) : nb_exit_unwritten(exit_code_of(g, o));
+    return result;
 }
 
 /* Trials say how good the gate is and are no gate themselves, so that the exit code says only whether they could be made. */
@@ -263,8 +267,8 @@ static int self_test(struct nb_gate *g, const struct gate_options *o, int *exit_
     struct nb_trial_plan plan = o->trials;
     if (o->out && nb_trials_record_open(&record, g, &plan, &trials, o->out) != 0) return -1;
     int result = nb_gate_trials_run(g, &plan, &trials);
-    if (o->out && nb_trials_record_close(&record, &plan, o->out) != 0) result = -1;
     if (result >= 0 && nb_gate_print_trials(g, &plan, &trials, o->format, stdout) != 0) result = -1;
+    if (o->out && nb_trials_record_close(&record, &plan, o->out) != 0) result = -1;
     free(trials.results);
     *exit_code = NB_EXIT_OK;
     return result;
@@ -319,7 +323,7 @@ static int gate_main(int argc, char **argv) {
     if (made != 0 || settle_margins(&g, &o) != 0) goto out;
     if (nb_selection_settles(&o.selection, &g, &exit_code)) goto out;
     did = (o.self_test ? self_test : o.calibrate ? calibrate : compare_builds)(&g, &o, &exit_code);
-    if (did != 0) exit_code = did < 0 ? NB_EXIT_USAGE : 128 + did;
+    if (did != 0) exit_code = did < 0 ? NB_EXIT_USAGE : nb_ended_by(did, "gate", NULL);
 out:
     nb_gate_release(&g);
     nb_selection_release(&o.selection);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "reports/lab/lab.h"
 #include "reports/text/output.h"
 #include "src/core/log.h"
@@ -97,17 +98,16 @@ static int report(const struct nb_limits *l, const struct limits_options *o) {
     struct nb_limit lines[64];
     size_t n = 0;
     bool all_hold = true;
-    for (size_t i = 0; nb_limit_rule_at(i) && n < sizeof lines / sizeof lines[0]; i++) {
+    for (size_t i = 0; nb_limit_rule_at(i) && n < sizeof lines / sizeof lines[0] && !nb_interrupted(); i++) {
         const struct nb_limit_rule *rule = nb_limit_rule_at(i);
         if (!is_wanted(rule, o->filter)) continue;
         nb_progress((double)i, 25, 0, rule->what);
         nb_limit_predict(rule, l, &lines[n]);
         nb_limit_verify(rule, l, &lines[n]);
         if (lines[n++].state == NB_LIMIT_BROKEN) all_hold = false;
-        const int interrupt = nb_interrupted();
-        if (interrupt) return 128 + interrupt;
     }
     nb_progress_end();
+    if (n == 0 && nb_interrupted()) return nb_ended_by(nb_interrupted(), "limits", NULL);
     if (n == 0) {
         nb_error("limits: no line has '%s' in its name or group; without --filter all are shown", o->filter);
         return NB_EXIT_USAGE;
@@ -115,6 +115,7 @@ static int report(const struct nb_limits *l, const struct limits_options *o) {
     struct nb_strbuf text = {0};
     nb_limits_view(l, lines, n, o->format, &text);
     if (nb_output(&text, stdout) != 0) return NB_EXIT_FAILED;
+    if (nb_interrupted()) return nb_ended_by(nb_interrupted(), "limits", NULL);
     return all_hold ? NB_EXIT_OK : NB_EXIT_FAILED;
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Finds the subcommand. The table of subcommands is written by the build from the files of this folder. */
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -110,11 +112,12 @@ static int finish(int exit_code) {
     if (!failed || (poll(&reader, 1, 0) == 1 && reader.revents & POLLERR)) return exit_code;
     const bool again = write(STDOUT_FILENO, "\n", 1) == 1;
     nb_error("stdout cannot be written: %s", again ? "some of it is lost" : strerror(errno));
-    return exit_code > 128 ? exit_code : NB_EXIT_USAGE;
+    return nb_exit_unwritten(exit_code);
 }
 
-/* Below it a library's recursion or a file's path may end the process without a word; with fewer files to open a worker fails, and with it its kernel. */
-enum { LEAST_STACK_KIB = 256, LEAST_FILES = 20 };
+/* Below it a library's recursion or a file's path may end the process without a word; with fewer files to open or less memory a worker fails, and with it
+ * its kernel. */
+enum { LEAST_STACK_KIB = 256, LEAST_FILES = 20, LEAST_MEMORY_KIB = 64 << 10 };
 
 static int check_files(void) {
     struct rlimit files;
@@ -125,13 +128,22 @@ static int check_files(void) {
                     LEAST_FILES);
 }
 
-static int check_limits(void) {
-    struct rlimit stack;
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its write */
-    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= LEAST_STACK_KIB * 1024) return 0;
-    return nb_error("the stack may have %llu KiB alone; `ulimit -s %d` or more is needed",
-                    (unsigned long long)stack.rlim_cur / 1024, LEAST_STACK_KIB);
+static int check_size(int resource, const char *what, char option, int least_kib) {
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur / 1024 >= (rlim_t)least_kib) return 0;
+    return nb_error("the %s may have %llu KiB alone; `ulimit -%c %d` or more is needed", what,
+                    (unsigned long long)limit.rlim_cur / 1024, option, least_kib);
 }
+
+static int check_limits(void) {
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its write */
+    if (check_size(RLIMIT_STACK, "stack", 's', LEAST_STACK_KIB) != 0) return -1;
+    if (check_size(RLIMIT_DATA, "process's data", 'd', LEAST_MEMORY_KIB) != 0) return -1;
+    return check_size(RLIMIT_AS, "process", 'v', LEAST_MEMORY_KIB);
+}
+
+/* cJSON's; ends the process where there is none, as ours do. */
+static void *alloc_json(size_t n) { return nb_alloc(n, 1); }
 
 /* The library of the kernels is mapped. A build that writes it anew takes its pages away, and whoever reads one then gets this signal. */
 static void say_cut_short(int number) {
@@ -146,6 +158,7 @@ static void say_cut_short(int number) {
 int main(int argc, char **argv) {
     open_standard_descriptors();
     if (check_files() != 0 || check_limits() != 0) return NB_EXIT_USAGE;
+    cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = alloc_json, .free_fn = free});
     if (argc < 2) {
         print_help(stderr);
         return NB_EXIT_USAGE;

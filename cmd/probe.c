@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "reports/lab/lab.h"
 #include "src/core/axes.h"
 #include "src/core/case.h"
@@ -147,7 +148,7 @@ static int ask(const struct probe_options *o, const struct nb_case *cases, int n
     for (int i = 0; i < n; i++) cJSON_Delete(answers.answers[i]);
     free(answers.answers);
     if (ended < 0) return NB_EXIT_USAGE;
-    if (ended > 0) return 128 + ended;
+    if (ended > 0) return nb_ended_by(ended, "probe", NULL);
     return answers.n_failed ? NB_EXIT_FAILED : NB_EXIT_OK;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench replay: one case again, from its key alone or from a run's folder, with everything that is known about it. */
 #include <fnmatch.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "reports/run/report.h"
 #include "src/core/case_key.h"
 #include "src/core/cpu.h"
+#include "src/core/files.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -175,24 +175,14 @@ static int print_results(const struct nb_results *results, const char *format) {
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
 static int measure(const struct nb_plan *plan, struct replay_options *o, int argc, char **argv) {
-    char temporary[] = "/tmp/normbench-replay-XXXXXX";
     struct nb_results results = {0};
-    int exit_code = NB_EXIT_USAGE;
+    int exit_code = NB_EXIT_USAGE, lock = -1;
     bool began;
+    char *temporary = o->out ? NULL : nb_temporary_dir("replay", &lock);
     const struct nb_plan_request request = {.plugins = o->plugins, .max_width = o->max_width};
-    const char *dir = o->out ? o->out : mkdtemp(temporary);
-    if (!dir) {
-        nb_error("no temporary folder can be made; give one by --out");
-        return exit_code;
-    }
+    const char *dir = o->out ? o->out : temporary;
+    if (!dir) return exit_code;
     const struct nb_measuring m = {.request = &request,
                                    .plan = plan,
                                    .config = "replay",
@@ -203,13 +193,14 @@ static int measure(const struct nb_plan *plan, struct replay_options *o, int arg
                                    .argc = argc,
                                    .argv = argv};
     const int ended = nb_measuring_run(&m, dir, &began);
-    if (ended < 0 || nb_results_fold(&results, dir) != 0 || results.n == 0) goto out;
-    if (o->out && nb_results_write(&results, dir) != 0) goto out;
+    if (ended > 0) exit_code = nb_ended_by(ended, "replay", NULL);
+    if (ended < 0 || !began || nb_results_fold(&results, dir) != 0 || results.n == 0) goto out;
     if (print_results(&results, o->format) != 0) goto out;
-    exit_code = ended > 0 ? 128 + ended : nb_results_failed(&results) ? NB_EXIT_FAILED : NB_EXIT_OK;
+    if (ended == 0) exit_code = nb_results_failed(&results) ? NB_EXIT_FAILED : NB_EXIT_OK;
+    if (o->out && nb_results_write(&results, dir) != 0) exit_code = nb_exit_unwritten(exit_code);
 out:
     nb_results_release(&results);
-    if (!o->out) nftw(temporary, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    nb_temporary_dir_remove(temporary, lock);
     return exit_code;
 }
 

@@ -149,31 +149,36 @@ static int confirm(const struct nb_measuring *first, struct nb_config *config, d
 
 /* A run that says nothing must not look like one in which all is well. */
 static int refuse_empty(const struct nb_results *results) {
+    const struct nb_record *skipped = NULL;
     size_t n_over = 0;
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         const bool is_over = nb_record_is_over_budget(r);
         if (r->has_timing || (r->status != NB_SKIPPED && r->status != NB_NOT_RUN && !is_over)) return 0;
         n_over += is_over;
+        if (r->status == NB_SKIPPED) skipped = r;
     }
+    if (n_over == 0 && skipped)
+        return nb_error("none of the %zu cases was measured: %s", results->n, skipped->reason ? skipped->reason : "");
     if (n_over == 0) return 0;
     return nb_error("the budget was over before a single case was timed; give more, or leave --budget out");
 }
 
 static int report(const struct run_options *o, const char *dir, bool compares, size_t *n_failed) {
     struct nb_results results = {0};
-    int result = -1;
-    if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
+    if (nb_results_fold(&results, dir) != 0) return -1;
     *n_failed = nb_results_failed(&results);
     const char *format = o->output.format ? o->output.format : compares ? "peers" : "summary";
-    if (nb_renderer_find(format)->render(&results, stdout) != 0) goto out;
+    int result = nb_renderer_find(format)->render(&results, stdout);
     fflush(stdout);
-    if (compares && nb_peers_write(&results, dir) != 0) goto out;
-    if (!o->output.no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;
-    nb_note("results: %s/results.json%s%s%s", dir, o->output.no_plots ? "" : "; page: ", o->output.no_plots ? "" : dir,
-            o->output.no_plots ? "" : "/index.html");
-    result = refuse_empty(&results);
-out:
+    if (nb_results_write(&results, dir) != 0 || (compares && nb_peers_write(&results, dir) != 0) ||
+        (!o->output.no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)))
+        result = -1;
+    else
+        nb_note("results: %s/results.json%s%s%s", dir,
+                o->output.no_plots ? "" : "; page: ", o->output.no_plots ? "" : dir,
+                o->output.no_plots ? "" : "/index.html");
+    if (refuse_empty(&results) != 0) result = -1;
     nb_results_release(&results);
     return result;
 }
@@ -194,17 +199,17 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
     const double until_s = nb_now_s() + plan->budget_s,
                  kept_s = holds ? o->request.options.kept_share * plan->budget_s : 0; /* for plugins */
     char *dir = nb_measuring_folder(&m);
-    int exit_code = NB_EXIT_USAGE;
     size_t n_failed = 0;
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
     if (began && ended == 0) ended = confirm(&m, config, until_s - kept_s - nb_now_s(), dir);
     if (began && ended == 0 && !o->no_stress)
         ended = nb_measuring_check_plugins(&m, holds ? until_s - nb_now_s() : 0, holds, dir);
-    if (!began || report(o, dir, config->compare.ours.n > 0, &n_failed) != 0 || ended < 0) goto out;
-    exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;
-    if (ended > 0) nb_note("ended by signal %d; `normbench run --resume %s` goes on", ended, dir);
-out:
+    const bool is_whole = began && report(o, dir, config->compare.ours.n > 0, &n_failed) == 0 && ended >= 0;
+    const int exit_code = ended > 0      ? nb_ended_by(ended, "run", began ? dir : NULL)
+                          : n_failed > 0 ? NB_EXIT_FAILED
+                          : is_whole     ? NB_EXIT_OK
+                                         : NB_EXIT_USAGE;
     free(dir);
     return exit_code;
 }

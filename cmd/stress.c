@@ -169,8 +169,8 @@ static bool has_broken_relation(const struct nb_results *results) {
 }
 
 struct judged {
-    bool failed, below;
-    int ended; /* as nb_stress_search() */
+    bool failed; /* or below --min-grade */
+    int ended;   /* as nb_stress_search() */
 };
 
 static int judge(const struct stress_options *o, const struct nb_plan *plan, const char *dir, bool search,
@@ -180,7 +180,7 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
     struct nb_searched searched = {0};
     cJSON *stress = NULL;
     int result = -1;
-    if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
+    if (nb_results_fold(&results, dir) != 0) goto out;
     nb_grades_make(&grades, &results, NULL);
     if (nb_searched_read(&searched, dir) != 0) goto out;
     const struct nb_stress_search q = {.plan = plan,
@@ -195,16 +195,17 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
     if (search) out->ended = nb_stress_search(&q, &searched);
     if (!search && !o->no_search) searched.complete = false;
     stress = nb_stress_judge(&results, &grades, &searched);
-    if (nb_stress_write(stress, dir) != 0 || nb_stress_print(stress, &results, o->output.format, stdout) != 0) goto out;
+    out->failed = nb_results_failed(&results) > 0 || has_failed_search(&searched) || has_broken_relation(&results) ||
+                  is_below(&grades, o->min_grade);
+    const int printed = nb_stress_print(stress, &results, o->output.format, stdout);
     fflush(stdout);
+    if (nb_results_write(&results, dir) != 0 || nb_stress_write(stress, dir) != 0) goto out;
     if (!o->output.no_plots && (nb_plots_write(&results, dir) != 0 || nb_stress_report(dir, stress, &results) != 0 ||
                                 nb_html_write(&results, dir) != 0))
         goto out;
     nb_note("judgement: %s/stress.json%s%s%s", dir, o->output.no_plots ? "" : "; page: ", o->output.no_plots ? "" : dir,
             o->output.no_plots ? "" : "/" NB_STRESS_PAGE);
-    out->failed = nb_results_failed(&results) > 0 || has_failed_search(&searched) || has_broken_relation(&results);
-    out->below = is_below(&grades, o->min_grade);
-    result = out->ended < 0 ? -1 : 0;
+    result = out->ended < 0 ? -1 : printed;
 out:
     cJSON_Delete(stress);
     cJSON_Delete(searched.list);
@@ -227,12 +228,13 @@ static int measure(const struct stress_options *o, const struct nb_plan *plan, c
     char *dir = nb_measuring_folder(&m);
     struct judged judged = {0};
     bool began;
-    int ended = nb_measuring_run(&m, dir, &began), exit_code = NB_EXIT_USAGE;
-    if (!began || judge(o, plan, dir, ended == 0 && !o->no_search, &judged) != 0 || ended < 0) goto out;
+    int ended = nb_measuring_run(&m, dir, &began);
+    const bool is_whole = began && judge(o, plan, dir, ended == 0 && !o->no_search, &judged) == 0 && ended >= 0;
     if (ended == 0) ended = judged.ended;
-    exit_code = ended > 0 ? 128 + ended : judged.failed || judged.below ? NB_EXIT_FAILED : NB_EXIT_OK;
-    if (ended > 0) nb_note("ended by signal %d; `normbench stress --resume %s` goes on", ended, dir);
-out:
+    const int exit_code = ended > 0       ? nb_ended_by(ended, "stress", began ? dir : NULL)
+                          : judged.failed ? NB_EXIT_FAILED
+                          : is_whole      ? NB_EXIT_OK
+                                          : NB_EXIT_USAGE;
     free(dir);
     return exit_code;
 }

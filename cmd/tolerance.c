@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "reports/lab/lab.h"
 #include "reports/text/output.h"
 #include "src/core/case.h"
@@ -205,7 +206,7 @@ static int report(const struct nb_tolerance_request *q, double limit_s, const ch
     struct nb_strbuf text = {0};
     int exit_code = NB_EXIT_USAGE;
     const int result = q->kernel && q->kernel->plugin ? run_in_guard(t, q, limit_s) : nb_tolerance_run(t, q);
-    if (result > 0) exit_code = result;
+    if (result > 0) exit_code = nb_interrupted() ? nb_ended_by(nb_interrupted(), "tolerance", NULL) : result;
     if (result == 0) {
         nb_tolerance_view(t, q, format, &text);
         exit_code = correct_ones_pass(t) ? NB_EXIT_OK : NB_EXIT_FAILED;

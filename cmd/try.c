@@ -276,7 +276,7 @@ static bool gave_nan(const struct nb_results *results, const struct nb_entry *e)
 }
 
 static int print(const struct subjects *s, const struct nb_results *results, const char *dir,
-                 const struct probing *probing) {
+                 const struct probing *probing, bool is_cut) {
     struct nb_results checks = {0};
     struct nb_grades grades, own_grades;
     struct nb_sample_table samples = {0};
@@ -301,8 +301,9 @@ static int print(const struct subjects *s, const struct nb_results *results, con
                                        .grades = hard ? &grades : &own_grades,
                                        .samples = &samples,
                                        .differs = differs.text,
-                                       .probe = probing->answers[i],
-                                       .not_probed = probing->not_probed[i]};
+                                       .probe = probing->answers ? probing->answers[i] : NULL,
+                                       .not_probed = probing->answers ? probing->not_probed[i] : NULL,
+                                       .is_cut = is_cut};
         if (i > 0) nb_strbuf_add(&out, "\n");
         nb_try_view(&tried, &out);
         nb_strbuf_release(&differs);
@@ -316,18 +317,17 @@ static int print(const struct subjects *s, const struct nb_results *results, con
     return result;
 }
 
-/* After the measuring, in dir. */
-static int answer(const struct try_options *o, const struct subjects *s, const char *dir) {
+/* After the measuring, in dir, which may have been ended by a signal (its number) or an error (-1), else 0: what is known then. */
+static int answer(const struct try_options *o, const struct subjects *s, const char *dir, int ended) {
     struct nb_results results = {0};
     struct probing probing = {0};
     int exit_code = NB_EXIT_USAGE;
-    if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
-    const int ended = probe(o, s, &results, &probing);
-    if (ended != 0) {
-        if (ended > 0) exit_code = 128 + ended;
-        goto out;
-    }
-    if (print(s, &results, dir, &probing) == 0) exit_code = exit_code_of(s, &results, probing.failed);
+    if (nb_results_fold(&results, dir) != 0) goto out;
+    if (ended == 0) ended = probe(o, s, &results, &probing);
+    if (print(s, &results, dir, &probing, ended != 0) != 0) goto out;
+    fflush(stdout);
+    exit_code = ended > 0 ? nb_ended_by(ended, "try", NULL) : exit_code_of(s, &results, probing.failed);
+    if (nb_results_write(&results, dir) != 0 || ended < 0) exit_code = nb_exit_unwritten(exit_code);
     nb_note("all cases: `normbench report %s`", dir);
 out:
     probing_release(&probing, s->n);
@@ -350,7 +350,9 @@ static int measure(const struct try_options *o, const struct subjects *s, const 
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
     if (began && ended == 0) ended = nb_measuring_check_plugins(&m, checks_s(o), false, dir);
-    const int exit_code = !began || ended < 0 ? NB_EXIT_USAGE : ended > 0 ? 128 + ended : answer(o, s, dir);
+    const int exit_code = began       ? answer(o, s, dir, ended)
+                          : ended > 0 ? nb_ended_by(ended, "try", NULL)
+                                      : NB_EXIT_USAGE;
     free(dir);
     return exit_code;
 }

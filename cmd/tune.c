@@ -138,9 +138,11 @@ static int measure(const struct tune_options *o, const char *path) {
     nb_tuning_choose("default");
     if (nb_load_kernels(NULL, o->max_width) != 0) return NB_EXIT_USAGE;
     const int ended = nb_tune_run(&options, &json, &n_measured);
-    if (ended != 0) return ended > 0 ? 128 + ended : NB_EXIT_USAGE;
-    print(o, json);
-    if (n_measured == 0)
+    if (ended < 0) return NB_EXIT_USAGE;
+    if (ended == 0 || n_measured > 0) print(o, json);
+    if (ended > 0)
+        exit_code = nb_ended_by(ended, "tune", NULL);
+    else if (n_measured == 0)
         nb_error("no kernel that can be tuned is built, or none ran; the defaults hold, and nothing is kept");
     else if (keep(o, json, path) == 0)
         exit_code = NB_EXIT_OK;

@@ -70,7 +70,7 @@ int nb_first_use(const struct nb_plan *plan, const char *max_width) {
     int ended = 0;
     if (path && !max_width && !nb_path_exists(path) && !is_said() && wants_it(plan) && !is_busy())
         ended = nb_tune_run(&options, &json, &n_measured);
-    if (n_measured > 0 && json) keep(json, path);
+    if (ended == 0 && n_measured > 0) keep(json, path);
     cJSON_Delete(json);
     free(path);
     return ended > 0 ? ended : 0;

@@ -158,8 +158,8 @@ static int report(const struct nb_model_question *q, const char *dir, struct mea
                                                                .elapsed_s = elapsed_s,
                                                                .complete = m->ended == 0});
     char *path = nb_path_join(dir, NB_STEP_FILE);
-    int result = nb_json_write(document, path);
-    if (result == 0) result = nb_model_answer_print(document, q->format ? q->format : "table", stdout);
+    int result = nb_model_answer_print(document, q->format ? q->format : "table", stdout);
+    if (result == 0) result = nb_json_write(document, path);
     if (result == 0) nb_note("figures: %s", path);
     free(path);
     cJSON_Delete(document);
@@ -192,7 +192,7 @@ int nb_model_question_run(const struct nb_model_question *q) {
     if (read_model(q, &m.step) != 0) goto out;
     dir = nb_measuring_folder(&where);
     if (!dir || is_taken(q, dir) || measure(q, dir, &m) != 0 || report(q, dir, &m, nb_now_s() - start) != 0) goto out;
-    exit_code = m.ended > 0 ? 128 + m.ended : NB_EXIT_OK;
+    exit_code = m.ended > 0 ? nb_ended_by(m.ended, "claims", dir) : NB_EXIT_OK;
 out:
     free(dir);
     release(&m);

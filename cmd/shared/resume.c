@@ -160,6 +160,14 @@ void nb_journaled_argv_release(struct nb_journaled_argv *saved) {
     *saved = (struct nb_journaled_argv){0};
 }
 
+int nb_ended_by(int signal, const char *command, const char *dir) {
+    if (dir)
+        nb_note("ended by signal %d; `normbench %s --resume %s` goes on", signal, command, dir);
+    else
+        nb_note("ended by signal %d; the same command starts anew", signal);
+    return 128 + signal;
+}
+
 /* ---- the first line, or that of a run which is resumed ---------------------------------------------------------------- */
 
 static void move_members(cJSON *to, cJSON *from) {

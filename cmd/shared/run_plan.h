@@ -73,6 +73,8 @@ struct nb_journaled_argv {
 bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
                             const struct nb_output_options *o, const struct nb_plan_request *q, int *exit_code);
 void nb_journaled_argv_release(struct nb_journaled_argv *saved);
+/* Says by which signal the command was ended, and how to go on: with the run in dir, or (null) by starting anew. Returns the exit code. */
+int nb_ended_by(int signal, const char *command, const char *dir);
 /* Opens the journal of a run in dir. A new one begins with the members of `plan` (taken over) beside the moment, the command line and the
  * fingerprint. One that is resumed must have begun with the same plan, on the same CPU, with the same program, files of kernels and tuning:
  * -1 after nb_error names what differs. */

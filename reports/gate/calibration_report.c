@@ -255,17 +255,16 @@ int nb_calibration_report(const struct nb_calibration_run *run, const char *conf
     int result = 0;
     find_all(&r);
     cJSON *json = calibration_to_json(&r);
+    if (strcmp(format, "json") == 0)
+        nb_json_put(json, out);
+    else
+        result = print_table(&r, out);
     if (dir) {
         char *path = nb_path_join(dir, "calibration.json");
-        result = nb_json_write(json, path);
+        if (nb_json_write(json, path) != 0) result = -1;
         free(path);
     }
-    if (strcmp(format, "json") == 0) {
-        if (nb_output_json(json, out) != 0) result = -1;
-    } else {
-        cJSON_Delete(json);
-        if (print_table(&r, out) != 0) result = -1;
-    }
+    cJSON_Delete(json);
     free(r.findings);
     return result;
 }

@@ -175,6 +175,7 @@ static void say_counts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
         separator = ", ";
     }
     nb_strbuf_addf(out, "; %.0f s", s->g->elapsed_s);
+    if (s->g->ended_by) nb_strbuf_addf(out, ", ended by signal %d", s->g->ended_by);
 }
 
 static void say_mean(const struct nb_gate_summary *s, struct nb_strbuf *out) {

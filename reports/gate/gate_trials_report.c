@@ -205,11 +205,12 @@ int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *pl
 
 static const char *const arm_names[] = {"baseline", "control", "copy", "injected"};
 
-/* Deletes the line. */
+/* Deletes the line. In one write: a gate that is killed leaves whole lines. */
 static void write_line(FILE *samples, cJSON *line) {
     struct nb_strbuf text = {0};
     nb_json_print(line, &text);
-    fprintf(samples, "%s\n", text.text);
+    nb_strbuf_add(&text, "\n");
+    fwrite(text.text, 1, text.len, samples);
     nb_strbuf_release(&text);
     cJSON_Delete(line);
 }
@@ -218,14 +219,17 @@ static FILE *open_samples(const char *dir) {
     if (nb_dir_make(dir) != 0) return NULL;
     char *path = nb_path_join(dir, "samples.jsonl");
     FILE *out = fopen(path, "we");
-    if (!out) nb_error("%s: %s", path, strerror(errno));
+    if (out)
+        setvbuf(out, NULL, _IONBF, 0);
+    else
+        nb_error("%s: %s", path, strerror(errno));
     free(path);
     return out;
 }
 
 static int close_samples(FILE *samples) {
     const bool failed = ferror(samples) != 0;
-    return fclose(samples) == 0 && !failed ? 0 : nb_error("samples.jsonl: %s: not all was written", strerror(errno));
+    return fclose(samples) == 0 && !failed ? 0 : nb_error("samples.jsonl: not all was written; the disk may be full");
 }
 
 static void record_sample(const struct nb_gate_case *c, enum nb_gate_stage stage, const struct nb_gate_request *q,

@@ -94,6 +94,7 @@ struct nb_tried {
     const cJSON *probe;                    /* what nb_probe_kernel() says; null: it was not asked */
     const char *not_probed;                /* why not */
     const char *differs;                   /* nb_probe_differences(); null: nothing */
+    bool is_cut;                           /* ended before all was tried */
 };
 /* Appends ten lines of 80 cells, and one more for each peer beside it: is it right, how accurate, how fast, what does it do inside. */
 void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out);

@@ -45,8 +45,9 @@ static void add_text(struct nb_strbuf *out, const char *label, const char *text)
     }
 }
 
+/* A case that was checked and not timed is not_run where a run was cut. */
 static bool is_its(const struct nb_tried *t, const struct nb_record *r) {
-    return strcmp(r->c.variant, t->entry->id) == 0 && r->status != NB_NOT_RUN;
+    return strcmp(r->c.variant, t->entry->id) == 0 && (r->status != NB_NOT_RUN || (t->is_cut && r->has_accuracy));
 }
 
 static bool has_key(const struct nb_results *results, const char *key) {
@@ -134,6 +135,8 @@ static void add_why(const struct nb_tried *t, struct nb_strbuf *out) {
     nb_strbuf_release(&pattern);
 }
 
+static const char cut[] = "it was ended before";
+
 /* Its declared grades: "yes" beside an F would be a contradiction. */
 static void add_right(const struct nb_tried *t, const struct verdict *v, const struct nb_grade_line *declared,
                       struct nb_strbuf *out) {
@@ -142,7 +145,10 @@ static void add_right(const struct nb_tried *t, const struct verdict *v, const s
     if (v->n == 0) {
         nb_strbuf_addf(&text, "not tried: %s",
                        v->skipped && v->skipped->reason ? v->skipped->reason
+                       : t->is_cut                      ? cut
                                                         : "it takes none of the calls that were planned for it");
+    } else if (v->n_failed == 0 && t->is_cut) {
+        nb_strbuf_addf(&text, "so far: %zu cases, none beyond its bound; not all were tried", v->n);
     } else if (v->n_failed == 0 && is_loose) {
         nb_strbuf_addf(&text, "in part: %zu cases within the bound of what it declares, which allows too much", v->n);
     } else if (v->n_failed == 0) {
@@ -335,7 +341,9 @@ static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
         if (is_its(t, r) && nb_record_timed(r) && !own[p]) own[p] = r;
     }
     if (!own[0] && !own[1]) {
-        add_line(out, "how fast?", "not timed: only what is right is");
+        char *why = nb_textf("not timed: %s", t->is_cut ? cut : "only what is right is");
+        add_line(out, "how fast?", why);
+        free(why);
         return;
     }
     for (int p = 0; p < 2; p++) {
@@ -353,7 +361,11 @@ static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
 
 static void add_inside(const struct nb_tried *t, struct nb_strbuf *out) {
     const char *summary = nb_json_get_text(t->probe, "summary"), *reason = nb_json_get_text(t->probe, "reason");
-    const char *text = t->not_probed ? t->not_probed : summary ? summary : reason ? reason : "it gave no answer";
+    const char *text = t->not_probed ? t->not_probed
+                       : summary     ? summary
+                       : reason      ? reason
+                       : t->is_cut   ? cut
+                                     : "it gave no answer";
     add_text(out, "inside", text);
 }
 

@@ -6,10 +6,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -150,6 +152,62 @@ int nb_dir_make(const char *dir) {
 bool nb_path_exists(const char *path) {
     assert(path);
     return access(path, F_OK) == 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+/* -1: it is another user's, or somebody holds it (EWOULDBLOCK). */
+static int lock_dir(const char *dir) {
+    struct stat st;
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    errno = error;
+    return -1;
+}
+
+/* Those that begin so and nobody holds: their processes were killed. */
+static void sweep(const char *tmp, const char *begin) {
+    struct nb_strings names = nb_dir_list(tmp, "");
+    for (size_t i = 0; i < names.n; i++) {
+        if (strncmp(names.items[i], begin, strlen(begin)) != 0) continue;
+        char *dir = nb_path_join(tmp, names.items[i]);
+        const int lock = lock_dir(dir);
+        if (lock >= 0)
+            nb_temporary_dir_remove(dir, lock);
+        else
+            free(dir);
+    }
+    nb_strings_release(&names);
+}
+
+char *nb_temporary_dir(const char *name, int *lock) {
+    const char *named = getenv("TMPDIR"), *tmp = named && *named ? named : "/tmp";
+    char *begin = nb_textf("normbench-%s-", name), *pattern = nb_textf("%s/%sXXXXXX", tmp, begin), *dir = NULL;
+    sweep(tmp, begin);
+    for (bool is_mine = false; !is_mine;) { /* until another's sweep does not come between */
+        free(dir);
+        dir = mkdtemp(nb_strdup(pattern));
+        if (!dir) break;
+        *lock = lock_dir(dir);
+        is_mine = (*lock >= 0 || errno != EWOULDBLOCK) && nb_path_exists(dir);
+        if (!is_mine && *lock >= 0) close(*lock);
+    }
+    if (!dir) nb_error("%s: no folder can be made there: %s", tmp, strerror(errno));
+    free(begin);
+    free(pattern);
+    return dir;
+}
+
+void nb_temporary_dir_remove(char *dir, int lock) {
+    if (!dir) return;
+    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (lock >= 0) close(lock);
+    free(dir);
 }
 
 int nb_fd_out_of_reach(int fd, bool alone) {

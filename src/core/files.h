@@ -22,6 +22,11 @@ int nb_file_write_parts(const char *path, bool (*next)(void *context, struct nb_
 /* dir and its parents; fine when it is there. */
 int nb_dir_make(const char *dir);
 bool nb_path_exists(const char *path);
+/* A new folder in TMPDIR, "normbench-NAME-XXXXXX", owned, and whoever dies without removing it leaves it to the next that wants one of this name: *lock is held
+ * until then. Null after nb_error. */
+char *nb_temporary_dir(const char *name, int *lock);
+/* Removes the folder with what is in it, lets go the lock and frees the path (null: nothing to do). */
+void nb_temporary_dir_remove(char *dir, int lock);
 /* Moves a descriptor to a random number, closed on exec: foreign code has been seen to write to the first ones. Returns it, or fd as it
  * is where that cannot be had. alone: no other stays open but the first three. */
 int nb_fd_out_of_reach(int fd, bool alone);

@@ -158,7 +158,7 @@ void nb_progress_end(void) {
 
 static _Noreturn void out_of_memory(unsigned long long n, unsigned long long size) {
     fprintf(stderr, "normbench: error: no memory for %llu x %llu bytes\n", n, size);
-    exit(1);
+    exit(2); /* NB_EXIT_USAGE: the environment's fault */
 }
 
 void *nb_alloc(unsigned long long n, unsigned long long size) {

@@ -51,16 +51,6 @@ static int copy_build(struct nb_gate_builds *b, int layout, const char *from, co
     return result;
 }
 
-static int make_dir(struct nb_gate_builds *b) {
-    const char *tmp = getenv("TMPDIR");
-    b->dir = nb_path_join(tmp && *tmp ? tmp : "/tmp", "normbench-gate-XXXXXX");
-    if (mkdtemp(b->dir)) return 0;
-    int result = nb_error("%s: no folder for the copies of the builds: %s", b->dir, strerror(errno));
-    free(b->dir);
-    b->dir = NULL;
-    return result;
-}
-
 static bool are_same_bytes(const char *file, const char *other) {
     size_t n, n_other;
     char *bytes = nb_file_read(file, LARGEST, &n), *others = nb_file_read(other, LARGEST, &n_other);
@@ -293,7 +283,8 @@ static int open_builds(struct nb_gate_builds *b, const char *const *baselines, s
                                  .same_bytes = true};
     if (n_baselines == 0 || n_candidates == 0) return nb_error("the gate compares a --baseline with a --candidate");
     if (b->n_layouts > NB_GATE_LAYOUTS) return nb_error("%d layouts; %d are the most", b->n_layouts, NB_GATE_LAYOUTS);
-    if (make_dir(b) != 0) return -1;
+    b->dir = nb_temporary_dir("gate", &b->dir_lock);
+    if (!b->dir) return -1;
     for (int l = b->n_layouts - 1; l >= 0; l--) {
         const char *baseline = baselines[(size_t)l % n_baselines], *candidate = candidates[(size_t)l % n_candidates];
         const char *const sources[NB_N_BUILDS] = {baseline, baseline, candidate};
@@ -326,18 +317,9 @@ int nb_gate_objects_init(struct nb_gate_builds *b, const char *const *baselines,
 
 void nb_gate_builds_release(struct nb_gate_builds *b) {
     nb_log_shows(NULL, NULL);
-    for (int l = 0; l < b->n_layouts && b->dir; l++) {
-        for (int build = 0; build < NB_N_BUILDS; build++) {
-            if (!b->files[l][build]) continue;
-            unlink(b->files[l][build]);
-            free((char *)(uintptr_t)b->files[l][build]);
-        }
-        char *dir = copy_path(b, l, -1);
-        rmdir(dir);
-        free(dir);
-    }
-    if (b->dir) rmdir(b->dir);
-    free(b->dir);
+    for (int l = 0; l < b->n_layouts; l++)
+        for (int build = 0; build < NB_N_BUILDS; build++) free((char *)(uintptr_t)b->files[l][build]);
+    nb_temporary_dir_remove(b->dir, b->dir_lock);
     *b = (struct nb_gate_builds){0};
 }
 
@@ -429,5 +411,6 @@ bool nb_gate_is_over(const struct nb_gate *g) {
 void nb_gate_end(struct nb_gate *g) {
     nb_progress_end();
     g->elapsed_s = nb_now_s() - g->started_s;
+    g->ended_by = nb_interrupted();
     nb_floors_keep(g->floors);
 }

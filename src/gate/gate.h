@@ -22,7 +22,8 @@ enum { NB_BUILD_BASELINE, NB_BUILD_CONTROL, NB_BUILD_CANDIDATE, NB_N_BUILDS };
 extern const char *const nb_build_names[NB_N_BUILDS]; /* "baseline", "control", "candidate": plugins are called so */
 
 struct nb_gate_builds {
-    char *dir;                                         /* of the copies */
+    char *dir; /* of the copies */
+    int dir_lock;
     const char *files[NB_GATE_LAYOUTS][NB_N_BUILDS];   /* copies, owned */
     const char *sources[NB_GATE_LAYOUTS][NB_N_BUILDS]; /* what they are copies of, as the caller named it, borrowed */
     int n_layouts;
@@ -85,6 +86,7 @@ struct nb_gate {
     struct nb_gate_case *cases;
     size_t n_cases;
     double started_s, elapsed_s;
+    int ended_by;             /* a signal's number, else 0 */
     struct nb_floors *floors; /* owned */
     /* Every launch as the worker reported it; may be null. */
     void (*record)(const struct nb_gate_case *c, enum nb_gate_stage stage, const struct nb_gate_request *q,

@@ -344,9 +344,11 @@ void nb_gate_judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *
 
 void nb_gate_judge_exhausted(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
                              struct nb_gate_judgement *out) {
+    char end[40] = "the time ran out";
+    if (e->ended_by) snprintf(end, sizeof end, "signal %d ended the gate", e->ended_by);
     if (e->n_screen == 0) {
         *out = (struct nb_gate_judgement){.verdict = NB_VERDICT_INCONCLUSIVE};
-        because(out, "the time ran out before it was measured");
+        because(out, "%s before it was measured", end);
         return;
     }
     judge(e, rule, out, true);
@@ -356,6 +358,5 @@ void nb_gate_judge_exhausted(const struct nb_gate_evidence *e, const struct nb_g
     if (!out->reason[0] || out->flagged) because(out, "what screening saw is not confirmed");
     if (!isfinite(out->ratio.low)) because(out, "too few launches for bounds");
     const size_t n = strlen(out->reason);
-    snprintf(out->reason + n, sizeof out->reason - n, " (the time ran out after %zu launches)",
-             e->n_screen + e->n_confirm);
+    snprintf(out->reason + n, sizeof out->reason - n, " (%s after %zu launches)", end, e->n_screen + e->n_confirm);
 }

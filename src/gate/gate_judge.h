@@ -61,6 +61,7 @@ struct nb_gate_evidence {
     enum nb_gate_stage stage; /* the last that is complete */
     size_t n_planned;         /* fresh launches that confirmation would have in all */
     size_t n_confirming;      /* cases of the run that went on to confirmation, this one included */
+    int ended_by;             /* the signal that ended the run; 0: no time was left */
 };
 
 struct nb_gate_judgement {

@@ -12,6 +12,7 @@
 #include "src/core/timer.h"
 #include "src/gate/code_identity.h"
 #include "src/gate/gate_subject.h"
+#include "src/measure/process.h"
 #include "src/plan/cells.h"
 
 /* ---- budgets of instructions ----------------------------------------------------------------------------------------- */
@@ -254,7 +255,8 @@ static struct nb_gate_evidence evidence_of(const struct nb_gate *g, const struct
                                      .n_confirm = c->n_confirm,
                                      .stage = c->n_confirm > 0 ? stage : NB_GATE_SCREEN,
                                      .n_planned = 2 * (size_t)g->plan.confirm_launches,
-                                     .n_confirming = k};
+                                     .n_confirming = k,
+                                     .ended_by = nb_interrupted()};
 }
 
 static void judge_all(struct nb_gate *g, enum nb_gate_stage stage, size_t k, bool exhausted) {

@@ -200,8 +200,9 @@ static int run_stretch(struct self_test *s, int load, int round) {
 static void verify_injection(const struct self_test *s) {
     struct nb_trials *t = s->out;
     for (int i = 0; i < s->plan->n_effects; i++)
-        t->injected[i] = s->g->subject->injected(&s->g->cases[0], s->plan->effects[i], t->injected_reason,
-                                                 sizeof t->injected_reason);
+        t->injected[i] = is_over(s) ? (double)NAN
+                                    : s->g->subject->injected(&s->g->cases[0], s->plan->effects[i], t->injected_reason,
+                                                              sizeof t->injected_reason);
 }
 
 int nb_gate_trials_run(struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out) {

@@ -731,9 +731,11 @@ int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_m
     nb_floors_keep(&run.floors);
     nb_floors_release(&run.floors);
     run.elapsed_s = nb_now_s() - start_s;
-    if (ended == 0) judge_all(&run);
+    for (size_t i = 0; i < run.n_topics && ended > 0; i++)
+        snprintf(run.topics[i].reason, sizeof run.topics[i].reason, "signal %d ended it early", ended);
+    if (ended >= 0) judge_all(&run);
     for (size_t i = 0; i < run.n_topics; i++) *n_measured += is_measured(&run.topics[i]);
-    *file = ended == 0 ? tuning_json(&run) : NULL;
+    *file = ended >= 0 ? tuning_json(&run) : NULL;
     for (size_t i = 0; i < run.n_topics; i++)
         for (size_t t = 0; t < run.topics[i].n_trials; t++)
             for (int a = 0; a < run.topics[i].n_arms; a++) {

@@ -65,6 +65,57 @@ expect "$code" 2 "a stack of 64 KiB"
 grep -q 'ulimit -s 256' "$WORK/err"
 (ulimit -s 256; run --out "$WORK/stack" "${one[@]}" >/dev/null) # as much as that message asks for
 
+code=0; (ulimit -v 65535; run --out "$WORK/memory" "${one[@]}" >/dev/null 2>"$WORK/err") || code=$?
+expect "$code" 2 "64 MiB less 1 KiB"
+grep -q 'ulimit -v 65536' "$WORK/err"
+# As much as that message asks for, which is too little for these tensors: no kernel's fault, and no success.
+(ulimit -v 65536; run --out "$WORK/memory" "${one[@]}" >/dev/null)
+code=0; (ulimit -v 65536; run --axis shape=4096x4096 --out "$WORK/large" >/dev/null 2>"$WORK/err") || code=$?
+expect "$code" 2 "tensors of 64 MiB in 64 MiB"
+grep -q 'none of the 1 cases was measured: .*memory' "$WORK/err"
+
+# Ended by a signal: the exit code and the last words say so, and what is known is printed. The first use of a CPU has begun when
+# a worker has.
+ended() { # WHAT FILE LINES COMMAND...: behind so many lines, or (no FILE) behind the first worker
+    local what=$1 file=$2 lines=$3
+    shift 3
+    "$NORMBENCH" "$@" >"$WORK/out" 2>"$WORK/err" &
+    pid=$!
+    [ -z "$file" ] || until_lines $pid "$file" "$lines"
+    until [ -n "$file" ] || pgrep -P $pid -f __worker >/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+    kill -TERM $pid
+    code=0; wait $pid || code=$?
+    expect "$code" 143 "$what: $(cat "$WORK/err" "$WORK/out")"
+    grep -q 'ended by signal 15; the same command starts anew' "$WORK/err"
+}
+(
+    unset NORMBENCH_TUNING
+    export XDG_CACHE_HOME=$WORK/cache
+    ended "the first use of a CPU" "" 0 run "$WORK/config.json" --axis shape=2048x2048 --out "$WORK/first"
+    [ ! -e "$WORK/first" ] && [ ! -e "$WORK/cache/normbench/"tuning* ]
+)
+ended "try" "$WORK/tried/journal.jsonl" 5 try "$BUILD/tests/plugins/example.so" --no-peers --budget 10000 --out "$WORK/tried"
+grep -q 'right? *so far: .*not all were tried' "$WORK/out"
+gate() { # SIGNAL: to a gate of a thousand launches, once the first is recorded
+    export TMPDIR=$WORK/tmpdir
+    "$NORMBENCH" gate --baseline "$BUILD/tests/plugins/gate_old.so" --candidate "$BUILD/tests/plugins/gate_new.so" --kernel gated_steady \
+        --time-identical --screen-launches 1000 --out "$WORK/gate" >"$WORK/out" 2>"$WORK/err" &
+    pid=$!
+    until_lines $pid "$WORK/gate/samples.jsonl" 1
+    kill -"$1" $pid
+    code=0; wait $pid || code=$?
+}
+mkdir "$WORK/tmpdir"
+gate KILL
+expect "$code" 137 "a gate that is killed"
+[ -n "$(ls "$WORK/tmpdir")" ] # which the next one sweeps
+[ -z "$(tail -c 1 "$WORK/gate/samples.jsonl")" ] # a whole line
+rm "$WORK/gate/samples.jsonl"
+gate TERM
+expect "$code" 143 "a gate that is ended"
+[ -z "$(ls "$WORK/tmpdir")" ]
+for file in gate.json gate.md gate.xml; do grep -q 'signal 15 ended the gate' "$WORK/gate/$file"; done
+
 # Killed before its first line, a run leaves an empty journal, which does not keep the next one out; a line does.
 mkdir "$WORK/killed" && : >"$WORK/killed/journal.jsonl"
 code=0; "$NORMBENCH" report "$WORK/killed" 2>"$WORK/err" || code=$?

@@ -67,6 +67,16 @@ gives 0 "" "${out_of_time[@]}" --inconclusive pass
 gives 1 "" "${out_of_time[@]}" --inconclusive fail
 gives 5 "" "${out_of_time[@]}" --kernel gated_gone
 
+# ---- no place to keep anything: the verdict is printed and stands, a PASS is none ------------------------------------------------------
+for case in "3 REGRESSION candidate:*_20400" "2 PASS candidate:*_20000"; do
+    read -r code word played <<<"$case"
+    mkdir -p "$WORK/taken/gate.json"
+    options+=(--out "$WORK/taken")
+    verdict "$code" "$word gated_steady_f32" steady "$old" "$new" "${played/_/ }"
+    says 'taken/gate.json: is a folder'
+    options=(--config "$WORK/config.json")
+done
+
 # ---- budgets of instructions -------------------------------------------------------------------------------------------------
 budget() { # CODE PATTERN KERNEL GATE-SETTINGS
     config budget "$4"
