@@ -140,15 +140,14 @@ bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, co
     if (!run) return false;
     saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
     cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
-    const char *began = saved->argc > 0 ? saved->argv[0] : "run",
-               *tuning = nb_json_get_text(nb_json_get(fingerprint, "tuning"), "replay");
+    const char *began = saved->argc > 0 ? saved->argv[0] : "run";
     cJSON *now = nb_fingerprint();
     const bool same_command = strcmp(began, command) == 0,
                same_cpu = same_command && compare_cpus(dir, fingerprint, now) == 0;
     if (!same_command) nb_error("--resume %s: `normbench %s` began it, and goes on with it", o->resume, began);
     if (same_command && !same_cpu) *exit_code = NB_EXIT_NOT_COMPARABLE;
     /* The run's own tuning, whatever the file of this CPU says by now; one that the user chose was chosen before, and is compared below. */
-    if (same_cpu) nb_tuning_choose_once(tuning ? tuning : "default");
+    if (same_cpu) nb_tuning_choose_again(nb_json_get(fingerprint, "tuning"));
     cJSON_Delete(now);
     cJSON_Delete(run);
     return same_cpu;

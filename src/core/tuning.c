@@ -400,6 +400,17 @@ char *nb_tuning_replay(void) {
     return differs.text;
 }
 
+void nb_tuning_choose_again(const cJSON *choice) {
+    static const char *const sources[] = {"defaults", "file", "option"};
+    const char *replay = nb_json_get_text(choice, "replay");
+    if (chosen.source) return;
+    nb_tuning_choose_once(replay ? replay : "default");
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        if (nb_json_is(choice, "source", sources[i])) chosen.source = sources[i];
+    nb_json_copy_text(chosen.file, sizeof chosen.file, choice, "file");
+    nb_json_copy_text(chosen.measured, sizeof chosen.measured, choice, "measured");
+}
+
 cJSON *nb_tuning_choice_to_json(void) {
     const struct nb_tuning *t = nb_tuning_used();
     if (!t || !chosen.source) return cJSON_CreateNull();

@@ -83,6 +83,8 @@ int nb_tuning_file_write(const char *path, const cJSON *json);
 int nb_tuning_choose(const char *option);
 /* The same, unless something was chosen already; a text that is none is warned of, and the defaults are taken. */
 void nb_tuning_choose_once(const char *option);
+/* What a run chose that goes on, as nb_tuning_choice_to_json() said it, unless something was chosen already. */
+void nb_tuning_choose_again(const cJSON *choice);
 
 /* What was chosen, for records (as reports/schema has it):
  *   source    "defaults", "file"; with an option "option"

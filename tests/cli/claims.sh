@@ -97,8 +97,11 @@ refuses "holds claims already" claims form-keepdim --out "$WORK/run"
 
 # Going on with a run that is whole measures nothing again and comes to the same verdicts.
 cp "$WORK/run/timing/journal.jsonl" "$WORK/journal"
+tuning() { /usr/bin/python3 -c "import json; print(json.load(open('$WORK/run/claims.json'))['fingerprint']['tuning'])"; }
+chosen=$(tuning)
 "$NORMBENCH" claims --resume "$WORK/run" --format json >"$WORK/json" 2>"$WORK/err" || bad "--resume: exit $?: $(cat "$WORK/err")"
 [ "$(grep -c '"type":"launch"' "$WORK/run/timing/journal.jsonl")" = "$(grep -c '"type":"launch"' "$WORK/journal")" ] || bad "--resume measured again"
+[ "$(tuning)" = "$chosen" ] || bad "--resume: another origin of the tuning: $(tuning), was $chosen"
 /usr/bin/python3 -c "
 import json
 d = json.load(open('$WORK/json'))
