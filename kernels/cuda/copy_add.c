@@ -9,7 +9,7 @@ static int copy_add_run(const struct nb_call *call, int phase, int64_t begin, in
                                            .out = {call->y, call->residual_out},
                                            .in_stride = {call->x_stride, call->residual_stride},
                                            .out_stride = {call->y_stride, call->residual_out_stride}},
-                        2, 2);
+                        2, 2, 2);
 }
 
 NB_KERNEL(copy_add, .summary = "x, residual -> y, residual_out", .loads = 2, .stores = 2, .run = copy_add_run,

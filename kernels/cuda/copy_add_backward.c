@@ -9,7 +9,7 @@ static int copy_add_backward_run(const struct nb_call *call, int phase, int64_t 
                                            .out = {call->dx},
                                            .in_stride = {call->x_stride, call->dy_stride, call->dresidual_out_stride},
                                            .out_stride = {call->dx_stride}},
-                        3, 1);
+                        3, 1, 2);
 }
 
 NB_KERNEL(copy_add_backward, .summary = "x, dy, dresidual_out -> dx", .pass = NB_BACKWARD, .loads = 3, .stores = 1,

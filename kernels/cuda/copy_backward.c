@@ -9,7 +9,7 @@ static int copy_backward_run(const struct nb_call *call, int phase, int64_t begi
                                            .out = {call->dx},
                                            .in_stride = {call->x_stride, call->dy_stride},
                                            .out_stride = {call->dx_stride}},
-                        2, 1);
+                        2, 1, 2);
 }
 
 NB_KERNEL(copy_backward, .summary = "x, dy -> dx", .pass = NB_BACKWARD, .loads = 2, .stores = 1,

@@ -9,7 +9,7 @@ static int copy_triad_run(const struct nb_call *call, int phase, int64_t begin, 
                                            .out = {call->y},
                                            .in_stride = {call->x_stride, call->residual_stride},
                                            .out_stride = {call->y_stride}},
-                        2, 1);
+                        2, 1, 2);
 }
 
 NB_KERNEL(copy_triad, .summary = "x, residual -> y", .loads = 2, .stores = 1, .run = copy_triad_run, CUDA_COPY);

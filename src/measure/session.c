@@ -396,8 +396,8 @@ static double candidate_ns(const cJSON *copy, int n_loads, int n_stores, const s
     return nb_json_get_number(copy, "ns");
 }
 
-/* The fastest candidate with a pattern, or null. Of those that are about as fast the widest, since it has the fewest instructions, and loses
- * least beside a neighbour; of one width that which stores plainly, which comes first. */
+/* The fastest candidate with a pattern, or null. On a CPU of those that are about as fast the widest, since it has the fewest instructions, and
+ * loses least beside a neighbour; of one width that which stores plainly, which comes first. */
 static const char *choose_candidate(const struct nb_group_state *g, int n_loads, int n_stores) {
     const struct nb_kernel *kernel, *widest = NULL;
     const char *best = NULL;
@@ -405,7 +405,8 @@ static const char *choose_candidate(const struct nb_group_state *g, int n_loads,
     const cJSON *copy;
     cJSON_ArrayForEach(copy, g->copies) best_ns = fmin(best_ns, candidate_ns(copy, n_loads, n_stores, &kernel));
     cJSON_ArrayForEach(copy, g->copies) {
-        if (!(candidate_ns(copy, n_loads, n_stores, &kernel) <= NB_AS_FAST * best_ns)) continue;
+        const double ns = candidate_ns(copy, n_loads, n_stores, &kernel);
+        if (!(ns <= best_ns) && !(ns <= NB_AS_FAST * best_ns && kernel->backend == NB_BACKEND_CPU)) continue;
         if (widest && kernel->width <= widest->width) continue;
         widest = kernel;
         best = nb_json_get_text(copy, "variant");
