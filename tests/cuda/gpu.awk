@@ -55,10 +55,21 @@ mode == "checks" {
     if (!(kernel in kernels)) names[++n_names] = kernel
     kernels[kernel] = kernels[kernel] status " "
 }
+mode == "times" && of("time_ns") == "" && of("status") == "not_run" {
+    unrun++
+    next
+}
 mode == "times" {
-    shown[++n_times] = sprintf("  %-34s %-12s %12.2f %8.1f %8s %8s %8s  %s", substr(of("variant"), index(of("variant"), ":") + 1), of("shape"),
-        of("time_ns") / 1000, of("gbytes_per_s"), percent(of("vs_copy_ratio")), percent(of("of_datasheet_ratio")),
-        of("floor_ns") == "" ? "" : sprintf("%.2f", of("floor_ns") / 1000), of("status") != "ok" ? of("status") ": " of("reason") : of("time_ns") == "" ? "not timed" : of("noise"))
+    timed = of("time_ns") != ""
+    note = of("copy")
+    gsub(/^[^:]*:|_cuda_[a-z0-9]*$/, "", note)
+    if (of("throttled_launches") > 0) note = add(note, "throttled in " of("throttled_launches") " launches")
+    if (of("status") != "ok") note = add(note, of("status") ": " of("reason"))
+    else if (!timed) note = add(note, "not timed")
+    else if (of("noise") != "") note = add(note, of("noise"))
+    shown[++n_times] = sprintf("  %-34s %-12s %9s %8s %8s %8s %8s  %s", substr(of("variant"), index(of("variant"), ":") + 1), of("shape"),
+        timed ? sprintf("%.2f", of("time_ns") / 1000) : "", timed ? sprintf("%.1f", of("gbytes_per_s")) : "", percent(of("vs_copy_ratio")),
+        percent(of("of_datasheet_ratio")), of("floor_ns") == "" ? "" : sprintf("%.2f", of("floor_ns") / 1000), note)
 }
 
 END {
@@ -86,7 +97,8 @@ END {
         }
     }
     if (mode == "times") {
-        printf "\n  %-34s %-12s %12s %8s %8s %8s %8s\n", "times", "shape", "us", "GB/s", "of copy", "of sheet", "floor us"
+        printf "\n  %-34s %-12s %9s %8s %8s %8s %8s  %s\n", "times", "shape", "us", "GB/s", "of copy", "of sheet", "floor us", "copy"
         for (i = 1; i <= n_times; i++) print shown[i]
+        if (unrun) print "  " unrun " cases were not timed: the time was up"
     }
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #SBATCH --gres=gpu:1 --cpus-per-task=8 --mem=24G --time=00:10:00
 # gpu.sh OUT: what a GPU says of our kernels, within 8 minutes: what it is; every kernel checked, its outputs' bits beside those of the emulation;
-# NVIDIA's compute-sanitizer on one shape a kernel; times of some shapes; other libraries. A table is printed last and kept in OUT, with results,
+# NVIDIA's compute-sanitizer on one shape a kernel; other libraries beside ours; times of some shapes. A table is printed last and kept in OUT, with results,
 # samples and logs: 8 files at most, 16 MB each. Needs no network and installs nothing.
 #
 # Runs from the source tree, from the folder that `make cuda-bundle` makes, and as a Slurm job: sbatch gpu.sh OUT, in that folder. The GPU is the
@@ -38,8 +38,11 @@ keep() { # FILE NAME
     cp "$1" "$out/$2" && [ "$(stat -c %s "$out/$2")" -le 16000000 ] && return
     gzip -f "$out/$2"
 }
-# SECONDS of the usual 480, or what is left of all.
-left() { echo $((limit_s <= SECONDS ? 0 : limit_s - SECONDS < $1 * limit_s / 480 ? limit_s - SECONDS : $1 * limit_s / 480)); }
+# SECONDS of the usual 480, or what is left of all but a thirtieth, in which what is cut off ends and the table is made.
+left() {
+    local end=$((limit_s - limit_s / 30))
+    echo $((end <= SECONDS ? 0 : end - SECONDS < $1 * limit_s / 480 ? end - SECONDS : $1 * limit_s / 480))
+}
 # Runs a command for LIMIT seconds at most, or for what is left, or a function of this file; says what came of it and sets `code`.
 step() { # NAME LIMIT WHAT COMMAND...
     local name=$1 limit=$2 start=$SECONDS result
@@ -51,7 +54,7 @@ step() { # NAME LIMIT WHAT COMMAND...
         "$@" >"$work/$name.out" 2>&1
         code=$?
     elif [ "$limit" -gt 0 ]; then
-        timeout -s INT -k 15 "$limit" "$@" >"$work/$name.out" 2>&1
+        timeout -s INT -k 5 "$limit" "$@" >"$work/$name.out" 2>&1
         code=$?
     fi
     head -c 4000000 "$work/$name.out" >>"$work/log" 2>/dev/null
@@ -100,18 +103,19 @@ emulated=
 if [ "$device" = 1 ]; then
     case $(of_device compute_capability) in 9.* | 10.*) clusters=1 ;; *) clusters=0 ;; esac
     run emulated "$here/check.json" --axis backend=cuda-emulated "${more_checks[@]}"
-    NORMBENCH_EMULATED="clusters=$clusters shared=$(of_device shared_bytes)" timeout -s INT -k 15 $((1 + $(left 150))) "${command[@]}" >"$work/emulated.out" 2>&1 &
+    NORMBENCH_EMULATED="clusters=$clusters shared=$(of_device shared_bytes)" timeout -s INT -k 15 $((1 + $(left 160))) "${command[@]}" >"$work/emulated.out" 2>&1 &
     emulated=$!
-    # Nothing is timed meanwhile: what torch.compile is to run is compiled, into the caches on disk that it looks into later.
+    # Nothing is timed until the sanitizer is through: what others are to run is compiled, into the caches on disk that they look into later.
     export TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton
-    timeout -k 5 $((1 + $(left 110))) python3 "$here/peers.py" "$kernels" --warm >"$work/warm.out" 2>&1 &
+    mkdir "$work/inductor"
+    timeout -k 5 $((1 + $(left 210))) python3 "$here/peers.py" "$kernels" --warm "${more_peers[@]}" >"$work/warm.out" 2>&1 &
     warmed=$!
 fi
 run checks "$here/check.json" --axis backend=cuda "${more_checks[@]}"
-step checks 110 "every kernel, against the oracle" "${command[@]}"
+step checks 160 "every kernel, against the oracle" "${command[@]}"
 if [ "$device" = 1 ]; then
-    wait "$emulated" "$warmed"
-    cat "$work/emulated.out" "$work/warm.out" >>"$work/log"
+    wait "$emulated"
+    cat "$work/emulated.out" >>"$work/log"
     compare() {
         if ! csv_of checks || ! csv_of emulated; then
             echo "there are no results to compare"
@@ -141,18 +145,11 @@ for tool in memcheck racecheck; do
     elif [ -z "$sanitizer" ]; then
         skip "$tool" "not run: there is no compute-sanitizer"
     else
-        step "$tool" 60 "compute-sanitizer on one shape a kernel" "$sanitizer" --tool "$tool" --error-exitcode 9 "$calls" "$kernels" "$work/keys"
+        step "$tool" 40 "compute-sanitizer on one shape a kernel" "$sanitizer" --tool "$tool" --error-exitcode 9 "$calls" "$kernels" "$work/keys"
         head -c 7000000 "$work/$tool.out" >>"$work/sanitizer"
     fi
 done
 keep "$work/sanitizer" sanitizer.txt
-
-# ---- times ------------------------------------------------------------------------------------------------------------------------------
-run timings "$here/time.json" --axis backend=cuda "${more_times[@]}"
-step timings 150 "bf16, cold, beside copies on the device" "${command[@]}"
-[ -f "$work/timings/results.json" ] && csv_of timings
-keep "$work/timings/results.json" timings.json
-keep "$work/timings/journal.jsonl" samples.jsonl
 
 # ---- others -----------------------------------------------------------------------------------------------------------------------------
 if [ "$device" = 0 ]; then
@@ -160,9 +157,19 @@ if [ "$device" = 0 ]; then
 elif ! command -v python3 >/dev/null; then
     skip peers "not run: there is no python3"
 else
-    step peers 80 "PyTorch and what it brings" python3 "$here/peers.py" "$kernels" --seconds 70 "${more_peers[@]}"
+    wait "$warmed"
+    cat "$work/warm.out" >>"$work/log"
+    step peers 140 "PyTorch and what it brings" python3 "$here/peers.py" "$kernels" --seconds $(($(left 140) * 9 / 10)) "${more_peers[@]}"
     keep "$work/peers.out" peers.txt
 fi
+
+# ---- times ------------------------------------------------------------------------------------------------------------------------------
+run timings "$here/time.json" --axis backend=cuda "${more_times[@]}"
+step timings 100 "bf16, cold, beside copies on the device" "${command[@]}"
+[ -f "$work/timings/results.json" ] && csv_of timings
+keep "$work/timings/results.json" timings.json
+keep "$work/timings/journal.jsonl" samples.jsonl
+
 if [ "$device" = 0 ]; then
     skip cudnn "no device"
 elif ! "$program" list kernels --peer cudnn >/dev/null 2>"$work/cudnn.err"; then

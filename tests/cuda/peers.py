@@ -1,28 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""peers.py LIBRARY [--shapes 4096x4096,..] [--seconds S]: our kernels for GPUs beside those that Python brings.
+"""peers.py LIBRARY [--before LIBRARY] [--shapes forward:4096x4096,..] [--seconds S]: our kernels for GPUs beside those that Python brings.
 
-Loads libnormkernels_cuda.so by ctypes and times its kernels interleaved with PyTorch's own, torch.compile's, Liger's and QuACK's, on the same bf16
-tensors, by events, on buffers that rotate through three times the GPU's last cache. Every call, ours too, is captured into a CUDA graph of one round
-through the buffers, so that no framework's dispatch is timed; torch.compile therefore tunes without graphs of its own (they would copy inputs). What is
+Loads libnormkernels_cuda.so by ctypes and times its kernels interleaved with another version's (--before), PyTorch's own, torch.compile's, Liger's and
+QuACK's, on the same bf16 tensors, by events, on buffers that rotate through three times the GPU's last cache; and with copies that move as many bytes,
+PyTorch's and ours, of which the fastest is the roof. Every call is captured into a CUDA graph of one round through the buffers, so that no framework's
+dispatch is timed; torch.compile therefore tunes without graphs of its own (they would copy inputs). A row of the table is printed when it is known; what is
 not there, or does not run, is a line with the reason.
 
---warm only compiles what torch.compile is to run, into the caches that its variables name (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR), so
-that a comparison need not. --try LIBRARY calls the kernels of an emulation (libnormkernels_cuda_emulated.so) on the host's memory, to see that calls are made
-as kernel.h has them; it needs neither PyTorch nor a GPU.
+--warm only compiles what the others are to run, into the caches on disk that their variables name (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR), and notes
+there what is done: of torch.compile a comparison takes first what was compiled so, at its end what was not. --try LIBRARY calls the kernels of an emulation
+(libnormkernels_cuda_emulated.so) on the host's memory, to see that calls are made as kernel.h has them; it needs neither PyTorch nor a GPU.
 
 Exit codes: 0; 1 with --try: a call is wrong; 2 usage; 77 no PyTorch or no GPU."""
 import argparse
 import ctypes
-import itertools
+import importlib.util
 import math
+import os
 import random
 import statistics
 import sys
 import time
 
 EPS = 1e-5
-F32, BF16 = 0, 2
+F32, BF16, OP_COPY = 0, 2, 8
 
 
 # ---- kernel.h, as far as it is used here ---------------------------------------------------------------------------------
@@ -58,6 +60,11 @@ class Library:
         n = ctypes.c_size_t()
         kernels = table(1, ctypes.byref(n))
         self.kernels = {(k.name.decode(), k.dtype): k for k in (kernels[i].contents for i in range(n.value))}
+
+    def copies(self, back):
+        """Names of the copies with the loads and stores of a norm's pass; the driver's is PyTorch's, too."""
+        return [n for (n, d), k in self.kernels.items() if k.op == OP_COPY and d == BF16 and k.pass_ == back and n != "copy_driver"
+                and (k.loads, k.stores) == ((2, 1) if back else (1, 1))]
 
     def call(self, name, dtype, tensors, rows, cols, stream=None, centre=False):
         """A function that enqueues one call; tensors: addresses by the call's fields. ValueError: the kernel refuses it."""
@@ -105,16 +112,16 @@ def try_emulated(path):
 
 # ---- what is compared ---------------------------------------------------------------------------------------------------------
 
-def ours(library, op, back, buffers, torch):
+def ours(library, name, buffers, centre, torch):
     stream = torch.cuda.current_stream().cuda_stream
     runs = []
     for b in buffers:
-        tensors = {f: t.data_ptr() for f, t in b.items()}
+        tensors = {f: t.data_ptr() for f, t in b.items() if hasattr(Call, f)}
         rows, cols = b["x"].shape
-        run = library.call(f"{op}_backward_row" if back else f"{op}_row", BF16, tensors, rows, cols, stream, op == "layernorm")
+        run = library.call(name, BF16, tensors, rows, cols, stream, centre)
         if run.scratch_bytes:
-            b["scratch"] = torch.empty(run.scratch_bytes, dtype=torch.uint8, device="cuda")
-            run.set("scratch", b["scratch"].data_ptr())
+            run.scratch = torch.empty(run.scratch_bytes, dtype=torch.uint8, device="cuda")
+            run.set("scratch", run.scratch.data_ptr())
         runs.append(run)
 
     def all_of_them():
@@ -122,6 +129,17 @@ def ours(library, op, back, buffers, torch):
         for run in runs:
             run.set("stream", now)
             run()
+
+    return all_of_them
+
+
+def torch_copy(buffers, moved, torch):
+    """By PyTorch, as many bytes as the norm's tensors have."""
+    pairs = [[torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2)] for _ in buffers]
+
+    def all_of_them():
+        for source, target in pairs:
+            target.copy_(source)
 
     return all_of_them
 
@@ -160,6 +178,8 @@ def compiled(op, torch):
 
 
 OTHERS = {"PyTorch": norm_of, "torch.compile": compiled, "Liger": liger, "QuACK": quack}
+MODULES = {"Liger": "liger_kernel", "QuACK": "quack"}
+SLOW = "torch.compile"  # compiles for seconds, unless warmed
 
 
 def theirs(make, op, back, buffers, torch):
@@ -202,6 +222,7 @@ def captured(run, stream, torch):
 
 def sample_us(graph, rounds, n_buffers, stream, torch):
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    graph.replay()  # the device is at work while the rest is enqueued
     begin.record(stream)
     for _ in range(rounds):
         graph.replay()
@@ -227,28 +248,74 @@ def buffers_of(op, rows, cols, back, torch):
     return made
 
 
-def warm(op, back, rows, cols, torch):
+def warmed_file():
+    return os.path.join(os.environ.get("TORCHINDUCTOR_CACHE_DIR", "."), "warmed")
+
+
+def warm(what, names, torch):
     """Compiles, for the caches on disk."""
-    theirs(compiled, op, back, buffers_of(op, rows, cols, back, torch)[:1], torch)()
+    op, back, rows, cols = what
+    buffers = buffers_of(op, rows, cols, back, torch)[:1]
+    for name in names:
+        try:
+            theirs(OTHERS[name], op, back, buffers, torch)()
+        except Exception as error:  # the comparison says so
+            print(f"{name_of(what)} {name}: {error_text(error)}", flush=True)
+    with open(warmed_file(), "a") as f:
+        f.write(name_of(what) + "\n")
 
 
-def compare(library, op, back, rows, cols, names, blocks, torch):
-    """Lines of the table."""
-    stream, arms, wrong = torch.cuda.Stream(), {}, []
+def name_of(what):
+    op, back, rows, cols = what
+    return f"{op} {'backward' if back else 'forward'} {rows}x{cols}"
+
+
+def error_text(error):
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+
+
+def run_of(name, what, libraries, buffers, moved, torch):
+    op, back = what[:2]
+    if name in OTHERS:
+        return theirs(OTHERS[name], op, back, buffers, torch)
+    if name == "copy_":
+        return torch_copy(buffers, moved, torch)
+    kernel = f"{op}_backward_row" if back else f"{op}_row"
+    return ours(libraries[name == "before"], kernel if name in ("ours", "before") else name, buffers, op == "layernorm", torch)
+
+
+def outputs_of(b):
+    return [b[f].clone() for f in ("y", "dx", "dgamma", "dbeta") if f in b]
+
+
+def check(name, run, buffers, result, torch):
+    """What is wrong with an arm that has just run, or None."""
+    if name == "before" and not all(torch.equal(a, b) for a, b in zip(result, outputs_of(buffers[-1]))):
+        return "other bits than ours"
+    if name in OTHERS and result:
+        difference = (run.last.float() - result[0].float()).abs().max().item()
+        return None if difference < 0.25 else f"differs from ours by {difference:.3g}"
+    return None
+
+
+def compare(what, names, libraries, blocks, torch):
+    """Medians in us by arm, and what went wrong by arm; None: there is nothing to compare with."""
+    op, back, rows, cols = what
+    moved = (3 if back else 2) * 2 * rows * cols
+    stream, arms, wrong, result = torch.cuda.Stream(), {}, {}, None
+    kept = []  # a graph does not keep the tensors of its calls
     with torch.cuda.stream(stream):
         buffers = buffers_of(op, rows, cols, back, torch)
-        arms["ours"] = captured(ours(library, op, back, buffers, torch), stream, torch)
-        result = buffers[-1]["dx" if back else "y"].float()
         for name in names:
             try:
-                run = theirs(OTHERS[name], op, back, buffers, torch)
+                run = run_of(name, what, libraries, buffers, moved, torch)
+                kept.append(run)
                 arms[name] = captured(run, stream, torch)
-                difference = (run.last.float() - result).abs().max().item()
-                if not difference < 0.25:
-                    wrong.append(f"{name}: differs from ours by {difference:.3g}")
+                result = outputs_of(buffers[-1]) if name == "ours" else result
+                wrong[name] = check(name, run, buffers, result, torch)
             except Exception as error:  # whatever others' code raises is their line
                 arms.pop(name, None)
-                wrong.append(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:120]}")
+                wrong[name] = error_text(error)
         times = {name: [] for name in arms}
         rounds = {name: max(1, round(400 / (len(buffers) * sample_us(g, 1, len(buffers), stream, torch)))) for name, g in arms.items()}
         order = list(arms)
@@ -256,23 +323,67 @@ def compare(library, op, back, rows, cols, names, blocks, torch):
             order.reverse() if block % 2 else random.shuffle(order)
             for name in order:
                 times[name].append(sample_us(arms[name], rounds[name], len(buffers), stream, torch))
-    bytes_ = (3 if back else 2) * 2 * rows * cols
-    for name, us in times.items():
-        ratio = math.exp(statistics.median(math.log(t / o) for t, o in zip(us, times["ours"])))
-        yield f"{name:<14} {statistics.median(us):9.2f} us {bytes_ / statistics.median(us) / 1e3:6.0f} GB/s {ratio:6.3f} x ours"
-    yield from wrong
+    return {name: statistics.median(us) for name, us in times.items()}, {name: why for name, why in wrong.items() if why}
+
+
+COLUMNS = ["ours", "before", *OTHERS]
+HEAD = "  %-30s%8s%s%8s%10s%9s  (ours)" % ("", "copy", "".join("%9s" % c.removeprefix("torch.") for c in COLUMNS), "GB/s", "of copy", "to best")
+
+
+def row_of(what, us):
+    """The fastest copy, each arm, and ours beside both."""
+    op, back, rows, cols = what
+    moved = (3 if back else 2) * 2 * rows * cols
+    copy = min((name for name in us if name not in COLUMNS), key=us.get)
+    other = min((us[n] for n in OTHERS if n in us), default=math.nan)
+    own = us.get("ours", math.nan)
+    cells = "".join(f"{us[c]:9.2f}" if c in us else f"{'-':>9}" for c in COLUMNS)
+    return f"  {name_of(what):<30}{us[copy]:8.2f}{cells}{moved / own / 1e3:8.0f}{100 * us[copy] / own:8.1f} %{own / other:9.3f}  {copy}"
+
+
+def shapes_of(text):
+    for item in text.split(","):
+        name, _, shape = item.partition(":")
+        rows, _, cols = shape.partition("x")
+        yield name == "backward", int(rows), int(cols)
+
+
+SHAPES = ("forward:8192x2048,backward:8192x2048,forward:65536x256,forward:4096x4096,forward:512x32768,forward:128x131072,forward:64x262144,"
+          "forward:2048x8192,backward:4096x4096,backward:2048x8192")
+
+
+def tabulate(options, names, libraries, comparisons, torch):
+    end, said = time.monotonic() + options.seconds, set()
+    warmed = []
+    if os.path.exists(warmed_file()):
+        with open(warmed_file()) as f:
+            warmed = f.read().splitlines()
+    late = [w for w in comparisons if name_of(w) not in warmed]
+    turns = [(w, [n for n in names if n != SLOW or w not in late]) for w in comparisons]
+    turns += [(w, [n for n in names if n == SLOW or n not in OTHERS]) for w in late]
+    print(HEAD)
+    for what, arms in turns:
+        if time.monotonic() > end:
+            print(f"  {name_of(what)}{'' if SLOW not in arms or len(arms) > 4 else ', ' + SLOW}: no time left")
+            continue
+        us, wrong = compare(what, [*arms, *libraries[0].copies(what[1])], libraries, options.blocks, torch)
+        print(row_of(what, us) if us else f"  {name_of(what)}: nothing ran", flush=True)
+        for name, why in wrong.items():
+            if (name, why) not in said:
+                print(f"    {name_of(what)}, {name}: {why}", flush=True)
+            said.add((name, why))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library")
-    parser.add_argument("--shapes", default="8192x2048,4096x4096,512x32768")
+    parser.add_argument("--before", metavar="LIBRARY", help="another version of it, timed beside it")
+    parser.add_argument("--shapes", default=SHAPES)
     parser.add_argument("--seconds", type=float, default=80, help="no comparison is begun after that")
-    parser.add_argument("--blocks", type=int, default=20)
+    parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--try", action="store_true", dest="emulated")
     parser.add_argument("--warm", action="store_true")
     options = parser.parse_args()
-    start = time.monotonic()
     if options.emulated:
         return try_emulated(options.library)
     try:
@@ -283,19 +394,18 @@ def main():
     if not torch.cuda.is_available():
         print(f"PyTorch {torch.__version__} finds no GPU")
         return 77
-    library = Library(options.library)
-    print(f"peers: {torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}, bf16, cold; medians of {options.blocks} blocks in one process")
-    shapes = [tuple(int(n) for n in shape.split("x")) for shape in options.shapes.split(",")]
-    slow = ["torch.compile"]  # compiles for seconds, unless warmed: after all others
-    for names in [slow] if options.warm else [[n for n in OTHERS if n not in slow], slow]:
-        for (rows, cols), op, back in itertools.product(shapes, ("rmsnorm", "layernorm"), (False, True)):
-            what = f"{op} {'backward' if back else 'forward'} {rows}x{cols}"
-            if options.warm:
-                warm(op, back, rows, cols, torch)
-                continue
-            in_time = time.monotonic() - start <= options.seconds
-            for line in compare(library, op, back, rows, cols, names, options.blocks, torch) if in_time else [f"{', '.join(names)}: no time left"]:
-                print(f"  {what:<34} {line}", flush=True)
+    libraries = [Library(path) for path in (options.library, options.before) if path]
+    missing = [n for n in MODULES if not importlib.util.find_spec(MODULES[n])]
+    others = [n for n in OTHERS if n not in missing]
+    comparisons = [(op, *shape) for op in ("rmsnorm", "layernorm") for shape in shapes_of(options.shapes)]
+    if options.warm:
+        for what in comparisons:
+            warm(what, others, torch)
+        return 0
+    print(f"peers: {torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}, bf16, cold, one process; us, medians of {options.blocks} blocks")
+    for name in missing:
+        print(f"  {name}: not installed: there is no module {MODULES[name]}")
+    tabulate(options, ["ours", *(["before"] if options.before else []), "copy_", *others], libraries, comparisons, torch)
     return 0
 
 
