@@ -7,11 +7,15 @@
  *   barrier, cluster_barrier every thread of the block, of the cluster
  *   shuffle_xor(mask, v, d)  v of the lane whose number differs by the bit d; mask: the lanes of the warp that take part
  *   shared_buffer            the block's shared memory, aligned to 16 bytes; its contents are undefined
+ *   cluster_arrive, _wait    the same in two halves, and only to know that all have begun
  *   on_rank(p, rank)         where p, in shared memory, is in another block of the cluster
- *   load16, store16          16 aligned bytes at once; store16_shared: to shared memory
+ *   load16, store16          16 aligned bytes at once; load16_once: not kept in L1; store16_shared: to shared memory
+ *   forget(w)                the compiler is to keep the word w, and not what it has made of it
+ *   log2_of(n)               of a power of two
  *   post(p, box, rank, v)    v to where p, in shared memory, is in another block of the cluster, whose box counts its 4 bytes; box_init:
  *                            one thread, once; box_expect: one thread a round, of how many bytes; box_wait: until they have come in the
- *                            round whose number has this parity. Cheap, where a barrier of the cluster waits for all stores to memory
+ *                            round whose number has this parity. Cheap, where a barrier of the cluster waits for all stores to memory,
+ *                            and empties L1
  *   copy16_later, copy4_later  from global to shared memory while the thread goes on; copies_end closes a group of them,
  *                            copies_wait<N> waits for all groups of this thread but its newest N
  *   rsqrt_estimate           approximate, to 2 ulp: the one function whose bits differ between a GPU and the emulation
@@ -48,10 +52,11 @@ enum planted { NONE, NO_BARRIER, SHORT_SHUFFLE, BRANCHED_BARRIER, WIDE_MASK, FAR
 #ifndef ROOM
 #define ROOM 2
 #endif
-#define ENTRY(name, args, ...)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(BLOCK, ROOM) name(const __grid_constant__ struct args a) {            \
+#define ENTRY_FOR(name, args, threads, room, ...)                                                                      \
+    extern "C" __global__ void __launch_bounds__(threads, room) name(const __grid_constant__ struct args a) {          \
         __VA_ARGS__(a);                                                                                                \
     }
+#define ENTRY(name, args, ...) ENTRY_FOR(name, args, BLOCK, ROOM, __VA_ARGS__)
 
 DEVICE uint32_t thread_index() { return threadIdx.x; }
 DEVICE uint32_t block_index() { return blockIdx.x; }
@@ -64,9 +69,12 @@ DEVICE char *shared_buffer() { return (char *)shared_words; }
 DEVICE uint32_t in_shared(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
 #if __CUDA_ARCH__ >= 900
+constexpr bool CLUSTERS = true;
 DEVICE void cluster_barrier() {
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 }
+DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;"); }
+DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 DEVICE const float *on_rank(const float *p, uint32_t rank) {
     uint64_t there;
     asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(rank));
@@ -100,7 +108,10 @@ DEVICE void box_wait(uint64_t *box, uint32_t parity) {
     } while (!come);
 }
 #else /* the host makes no clusters */
+constexpr bool CLUSTERS = false;
 DEVICE void cluster_barrier() { __syncthreads(); }
+DEVICE void cluster_arrive() {}
+DEVICE void cluster_wait() {}
 DEVICE void box_init(uint64_t *) {}
 DEVICE void box_expect(uint64_t *, uint32_t) {}
 DEVICE void post(float *, uint64_t *, uint32_t, float) {}
@@ -111,6 +122,13 @@ DEVICE const float *on_rank(const float *p, uint32_t) { return p; }
 /* The compiler is not to keep what it has loaded from memory. */
 DEVICE void forget() { asm volatile("" ::: "memory"); }
 DEVICE uint4 load16(const void *p) { return *(const uint4 *)p; }
+DEVICE uint4 load16_once(const void *p) {
+    uint4 v;
+    asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(__cvta_generic_to_global(p)));
+    return v;
+}
 /* Not *(uint4 *)p = v, which nvcc 13.0 takes apart into four stores of 4 bytes wherever the words are f32. */
 DEVICE void store16(void *p, uint4 v) {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y),
@@ -150,6 +168,7 @@ DEVICE uint16_t f32_to_bf16(float v) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v));
     return h;
 }
+DEVICE uint32_t log2_of(uint32_t n) { return 31 - (uint32_t)__clz((int)n); }
 DEVICE float canonical(float v) { return v; }
 DEVICE float rsqrt_estimate(float v) { return rsqrtf(v); }
 DEVICE float rsqrt_rounded(float v) { return __frsqrt_rn(v); }
@@ -157,6 +176,8 @@ DEVICE float rsqrt_rounded(float v) { return __frsqrt_rn(v); }
 #else
 #include "kernels/cuda/emulated.h"
 #endif
+
+DEVICE void forget(uint4 &w) { asm volatile("" : "+r"(w.x), "+r"(w.y), "+r"(w.z), "+r"(w.w)); }
 
 /* ---- elements ---- */
 

@@ -15,6 +15,7 @@
     static void name##_thread(const void *a) { __VA_ARGS__(*(const struct args *)a); }                                 \
     static struct emulated_entry name##_entry = {#name, name##_thread, nullptr};                                       \
     __attribute__((constructor)) static void name##_register() { emulated_register(&name##_entry); }
+#define ENTRY_FOR(name, args, threads, room, ...) ENTRY(name, args, __VA_ARGS__)
 
 struct alignas(16) uint4 {
     uint32_t x, y, z, w;
@@ -57,6 +58,9 @@ DEVICE void cluster_barrier(int line = __builtin_LINE()) { emulated_barrier(true
 DEVICE float shuffle_xor(uint32_t mask, float v, uint32_t d, int line = __builtin_LINE()) {
     return emulated_shuffle(mask, v, d, line);
 }
+constexpr bool CLUSTERS = true;
+DEVICE void cluster_arrive() {}
+DEVICE void cluster_wait(int line = __builtin_LINE()) { emulated_barrier(true, line); }
 DEVICE const float *on_rank(const float *p, uint32_t rank) { return emulated_on_rank(p, rank); }
 DEVICE void box_init(uint64_t *box) { *box = 0; }
 DEVICE void box_expect(uint64_t *box, uint32_t bytes) { emulated_expect(box, bytes); }
@@ -74,6 +78,7 @@ DEVICE uint4 load16(const void *p) {
     memcpy(&v, p, sizeof v);
     return v;
 }
+DEVICE uint4 load16_once(const void *p) { return load16(p); }
 DEVICE void store16(void *p, uint4 v) {
     if ((uintptr_t)p % 16) emulated_fail("stores 16 bytes that are not aligned");
     memcpy(p, &v, sizeof v);
@@ -83,6 +88,7 @@ DEVICE void copy16_later(void *to, const void *from) { emulated_copy(to, from, 1
 DEVICE void copy4_later(void *to, const void *from) { emulated_copy(to, from, 4); }
 DEVICE void copies_end() { emulated_copies_end(); }
 template <int N> DEVICE void copies_wait() { emulated_copies_wait(N); }
+DEVICE uint32_t log2_of(uint32_t n) { return 31 - (uint32_t)__builtin_clz(n); }
 DEVICE float float_of(uint32_t bits) {
     float v;
     memcpy(&v, &bits, sizeof v);

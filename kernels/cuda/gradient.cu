@@ -145,16 +145,6 @@ template <class E, int TILE> DEVICE void gradient_kept(const struct gradient_arg
 
 /* ---- rows on their way ------------------------------------------------------------------------------------------------------ */
 
-/* Sums of a row with the bits of add_team(). */
-template <int K> DEVICE void add_lanes_of(float (&v)[K], uint32_t lanes) {
-#pragma unroll
-    for (uint32_t d = WARP / 2; d >= 1; d /= 2)
-#pragma unroll
-        for (int k = 0; k < K; k++) {
-            const float other = shuffle_xor(0xffffffffu, v[k], d);
-            if (d < lanes) v[k] += other;
-        }
-}
 /* The tree is always that over eight warps, with zeros for those that are not there, which change no bit: a sum that began with +0 is never
  * -0. The blocks of a cluster post theirs to each other. Two halves of the buffer take turns, as in add_team(). */
 template <int K> DEVICE void add_warps(float (&v)[K], struct team &t) {

@@ -173,7 +173,6 @@ template <class E, bool WIDE> DEVICE void rows_long(const struct row_args &a) {
 }
 
 #define ROWS(name, E, WIDE)                                                                                            \
-    ENTRY(rows_##name##_8, row_args, rows_kept<E, WIDE, 8>)                                                            \
     ENTRY(rows_##name##_32, row_args, rows_kept<E, WIDE, 32>)                                                          \
     ENTRY(rows_##name##_long, row_args, rows_long<E, WIDE>)
 EACH_ACCESS(ROWS)

@@ -51,12 +51,13 @@ $(BUILD)/cuda_emulated/emulated.o: kernels/cuda/emulated.cpp $(cuda_device_heade
 $(BUILD)/libnormkernels_cuda_emulated.so: $(cuda_objects_cuda_emulated) $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(cuda_functions) emulated)
 	$(call say,LD)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $^ -lm
-# With a mistake in it, to see that it is found (tests/cli/cuda_emulated.sh).
-$(BUILD)/tests/planted/%.so: kernels/cuda/rows.cu $(BUILD)/libnormkernels_cuda_emulated.so
+# With a mistake in them, to see that it is found (tests/cli/cuda_emulated.sh).
+$(BUILD)/tests/planted/%.so: kernels/cuda/rows.cu kernels/cuda/kept.cu $(BUILD)/libnormkernels_cuda_emulated.so
 	@mkdir -p $(dir $@)
-	$(CXX) $(CUDA_CXXFLAGS) -O1 -DPLANTED=$* -x c++ -c -o $(@:.so=.o) $<
-	$(CC) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $(@:.so=.o) $(cuda_objects_cuda_emulated) \
-	  $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(filter-out rows,$(cuda_functions)) emulated) -lm
+	$(CXX) $(CUDA_CXXFLAGS) -O1 -DPLANTED=$* -x c++ -c -o $(@:.so=_rows.o) kernels/cuda/rows.cu
+	$(CXX) $(CUDA_CXXFLAGS) -O1 -DPLANTED=$* -x c++ -c -o $(@:.so=_kept.o) kernels/cuda/kept.cu
+	$(CC) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $(@:.so=_rows.o) $(@:.so=_kept.o) $(cuda_objects_cuda_emulated) \
+	  $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(filter-out rows kept,$(cuda_functions)) emulated) -lm
 
 # For GPUs. nvcc: of CUDA_HOME, else on PATH, else what `make cuda-compiler` gets.
 CUDA_COMPILER ?= $(PEERS_DIR)/cuda

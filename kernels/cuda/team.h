@@ -66,6 +66,60 @@ template <int N> DEVICE void add_team(float (&v)[N], struct team &t) {
     }
     t.turn ^= 1;
 }
+/* ---- the same sums, bit by bit, where every lane of the block takes part ----
+ */
+
+/* Over 2^n lanes that share a row. */
+template <int N> DEVICE void add_lanes_of(float (&v)[N], uint32_t lanes) {
+#pragma unroll
+    for (uint32_t d = WARP / 2; d >= (PLANTED == SHORT_SHUFFLE ? 2 : 1); d /= 2)
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const float other = shuffle_xor(0xffffffffu, v[i], d);
+            if (d < lanes) v[i] += other;
+        }
+}
+/* Over the warps of a block, 8 at most: each thread adds their sums itself, in
+ * the order in which shuffles would. Where there are no warps there are zeros;
+ * no sum is -0. partial: 8 floats; two of them take turns as in add_team(). */
+DEVICE float add_block(float v, float *partial) {
+    const uint32_t lane = thread_index() % WARP, warp = thread_index() / WARP,
+                   place = warp + lane * (block_size() / WARP);
+    float sum[1] = {v};
+    add_lanes_of(sum, WARP);
+    if (place < 8 && (PLANTED != UNWRITTEN_SHARED || warp > 0)) partial[place] = lane == 0 ? sum[0] : 0.0f;
+    if (PLANTED != NO_BARRIER && (PLANTED != BRANCHED_BARRIER || warp > 0)) barrier();
+    return ((partial[0] + partial[4]) + (partial[2] + partial[6])) +
+           ((partial[1] + partial[5]) + (partial[3] + partial[7]));
+}
+
+/* Sums over the blocks of a cluster, one after another: each block sends its
+ * own to all of them, whose boxes count what has come. Who begins a sum has
+ * those of all others of the sum before, and so all have read the one before
+ * that: two places take turns. */
+struct cluster_sums {
+    uint32_t cluster, rank, n;
+};
+DEVICE uint64_t *box_of(uint32_t turn) { return (uint64_t *)((float *)shared_buffer() + 32) + turn; }
+/* Before the first sum, cluster_wait(): the boxes of all blocks are ready. */
+DEVICE struct cluster_sums cluster_sums_of(uint32_t cluster, uint32_t rank) {
+    if (thread_index() < 2) box_init(box_of(thread_index()));
+    cluster_arrive();
+    return cluster_sums{cluster, rank, 0};
+}
+DEVICE float add_cluster(float v, struct cluster_sums &s) {
+    const uint32_t turn = s.n % 2;
+    float *const shared = (float *)shared_buffer() + turn * 16, *const blocks = shared + 8;
+    v = add_block(v, shared);
+    if (thread_index() == 0) box_expect(box_of(turn), s.cluster * sizeof(float));
+    if (thread_index() < s.cluster) post(blocks + s.rank, box_of(turn), thread_index(), v);
+    box_wait(box_of(turn), s.n / 2 % 2);
+    s.n++;
+    v = blocks[0];
+    for (uint32_t rank = 1; rank < s.cluster; rank++) v += blocks[rank];
+    return v;
+}
+
 /* A block's shared memory is read by the others until all are here. */
 DEVICE void leave_team(const struct team &t) {
     if (t.cluster > 1) cluster_barrier();

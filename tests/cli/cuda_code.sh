@@ -22,10 +22,10 @@ code = runpy.run_path("tests/cuda/code.py")
 good = dict(registers=32, stack=0, local=0, wide_loads=4, other_loads=0, wide_stores=2, other_stores=4, generic_stores=0)
 def said(name, **changed):
     return len(list(code["complaints"](name, dict(good, **changed))))
-assert said("rows_f32_wide_8") == 0
-assert said("rows_f32_wide_8", wide_stores=0, other_stores=12) == 1
-assert said("rows_f32_wide_8", wide_loads=0, other_loads=16) == 1
-assert said("rows_f32_narrow_8", wide_loads=0, other_loads=16, other_stores=16) == 0
-assert said("rows_f32_narrow_8", local=2) == said("rows_f32_narrow_8", stack=8) == said("columns_add", generic_stores=1) == 1
+assert said("rows_f32_wide_32") == 0
+assert said("rows_f32_wide_32", wide_stores=0, other_stores=12) == 1
+assert said("rows_f32_wide_32", wide_loads=0, other_loads=16) == 1
+assert said("rows_f32_narrow_32", wide_loads=0, other_loads=16, other_stores=16) == 0
+assert said("rows_f32_narrow_32", local=2) == said("rows_f32_narrow_32", stack=8) == said("columns_add", generic_stores=1) == 1
 PY
 exit "$failed"

@@ -59,18 +59,21 @@ cp "$library" "$WORK/other/libnormkernels_cuda_emulated.so"
     --out "$WORK/stands_in" >"$WORK/stands_in.out" 2>&1 || bad "a plugin called cuda_emulated: exit $?; $(tail -n 5 "$WORK/stands_in.out")"
 
 # ---- planted mistakes are found, in some order of the threads -----------------------------------------------------------------------
-planted() { # MISTAKE
+planted() { # MISTAKE ROOT, by which kept.cu or rows.cu has the kernel
     local mistaken=$built/tests/planted/$1.so
     built_in "$built" "$mistaken" || { bad "$1 is not built"; return; }
     cat >"$WORK/$1.json" <<JSON
-{ "launches": 0, "blocks": [ { "backend": "cuda-emulated", "kernel": "$1:layernorm_row", "dtype": "f32", "shape": ["3x40", "3x3000"] } ] }
+{ "launches": 0, "blocks": [ { "backend": "cuda-emulated", "kernel": "$1:layernorm_row", "dtype": "f32", "root": "$2", "shape": ["3x40", "3x3000"] } ] }
 JSON
     for seed in 1 2 3; do
         NORMBENCH_EMULATED="seed=$seed" "$NORMBENCH" run "$WORK/$1.json" --plugin "$mistaken" --case-timeout 300 --no-stress --no-plots \
             --out "$WORK/$1-$seed" >"$WORK/$1-$seed.out" 2>&1
         [ $? != 1 ] || return 0
     done
-    bad "$1 is not found"
+    bad "$1 with $2 is not found"
 }
-for mistake in $mistakes; do planted "$mistake"; done
+for mistake in $mistakes; do
+    [ "$mistake" = WIDE_MASK ] || planted "$mistake" mul_recip
+    planted "$mistake" div_sqrt
+done
 exit "$failed"

@@ -15,7 +15,7 @@ import sys
 
 # Scalars that a wide function loads and stores, by its source: of them there is one for a row or a channel, not one for an element.
 # A sum of operations.cu stores one number and no vector.
-SCALARS = [("rows_", 0, 4), ("gradient_.*_long", 2, 0), ("gradient_", 2, 2), ("apply_", 6, 0), ("batchnorm_.*_train", 6, 5),
+SCALARS = [("rows_", 0, 4), ("kept_", 0, 2), ("gradient_.*_long", 2, 0), ("gradient_", 2, 2), ("apply_", 6, 0), ("batchnorm_.*_train", 6, 5),
            ("batchnorm_.*_gradient", 4, 2), ("columns_.*_sums", 0, 0), ("operations_.*_map", 2, 0), ("operations_.*_sum", 0, 1),
            ("copies_", 0, 0)]
 STORES_NO_VECTOR = re.compile("operations_.*_sum")

@@ -350,7 +350,7 @@ static const struct module {
 } modules[] = {{"apply", sizeof(struct apply_args)},       {"batchnorm", sizeof(struct channel_args)},
                {"columns", sizeof(struct column_args)},    {"copies", sizeof(struct copy_args)},
                {"gradient", sizeof(struct gradient_args)}, {"operations", sizeof(struct element_args)},
-               {"rows", sizeof(struct row_args)}};
+               {"kept", sizeof(struct row_args)},          {"rows", sizeof(struct row_args)}};
 static struct function {
     char name[64];
     size_t args;
