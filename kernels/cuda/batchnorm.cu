@@ -22,16 +22,48 @@ template <class E> DEVICE float channel_param(const void *p, int64_t channel, co
     return p ? get_any<E>(p, channel, f.narrow_params) : 0.0f;
 }
 
-/* Vectors of a channel, this thread's: its planes are c rows apart. */
+/* Vectors of a channel, this thread's, in turn; its planes are c rows apart. */
 struct plane_walk {
-    int64_t channel, at, end, step, vectors;
+    uint32_t at, end, step;          /* of all vectors of the channel */
+    uint32_t plane, vector, vectors; /* where that is */
+    uint32_t planes, rest;           /* of a step */
 };
 template <int N> DEVICE struct plane_walk walk_of(const struct channel_args &a, const struct team &t) {
-    const int64_t vectors = (a.hw + N - 1) / N;
-    return {(int64_t)(block_index() / t.cluster), first_of(t, 1), a.n * vectors, step_of(t, 1), vectors};
+    const uint32_t vectors = (uint32_t)((a.hw + N - 1) / N), at = (uint32_t)first_of(t, 1),
+                   step = (uint32_t)step_of(t, 1);
+    return {at, (uint32_t)a.n * vectors, step, at / vectors, at % vectors, vectors, step / vectors, step % vectors};
 }
-DEVICE int64_t row_of(const struct plane_walk &w, const struct channel_args &a, int64_t at) {
-    return at / w.vectors * a.c + w.channel;
+DEVICE void go_on(struct plane_walk &w) {
+    w.at += w.step, w.plane += w.planes, w.vector += w.rest;
+    if (w.vector >= w.vectors) w.vector -= w.vectors, w.plane++;
+}
+/* Loads several vectors of x, and of dy, before it calls use(offset of y, how many elements, x, dy) of the first. */
+template <class E, bool WIDE, bool DY, class F>
+DEVICE void walk_channel(struct plane_walk w, const struct channel_args &a, const F &use) {
+    constexpr int N = VECTOR<E>, AT_ONCE = (WIDE ? 8 : 4) / (DY ? 2 : 1);
+    const uint32_t channel = block_index() / a.team.cluster;
+    while (w.at < w.end) {
+        struct words<E, WIDE> x[AT_ONCE], dy[AT_ONCE];
+        int64_t out[AT_ONCE];
+        int left[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++, go_on(w)) {
+            const uint32_t i = w.vector * N;
+            const int64_t row = (int64_t)w.plane * a.c + channel;
+            left[k] = w.at >= w.end ? 0 : WIDE || a.hw - i > N ? N : (int)(a.hw - i);
+            out[k] = row * a.y_stride + i;
+            load_words(x[k], (const E *)a.x + row * a.x_stride + i, left[k]);
+            if constexpr (DY) load_words(dy[k], (const E *)a.dy + row * a.dy_stride + i, left[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            float v[N], d[N] = {};
+            if (!left[k]) break;
+            unpack(x[k], v);
+            if constexpr (DY) unpack(dy[k], d);
+            use(out[k], WIDE ? N : left[k], v, d);
+        }
+    }
 }
 DEVICE float total_of(const float (&acc)[ACCUMULATORS], struct team &t) {
     float sum[1] = {(acc[0] + acc[1]) + (acc[2] + acc[3])};
@@ -43,38 +75,36 @@ template <class E, bool WIDE> DEVICE void train_planes(const struct channel_args
     constexpr int N = VECTOR<E>;
     struct team t = team_of(a.team);
     const struct plane_walk w = walk_of<N>(a, t);
-    const E *const x = (const E *)a.x;
+    const int64_t channel = block_index() / t.cluster;
     const float n = (float)(a.n * a.hw);
-    float v[N], mean = 0.0f, var = 0.0f;
-    for (int sweep = 0; sweep < 2; sweep++) {
-        float acc[ACCUMULATORS] = {};
-        for (int64_t at = w.at; at < w.end; at += w.step) {
-            const int64_t i = at % w.vectors * N;
-            load<WIDE>(v, x + row_of(w, a, at) * a.x_stride + i, a.hw - i);
+    float sums[ACCUMULATORS] = {}, squares[ACCUMULATORS] = {};
+    walk_channel<E, WIDE, false>(w, a, [&](int64_t, int, const float(&v)[N], const float(&)[N]) {
 #pragma unroll
-            for (int j = 0; j < N; j++) {
-                float &sum = acc[j % ACCUMULATORS];
-                if (i + j < a.hw) sum = sweep ? fmaf(v[j] - mean, v[j] - mean, sum) : sum + v[j];
-            }
-        }
-        const float sum = total_of(acc, t);
-        if (sweep)
-            var = sum / n;
-        else
-            mean = sum / n;
-    }
-    const float scale = row_scale(var, a.formula);
-    const float gamma = channel_param<E>(a.gamma, w.channel, a.formula),
-                beta = channel_param<E>(a.beta, w.channel, a.formula);
-    if (is_first(t)) write_channel(a, w.channel, mean, var, scale);
-    for (int64_t at = w.at; at < w.end; at += w.step) {
-        const int64_t i = at % w.vectors * N, row = row_of(w, a, at);
-        load<WIDE>(v, x + row * a.x_stride + i, a.hw - i);
+        for (int j = 0; j < N; j++) sums[j % ACCUMULATORS] += v[j];
+    });
+    const float mean = total_of(sums, t) / n;
+    walk_channel<E, WIDE, false>(w, a, [&](int64_t, int left, const float(&v)[N], const float(&)[N]) {
 #pragma unroll
         for (int j = 0; j < N; j++)
-            v[j] = with_affine<E>(normalized(v[j], mean, scale, a.formula), gamma, beta, a.formula);
-        store<WIDE>((E *)a.y + row * a.y_stride + i, v, a.hw - i);
-    }
+            if (j < left) squares[j % ACCUMULATORS] = fmaf(v[j] - mean, v[j] - mean, squares[j % ACCUMULATORS]);
+    });
+    const float var = total_of(squares, t) / n, scale = row_scale(var, a.formula);
+    const float gamma = channel_param<E>(a.gamma, channel, a.formula),
+                beta = channel_param<E>(a.beta, channel, a.formula);
+    if (is_first(t)) write_channel(a, channel, mean, var, scale);
+    /* fmaf(v, w, -0) is v * w, and v where w is 1. */
+    const bool usual = a.formula.root != NB_ROOT_DIV_SQRT && !(a.formula.cast_before && a.gamma);
+    const float weight = a.gamma ? weight_of<E>(gamma, a.formula) : 1.0f, shift = a.beta ? beta : -0.0f;
+    walk_channel<E, WIDE, false>(w, a, [&](int64_t out, int left, const float(&v)[N], const float(&)[N]) {
+        float y[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) y[j] = fmaf((v[j] - mean) * scale, weight, shift);
+        if (!usual)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                y[j] = with_affine<E>(normalized(v[j], mean, scale, a.formula), gamma, beta, a.formula);
+        store<WIDE>((E *)a.y + out, y, left);
+    });
     leave_team(t);
 }
 
@@ -82,34 +112,33 @@ template <class E, bool WIDE> DEVICE void planes_gradient(const struct channel_a
     constexpr int N = VECTOR<E>;
     struct team t = team_of(a.team);
     const struct plane_walk w = walk_of<N>(a, t);
-    const float n = (float)(a.n * a.hw), mean = a.mean[w.channel], rstd = a.rstd[w.channel];
-    const float gamma = channel_param<E>(a.gamma, w.channel, a.formula);
+    const int64_t channel = block_index() / t.cluster;
+    const float n = (float)(a.n * a.hw), mean = a.mean[channel], rstd = a.rstd[channel];
+    const float gamma = channel_param<E>(a.gamma, channel, a.formula);
     const float weight = a.formula.affine == NB_AFFINE_NONE ? 1.0f : weight_of<E>(gamma, a.formula);
-    float x[N], dy[N], sums[2][ACCUMULATORS] = {};
-    for (int64_t at = w.at; at < w.end; at += w.step) {
-        const int64_t i = at % w.vectors * N, row = row_of(w, a, at);
-        load<WIDE>(x, (const E *)a.x + row * a.x_stride + i, a.hw - i);
-        load<WIDE>(dy, (const E *)a.dy + row * a.dy_stride + i, a.hw - i);
+    float sums[2][ACCUMULATORS] = {};
+    walk_channel<E, WIDE, true>(w, a, [&](int64_t, int left, const float(&x)[N], const float(&dy)[N]) {
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            if (i + j >= a.hw) continue;
+            if (j >= left) continue;
             sums[0][j % ACCUMULATORS] += dy[j];
             sums[1][j % ACCUMULATORS] = fmaf(dy[j], (x[j] - mean) * rstd, sums[1][j % ACCUMULATORS]);
         }
-    }
+    });
     const float dbeta = total_of(sums[0], t), dgamma = total_of(sums[1], t);
-    if (is_first(t) && a.dgamma) put(&a.dgamma[w.channel], dgamma);
-    if (is_first(t) && a.dbeta) put(&a.dbeta[w.channel], dbeta);
+    if (is_first(t) && a.dgamma) put(&a.dgamma[channel], dgamma);
+    if (is_first(t) && a.dbeta) put(&a.dbeta[channel], dbeta);
     const float mean_g = weight * dbeta / n, mean_product = weight * dgamma / n;
-    for (int64_t at = w.at; a.y && at < w.end; at += w.step) {
-        const int64_t i = at % w.vectors * N, row = row_of(w, a, at);
-        load<WIDE>(x, (const E *)a.x + row * a.x_stride + i, a.hw - i);
-        load<WIDE>(dy, (const E *)a.dy + row * a.dy_stride + i, a.hw - i);
+    if (a.y)
+        walk_channel<E, WIDE, true>(w, a, [&](int64_t out, int left, const float(&x)[N], const float(&dy)[N]) {
+            float dx[N];
 #pragma unroll
-        for (int j = 0; j < N; j++)
-            x[j] = batchnorm_gradient<E>(x[j], dy[j], mean, rstd, gamma, mean_g, mean_product, a.training, a.formula);
-        store<WIDE>((E *)a.y + row * a.y_stride + i, x, a.hw - i);
-    }
+            for (int j = 0; j < N; j++) {
+                const float g = dy[j] * weight;
+                dx[j] = a.training ? (g - mean_g - (x[j] - mean) * rstd * mean_product) * rstd : g * rstd;
+            }
+            store<WIDE>((E *)a.y + out, dx, left);
+        });
     leave_team(t);
 }
 

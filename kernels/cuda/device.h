@@ -199,6 +199,8 @@ template <class E> DEVICE float get_any(const void *p, int64_t i, bool narrow) {
 /* ---- vectors: N elements, in accesses of 16 bytes (WIDE) or one by one, in which case only the first `left` are there; the others load as
  * 0. Which thread has which element does not depend on it, so that no bit depends on the alignment of a tensor. ---- */
 
+/* Elements of 16 bytes. */
+template <class E> constexpr int VECTOR = 16 / sizeof(E);
 DEVICE void unpack(uint4 w, float *v, float) {
     v[0] = float_of(w.x), v[1] = float_of(w.y), v[2] = float_of(w.z), v[3] = float_of(w.w);
 }
@@ -249,6 +251,22 @@ template <bool WIDE, int N, class E> DEVICE void store(E *p, const float (&v)[N]
         for (int j = 0; j < N; j += 4) store16(p + j, pack(v + j, E{}));
     }
 }
+/* A vector as it was loaded, so that several can be before the first is used; what there is not is zero. */
+template <class E, bool WIDE> struct words { uint4 all; };
+template <class E> struct words<E, false> { E each[VECTOR<E>]; };
+template <class E> DEVICE void load_words(struct words<E, true> &w, const E *p, int left) {
+    w.all = uint4{0, 0, 0, 0};
+    if (left) w.all = load16(p);
+}
+template <class E> DEVICE void load_words(struct words<E, false> &w, const E *p, int left) {
+#pragma unroll
+    for (int j = 0; j < VECTOR<E>; j++) w.each[j] = j < left ? p[j] : E{};
+}
+template <class E> DEVICE void unpack(const struct words<E, true> &w, float *v) { unpack(w.all, v, E{}); }
+template <class E> DEVICE void unpack(const struct words<E, false> &w, float *v) {
+#pragma unroll
+    for (int j = 0; j < VECTOR<E>; j++) v[j] = get(w.each[j]);
+}
 /* To shared memory. */
 template <int N> DEVICE void keep(float *p, const float (&v)[N]) {
     if constexpr (N % 4 == 0) {
@@ -280,8 +298,6 @@ DEVICE void store_any(void *p, int64_t i, const float (&v)[N], int64_t left, boo
         store<WIDE>((float *)p + i, v, left);
 }
 
-/* Elements of 16 bytes. */
-template <class E> constexpr int VECTOR = 16 / sizeof(E);
 /* A device function of every dtype and access: M(name, type of an element, is it wide). ONE_OF_EACH, F32_ALONE: what tests look at within
  * seconds (tests/cli/cuda_code.sh, cuda_emulated.sh). */
 #if defined(ONE_OF_EACH)
