@@ -18,30 +18,64 @@ template <int N> DEVICE void add_column_lanes(float (&sum)[N], float *shared, ui
     }
 }
 
+enum sums_of { OF_X, OF_SQUARES, OF_GRADIENTS };
+/* A lane's rows of the block; several are loaded before the first is added. */
+template <class E, bool WIDE, int OF, int N>
+DEVICE void add_rows(float (&sums)[2][N], const struct column_args &a, int64_t i, int64_t row, int64_t end) {
+    constexpr int AT_ONCE = (WIDE ? 8 : 4) / (OF == OF_GRADIENTS ? 2 : 1);
+    const int left = a.cols - i > N ? N : (int)(a.cols - i);
+    float shift[N] = {}, rstd[N] = {};
+    if constexpr (OF != OF_X) load<WIDE>(shift, a.shift + i, left);
+    if constexpr (OF == OF_GRADIENTS) load<WIDE>(rstd, a.rstd + i, left);
+    for (; row < end; row += AT_ONCE * COLUMN_LANES) {
+        struct words<E, WIDE> x[AT_ONCE], dy[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            const int64_t r = row + k * COLUMN_LANES;
+            load_words(x[k], (const E *)a.x + r * a.x_stride + i, r < end ? left : 0);
+            if constexpr (OF == OF_GRADIENTS)
+                load_words(dy[k], (const E *)a.dy + r * a.dy_stride + i, r < end ? left : 0);
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            float v[N], d[N];
+            if (row + k * COLUMN_LANES >= end) break;
+            unpack(x[k], v);
+            if constexpr (OF == OF_GRADIENTS) unpack(dy[k], d);
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                if constexpr (OF == OF_GRADIENTS) {
+                    sums[0][j] = fmaf(d[j], (v[j] - shift[j]) * rstd[j], sums[0][j]);
+                    sums[1][j] += d[j];
+                } else {
+                    sums[0][j] = OF == OF_X ? sums[0][j] + v[j] : fmaf(v[j] - shift[j], v[j] - shift[j], sums[0][j]);
+                }
+            }
+        }
+    }
+}
 template <class E, bool WIDE> DEVICE void column_sums(const struct column_args &a) {
     constexpr int N = VECTOR<E>;
     const uint32_t column = thread_index() % WARP, lane = thread_index() / WARP;
-    const int64_t tiles = (a.cols + WARP * N - 1) / (WARP * N), block = block_index() / tiles;
-    const int64_t i = (block_index() % tiles * WARP + column) * N, left = a.cols - i, begin = block * a.rows_per_block;
-    const int64_t end = begin + a.rows_per_block < a.rows ? begin + a.rows_per_block : a.rows;
-    const bool here = left > 0;
-    float sums[2][N] = {}, shift[N] = {}, rstd[N] = {};
-    if (here && a.shift) load<WIDE>(shift, a.shift + i, left);
-    if (here && a.rstd) load<WIDE>(rstd, a.rstd + i, left);
-    for (int64_t row = begin + lane; here && row < end; row += COLUMN_LANES) {
-        float x[N], dy[N];
-        load_any<WIDE, E>(x, a.x, row * a.x_stride + i, left, !a.x_is_f32);
-        if (a.dy) load<WIDE>(dy, (const E *)a.dy + row * a.dy_stride + i, left);
+    const uint32_t tiles = (uint32_t)((a.cols + WARP * N - 1) / (WARP * N)), block = block_index() / tiles;
+    const int64_t i = (int64_t)(block_index() % tiles * WARP + column) * N, begin = block * a.rows_per_block;
+    const int64_t end = begin + a.rows_per_block < a.rows ? begin + a.rows_per_block : a.rows, row = begin + lane;
+    const bool here = i < a.cols;
+    float sums[2][N] = {};
+    if (!here) {
+    } else if (a.x_is_f32 && sizeof(E) < sizeof(float)) {
+        for (int64_t r = row; r < end; r += COLUMN_LANES) {
+            float x[N];
+            load<WIDE>(x, (const float *)a.x + r * a.x_stride + i, a.cols - i);
 #pragma unroll
-        for (int j = 0; j < N; j++) {
-            const float d = x[j] - shift[j];
-            if (a.dy) {
-                sums[0][j] = fmaf(dy[j], d * rstd[j], sums[0][j]);
-                sums[1][j] += dy[j];
-            } else {
-                sums[0][j] = a.shift ? fmaf(d, d, sums[0][j]) : sums[0][j] + x[j];
-            }
+            for (int j = 0; j < N; j++) sums[0][j] += x[j];
         }
+    } else if (a.dy) {
+        add_rows<E, WIDE, OF_GRADIENTS>(sums, a, i, row, end);
+    } else if (a.shift) {
+        add_rows<E, WIDE, OF_SQUARES>(sums, a, i, row, end);
+    } else {
+        add_rows<E, WIDE, OF_X>(sums, a, i, row, end);
     }
     float *const out = a.partial + block * (a.dy ? 2 : 1) * a.padded + i;
     add_column_lanes(sums[0], (float *)shared_buffer(), lane, column);
