@@ -154,7 +154,7 @@ static void add_claim(const struct nb_claims_page *p, const cJSON *claim) {
     nb_claims_add(p, "<summary>", "\"><summary>");
     nb_escape_html(p->out, nb_json_get_string(claim, "id"));
     nb_strbuf_add(p->out, ": ");
-    nb_escape_html(p->out, nb_json_get_string(claim, "verdict"));
+    nb_escape_html(p->out, nb_claims_verdict(claim));
     nb_claims_add(p, "</summary>\n\n", "</summary>\n");
     nb_claims_say(p, p->html ? "" : "> ", nb_json_get_string(claim, "statement"));
     add_sources(p, claim);

@@ -35,6 +35,8 @@ void nb_properties_explain(struct nb_strbuf *out);
 /* ---- Pieces that the table, the Markdown page and the HTML page of claims share, read from the document. ---- */
 
 bool nb_claims_is_bug(const cJSON *claim);
+/* As a reader sees it: of the input of a bug report, how many kernels it breaks. */
+const char *nb_claims_verdict(const cJSON *claim);
 /* The item of that id in a list, the claim of that id, the figures of a reading of it; or null. */
 const cJSON *nb_claims_claim(const cJSON *document, const char *id);
 const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading);

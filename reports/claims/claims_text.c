@@ -14,9 +14,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-bool nb_claims_is_bug(const cJSON *claim) {
-    return strncmp(nb_json_get_string(claim, "id"), NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0;
-}
+bool nb_claims_is_bug(const cJSON *claim) { return nb_claim_is_bug(nb_json_get_string(claim, "id")); }
 
 /* The reading that the verdict is explained by, or null. */
 static const cJSON *main_reading(const cJSON *claim) {
@@ -239,10 +237,15 @@ static void add_broken(struct nb_strbuf *out, const cJSON *claim) {
 void nb_claims_counts(struct nb_strbuf *out, const cJSON *document) {
     const cJSON *count;
     int n = 0;
+    const cJSON *bugs = nb_json_get(nb_json_get(document, "counts"), "bug inputs");
     cJSON_ArrayForEach(count, nb_json_get(document, "counts")) {
-        if (!(count->valuedouble > 0)) continue;
+        if (!(count->valuedouble > 0) || strncmp(count->string, "bug inputs", 10) == 0) continue;
         nb_strbuf_addf(out, "%s%.0f %s", n++ ? ", " : "", count->valuedouble, count->string);
     }
+    if (bugs)
+        nb_strbuf_addf(out, "%s%.0f public bug input%s: %.0f break a kernel", n++ ? "; " : "", bugs->valuedouble,
+                       bugs->valuedouble == 1 ? "" : "s",
+                       nb_json_get_number(nb_json_get(document, "counts"), "bug inputs that break a kernel"));
     if (n == 0) nb_strbuf_add(out, "no claims");
 }
 
@@ -384,6 +387,14 @@ void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n)
 
 /* ---- lines ---- */
 
+const char *nb_claims_verdict(const cJSON *claim) {
+    static const char *const words[] = {"breaks all", "breaks some", "breaks none"};
+    const char *verdict = nb_json_get_string(claim, "verdict");
+    for (int v = NB_REPRODUCED; nb_claims_is_bug(claim) && v <= NB_NOT_REPRODUCED; v++)
+        if (strcmp(verdict, nb_claim_verdict_names[v]) == 0) return words[v - NB_REPRODUCED];
+    return verdict;
+}
+
 static enum nb_grid_style style_of(const char *verdict) {
     if (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return NB_GRID_GOOD;
     if (strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return NB_GRID_BAD;
@@ -392,11 +403,12 @@ static enum nb_grid_style style_of(const char *verdict) {
 
 /* title null: without the statements. */
 static void begin_line(struct nb_grid *grid, const char *lead, const cJSON *judged, const char *title) {
-    const char *verdict = nb_json_get_string(judged, "verdict");
-    nb_grid_style(grid, style_of(verdict));
+    const enum nb_grid_style style = style_of(nb_json_get_string(judged, "verdict"));
+    const bool bad_news = nb_claims_is_bug(judged) && (style == NB_GRID_GOOD || style == NB_GRID_BAD);
+    nb_grid_style(grid, !bad_news ? style : style == NB_GRID_GOOD ? NB_GRID_BAD : NB_GRID_GOOD);
     nb_grid_addf(grid, "%s%s", lead, nb_json_get_string(judged, "id"));
     if (title) nb_grid_add(grid, title);
-    nb_grid_add(grid, verdict);
+    nb_grid_add(grid, nb_claims_verdict(judged));
 }
 
 static void add_figures(struct nb_grid *grid, const cJSON *reading) {

@@ -14,6 +14,7 @@
 struct nb_evidence_sum {
     struct nb_evidence e;
     const struct nb_oracle *oracle;
+    const struct nb_format *statistics; /* of the kernel's */
     enum nb_dtype dtype;
     bool cancels;
     bool by_column;                      /* NHWC: each column has a truth of its own */
@@ -22,28 +23,25 @@ struct nb_evidence_sum {
     double largest;                      /* magnitude whose squares the statistics hold */
 };
 
-static const struct nb_format *statistics_of(const struct nb_oracle *o) {
-    return &nb_formats[o->c->stats_dtype == NB_STATS_X ? o->in->dtype : NB_F32];
-}
-
 /* Of rows whose sums of squares stay numbers, with a factor of 2 to spare; -1 where eps or 1 / eps does not: what the arithmetic of the
  * statistics cannot hold is no fault of the kernel. */
-static double largest_of(const struct nb_oracle *o) {
-    const struct nb_format *f = statistics_of(o);
+static double largest_of(const struct nb_oracle *o, const struct nb_format *f) {
     const double eps = o->c->eps;
     const bool loses_eps = eps > 0 && (eps < f->min_normal || 1 / eps > f->overflow);
     return o->c->pass == NB_BACKWARD || loses_eps ? -1 : sqrt(f->overflow / (double)o->n_stats) / 2;
 }
 
-struct nb_evidence_sum *nb_evidence_new(const struct nb_oracle *oracle, const struct nb_evidence *of) {
-    assert(oracle && of);
+struct nb_evidence_sum *nb_evidence_new(const struct nb_case *c, const struct nb_oracle *oracle,
+                                        const struct nb_evidence *of) {
+    assert(c && oracle && of);
     const uint32_t op = oracle->c->op;
     struct nb_evidence_sum *s = nb_alloc(1, sizeof *s);
     s->oracle = oracle;
     s->dtype = oracle->in->dtype;
     s->cancels = nb_op_centres(op) || oracle->beta || oracle->c->pass == NB_BACKWARD;
     s->by_column = op == NB_OP_BATCHNORM && oracle->c->shape.layout == NB_NHWC;
-    s->largest = largest_of(oracle);
+    s->statistics = &nb_formats[c->stats_dtype == NB_STATS_X ? s->dtype : NB_F32];
+    s->largest = largest_of(oracle, s->statistics);
     s->e = (struct nb_evidence){.claimed = of->claimed,
                                 .is_declared = of->is_declared,
                                 .min_rms = INFINITY,
@@ -81,7 +79,7 @@ static void set_reproducer(struct nb_evidence *e, int64_t row, int64_t col) {
 static void count_broken(struct nb_evidence_sum *s, int64_t row, const struct nb_row_truth *t) {
     struct nb_evidence *e = &s->e;
     const double rho = rho_of(t);
-    const bool vanishes = t->var > 0 && t->var < statistics_of(s->oracle)->min_normal;
+    const bool vanishes = t->var > 0 && t->var < s->statistics->min_normal;
     if (!(t->max_abs <= fmin(s->largest, e->claimed.max_abs)) || sqrt(t->mean_square) < e->claimed.min_rms) return;
     if (vanishes && s->oracle->c->formula.eps_place != NB_EPS_INSIDE) return;
     if (e->is_declared && rho > e->claimed.max_rho) return;

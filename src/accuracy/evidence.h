@@ -42,8 +42,10 @@ struct nb_evidence {
 #define NB_CANCELLING 16.0
 
 struct nb_evidence_sum; /* running sums, opaque */
-/* claimed and is_declared of `of`: what the kernel's range() said of the call. */
-struct nb_evidence_sum *nb_evidence_new(const struct nb_oracle *oracle, const struct nb_evidence *of);
+/* Of a case of the kernel (the oracle may be another's, of the same mathematics); claimed and is_declared of `of`: what the kernel's range()
+ * said of the call. */
+struct nb_evidence_sum *nb_evidence_new(const struct nb_case *c, const struct nb_oracle *oracle,
+                                        const struct nb_evidence *of);
 /* One row: computed elements of the dtype, exact values, tolerances as nb_bound_row() gives them. */
 void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *computed, const double *exact,
                      const double *tolerance);

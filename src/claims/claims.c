@@ -292,6 +292,8 @@ static char *folder(void) {
     return dir;
 }
 
+bool nb_claim_is_bug(const char *id) { return strncmp(id, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0; }
+
 /* Labels stand in ids as they are, but for '/', which would make a path of them. */
 static void add_bug(struct nb_strings *ids, const char *label) {
     char *id = nb_textf("%s%s", NB_BUG_PREFIX, label);
@@ -372,7 +374,7 @@ static int read_bug(struct nb_claim *claim, const char *id) {
 /* ---- which are meant ---- */
 
 static int read_id(struct nb_claim *claim, const char *id) {
-    if (strncmp(id, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0) return read_bug(claim, id);
+    if (nb_claim_is_bug(id)) return read_bug(claim, id);
     char *dir = folder();
     char *name = nb_textf("%s/%s.json", dir ? dir : ".", id);
     const int result = claim_read_file(claim, name);

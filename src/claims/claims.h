@@ -58,6 +58,7 @@ const struct nb_reading *nb_claim_reading(const struct nb_claim *claim, const ch
 const char *nb_claim_lacks(const char *need);
 
 #define NB_BUG_PREFIX "bug-"
+bool nb_claim_is_bug(const char *id);
 
 struct nb_claims {
     struct nb_claim *items; /* by id; those of the family last */

@@ -138,9 +138,18 @@ static void add_counts(cJSON *json, const struct nb_claim_result *results, size_
     cJSON *counts = cJSON_AddObjectToObject(json, "counts");
     for (int v = 0; v < NB_N_CLAIM_VERDICTS; v++) {
         size_t count = 0;
-        for (size_t i = 0; i < n; i++) count += (int)results[i].verdict == v;
+        for (size_t i = 0; i < n; i++) count += (int)results[i].verdict == v && !nb_claim_is_bug(results[i].claim->id);
         nb_json_number(counts, nb_claim_verdict_names[v], (double)count);
     }
+    size_t n_bugs = 0, n_break = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!nb_claim_is_bug(results[i].claim->id)) continue;
+        n_bugs++;
+        n_break += results[i].verdict == NB_REPRODUCED || results[i].verdict == NB_PARTLY;
+    }
+    if (n_bugs == 0) return;
+    nb_json_number(counts, "bug inputs", (double)n_bugs);
+    nb_json_number(counts, "bug inputs that break a kernel", (double)n_break);
 }
 
 static void add_eager(cJSON *section, const struct nb_claims_about *about) {

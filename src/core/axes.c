@@ -245,7 +245,7 @@ const struct nb_axis nb_axes[] = {
     {"param_dtype", NB_AXIS_CELL, "f32", "parameters in f32 or in the dtype of x; 16 bits only", nb_param_names,
      NAMED(formula.param), has_16bit_gamma},
     {"params", NB_AXIS_CELL, NB_PARAMS_DRAWN,
-     "what gamma and beta hold: drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA); a key names it unless "
+     "what gamma and beta hold: drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA), values(GAMMA,..); a key names it unless "
      "drawn",
      NULL, 0, set_params, print_params, has_chosen_params},
     {"round_sum", NB_AXIS_CELL, "0", "add_*: statistics of the f32 sum or of the rounded one; 16 bits only",

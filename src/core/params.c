@@ -10,6 +10,21 @@
 
 static const double largest = 3.4e38; /* what f32 can hold, about */
 
+/* "values(g0,g1,..)" */
+static bool parse_values(const char *text, struct nb_params *params) {
+    const char *p = text + 6;
+    char *end;
+    if (strncmp(text, "values(", 7) != 0) return false;
+    *params = (struct nb_params){.kind = NB_PARAMS_OF_VALUES};
+    while ((*p == '(' || *p == ',') && params->n < NB_PARAMS_VALUES) {
+        const double value = strtod(p + 1, &end);
+        if (end == p + 1 || !(fabs(value) <= largest)) return false;
+        params->values[params->n++] = value;
+        p = end;
+    }
+    return strcmp(p, ")") == 0;
+}
+
 /* "fixed(g)", "fixed(g,b)" */
 static bool parse_fixed(const char *text, struct nb_params *params) {
     char *end;
@@ -40,8 +55,9 @@ int nb_params_parse(const char *text, struct nb_params *params, char *reason, si
         *params = (struct nb_params){.kind = kinds[i].kind};
         return 0;
     }
-    if (parse_fixed(text, params)) return 0;
-    snprintf(reason, n, "is not one of drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA)");
+    if (parse_fixed(text, params) || parse_values(text, params)) return 0;
+    snprintf(reason, n,
+             "is not one of drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA), values(GAMMA,GAMMA,..)");
     return -1;
 }
 
@@ -56,6 +72,8 @@ double nb_params_gamma(const struct nb_params *params, int64_t i, double z) {
         return 0x1p-8 * z;
     case NB_PARAMS_FIXED:
         return params->gamma;
+    case NB_PARAMS_OF_VALUES:
+        return params->values[i % params->n];
     default:
         return drawn;
     }

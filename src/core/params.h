@@ -4,7 +4,8 @@
  *   negative     every gamma below 0
  *   zeros        every third gamma and beta 0, the others drawn
  *   tiny         2^-8 N(0,1): 1 + gamma is all but 1, and bf16 has few numbers there
- *   fixed(g,b)   g and b everywhere; fixed(g): beta 0 */
+ *   fixed(g,b)   g and b everywhere; fixed(g): beta 0
+ *   values(g,h,..)  these gammas, cycled over the columns */
 #ifndef NB_PARAMS_H
 #define NB_PARAMS_H
 
@@ -13,11 +14,21 @@
 
 #define NB_PARAMS_DRAWN "drawn"
 
-enum nb_params_kind { NB_PARAMS_OF_DRAWS, NB_PARAMS_NEGATIVE, NB_PARAMS_ZEROS, NB_PARAMS_TINY, NB_PARAMS_FIXED };
+enum nb_params_kind {
+    NB_PARAMS_OF_DRAWS,
+    NB_PARAMS_NEGATIVE,
+    NB_PARAMS_ZEROS,
+    NB_PARAMS_TINY,
+    NB_PARAMS_FIXED,
+    NB_PARAMS_OF_VALUES
+};
+enum { NB_PARAMS_VALUES = 8 };
 
 struct nb_params {
     enum nb_params_kind kind;
     double gamma, beta; /* of NB_PARAMS_FIXED */
+    double values[NB_PARAMS_VALUES];
+    int n; /* of them */
 };
 
 /* "" is drawn. -1 with the reason written, as by nb_axis.set. */

@@ -316,7 +316,7 @@ static void judge_rows(const struct subject *s, const struct nb_buffers *b, cons
     int64_t n_judged = 0;
     struct spread spread = {.rows = result->rows, .cols = result->cols};
     struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(s->in->dtype));
-    struct nb_evidence_sum *evidence = nb_evidence_new(s->oracle, &s->out->evidence);
+    struct nb_evidence_sum *evidence = nb_evidence_new(s->c, s->oracle, &s->out->evidence);
     for (int64_t r = 0; r < result->rows; r++) {
         const void *got = nb_tensor_row(result, r);
         if (!is_sampled(&sample, r) && is_finite(got, result->cols, s->in->dtype)) continue;

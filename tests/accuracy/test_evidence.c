@@ -38,7 +38,7 @@ static void set_up(struct setting *s, uint32_t op, const float *x) {
 static struct nb_evidence take(struct setting *s, const struct nb_range *claimed) {
     struct nb_evidence e;
     struct nb_evidence_sum *sum = nb_evidence_new(
-        &s->oracle, &(struct nb_evidence){.claimed = *claimed, .is_declared = isfinite(claimed->max_rho)});
+        &s->c, &s->oracle, &(struct nb_evidence){.claimed = *claimed, .is_declared = isfinite(claimed->max_rho)});
     nb_evidence_row(sum, 0, s->computed, s->y, s->tolerance);
     nb_evidence_finish(sum, &e);
     nb_oracle_release(&s->oracle);

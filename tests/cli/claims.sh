@@ -124,6 +124,7 @@ done
 # A plugin is told which public bugs it has: its kernels alone are tried.
 "$NORMBENCH" claims 'bug-pytorch#133085' --plugin "$BUILD/tests/plugins/example.so" --out "$WORK/bugs" --format markdown >"$WORK/out" 2>"$WORK/err" ||
     bad "bugs of a plugin: exit $?: $(cat "$WORK/err")"
+grep -q '1 public bug input: [01] break a kernel' "$WORK/out" || bad "bugs are not counted apart: $(cat "$WORK/out")"
 grep -q 'bug-pytorch#133085' "$WORK/out" || bad "bugs of a plugin: $(cat "$WORK/out")"
 [ ! -e "$WORK/bugs/accuracy/results.json" ] || ! grep -q '"key": "rmsnorm_' "$WORK/bugs/accuracy/results.json" || bad "other kernels than the plugin's were tried"
 exit "$failed"

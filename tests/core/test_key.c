@@ -22,8 +22,8 @@ static const char *const *values_of_axis(const struct nb_axis *axis, uint32_t op
     static const char *const reals[] = {"0", "0.1", "0.5", "1", NULL};
     static const char *const k[] = {"6.25%", "100%", "1", "20", "0.0001%", NULL};
     static const char *const stride[] = {"packed", "1", "64", "1048576", NULL};
-    static const char *const params[] = {"drawn",       "negative",           "zeros", "tiny",
-                                         "fixed(-1.5)", "fixed(1e10,0x1p-3)", NULL};
+    static const char *const params[] = {"drawn",       "negative",           "zeros",          "tiny",
+                                         "fixed(-1.5)", "fixed(1e10,0x1p-3)", "values(2,-0.5)", NULL};
     static const char *const threads[] = {"1", "2", "1024", NULL};
     static const struct {
         const char *name;
