@@ -524,10 +524,10 @@ install-built:
 	install -m 644 kernels/kernel.h kernels/function.h $(DESTDIR)$(PREFIX)/include/normbench/
 	for adapter in $(wildcard $(BUILD)/peers/*.so); do \
 	  install -m 644 $$adapter $(DESTDIR)$(PREFIX)/lib/normbench/peers/ || exit 1; done
-	install -m 644 configs/*.json configs/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/
-	install -d $(DESTDIR)$(PREFIX)/share/doc/normbench/guide && install -m 644 cmd/guide/*.md $(DESTDIR)$(PREFIX)/share/doc/normbench/guide/
+	install -m 644 configs/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/
+	install -d $(DESTDIR)$(PREFIX)/share/normbench/configs/ci && install -m 644 configs/ci/* $(DESTDIR)$(PREFIX)/share/normbench/configs/ci/
 	install -d $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm && install -m 755 configs/slurm/*.sh $(DESTDIR)$(PREFIX)/share/normbench/configs/slurm/
-	install -m 644 configs/claims/*.json configs/claims/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/
+	install -m 644 configs/claims/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/
 	install -m 644 configs/claims/tables/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables/
 	install -m 644 configs/models/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/models/
 	install -m 644 configs/models/readings/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/models/readings/
@@ -546,6 +546,7 @@ install-built:
 	$(BUILD)/normbench help --completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/normbench
 	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \
 	  '$(PREFIX)' '$(VERSION)' >$(DESTDIR)$(PREFIX)/share/pkgconfig/normbench.pc
+	cmd/packaging/documents.sh $(DESTDIR)$(PREFIX)
 # Debian's package, and its test in a root of its own; 77: where that cannot be, which it says.
 deb:
 	BUILD=$(BUILD) cmd/packaging/debian/deb.sh
