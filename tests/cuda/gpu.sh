@@ -54,7 +54,7 @@ step() { # NAME LIMIT WHAT COMMAND...
         "$@" >"$work/$name.out" 2>&1
         code=$?
     elif [ "$limit" -gt 0 ]; then
-        timeout -s INT -k 5 "$limit" "$@" >"$work/$name.out" 2>&1
+        timeout -s INT -k 12 "$limit" "$@" >"$work/$name.out" 2>&1
         code=$?
     fi
     head -c 4000000 "$work/$name.out" >>"$work/log" 2>/dev/null
