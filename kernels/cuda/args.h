@@ -22,10 +22,7 @@ enum {
     RING_STATS = 2 * WARP * 4, /* bytes of a warp's stage beside them: rstd and mean for each thread */
 };
 
-/* kept.cu: short rows that a thread has at once; and blocks of clusters that a processor has room for, from the bytes of a row that a thread
- * has: 64 kB of the next rows are on their way. Fewer by the registers of a centred one. */
-#define SHORT_ROWS_OF(centre) ((centre) ? 2 : 4)
-#define ROOM_OF_CLUSTERS(bytes, centre) ((bytes) <= 64 ? ((centre) ? 3 : 4) : (bytes) < 256 ? 2 : 1)
+#define SHORT_ROWS_OF(centre) ((centre) ? 2 : 4) /* that a thread of kept.cu has at once */
 
 struct formula_args {
     uint32_t root, eps_place, affine; /* enums of kernel.h */

@@ -7,7 +7,7 @@
  *   barrier, cluster_barrier every thread of the block, of the cluster
  *   shuffle_xor(mask, v, d)  v of the lane whose number differs by the bit d; mask: the lanes of the warp that take part
  *   shared_buffer            the block's shared memory, aligned to 16 bytes; its contents are undefined
- *   cluster_arrive, _wait    the same in two halves, and only to know that all have begun
+ *   cluster_arrive, _wait    the latter in two halves
  *   on_rank(p, rank)         where p, in shared memory, is in another block of the cluster
  *   load16, store16          16 aligned bytes at once; load16_once: not kept in L1; store16_shared: to shared memory
  *   forget(w)                the compiler is to keep the word w, and not what it has made of it
@@ -73,7 +73,7 @@ constexpr bool CLUSTERS = true;
 DEVICE void cluster_barrier() {
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 }
-DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;"); }
+DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
 DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 DEVICE const float *on_rank(const float *p, uint32_t rank) {
     uint64_t there;

@@ -45,14 +45,15 @@ static struct {
     int (*function_attribute)(int *value, int attribute, handle function);
     int (*set)(handle function, int attribute, int value);
     int (*launch)(const struct launch_config *config, handle function, void **args, void **extra);
+    int (*clusters)(int *at_once, handle function, const struct launch_config *config);
     int (*copy)(unsigned long long to, unsigned long long from, size_t bytes, handle stream);
     int (*error)(int code, const char **name);
 } driver;
 
-static const char *const names[] = {"cuDriverGetVersion",   "cuDeviceGetAttribute", "cuCtxGetCurrent",
-                                    "cuCtxGetDevice",       "cuModuleLoadData",     "cuModuleGetFunction",
-                                    "cuFuncGetAttribute",   "cuFuncSetAttribute",   "cuLaunchKernelEx",
-                                    "cuMemcpyDtoDAsync_v2", "cuGetErrorName"};
+static const char *const names[] = {
+    "cuDriverGetVersion", "cuDeviceGetAttribute",         "cuCtxGetCurrent",      "cuCtxGetDevice",
+    "cuModuleLoadData",   "cuModuleGetFunction",          "cuFuncGetAttribute",   "cuFuncSetAttribute",
+    "cuLaunchKernelEx",   "cuOccupancyMaxActiveClusters", "cuMemcpyDtoDAsync_v2", "cuGetErrorName"};
 _Static_assert(sizeof driver == sizeof names, "a function for each name");
 
 /* ---- why not ---------------------------------------------------------------------------------------------------------------- */
@@ -108,11 +109,16 @@ extern const struct embedded {
     const void *image;
 } nb_cuda_modules[];
 
-enum { MODULES = 16, FUNCTIONS = 128 };
+enum { MODULES = 16, FUNCTIONS = 128, SHARES = 64 };
 static struct {
     handle context, modules[MODULES], functions[FUNCTIONS];
     char text[FUNCTIONS][64];
-    int n;
+    int n, n_shares;
+    struct share {
+        handle function;
+        uint32_t cluster;
+        int at_once;
+    } shares[SHARES];
     struct nb_device device;
 } loaded;
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
@@ -181,19 +187,37 @@ int nb_launch_error(void) {
     return error;
 }
 
+/* How many clusters run at once, or 0: asked once for each function and size. Under the lock. */
+static int clusters_at_once(handle function, const struct nb_launch *l, const struct launch_config *config) {
+    int at_once = 0;
+    for (int i = 0; i < loaded.n_shares; i++)
+        if (loaded.shares[i].function == function && loaded.shares[i].cluster == l->cluster)
+            return loaded.shares[i].at_once;
+    if (driver.clusters(&at_once, function, config) != 0) at_once = 0;
+    if (loaded.n_shares < SHARES) loaded.shares[loaded.n_shares++] = (struct share){function, l->cluster, at_once};
+    return at_once;
+}
+static uint32_t grid_of_shares(const struct nb_launch *l, int at_once) {
+    const uint32_t rows = l->grid / l->cluster;
+    if (at_once <= 0) return l->grid;
+    const uint32_t each = (rows + (uint32_t)at_once - 1) / (uint32_t)at_once;
+    return (rows + each - 1) / each * l->cluster;
+}
+
 static int launch_on_device(const struct nb_launch *l) {
     struct launch_attribute cluster = {.id = ATTRIBUTE_CLUSTER, .cluster = {l->cluster, 1, 1}};
-    const struct launch_config config = {.grid = {l->grid, 1, 1},
-                                         .block = {l->block, 1, 1},
-                                         .shared = (uint32_t)l->shared,
-                                         .stream = l->stream,
-                                         .attributes = &cluster,
-                                         .n_attributes = l->cluster > 1};
+    struct launch_config config = {.grid = {l->grid, 1, 1},
+                                   .block = {l->block, 1, 1},
+                                   .shared = (uint32_t)l->shared,
+                                   .stream = l->stream,
+                                   .attributes = &cluster,
+                                   .n_attributes = l->cluster > 1};
     void *args[1] = {(void *)l->args};
     handle function;
     if (nb_launch_refused()) return NB_LAUNCH_FAILED;
     pthread_mutex_lock(&loading);
     int code = find_function(l->function, &function);
+    if (!code && l->goes_on) config.grid[0] = grid_of_shares(l, clusters_at_once(function, l, &config));
     pthread_mutex_unlock(&loading);
     if (code) return code;
     /* The same for all launches of a function, since one in a graph is launched again later. */

@@ -64,7 +64,7 @@ struct emulator {
     struct fiber *running, *fibers;
     struct copies *copies;
     char *stacks, *shared[CLUSTER];
-    uint32_t n_fibers, n_ended, last_warp, ready[WARPS];
+    uint32_t grid, n_fibers, n_ended, last_warp, ready[WARPS];
     uint64_t random;
     bool failed;
 };
@@ -288,7 +288,7 @@ static void start_cluster(struct emulator *e, uint32_t first_block) {
     for (uint32_t i = 0; i < e->n_fibers; i++) {
         struct fiber *f = &e->fibers[i];
         f->thread =
-            emulated_thread{i % l->block, first_block + i / l->block, l->block, l->grid, e->shared[i / l->block]};
+            emulated_thread{i % l->block, first_block + i / l->block, l->block, e->grid, e->shared[i / l->block]};
         e->copies[i].n = e->copies[i].closed = 0;
         f->stack_pointer = new_stack(e->stacks + (size_t)i * STACK_BYTES, run_thread);
         resume(f);
@@ -374,7 +374,10 @@ static int launch_emulated(const struct nb_launch *launch) {
     e->failed = false;
     FORGET(e->stacks, (size_t)FIBERS * STACK_BYTES);
     for (uint32_t b = 0; b < launch->cluster; b++) e->shared[b] -= launch->shared;
-    for (uint32_t first = 0; first < launch->grid && !e->failed; first += launch->cluster) {
+    /* Two clusters for all rows, so that they go on where a device has few. */
+    const uint32_t grid = launch->goes_on && launch->grid > 2 * launch->cluster ? 2 * launch->cluster : launch->grid;
+    e->grid = grid;
+    for (uint32_t first = 0; first < grid && !e->failed; first += launch->cluster) {
         start_cluster(e, first);
         run_cluster(e);
     }

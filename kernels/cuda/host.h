@@ -48,8 +48,8 @@ static inline struct formula_args formula_args_of(const struct nb_call *call, bo
 }
 
 /* On grid blocks; a launch of none is none. */
-static inline int launch_function(const struct nb_call *call, const char *function, int64_t grid, uint32_t block,
-                                  uint32_t cluster, size_t shared, const void *args) {
+static inline int launch_going_on(const struct nb_call *call, const char *function, int64_t grid, uint32_t block,
+                                  uint32_t cluster, size_t shared, const void *args, bool goes_on) {
     if (grid == 0) return 0;
     if (grid > INT32_MAX) return NB_LAUNCH_FAILED;
     return nb_launch(&(struct nb_launch){.function = function,
@@ -58,7 +58,12 @@ static inline int launch_function(const struct nb_call *call, const char *functi
                                          .cluster = cluster,
                                          .shared = shared,
                                          .args = args,
-                                         .stream = call->stream});
+                                         .stream = call->stream,
+                                         .goes_on = goes_on});
+}
+static inline int launch_function(const struct nb_call *call, const char *function, int64_t grid, uint32_t block,
+                                  uint32_t cluster, size_t shared, const void *args) {
+    return launch_going_on(call, function, grid, block, cluster, shared, args, false);
 }
 /* FAMILY_DTYPE_wide_PART or narrow. */
 static inline int launch_part(const struct nb_call *call, const char *family, bool wide, const char *part, int64_t grid,

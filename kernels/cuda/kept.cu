@@ -14,13 +14,16 @@
 
 enum { ACCUMULATORS = 4 };
 
-/* A formula. K: of what a row is kept, f32 where the statistics are those of an unrounded sum, else E. */
+/* A formula. K: of what a row is kept, f32 where the statistics are those of an unrounded sum, else E. ADDS a residual; PREFIX: the statistics
+ * see the first elements alone. */
+enum kind { PLAIN, ADDS, PREFIX };
 template <class E_, class K_, bool CENTRE_, uint32_t AFFINE_, bool NARROW_ = false, bool BEFORE_ = false,
-          bool ADD_ = false>
+          enum kind KIND = PLAIN>
 struct usual {
     using E = E_;
     using K = K_;
-    static constexpr bool CENTRE = CENTRE_, NARROW = NARROW_, BEFORE = BEFORE_, ADD = ADD_;
+    static constexpr bool CENTRE = CENTRE_, NARROW = NARROW_, BEFORE = BEFORE_, ADD = KIND == ADDS,
+                          PART = KIND == PREFIX;
     static constexpr uint32_t AFFINE = AFFINE_;
     static constexpr int VEC = VECTOR<E>, WORDS = sizeof(K) / sizeof(E);
 };
@@ -92,7 +95,8 @@ template <class F, int N> DEVICE float sum_of(const struct packed<F> (&row)[N]) 
     return add_accumulators(acc);
 }
 /* What is not there is zero, which is not the mean. */
-template <class F, int N> DEVICE float squares_of(const struct packed<F> (&row)[N], float mean, const struct span &s) {
+template <class F, int N>
+DEVICE float squares_of(const struct packed<F> (&row)[N], float mean, const struct row_args &a, const struct span &s) {
     float acc[ACCUMULATORS] = {}, v[F::VEC];
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -100,7 +104,8 @@ template <class F, int N> DEVICE float squares_of(const struct packed<F> (&row)[
         unpack(row[n], v);
 #pragma unroll
         for (int j = 0; j < F::VEC; j++) {
-            const float d = F::CENTRE ? v[j] - mean : v[j];
+            const bool sees = !F::PART || s.first + n * s.step + j < (uint32_t)a.seen;
+            const float d = F::CENTRE ? v[j] - mean : sees ? v[j] : 0.0f;
             acc[j % ACCUMULATORS] = fmaf(d, d, acc[j % ACCUMULATORS]);
         }
     }
@@ -193,7 +198,7 @@ template <class F, int TILE, int ROWS> DEVICE void rows_of_lanes(const struct ro
         for (int r = 0; r < ROWS; r++) mean[r] = sum[r] / seen, forget<F>(v[r]);
     }
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) sum[r] = squares_of<F>(v[r], mean[r], s[r]);
+    for (int r = 0; r < ROWS; r++) sum[r] = squares_of<F>(v[r], mean[r], a, s[r]);
     add_lanes_of(sum, lanes);
     struct parameters<F> p[N];
     if (ROWS > 1) load_all_parameters<F>(p, a, span{row, s[0].first, s[0].step, cols});
@@ -224,7 +229,7 @@ template <class F, int TILE> DEVICE void row_of_block(const struct row_args &a) 
         mean = add_block(sum_of<F>(v), shared) / seen;
         forget<F>(v);
     }
-    const float scale = row_scale(add_block(squares_of<F>(v, mean, s), shared + 8) / seen, a.formula);
+    const float scale = row_scale(add_block(squares_of<F>(v, mean, a, s), shared + 8) / seen, a.formula);
     if (thread_index() == 0) write_stats(a, s.row, mean, scale);
     forget<F>(v);
     finish_row<F>(v, p, EARLY<F>, a, s, mean, scale);
@@ -235,10 +240,9 @@ template <class F, int TILE> DEVICE void row_of_block(const struct row_args &a) 
 template <class F, int TILE> DEVICE void rows_of_cluster(const struct row_args &a) {
     constexpr int N = TILE / F::VEC;
     if (!CLUSTERS) return;
-    const uint32_t cluster = a.team.cluster, rank = block_index() & (cluster - 1), shift = log2_of(cluster),
-                   rows = (uint32_t)a.rows;
-    const uint32_t threads = block_size() * F::VEC, cols = (uint32_t)a.cols + (PLANTED == FAR_VECTOR ? F::VEC : 0);
-    const uint32_t by = grid_size() >> shift;
+    const uint32_t cluster = a.team.cluster, rank = block_index() & (cluster - 1), shift = log2_of(cluster);
+    const uint32_t rows = (uint32_t)a.rows, by = grid_size() >> shift, threads = block_size() * F::VEC;
+    const uint32_t cols = (uint32_t)a.cols + (PLANTED == FAR_VECTOR ? F::VEC : 0);
     struct span s = {block_index() >> shift, rank * threads + thread_index() * F::VEC, cluster * threads, cols};
     const float seen = (float)(int32_t)a.seen;
     struct cluster_sums sums = cluster_sums_of(cluster, rank);
@@ -259,21 +263,24 @@ template <class F, int TILE> DEVICE void rows_of_cluster(const struct row_args &
             mean = add_cluster(sum_of<F>(v), sums) / seen;
             forget<F>(v);
         }
-        const float scale = row_scale(add_cluster(squares_of<F>(v, mean, s), sums) / seen, a.formula);
+        const float scale = row_scale(add_cluster(squares_of<F>(v, mean, a, s), sums) / seen, a.formula);
         if (rank == 0 && thread_index() == 0) write_stats(a, s.row, mean, scale);
         forget<F>(v);
         finish_row<F>(v, p, false, a, s, mean, scale);
     }
 }
 
-template <class F, int TILE> constexpr int ROOM_FOR = ROOM_OF_CLUSTERS(TILE *(int)sizeof(typename F::E), F::CENTRE);
+/* Blocks of clusters that a processor has room for: 64 kB of the next rows are on their way, or 48 where one is centred, which takes more
+ * registers. */
+template <class F, int BYTES> constexpr int ROOM_FOR = BYTES <= 64 ? (F::CENTRE ? 3 : 4) : BYTES < 256 ? 2 : 1;
 #define KEPT(name, ...)                                                                                                \
     ENTRY_FOR(kept_##name##_short, row_args, 128, 1, rows_of_lanes<__VA_ARGS__, 8, SHORT_ROWS<__VA_ARGS__>>)           \
     ENTRY_FOR(kept_##name##_warp, row_args, 128, 1, rows_of_lanes<__VA_ARGS__, 32, 1>)                                 \
     ENTRY_FOR(kept_##name##_block, row_args, BLOCK, (__VA_ARGS__::ADD ? 3 : 4), row_of_block<__VA_ARGS__, 32>)         \
     KEPT_CLUSTER(name##_cluster, 32, __VA_ARGS__)
 #define KEPT_CLUSTER(name, TILE, ...)                                                                                  \
-    ENTRY_FOR(kept_##name, row_args, BLOCK, (ROOM_FOR<__VA_ARGS__, TILE>), rows_of_cluster<__VA_ARGS__, TILE>)
+    ENTRY_FOR(kept_##name, row_args, BLOCK, (ROOM_FOR<__VA_ARGS__, TILE *(int)sizeof(__VA_ARGS__::E)>),                \
+              rows_of_cluster<__VA_ARGS__, TILE>)
 /* Names: what is computed, then the parameters: none, in f32, of the dtype, of the dtype after a cast. */
 #define KEPT_F32(M, name, E)                                                                                           \
     M(name##_rms_f32, usual<E, E, false, NB_AFFINE_GAMMA>)                                                             \
@@ -285,28 +292,34 @@ template <class F, int TILE> constexpr int ROOM_FOR = ROOM_OF_CLUSTERS(TILE *(in
     M(name##_rms_own, usual<E, E, false, NB_AFFINE_GAMMA, true>)                                                       \
     M(name##_rms_cast, usual<E, E, false, NB_AFFINE_GAMMA, true, true>)                                                \
     M(name##_ln_own, usual<E, E, true, NB_AFFINE_GAMMA_BETA, true>)
+#define KEPT_PREFIX(M, name, E)                                                                                        \
+    M(name##_prms_f32, usual<E, E, false, NB_AFFINE_GAMMA, false, false, PREFIX>)                                      \
+    M(name##_prms_own, usual<E, E, false, NB_AFFINE_GAMMA, true, false, PREFIX>)
 #define KEPT_ADD(M, name, E)                                                                                           \
-    M(name##_add_own, usual<E, E, false, NB_AFFINE_GAMMA, true, false, true>)                                          \
-    M(name##_add_cast, usual<E, E, false, NB_AFFINE_GAMMA, true, true, true>)
+    M(name##_add_own, usual<E, E, false, NB_AFFINE_GAMMA, true, false, ADDS>)                                          \
+    M(name##_add_cast, usual<E, E, false, NB_AFFINE_GAMMA, true, true, ADDS>)
 #define KEPT_64(name, ...) KEPT(name, __VA_ARGS__) KEPT_CLUSTER(name##_cluster_64, 64, __VA_ARGS__)
 #define KEPT_128(name, ...) KEPT_64(name, __VA_ARGS__) KEPT_CLUSTER(name##_cluster_128, 128, __VA_ARGS__)
 
 #if !defined(F32_ALONE)
 KEPT_F32(KEPT_128, bf16_wide, struct bf16)
-KEPT(bf16_wide_add_f32, usual<struct bf16, float, false, NB_AFFINE_GAMMA, false, false, true>)
+KEPT(bf16_wide_add_f32, usual<struct bf16, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
 #endif
 #if !defined(ONE_OF_EACH)
 KEPT_F32(KEPT_64, f32_wide, float)
+KEPT(f32_wide_prms_f32, usual<float, float, false, NB_AFFINE_GAMMA, false, false, PREFIX>)
 KEPT_BARE(KEPT_64, f32_wide, float)
-KEPT(f32_wide_add_f32, usual<float, float, false, NB_AFFINE_GAMMA, false, false, true>)
+KEPT(f32_wide_add_f32, usual<float, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
 #endif
 #if !defined(F32_ALONE) && !defined(ONE_OF_EACH)
 KEPT_BARE(KEPT_128, bf16_wide, struct bf16)
 KEPT_OWN(KEPT_128, bf16_wide, struct bf16)
 KEPT_ADD(KEPT, bf16_wide, struct bf16)
+KEPT_PREFIX(KEPT, bf16_wide, struct bf16)
 KEPT_F32(KEPT_128, f16_wide, struct f16)
 KEPT_BARE(KEPT_128, f16_wide, struct f16)
 KEPT_OWN(KEPT_128, f16_wide, struct f16)
 KEPT_ADD(KEPT, f16_wide, struct f16)
-KEPT(f16_wide_add_f32, usual<struct f16, float, false, NB_AFFINE_GAMMA, false, false, true>)
+KEPT_PREFIX(KEPT, f16_wide, struct f16)
+KEPT(f16_wide_add_f32, usual<struct f16, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
 #endif

@@ -19,6 +19,8 @@ struct nb_launch {
     size_t shared;                 /* bytes of a block */
     const void *args;              /* of the one struct that the function takes */
     void *stream;
+    bool
+        goes_on; /* clusters go on to further rows: of those that grid has, no more than run at once, each with equally many rows */
 };
 enum { NB_LAUNCH_FAILED = 1, NB_LAUNCH_NO_MEMORY = 2 };
 

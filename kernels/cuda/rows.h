@@ -39,50 +39,49 @@ static inline const char *usual_formula(const struct row_args *a) {
     const struct formula_args *const f = &a->formula;
     const bool adds = a->residual, gives_y = a->y && !a->scale && !a->full_scale && !a->scale_mean;
     const uint32_t affine = f->centre ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA;
-    if (!gives_y || a->seen < a->cols || f->root == NB_ROOT_DIV_SQRT || f->offset) return NULL;
-    if (f->affine == NB_AFFINE_NONE && !adds) return f->centre ? "ln" : "rms";
-    if (f->affine != affine || (f->cast_before && (f->centre || !f->narrow_params))) return NULL;
+    const bool part = a->seen < a->cols;
+    if (!gives_y || f->root == NB_ROOT_DIV_SQRT || f->offset) return NULL;
+    if (f->affine == NB_AFFINE_NONE && !adds && !part) return f->centre ? "ln" : "rms";
+    if (f->affine != affine || (f->cast_before && (f->centre || part || !f->narrow_params))) return NULL;
     if (adds && sizeof(elem) < sizeof(float) && a->round_sum != f->narrow_params) return NULL;
+    if (part) return f->narrow_params ? "prms_own" : "prms_f32";
     if (!f->narrow_params) return adds ? "add_f32" : f->centre ? "ln_f32" : "rms_f32";
     if (f->cast_before) return adds ? "add_cast" : "rms_cast";
     return adds ? "add_own" : f->centre ? "ln_own" : "rms_own";
 }
 /* How kept.cu has such rows: null, not at all. A thread's elements of a cluster are 64 or 128 where 32 are too few. */
-static inline const char *kept_part(struct layout *l, int64_t cols, bool adds, bool clusters) {
+static inline const char *kept_part(struct layout *l, int64_t cols, bool plain, bool clusters) {
     const bool few = l->tile || cols <= CLUSTER * BLOCK * 64;
     if (l->tile == 8) return "short";
     if (l->tile) return l->team.group == WARP ? "warp" : l->team.cluster == 1 ? "block" : "cluster";
-    if (adds || !clusters || (!few && (sizeof(elem) == 4 || cols > CLUSTER * BLOCK * 128))) return NULL;
+    if (!plain || !clusters || (!few && (sizeof(elem) == 4 || cols > CLUSTER * BLOCK * 128))) return NULL;
     l->team.cluster = CLUSTER;
     l->tile = few ? 64 : 128;
     return few ? "cluster_64" : "cluster_128";
-}
-/* Groups of threads that share rows. Clusters, as many as there is room for, all have equally many rows; GRID is two blocks a processor. */
-static inline int64_t kept_groups(const struct row_args *a, struct layout l) {
-    const bool centre = a->formula.centre;
-    if (l.tile == 8) return divided(a->rows, SHORT_ROWS_OF(centre));
-    if (l.team.cluster == 1) return a->rows;
-    const int64_t most = GRID / 2 * ROOM_OF_CLUSTERS(l.tile * (int64_t)sizeof(elem), centre) / l.team.cluster;
-    return divided(a->rows, divided(a->rows, most));
 }
 static inline int launch_rows(const struct nb_call *call, struct row_args *a) {
     const struct nb_device *device = nb_launch_device();
     const bool wide = rows_are_wide(call);
     struct layout l = layout_of(a->cols, ROW_TILE, device->has_clusters);
     const char *const usual = wide && a->rows <= INT32_MAX ? usual_formula(a) : NULL;
-    const char *const kept = usual ? kept_part(&l, a->cols, a->residual, device->has_clusters) : NULL;
+    const char *const kept =
+        usual ? kept_part(&l, a->cols, !a->residual && a->seen == a->cols, device->has_clusters) : NULL;
     size_t shared = TEAM_FLOATS * sizeof(float);
-    char part[32];
+    char function[64];
     if (!l.tile && spread_long_row(&l, a->cols, device)) {
         a->kept = 1;
         shared = kept_bytes(l.team, a->cols);
     }
     const uint32_t block = l.team.group > WARP ? l.team.group : l.block;
-    const int64_t groups = kept ? kept_groups(a, l) : a->rows;
+    const int64_t groups = kept && l.tile == 8 ? divided(a->rows, SHORT_ROWS_OF(a->formula.centre)) : a->rows;
+    const int64_t grid = divided(groups, block / l.team.group) * l.team.cluster;
     a->team = l.team;
-    snprintf(part, sizeof part, "_%s%s%s", kept ? usual : "", kept ? "_" : "", kept ? kept : l.tile ? "32" : "long");
-    return launch_part(call, kept ? "kept" : "rows", wide, part, divided(groups, block / l.team.group) * l.team.cluster,
-                       block, l.team.cluster, shared, a);
+    snprintf(function, sizeof function, "%s_" NB_TEXT(NB_DTYPE_NAME) "_%s_%s%s%s", kept ? "kept" : "rows",
+             wide ? "wide" : "narrow", kept ? usual : "", kept ? "_" : "",
+             kept     ? kept
+             : l.tile ? "32"
+                      : "long");
+    return launch_going_on(call, function, grid, block, l.team.cluster, shared, a, kept && l.team.cluster > 1);
 }
 static inline int64_t rows_chain(const struct nb_call *call) { return team_chain(call->cols, ROW_TILE); }
 

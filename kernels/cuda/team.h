@@ -66,8 +66,7 @@ template <int N> DEVICE void add_team(float (&v)[N], struct team &t) {
     }
     t.turn ^= 1;
 }
-/* ---- the same sums, bit by bit, where every lane of the block takes part ----
- */
+/* ---- the same sums, bit by bit, where every lane of the block takes part ---- */
 
 /* Over 2^n lanes that share a row. */
 template <int N> DEVICE void add_lanes_of(float (&v)[N], uint32_t lanes) {
@@ -79,44 +78,44 @@ template <int N> DEVICE void add_lanes_of(float (&v)[N], uint32_t lanes) {
             if (d < lanes) v[i] += other;
         }
 }
-/* Over the warps of a block, 8 at most: each thread adds their sums itself, in
- * the order in which shuffles would. Where there are no warps there are zeros;
- * no sum is -0. partial: 8 floats; two of them take turns as in add_team(). */
+/* Over the warps of a block, 8 at most: each thread adds their sums itself, in the order in which shuffles would. Where there are no warps
+ * there are zeros; no sum is -0. partial: 8 floats; two of them take turns as in add_team(). */
 DEVICE float add_block(float v, float *partial) {
-    const uint32_t lane = thread_index() % WARP, warp = thread_index() / WARP,
-                   place = warp + lane * (block_size() / WARP);
-    float sum[1] = {v};
+    const uint32_t lane = thread_index() % WARP, warp = thread_index() / WARP;
+    const uint32_t place = warp + lane * (block_size() / WARP);
+    float sum[1] = {v}, p[8];
     add_lanes_of(sum, WARP);
     if (place < 8 && (PLANTED != UNWRITTEN_SHARED || warp > 0)) partial[place] = lane == 0 ? sum[0] : 0.0f;
     if (PLANTED != NO_BARRIER && (PLANTED != BRANCHED_BARRIER || warp > 0)) barrier();
-    return ((partial[0] + partial[4]) + (partial[2] + partial[6])) +
-           ((partial[1] + partial[5]) + (partial[3] + partial[7]));
+    load_shared(p, partial);
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
 }
 
-/* Sums over the blocks of a cluster, one after another: each block sends its
- * own to all of them, whose boxes count what has come. Who begins a sum has
- * those of all others of the sum before, and so all have read the one before
- * that: two places take turns. */
+/* Sums over the blocks of a cluster, one after another: each block sends its own to all of them, whose boxes count what has come. Who begins a
+ * sum has those of all others of the sum before, and so all have read the one before that: two places take turns. */
 struct cluster_sums {
     uint32_t cluster, rank, n;
 };
 DEVICE uint64_t *box_of(uint32_t turn) { return (uint64_t *)((float *)shared_buffer() + 32) + turn; }
-/* Before the first sum, cluster_wait(): the boxes of all blocks are ready. */
+/* Before the first sum, cluster_wait(): the boxes of all blocks are ready, and zeros stand for blocks that there are not. */
 DEVICE struct cluster_sums cluster_sums_of(uint32_t cluster, uint32_t rank) {
     if (thread_index() < 2) box_init(box_of(thread_index()));
+    if (thread_index() < 32) ((float *)shared_buffer())[thread_index()] = 0.0f;
     cluster_arrive();
     return cluster_sums{cluster, rank, 0};
 }
 DEVICE float add_cluster(float v, struct cluster_sums &s) {
     const uint32_t turn = s.n % 2;
-    float *const shared = (float *)shared_buffer() + turn * 16, *const blocks = shared + 8;
+    float *const shared = (float *)shared_buffer() + turn * 16, *const blocks = shared + 8, p[CLUSTER];
     v = add_block(v, shared);
     if (thread_index() == 0) box_expect(box_of(turn), s.cluster * sizeof(float));
     if (thread_index() < s.cluster) post(blocks + s.rank, box_of(turn), thread_index(), v);
     box_wait(box_of(turn), s.n / 2 % 2);
     s.n++;
-    v = blocks[0];
-    for (uint32_t rank = 1; rank < s.cluster; rank++) v += blocks[rank];
+    load_shared(p, blocks);
+    v = p[0];
+#pragma unroll
+    for (int rank = 1; rank < CLUSTER; rank++) v += p[rank];
     return v;
 }
 

@@ -430,6 +430,8 @@ static void log_launch(const struct launched *l) {
             l->shared);
     fclose(f);
 }
+GIVES(cuOccupancyMaxActiveClusters, (int *n, const struct function *function, const struct launch *l), *n = 3,
+      function && l->n_attributes == 1 && l->attributes->id == 4)
 API(cuLaunchKernelEx, (const struct launch *l, const struct function *function, void **args, void **extra)) {
     CALLED();
     struct launched launched = {function, l->grid[0], l->block[0], 1, l->shared, {0}};
