@@ -26,8 +26,11 @@ grep -q '"complete":[[:space:]]*true' "$run/claims.json" || {
 }
 rm -rf "$page"
 mkdir -p "$page"
-# What a reader uses: the verdicts and what they rest on; figures and pictures stay in the run's folder.
-awk '/^## (Pictures|Evidence)/ { exit } { print }
-    END { print "The evidence of each claim, figure by figure, and the pictures are in the folder that `normbench claims` leaves." }' \
-    "$run/claims.md" >"$page/claims.md"
+# What a reader uses: the answers, and what the 64 % is; all figures stay in the run's folder.
+awk '/^<details>/ { left_out = 1 }
+    /^## / { left_out = /^## (Public|Pictures|Evidence)/ || $0 == "## Training" && trained++ }
+    /^### / { left_out = 1 }
+    !left_out { print }
+    END { print "\nAll figures, training steps, losses and pictures are in the folder that `normbench claims` leaves." }' \
+    "$run/claims.md" | cat -s >"$page/claims.md"
 echo "publish_claims.sh: $page; add its line to reports/published/README.md: date, CPU, time"
