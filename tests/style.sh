@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What the sources promise about their form: an SPDX line first, headers that compile alone, folders of src/ that include only
-# what src/LAYERS allows them, no circle of files that include each other.
+# what src/LAYERS allows them, no circle of files that include each other; of documents, that links lead to files and words are the field's.
 set -u
 failed=0
 bad() {
@@ -81,6 +81,25 @@ circles=$(find src reports cmd kernels -name '*.[ch]' | xargs awk '
         if (own != $2) print $2, own
     }' | tsort 2>&1 >/dev/null | sed 's/^tsort: //' | grep -v 'input contains a loop')
 [ -z "$circles" ] || bad "files include each other in a circle:" $circles
+
+# Documents: where links lead, and the words that tests/words.txt replaces. Code and pictures are no prose.
+documents=$(git ls-files -co --exclude-standard '*.md' 2>/dev/null)
+[ -n "$documents" ] || documents=$(find . -name build -prune -o -name '*.md' -print | sed 's|^\./||')
+report "$(for page in $documents; do
+    [ -f "$page" ] || continue
+    tr '\n' ' ' <"$page" | grep -o '](\([^) ]*\))' | sed 's/^](//; s/)$//; s/#.*//' | sort -u | while read -r link; do
+        case $link in '' | *:*) continue ;; esac
+        [ -e "$(dirname "$page")/$link" ] || echo "$page: no file at the link $link"
+    done
+done)"
+report "$(echo "$documents" | grep -vE '^(src/decisions/|reports/published/|cmd/guide/glossary)' | xargs awk -F '\t' '
+    FILENAME == "tests/words.txt" { if (!/^#/) word["(^|[^a-z])(" $1 ")([^a-z]|$)"] = $2; next }
+    /^    / { next }
+    {
+        line = tolower($0)
+        gsub(/`[^`]*`|"[^"]*"|\]\([^)]*\)/, " ", line)
+        for (w in word) if (match(line, w)) print FILENAME ":" FNR ": " substr(line, RSTART, RLENGTH) ": write: " word[w]
+    }' tests/words.txt)"
 
 [ "$failed" = 0 ] && echo "style: 1 passed, 0 failed"
 exit "$failed"
