@@ -21,7 +21,10 @@ void nb_limits_view(const struct nb_limits *l, const struct nb_limit *lines, siz
 
 /* ---- tolerance ---- */
 
-/* Appends: "table", "json", or text to paste into a test: "torch", "numpy", "c". */
+/* Appends a program that tests a kernel: language "torch", "numpy" or "c". */
+void nb_tolerance_code(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *title,
+                       const char *language, struct nb_strbuf *out);
+/* Appends: "table", "json", or a program. */
 void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,
                        struct nb_strbuf *out);
 

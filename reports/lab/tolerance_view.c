@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A tolerance as tests to paste, as a table, as JSON. In the tests the reference is computed or widened to f64 before it is compared, so
- * that the comparison itself rounds nothing that matters. */
+/* A tolerance as a table, as JSON. */
 #include <assert.h>
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -22,78 +21,19 @@ static void tolerance_title(const struct nb_tolerance *t, const struct nb_tolera
                    q->design.eps_text, references[q->reference]);
 }
 
-/* Tests to paste: what compares, with rtol and atol; what finds a bias, with its limit; what is behind it. */
-static const struct snippet {
-    const char *language, *comment, *comparison, *bias, *end;
-} snippets[] = {
-    {"torch", "#",
-     "# got: the kernel's output; want: the reference, rows last dimension, computed from got's inputs in float64\n"
-     "got, want = got.double(), want.double()\n"
-     "torch.testing.assert_close(got, want, rtol=%.3g, atol=%.3g)\n",
-     "# a bias common to all errors (a truncating store) is far below any rtol\n"
-     "large = want.abs() > want.square().mean(-1, keepdim=True).sqrt() / 4\n"
-     "bias = ((got.abs() - want.abs()) / want.abs())[large].mean().item()\n"
-     "assert abs(bias) <= %.3g, f\"mean relative error {bias:.3g}\"\n",
-     ""},
-    {"numpy", "#",
-     "# got: the kernel's output; want: the reference, rows last axis, computed from got's inputs in float64\n"
-     "got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)\n"
-     "np.testing.assert_allclose(got, want, rtol=%.3g, atol=%.3g)\n",
-     "# a bias common to all errors (a truncating store) is far below any rtol\n"
-     "large = np.abs(want) > np.sqrt(np.mean(want**2, axis=-1, keepdims=True)) / 4\n"
-     "bias = np.mean(((np.abs(got) - np.abs(want)) / np.where(large, np.abs(want), 1))[large])\n"
-     "assert abs(bias) <= %.3g, f\"mean relative error {bias:.3g}\"\n",
-     ""},
-    {"c", "//",
-     "#include <math.h>\n"
-     "#include <stddef.h>\n\n"
-     "// got: the kernel's output, want: the reference computed in double; both rows x cols. 0: passes, 1: an element is\n"
-     "// beyond the tolerance, 2: the errors are biased.\n"
-     "static int norm_output_differs(const double *got, const double *want, size_t rows, size_t cols) {\n"
-     "    const double rtol = %.3g, atol = %.3g;\n"
-     "    for (size_t i = 0; i < rows * cols; i++)\n"
-     "        if (!(fabs(got[i] - want[i]) <= atol + rtol * fabs(want[i]))) return 1;\n",
-     "    double sum = 0, count = 0;\n"
-     "    for (size_t row = 0; row < rows; row++) {\n"
-     "        const double *g = got + row * cols, *w = want + row * cols;\n"
-     "        double squares = 0;\n"
-     "        for (size_t i = 0; i < cols; i++) squares += w[i] * w[i];\n"
-     "        const double least = sqrt(squares / (double)cols) / 4;\n"
-     "        for (size_t i = 0; i < cols; i++) {\n"
-     "            if (!(fabs(w[i]) > least)) continue;\n"
-     "            sum += (fabs(g[i]) - fabs(w[i])) / fabs(w[i]);\n"
-     "            count++;\n"
-     "        }\n"
-     "    }\n"
-     "    if (count > 0 && fabs(sum / count) > %.3g) return 2;\n",
-     "    return 0;\n}\n"},
-};
-enum { N_SNIPPETS = sizeof snippets / sizeof snippets[0] };
-
-static void add_snippet(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *language,
-                        struct nb_strbuf *out) {
-    const struct snippet *s = snippets;
-    while (s < snippets + N_SNIPPETS && strcmp(s->language, language) != 0) s++;
-    assert(s < snippets + N_SNIPPETS);
-    const struct nb_rate *alarm = &t->subjects[0].alarms[NB_DERIVED];
-    const double bias = t->criteria[NB_MEAN_ERROR_TEST].limit;
-    nb_strbuf_addf(out, "%s ", s->comment);
-    tolerance_title(t, q, out);
-    nb_strbuf_addf(out, "\n%s Derived from the rounding-error bound: a correct kernel failed in %lld of %lld tests.\n",
-                   s->comment, (long long)alarm->seen, (long long)alarm->n);
-    nb_strbuf_addf(out, s->comparison, t->criteria[NB_DERIVED].rtol, t->criteria[NB_DERIVED].atol);
-    if (!isnan(bias)) nb_strbuf_addf(out, s->bias, bias);
-    nb_strbuf_add(out, s->end);
-}
-
 /* ---- table ------------------------------------------------------------------------------------------------------------- */
+
+/* There were too few tests to find its limit. */
+static bool is_absent(const struct nb_criterion *c) {
+    return isnan(c->kind == NB_CRITERION_ALLCLOSE ? c->rtol : c->limit);
+}
 
 static void add_criterion(const struct nb_criterion *c, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "  %-22s ", c->name);
-    if (c->kind == NB_CRITERION_ALLCLOSE)
-        nb_strbuf_addf(out, "rtol %-8.3g atol %-9.3g", c->rtol, c->atol);
-    else if (isnan(c->limit))
+    if (is_absent(c))
         nb_strbuf_addf(out, "%-28s", "too few tests");
+    else if (c->kind == NB_CRITERION_ALLCLOSE)
+        nb_strbuf_addf(out, "rtol %-8.3g atol %-9.3g", c->rtol, c->atol);
     else
         nb_strbuf_addf(out, "%-28.3g", c->limit);
 }
@@ -116,7 +56,7 @@ static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
         const char *name = "";
         const struct nb_rate *alarm = worst_alarm(t, c, &name);
         struct nb_strbuf rate = {0};
-        if (alarm && !(t->criteria[c].kind == NB_CRITERION_MEAN_ERROR && isnan(t->criteria[c].limit)))
+        if (alarm && !is_absent(&t->criteria[c]))
             nb_strbuf_addf(&rate, alarm->high > 0.995 ? "%lld of %lld (%.0f %%)" : "%lld of %lld (%.2g %%)",
                            (long long)alarm->seen, (long long)alarm->n, 100 * alarm->high);
         add_criterion(&t->criteria[c], out);
@@ -167,6 +107,32 @@ static void add_advice(const struct nb_tolerance *t, struct nb_strbuf *out) {
         nb_strbuf_addf(out, ", by the mean error in %lld.\n", (long long)by_mean->seen);
 }
 
+/* The last line. */
+static void add_verdict(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
+    const struct nb_subject *s = &t->subjects[0];
+    for (int i = 1; i < t->n_subjects && !s->under_test; i++)
+        if (t->subjects[i].worst > s->worst) s = &t->subjects[i];
+    const struct nb_rate *bias = &s->alarms[NB_MEAN_ERROR_TEST];
+    if (s->reason[0]) {
+        nb_strbuf_addf(out, "%s was not run: %s\n", s->name, s->reason);
+        return;
+    }
+    nb_strbuf_addf(out, "%s%s ", s->under_test ? "" : "Of correct kernels ", s->under_test ? q->kernel->id : s->name);
+    if (isinf(s->worst))
+        nb_strbuf_add(out, "EXCEEDS it: NaN or Inf");
+    else if (s->worst > 1)
+        nb_strbuf_addf(out, "EXCEEDS it by %.2fx", s->worst);
+    else
+        nb_strbuf_addf(out, "KEEPS it: %.2f of the limit", s->worst);
+    if (s->worst > 0)
+        nb_strbuf_addf(out, " at row %lld, column %lld (seed %llu)", (long long)s->worst_row, (long long)s->worst_col,
+                       (unsigned long long)s->worst_seed);
+    if (s->under_test && 2 * bias->seen > bias->n)
+        nb_strbuf_addf(out, ", but its errors lie on one side: the mean error EXCEEDS its limit in %lld of %lld tests",
+                       (long long)bias->seen, (long long)bias->n);
+    nb_strbuf_add(out, "\n");
+}
+
 static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
     struct nb_strbuf design = {0};
     const struct nb_criterion *derived = &t->criteria[NB_DERIVED], *calibrated = &t->criteria[NB_CALIBRATED];
@@ -178,10 +144,15 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
         out,
         "  derived     rtol %.3g, atol %.3g: covers the bound of every element; of %lld elements of other rows %lld are beyond it\n",
         derived->rtol, derived->atol, (long long)t->n_held_out, (long long)t->n_uncovered);
-    nb_strbuf_addf(
-        out,
-        "  calibrated  rtol %.3g, atol %.3g: %.2g of that, by the errors of correct kernels in other tests than those below\n",
-        calibrated->rtol, calibrated->atol, t->calibrated_share);
+    if (isnan(t->calibrated_share))
+        nb_strbuf_addf(out, "  calibrated  too few tests: %d of correct kernels are needed; --trials gives more\n",
+                       NB_FEWEST_TESTS);
+    else
+        nb_strbuf_addf(
+            out,
+            "  calibrated  rtol %.3g, atol %.3g: %.2g of that, by the errors of correct kernels in other tests than those "
+            "below, of which at most %.2g %% are beyond it\n",
+            calibrated->rtol, calibrated->atol, t->calibrated_share, 100 * t->calibrated_alarm);
     nb_strbuf_addf(out,
                    "  ulp         %.3g ulp of the reference, at the element that needs most; rms of the outputs %.3g\n",
                    t->criteria[NB_ULPS].limit, t->rms);
@@ -200,7 +171,8 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
             out,
             "\n"
             "  The bound has room for the worst row in the worst order; --kernel, or a --design with its lanes, narrows it.");
-    nb_strbuf_add(out, "\n  in brackets the largest error, as a share of the derived tolerance\n");
+    nb_strbuf_add(out, "\n  in brackets the largest error, as a share of the derived tolerance\n\n");
+    add_verdict(t, q, out);
     nb_strbuf_release(&design);
 }
 
@@ -254,6 +226,7 @@ static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_requ
     nb_json_number(root, "held_out", (double)t->n_held_out);
     nb_json_number(root, "uncovered", (double)t->n_uncovered);
     nb_json_number(root, "lost", (double)t->n_lost);
+    cJSON_AddStringToObject(root, "verdict", nb_tolerance_is_kept(t) ? "keeps" : "exceeds");
     cJSON_AddItemToObject(root, "criteria", criteria_json(t));
     for (int s = 0; s < t->n_subjects; s++) {
         cJSON *o = nb_json_add_object(subjects);
@@ -285,6 +258,10 @@ void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_r
         as_table(t, q, out);
     else if (strcmp(format, "json") == 0)
         as_json(t, q, out);
-    else
-        add_snippet(t, q, format, out);
+    else {
+        struct nb_strbuf title = {0};
+        tolerance_title(t, q, &title);
+        nb_tolerance_code(t, q, title.text, format, out);
+        nb_strbuf_release(&title);
+    }
 }

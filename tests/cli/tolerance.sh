@@ -20,25 +20,45 @@ assert {m["name"] for m in r["mistakes"]} >= {"divides by n - 1", "rounds the me
 assert r["uncovered"] < 0.005 * r["held_out"] and r["eps"] == 1e-6, r["uncovered"]
 PY
 
-"$NORMBENCH" tolerance --kernel rmsnorm_twopass_scalar_f32 "${few[@]}" --format c >"$WORK/check.h" || bad "c: exit $?"
-cat >"$WORK/check.c" <<'C'
-#include "check.h"
-int main(void) {
-    double want[256], got[256];
-    for (int i = 0; i < 256; i++) got[i] = want[i] = (i - 128) / 64.0;
-    if (norm_output_differs(got, want, 2, 128) != 0) return 1;
-    got[200] *= 1.001;
-    if (norm_output_differs(got, want, 2, 128) != 1) return 2;
-    for (int i = 0; i < 256; i++) got[i] = want[i] * (1 + 1e-2);
-    return norm_output_differs(got, want, 2, 128) != 0 ? 0 : 3;
+many=(--n 96 --rows 16 --trials 16)
+# Printed tests run as they stand, for every formula, and see a kernel that casts before the weight.
+has() { /usr/bin/python3 -c "import $1" 2>/dev/null; }
+run_printed() {
+    case $1 in
+    c) ${CC:-gcc} -Wall -Wextra -Werror -o "$WORK/printed" "$WORK/printed.c" -lm && "$WORK/printed" ;;
+    *) ! has "$1" || /usr/bin/python3 "$WORK/printed.$1" ;;
+    esac
 }
-C
-${CC:-gcc} -Wall -Wextra -Werror -o "$WORK/check" "$WORK/check.c" -lm && "$WORK/check" || bad "c: as pasted it gives $?"
-for language in torch numpy; do
-    "$NORMBENCH" tolerance --dtype f32 "${few[@]}" --format $language >"$WORK/snippet.py" || bad "$language: exit $?"
-    /usr/bin/python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$WORK/snippet.py" || bad "$language: no Python"
-done
+printed() { # OPTIONS..
+    for language in c numpy torch; do
+        "$NORMBENCH" tolerance "$@" "${many[@]}" --format $language >"$WORK/printed.$language" || bad "$language, $*: exit $?"
+        [ $language = c ] || /usr/bin/python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$WORK/printed.$language" || bad "$language: no Python"
+        run_printed $language >"$WORK/out" 2>&1 || bad "$language, $*: as it stands it gives $?: $(cat "$WORK/out")"
+    done
+}
+printed --op layernorm --dtype f32
+printed --op prmsnorm --dtype bf16 --reference rounded
+printed --op l2norm --dtype f16 --affine none
+printed --design llama --reference peer
+printed --dtype bf16
+sed 's/y\[i\] = stored(y\[i\] \* w\[i\] + b\[i\])/y[i] = stored(stored(y[i]) * stored(w[i]) + b[i])/' "$WORK/printed.c" >"$WORK/other.c"
+cmp -s "$WORK/printed.c" "$WORK/other.c" && bad "c: the kernel is not where it was"
+mv "$WORK/other.c" "$WORK/printed.c"
+code=0
+run_printed c >"$WORK/out" 2>&1 || code=$?
+[ $code != 0 ] && grep -qE "closer to a cast before|beyond|biased" "$WORK/out" || bad "c: a cast before the weight passes: $(cat "$WORK/out")"
 
+# The verdict is the last line; the kernel under test has no part in the calibration; too few tests say so.
+"$NORMBENCH" tolerance --kernel rmsnorm_twopass_scalar_f32 "${many[@]}" >"$WORK/table" || bad "kernel: exit $?"
+tail -n 1 "$WORK/table" | grep -qE '^rmsnorm_twopass_scalar_f32 KEEPS it: 0\.[0-9]+ of the limit' || bad "verdict: $(tail -n 1 "$WORK/table")"
+"$NORMBENCH" tolerance --kernel rmsnorm_twopass_scalar_f32 "${few[@]}" | grep -q 'calibrated  too few tests' || bad "8 tests calibrate"
+code=0
+"$NORMBENCH" tolerance --plugin "$BUILD/tests/plugins/mistakes.so" --kernel mistakes:rms_f32_eps_outside "${many[@]}" --data 'scale(1e-2)' >"$WORK/table" || code=$?
+[ $code = 1 ] && tail -n 1 "$WORK/table" | grep -qE 'EXCEEDS it by [0-9.]+x at row [0-9]+' || bad "a wrong kernel: exit $code: $(tail -n 1 "$WORK/table")"
+code=0
+"$NORMBENCH" tolerance --plugin "$BUILD/tests/plugins/mistakes.so" --kernel mistakes:rms_bf16_truncates "${many[@]}" >"$WORK/table" || code=$?
+[ $code = 1 ] && tail -n 1 "$WORK/table" | grep -q 'on one side' || bad "a truncating kernel: exit $code: $(tail -n 1 "$WORK/table")"
+rm -f "$WORK/printed"*
 refuses "--dtype" tolerance --n 64
 refuses "did you mean|f32, f16, bf16" tolerance --dtype f17
 refuses "f32, f16 and bf16" tolerance --design rmsnorm/store:e4m3

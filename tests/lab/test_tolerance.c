@@ -103,7 +103,7 @@ Test(tolerance, planted_mistakes_are_seen) {
 
 /* Against a rounded reference a truncated output is within one ulp; the side that the errors take is not. */
 Test(tolerance, the_mean_error_sees_a_truncation_that_no_line_can_see) {
-    struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 384, 12);
+    struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 384, 16);
     q.reference = NB_REFERENCE_ROUNDED;
     const struct nb_tolerance t = run_of(&q);
     const struct nb_bug_result *bug = bug_of(&t, "truncates");

@@ -45,6 +45,8 @@ struct nb_criterion {
 };
 /* The first four are this program's; NaN as limit: there is none. */
 enum { NB_DERIVED, NB_CALIBRATED, NB_ULPS, NB_MEAN_ERROR_TEST, NB_N_OWN_CRITERIA };
+/* Fewer tests of a correct kernel calibrate nothing. */
+enum { NB_FEWEST_TESTS = 16 };
 enum { NB_MAX_CRITERIA = 12, NB_MAX_SUBJECTS = 40, NB_MAX_BUGS = 32 };
 
 /* How often something was seen in n tests, with exact one-sided 95 % bounds. */
@@ -55,7 +57,10 @@ struct nb_rate {
 
 struct nb_subject {
     char name[96];
-    double worst; /* largest |error| / derived tolerance */
+    bool under_test; /* the request's own kernel, which has no part in the calibration */
+    double worst;    /* largest |error| / derived tolerance; where: */
+    int64_t worst_row, worst_col;
+    uint64_t worst_seed; /* of the rows of that test */
     struct nb_rate alarms[NB_MAX_CRITERIA];
     char reason[128]; /* why it was not run; "" where it was */
 };
@@ -73,7 +78,7 @@ struct nb_tolerance {
     int64_t rows, trials;            /* of a test; of each correct kernel */
     double rms;                      /* of the outputs */
     double max_ulp;                  /* of the derived tolerance, over elements, as the bound has it */
-    double calibrated_share;         /* of derived; */
+    double calibrated_share;         /* of derived; NaN: there are too few tests of correct kernels */
     double calibrated_alarm;         /* and the alarm rate that the trials can vouch for */
     int64_t n_lost, n_elements;      /* elements for which the bound predicts a loss, of those looked at */
     int64_t n_uncovered, n_held_out; /* of other rows: elements whose bound the derived line does not cover */
@@ -85,6 +90,9 @@ struct nb_tolerance {
 };
 
 /* ---- Derives a tolerance and tries it ---- */
+
+/* Do all kernels keep the derived tolerance, and has the one under test no bias that correct ones have not? */
+bool nb_tolerance_is_kept(const struct nb_tolerance *t);
 
 /* -1 after nb_error. 128 + signal: interrupted. */
 int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request);

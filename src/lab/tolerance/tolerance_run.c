@@ -264,6 +264,7 @@ static bool criterion_alarms(const struct nb_criterion *c, enum nb_number store,
     const int64_t n = rows * cols;
     if (c->kind == NB_CRITERION_MEAN_ERROR)
         return !isnan(c->limit) && fabs(mean_error(rows, cols, got, want, usable)) > c->limit;
+    if (c->kind == NB_CRITERION_ALLCLOSE && isnan(c->rtol)) return false;
     if (c->kind == NB_CRITERION_NMSE) return nmse_fails(c, n, got, want, usable);
     for (int64_t i = 0; i < n; i++)
         if (is_usable(usable, i) && element_fails(c, store, got[i], want[i])) return true;
@@ -297,8 +298,11 @@ static bool same_order(const struct nb_design *a, const struct nb_design *b) {
 
 static int add_designs(const struct nb_tolerance_request *q, int64_t chain, struct correct *list, int most) {
     int n = 0;
-    list[n] = (struct correct){.design = q->design};
-    snprintf(list[n++].name, sizeof list->name, "emulated: the design itself");
+    const bool fits = !q->kernel || nb_design_chain(&q->design, nb_design_elements(&q->design, q->cols)) <= chain;
+    if (fits && most > 0) {
+        list[n] = (struct correct){.design = q->design};
+        snprintf(list[n++].name, sizeof list->name, "emulated: the design itself");
+    }
     for (size_t i = 0; i < sizeof orders / sizeof orders[0] && n < most; i++) {
         struct nb_design d = q->design;
         d.order = orders[i].order;
@@ -344,9 +348,8 @@ static int list_correct(const struct nb_tolerance_request *q, int64_t chain, str
     if (q->kernel) {
         list[n] = (struct correct){.kernel = q->kernel, .design = q->design};
         snprintf(list[n++].name, sizeof list->name, "%s", q->kernel->id);
-    } else {
-        n = add_designs(q, chain, list, most);
     }
+    n += add_designs(q, chain, list + n, most - n);
     for (size_t i = 0; i < nb_registry_size() && n < most; i++) {
         const struct nb_entry *entry = nb_registry_at(i);
         if (entry == q->kernel || !fits(entry, q, chain)) continue;
@@ -466,14 +469,16 @@ static int derive(struct run *r) {
 
 /* ---- calibrated ---------------------------------------------------------------------------------------------------------- */
 
-/* Largest |error| / derived tolerance of a test. */
-static double largest_share(const struct nb_criterion *derived, const struct nb_tolerance_test *test,
-                            const double *got) {
+/* Largest |error| / derived tolerance of a test; *at: the element. */
+static double largest_share(const struct nb_criterion *derived, const struct nb_tolerance_test *test, const double *got,
+                            int64_t *at) {
     double worst = 0;
     for (int64_t i = 0; i < test->n; i++) {
         if (!test->usable[i] || got[i] == test->want[i]) continue;
         const double share = fabs(got[i] - test->want[i]) / (derived->atol + derived->rtol * fabs(test->want[i]));
-        if (!(share <= worst)) worst = isnan(share) ? (double)INFINITY : share;
+        if (share <= worst) continue;
+        worst = isnan(share) ? (double)INFINITY : share;
+        *at = i;
     }
     return worst;
 }
@@ -492,12 +497,12 @@ static double share_for(double *worst, int64_t n, double alarm) {
     return worst[n - 1 - beyond];
 }
 
-/* The mean error of a test is a sum of many small ones: |mean| and six standard deviations, as measured. NaN: fewer than 8 tests. */
+/* The mean error of a test is a sum of many small ones: |mean| and six standard deviations, as measured. */
 static double mean_error_limit(const double *errors, int64_t n) {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < n; i++) sum += errors[i] / (double)n;
     for (int64_t i = 0; i < n; i++) squares += (errors[i] - sum) * (errors[i] - sum);
-    return n < 8 ? NAN : fabs(sum) + 6 * sqrt(squares / (double)(n - 1));
+    return fabs(sum) + 6 * sqrt(squares / (double)(n - 1));
 }
 
 static int run_correct(struct run *r, int64_t index) {
@@ -508,7 +513,8 @@ static int run_correct(struct run *r, int64_t index) {
         if (subject->reason[0]) continue;
         if (run_one(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
         const int64_t at = (int64_t)s * r->first_tests + index;
-        r->worst[at] = largest_share(&r->t->criteria[NB_DERIVED], &test, r->got);
+        int64_t element;
+        r->worst[at] = largest_share(&r->t->criteria[NB_DERIVED], &test, r->got, &element);
         r->mean_errors[at] = mean_error(test.rows.rows, test.rows.cols, r->got, test.want, test.usable);
     }
     test_release(&test);
@@ -520,13 +526,13 @@ static int calibrate(struct run *r) {
         const int result = run_correct(r, i);
         if (result != 0) return result;
     }
-    double share = 0, limit = 0;
-    for (int s = 0; s < r->t->n_subjects; s++) {
-        if (r->t->subjects[s].reason[0]) continue;
+    double share = NAN, limit = NAN;
+    for (int s = 0; s < r->t->n_subjects && r->first_tests >= NB_FEWEST_TESTS; s++) {
+        if (r->t->subjects[s].reason[0] || r->t->subjects[s].under_test) continue;
         const int64_t at = (int64_t)s * r->first_tests;
         const double own = mean_error_limit(r->mean_errors + at, r->first_tests);
         share = fmax(share, share_for(r->worst + at, r->first_tests, r->q.alarm));
-        if (!(own <= limit)) limit = own;
+        limit = fmax(limit, own);
     }
     const double sure = nb_proportion_upper(0, r->first_tests, 0.95);
     const struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
@@ -585,6 +591,17 @@ static void run_bugs(struct run *r, const struct nb_tolerance_test *test) {
     }
 }
 
+static void note_worst(const struct run *r, struct nb_subject *subject, const struct nb_tolerance_test *test,
+                       int64_t index) {
+    int64_t at = 0;
+    const double share = largest_share(&r->t->criteria[NB_DERIVED], test, r->got, &at);
+    if (share <= subject->worst) return;
+    subject->worst = share;
+    subject->worst_row = at / test->rows.cols;
+    subject->worst_col = at % test->rows.cols;
+    subject->worst_seed = r->q.seed + (uint64_t)(r->first_tests + index);
+}
+
 static int measure(struct run *r, int64_t index) {
     struct nb_tolerance_test test;
     if (test_init(&test, &r->q, r->t->chain, r->first_tests + index) != 0) return -1;
@@ -593,7 +610,7 @@ static int measure(struct run *r, int64_t index) {
         struct nb_subject *subject = &r->t->subjects[s];
         if (subject->reason[0]) continue;
         if (run_one(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
-        subject->worst = fmax(subject->worst, largest_share(&r->t->criteria[NB_DERIVED], &test, r->got));
+        note_worst(r, subject, &test, index);
         count_alarms(r, &test, r->got, subject->alarms);
     }
     if (index < r->t->bug_trials) run_bugs(r, &test);
@@ -649,6 +666,14 @@ static int all_steps(struct run *r) {
     return 0;
 }
 
+bool nb_tolerance_is_kept(const struct nb_tolerance *t) {
+    for (int s = 0; s < t->n_subjects; s++) {
+        const struct nb_rate *alarms = t->subjects[s].alarms, *bias = &alarms[NB_MEAN_ERROR_TEST];
+        if (alarms[NB_DERIVED].seen > 0 || (t->subjects[s].under_test && 2 * bias->seen > bias->n)) return false;
+    }
+    return true;
+}
+
 int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request) {
     assert(request->data);
     struct run *r = nb_alloc(1, sizeof *r);
@@ -669,6 +694,7 @@ int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *
         t->n_subjects = list_correct(&r->q, t->chain, r->correct, NB_MAX_SUBJECTS);
         for (int s = 0; s < t->n_subjects; s++)
             memcpy(t->subjects[s].name, r->correct[s].name, sizeof t->subjects[s].name);
+        t->subjects[0].under_test = r->q.kernel != NULL;
         r->worst = nb_alloc((unsigned long long)(NB_MAX_SUBJECTS * r->first_tests), sizeof *r->worst);
         r->mean_errors = nb_alloc((unsigned long long)(NB_MAX_SUBJECTS * r->first_tests), sizeof *r->mean_errors);
         r->got = nb_alloc(elements, 3 * sizeof *r->got);
