@@ -83,10 +83,9 @@ circles=$(find src reports cmd kernels -name '*.[ch]' | xargs awk '
 [ -z "$circles" ] || bad "files include each other in a circle:" $circles
 
 # Documents: where links lead, and the words that tests/words.txt replaces. Code and pictures are no prose.
-documents=$(git ls-files -co --exclude-standard '*.md' 2>/dev/null)
+documents=$(git ls-files -co --exclude-standard '*.md' 2>/dev/null | while read -r page; do [ ! -f "$page" ] || echo "$page"; done)
 [ -n "$documents" ] || documents=$(find . -name build -prune -o -name '*.md' -print | sed 's|^\./||')
 report "$(for page in $documents; do
-    [ -f "$page" ] || continue
     tr '\n' ' ' <"$page" | grep -o '](\([^) ]*\))' | sed 's/^](//; s/)$//; s/#.*//' | sort -u | while read -r link; do
         case $link in '' | *:*) continue ;; esac
         [ -e "$(dirname "$page")/$link" ] || echo "$page: no file at the link $link"
