@@ -125,6 +125,38 @@ static int run_truncate(ROWS) {
     return 0;
 }
 
+/* The same, cut off before the weight and after it. */
+static int run_truncate_before(ROWS) {
+    run_truncate(call, phase, begin, end);
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t i = 0; i < call->cols; i++) {
+            uint16_t *y = (uint16_t *)call->y + row * call->y_stride + i;
+            uint32_t bits = (uint32_t)*y << 16;
+            float f;
+            memcpy(&f, &bits, sizeof f);
+            f *= ((const float *)call->gamma)[i];
+            memcpy(&bits, &f, sizeof bits);
+            *y = (uint16_t)(bits >> 16);
+        }
+    return 0;
+}
+/* A LayerNorm in one pass, about the last element. */
+static int run_about_last(ROWS) {
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = (const float *)call->x + row * call->x_stride, last = x[call->cols - 1], n = (float)call->cols;
+        float sum = 0, squares = 0;
+        for (int64_t i = 0; i < call->cols; i++) {
+            const float d = x[i] - last;
+            sum += d;
+            squares += d * d;
+        }
+        const float mean = sum / n, rstd = 1 / sqrtf(squares / n - mean * mean + (float)call->eps);
+        for (int64_t i = 0; i < call->cols; i++)
+            ((float *)call->y)[row * call->y_stride + i] = ((x[i] - last) - mean) * rstd;
+    }
+    return 0;
+}
+
 /* ---- the table ---- */
 
 #define BOX(name_, op_, dtype_)                                                                                        \
@@ -135,9 +167,22 @@ static int run_truncate(ROWS) {
         .flops = 4, .run = run_##name_                                                                                 \
     }
 static const struct nb_kernel kernels[] = {
-    BOX(clamp_inside, NB_OP_RMSNORM, NB_F32),    BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32),
-    BOX(no_eps, NB_OP_RMSNORM, NB_F32),          BOX(quake, NB_OP_RMSNORM, NB_F32),
-    BOX(random_last_bit, NB_OP_RMSNORM, NB_F32), BOX(hides_nan, NB_OP_RMSNORM, NB_F32),
-    BOX(flush, NB_OP_RMSNORM, NB_F32),           BOX(truncate, NB_OP_RMSNORM, NB_BF16),
+    {.struct_size = sizeof(struct nb_kernel),
+     .op = NB_OP_RMSNORM,
+     .dtype = NB_BF16,
+     .width = NB_NATIVE,
+     .name = "truncate_before",
+     .variant = "truncate_before_any",
+     .formulas = {.roots = 1u << NB_ROOT_MUL_RECIP, .affines = 1u << NB_AFFINE_GAMMA, .casts = 1u << NB_CAST_BEFORE},
+     .run = run_truncate_before},
+    BOX(clamp_inside, NB_OP_RMSNORM, NB_F32),
+    BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32),
+    BOX(no_eps, NB_OP_RMSNORM, NB_F32),
+    BOX(quake, NB_OP_RMSNORM, NB_F32),
+    BOX(random_last_bit, NB_OP_RMSNORM, NB_F32),
+    BOX(hides_nan, NB_OP_RMSNORM, NB_F32),
+    BOX(flush, NB_OP_RMSNORM, NB_F32),
+    BOX(truncate, NB_OP_RMSNORM, NB_BF16),
+    BOX(about_last, NB_OP_LAYERNORM, NB_F32),
 };
 TABLE(kernels)

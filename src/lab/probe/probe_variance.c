@@ -251,17 +251,26 @@ static double fill_centre(struct nb_box *b, int turn, int variation) {
     return d * d * 2 / 3;
 }
 
-/* The same at C, and one column 0: the first (turn 1) or the second. v = mean of squares - square of mean. */
-static double fill_outlier(struct nb_box *b, int turn, int variation) {
+/* The same at C, and one column 0: this one (turn 1) or the second. v = mean of squares - square of mean. */
+static double fill_outlier_at(struct nb_box *b, int turn, int variation, int64_t place) {
     const double centre = centre_of(b->p), d = centre / 128 * (2 + variation), n = (double)b->cols;
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < b->cols; i++) {
-        const double x = i == 1 - turn ? 0 : centre + d * (double)((i < 2 ? 1 : i) % 3 - 1);
+        const bool is_swapped = i == 1 || i == place;
+        const double x = i == (turn ? place : 1) ? 0 : centre + d * (double)((is_swapped ? 1 : i) % 3 - 1);
         nb_box_set(b, 0, i, x);
         sum += x;
         squares += x * x;
     }
     return squares / n - sum / n * (sum / n);
+}
+
+static double fill_outlier(struct nb_box *b, int turn, int variation) { return fill_outlier_at(b, turn, variation, 0); }
+static double fill_last(struct nb_box *b, int turn, int variation) {
+    return fill_outlier_at(b, turn, variation, b->cols - 1);
+}
+static double fill_middle(struct nb_box *b, int turn, int variation) {
+    return fill_outlier_at(b, turn, variation, b->cols / 2);
 }
 
 /* c plus e (turn 1), or e alone (turn 0), e = 0 or +-2 c, and 64 elements of +-4096 c: the mean is c or 0. Beside those about the mean, no
@@ -293,16 +302,19 @@ static double largest_miss(struct nb_probe *p, int64_t n, fill_fn fill, const ch
 /* What the trials showed. */
 struct findings {
     double about_zero, about_first, beside; /* misses of v */
+    double about_other;                     /* about the last element, or the middle one */
     struct mean mean;
 };
 
 static int decide(const struct sum *squares, const struct findings *f) {
     const struct mean *mean = &f->mean;
-    if (isnan(f->about_zero) || isnan(f->about_first) || isnan(f->beside)) return -1;
+    if (isnan(f->about_zero) || isnan(f->about_first) || isnan(f->about_other) || isnan(f->beside)) return -1;
     if (mean->n_missed > 0) return mean->n_missed > 2 && !mean->far_missed ? NB_VAR_WELFORD : -1;
     if (f->about_zero > 0x1p-13) return NB_VAR_ONEPASS;
-    if (f->about_first > 0x1p-17 || f->beside > 0x1p-19) return f->about_zero > 0x1p-21 ? -1 : NB_VAR_SHIFTED;
-    if (f->about_zero > 0x1p-18 || f->about_first > 0x1p-19 || !squares->is_f32) return -1;
+    /* where the outlier stands decides how a running sum is rounded, too, by up to 2^-14 */
+    if (f->about_first > 0x1p-17 || f->beside > 0x1p-19 || f->about_other > 0x1p-12)
+        return f->about_zero > 0x1p-21 ? -1 : NB_VAR_SHIFTED;
+    if (f->about_zero > 0x1p-18 || f->about_first > 0x1p-19 || f->about_other > 0x1p-13 || !squares->is_f32) return -1;
     if (mean->rounds_fractions) return NB_VAR_TWOPASS;
     return mean->loses && mean->hits_fractions ? NB_VAR_CORRECTED : -1;
 }
@@ -311,9 +323,9 @@ static void say_variance(struct nb_probe *p, const struct findings *f) {
     const struct mean *mean = &f->mean;
     nb_probe_say(
         p, "variance", p->variance < 0 ? NULL : nb_variance_names[p->variance], "strong",
-        "v is off by %.2g at rho >= 128, by %.2g where x_0 is an outlier, by %.2g where most elements lie at the mean; a "
+        "v is off by %.2g at rho >= 128, by %.2g where x_0 is an outlier, by %.2g where the last or the middle one is, by %.2g where most elements lie at the mean; a "
         "mean of 0 is missed in %d of %d rows; the mean's sum %s; means between numbers of f32 are %s",
-        f->about_zero, f->about_first, f->beside, mean->n_missed, mean->n_rows,
+        f->about_zero, f->about_first, f->about_other, f->beside, mean->n_missed, mean->n_rows,
         mean->loses ? "loses all beside 2^24" : "is no plain one in f32", mean->hits_fractions ? "hit" : "missed");
 }
 
@@ -326,6 +338,7 @@ static void ask_variance(struct nb_probe *p, const struct sum *m) {
     }
     f.about_zero = largest_miss(p, 768, fill_centre, &why);
     f.about_first = largest_miss(p, 3072, fill_outlier, &why);
+    f.about_other = fmax(largest_miss(p, 3072, fill_last, &why), largest_miss(p, 3072, fill_middle, &why));
     f.beside = largest_miss(p, 8064, fill_beside, &why);
     mean_measure(&f.mean, p);
     if (p->failure) return;
