@@ -24,50 +24,52 @@ struct shared_values {
     float mean, rstd, minus_g, minus_gx;
 };
 
-/* xhat and the two sums; xhat is 0 behind the last column, and so adds nothing. */
-template <class E, int VEC>
-DEVICE void add_vector(float (&sums)[2][ACCUMULATORS], float (&x)[VEC], const float (&dy)[VEC],
-                       const float (&gamma)[VEC], const struct gradient_args &a, float mean, float rstd, int64_t left,
-                       int at) {
+/* What a vector of dy is multiplied by: one where there is no gamma. */
+template <bool WIDE, class E, int VEC>
+DEVICE void load_weights(float (&weight)[VEC], const struct gradient_args &a, int64_t i) {
+    const bool none = a.formula.affine == NB_AFFINE_NONE;
+    if (!none) load_any<WIDE, E>(weight, a.gamma, i, a.cols - i, a.formula.narrow_params);
+#pragma unroll
+    for (int j = 0; j < VEC; j++) weight[j] = none ? 1.0f : weight_of<E>(weight[j], a.formula);
+}
+/* x becomes xhat; the mean is 0 where there is none. It is 0 behind the last column, and so adds nothing. */
+template <int VEC> DEVICE void normalize(float (&x)[VEC], float mean, float rstd, int64_t left) {
+#pragma unroll
+    for (int j = 0; j < VEC; j++) x[j] = j < left ? (x[j] - mean) * rstd : 0.0f;
+}
+template <int VEC>
+DEVICE void add_vector(float (&sums)[2][ACCUMULATORS], const float (&xhat)[VEC], const float (&dy)[VEC],
+                       const float (&weight)[VEC]) {
 #pragma unroll
     for (int j = 0; j < VEC; j++) {
-        const int acc = (at + j) % ACCUMULATORS;
-        const float g = a.formula.affine == NB_AFFINE_NONE ? dy[j] : dy[j] * weight_of<E>(gamma[j], a.formula);
-        const float d = a.formula.centre ? x[j] - mean : x[j];
-        x[j] = j < left ? d * rstd : 0.0f;
-        if (a.formula.centre) sums[0][acc] += g;
-        sums[1][acc] = fmaf(g, x[j], sums[1][acc]);
+        const float g = dy[j] * weight[j];
+        sums[0][j % ACCUMULATORS] += g;
+        sums[1][j % ACCUMULATORS] = fmaf(g, xhat[j], sums[1][j % ACCUMULATORS]);
     }
 }
-DEVICE void finish_sums(struct shared_values &s, const float (&sums)[2][ACCUMULATORS], const struct gradient_args &a,
-                        struct team &t) {
-    float total[2];
-#pragma unroll
-    for (int k = 0; k < 2; k++) total[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
-    add_team(total, t);
-    s.minus_g = -total[0] / (float)a.cols;
+/* Of a row: total[0] that of g, which a norm that does not centre has no use for: d + -0 is d. */
+DEVICE void finish_sums(struct shared_values &s, const float (&total)[2], const struct gradient_args &a) {
+    s.minus_g = a.formula.centre ? -total[0] / (float)a.cols : -0.0f;
     s.minus_gx = -total[1] / (float)a.seen;
+}
+template <int K> DEVICE void add_accumulators(float (&total)[K], const float (&sums)[K][ACCUMULATORS]) {
+#pragma unroll
+    for (int k = 0; k < K; k++) total[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
 }
 /* dx of a vector. */
 template <class E, bool WIDE, int VEC>
-DEVICE void write_vector(const float (&xhat)[VEC], const float (&dy)[VEC], const float (&gamma)[VEC],
+DEVICE void write_vector(const float (&xhat)[VEC], const float (&dy)[VEC], const float (&weight)[VEC],
                          const struct gradient_args &a, const struct shared_values &s, int64_t row, int64_t i) {
     float past[VEC] = {}, dx[VEC];
     if (!a.dx) return;
     if (a.dresidual_out) load<WIDE>(past, (const E *)a.dresidual_out + row * a.dresidual_out_stride + i, a.cols - i);
 #pragma unroll
     for (int j = 0; j < VEC; j++) {
-        float d = a.formula.affine == NB_AFFINE_NONE ? dy[j] : dy[j] * weight_of<E>(gamma[j], a.formula);
-        if (a.formula.centre) d += s.minus_g;
+        float d = dy[j] * weight[j] + s.minus_g;
         d = fmaf(xhat[j], i + j < a.seen ? s.minus_gx : 0.0f, d);
         dx[j] = a.dresidual_out ? fmaf(d, s.rstd, past[j]) : d * s.rstd;
     }
     store<WIDE>((E *)a.dx + row * a.dx_stride + i, dx, a.cols - i);
-}
-template <class E, bool WIDE, int VEC>
-DEVICE void load_row(float (&x)[VEC], float (&dy)[VEC], const struct gradient_args &a, int64_t row, int64_t i) {
-    load<WIDE>(x, (const E *)a.x + row * a.x_stride + i, a.cols - i);
-    load<WIDE>(dy, (const E *)a.dy + row * a.dy_stride + i, a.cols - i);
 }
 DEVICE float *partial_sums(const struct gradient_args &a, const struct team &t, int which) {
     return a.partial + ((int64_t)(block_index() / t.cluster) * a.sums + which) * a.padded;
@@ -107,30 +109,34 @@ template <class E, int TILE> DEVICE void gradient_kept(const struct gradient_arg
     const int64_t groups = block_size() / t.group, at_once = grid_size() / t.cluster * groups;
     const int64_t mine = block_index() / t.cluster * groups + thread_index() / t.group;
     const int64_t first = first_of(t, VEC), step = step_of(t, VEC);
-    float gamma[N][VEC] = {}, dgamma[N][VEC] = {}, dbeta[N][VEC] = {};
-    if (a.formula.affine != NB_AFFINE_NONE)
+    float weight[N][VEC] = {}, dgamma[N][VEC] = {}, dbeta[N][VEC] = {};
 #pragma unroll
-        for (int n = 0; n < N; n++)
-            if (first + n * step < a.cols)
-                load_any<false, E>(gamma[n], a.gamma, first + n * step, a.cols - first - n * step,
-                                   a.formula.narrow_params);
+    for (int n = 0; n < N; n++)
+        if (first + n * step < a.cols) load_weights<false, E>(weight[n], a, first + n * step);
     /* All groups of a block go round equally often; one without a row adds zeros. */
     for (int64_t base = 0; base < a.rows; base += at_once) {
         const int64_t row = base + mine;
         const bool here = row < a.rows;
-        float x[N][VEC] = {}, dy[N][VEC] = {}, sums[2][ACCUMULATORS] = {};
+        float x[N][VEC] = {}, dy[N][VEC] = {}, sums[2][ACCUMULATORS] = {}, total[2];
         struct shared_values s = {here && a.formula.centre ? a.mean[row] : 0.0f, here ? a.rstd[row] : 0.0f, 0.0f, 0.0f};
 #pragma unroll
         for (int n = 0; n < N; n++)
-            if (here && first + n * step < a.cols) load_row<E, false>(x[n], dy[n], a, row, first + n * step);
+            if (here && first + n * step < a.cols) {
+                load<false>(x[n], (const E *)a.x + row * a.x_stride + first + n * step, a.cols - first - n * step);
+                load<false>(dy[n], (const E *)a.dy + row * a.dy_stride + first + n * step, a.cols - first - n * step);
+            }
 #pragma unroll
-        for (int n = 0; n < N; n++)
-            add_vector<E>(sums, x[n], dy[n], gamma[n], a, s.mean, s.rstd, a.cols - first - n * step, n * VEC);
-        finish_sums(s, sums, a, t);
+        for (int n = 0; n < N; n++) {
+            normalize(x[n], s.mean, s.rstd, a.cols - first - n * step);
+            add_vector(sums, x[n], dy[n], weight[n]);
+        }
+        add_accumulators(total, sums);
+        add_team(total, t);
+        finish_sums(s, total, a);
 #pragma unroll
         for (int n = 0; n < N; n++) {
             if (here && first + n * step < a.cols)
-                write_vector<E, false>(x[n], dy[n], gamma[n], a, s, row, first + n * step);
+                write_vector<E, false>(x[n], dy[n], weight[n], a, s, row, first + n * step);
 #pragma unroll
             for (int j = 0; j < VEC; j++) {
                 dgamma[n][j] = fmaf(dy[n][j], x[n][j], dgamma[n][j]);
@@ -231,20 +237,6 @@ template <class R> DEVICE void clear_absent(const R &r) {
         for (int i = 0; !r.here[n] && i < R::STAGES * R::TENSORS; i++)
             words_of(r, i / R::TENSORS * R::STAGE, i % R::TENSORS)[n * WARP] = uint4{0, 0, 0, 0};
 }
-/* One where there is no gamma. */
-template <class R> DEVICE void load_weights(float (&weight)[R::N][R::VEC], const R &r, const struct gradient_args &a) {
-#pragma unroll
-    for (int n = 0; n < R::N; n++) {
-        if (!r.here[n]) continue;
-        if (a.formula.affine != NB_AFFINE_NONE)
-            load_any<true, typename R::E>(weight[n], a.gamma, r.first + n * r.step, R::VEC, a.formula.narrow_params);
-#pragma unroll
-        for (int j = 0; j < R::VEC; j++)
-            weight[n][j] =
-                a.formula.affine == NB_AFFINE_NONE ? 1.0f : weight_of<typename R::E>(weight[n][j], a.formula);
-    }
-}
-
 template <class E, bool CENTRE, bool PAST, int TILE> DEVICE void gradient_ring(const struct gradient_args &a) {
     using R = ring<E, CENTRE, PAST, TILE>;
     constexpr int VEC = R::VEC, N = R::N, SUMS = CENTRE ? 2 : 1, AHEAD = R::STAGES - 1;
@@ -261,7 +253,9 @@ template <class E, bool CENTRE, bool PAST, int TILE> DEVICE void gradient_ring(c
     clear_absent(r);
 #pragma unroll
     for (uint32_t s = 0; s < AHEAD; s++) send_row(r, a, of_block + mine + s * by, s * R::STAGE);
-    load_weights(weight, r, a);
+#pragma unroll
+    for (int n = 0; n < N; n++)
+        if (r.here[n]) load_weights<true, E>(weight[n], a, r.first + n * r.step);
     begin_sums(t);
     uint32_t stage = 0, to = AHEAD * R::STAGE;
     for (uint32_t base = of_block; base < rows; base += by) {
@@ -283,8 +277,7 @@ template <class E, bool CENTRE, bool PAST, int TILE> DEVICE void gradient_ring(c
                 if constexpr (CENTRE) sums[1][j % ACCUMULATORS] += g;
             }
         }
-#pragma unroll
-        for (int k = 0; k < SUMS; k++) total[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
+        add_accumulators(total, sums);
         add_lanes_of(total, TILE == 8 ? t.group : (uint32_t)WARP);
         if (TILE > 8 && t.group > WARP) add_warps(total, t);
         const float minus_gx = -total[0] / (float)(int32_t)a.seen,
@@ -315,38 +308,81 @@ template <class E, bool CENTRE, bool PAST, int TILE> DEVICE void gradient_ring(c
     if (a.sums > 0) store_sums(dgamma, a, t, 0);
     if (CENTRE && a.sums > 1) store_sums(dbeta, a, t, 1);
 }
-/* Rows of any length, each by a block or a cluster. */
-template <class E, bool WIDE> DEVICE void gradient_long(const struct gradient_args &a) {
+/* ---- rows of any length, each by a block or a cluster ------------------------------------------------------------------------- */
+
+/* Vectors of a row that are loaded before the first is used. */
+template <class E, bool WIDE> struct batch {
+    static constexpr int VEC = VECTOR<E>, N = !WIDE ? 1 : VEC == 4 ? 4 : 3;
+    struct words<E, WIDE> x[N], dy[N];
+    float weight[N][VEC];
+};
+template <class E, bool WIDE>
+DEVICE void load_batch(struct batch<E, WIDE> &b, const struct gradient_args &a, int64_t row, int64_t i, int64_t step) {
     constexpr int VEC = VECTOR<E>;
+#pragma unroll
+    for (int k = 0; k < b.N; k++) {
+        const int64_t at = i + k * step, left = a.cols - at;
+        const int n = left <= 0 ? 0 : WIDE || left > VEC ? VEC : (int)left;
+        load_words(b.x[k], (const E *)a.x + row * a.x_stride + at, n);
+        load_words(b.dy[k], (const E *)a.dy + row * a.dy_stride + at, n);
+    }
+#pragma unroll
+    for (int k = 0; k < b.N; k++)
+        if (i + k * step < a.cols) load_weights<WIDE, E>(b.weight[k], a, i + k * step);
+}
+/* use(k, column, xhat, dy) of its vectors. */
+template <class E, bool WIDE, class F>
+DEVICE void each_of(const struct batch<E, WIDE> &b, const struct gradient_args &a, const struct shared_values &s,
+                    int64_t i, int64_t step, const F &use) {
+#pragma unroll
+    for (int k = 0; k < b.N; k++) {
+        float xhat[b.VEC], dy[b.VEC];
+        if (i + k * step >= a.cols) break;
+        unpack(b.x[k], xhat);
+        unpack(b.dy[k], dy);
+        normalize(xhat, s.mean, s.rstd, a.cols - i - k * step);
+        use(k, i + k * step, xhat, dy);
+    }
+}
+template <class E, bool WIDE> DEVICE void gradient_long(const struct gradient_args &a) {
+    constexpr int VEC = VECTOR<E>, N = batch<E, WIDE>::N;
     struct team t = team_of(a.team);
     const int64_t first = first_of(t, VEC), step = step_of(t, VEC), from = block_index() / t.cluster;
-    float gamma[VEC] = {}, x[VEC], dy[VEC];
+    struct batch<E, WIDE> b;
+    begin_sums(t);
     for (int64_t row = from; row < a.rows; row += grid_size() / t.cluster) {
-        float sums[2][ACCUMULATORS] = {}, ignored[2][ACCUMULATORS] = {};
+        float sums[2][ACCUMULATORS] = {}, total[2];
         struct shared_values s = {a.formula.centre ? a.mean[row] : 0.0f, a.rstd[row], 0.0f, 0.0f};
-        for (int64_t i = first; i < a.cols; i += step) {
-            load_row<E, WIDE>(x, dy, a, row, i);
-            if (a.formula.affine != NB_AFFINE_NONE)
-                load_any<WIDE, E>(gamma, a.gamma, i, a.cols - i, a.formula.narrow_params);
-            add_vector<E>(sums, x, dy, gamma, a, s.mean, s.rstd, a.cols - i, 0);
+        for (int64_t i = first; i < a.cols; i += N * step) {
+            load_batch(b, a, row, i, step);
+            each_of(b, a, s, i, step, [&](int k, int64_t, const float(&xhat)[VEC], const float(&dy)[VEC]) {
+                add_vector(sums, xhat, dy, b.weight[k]);
+            });
         }
-        finish_sums(s, sums, a, t);
-        for (int64_t i = first; i < a.cols; i += step) {
-            load_row<E, WIDE>(x, dy, a, row, i);
-            if (a.formula.affine != NB_AFFINE_NONE)
-                load_any<WIDE, E>(gamma, a.gamma, i, a.cols - i, a.formula.narrow_params);
-            add_vector<E>(ignored, x, dy, gamma, a, s.mean, s.rstd, a.cols - i, 0);
-            write_vector<E, WIDE>(x, dy, gamma, a, s, row, i);
+        add_accumulators(total, sums);
+        add_lanes_of(total, WARP);
+        add_warps(total, t);
+        finish_sums(s, total, a);
+        for (int64_t i = first; i < a.cols; i += N * step) {
+            load_batch(b, a, row, i, step);
+            each_of(b, a, s, i, step, [&](int k, int64_t at, const float(&xhat)[VEC], const float(&dy)[VEC]) {
+                write_vector<E, WIDE>(xhat, dy, b.weight[k], a, s, row, at);
+            });
             for (uint32_t which = 0; which < a.sums; which++) {
-                float sum[VEC] = {};
-                if (row != from) load<true>(sum, (const float *)partial_sums(a, t, which) + i, VEC);
+                float sum[N][VEC] = {}, *const out = partial_sums(a, t, which);
 #pragma unroll
-                for (int j = 0; j < VEC; j++) sum[j] = which ? sum[j] + dy[j] : fmaf(dy[j], x[j], sum[j]);
-                store<true>(partial_sums(a, t, which) + i, sum, VEC);
+                for (int k = 0; k < N; k++)
+                    if (row != from && i + k * step < a.cols)
+                        load<true>(sum[k], (const float *)out + i + k * step, VEC);
+                each_of(b, a, s, i, step, [&](int k, int64_t at, const float(&xhat)[VEC], const float(&dy)[VEC]) {
+#pragma unroll
+                    for (int j = 0; j < VEC; j++)
+                        sum[k][j] = which ? sum[k][j] + dy[j] : fmaf(dy[j], xhat[j], sum[k][j]);
+                    store<true>(out + at, sum[k], VEC);
+                });
             }
         }
     }
-    leave_team(t);
 }
 
 #define NARROW_GRADIENT(name, E)                                                                                       \

@@ -47,7 +47,8 @@ static inline size_t ring_bytes(const struct nb_call *call, struct layout l, boo
 static inline int launch_gradient(const struct nb_call *call, const struct gradient_args *a, struct layout l,
                                   int64_t blocks) {
     const size_t ring = ring_bytes(call, l, a->formula.centre, a->seen),
-                 generic = (TEAM_FLOATS + (gradient_groups(l) > 1 ? l.block * GRADIENT_TILE : 0)) * sizeof(float);
+                 generic = (TEAM_FLOATS + RING_BOXES + (gradient_groups(l) > 1 ? l.block * GRADIENT_TILE : 0)) *
+                           sizeof(float);
     char part[16] = "_long";
     if (l.tile)
         snprintf(part, sizeof part, "%s_%d",
