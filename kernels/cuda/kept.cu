@@ -54,10 +54,9 @@ template <class E, int N> DEVICE void load_row(uint4 (&w)[N], const void *x, int
 }
 /* The sum is stored in the dtype, and kept as the statistics see it. */
 template <class F, int N>
-DEVICE void take_sum(struct packed<F> (&v)[N], const uint4 (&x)[N], const struct row_args &a, const struct span &s) {
+DEVICE void take_sum(struct packed<F> (&v)[N], const uint4 (&x)[N], const uint4 (&residual)[N],
+                     const struct row_args &a, const struct span &s) {
     using E = typename F::E;
-    uint4 residual[N];
-    load_row<E>(residual, a.residual, a.residual_stride, s);
     E *const out = (E *)a.residual_out + s.row * a.residual_out_stride + s.first;
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -72,15 +71,26 @@ DEVICE void take_sum(struct packed<F> (&v)[N], const uint4 (&x)[N], const struct
         if (a.residual_out && s.first + n * s.step < s.cols) store16(out + n * s.step, rounded);
     }
 }
+/* A row in two halves, so that the loads of several come before the first sum. */
 template <class F, int N>
-DEVICE void take_row(struct packed<F> (&v)[N], const struct row_args &a, const struct span &s) {
-    uint4 x[N];
+DEVICE void ask_row(uint4 (&x)[N], uint4 (&residual)[N], const struct row_args &a, const struct span &s) {
     load_row<typename F::E>(x, a.x, a.x_stride, s);
+    if constexpr (F::ADD) load_row<typename F::E>(residual, a.residual, a.residual_stride, s);
+}
+template <class F, int N>
+DEVICE void had_row(struct packed<F> (&v)[N], const uint4 (&x)[N], const uint4 (&residual)[N], const struct row_args &a,
+                    const struct span &s) {
     if constexpr (F::ADD)
-        take_sum<F>(v, x, a, s);
+        take_sum<F>(v, x, residual, a, s);
     else
 #pragma unroll
         for (int n = 0; n < N; n++) v[n].word[0] = x[n];
+}
+template <class F, int N>
+DEVICE void take_row(struct packed<F> (&v)[N], const struct row_args &a, const struct span &s) {
+    uint4 x[N], residual[N];
+    ask_row<F>(x, residual, a, s);
+    had_row<F>(v, x, residual, a, s);
 }
 
 DEVICE float add_accumulators(const float (&acc)[ACCUMULATORS]) { return (acc[0] + acc[1]) + (acc[2] + acc[3]); }
@@ -182,14 +192,17 @@ template <class F, int TILE, int ROWS> DEVICE void rows_of_lanes(const struct ro
     const uint32_t groups = block_size() >> shift, row = block_index() * groups * ROWS + (thread_index() >> shift);
     const uint32_t cols = (uint32_t)a.cols + (PLANTED == FAR_VECTOR ? F::VEC : 0);
     const float seen = (float)(int32_t)a.seen;
+    uint4 x[ROWS][N], residual[ROWS][N];
     struct packed<F> v[ROWS][N];
     struct span s[ROWS];
     float sum[ROWS], mean[ROWS] = {};
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         s[r] = {row + r * groups, lane * F::VEC, lanes * F::VEC, row + r * groups < (uint32_t)a.rows ? cols : 0};
-        take_row<F>(v[r], a, s[r]);
+        ask_row<F>(x[r], residual[r], a, s[r]);
     }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) had_row<F>(v[r], x[r], residual[r], a, s[r]);
     if constexpr (F::CENTRE) {
 #pragma unroll
         for (int r = 0; r < ROWS; r++) sum[r] = sum_of<F>(v[r]);
