@@ -86,9 +86,9 @@ $(BUILD)/cuda/%.fatbin: kernels/cuda/%.cu $(cuda_device_headers) $(BUILD)/cuda/c
 	$(needs_nvcc)
 	$(call say,NVCC)
 	$(NVCC) $(NVCC_FLAGS) $(cuda_targets) -fatbin -o $@ $<
-# What tests/cli/cuda_code.sh looks at: one device function of each kind for sm_90; with CODE=all every one for it, and of each kind for the others.
+# What tests/cli/cuda_code.sh looks at: one device function of each kind; with CODE=all every one for sm_90.
 code := code$(CODE)
-cuda-code: $(foreach t,$(if $(CODE),$(cuda_known),$(filter sm_90,$(cuda_known))),$(patsubst %,$(BUILD)/cuda/$(code)/%.$(t).cubin,$(cuda_functions)))
+cuda-code: $(foreach t,$(cuda_known),$(patsubst %,$(BUILD)/cuda/$(code)/%.$(t).cubin,$(cuda_functions)))
 define cuda_code_rule
 $(BUILD)/cuda/$(code)/%.$(1).cubin: kernels/cuda/%.cu $(cuda_device_headers) $(BUILD)/cuda/compiler.h
 	$$(needs_nvcc)
