@@ -29,6 +29,7 @@ enum {
     ATTRIBUTE_CLUSTER = 4,
     FUNCTION_PTX_VERSION = 5,  /* of what it was compiled from: 90 is that of sm_90 */
     FUNCTION_SHARED_BYTES = 8, /* the most that a launch may ask for */
+    FUNCTION_CARVEOUT = 9,     /* percent of a processor's L1 that is to be shared memory */
     DEVICE_SHARED_BYTES = 97,  /* of a block that asks for it */
     /* CUDA_MAJOR: of the compiler. Its code runs on the drivers of every release with that number. */
     OLDEST_DRIVER = 1000 * CUDA_MAJOR,
@@ -222,6 +223,7 @@ static int launch_on_device(const struct nb_launch *l) {
     if (code) return code;
     /* The same for all launches of a function, since one in a graph is launched again later. */
     if (l->shared > 48 << 10) code = driver.set(function, FUNCTION_SHARED_BYTES, (int)nb_launch_device()->shared_bytes);
+    if (!code && l->shared > 48 << 10) code = driver.set(function, FUNCTION_CARVEOUT, 100);
     if (!code) code = driver.launch(&config, function, args, NULL);
     return code ? failed("the driver does not launch", l->function, code) : 0;
 }
