@@ -44,7 +44,9 @@ template <class F, int N> DEVICE void forget(struct packed<F> (&row)[N]) {
         for (int k = 0; k < F::WORDS; k++) forget(row[n].word[k]);
 }
 
-template <class E, int N> DEVICE void load_row(uint4 (&w)[N], const void *x, int64_t stride, const struct span &s) {
+/* Of a row as it lies in memory. */
+template <class F, int N> struct loaded { uint4 x[N], residual[F::ADD ? N : 1]; };
+template <class E, int N> DEVICE void load_words(uint4 (&w)[N], const void *x, int64_t stride, const struct span &s) {
     const E *const p = (const E *)x + s.row * stride + s.first;
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -52,17 +54,21 @@ template <class E, int N> DEVICE void load_row(uint4 (&w)[N], const void *x, int
         if (s.first + n * s.step < s.cols) w[n] = load16_once(p + n * s.step);
     }
 }
-/* The sum is stored in the dtype, and kept as the statistics see it. */
+template <class F, int N> DEVICE void load_row(struct loaded<F, N> &l, const struct row_args &a, const struct span &s) {
+    load_words<typename F::E>(l.x, a.x, a.x_stride, s);
+    if constexpr (F::ADD) load_words<typename F::E>(l.residual, a.residual, a.residual_stride, s);
+}
+/* A sum is stored in the dtype, and kept as the statistics see it. */
 template <class F, int N>
-DEVICE void take_sum(struct packed<F> (&v)[N], const uint4 (&x)[N], const uint4 (&residual)[N],
-                     const struct row_args &a, const struct span &s) {
+DEVICE void take_sum(struct packed<F> (&v)[N], const struct loaded<F, N> &l, const struct row_args &a,
+                     const struct span &s) {
     using E = typename F::E;
     E *const out = (E *)a.residual_out + s.row * a.residual_out_stride + s.first;
 #pragma unroll
     for (int n = 0; n < N; n++) {
         float sum[F::VEC], r[F::VEC];
-        unpack(x[n], sum, E{});
-        unpack(residual[n], r, E{});
+        unpack(l.x[n], sum, E{});
+        unpack(l.residual[n], r, E{});
 #pragma unroll
         for (int j = 0; j < F::VEC; j++) sum[j] += r[j];
         const uint4 rounded = pack(sum, E{});
@@ -71,26 +77,14 @@ DEVICE void take_sum(struct packed<F> (&v)[N], const uint4 (&x)[N], const uint4 
         if (a.residual_out && s.first + n * s.step < s.cols) store16(out + n * s.step, rounded);
     }
 }
-/* A row in two halves, so that the loads of several come before the first sum. */
 template <class F, int N>
-DEVICE void ask_row(uint4 (&x)[N], uint4 (&residual)[N], const struct row_args &a, const struct span &s) {
-    load_row<typename F::E>(x, a.x, a.x_stride, s);
-    if constexpr (F::ADD) load_row<typename F::E>(residual, a.residual, a.residual_stride, s);
-}
-template <class F, int N>
-DEVICE void had_row(struct packed<F> (&v)[N], const uint4 (&x)[N], const uint4 (&residual)[N], const struct row_args &a,
-                    const struct span &s) {
+DEVICE void take_row(struct packed<F> (&v)[N], const struct loaded<F, N> &l, const struct row_args &a,
+                     const struct span &s) {
     if constexpr (F::ADD)
-        take_sum<F>(v, x, residual, a, s);
+        take_sum<F>(v, l, a, s);
     else
 #pragma unroll
-        for (int n = 0; n < N; n++) v[n].word[0] = x[n];
-}
-template <class F, int N>
-DEVICE void take_row(struct packed<F> (&v)[N], const struct row_args &a, const struct span &s) {
-    uint4 x[N], residual[N];
-    ask_row<F>(x, residual, a, s);
-    had_row<F>(v, x, residual, a, s);
+        for (int n = 0; n < N; n++) v[n].word[0] = l.x[n];
 }
 
 DEVICE float add_accumulators(const float (&acc)[ACCUMULATORS]) { return (acc[0] + acc[1]) + (acc[2] + acc[3]); }
@@ -192,17 +186,17 @@ template <class F, int TILE, int ROWS> DEVICE void rows_of_lanes(const struct ro
     const uint32_t groups = block_size() >> shift, row = block_index() * groups * ROWS + (thread_index() >> shift);
     const uint32_t cols = (uint32_t)a.cols + (PLANTED == FAR_VECTOR ? F::VEC : 0);
     const float seen = (float)(int32_t)a.seen;
-    uint4 x[ROWS][N], residual[ROWS][N];
+    struct loaded<F, N> l[ROWS];
     struct packed<F> v[ROWS][N];
     struct span s[ROWS];
     float sum[ROWS], mean[ROWS] = {};
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         s[r] = {row + r * groups, lane * F::VEC, lanes * F::VEC, row + r * groups < (uint32_t)a.rows ? cols : 0};
-        ask_row<F>(x[r], residual[r], a, s[r]);
+        load_row<F>(l[r], a, s[r]);
     }
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) had_row<F>(v[r], x[r], residual[r], a, s[r]);
+    for (int r = 0; r < ROWS; r++) take_row<F>(v[r], l[r], a, s[r]);
     if constexpr (F::CENTRE) {
 #pragma unroll
         for (int r = 0; r < ROWS; r++) sum[r] = sum_of<F>(v[r]);
@@ -234,10 +228,12 @@ template <class F, int TILE> DEVICE void row_of_block(const struct row_args &a) 
     const struct span s = {block_index(), thread_index() * F::VEC, block_size() * F::VEC, cols};
     const float seen = (float)(int32_t)a.seen;
     float *const shared = (float *)shared_buffer(), mean = 0.0f;
+    struct loaded<F, N> l;
     struct packed<F> v[N];
     struct parameters<F> p[N];
-    take_row<F>(v, a, s);
+    load_row<F>(l, a, s);
     if (EARLY<F>) load_all_parameters<F>(p, a, s);
+    take_row<F>(v, l, a, s);
     if constexpr (F::CENTRE) {
         mean = add_block(sum_of<F>(v), shared) / seen;
         forget<F>(v);
@@ -259,19 +255,15 @@ template <class F, int TILE> DEVICE void rows_of_cluster(const struct row_args &
     struct span s = {block_index() >> shift, rank * threads + thread_index() * F::VEC, cluster * threads, cols};
     const float seen = (float)(int32_t)a.seen;
     struct cluster_sums sums = cluster_sums_of(cluster, rank);
-    struct packed<F> v[N], next[N];
+    struct loaded<F, N> next;
+    struct packed<F> v[N];
     struct parameters<F> p[N];
-    if (!F::ADD) take_row<F>(next, a, s);
+    load_row<F>(next, a, s);
     cluster_wait();
     for (; s.row < rows; s.row += by) {
         float mean = 0.0f;
-        if constexpr (F::ADD) {
-            take_row<F>(v, a, s);
-        } else {
-#pragma unroll
-            for (int n = 0; n < N; n++) v[n] = next[n];
-            take_row<F>(next, a, {s.row + by, s.first, s.step, s.row + by < rows ? cols : 0});
-        }
+        take_row<F>(v, next, a, s);
+        load_row<F>(next, a, {s.row + by, s.first, s.step, s.row + by < rows ? cols : 0});
         if constexpr (F::CENTRE) {
             mean = add_cluster(sum_of<F>(v), sums) / seen;
             forget<F>(v);
@@ -285,15 +277,18 @@ template <class F, int TILE> DEVICE void rows_of_cluster(const struct row_args &
 
 /* Blocks of clusters that a processor has room for: 64 kB of the next rows are on their way, or 48 where one is centred, which takes more
  * registers. */
-template <class F, int BYTES> constexpr int ROOM_FOR = BYTES <= 64 ? (F::CENTRE ? 3 : 4) : BYTES < 256 ? 2 : 1;
+template <class F, int TILE> constexpr int BYTES = TILE *(int)sizeof(typename F::E) * (F::ADD ? 2 : 1);
+template <class F, int TILE>
+constexpr int ROOM_FOR = BYTES<F, TILE> <= 64   ? (F::CENTRE ? 3 : 4)
+                         : BYTES<F, TILE> < 256 ? 2
+                                                : 1;
 #define KEPT(name, ...)                                                                                                \
     ENTRY_FOR(kept_##name##_short, row_args, 128, 1, rows_of_lanes<__VA_ARGS__, 8, SHORT_ROWS<__VA_ARGS__>>)           \
     ENTRY_FOR(kept_##name##_warp, row_args, 128, 1, rows_of_lanes<__VA_ARGS__, 32, 1>)                                 \
     ENTRY_FOR(kept_##name##_block, row_args, BLOCK, (__VA_ARGS__::ADD ? 3 : 4), row_of_block<__VA_ARGS__, 32>)         \
     KEPT_CLUSTER(name##_cluster, 32, __VA_ARGS__)
 #define KEPT_CLUSTER(name, TILE, ...)                                                                                  \
-    ENTRY_FOR(kept_##name, row_args, BLOCK, (ROOM_FOR<__VA_ARGS__, TILE *(int)sizeof(__VA_ARGS__::E)>),                \
-              rows_of_cluster<__VA_ARGS__, TILE>)
+    ENTRY_FOR(kept_##name, row_args, BLOCK, (ROOM_FOR<__VA_ARGS__, TILE>), rows_of_cluster<__VA_ARGS__, TILE>)
 /* Names: what is computed, then the parameters: none, in f32, of the dtype, of the dtype after a cast. */
 #define KEPT_F32(M, name, E)                                                                                           \
     M(name##_rms_f32, usual<E, E, false, NB_AFFINE_GAMMA>)                                                             \
