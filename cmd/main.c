@@ -97,10 +97,17 @@ static int print_manual(int argc, char **argv) {
 }
 
 /* A file opened later must not become somebody's stdout. */
-static void open_standard_descriptors(void) {
+static int open_standard_descriptors(void) {
     int fd = open("/dev/null", O_RDWR);
     while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
     if (fd > STDERR_FILENO) close(fd);
+    return fd >= 0 ? 0 : nb_error("/dev/null: %s; a /dev with it is needed", strerror(errno));
+}
+
+/* By which it finds its own files, and executes itself. */
+static int check_proc(void) {
+    if (access("/proc/self/exe", F_OK) == 0) return 0;
+    return nb_error("/proc/self/exe: %s; /proc must be mounted (mount -t proc proc /proc)", strerror(errno));
 }
 
 /* What could not be printed is an error, unless it is that the reader (head, less) has seen enough. Why an earlier write failed is no
@@ -156,8 +163,8 @@ static void say_cut_short(int number) {
 }
 
 int main(int argc, char **argv) {
-    open_standard_descriptors();
-    if (check_files() != 0 || check_limits() != 0) return NB_EXIT_USAGE;
+    if (open_standard_descriptors() != 0 || check_proc() != 0 || check_files() != 0 || check_limits() != 0)
+        return NB_EXIT_USAGE;
     cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = alloc_json, .free_fn = free});
     if (argc < 2) {
         print_help(stderr);

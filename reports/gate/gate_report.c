@@ -256,7 +256,7 @@ static const char *advice_of(enum nb_verdict v) {
         return "There is nothing to compare with. Expected where a kernel was added, renamed or removed; otherwise the "
                "reason says what to mend.";
     case NB_VERDICT_SUSPECT:
-        return "Faster than it can be: by its instructions, counted in one small call, or than a copy of the same bytes. Either it leaves "
+        return "Faster than it can be: by its instructions, counted in one small call, or than a copy of the same bytes; or what stands beside it is slowed. Either it leaves "
                "work out while it is timed, or the improvement is real and the reason says what to look at.";
     case NB_VERDICT_INCONCLUSIVE:
         return "Neither shown to be slower nor shown to be within the margin; this is no failure of the change. A "

@@ -60,6 +60,7 @@ static bool has_key(const struct nb_results *results, const char *key) {
 
 struct verdict {
     size_t n, n_hard, n_failed, n_skipped;
+    int64_t calls;               /* in a row */
     const struct nb_results *of; /* what the first failure is among */
     const struct nb_record *failed, *skipped;
 };
@@ -78,6 +79,7 @@ static void count(struct verdict *v, const struct nb_results *results, const str
         return;
     }
     v->n++;
+    if (r->calls > v->calls) v->calls = r->calls;
     if (!nb_status_failed(r->status)) return;
     v->n_failed++;
     if (v->failed && !is_plainer(r, v->failed)) return;
@@ -153,6 +155,7 @@ static void add_right(const struct nb_tried *t, const struct verdict *v, const s
         nb_strbuf_addf(&text, "in part: %zu cases within the bound of what it declares, which allows too much", v->n);
     } else if (v->n_failed == 0) {
         nb_strbuf_addf(&text, "yes: %zu cases, %zu of them hard rows, none beyond its bound", v->n, v->n_hard);
+        if (v->calls) nb_strbuf_addf(&text, "; the same bits after %lld calls", (long long)v->calls);
     } else {
         nb_strbuf_addf(&text, "NO: %s in %zu of %zu cases", nb_status_name(v->failed->status), v->n_failed, v->n);
         nb_failure_reproducer(v->failed, &reproducer);

@@ -165,8 +165,11 @@ static void take_failure(struct nb_gate_case *c, const struct nb_gate_answer *a,
     char reason[240];
     const bool candidate = a->failed == NB_BUILD_CANDIDATE || is_spoilt;
     snprintf(reason, sizeof reason, "%s while timed: %s%s%.120s%s",
-             nb_build_names[a->failed < NB_N_BUILDS ? a->failed : 0], nb_status_name(a->status),
-             a->reason[0] ? ", " : "", a->reason, is_spoilt ? " (beside the candidate; alone it is right)" : "");
+             nb_build_names[candidate                 ? NB_BUILD_CANDIDATE
+                            : a->failed < NB_N_BUILDS ? a->failed
+                                                      : 0],
+             nb_status_name(a->status), a->reason[0] ? ", " : "", a->reason,
+             is_spoilt ? " (seen in the baseline beside it, which is right alone)" : "");
     c->wrong_when_timed = candidate;
     nb_gate_decide(c, candidate ? NB_VERDICT_WRONG : NB_VERDICT_NOT_COMPARABLE, reason);
 }

@@ -16,7 +16,7 @@
  * a cycle. */
 static const double most_by_order = 8;
 
-enum { ROOF_LAUNCHES = 6 };
+enum { DOUBT_LAUNCHES = 6 };
 
 static void __attribute__((format(printf, 2, 3))) suspect(struct nb_gate_case *c, const char *format, ...) {
     va_list args;
@@ -31,6 +31,39 @@ static void doubt_instructions(struct nb_gate_case *c) {
     if (instructions / c->judgement.ratio.high > most_by_order)
         suspect(c, "at most %.2g %% of the baseline's time for %.3g %% of its instructions",
                 100 * c->judgement.ratio.high, 100 * instructions);
+}
+
+/* ---- the baseline, without the candidate ---------------------------------------------------------------------------------- */
+
+/* ns of a call of the baseline in a launch of its own; NaN: it did not come to its end. */
+static double baseline_ns(const struct nb_gate *g, const struct nb_gate_case *c, int launch, bool is_alone,
+                          int *result) {
+    struct nb_gate_request q = nb_gate_request_of(g, c, launch);
+    struct nb_gate_answer answer = {0};
+    if (is_alone) q.n_files = q.n_arms = 1; /* the baseline is the first */
+    *result = nb_gate_launch_run(&q, &answer);
+    if (*result == 0) cJSON_Delete(answer.raw);
+    return *result == 0 && answer.status == NB_OK ? answer.call_ns[NB_BUILD_BASELINE] : (double)NAN;
+}
+
+/* A candidate that leaves the caches or the core worse than it found them slows all that comes behind it, and looks faster than it is. */
+static int doubt_baseline(const struct nb_gate *g, struct nb_gate_case *c) {
+    double ln[DOUBT_LAUNCHES];
+    int result = 0;
+    for (int l = 0; l < DOUBT_LAUNCHES; l++) {
+        double ns[2];
+        for (int turn = 0; turn < 2 && result == 0; turn++) {
+            const bool is_alone = (l + turn) % 2 == 0;
+            ns[is_alone] = baseline_ns(g, c, l, is_alone, &result);
+        }
+        if (result != 0) return result;
+        ln[l] = log(ns[false] / ns[true]);
+    }
+    const struct nb_interval longer = nb_interval_exp(nb_over_launches(ln, DOUBT_LAUNCHES, 0.95));
+    if (longer.low > 1 + g->plan.rule.pass_margin)
+        suspect(c, "beside the candidate the baseline takes longer than alone: by %.1f %% at least",
+                100 * (longer.low - 1));
+    return 0;
 }
 
 /* ---- the copy ----------------------------------------------------------------------------------------------------------- */
@@ -65,25 +98,28 @@ static double vs_copy_of(const struct nb_gate_request *q, int *result) {
 }
 
 int nb_gate_doubt_copy(const struct nb_gate *g, struct nb_gate_case *c) {
-    double ln[ROOF_LAUNCHES];
+    double ln[DOUBT_LAUNCHES];
     int result = 0;
     struct nb_gate_request q = nb_gate_request_of(g, c, 0);
     q.keys[0] = c->arm_keys[NB_BUILD_CANDIDATE];
     q.n_arms = 1;
     add_copies(&q, &c->c);
-    for (int l = 0; l < ROOF_LAUNCHES && q.n_arms > 1 && result == 0; l++) {
+    for (int l = 0; l < DOUBT_LAUNCHES && q.n_arms > 1 && result == 0; l++) {
         q.launch = l;
         ln[l] = vs_copy_of(&q, &result);
     }
     const bool measured = q.n_arms > 1 && result == 0;
     const struct nb_interval copy =
-        measured ? nb_interval_exp(nb_over_launches(ln, ROOF_LAUNCHES, 0.9)) : (struct nb_interval){NAN, NAN, NAN};
+        measured ? nb_interval_exp(nb_over_launches(ln, DOUBT_LAUNCHES, 0.9)) : (struct nb_interval){NAN, NAN, NAN};
     if (copy.low > 1) suspect(c, "faster than a copy of the same bytes: by %.1f %% at least", 100 * (copy.low - 1));
     for (int i = 1; i < q.n_arms; i++) free((char *)(uintptr_t)q.keys[i]);
     return result;
 }
 
 int nb_gate_doubt(const struct nb_gate *g, struct nb_gate_case *c) {
+    int result = 0;
     if (c->verdict == NB_VERDICT_IMPROVED) doubt_instructions(c);
+    if (c->verdict == NB_VERDICT_IMPROVED) result = doubt_baseline(g, c);
+    if (result != 0) return result;
     return c->verdict == NB_VERDICT_IMPROVED && g->subject->doubt ? g->subject->doubt(g, c) : 0;
 }

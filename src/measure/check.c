@@ -10,6 +10,8 @@
 
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/timer.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/judge.h"
@@ -286,6 +288,8 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
     const int64_t chain = nb_kernel_chain(k, call), column_chain = nb_kernel_column_chain(k, call);
     const int64_t column = s->c->op == NB_OP_BATCHNORM ? reduced : call->rows;
     const char *not_applicable = nb_kernel_applicable(k, call);
+    struct nb_range range;
+    int64_t n_units = 0;
     char reason[160];
     if (not_applicable) return fail(s, NB_SKIPPED, not_applicable);
     if (n_phases < 1 || n_phases > 1000) {
@@ -294,8 +298,19 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
     }
     for (int phase = 0; phase < n_phases; phase++) {
         int64_t n = nb_kernel_n_units(k, call, phase);
-        if (n >= 0 && n <= most_units) continue;
+        if (n >= 0 && n <= most_units) {
+            n_units += n;
+            continue;
+        }
         snprintf(reason, sizeof reason, "n_units() declares %lld units in phase %d", (long long)n, phase);
+        return fail(s, NB_RETURNED_ERROR, reason);
+    }
+    if (n_units == 0) return fail(s, NB_RETURNED_ERROR, "n_units() declares no unit in any phase");
+    nb_kernel_range(k, call, &range);
+    if (!(range.min_rms >= 0 && range.max_abs > 0 && range.min_rms <= range.max_abs && range.max_rho >= 0)) {
+        snprintf(reason, sizeof reason,
+                 "range() declares a root mean square from %g, magnitudes up to %g, |mean| / sd up to %g",
+                 range.min_rms, range.max_abs, range.max_rho);
         return fail(s, NB_RETURNED_ERROR, reason);
     }
     const size_t scratch = nb_kernel_scratch_bytes(k, call);
@@ -312,6 +327,23 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
     snprintf(reason, sizeof reason, "column_chain() declares %lld roundings in a sum of %lld elements",
              (long long)column_chain, (long long)column);
     return fail(s, NB_RETURNED_ERROR, reason);
+}
+
+/* At the end of all calls. */
+static void settle(struct subject *s) {
+    struct nb_checked *out = s->out;
+    if (nb_status_timed(out->status) && nb_faults_heap_harmed())
+        fail(s, NB_WROTE_OUTSIDE, "wrote to memory of the heap that is not its own");
+    const int unwatched = nb_faults_unwatched();
+    if (nb_status_timed(out->status) && unwatched) {
+        char reason[80];
+        snprintf(reason, sizeof reason, "replaced the handler of signal %d", unwatched);
+        fail(s, NB_WROTE_OUTSIDE, reason);
+    }
+    if (!nb_status_timed(out->status)) {
+        free(out->digests);
+        out->digests = NULL;
+    }
 }
 
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
@@ -351,16 +383,37 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     const size_t n = sizeof others / sizeof others[0] - !has_parameters;
     for (size_t i = 0; i < n && nb_status_timed(out->status); i++)
         if (!check_again(&s, &others[i])) break;
-    if (nb_status_timed(out->status) && nb_faults_heap_harmed())
-        fail(&s, NB_WROTE_OUTSIDE, "wrote to memory of the heap that is not its own");
-    const int unwatched = nb_faults_unwatched();
-    if (nb_status_timed(out->status) && unwatched) {
-        char reason[80];
-        snprintf(reason, sizeof reason, "replaced the handler of signal %d", unwatched);
-        fail(&s, NB_WROTE_OUTSIDE, reason);
+    settle(&s);
+}
+
+/* A kernel that counts its calls, or fills what it keeps, is right at first. */
+void nb_check_on(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
+                 struct nb_checked *out) {
+    enum { MOST_BYTES = 64 << 20, FIRST = 5, LAST = 11 };
+    struct subject s = {c, entry, in, NULL, out, nb_formats[in->dtype].bytes, false};
+    struct nb_buffers b;
+    struct nb_call call;
+    char what[64], where[200];
+    const double bytes = nb_case_bytes(c), end_s = nb_now_s() + 0.25;
+    const struct nb_random random = nb_random_stream(c->seed, 61);
+    struct attempt again = {.poison = NB_POISON_NAN, .rows = c->shape.rows};
+    bool is_right = nb_status_timed(out->status) && nb_device_is_host(nb_device_of(entry->kernel->backend));
+    if (!is_right) return;
+    nb_case_call(c, &call);
+    s.joined = refuses_gaps(&s);
+    is_right = call_once(&s, &again, &b);
+    if (is_right) nb_buffers_attach(&b, c, &call);
+    for (int k = FIRST; k <= LAST && is_right && (double)out->calls * bytes < MOST_BYTES && nb_now_s() < end_s; k++) {
+        const int64_t until = ((int64_t)1 << k) + (int64_t)(nb_random_bits(random, (uint64_t)k) >> (64 - k));
+        nb_faults_set_buffers(&b);
+        for (; out->calls < until && nb_now_s() < end_s && call_kernel(entry->kernel, &call, 0) == 0; out->calls++)
+            nb_worked(c->variant, entry->file, 1, (double)c->shape.rows * (double)c->shape.cols);
+        nb_faults_set_buffers(NULL);
+        snprintf(what, sizeof what, "after %lld calls", (long long)out->calls);
+        again.what = what;
+        is_right = check_again(&s, &again);
     }
-    if (!nb_status_timed(out->status)) {
-        free(out->digests);
-        out->digests = NULL;
-    }
+    if (is_right && nb_buffers_verify(&b, where, sizeof where) != NB_INTACT) fail(&s, NB_WROTE_OUTSIDE, where);
+    nb_buffers_release(&b);
+    settle(&s);
 }

@@ -28,4 +28,9 @@ uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c);
 /* Bytes of buffers above which the calls at the guard pages take only the first rows of a row_local kernel. */
 #define NB_CHECK_WHOLE_BYTES (16 << 20)
 
+/* Of a case that was right there: calls it on and on, in the same buffers, up to random numbers between powers of two until 64 MiB, 2^12 calls or a
+ * quarter of a second have gone by, checks it anew behind each, and adds to *out how many calls it were. */
+void nb_check_on(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
+                 struct nb_checked *out);
+
 #endif

@@ -53,6 +53,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
                                  .column_summation_depth = c->pass == NB_BACKWARD ? checked->column_chain : 0,
                                  .row_local = checked->row_local,
                                  .rows_judged = checked->rows_judged,
+                                 .calls = checked->calls,
                                  .library = shorten(library_of(k), &library),
                                  .implementation =
                                      k->implementation ? shorten(k->implementation(&call), &implementation) : NULL,
@@ -156,6 +157,7 @@ static void check_one(struct nb_workplace *w, int i, void *arg) {
     struct nb_checked checked;
     struct nb_metamorphic metamorphic;
     nb_check_case(c, job->entries[i], &w->inputs, &exact, &checked);
+    if (job->asked[i].many) nb_check_on(c, job->entries[i], &w->inputs, &checked);
     uint64_t *digests = nb_worker_digests(w, i);
     if (digests && checked.digests)
         memcpy(digests, checked.digests, (size_t)nb_n_digests(c->shape.rows) * sizeof *digests);

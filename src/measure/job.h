@@ -50,6 +50,7 @@ struct nb_asked {
     int sample;           /* its row of the digests */
     int copy, other_copy; /* launch: its copy and the runner-up, from 1, as the job's copies are numbered; 0: none */
     bool step;            /* counters: count its instructions one by one */
+    bool many;            /* check: call it on and on, too */
 };
 
 struct nb_job {

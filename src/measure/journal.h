@@ -20,7 +20,7 @@
  *    "fingerprint":{..}}            first line, and the second, since nothing can be read without it
  *       nb_journal_add_plan() writes plan, kernels, groups and skips.
  *
- *   {"type":"check","group":0,"cases":[{"key","status","reason"?,"accuracy"?:{nb_accuracy_to_json},"summation_depth","column_summation_depth"?,"rows_judged"?,"row_local"}],
+ *   {"type":"check","group":0,"cases":[{"key","status","reason"?,"accuracy"?:{nb_accuracy_to_json},"summation_depth","column_summation_depth"?,"rows_judged"?,"calls"?,"row_local"}],
  *    "copies":[{"variant","ns"}],"elapsed_s":0.1}
  *       For a group one line with its cases, or several with different ones (a worker died between them), and one without cases that has
  *       the copies: the candidates that were tried as the copy, with the time of one call.

@@ -20,6 +20,7 @@ struct nb_checked {
     struct nb_evidence evidence; /* with the accuracy; its claim is given */
     int64_t chain, column_chain; /* column_chain: of a backward case */
     int64_t rows_judged;         /* of y or dx; 0: all */
+    int64_t calls;               /* by nb_check_on() */
     bool row_local;
     uint64_t
         *digests; /* what the timed output is compared with (nb_n_digests() of them); owned; null after a failure */

@@ -22,6 +22,7 @@ struct nb_check_line {
     enum nb_status status;                           /* one that a case can come out with */
     int64_t summation_depth, column_summation_depth; /* 0: not asked for, no backward case */
     int64_t rows_judged;                             /* 0: all */
+    int64_t calls;                                   /* in a row, behind which it was checked again; 0: it was not */
     bool row_local;
     const char *library, *implementation; /* what the kernel says did the work, and how; null: nothing */
     char digest[20];                      /* of all outputs' bits, the row statistics apart; "": the case failed */

@@ -15,6 +15,7 @@
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
+#include "src/core/text.h"
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
 #include "src/measure/judge.h"
@@ -43,6 +44,23 @@ int nb_checks_at_once(const struct nb_plan *plan, int n_cpus) {
     return n < 1 || n_groups < 1 ? 1 : n < n_groups ? n : n_groups;
 }
 
+static double elements(const struct nb_case *c) { return (double)c->shape.rows * (double)c->shape.cols; }
+
+static void choose_smallest(struct nb_run *run) {
+    const struct nb_plan *plan = run->plan;
+    struct nb_text_map first = {0};
+    size_t *smallest = nb_alloc(plan->n_cases, sizeof *smallest);
+    run->calls_many = nb_alloc(plan->n_cases, sizeof *run->calls_many);
+    for (size_t i = 0; i < plan->n_cases; i++) {
+        const size_t seen = nb_text_map_add(&first, plan->cases[i].variant, i), at = seen == NB_NOWHERE ? i : seen;
+        if (seen != NB_NOWHERE && elements(&plan->cases[i]) >= elements(&plan->cases[smallest[at]])) continue;
+        if (seen != NB_NOWHERE) run->calls_many[smallest[at]] = false;
+        run->calls_many[smallest[at] = i] = true;
+    }
+    nb_text_map_release(&first);
+    free(smallest);
+}
+
 static void init_groups(struct nb_run *run) {
     const struct nb_plan *plan = run->plan;
     run->groups = nb_alloc(plan->n_groups, sizeof *run->groups);
@@ -61,6 +79,7 @@ void nb_run_release(struct nb_run *run) {
         cJSON_Delete(run->groups[g].copies);
     }
     free(run->groups);
+    free(run->calls_many);
     nb_known_counts_release(&run->known_counts);
     nb_schedule_release(&run->schedule);
     if (run->digests_fd >= 0) close(run->digests_fd);
@@ -195,6 +214,7 @@ static void mark_done(struct nb_run *run) {
 int nb_run_init(struct nb_run *run, const char *dir) {
     assert(run && run->plan && run->journal && run->options && dir);
     init_groups(run);
+    choose_smallest(run);
     pthread_mutex_init(&run->shared, NULL);
     nb_floors_load(&run->schedule.floors);
     if (nb_journal_read(dir, take_line, run) != 0) return -1;
@@ -311,10 +331,7 @@ static int64_t digest_bytes(const struct nb_plan *plan, int group) {
 
 static double silence(const struct session *v) {
     double largest = 0;
-    for (int i = 0; i < v->n; i++) {
-        const struct nb_shape *shape = &case_of(v, v->members[i])->shape;
-        largest = fmax(largest, (double)shape->rows * (double)shape->cols);
-    }
+    for (int i = 0; i < v->n; i++) largest = fmax(largest, elements(case_of(v, v->members[i])));
     return v->run->options->case_timeout_s + silence_s_per_element * largest;
 }
 
@@ -501,6 +518,7 @@ static void work(struct session *v, const char *kind) {
         const struct nb_case *c = case_of(v, v->members[i]);
         asked[i] = (struct nb_asked){.key = key_of(v, v->members[i]), .sample = v->members[i]};
         asked[i].step = strcmp(kind, "counters") == 0 && !nb_known_counts_find(&run->known_counts, c);
+        asked[i].many = strcmp(kind, "check") == 0 && run->calls_many[v->group->cases[v->members[i]]];
         if (strcmp(kind, "launch") == 0) choose_copies(&job, i, v->state, c);
     }
     nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);

@@ -46,6 +46,7 @@ struct nb_run {
     const struct nb_run_options *options;
     struct nb_group_state *groups;
     struct nb_known_counts known_counts;
+    bool *calls_many;                   /* of the plan's cases: the smallest of its kernel, which is called on and on */
     struct nb_fork_server *fork_server; /* of whoever works alone; null: every worker is executed */
     pthread_mutex_t shared;             /* journal and digests: checks run side by side */
     int digests_fd;                     /* one memory file for all groups: a descriptor each would be too many */

@@ -68,10 +68,13 @@ static const struct nb_member members[] = {
     J(NUMBER, floor),      J(UINT64, seed),         J(NUMBER, cold_bytes), J(NUMBER, until_s),
     J(INDEX, digests_at),  J(COUNT, digests_bytes), J(COUNT, n_programs),  NB_MEMBERS_END};
 
-static const struct nb_member asked_members[] = {
-    NB_MEMBER(BORROWED, struct nb_asked, key),  NB_MEMBER(COUNT, struct nb_asked, sample),
-    NB_MEMBER(POSITIVE, struct nb_asked, copy), NB_MEMBER(POSITIVE, struct nb_asked, other_copy),
-    NB_MEMBER(BOOL, struct nb_asked, step),     NB_MEMBERS_END};
+static const struct nb_member asked_members[] = {NB_MEMBER(BORROWED, struct nb_asked, key),
+                                                 NB_MEMBER(COUNT, struct nb_asked, sample),
+                                                 NB_MEMBER(POSITIVE, struct nb_asked, copy),
+                                                 NB_MEMBER(POSITIVE, struct nb_asked, other_copy),
+                                                 NB_MEMBER(BOOL, struct nb_asked, step),
+                                                 NB_MEMBER(BOOL, struct nb_asked, many),
+                                                 NB_MEMBERS_END};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);

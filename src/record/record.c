@@ -53,6 +53,7 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
                                     .column_summation_depth = r->column_summation_depth,
                                     .row_local = r->row_local,
                                     .rows_judged = r->rows_judged,
+                                    .calls = r->calls,
                                     .library = r->library,
                                     .implementation = r->implementation};
     memcpy(checked.digest, r->digest, sizeof checked.digest);
@@ -102,6 +103,7 @@ void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {
     r->column_summation_depth = l->column_summation_depth;
     r->row_local = l->row_local;
     r->rows_judged = l->rows_judged;
+    r->calls = l->calls;
     r->library = l->library ? nb_strdup(l->library) : NULL;
     r->implementation = l->implementation ? nb_strdup(l->implementation) : NULL;
     memcpy(r->digest, l->digest, sizeof r->digest);

@@ -47,6 +47,7 @@ struct nb_record {
     int64_t summation_depth;        /* as the kernel declares; 0: never asked */
     int64_t column_summation_depth; /* likewise, of the sums over rows of a backward case */
     int64_t rows_judged;            /* of a large tensor of a device; 0: all */
+    int64_t calls;                  /* in a row, behind which it was checked again; 0: it was not */
     bool row_local;
 };
 

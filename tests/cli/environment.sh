@@ -136,6 +136,12 @@ mkdir "$WORK/tmp"
 code=0; unshare -rm bash "$WORK/noexec.sh" "$WORK/tmp" "$NORMBENCH_KERNELS" 2>"$WORK/err" || code=$?
 [ "$code" != 2 ] || grep -q 'noexec: move it, or set TMPDIR' "$WORK/err"
 
+# No /proc, no /dev, where this user may cover them: one sentence.
+for place in /proc /dev; do
+    code=0; unshare -rm bash -c 'mount -t tmpfs none "$0" 2>/dev/null || exit 77; exec "$NORMBENCH" run "$1"' $place "$WORK/config.json" 2>"$WORK/err" || code=$?
+    [ $code = 77 ] || grep -q '^unshare' "$WORK/err" || grep -qE "^normbench: error: $place/.*(is needed|must be mounted)" "$WORK/err"
+done
+
 # Two at once get a folder each.
 (
     cd "$WORK"

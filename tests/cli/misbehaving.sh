@@ -14,8 +14,8 @@ expected() { # STATUS..: the names of the table that have it
         sed -E 's/X\((.*) (.*) (.*)/\1 \2\nlate_\1 \3/' | grep -vE ' (none|status)$' | grep -E " ($1)\$"
 }
 # What hangs is waited for, and what may (a spoilt heap); nothing else is in a run with so short a limit, which a busy machine might not keep.
-hangs=$(expected 'timed_out|any' | cut -d' ' -f1)
-others=$(expected '.*' | grep -vE ' (timed_out|any)$' | cut -d' ' -f1)
+hangs=$(expected 'timed_out|any|fault' | cut -d' ' -f1)
+others=$(expected '.*' | grep -vE ' (timed_out|any|fault)$' | cut -d' ' -f1)
 run() { # OUT LIMIT NAME..
     local out=$WORK/$1 limit=$2 name given=()
     shift 2
@@ -40,7 +40,8 @@ expected = dict(line.split() for line in open(sys.argv[1] + "/expected"))
 assert len(expected) > 80, "the table has shrunk"
 run, hung = (json.load(open(f"{sys.argv[1]}/{d}/results.json"))["records"] for d in ("run", "hung"))
 got = {r["key"].split(":")[0]: r for r in run + hung if ":bad_" in r["key"]}
-says = {"change_tuning": "wrote to call->tuning", "catch_faults": "replaced the handler of signal 11", "borrow_x": "wrote to x"}
+says = {"change_tuning": "wrote to call->tuning", "catch_faults": "replaced the handler of signal 11", "borrow_x": "wrote to x", "wear_out": "after ",
+        "no_units": "n_units()", "empty_range": "range()", "no_range": "range()"}
 for name, status in (expected | dict.fromkeys(("honest_a", "honest_m", "honest_z"), "ok")).items():
     r = got.get(name) or {"status": "no record", "reason": None}
     if r["status"] != status and not (status == "any" or status == "fault" and r["status"] not in ("ok", "no record")):

@@ -185,6 +185,10 @@ MISDEED(wrong) {
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < call->cols; i++) row_y(call, row)[i] *= 1.001f;
 }
+MISDEED(wear_out) {
+    static int n_calls;
+    if (++n_calls > 100) row_y(call, begin)[0] *= 2;
+}
 MISDEED(nan) {
     for (int64_t row = begin; row < end; row++) row_y(call, row)[call->cols - 1] = NAN;
 }
@@ -241,6 +245,18 @@ static int64_t fours(const struct nb_call *call, int phase) {
     (void)phase;
     return (call->rows + 3) / 4;
 }
+static int64_t none(const struct nb_call *call, int phase) {
+    (void)call, (void)phase;
+    return 0;
+}
+static void up_to_nothing(const struct nb_call *call, struct nb_range *range) {
+    (void)call;
+    range->max_abs = -1;
+}
+static void to_nan(const struct nb_call *call, struct nb_range *range) {
+    (void)call;
+    range->min_rms = NAN;
+}
 static char words[100000];
 ANSWER(const char *, many_words) { return memset(words, 'i', sizeof words - 1); }
 static const char *many_numbers(void) { return memset(words, 'v', sizeof words - 1); }
@@ -260,6 +276,9 @@ static void declare(struct nb_kernel *k, const char *name) {
     if (is(name, "phases")) k->n_phases = no_phase;
     if (is(name, "chain")) k->chain = endless;
     if (is(name, "question")) k->applicable = crashes;
+    if (is(name, "no_units")) k->n_units = none;
+    if (is(name, "empty_range")) k->range = up_to_nothing;
+    if (is(name, "no_range")) k->range = to_nan;
     if (is(name, "blocks")) k->row_local = yes, k->n_units = fours, rows_a_unit = 4;
     if (is(name, "longwinded")) k->version = many_numbers, k->implementation = many_words;
     if (is(name, "escapes"))
@@ -295,9 +314,10 @@ MISDEED(chain) {
     X(borrow_x, changed_input, ok /* inputs are closed to stores in the check alone */) \
     X(wrong, inaccurate, wrong_when_timed) X(nan, inaccurate, wrong_when_timed) X(biased, biased, none) \
     X(depends_on_range, not_reproducible, none) X(error, returned_error, none) X(print, ok, none) \
-    X(scratch, wrote_outside, none) X(chain, returned_error, none)
+    X(scratch, wrote_outside, none) X(chain, returned_error, none) X(wear_out, not_reproducible, none)
 #define NOTHING(X) \
     X(scratch_size, returned_error, none) X(phases, returned_error, none) X(question, crashed, none) X(blocks, ok, none) \
+    X(no_units, returned_error, none) X(empty_range, returned_error, none) X(no_range, returned_error, none) \
     X(longwinded, ok, none) X(escapes, ok, none)
 // clang-format on
 static const struct misdeed {
@@ -323,6 +343,7 @@ const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n
     Dl_info info;
     const char *file = dladdr((const void *)&kernel, &info) ? strrchr(info.dli_fname, '/') : NULL;
     char *name = own_name + 4;
+    loaded_by = getpid();
     snprintf(name, sizeof own_name - 8, "%.*s", file ? (int)strcspn(file + 1, ".") : 0, file ? file + 1 : "");
     snprintf(variant, sizeof variant, "%s_f32", own_name);
     late = strncmp(name, "late_", 5) == 0;

@@ -44,7 +44,7 @@ struct page {
 
 struct work {
     char pattern[100];
-    double call_ns, element_ns, contended, others, spread;
+    double call_ns, element_ns, contended, others, spread, beside;
 };
 /* From from_s to until_s of every every_s; or, of slices and switches, length_s at the end of every every_s. */
 struct span {
@@ -75,6 +75,8 @@ static void read_options(struct work *w, const char *line, const char *rest) {
             w->others = value;
         else if (strcmp(name, "spread") == 0)
             w->spread = value;
+        else if (strcmp(name, "beside") == 0)
+            w->beside = value;
         else
             refuse(line);
     }
@@ -83,7 +85,7 @@ static void read_options(struct work *w, const char *line, const char *rest) {
 
 static void read_line(struct table *t, const char *line) {
     struct span s;
-    struct work w = {.contended = 1.3};
+    struct work w = {.contended = 1.3, .beside = 1};
     int n = 0;
     if (line[0] == '\0' || line[0] == '#') return;
     if (sscanf(line, "contended %lf %lf %lf", &s.from_s, &s.until_s, &s.every_s) == 3 && t->n_contended < MOST_SPANS)
@@ -225,8 +227,12 @@ static void interrupt(const char *what) {
 }
 
 void nb_worked(const char *what, const char *file, double amount, double elements) {
+    static atomic_bool has_candidate;
     const struct work *w = find(what, file);
-    const double ns = took_ns(w, amount, elements);
+    char name[200];
+    name_of(file, name, sizeof name);
+    if (strcmp(name, "candidate") == 0) has_candidate = true;
+    const double ns = took_ns(w, amount, elements) * (has_candidate ? w->beside : 1);
     atomic_fetch_add(&others_ns, llrint(w->others * ns));
     work(ns);
     interrupt(what);

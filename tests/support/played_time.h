@@ -7,7 +7,8 @@
  *   work: a pattern of kernels by variant or by file:variant (no folder, no .so), or the name of other work that
  *   nb_worked() is told ("*": kernels alone); ns a call, and ns for
  *   each element of it; how much longer it takes while the core is contended (1.3), which share of it other threads of the process do (0),
- *   by how much, at most, it differs from sample to sample and from process to process (0)
+ *   by how much, at most, it differs from sample to sample and from process to process (0), and beside=: how much longer it takes once a kernel of
+ *   the gate's candidate has worked in the process (1)
  *   probe 2000             cycles of the probe of the core, with the same options
  *   interrupt chunk 3      the third piece of that work in a process sends it SIGINT
  *   contended 0.5 2 4      from 0.5 s to 2 s of every 4 s of a process the core is another's too, and the probe says so
