@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Forward norms of rows: statistics, then y = (x - mean) * scale * gamma + beta.
+/* Forward norms of rows: statistics, then y = (x - mean) * scale * gamma + beta. Every formula and access; the usual ones are kept.cu's.
  *
  * A thread has every step-th vector of its row: TILE elements, kept in registers, or, in rows_*_long, as many as there are, kept in shared
  * memory where they fit and loaded again where not. All loads of a tile come before their first use, those of gamma before the barrier.

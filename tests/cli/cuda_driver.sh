@@ -31,7 +31,7 @@ ops='"rmsnorm", "layernorm"' more=
 cat >"$WORK/c.json" <<JSON
 { "launches": 0, "blocks": [
   { "backend": "cuda", "op": [$ops], "pass": ["forward", "backward"], "shape": ["3x7", "5x1000"] },
-  { "backend": "cuda", "kernel": "rmsnorm_row", "shape": ["70x40", "2x9001", "1x70000"] }$more ] }
+  { "backend": "cuda", "kernel": "rmsnorm_row", "shape": ["70x40", "2x9001", "7x9004", "1x70000"] }$more ] }
 JSON
 mock "" run "$WORK/c.json" --case-timeout 300 --no-stress --no-plots --out "$WORK/right" || bad "exit $?; $(tail -n 5 "$WORK/out" "$WORK/err")"
 # Seven columns; four rows a thread; two blocks that share one; eight, with 64 elements a thread.
@@ -39,6 +39,8 @@ launched "rows_f32_narrow_32 grid 1 block 128 cluster 1 shared 256"
 launched "kept_f32_wide_rms_f32_short grid 2 block 128 cluster 1 shared 256"
 launched "rows_f32_narrow_32 grid 4 block 256 cluster 2 shared 256"
 launched "kept_f32_wide_rms_f32_cluster_64 grid 8 block 256 cluster 8 shared 256"
+# Seven rows over the three clusters that run at once: three, three and one.
+launched "kept_f32_wide_rms_f32_cluster grid 6 block 256 cluster 2 shared 256"
 launched "columns_add grid 1 block 256 cluster 1 shared 1024"
 [ -z "${ALL-}" ] || launched "batchnorm_f32_wide_train grid 16 block 256 cluster 8 shared 256"
 # Compiled from the PTX of sm_80 when it was loaded: no clusters, and a row that takes more memory than a block has unasked.
