@@ -298,8 +298,8 @@ DEVICE void store_any(void *p, int64_t i, const float (&v)[N], int64_t left, boo
         store<WIDE>((float *)p + i, v, left);
 }
 
-/* A device function of every dtype and access: M(name, type of an element, is it wide). ONE_OF_EACH, F32_ALONE: what tests look at within
- * seconds (tests/cli/cuda_code.sh, cuda_emulated.sh). */
+/* A device function of every dtype and access: M(name, type of an element, is it wide). ONE_OF_EACH, with it ONE_A_FAMILY (of the fast ones
+ * the one with most registers), F32_ALONE: what tests look at within seconds (tests/cli/cuda_code.sh, cuda_emulated.sh). */
 #if defined(ONE_OF_EACH)
 #define EACH_WIDE(M) M(bf16, struct bf16)
 #define EACH_NARROW(M)

@@ -397,5 +397,9 @@ template <class E, bool WIDE> DEVICE void gradient_long(const struct gradient_ar
     ENTRY(gradient_##name##_wide_centred_16, gradient_args, gradient_ring<E, true, false, 16>)
 #define LONG_GRADIENT(name, E, WIDE) ENTRY(gradient_##name##_long, gradient_args, gradient_long<E, WIDE>)
 EACH_ACCESS(LONG_GRADIENT)
+#if defined(ONE_A_FAMILY)
+ENTRY(gradient_bf16_wide_centred_16, gradient_args, gradient_ring<struct bf16, true, false, 16>)
+#else
 EACH_WIDE(RING_GRADIENT)
+#endif
 EACH_NARROW(NARROW_GRADIENT)

@@ -307,7 +307,9 @@ template <class F, int TILE> constexpr int ROOM_FOR = BYTES<F, TILE> > 64 ? ROOM
 #define KEPT_64(name, ...) KEPT(name, __VA_ARGS__) KEPT_CLUSTER(name##_cluster_64, 64, __VA_ARGS__)
 #define KEPT_128(name, ...) KEPT_64(name, __VA_ARGS__) KEPT_CLUSTER(name##_cluster_128, 128, __VA_ARGS__)
 
-#if !defined(F32_ALONE)
+#if defined(ONE_A_FAMILY)
+KEPT(bf16_wide_ln_f32, usual<struct bf16, struct bf16, true, NB_AFFINE_GAMMA_BETA>)
+#elif !defined(F32_ALONE)
 KEPT_F32(KEPT_128, bf16_wide, struct bf16)
 KEPT(bf16_wide_add_f32, usual<struct bf16, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
 #endif

@@ -86,7 +86,7 @@ $(BUILD)/cuda/%.fatbin: kernels/cuda/%.cu $(cuda_device_headers) $(BUILD)/cuda/c
 	$(needs_nvcc)
 	$(call say,NVCC)
 	$(NVCC) $(NVCC_FLAGS) $(cuda_targets) -fatbin -o $@ $<
-# What tests/cli/cuda_code.sh looks at: one device function of each kind; with CODE=all every one for sm_90.
+# What tests/cli/cuda_code.sh looks at: one device function of each kind for sm_90, of a family for the others; with CODE=all every one, and of each kind.
 code := code$(CODE)
 cuda-code: $(foreach t,$(cuda_known),$(patsubst %,$(BUILD)/cuda/$(code)/%.$(t).cubin,$(cuda_functions)))
 define cuda_code_rule
@@ -94,7 +94,7 @@ $(BUILD)/cuda/$(code)/%.$(1).cubin: kernels/cuda/%.cu $(cuda_device_headers) $(B
 	$$(needs_nvcc)
 	$$(call say,NVCC)
 	@mkdir -p $$(dir $$@)
-	$$(NVCC) $$(NVCC_FLAGS) $(if $(filter sm_90all,$(1)$(CODE)),,-DONE_OF_EACH) -arch=$(1) -cubin -o $$@ $$<
+	$$(NVCC) $$(NVCC_FLAGS) $(if $(filter sm_90all,$(1)$(CODE)),,-DONE_OF_EACH)$(if $(CODE)$(filter sm_90,$(1)),, -DONE_A_FAMILY) -arch=$(1) -cubin -o $$@ $$<
 endef
 $(foreach t,sm_80 sm_90 sm_100,$(eval $(call cuda_code_rule,$(t))))
 # The fat binaries, and their table for driver.c.

@@ -9,6 +9,7 @@ Tensors are at addresses that no one else has and read as 1.0; what the thread w
 instruction waits for stands in its control bits: the scoreboard that it sets (110 to 112), those that it waits for (116 to 121). An instruction that is
 not known is an error that names it: then this has to learn it."""
 import collections
+import functools
 import math
 import os
 import re
@@ -150,9 +151,10 @@ class Thread:
         self.predicates["PT"] = self.predicates["UPT"] = True
 
     def value(self, text, is_float=False):
-        sign = re.match(r"-(?![0-9.]|0x)", text)
-        inner = text.strip("-~|") if sign or text[0] in "~|" else text
-        value = self.bare(re.sub(r"\.(H[01]_H[01]|64|U16|X\d+|U32|B\d)", "", inner), is_float)
+        if text in self.registers:
+            return self.registers[text]
+        inner, sign = taken_apart(text)
+        value = self.bare(inner, is_float)
         if "|" in text:
             value &= 0x7FFFFFFF
         if text.startswith("~"):
@@ -160,7 +162,7 @@ class Thread:
         return value if not sign else value ^ 0x80000000 if is_float else -value & WORD
 
     def bare(self, text, is_float):
-        if re.match(r"U?R(\d+|Z)$", text):
+        if text[0] in "RU":
             return self.registers[text]
         if text.startswith("c["):
             return self.bank.get(self.address(text[text.rindex("[") + 1:-1]), 0)
@@ -205,6 +207,15 @@ class Thread:
         self.put(target, bits_of(value))
 
 
+@functools.lru_cache(None)
+def taken_apart(text):
+    """An operand without what changes its value, and whether that is a minus."""
+    sign = re.match(r"-(?![0-9.]|0x)", text) is not None
+    inner = text.strip("-~|") if sign or text[0] in "~|" else text
+    return re.sub(r"\.(H[01]_H[01]|64|U16|X\d+|U32|B\d)", "", inner), sign
+
+
+@functools.lru_cache(None)
 def after(register, n):
     return re.sub(r"\d+", lambda m: str(int(m.group()) + n), register)
 
