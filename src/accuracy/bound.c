@@ -24,6 +24,7 @@ const char *const nb_loss_names[NB_N_LOSSES] = {
     [NB_LOSS_OUTPUT_OVERFLOW] = "output_overflow",
     [NB_LOSS_INPUT_NOT_FINITE] = "input_not_finite",
     [NB_LOSS_SCALE_OVERFLOW] = "scale_overflow",
+    [NB_LOSS_UNBOUNDED] = "unbounded",
 };
 
 /* x86 rsqrtps: 1.5 * 2^-12 (Intel SDM, AMD APM), rsqrt14: 2^-14. ARM frsqrte: 8 bits (2^-8.25 at worst, by the table of the Arm ARM's
@@ -456,6 +457,19 @@ static double normalized_tolerance(const struct nb_bound *b, const struct nb_row
     return INFINITY;
 }
 
+/* A normalized row has a mean square of 1 (L2: a sum of squares), times the weights: may the errors have as much? */
+static bool allows_everything(const struct nb_bound *b, const double *tolerance) {
+    const int64_t cols = b->o->in->cols;
+    const bool by_channel = b->c->op == NB_OP_BATCHNORM;
+    double errors = 0, weights = 0;
+    for (int64_t i = 0; i < cols; i++) {
+        const double gamma = b->o->gamma && !by_channel ? b->o->gamma[i] + (b->c->formula.weight_offset != 0) : 1;
+        errors += tolerance[i] * tolerance[i];
+        weights += gamma * gamma;
+    }
+    return weights > 0 && errors >= (b->c->op == NB_OP_L2NORM ? weights / (double)cols : weights);
+}
+
 enum nb_loss nb_bound_row(const struct nb_bound *b, int64_t row, const double *y, double *tolerance) {
     if (b->c->op == NB_OP_COPY) return exact_row(b, tolerance);
     if (b->c->op == NB_OP_DYT) return dyt_row(b, row, y, tolerance);
@@ -472,5 +486,5 @@ enum nb_loss nb_bound_row(const struct nb_bound *b, int64_t row, const double *y
     const bool by_channel = b->c->op == NB_OP_BATCHNORM;
     for (int64_t i = 0; i < cols; i++)
         tolerance[i] = normalized_tolerance(b, t, &error, y[i], by_channel ? channel : i, &loss);
-    return loss;
+    return loss == NB_LOSS_NONE && allows_everything(b, tolerance) ? NB_LOSS_UNBOUNDED : loss;
 }

@@ -24,6 +24,7 @@ enum nb_loss {
     NB_LOSS_OUTPUT_OVERFLOW,  /* the exact result lies beyond the dtype's range */
     NB_LOSS_INPUT_NOT_FINITE, /* Inf or NaN in the row */
     NB_LOSS_SCALE_OVERFLOW,   /* 1 / sqrt(var + eps) leaves the range of the statistics' dtype */
+    NB_LOSS_UNBOUNDED,        /* nothing is lost for sure, but the bound allows errors as large as the row of results */
     NB_N_LOSSES
 };
 extern const char *const nb_loss_names[NB_N_LOSSES];
@@ -78,7 +79,8 @@ struct nb_bound {
 void nb_bound_init(struct nb_bound *b, const struct nb_case *c, const struct nb_oracle *o, int64_t chain);
 void nb_bound_release(struct nb_bound *b);
 /* Sets tolerance[i] = |allowed error| of y_i for each column of a row, the last rounding to the dtype included, from the exact
- * y of nb_oracle_row(). Infinity: a loss is predicted for the element and any value is right. Returns the first loss. */
+ * y of nb_oracle_row(). Infinity: a loss is predicted for the element and any value is right. Returns the first loss; of a row that is
+ * unbounded the tolerances are as large as its results, and hold. */
 enum nb_loss nb_bound_row(const struct nb_bound *b, int64_t row, const double *y, double *tolerance);
 /* The same for the outputs beside y of a row or channel: mean, and rstd = 1 / sqrt(var + eps) relative to itself. */
 struct nb_statistics_error nb_bound_statistics(const struct nb_bound *b, int64_t truth);

@@ -157,6 +157,11 @@ static void judge_accuracy(struct nb_checked *out, const struct spread *spread) 
             "nearest gives",
             a->bias_large_u, a->rounding_ulp, a->bias_sigma);
         set_status(out, NB_BIASED, reason);
+    } else if (a->n_rows_lost > 0 && a->loss == NB_LOSS_UNBOUNDED) {
+        snprintf(reason, sizeof reason,
+                 "%lld rows unbounded here: the error bound of the formula allows errors as large as the results",
+                 (long long)a->n_rows_lost);
+        set_status(out, NB_OUT_OF_RANGE, reason);
     } else if (a->n_rows_lost > 0) {
         snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts", (long long)a->n_rows_lost,
                  nb_loss_names[a->loss]);

@@ -129,7 +129,8 @@ void nb_grade_case(const struct nb_record *r, struct nb_graded *out) {
     const struct nb_evidence *e = &r->evidence;
     *out = (struct nb_graded){.grade = NB_GRADE_NONE};
     if (r->status == NB_SKIPPED || r->status == NB_NOT_RUN || r->c.op == NB_OP_COPY) return;
-    out->declared = r->status != NB_OUT_OF_RANGE && (!r->has_evidence || e->covered);
+    const bool is_lost = r->status == NB_OUT_OF_RANGE && r->accuracy.loss != NB_LOSS_UNBOUNDED;
+    out->declared = !is_lost && (!r->has_evidence || e->covered);
     const bool judged = nb_status_timed(r->status) || r->status == NB_INACCURATE || r->status == NB_BIASED;
     if (!judged || is_wrong_beside_y(r)) { /* a kernel must come back, and keep to its memory, whatever the row */
         set(out, NB_GRADE_F, judged ? 0 : INFINITY); /* an element that is off says more than a relation */

@@ -176,7 +176,7 @@ static void score_row(const struct nb_trial *t, const struct nb_bound *b, const 
     for (int64_t i = 0; i < cols; i++) score_element(&floored, t->in.dtype, i, nb_trial_y(t, row, i), s);
     s->claimed = t->c.op == NB_OP_DYT || is_claimed(&r->range, t, nb_oracle_truth(b->o, row, 0));
     if (t->c.op != NB_OP_DYT) fit_gain(t, b->o, r, row, s);
-    if (s->loss == NB_LOSS_NONE && s->n_nan + s->n_inf > 0)
+    if ((s->loss == NB_LOSS_NONE || s->loss == NB_LOSS_UNBOUNDED) && s->n_nan + s->n_inf > 0)
         s->worst[NB_BY_BOUND] = (struct nb_row_worst){INFINITY, s->strange_col, s->strange_got, s->strange_want};
 }
 

@@ -79,7 +79,8 @@ static bool is_over(const struct search *h) {
 /* What overflows or underflows as the formula predicts has its place among the frontiers (src/lab/stress/search.h); here it would be all
  * that is ever found. A predicted cancellation is not like that: errors grow with rho all the way. */
 static bool leaves_range(const struct nb_row_score *s) {
-    return !nb_row_is_ordinary(s) || (s->loss != NB_LOSS_NONE && s->loss != NB_LOSS_CANCELLATION);
+    return !nb_row_is_ordinary(s) ||
+           (s->loss != NB_LOSS_NONE && s->loss != NB_LOSS_CANCELLATION && s->loss != NB_LOSS_UNBOUNDED);
 }
 
 /* What a row is worth by an objective; NaN: nothing. */
