@@ -23,6 +23,10 @@ enum {
 };
 
 #define SHORT_ROWS_OF(centre) ((centre) ? 2 : 4) /* that a thread of kept.cu has at once */
+/* The next rows of a block of kept.cu, in shared memory, and the blocks that a processor has room for by the ranks of a block and the bytes of an
+ * element: at least 96 kB are on their way. */
+#define RING_ROWS 3
+#define RING_ROOM(ranks, bytes) ((ranks) == 1 ? ((bytes) == 2 ? 3 : 2) : (bytes) == 2 ? 2 : 1)
 
 struct formula_args {
     uint32_t root, eps_place, affine; /* enums of kernel.h */

@@ -188,19 +188,18 @@ int nb_launch_error(void) {
     return error;
 }
 
-/* How many clusters run at once, or 0: asked once for each function and size. Under the lock. */
+/* How many clusters run at once, else those of two blocks a processor of an H100: asked once for each function and size. Under the lock. */
 static int clusters_at_once(handle function, const struct nb_launch *l, const struct launch_config *config) {
     int at_once = 0;
     for (int i = 0; i < loaded.n_shares; i++)
         if (loaded.shares[i].function == function && loaded.shares[i].cluster == l->cluster)
             return loaded.shares[i].at_once;
-    if (driver.clusters(&at_once, function, config) != 0) at_once = 0;
+    if (driver.clusters(&at_once, function, config) != 0 || at_once <= 0) at_once = GRID / (int)l->cluster;
     if (loaded.n_shares < SHARES) loaded.shares[loaded.n_shares++] = (struct share){function, l->cluster, at_once};
     return at_once;
 }
 static uint32_t grid_of_shares(const struct nb_launch *l, int at_once) {
     const uint32_t rows = l->grid / l->cluster;
-    if (at_once <= 0) return l->grid;
     const uint32_t each = (rows + (uint32_t)at_once - 1) / (uint32_t)at_once;
     return (rows + each - 1) / each * l->cluster;
 }
@@ -212,18 +211,22 @@ static int launch_on_device(const struct nb_launch *l) {
                                    .shared = (uint32_t)l->shared,
                                    .stream = l->stream,
                                    .attributes = &cluster,
-                                   .n_attributes = l->cluster > 1};
+                                   .n_attributes = l->cluster > 1 || l->goes_on};
     void *args[1] = {(void *)l->args};
     handle function;
     if (nb_launch_refused()) return NB_LAUNCH_FAILED;
     pthread_mutex_lock(&loading);
     int code = find_function(l->function, &function);
-    if (!code && l->goes_on) config.grid[0] = grid_of_shares(l, clusters_at_once(function, l, &config));
     pthread_mutex_unlock(&loading);
     if (code) return code;
-    /* The same for all launches of a function, since one in a graph is launched again later. */
+    /* The same for all launches of a function, since one in a graph is launched again later; before it is asked how many run at once. */
     if (l->shared > 48 << 10) code = driver.set(function, FUNCTION_SHARED_BYTES, (int)nb_launch_device()->shared_bytes);
     if (!code && l->shared > 48 << 10) code = driver.set(function, FUNCTION_CARVEOUT, 100);
+    if (!code && l->goes_on) {
+        pthread_mutex_lock(&loading);
+        config.grid[0] = grid_of_shares(l, clusters_at_once(function, l, &config));
+        pthread_mutex_unlock(&loading);
+    }
     if (!code) code = driver.launch(&config, function, args, NULL);
     return code ? failed("the driver does not launch", l->function, code) : 0;
 }

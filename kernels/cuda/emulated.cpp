@@ -362,7 +362,7 @@ static int launch_emulated(const struct nb_launch *launch) {
     const struct emulated_entry *entry = entries;
     while (entry && strcmp(entry->name, launch->function) != 0) entry = entry->next;
     const struct nb_device *const device = nb_launch_device();
-    if (!entry || launch->shared > device->shared_bytes || launch->block % WARP || launch->block > BLOCK ||
+    if (!entry || launch->shared > device->shared_bytes || launch->block % WARP || launch->block > 2 * BLOCK ||
         launch->cluster > (device->has_clusters ? CLUSTER : 1) || launch->grid % launch->cluster) {
         fprintf(stderr, "emulated %s: no such function, or not with these sizes\n", launch->function);
         return NB_LAUNCH_FAILED;

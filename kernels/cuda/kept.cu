@@ -5,7 +5,9 @@
  *   short    rows of up to 32 * 8 columns: a thread has its elements of several, so that as much is in flight as of a long row
  *   warp     a row a warp
  *   block    a row a block
- *   cluster  a row over the blocks of a cluster, which goes on to further rows; _64, _128: elements of a thread, else 32
+ *   pair     a row as over a cluster of two, in one block of twice the threads; rows one after another
+ *   ring     a row over the blocks of a cluster; rows one after another
+ *   cluster  a row a cluster; _64, _128: elements of a thread, else 32
  *
  * All loads of a row come first, and no branch between them: what is not there is zero. A row stays packed as it was loaded, since registers
  * are what limits the rows in flight; each pass unpacks it anew, which forget() sees to. */
@@ -244,49 +246,111 @@ template <class F, int TILE> DEVICE void row_of_block(const struct row_args &a) 
     finish_row<F>(v, p, EARLY<F>, a, s, mean, scale);
 }
 
-/* Rows of a cluster of blocks, one after another, so that its blocks wait for each other once. While a row is summed the next one is on its
- * way. */
-template <class F, int TILE> DEVICE void rows_of_cluster(const struct row_args &a) {
+/* gamma and beta stay in registers while rows pass, where they are as short as x. */
+template <class F> constexpr bool HELD = F::NARROW || F::AFFINE == NB_AFFINE_NONE;
+template <class F, int N> DEVICE void forget(struct parameters<F> (&p)[N]) {
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int k = 0; k < p[n].WORDS; k++) {
+            if constexpr (F::AFFINE != NB_AFFINE_NONE) forget(p[n].gamma[k]);
+            if constexpr (F::AFFINE == NB_AFFINE_GAMMA_BETA) forget(p[n].beta[k]);
+        }
+}
+/* A row of RANKS ranks in one block, or of a rank in each block of a cluster (RANKS 1). */
+template <class F, int RANKS> DEVICE float add_ranks(float v, struct cluster_sums &sums) {
+    if constexpr (RANKS == 1) return add_cluster(v, sums);
+    return add_block<RANKS>(v, (float *)shared_buffer() + sums.n++ % 2 * 8 * RANKS);
+}
+/* Rows one after another, RING_ROWS of them on their way to shared memory, each thread's own vectors, so that no thread waits for another's. */
+template <class F, int TILE, int RANKS> DEVICE void rows_of_ring(const struct row_args &a) {
     constexpr int N = TILE / F::VEC;
-    if (!CLUSTERS) return;
-    const uint32_t cluster = a.team.cluster, rank = block_index() & (cluster - 1), shift = log2_of(cluster);
+    if (RANKS == 1 && !CLUSTERS) return;
+    const uint32_t blocks = RANKS == 1 ? a.team.cluster : 1, shift = log2_of(blocks),
+                   rank = block_index() & (blocks - 1);
     const uint32_t rows = (uint32_t)a.rows, by = grid_size() >> shift, threads = block_size() * F::VEC;
     const uint32_t cols = (uint32_t)a.cols + (PLANTED == FAR_VECTOR ? F::VEC : 0);
-    struct span s = {block_index() >> shift, rank * threads + thread_index() * F::VEC, cluster * threads, cols};
+    struct span s = {block_index() >> shift, rank * threads + thread_index() * F::VEC, blocks * threads, cols};
     const float seen = (float)(int32_t)a.seen;
-    struct cluster_sums sums = cluster_sums_of(cluster, rank);
-    struct loaded<F, N> next;
+    uint4 *const ring = (uint4 *)((float *)shared_buffer() + TEAM_FLOATS) + thread_index();
+    const auto send = [&](uint32_t row, uint32_t stage) {
+        const typename F::E *const x = (const typename F::E *)a.x + row * a.x_stride + s.first;
+#pragma unroll
+        for (int n = 0; n < N; n++)
+            if (row < rows && s.first + n * s.step < cols)
+                copy16_later(ring + (stage * N + n) * block_size(), x + n * s.step);
+        copies_end();
+    };
+#pragma unroll
+    for (int stage = 0; stage < RING_ROWS; stage++) send(s.row + stage * by, stage);
+    struct cluster_sums sums = {blocks, rank, 0};
+    if (RANKS == 1) sums = cluster_sums_of(blocks, rank);
     struct packed<F> v[N];
     struct parameters<F> p[N];
-    load_row<F>(next, a, s);
-    cluster_wait();
-    for (; s.row < rows; s.row += by) {
-        float mean = 0.0f;
-        take_row<F>(v, next, a, s);
-        load_row<F>(next, a, {s.row + by, s.first, s.step, s.row + by < rows ? cols : 0});
+    if (HELD<F>) load_all_parameters<F>(p, a, s);
+    if (RANKS == 1) cluster_wait();
+    for (uint32_t stage = 0; s.row < rows; s.row += by, stage = stage + 1 == RING_ROWS ? 0 : stage + 1) {
+        float mean = 0.0f, sum;
+        copies_wait<RING_ROWS - 1>();
+#pragma unroll
+        for (int n = 0; n < N; n++)
+            v[n].word[0] = s.first + n * s.step < cols ? ring[(stage * N + n) * block_size()] : uint4{0, 0, 0, 0};
+        sum = F::CENTRE ? sum_of<F>(v) : squares_of<F>(v, 0.0f, a, s);
+        send(s.row + RING_ROWS * by, stage); /* what was there is in registers */
+        sum = add_ranks<F, RANKS>(sum, sums) / seen;
         if constexpr (F::CENTRE) {
-            mean = add_cluster(sum_of<F>(v), sums) / seen;
+            mean = sum;
             forget<F>(v);
+            sum = add_ranks<F, RANKS>(squares_of<F>(v, mean, a, s), sums) / seen;
         }
-        const float scale = row_scale(add_cluster(squares_of<F>(v, mean, a, s), sums) / seen, a.formula);
+        const float scale = row_scale(sum, a.formula);
         if (rank == 0 && thread_index() == 0) write_stats(a, s.row, mean, scale);
         forget<F>(v);
-        finish_row<F>(v, p, false, a, s, mean, scale);
+        if constexpr (HELD<F>) forget<F>(p);
+        finish_row<F>(v, p, HELD<F>, a, s, mean, scale);
     }
 }
 
-/* Blocks of clusters that a processor has room for: 64 kB of the next rows are on their way, or 48 where one is centred, which takes more
- * registers. */
-template <class F, int TILE> constexpr int BYTES = TILE *(int)sizeof(typename F::E) * (F::ADD ? 2 : 1);
-template <class F, int TILE> constexpr int ROOM_FOR_LONG = BYTES<F, TILE> < 256 ? 2 : 1;
-template <class F, int TILE> constexpr int ROOM_FOR = BYTES<F, TILE> > 64 ? ROOM_FOR_LONG<F, TILE> : F::CENTRE ? 3 : 4;
+/* A row a cluster. */
+template <class F, int TILE> DEVICE void row_of_cluster(const struct row_args &a) {
+    constexpr int N = TILE / F::VEC;
+    constexpr bool EARLY_HERE = F::NARROW && TILE > 64;
+    if (!CLUSTERS) return;
+    const uint32_t cluster = a.team.cluster, rank = block_index() & (cluster - 1), threads = block_size() * F::VEC;
+    const uint32_t cols = (uint32_t)a.cols + (PLANTED == FAR_VECTOR ? F::VEC : 0);
+    const struct span s = {block_index() / cluster, rank * threads + thread_index() * F::VEC, cluster * threads, cols};
+    const float seen = (float)(int32_t)a.seen;
+    struct loaded<F, N> l;
+    struct packed<F> v[N];
+    struct parameters<F> p[N];
+    float mean = 0.0f;
+    load_row<F>(l, a, s);
+    struct cluster_sums sums = cluster_sums_of(cluster, rank);
+    if (EARLY_HERE) load_all_parameters<F>(p, a, s);
+    take_row<F>(v, l, a, s);
+    cluster_wait();
+    if constexpr (F::CENTRE) {
+        mean = add_cluster(sum_of<F>(v), sums) / seen;
+        forget<F>(v);
+    }
+    const float scale = row_scale(add_cluster(squares_of<F>(v, mean, a, s), sums) / seen, a.formula);
+    if (rank == 0 && thread_index() == 0) write_stats(a, s.row, mean, scale);
+    forget<F>(v);
+    finish_row<F>(v, p, EARLY_HERE, a, s, mean, scale);
+}
+
 #define KEPT(name, ...)                                                                                                \
     ENTRY_FOR(kept_##name##_short, row_args, 128, 1, rows_of_lanes<__VA_ARGS__, 8, SHORT_ROWS<__VA_ARGS__>>)           \
     ENTRY_FOR(kept_##name##_warp, row_args, 128, 1, rows_of_lanes<__VA_ARGS__, 32, 1>)                                 \
-    ENTRY_FOR(kept_##name##_block, row_args, BLOCK, (__VA_ARGS__::ADD ? 3 : 4), row_of_block<__VA_ARGS__, 32>)         \
-    KEPT_CLUSTER(name##_cluster, 32, __VA_ARGS__)
-#define KEPT_CLUSTER(name, TILE, ...)                                                                                  \
-    ENTRY_FOR(kept_##name, row_args, BLOCK, (ROOM_FOR<__VA_ARGS__, TILE>), rows_of_cluster<__VA_ARGS__, TILE>)
+    ENTRY_FOR(kept_##name##_block, row_args, BLOCK, (__VA_ARGS__::ADD ? 3 : 4), row_of_block<__VA_ARGS__, 32>)
+#define KEPT_RING(name, ...)                                                                                           \
+    KEPT(name, __VA_ARGS__)                                                                                            \
+    ENTRY_FOR(kept_##name##_pair, row_args, 2 * BLOCK, RING_ROOM(2, sizeof(__VA_ARGS__::E)),                           \
+              rows_of_ring<__VA_ARGS__, 32, 2>)                                                                        \
+    ENTRY_FOR(kept_##name##_ring, row_args, BLOCK, RING_ROOM(1, sizeof(__VA_ARGS__::E)),                               \
+              rows_of_ring<__VA_ARGS__, 32, 1>)
+#define KEPT_CLUSTER(name, TILE, ROOM, ...)                                                                            \
+    ENTRY_FOR(kept_##name, row_args, BLOCK, ROOM, row_of_cluster<__VA_ARGS__, TILE>)
 /* Names: what is computed, then the parameters: none, in f32, of the dtype, of the dtype after a cast. */
 #define KEPT_F32(M, name, E)                                                                                           \
     M(name##_rms_f32, usual<E, E, false, NB_AFFINE_GAMMA>)                                                             \
@@ -304,30 +368,31 @@ template <class F, int TILE> constexpr int ROOM_FOR = BYTES<F, TILE> > 64 ? ROOM
 #define KEPT_ADD(M, name, E)                                                                                           \
     M(name##_add_own, usual<E, E, false, NB_AFFINE_GAMMA, true, false, ADDS>)                                          \
     M(name##_add_cast, usual<E, E, false, NB_AFFINE_GAMMA, true, true, ADDS>)
-#define KEPT_64(name, ...) KEPT(name, __VA_ARGS__) KEPT_CLUSTER(name##_cluster_64, 64, __VA_ARGS__)
-#define KEPT_128(name, ...) KEPT_64(name, __VA_ARGS__) KEPT_CLUSTER(name##_cluster_128, 128, __VA_ARGS__)
+#define KEPT_32(name, ...) KEPT(name, __VA_ARGS__) KEPT_CLUSTER(name##_cluster, 32, 2, __VA_ARGS__)
+#define KEPT_64(name, ...) KEPT_RING(name, __VA_ARGS__) KEPT_CLUSTER(name##_cluster_64, 64, 2, __VA_ARGS__)
+#define KEPT_128(name, ...) KEPT_64(name, __VA_ARGS__) KEPT_CLUSTER(name##_cluster_128, 128, 1, __VA_ARGS__)
 
 #if defined(ONE_A_FAMILY)
 KEPT(bf16_wide_ln_f32, usual<struct bf16, struct bf16, true, NB_AFFINE_GAMMA_BETA>)
 #elif !defined(F32_ALONE)
 KEPT_F32(KEPT_128, bf16_wide, struct bf16)
-KEPT(bf16_wide_add_f32, usual<struct bf16, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
+KEPT_32(bf16_wide_add_f32, usual<struct bf16, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
 #endif
 #if !defined(ONE_OF_EACH)
 KEPT_F32(KEPT_64, f32_wide, float)
-KEPT(f32_wide_prms_f32, usual<float, float, false, NB_AFFINE_GAMMA, false, false, PREFIX>)
+KEPT_RING(f32_wide_prms_f32, usual<float, float, false, NB_AFFINE_GAMMA, false, false, PREFIX>)
 KEPT_BARE(KEPT_64, f32_wide, float)
-KEPT(f32_wide_add_f32, usual<float, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
+KEPT_32(f32_wide_add_f32, usual<float, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
 #endif
 #if !defined(F32_ALONE) && !defined(ONE_OF_EACH)
 KEPT_BARE(KEPT_128, bf16_wide, struct bf16)
 KEPT_OWN(KEPT_128, bf16_wide, struct bf16)
-KEPT_ADD(KEPT, bf16_wide, struct bf16)
-KEPT_PREFIX(KEPT, bf16_wide, struct bf16)
+KEPT_ADD(KEPT_32, bf16_wide, struct bf16)
+KEPT_PREFIX(KEPT_RING, bf16_wide, struct bf16)
 KEPT_F32(KEPT_128, f16_wide, struct f16)
 KEPT_BARE(KEPT_128, f16_wide, struct f16)
 KEPT_OWN(KEPT_128, f16_wide, struct f16)
-KEPT_ADD(KEPT, f16_wide, struct f16)
-KEPT_PREFIX(KEPT, f16_wide, struct f16)
-KEPT(f16_wide_add_f32, usual<struct f16, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
+KEPT_ADD(KEPT_32, f16_wide, struct f16)
+KEPT_PREFIX(KEPT_RING, f16_wide, struct f16)
+KEPT_32(f16_wide_add_f32, usual<struct f16, float, false, NB_AFFINE_GAMMA, false, false, ADDS>)
 #endif

@@ -3,6 +3,8 @@
 #ifndef NB_CUDA_ROWS_H
 #define NB_CUDA_ROWS_H
 
+#include <string.h>
+
 #include "kernels/cuda/host.h"
 #include "kernels/shared/reduce.h"
 
@@ -50,38 +52,47 @@ static inline const char *usual_formula(const struct row_args *a) {
     return adds ? "add_own" : f->centre ? "ln_own" : "rms_own";
 }
 /* How kept.cu has such rows: null, not at all. A thread's elements of a cluster are 64 or 128 where 32 are too few. */
-static inline const char *kept_part(struct layout *l, int64_t cols, bool plain, bool clusters) {
-    const bool few = l->tile || cols <= CLUSTER * BLOCK * 64;
+static inline const char *kept_part(struct layout *l, const struct row_args *a, const struct nb_device *device) {
+    const bool few = l->tile || a->cols <= CLUSTER * BLOCK * 64, plain = !a->residual && a->seen == a->cols;
     if (l->tile == 8) return "short";
-    if (l->tile) return l->team.group == WARP ? "warp" : l->team.cluster == 1 ? "block" : "cluster";
-    if (!plain || !clusters || (!few && (sizeof(elem) == 4 || cols > CLUSTER * BLOCK * 128))) return NULL;
+    if (l->tile && l->team.cluster == 1) return l->team.group == WARP ? "warp" : "block";
+    if (l->tile) return a->residual ? "cluster" : l->team.cluster == 2 ? "pair" : "ring";
+    if (!plain || !device->has_clusters || (!few && (sizeof(elem) == 4 || a->cols > CLUSTER * BLOCK * 128)))
+        return NULL;
     l->team.cluster = CLUSTER;
     l->tile = few ? 64 : 128;
     return few ? "cluster_64" : "cluster_128";
+}
+/* Blocks of kept.cu, each of so many threads. */
+static inline int launch_kept(const struct nb_call *call, struct row_args *a, struct layout l, const char *usual,
+                              const char *part) {
+    const bool pair = strcmp(part, "pair") == 0, goes_on = pair || strcmp(part, "ring") == 0;
+    const uint32_t cluster = pair ? 1 : l.team.cluster, block = pair                  ? 2 * BLOCK
+                                                                : l.team.group > WARP ? l.team.group
+                                                                                      : l.block;
+    const int64_t groups = l.tile == 8 ? divided(a->rows, SHORT_ROWS_OF(a->formula.centre)) : a->rows;
+    const int64_t blocks = pair ? groups : divided(groups, block / l.team.group) * cluster;
+    const size_t ring = goes_on ? RING_ROWS * block * ROW_TILE * sizeof(elem) : 0;
+    char function[64];
+    snprintf(function, sizeof function, "kept_" NB_TEXT(NB_DTYPE_NAME) "_wide_%s_%s", usual, part);
+    return launch_going_on(call, function, blocks, block, cluster, TEAM_FLOATS * sizeof(float) + ring, a, goes_on);
 }
 static inline int launch_rows(const struct nb_call *call, struct row_args *a) {
     const struct nb_device *device = nb_launch_device();
     const bool wide = rows_are_wide(call);
     struct layout l = layout_of(a->cols, ROW_TILE, device->has_clusters);
     const char *const usual = wide && a->rows <= INT32_MAX ? usual_formula(a) : NULL;
-    const char *const kept =
-        usual ? kept_part(&l, a->cols, !a->residual && a->seen == a->cols, device->has_clusters) : NULL;
+    const char *const part = usual ? kept_part(&l, a, device) : NULL;
     size_t shared = TEAM_FLOATS * sizeof(float);
-    char function[64];
     if (!l.tile && spread_long_row(&l, a->cols, device)) {
         a->kept = 1;
         shared = kept_bytes(l.team, a->cols);
     }
-    const uint32_t block = l.team.group > WARP ? l.team.group : l.block;
-    const int64_t groups = kept && l.tile == 8 ? divided(a->rows, SHORT_ROWS_OF(a->formula.centre)) : a->rows;
-    const int64_t grid = divided(groups, block / l.team.group) * l.team.cluster;
     a->team = l.team;
-    snprintf(function, sizeof function, "%s_" NB_TEXT(NB_DTYPE_NAME) "_%s_%s%s%s", kept ? "kept" : "rows",
-             wide ? "wide" : "narrow", kept ? usual : "", kept ? "_" : "",
-             kept     ? kept
-             : l.tile ? "32"
-                      : "long");
-    return launch_going_on(call, function, grid, block, l.team.cluster, shared, a, kept && l.team.cluster > 1);
+    if (part) return launch_kept(call, a, l, usual, part);
+    const uint32_t block = l.team.group > WARP ? l.team.group : l.block;
+    return launch_part(call, "rows", wide, l.tile ? "_32" : "_long",
+                       divided(a->rows, block / l.team.group) * l.team.cluster, block, l.team.cluster, shared, a);
 }
 static inline int64_t rows_chain(const struct nb_call *call) { return team_chain(call->cols, ROW_TILE); }
 

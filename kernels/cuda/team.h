@@ -78,17 +78,23 @@ template <int N> DEVICE void add_lanes_of(float (&v)[N], uint32_t lanes) {
             if (d < lanes) v[i] += other;
         }
 }
-/* Over the warps of a block, 8 at most: each thread adds their sums itself, in the order in which shuffles would. Where there are no warps
- * there are zeros; no sum is -0. partial: 8 floats; two of them take turns as in add_team(). */
-DEVICE float add_block(float v, float *partial) {
+/* Over the warps of a rank, 8 at most, which is a block or one of its RANKS: each thread adds their sums itself, in the order in which shuffles
+ * would, then the ranks one after another. Where there are no warps there are zeros; no sum is -0. partial: 8 floats a rank; two of them
+ * take turns as in add_team(). */
+template <int RANKS = 1> DEVICE float add_block(float v, float *partial) {
     const uint32_t lane = thread_index() % WARP, warp = thread_index() / WARP;
     const uint32_t place = warp + lane * (block_size() / WARP);
-    float sum[1] = {v}, p[8];
+    float sum[1] = {v}, p[8], all = 0.0f;
     add_lanes_of(sum, WARP);
-    if (place < 8 && (PLANTED != UNWRITTEN_SHARED || warp > 0)) partial[place] = lane == 0 ? sum[0] : 0.0f;
+    if (place < 8 * RANKS && (PLANTED != UNWRITTEN_SHARED || warp > 0)) partial[place] = lane == 0 ? sum[0] : 0.0f;
     if (PLANTED != NO_BARRIER && (PLANTED != BRANCHED_BARRIER || warp > 0)) barrier();
-    load_shared(p, partial);
-    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+#pragma unroll
+    for (int r = 0; r < RANKS; r++) {
+        load_shared(p, partial + 8 * r);
+        const float own = ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+        all = r == 0 ? own : all + own;
+    }
+    return all;
 }
 
 /* Sums over the blocks of a cluster, one after another: each block sends its own to all of them, whose boxes count what has come. Who begins a

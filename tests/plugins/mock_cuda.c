@@ -445,7 +445,7 @@ API(cuLaunchKernelEx, (const struct launch *l, const struct function *function, 
         launched.cluster = cluster[0];
     }
     if (l->grid[0] == 0 || l->grid[0] > INT32_MAX || l->grid[1] != 1 || l->grid[2] != 1) return INVALID_VALUE;
-    if (l->block[0] == 0 || l->block[0] > BLOCK || l->block[1] != 1 || l->block[2] != 1) return INVALID_VALUE;
+    if (l->block[0] == 0 || l->block[0] > 2 * BLOCK || l->block[1] != 1 || l->block[2] != 1) return INVALID_VALUE;
     if (l->shared > function->shared || l->stream != &stream) return INVALID_VALUE;
     if (is("no_launch")) return LAUNCH_OUT_OF_RESOURCES;
     memcpy(launched.args, args[0], function->args);
