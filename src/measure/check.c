@@ -305,7 +305,9 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
         snprintf(reason, sizeof reason, "n_units() declares %lld units in phase %d", (long long)n, phase);
         return fail(s, NB_RETURNED_ERROR, reason);
     }
-    if (n_units == 0) return fail(s, NB_RETURNED_ERROR, "n_units() declares no unit in any phase");
+    /* Of a call without tensors: a gradient that wants nothing may take nothing. */
+    if (n_units == 0 && s->c->pass == NB_FORWARD)
+        return fail(s, NB_RETURNED_ERROR, "n_units() declares no unit in any phase");
     nb_kernel_range(k, call, &range);
     if (!(range.min_rms >= 0 && range.max_abs > 0 && range.min_rms <= range.max_abs && range.max_rho >= 0)) {
         snprintf(reason, sizeof reason,
