@@ -34,10 +34,11 @@ static const char help[] =
     "  --budget SECONDS     about how long it takes (default 20); many kernels take longer\n"
     "  --no-peers           leaves out the peers that are built\n"
     "  --max-width WIDTH    hides wider kernels of ours\n"
-    "  --case-timeout S     ends a case that makes no progress for so long (default 10)\n" NB_LOAD_TIMEOUT_HELP
+    "  --case-timeout S     ends a case that makes no progress for so long (default 10, or half of a smaller budget)\n" NB_LOAD_TIMEOUT_HELP
     "  --out DIR            the folder (default results/TIME-try): what `normbench run` leaves; `normbench report DIR`\n"
     "                       draws it\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 all of its kernels are right, 1 one is wrong, crashed or hung, 2 usage, or a file that cannot be loaded,\n"
+    "4 one is faster than a copy of the same bytes: it leaves work out while it is timed, or the copy was slowed,\n"
     "77 none of them can run on this machine, 128+n ended by signal n.\n";
 
 struct try_options {
@@ -252,16 +253,18 @@ static void probing_release(struct probing *p, size_t n) {
 /* ---- the answers ------------------------------------------------------------------------------------------------------- */
 
 static int exit_code_of(const struct subjects *s, const struct nb_results *results, bool probe_failed) {
-    size_t n_ran = 0, n_failed = 0, n_skipped = 0;
+    size_t n_ran = 0, n_failed = 0, n_skipped = 0, n_suspect = 0;
     for (size_t i = 0; i < results->n; i++)
         for (size_t k = 0; k < s->n; k++) {
             const struct nb_record *r = &results->records[i];
             if (strcmp(r->c.variant, s->items[k]->id) != 0) continue;
             n_failed += nb_status_failed(r->status);
             n_skipped += r->status == NB_SKIPPED;
+            n_suspect += nb_record_beats_copy(r);
             n_ran += r->status != NB_SKIPPED && r->status != NB_NOT_RUN;
         }
     if (n_failed > 0 || probe_failed) return NB_EXIT_FAILED;
+    if (n_suspect > 0) return NB_EXIT_INCONCLUSIVE;
     if (n_ran > 0) return NB_EXIT_OK;
     if (n_skipped > 0) return NB_EXIT_NOTHING_RUNS;
     nb_error("none of its cases could be planned; `normbench run --plugin` with --list says why");
@@ -358,13 +361,14 @@ static int measure(const struct try_options *o, const struct subjects *s, const 
 }
 
 static int try_main(int argc, char **argv) {
-    struct try_options o = {.request = NB_PLAN_REQUEST_INIT, .budget_s = 20, .case_timeout_s = 10};
+    struct try_options o = {.request = NB_PLAN_REQUEST_INIT, .budget_s = 20};
     const struct nb_plan_options all = {0};
     struct subjects subjects = {0};
     struct nb_config config = {0};
     struct nb_plan plan = {0};
     int exit_code = NB_EXIT_USAGE;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
+    if (o.case_timeout_s == 0) o.case_timeout_s = fmin(10, o.budget_s / 2);
     nb_texts_add(&o.request.plugins, o.file);
     if (!o.no_peers && nb_peers_add_built(&o.request.plugins) != 0) goto out;
     o.request.max_width = o.max_width;

@@ -62,7 +62,7 @@ struct verdict {
     size_t n, n_hard, n_failed, n_skipped;
     int64_t calls;               /* in a row */
     const struct nb_results *of; /* what the first failure is among */
-    const struct nb_record *failed, *skipped;
+    const struct nb_record *failed, *skipped, *suspect;
 };
 
 /* An element beyond its bound says more than a relation between two calls, and than what stands beside y. */
@@ -80,6 +80,7 @@ static void count(struct verdict *v, const struct nb_results *results, const str
     }
     v->n++;
     if (r->calls > v->calls) v->calls = r->calls;
+    if (nb_record_beats_copy(r)) v->suspect = r;
     if (!nb_status_failed(r->status)) return;
     v->n_failed++;
     if (v->failed && !is_plainer(r, v->failed)) return;
@@ -151,6 +152,12 @@ static void add_right(const struct nb_tried *t, const struct verdict *v, const s
                                                         : "it takes none of the calls that were planned for it");
     } else if (v->n_failed == 0 && t->is_cut) {
         nb_strbuf_addf(&text, "so far: %zu cases, none beyond its bound; not all were tried", v->n);
+    } else if (v->n_failed == 0 && v->suspect) {
+        nb_strbuf_addf(
+            &text,
+            "SUSPECT: no case of %zu is beyond its bound, but %.0f%% faster than a copy of the same bytes at least: "
+            "it leaves work out while it is timed, or the copy was slowed",
+            v->n, 100 * (v->suspect->timing.vs_copy.low - 1));
     } else if (v->n_failed == 0 && is_loose) {
         nb_strbuf_addf(&text, "in part: %zu cases within the bound of what it declares, which allows too much", v->n);
     } else if (v->n_failed == 0) {

@@ -32,6 +32,10 @@ static void add_axes(cJSON *json, const struct nb_case *c) {
     nb_strbuf_release(&text);
 }
 
+bool nb_record_beats_copy(const struct nb_record *r) {
+    return r->has_timing && r->timing.suspect && r->timing.vs_copy.low > 1.05;
+}
+
 bool nb_record_is_over_budget(const struct nb_record *r) {
     assert(r);
     if (r->has_timing) return strcmp(r->timing.stopped, nb_stop_names[NB_STOP_BUDGET]) == 0;

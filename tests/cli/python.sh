@@ -106,12 +106,13 @@ misbehaves() { # LIMIT KERNELS: exit code 1
 }
 misbehaves 1 misbehaving:hangs
 holds out '^misbehaving:hangs_f32/.*,timed_out,'
-misbehaves 120 misbehaving:crashes,misbehaving:raises,misbehaving:writes_beyond,misbehaving:prints
+misbehaves 120 misbehaving:crashes,misbehaving:raises,misbehaving:writes_beyond,misbehaving:prints,misbehaving:looks
 holds err 'misbehaving.py", line [0-9]+ in crashes' # the interpreter's own words
 holds out '^misbehaving:crashes_f32/.*,crashed,.*Segmentation fault'
 holds out '^misbehaving:raises_f32/.*,returned_error,.*raises \(misbehaving.py:[0-9]+\): ValueError: operands .* \(misbehaving.py:[0-9]+, in right\)'
 holds out '^misbehaving:writes_beyond_f32/.*,wrote_outside,.*wrote behind y'
 holds out '^misbehaving:prints_f32/.*,ok,'
+holds out '^misbehaving:looks_f32/.*,ok,'
 
 # ---- what cannot be read is said ------------------------------------------------------------------------------------------------------
 { echo 'import time; time.sleep(600)' && cat mine.py; } >slow.py

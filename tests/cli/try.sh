@@ -66,6 +66,12 @@ holds out '^  first +[0-9]+ of [0-9]+ elements beyond the bound; row [0-9]+'
 holds out 'try-wrong'
 holds out '^how fast\? +not timed'
 holds out '^inside +.*rounding nearest' # of a wrong one, too: it may say why
+# So fast that it cannot do its work, whatever comes out.
+echo "mine:* 2000 0.5" >played
+code=0
+NORMBENCH_PLAYED=$PWD/played "$NORMBENCH" try ./mine.so --no-peers --budget 5 --out try-fast >out 2>err || code=$?
+[ $code = 4 ] || bad "a kernel that is faster than a copy: exit $code, wanted 4"
+holds out '^right\? +SUSPECT: no case of [0-9]+ is beyond its bound'
 # The variance as sum of squares / n - mean^2 in f32, not clipped, passes allclose on normal rows. Though it says so of itself, it is wrong.
 sed -e 's/= 0;$/= 0, mean = 0;/; s/sum += x\[i\] \* x\[i\];/sum += x[i] * x[i], mean += x[i];/' -e 's/NB_OP_RMSNORM/NB_OP_LAYERNORM/; s/\.range = range/.variance = NB_VAR_ONEPASS/' \
     -e 's/float rstd = .*/mean \/= (float)call->cols; float rstd = 1 \/ sqrtf(sum \/ (float)call->cols - mean * mean + (float)call->eps);/' \

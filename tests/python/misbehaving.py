@@ -4,6 +4,7 @@
 import ctypes
 import os
 import struct
+import sys
 import time
 
 import numpy as np
@@ -49,3 +50,13 @@ def writes_beyond(x, gamma, eps, out, rows, cols, x_stride, y_stride):
 def prints(x, gamma, eps):
     print("NBWP: this is no message")
     return right(x, gamma, eps)
+
+
+@normbench.kernel(op="rmsnorm")
+def looks(x, gamma, eps):
+    """Right, unless its callers say how many calls are to come."""
+    frame, found = sys._getframe(1), False
+    while frame:
+        found |= any(isinstance(value, (int, bytes)) and name in ("calls", "message") for name, value in frame.f_locals.items())
+        frame = frame.f_back
+    return 2 * right(x, gamma, eps) if found else right(x, gamma, eps)

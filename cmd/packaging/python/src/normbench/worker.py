@@ -8,6 +8,7 @@ import functools
 import gc
 import importlib
 import importlib.util
+import itertools
 import json
 import mmap
 import os
@@ -291,18 +292,19 @@ class Case:
 # ---- the messages --------------------------------------------------------------------------------------------------------
 
 
-def run_calls(steps, start, calls):
-    """(how many were made, nanoseconds, what went wrong). Nothing but the calls is in the loop."""
-    n, i = len(steps), 0
+def run_calls(turns):
+    """(how many were made, nanoseconds, what went wrong). Nothing but the calls is in the loop. turns: [the steps in order]; no frame that a
+    kernel is called from says how many are to come, or a single call could be told from those of a sample."""
+    i = -1
     begin = time.monotonic_ns()
     try:
-        for i in range(calls):
-            steps[(start + i) % n]()
+        for i, step in enumerate(turns.pop()):
+            step()
     except Failure as failure:
         return i, time.monotonic_ns() - begin, str(failure)
     except BaseException as error:  # SystemExit too: a kernel ends no process
         return i, time.monotonic_ns() - begin, error
-    return calls, time.monotonic_ns() - begin, ""
+    return i + 1, time.monotonic_ns() - begin, ""
 
 
 class Worker:
@@ -380,8 +382,9 @@ class Worker:
         cases = self.chosen(first, n)
         self.forked = False
         steps = [case.nothing() if flags & NO_KERNEL else case.step for case in cases]
-        made, nanoseconds, failure = run_calls(steps, start, calls)
-        del steps
+        turns = [itertools.islice(itertools.cycle(steps), start % n, start % n + calls)]
+        del steps, calls, message
+        made, nanoseconds, failure = run_calls(turns)
         if os.getpid() != self.pid:  # a child that the kernel left behind
             os._exit(1)
         if isinstance(failure, BaseException):
@@ -406,11 +409,11 @@ class Worker:
         tasks = {HELLO: self.hello, DESCRIBE: self.describe, OPEN: self.open, CALL: self.call, CLOSE: self.close}
         lengths = {HELLO: 8, DESCRIBE: 288, CALL: 16}
         while True:
-            message = self.transfer(self.connection.recv, MOST)
-            if not message:
+            messages = [self.transfer(self.connection.recv, MOST)]
+            if not messages[0]:
                 return
-            magic, version, kind, sequence, length = HEADER.unpack_from(message)
-            if magic != b"NBWP" or length != len(message):
+            magic, version, kind, sequence, length = HEADER.unpack_from(messages[0])
+            if magic != b"NBWP" or length != len(messages[0]):
                 sys.exit("normbench.worker: not a message of the harness")
             if kind == BYE:
                 sys.stdout.flush()  # after the answer the harness does not wait
@@ -421,7 +424,7 @@ class Worker:
                     raise Error(f"speaks version {VERSION} of the protocol, not {version}")
                 if kind not in tasks:
                     raise Error(f"no question of type {kind}")
-                body, text = tasks[kind](message)
+                body, text = tasks[kind](messages.pop())
                 self.answer(kind, sequence, body, text, FAILED if kind == CALL and text else 0)
             except (Error, Failure) as error:
                 self.answer(kind, sequence, bytes(lengths.get(kind, 0)), str(error), FAILED)
