@@ -53,7 +53,7 @@ shortened() { # COMMAND
     case $1 in
     *" run "*--budget*) echo "${1/--budget [0-9]*/--budget 2}" ;;
     *" run "*--list) echo "$1" ;;
-    *" run "*shape=*) echo "$1 --launches 2 --blocks 2" ;;
+    *" run "*shape=*) echo "$1 --launches 2 --blocks 2 --no-stress" ;;
     *" run "*) echo "$1 --launches 2 --blocks 2 --filter shape:64x384" ;;
     *" stress --kernel "*) echo "${1/--search [0-9]*/--no-search} --filter shape:4x64" ;;
     *" stress "*) echo "${1/--search [0-9]*/--no-search}" ;;
