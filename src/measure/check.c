@@ -228,7 +228,8 @@ static bool check_again(struct subject *s, const struct attempt *a) {
     }
     bool comparable = s->c->op != NB_OP_COPY && (a->rows == s->c->shape.rows || s->out->row_local);
     bool same = !comparable || repeats(s, a, &b, &row);
-    const struct hole hole = same ? (struct hole){.tensor = -1} : find_hole(&b, s->c, row);
+    struct hole hole = {.tensor = -1};
+    if (!same) hole = find_hole(&b, s->c, row);
     nb_buffers_release(&b);
     if (same) return true;
     bool cut = a->range > 0;

@@ -588,6 +588,26 @@ static const char *file_of(const struct session *v, int member) {
     return entry && entry->file ? entry->file : "";
 }
 
+/* Does the plan call another kernel of its file? */
+static bool has_siblings(const struct session *v, int member) {
+    const struct nb_plan *plan = v->run->plan;
+    for (size_t i = 0; i < plan->n_cases; i++) {
+        const struct nb_entry *entry = nb_registry_find(plan->cases[i].variant);
+        const bool same_file = entry && entry->file && strcmp(entry->file, file_of(v, member)) == 0;
+        if (same_file && strcmp(plan->cases[i].variant, case_of(v, member)->variant) != 0) return true;
+    }
+    return false;
+}
+
+/* A kernel that hung once is not waited for again in this group. */
+static void skip_hung(struct session *v, int hung) {
+    for (int at = v->n - 1; at >= 0; at--) {
+        if (strcmp(case_of(v, v->members[at])->variant, case_of(v, hung)->variant) != 0) continue;
+        fail(v, v->members[at], NB_SKIPPED, "not tried: the kernel hung in a case before");
+        leave_out(v, at);
+    }
+}
+
 /* A kernel of a program is called behind others of it, whose leftovers (a thread, a timer, harmed memory) may have ended it or kept it from
  * answering. True: this may be so in the worker whose answers come behind the first n_answered, and the next one begins with this kernel. */
 static bool begins_anew(struct session *v, int at, int n_answered) {
@@ -596,7 +616,7 @@ static bool begins_anew(struct session *v, int at, int n_answered) {
     bool had_company = v->outcome.had_company;
     for (const cJSON *c = cJSON_GetArrayItem(v->answers, n_answered); c && !had_company; c = c->next)
         had_company = strcmp(file_of(v, find_case(v->run->plan, v->number, nb_json_get_text(c, "key"))), file) == 0;
-    if (!had_company || !nb_kernel_program_is(file)) return false;
+    if (!had_company || !nb_kernel_program_is(file) || !has_siblings(v, culprit)) return false;
     memmove(v->members + 1, v->members, (size_t)at * sizeof *v->members);
     v->members[0] = culprit;
     v->anew = true;
@@ -631,8 +651,10 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
         /* A worker that ended well but left cases out was ended by one of them. */
         const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
         if (at >= 0 || (sent == 1 && v.n == before)) {
-            fail(&v, v.members[at >= 0 ? at : 0], status, reason);
+            const int failed = v.members[at >= 0 ? at : 0];
+            fail(&v, failed, status, reason);
             leave_out(&v, at >= 0 ? at : 0);
+            if (status == NB_TIMED_OUT) skip_hung(&v, failed);
         } else {
             v.alone =
                 v.n > 0; /* before the first case, or behind the last: which one it was shows when they are alone */

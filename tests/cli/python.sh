@@ -106,6 +106,10 @@ misbehaves() { # LIMIT KERNELS: exit code 1
 }
 misbehaves 1 misbehaving:hangs
 holds out '^misbehaving:hangs_f32/.*,timed_out,'
+# What hung once is not waited for again.
+check "$tests/misbehaving.py" --axis kernel=misbehaving:hangs --axis shape=8x64 --axis data=normal --axis eps=1e-5,1e-6 --no-stress --case-timeout 1 --format csv --out hung
+[ "$(grep -c '^misbehaving:.*,timed_out,' out)" = 1 ] || bad "a kernel that hangs is waited for twice: $(cat out err)"
+holds out '^misbehaving:hangs_f32/.*,skipped,not tried: the kernel hung in a case before'
 misbehaves 120 misbehaving:crashes,misbehaving:raises,misbehaving:writes_beyond,misbehaving:prints,misbehaving:looks
 holds err 'misbehaving.py", line [0-9]+ in crashes' # the interpreter's own words
 holds out '^misbehaving:crashes_f32/.*,crashed,.*Segmentation fault'
