@@ -10,7 +10,7 @@
  *   cluster_arrive, _wait    the latter in two halves
  *   on_rank(p, rank)         where p, in shared memory, is in another block of the cluster
  *   load16, store16          16 aligned bytes at once; load16_once: not kept in L1; store16_shared: to shared memory
- *   forget(w)                the compiler is to keep the word w, and not what it has made of it
+ *   forget(w)                the compiler is to keep the word w, and not what it has made of it; forget(): what it has read of shared memory
  *   log2_of(n)               of a power of two
  *   post(p, box, rank, v)    v to where p, in shared memory, is in another block of the cluster, whose box counts its 4 bytes; box_init:
  *                            one thread, once; box_expect: one thread a round, of how many bytes; box_wait: until they have come in the
@@ -39,7 +39,7 @@ struct bf16 {
 };
 
 /* Mistakes that the tests build in, to see that they are found. */
-enum planted { NONE, NO_BARRIER, SHORT_SHUFFLE, BRANCHED_BARRIER, WIDE_MASK, FAR_VECTOR, UNWRITTEN_SHARED };
+enum planted { NONE, NO_BARRIER, SHORT_SHUFFLE, BRANCHED_BARRIER, WIDE_MASK, FAR_VECTOR, UNWRITTEN_SHARED, NO_WAIT };
 #ifndef PLANTED
 #define PLANTED NONE
 #endif
@@ -177,6 +177,7 @@ DEVICE float rsqrt_rounded(float v) { return __frsqrt_rn(v); }
 #include "kernels/cuda/emulated.h"
 #endif
 
+DEVICE void forget(uint32_t &w) { asm volatile("" : "+r"(w)); }
 DEVICE void forget(uint4 &w) { asm volatile("" : "+r"(w.x), "+r"(w.y), "+r"(w.z), "+r"(w.w)); }
 
 /* ---- elements ---- */

@@ -197,15 +197,15 @@ template <class E_, bool CENTRE_, bool PAST_, int TILE> struct ring {
     static constexpr bool CENTRE = CENTRE_, PAST = PAST_;
     static constexpr int VEC = VECTOR<E>, N = TILE / VEC, TENSORS = PAST ? 3 : 2, STAGES = RING / (N * TENSORS);
     static constexpr uint32_t WORDS = N * TENSORS * WARP * 16, STAGE = WORDS + RING_STATS;
-    char *own; /* of this warp */
+    uint32_t words, stats; /* where this thread's are in shared memory */
     uint32_t first, step;
     bool here[N];
 };
 template <class R> DEVICE uint4 *words_of(const R &r, uint32_t stage, int tensor) {
-    return (uint4 *)(r.own + stage) + tensor * R::N * WARP + thread_index() % WARP;
+    return (uint4 *)(shared_buffer() + r.words + stage) + tensor * R::N * WARP;
 }
 template <class R> DEVICE float *stats_of(const R &r, uint32_t stage) {
-    return (float *)(r.own + stage + R::WORDS) + thread_index() % WARP;
+    return (float *)(shared_buffer() + r.stats + stage);
 }
 /* Sends for a row; one that there is not is zeros. */
 template <class R> DEVICE void send_row(const R &r, const struct gradient_args &a, uint32_t row, uint32_t stage) {
@@ -230,27 +230,50 @@ template <class R> DEVICE void send_row(const R &r, const struct gradient_args &
     }
     copies_end();
 }
-/* The words of columns that there are not: nothing is sent for them. */
-template <class R> DEVICE void clear_absent(const R &r) {
+/* Nothing is sent for columns that there are not: their words are zeros. */
+template <class R> DEVICE R ring_of(const struct team &t, uint32_t cols) {
+    const uint32_t lane = thread_index() % WARP, warp = thread_index() / WARP;
+    R r;
+    r.words = (TEAM_FLOATS + RING_BOXES) * sizeof(float) + warp * (R::STAGES * R::STAGE) + lane * 16;
+    r.stats = r.words - lane * 12 + R::WORDS;
+    forget(r.words), forget(r.stats);
+    r.first = (uint32_t)first_of(t, R::VEC), r.step = (uint32_t)step_of(t, R::VEC);
 #pragma unroll
-    for (int n = 0; n < R::N; n++)
+    for (int n = 0; n < R::N; n++) {
+        r.here[n] = r.first + n * r.step < cols;
         for (int i = 0; !r.here[n] && i < R::STAGES * R::TENSORS; i++)
             words_of(r, i / R::TENSORS * R::STAGE, i % R::TENSORS)[n * WARP] = uint4{0, 0, 0, 0};
+    }
+    return r;
 }
+/* Of a thread's columns: the sums of g xhat and, of a norm that centres, of g. */
+template <class R, int K>
+DEVICE void sum_row(float (&total)[K], const R &r, uint32_t stage, const float (&weight)[R::N][R::VEC], float mean,
+                    float rstd) {
+    float x[R::VEC], dy[R::VEC], sums[K][ACCUMULATORS] = {};
+#pragma unroll
+    for (int n = 0; n < R::N; n++) {
+        unpack(words_of(r, stage, 0)[n * WARP], x, typename R::E{});
+        unpack(words_of(r, stage, 1)[n * WARP], dy, typename R::E{});
+#pragma unroll
+        for (int j = 0; j < R::VEC; j++) {
+            const float g = dy[j] * weight[n][j], xhat = (R::CENTRE ? x[j] - mean : x[j]) * rstd;
+            float &sum = sums[0][j % ACCUMULATORS];
+            if (r.here[n]) sum = fmaf(g, xhat, sum);
+            if constexpr (R::CENTRE) sums[1][j % ACCUMULATORS] += g;
+        }
+    }
+    add_accumulators(total, sums);
+}
+/* TILE: elements of a thread; 8 where at most a warp shares a row. */
 template <class E, bool CENTRE, bool PAST, int TILE> DEVICE void gradient_ring(const struct gradient_args &a) {
     using R = ring<E, CENTRE, PAST, TILE>;
     constexpr int VEC = R::VEC, N = R::N, SUMS = CENTRE ? 2 : 1, AHEAD = R::STAGES - 1;
     struct team t = team_of(a.team);
-    R r = {(char *)(own_shared(t) + RING_BOXES) + thread_index() / WARP * (R::STAGES * R::STAGE),
-           (uint32_t)first_of(t, VEC),
-           (uint32_t)step_of(t, VEC),
-           {}};
+    const R r = ring_of<R>(t, (uint32_t)a.cols);
     const uint32_t groups = block_size() / t.group, by = grid_size() / t.cluster * groups, rows = (uint32_t)a.rows;
     const uint32_t of_block = block_index() / t.cluster * groups, mine = thread_index() / t.group;
     float weight[N][VEC] = {}, dgamma[N][VEC] = {}, dbeta[N][VEC] = {};
-#pragma unroll
-    for (int n = 0; n < N; n++) r.here[n] = r.first + n * r.step < (uint32_t)a.cols;
-    clear_absent(r);
 #pragma unroll
     for (uint32_t s = 0; s < AHEAD; s++) send_row(r, a, of_block + mine + s * by, s * R::STAGE);
 #pragma unroll
@@ -261,23 +284,10 @@ template <class E, bool CENTRE, bool PAST, int TILE> DEVICE void gradient_ring(c
     for (uint32_t base = of_block; base < rows; base += by) {
         const uint32_t row = base + mine;
         send_row(r, a, row + AHEAD * by, to);
-        copies_wait<AHEAD>();
-        const uint4 *const words = words_of(r, stage, 0);
+        if (PLANTED != NO_WAIT) copies_wait<AHEAD>();
         const float rstd = stats_of(r, stage)[0], mean = CENTRE ? stats_of(r, stage)[WARP] : 0.0f;
-        float x[VEC], dy[VEC], past[VEC], sums[SUMS][ACCUMULATORS] = {}, total[SUMS];
-#pragma unroll
-        for (int n = 0; n < N; n++) {
-            unpack(words[n * WARP], x, E{});
-            unpack(words[(N + n) * WARP], dy, E{});
-#pragma unroll
-            for (int j = 0; j < VEC; j++) {
-                const float g = dy[j] * weight[n][j], xhat = (CENTRE ? x[j] - mean : x[j]) * rstd;
-                float &sum = sums[0][j % ACCUMULATORS];
-                if (r.here[n]) sum = fmaf(g, xhat, sum);
-                if constexpr (CENTRE) sums[1][j % ACCUMULATORS] += g;
-            }
-        }
-        add_accumulators(total, sums);
+        float x[VEC], dy[VEC], past[VEC], total[SUMS];
+        sum_row(total, r, stage, weight, mean, rstd);
         add_lanes_of(total, TILE == 8 ? t.group : (uint32_t)WARP);
         if (TILE > 8 && t.group > WARP) add_warps(total, t);
         const float minus_gx = -total[0] / (float)(int32_t)a.seen,
@@ -286,9 +296,9 @@ template <class E, bool CENTRE, bool PAST, int TILE> DEVICE void gradient_ring(c
 #pragma unroll
         for (int n = 0; n < N; n++) {
             const float seen = r.first + n * r.step < (uint32_t)a.seen ? minus_gx : 0.0f;
-            unpack(words[n * WARP], x, E{});
-            unpack(words[(N + n) * WARP], dy, E{});
-            if constexpr (PAST) unpack(words[(2 * N + n) * WARP], past, E{});
+            unpack(words_of(r, stage, 0)[n * WARP], x, E{});
+            unpack(words_of(r, stage, 1)[n * WARP], dy, E{});
+            if constexpr (PAST) unpack(words_of(r, stage, 2)[n * WARP], past, E{});
 #pragma unroll
             for (int j = 0; j < VEC; j++) {
                 const float xhat = (CENTRE ? x[j] - mean : x[j]) * rstd;
@@ -308,6 +318,7 @@ template <class E, bool CENTRE, bool PAST, int TILE> DEVICE void gradient_ring(c
     if (a.sums > 0) store_sums(dgamma, a, t, 0);
     if (CENTRE && a.sums > 1) store_sums(dbeta, a, t, 1);
 }
+
 /* ---- rows of any length, each by a block or a cluster ------------------------------------------------------------------------- */
 
 /* Vectors of a row that are loaded before the first is used. */

@@ -52,12 +52,12 @@ $(BUILD)/libnormkernels_cuda_emulated.so: $(cuda_objects_cuda_emulated) $(patsub
 	$(call say,LD)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $^ -lm
 # With a mistake in them, to see that it is found (tests/cli/cuda_emulated.sh).
-$(BUILD)/tests/planted/%.so: kernels/cuda/rows.cu kernels/cuda/kept.cu $(BUILD)/libnormkernels_cuda_emulated.so
+mistaken := rows kept gradient
+$(BUILD)/tests/planted/%.so: $(mistaken:%=kernels/cuda/%.cu) $(BUILD)/libnormkernels_cuda_emulated.so
 	@mkdir -p $(dir $@)
-	$(CXX) $(CUDA_CXXFLAGS) -O1 -DPLANTED=$* -x c++ -c -o $(@:.so=_rows.o) kernels/cuda/rows.cu
-	$(CXX) $(CUDA_CXXFLAGS) -O1 -DPLANTED=$* -x c++ -c -o $(@:.so=_kept.o) kernels/cuda/kept.cu
-	$(CC) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $(@:.so=_rows.o) $(@:.so=_kept.o) $(cuda_objects_cuda_emulated) \
-	  $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(filter-out rows kept,$(cuda_functions)) emulated) -lm
+	$(foreach f,$(mistaken),$(CXX) $(CUDA_CXXFLAGS) -O1 -DPLANTED=$* -x c++ -c -o $(@:.so=_$(f).o) kernels/cuda/$(f).cu &&) true
+	$(CC) -shared -Wl,-Bsymbolic -Wl,-z,noexecstack -o $@ $(mistaken:%=$(@:.so=_%.o)) $(cuda_objects_cuda_emulated) \
+	  $(patsubst %,$(BUILD)/cuda_emulated/%.o,$(filter-out $(mistaken),$(cuda_functions)) emulated) -lm
 
 # For GPUs. nvcc: of CUDA_HOME, else on PATH, else what `make cuda-compiler` gets.
 CUDA_COMPILER ?= $(PEERS_DIR)/cuda

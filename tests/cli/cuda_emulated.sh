@@ -12,7 +12,7 @@ library=$built/libnormkernels_cuda_emulated.so
 
 # ---- every kernel is right ------------------------------------------------------------------------------------------------------
 # Other orders and devices take the same ways with fewer formulas and dtypes.
-mistakes=NO_BARRIER everything=$WORK/few.json
+mistakes="NO_BARRIER NO_WAIT" everything=$WORK/few.json
 cat >"$WORK/few.json" <<'JSON'
 { "launches": 0, "blocks": [
   { "backend": "cuda-emulated", "op": ["rmsnorm", "layernorm"], "pass": ["forward", "backward"], "shape": ["3x7", "2x1000"] },
@@ -20,7 +20,7 @@ cat >"$WORK/few.json" <<'JSON'
   { "backend": "cuda-emulated", "op": "batchnorm", "shape": ["nchw:2x5x6x6", "nhwc:3x5x5x7"] } ] }
 JSON
 if [ -n "${ALL-}" ]; then
-    mistakes="NO_BARRIER SHORT_SHUFFLE BRANCHED_BARRIER WIDE_MASK FAR_VECTOR UNWRITTEN_SHARED" everything=tests/cuda/check.json
+    mistakes="NO_BARRIER SHORT_SHUFFLE BRANCHED_BARRIER WIDE_MASK FAR_VECTOR UNWRITTEN_SHARED NO_WAIT" everything=tests/cuda/check.json
     cat >"$WORK/few.json" <<'JSON'
 { "launches": 0, "blocks": [
   { "backend": "cuda-emulated", "op": ["rmsnorm", "layernorm", "add_rmsnorm", "prmsnorm"], "pass": ["forward", "backward"], "shape": ["3x7", "5x1000"] },
@@ -73,11 +73,11 @@ cp "$library" "$WORK/other/libnormkernels_cuda_emulated.so"
     --out "$WORK/stands_in" >"$WORK/stands_in.out" 2>&1 || bad "a plugin called cuda_emulated: exit $?; $(tail -n 5 "$WORK/stands_in.out")"
 
 # ---- planted mistakes are found, in some order of the threads -----------------------------------------------------------------------
-planted() { # MISTAKE ROOT, by which kept.cu or rows.cu has the kernel
+planted() { # MISTAKE ROOT [KERNEL PASS], by which kept.cu or rows.cu has the kernel, or gradient.cu
     local mistaken=$built/tests/planted/$1.so
     built_in "$built" "$mistaken" || { bad "$1 is not built"; return; }
     cat >"$WORK/$1.json" <<JSON
-{ "launches": 0, "blocks": [ { "backend": "cuda-emulated", "kernel": "$1:layernorm_row", "dtype": "f32", "root": "$2", "shape": ["3x40", "3x3000"] } ] }
+{ "launches": 0, "blocks": [ { "backend": "cuda-emulated", "kernel": "$1:${3:-layernorm_row}", "pass": "${4:-forward}", "dtype": "f32", "root": "$2", "shape": ["3x40", "3x3000"] } ] }
 JSON
     for seed in 1 2 3; do
         NORMBENCH_EMULATED="seed=$seed" "$NORMBENCH" run "$WORK/$1.json" --plugin "$mistaken" --case-timeout 300 --no-stress --no-plots \
@@ -87,6 +87,7 @@ JSON
     bad "$1 with $2 is not found"
 }
 for mistake in $mistakes; do
+    [ "$mistake" != NO_WAIT ] || { planted "$mistake" mul_recip rmsnorm_backward_row backward; continue; }
     [ "$mistake" = WIDE_MASK ] || planted "$mistake" mul_recip
     planted "$mistake" div_sqrt
 done
