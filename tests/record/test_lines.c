@@ -50,7 +50,7 @@ Test(lines, every_kind_of_failure_is_read_again) {
             n++;
         }
     }
-    cr_expect_eq(n, 33, "eleven ends of a case, each in the check and in two launches: %d", n);
+    cr_expect_eq(n, 36, "twelve ends of a case, each in the check and in two launches: %d", n);
 }
 
 Test(lines, failures_that_end_nothing_are_refused) {
