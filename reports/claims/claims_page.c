@@ -52,7 +52,9 @@ static void add_sentences(const struct nb_claims_page *p, const cJSON *document)
         nb_claims_add(p, "- **", "<li><b>");
         nb_claims_text(p, all[i].answer);
         nb_claims_add(p, "**, ", "</b>, ");
-        nb_claims_text(p, all[i].text);
+        nb_claims_text(p, all[i].title);
+        if (*all[i].seen) nb_strbuf_add(p->out, ": ");
+        nb_claims_text(p, all[i].seen);
         nb_claims_add(p, " (", " <a class=\"dim\" href=\"#");
         nb_claims_text(p, all[i].id);
         if (p->html) nb_html_text(p->out, "\">", all[i].id, "");
@@ -64,7 +66,7 @@ static void add_sentences(const struct nb_claims_page *p, const cJSON *document)
 
 static void add_lines(const struct nb_claims_page *p, const cJSON *document, bool bugs) {
     struct nb_grid grid;
-    const size_t n = nb_claims_lines_grid(document, bugs, true, &grid);
+    const size_t n = nb_claims_lines_grid(document, bugs, &grid);
     if (n > 0 && bugs) nb_claims_heading(p, 2, "bugs", "Public bug reports: does their input break kernels?");
     if (n > 0) nb_claims_grid(p, &grid);
     nb_grid_release(&grid);

@@ -49,20 +49,21 @@ void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim);
 /* "31 REPRODUCED, 5 PARTLY ...". */
 void nb_claims_counts(struct nb_strbuf *out, const cJSON *document);
 
-/* Each claim but bug reports in one sentence, by theme: "one sample's output depends on the others of its batch: BatchNorm's output moves
- * by 16.0 % to 82.4 %", with the answer "yes". */
+/* Each claim but bug reports in words, by theme: "one sample's output depends on the others of its batch", with the answer "yes", and
+ * "BatchNorm's output moves by 16.0 % to 82.4 %". */
 struct nb_claims_sentence {
-    const char *theme, *id; /* borrowed */
-    const char *answer;     /* borrowed */
-    char *text;             /* owned */
+    const char *theme, *id, *answer, *title; /* borrowed */
+    const char *verdict;                     /* borrowed */
+    char *seen;                              /* owned; what is open where the claim is */
 };
 size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **sentences);
 void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n);
 
-/* The table of verdicts, the same on a terminal, in Markdown and on the page: a line for each claim; and where the statement itself cannot
- * be tested here, one for each other reading that could. Of bug reports (bugs), or of all the others; with the statements or without. Returns
- * how many lines. */
-size_t nb_claims_lines_grid(const cJSON *document, bool bugs, bool statements, struct nb_grid *grid);
+/* The table of verdicts in Markdown and on the page: a line for each claim; and where the statement itself cannot be tested here, one for
+ * each other reading that could. Of bug reports (bugs), or of all the others. Returns how many lines. */
+size_t nb_claims_lines_grid(const cJSON *document, bool bugs, struct nb_grid *grid);
+/* Of bug reports on a terminal: the report, its verdict, the kernels that its input breaks. */
+size_t nb_claims_bugs_grid(const cJSON *document, struct nb_grid *grid);
 
 /* ---- claims.md and claims.html by one writer: each piece in Markdown, or as HTML ---- */
 

@@ -18,31 +18,56 @@ bool nb_claims_format_known(const char *format) {
     return strcmp(format, "table") == 0 || strcmp(format, "markdown") == 0 || strcmp(format, "json") == 0;
 }
 
-static void add_family(const cJSON *document, bool bugs, FILE *out, struct nb_strbuf *text) {
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, 3, 2, 1};
-    struct nb_grid grid;
-    const size_t n = nb_claims_lines_grid(document, bugs, false, &grid);
-    grid.ranks = ranks;
-    grid.screen = nb_screen_width(out);
-    if (n > 0 && bugs) nb_strbuf_add(text, "\nPublic bug reports: does their input break kernels?\n\n");
-    if (n > 0) nb_grid_add_table(&grid, nb_screen_color(out), text);
-    nb_grid_release(&grid);
+/* A text in lines that begin at a column, but for the first, which begins where the line is. */
+static void add_hanging(struct nb_strbuf *out, const char *text, size_t at, size_t screen) {
+    struct nb_strbuf safe = {0};
+    size_t column = at;
+    nb_strbuf_add(&safe, "");
+    nb_escape_terminal(&safe, text, nb_utf8_wanted());
+    for (char *rest = NULL, *word = strtok_r(safe.text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        const size_t cells = nb_utf8_cells(word);
+        if (column > at && column + 1 + cells > screen) {
+            nb_strbuf_addf(out, "\n%*s", (int)at, "");
+            column = at;
+        }
+        nb_strbuf_addf(out, "%s%s", column > at ? " " : "", word);
+        column += (column > at) + cells;
+    }
+    nb_strbuf_add(out, "\n");
+    nb_strbuf_release(&safe);
 }
 
-static void add_sensitivities(const cJSON *document, FILE *out, struct nb_strbuf *text) {
-    const cJSON *claim;
-    int n = 0;
-    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
-        struct nb_strbuf line = {0}, sensed = {0};
-        if (!nb_claims_is_bug(claim)) nb_claims_sensitivity(&sensed, claim);
-        if (sensed.len > 0) {
-            if (n++ == 0) nb_strbuf_add(text, "\nWhat makes or breaks a claim\n");
-            nb_strbuf_addf(&line, "%s  %s", nb_json_get_string(claim, "id"), sensed.text);
-            nb_screen_wrap(text, line.text, nb_screen_width(out), nb_utf8_wanted());
-        }
-        nb_strbuf_release(&sensed);
-        nb_strbuf_release(&line);
+/* Two lines a claim: its verdict and what it says; its name and what was seen, or what is open. */
+static void add_claim(const struct nb_claims_sentence *s, size_t screen, struct nb_strbuf *text) {
+    enum { TITLE_AT = 18, SEEN_AT = 4 };
+    char *seen = nb_textf("%s: %s", s->id, s->seen);
+    nb_strbuf_addf(text, "  %-*s", TITLE_AT - 2, s->verdict);
+    add_hanging(text, s->title, TITLE_AT, screen);
+    nb_strbuf_addf(text, "%*s", SEEN_AT, "");
+    add_hanging(text, seen, SEEN_AT, screen);
+    free(seen);
+}
+
+static void add_claims(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+    struct nb_claims_sentence *all;
+    const size_t n = nb_claims_sentences(document, &all);
+    for (size_t i = 0; i < n; i++) {
+        const bool begins = i == 0 || strcmp(all[i].theme, all[i - 1].theme) != 0;
+        if (begins) nb_strbuf_addf(text, "%s%s\n", i ? "\n" : "", all[i].theme);
+        add_claim(&all[i], nb_screen_width(out), text);
     }
+    nb_claims_sentences_release(all, n);
+}
+
+static void add_bugs(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS};
+    struct nb_grid grid;
+    const size_t n = nb_claims_bugs_grid(document, &grid);
+    grid.ranks = ranks;
+    grid.screen = nb_screen_width(out);
+    if (n > 0) nb_strbuf_add(text, "\nPublic bug reports: does their input break kernels?\n");
+    if (n > 0) nb_grid_add_table(&grid, nb_screen_color(out), text);
+    nb_grid_release(&grid);
 }
 
 static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *text) {
@@ -68,14 +93,14 @@ static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *tex
 
 static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) {
     add_headline(document, out, text);
-    add_family(document, false, out, text);
-    add_family(document, true, out, text);
-    add_sensitivities(document, out, text);
+    add_claims(document, out, text);
+    add_bugs(document, out, text);
     struct nb_strbuf counts = {0};
     nb_claims_counts(&counts, document);
     nb_strbuf_add(text, "\n");
-    nb_escape_terminal(text, counts.text, true);
-    nb_strbuf_add(text, ".\ncut = 1 - t / t_LN, ratio = t_LN / t; intervals at 95 % over launches.\n");
+    nb_strbuf_add(&counts, ".");
+    nb_screen_wrap(text, counts.text, nb_screen_width(out), nb_utf8_wanted());
+    nb_strbuf_add(text, "cut = 1 - t / t_LN, ratio = t_LN / t; intervals at 95 % over launches.\n");
     nb_strbuf_release(&counts);
     if (!nb_json_get_bool(document, "complete"))
         nb_strbuf_add(text, "The run was cut short: what was not measured is named as such.\n");

@@ -353,14 +353,16 @@ static size_t theme_of(const char *id) {
 }
 
 static void add_sentence(struct nb_claims_sentence *s, const cJSON *claim) {
-    const char *answer = answer_of(nb_json_get_string(claim, "verdict"));
-    char *why = why_of(claim);
-    const size_t n = strlen(answer);
-    const char *rest = strncmp(why, answer, n) == 0 && why[n] == ':' ? why + n + 2 : why; /* said already */
-    char *text = nb_textf("%s%s%s", nb_json_get_string(claim, "title"), *rest ? ": " : "", rest);
-    *s = (struct nb_claims_sentence){themes[theme_of(nb_json_get_string(claim, "id"))].title,
-                                     nb_json_get_string(claim, "id"), answer, text};
-    free(why);
+    const char *id = nb_json_get_string(claim, "id"), *verdict = nb_json_get_string(claim, "verdict");
+    *s = (struct nb_claims_sentence){.theme = themes[theme_of(id)].title,
+                                     .id = id,
+                                     .answer = answer_of(verdict),
+                                     .title = nb_json_get_string(claim, "title"),
+                                     .verdict = verdict,
+                                     .seen = why_of(claim)};
+    const size_t n = strlen(s->answer);
+    if (strncmp(s->seen, s->answer, n) == 0 && s->seen[n] == ':') /* said already */
+        memmove(s->seen, s->seen + n + 2, strlen(s->seen + n + 2) + 1);
 }
 
 /* By theme, in it by answer: what holds first, what is open last, older verdicts behind. */
@@ -381,7 +383,7 @@ size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **se
 }
 
 void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n) {
-    for (size_t i = 0; i < n; i++) free(sentences[i].text);
+    for (size_t i = 0; i < n; i++) free(sentences[i].seen);
     free(sentences);
 }
 
@@ -401,7 +403,6 @@ static enum nb_grid_style style_of(const char *verdict) {
     return nb_claim_is_decided(verdict) ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
-/* title null: without the statements. */
 static void begin_line(struct nb_grid *grid, const char *lead, const cJSON *judged, const char *title) {
     const enum nb_grid_style style = style_of(nb_json_get_string(judged, "verdict"));
     const bool bad_news = nb_claims_is_bug(judged) && (style == NB_GRID_GOOD || style == NB_GRID_BAD);
@@ -418,37 +419,52 @@ static void add_figures(struct nb_grid *grid, const cJSON *reading) {
     nb_grid_end_cell(grid);
 }
 
-/* What matters of a bug report is which kernels have the bug. */
-static void add_bug(struct nb_grid *grid, const cJSON *claim, bool statements) {
-    begin_line(grid, "", claim, statements ? nb_json_get_string(claim, "title") : NULL);
-    nb_grid_row(grid, nb_json_get_string(claim, "reason"), "");
+static void add_broken_cell(struct nb_grid *grid, const cJSON *claim) {
     add_broken(&grid->cell, claim);
     nb_grid_end_cell(grid);
 }
 
-static void add_claim(struct nb_grid *grid, const cJSON *claim, bool statements) {
+/* What matters of a bug report is which kernels have the bug. */
+static void add_bug(struct nb_grid *grid, const cJSON *claim) {
+    begin_line(grid, "", claim, nb_json_get_string(claim, "title"));
+    nb_grid_row(grid, nb_json_get_string(claim, "reason"), "");
+    add_broken_cell(grid, claim);
+}
+
+static void add_claim(struct nb_grid *grid, const cJSON *claim) {
     const cJSON *reading;
     char *why = why_of(claim);
-    begin_line(grid, "", claim, statements ? nb_json_get_string(claim, "title") : NULL);
+    begin_line(grid, "", claim, nb_json_get_string(claim, "title"));
     add_figures(grid, main_reading(claim));
     nb_grid_add(grid, why);
     free(why);
     if (nb_claim_is_decided(nb_json_get_string(claim, "verdict"))) return;
     cJSON_ArrayForEach(reading, nb_json_get(claim, "readings")) {
         if (!nb_claim_is_decided(nb_json_get_string(reading, "verdict"))) continue;
-        begin_line(grid, statements ? "... " : "  ", reading, statements ? nb_json_get_string(reading, "text") : NULL);
+        begin_line(grid, "... ", reading, nb_json_get_string(reading, "text"));
         add_figures(grid, reading);
         nb_grid_add(grid, nb_json_get_string(reading, "reason"));
     }
 }
 
-size_t nb_claims_lines_grid(const cJSON *document, bool bugs, bool statements, struct nb_grid *grid) {
-    static const char *const titles[] = {"claim", "statement", "verdict", "measured", "published", "why"},
-                             *const without[] = {"claim", "verdict", "measured", "published", "why"};
+size_t nb_claims_lines_grid(const cJSON *document, bool bugs, struct nb_grid *grid) {
+    static const char *const titles[] = {"claim", "statement", "verdict", "measured", "published", "why"};
     const cJSON *claim;
-    nb_grid_init(grid, statements ? titles : without, statements ? 6 : 5);
+    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
-        if (nb_claims_is_bug(claim) == bugs) (bugs ? add_bug : add_claim)(grid, claim, statements);
+        if (nb_claims_is_bug(claim) == bugs) (bugs ? add_bug : add_claim)(grid, claim);
+    }
+    return grid->n_cells / grid->n_columns;
+}
+
+size_t nb_claims_bugs_grid(const cJSON *document, struct nb_grid *grid) {
+    static const char *const titles[] = {"report", "verdict", "kernels that its input breaks"};
+    const cJSON *claim;
+    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
+        if (!nb_claims_is_bug(claim)) continue;
+        begin_line(grid, "", claim, NULL);
+        add_broken_cell(grid, claim);
     }
     return grid->n_cells / grid->n_columns;
 }
