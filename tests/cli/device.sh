@@ -101,10 +101,10 @@ holds checked 'all(v["verdict"] != "failed" for c in r for v in c["metamorphic"]
 mock "" replay "$key/data:normal/seed:1/eps:1e-5/eps_place:inside/root:mul_recip/affine:gamma/weight_offset:0/stride:packed/threads:1/cache:hot" \
     --launches 1 --blocks 6 --plugin "$WORK/lib/libnormkernels_cuda.so" || bad "replay: $(cat "$WORK/err")"
 mock "" info || bad "info: $(cat "$WORK/err")"
-grep -q 'Mock "GPU", compute capability 9.0' "$WORK/out" && grep -q "never run on a GPU" "$WORK/out" || bad "info has no GPU: $(cat "$WORK/out")"
+grep -q 'Mock "GPU", compute capability 9.0' "$WORK/out" && grep -q "run on an H100, 2026-11" "$WORK/out" || bad "info has no GPU: $(cat "$WORK/out")"
 
 mock "" list kernels --format csv || bad "list: $(cat "$WORK/err")"
-grep -q '^cuda:rmsnorm_right,cuda: never run on a GPU,' "$WORK/out" || bad "list does not say that the kernels never ran"
+grep -q '^cuda:rmsnorm_right,"cuda: run on an H100, 2026-11",' "$WORK/out" || bad "list does not say where the kernels ran: $(cat "$WORK/out")"
 
 # What a kernel does wrong, and what the driver does.
 mock "" run "$WORK/c.json" --axis kernel=rmsnorm_overrun,rmsnorm_reader,rmsnorm_wrong,rmsnorm_lazy,rmsnorm_right --axis shape=3x7 --out "$WORK/wrong" --no-plots
