@@ -246,8 +246,9 @@ template <class F, int TILE> DEVICE void row_of_block(const struct row_args &a) 
     finish_row<F>(v, p, EARLY<F>, a, s, mean, scale);
 }
 
-/* gamma and beta stay in registers while rows pass, where they are as short as x. */
+/* gamma and beta stay in registers while rows pass, where they are as short as x; gamma alone is asked for before the sums of each row. */
 template <class F> constexpr bool HELD = F::NARROW || F::AFFINE == NB_AFFINE_NONE;
+template <class F> constexpr bool EARLY_IN_RING = HELD<F> || F::AFFINE == NB_AFFINE_GAMMA;
 template <class F, int N> DEVICE void forget(struct parameters<F> (&p)[N]) {
 #pragma unroll
     for (int n = 0; n < N; n++)
@@ -295,6 +296,7 @@ template <class F, int TILE, int RANKS> DEVICE void rows_of_ring(const struct ro
 #pragma unroll
         for (int n = 0; n < N; n++)
             v[n].word[0] = s.first + n * s.step < cols ? ring[(stage * N + n) * block_size()] : uint4{0, 0, 0, 0};
+        if (EARLY_IN_RING<F> && !HELD<F>) load_all_parameters<F>(p, a, s);
         sum = F::CENTRE ? sum_of<F>(v) : squares_of<F>(v, 0.0f, a, s);
         send(s.row + RING_ROWS * by, stage); /* what was there is in registers */
         sum = add_ranks<F, RANKS>(sum, sums) / seen;
@@ -307,7 +309,7 @@ template <class F, int TILE, int RANKS> DEVICE void rows_of_ring(const struct ro
         if (rank == 0 && thread_index() == 0) write_stats(a, s.row, mean, scale);
         forget<F>(v);
         if constexpr (HELD<F>) forget<F>(p);
-        finish_row<F>(v, p, HELD<F>, a, s, mean, scale);
+        finish_row<F>(v, p, EARLY_IN_RING<F>, a, s, mean, scale);
     }
 }
 
