@@ -70,7 +70,7 @@ Test(lines, failures_that_end_nothing_are_refused) {
 
 /* Of three cases and two copies, of which the second is faster, three blocks: the line that a worker says. */
 static cJSON *launch_line(int launch, double ns) {
-    const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, 0, 1}, .elapsed_s = 0.1};
+    const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, 0, 1, NAN}, .elapsed_s = 0.1};
     static const char *const copies_said[] = {"copy_v256_f32", "copy_stream_v256_f32"};
     const double samples[] = {ns, NAN, 2 * ns};
     cJSON *line = cJSON_CreateObject();
