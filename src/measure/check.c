@@ -400,7 +400,8 @@ void nb_check_on(const struct nb_case *c, const struct nb_entry *entry, const st
     const double bytes = nb_case_bytes(c), end_s = nb_now_s() + 0.25;
     const struct nb_random random = nb_random_stream(c->seed, 61);
     struct attempt again = {.poison = NB_POISON_NAN, .rows = c->shape.rows};
-    bool is_right = nb_status_timed(out->status) && nb_device_is_host(nb_device_of(entry->kernel->backend));
+    bool is_right =
+        nb_status_timed(out->status) && nb_case_is_timed(c) && nb_device_is_host(nb_device_of(entry->kernel->backend));
     if (!is_right) return;
     nb_case_call(c, &call);
     s.joined = refuses_gaps(&s);

@@ -3,6 +3,7 @@
 # The guide as it is installed: each link leads to a file (and to a heading of it), each option that it names is in the help of its command, and what a reader
 # would type works, in a folder of the reader's own. Time is played, so that no verdict of a timed kernel is asked for. Left out, but for their options, is what
 # needs a network, a GPU, PyTorch, another machine or minutes.
+# Long, 50 s: some forty commands, each of which starts workers of its own.
 . tests/support/cli.sh
 . tests/support/python.sh
 has numpy || { echo "needs NumPy"; exit 77; }
