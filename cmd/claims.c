@@ -11,6 +11,7 @@
 #include "reports/claims/claims_report.h"
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
+#include "reports/text/output.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
 #include "src/claims/training.h"
@@ -131,7 +132,10 @@ static int launches_of(const struct claims_options *o, int usually) {
 static void print_list(const struct nb_claims *claims, const char *format) {
     static const char *const titles[] = {"claim", "kind", "statement"};
     struct nb_grid grid;
+    static const int ranks[] = {NB_GRID_STAYS, 1, NB_GRID_STAYS};
     nb_grid_init(&grid, titles, 3);
+    grid.ranks = ranks;
+    grid.screen = nb_screen_width(stdout);
     for (size_t i = 0; i < claims->n; i++) {
         const struct nb_claim *c = &claims->items[i];
         struct nb_strbuf kinds = {0};

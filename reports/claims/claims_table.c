@@ -125,7 +125,7 @@ int nb_claims_print(const cJSON *document, const char *format, FILE *out) {
 static void add_wrapped(struct nb_strbuf *out, const char *lead, const char *text) {
     if (!text) return;
     char *line = nb_textf("%s%s", lead, text);
-    nb_screen_wrap(out, line, 110, nb_utf8_wanted());
+    nb_screen_wrap(out, line, nb_screen_width(stdout), nb_utf8_wanted());
     free(line);
 }
 
