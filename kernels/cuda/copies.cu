@@ -74,7 +74,6 @@ template <int LOADS, int STORES, int N> DEVICE void copy_pieces(const struct cop
 COPY(1, 1)
 COPY_PIECES(1, 1, 4)
 COPY(2, 1)
-COPY_PIECES(2, 1, 4)
 COPY(2, 2)
 COPY(3, 1)
 DEVICE void nothing(const struct copy_args &) {}
