@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "reports/text/format.h"
 #include "src/gate/calibration.h"
 #include "src/gate/gate.h"
 #include "src/gate/gate_trials.h"
@@ -22,23 +21,6 @@ int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out);
 int nb_gate_write(const struct nb_gate *g, const char *dir);
 /* Removes these files and samples.jsonl of an earlier gate, so that none is read as the result of one that ends early. */
 void nb_gate_clear(const char *dir);
-
-/* The gate as a whole: how many of each verdict, the worst of them, what it could have seen, and whether everything leans to one side. */
-struct nb_gate_summary {
-    const struct nb_gate *g; /* borrowed */
-    size_t counts[NB_N_VERDICTS];
-    enum nb_verdict verdict; /* the worst; NB_VERDICT_NONE: no case */
-    size_t *order;           /* indices of the cases, the worst first; owned */
-    size_t n_timed;
-    struct nb_interval mean; /* geometric mean of the timed cases' ratios, with a 95 % interval; NaN: none was timed */
-    double smallest_effect,
-        largest_smallest; /* ratio - 1 that would be found: median over the timed cases, the worst */
-    /* Cases whose ratio is inside the margin of failure: how many lean to the slow side, of how many. */
-    size_t n_slower, n_null;
-    size_t n_control_slower, n_control; /* the same of the controls, of all timed cases */
-    struct nb_key_parts parts;
-    int n_layouts;
-};
 
 /* ---- samples ---- */
 

@@ -246,29 +246,29 @@ Test(gate_report, mean_and_leaning_are_those_of_the_timed_cases) {
         time_case(last(), 1.004, i % 2 ? 1.0005 : 0.9995);
     }
     add_case("same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
-    gate_summary_init(&s, &g);
+    nb_gate_summary_init(&s, &g);
     cr_expect_eq(s.n_timed, 10);
     cr_expect(fabs(s.mean.value - 1.004) < 1e-4 && s.mean.low <= s.mean.value && s.mean.value <= s.mean.high);
     cr_expect(s.mean.low > 1.003 && s.mean.high < 1.005);
     cr_expect(s.smallest_effect > g.plan.rule.fail_margin && s.smallest_effect <= s.largest_smallest);
-    cr_expect(s.n_slower == 10 && s.n_null == 10 && leans(s.n_slower, s.n_null));
-    cr_expect(!leans(s.n_control_slower, s.n_control));
+    cr_expect(s.n_slower == 10 && s.n_null == 10 && nb_gate_leans(s.n_slower, s.n_null));
+    cr_expect(!nb_gate_leans(s.n_control_slower, s.n_control));
     gate_say_leaning(&s, &text);
     has(text.text, "10 of 10");
     has(text.text, "something small changed everywhere");
-    gate_summary_release(&s);
+    nb_gate_summary_release(&s);
     for (size_t i = 0; i < 10; i++) g.cases[i].judgement.control.value = 1.001;
-    gate_summary_init(&s, &g);
+    nb_gate_summary_init(&s, &g);
     nb_strbuf_clear(&text);
     gate_say_leaning(&s, &text);
     has(text.text, "the measurement leans");
-    gate_summary_release(&s);
+    nb_gate_summary_release(&s);
     nb_strbuf_release(&text);
 }
 
 Test(gate_report, a_split_leans_only_where_chance_does_not_make_it) {
-    cr_expect(!leans(0, 0));
-    cr_expect(!leans(5, 5) && !leans(7, 7), "2 / 2^7 is above 1 %%");
-    cr_expect(leans(8, 8) && leans(0, 8), "2 / 2^8 is below it");
-    cr_expect(!leans(10, 20) && leans(19, 20));
+    cr_expect(!nb_gate_leans(0, 0));
+    cr_expect(!nb_gate_leans(5, 5) && !nb_gate_leans(7, 7), "2 / 2^7 is above 1 %%");
+    cr_expect(nb_gate_leans(8, 8) && nb_gate_leans(0, 8), "2 / 2^8 is below it");
+    cr_expect(!nb_gate_leans(10, 20) && nb_gate_leans(19, 20));
 }
