@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "reports/text/format.h"
 #include "reports/text/output.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 
 /* ---- numbers ---- */
@@ -17,22 +17,8 @@ static struct nb_interval times(const cJSON *json, const char *name, double fact
     return (struct nb_interval){factor * i.value, factor * i.low, factor * i.high};
 }
 
-/* As many decimals as the width needs, and no more than three digits of the value: "1.2% [1.0, 1.4]". */
-static int decimals_of(struct nb_interval i) {
-    const double width = isfinite(i.low) ? i.high - i.low : 0, size = fabs(i.value);
-    const double by_value = size > 0 ? 2 - floor(log10(size)) : 1,
-                 by_width = width > 0 ? ceil(1 - log10(width)) : by_value;
-    return (int)fmin(6, fmax(0, fmin(by_value, by_width)));
-}
-
 static void add_interval(struct nb_strbuf *out, struct nb_interval i, const char *unit) {
-    if (isnan(i.value)) {
-        nb_strbuf_add(out, "-");
-        return;
-    }
-    const int n = decimals_of(i);
-    nb_strbuf_addf(out, "%.*f%s", n, i.value, unit);
-    if (isfinite(i.low)) nb_strbuf_addf(out, " [%.*f, %.*f]", n, i.low, n, i.high);
+    isnan(i.value) ? nb_strbuf_add(out, "-") : nb_format_interval(out, &i, unit);
 }
 
 static void add_percent(struct nb_strbuf *out, const cJSON *json, const char *name) {

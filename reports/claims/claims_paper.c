@@ -9,6 +9,7 @@
 
 #include "reports/text/grid.h"
 #include "src/claims/claims_document.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 
@@ -86,12 +87,9 @@ static void add_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
 /* ---- what the 64 % is ---- */
 
 static void add_percent(struct nb_grid *grid, const struct nb_interval *i) {
-    char text[64] = "";
-    if (isfinite(i->value) && i->low < i->high)
-        snprintf(text, sizeof text, "%.1f %% (%.1f to %.1f)", 100 * i->value, 100 * i->low, 100 * i->high);
-    else if (isfinite(i->value))
-        snprintf(text, sizeof text, "%.1f %%", 100 * i->value);
-    nb_grid_add(grid, text);
+    nb_strbuf_add(&grid->cell, "");
+    nb_format_share(&grid->cell, i);
+    nb_grid_end_cell(grid);
 }
 
 static void add_share(struct nb_grid *grid, double share) {

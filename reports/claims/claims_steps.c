@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "reports/text/format.h"
 #include "reports/text/grid.h"
 #include "src/claims/claims_document.h"
 #include "src/claims/training.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 
@@ -19,21 +19,8 @@ static const cJSON *models_of(const cJSON *document) { return nb_json_get(nb_jso
 
 /* "24.7% [13.8, 34.2]"; nothing where there is no value. */
 static void add_cut(struct nb_strbuf *out, const struct nb_interval *i) {
-    const int decimals = fabs(i->value) < 0.0005 ? 2 : 1;
     nb_strbuf_add(out, "");
-    if (!isfinite(i->value)) return;
-    nb_strbuf_addf(out, "%.*f%%", decimals, 100 * i->value);
-    if (nb_interval_known(i) && i->low < i->high)
-        nb_strbuf_addf(out, " [%.*f, %.*f]", decimals, 100 * i->low, decimals, 100 * i->high);
-}
-
-/* The same with bounds in whole percents. */
-static void add_published(struct nb_grid *grid, const struct nb_interval *i, bool brief) {
-    if (!brief)
-        add_cut(&grid->cell, i);
-    else if (isfinite(i->value))
-        nb_strbuf_addf(&grid->cell, "%.1f%% [%.0f, %.0f]", 100 * i->value, 100 * i->low, 100 * i->high);
-    nb_grid_end_cell(grid);
+    nb_format_share(out, i);
 }
 
 static void add_cut_cell(struct nb_grid *grid, const struct nb_interval *i) {
@@ -269,7 +256,7 @@ static void add_row(struct nb_grid *grid, const struct row *row, const cJSON *do
                              there_own = recorded_saving(gpu, workload, "nn"),
                              printed = recorded_saving(here, workload, "printed"),
                              own = recorded_saving(here, workload, "nn");
-    add_published(grid, &row->published, brief);
+    add_cut_cell(grid, &row->published);
     add_cut_cell(grid, &row->step);
     add_norm(grid, row, brief);
     add_dispatch(grid, row, brief);
@@ -511,7 +498,7 @@ static void say_check(const struct nb_claims_page *p, const cJSON *rates) {
     if (isfinite(ratio.value) && product) {
         nb_strbuf_addf(&text, ": %.0f rows of %.0fx%.0f took ", nb_json_get_number(check, "rows"),
                        nb_json_get_number(product, "inner"), nb_json_get_number(product, "cols"));
-        nb_format_interval(&text, &ratio);
+        nb_format_ratio(&text, &ratio);
         nb_strbuf_add(&text, " times what they should have by that");
     }
     nb_strbuf_add(&text, ".");

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "reports/text/grid.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 
@@ -23,17 +24,10 @@ static void add_text(struct nb_grid *grid, const cJSON *entry, const char *name)
     nb_grid_add(grid, text ? text : "");
 }
 
-/* "1.234 [1.2, 1.3]" of factor times the interval. */
 static void add_interval(struct nb_grid *grid, const cJSON *entry, const char *name, double factor, const char *unit) {
-    const cJSON *v = nb_json_get(entry, name);
-    const double value = factor * nb_json_get_number(v, "value"), low = factor * nb_json_get_number(v, "low"),
-                 high = factor * nb_json_get_number(v, "high");
-    if (isnan(value))
-        nb_strbuf_add(&grid->cell, "not measured");
-    else if (isnan(low))
-        nb_strbuf_addf(&grid->cell, "%.4g%s", value, unit);
-    else
-        nb_strbuf_addf(&grid->cell, "%.4g%s [%.4g, %.4g]", value, unit, low, high);
+    const struct nb_interval v = nb_json_get_interval(entry, name);
+    nb_strbuf_add(&grid->cell, isnan(v.value) ? "not measured" : "");
+    nb_format_interval(&grid->cell, &(struct nb_interval){factor * v.value, factor * v.low, factor * v.high}, unit);
     nb_grid_end_cell(grid);
 }
 

@@ -6,7 +6,7 @@
 
 #include "reports/figures/figure.h"
 #include "reports/text/escape.h"
-#include "reports/text/format.h"
+#include "src/core/format.h"
 #include "src/core/log.h"
 
 /* Okabe & Ito's palette without its yellow (too pale on white): distinct under every common colour blindness. */

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reports/text/format.h"
 #include "reports/text/grid.h"
 #include "src/accuracy/accuracy.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 

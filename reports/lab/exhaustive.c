@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/text/format.h"
 #include "reports/text/grid.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 

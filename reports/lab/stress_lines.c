@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/text/format.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 

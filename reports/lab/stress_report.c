@@ -11,9 +11,9 @@
 
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
-#include "reports/text/format.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"

@@ -9,9 +9,9 @@
 
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"
-#include "reports/text/format.h"
 #include "reports/text/grid.h"
 #include "reports/text/output.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/record/grade.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "reports/lab/lab.h"
-#include "reports/text/format.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/names.h"

@@ -8,8 +8,8 @@
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"
-#include "reports/text/format.h"
 #include "reports/text/output.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 
@@ -85,7 +85,7 @@ static void print_differences(struct comparing *p) {
 
 static void add_interval(struct nb_grid *grid, const struct nb_interval *i, const char *reason) {
     nb_strbuf_add(&grid->cell, reason);
-    if (!reason[0]) nb_format_interval(&grid->cell, i);
+    if (!reason[0]) nb_format_ratio(&grid->cell, i);
     nb_grid_end_cell(grid);
 }
 

@@ -8,8 +8,8 @@
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
 #include "reports/text/escape.h"
-#include "reports/text/format.h"
 #include "src/core/files.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/lab/stress/stress.h"
 
@@ -114,7 +114,7 @@ static void add_row(const struct nb_view *view, const struct nb_section *section
     for (size_t c = 0; c < view->n_columns; c++) {
         if (section->hidden[c]) continue;
         nb_strbuf_clear(&cell);
-        nb_column_print(&view->columns[c], r, true, false, &cell);
+        nb_column_print(&view->columns[c], r, false, &cell);
         nb_html_cell(out, cell_class(view, c), cell.text);
     }
     nb_strbuf_add(out, "\n");

@@ -9,10 +9,10 @@
 #include "reports/run/report.h"
 #include "reports/run/view.h"
 #include "reports/text/escape.h"
-#include "reports/text/format.h"
 #include "reports/text/output.h"
 #include "src/core/axes.h"
 #include "src/core/case_key.h"
+#include "src/core/format.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 

@@ -19,7 +19,7 @@ static void add_case(struct nb_junit *junit, const struct nb_results *results, c
     for (size_t i = NB_MEASURED_TIME; i < NB_N_MEASURED && ran; i++) {
         struct nb_strbuf cell = {0};
         nb_strbuf_add(&cell, "");
-        nb_column_print(&nb_measured_columns[i], r, true, false, &cell);
+        nb_column_print(&nb_measured_columns[i], r, false, &cell);
         if (cell.len) nb_strbuf_addf(&output, "; %s %s", nb_measured_columns[i].title, cell.text);
         nb_strbuf_release(&cell);
     }

@@ -43,7 +43,7 @@ static void print_row(const struct nb_view *view, const struct nb_section *secti
     for (size_t c = 0; c < view->n_columns; c++) {
         if (section->hidden[c]) continue;
         nb_strbuf_clear(&cell);
-        nb_column_print(&view->columns[c], r, true, false, &cell);
+        nb_column_print(&view->columns[c], r, false, &cell);
         nb_strbuf_add(out, " ");
         add_escaped(out, "", cell.text, " ");
         nb_strbuf_add(out, "|");

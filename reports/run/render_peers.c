@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "reports/run/summary.h"
-#include "reports/text/format.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/names.h"
 #include "src/record/call_overhead.h"
@@ -44,7 +44,7 @@ static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
     nb_grid_style(grid, m->n_of[NB_PEER_COMPARISON_BEHIND] > 0 ? NB_GRID_BAD : NB_GRID_PLAIN);
     nb_grid_row(grid, m->first->library, nb_op_names[c->op], nb_pass_names[c->pass], layout_of(c));
     add_count(grid, m->n);
-    nb_format_interval(&grid->cell, &m->ratio);
+    nb_format_ratio(&grid->cell, &m->ratio);
     nb_grid_end_cell(grid);
     if (m->n > 0) nb_strbuf_addf(&grid->cell, "%.2f", m->median);
     nb_grid_end_cell(grid);
@@ -96,7 +96,7 @@ static void add_verdict(struct nb_grid *grid, const struct nb_peer_comparison *d
         if (*at == '_') *at = ' ';
     if (d->n_confirmed > 0) {
         nb_strbuf_add(&grid->cell, ": ");
-        nb_format_interval(&grid->cell, &d->confirmed);
+        nb_format_ratio(&grid->cell, &d->confirmed);
         nb_strbuf_addf(&grid->cell, " on %d fresh launches", d->n_confirmed);
     }
     if (d->reason) nb_strbuf_addf(&grid->cell, ": %s", d->reason);
@@ -119,7 +119,7 @@ static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_compari
     nb_grid_end_cell(grid);
     if (d->theirs->has_timing) nb_format_time(&grid->cell, d->theirs->timing.time_ns.value);
     nb_grid_end_cell(grid);
-    nb_format_interval(&grid->cell, &d->ratio);
+    nb_format_ratio(&grid->cell, &d->ratio);
     nb_grid_end_cell(grid);
     if (a && a->bottleneck[0]) {
         nb_format_percent(&grid->cell, a->share.value);

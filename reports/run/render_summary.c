@@ -16,10 +16,10 @@
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
 #include "reports/text/escape.h"
-#include "reports/text/format.h"
 #include "reports/text/output.h"
 #include "src/core/case_key.h"
 #include "src/core/files.h"
+#include "src/core/format.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/text.h"
@@ -118,23 +118,10 @@ static void add_cells(struct summary *s, const char *label, struct nb_strbuf cel
     for (int p = 0; p < 2; p++) nb_strbuf_release(&cells[p]);
 }
 
-/* Rounded, and never the "-0" that a small negative number is printed as. */
-static double percent_saved(double ratio, int decimals) {
-    const double scale = decimals ? 10 : 1;
-    return round(100 * (1 - ratio) * scale) / scale + 0.0;
-}
-
-/* "34.2 % [30.1, 38.0]" from a ratio of times: what its upper side saves of its lower side's. */
+/* What a ratio of times saves; of single launches there is no interval. */
 static void add_saved(const struct nb_interval *ratio, struct nb_strbuf *out) {
-    if (!isfinite(ratio->value)) return;
-    const int decimals = ratio->high - ratio->low < 0.2 ? 1 : 0;
-    const double value = percent_saved(ratio->value, decimals), low = percent_saved(ratio->high, decimals),
-                 high = percent_saved(ratio->low, decimals);
-    nb_strbuf_addf(out, "%.*f %%", decimals, value);
-    if (nb_interval_known(ratio))
-        nb_strbuf_addf(out, " [%.*f, %.*f]", decimals, low, decimals, high);
-    else
-        nb_strbuf_add(out, ", no interval");
+    nb_format_saved(out, ratio);
+    if (isfinite(ratio->value) && !nb_interval_known(ratio)) nb_strbuf_add(out, ", no interval");
 }
 
 /* ---- which cases answer ------------------------------------------------------------------------------------------- */
@@ -400,8 +387,7 @@ static void add_fastest(struct summary *s, size_t op) {
         if (r->timing.noisy) nb_strbuf_add(&kernels[p], "~");
         nb_kernel_name(&r->c, &kernels[p]);
         nb_strbuf_addf(&kernels[p], " %s", nb_width_names[r->c.width]);
-        nb_format_time(&times[p], r->timing.time_ns.value);
-        nb_format_half_width(&times[p], &r->timing.time_ns, s->utf8);
+        nb_format_time_interval(&times[p], &r->timing.time_ns);
         const double share = isfinite(a->share.value) ? a->share.value : r->timing.vs_copy.value;
         const char *of = core ? "core" : launch ? "an empty call" : "copy";
         if (isfinite(share)) nb_strbuf_addf(&times[p], ", %.0f%% of %s", 100 * share, of);

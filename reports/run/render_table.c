@@ -81,7 +81,7 @@ static void make_cell(const struct table *t, const struct nb_section *section, s
     if (t->narrow && column == 0)
         print_case(t, section, r, &raw);
     else
-        nb_column_print(what, r, t->utf8, t->narrow, &raw);
+        nb_column_print(what, r, t->narrow, &raw);
     nb_strbuf_clear(cell);
     nb_strbuf_add(cell, "");
     nb_escape_terminal(cell, raw.text ? raw.text : "", t->utf8);

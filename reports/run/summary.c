@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/text/format.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/record/call_overhead.h"

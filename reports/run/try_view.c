@@ -9,7 +9,7 @@
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"
-#include "reports/text/format.h"
+#include "src/core/format.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 
@@ -239,8 +239,7 @@ static void add_own_time(const struct nb_record *r, struct nb_strbuf *cell) {
     const struct nb_roofline *a = &r->timing.roofline;
     const bool core = strcmp(a->bottleneck, "core") == 0;
     const double share = isfinite(a->share.value) ? a->share.value : r->timing.vs_copy.value;
-    nb_format_time(cell, r->timing.time_ns.value);
-    nb_format_half_width(cell, &r->timing.time_ns, nb_utf8_wanted());
+    nb_format_time_interval(cell, &r->timing.time_ns);
     if (isfinite(share)) nb_strbuf_addf(cell, ", %.0f%% of %s", 100 * share, core ? "core" : "copy");
 }
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "reports/run/summary.h"
-#include "reports/text/format.h"
 #include "src/core/axes.h"
 #include "src/core/case_key.h"
+#include "src/core/format.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 
@@ -28,12 +28,10 @@ static void print_plain(double value, bool sign, struct nb_strbuf *out) {
     nb_strbuf_addf(out, size < 10 && sign ? "%.3f" : size < 1000 ? "%.2f" : size < 1e6 ? "%.0f" : "%.2e", value);
 }
 
-static void print_timing(enum nb_measured what, const struct nb_record *r, bool utf8, bool narrow,
-                         struct nb_strbuf *out) {
+static void print_timing(enum nb_measured what, const struct nb_record *r, bool narrow, struct nb_strbuf *out) {
     const struct nb_timing *t = &r->timing;
     if (what == NB_MEASURED_TIME) {
-        nb_format_time(out, t->time_ns.value);
-        nb_format_half_width(out, &t->time_ns, utf8);
+        narrow ? nb_format_time(out, t->time_ns.value) : nb_format_time_interval(out, &t->time_ns);
     } else if (what == NB_MEASURED_RATE) {
         print_plain(t->gbytes_per_s, false, out);
     } else if (what == NB_MEASURED_VS_COPY) {
@@ -44,11 +42,8 @@ static void print_timing(enum nb_measured what, const struct nb_record *r, bool 
         nb_strbuf_addf(out, " %s", t->roofline.bottleneck);
     } else if (what == NB_MEASURED_RATIO && nb_is_reference(r)) {
         nb_strbuf_add(out, "reference");
-    } else if (what == NB_MEASURED_RATIO && !narrow) {
-        nb_format_interval(out, &t->vs_reference);
-    } else if (what == NB_MEASURED_RATIO && isfinite(t->vs_reference.value)) {
-        nb_strbuf_addf(out, "%.3f", t->vs_reference.value);
-        nb_format_half_width(out, &t->vs_reference, utf8);
+    } else if (what == NB_MEASURED_RATIO) {
+        nb_format_ratio(out, &t->vs_reference);
     }
 }
 
@@ -92,8 +87,7 @@ const struct nb_column nb_measured_columns[NB_N_MEASURED] = {
     {"note", NULL, NB_MEASURED_NOTE, false, NB_DROP_FIRST},
 };
 
-void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool utf8, bool narrow,
-                     struct nb_strbuf *out) {
+void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool narrow, struct nb_strbuf *out) {
     const enum nb_measured what = column->measured;
     if (column->axis)
         nb_case_axis(&r->c, column->axis->name, out);
@@ -104,7 +98,7 @@ void nb_column_print(const struct nb_column *column, const struct nb_record *r, 
     else if (what == NB_MEASURED_NOTE)
         print_note(r, out);
     else if (what <= NB_MEASURED_RATIO && r->has_timing)
-        print_timing(what, r, utf8, narrow, out);
+        print_timing(what, r, narrow, out);
     else if (what > NB_MEASURED_RATIO && r->has_accuracy)
         print_accuracy(what, &r->accuracy, out);
 }
@@ -299,7 +293,7 @@ static bool is_empty(const struct nb_view *view, const struct nb_column *column)
     struct nb_strbuf cell = {0};
     for (size_t s = 0; s < view->n_sections && !cell.len; s++)
         for (size_t i = 0; i < view->sections[s].n && !cell.len; i++)
-            nb_column_print(column, &view->results->records[view->sections[s].records[i]], false, false, &cell);
+            nb_column_print(column, &view->results->records[view->sections[s].records[i]], false, &cell);
     bool empty = cell.len == 0;
     nb_strbuf_release(&cell);
     return empty;

@@ -45,9 +45,8 @@ extern const struct nb_column nb_measured_columns[NB_N_MEASURED];
 
 /* Is the record its group's reference? */
 bool nb_is_reference(const struct nb_record *r);
-/* The cell of a record, not escaped; narrow: as short as it can be. */
-void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool utf8, bool narrow,
-                     struct nb_strbuf *out);
+/* The cell of a record, not escaped; narrow: of times the ratio alone has its interval. */
+void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool narrow, struct nb_strbuf *out);
 
 /* ---- layout ---- */
 

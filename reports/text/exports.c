@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "reports/text/escape.h"
-#include "reports/text/format.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "reports/text/escape.h"
-#include "reports/text/format.h"
+#include "src/core/format.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"
 #include "tests/support/reports.h"
@@ -29,16 +29,16 @@ Test(reports, table_is_aligned_and_names_what_failed) {
         "All cases: pass forward, dtype f32, shape 64x256, data normal, seed 1, eps 1e-5, eps_place inside, root "
         "mul_recip, affine by kernel, weight_offset 0, stride packed, threads 1, cache hot\n"
         "\n"
-        "kernel             width  status                 time   GB/s  % of copy  % of roofline          vs reference  max ulp  "
+        "kernel             width  status                      time   GB/s  % of copy  % of roofline          vs reference  max ulp  "
         "of "
         "bound  bias/u  note\n"
-        "layernorm_twopass  256    ok          12.35 us +-1.0%  10.62      80.0%       80.0% L2             reference     1.25  "
+        "layernorm_twopass  256    ok          12.3 us [12.2, 12.5]  10.62      80.0%       80.0% L2             reference     1.25  "
         "    0.16  "
         "+0.062\n"
-        "rmsnorm_twopass    256    ok          9.870 us +-1.0%  13.28      80.0%       80.0% L2  0.800 [0.790, 0.810]     0.75  "
+        "rmsnorm_twopass    256    ok          9.87 us [9.77, 9.97]  13.28      80.0%       80.0% L2  0.800 [0.790, 0.810]     0.75  "
         "    0.09  "
         "-0.125\n"
-        "rmsnorm_bad        256    inaccurate                                                                            99.00  "
+        "rmsnorm_bad        256    inaccurate                                                                                 99.00  "
         "   12.38  "
         "+0.000  beyond the bound\n"
         "\n"
@@ -76,8 +76,8 @@ Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
         cr_assert_leq(strcspn(line, "\n"), 80, "%s", text);
     cr_assert_not_null(strstr(text, "\ncase "), "%s", text);
     cr_assert_not_null(strstr(text, "rmsnorm_twopass 256 rsqrt_raw"), "%s", text);
-    cr_assert_not_null(strstr(text, "5.003 us +-1.0%"), "%s", text);
-    cr_assert_not_null(strstr(text, "0.400 +-5.0%"), "%s", text);
+    cr_assert_not_null(strstr(text, "5.003 us  "), "%s", text);
+    cr_assert_not_null(strstr(text, "0.400 [0.380, 0.420]"), "%s", text);
     cr_assert_not_null(strstr(text, "3680"), "%s", text);
     cr_assert_not_null(strstr(text, "layernorm_twopass 256 eps 1e-5"), "%s", text);
     cr_assert_not_null(strstr(text, "rmsnorm_bad 256 eps 1e-5 inaccurate"), "%s", text);
@@ -175,9 +175,10 @@ Test(reports, markdown_has_tables_and_escapes_cells) {
     results.records[2].reason = nb_strdup("a|b <i>*c*\n`d`");
     char *text = nb_test_render("markdown", &results);
     cr_assert_not_null(strstr(text, "# normbench quick\n\n4 cases: 2 ok, 1 inaccurate, 1 skipped.\n"));
-    cr_assert_not_null(strstr(text, "\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n"
-                                    "| layernorm_twopass | 256 | ok | 12.35 us ±1.0% | 10.62 | 80.0% | 80.0% L2 | "
-                                    "reference | 1.25 | 0.16 | +0.062 | |\n"));
+    cr_assert_not_null(strstr(text,
+                              "\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n"
+                              "| layernorm_twopass | 256 | ok | 12.3 us \\[12.2, 12.5\\] | 10.62 | 80.0% | 80.0% L2 | "
+                              "reference | 1.25 | 0.16 | +0.062 | |\n"));
     cr_assert_not_null(strstr(text, "| a\\|b &lt;i&gt;\\*c\\* \\`d\\` |\n"));
     cr_assert_not_null(strstr(text, "| 7 | no such kernel |\n"));
 }
@@ -206,6 +207,29 @@ Test(reports, widths_are_counted_in_cells) {
     nb_utf8_cut(&text, 4, "~");
     cr_assert_str_eq(text.text, "a\xE6\xBC\xA2~");
     nb_strbuf_release(&text);
+}
+
+Test(reports, intervals_have_one_notation) {
+    const struct nb_interval saved = {0.727, 0.714, 0.743}, wide = {1.271, 1.12, 1.5149}, none = {0.5, NAN, NAN},
+                             exact = {0.25, 0.25, 0.25}, zero = {1.0001, 0.998, 1.002},
+                             ns = {1263912, 1204000, 1349000};
+    struct nb_strbuf out = {0};
+    nb_format_saved(&out, &saved);
+    nb_strbuf_add(&out, "; ");
+    nb_format_saved(&out, &wide);
+    nb_strbuf_add(&out, "; ");
+    nb_format_share(&out, &none);
+    nb_strbuf_add(&out, "; ");
+    nb_format_share(&out, &exact);
+    nb_strbuf_add(&out, "; ");
+    nb_format_change(&out, &zero);
+    nb_strbuf_add(&out, "; ");
+    nb_format_saved(&out, &zero);
+    nb_strbuf_add(&out, "; ");
+    nb_format_time_interval(&out, &ns);
+    cr_expect_str_eq(out.text, "27.3% [25.7, 28.6]; -27.1% [-51.5, -12.0]; 50.0%; 25.0%; +0.0% [-0.2, +0.2]; "
+                               "0.0% [-0.2, 0.2]; 1.26 ms [1.20, 1.35]");
+    nb_strbuf_release(&out);
 }
 
 Test(reports, a_share_is_0_or_100_percent_only_when_it_is) {

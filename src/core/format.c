@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Figures as text, for people (few digits, units) and for programs (all digits). */
-#include "reports/text/format.h"
+#include "src/core/format.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -66,17 +66,64 @@ bool nb_interval_known(const struct nb_interval *i) {
     return isfinite(i->value) && isfinite(i->low) && isfinite(i->high) && i->low <= i->high;
 }
 
-void nb_format_half_width(struct nb_strbuf *out, const struct nb_interval *i, bool utf8) {
-    if (!nb_interval_known(i) || i->value == 0) return;
-    double percent = 50 * (i->high - i->low) / fabs(i->value);
-    nb_strbuf_add(out, utf8 ? " ±" : " +-");
-    nb_strbuf_addf(out, percent < 9.95 ? "%.1f%%" : "%.0f%%", percent);
+/* As many decimals as the width needs, and no more than three digits of the value. */
+static int decimals_of(const struct nb_interval *i) {
+    const double width = nb_interval_known(i) ? i->high - i->low : 0, size = fabs(i->value);
+    const double by_value = size > 0 ? 2 - floor(log10(size)) : 1,
+                 by_width = width > 0 ? ceil(1 - log10(width)) : by_value;
+    return (int)fmin(6, fmax(0, fmin(by_value, by_width)));
 }
 
-void nb_format_interval(struct nb_strbuf *out, const struct nb_interval *i) {
+/* Rounded, so that no small negative number is printed as "-0". */
+static double rounded(double value, int decimals) {
+    const double scale = pow(10, decimals);
+    return round(value * scale) / scale + 0.0;
+}
+
+static void add_interval(struct nb_strbuf *out, const struct nb_interval *i, const char *unit, int n, bool sign) {
+    const char *format = sign ? "%+.*f" : "%.*f";
     if (!isfinite(i->value)) return;
-    nb_strbuf_addf(out, "%.3f", i->value);
-    if (nb_interval_known(i)) nb_strbuf_addf(out, " [%.3f, %.3f]", i->low, i->high);
+    nb_strbuf_addf(out, format, n, rounded(i->value, n));
+    nb_strbuf_add(out, unit);
+    if (!nb_interval_known(i) || i->low == i->high) return;
+    nb_strbuf_add(out, " [");
+    nb_strbuf_addf(out, format, n, rounded(i->low, n));
+    nb_strbuf_add(out, ", ");
+    nb_strbuf_addf(out, format, n, rounded(i->high, n));
+    nb_strbuf_add(out, "]");
+}
+
+void nb_format_interval(struct nb_strbuf *out, const struct nb_interval *i, const char *unit) {
+    add_interval(out, i, unit, decimals_of(i), false);
+}
+
+void nb_format_ratio(struct nb_strbuf *out, const struct nb_interval *ratio) { add_interval(out, ratio, "", 3, false); }
+
+static void add_percent(struct nb_strbuf *out, double value, double low, double high, bool sign) {
+    const struct nb_interval percent = {100 * value, 100 * low, 100 * high};
+    const bool fine = nb_interval_known(&percent) && percent.high - percent.low < 0.3;
+    add_interval(out, &percent, "%", fine ? (int)fmax(1, decimals_of(&percent)) : 1, sign);
+}
+
+void nb_format_share(struct nb_strbuf *out, const struct nb_interval *share) {
+    add_percent(out, share->value, share->low, share->high, false);
+}
+
+void nb_format_saved(struct nb_strbuf *out, const struct nb_interval *ratio) {
+    add_percent(out, 1 - ratio->value, 1 - ratio->high, 1 - ratio->low, false);
+}
+
+void nb_format_change(struct nb_strbuf *out, const struct nb_interval *ratio) {
+    add_percent(out, ratio->value - 1, ratio->low - 1, ratio->high - 1, true);
+}
+
+void nb_format_time_interval(struct nb_strbuf *out, const struct nb_interval *ns) {
+    static const char *const units[] = {" ns", " us", " ms", " s"};
+    struct nb_interval i = *ns;
+    int unit = 0;
+    for (; unit < 3 && fabs(i.value) >= 999.5; unit++)
+        i = (struct nb_interval){i.value / 1000, i.low / 1000, i.high / 1000};
+    add_interval(out, &i, units[unit], i.value > 0 ? (int)fmax(0, 2 - floor(log10(i.value))) : 0, false);
 }
 
 /* ---- "variant/axis:value/axis:value" taken apart. ---- */

@@ -20,10 +20,16 @@ void nb_format_time(struct nb_strbuf *out, double time_ns);
 void nb_format_percent(struct nb_strbuf *out, double share);
 /* "64 KiB", "1.5 MiB". */
 void nb_format_bytes(struct nb_strbuf *out, double bytes);
-/* " ±0.4%": half the width of the interval in parts of the value; nothing where there is no interval. */
-void nb_format_half_width(struct nb_strbuf *out, const struct nb_interval *i, bool utf8);
-/* "0.873 [0.869, 0.877]", or only the value. */
-void nb_format_interval(struct nb_strbuf *out, const struct nb_interval *i);
+/* ---- An estimate and its 95% interval, in one notation wherever a reader meets one: "27.3% [25.7, 28.6]"; without bounds the value alone.
+ * As many decimals as the width of the interval needs, and of percents one at least. ---- */
+
+/* unit: behind the value, such as "%" or " GB/s". */
+void nb_format_interval(struct nb_strbuf *out, const struct nb_interval *i, const char *unit);
+void nb_format_ratio(struct nb_strbuf *out, const struct nb_interval *ratio);      /* "0.873 [0.869, 0.877]" */
+void nb_format_share(struct nb_strbuf *out, const struct nb_interval *share);      /* "27.3% [25.7, 28.6]" from 0.273 */
+void nb_format_saved(struct nb_strbuf *out, const struct nb_interval *ratio);      /* "27.3% [25.7, 28.6]" from 0.727 */
+void nb_format_change(struct nb_strbuf *out, const struct nb_interval *ratio);     /* "+1.2% [-0.3, +2.7]" from 1.012 */
+void nb_format_time_interval(struct nb_strbuf *out, const struct nb_interval *ns); /* "1.26 ms [1.20, 1.35]" */
 /* Both bounds finite and in order? */
 bool nb_interval_known(const struct nb_interval *i);
 
