@@ -34,7 +34,7 @@ struct nb_property {
      * fastest, and its findings are tagged with these values, in the order of params; tag null: they are not. */
     struct nb_property_each {
         const char *param, *tag;
-    } each[4]; /* three at most */
+    } each[5]; /* four at most */
     void (*run)(const struct nb_property_call *call);
 };
 

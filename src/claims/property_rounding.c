@@ -45,12 +45,13 @@ static void cast_order_run(const struct nb_property_call *call) {
     const int parsed = nb_dtype_parse(nb_param_text(call, "dtype"));
     const enum nb_dtype dtype = parsed < 0 ? NB_BF16 : (enum nb_dtype)parsed;
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols"), n = rows * cols;
-    const bool ones = strcmp(nb_param_text(call, "weight"), "ones") == 0;
+    const char *weight = nb_param_text(call, "weight");
+    const double spread = strcmp(weight, "ones") == 0 ? 0 : strcmp(weight, "wide") == 0 ? 3 : 0.3;
     const struct nb_random weights = nb_random_stream(1, 1);
     double *x = nb_norm_normal(n, 3 * n + cols), *before = x + n, *after = before + n, *gamma = after + n;
     for (int64_t i = 0; i < n; i++) x[i] = nb_round_to(x[i], dtype);
     for (int64_t i = 0; i < cols; i++)
-        gamma[i] = ones ? 1 : nb_round_to(1 + 0.3 * nb_random_normal(weights, (uint64_t)i), dtype);
+        gamma[i] = nb_round_to(1 + spread * nb_random_normal(weights, (uint64_t)i), dtype);
     const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x, .gamma = gamma};
     if (compute(call, dtype, &v, before, after) == 0) compare(call, dtype, before, after, n);
     free(x);
@@ -112,9 +113,10 @@ static double relative_error(const struct nb_property_call *call, const double *
 
 static void quantized_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols");
+    const double sizes = nb_param_number(call, "sizes");
     double *x = nb_norm_rows(call, nb_param_text(call, "data"), rows, cols, "relative_error");
     if (!x) return;
-    for (int64_t i = 0; i < rows * cols; i++) x[i] *= pow(1e4, (double)(i / cols) / (double)rows - 0.5);
+    for (int64_t i = 0; i < rows * cols; i++) x[i] *= pow(sizes, (double)(i / cols) / (double)rows - 0.5);
     double *y = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
     if (nb_norm_plain(call, nb_param_text(call, "norm"), 1e-6, x, rows, cols, y, "relative_error") == 0)
         nb_property_add_or(call, "relative_error", "share", relative_error(call, y, rows, cols), "nothing but zeros");
@@ -284,7 +286,8 @@ const struct nb_property nb_property_rounding[] = {
         .summary = "rounding before or after the weight",
         .params = {{"kernel", "[\"rmsnorm_twopass\"]", "kernels", false},
                    {"dtype", "[\"bf16\"]", "f16, bf16", false},
-                   {"weight", "[\"drawn\"]", "drawn: 1 + 0.3 N(0,1), rounded to the dtype; ones", false},
+                   {"weight", "[\"drawn\"]", "drawn: 1 + 0.3 N(0,1), rounded to the dtype; wide: 3 N(0,1); ones",
+                    false},
                    {"rows", "64", "", true},
                    {"cols", "1024", "", true},
                    {"eps", "1e-6", "", false}},
@@ -308,9 +311,10 @@ const struct nb_property nb_property_rounding[] = {
                    {"data", "[\"normal\", \"massive\", \"lognormal(3)\"]", "", false},
                    {"to", "[\"e4m3\", \"e5m2\", \"int8\", \"f16\"]", "", false},
                    {"scaling", "\"tensor\"", "none, tensor, row; f16 has none", false},
-                   {"rows", "64", "of sizes from 0.01 to 100", true},
+                   {"sizes", "[1]", "of rows: largest over smallest of what each is multiplied by", false},
+                   {"rows", "64", "", true},
                    {"cols", "384", "", true}},
-        .each = {{"norm", "norm"}, {"data", "data"}, {"to", "to"}},
+        .each = {{"norm", "norm"}, {"data", "data"}, {"to", "to"}, {"sizes", "sizes"}},
         .run = quantized_run,
     },
     {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every claim that is published with the program: it can be read, and doctored measurements make each of its readings, and the whole,
- * come out REPRODUCED and NOT REPRODUCED: no verdict is fixed in advance. */
+/* Every claim that is published with the program: it can be read, and doctored measurements, of values that the figure can have, make each
+ * of its rules, its readings and the whole come out REPRODUCED and NOT REPRODUCED: no verdict is fixed in advance. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -46,33 +46,75 @@ static struct nb_interval around(double value, double half) {
     return (struct nb_interval){value, value - half, value + half};
 }
 
-static double inside(const struct nb_rule *r) {
-    if (isinf(r->least)) return r->most - fabs(r->most) - 1;
-    if (isinf(r->most)) return r->least + fabs(r->least) + 1;
-    return (r->least + r->most) / 2;
+/* What figures can be: a rule that holds of all of it, or of none, decides nothing. */
+static const struct range {
+    double least, most;
+    const char *figures;
+} ranges[] = {
+    {0, 1,
+     " lost not_finite differ beyond_dtype inverted misrounded rows_moved rows_kept_apart saturated slope diverges wrong failed survives "},
+    {0, INFINITY,
+     " apart apart_ulp change changed dimensions dispatch_needed error final_loss gradient_drift gradient_first_over_last gradient_moved "
+     "gradient_ratio gradient_spread largest_step limit_ratio loss_ratio max_ulp mean_loss_ratio mean_off memory_ratio moved mse "
+     "of_bound off_print ratio relative relative_error result_bits sizes_kept std std_drift std_last turns variance_kept variance_off "},
+    {0, 2, " turned "}, /* 1 - cos */
+    {-1, 1, " distances_kept "},
+    {-INFINITY, 1, " cut step_cut kept_cut memory_cut instructions_cut phases_cut sweeps_cut parameters_cut "},
+    {0, 100, " failed_steps "},
+    {-INFINITY, INFINITY, " gradient step "},
+};
+
+static struct range range_of(const struct nb_rule *r) {
+    char name[80];
+    snprintf(name, sizeof name, " %s ", r->figure);
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (strstr(ranges[i].figures, name)) return ranges[i];
+    cr_expect(false, "figure %s: a row of `ranges` says what it can be", r->figure);
+    return (struct range){-INFINITY, INFINITY, ""};
 }
 
+/* Between two bounds, of which one or both may be infinite. */
+static double between(double least, double most) {
+    if (isinf(least)) return isinf(most) ? 0 : most - fabs(most) - 1;
+    return isinf(most) ? least + fabs(least) + 1 : (least + most) / 2;
+}
+
+static double inside(const struct nb_rule *r) {
+    const struct range can = range_of(r);
+    return between(fmax(r->least, can.least), fmin(r->most, can.most));
+}
+
+/* NaN: the figure cannot be there. */
 static double outside(const struct nb_rule *r) {
-    return isinf(r->most) ? r->least - fabs(r->least) - 1 : r->most + fabs(r->most) + 1;
+    const struct range can = range_of(r);
+    if (can.least < r->least) return between(can.least, r->least);
+    return can.most > r->most ? between(r->most, can.most) : (double)NAN;
+}
+
+static struct nb_finding *doctor_one(const struct nb_rule *r, double value, double half, struct nb_findings *out) {
+    struct nb_finding *f = nb_findings_add(out, r->figure, "", around(value, half));
+    const struct range can = range_of(r);
+    cr_expect(value >= can.least && value <= can.most, "%s cannot be %g", r->figure, value);
+    f->n_launches = 10;
+    return f;
 }
 
 static void doctor_bound(const struct nb_rule *r, enum doctored how, struct nb_findings *out) {
-    const double edge = isinf(r->most) ? r->least : r->most;
-    const struct nb_interval v = how == HOLDING   ? around(inside(r), 0)
-                                 : how == FAILING ? around(outside(r), 0)
-                                                  : around(edge, fabs(edge) + 1);
-    struct nb_finding *f = nb_findings_add(out, r->figure, "", v);
-    f->n_launches = 10;
-    tag_for(f, &r->where);
+    const double edge = r->most <= range_of(r).most && isfinite(r->most) ? r->most : r->least;
+    const double value = how == HOLDING ? inside(r) : how == FAILING ? outside(r) : edge;
+    tag_for(doctor_one(r, value, how == WIDE ? fabs(edge) + 1 : 0, out), &r->where);
 }
 
+/* FAILING: steps fall by next to nothing. */
 static void doctor_ordering(const struct nb_rule *r, enum doctored how, struct nb_findings *out) {
-    const double step = r->margin + 2;
+    const struct range can = range_of(r);
+    const double step = isinf(can.most - can.least) ? r->margin + 1 : (can.most - can.least) / (double)r->n_steps;
+    const double start = isinf(can.least) ? fmin(can.most, 0) - (double)r->n_steps * step : can.least;
     for (size_t i = 0; i < r->n_steps; i++) {
-        const double at = how == HOLDING ? (double)i : -(double)i;
-        const double value = r->relative ? pow(step, at) : at * step; /* shares are of what is above 0 */
-        struct nb_finding *f = nb_findings_add(out, r->figure, "", around(value, how == WIDE ? 100 * step : 0));
-        f->n_launches = 10;
+        const double at = how == HOLDING ? (double)i : 1e-9 * (double)(r->n_steps - i);
+        const double value =
+            r->relative ? pow(r->margin + 2, at) : start + at * step; /* shares are of what is above 0 */
+        struct nb_finding *f = doctor_one(r, value, how == WIDE ? 100 * step : 0, out);
         tag_for(f, &r->steps[i]);
         tag_for(f, &r->where);
     }
@@ -80,11 +122,11 @@ static void doctor_ordering(const struct nb_rule *r, enum doctored how, struct n
 
 static void doctor_spread(const struct nb_rule *r, enum doctored how, struct nb_findings *out) {
     const bool apart = (how == HOLDING) == isinf(r->most);
-    const double most = isinf(r->most) ? r->least : r->most;
+    const double most = isinf(r->most) ? r->least : r->most, step = 2 * most + 1;
+    const double start = r->relative ? 1 : fmin(range_of(r).most, step + 1) - step; /* shares are of what is above 0 */
     for (int i = 0; i < 2; i++) {
-        const double value = 1 + (apart ? (double)i * (2 * most + 1) : 0); /* above 0: some spreads are relative */
-        struct nb_finding *f = nb_findings_add(out, r->figure, "", around(value, how == WIDE ? 10 * most + 10 : 0));
-        f->n_launches = 10;
+        const double value = start + (apart ? (double)i * step : 0);
+        struct nb_finding *f = doctor_one(r, value, how == WIDE ? 10 * most + 10 : 0, out);
         tag_for(f, &r->where);
         nb_finding_tag(f, r->across, i ? "one" : "other");
     }
@@ -113,6 +155,7 @@ static enum nb_claim_verdict verdict_of(const struct nb_reading *reading, const 
 }
 
 static void flips(const struct nb_claim *claim, const struct nb_reading *reading) {
+    const char *kind = claim->experiments[reading->experiment].kind->name;
     static const enum nb_claim_verdict expected[] = {NB_REPRODUCED, NB_NOT_REPRODUCED, NB_UNDECIDED_HERE};
     for (int how = HOLDING; how <= WIDE; how++) {
         struct nb_findings findings = {0};
@@ -122,6 +165,9 @@ static void flips(const struct nb_claim *claim, const struct nb_reading *reading
                      nb_claim_verdict_names[expected[how]]);
         nb_findings_release(&findings);
     }
+    for (size_t i = 0; i < reading->n_rules && strcmp(kind, "timing") != 0; i++) /* no two times are equal */
+        cr_expect(reading->rules[i].form != NB_RULE_ORDERING || reading->rules[i].margin > 0,
+                  "%s, %s: an ordering of what is equal holds without a margin", claim->id, reading->id);
     const struct nb_findings none = {0};
     cr_expect_eq(verdict_of(reading, &none), NB_NOT_MEASURED, "%s, %s: without measurements", claim->id, reading->id);
 }
@@ -153,7 +199,15 @@ Test(claims_files, every_verdict_can_come_out_either_way) {
     for (size_t i = 0; i < claims.n; i++) {
         const struct nb_claim *c = &claims.items[i];
         enum nb_claim_verdict v;
-        for (size_t r = 0; r < c->n_readings; r++) flips(c, &c->readings[r]);
+        for (size_t r = 0; r < c->n_readings; r++) {
+            flips(c, &c->readings[r]);
+            for (size_t k = 0; k < c->readings[r].n_rules; k++) {
+                struct nb_reading one = c->readings[r];
+                one.rules += k;
+                one.n_rules = 1;
+                flips(c, &one);
+            }
+        }
         if (!whole(c, HOLDING, &v)) {
             cr_expect(v >= NB_FIRST_OPEN || v == NB_FALSE_IN_PART, "%s: %s", c->id, nb_claim_verdict_names[v]);
             continue;

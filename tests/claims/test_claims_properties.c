@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/claims.h"
 #include "src/claims/property.c"
 #include "src/core/registry.h"
 #include "src/measure/single_step.h"
@@ -16,17 +17,21 @@ TestSuite(claims_properties, .init = load_kernels_quietly, .fini = nb_registry_r
 
 static void release_findings(void *findings) { nb_findings_release(findings); }
 
-static struct nb_findings run(const char *name, const char *params) {
+static void run_into(const char *name, const char *params, struct nb_findings *out) {
     const struct nb_property *p = find_property(name);
     struct nb_jsonc file;
-    struct nb_findings out = {0};
     cJSON *all = NULL;
     cr_assert(p, "%s", name);
     cr_assert_eq(nb_jsonc_parse(&file, "params", params, strlen(params)), 0, "%s", params);
     cr_assert_eq(property_params(p, &file, file.root, &all), 0, "%s", params);
-    property_run(p, all, &out);
+    property_run(p, all, out);
     cJSON_Delete(all);
     nb_jsonc_release(&file);
+}
+
+static struct nb_findings run(const char *name, const char *params) {
+    struct nb_findings out = {0};
+    run_into(name, params, &out);
     release_at_end(&out, sizeof out, release_findings);
     return out;
 }
@@ -142,11 +147,16 @@ static const struct {
      "{\"weight\":[\"ones\",\"drawn\"],\"dtype\":[\"bf16\",\"f16\"]}",
      {IS("differ", "dtype=bf16;weight=ones", 0), NEAR("differ", "dtype=bf16;weight=drawn", 0.26, 0.06),
       IS("largest_step", "dtype=f16;weight=drawn", 1)}},
+    /* The errors of subnormal numbers times more than 2. */
+    {"cast_order", "{\"weight\":\"wide\",\"dtype\":\"f16\",\"rows\":1000}", {ABOVE("largest_step", "", 2)}},
     {"coupling",
      "{\"batch\":[2,64],\"draws\":16}",
      {IS("moved", "norm=layernorm_twopass;batch=2", 0),
       MORE("moved", "norm=batchnorm_twopass;batch=2", "norm=batchnorm_twopass;batch=64"),
       MORE("gradient_moved", "norm=batchnorm_twopass;batch=2", "norm=batchnorm_twopass;batch=64")}},
+    {"coupling",
+     "{\"batch\":4096,\"draws\":4,\"kernel\":\"batchnorm_twopass\"}",
+     {BELOW("gradient_moved", "batch=4096", 0.05)}},
     {"depth",
      "{\"depth\":[1,8],\"batch\":16,\"width\":24,\"batches\":10}",
      {IS("apart", "norm=layernorm_twopass;depth=8", 0),
@@ -156,6 +166,7 @@ static const struct {
      {NEAR("limit_ratio", "divide=1", 1, 0.01), NEAR("limit_ratio", "divide=100", 1, 0.01),
       IS("diverges", "divide=1", 1), IS("diverges", "divide=100", 0)}},
     {"descent", "{\"rate\":1e-6,\"divide\":1}", {IS("diverges", "", 0)}},
+    {"descent", "{\"error\":0}", {BELOW("limit_ratio", "divide=1", 0.9)}}, /* no loss grows from 0 */
     {"design",
      "{\"design\":[\"rmsnorm/eps:0\",\"rmsnorm/eps:1e-5\",\"rmsnorm/all:f16\",\"rmsnorm/store:f16\"],"
      "\"data\":[\"zeros\",\"scale(300)\"],\"rows\":4,\"cols\":64}",
@@ -231,7 +242,7 @@ static const struct {
      {IS("result_bits", "dtype=bf16;weight=x", 16), IS("beyond_dtype", "dtype=bf16;weight=x", 0),
       IS("result_bits", "dtype=f16;weight=f32", 32), ABOVE("beyond_dtype", "dtype=f16;weight=f32", 0.5)}},
     {"quantized",
-     "{\"to\":[\"int8\",\"f16\"],\"data\":[\"normal\"]}",
+     "{\"to\":[\"int8\",\"f16\"],\"data\":[\"normal\"],\"sizes\":10000}",
      {MORE("relative_error", "norm=none;to=int8", "norm=rmsnorm_twopass;to=int8"),
       BELOW("relative_error", "norm=none;to=f16", 0x1p-11)}},
     {"root_forms",
@@ -247,8 +258,9 @@ static const struct {
      {BELOW("apart_ulp", "data=offset(3);centred=yes", 8), ABOVE("apart", "data=offset(3);centred=no", 0.5)}},
     /* E[1 - tanh^2] of N(0,1) */
     {"saturation",
-     "{\"norm\":[\"none\",\"rmsnorm_twopass\"],\"scale\":[1,100]}",
+     "{\"norm\":[\"none\",\"rmsnorm_twopass\"],\"scale\":[0.1,1,100]}",
      {NEAR("slope", "norm=none;scale=1;function=tanh", 0.6057, 0.01),
+      ABOVE("slope", "norm=none;scale=0.1;function=tanh", 0.95),
       ABOVE("saturated", "norm=none;scale=100;function=tanh", 0.9),
       BELOW("saturated", "norm=rmsnorm_twopass;scale=100;function=sigmoid", 0.01)}},
     {"spread",
@@ -272,6 +284,65 @@ Test(claims_properties, experiments_find_what_is_known) {
             if (k->than) cr_expect_gt(value, value_of(&f, k->figure, k->than), "%s", experiments[i].property);
         }
     }
+}
+
+/* ---- every rule finds its figures, and there are data, a claim's own or those above, that make it hold and that make it fail ---- */
+
+struct found {
+    const struct nb_property *property;
+    struct nb_findings findings;
+};
+
+/* Does an experiment with the property find a figure within the rule's bounds, or beyond them? */
+static bool some(const struct found *all, const struct nb_property *p, const struct nb_rule *rule, bool within) {
+    for (; all->property; all++)
+        for (size_t i = 0; i < all->findings.n && all->property == p; i++) {
+            const struct nb_finding *f = &all->findings.items[i];
+            const double v = f->value.value;
+            if (strcmp(f->name, rule->figure) == 0 && !isnan(v) && (v >= rule->least && v <= rule->most) == within)
+                return true;
+        }
+    return false;
+}
+
+/* Orderings and spreads: test_claims_files.c. */
+static void flips(const char *id, const struct nb_rule *rule, const struct found *own, const struct found *all) {
+    struct nb_rulings rulings = {0};
+    nb_rule_apply(rule, &own->findings, NULL, NULL, &rulings);
+    cr_expect(rulings.n > 0 && rulings.count[NB_MISSING] == 0, "%s: a rule on %s finds no figure", id, rule->figure);
+    nb_rulings_release(&rulings);
+    for (int hold = 0; hold < 2 && rule->form != NB_RULE_ORDERING && rule->form != NB_RULE_SPREAD; hold++)
+        cr_expect(some(all, own->property, rule, hold), "%s: no data make a rule on %s %s; add some to `experiments`",
+                  id, rule->figure, hold ? "hold" : "fail");
+}
+
+Test(claims_properties, data_flip_every_rule) {
+    enum { N = sizeof experiments / sizeof experiments[0] };
+    static struct found all[N + 256];
+    struct found *at = all;
+    struct nb_claims claims;
+    cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
+    for (; at < all + N; at++) {
+        at->property = find_property(experiments[at - all].property);
+        run_into(experiments[at - all].property, experiments[at - all].params, &at->findings);
+    }
+    for (int judge = 0; judge < 2; judge++) {
+        at = all + N;
+        for (const struct nb_claim *c = claims.items; c < claims.items + claims.n; c++)
+            for (size_t e = 0; e < c->n_experiments; e++) {
+                const struct named *own = c->experiments[e].own;
+                if (c->experiments[e].kind != &nb_experiment_property) continue;
+                cr_assert_lt(at - all, N + 255);
+                at->property = own->property;
+                if (!judge) property_run(own->property, own->params, &at->findings);
+                for (size_t r = 0; r < c->n_readings && judge; r++)
+                    for (size_t k = 0; k < c->readings[r].n_rules && c->readings[r].experiment == e; k++)
+                        flips(c->id, &c->readings[r].rules[k], at, all);
+                at++;
+            }
+    }
+    for (at = all; at->property; at++) nb_findings_release(&at->findings);
+    nb_claims_release(&claims);
 }
 
 Test(claims_properties, a_kernel_that_is_not_there_is_a_reason) {
