@@ -174,6 +174,10 @@ static const struct {
       ABOVE("lost", "design=rmsnorm/all:f16;data=scale(300)", 0.9),
       IS("lost", "design=rmsnorm/store:f16;data=scale(300)", 0),
       BELOW("error", "design=rmsnorm/store:f16;data=scale(300)", 0x1p-11)}},
+    /* What a format without subnormal numbers makes of eps 1e-5, and f16 of small squares. */
+    {"design",
+     "{\"design\":[\"rmsnorm/all:f16/flush:1/eps:1e-5\",\"rmsnorm/all:f16/eps:0\"],\"data\":[\"zeros\",\"scale(1e-4)\"]}",
+     {IS("not_finite", "eps=1e-05;data=zeros", 1), ABOVE("lost", "eps=0;data=scale(1e-4)", 0.9)}},
     /* x = 1 + z against z: cos = 1 / sqrt(2) */
     {"direction",
      "{\"data\":[\"offset(1)\"],\"cols\":1000,\"rows\":4}",
@@ -216,6 +220,9 @@ static const struct {
      "{\"data\":[\"alternating(1)\",\"alternating(0.001)\",\"constant(3)\"],\"eps\":[1e-6]}",
      {BELOW("variance_off", "data=alternating(1)", 1e-5), NEAR("variance_off", "data=alternating(0.001)", 0.5, 1e-3),
       IS("variance_off", "data=constant(3)", 1)}},
+    {"moments",
+     "{\"kernel\":\"layernorm_onepass\",\"data\":\"offset(100)\"}",
+     {ABOVE("variance_off", "", 1e-4), BELOW("variance_off", "", 2e-3)}},
     {"normalized_shape",
      "{\"shape\":[\"[6]\",\"[2x3]\",\"[1x6]\"]}",
      {IS("apart", "shape=[6]", 0), IS("apart", "shape=[1x6]", 0), ABOVE("apart", "shape=[2x3]", 0.1)}},
