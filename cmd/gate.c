@@ -56,7 +56,8 @@ static const char help[] =
     "  --time-identical     times identical machine code too\n"
     "  --case-timeout S     ends a kernel that makes no progress for so long (default 20)\n"
     "  --inconclusive WHAT  neutral (exit 4), pass (exit 0) or fail (exit 1); SUSPECT, which is faster than it\n"
-    "                       can be, never passes\n\n"
+    "                       can be, never passes\n"
+    "  --not-comparable WHAT  neutral (exit 5), pass (exit 0) or fail (exit 1)\n\n"
     "How good it is here\n"
     "  --self-test          times a copy of the baseline (or of the built-in kernels) against itself, and the\n"
     "                       same code with some rows more: counts false alarms and detected slowdowns\n"
@@ -88,13 +89,14 @@ static const char help[] =
     "  another ABI (exit 5): build both sides with the kernel.h of this program\n"
     "  no such kernel or function (exit 5): it is new, gone or renamed in one of the builds\n\n"
     "Example: normbench gate --baseline old.so --candidate new.so --budget 60\n"
-    "Exit codes: 0 passed, or what --self-test and --calibrate wanted was measured, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive or\n"
-    "suspect, 5 not comparable, 77 nothing selected can run here, 128+n ended by signal n. Where several\n"
-    "hold: the first of 1, 3, 5, 4.\n";
+    "Exit codes: 0 passed, or what --self-test and --calibrate wanted was measured, 1 wrong or less accurate, or\n"
+    "what an option makes a failure, 2 usage, 3 regression, 4 inconclusive or suspect, 5 not comparable,\n"
+    "77 nothing selected can run here, 128+n ended by signal n. Where several hold: the first of 1, 3, 5, 4;\n"
+    "a failure by an option comes behind 3.\n";
 
 struct gate_options {
     struct nb_gate_selection selection;
-    const char *format, *out, *inconclusive;
+    const char *format, *out, *inconclusive, *not_comparable;
     struct nb_texts functions;
     const char *roles[NB_N_FUNCTION_ROLES]; /* --setup and so on, for all of them */
     bool self_test, calibrate;
@@ -179,12 +181,12 @@ static int settle_margins(struct nb_gate *g, const struct gate_options *o) {
     settle(&rule->pass_margin, o->pass_margin_percent, g->settings.pass_margin);
     settle(&rule->run_level, o->level_percent, g->settings.level);
     if (o->calibrate && !(o->effect / 100 > rule->fail_margin))
-        return nb_error("--effect %g: the gate lets pass what is slower by %g %% or less", o->effect,
+        return nb_error("--effect %g: the gate lets pass what is slower by %g%% or less", o->effect,
                         100 * rule->fail_margin);
     if (rule->pass_margin > rule->fail_margin) return 0;
     return nb_error(
-        "the margin below which a case passes (--pass-margin, %g %%) must be larger than the one above which it "
-        "fails (--fail-margin, %g %%)",
+        "the margin below which a case passes (--pass-margin, %g%%) must be larger than the one above which it "
+        "fails (--fail-margin, %g%%)",
         100 * rule->pass_margin, 100 * rule->fail_margin);
 }
 
@@ -215,6 +217,7 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
         {"time-identical", .flag = &plan->ignore_identity},
         NB_CASE_TIMEOUT_OPTION(&plan->case_timeout_s),
         {"inconclusive", .text = &o->inconclusive, .among = outcomes},
+        {"not-comparable", .text = &o->not_comparable, .among = outcomes},
         {"format", .text = &o->format, .among = nb_gate_formats},
         {"out", .text = &o->out},
         {"self-test", .flag = &o->self_test},
@@ -226,6 +229,7 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
         {.name = NULL}};
     if (!nb_read_options(&nb_command_gate, options, 0, argc, argv, exit_code)) return false;
     plan->inconclusive_fails = strcmp(o->inconclusive, "fail") == 0;
+    plan->not_comparable_fails = strcmp(o->not_comparable, "fail") == 0;
     return check_options(o) == 0;
 }
 
@@ -237,13 +241,25 @@ static bool any(const struct nb_gate *g, enum nb_verdict v) {
     return false;
 }
 
+/* By --inconclusive or --not-comparable. */
+static int taken_as(const char *outcome, int neutral) {
+    return strcmp(outcome, "pass") == 0 ? NB_EXIT_OK : strcmp(outcome, "fail") == 0 ? NB_EXIT_FAILED : neutral;
+}
+
+/* As the worst verdict; what an option makes a failure comes behind all that is one by itself. */
 static int exit_code_of(const struct nb_gate *g, const struct gate_options *o) {
     const bool suspect = any(g, NB_VERDICT_SUSPECT), open = suspect || any(g, NB_VERDICT_INCONCLUSIVE);
+    const bool apart = any(g, NB_VERDICT_NOT_COMPARABLE);
     if (any(g, NB_VERDICT_WRONG) || any(g, NB_VERDICT_LESS_ACCURATE)) return NB_EXIT_FAILED;
-    if (open && strcmp(o->inconclusive, "fail") == 0) return NB_EXIT_FAILED;
     if (any(g, NB_VERDICT_REGRESSION)) return NB_EXIT_REGRESSION;
-    if (any(g, NB_VERDICT_NOT_COMPARABLE)) return NB_EXIT_NOT_COMPARABLE;
-    return suspect || (open && strcmp(o->inconclusive, "neutral") == 0) ? NB_EXIT_INCONCLUSIVE : NB_EXIT_OK;
+    const int of_apart = apart ? taken_as(o->not_comparable, NB_EXIT_NOT_COMPARABLE) : NB_EXIT_OK;
+    int of_open = open ? taken_as(o->inconclusive, NB_EXIT_INCONCLUSIVE) : NB_EXIT_OK;
+    if (suspect && of_open == NB_EXIT_OK) of_open = NB_EXIT_INCONCLUSIVE;
+    if (of_apart == NB_EXIT_FAILED) nb_warn("NOT COMPARABLE counts as a failure: --not-comparable fail");
+    if (of_open == NB_EXIT_FAILED)
+        nb_warn("%s counts as a failure: --inconclusive fail", suspect ? "SUSPECT" : "INCONCLUSIVE");
+    if (of_apart == NB_EXIT_FAILED || of_open == NB_EXIT_FAILED) return NB_EXIT_FAILED;
+    return of_apart != NB_EXIT_OK ? of_apart : of_open;
 }
 
 /* ---- what is done with the cases; each returns what it came to (0, -1 after nb_error, or a signal's number) ------------- */
@@ -256,7 +272,8 @@ static int compare_builds(struct nb_gate *g, const struct gate_options *o, int *
     is_whole &= nb_gate_record_end(g) == 0;
     if (result < 0) return -1;
     if (o->out && nb_gate_write(g, o->out) != 0) is_whole = false;
-    *exit_code = is_whole ? exit_code_of(g, o) : nb_exit_unwritten(exit_code_of(g, o));
+    *exit_code = exit_code_of(g, o);
+    if (!is_whole) *exit_code = nb_exit_unwritten(*exit_code);
     return result;
 }
 
@@ -303,6 +320,7 @@ static int make_functions(const struct gate_options *o, struct nb_gate *g) {
 static int gate_main(int argc, char **argv) {
     struct gate_options o = {.format = "table",
                              .inconclusive = "neutral",
+                             .not_comparable = "neutral",
                              .trials = default_trials,
                              .cases = 2,
                              .launches = 20,
@@ -319,7 +337,7 @@ static int gate_main(int argc, char **argv) {
     if (o.out && !is_with_itself(&o) && !o.selection.list) nb_gate_clear(o.out);
     const int made =
         o.functions.n > 0 ? make_functions(&o, &g) : nb_selection_make(&o.selection, &g, is_with_itself(&o));
-    if (made == NB_OTHER_ABI) exit_code = NB_EXIT_NOT_COMPARABLE;
+    if (made == NB_OTHER_ABI) exit_code = taken_as(o.not_comparable, NB_EXIT_NOT_COMPARABLE);
     if (made != 0 || settle_margins(&g, &o) != 0) goto out;
     if (nb_selection_settles(&o.selection, &g, &exit_code)) goto out;
     did = (o.self_test ? self_test : o.calibrate ? calibrate : compare_builds)(&g, &o, &exit_code);

@@ -206,8 +206,8 @@ static void add_explanation(struct nb_strbuf *out, const struct report *r) {
         "\nspread    standard deviation between launches of the median of ln(copy / baseline), %d pairs a launch\n"
         "within    the part of it that more pairs would shrink; copies: how far a byte copy is off\n"
         "fastest   the same spread of the fastest samples; <: tighter than the medians here\n"
-        "smallest  effect that %d + 2 x %d launches find in %.0f %% of gates\n"
-        "launches  screening + 2 x confirming, x pairs, that find %.3g %%; s: seconds a case, unchanged - changed\n",
+        "smallest  effect that %d + 2 x %d launches find in %.0f%% of gates\n"
+        "launches  screening + 2 x confirming, x pairs, that find %.3g%%; s: seconds a case, unchanged - changed\n",
         r->run->g->plan.blocks, r->run->g->plan.screen_launches, r->run->g->plan.confirm_launches,
         100 * NB_WANTED_POWER, 100 * r->effect);
 }
@@ -220,7 +220,7 @@ static void add_conclusion(struct nb_strbuf *out, const struct report *r) {
         const struct findings *f = &r->findings[i];
         if (!f->hopeless[0]) continue;
         if (hopeless++ == 0)
-            nb_strbuf_addf(out, "\nCannot be gated here at the margins of %.3g and %.3g %%:\n", 100 * rule->fail_margin,
+            nb_strbuf_addf(out, "\nCannot be gated here at the margins of %.3g and %.3g%%:\n", 100 * rule->fail_margin,
                            100 * rule->pass_margin);
         nb_strbuf_addf(out, "  %s %s %s: %s%s%s\n", nb_op_names[group->c->op], nb_dtype_names[group->c->dtype],
                        group->c->shape.text, f->hopeless, group->refused[0] ? ": " : "", group->refused);
@@ -229,7 +229,7 @@ static void add_conclusion(struct nb_strbuf *out, const struct report *r) {
     if (r->noisiest < 0) return;
     const struct nb_recommendation *w = &r->findings[r->noisiest].wanted;
     nb_strbuf_addf(out,
-                   "To find %.3g %% in %.0f %% of gates, for the noisiest that can be gated:\n"
+                   "To find %.3g%% in %.0f%% of gates, for the noisiest that can be gated:\n"
                    "  normbench gate --screen-launches %d --confirm-launches %d --blocks %d\n",
                    100 * r->effect, 100 * NB_WANTED_POWER, w->plan.screen_launches, w->plan.confirm_launches,
                    w->plan.blocks);

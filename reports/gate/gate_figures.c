@@ -75,6 +75,7 @@ static double redrawn(const struct nb_gate_case *c, uint64_t *state, double *dra
 static struct nb_interval geometric_mean(const struct nb_gate *g, size_t n_timed) {
     enum { DRAWS = 500 };
     double draws[DRAWS] = {0}, mean = 0;
+    bool is_known = true;
     size_t most = 1;
     uint64_t state = g->plan.seed;
     if (n_timed == 0) return (struct nb_interval){NAN, NAN, NAN};
@@ -84,9 +85,11 @@ static struct nb_interval geometric_mean(const struct nb_gate *g, size_t n_timed
     for (size_t i = 0; i < g->n_cases; i++) {
         if (!is_timed(&g->cases[i])) continue;
         mean += log(g->cases[i].judgement.ratio.value) / (double)n_timed;
+        is_known &= nb_interval_known(&g->cases[i].judgement.ratio);
         for (int d = 0; d < DRAWS; d++) draws[d] += redrawn(&g->cases[i], &state, drawn) / (double)n_timed;
     }
     free(drawn);
+    if (!is_known) return (struct nb_interval){exp(mean), NAN, NAN};
     const double centre = nb_median(draws, DRAWS);
     return (struct nb_interval){exp(mean), exp(mean + nb_quantile(draws, DRAWS, 0.025) - centre),
                                 exp(mean + nb_quantile(draws, DRAWS, 0.975) - centre)};
@@ -227,8 +230,7 @@ static cJSON *case_to_json(const struct nb_gate *g, const struct nb_gate_case *c
     return json;
 }
 
-/* "PASS" for all that pass: which way each passed is its case's. Null: no case. */
-static const char *overall(const struct nb_gate_summary *s) {
+const char *nb_gate_overall(const struct nb_gate_summary *s) {
     const bool passed = s->verdict == NB_VERDICT_IDENTICAL || s->verdict == NB_VERDICT_IMPROVED;
     if (s->verdict == NB_VERDICT_NONE) return NULL;
     return nb_verdict_name(passed ? NB_VERDICT_PASS : s->verdict);
@@ -292,7 +294,7 @@ cJSON *nb_gate_document(const struct nb_gate_summary *s) {
     nb_json_text(json, "schema", "2.0");
     nb_json_text(json, "program", "normbench");
     nb_json_text(json, "version", NB_VERSION);
-    nb_json_text(json, "verdict", overall(s));
+    nb_json_text(json, "verdict", nb_gate_overall(s));
     nb_json_number(json, "elapsed_s", g->elapsed_s);
     cJSON_AddNumberToObject(json, "layouts", g->builds.n_layouts);
     add_summary(json, s);

@@ -33,6 +33,8 @@ void nb_gate_summary_release(struct nb_gate_summary *s);
 bool nb_gate_is_judged(const struct nb_gate_case *c);
 /* Is a split so one-sided that a fair coin gives it in less than 1 % (two-sided)? */
 bool nb_gate_leans(size_t k, size_t n);
+/* "PASS" for all that pass: which way each passed is its case's. Null: no case. */
+const char *nb_gate_overall(const struct nb_gate_summary *s);
 /* What repeats a wrong kernel alone; owned. Null: there is none (functions have their names, the gate's own figures the gate). */
 char *nb_gate_replay(const struct nb_gate *g, const struct nb_gate_case *c);
 

@@ -24,6 +24,23 @@ static bool is_open(const struct nb_gate_case *c) { return c->verdict >= FIRST_O
 
 /* ---- in words -------------------------------------------------------------------------------------------------------- */
 
+static int digits_of(const struct nb_interval *ratio) { return fabs(ratio->value - 1) < 0.095 ? 2 : 1; }
+
+static void add_change(struct nb_strbuf *out, const struct nb_interval *ratio) {
+    if (isfinite(ratio->value)) nb_strbuf_addf(out, "%+.*f%%", digits_of(ratio), 100 * (ratio->value - 1));
+}
+
+static void add_interval(struct nb_strbuf *out, const char *before, const struct nb_interval *ratio) {
+    const int digits = digits_of(ratio);
+    if (nb_interval_known(ratio))
+        nb_strbuf_addf(out, "%s[%.*f, %.*f]", before, digits, 100 * (ratio->low - 1), digits, 100 * (ratio->high - 1));
+}
+
+static const char *word_of(const struct nb_gate_summary *s) {
+    const char *overall = nb_gate_overall(s);
+    return overall ? overall : "nothing was compared";
+}
+
 static void say_counts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
     const char *separator = ": ";
     nb_strbuf_addf(out, "%zu case%s", s->g->n_cases, s->g->n_cases == 1 ? "" : "s");
@@ -37,18 +54,15 @@ static void say_counts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
 }
 
 static void say_mean(const struct nb_gate_summary *s, struct nb_strbuf *out) {
-    const struct nb_interval *m = &s->mean;
     nb_strbuf_add(out, "");
     if (s->n_timed == 0) return;
-    nb_strbuf_addf(out, "%zu case%s timed: candidate / baseline %.4f", s->n_timed, s->n_timed == 1 ? "" : "s",
-                   m->value);
-    if (nb_interval_known(m)) nb_strbuf_addf(out, " [%.4f, %.4f]", m->low, m->high);
+    nb_strbuf_addf(out, "%zu case%s timed: time ", s->n_timed, s->n_timed == 1 ? "" : "s");
+    add_change(out, &s->mean);
+    add_interval(out, " ", &s->mean);
     nb_strbuf_add(out, s->n_timed == 1 ? "." : " (geometric mean).");
     if (!isfinite(s->smallest_effect)) return;
-    nb_strbuf_addf(out,
-                   " The smallest slowdown that this run would have called a REGRESSION in 95 %% of cases: %.1f %%",
-                   100 * s->smallest_effect);
-    if (s->n_timed > 1) nb_strbuf_addf(out, " for the median case, %.1f %% for the worst", 100 * s->largest_smallest);
+    nb_strbuf_addf(out, " Detectable 95%% of the time: a slowdown of %.1f%%", 100 * s->smallest_effect);
+    if (s->n_timed > 1) nb_strbuf_addf(out, " in the median case, of %.1f%% in the worst", 100 * s->largest_smallest);
     nb_strbuf_add(out, ".");
 }
 
@@ -56,11 +70,10 @@ static void say_layouts(const struct nb_gate_summary *s, struct nb_strbuf *out) 
     nb_strbuf_add(out, "");
     if (s->n_timed == 0) return;
     if (s->n_layouts > 1)
-        nb_strbuf_addf(out, "%d layouts of the code examined.", s->n_layouts);
+        nb_strbuf_addf(out, "%d memory layouts compared.", s->n_layouts);
     else
-        nb_strbuf_add(out,
-                      "Layout not examined: one build of each side, whose place in memory alone may be worth about "
-                      "1 %. --baseline and --candidate can be given several times.");
+        nb_strbuf_add(out, "One memory layout compared, and another may cost 1%: give --baseline and --candidate "
+                           "several times, with builds linked in other orders.");
 }
 
 /* The sign test as a sentence; empty where nothing leans. */
@@ -69,7 +82,7 @@ static void gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *
     if (!nb_gate_leans(s->n_slower, s->n_null)) return;
     const bool slower = 2 * s->n_slower > s->n_null;
     nb_strbuf_addf(
-        out, "%zu of %zu cases inside the margin lean to the %s side, which chance does in less than 1 %% of runs: ",
+        out, "%zu of %zu cases inside the margin lean to the %s side, which chance does in less than 1%% of runs: ",
         slower ? s->n_slower : s->n_null - s->n_slower, s->n_null, slower ? "slow" : "fast");
     const bool control =
         nb_gate_leans(s->n_control_slower, s->n_control) && (2 * s->n_control_slower > s->n_control) == slower;
@@ -101,25 +114,22 @@ static void say_machine(const cJSON *fingerprint, struct nb_strbuf *out) {
 static const char *advice_of(enum nb_verdict v) {
     switch (v) {
     case NB_VERDICT_WRONG:
-        return "The candidate computes something wrong, or breaks: mend it first, its speed means nothing. "
-               "`normbench replay` of a kernel says where it is worst.";
+        return "The candidate's results are wrong, or it crashed. Fix this first: its speed means nothing.";
     case NB_VERDICT_LESS_ACCURATE:
-        return "The candidate's results are worse than the baseline's beyond the margin. "
-               "`normbench stress --plugin CANDIDATE.so` shows for which inputs; if the loss is wanted, say so in the "
-               "change.";
+        return "The results are less accurate than the baseline's. `normbench stress --plugin CANDIDATE.so` shows for "
+               "which inputs; if you accept the loss, say so in the change.";
     case NB_VERDICT_REGRESSION:
-        return "Slower by more than the margin, seen in launches made to confirm it, or above a budget of "
-               "instructions. Compare the machine code of both builds (objdump -d); the same command with "
-               "--filter KEY, of functions --function NAME, repeats a case alone.";
+        return "Slower in launches made to confirm it, or above a budget of instructions. Compare the machine code "
+               "(objdump -d). To repeat one case, add --filter KEY, or name one --function.";
     case NB_VERDICT_NOT_COMPARABLE:
-        return "There is nothing to compare with. Expected where a kernel was added, renamed or removed; otherwise the "
-               "reason says what to mend.";
+        return "Nothing to compare with. Expected where a kernel was added, renamed or removed; otherwise fix what the "
+               "reason names.";
     case NB_VERDICT_SUSPECT:
-        return "Faster than it can be: by its instructions, counted in one small call, or than a copy of the same bytes; or what stands beside it is slowed. Either it leaves "
-               "work out while it is timed, or the improvement is real and the reason says what to look at.";
+        return "Faster than the work allows, or it slows what runs beside it. Either it skips work while it is timed, "
+               "or the improvement is real: check what the reason names.";
     case NB_VERDICT_INCONCLUSIVE:
-        return "Neither shown to be slower nor shown to be within the margin; this is no failure of the change. A "
-               "quieter machine, a larger --budget or more layouts decide it.";
+        return "Neither slower nor within the margin for sure, which is no fault of the change. Use an idle machine, a "
+               "larger --budget or more layouts.";
     default:
         return "";
     }
@@ -145,7 +155,7 @@ enum gate_column {
     CASE,
     CHANGE,
     INTERVAL,
-    SEEN_FROM,
+    DETECTABLE,
     CONTROL,
     INSTRUCTIONS, /* exact counts of one row, or one call of a function: candidate against baseline */
     LAUNCHES,
@@ -154,9 +164,9 @@ enum gate_column {
     N_COLUMNS
 };
 
-static const char *const column_titles[N_COLUMNS] = {"verdict", "case",   "change",   "interval", "seen from",
-                                                     "control", "instr.", "launches", "s",        "reason"};
-static const bool is_right[N_COLUMNS] = {false, false, true, true, true, true, true, true, true, false};
+static const char *const column_titles[N_COLUMNS] = {"verdict", "case",   "vs baseline", "[95% CI]", "detectable",
+                                                     "control", "instr.", "launches",    "s",        "reason"};
+static const bool is_right[N_COLUMNS] = {false, false, true, false, true, true, true, true, true, false};
 static const int ranks[N_COLUMNS] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 6, 5, 4, 3, 1, 2, NB_GRID_STAYS};
 
 static const char *title_of(const struct nb_gate_summary *s, enum gate_column column) {
@@ -176,13 +186,12 @@ static void add_cell(const struct nb_gate_summary *s, const struct nb_gate_case 
     if (column == REASON) nb_strbuf_add(out, c->reason);
     if (column == SECONDS && c->seconds > 0) nb_strbuf_addf(out, "%.1f", c->seconds);
     if (column == INSTRUCTIONS)
-        add_percent(out, "%+.2f %%", c->instructions[NB_BUILD_CANDIDATE] / c->instructions[NB_BUILD_BASELINE]);
+        add_percent(out, "%+.2f%%", c->instructions[NB_BUILD_CANDIDATE] / c->instructions[NB_BUILD_BASELINE]);
     if (!nb_gate_is_judged(c)) return;
-    if (column == CHANGE) add_percent(out, "%+.2f %%", j->ratio.value);
-    if (column == INTERVAL && nb_interval_known(&j->ratio))
-        nb_strbuf_addf(out, "[%+.2f, %+.2f]", 100 * (j->ratio.low - 1), 100 * (j->ratio.high - 1));
-    if (column == SEEN_FROM) add_percent(out, "%.1f %%", 1 + j->smallest_effect);
-    if (column == CONTROL) add_percent(out, "%+.2f %%", j->control.value);
+    if (column == CHANGE) add_change(out, &j->ratio);
+    if (column == INTERVAL) add_interval(out, "", &j->ratio);
+    if (column == DETECTABLE) add_percent(out, "%.1f%%", 1 + j->smallest_effect);
+    if (column == CONTROL) add_percent(out, "%+.2f%%", j->control.value);
     if (column == LAUNCHES) nb_strbuf_addf(out, "%zu", c->n_screen + c->n_confirm);
 }
 
@@ -279,21 +288,32 @@ static void add_open(const struct nb_gate_summary *s, enum nb_verdict v, const s
     nb_strbuf_add(page->out, "\n");
 }
 
+static void say_cases(const struct nb_gate_summary *s, struct nb_strbuf *out) {
+    say_machine(s->fingerprint, out);
+    const size_t before = out->len;
+    nb_key_parts_common(&s->parts, out);
+    if (out->len == before) return;
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "%.*s. All cases: %s", (int)before, out->text, out->text + before);
+    nb_strbuf_release(out);
+    *out = text;
+}
+
 static void add_table(const struct nb_gate_summary *s, const struct nb_page *page) {
     struct nb_strbuf text = {0};
-    say_machine(s->fingerprint, &text);
+    nb_strbuf_addf(&text, "%s. ", word_of(s));
+    say_counts(s, &text);
     nb_page_say(page, text.text);
-    nb_strbuf_clear(&text);
-    nb_strbuf_add(&text, "All cases: ");
-    const size_t before = text.len;
-    nb_key_parts_common(&s->parts, &text);
-    if (text.len > before) nb_page_say(page, text.text);
-    nb_strbuf_release(&text);
-    nb_strbuf_add(page->out, "\n");
-    add_cases(s, ALL_CASES, SIZE_MAX, page);
     nb_strbuf_add(page->out, "\n");
     for (int v = NB_N_VERDICTS - 1; v >= FIRST_OPEN; v--) add_open(s, (enum nb_verdict)v, page);
-    for (int i = 0; i < N_SENTENCES; i++) say(s, i, page);
+    for (int i = COUNTS + 1; i < N_SENTENCES; i++) say(s, i, page);
+    if (s->n_timed) nb_strbuf_add(page->out, "\n");
+    add_cases(s, ALL_CASES, SIZE_MAX, page);
+    nb_strbuf_add(page->out, "\n");
+    nb_strbuf_clear(&text);
+    say_cases(s, &text);
+    nb_page_say(page, text.text);
+    nb_strbuf_release(&text);
 }
 
 /* ---- Markdown -------------------------------------------------------------------------------------------------------- */
@@ -302,14 +322,6 @@ static void add_table(const struct nb_gate_summary *s, const struct nb_page *pag
  * passed are folded away. GitHub takes at most 1 MiB of a step. */
 
 enum { MOST_OPEN = 500, MOST_PASSED = 1000 };
-
-static void add_headline(const struct nb_gate_summary *s, struct nb_strbuf *out) {
-    const enum nb_verdict v = s->verdict;
-    const char *word = v == NB_VERDICT_NONE                                    ? "nothing was compared"
-                       : v == NB_VERDICT_IDENTICAL || v == NB_VERDICT_IMPROVED ? "PASS"
-                                                                               : nb_verdict_name(v);
-    nb_strbuf_addf(out, "## normbench gate: %s\n\n", word);
-}
 
 static void add_advice(const struct nb_gate_summary *s, struct nb_strbuf *out) {
     bool any = false;
@@ -326,7 +338,7 @@ static void add_advice(const struct nb_gate_summary *s, struct nb_strbuf *out) {
 static void add_markdown(const struct nb_gate_summary *s, const struct nb_page *page) {
     struct nb_strbuf text = {0}, passed = {0};
     const struct nb_page folded = {.markdown = true, .out = &passed};
-    add_headline(s, page->out);
+    nb_strbuf_addf(page->out, "## normbench gate: %s\n\n", word_of(s));
     say(s, COUNTS, page);
     add_advice(s, page->out);
     if (add_cases(s, OPEN_CASES, MOST_OPEN, page)) nb_strbuf_add(page->out, "\n");
@@ -335,14 +347,8 @@ static void add_markdown(const struct nb_gate_summary *s, const struct nb_page *
         nb_strbuf_addf(page->out, "<details><summary>%zu case%s passed</summary>\n\n%s\n</details>\n\n", n_passed,
                        n_passed == 1 ? "" : "s", passed.text);
     for (int i = COUNTS + 1; i < N_SENTENCES; i++) say(s, i, page);
-    say_machine(s->fingerprint, &text);
+    say_cases(s, &text);
     nb_escape_markdown(page->out, text.text);
-    nb_strbuf_clear(&text);
-    nb_key_parts_common(&s->parts, &text);
-    if (text.len) {
-        nb_strbuf_add(page->out, ". All cases: ");
-        nb_escape_markdown(page->out, text.text);
-    }
     nb_strbuf_add(page->out, ".\n");
     nb_strbuf_release(&text);
     nb_strbuf_release(&passed);
@@ -371,7 +377,8 @@ static void add_junit_case(const struct nb_gate_summary *s, const struct nb_gate
     const bool undecided =
         c->verdict == NB_VERDICT_INCONCLUSIVE || c->verdict == NB_VERDICT_SUSPECT || c->verdict == NB_VERDICT_NONE;
     const bool open = undecided || c->verdict == NB_VERDICT_NOT_COMPARABLE;
-    const bool failed = c->verdict >= NB_VERDICT_REGRESSION || (undecided && s->g->plan.inconclusive_fails);
+    const bool failed = c->verdict >= NB_VERDICT_REGRESSION || (undecided && s->g->plan.inconclusive_fails) ||
+                        (c->verdict == NB_VERDICT_NOT_COMPARABLE && s->g->plan.not_comparable_fails);
     char *why = nb_textf("%s: %s", nb_verdict_name(c->verdict), c->reason);
     nb_junit_add(junit, &(struct nb_junit_case){.class_name = "normbench.gate",
                                                 .name = c->key,

@@ -148,9 +148,9 @@ static cJSON *trials_to_json(const struct nb_gate *g, const struct nb_trial_plan
 
 static void print_tally(FILE *out, const char *name, const struct tally *k) {
     if (k->n == 0) return;
-    fprintf(out, "  %-8s %6d %11d %6d %13d   %5.1f %%  [%.1f, %.1f]\n", name, k->n, k->regression,
-            k->pass + k->improved, k->inconclusive, 100.0 * k->regression / k->n,
-            100 * nb_proportion_lower(k->regression, k->n, 0.95), 100 * nb_proportion_upper(k->regression, k->n, 0.95));
+    fprintf(out, "  %-8s %6d %11d %6d %13d   %5.1f%%  [%.1f, %.1f]\n", name, k->n, k->regression, k->pass + k->improved,
+            k->inconclusive, 100.0 * k->regression / k->n, 100 * nb_proportion_lower(k->regression, k->n, 0.95),
+            100 * nb_proportion_upper(k->regression, k->n, 0.95));
 }
 
 static void print_effect(FILE *out, const struct nb_trials *t, int effect, double injected, const char *unit) {
@@ -159,11 +159,10 @@ static void print_effect(FILE *out, const struct nb_trials *t, int effect, doubl
     if (effect == 0)
         fprintf(out, "nothing changed (a byte copy): every REGRESSION is a false alarm\n");
     else
-        fprintf(out, "%d %% more %ss, the same machine code%s: median ratio %+.2f %%\n", effect, unit,
+        fprintf(out, "%d %% more %ss, the same machine code%s: median ratio %+.2f%%\n", effect, unit,
                 isfinite(injected) ? "" : " (not counted)", 100 * (median_of(t, effect, ratio_of) - 1));
-    if (effect != 0 && isfinite(injected))
-        fprintf(out, "  instructions counted one by one: %+.3f %%\n", 100 * injected);
-    fprintf(out, "  load     trials  REGRESSION   PASS  INCONCLUSIVE   REGRESSION in, one-sided bounds at 95 %%\n");
+    if (effect != 0 && isfinite(injected)) fprintf(out, "  instructions counted one by one: %+.3f%%\n", 100 * injected);
+    fprintf(out, "  load     trials  REGRESSION   PASS  INCONCLUSIVE   REGRESSION in, one-sided bounds at 95%%\n");
     for (int l = 0; l < NB_N_LOAD_KINDS; l++) {
         const struct tally k = count(t, l, effect);
         print_tally(out, nb_load_names[l], &k);
@@ -182,10 +181,10 @@ static void print_false_alarms(FILE *out, const struct nb_gate *g, const struct 
     if (isnan(upper))
         fprintf(out, "not known below %d trials\n", 2 * CLUSTER);
     else
-        fprintf(out, "at most %.2f %% of cases (95 %%, bootstrap)\n", 100 * upper);
-    fprintf(out, "runs of %d cases with any false alarm, by resampling: %.2f %%\n", RUN_CASES,
+        fprintf(out, "at most %.2f%% of cases (95%%, bootstrap)\n", 100 * upper);
+    fprintf(out, "runs of %d cases with any false alarm, by resampling: %.2f%%\n", RUN_CASES,
             100 * run_rate(t, RUN_CASES));
-    fprintf(out, "spread between launches %.2f %%, %.1f s for a case without change; %zu cases, %.0f s in all\n",
+    fprintf(out, "spread between launches %.2f%%, %.1f s for a case without change; %zu cases, %.0f s in all\n",
             100 * median_of(t, 0, spread_of), median_of(t, 0, seconds_of), g->n_cases, g->elapsed_s);
 }
 

@@ -72,8 +72,8 @@ struct nb_gate_plan {
     double budget_s;                       /* 0: none */
     double case_timeout_s;
     uint64_t seed;
-    bool ignore_identity;    /* identical code is timed too */
-    bool inconclusive_fails; /* for CI systems that read reports instead of exit codes */
+    bool ignore_identity;                          /* identical code is timed too */
+    bool inconclusive_fails, not_comparable_fails; /* for CI systems that read reports instead of exit codes */
     struct nb_gate_rule rule;
 };
 

@@ -119,11 +119,11 @@ static bool __attribute__((format(printf, 2, 3))) because(struct nb_gate_judgeme
 static bool control_is_off(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
                            struct nb_gate_judgement *out) {
     struct values control = all_values(e, CONTROL);
-    const struct nb_interval ln = bounds(&control, 0.05);
+    const struct nb_interval ln = bounds(&control, 0.025);
     free(control.v);
     out->control = nb_interval_exp(ln);
     if (!isfinite(ln.value) || fabs(ln.value) <= log1p(rule->fail_margin)) return false;
-    return because(out, "a byte copy of the baseline differs from it by %+.1f %%", 100 * expm1(ln.value));
+    return because(out, "a byte copy of the baseline differs from it by %+.1f%%", 100 * expm1(ln.value));
 }
 
 struct layout_effects {
@@ -161,11 +161,11 @@ static bool depends_on_layout(const struct nb_gate_evidence *e, const struct nb_
     const double per_layout = (double)(e->n_screen + e->n_confirm) / effects.n;
     const double chance = 1.2533 * out->launch_sd / sqrt(per_layout); /* standard deviation of a median, sqrt(pi / 2) */
     if (effects.least < 0 && effects.most > 0 && effects.least < -2 * chance)
-        return because(out, "the sign depends on the layout of the code: %+.1f to %+.1f %% between builds",
-                       100 * expm1(effects.least), 100 * expm1(effects.most));
+        return because(out, "the sign depends on the layout of the code: %+.1f%% to %+.1f%% over %d layouts",
+                       100 * expm1(effects.least), 100 * expm1(effects.most), effects.n);
     if (effects.least < log1p(rule->fail_margin) && effects.most - effects.least > 4 * chance)
-        return because(out, "the size depends on the layout of the code: %+.1f to %+.1f %% between builds",
-                       100 * expm1(effects.least), 100 * expm1(effects.most));
+        return because(out, "the size depends on the layout of the code: %+.1f%% to %+.1f%% over %d layouts",
+                       100 * expm1(effects.least), 100 * expm1(effects.most), effects.n);
     return false;
 }
 
@@ -175,10 +175,10 @@ static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule
         out->reason[0] = '\0'; /* few short pairs make the copy noisy too, and what is far stays so */
     }
     if (out->preempted > rule->most_preempted && !is_far(out)) /* long samples see a switch each */
-        return because(out, "%.0f %% of the pairs saw a switch or a migration", 100 * out->preempted);
+        return because(out, "%.0f%% of the pairs saw a switch or a migration", 100 * out->preempted);
     const double median = log(out->ratio.value), least = log(out->ratio_min), margin = log1p(rule->fail_margin);
     if ((median > margin && least < -margin) || (median < -margin && least > margin))
-        return because(out, "medians say %+.1f %%, fastest samples %+.1f %%", 100 * expm1(median), 100 * expm1(least));
+        return because(out, "medians say %+.1f%%, fastest samples %+.1f%%", 100 * expm1(median), 100 * expm1(least));
     return false;
 }
 
@@ -211,14 +211,15 @@ double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_r
 
 static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
     struct values all = all_values(e, RATIO);
-    out->ratio = nb_interval_exp(bounds(&all, 0.05));
-    out->t_ratio = nb_interval_exp(t_bounds(&all, 0.05));
+    out->ratio = nb_interval_exp(bounds(&all, 0.025));
+    out->t_ratio = nb_interval_exp(t_bounds(&all, 0.025));
     out->launch_sd = sd_of(&all);
     out->ratio_min = exp(median_of(e, RATIO_MIN));
     out->order_effect = median_of(e, ORDER_EFFECT);
     out->preempted = median_of(e, PREEMPTED);
-    /* A small effect would have had the pairs that these launches were spared. */
-    out->smallest_effect = is_far(out) ? (double)NAN : nb_gate_smallest(e, rule, out->launch_sd);
+    /* A small effect would have had the pairs that far launches were spared. */
+    const bool is_known = isfinite(out->ratio.low) && !is_far(out);
+    out->smallest_effect = is_known ? nb_gate_smallest(e, rule, out->launch_sd) : (double)NAN;
     free(all.v);
 }
 
@@ -317,14 +318,14 @@ static void judge_in_state(const struct nb_gate_evidence *e, const struct nb_gat
     }
     out->reason[0] = '\0';
     if (confirmed) {
-        because(out, "slower by %.1f %% at least, in launches of their own", 100 * (out->confirmed.low - 1));
+        because(out, "slower by %.1f%% at least, in launches of their own", 100 * (out->confirmed.low - 1));
         out->verdict = NB_VERDICT_REGRESSION;
     } else if ((!suspicious || last) && is_cleared(e, rule)) {
         out->verdict = pass(out, rule);
     } else if (last) {
-        because(out, "between %+.1f and %+.1f %%: neither slower by %.3g %% for sure nor surely within %.3g %%",
-                100 * (out->ratio.low - 1), 100 * (out->ratio.high - 1), 100 * rule->fail_margin,
-                100 * rule->pass_margin);
+        because(out, "time %+.1f%% [%.1f, %.1f]: neither surely more than %.3g%% slower nor surely less than %.3g%%",
+                100 * (out->ratio.value - 1), 100 * (out->ratio.low - 1), 100 * (out->ratio.high - 1),
+                100 * rule->fail_margin, 100 * rule->pass_margin);
         out->verdict = NB_VERDICT_INCONCLUSIVE;
     }
 }
@@ -356,7 +357,7 @@ void nb_gate_judge_exhausted(const struct nb_gate_evidence *e, const struct nb_g
     if (stands && out->verdict != NB_VERDICT_INCONCLUSIVE) return;
     out->verdict = NB_VERDICT_INCONCLUSIVE;
     if (!out->reason[0] || out->flagged) because(out, "what screening saw is not confirmed");
-    if (!isfinite(out->ratio.low)) because(out, "too few launches for bounds");
+    if (!isfinite(out->ratio.low)) because(out, "too few launches for an interval");
     const size_t n = strlen(out->reason);
     snprintf(out->reason + n, sizeof out->reason - n, " (%s after %zu launches)", end, e->n_screen + e->n_confirm);
 }

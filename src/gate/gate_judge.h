@@ -65,10 +65,9 @@ struct nb_gate_evidence {
 };
 
 struct nb_gate_judgement {
-    enum nb_verdict verdict; /* NB_VERDICT_NONE: goes on to the next stage */
-    bool flagged;            /* screening's lower bound was above fail_margin */
-    struct nb_interval
-        ratio; /* of all launches, as candidate / baseline (1.02: 2 % slower), bounds at 95 % one-sided each */
+    enum nb_verdict verdict;  /* NB_VERDICT_NONE: goes on to the next stage */
+    bool flagged;             /* screening's lower bound was above fail_margin */
+    struct nb_interval ratio; /* of all launches, as candidate / baseline (1.02: 2 % slower), with a 95 % interval */
     struct nb_interval confirmed; /* of the confirming launches, lower bound at the level REGRESSION is judged at */
     struct nb_interval control;   /* copy / baseline */
     struct nb_interval t_ratio;   /* by Student's t: a cross-check, no part of the verdict */
@@ -77,7 +76,7 @@ struct nb_gate_judgement {
     enum nb_state state; /* of the core, that ratios and control are of */
     double launch_sd;    /* of ln ratio between launches */
     double
-        smallest_effect; /* ratio - 1 that these launches would have called a REGRESSION in 95 % of runs; NaN: far slower */
+        smallest_effect; /* ratio - 1 that these launches would have called a REGRESSION in 95 % of runs; NaN: far slower, or too few */
     double layout_spread; /* largest less smallest ratio between layouts; NaN with fewer than two */
     char reason[240];     /* "" with PASS */
 };

@@ -41,7 +41,7 @@ static void gate_keep_budget(const struct nb_gate *g, struct nb_gate_case *c) {
         c->over_budget = true;
         if (b->relative)
             snprintf(c->reason, sizeof c->reason,
-                     "instructions: %.0f against the baseline's %.0f (%+.2f %%), \"%.60s\" allows +%g %%", counted,
+                     "instructions: %.0f against the baseline's %.0f (%+.2f%%), \"%.60s\" allows +%g%%", counted,
                      before, 100 * (counted / before - 1), b->filter, 100 * b->most);
         else
             snprintf(c->reason, sizeof c->reason, "instructions: %.0f, \"%.60s\" allows %.0f", counted, b->filter,

@@ -65,6 +65,9 @@ action 0 "${inputs[@]}" candidate="$BUILD/tests/plugins/gate_old.so" function=ju
 says output 'verdict=NOT COMPARABLE'
 says output exit-code=5
 grep -q '^::warning::' "$WORK/said" || fail "no warning"
+action 1 "${inputs[@]}" candidate="$WORK/old.so" function=copy budget=0.001 options="--time-identical --inconclusive fail"
+says output verdict=INCONCLUSIVE
+says said '::error::not everything could be decided, which --inconclusive fail makes a failure'
 # The folder holds the reports of the gate before: they are not this one's.
 action 2 "${inputs[@]}" candidate="$WORK/bad.so" function=jugded
 says output verdict=

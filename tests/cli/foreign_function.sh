@@ -92,7 +92,7 @@ played 20000
 timed parse "${pair[@]}" --function parse
 says PASS.parse
 played 30000
-gives 3 'REGRESSION.parse:.slower.by.(49.9|50.0).%' "${pair[@]}" --function parse --screen-launches 7 --confirm-launches 12 --blocks 8
+gives 3 'REGRESSION.parse:.slower.by.(49.9|50.0)%' "${pair[@]}" --function parse --screen-launches 7 --confirm-launches 12 --blocks 8
 unset NORMBENCH_PLAYED
 
 # ---- mistakes of the command line ---------------------------------------------------------------------------------------------------------

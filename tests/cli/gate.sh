@@ -27,6 +27,8 @@ says "NOT COMPARABLE gated_gone_f32[^:]*: the candidate has no such kernel any m
 says "NOT COMPARABLE gated_added_f32[^:]*: the baseline has no such kernel"
 gives 1 "WRONG.*candidate while timed: timed_out" "${pair[@]}" --kernel gated_hangs --case-timeout 2
 gives 5 "" "${pair[@]}" --kernel gated_gone
+gives 0 "" "${pair[@]}" --kernel gated_gone --not-comparable pass
+gives 1 "NOT COMPARABLE counts as a failure: --not-comparable fail" "${pair[@]}" --kernel gated_gone --not-comparable fail
 
 # ---- the same, byte for byte, whatever its symbols and flags -----------------------------------------------------------------
 strip -o "$WORK/stripped.so" "$plugins/gate_old.so" 2>/dev/null || cp "$plugins/gate_old.so" "$WORK/stripped.so"
@@ -45,27 +47,27 @@ verdict() { # CODE PATTERN KERNEL BASELINE CANDIDATE LINES-OF-THE-TABLE..
     NORMBENCH_PLAYED=$WORK/played gives "$1" "$2" --baseline "$4" --candidate "$5" --kernel "gated_$3" --time-identical --screen-launches 7 --confirm-launches 12 --blocks 8
 }
 shared="contended 0.002 0.004 0.004"
-verdict 3 "REGRESSION.*gated_steady_f32: slower by 2.0 % at least" steady "$old" "$new" "candidate:* 20400"
-verdict 0 "PASS gated_steady_f32 .0.00 %" steady "$old" "$old"
+verdict 3 "REGRESSION.*gated_steady_f32: slower by 2.0% at least" steady "$old" "$new" "candidate:* 20400"
+verdict 0 "PASS gated_steady_f32 .0.00%" steady "$old" "$old"
 verdict 0 "PASS gated_steady_f32" steady "$old" "$new" "* 20000 0 spread=0.01" "slice 0.01 0.004"
-verdict 4 "INCONCLUSIVE gated_steady_f32: 100 % of the pairs saw a switch" steady "$old" "$new" "switch 0.00001"
+verdict 4 "INCONCLUSIVE gated_steady_f32: 100% of the pairs saw a switch" steady "$old" "$new" "switch 0.00001"
 # A core that is another's, too, half of the time, which costs the candidate less.
-verdict 3 "REGRESSION gated_steady_f32 .2.00 %" steady "$old" "$new" "candidate:* 20400 0 contended=1.2" "* 20000 0 contended=1.6" "$shared"
-verdict 0 "PASS gated_steady_f32 .0.00 %" steady "$old" "$new" "candidate:* 20000 0 contended=1.2" "* 20000 0 contended=1.6" "$shared"
+verdict 3 "REGRESSION gated_steady_f32 .2.00%" steady "$old" "$new" "candidate:* 20400 0 contended=1.2" "* 20000 0 contended=1.6" "$shared"
+verdict 0 "PASS gated_steady_f32 .0.00%" steady "$old" "$new" "candidate:* 20000 0 contended=1.2" "* 20000 0 contended=1.6" "$shared"
 # As fast as half the instructions explain; faster than they do, which single steps count (x86-64).
-verdict 0 "IMPROVED gated_doubled_f32 -50.00 %" doubled "$new" "$old" "candidate:* 10000"
-verdict 0 "IMPROVED gated_steady_f32 -10.00 %" steady "$old" "$new" "candidate:* 18000"
-verdict 4 "SUSPECT gated_steady_f32: beside the candidate the baseline takes longer than alone: by 30.0 %" steady "$old" "$new" "candidate:* 22000" "* 20000 0 beside=1.3"
-verdict 4 "SUSPECT gated_steady_f32: faster than a copy of the same bytes: by 25.0 % at least" steady "$old" "$new" "candidate:* 4000"
+verdict 0 "IMPROVED gated_doubled_f32 -50.0%" doubled "$new" "$old" "candidate:* 10000"
+verdict 0 "IMPROVED gated_steady_f32 -10.0%" steady "$old" "$new" "candidate:* 18000"
+verdict 4 "SUSPECT gated_steady_f32: beside the candidate the baseline takes longer than alone: by 30.0%" steady "$old" "$new" "candidate:* 22000" "* 20000 0 beside=1.3"
+verdict 4 "SUSPECT gated_steady_f32: faster than a copy of the same bytes: by 25.0% at least" steady "$old" "$new" "candidate:* 4000"
 if [ "$(uname -m)" = x86_64 ]; then
-    verdict 4 "SUSPECT gated_waits_f32: at most 12 % of the baseline.s time for 1.. % of its instructions" waits "$old" "$new" "copy* 1000" "candidate:* 2400"
+    verdict 4 "SUSPECT gated_waits_f32: at most 12% of the baseline.s time for 1..% of its instructions" waits "$old" "$new" "copy* 1000" "candidate:* 2400"
 fi
 
 # ---- no time ---------------------------------------------------------------------------------------------------------------------
 out_of_time=("${pair[@]}" --kernel gated_steady --time-identical --budget 0.001)
 gives 4 "INCONCLUSIVE.*time ran out" "${out_of_time[@]}"
 gives 0 "" "${out_of_time[@]}" --inconclusive pass
-gives 1 "" "${out_of_time[@]}" --inconclusive fail
+gives 1 "INCONCLUSIVE counts as a failure: --inconclusive fail" "${out_of_time[@]}" --inconclusive fail
 gives 5 "" "${out_of_time[@]}" --kernel gated_gone
 
 # ---- no place to keep anything: the verdict is printed and stands, a PASS is none ------------------------------------------------------
@@ -83,7 +85,7 @@ budget() { # CODE PATTERN KERNEL GATE-SETTINGS
     config budget "$4"
     gives "$1" "$2" "${pair[@]}" --kernel "gated_$3" --config "$WORK/budget.json" --budget 0.001 --inconclusive pass
 }
-budget 3 'REGRESSION.*instructions: [0-9]+ against the baseline.s [0-9]+ \(.*"gated_d\*" allows \+2 %' doubled \
+budget 3 'REGRESSION.*instructions: [0-9]+ against the baseline.s [0-9]+ \(.*"gated_d\*" allows \+2%' doubled \
     '{ "instructions": { "gated_d*": "+2%" } }'
 budget 3 'instructions: [0-9]+, "\*" allows 10' steady '{ "instructions": { "*": 10 } }'
 budget 0 "" steady '{ "instructions": { "gated_d*": "+0%", "*_f32*": 90000 } }'
@@ -102,6 +104,10 @@ priority() { # CODE KERNELS...
 priority 1 doubled zeros gone
 priority 1 rough gone
 priority 3 doubled gone steady
+options+=(--inconclusive fail)
+priority 3 doubled steady
+priority 1 gone steady
+options=(--config "$WORK/config.json")
 
 # ---- files that are no builds, or not of this ABI -----------------------------------------------------------------------------
 good=$plugins/gate_old.so
@@ -111,6 +117,7 @@ says "normbench: error: $WORK/config.json: cannot be loaded as a shared object"
 gives 2 "normbench: error: $plugins/no_export.so: does not export normbench_kernels" --baseline "$plugins/no_export.so" --candidate "$good"
 ! grep -q normbench-gate- "$WORK/err" || bad "an error names the gate's own copy of a file"
 gives 5 "ABI" --baseline "$plugins/bad_abi.so" --candidate "$good"
+gives 1 "ABI" --baseline "$plugins/bad_abi.so" --candidate "$good" --not-comparable fail
 gives 5 "ABI" --baseline "$good" --candidate "$plugins/bad_abi.so"
 gives 2 "layouts of one source" --baseline "$good" --baseline "$plugins/gate_new.so" --candidate "$good"
 gives 2 "no kernel has this name" --baseline "$good" --candidate "$good" --kernel nothing_like_it

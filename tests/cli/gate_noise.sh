@@ -52,7 +52,7 @@ $python tests/check_schema.py reports/schema "$WORK/cal" "$WORK/trials" || valid
 [ "$validates" = 0 ] || [ "$validates" = 77 ] || bad "not valid by the schemas"
 
 
-refuses "0.5 % or less" gate --calibrate --effect 0.5
+refuses "0.5% or less" gate --calibrate --effect 0.5
 refuses "--launches 5: .*6" gate --calibrate --launches 5
 refuses "one of table, json" gate --calibrate --format junit
 refuses "one of table, json" gate --self-test --format markdown

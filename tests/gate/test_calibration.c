@@ -158,7 +158,7 @@ Test(calibration, hopeless_noise_is_said_to_be) {
     struct nb_recommendation none;
     cr_expect(strstr(nb_gate_hopeless(&a, &usual, &nb_gate_rule_default), "smallest effect") != NULL);
     cr_expect(eq(ptr, (void *)(uintptr_t)nb_gate_hopeless(&b, &usual, &nb_gate_rule_default), NULL));
-    cr_expect(strstr(nb_gate_hopeless(&c, &usual, &nb_gate_rule_default), "a byte copy differs by +2.0 %") != NULL);
+    cr_expect(strstr(nb_gate_hopeless(&c, &usual, &nb_gate_rule_default), "a byte copy differs by +2.0%") != NULL);
     nb_gate_recommend(&a, &nb_gate_rule_default, 0.03, 50, &none);
     cr_expect(not(none.is_found));
     calibration_release(&a);

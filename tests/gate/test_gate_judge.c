@@ -157,7 +157,7 @@ Test(gate_judge, unfit_measurements_decide_nothing) {
     w = quiet;
     w.launch_sd = 0.2;
     w.control_sd = 0.001;
-    expect_inconclusive(w, "neither slower");
+    expect_inconclusive(w, "neither surely");
 }
 
 /* A sample that is long, since the candidate is slow, sees a switch whenever the machine is busy. */

@@ -60,7 +60,7 @@ static void add_every_verdict(void) {
     add_case("open_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "it cannot be told");
     time_case(last(), 1.02, 1.0005);
     add_case("new_v256_f32/shape:4x8", NB_VERDICT_NOT_COMPARABLE, "the baseline has no such kernel");
-    add_case("slow_v256_f32/shape:4x8", NB_VERDICT_REGRESSION, "slower by 4.1 % at least");
+    add_case("slow_v256_f32/shape:4x8", NB_VERDICT_REGRESSION, "slower by 4.1% at least");
     time_case(last(), 1.05, 0.9995);
     add_case("loose_v256_f32/shape:4x8", NB_VERDICT_LESS_ACCURATE, "largest error 9 ulp, the baseline's 3");
     add_case("bad_v256_f32/shape:4x8", NB_VERDICT_WRONG, "inaccurate: row 3");
@@ -101,9 +101,10 @@ Test(gate_report, table_puts_the_worst_first_and_says_what_to_do) {
     has(text, "All cases: shape 4x8\n");
     has(text, "8 cases: 1 WRONG, 1 LESS ACCURATE, 1 REGRESSION, 1 NOT COMPARABLE, 1 INCONCLUSIVE, 1 IMPROVED, 1 PASS, "
               "1 PASS (identical code); 20 s");
-    has(text, "REGRESSION slow_v256_f32: slower by 4.1 % at least\n");
-    has(text, "Layout not examined");
-    has(text, "+5.00 %");
+    has(text, "REGRESSION slow_v256_f32: slower by 4.1% at least\n");
+    has(text, "One memory layout compared");
+    cr_expect(strncmp(text, "WRONG. 8 cases: ", 16) == 0, "the answer comes first:\n%s", text);
+    has(text, "+5.00%  [4.90, 5.11]");
 }
 
 Test(gate_report, table_fits_a_narrow_terminal) {
@@ -112,7 +113,7 @@ Test(gate_report, table_fits_a_narrow_terminal) {
     char *text = print("table");
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         cr_expect(strcspn(line, "\n") <= 50, "%.*s", (int)strcspn(line, "\n"), line);
-    has(text, "+5.00 %");
+    has(text, "+5.00%");
     has_not(text, "launches  s\n");
 }
 
@@ -124,7 +125,7 @@ Test(gate_report, junit_tells_failures_from_skips) {
     cr_expect_eq(count(text, "<testcase "), 8);
     cr_expect_eq(count(text, "<failure "), 3);
     cr_expect_eq(count(text, "<skipped "), 2);
-    has(text, "<failure type=\"REGRESSION\" message=\"slower by 4.1 % at least\">");
+    has(text, "<failure type=\"REGRESSION\" message=\"slower by 4.1% at least\">");
     has(text, "<failure type=\"WRONG\" message=\"inaccurate: row 3\">");
     has(text, "<failure type=\"LESS ACCURATE\" message=\"largest error 9 ulp, the baseline&#39;s 3\">");
     has(text, "<skipped message=\"INCONCLUSIVE: it cannot be told\">");
@@ -139,6 +140,8 @@ Test(gate_report, junit_fails_what_cannot_be_told_where_that_is_asked_for) {
     cr_expect_eq(count(text, "<failure "), 4);
     cr_expect_eq(count(text, "<skipped "), 1);
     has(text, "<failure type=\"INCONCLUSIVE\" message=\"it cannot be told\">");
+    g.plan.not_comparable_fails = true;
+    has(print("junit"), "<failure type=\"NOT COMPARABLE\"");
 }
 
 Test(gate_report, markdown_begins_with_the_verdict_and_folds_what_passed) {
@@ -203,6 +206,21 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
         if (strcmp(reports[f], "json") == 0) has(text, "\"ratio\": {\"value\": null, \"low\": null, \"high\": null}");
         if (strcmp(reports[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
     }
+}
+
+Test(gate_report, two_launches_have_neither_an_interval_nor_an_effect_that_they_detect) {
+    add_case("one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "");
+    time_case(last(), 1.05, 1);
+    last()->n_screen = 2;
+    const struct nb_gate_evidence e = {.screen = last()->screen, .n_screen = 2, .n_confirming = 1};
+    nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &last()->judgement);
+    nb_gate_decide(last(), last()->judgement.verdict, last()->judgement.reason);
+    char *table = print("table"), *json = print("json");
+    has(table, "INCONCLUSIVE one_v256_f32: too few launches for an interval (the time ran out after 2 launches)\n");
+    has(table, "1 case timed: time +5.00%.\n");
+    has_not(table, "[");
+    has_not(table, "etectable");
+    has(json, "\"smallest_effect_median\": null");
 }
 
 Test(gate_report, a_case_that_broke_while_timed_has_no_figures) {
