@@ -10,7 +10,6 @@
 #include "reports/gate/gate_report.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/tuning.h"
 #include "src/gate/calibration.h"
 #include "src/gate/gate.h"
 #include "src/gate/gate_function.h"

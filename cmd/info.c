@@ -8,7 +8,6 @@
 #include "cmd/shared/options.h"
 #include "reports/run/report.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/measure/core_state.h"
 #include "src/record/fingerprint.h"

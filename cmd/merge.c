@@ -17,7 +17,6 @@
 #include "src/lab/stress/stress.h"
 #include "src/record/merge.h"
 #include "src/record/record.h"
-#include "src/record/run_folder.h"
 
 extern const struct nb_command nb_command_merge;
 

@@ -7,7 +7,6 @@
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/lab/lab.h"
-#include "src/core/axes.h"
 #include "src/core/case.h"
 #include "src/core/case_key.h"
 #include "src/core/cpu.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/shared/options.h"
@@ -20,7 +19,6 @@
 #include "src/core/registry.h"
 #include "src/core/tuning.h"
 #include "src/device/device.h"
-#include "src/measure/launch.h"
 #include "src/plan/inputs.h"
 #include "src/record/fingerprint.h"
 #include "src/record/fold.h"

@@ -8,7 +8,6 @@
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/run/report.h"
-#include "reports/text/exports.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"

@@ -17,7 +17,6 @@
 #include "src/core/registry.h"
 #include "src/lab/probe/probe.h"
 #include "src/measure/launcher.h"
-#include "src/plan/cells.h"
 #include "src/record/fold.h"
 #include "src/record/grade.h"
 

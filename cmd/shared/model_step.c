@@ -13,7 +13,6 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
-#include "src/measure/process.h"
 #include "src/models/blas.h"
 #include "src/models/step_document.h"
 #include "src/record/fold.h"

@@ -9,11 +9,9 @@
 
 #include "reports/claims/claims_report.h"
 #include "reports/text/grid.h"
-#include "src/claims/claims_document.h"
 #include "src/claims/training.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 
 static const cJSON *models_of(const cJSON *document) { return nb_json_get(nb_json_get(document, "steps"), "models"); }
 

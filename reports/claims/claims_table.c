@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "reports/text/grid.h"
 #include "reports/text/output.h"

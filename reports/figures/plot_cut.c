@@ -7,7 +7,6 @@
 #include "reports/figures/plot.h"
 #include "reports/figures/sweep.h"
 #include "reports/run/summary.h"
-#include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "reports/figures/plot.h"
-#include "reports/run/view.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

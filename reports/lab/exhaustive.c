@@ -9,7 +9,6 @@
 #include "reports/text/grid.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 
 enum kind { TEXT, COUNT, NUMBER, PERCENT, POWER_OF_TWO, SHARES, PAIRS };
 

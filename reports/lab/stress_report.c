@@ -15,7 +15,6 @@
 #include "src/core/files.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/lab/stress/stress.h"
 
 static void add_number(struct nb_strbuf *out, const char *class, double value, int digits) {

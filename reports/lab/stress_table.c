@@ -2,7 +2,6 @@
 /* The judgement of a stress run as text: one listing for each question, with a heading, left out where there is nothing to say. */
 #include "reports/lab/stress_report.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

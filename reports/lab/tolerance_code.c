@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "reports/lab/lab.h"
-#include "src/core/names.h"
 
 /* {name} in a template. */
 struct token {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A tolerance as a table, as JSON. */
-#include <assert.h>
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>

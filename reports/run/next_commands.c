@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "reports/run/summary.h"
-#include "reports/text/escape.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/measure/paired.h"

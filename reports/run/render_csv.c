@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "reports/run/report.h"
-#include "reports/run/view.h"
 #include "reports/text/escape.h"
 #include "reports/text/output.h"
 #include "src/core/axes.h"

@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "reports/run/report.h"
-#include "reports/text/escape.h"
 #include "src/core/json.h"
 #include "src/core/tuning.h"
-#include "src/tune/tune_run.h"
 
 static void add_text(struct nb_strbuf *out, const char *before, const char *text) {
     nb_strbuf_add(out, before);

@@ -2,7 +2,6 @@
 /* Statistics first (of a row, for BatchNorm of all channels), then the elements that see them. */
 #include "src/accuracy/yardstick.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>

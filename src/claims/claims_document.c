@@ -3,7 +3,6 @@
 #include "src/claims/claims_document.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,6 @@
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/text.h"
-#include "src/plan/cells.h"
 
 const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS] = {"timing", "accuracy", "eager"};
 

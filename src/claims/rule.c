@@ -16,7 +16,6 @@
 #include "src/core/names.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
-#include "src/measure/timing.h"
 
 /* ---- groups: the figures on one side of a comparison, such as all shapes of one width, and the gap between two such sides ---- */
 

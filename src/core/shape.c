@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

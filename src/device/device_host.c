@@ -9,7 +9,6 @@
 
 #include "src/core/guard.h"
 #include "src/core/log.h"
-#include "src/core/text.h"
 #include "src/device/device.h"
 #include "src/programs/kernel_program.h"
 #include "src/programs/program_memory.h"

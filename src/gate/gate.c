@@ -3,14 +3,12 @@
 #include "src/gate/gate.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "src/core/axes.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"
 #include "src/core/guard.h"
@@ -20,7 +18,6 @@
 #include "src/core/text.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
-#include "src/plan/cells.h"
 #include "src/programs/program_process.h"
 
 /* ---- the builds: copies in a folder for each layout, PLACE/0/baseline.so, PLACE/0/control.so, PLACE/0/candidate.so, PLACE/1/... */

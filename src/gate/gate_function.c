@@ -3,7 +3,6 @@
 #include "src/gate/gate_function.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

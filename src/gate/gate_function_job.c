@@ -2,7 +2,6 @@
 /* Functions that are no kernels, in the worker: each arm has a state of its own from its own build, and is timed as a kernel of one row
  * would be (src/measure/measure.h). Where states come to lie is drawn anew in each launch: the arms are set up in random order, with
  * blocks of random size between them. */
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,6 @@
 #include "src/gate/gate_function.h"
 #include "src/measure/pool.h"
 #include "src/measure/single_step.h"
-#include "src/measure/status.h"
 #include "src/measure/worker.h"
 
 enum { STEP_LIMIT = 100000, MOST_GAP = 1 << 16, MOST_BYTES = 1 << 30, SPOT = 64 };

@@ -3,7 +3,6 @@
  * memory, with other poison around, cut into other ranges. */
 #include "src/measure/check.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,10 +6,8 @@
 
 #include "src/accuracy/gradient.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/check.h"
-#include "src/measure/faults.h"
 #include "src/measure/lines.h"
 #include "src/measure/metamorphic.h"
 #include "src/measure/worker.h"

@@ -20,8 +20,6 @@
 #include <unistd.h>
 
 #include "src/core/cpu.h"
-#include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/core/random.h"
 
 /* What getrusage() and the thread's clock know. */

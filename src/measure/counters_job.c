@@ -3,13 +3,11 @@
  * calling thread alone, so that where others take part there is no figure, but a reason. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/accuracy/gradient.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/timer.h"
 #include "src/measure/counters.h"
 #include "src/measure/measure.h"
 #include "src/measure/pool.h"

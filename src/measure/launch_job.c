@@ -13,7 +13,6 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
-#include "src/measure/check.h"
 #include "src/measure/lines.h"
 #include "src/measure/worker.h"
 

@@ -10,7 +10,6 @@
 #include "src/accuracy/bound.h"
 #include "src/accuracy/residuals.h"
 #include "src/core/dtype.h"
-#include "src/core/json.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"

@@ -20,7 +20,6 @@
 #include "src/measure/counters.h"
 #include "src/measure/judge.h"
 #include "src/measure/lines.h"
-#include "src/measure/paired.h"
 #include "src/plan/estimate.h"
 #include "src/programs/program_process.h"
 

@@ -3,7 +3,6 @@
 #include "src/measure/system.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

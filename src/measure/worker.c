@@ -22,7 +22,6 @@
 #include "src/accuracy/gradient.h"
 #include "src/core/case_key.h"
 #include "src/core/cpu.h"
-#include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"

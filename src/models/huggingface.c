@@ -5,8 +5,6 @@
  * most, whose masked half is computed. Without a number a decoder generates one, and BERT trains on a sequence. Everything is in f32, whatever the
  * file's torch_dtype. Linear layers have their bias in the product, as frameworks launch them; keys and values of grouped heads are read
  * once; dropout is left out. */
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/json.h"

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"

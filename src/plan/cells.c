@@ -14,7 +14,6 @@
 #include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
-#include "src/core/json.h"
 #include "src/core/level_shape.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

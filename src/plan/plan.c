@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cpu.h"
 #include "src/core/kernel_entry.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

@@ -2,7 +2,6 @@
 /* Cases of two runs by key, and what may be said of each pair. */
 #include "src/record/comparison.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -15,7 +15,6 @@
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"

@@ -12,7 +12,6 @@
 #include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/core/stats.h"
 #include "src/core/text.h"
 #include "src/plan/inputs.h"
 

@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/accuracy/bound.h"
 #include "src/accuracy/yardstick.h"
 #include "src/core/dtype.h"
-#include "src/core/names.h"
 #include "tests/support/numerics.h"
 
 /* An f32 problem whose x is so coarse that half an f16 ulp more is exact: the noise of a f16 problem, replayed by the f32 oracle. */

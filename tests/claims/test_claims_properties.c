@@ -9,7 +9,6 @@
 #include "src/claims/claims.h"
 #include "src/claims/property.c"
 #include "src/core/registry.h"
-#include "src/measure/single_step.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 

@@ -3,11 +3,9 @@
  * RMSNorm takes half as long, 8 operations), what is found of it and said of it, and what is refused. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "src/claims/claims.h"
-#include "src/claims/claims_document.h"
 #include "src/claims/experiment_step.c"
 #include "src/core/json.h"
 #include "src/core/registry.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "src/claims/claims.h"
-#include "src/claims/claims_document.h"
 #include "src/claims/training.h"
 #include "src/core/log.h"
 #include "src/core/text.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the machine may run: held against the compiler's own detection and the operating system's. */
 #include <criterion/criterion.h>
-#include <sched.h>
 #include <string.h>
 
 #include "src/core/cpu.h"

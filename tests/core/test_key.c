@@ -6,7 +6,6 @@
 #include "src/core/axes.h"
 #include "src/core/case.h"
 #include "src/core/case_key.h"
-#include "src/core/names.h"
 #include "tests/support/cases.h"
 #include "tests/support/files.h"
 

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/core/files.h"
-
 /* Adapters are the test plugins from now on. */
 static void use_fakes(void) { setenv("NORMBENCH_PEERS", getenv("NORMBENCH_TEST_PLUGINS"), 1); }
 

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "src/core/case_key.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/lab/probe/probe.h"

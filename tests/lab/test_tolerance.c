@@ -7,7 +7,6 @@
 #include "src/core/stats.h"
 #include "src/lab/tolerance/tolerance.h"
 #include "src/lab/tolerance/tolerance_run.c"
-#include "src/lab/tolerance/tolerance_test.h"
 #include "tests/support/sparsely.h"
 
 static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "src/measure/answers.h"
-#include "tests/support/files.h"
 
 struct taken {
     struct nb_strbuf all;

@@ -9,7 +9,6 @@
 
 #include "src/core/case_key.h"
 #include "src/core/files.h"
-#include "src/core/json.h"
 #include "src/core/random.h"
 #include "src/measure/schedule.h"
 #include "src/measure/session.h"

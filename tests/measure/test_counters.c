@@ -10,7 +10,6 @@
 #include <immintrin.h>
 #endif
 
-#include "src/core/cpu.h"
 #include "src/measure/counters.h"
 #include "src/measure/single_step.h"
 

@@ -5,7 +5,6 @@
  * 0.9 ms in the median, 4 ms at 90 %, 12 ms at 99 %; spells with him of 0.6, 7 and 290 ms. The sums of exponentials here have these quantiles. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "src/core/log.h"
 #include "src/core/random.h"

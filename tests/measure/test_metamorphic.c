@@ -7,7 +7,6 @@
 #include "src/core/case_key.h"
 #include "src/core/registry.h"
 #include "src/measure/metamorphic.h"
-#include "tests/support/files.h"
 #include "tests/support/trials.h"
 
 /* "relations:by_place_f32/shape:4x64/data:normal" */

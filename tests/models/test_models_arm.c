@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "src/core/json.h"
 #include "src/core/text.h"
 #include "src/models/arm.h"
 #include "tests/support/files.h"

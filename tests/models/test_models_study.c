@@ -2,11 +2,9 @@
 /* What PyTorch is asked, each once; answers that are read back; and what fits into the time allowed. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/core/text.h"
 #include "src/models/study.c"
 #include "tests/support/files.h"
 

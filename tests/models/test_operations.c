@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A step as a list of operations: what follows from it, a config.json as such a list, and what is said of one that is wrong. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <string.h>
 
 #include "src/core/files.h"

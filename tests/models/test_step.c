@@ -9,7 +9,6 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/models/step.h"
-#include "tests/support/files.h"
 #include "tests/support/plans.h"
 
 TestSuite(step, .init = load_kernels_quietly, .fini = nb_registry_release);

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
-#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/plan/plan.h"

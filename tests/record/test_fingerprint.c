@@ -7,9 +7,7 @@
 
 #include "src/core/cpu.h"
 #include "src/core/json.h"
-#include "src/core/registry.h"
 #include "src/record/fingerprint.c"
-#include "tests/support/files.h"
 
 /* Test vectors of the function's authors. */
 Test(fingerprint, hashes_are_fnv1a) {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "src/core/json.h"
-#include "src/record/fold.h"
 #include "src/record/merge.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"

@@ -9,7 +9,6 @@
 #include "reports/text/escape.h"
 #include "src/core/format.h"
 #include "src/core/log.h"
-#include "tests/support/files.h"
 #include "tests/support/reports.h"
 
 /* What a test renders. */

@@ -9,7 +9,6 @@
 #include "reports/run/report.h"
 #include "reports/run/try_view.c"
 #include "reports/text/escape.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "tests/support/reports.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "src/core/dtype.h"
-#include "src/core/log.h"
 #include "src/lab/limits/limits_rules.h"
 
 static const struct nb_format *stat(const struct nb_limits *l) { return &nb_numbers[l->design.stat]; }

@@ -6,7 +6,6 @@
 
 #include "src/core/case.h"
 #include "src/core/dtype.h"
-#include "src/core/log.h"
 #include "src/lab/limits/limits_rules.h"
 
 /* ---- E[x^2] - mean^2 ------------------------------------------------------------------------------------------------------- */

@@ -13,7 +13,6 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"

@@ -2,7 +2,6 @@
 /* What the closed forms predict; then the search: all seeds, all rows, the worst counts. */
 #include "src/lab/stress/search.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

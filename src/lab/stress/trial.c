@@ -17,9 +17,7 @@
 #include "src/core/timer.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
-#include "src/measure/judge.h"
 #include "src/measure/pool.h"
-#include "src/plan/distributions.h"
 #include "src/plan/inputs.h"
 #include "src/record/record.h"
 
