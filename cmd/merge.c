@@ -135,7 +135,7 @@ static int merge_stress(const struct options *o, const struct nb_results *result
     cJSON *stress = nb_stress_judge(results, &grades, all);
     int result = nb_stress_write(stress, o->out);
     if (result == 0 && nb_stress_format_known(o->format)) result = nb_stress_print(stress, results, o->format, stdout);
-    if (result == 0) result = nb_stress_report(o->out, stress, results);
+    if (result == 0) result = nb_stress_report(o->out, stress);
     cJSON_Delete(stress);
     nb_grades_release(&grades);
     return result;

@@ -173,7 +173,7 @@ static double measured(const cJSON *document, const char *norm, const char *styl
 /* ---- points ---- */
 
 static struct nb_point point_of(double share, const struct nb_interval *cut) {
-    return (struct nb_point){100 * share, 100 * cut->value, 100 * cut->low, 100 * cut->high};
+    return (struct nb_point){100 * share, 100 * cut->value, 100 * cut->low, 100 * cut->high, false};
 }
 
 static void add_paper(struct nb_figure *f, const struct nb_paper *paper) {

@@ -156,7 +156,7 @@ static void draw_losses(struct nb_figures *figures, const struct nb_results *met
         for (int i = 0; i < cJSON_GetArraySize(y); i++) {
             const cJSON *at = cJSON_GetArrayItem(x, i), *value = cJSON_GetArrayItem(y, i);
             if (cJSON_IsNumber(value) && cJSON_IsNumber(at))
-                nb_figure_add(f, 0, entry, (struct nb_point){at->valuedouble, value->valuedouble, NAN, NAN});
+                nb_figure_add(f, 0, entry, (struct nb_point){at->valuedouble, value->valuedouble, NAN, NAN, false});
         }
     }
     nb_figure_sort(f);

@@ -33,6 +33,7 @@ void nb_figure_release(struct nb_figure *f) {
     for (size_t p = 0; p < NB_FIGURE_PANELS; p++) release_heat(&f->heats[p]);
     free(f->lines);
     free_all(f->entries, f->n_entries);
+    free_all(f->names, f->n_names);
     free(f->name);
     free(f->title);
     free(f->subtitle);
@@ -52,6 +53,8 @@ static size_t find_or_add(char ***texts, size_t *n, const char *text) {
 size_t nb_figure_entry(struct nb_figure *f, const char *label) {
     return find_or_add(&f->entries, &f->n_entries, label);
 }
+
+size_t nb_figure_name(struct nb_figure *f, const char *name) { return find_or_add(&f->names, &f->n_names, name); }
 
 static struct nb_line *line_of(struct nb_figure *f, size_t panel, size_t entry, bool law) {
     for (size_t i = 0; i < f->n_lines; i++) {
@@ -78,7 +81,7 @@ void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_po
 }
 
 void nb_figure_add_law(struct nb_figure *f, size_t panel, size_t entry, double x, double y) {
-    append(f, panel, entry, true, (struct nb_point){x, y, NAN, NAN});
+    append(f, panel, entry, true, (struct nb_point){x, y, NAN, NAN, false});
 }
 
 static int by_x(const void *left, const void *right) {

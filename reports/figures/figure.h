@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A figure before it is drawn: panels side by side that share one legend, lines of points with intervals. It is written as
+/* A figure before it is drawn: panels below each other that share one legend, lines of points with intervals. It is written as
  * a data file that a person can read and a gnuplot script that draws the data as SVG and PNG. */
 #ifndef NB_FIGURE_H
 #define NB_FIGURE_H
@@ -21,10 +21,12 @@ enum nb_scale {
     NB_SCALE_BYTES,   /* logarithmic, ticks in KiB, MiB */
     NB_SCALE_DECADES, /* logarithmic; 0 is drawn at the lower end */
     NB_SCALE_POWERS,  /* values are exponents of two, ticks say 2^k */
+    NB_SCALE_NAMES,   /* of y: the figure's names, the first on top; intervals are of x then */
 };
 
 struct nb_point {
     double x, y, low, high; /* the interval is of y; NaN: none */
+    bool noisy;             /* too noisy to rank: drawn hollow */
 };
 
 struct nb_line {
@@ -68,12 +70,13 @@ struct nb_figure {
     struct nb_panel panels[NB_FIGURE_PANELS];
     size_t n_panels;
     bool scattered;                         /* measured points are not joined */
-    bool same_axes;                         /* of all panels, which are to be compared */
     struct nb_heat heats[NB_FIGURE_PANELS]; /* n_x 0: none */
     double heat_low, heat_high;             /* ends of the colour scale, */
     const char *heat_title;                 /* and what it shows */
     char **entries;                         /* the legend */
     size_t n_entries;
+    char **names; /* of rows; an entry that is one of them is not in the legend */
+    size_t n_names;
     struct nb_line *lines;
     size_t n_lines;
     struct nb_guide guides[NB_FIGURE_GUIDES];
@@ -85,6 +88,8 @@ void nb_figure_init(struct nb_figure *f, const char *name);
 void nb_figure_release(struct nb_figure *f);
 /* The place of a label in the legend; added when new. */
 size_t nb_figure_entry(struct nb_figure *f, const char *label);
+/* The same of a row's name. */
+size_t nb_figure_name(struct nb_figure *f, const char *name);
 /* Appends a point to the line of (panel, entry). A point without a finite x and y is left out. */
 void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point);
 /* The same for a line that is predicted. */
@@ -94,7 +99,7 @@ void nb_figure_sort(struct nb_figure *f);
 /* Only the points of predicted lines. */
 void nb_figure_sort_laws(struct nb_figure *f);
 
-/* Columns x, y, low, high; lines are separated by two blank ones; what is absent is "?". Then, for each panel and state, a block
+/* Columns x, y, low, high, noisy; lines are separated by two blank ones; what is absent is "?". Then, for each panel and state, a block
  * of the heat map's cells: x, y, half width, half height, value. */
 void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out);
 void nb_figure_script(const struct nb_figure *f, struct nb_strbuf *out);

@@ -2,17 +2,76 @@
 /* The data file of a figure and the gnuplot script that draws it. All text stands in single quotes, where gnuplot expands nothing, and
  * terminals run without enhanced text, so that an underscore is an underscore. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "reports/figures/figure.h"
 #include "reports/text/escape.h"
 #include "src/core/format.h"
 #include "src/core/log.h"
 
-/* Okabe & Ito's palette without its yellow (too pale on white): distinct under every common colour blindness. */
-static const char *const colors[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
-static const int point_types[] = {7, 5, 9, 13, 11, 6, 4};
-enum { N_COLORS = sizeof colors / sizeof *colors, CHARACTER_WIDTH = 7, LEFT_MARGIN = 70, GAP = 60 };
+/* ---- colours ------------------------------------------------------------------------------------------------------------ */
+
+/* An algorithm and a series of the claims page have one colour and one shape in all figures. Okabe & Ito's palette without its yellow (too pale on
+ * white), then some of Tol's muted one. Shapes are filled; the one before each is the same, hollow, for what is too noisy to rank. */
+static const struct {
+    const char *names[3], *color;
+    int shape;
+} looks[] = {{{"fast", "RMSNorm", "rmsnorm"}, "#0072B2", 7},
+             {{"composed", "published"}, "#D55E00", 5},
+             {{"twopass", "fused", "LayerNorm"}, "#009E73", 9},
+             {{"keepdim", "native", "layernorm"}, "#CC79A7", 13},
+             {{"onepass", "plain"}, "#E69F00", 11},
+             {{"welford", "row"}, "#56B4E9", 7},
+             {{"serial", "none"}, "#000000", 5},
+             {{"expanded", "lowp"}, "#882255", 9},
+             {{"corrected", "composed_lowp"}, "#999933", 13},
+             {{"shifted", "prmsnorm"}, "#332288", 11},
+             {{"folded", "channels"}, "#44AA99", 15},
+             {{"batchnorm"}, "#AA4499", 15}};
+enum { N_LOOKS = sizeof looks / sizeof *looks };
+
+/* Does the label have the name as a word, "rmsnorm_fast 256" fast? */
+static const char *find_word(const char *label, const char *name) {
+    const size_t n = strlen(name);
+    for (const char *at = strstr(label, name); at; at = strstr(at + 1, name))
+        if ((at == label || strchr("_ ", at[-1])) && strchr(" ,", at[n])) return at;
+    return NULL;
+}
+
+/* The look that the label's first known word asks for; of any other label one that its letters choose. */
+static size_t wanted_look(const char *label) {
+    const char *first = NULL;
+    size_t look = 0;
+    for (const char *c = label; *c; c++) look = (31 * look + (unsigned char)*c) % N_LOOKS;
+    for (size_t i = 0; i < N_LOOKS; i++)
+        for (int k = 0; k < 3 && looks[i].names[k]; k++) {
+            const char *at = find_word(label, looks[i].names[k]);
+            if (!at || (first && at >= first)) continue;
+            first = at;
+            look = i;
+        }
+    return look;
+}
+
+/* Rows with names of their own need no legend of these. */
+static bool is_named(const struct nb_figure *f, size_t entry) {
+    for (size_t i = 0; i < f->n_names; i++)
+        if (strcmp(f->names[i], f->entries[entry]) == 0) return true;
+    return false;
+}
+
+/* Of each entry; where an entry of the legend before has it, the next that is free. */
+static void choose_looks(const struct nb_figure *f, size_t *chosen) {
+    bool taken[N_LOOKS] = {false};
+    for (size_t e = 0; e < f->n_entries; e++) {
+        size_t look = wanted_look(f->entries[e]);
+        for (int tries = 0; tries < N_LOOKS && taken[look]; tries++) look = (look + 1) % N_LOOKS;
+        taken[look] = !is_named(f, e);
+        chosen[e] = look;
+    }
+}
 
 /* ---- heat maps --------------------------------------------------------------------------------------------------------- */
 
@@ -95,12 +154,12 @@ void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out) {
         if (i) nb_strbuf_add(out, "\n\n");
         add_remark(out, "panel: ", f->panels[line->panel].title);
         add_remark(out, line->law ? "predicted: " : "line: ", f->entries[line->entry]);
-        nb_strbuf_addf(out, "# x = %s, y = %s, low, high\n", f->panels[line->panel].x_title,
+        nb_strbuf_addf(out, "# x = %s, y = %s, low, high, too noisy to rank\n", f->panels[line->panel].x_title,
                        f->panels[line->panel].y_title ? f->panels[line->panel].y_title : "place");
         for (size_t p = 0; p < line->n; p++) {
             const double values[] = {line->points[p].x, line->points[p].y, line->points[p].low, line->points[p].high};
             for (size_t v = 0; v < 4; v++) add_number(out, values[v]);
-            nb_strbuf_add(out, "\n");
+            nb_strbuf_add(out, line->points[p].noisy ? " 1\n" : " 0\n");
         }
     }
     for (size_t p = 0; p < f->n_panels; p++) add_heat_data(f, p, out);
@@ -124,9 +183,6 @@ static void widen(struct range *r, double value) {
     r->most = fmax(r->most, value);
     if (value > 0) r->least_positive = fmin(r->least_positive, value);
 }
-
-/* Does a range belong to the panel: its own, or one of several that share their axes? */
-static bool is_in(const struct nb_figure *f, size_t panel, size_t other) { return f->same_axes || panel == other; }
 
 static int by_value(const void *left, const void *right) {
     const double *a = left, *b = right;
@@ -165,7 +221,7 @@ static void widen_by_intervals(struct range *r, const struct nb_figure *f, size_
     const double span = r->most - r->least, room = linear && span > 0 ? span : INFINITY;
     const double least = r->least - room, most = r->most + room;
     for (size_t i = 0; i < f->n_lines; i++)
-        for (size_t p = 0; is_in(f, panel, f->lines[i].panel) && p < f->lines[i].n; p++) {
+        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
             const struct nb_point *at = &f->lines[i].points[p];
             if (isfinite(at->low)) widen(r, fmax(at->low, least));
             if (isfinite(at->high)) widen(r, fmin(at->high, most));
@@ -178,11 +234,12 @@ static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axi
     struct range r = {INFINITY, -INFINITY, INFINITY};
     for (size_t i = 0; i < f->n_lines; i++) {
         const struct nb_line *line = &f->lines[i];
-        for (size_t k = 0; is_in(f, panel, line->panel) && k < line->n; k++)
+        for (size_t k = 0; line->panel == panel && k < line->n; k++)
             widen(&r, x_axis ? line->points[k].x : line->points[k].y);
     }
-    if (linear && !x_axis) leave_out_spikes(&r, f, panel);
-    if (!x_axis) widen_by_intervals(&r, f, panel, linear);
+    if (linear && !x_axis && !f->n_names) leave_out_spikes(&r, f, panel);
+    if (x_axis == (f->n_names > 0)) widen_by_intervals(&r, f, panel, linear);
+    for (size_t i = 0; x_axis && f->n_names && i < f->n_guides; i++) widen(&r, f->guides[i].x);
     const struct nb_heat *heat = &f->heats[panel];
     for (size_t i = 0; i < (x_axis ? heat->n_x : heat->n_y); i++) widen(&r, x_axis ? heat->x[i] : heat->y[i]);
     if (r.least > r.most) r.least = 0, r.most = 1;
@@ -223,7 +280,7 @@ static void add_power_ticks(char axis, const struct range *r, enum nb_scale scal
 /* Ticks at the data's own row lengths, when they are few; one that would stand too near to its neighbour has no label. */
 static bool add_own_ticks(const struct nb_figure *f, size_t panel, const struct range *r, struct nb_strbuf *out) {
     enum { MOST = 10 };
-    double lengths[MOST], label = 0, nearest = f->n_panels > 1 ? 0.12 : 0.07; /* in parts of the axis */
+    double lengths[MOST], label = 0, nearest = 0.09; /* in parts of the axis */
     size_t n = 0;
     for (size_t i = 0; i < f->n_lines; i++)
         for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
@@ -325,7 +382,18 @@ static void add_linear(char axis, const struct range *r, enum nb_scale scale, st
     if (high <= low) high = low + 1;
     bool percent = scale == NB_SCALE_PERCENT || scale == NB_SCALE_SHARE;
     nb_strbuf_addf(out, "  unset logscale %c\n  set %crange [%.17g:%.17g]\n  set %ctics %.17g\n  set format %c '%s'\n",
-                   axis, axis, low, high, axis, nice_step(high - low), axis, percent ? "%g %%" : "%g");
+                   axis, axis, low, high, axis, nice_step(high - low), axis, percent ? "%g%%" : "%g");
+}
+
+/* The rows of the figure by name, the first on top. */
+static void add_names(const struct nb_figure *f, struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "  set yrange [%zu.5:-0.5]\n  set ytics (", f->n_names - 1);
+    for (size_t i = 0; i < f->n_names; i++) {
+        nb_strbuf_add(out, i ? ", " : "");
+        nb_escape_gnuplot(out, f->names[i]);
+        nb_strbuf_addf(out, " %zu", i);
+    }
+    nb_strbuf_add(out, ")\n");
 }
 
 static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb_scale scale, struct nb_strbuf *out) {
@@ -342,32 +410,37 @@ static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb
     case NB_SCALE_POWERS:
         add_powers(axis, &r, f->heats[panel].n_x ? half_step(&f->heats[panel], axis == 'x') : 0.5, out);
         break;
+    case NB_SCALE_NAMES:
+        add_names(f, out);
+        break;
     default:
         add_linear(axis, &r, scale, out);
     }
 }
 
-/* Lines that a reader compares with: 0, 100 %, the caches. */
+/* Lines that a reader compares with: 0, 100 %, the caches, the copy. Their words stand above the panel. */
 static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
     const struct nb_panel *p = &f->panels[panel];
-    const char *style = "nohead back lc rgb '#999999' lw 1 dt 2";
+    const char *style = "nohead back lc rgb '#999999' lw 1 dt 1";
     if (p->y_scale == NB_SCALE_SHARE || p->y_scale == NB_SCALE_PERCENT)
         nb_strbuf_addf(out, "  set arrow from graph 0, first %d to graph 1, first %d %s\n",
                        p->y_scale == NB_SCALE_SHARE ? 100 : 0, p->y_scale == NB_SCALE_SHARE ? 100 : 0, style);
+    if (p->x_scale == NB_SCALE_PERCENT)
+        nb_strbuf_addf(out, "  set arrow from first 0, graph 0 to first 0, graph 1 %s\n", style);
     struct range r = range_of(f, panel, true);
     for (size_t i = 0; i < f->n_guides; i++) {
         const struct nb_guide *g = &f->guides[i];
-        if (!(g->x > r.least_positive && g->x < r.most)) continue;
+        if (!(g->x >= r.least_positive && g->x <= r.most)) continue;
         nb_strbuf_addf(out, "  set arrow from first %.17g, graph 0 to first %.17g, graph 1 %s\n  set label ", g->x,
                        g->x, style);
         nb_escape_gnuplot(out, g->label);
         nb_strbuf_addf(
-            out, " at first %.17g, graph 0.97 left offset 0.4,0 font ',10' textcolor rgb '#777777' noenhanced\n", g->x);
+            out, " at first %.17g, graph 1 center offset 0,0.5 font ',10' textcolor rgb '#777777' noenhanced\n", g->x);
     }
 }
 
 /* What lies beyond a linear axis, where the line to it leaves the picture. */
-static void add_spikes(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+static void add_spikes(const struct nb_figure *f, size_t panel, const size_t *chosen, struct nb_strbuf *out) {
     const enum nb_scale scale = f->panels[panel].y_scale;
     const struct range r = range_of(f, panel, false);
     for (size_t i = 0; i < f->n_lines && is_linear(scale); i++)
@@ -377,42 +450,73 @@ static void add_spikes(const struct nb_figure *f, size_t panel, struct nb_strbuf
             nb_strbuf_addf(out,
                            "  set label '%s %.3g%s' at first %.17g, graph %s center font ',9' textcolor rgb '%s' "
                            "noenhanced\n",
-                           at->y > r.most ? "↑" : "↓", at->y, scale == NB_SCALE_LINEAR ? "" : " %", at->x,
-                           at->y > r.most ? "0.99" : "0.02", colors[f->lines[i].entry % N_COLORS]);
+                           at->y > r.most ? "↑" : "↓", at->y, scale == NB_SCALE_LINEAR ? "" : "%", at->x,
+                           at->y > r.most ? "0.99" : "0.02", looks[chosen[f->lines[i].entry]].color);
         }
 }
 
-static void add_axes(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+static void add_axes(const struct nb_figure *f, size_t panel, const size_t *chosen, struct nb_strbuf *out) {
     const struct nb_panel *p = &f->panels[panel];
     add_axis(f, panel, 'x', p->x_scale, out);
     add_axis(f, panel, 'y', p->y_scale, out);
     add_guides(f, panel, out);
-    add_spikes(f, panel, out);
+    add_spikes(f, panel, chosen, out);
 }
 
-/* ---- the script ---------------------------------------------------------------------------------------------------- */
+/* ---- the layout: panels below each other, the legend below them, so that a phone shows all of it ------------------------ */
+
+enum {
+    WIDTH = 520,
+    RIGHT = 18,
+    TOP = 74,
+    PANEL = 230,
+    BETWEEN = 74, /* panels: the titles of two axes */
+    LEGEND_TOP = 66,
+    LINE = 19,
+    FOOT = 26,
+    CHARACTER_WIDTH = 7
+};
+
+struct layout {
+    int left, panel, legend, n_columns, height; /* legend: where it begins, from above */
+    size_t n_items;
+    size_t *chosen; /* looks of the entries */
+};
+
+static bool is_drawn_state(const struct nb_figure *f, int state) {
+    bool drawn = false;
+    for (size_t p = 0; p < f->n_panels; p++) drawn |= has_state(&f->heats[p], state);
+    return drawn;
+}
+
+static bool has_noise(const struct nb_figure *f) {
+    for (size_t i = 0; i < f->n_lines; i++)
+        for (size_t p = 0; p < f->lines[i].n; p++)
+            if (f->lines[i].points[p].noisy) return true;
+    return false;
+}
 
 /* Widest text in terminal cells, as far as a picture gives it room. */
-static size_t widest(char *const *texts, size_t n) {
+static int widest(char *const *texts, size_t n) {
     size_t most = 4;
     for (size_t i = 0; i < n; i++)
         if (nb_utf8_cells(texts[i]) > most) most = nb_utf8_cells(texts[i]);
-    return most < 48 ? most : 48;
+    return most < 48 ? (int)most : 48;
 }
 
-static int legend_width(const struct nb_figure *f) {
-    const int texts = 60 + CHARACTER_WIDTH * (int)widest(f->entries, f->n_entries);
-    return nb_heat_is_in(f) && texts < 230 ? 230 : texts;
-}
-
-static void size_of(const struct nb_figure *f, int *width, int *height) {
-    size_t n = f->n_panels ? f->n_panels : 1;
-    int panel = n > 1 ? 360 : nb_heat_is_in(f) ? 480 : 620, body = 300;
-    if (nb_heat_is_in(f) && body < 20 * ((int)f->n_entries + NB_N_HEAT_STATES) + 60)
-        body = 20 * ((int)f->n_entries + NB_N_HEAT_STATES) + 60; /* and the colour scale */
-    if ((int)f->n_entries * 20 > body) body = (int)f->n_entries * 20;
-    *width = LEFT_MARGIN + (int)n * panel + ((int)n - 1) * GAP + 20 + legend_width(f);
-    *height = 96 + body + 84;
+static void lay_out(struct layout *l, const struct nb_figure *f) {
+    const int n = f->n_panels ? (int)f->n_panels : 1, row = 20;
+    *l = (struct layout){.left = f->n_names ? 24 + CHARACTER_WIDTH * widest(f->names, f->n_names) : 66};
+    l->chosen = nb_alloc(f->n_entries + 1, sizeof *l->chosen);
+    choose_looks(f, l->chosen);
+    l->panel = f->n_names ? row * (int)f->n_names + 12 : PANEL;
+    for (size_t e = 0; e < f->n_entries; e++) l->n_items += !is_named(f, e);
+    for (int s = NB_HEAT_VALUE + 1; s < NB_N_HEAT_STATES; s++) l->n_items += is_drawn_state(f, s);
+    l->n_columns = (WIDTH - 32) / (40 + CHARACTER_WIDTH * widest(f->entries, f->n_entries));
+    if (l->n_columns < 1) l->n_columns = 1;
+    const int scale = nb_heat_is_in(f) ? 56 : 0, noise = has_noise(f) ? LINE : 0;
+    l->legend = TOP + n * l->panel + (n - 1) * BETWEEN + LEGEND_TOP + scale;
+    l->height = l->legend + LINE * (((int)l->n_items + l->n_columns - 1) / l->n_columns) + noise + FOOT;
 }
 
 static void add_quoted(struct nb_strbuf *out, const char *text, size_t cells) {
@@ -423,17 +527,17 @@ static void add_quoted(struct nb_strbuf *out, const char *text, size_t cells) {
     nb_strbuf_release(&cut);
 }
 
-/* Label texts come from outside, the format is ours. */
-static void add_label(struct nb_strbuf *out, int id, int x, int y, int height, int size, const char *color,
-                      const char *text, size_t cells) {
-    nb_strbuf_addf(out, "  set label %d ", id);
+/* Label texts come from outside, the format is ours. y: from above. */
+static void add_label(struct nb_strbuf *out, int x, int y, int size, const char *color, const char *text,
+                      size_t cells) {
+    nb_strbuf_add(out, "  set label ");
     add_quoted(out, text, cells);
-    nb_strbuf_addf(out, " at screen %d./W, 1 - %d./H left font ',%d' textcolor rgb '%s' noenhanced\n", x,
-                   y < 0 ? height + y : y, size, color);
+    nb_strbuf_addf(out, " at screen %d./W, 1 - %d./H left font ',%d' textcolor rgb '%s' noenhanced\n", x, y, size,
+                   color);
 }
 
-static void add_device(const struct nb_figure *f, int width, int height, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "W = %d\nH = %d\n", width, height);
+static void add_device(const struct nb_figure *f, const struct layout *l, struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "W = %d\nH = %d\n", WIDTH, l->height);
     nb_strbuf_add(out, "do for [device=1:2] {\n"
                        "  if (device == 1) {\n"
                        "    set terminal svg size W,H dynamic noenhanced font 'DejaVu Sans,12' background '#ffffff'\n");
@@ -446,43 +550,22 @@ static void add_device(const struct nb_figure *f, int width, int height, struct 
     nb_strbuf_addf(out, "    set output '%s.png'\n  }\n", f->name);
 }
 
-static void add_styles(const struct nb_figure *f, struct nb_strbuf *out) {
+/* Dashed is what is predicted, and nothing else. */
+static void add_styles(const struct nb_figure *f, const struct layout *l, struct nb_strbuf *out) {
     for (size_t e = 0; e < f->n_entries; e++)
-        nb_strbuf_addf(out, "  set style line %zu lc rgb '%s' lw 1.8 dt %zu pt %d ps 0.75\n", e + 1,
-                       colors[e % N_COLORS], e / N_COLORS % 4 + 1, point_types[(e + e / N_COLORS) % N_COLORS]);
+        nb_strbuf_addf(out, "  set style line %zu lc rgb '%s' lw 1.8 dt 1 pt %d ps 0.75\n", e + 1,
+                       looks[l->chosen[e]].color, looks[l->chosen[e]].shape);
 }
 
-static void add_margins(const struct nb_figure *f, size_t panel, int width, struct nb_strbuf *out) {
-    const int n = (int)f->n_panels;
-    int each = (width - LEFT_MARGIN - 20 - legend_width(f) - (n - 1) * GAP) / n;
-    int x = LEFT_MARGIN + (int)panel * (each + GAP);
+static void add_margins(const struct layout *l, size_t panel, struct nb_strbuf *out) {
+    const int top = TOP + (int)panel * (l->panel + BETWEEN);
     nb_strbuf_addf(out,
-                   "  set lmargin at screen %d./W\n  set rmargin at screen %d./W\n"
-                   "  set tmargin at screen 1 - 96./H\n  set bmargin at screen 84./H\n",
-                   x, x + each);
+                   "  set lmargin at screen %d./W\n  set rmargin at screen 1 - %d./W\n"
+                   "  set tmargin at screen 1 - %d./H\n  set bmargin at screen 1 - %d./H\n",
+                   l->left, RIGHT, top, top + l->panel);
 }
 
-static void add_legend(const struct nb_figure *f, int width, struct nb_strbuf *out) {
-    nb_strbuf_addf(out,
-                   "  set key at screen %d./W, 1 - 96./H left top Left reverse samplen 2 spacing 1.25 noenhanced "
-                   "width 0 font ',11'\n",
-                   width - legend_width(f) + 4);
-}
-
-/* `using` for an axis that cannot show 0: it is drawn at the lower end. */
-static void add_using(const struct nb_figure *f, const struct nb_panel *p, size_t line, bool interval,
-                      struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "'%s.dat' index %zu using ", f->name, line);
-    for (int column = 1; column <= (interval ? 4 : 2); column++) {
-        const bool is_x = column == 1;
-        const bool clamped = (is_x ? p->x_scale : p->y_scale) == NB_SCALE_DECADES;
-        const char axis = is_x ? 'x' : 'y', *separator = column > 1 ? ":" : "";
-        if (clamped)
-            nb_strbuf_addf(out, "%s($%d > LEAST_%c ? $%d : LEAST_%c)", separator, column, axis, column, axis);
-        else
-            nb_strbuf_addf(out, "%s%d", separator, column);
-    }
-}
+/* ---- the legend: drawn by us, since gnuplot leaves out what it finds no room for ---------------------------------------- */
 
 /* Has a line of the entry been measured? */
 static bool is_measured(const struct nb_figure *f, size_t entry) {
@@ -491,31 +574,107 @@ static bool is_measured(const struct nb_figure *f, size_t entry) {
     return false;
 }
 
-static const char *style_of(const struct nb_figure *f, bool law) {
-    return law ? "lines" : f->scattered ? "points" : "linespoints";
+static void add_item(const struct layout *l, size_t *n, const char *text, const char *point, struct nb_strbuf *out) {
+    const int column = (int)(*n % (size_t)l->n_columns), row = (int)(*n / (size_t)l->n_columns);
+    const int x = 24 + column * ((WIDTH - 32) / l->n_columns), y = l->legend + row * LINE;
+    ++*n;
+    if (*point == 'l')
+        nb_strbuf_addf(out,
+                       "  set arrow from screen %d./W, screen 1 - %d./H to screen %d./W, screen 1 - %d./H nohead %s\n",
+                       x - 8, y, x + 8, y, point);
+    nb_strbuf_addf(out, "  set label '' at screen %d./W, 1 - %d./H point %s\n", x, y, *point == 'l' ? "pt -1" : point);
+    add_label(out, x + 14, y, 11, "#222222", text, 48);
+}
+
+static void add_legend(const struct nb_figure *f, const struct layout *l, struct nb_strbuf *out) {
+    char point[96];
+    size_t n = 0;
+    for (size_t e = 0; e < f->n_entries; e++) {
+        const size_t look = l->chosen[e];
+        if (is_named(f, e)) continue;
+        if (is_measured(f, e))
+            snprintf(point, sizeof point, "pt %d ps 0.9 lc rgb '%s'", looks[look].shape, looks[look].color);
+        else
+            snprintf(point, sizeof point, "lc rgb '%s' lw 1.8 dt 2", looks[look].color);
+        add_item(l, &n, f->entries[e], point, out);
+    }
+    for (int s = NB_HEAT_VALUE + 1; s < NB_N_HEAT_STATES; s++) {
+        if (!is_drawn_state(f, s)) continue;
+        snprintf(point, sizeof point, "pt 5 ps 1.4 lc rgb '%s'", states[s].color);
+        add_item(l, &n, states[s].name, point, out);
+    }
+    if (has_noise(f)) add_label(out, 16, l->height - FOOT - LINE / 2, 10, "#555555", "hollow: too noisy to rank", 48);
+}
+
+/* ---- curves ---------------------------------------------------------------------------------------------------------- */
+
+/* A column; on an axis that cannot show 0 what is less is drawn at its lower end. */
+static void add_column(const struct nb_panel *p, int column, bool of_x, struct nb_strbuf *out) {
+    const char axis = of_x ? 'x' : 'y';
+    if ((of_x ? p->x_scale : p->y_scale) == NB_SCALE_DECADES)
+        nb_strbuf_addf(out, "($%d > LEAST_%c ? $%d : LEAST_%c)", column, axis, column, axis);
+    else
+        nb_strbuf_addf(out, "($%d)", column);
+}
+
+/* Columns x and y of a line; which: 0 or 1 takes points of that noise alone, else all. */
+static void add_using(const struct nb_figure *f, size_t line, int which, struct nb_strbuf *out) {
+    const struct nb_panel *p = &f->panels[f->lines[line].panel];
+    nb_strbuf_addf(out, "'%s.dat' index %zu using ", f->name, line);
+    add_column(p, 1, true, out);
+    nb_strbuf_add(out, ":");
+    if (which >= 0) nb_strbuf_addf(out, "($5 == %d ? ", which);
+    add_column(p, 2, false, out);
+    if (which >= 0) nb_strbuf_add(out, " : NaN)");
+}
+
+static void add_intervals(const struct nb_figure *f, size_t line, struct nb_strbuf *out) {
+    const struct nb_panel *p = &f->panels[f->lines[line].panel];
+    const bool of_x = f->n_names > 0;
+    add_using(f, line, -1, out);
+    for (int column = 3; column <= 4; column++) {
+        nb_strbuf_add(out, ":");
+        add_column(p, column, of_x, out);
+    }
+    nb_strbuf_addf(out, " with %cerrorbars ls %zu lw 1.2 dt 1 pt -1 notitle, \\\n       ", of_x ? 'x' : 'y',
+                   f->lines[line].entry + 1);
 }
 
 /* On a heat map a white line below keeps a law from drowning in the colours. */
-static void add_line(const struct nb_figure *f, size_t line, struct nb_strbuf *out) {
-    const struct nb_line *l = &f->lines[line];
-    const struct nb_panel *p = &f->panels[l->panel];
-    const size_t style = l->entry + 1;
-    if (l->law && f->heats[l->panel].n_x) {
-        add_using(f, p, line, false, out);
+static void add_law(const struct nb_figure *f, size_t line, struct nb_strbuf *out) {
+    const size_t style = f->lines[line].entry + 1;
+    if (f->heats[f->lines[line].panel].n_x) {
+        add_using(f, line, -1, out);
         nb_strbuf_add(out, " with lines lc rgb '#ffffff' lw 2.6 dt 1 notitle, \\\n       ");
     }
-    if (!l->law) {
-        add_using(f, p, line, true, out);
-        nb_strbuf_addf(out, " with yerrorbars ls %zu lw 1 dt 1 pt -1 notitle, \\\n       ", style);
+    add_using(f, line, -1, out);
+    nb_strbuf_addf(out, " with lines ls %zu dt 2 notitle", style);
+}
+
+/* Solid points, and hollow ones of the same shape. */
+static void add_line(const struct nb_figure *f, const struct layout *l, size_t line, struct nb_strbuf *out) {
+    const size_t entry = f->lines[line].entry;
+    if (f->lines[line].law) {
+        add_law(f, line, out);
+        return;
     }
-    add_using(f, p, line, false, out);
-    nb_strbuf_addf(out, " with %s ls %zu%s notitle", style_of(f, l->law), style, l->law ? " dt 2" : "");
+    add_intervals(f, line, out);
+    if (!f->scattered) {
+        add_using(f, line, -1, out);
+        nb_strbuf_addf(out, " with lines ls %zu notitle, \\\n       ", entry + 1);
+    }
+    for (int noisy = 0; noisy < 2; noisy++) {
+        add_using(f, line, noisy, out);
+        nb_strbuf_addf(out, " with points ls %zu pt %d notitle%s", entry + 1, looks[l->chosen[entry]].shape - noisy,
+                       noisy ? "" : ", \\\n       ");
+    }
 }
 
 static const char palette[] = "  set palette defined (0 '#fbfcd8', 0.2 '#c3e6b8', 0.4 '#6fc2b4', 0.6 '#2f8fae', 0.8 "
                               "'#24528c', 1 '#141a44')\n";
 
-static void add_palette(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+/* One colour scale for all panels, between them and the legend. */
+static void add_palette(const struct nb_figure *f, const struct layout *l, size_t panel, struct nb_strbuf *out) {
     if (!nb_heat_is_in(f)) return;
     nb_strbuf_add(out, palette);
     nb_strbuf_addf(out, "  set cbrange [%.17g:%.17g]\n", f->heat_low, f->heat_high);
@@ -523,8 +682,10 @@ static void add_palette(const struct nb_figure *f, size_t panel, struct nb_strbu
         nb_strbuf_add(out, "  unset colorbox\n");
         return;
     }
-    nb_strbuf_add(out, "  set colorbox horizontal user origin screen 1 - 208./W, 120./H size screen 170./W, 14./H\n"
-                       "  set cbtics 2 font ',9'\n  set cblabel ");
+    nb_strbuf_addf(out,
+                   "  set colorbox horizontal user origin screen %d./W, 1 - %d./H size screen 240./W, 12./H\n"
+                   "  set cbtics 2 font ',9'\n  set cblabel ",
+                   l->left, l->legend - 50);
     nb_escape_gnuplot(out, f->heat_title ? f->heat_title : "");
     nb_strbuf_add(out, " font ',10' offset 0,0.6 noenhanced\n");
 }
@@ -539,72 +700,52 @@ static void add_heat(const struct nb_figure *f, size_t panel, const char **separ
     }
 }
 
-static void add_heat_legend(const struct nb_figure *f, const char **separator, struct nb_strbuf *out) {
-    for (int s = NB_HEAT_VALUE + 1; s < NB_N_HEAT_STATES; s++) {
-        bool drawn = false;
-        for (size_t p = 0; p < f->n_panels; p++) drawn |= has_state(&f->heats[p], s);
-        if (!drawn) continue;
-        nb_strbuf_addf(out, "%sNaN with points pt 5 ps 1.6 lc rgb '%s' title '%s'", *separator, states[s].color,
-                       states[s].name);
-        *separator = ", \\\n       ";
-    }
-}
-
-static void add_curves(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+static void add_curves(const struct nb_figure *f, const struct layout *l, size_t panel, struct nb_strbuf *out) {
     const char *separator = "  plot ";
     add_heat(f, panel, &separator, out);
     for (size_t i = 0; i < f->n_lines; i++) {
         if (f->lines[i].panel != panel) continue;
         nb_strbuf_add(out, separator);
-        add_line(f, i, out);
+        add_line(f, l, i, out);
         separator = ", \\\n       ";
     }
-    for (size_t e = 0; panel + 1 == f->n_panels && e < f->n_entries; e++) {
-        const bool law = !is_measured(f, e);
-        nb_strbuf_addf(out, "%sNaN with %s ls %zu%s title ", separator, style_of(f, law), e + 1, law ? " dt 2" : "");
-        add_quoted(out, f->entries[e], 48);
-        separator = ", \\\n       ";
-    }
-    if (panel + 1 == f->n_panels) add_heat_legend(f, &separator, out);
     nb_strbuf_add(out, *separator == ',' ? "\n" : "  plot NaN notitle\n"); /* a panel without data is still drawn */
 }
 
-static void add_panel(const struct nb_figure *f, size_t panel, int width, struct nb_strbuf *out) {
+static void add_panel(const struct nb_figure *f, const struct layout *l, size_t panel, struct nb_strbuf *out) {
     const struct nb_panel *p = &f->panels[panel];
-    add_margins(f, panel, width, out);
+    add_margins(l, panel, out);
     nb_strbuf_add(out, "  set title ");
     add_quoted(out, p->title, 80);
     nb_strbuf_add(out, " font ',12' offset 0,-0.4 noenhanced\n  set xlabel ");
     add_quoted(out, p->x_title, 80);
-    nb_strbuf_add(out, " noenhanced\n  set ylabel ");
+    nb_strbuf_add(out, " offset 0,0.3 noenhanced\n  set ylabel ");
     add_quoted(out, p->y_title, 80);
     nb_strbuf_add(out, " noenhanced offset 1,0\n");
-    add_axes(f, panel, out);
-    if (panel + 1 == f->n_panels)
-        add_legend(f, width, out);
-    else
-        nb_strbuf_add(out, "  unset key\n");
-    add_palette(f, panel, out);
-    add_curves(f, panel, out);
+    add_axes(f, panel, l->chosen, out);
+    add_palette(f, l, panel, out);
+    add_curves(f, l, panel, out);
     nb_strbuf_add(out, "  unset label\n  unset arrow\n");
 }
 
 void nb_figure_script(const struct nb_figure *f, struct nb_strbuf *out) {
-    int width, height;
-    size_of(f, &width, &height);
-    size_t cells = (size_t)(width - 30) / CHARACTER_WIDTH;
+    struct layout l;
+    lay_out(&l, f);
     nb_strbuf_addf(out, "# Draws %s.svg and %s.png from %s.dat: gnuplot %s.gp, here.\n", f->name, f->name, f->name,
                    f->name);
     nb_strbuf_add(out, "reset\nset encoding utf8\nset datafile missing '?'\nset errorbars small\n");
-    add_device(f, width, height, out);
-    add_styles(f, out);
+    add_device(f, &l, out);
+    add_styles(f, &l, out);
     nb_strbuf_add(out, "  set border 3 lc rgb '#444444' lw 1\n"
                        "  set tics nomirror out scale 0.6 textcolor rgb '#222222' font ',10'\n"
                        "  set grid xtics ytics back lc rgb '#d8d8d8' lw 0.8 dt 1\n"
+                       "  unset key\n"
                        "  set multiplot\n");
-    add_label(out, 1, 16, 26, height, 15, "#111111", f->title, cells * 3 / 4);
-    add_label(out, 2, 16, 50, height, 10, "#555555", f->subtitle, cells * 9 / 8);
-    add_label(out, 3, 16, -14, height, 9, "#777777", f->footer, cells);
-    for (size_t p = 0; p < f->n_panels; p++) add_panel(f, p, width, out);
+    add_label(out, 14, 25, 14, "#111111", f->title, 60);
+    add_label(out, 14, 48, 10, "#555555", f->subtitle, 84);
+    add_label(out, 14, l.height - 10, 9, "#777777", f->footer, 84);
+    add_legend(f, &l, out);
+    for (size_t p = 0; p < f->n_panels; p++) add_panel(f, &l, p, out);
     nb_strbuf_add(out, "  unset multiplot\n  unset output\n}\n");
+    free(l.chosen);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The LayerNorm-to-RMSNorm cut against row length and against the working set, a curve for each pair of kernels, composed
- * and fused. */
+/* What RMSNorm saves of LayerNorm's time, by row length and by working set: a curve for each pair of kernels. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +11,8 @@
 #include "src/core/names.h"
 
 static const char caption[] =
-    "Share of LayerNorm's time that RMSNorm saves, 1 - t(rmsnorm) / t(layernorm), from ratios paired within one group. "
-    "Below 0 "
-    "RMSNorm is slower. Composed kernels run op by op with temporaries, as an eager framework does; fused ones sweep "
-    "the row "
-    "with the statistics in registers. Bars add the half-widths of both ratios' 95% intervals. ";
+    "Share of LayerNorm's time that RMSNorm saves, from ratios paired within one group; below 0 RMSNorm is slower. Unfused (composed) kernels run "
+    "operation by operation with temporaries, as an eager framework does. Bars add the half-widths of both ratios' 95% intervals. ";
 
 struct pairs {
     const struct nb_results *results;
@@ -47,21 +43,14 @@ static bool choose_width(struct pairs *p) {
     return most > 0;
 }
 
-/* "fused: layernorm_welford / rmsnorm_twopass", without what the op's name says anyway. */
+/* "twopass"; "welford / twopass" where the kernels differ. */
 static void label_of(const struct pairs *p, const struct nb_cut *cut, struct nb_strbuf *out) {
-    const struct nb_record *ln = &p->results->records[cut->layernorm], *rms = &p->results->records[cut->rmsnorm];
-    struct nb_strbuf l = {0}, r = {0};
-    nb_kernel_name(&ln->c, &l);
-    nb_kernel_name(&rms->c, &r);
-    const char *left = strncmp(l.text, "layernorm_", 10) == 0 ? l.text + 10 : l.text;
-    const char *right = strncmp(r.text, "rmsnorm_", 8) == 0 ? r.text + 8 : r.text;
-    nb_strbuf_add(out, nb_style_names[ln->c.style]);
-    if (strcmp(left, right) != 0)
-        nb_strbuf_addf(out, ": %s / %s", left, right);
-    else if (strcmp(left, out->text) != 0)
-        nb_strbuf_addf(out, ": %s", left);
-    nb_strbuf_release(&l);
-    nb_strbuf_release(&r);
+    char *ln = nb_kernel_suffix(&p->results->records[cut->layernorm]),
+         *rms = nb_kernel_suffix(&p->results->records[cut->rmsnorm]);
+    nb_strbuf_add(out, ln + (*ln == '_'));
+    if (strcmp(ln, rms) != 0) nb_strbuf_addf(out, " / %s", rms + (*rms == '_'));
+    free(ln);
+    free(rms);
 }
 
 static bool is_layernorm_drawn(const struct nb_record *r, const void *arg) {
@@ -74,17 +63,20 @@ static void add_cut(struct nb_figure *f, const struct pairs *p, size_t i, double
     const struct nb_interval *cut = &p->cuts[i].cut;
     struct nb_strbuf label = {0};
     label_of(p, &p->cuts[i], &label);
-    nb_figure_add(f, 0, nb_figure_entry(f, label.text),
-                  (struct nb_point){x, 100 * cut->value, 100 * cut->low, 100 * cut->high});
+    const struct nb_record *ln = &p->results->records[p->cuts[i].layernorm],
+                           *rms = &p->results->records[p->cuts[i].rmsnorm];
+    nb_figure_add(
+        f, 0, nb_figure_entry(f, label.text),
+        (struct nb_point){x, 100 * cut->value, 100 * cut->low, 100 * cut->high, ln->timing.noisy || rms->timing.noisy});
     nb_strbuf_release(&label);
 }
 
 static void finish(struct nb_figure *f, const struct pairs *p, const char *against, const char *subtitle,
                    const char *constants) {
-    f->title = nb_textf("LayerNorm-to-RMSNorm cut against %s, %s%s", against, nb_formats[p->dtype].name,
+    f->title = nb_textf("Time saved by RMSNorm, by %s (%s%s)", against, nb_formats[p->dtype].name,
                         p->pass == NB_BACKWARD ? ", backward" : "");
     f->subtitle = nb_textf("width %s, %s", nb_width_names[p->width], subtitle);
-    f->caption = nb_textf("%sEqual everywhere: width %s, %s.", caption, nb_width_names[p->width], constants);
+    f->caption = nb_textf("%sFixed: width %s, %s.", caption, nb_width_names[p->width], constants);
 }
 
 /* Those of the machine whose cases are drawn. */
@@ -98,11 +90,11 @@ static void add_caches(struct nb_figure *f, const struct nb_results *results, in
 }
 
 static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *figures) {
-    const char *against = by == NB_BY_LENGTH ? "row length" : "the working set";
+    const char *against = by == NB_BY_LENGTH ? "row length" : "working set";
     struct nb_sweep sweep;
     nb_sweep_find(&sweep, p->results, by, is_layernorm_drawn, p, NULL);
     if (sweep.n_steps < 2) {
-        nb_figures_note(figures, "cut against %s, %s: one value only", against, nb_formats[p->dtype].name);
+        nb_figures_note(figures, "time saved by %s, %s: one value only", against, nb_formats[p->dtype].name);
         nb_sweep_release(&sweep);
         return;
     }
@@ -110,7 +102,7 @@ static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *
                           nb_formats[p->dtype].name);
     struct nb_figure *f = nb_figures_new(figures, p->results, name);
     f->n_panels = 1;
-    f->panels[0] = (struct nb_panel){NULL, by == NB_BY_LENGTH ? "row length" : "working set", "time saved",
+    f->panels[0] = (struct nb_panel){NULL, by == NB_BY_LENGTH ? "row length, elements" : "working set", "time saved",
                                      by == NB_BY_LENGTH ? NB_SCALE_LENGTH : NB_SCALE_BYTES, NB_SCALE_PERCENT};
     for (size_t i = 0; i < sweep.n; i++) {
         const struct nb_record *ln = &p->results->records[sweep.records[i]];
@@ -128,9 +120,10 @@ void nb_plot_cut(const struct nb_results *results, struct nb_figures *figures) {
     p.of_layernorm = nb_alloc(results->n + 1, sizeof *p.of_layernorm);
     for (size_t i = 0; i < p.n; i++) p.of_layernorm[p.cuts[i].layernorm] = i + 1;
     if (!p.n)
-        nb_figures_note(figures,
-                        "LayerNorm-to-RMSNorm cut: no LayerNorm and RMSNorm cases that were timed in one group with "
-                        "one style, width and formula");
+        nb_figures_note(
+            figures,
+            "time saved by RMSNorm over LayerNorm: no LayerNorm and RMSNorm cases that were timed in one group with "
+            "one style, width and formula");
     for (uint32_t pass = 0; pass < NB_N_PASSES; pass++)
         for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
             p.pass = pass;

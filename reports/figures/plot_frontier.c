@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Accuracy against speed: what a digit costs. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "reports/figures/plot.h"
 #include "reports/figures/sweep.h"
@@ -11,9 +9,9 @@
 #include "src/core/names.h"
 
 static const char caption[] =
-    "Each point is a case: a kernel at one width with one formula, timed and judged on the same rows; to the left is "
-    "faster, "
-    "down is more accurate. Cases with rows whose loss the formula predicts are left out. No other case is both faster and more accurate than one on the dashed line.";
+    "Each point is a case: a kernel at one width with one formula, timed and judged on the same rows; to the left is faster, down is more accurate. "
+    "The error is its share of the error bound of its own formula, beyond which a result fails. Cases with rows whose loss the formula predicts are "
+    "left out.";
 
 static const char *const free_axes[] = {"root", "cast", "eps_place", "param_dtype", "round_sum", NULL};
 
@@ -28,16 +26,7 @@ static double cost_ns(const struct nb_record *r) {
 static bool is_drawable(const struct nb_record *r, const void *arg) {
     const struct selection *s = arg;
     return r->has_accuracy && r->c.op == s->op && r->c.pass == s->pass && r->c.dtype == s->dtype &&
-           r->accuracy.n_rows_lost == 0 && isfinite(r->accuracy.max_ulp);
-}
-
-static bool is_beaten(const struct nb_results *results, const struct nb_sweep *g, const struct nb_record *r) {
-    for (size_t i = 0; i < g->n; i++) {
-        const struct nb_record *other = &results->records[g->records[i]];
-        const double time = cost_ns(other) - cost_ns(r), error = other->accuracy.max_ulp - r->accuracy.max_ulp;
-        if (time <= 0 && error <= 0 && (time < 0 || error < 0)) return true;
-    }
-    return false;
+           r->accuracy.n_rows_lost == 0 && isfinite(r->accuracy.worst_ratio);
 }
 
 static void add_points(struct nb_figure *f, const struct nb_results *results, const struct nb_sweep *g) {
@@ -46,48 +35,31 @@ static void add_points(struct nb_figure *f, const struct nb_results *results, co
         struct nb_strbuf kernel = {0};
         nb_kernel_name(&r->c, &kernel);
         nb_figure_add(f, 0, nb_figure_entry(f, kernel.text),
-                      (struct nb_point){cost_ns(r), r->accuracy.max_ulp, NAN, NAN});
+                      (struct nb_point){cost_ns(r), 100 * r->accuracy.worst_ratio, NAN, NAN, r->timing.noisy});
         nb_strbuf_release(&kernel);
-    }
-    for (size_t i = 0; i < g->n; i++) {
-        const struct nb_record *r = &results->records[g->records[i]];
-        if (!is_beaten(results, g, r))
-            nb_figure_add_law(f, 0, nb_figure_entry(f, "not beaten in both"), cost_ns(r), r->accuracy.max_ulp);
     }
 }
 
-/* Two points, or one kernel, show no choice: the table has them. */
-static bool is_worth_drawing(const struct nb_results *results, const struct nb_sweep *cases) {
-    enum { FEWEST = 3 };
-    struct nb_strbuf first = {0}, other = {0};
-    bool differ = false;
-    for (size_t i = 0; i < cases->n; i++) {
-        nb_strbuf_clear(&other);
-        nb_kernel_name(&results->records[cases->records[i]].c, i == 0 ? &first : &other);
-        differ |= i > 0 && strcmp(first.text, other.text) != 0;
-    }
-    nb_strbuf_release(&first);
-    nb_strbuf_release(&other);
-    return cases->n >= FEWEST && differ;
-}
+/* Fewer kernels show no choice: the table has them. */
+enum { FEWEST_KERNELS = 4 };
 
 /* The most cases of one op, dtype and shape that share everything but kernel, width and formula. */
 static void draw(const struct nb_results *results, struct nb_figures *figures, const struct selection *s) {
     const char *op = nb_op_names[s->op], *dtype = nb_formats[s->dtype].name;
     struct nb_sweep cases;
     nb_sweep_find(&cases, results, NB_ONE_SHAPE, is_drawable, s, free_axes);
-    if (is_worth_drawing(results, &cases)) {
-        char *name = nb_textf("frontier-%s-%s-%s", op, nb_pass_names[s->pass], dtype);
-        struct nb_figure *f = nb_figures_new(figures, results, name);
+    if (cases.n >= FEWEST_KERNELS) {
+        struct nb_figure *f =
+            nb_figures_new(figures, results, nb_textf("frontier-%s-%s-%s", op, nb_pass_names[s->pass], dtype));
         f->n_panels = 1;
         f->scattered = true;
-        f->panels[0] =
-            (struct nb_panel){NULL, "ns per element", "largest error, ulp", NB_SCALE_DECADES, NB_SCALE_DECADES};
+        f->panels[0] = (struct nb_panel){NULL, "ns per element", "largest error, % of its bound", NB_SCALE_DECADES,
+                                         NB_SCALE_SHARE};
         add_points(f, results, &cases);
         f->title = nb_textf("%s%s %s: accuracy against speed", op, s->pass == NB_BACKWARD ? " backward" : "", dtype);
         f->subtitle = nb_strdup(cases.subtitle);
         f->caption = nb_strdup(caption);
-        nb_figure_sort_laws(f);
+        if (f->n_entries < FEWEST_KERNELS) nb_figures_drop_last(figures);
     }
     nb_sweep_release(&cases);
 }
@@ -99,7 +71,6 @@ void nb_plot_frontier(const struct nb_results *results, struct nb_figures *figur
             for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++)
                 draw(results, figures, &(struct selection){op, pass, dtype});
     if (figures->n == before)
-        nb_figures_note(
-            figures,
-            "accuracy against speed: no three cases of one shape, of two kernels, have a time and an accuracy");
+        nb_figures_note(figures,
+                        "accuracy against speed: no four kernels of one op have a time and an accuracy at one shape");
 }

@@ -14,25 +14,17 @@ struct subject { /* what one figure is about */
 };
 
 static const char caption[] =
-    "Left: bytes that the operation must move, over the time of a call. Right: time of the copy, which moves the same "
-    "bytes "
-    "and computes nothing, over the time of the kernel; 100% is the copy. Bars are 95% intervals over launches. ";
+    "Time of a copy of the same bytes over the time of the kernel: 100% is as fast as memcpy. Each kernel at its fastest width; bars are 95% intervals over launches. ";
 
 static bool belongs(const struct nb_record *r, const void *arg) {
     const struct subject *s = arg;
     return r->c.op == s->op && r->c.pass == s->pass && r->c.dtype == s->dtype;
 }
 
-/* GB/s falls where the time rises: the bounds change places. */
-static struct nb_point rate_point(const struct nb_record *r) {
-    const struct nb_timing *t = &r->timing;
-    double scale = t->gbytes_per_s * t->time_ns.value;
-    return (struct nb_point){(double)r->c.shape.cols, t->gbytes_per_s, scale / t->time_ns.high, scale / t->time_ns.low};
-}
-
-static struct nb_point vs_copy_point(const struct nb_record *r) {
+static struct nb_point point_of(const struct nb_record *r) {
     const struct nb_interval *share = &r->timing.vs_copy;
-    return (struct nb_point){(double)r->c.shape.cols, 100 * share->value, 100 * share->low, 100 * share->high};
+    return (struct nb_point){(double)r->c.shape.cols, 100 * share->value, 100 * share->low, 100 * share->high,
+                             r->timing.noisy};
 }
 
 /* Of a kernel's widths at one row length, the one that moves most bytes. */
@@ -55,17 +47,15 @@ static bool is_fastest_width(const struct nb_results *results, const struct nb_s
 
 static void fill(struct nb_figure *f, const struct nb_results *results, const struct nb_sweep *sweep) {
     struct nb_strbuf label = {0};
-    f->n_panels = 2;
-    f->panels[0] = (struct nb_panel){"Compulsory bytes moved", "row length", "GB/s", NB_SCALE_LENGTH, NB_SCALE_LINEAR};
-    f->panels[1] = (struct nb_panel){"Share of the roofline", "row length", NULL, NB_SCALE_LENGTH, NB_SCALE_SHARE};
+    f->n_panels = 1;
+    f->panels[0] =
+        (struct nb_panel){NULL, "row length, elements", "% of memcpy speed", NB_SCALE_LENGTH, NB_SCALE_SHARE};
     for (size_t i = 0; i < sweep->n; i++) {
         const struct nb_record *r = &results->records[sweep->records[i]];
         if (!is_fastest_width(results, sweep, r)) continue;
         nb_strbuf_clear(&label);
         nb_kernel_name(&r->c, &label);
-        const size_t entry = nb_figure_entry(f, label.text);
-        nb_figure_add(f, 0, entry, rate_point(r));
-        nb_figure_add(f, 1, entry, vs_copy_point(r));
+        nb_figure_add(f, 0, nb_figure_entry(f, label.text), point_of(r));
     }
     nb_figure_sort(f);
     nb_strbuf_release(&label);
@@ -81,10 +71,9 @@ static bool draw(struct nb_figures *figures, const struct nb_results *results, c
         char *name = nb_textf("kernels-%s-%s-%s", op, nb_pass_names[s->pass], dtype);
         struct nb_figure *f = nb_figures_new(figures, results, name);
         fill(f, results, &sweep);
-        f->title = nb_textf("%s %s%s: kernels, each at its fastest width", op, dtype,
-                            s->pass == NB_BACKWARD ? ", backward" : "");
+        f->title = nb_textf("%s %s%s: speed by row length", op, dtype, s->pass == NB_BACKWARD ? ", backward" : "");
         f->subtitle = nb_strdup(sweep.subtitle);
-        f->caption = nb_textf("%sEqual everywhere: %s.", caption, sweep.constants);
+        f->caption = nb_textf("%sFixed: %s.", caption, sweep.constants);
     }
     nb_sweep_release(&sweep);
     return drawn;

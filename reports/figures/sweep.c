@@ -14,7 +14,7 @@
 #include "src/core/log.h"
 #include "src/core/names.h"
 
-enum rule { SAME_ROWS, SAME_ELEMENTS, SAME_LENGTH, SAME_SHAPE, ANY_SHAPE };
+enum rule { SAME_ROWS, SAME_ELEMENTS, SAME_LENGTH, SAME_SHAPE };
 
 struct member {
     char *facet; /* what a curve holds still */
@@ -88,10 +88,8 @@ static void add_rule(const struct search *search, const struct nb_record *r, enu
         nb_strbuf_addf(out, "%lld rows", (long long)s->rows);
     else if (rule == SAME_ELEMENTS)
         nb_strbuf_addf(out, "%.0f elements", (double)s->rows * (double)s->cols);
-    else if (rule == SAME_LENGTH)
-        nb_strbuf_addf(out, "row length %lld", (long long)s->cols);
     else
-        nb_strbuf_add(out, "shapes differ");
+        nb_strbuf_addf(out, "row length %lld", (long long)s->cols);
 }
 
 /* Facets in order; in one, steps, then the most rows first. */
@@ -161,7 +159,6 @@ static void try_rule(struct nb_sweep *sweep, struct member *members, const struc
 
 void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, enum nb_sweep_by by,
                    nb_record_filter *accepts, const void *arg, const char *const *free_axes) {
-    enum { ENOUGH = 3 };
     const struct search search = {results, by, accepts, arg, free_axes};
     struct member *members = nb_alloc(results->n + 1, sizeof *members);
     *sweep = (struct nb_sweep){0};
@@ -171,7 +168,6 @@ void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, enu
     } else {
         try_rule(sweep, members, &search, by == NB_BY_BYTES ? SAME_LENGTH : SAME_SHAPE);
     }
-    if (sweep->n_steps < ENOUGH && by != NB_ONE_SHAPE) try_rule(sweep, members, &search, ANY_SHAPE);
     free(members);
 }
 

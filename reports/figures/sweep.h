@@ -22,8 +22,7 @@ typedef bool nb_record_filter(const struct nb_record *r, const void *arg);
 
 /* Of the timed records of one machine that the filter accepts, the set with the most steps in which nothing differs but kernel, width, shape,
  * and the axes in `free_axes` (null-terminated, may be null). Against row length the number of rows is constant where that gives a
- * curve, else rows x cols is; against the working set the row length is. Where neither does, any shapes are taken. NB_ONE_SHAPE: no
- * curve, the most cases of one shape. */
+ * curve, else rows x cols is; against the working set the row length is. NB_ONE_SHAPE: no curve, the most cases of one shape. */
 void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, enum nb_sweep_by by,
                    nb_record_filter *accepts, const void *arg, const char *const *free_axes);
 void nb_sweep_release(struct nb_sweep *sweep);

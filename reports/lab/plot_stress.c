@@ -210,14 +210,13 @@ static void plot_maps(const struct nb_results *meta, const struct studies *studi
 
 /* ---- All figures of a stress run, in the order in which the page shows them ---- */
 
-void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress, const struct nb_results *results) {
+void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)stress}; /* has what a footer is made of */
     struct studies studies;
     *figures = (struct nb_figures){0};
     nb_strbuf_add(&figures->notes, "");
     studies_init(&studies, stress);
     plot_maps(&meta, &studies, figures);
-    if (results) nb_plot_histogram(results, figures);
     if (studies.n_repeated)
         nb_figures_note(figures, "%zu studies of another width or formula: of each kernel and dtype the first is drawn",
                         studies.n_repeated);

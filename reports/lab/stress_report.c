@@ -377,14 +377,14 @@ static void add_top(const struct nb_results *meta, const cJSON *stress, struct n
 
 enum { N_KEY_MAPS = 2 }; /* behind the answer */
 
-int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_results *results) {
+int nb_stress_report(const char *dir, const cJSON *stress) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)stress};
     struct nb_figures figures;
     struct nb_stress_lines lines;
     struct nb_strbuf page = {0};
     const struct nb_html_pictures pictures = {&figures, dir, NB_STRESS_PLOTS};
     char *path = nb_path_join(dir, NB_STRESS_PAGE);
-    nb_stress_figures_init(&figures, stress, results);
+    nb_stress_figures_init(&figures, stress);
     int result = nb_figures_write(&figures, dir, NB_STRESS_PLOTS);
     nb_stress_lines_init(&lines, stress);
     add_top(&meta, stress, &page);
@@ -396,7 +396,6 @@ int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_resul
     add_worst_section(stress, &page);
     nb_strbuf_add(&page, "<h2 id=maps>Error over scale and offset</h2>\n");
     nb_html_more_figures(&pictures, "map-", N_KEY_MAPS, "Maps", &page);
-    nb_html_more_figures(&pictures, "histogram-", 0, "Share of results by their error", &page);
     nb_html_not_drawn(&figures, &page);
     add_replays_section(stress, &page);
     nb_strbuf_add(&page, "<p>The files beside this page: <a href=\"" NB_STRESS_FILE "\">" NB_STRESS_FILE
@@ -410,11 +409,11 @@ int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_resul
     return result;
 }
 
-int nb_stress_report_read(const char *dir, const struct nb_results *results) {
+int nb_stress_report_read(const char *dir) {
     if (!nb_stress_exists(dir)) return 1;
     cJSON *stress = nb_stress_read(dir);
     if (!stress) return -1;
-    int result = nb_stress_report(dir, stress, results);
+    int result = nb_stress_report(dir, stress);
     cJSON_Delete(stress);
     return result;
 }

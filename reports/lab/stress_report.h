@@ -15,9 +15,9 @@
 #define NB_STRESS_PLOTS "precision-plots"
 
 /* results: null when there are none beside it. -1 after nb_error. */
-int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_results *results);
+int nb_stress_report(const char *dir, const cJSON *stress);
 /* The same from DIR/stress.json. Returns 1, and does nothing, when there is none. */
-int nb_stress_report_read(const char *dir, const struct nb_results *results);
+int nb_stress_report_read(const char *dir);
 
 /* ---- The judgement of a stress run for a terminal or a document: grades, breakdown frontiers, public bug inputs, what failed and how to
  * see it again. */
@@ -28,8 +28,8 @@ int nb_stress_print(const cJSON *stress, const struct nb_results *results, const
 
 /* ---- Figures of precision, from stress.json. ---- */
 
-/* All of a stress run. stress and results may be null. */
-void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress, const struct nb_results *results);
+/* All of a stress run. stress may be null. */
+void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress);
 
 /* ---- What the page and the text of a stress run share: the grades as lines and columns. ---- */
 

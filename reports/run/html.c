@@ -11,37 +11,33 @@
 #include "src/core/files.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
+#include "src/core/names.h"
 #include "src/lab/stress/stress.h"
 
-/* ---- pictures: what RMSNorm saves and how fast kernels are come before the tables, the rest folded behind them ---- */
+/* ---- pictures: every kernel by its time and what RMSNorm saves come before the table, the rest folded behind it ---- */
 
 static const struct {
     const char *prefix, *title;
     size_t most; /* that come first */
 } families[] = {
-    {"cut-", "What RMSNorm saves", 2},
-    {"kernels-", "Kernels against row length", 2},
+    {"times-", "Kernels by time", 2},
+    {"cut-", "Time saved by RMSNorm", 2},
+    {"kernels-", "Speed by row length", 0},
     {"frontier-", "Accuracy against speed", 0},
-    {"histogram-", "Share of results by their error", 0},
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
-/* How many of a family come first; errors do where nothing was timed. */
-static size_t n_key_plots(const struct nb_figures *figures, int family) {
-    const bool timed = figures->n && strncmp(figures->list[0].name, "histogram-", 10) != 0;
-    return !timed && strcmp(families[family].prefix, "histogram-") == 0 ? 2 : families[family].most;
-}
-
 static void add_key_plots(const struct nb_html_pictures *pictures, struct nb_strbuf *out) {
-    for (int i = 0; i < N_FAMILIES; i++)
-        nb_html_figures(pictures, families[i].prefix, n_key_plots(pictures->figures, i), out);
+    nb_strbuf_add(out, "<div class=plots>\n");
+    for (int i = 0; i < N_FAMILIES; i++) nb_html_figures(pictures, families[i].prefix, families[i].most, out);
+    nb_strbuf_add(out, "</div>\n");
 }
 
 static void add_plots(struct nb_figures *figures, const struct nb_html_pictures *pictures, struct nb_strbuf *out) {
     nb_strbuf_add(out, "<h2 id=plots>More plots</h2>\n");
     if (!figures->n) nb_strbuf_add(out, "<p>These results allow no plot.</p>\n");
     for (int i = 0; i < N_FAMILIES; i++)
-        nb_html_more_figures(pictures, families[i].prefix, n_key_plots(figures, i), families[i].title, out);
+        nb_html_more_figures(pictures, families[i].prefix, families[i].most, families[i].title, out);
     nb_html_not_drawn(figures, out);
 }
 
@@ -61,9 +57,7 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
     nb_html_text(out, ": ", nb_meta_text(results, "config"), "");
     nb_strbuf_add(out, "</h1>\n");
     nb_html_answer(results, out);
-    nb_html_text(out, "<p>", summary->counts_text, ". ");
-    nb_html_text(out, "", summary->noise, "");
-    nb_strbuf_add(out, "</p>\n");
+    nb_html_text(out, "<p>", summary->counts_text, ".</p>\n");
     nb_strbuf_add(out, "<nav>");
     if (summary->n_failures) nb_strbuf_add(out, "<a class=\"bad\" href=\"#failures\">failures</a>");
     nb_strbuf_add(out, "<a href=\"#results\">results</a><a href=\"#plots\">plots</a>");
@@ -95,68 +89,140 @@ static bool is_timed(const struct nb_view *view) {
     return false;
 }
 
+static bool is(const struct nb_column *c, enum nb_measured what) { return !c->axis && c->measured == what; }
+
 /* Notes may be long sentences, kernels' names never break, figures stand right. A phone shows the time and the ratio beside the name, or
- * the error where nothing was timed. */
-static const char *cell_class(const struct nb_view *view, size_t column) {
-    const struct nb_column *c = &view->columns[column];
-    const bool main = !c->axis && (is_timed(view) ? c->measured == NB_MEASURED_TIME || c->measured == NB_MEASURED_RATIO
-                                                  : c->measured == NB_MEASURED_MAX_ULP);
-    return main ? "n m" : c->right ? "n" : column == 0 ? "k" : column + 1 == view->n_columns ? "w" : "";
+ * the error where nothing was timed; s is for wide screens and paper. */
+static const char *cell_class(const struct nb_view *view, const struct nb_column *c) {
+    const bool main = is_timed(view) ? is(c, NB_MEASURED_TIME) || is(c, NB_MEASURED_RATIO) : is(c, NB_MEASURED_MAX_ULP);
+    const bool second = is(c, NB_MEASURED_RATE) || is(c, NB_MEASURED_PARAMETERS) || is(c, NB_MEASURED_BIAS);
+    return main                        ? "n m"
+           : second                    ? "n s"
+           : c->right                  ? "n"
+           : is(c, NB_MEASURED_KERNEL) ? "k"
+           : is(c, NB_MEASURED_NOTE)   ? "d"
+                                       : "";
 }
 
-static void add_row(const struct nb_view *view, const struct nb_section *section, const struct nb_record *r,
-                    struct nb_strbuf *out) {
+/* Axes with a column of their own; the others that differ stand in one, "backward, cache cold", but for values that a reader expects. */
+static bool has_own_column(const struct nb_column *c) {
+    static const char *const names[] = {"width", "dtype", "shape", NULL};
+    return !c->axis || nb_name_find(names, c->axis->name) >= 0;
+}
+
+static void print_conditions(const struct nb_view *view, const struct nb_section *section, const struct nb_record *r,
+                             struct nb_strbuf *out) {
+    struct nb_strbuf value = {0};
+    nb_strbuf_add(out, "");
+    for (size_t c = 0; c < view->n_columns; c++) {
+        if (section->hidden[c] || has_own_column(&view->columns[c])) continue;
+        nb_strbuf_clear(&value);
+        nb_column_print(&view->columns[c], r, false, &value);
+        if (value.len) nb_view_add_to_heading(view->columns[c].axis, value.text, out);
+    }
+    nb_strbuf_release(&value);
+}
+
+/* What the rows of a section have cells of. */
+struct shown {
+    size_t columns[NB_VIEW_COLUMNS], n;
+    bool conditions;
+};
+
+static bool is_shown(const struct nb_view *view, const struct nb_section *section, size_t column) {
+    const struct nb_column *c = &view->columns[column];
+    bool tells = !is(c, NB_MEASURED_STATUS); /* it does where one is not ok */
+    for (size_t i = 0; i < section->n && !tells; i++)
+        tells = view->results->records[section->records[i]].status != NB_OK;
+    return tells && !section->hidden[column] && has_own_column(c);
+}
+
+static void find_shown(struct shown *shown, const struct nb_view *view, const struct nb_section *section) {
+    struct nb_strbuf text = {0};
+    *shown = (struct shown){0};
+    for (size_t c = 0; c < view->n_columns; c++)
+        if (is_shown(view, section, c)) shown->columns[shown->n++] = c;
+    for (size_t i = 0; i < section->n; i++)
+        print_conditions(view, section, &view->results->records[section->records[i]], &text);
+    shown->conditions = text.len > 0;
+    nb_strbuf_release(&text);
+}
+
+/* A note is folded: the table fits a screen without it. */
+static void add_note(const char *text, struct nb_strbuf *out) {
+    nb_html_cell(out, "d", "");
+    nb_html_text(out, "<details><summary>why</summary>", text, "</details>");
+}
+
+static void add_row(const struct nb_view *view, const struct nb_section *section, const struct shown *shown,
+                    const struct nb_record *r, struct nb_strbuf *out) {
     struct nb_strbuf cell = {0};
-    bool doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
+    const bool doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
     nb_strbuf_add(out, r->status < NB_N_STATUSES && nb_status_failed(r->status) ? "<tr class=bad>"
                        : doubtful                                               ? "<tr class=doubt>"
                                                                                 : "<tr>");
-    for (size_t c = 0; c < view->n_columns; c++) {
-        if (section->hidden[c]) continue;
+    for (size_t i = 0; i < shown->n; i++) {
+        const struct nb_column *c = &view->columns[shown->columns[i]];
         nb_strbuf_clear(&cell);
-        nb_column_print(&view->columns[c], r, false, &cell);
-        nb_html_cell(out, cell_class(view, c), cell.text);
+        nb_column_print(c, r, false, &cell);
+        if (is(c, NB_MEASURED_NOTE))
+            add_note(cell.text, out);
+        else
+            nb_html_cell(out, cell_class(view, c), cell.text);
+        if (i > 0 || !shown->conditions) continue;
+        nb_strbuf_clear(&cell);
+        print_conditions(view, section, r, &cell);
+        nb_html_cell(out, "c", cell.text);
     }
     nb_strbuf_add(out, "\n");
     nb_strbuf_release(&cell);
 }
 
-static void add_section(const struct nb_view *view, const struct nb_section *section, bool open,
-                        struct nb_strbuf *out) {
-    nb_strbuf_add(out, open ? "<details open><summary>" : "<details><summary>");
-    nb_html_text(out, "", *section->heading ? section->heading : "all cases", "");
-    nb_strbuf_addf(out, " (%zu)</summary>\n%s<div class=wrap><table class=rows>\n<tr>", section->n,
-                   open ? "" : "<noscript>");
-    for (size_t c = 0; c < view->n_columns; c++) {
-        if (section->hidden[c]) continue;
+static void add_headings(const struct nb_view *view, const struct shown *shown, struct nb_strbuf *out) {
+    for (size_t i = 0; i < shown->n; i++) {
+        const struct nb_column *c = &view->columns[shown->columns[i]];
         nb_strbuf_addf(out, "<th class=\"%s\">", cell_class(view, c));
-        nb_html_text(out, "", view->columns[c].title, "");
+        nb_html_text(out, "", c->title, "");
+        if (i == 0 && shown->conditions) nb_strbuf_add(out, "<th class=c>case");
     }
     nb_strbuf_add(out, "\n");
-    for (size_t i = 0; i < section->n; i++) add_row(view, section, &view->results->records[section->records[i]], out);
+}
+
+static void add_section(const struct nb_view *view, const struct nb_section *section, bool open,
+                        struct nb_strbuf *out) {
+    struct shown shown;
+    find_shown(&shown, view, section);
+    nb_strbuf_add(out, open ? "<details open><summary>" : "<details><summary>");
+    nb_html_text(out, "", *section->heading ? section->heading : "all cases", "");
+    nb_strbuf_addf(out, " (%zu)</summary>\n%s<div class=\"wrap full\"><table class=rows>\n<thead><tr>", section->n,
+                   open ? "" : "<noscript>");
+    add_headings(view, &shown, out);
+    nb_strbuf_add(out, "<tbody>\n");
+    for (size_t i = 0; i < section->n; i++)
+        add_row(view, section, &shown, &view->results->records[section->records[i]], out);
     nb_strbuf_addf(out, "</table></div>%s</details>\n", open ? "" : "</noscript>");
 }
 
-/* A browser takes seconds for thousands of rows. Folded ones come as text, which the script makes tables of when they are opened. */
-enum { MOST_OPEN = 200 };
+static const char legend[] =
+    "Time: median over launches, with its 95% interval. % of copy: time of a copy of the same bytes / time of the case; % of roofline: time "
+    "of the copy or, where that is larger, of the arithmetic / time of the case, and the bottleneck. Of bound: largest error / error bound of the "
+    "declared formula; above 1 fails. Colored rows are too noisy to rank; “why” says why.";
+
+/* One table; of more rows, one for each heading. A browser takes seconds for thousands of rows: folded ones come as text, which the script
+ * makes tables of when they are opened. */
+enum { MOST_IN_ONE = 1000, MOST_OPEN = 200 };
 
 static void add_table(const struct nb_results *results, struct nb_strbuf *out) {
+    const bool flat = results->n <= MOST_IN_ONE;
     struct nb_view view;
-    nb_view_init(&view, results);
+    nb_view_init(&view, results, flat);
     nb_strbuf_add(out, "<h2 id=\"results\">Results</h2>\n");
-    nb_html_text(out, "<p class=\"dim\">All cases: ", view.constants, ".</p>\n");
-    if (view.n_sections)
-        nb_strbuf_add(out,
-                      "<p class=\"dim\">Time: median over launches, with half of its 95% interval. Roof: time of the "
-                      "copy, which moves the same bytes and computes nothing, over the time of the case. Attained: the "
-                      "larger of the copy's time and of what the arithmetic takes at the "
-                      "measured throughput of the core, over the time of the case, and which of them bounds it. "
-                      "Of bound: largest error over what the declared formula allows; above 1 fails.</p>\n");
-    else
-        nb_strbuf_add(out, "<p>No case ran.</p>\n");
+    nb_html_text(out, "<p class=dim>", view.n_sections ? legend : "No case ran.", "");
+    nb_html_text(out, " All cases: ", view.constants, ".");
+    nb_strbuf_add(out, "</p>\n");
     for (size_t i = 0, n = 0; i < view.n_sections; i++) {
         n += view.sections[i].n;
-        add_section(&view, &view.sections[i], n <= MOST_OPEN, out);
+        add_section(&view, &view.sections[i], flat || n <= MOST_OPEN, out);
     }
     nb_view_release(&view);
 }

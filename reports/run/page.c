@@ -191,9 +191,9 @@ void nb_html_more_figures(const struct nb_html_pictures *from, const char *prefi
                           struct nb_strbuf *out) {
     const size_t n = add_figures(from, prefix, 0, 0, out);
     if (n <= first) return;
-    nb_strbuf_addf(out, "<details><summary>%s: %zu</summary>\n", title, n - first);
+    nb_strbuf_addf(out, "<details><summary>%s: %zu</summary>\n<div class=plots>\n", title, n - first);
     add_figures(from, prefix, first, n, out);
-    nb_strbuf_add(out, "</details>\n");
+    nb_strbuf_add(out, "</div></details>\n");
 }
 
 void nb_html_not_drawn(struct nb_figures *figures, struct nb_strbuf *out) {

@@ -83,7 +83,7 @@ static int render(const struct nb_results *results, FILE *out) {
     struct nb_view view;
     struct nb_strbuf text = {0};
     nb_summary_init(&summary, results);
-    nb_view_init(&view, results);
+    nb_view_init(&view, results, false);
     add_escaped(&text, "# normbench ", nb_meta_text(results, "config"), "\n\n");
     add_escaped(&text, "", summary.counts_text, ".\n");
     add_escaped(&text, "\n", summary.noise, "\n");

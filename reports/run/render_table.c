@@ -355,7 +355,7 @@ static int render(const struct nb_results *results, FILE *out) {
     struct nb_summary summary;
     struct nb_view view;
     nb_summary_init(&summary, results);
-    nb_view_init(&view, results);
+    nb_view_init(&view, results, false);
     struct table t = {
         .view = &view, .utf8 = nb_utf8_wanted(), .color = nb_screen_color(out), .screen = nb_screen_width(out)};
     measure_columns(&t);

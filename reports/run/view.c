@@ -337,7 +337,7 @@ static void hide_columns(const struct nb_view *view, struct nb_section *section)
     nb_strbuf_release(&value);
 }
 
-void nb_view_init(struct nb_view *view, const struct nb_results *results) {
+void nb_view_init(struct nb_view *view, const struct nb_results *results, bool flat) {
     *view = (struct nb_view){.results = results};
     enum role *roles = nb_alloc(nb_n_axes, sizeof *roles);
     assign_roles(view, roles);
@@ -345,7 +345,7 @@ void nb_view_init(struct nb_view *view, const struct nb_results *results) {
     size_t n = 0;
     for (size_t i = 0; i < view->n_sections; i++) n += view->sections[i].n;
     /* Headings over single rows would double the table: then these axes are columns as well. */
-    if (view->n_sections > 1 && 2 * view->n_sections > n) {
+    if (view->n_sections > 1 && (flat || 2 * view->n_sections > n)) {
         for (size_t a = 0; a < nb_n_axes; a++)
             if (roles[a] == HEADING) roles[a] = COLUMN;
         release_sections(view);

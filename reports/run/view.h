@@ -70,7 +70,8 @@ struct nb_view {
     char *constants; /* "pass forward, eps 1e-5, ...": axes with one value; owned */
 };
 
-void nb_view_init(struct nb_view *view, const struct nb_results *results);
+/* flat: one section, in which all that differs is a column. */
+void nb_view_init(struct nb_view *view, const struct nb_results *results, bool flat);
 void nb_view_release(struct nb_view *view);
 /* Appends "root div_sqrt" to a heading, but for values that a reader expects anyway. */
 void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struct nb_strbuf *heading);

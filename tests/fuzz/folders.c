@@ -209,7 +209,7 @@ void fuzz_stress(const uint8_t *bytes, size_t n) {
         fuzz_page_end(&page);
     }
     if (read) {
-        nb_stress_figures_init(&figures, read, &results);
+        nb_stress_figures_init(&figures, read);
         nb_figures_release(&figures);
     }
     cJSON_Delete(read);

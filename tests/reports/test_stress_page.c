@@ -40,7 +40,7 @@ static cJSON *hostile_stress(void) {
 Test(stress_page, page_shows_markup_as_text_and_every_figure) {
     cJSON *stress = kept_json(hostile_stress());
     nb_log_quiet(true);
-    cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
+    cr_assert_eq(nb_stress_report(folder, stress), 0);
     char *page = get_file(folder, NB_STRESS_PAGE);
     static const char *const forbidden[] = {"<script>alert", "<b> ", "<img src=x", "<a>",      "<f>",
                                             "<i>rule",       "<u>",  "<q>",        "https://", "\" onmouseover"};
@@ -76,7 +76,7 @@ Test(stress_page, senseless_files_are_rendered) {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         cJSON *stress = kept_json(cJSON_Parse(texts[i]));
         cr_assert_not_null(stress, "%s", texts[i]);
-        cr_assert_eq(nb_stress_report(folder, stress, NULL), 0, "%s", texts[i]);
+        cr_assert_eq(nb_stress_report(folder, stress), 0, "%s", texts[i]);
         if (have_gnuplot())
             cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained about %s", texts[i]);
     }
