@@ -135,7 +135,6 @@ static void print_list(const struct nb_claims *claims, const char *format) {
     static const int ranks[] = {NB_GRID_STAYS, 1, NB_GRID_STAYS};
     nb_grid_init(&grid, titles, 3);
     grid.ranks = ranks;
-    grid.screen = nb_screen_width(stdout);
     for (size_t i = 0; i < claims->n; i++) {
         const struct nb_claim *c = &claims->items[i];
         struct nb_strbuf kinds = {0};

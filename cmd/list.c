@@ -258,9 +258,7 @@ static int list_data(struct nb_grid *grid) {
 
 static int list_formats(struct nb_grid *grid) {
     static const char *const titles[] = {"format", "meaning"};
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS};
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    grid->ranks = ranks;
     for (size_t i = 0; nb_renderer_at(i); i++) {
         nb_grid_row(grid, nb_renderer_at(i)->name, nb_renderer_at(i)->summary);
     }
@@ -351,7 +349,7 @@ static int run_topic(const struct topic *topic, const char *format, bool wide, c
     struct nb_grid grid = {0};
     if ((topic->needs_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) return NB_EXIT_USAGE;
     int result = topic->list(&grid);
-    if (!wide && strcmp(format, "table") == 0) grid.screen = nb_screen_width(stdout);
+    grid.wide = wide;
     if (result == 0) result = nb_grid_print(&grid, format, stdout);
     nb_grid_release(&grid);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;

@@ -59,10 +59,8 @@ static void add_claims(const cJSON *document, FILE *out, struct nb_strbuf *text)
 }
 
 static void add_bugs(const cJSON *document, FILE *out, struct nb_strbuf *text) {
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS};
     struct nb_grid grid;
     const size_t n = nb_claims_bugs_grid(document, &grid);
-    grid.ranks = ranks;
     grid.screen = nb_screen_width(out);
     if (n > 0) nb_strbuf_add(text, "\nPublic bug reports: does their input break kernels?\n");
     if (n > 0) nb_grid_add_table(&grid, nb_screen_color(out), text);

@@ -64,15 +64,6 @@ static const struct column {
 };
 enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 
-/* A percentage that is 100 or 0 only when it is exactly so. */
-static void add_percent(double share, struct nb_strbuf *cell) {
-    const double far = fmin(share, 1 - share); /* from 0 or 1 */
-    if (far > 0 && far < 1e-8)
-        nb_format_percent(cell, share);
-    else
-        nb_strbuf_addf(cell, "%.*f %%", far == 0 ? 0 : far < 1e-4 ? 6 : 2, 100 * share);
-}
-
 static void add_pairs(const cJSON *object, bool shares, struct nb_strbuf *cell) {
     double total = 0;
     const cJSON *item;
@@ -82,7 +73,7 @@ static void add_pairs(const cJSON *object, bool shares, struct nb_strbuf *cell) 
         if (cJSON_IsString(item))
             nb_strbuf_add(cell, item->valuestring);
         else if (shares)
-            add_percent(item->valuedouble / total, cell);
+            nb_format_percent(cell, item->valuedouble / total);
         else
             nb_strbuf_addf(cell, "%.0f", item->valuedouble);
     }
@@ -96,7 +87,7 @@ static void add_value(const struct column *column, const cJSON *value, struct nb
     if (column->kind == COUNT)
         nb_strbuf_addf(cell, "%" PRId64, (int64_t)value->valuedouble);
     else if (column->kind == PERCENT)
-        add_percent(value->valuedouble, cell);
+        nb_format_percent(cell, value->valuedouble);
     else
         nb_strbuf_addf(cell, column->kind == POWER_OF_TWO ? "2^%.2f" : "%.4g", value->valuedouble);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A table of answers for each kernel, the line that sums them up behind it; or all of it as JSON. */
+/* For each kernel the line that sums it up, then its answers; or all of it as JSON. */
 #include "reports/lab/lab.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/text/grid.h"
@@ -9,6 +10,7 @@
 #include "src/core/case_key.h"
 #include "src/core/json.h"
 #include "src/core/names.h"
+#include "src/core/text.h"
 #include "src/lab/probe/probe.h"
 
 static const char *meaning_of(const char *question) {
@@ -17,30 +19,42 @@ static const char *meaning_of(const char *question) {
     return NULL;
 }
 
-static void print_answers(const cJSON *answers, FILE *out) {
-    static const char *const titles[] = {"question", "value", "confidence", "evidence"};
+static void print_answers(const struct nb_page *page, const cJSON *answers) {
+    static const char *const titles[] = {"question", "answer, how sure, and what was seen"};
     const cJSON *answer;
     struct nb_grid grid;
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     cJSON_ArrayForEach(answer, answers) {
         const char *value = nb_json_get_text(answer, "value"), *confidence = nb_json_get_text(answer, "confidence");
-        nb_grid_row(&grid, nb_json_get_text(answer, "question"), value ? value : "undetermined",
-                    confidence ? confidence : "", nb_json_get_text(answer, "evidence"));
+        nb_grid_add(&grid, nb_json_get_text(answer, "question"));
+        nb_grid_addf(&grid, "%s%s%s: %s", value ? value : "undetermined", confidence ? ", " : "",
+                     confidence ? confidence : "", nb_json_get_string(answer, "evidence"));
     }
-    if (grid.n_cells) nb_grid_print(&grid, "table", out);
-    nb_grid_release(&grid);
+    if (grid.n_cells)
+        nb_page_grid(page, &grid);
+    else
+        nb_grid_release(&grid);
 }
 
 static void print_table(const struct nb_case *cases, cJSON *const *answers, int n, FILE *out) {
+    struct nb_strbuf text = {0};
+    const struct nb_page page = nb_page_for(out, false, &text);
     for (int i = 0; i < n; i++) {
         if (!answers[i]) continue;
         const char *summary = nb_json_get_text(answers[i], "summary"), *reason = nb_json_get_text(answers[i], "reason");
-        if (i) nb_print_line(out, "%s", "");
-        nb_print_line(out, "%s, called with affine %s", cases[i].variant, nb_affine_names[cases[i].formula.affine]);
-        if (reason) nb_print_line(out, "%s: %s", nb_json_get_text(answers[i], "status"), reason);
-        print_answers(nb_json_get(answers[i], "answers"), out);
-        if (summary) nb_print_line(out, "%s: %s", cases[i].variant, summary);
+        char *heads[] = {
+            nb_textf("%s%s%s", cases[i].variant, summary ? ": " : "", summary ? summary : ""),
+            nb_textf("Called with affine %s.", nb_affine_names[cases[i].formula.affine]),
+            reason ? nb_textf("%s: %s", nb_json_get_text(answers[i], "status"), reason) : NULL,
+        };
+        nb_strbuf_add(&text, text.len ? "\n" : "");
+        for (size_t k = 0; k < sizeof heads / sizeof heads[0]; k++) {
+            nb_page_say(&page, heads[k]);
+            free(heads[k]);
+        }
+        print_answers(&page, nb_json_get(answers[i], "answers"));
     }
+    nb_output(&text, out);
 }
 
 static void add_meanings(cJSON *answers) {

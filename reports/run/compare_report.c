@@ -52,7 +52,6 @@ static void print_run(struct comparing *p, int side) {
 
 static void print_differences(struct comparing *p) {
     static const char *const titles[] = {"differs", "before", "after"};
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS};
     struct nb_grid grid;
     nb_page_heading(&p->page, 3, "The runs");
     for (int side = 0; side < NB_N_SIDES; side++) print_run(p, side);
@@ -63,7 +62,6 @@ static void print_differences(struct comparing *p) {
         return;
     }
     nb_grid_init(&grid, titles, 3);
-    grid.ranks = ranks;
     for (size_t i = 0; i < p->c->n_differences; i++) {
         const struct nb_difference *d = &p->c->differences[i];
         nb_grid_style(&grid, d->forbids_times ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN);
@@ -166,13 +164,11 @@ static void print_between(struct comparing *p) {
 
 static void print_refused(struct comparing *p) {
     static const char *const titles[] = {"case", "not ranked because"};
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS};
     const struct nb_comparison *c = p->c;
     struct nb_grid grid;
     if (c->n_changes[NB_CHANGE_REFUSED] == 0) return;
     nb_page_heading(&p->page, 3, "Not comparable");
     nb_grid_init(&grid, titles, 2);
-    grid.ranks = ranks;
     for (size_t i = c->n_common - c->n_changes[NB_CHANGE_REFUSED]; i < c->n_common; i++)
         add_case(p, &grid, &c->cases[c->order[i]]);
     nb_page_grid(&p->page, &grid);

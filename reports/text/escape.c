@@ -38,18 +38,34 @@ size_t nb_utf8_cells(const char *text) {
     return total;
 }
 
-void nb_utf8_cut(struct nb_strbuf *text, size_t cells, const char *mark) {
-    if (!text->text || nb_utf8_cells(text->text) <= cells) return;
-    size_t room = cells - (cells ? 1 : 0), used = 0, width, at = 0;
-    while (text->text[at]) {
-        size_t len = next_character(text->text + at, &width);
-        if (used + width > room) break;
+static size_t bytes_within(const char *text, size_t cells) {
+    size_t at = 0, used = 0, width;
+    while (text[at]) {
+        const size_t len = next_character(text + at, &width);
+        if (used + width > cells) break;
         used += width;
         at += len;
     }
-    text->len = at;
-    text->text[at] = '\0';
+    return at;
+}
+
+void nb_utf8_cut(struct nb_strbuf *text, size_t cells, const char *mark) {
+    if (!text->text || nb_utf8_cells(text->text) <= cells) return;
+    text->len = bytes_within(text->text, cells - (cells ? 1 : 0));
+    text->text[text->len] = '\0';
     if (cells) nb_strbuf_add(text, mark);
+}
+
+size_t nb_utf8_line(const char *text, size_t cells) {
+    const size_t fits = bytes_within(text, cells);
+    size_t n = fits, ignored;
+    if (!text[fits]) return fits;
+    while (n > 0 && text[n] != ' ') n--;
+    while (n > 0 && text[n - 1] == ' ') n--;
+    if (n > 0) return n;
+    for (n = fits; n > 0 && text[n - 1] != '/'; n--) {
+    }
+    return n > 0 ? n : fits > 0 ? fits : next_character(text, &ignored);
 }
 
 bool nb_utf8_wanted(void) {

@@ -14,6 +14,8 @@
 size_t nb_utf8_cells(const char *text);
 /* Cuts text to at most `cells` terminal cells, with mark (such as "~") as the last one when something was cut. */
 void nb_utf8_cut(struct nb_strbuf *text, size_t cells, const char *mark);
+/* Bytes of text that a line of so many cells takes: up to a blank, else behind a slash, else as many as fit. */
+size_t nb_utf8_line(const char *text, size_t cells);
 /* Does the environment (LC_ALL, LC_CTYPE, LANG: the first that is set) ask for UTF-8? */
 bool nb_utf8_wanted(void);
 

@@ -64,13 +64,6 @@ static const char *style_of(const struct nb_grid *grid, size_t row) {
     return row < grid->n_styles ? style_codes[grid->styles[row]] : "";
 }
 
-static void add_padded(struct nb_strbuf *out, const char *text, size_t width, bool right, bool is_last) {
-    const size_t cells = nb_utf8_cells(text), pad = width > cells ? width - cells : 0;
-    nb_strbuf_addf(out, "%*s", right ? (int)pad : 0, "");
-    nb_strbuf_add(out, text);
-    if (!is_last) nb_strbuf_addf(out, "%*s  ", right ? 0 : (int)pad, "");
-}
-
 static void trim_line(struct nb_strbuf *out) {
     while (out->len > 0 && out->text[out->len - 1] == ' ') out->text[--out->len] = '\0';
     nb_strbuf_add(out, "\n");
@@ -78,19 +71,36 @@ static void trim_line(struct nb_strbuf *out) {
 
 struct layout {
     const struct nb_grid *grid;
-    struct nb_strbuf *cells; /* escaped */
-    size_t *widths;          /* 0: left out */
-    bool utf8;
+    struct nb_strbuf *cells;         /* escaped; the titles first */
+    size_t n_rows, *widths, *narrow; /* by column: 0: left out; as narrow as its words allow */
 };
 
-static void measure_columns(struct layout *l) {
+static const char *cell_at(const struct layout *l, size_t row, size_t column) {
+    return l->cells[row * l->grid->n_columns + column].text;
+}
+
+/* Keys of cases go on behind their slashes; no other word is broken unless nothing else helps. */
+static size_t longest_word(const char *text) {
+    enum { LONGEST = 28 };
+    size_t longest = 0, n = 0;
+    for (; *text; text++) {
+        n = *text == ' ' ? 0 : n + 1;
+        if (n > longest) longest = n;
+    }
+    return longest < LONGEST ? longest : LONGEST;
+}
+
+static void measure_columns(struct layout *l, bool utf8) {
     const struct nb_grid *grid = l->grid;
-    for (size_t c = 0; c < grid->n_columns; c++) l->widths[c] = strlen(grid->titles[c]);
-    for (size_t i = 0; i < grid->n_cells; i++) {
+    for (size_t i = 0; i < l->n_rows * grid->n_columns; i++) {
+        const size_t c = i % grid->n_columns;
+        const char *text = i < grid->n_columns ? grid->titles[i] : grid->cells[i - grid->n_columns];
         nb_strbuf_add(&l->cells[i], "");
-        nb_escape_terminal(&l->cells[i], grid->cells[i], l->utf8);
-        size_t width = nb_utf8_cells(l->cells[i].text), *widest = &l->widths[i % grid->n_columns];
-        if (width > *widest) *widest = width;
+        nb_escape_terminal(&l->cells[i], text, utf8);
+        for (char *s = l->cells[i].text; i < grid->n_columns && (s = strchr(s, '_'));) *s = ' ';
+        const size_t width = nb_utf8_cells(l->cells[i].text), word = longest_word(l->cells[i].text);
+        if (width > l->widths[c]) l->widths[c] = width;
+        if (word > l->narrow[c]) l->narrow[c] = word;
     }
 }
 
@@ -100,72 +110,111 @@ static size_t line_width(const struct layout *l) {
     return width ? width - 2 : 0;
 }
 
-static size_t widest_column(const struct layout *l) {
-    size_t widest = 0;
-    for (size_t c = 1; c < l->grid->n_columns; c++)
-        if (l->widths[c] > l->widths[widest]) widest = c;
-    return widest;
-}
-
 /* The column that is left out next; n_columns: all stay. */
 static size_t next_victim(const struct layout *l) {
     const struct nb_grid *grid = l->grid;
     size_t victim = grid->n_columns;
-    for (size_t c = 0; c < grid->n_columns; c++)
+    for (size_t c = 0; grid->ranks && c < grid->n_columns; c++)
         if (l->widths[c] && grid->ranks[c] < NB_GRID_STAYS &&
             (victim == grid->n_columns || grid->ranks[c] < grid->ranks[victim]))
             victim = c;
     return victim;
 }
 
-/* Leaves out columns by rank, then takes from the widest; what is narrower than this cannot be read. */
-static void fit(struct layout *l) {
-    enum { NARROWEST = 12 };
-    const struct nb_grid *grid = l->grid;
-    if (!grid->screen || !grid->ranks) return;
-    for (size_t victim; line_width(l) > grid->screen && (victim = next_victim(l)) < grid->n_columns;)
-        l->widths[victim] = 0;
-    while (line_width(l) > grid->screen && l->widths[widest_column(l)] > NARROWEST) l->widths[widest_column(l)]--;
-    for (size_t i = 0; i < grid->n_cells; i++)
-        nb_utf8_cut(&l->cells[i], l->widths[i % grid->n_columns], l->utf8 ? "…" : "~");
+/* The widest column that can be narrower; n_columns: none. */
+static size_t widest_column(const struct layout *l) {
+    size_t widest = l->grid->n_columns;
+    for (size_t c = 0; c < l->grid->n_columns; c++)
+        if (l->widths[c] > l->narrow[c] && (widest == l->grid->n_columns || l->widths[c] > l->widths[widest]))
+            widest = c;
+    return widest;
 }
 
-static size_t last_column(const struct layout *l) {
-    size_t last = 0;
-    for (size_t c = 0; c < l->grid->n_columns; c++)
-        if (l->widths[c]) last = c;
-    return last;
+static bool is_empty(const struct layout *l, size_t column) {
+    for (size_t row = 1; row < l->n_rows; row++)
+        if (*cell_at(l, row, column)) return false;
+    return true;
+}
+
+/* Leaves out what is empty, and columns by rank, then takes from the widest, whose cells go on in the next line. */
+static void fit(struct layout *l) {
+    const size_t n = l->grid->n_columns, screen = l->grid->screen;
+    for (size_t c = 1; c < n; c++)
+        if (line_width(l) > screen && is_empty(l, c)) l->widths[c] = 0;
+    for (size_t c; line_width(l) > screen && (c = next_victim(l)) < n;) l->widths[c] = 0;
+    for (size_t c; line_width(l) > screen && (c = widest_column(l)) < n;) l->widths[c]--;
+}
+
+static bool is_right(const struct nb_grid *grid, size_t column) { return grid->right && grid->right[column]; }
+
+/* The next part of each cell of a row; false: nothing is left of any. */
+static bool print_line(const struct layout *l, const char **rest, bool first, struct nb_strbuf *out) {
+    bool more = false;
+    size_t pad = 0;
+    for (size_t c = 0; c < l->grid->n_columns; c++) {
+        if (!l->widths[c]) continue;
+        const bool right = is_right(l->grid, c);
+        const size_t indent = !first && *rest[c] && !right && l->widths[c] > l->narrow[c] + 2 ? 2 : 0;
+        const size_t n = nb_utf8_line(rest[c], l->widths[c] - indent);
+        struct nb_strbuf part = {0};
+        nb_strbuf_add(&part, "");
+        nb_strbuf_addn(&part, rest[c], n);
+        const size_t cells = nb_utf8_cells(part.text), left = l->widths[c] - indent - cells;
+        nb_strbuf_addf(out, "%*s%s", (int)(pad + indent + (right ? left : 0)), "", part.text);
+        pad = 2 + (right ? 0 : left);
+        nb_strbuf_release(&part);
+        rest[c] += n;
+        rest[c] += strspn(rest[c], " ");
+        more |= *rest[c] != '\0';
+    }
+    return more;
 }
 
 static void print_rows(const struct layout *l, bool color, struct nb_strbuf *out) {
-    const struct nb_grid *grid = l->grid;
-    const size_t last = last_column(l);
-    for (size_t c = 0; c < grid->n_columns; c++)
-        if (l->widths[c]) add_padded(out, grid->titles[c], l->widths[c], grid->right && grid->right[c], c == last);
-    trim_line(out);
-    for (size_t row = 0; row * grid->n_columns < grid->n_cells; row++) {
-        const char *style = color ? style_of(grid, row) : "";
-        nb_strbuf_add(out, style);
-        for (size_t c = 0; c < grid->n_columns; c++)
-            if (l->widths[c])
-                add_padded(out, l->cells[row * grid->n_columns + c].text, l->widths[c], grid->right && grid->right[c],
-                           c == last);
-        if (*style) nb_strbuf_add(out, "\033[0m");
-        trim_line(out);
+    const char **rest = nb_alloc(l->grid->n_columns, sizeof *rest);
+    for (size_t row = 0; row < l->n_rows; row++) {
+        const char *style = color && row ? style_of(l->grid, row - 1) : "";
+        for (size_t c = 0; c < l->grid->n_columns; c++) rest[c] = cell_at(l, row, c);
+        for (bool first = true, more = true; more; first = false) {
+            nb_strbuf_add(out, style);
+            more = print_line(l, rest, first, out);
+            if (*style) nb_strbuf_add(out, "\033[0m");
+            trim_line(out);
+        }
     }
+    free(rest);
+}
+
+/* As many columns at once as fit, the first in each part. */
+static void print_parts(struct layout *l, bool color, struct nb_strbuf *out) {
+    const size_t n = l->grid->n_columns;
+    size_t *all = nb_alloc(n, sizeof *all), at = 1;
+    memcpy(all, l->widths, n * sizeof *all);
+    do {
+        const size_t begin = at;
+        memset(l->widths + 1, 0, (n - 1) * sizeof *l->widths);
+        for (; at < n && (at == begin || !l->grid->screen || line_width(l) + 2 + all[at] <= l->grid->screen); at++)
+            l->widths[at] = all[at];
+        nb_strbuf_add(out, begin > 1 ? "\n" : "");
+        print_rows(l, color, out);
+    } while (at < n);
+    free(all);
 }
 
 void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
+    const size_t n = grid->n_cells + grid->n_columns;
     struct layout l = {.grid = grid,
-                       .cells = nb_alloc(grid->n_cells, sizeof(struct nb_strbuf)),
+                       .cells = nb_alloc(n, sizeof(struct nb_strbuf)),
+                       .n_rows = n / grid->n_columns,
                        .widths = nb_alloc(grid->n_columns, sizeof(size_t)),
-                       .utf8 = nb_utf8_wanted()};
-    measure_columns(&l);
-    fit(&l);
-    print_rows(&l, color, out);
-    for (size_t i = 0; i < grid->n_cells; i++) nb_strbuf_release(&l.cells[i]);
+                       .narrow = nb_alloc(grid->n_columns, sizeof(size_t))};
+    measure_columns(&l, nb_utf8_wanted());
+    if (grid->screen) fit(&l);
+    print_parts(&l, color, out);
+    for (size_t i = 0; i < n; i++) nb_strbuf_release(&l.cells[i]);
     free(l.cells);
     free(l.widths);
+    free(l.narrow);
 }
 
 /* ---- the others ---- */
@@ -220,9 +269,11 @@ int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out) {
     struct nb_strbuf text = {0};
     assert(grid->n_cells % grid->n_columns == 0);
     nb_strbuf_add(&text, "");
+    struct nb_grid sized = *grid;
+    if (!grid->wide) sized.screen = nb_screen_width(out);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (strcmp(formats[i].name, format) == 0)
-            formats[i].print(grid, fileno(out) >= 0 && nb_color_on(fileno(out)), &text);
+            formats[i].print(&sized, fileno(out) >= 0 && nb_color_on(fileno(out)), &text);
     bool written = fwrite(text.text, 1, text.len, out) == text.len && fflush(out) == 0;
     nb_strbuf_release(&text);
     return written ? 0 : nb_error("the listing cannot be written");

@@ -21,7 +21,9 @@ struct nb_grid {
     enum nb_grid_style *styles; /* by row, for tables on a terminal with colours; null: all plain */
     size_t n_styles;
     const int *ranks; /* by column: the smallest is left out first where a line is too long; null: all stay; borrowed */
-    size_t screen;    /* cells of a line; what is still too long without the columns that may go is cut; 0: no limit */
+    size_t
+        screen; /* cells of a line; what is too long without the columns that may go stands in several lines; 0: no limit */
+    bool wide;             /* nb_grid_print() sets no limit of its own */
     struct nb_strbuf cell; /* the cell in the making, of nb_grid_end_cell() */
 };
 

@@ -6,24 +6,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "reports/text/escape.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-
-enum { USUAL_WIDTH = 80 };
-
-size_t nb_screen_width(FILE *out) {
-    const char *wish = getenv("COLUMNS");
-    long columns = wish ? strtol(wish, NULL, 10) : 0;
-    if (columns >= 20 && columns <= 10000) return (size_t)columns;
-    struct winsize size;
-    int fd = fileno(out);
-    if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return USUAL_WIDTH;
-    return size.ws_col;
-}
 
 bool nb_screen_color(FILE *out) {
     int fd = fileno(out);
@@ -32,7 +19,7 @@ bool nb_screen_color(FILE *out) {
 
 void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool utf8) {
     struct nb_strbuf safe = {0};
-    size_t limit = screen ? screen : USUAL_WIDTH, column = 0;
+    size_t limit = screen ? screen : NB_USUAL_WIDTH, column = 0;
     nb_strbuf_add(&safe, "");
     nb_escape_terminal(&safe, text, utf8);
     for (char *rest = NULL, *word = strtok_r(safe.text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {

@@ -9,10 +9,9 @@
 #include <stdio.h>
 
 #include "reports/text/grid.h"
+#include "src/core/log.h"
 #include "src/core/text.h"
 
-/* Cells of a line: COLUMNS is the user's word, else what the terminal says; a file or a pipe: 80. */
-size_t nb_screen_width(FILE *out);
 bool nb_screen_color(FILE *out);
 /* The words of a text, escaped, in lines of at most `screen` cells (0: 80), the second and later ones indented; ends the
  * line. */

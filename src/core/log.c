@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "src/core/utf8.h"
@@ -41,6 +42,16 @@ bool nb_color_on(int fd) {
     if (no_color && *no_color) return false;
     if (!term || strcmp(term, "dumb") == 0) return false;
     return isatty(fd);
+}
+
+size_t nb_screen_width(FILE *out) {
+    const char *wish = getenv("COLUMNS");
+    long columns = wish ? strtol(wish, NULL, 10) : 0;
+    if (columns >= 20 && columns <= 10000) return (size_t)columns;
+    struct winsize size;
+    int fd = fileno(out);
+    if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return NB_USUAL_WIDTH;
+    return size.ws_col;
 }
 
 /* How many bytes of text may be shown as they are. */

@@ -4,8 +4,9 @@
 #define NB_LOG_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
-enum { NB_PROGRESS_LINE_S = 30 };
+enum { NB_PROGRESS_LINE_S = 30, NB_USUAL_WIDTH = 80 };
 
 /* Prints "normbench: error: ..." and returns -1, so that a function can end with `return nb_error(...)`. */
 int nb_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -23,6 +24,8 @@ enum nb_color { NB_COLOR_AUTO, NB_COLOR_ALWAYS, NB_COLOR_NEVER };
 void nb_log_color(enum nb_color color);
 /* May this stream carry colour? auto: a terminal, TERM not dumb, NO_COLOR empty or unset. */
 bool nb_color_on(int fd);
+/* Cells of a line: COLUMNS is the user's word, else what the terminal says; a file or a pipe: 80. */
+size_t nb_screen_width(FILE *out);
 
 /* How far it is, and an estimate of the time left: a bar where stderr is a terminal, elsewhere a line every half minute. */
 void nb_progress(double done, double total, double elapsed_s, const char *what);

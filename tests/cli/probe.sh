@@ -5,15 +5,15 @@
 
 "$NORMBENCH" probe rmsnorm_twopass_scalar_f32 >"$WORK/table" 2>"$WORK/err" || bad "table: exit $?"
 [ -s "$WORK/err" ] && bad "says on stderr: $(cat "$WORK/err")"
-for line in '^accumulator +f32 ' '^eps_place +inside ' '^root +mul_recip ' '^cast +undetermined ' \
+for line in '^accumulator +f32, ' '^eps_place +inside, ' '^root +mul_recip, ' '^cast +undetermined: ' \
     '^rmsnorm_twopass_scalar_f32: sums in f32, '; do
     grep -qE "$line" "$WORK/table" || bad "no line /$line/"
 done
 
 # RMSNorm has no beta unless one is asked for.
-grep -qE '^affine_fma +undetermined +no beta' "$WORK/table" || bad "a beta that is not passed: $(grep affine_fma "$WORK/table")"
+grep -qE '^affine_fma +undetermined: no beta' "$WORK/table" || bad "a beta that is not passed: $(grep affine_fma "$WORK/table")"
 "$NORMBENCH" probe rmsnorm_twopass_scalar_f32 --axis affine=gamma_beta >"$WORK/beta" || bad "with beta: exit $?"
-grep -qE '^affine_fma +fma ' "$WORK/beta" || bad "with beta: $(grep affine_fma "$WORK/beta")"
+grep -qE '^affine_fma +fma, ' "$WORK/beta" || bad "with beta: $(grep affine_fma "$WORK/beta")"
 
 "$NORMBENCH" probe 'layernorm_twopass' --width scalar --dtype f32,bf16 --axis eps_place=outside --axis root=div_sqrt --format json \
     >"$WORK/json" || bad "json: exit $?"
@@ -31,7 +31,7 @@ PY
 
 plugins=$BUILD/tests/plugins
 "$NORMBENCH" probe "$plugins/example.so" >"$WORK/example" || bad "example.so: exit $?"
-grep -qE '^accumulator +f32 ' "$WORK/example" || bad "example.so: $(cat "$WORK/example")"
+grep -qE '^accumulator +f32, ' "$WORK/example" || bad "example.so: $(cat "$WORK/example")"
 # A kernel that crashes, and one that is well.
 code=0
 cp "$plugins/crash.so" "$plugins/boxes.so" "$WORK/"

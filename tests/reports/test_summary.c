@@ -51,11 +51,11 @@ Test(summary, memory_roots_and_bf16_have_their_lines) {
     struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x256");
     r->c.formula.root = NB_ROOT_RSQRT_NR;
     nb_test_times(r, 9000, (struct nb_interval){0.76, 0.75, 0.77}, reference);
-    expect_text("cheaper roots save of mul_recip's time    rmsnorm_twopass\n  rsqrt_nr         5.0 % [");
+    expect_text("cheaper roots save of mul_recip's time    rmsnorm_twopass\n  rsqrt_nr         5.0% [");
     r = nb_test_add(&results, "rmsnorm_twopass_v256_bf16", NB_OP_RMSNORM, "64x256");
     r->c.dtype = NB_BF16;
     nb_test_times(r, 4935, (struct nb_interval){1, NAN, NAN}, r->key);
-    expect_text("bf16 RMSNorm saves 50.0 % [49.0, 51.0], unpaired\n");
+    expect_text("bf16 RMSNorm saves 50.0% [49.0, 51.0], unpaired\n");
     r = nb_test_add(&results, "rmsnorm_fast_v256_f32", NB_OP_RMSNORM, "64x256");
     nb_test_times(r, 100, (struct nb_interval){0.1, 0.1, 0.1}, reference);
     r->timing.suspect = true;
@@ -71,7 +71,7 @@ Test(summary, memory_roots_and_bf16_have_their_lines) {
         }
     }
     expect_text("in cache: 64x256, 128 KiB      in memory: 4096x1024, 32 MiB\n");
-    expect_text("  fastest of each  20.0 % [19.0, 21.0]            10.0 % [9.0, 11.0]\n");
+    expect_text("  fastest of each  20.0% [19.0, 21.0]             10.0% [9.0, 11.0]\n");
     free(reference);
 }
 
