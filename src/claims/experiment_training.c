@@ -41,15 +41,13 @@ static void release_arms(struct nb_training *t) {
     nb_findings_release(&t->tags);
 }
 
-/* Arms of the device, with their tags, from the words. Null, or what is wrong. */
-static const char *complete_arms(struct nb_training *t, bool on_cuda, char *reason, size_t n) {
-    char *common = nb_textf("%s %s", t->common ? t->common : "", t->on_cpu && !on_cuda ? t->on_cpu : "");
+/* Arms, with their tags, from the words; on_cpu: words of all of them, or null. Null, or what is wrong. */
+static const char *complete_arms(struct nb_training *t, const char *on_cpu, char *reason, size_t n) {
+    char *common = nb_textf("%s %s", t->common ? t->common : "", on_cpu ? on_cpu : "");
     const char *wrong = NULL;
     release_arms(t);
-    t->arms = nb_alloc(t->words.n + t->on_cuda.n, sizeof *t->arms);
+    t->arms = nb_alloc(t->words.n, sizeof *t->arms);
     for (size_t i = 0; i < t->words.n && !wrong; i++) wrong = add_arm(t, common, t->words.items[i], reason, n);
-    for (size_t i = 0; i < t->on_cuda.n && on_cuda && !wrong; i++)
-        wrong = add_arm(t, common, t->on_cuda.items[i], reason, n);
     free(common);
     return wrong;
 }
@@ -66,7 +64,7 @@ static const char *complete(struct nb_training *t, char *reason, size_t n) {
     if (t->measure != NB_TORCH_COURSE && t->seeds > 0) return "\"seeds\" are of a \"course\"";
     if (t->measure != NB_TORCH_COURSE) t->steps = 0;
     if (t->words.n == 0) return "\"arms\" is empty";
-    return complete_arms(t, true, reason, n) ? reason : complete_arms(t, false, reason, n);
+    return complete_arms(t, NULL, reason, n) ? reason : complete_arms(t, t->on_cpu, reason, n);
 }
 
 /* Whole steps of a model, its memory, or its training from the beginning, with one norm or another. The file names
@@ -106,7 +104,6 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
         {"arms", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, words), .required = true},
         {"common", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, common)},
         {"on_cpu", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, on_cpu)},
-        {"on_cuda", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, on_cuda)},
         {"steps", NB_FIELD_READ, .read = read_steps},
         {"seeds", NB_FIELD_READ, .read = read_seeds},
         {"compare", NB_FIELD_READ, .read = read_compare}};
@@ -131,7 +128,6 @@ static void training_release(struct nb_experiment *e) {
     free(t->needed);
     free(t->on_cpu);
     nb_strings_release(&t->words);
-    nb_strings_release(&t->on_cuda);
     free(t);
 }
 
@@ -150,7 +146,7 @@ static void training_torch(const struct nb_experiment *e, struct nb_torch_plan *
     char reason[400];
     t->left_out = !device;
     if (device && strcmp(device, "cuda") == 0)
-        complete_arms(t, true, reason, sizeof reason); /* tried when it was read */
+        complete_arms(t, NULL, reason, sizeof reason); /* tried when it was read */
     if (device) add_to_plan(t, plan);
 }
 

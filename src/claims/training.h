@@ -13,7 +13,6 @@
 struct nb_training {
     char *workload_name, *measure_name, *common;
     char *on_cpu;                             /* words of all arms on a CPU, such as a smaller batch; or null */
-    struct nb_strings on_cuda;                /* further arms on a GPU */
     bool left_out;                            /* by --quick */
     char *needed;                             /* why PyTorch did not answer; null: it did, or was not asked yet */
     struct nb_strings words;                  /* of each arm, as the file has them */

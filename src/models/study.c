@@ -164,8 +164,14 @@ static bool asks(const cJSON *request, const struct nb_torch_question *q, const 
     return false;
 }
 
-const cJSON *nb_torch_answer_arm(const cJSON *answer, const struct nb_torch_question *q, const char *name) {
+/* Of an arm of the answer: its figures, or why it has none. */
+static const cJSON *said_of(const cJSON *answer, const struct nb_torch_question *q, const char *name) {
     return is_of(nb_json_get(answer, "request"), q) ? nb_json_find(nb_json_get(answer, "arms"), "arm", name) : NULL;
+}
+
+const cJSON *nb_torch_answer_arm(const cJSON *answer, const struct nb_torch_question *q, const char *name) {
+    const cJSON *arm = said_of(answer, q, name);
+    return nb_json_get_text(arm, "reason") ? NULL : arm;
 }
 
 /* The answer, good or not, to what was asked of the arm in the round. */
@@ -182,10 +188,10 @@ static const cJSON *answer_in(const struct nb_torch_results *r, const struct nb_
 /* What was measured of the arm in the round; null: nothing, *reason says why where it is known. */
 static const cJSON *arm_in(const struct nb_torch_results *r, const struct nb_torch_question *q, const char *name,
                            double round, const char **reason) {
-    const cJSON *answer = answer_in(r, q, name, round), *arm = answer ? nb_torch_answer_arm(answer, q, name) : NULL;
-    const char *why = nb_json_get_text(answer, "reason");
-    if (!arm && why) *reason = why;
-    return arm;
+    const cJSON *answer = answer_in(r, q, name, round), *said = said_of(answer, q, name);
+    const char *why = nb_json_get_text(said ? said : answer, "reason");
+    if (why) *reason = why;
+    return why ? NULL : said;
 }
 
 static int last_round(const struct nb_torch_results *r) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What PyTorch is asked, and what came of it. The plan holds arms by workload and measurement, each once, however many claims need it; its
- * jobs run in worker processes (torch_job.c), so that one that crashes or hangs costs its own answer. Rounds go over all groups, so
- * that a group's launches are spread over the run. Jobs that time steps run alone, and so does all that uses a GPU; the others side by side. */
+ * jobs run in worker processes (torch_job.c), so that one that crashes or hangs costs its own answer. Rounds go over all groups, the
+ * cheapest first, so that a group's launches are spread over the run. Jobs that time steps run alone, and so does all that uses a GPU; the others side by side. */
 #ifndef NB_MODELS_STUDY_H
 #define NB_MODELS_STUDY_H
 
@@ -69,7 +69,7 @@ void nb_torch_plan_release(struct nb_torch_plan *p);
  *
  *   {"request":{"measure","workload","round","steps","device","arms":[..]},"status":"ok"|..,"reason"?,"elapsed_s":1.5,"torch","device",
  *    "arms":[{"arm",
- *       steps, inference: "step":[s,..],"forward":[s,..],"backward":[s,..],"update":[s,..],"loss":[..],"kept_bytes"
+ *       steps, inference: "step":[s,..],"forward":[s,..],"backward":[s,..],"update":[s,..],"loss":[..], or "reason": why it has none
  *       memory: "peak_bytes","kept_bytes","parameter_bytes"
  *       course: "loss":[..],"wanted_steps","failed_steps","final_loss","unseen_loss","kept_bytes","recorded_steps":[..],
  *               "curves":[{"place","gradient","std":[..]}]}]} */
@@ -111,9 +111,9 @@ struct nb_torch_study {
     const char *dir;              /* of the journal; what that answers is not asked again */
     struct nb_journal *journal;   /* open, and begun */
     const char *device;
-    double budget_s;                 /* groups that do not fit are left out, the most expensive first */
-    double launch_s;                 /* how long the steps of a launch go on */
-    double silence_s;                /* a process that says nothing for so long is ended */
+    double budget_s;  /* groups that do not fit, as their first jobs tell, are left out, the most expensive first */
+    double launch_s;  /* how long the steps of a launch go on */
+    double silence_s; /* a process that says nothing for so long is ended */
     int rounds[NB_N_TORCH_MEASURES]; /* of each kind of group, where the plan asks for no more */
 };
 

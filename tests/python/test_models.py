@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -82,9 +83,9 @@ class Protocol(unittest.TestCase):
         self.assertEqual(own._cleaned({"loss": [1.5, math.nan, -math.inf], "n": 3}), {"loss": [1.5, None, None], "n": 3})
 
     def test_out_of_memory(self):
-        self.assertRegex(own._why(MemoryError()), "ran out of memory: a smaller batch")
-        self.assertRegex(own._why(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried")), "ran out of memory")
-        self.assertRegex(own._why(ValueError("two\nlines")), "PyTorch failed: ValueError: two lines$")
+        self.assertRegex(own.why(MemoryError()), "ran out of memory: a smaller batch")
+        self.assertRegex(own.why(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried")), "ran out of memory")
+        self.assertRegex(own.why(ValueError("two\nlines")), "PyTorch failed: ValueError: two lines$")
 
 
 class Operations(unittest.TestCase):
@@ -309,12 +310,38 @@ class Steps(unittest.TestCase):
             self.assertTrue(all(0 < part_s < whole for part_s, whole in zip(one[part], one["step"])))
         for mine, its in zip(one["loss"], other["loss"]):
             self.assertAlmostEqual(mine, its, delta=1e-4)
-        self.assertGreater(one["kept_bytes"], other["kept_bytes"])
+
+    def test_what_compiles_is_compiled_before_it_is_timed(self):
+        if not any(map(shutil.which, ("g++", "clang++", "c++"))):
+            self.skipTest("no C++ compiler")
+        from normbench.models import measure, workloads
+
+        fields = [{"arm": norm, "norm": norm, "style": "compiled", "hidden": 32, "layers": 1} for norm in ("layernorm", "rmsnorm")]
+        arms, graphs = [workloads.complete(workloads.arm_of(arm), "tiny-transformer") for arm in fields], []
+
+        def once(trainer, batch):
+            row = measure._timed(trainer, batch)
+            graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+            return row
+
+        text = own._text_or_none(None)
+        rows = measure.steps([arm for arm, _ in arms], arms[0][1], text, {"seed": "1", "launch_s": 0}, once)
+        self.assertEqual([len(row["step"]) for row in rows], [2, 2])
+        self.assertEqual(len(graphs), 6)
+        self.assertEqual(len(set(graphs[:2])), 2, "each is compiled in its first step")
+        self.assertEqual(len(set(graphs[1:])), 1, "and in none after it")
+
+    def test_an_arm_that_cannot_be_had_costs_the_others_nothing(self):
+        with unittest.mock.patch("shutil.which", return_value=None):
+            arms = [{"norm": "rmsnorm", "style": style} for style in ("compiled", "printed")]
+            one, other = answer("steps", launch_s=0, arms=arms)["arms"]
+            self.assertRegex(one["reason"], "needs a C.. compiler on a CPU")
+            self.assertEqual(len(other["step"]), 2)
+            self.assertRegex(answer("steps", launch_s=0, arms=arms[:1])["reason"], "needs a C.. compiler on a CPU")
 
     def test_inference_keeps_nothing(self):
         (arm,) = answer("inference", launch_s=0, arms=[{"norm": "rmsnorm"}])["arms"]
         self.assertEqual(arm["step"], arm["forward"])
-        self.assertNotIn("kept_bytes", arm)
 
     def test_what_is_kept(self):
         """The printed LayerNorm keeps a tensor more for each of the nine norms than the printed RMSNorm: its input, centred."""
@@ -324,7 +351,7 @@ class Steps(unittest.TestCase):
 
     def test_norms_alone(self):
         arms = [{"norm": "layernorm", "style": style, "hidden": 32, "sequence": 8, "layers": 3} for style in ("printed", "nn")]
-        one, other = answer("steps", "norm", launch_s=0, arms=arms)["arms"]
+        one, other = (answer("memory", "norm", arms=[arm])["arms"][0] for arm in arms)
         self.assertEqual(other["kept_bytes"], 2 * 8 * 32 * 4 + 3 * 2 * 8 * 4)  # x, dy; mean and rstd of each norm
         self.assertGreater(one["kept_bytes"], 3 * 8 * 32 * 4)
         self.assertRegex(answer("steps", "norm", arms=[{"norm": "none"}])["reason"], "needs a norm")

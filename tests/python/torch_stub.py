@@ -51,7 +51,7 @@ def arm_of(request, arm):
     if request["measure"] in ("steps", "inference"):
         drift = [1.0, 3.0, 1.5, 1.0 + request["round"]]
         parts = {"step": 1, "forward": 0.25, "backward": 0.5, "update": 0.25}
-        return {part: [share * step * d for d in drift] for part, share in parts.items()} | {"loss": [2.0] * 4, "kept_bytes": 100}
+        return {part: [share * step * d for d in drift] for part, share in parts.items()} | {"loss": [2.0] * 4}
     if request["measure"] == "memory":
         return {"peak_bytes": 1000 if arm["norm"] == "none" else 1200, "kept_bytes": 500, "parameter_bytes": 300}
     loss, n = LOSSES[arm["norm"]] * (1 + 0.1 * request["round"]), request["steps"]

@@ -11,8 +11,10 @@ import shutil
 import torch
 from torch import nn
 
+from .worker import Skipped
 
-class Refused(Exception):
+
+class Refused(Skipped):
     """What an arm asks for and cannot be had, in one sentence."""
 
 

@@ -14,6 +14,7 @@ import time
 import torch
 
 from . import workloads
+from .worker import why
 
 RECORDS, UNSEEN_BATCHES, UNSEEN_FROM, MOST_BLOCKS, MEMORY_STEPS = 11, 16, 1 << 24, 256, 2
 PARTS = ("step", "forward", "backward", "update")
@@ -143,18 +144,26 @@ def _inferred(trainer, batch):
     return {"step": seconds, "forward": seconds, "loss": loss.item()}
 
 
+def _warmed_up(arms, workload, text, once):
+    """Of each arm a trainer that has made a step, in which what compiles is compiled; or the exception that came of it."""
+    drawn, made = {}, []
+    for arm in arms:
+        try:
+            trainer = Trainer(arm, workload, text, drawn)
+            once(trainer, trainer.batch(0))
+            made.append(trainer)
+        except Exception as error:  # the arms beside it go on
+            made.append(error.with_traceback(None))
+    return made
+
+
 def steps(arms, workload, text, request, once=_timed):
     """Arms take turns in one process. A block is a step of every arm on the same batch; orders are random, and each is followed by its
     reverse, so that drift weighs on all alike. At least two blocks, until `launch_s` is over."""
-    drawn, order = {}, list(range(len(arms)))
-    trainers = [Trainer(arm, workload, text, drawn) for arm in arms]
-    drawn.clear()
-    answers = [{"arm": arm.text} for arm in arms]
-    if once is _timed:
-        for answer, trainer in zip(answers, trainers):
-            answer["kept_bytes"] = trainer.keeps(trainer.batch(0))
-    for trainer in trainers:
-        once(trainer, trainer.batch(0))
+    trainers = _warmed_up(arms, workload, text, once)
+    order = [i for i, trainer in enumerate(trainers) if isinstance(trainer, Trainer)]
+    if not order:
+        raise trainers[0]
     shuffled, block, start = random.Random(int(request["seed"])), 0, time.perf_counter()
     measured = [[] for _ in arms]
     while block + 2 <= MOST_BLOCKS and (block == 0 or time.perf_counter() - start < request["launch_s"]):
@@ -163,8 +172,10 @@ def steps(arms, workload, text, request, once=_timed):
             for i in turn:
                 measured[i].append(once(trainers[i], trainers[i].batch(block)))
             block += 1
-    for answer, rows in zip(answers, measured):
-        answer.update({part: [row[part] for row in rows] for part in rows[0]})
+    answers = []
+    for arm, rows, made in zip(arms, measured, trainers):
+        figures = {part: [row[part] for row in rows] for part in rows[0]} if rows else {"reason": why(made)}
+        answers.append({"arm": arm.text, **figures})
     return answers
 
 

@@ -14,8 +14,8 @@ workloads.py has the keys of an arm; the parameters of a round are drawn by roun
     {"type":"answer","status":"ok","torch":"2.15.0","device":"cpu","threads":1,"matmul":"highest","arms":[{"arm":..},..]}
     {"type":"answer","status":"skipped","reason":"what, and the mend"}
 
-of steps and inference: "step":[s,..] by block, "forward","backward","update","loss","kept_bytes"; of memory: "peak_bytes","kept_bytes",
-"parameter_bytes"; of a course: "loss":[..],"wanted_steps","failed_steps","final_loss","unseen_loss","kept_bytes","recorded_steps",
+of steps and inference: "step":[s,..] by block, "forward","backward","update","loss", or the "reason" why an arm among others has none; of
+memory: "peak_bytes","kept_bytes","parameter_bytes"; of a course: "loss":[..],"wanted_steps","failed_steps","final_loss","unseen_loss","kept_bytes","recorded_steps",
 "curves":[{"place","gradient","std":[..]}] (measure.py). A value that is no number is null."""
 
 import json
@@ -141,8 +141,10 @@ def _measured(torch, request):
     return {"type": "answer", "status": "ok", "torch": torch.__version__, "device": device, **said, "arms": rows}
 
 
-def _why(error):
+def why(error):
     """An exception as one sentence."""
+    if isinstance(error, Skipped):
+        return str(error)
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
         return f"PyTorch ran out of memory: a smaller batch or another machine ({text[:200]})"
@@ -153,17 +155,9 @@ def answer(line):
     """To a request's line; never raises but for what ends the process."""
     try:
         request = read(line)
-        torch = _torch()
-        from .classes import Refused
-
-        try:
-            return _measured(torch, request)
-        except Refused as error:
-            raise Skipped(str(error)) from None
-    except Skipped as error:
-        return {"type": "answer", "status": "skipped", "reason": str(error)}
+        return _measured(_torch(), request)
     except Exception as error:  # whatever a framework raises: the other claims go on
-        return {"type": "answer", "status": "skipped", "reason": _why(error)}
+        return {"type": "answer", "status": "skipped", "reason": why(error)}
 
 
 def main():
