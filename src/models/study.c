@@ -108,14 +108,14 @@ static int arm_rounds(const struct nb_torch_group *g, int arm, int usual) {
     return g->measure == NB_TORCH_COURSE && g->seeds[arm] > usual ? g->seeds[arm] : usual;
 }
 
-/* Seconds of one round of an arm on one core or on a GPU, a guess: PyTorch is imported (2 s), each launch has a warm-up. */
+/* Seconds of one round of an arm, a guess: PyTorch is imported (2 s), each launch has a warm-up. Of steps on a GPU nothing is guessed. */
 static double arm_s(const struct nb_torch_group *g, int arm, double launch_s, bool on_cuda) {
-    enum { IMPORT_S = 2, MEMORY_STEPS = 2, LEAST_STEPS = 4, FASTER_ON_CUDA = 100 };
+    enum { IMPORT_S = 2, MEMORY_STEPS = 2, LEAST_STEPS = 3 };
     struct nb_model_arm words;
     char reason[200];
     if (nb_model_arm_parse(&words, NULL, g->arms[arm], reason, sizeof reason)) return 0;
     nb_model_arm_complete(&words, g->workload);
-    const double step_s = nb_model_arm_step_s(&words, g->workload) / (on_cuda ? FASTER_ON_CUDA : 1);
+    const double step_s = on_cuda ? 0 : nb_model_arm_step_s(&words, g->workload);
     if (g->measure == NB_TORCH_MEMORY) return IMPORT_S + MEMORY_STEPS * step_s;
     if (g->measure == NB_TORCH_COURSE) return (double)IMPORT_S / g->n_arms + g->steps * step_s;
     return (double)IMPORT_S / g->n_arms + fmax(launch_s / g->n_arms, LEAST_STEPS * step_s);
@@ -229,15 +229,14 @@ struct nb_torch_figure nb_torch_figure_of(const struct nb_torch_results *r, cons
     return out;
 }
 
-/* ---- the budget: which groups fit into the time that is left. Half a measurement decides nothing, so a group is in or out as a whole ---- */
+/* ---- the budget. Half a measurement decides nothing, so a group is in or out as a whole; what it takes, its first job says ---- */
 
 struct share {      /* of one group */
     double job_s;   /* of one arm in one round, of steps of all arms: guessed, then the mean of those that were made */
     double spent_s; /* in them */
     int n_done, n_left;
-    int n_seats;    /* jobs that run side by side */
-    int dropped_at; /* the round that it was left out of first */
-    bool dropped, readmitted;
+    int n_seats; /* jobs that run side by side */
+    bool out;
 };
 struct budget {
     struct share *shares;
@@ -250,7 +249,7 @@ static double share_cost(const struct share *s) { return s->n_left * s->job_s / 
 static double budget_cost(const struct budget *b) {
     double sum = 0;
     for (int g = 0; g < b->n; g++)
-        if (!b->shares[g].dropped) sum += share_cost(&b->shares[g]);
+        if (!b->shares[g].out) sum += share_cost(&b->shares[g]);
     return sum;
 }
 
@@ -262,41 +261,25 @@ static void share_settle(struct share *s, double seconds, int n) {
     s->n_left -= n;
 }
 
-/* Leaves the most expensive out until the rest fits. */
-static void budget_fit(struct budget *b, double left_s, int round) {
+/* The most expensive are out until the rest fits. */
+static void budget_fit(struct budget *b, double left_s) {
+    for (int g = 0; g < b->n; g++) b->shares[g].out = false;
     while (budget_cost(b) > left_s) {
         struct share *worst = NULL;
         for (int g = 0; g < b->n; g++) {
             struct share *s = &b->shares[g];
-            if (!s->dropped && s->n_left > 0 && (!worst || share_cost(s) > share_cost(worst))) worst = s;
+            if (!s->out && s->n_left > 0 && (!worst || share_cost(s) > share_cost(worst))) worst = s;
         }
         if (!worst) return;
-        worst->dropped = true;
-        worst->dropped_at = round;
+        worst->out = true;
     }
 }
 
-/* Costs are guesses until a group's first job, and rather too high than too low: when all others are through, the cheapest of those
- * that are out comes in if there is time for it, once each. Did one come in? */
-static bool budget_readmit(struct budget *b, double left_s) {
-    struct share *best = NULL;
-    for (int g = 0; g < b->n; g++) {
-        struct share *s = &b->shares[g];
-        if (!s->dropped || s->readmitted) continue;
-        if (!best || share_cost(s) < share_cost(best)) best = s;
-    }
-    if (!best || share_cost(best) > left_s) return false;
-    best->dropped = false;
-    best->readmitted = true;
-    return true;
-}
-
-/* Seconds that all which are out would need besides what is left; at least 1. */
-static double budget_wanted(const struct budget *b, double left_s) {
-    double sum = 0;
-    for (int g = 0; g < b->n; g++)
-        if (b->shares[g].dropped) sum += share_cost(&b->shares[g]);
-    return fmax(1, ceil(sum - fmax(0, left_s)));
+/* May a job of the group begin? The first may where it fits beside all that is in, since its cost is a guess until then. */
+static bool budget_takes(struct budget *b, int group, double left_s) {
+    const struct share *s = &b->shares[group];
+    budget_fit(b, left_s);
+    return !s->out || (s->n_done == 0 && budget_cost(b) + s->job_s <= left_s);
 }
 
 /* ---- one job ---- */
@@ -304,13 +287,14 @@ static double budget_wanted(const struct budget *b, double left_s) {
 struct job {
     int group, round;
     int *arms, n_arms;
+    bool begun;
 };
 struct party {
     const struct nb_torch_study *study;
     struct nb_torch_results *results;
     struct budget budget; /* a share for each group */
-    struct job *jobs;     /* of the part of a round under way */
-    int n_jobs, next, n_cpus, n_seats, cpus[NB_MAX_CPUS];
+    struct job *jobs;     /* of the part of a sweep under way */
+    int n_jobs, n_cpus, n_seats, cpus[NB_MAX_CPUS];
     double start_s, done_s; /* done: in job seconds, for progress */
     bool failed, alone;
     char *kernels, *text; /* files: our kernels, what is trained on; null: PyTorch's side chooses */
@@ -421,29 +405,6 @@ static int arms_due(const struct party *p, int group, int round, int *due) {
     return n;
 }
 
-static void say_dropped(struct party *p, int group, double wanted_s) {
-    const struct nb_torch_group *g = group_at(p, group);
-    int *all = nb_alloc((unsigned)g->n_arms, sizeof *all);
-    for (int a = 0; a < g->n_arms; a++) all[a] = a;
-    const struct job j = {
-        .group = group, .round = p->budget.shares[group].dropped_at, .arms = all, .n_arms = g->n_arms};
-    cJSON *answer = cJSON_CreateObject();
-    char *reason =
-        nb_textf("the time allowed for PyTorch does not hold it: about %.0f s more would (--train-budget)", wanted_s);
-    cJSON_AddItemToObject(answer, "request", request_of(p, &j));
-    nb_json_text(answer, "status", nb_status_name(NB_NOT_RUN));
-    nb_json_text(answer, "reason", reason);
-    nb_torch_results_add(p->results, answer);
-    free(reason);
-    free(all);
-}
-
-static void say_all_dropped(struct party *p) {
-    const double wanted_s = budget_wanted(&p->budget, left_s(p));
-    for (int g = 0; g < p->budget.n; g++)
-        if (p->budget.shares[g].dropped) say_dropped(p, g, wanted_s);
-}
-
 static int last_round_of(const struct party *p, int group) {
     const struct nb_torch_group *g = group_at(p, group);
     int rounds = 0;
@@ -452,6 +413,30 @@ static int last_round_of(const struct party *p, int group) {
         if (own > rounds) rounds = own;
     }
     return rounds;
+}
+
+/* Of the first round in which some are due. Owned. */
+static struct job next_of(const struct party *p, int group) {
+    struct job j = {.group = group, .arms = nb_alloc((unsigned)group_at(p, group)->n_arms + 1, sizeof *j.arms)};
+    while (j.round < last_round_of(p, group) && (j.n_arms = arms_due(p, group, j.round, j.arms)) == 0) j.round++;
+    return j;
+}
+
+/* What is out says so, for each arm, with the seconds that it would take. */
+static void say_out(struct party *p, int group) {
+    const struct share *s = &p->budget.shares[group];
+    const struct nb_torch_group *g = group_at(p, group);
+    struct job j = next_of(p, group);
+    cJSON *answer = cJSON_CreateObject();
+    char *reason = nb_textf("the time allowed for PyTorch does not hold it: about %.0f s more would%s (--train-budget)",
+                            fmax(1, ceil(share_cost(s))), s->n_done ? "" : ", as a guess");
+    nb_warn("%s, %s: %s", g->workload->name, nb_torch_measure_names[g->measure], reason);
+    cJSON_AddItemToObject(answer, "request", request_of(p, &j));
+    nb_json_text(answer, "status", nb_status_name(NB_NOT_RUN));
+    nb_json_text(answer, "reason", reason);
+    nb_torch_results_add(p->results, answer);
+    free(reason);
+    free(j.arms);
 }
 
 static void guess(struct party *p, int group) {
@@ -469,7 +454,7 @@ static void guess(struct party *p, int group) {
     free(due);
 }
 
-/* ---- rounds ---- */
+/* ---- sweeps: a round of each group, the cheapest first ---- */
 
 static void show(const struct party *p, const struct job *j) {
     const struct nb_torch_group *g = group_at(p, j->group);
@@ -480,11 +465,19 @@ static void show(const struct party *p, const struct job *j) {
 
 static int next_job(void *arg, int seat) {
     struct party *p = arg;
+    int best = -1;
+    double least = INFINITY;
     (void)seat;
-    while (p->next < p->n_jobs && p->budget.shares[p->jobs[p->next].group].dropped) p->next++;
-    if (p->next == p->n_jobs || p->failed || nb_interrupted()) return -1;
-    show(p, &p->jobs[p->next]);
-    return p->next++;
+    for (int j = 0; j < p->n_jobs && !p->failed && !nb_interrupted(); j++) {
+        const double cost = share_cost(&p->budget.shares[p->jobs[j].group]);
+        if (p->jobs[j].begun || cost >= least || !budget_takes(&p->budget, p->jobs[j].group, left_s(p))) continue;
+        best = j;
+        least = cost;
+    }
+    if (best < 0) return -1;
+    p->jobs[best].begun = true;
+    show(p, &p->jobs[best]);
+    return best;
 }
 
 static void settle_job(void *arg, int piece, int seat) {
@@ -511,27 +504,31 @@ static void add_job(struct party *p, int group, int round, const int *arms, int 
 }
 
 /* Steps: all arms in one job. Memory: one each, since it is the process's. A training: as many jobs as run side by side. */
-static void add_jobs(struct party *p, int group, int round) {
-    const struct nb_torch_group *g = group_at(p, group);
-    int *due = nb_alloc((unsigned)g->n_arms + 1, sizeof *due);
-    const int n = arms_due(p, group, round, due), seats = p->budget.shares[group].n_seats;
-    const int size = nb_torch_is_timed(g->measure) ? n : g->measure == NB_TORCH_MEMORY ? 1 : (n + seats - 1) / seats;
-    for (int a = 0; a < n; a += size) add_job(p, group, round, due + a, a + size < n ? size : n - a);
-    free(due);
+static void add_jobs(struct party *p, int group) {
+    const enum nb_torch_measure measure = group_at(p, group)->measure;
+    const struct job all = next_of(p, group);
+    const int n = all.n_arms, seats = p->budget.shares[group].n_seats;
+    const int size = nb_torch_is_timed(measure) ? n : measure == NB_TORCH_MEMORY ? 1 : (n + seats - 1) / seats;
+    for (int a = 0; a < n; a += size) add_job(p, group, all.round, all.arms + a, a + size < n ? size : n - a);
+    free(all.arms);
 }
 
-static void run_round(struct party *p, int round) {
+/* Did anything begin? */
+static bool sweep(struct party *p) {
     const struct nb_crew crew = {.next = next_job, .work = do_job, .settle = settle_job, .arg = p};
+    bool begun = false;
     for (int alone = 1; alone >= 0; alone--) {
         p->alone = alone;
-        budget_fit(&p->budget, left_s(p), round);
         for (int g = 0; g < p->study->plan->n; g++)
-            if (is_alone(p, g) == p->alone && !p->budget.shares[g].dropped) add_jobs(p, g, round);
-        p->next = 0;
+            if (is_alone(p, g) == p->alone) add_jobs(p, g);
         nb_crew_run(&crew, p->alone ? 1 : p->n_seats);
-        for (int j = 0; j < p->n_jobs; j++) free(p->jobs[j].arms);
+        for (int j = 0; j < p->n_jobs; j++) {
+            begun |= p->jobs[j].begun;
+            free(p->jobs[j].arms);
+        }
         p->n_jobs = 0;
     }
+    return begun;
 }
 
 /* English prose that every Debian has, unless NORMBENCH_TEXT names another file. */
@@ -548,7 +545,6 @@ static char *find_text(void) {
 int nb_torch_study_run(const struct nb_torch_study *study, struct nb_torch_results *out) {
     struct party p = {.study = study, .results = out, .start_s = nb_now_s(), .text = find_text()};
     const char *kernels = nb_registry_file(0);
-    int rounds = 0;
     if (nb_journal_read(study->dir, take_answer, out) != 0) return -1;
     if (kernels) p.kernels = realpath(kernels, NULL);
     p.n_cpus = nb_cpu_allowed(p.cpus, NB_MAX_CPUS);
@@ -556,16 +552,12 @@ int nb_torch_study_run(const struct nb_torch_study *study, struct nb_torch_resul
     p.n_seats = p.n_cpus < NB_MAX_SEATS ? p.n_cpus : NB_MAX_SEATS;
     p.budget.n = study->plan->n;
     p.budget.shares = nb_alloc((unsigned)study->plan->n + 1, sizeof *p.budget.shares);
-    for (int g = 0; g < study->plan->n; g++) {
-        guess(&p, g);
-        if (last_round_of(&p, g) > rounds) rounds = last_round_of(&p, g);
-    }
+    for (int g = 0; g < study->plan->n; g++) guess(&p, g);
     nb_watch_interrupts();
-    do
-        for (int r = 0; r < rounds && !p.failed && !nb_interrupted(); r++) run_round(&p, r);
-    while (!p.failed && !nb_interrupted() && budget_readmit(&p.budget, left_s(&p)));
-    say_all_dropped(&p);
+    while (!p.failed && !nb_interrupted() && sweep(&p)) continue;
     nb_progress_end();
+    for (int g = 0; g < p.budget.n; g++)
+        if (p.budget.shares[g].n_left > 0 && !p.failed && !nb_interrupted()) say_out(&p, g);
     free(p.jobs);
     free(p.budget.shares);
     free(p.kernels);

@@ -7,6 +7,7 @@
 #include "src/core/log.h"
 #include "src/models/study.c"
 #include "tests/support/files.h"
+#include "tests/support/played_time.h"
 
 TestSuite(models_study, .init = quiet);
 
@@ -69,7 +70,7 @@ Test(models_study, a_round_asks_for_what_has_not_been_answered) {
     init_party(&p, &study, &r);
     cr_expect_eq(p.budget.shares[0].n_left, 8, "steps: a launch of all arms");
     cr_expect_eq(p.budget.shares[2].n_left, 12 + 6, "a training: each arm and seed");
-    add_jobs(&p, 2, 0);
+    add_jobs(&p, 2);
     cr_assert_eq(p.n_jobs, 2, "side by side");
     nb_torch_results_add(&r, answer_to(&p, &p.jobs[0], "ok"));
     cr_assert_eq(arms_due(&p, 2, 0, due), 1);
@@ -80,16 +81,8 @@ Test(models_study, a_round_asks_for_what_has_not_been_answered) {
     cr_expect_str_eq(nb_json_get_text(message, "seed"), "1");
     cr_expect_str_eq(nb_json_get_text(message, "kernels"), "/k.so");
     cr_expect_str_eq(nb_json_get_text(cJSON_GetArrayItem(nb_json_get(message, "arms"), 0), "norm"), "rmsnorm");
-    const double cpu_s = p.budget.shares[0].job_s;
     study.device = "cuda";
     cr_expect(is_alone(&p, 2), "a GPU is one");
-    p.budget.shares[0] = (struct share){0};
-    guess(&p, 0);
-    cr_expect_geq(p.budget.shares[0].job_s, cpu_s, "a launch is as long there, on one seat");
-    study.launch_s = 0;
-    p.budget.shares[0] = p.budget.shares[3] = (struct share){0};
-    guess(&p, 0);
-    cr_expect_lt(p.budget.shares[0].job_s, cpu_s, "and its steps are shorter");
 }
 
 Test(models_study, time_grows_with_what_is_asked) {
@@ -136,7 +129,7 @@ Test(models_study, answers_are_read_back_and_a_torn_one_is_not) {
     nb_torch_results_release(&back);
 }
 
-/* ---- which groups fit, and what comes in again when the others took less than was thought ---- */
+/* ---- which groups fit ---- */
 
 /* 40, 30 and 100 s: four jobs of 10 s, six on two seats, ten. */
 static struct budget budget_of(struct share shares[3]) {
@@ -150,14 +143,14 @@ Test(models_study, the_most_expensive_is_left_out_until_the_others_fit) {
     struct share s[3];
     struct budget b = budget_of(s);
     cr_expect_float_eq(budget_cost(&b), 170, 1e-9);
-    budget_fit(&b, 170, 0);
-    cr_expect(!s[0].dropped && !s[1].dropped && !s[2].dropped);
-    budget_fit(&b, 169, 1);
-    cr_expect(!s[0].dropped && !s[1].dropped && s[2].dropped);
-    cr_expect_eq(s[2].dropped_at, 1);
-    budget_fit(&b, 30, 2);
-    cr_expect(s[0].dropped && !s[1].dropped);
-    cr_expect_float_eq(budget_wanted(&b, 20), 120, 1e-9, "140 s are out, 20 are left");
+    budget_fit(&b, 170);
+    cr_expect(!s[0].out && !s[1].out && !s[2].out);
+    budget_fit(&b, 169);
+    cr_expect(!s[0].out && !s[1].out && s[2].out);
+    budget_fit(&b, 30);
+    cr_expect(s[0].out && !s[1].out);
+    budget_fit(&b, 70);
+    cr_expect(!s[0].out && !s[1].out && s[2].out, "in again where there is room");
 }
 
 Test(models_study, what_took_less_than_guessed_makes_room) {
@@ -167,25 +160,64 @@ Test(models_study, what_took_less_than_guessed_makes_room) {
     cr_expect_float_eq(share_cost(&s[2]), 18, 1e-9, "nine more as long as the first");
     share_settle(&s[2], 10, 2);
     cr_expect_float_eq(share_cost(&s[2]), 28, 1e-9, "the mean of three");
-    budget_fit(&b, 98, 0);
-    cr_expect(!s[0].dropped && !s[1].dropped && !s[2].dropped);
+    budget_fit(&b, 98);
+    cr_expect(!s[0].out && !s[1].out && !s[2].out);
 }
 
-Test(models_study, what_is_out_comes_in_once_when_it_fits) {
+Test(models_study, a_first_job_is_asked_for_where_it_fits) {
     struct share s[3];
     struct budget b = budget_of(s);
-    budget_fit(&b, 35, 0);
-    cr_expect(s[0].dropped && s[2].dropped);
-    s[1].n_left = 0;
-    cr_expect_not(budget_readmit(&b, 39));
-    cr_expect(budget_readmit(&b, 40), "the cheapest");
-    cr_expect(!s[0].dropped && s[2].dropped);
-    s[0].job_s = 50; /* and is longer than thought */
-    budget_fit(&b, 40, 3);
-    cr_expect(s[0].dropped);
-    cr_expect_not(budget_readmit(&b, 99), "not again, and the other does not fit");
-    cr_expect(budget_readmit(&b, 100));
-    cr_expect_not(budget_readmit(&b, 1000));
-    budget_fit(&b, 0, 4);
-    cr_expect_geq(budget_wanted(&b, 1e9), 1);
+    cr_expect(budget_takes(&b, 0, 80) && budget_takes(&b, 1, 80));
+    cr_expect(budget_takes(&b, 2, 80), "100 s are a guess, and 10 are left beside the others");
+    cr_expect_not(budget_takes(&b, 2, 79));
+    share_settle(&s[2], 10, 1);
+    cr_expect_not(budget_takes(&b, 2, 80), "90 s are not");
+}
+
+/* The groups of the jobs of a sweep, in order; one of group g takes seconds[g] of played time. */
+static char *swept(struct party *p, const double *seconds) {
+    struct nb_strbuf order = {0};
+    nb_strbuf_add(&order, "");
+    for (int g = 0; g < p->budget.n; g++) add_jobs(p, g);
+    for (int j; (j = next_job(p, 0)) >= 0;) {
+        const int group = p->jobs[j].group;
+        cJSON *answer = answer_to(p, &p->jobs[j], "ok");
+        nb_strbuf_addf(&order, "%d", group);
+        nb_played_work(seconds[group]);
+        cJSON_ReplaceItemInObjectCaseSensitive(answer, "elapsed_s", cJSON_CreateNumber(seconds[group]));
+        cJSON_AddItemToArray(p->seats[0].answers = cJSON_CreateArray(), answer);
+        settle_job(p, j, 0);
+    }
+    for (int j = 0; j < p->n_jobs; j++) free(p->jobs[j].arms);
+    p->n_jobs = 0;
+    return kept(order.text);
+}
+
+Test(models_study, what_first_jobs_took_decides) {
+    static const char *const names[] = {"rnnsearch", "norm", "tiny-transformer"};
+    static const double seconds[] = {10, 1, 2};
+    struct nb_torch_plan plan = {0};
+    struct nb_torch_results r = {0};
+    struct nb_journal journal;
+    struct nb_torch_study study = {
+        .plan = &plan, .device = "cuda", .rounds = {3}, .launch_s = 1, .budget_s = 24, .journal = &journal};
+    struct party p;
+    const struct nb_torch_question q = {NB_TORCH_STEPS, "rnnsearch", 0};
+    const char *reason = NULL;
+    for (int i = 0; i < 3; i++) nb_torch_plan_add(&plan, NB_TORCH_STEPS, nb_model_workload_find(names[i]), 0, 0, LN);
+    cr_assert_eq(nb_journal_create(&journal, new_folder()), 0);
+    init_party(&p, &study, &r);
+    p.start_s = nb_now_s();
+    cr_expect_str_eq(swept(&p, seconds), "012", "of steps on a GPU nothing is guessed");
+    cr_expect_str_eq(swept(&p, seconds), "12", "20 s of 11 that are left");
+    cr_expect_str_eq(swept(&p, seconds), "12");
+    cr_expect_str_eq(swept(&p, seconds), "");
+    say_out(&p, 0);
+    cr_expect_not_null(arm_in(&r, &q, LN, 0, &reason));
+    cr_expect_null(arm_in(&r, &q, LN, 1, &reason));
+    cr_assert_not_null(reason);
+    cr_expect_not_null(strstr(reason, "about 20 s more would (--train-budget)"), "%s", reason);
+    nb_journal_close(&journal);
+    nb_torch_results_release(&r);
+    nb_torch_plan_release(&plan);
 }
