@@ -73,7 +73,7 @@ prepare() { # what the pages take to be there
     { echo '{ "title": "my model",'; sed -n '/"title": "my model"/,/] }$/{ /"title"/s/.*"my model",//; p }' "$docs/guide/claims.md"; } >mine.json
 }
 seen=
-for page in README kernels gate measuring precision claims; do
+for page in gate README kernels measuring precision claims; do
     file=$docs/guide/$page.md
     [ -e "$file" ] || file=$docs/$page.md
     mkdir "$WORK/$page" && cd "$WORK/$page" || exit 1
