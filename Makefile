@@ -433,7 +433,7 @@ check-arm:
 	-tests/deps.sh gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static pkg-config
 	BUILD=build-arm PACKAGES="libc6-dev $(arm_packages)" TESTS='$(TESTS)' tests/arm/run.sh || [ $$? = 77 ]
 # The kernels of 512 bits on a CPU without AVX-512: tests/support/avx512.h has its instructions in C. Only the kernels': whatever else the
-# program of that build does with AVX-512 (tune, stress --exhaustive, counters) is not for such a CPU.
+# program of that build does with AVX-512 (tune, probe, counters) is not for such a CPU.
 in_c_names := build-avx512/avx512_names.h
 in_c := BUILD=build-avx512 WIDTHS=512 ISA_V4="$(ISA_V3) -include tests/support/avx512.h -include $(in_c_names) -Wno-psabi -Wno-maybe-uninitialized" KERNEL_OPT=-O1 \
 	PROGRAM_CFLAGS="-DNB_CPU_IN_C='(NB_CPU_AVX512|NB_CPU_AVX512BF16)'" TEST_KERNELS=build-avx512/libnormkernels.so TEST_LAYOUT=
@@ -452,7 +452,6 @@ check-slurm: $(BUILD)/normbench $(TEST_KERNELS)
 check-long: deps
 	$(MAKE) VARIANTS=all all
 	$(MAKE) TEST_KERNELS=$(BUILD)/libnormkernels.so TEST_LAYOUT= TESTS='@($(kernel_suites)|accuracy|oracle|bound|gradient*)/*' NORMBENCH_TEST_ALL=1 check-unit
-	BUILD=$(BUILD) tests/long.sh
 	$(MAKE) SCRIPTS=long TEST_KERNELS=$(BUILD)/libnormkernels.so check-cli
 	$(MAKE) check-conditions
 	$(MAKE) check-browser
@@ -485,7 +484,7 @@ lint:
 # for fuzzing, which looks at what its inputs reach. gcc's name for what is on is given to clang, which has none of its own.
 sanitized := BUILD=build-asan CC=clang CXX=clang++ SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined -D__SANITIZE_ADDRESS__=1" OPT=-O0 KERNEL_OPT=-O0 \
 	WIDTHS=256 DTYPES="f32 bf16" COVERAGE=-fsanitize=fuzzer-no-link
-kernel_suites := kernels|circumstances|fast_rows
+kernel_suites := kernels|circumstances|fast_rows|every_float
 # What reads foreign bytes or hands out memory; on the kernels as gcc builds them, since its tests name some of several widths.
 sanitized_suites := json|params|case|key|shape|strings|registry|kernel_program|guard|files|config|plan|groups|npy|inputs|answers|lines|journal*|buffers|labels|results*|record|merge|comparison|fingerprint|claims_files|claims_log|claims_rules|tuning|code_identity|gate|gate_function|tolerance|design|formats|schema
 asan-build:

@@ -9,10 +9,8 @@
 #include "reports/lab/lab.h"
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
-#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/stress/stress.h"
 #include "src/measure/process.h"
 #include "src/record/fold.h"
@@ -48,15 +46,6 @@ static const char help[] =
     "  --no-search          checks and grades only\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --min-grade GRADE    exit code 1 when any grade in a declared range is lower\n\n"
-    "Every input of a function of one float instead, so that the answer is a proof\n"
-    "  --exhaustive WHAT    roots: ways to form 1/sqrt(x) in f32, on all significands and exponent parities; or convert:\n"
-    "                       f32 to f16, bf16, e4m3 and e5m2, on all 2^32 inputs, against rounding in integers (minutes)\n"
-    "  --variant NAME       roots: this one (repeatable; default: all): double recip_sqrt recip_sqrt_newton quake1 quake2\n"
-    "                       quake3 rsqrtps rsqrtps_textbook rsqrtps_eigen rsqrtps_newton rsqrtps_newton2 rsqrt14\n"
-    "                       rsqrt14_textbook rsqrt14_newton rsqrtph kernel_div_sqrt kernel_mul_recip kernel_rsqrt_nr\n"
-    "                       kernel_rsqrt_raw kernel512_rsqrt_nr kernel512_rsqrt_raw\n"
-    "  --all-inputs         roots: all 2^32 inputs, subnormals, zeros, negatives, Inf and NaN too\n"
-    "  --stride N           only every Nth input, for a quick look, which proves nothing\n\n"
     "Output\n"
     "  --out DIR            the folder (default results/TIME-stress): journal.jsonl, results.json, stress.json,\n"
     "                       reproducers/, plots/, index.html, precision-plots/, precision.html\n"
@@ -65,8 +54,8 @@ static const char help[] =
     "  --no-plots           writes no plots and no pages\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Example: normbench stress --kernel 'rmsnorm_*' --dtype bf16 --no-search\n"
     "Exit codes: 0 nothing failed, whatever the grades; 1 a case failed (inaccurate, crashed ...), a relation between\n"
-    "calls that must hold (scaled, negated, permuted rows ...) did not, or a grade is below --min-grade, or an exhaustive\n"
-    "answer is beyond what IEEE 754 or the instruction promises; 2 usage or configuration, 5 --resume on another CPU, 77 nothing selected can run here, 128+n ended by signal n (what is done\n"
+    "calls that must hold (scaled, negated, permuted rows ...) did not, or a grade is below --min-grade; 2 usage or\n"
+    "configuration, 5 --resume on another CPU, 77 nothing selected can run here, 128+n ended by signal n (what is done\n"
     "is kept; --resume goes on with it).\n";
 
 struct stress_options {
@@ -75,13 +64,9 @@ struct stress_options {
     bool no_search;
     double search_s;
     enum nb_grade min_grade;
-    const char *exhaustive; /* null: stress kernels */
-    struct nb_texts variants;
-    struct nb_exhaust_options inputs;
-    bool of_exhaustive, of_stress; /* options of one of the two were given */
 };
 static const struct stress_options usual = {
-    .request = NB_PLAN_REQUEST_INIT, .search_s = 60, .output.case_timeout_s = 20, .inputs.stride = 1};
+    .request = NB_PLAN_REQUEST_INIT, .search_s = 60, .output.case_timeout_s = 20};
 
 static int set_min_grade(void *to, const char *value) {
     const enum nb_grade grade = nb_grade_parse(value);
@@ -89,44 +74,22 @@ static int set_min_grade(void *to, const char *value) {
     return grade != NB_GRADE_NONE ? 0 : nb_error("--min-grade %s: one of A+, A, B, C, D", value);
 }
 
-static const char *const functions[] = {"roots", "convert", NULL};
-
-/* Options of the other way would be ignored in silence. */
-static int check_exhaustive(const struct stress_options *o) {
-    const struct nb_output_options *out = &o->output;
-    const bool stresses = o->of_stress || o->request.changed || o->request.config || out->out || out->resume ||
-                          out->list || out->no_plots || o->no_search || o->min_grade != NB_GRADE_NONE;
-    if (!o->exhaustive && o->of_exhaustive)
-        return nb_error("stress: --variant, --all-inputs and --stride belong to --exhaustive");
-    if (o->exhaustive && stresses)
-        return nb_error("stress: --exhaustive takes --variant, --all-inputs, --stride and --format alone");
-    if (o->exhaustive && strcmp(o->exhaustive, "roots") != 0 && (o->variants.n || o->inputs.all_inputs))
-        return nb_error("stress: --%s belongs to --exhaustive roots", o->variants.n ? "variant" : "all-inputs");
-    return 0;
-}
-
 static bool parse(struct stress_options *o, int argc, char **argv, int *exit_code) {
     struct nb_plan_request *q = &o->request;
-    const struct nb_option options[] = {
-        NB_OUTPUT_OPTIONS(&o->output),
-        {"format", .text = &o->output.format, .among = nb_table_markdown_json},
-        {"search", .number = &o->search_s, .least = 0.1, .most = 1e6, .given = &o->of_stress},
-        {"no-search", .flag = &o->no_search},
-        {"min-grade", .take = set_min_grade, .to = &o->min_grade},
-        NB_CASES_OPTIONS(q),
-        NB_SHARD_OPTION(q),
-        {"kernel", .text = &q->kernels, .given = &q->changed},
-        {"dtype", .text = &q->dtypes, .given = &q->changed},
-        {"width", .text = &q->widths, .given = &q->changed},
-        {"exhaustive", .text = &o->exhaustive, .among = functions},
-        {"variant", .texts = &o->variants, .given = &o->of_exhaustive},
-        {"all-inputs", .flag = &o->inputs.all_inputs, .given = &o->of_exhaustive},
-        {"stride", .large = &o->inputs.stride, .least = 1, .most = 1 << 30, .given = &o->of_exhaustive},
-        NB_TUNING_OPTION,
-        {.name = NULL}};
+    const struct nb_option options[] = {NB_OUTPUT_OPTIONS(&o->output),
+                                        {"format", .text = &o->output.format, .among = nb_table_markdown_json},
+                                        {"search", .number = &o->search_s, .least = 0.1, .most = 1e6},
+                                        {"no-search", .flag = &o->no_search},
+                                        {"min-grade", .take = set_min_grade, .to = &o->min_grade},
+                                        NB_CASES_OPTIONS(q),
+                                        NB_SHARD_OPTION(q),
+                                        {"kernel", .text = &q->kernels, .given = &q->changed},
+                                        {"dtype", .text = &q->dtypes, .given = &q->changed},
+                                        {"width", .text = &q->widths, .given = &q->changed},
+                                        NB_TUNING_OPTION,
+                                        {.name = NULL}};
     if (!nb_read_options(&nb_command_stress, options, 1, argc, argv, exit_code)) return false;
     q->config = argv[optind];
-    if (check_exhaustive(o) != 0) return false;
     q->options.by_kernel = q->options.n_shards > 0; /* grades and searches are a kernel's */
     return true;
 }
@@ -239,33 +202,6 @@ static int measure(const struct stress_options *o, const struct nb_plan *plan, c
     return exit_code;
 }
 
-/* ---- every input --------------------------------------------------------------------------------------------------- */
-
-static bool keeps_promises(const cJSON *answer) {
-    const cJSON *row;
-    cJSON_ArrayForEach(row, nb_json_get(answer, "rows")) {
-        if (cJSON_IsFalse(nb_json_get(row, "within_limit"))) return false;
-    }
-    return true;
-}
-
-static int exhaust(struct stress_options *o) {
-    cJSON *answer = cJSON_CreateObject();
-    int cpus[1024], exit_code = NB_EXIT_USAGE;
-    o->inputs.threads = nb_cpu_allowed(cpus, 1024);
-    o->inputs.names = o->variants.items;
-    o->inputs.n_names = (int)o->variants.n;
-    nb_watch_interrupts();
-    const bool roots = strcmp(o->exhaustive, "roots") == 0;
-    const int ended = roots ? nb_exhaust_roots(&o->inputs, answer) : nb_exhaust_convert(&o->inputs, answer);
-    if (ended < 0 || nb_exhaustive_print(answer, o->output.format, stdout) != 0) goto out;
-    if (ended > 0) nb_warn("interrupted: what is above is right as far as it got, and no more than that");
-    exit_code = ended > 0 ? 128 + ended : keeps_promises(answer) ? NB_EXIT_OK : NB_EXIT_FAILED;
-out:
-    cJSON_Delete(answer);
-    return exit_code;
-}
-
 static int stress_main(int argc, char **argv) {
     struct stress_options o = usual;
     struct nb_journaled_argv saved = {0};
@@ -275,10 +211,6 @@ static int stress_main(int argc, char **argv) {
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
     if (!o.output.format) o.output.format = "table";
-    if (o.exhaustive) {
-        exit_code = exhaust(&o);
-        goto out;
-    }
     o.request.usual[0] = "stress";
     o.request.usual[1] = "bugs";
     o.request.plugins_alone = true;
@@ -292,7 +224,6 @@ out:
     nb_config_release(&config);
     nb_plan_request_release(&o.request);
     nb_journaled_argv_release(&saved);
-    nb_texts_release(&o.variants);
     return exit_code;
 }
 

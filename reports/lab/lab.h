@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the commands limits, tolerance, probe and emulate print, and stress --exhaustive. */
+/* What the commands limits, tolerance, probe and emulate print. */
 #ifndef NB_LAB_H
 #define NB_LAB_H
 
@@ -33,11 +33,6 @@ void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_r
 /* answers[i]: nb_probe_kernel()'s of cases[i], or what a study says of a worker that died; null: not asked. format: "table" or "json":
  * {"probes": [{"variant", "called_as" (a case key), "status", "answers" ..}]}. */
 void nb_probes_print(const struct nb_case *cases, cJSON *const *answers, int n, const char *format, FILE *out);
-
-/* ---- stress --exhaustive ---- */
-
-/* An answer of src/lab/exhaustive/exhaust.h. format: json, or of nb_grid_print(). -1 after nb_error. */
-int nb_exhaustive_print(const cJSON *answer, const char *format, FILE *out);
 
 /* ---- emulate: designs and what was found about them ---- */
 

@@ -14,7 +14,7 @@
 #include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/lab/emulate/quantize.h"
-#include "src/lab/exhaustive/root_variants.h"
+#include "src/lab/roots/root_variants.h"
 
 /* cast_order. Rounded to the dtype before the weight (Llama) or after it (Gemma): which outputs differ, and by how much. */
 
@@ -124,7 +124,7 @@ static void quantized_run(const struct nb_property_call *call) {
     free(y);
 }
 
-/* root_forms. Ways to form 1/sqrt(v) in f32 (src/lab/exhaustive/root_variants.h) against the correctly rounded one, over every so many of the
+/* root_forms. Ways to form 1/sqrt(v) in f32 (src/lab/roots/root_variants.h) against the correctly rounded one, over every so many of the
  * numbers of [1, 4), which represent all normal ones: the error is the same under a scaling by 4. */
 
 struct off {

@@ -44,7 +44,7 @@ elsewhere() { # COMMAND
     case $1 in
     *cuda* | "normbench merge "* | *" run peers" | "normbench peers "*) ;;            # a GPU, other machines' parts, others' libraries
     "normbench claims" | "normbench claims --train"* | *" --quick" | *qwen3-8b*) ;;   # minutes, a model's config.json
-    "normbench tune"* | *--self-test* | *--calibrate* | *"exhaustive "* | *"'bug-*'") ;; # minutes
+    "normbench tune"* | *--self-test* | *--calibrate* | *"'bug-*'") ;; # minutes
     *"claims --model llama"*) ;;                                                      # as with mine.json
     *) return 1 ;;
     esac

@@ -5,5 +5,5 @@
 #define NB_SIMD_TARGET NB_TARGET_V3
 #define NB_SIMD_TABLE nb_simd_256
 #define NB_SIMD_NAME "256"
-#include "src/lab/exhaustive/simd_template.h"
+#include "src/lab/roots/simd_template.h"
 #endif

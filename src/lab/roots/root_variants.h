@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/lab/exhaustive/simd_functions.h"
+#include "src/lab/roots/simd_functions.h"
 
 /* Of vrsqrtph of x rounded to f16: the instruction's error is below 2^-11 + 2^-14 (Intel SDM), and the rounding
  * moves 1/sqrt(x) by a factor of at most 1 + 2^-12. */

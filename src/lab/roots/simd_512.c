@@ -5,5 +5,5 @@
 #define NB_SIMD_TARGET NB_TARGET_V4
 #define NB_SIMD_TABLE nb_simd_512
 #define NB_SIMD_NAME "512"
-#include "src/lab/exhaustive/simd_template.h"
+#include "src/lab/roots/simd_template.h"
 #endif

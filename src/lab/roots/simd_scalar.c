@@ -4,7 +4,7 @@
 #define NB_SIMD_TARGET NB_TARGET_V3
 #define NB_SIMD_TABLE nb_simd_scalar
 #define NB_SIMD_NAME "scalar"
-#include "src/lab/exhaustive/simd_template.h"
+#include "src/lab/roots/simd_template.h"
 
 const struct nb_simd_functions *const nb_simd_functions[] = {
     &nb_simd_scalar,

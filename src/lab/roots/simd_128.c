@@ -5,10 +5,10 @@
 #define NB_SIMD_TARGET NB_TARGET_V3
 #define NB_SIMD_TABLE nb_simd_128
 #define NB_SIMD_NAME "128"
-#include "src/lab/exhaustive/simd_template.h"
+#include "src/lab/roots/simd_template.h"
 #elif defined(__aarch64__)
 #define NB_SIMD_HEADER "kernels/simd/neon128.h"
 #define NB_SIMD_TABLE nb_simd_128
 #define NB_SIMD_NAME "128"
-#include "src/lab/exhaustive/simd_template.h"
+#include "src/lab/roots/simd_template.h"
 #endif

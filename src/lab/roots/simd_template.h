@@ -13,7 +13,7 @@
 #endif
 
 #include "src/core/cpu.h"
-#include "src/lab/exhaustive/simd_functions.h"
+#include "src/lab/roots/simd_functions.h"
 
 #if defined(__x86_64__) && defined(NB_SIMD_HEADER)
 NB_TARGET_BEGIN(NB_SIMD_TARGET)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every way to form 1/sqrt(x): plain C, AVX2, AVX-512, the kernels' own; and the table of them. */
-#include "src/lab/exhaustive/root_variants.h"
+#include "src/lab/roots/root_variants.h"
 
 #include <math.h>
 #include <string.h>
