@@ -59,7 +59,7 @@ static const char help[] =
     "  --not-comparable WHAT  neutral (exit 5), pass (exit 0) or fail (exit 1)\n\n"
     "How good it is here\n"
     "  --self-test          times a copy of the baseline (or of the built-in kernels) against itself, and the\n"
-    "                       same code with some rows more: counts false alarms and detected slowdowns\n"
+    "                       same code slowed by known amounts: counts false alarms and detected slowdowns\n"
     "  --trials N           trials with the copy alone, for each case and load (default 20)\n"
     "  --powered N          trials with slowdowns too (default 2)\n"
     "  --effects LIST       the slowdowns, in %; default 1,2,3,5,10\n"

@@ -116,8 +116,8 @@ static cJSON *tally_to_json(const struct tally *k) {
     cJSON_AddNumberToObject(json, "regression", k->regression);
     cJSON_AddNumberToObject(json, "pass", k->pass + k->improved);
     cJSON_AddNumberToObject(json, "inconclusive", k->inconclusive);
-    nb_json_number(json, "regression_low", k->n ? nb_proportion_lower(k->regression, k->n, 0.95) : (double)NAN);
-    nb_json_number(json, "regression_high", k->n ? nb_proportion_upper(k->regression, k->n, 0.95) : (double)NAN);
+    nb_json_number(json, "regression_low", k->n ? nb_proportion_lower(k->regression, k->n, 0.975) : (double)NAN);
+    nb_json_number(json, "regression_high", k->n ? nb_proportion_upper(k->regression, k->n, 0.975) : (double)NAN);
     return json;
 }
 
@@ -146,56 +146,109 @@ static cJSON *trials_to_json(const struct nb_gate *g, const struct nb_trial_plan
     return json;
 }
 
-static void print_tally(FILE *out, const char *name, const struct tally *k) {
-    if (k->n == 0) return;
-    fprintf(out, "  %-8s %6d %11d %6d %13d   %5.1f%%  [%.1f, %.1f]\n", name, k->n, k->regression, k->pass + k->improved,
-            k->inconclusive, 100.0 * k->regression / k->n, 100 * nb_proportion_lower(k->regression, k->n, 0.95),
-            100 * nb_proportion_upper(k->regression, k->n, 0.95));
+/* "0 of 20, 0.0% [0.0, 16.8]" */
+static void add_share(struct nb_strbuf *out, int k, int n) {
+    nb_strbuf_addf(out, "%d of %d, %.1f%% [%.1f, %.1f]", k, n, 100.0 * k / n, 100 * nb_proportion_lower(k, n, 0.975),
+                   100 * nb_proportion_upper(k, n, 0.975));
 }
 
-static void print_effect(FILE *out, const struct nb_trials *t, int effect, double injected, const char *unit) {
-    const struct tally all = count(t, -1, effect);
-    if (all.n == 0) return;
-    if (effect == 0)
-        fprintf(out, "nothing changed (a byte copy): every REGRESSION is a false alarm\n");
-    else
-        fprintf(out, "%d %% more %ss, the same machine code%s: median ratio %+.2f%%\n", effect, unit,
-                isfinite(injected) ? "" : " (not counted)", 100 * (median_of(t, effect, ratio_of) - 1));
-    if (effect != 0 && isfinite(injected)) fprintf(out, "  instructions counted one by one: %+.3f%%\n", 100 * injected);
-    fprintf(out, "  load     trials  REGRESSION   PASS  INCONCLUSIVE   REGRESSION in, one-sided bounds at 95%%\n");
-    for (int l = 0; l < NB_N_LOAD_KINDS; l++) {
-        const struct tally k = count(t, l, effect);
-        print_tally(out, nb_load_names[l], &k);
+static void add_answer(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
+                       const struct nb_page *page) {
+    struct nb_strbuf text = {0};
+    const struct tally same = count(t, -1, 0);
+    const char *separator = ". Slowdowns found: ";
+    if (same.n == 0) {
+        nb_strbuf_add(&text, "No trial came to its end: nothing is known of false alarms");
+    } else {
+        nb_strbuf_add(&text, "False alarms: ");
+        add_share(&text, same.regression, same.n);
+        nb_strbuf_add(&text, " of a byte copy");
     }
-    print_tally(out, "all", &all);
+    for (int i = 0; i < plan->n_effects; i++) {
+        const struct tally k = count(t, -1, plan->effects[i]);
+        if (k.n == 0) continue;
+        nb_strbuf_addf(&text, "%s%d of %d at %d%%", separator, k.regression, k.n, plan->effects[i]);
+        separator = ", ";
+    }
+    nb_strbuf_addf(&text, ". %zu case%s, %.0f s%s.", g->n_cases, g->n_cases == 1 ? "" : "s", g->elapsed_s,
+                   g->ended_by ? ", ended by a signal" : "");
+    nb_page_say(page, text.text);
+    nb_strbuf_release(&text);
 }
 
-static void print_false_alarms(FILE *out, const struct nb_gate *g, const struct nb_trials *t) {
-    const double upper = cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER);
-    if (count(t, -1, 0).n == 0) {
-        fprintf(out, "No trial of a byte copy was ended: nothing is known of false alarms; %zu cases, %.0f s in all\n",
-                g->n_cases, g->elapsed_s);
+static void add_tally(struct nb_strbuf *out, const char *name, const struct tally *k) {
+    if (k->n == 0) return;
+    nb_strbuf_addf(out, "  %-8s %6d %6d %13d    ", name, k->n, k->pass + k->improved, k->inconclusive);
+    add_share(out, k->regression, k->n);
+    nb_strbuf_add(out, "\n");
+}
+
+/* Why the first of them that is INCONCLUSIVE is so. */
+static void add_reason(const struct nb_trials *t, int effect, const struct nb_page *page) {
+    for (size_t i = 0; i < t->n; i++) {
+        const struct nb_trial_result *r = &t->results[i];
+        if (!counts(t, r, effect) || r->verdict != NB_VERDICT_INCONCLUSIVE) continue;
+        char *text = nb_textf("INCONCLUSIVE, for example: %s", r->reason);
+        nb_strbuf_add(page->out, "  ");
+        nb_page_say(page, text);
+        free(text);
         return;
     }
-    fprintf(out, "\nfalse alarms by stretches of %d neighbours: ", CLUSTER);
+}
+
+static void add_effect(const struct nb_gate *g, const struct nb_trials *t, int effect, double injected,
+                       const struct nb_page *page) {
+    struct nb_strbuf *out = page->out;
+    const struct tally all = count(t, -1, effect);
+    if (all.n == 0) return;
+    char *text = effect == 0 ? nb_strdup("Nothing changed (a byte copy): every REGRESSION is a false alarm")
+                             : nb_textf("%d%% slower (%s): median %+.2f%%", effect, g->subject->injects,
+                                        100 * (median_of(t, effect, ratio_of) - 1));
+    nb_strbuf_add(out, "\n");
+    nb_page_say(page, text);
+    free(text);
+    if (effect != 0 && isfinite(injected))
+        nb_strbuf_addf(out, "  instructions counted one by one: %+.3f%%\n", 100 * injected);
+    else if (effect != 0 && t->injected_reason[0])
+        nb_strbuf_addf(out, "  instructions not counted: %s\n", t->injected_reason);
+    nb_strbuf_add(out, "  load     trials   PASS  INCONCLUSIVE    REGRESSION [95% CI]\n");
+    for (int l = 0; l < NB_N_LOAD_KINDS; l++) {
+        const struct tally k = count(t, l, effect);
+        if (k.n < all.n) add_tally(out, nb_load_names[l], &k);
+    }
+    add_tally(out, "all", &all);
+    add_reason(t, effect, page);
+}
+
+static void add_false_alarms(const struct nb_trials *t, const struct nb_page *page) {
+    const double upper = cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER);
+    if (count(t, -1, 0).n == 0) return;
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "False alarms by stretches of %d neighbours: ", CLUSTER);
     if (isnan(upper))
-        fprintf(out, "not known below %d trials\n", 2 * CLUSTER);
+        nb_strbuf_addf(&text, "not known below %d trials", 2 * CLUSTER);
     else
-        fprintf(out, "at most %.2f%% of cases (95%%, bootstrap)\n", 100 * upper);
-    fprintf(out, "runs of %d cases with any false alarm, by resampling: %.2f%%\n", RUN_CASES,
-            100 * run_rate(t, RUN_CASES));
-    fprintf(out, "spread between launches %.2f%%, %.1f s for a case without change; %zu cases, %.0f s in all\n",
-            100 * median_of(t, 0, spread_of), median_of(t, 0, seconds_of), g->n_cases, g->elapsed_s);
+        nb_strbuf_addf(&text, "at most %.2f%% of cases (95%%, bootstrap)", 100 * upper);
+    nb_strbuf_addf(&text,
+                   "; runs of %d cases with any, by resampling: %.2f%%. Spread between launches %.2f%%, %.1f s for a "
+                   "case without change.",
+                   RUN_CASES, 100 * run_rate(t, RUN_CASES), 100 * median_of(t, 0, spread_of),
+                   median_of(t, 0, seconds_of));
+    nb_strbuf_add(page->out, "\n");
+    nb_page_say(page, text.text);
+    nb_strbuf_release(&text);
 }
 
 int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                          const char *format, FILE *out) {
     if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(g, plan, t), out);
-    const char *unit = g->subject->unit;
-    print_effect(out, t, 0, 0, unit);
-    for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i], unit);
-    print_false_alarms(out, g, t);
-    return 0;
+    struct nb_strbuf text = {0};
+    const struct nb_page page = nb_page_for(out, false, &text);
+    add_answer(g, plan, t, &page);
+    add_effect(g, t, 0, 0, &page);
+    for (int i = 0; i < plan->n_effects; i++) add_effect(g, t, plan->effects[i], t->injected[i], &page);
+    add_false_alarms(t, &page);
+    return nb_output(&text, out);
 }
 
 /* ---- what is recorded ------------------------------------------------------------------------------------------------ */

@@ -34,8 +34,10 @@ static struct {
 } guard;
 static bool is_guard;
 static void (*begins_with)(void);
+static int (*is_over)(void);
 
 void nb_guard_begins_with(void (*begin)(void)) { begins_with = begin; }
+void nb_guard_ends_when(int (*over)(void)) { is_over = over; }
 
 double nb_load_timeout_s(double usual_s) {
     const char *said = getenv(NB_LOAD_TIMEOUT);
@@ -131,6 +133,7 @@ static const char *wait_for_answer(double limit_s) {
         const int ready = poll(&p, 1, LOOK_MS);
         if (ready > 0 && p.revents & POLLIN) return NULL;
         if (has_ended(&info)) return ending(&info);
+        if (is_over && is_over()) return "was interrupted";
         if (nb_is_overdue(guard.pid, start_s, limit_s)) break;
     }
     snprintf(late, sizeof late, "did not end within %g s", limit_s);

@@ -19,6 +19,8 @@ void nb_guard_begins_with(void (*begin)(void));
 /* The longest that foreign code may take to be loaded, in seconds: as usual for its kind, or what this variable of the environment says. */
 #define NB_LOAD_TIMEOUT "NORMBENCH_LOAD_TIMEOUT"
 double nb_load_timeout_s(double usual_s);
+/* A guard that is waited for while this says other than 0 is given up: "was interrupted". */
+void nb_guard_ends_when(int (*is_over)(void));
 /* Ends the guard and all that it started; the next call starts another. */
 void nb_guard_end(void);
 

@@ -255,7 +255,10 @@ static int load_layout(const struct nb_gate_builds *b, int layout, const char *c
                        uint64_t names[NB_N_BUILDS]) {
     for (int build = 0; build < NB_N_BUILDS; build++) {
         int result = nb_registry_describe(b->files[layout][build]);
-        if (result != 0) nb_error("%s is not a build of kernels that can be compared", sources[build]);
+        if (result != 0)
+            nb_error("%s is not a build of kernels that can be compared; to compare its functions, name them by "
+                     "--function NAME",
+                     sources[build]);
         if (result == 0) result = check_binding(b->files[layout][build], sources[build]);
         if (result != 0) return result;
         names[build] = names_of(build);

@@ -298,17 +298,11 @@ static void describe_function(const struct nb_gate_request *q, struct nb_job *jo
     job->kind = "gate_function";
 }
 
-static double injected_calls(const struct nb_gate_case *c, int percent, char *reason, size_t n) {
-    (void)c, (void)percent;
-    snprintf(reason, n, "calls are counted as they are");
-    return NAN;
-}
-
-const struct nb_gate_subject nb_gate_functions = {.noun = "function",
-                                                  .unit = "call",
-                                                  .instructions = "instr. (1 call)",
-                                                  .has = has_function,
-                                                  .digest = digest_function,
-                                                  .check = check_function,
-                                                  .describe = describe_function,
-                                                  .injected = injected_calls};
+const struct nb_gate_subject nb_gate_functions = {
+    .noun = "function",
+    .injects = "time behind the calls of a sample, of which a percent is less than one",
+    .instructions = "instr. (1 call)",
+    .has = has_function,
+    .digest = digest_function,
+    .check = check_function,
+    .describe = describe_function};

@@ -19,6 +19,7 @@
 #include "src/gate/gate_subject.h"
 #include "src/measure/buffers.h"
 #include "src/measure/launcher.h"
+#include "src/measure/measure.h"
 #include "src/measure/pool.h"
 #include "src/measure/single_step.h"
 #include "src/plan/cells.h"
@@ -361,7 +362,9 @@ static double count_injected(const struct nb_case *c, const struct nb_entry *ent
     if (nb_inputs_init(&in, &small) == 0 && nb_saved_statistics_add(&in, &small) == 0 &&
         nb_buffers_init(&b, &in, &q) == 0) {
         nb_buffers_attach(&b, &small, &w.call);
-        const int64_t more = nb_single_step(run_work, &w, LIMIT, reason, n);
+        const bool by_rows = nb_measure_goes_by_rows(entry->kernel, &w.call);
+        if (!by_rows) snprintf(reason, n, "the first kernel takes all its rows together, and is slowed by time");
+        const int64_t more = by_rows ? nb_single_step(run_work, &w, LIMIT, reason, n) : -1;
         w.call.rows = 100;
         const int64_t plain = more > 0 ? nb_single_step(run_work, &w, LIMIT, reason, n) : -1;
         if (plain > 0) ratio = (double)more / (double)plain - 1;
@@ -416,14 +419,15 @@ static void describe_kernels(const struct nb_gate_request *q, struct nb_job *job
     job->n_cases = q->n_arms;
 }
 
-const struct nb_gate_subject nb_gate_kernels = {.noun = "kernel",
-                                                .unit = "row",
-                                                .instructions = "instr. (1 row)",
-                                                .has = has_kernel,
-                                                .refuses = refuses_kernel,
-                                                .digest = digest_kernel,
-                                                .check = check_kernel,
-                                                .count = count_instructions,
-                                                .describe = describe_kernels,
-                                                .doubt = nb_gate_doubt_copy,
-                                                .injected = injected_into_kernel};
+const struct nb_gate_subject nb_gate_kernels = {
+    .noun = "kernel",
+    .injects = "more rows, or time behind the calls of a kernel that takes all its rows together",
+    .instructions = "instr. (1 row)",
+    .has = has_kernel,
+    .refuses = refuses_kernel,
+    .digest = digest_kernel,
+    .check = check_kernel,
+    .count = count_instructions,
+    .describe = describe_kernels,
+    .doubt = nb_gate_doubt_copy,
+    .injected = injected_into_kernel};

@@ -232,7 +232,7 @@ static int launch_case(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_s
 
 /* Rounds over all open cases; *done counts launches for the progress line. */
 static int run_launches(struct nb_gate *g, enum nb_gate_stage stage, int first, int n) {
-    const double total = (double)n * (double)count_open(g);
+    const double total = (double)n * (double)count_open(g), started = nb_now_s();
     double done = 0;
     for (int l = 0; l < n; l++)
         for (size_t i = 0; i < g->n_cases; i++) {
@@ -241,7 +241,7 @@ static int run_launches(struct nb_gate *g, enum nb_gate_stage stage, int first, 
             if (nb_gate_is_over(g)) return 0;
             char what[200];
             snprintf(what, sizeof what, "%s %.150s", stage_names[stage], c->c.variant);
-            nb_progress(done++, total, nb_now_s() - g->started_s, what);
+            nb_progress(done++, total, nb_now_s() - started, what);
             int result = launch_case(g, c, stage, first + l);
             if (result != 0) return result;
         }

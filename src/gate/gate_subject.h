@@ -9,7 +9,7 @@
 
 struct nb_gate_subject {
     const char *noun;         /* "kernel" */
-    const char *unit;         /* what the self-test injects: "row" */
+    const char *injects;      /* how the self-test slows a build down */
     const char *instructions; /* title of a column: of what they are counted */
     bool (*has)(const struct nb_gate_case *c, int build);
     /* Null, or why builds that both have it cannot be timed against each other. This one and the next two may be missing. */
@@ -24,7 +24,7 @@ struct nb_gate_subject {
     int (*check)(const struct nb_gate *g, struct nb_gate_case *c);
     /* The worker's job and what it is told besides. */
     void (*describe)(const struct nb_gate_request *q, struct nb_job *job, cJSON *options);
-    /* Instructions of 100 + percent units / those of 100 - 1; NaN with the reason. */
+    /* Instructions of 100 + percent rows / those of 100 - 1; NaN with the reason. Missing: time is injected. */
     double (*injected)(const struct nb_gate_case *c, int percent, char *reason, size_t n);
 };
 extern const struct nb_gate_subject nb_gate_kernels, nb_gate_functions;

@@ -88,11 +88,22 @@ struct self_test {
     struct nb_gate *g;
     const struct nb_trial_plan *plan;
     struct nb_trials *out;
-    int next_launch; /* all launches of a self-test differ in seed, CPU and padding */
-    int total;       /* trials */
+    int next_launch;    /* all launches of a self-test differ in seed, CPU and padding */
+    double done, total; /* launches: total while no trial ends early */
 };
 
 static bool is_over(const struct self_test *s) { return nb_interrupted() || nb_gate_is_over(s->g); }
+
+/* A budget may end it before. */
+static void show_progress(const struct self_test *s) {
+    const double elapsed_s = nb_now_s() - s->g->started_s, budget_s = s->g->plan.budget_s;
+    const double share = fmax(s->done / s->total, budget_s > 0 ? elapsed_s / budget_s : 0);
+    nb_progress(share, 1, elapsed_s, nb_load_names[s->out->load]);
+}
+
+static int launches_of(const struct self_test *s) {
+    return s->g->plan.screen_launches + 2 * s->g->plan.confirm_launches;
+}
 
 /* One launch; contenders that are decided stay in it, so that the arms beside an open one are always the same. */
 static int launch_trial(struct self_test *s, size_t case_index, struct contender *contenders, int n,
@@ -106,8 +117,10 @@ static int launch_trial(struct self_test *s, size_t case_index, struct contender
         q.keys[2 + i] = c->arm_keys[NB_BUILD_CANDIDATE];
         q.extra_percent[2 + i] = contenders[i].effect;
     }
+    show_progress(s);
     const int result = nb_gate_launch(s->g, c, stage, &q, &answer);
     if (result != 0) return result;
+    s->done++;
     if (answer.status != NB_OK)
         return nb_error("self-test: %s: %s %s", c->key, nb_status_name(answer.status), answer.reason);
     for (int i = 0; i < n; i++) {
@@ -155,23 +168,22 @@ static void keep_result(struct self_test *s, size_t case_index, const struct con
                                                   .launch_sd = k->judgement.launch_sd,
                                                   .smallest_effect = k->judgement.smallest_effect,
                                                   .seconds = seconds};
+    snprintf(t->results[t->n - 1].reason, sizeof t->results->reason, "%s", k->judgement.reason);
     if (s->plan->record) s->plan->record(&t->results[t->n - 1], s->g->record_arg);
 }
 
 /* The copy, and where `powered` the injected slowdowns. A trial that time cut short leaves nothing. */
 static int run_trial(struct self_test *s, size_t case_index, bool powered) {
     const int n = powered ? 1 + s->plan->n_effects : 1;
-    const double start = nb_now_s();
+    const double start = nb_now_s(), end = s->done + launches_of(s);
     struct contender contenders[1 + NB_MAX_EFFECTS] = {{0}};
     int result = 0;
     for (int i = 1; i < n; i++) contenders[i].effect = s->plan->effects[i - 1];
     for (int stage = NB_GATE_SCREEN; stage < NB_N_GATE_STAGES && result == 0; stage++) {
         if (count_open(contenders, n) == 0) break;
         const int launches = stage == NB_GATE_SCREEN ? s->g->plan.screen_launches : s->g->plan.confirm_launches;
-        for (int l = 0; l < launches && result == 0; l++) {
-            nb_progress(s->out->trial, s->total, nb_now_s() - s->g->started_s, nb_load_names[s->out->load]);
+        for (int l = 0; l < launches && result == 0; l++)
             result = launch_trial(s, case_index, contenders, n, (enum nb_gate_stage)stage);
-        }
         if (result == 0) judge_open(s, contenders, n, (enum nb_gate_stage)stage);
     }
     for (int i = 0; i < n && result == 0; i++) keep_result(s, case_index, &contenders[i], powered, nb_now_s() - start);
@@ -180,6 +192,7 @@ static int run_trial(struct self_test *s, size_t case_index, bool powered) {
         free(contenders[i].confirm);
     }
     s->out->trial++;
+    s->total -= end - s->done;
     return result;
 }
 
@@ -200,9 +213,10 @@ static int run_stretch(struct self_test *s, int load, int round) {
 static void verify_injection(const struct self_test *s) {
     struct nb_trials *t = s->out;
     for (int i = 0; i < s->plan->n_effects; i++)
-        t->injected[i] = is_over(s) ? (double)NAN
-                                    : s->g->subject->injected(&s->g->cases[0], s->plan->effects[i], t->injected_reason,
-                                                              sizeof t->injected_reason);
+        t->injected[i] = is_over(s) || !s->g->subject->injected
+                             ? (double)NAN
+                             : s->g->subject->injected(&s->g->cases[0], s->plan->effects[i], t->injected_reason,
+                                                       sizeof t->injected_reason);
 }
 
 int nb_gate_trials_run(struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out) {
@@ -211,8 +225,8 @@ int nb_gate_trials_run(struct nb_gate *g, const struct nb_trial_plan *plan, stru
     int n_loads = 0, result = 0;
     *out = (struct nb_trials){0};
     for (int l = 0; l < NB_N_LOAD_KINDS; l++) n_loads += plan->loads[l];
-    struct self_test s = {
-        .g = g, .plan = plan, .out = out, .total = n_loads * (int)g->n_cases * (plan->trials + plan->powered)};
+    struct self_test s = {.g = g, .plan = plan, .out = out};
+    s.total = (double)n_loads * (double)g->n_cases * launches_of(&s) * (plan->trials + plan->powered);
     nb_gate_begin(s.g);
     verify_injection(&s);
     /* Loads take turns round by round, so that none has a stretch of the day to itself. */

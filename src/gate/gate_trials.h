@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How good is the gate on this machine? Trials with a known answer: a copy against its original, where every REGRESSION is false,
- * and the same machine code that does a stated part more of the same work, which is to be found.
+ * and the same machine code that does a stated part more of the same work, or takes so much more time, which is to be found.
  *
  * All arms of a trial share their launches: baseline, control, the copy, and one arm for each injected slowdown; each is judged as
  * if it were a gate of its own. Trials run under different loads in turn, which begin and end with their stretch. */
@@ -22,6 +22,7 @@ struct nb_trial_result { /* of one arm of one trial */
     bool powered; /* beside injected slowdowns */
     enum nb_verdict verdict;
     double ratio, launch_sd, smallest_effect, seconds;
+    char reason[240]; /* of the verdict */
 };
 
 struct nb_trial_plan {

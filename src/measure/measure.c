@@ -480,8 +480,7 @@ static int blocks_between(double call_s, double sample_s, int blocks) {
  * that a shared cache holds takes some samples. A call to warm it would double what the slowest arms cost. */
 static const double samples_without_warming = 100;
 
-/* May a part of the rows be a call of its own? */
-static bool goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *call) {
+bool nb_measure_goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *call) {
     return nb_kernel_row_local(kernel, call) && nb_kernel_n_phases(kernel, call) == 1 &&
            nb_kernel_n_units(kernel, call, 0) == call->rows; /* its units are rows */
 }
@@ -518,7 +517,8 @@ static double choose_sample(struct nb_arm *arm, struct launch *l) {
     const double sample = sample_of(arm, l->options), filled = 0.7 * sample;
     const int64_t rows = arm->c->shape.rows;
     const struct nb_kernel *kernel = arm->entry->kernel;
-    const bool can_chunk = !l->options->device && goes_by_rows(kernel, &arm->calls[0]); /* rows would starve a device */
+    const bool can_chunk =
+        !l->options->device && nb_measure_goes_by_rows(kernel, &arm->calls[0]); /* rows would starve a device */
     arm->chunked = can_chunk;
     int64_t amount = can_chunk && rows > 16 ? 16 : can_chunk ? rows : 1;
     double elapsed = 0, expected = 0;
@@ -552,25 +552,23 @@ static double choose_sample(struct nb_arm *arm, struct launch *l) {
     return call_s;
 }
 
-/* The first arm's sample for all, by rows where all can. Where samples are inflated they are counted in hundreds, so that a percent
- * is whole. */
+/* The first arm's sample for all, by rows where all can. Where samples are inflated rows are counted in hundreds, so that a percent is
+ * whole; of a few calls no percent is, and what is injected there is time. */
 static void even_samples(struct nb_arm *arms, int n_arms) {
     struct nb_arm *first = &arms[0];
     const int64_t rows = first->c->shape.rows;
     bool inflated = false, all_by_rows = true;
     for (int a = 0; a < n_arms; a++) {
         inflated |= arms[a].extra_percent != 0;
-        all_by_rows &= goes_by_rows(arms[a].entry->kernel, &arms[a].calls[0]);
+        all_by_rows &= nb_measure_goes_by_rows(arms[a].entry->kernel, &arms[a].calls[0]);
     }
     if (first->chunked && !all_by_rows) {
         first->chunked = false;
         first->per_sample = first->per_sample > rows ? first->per_sample / rows : 1;
     }
-    if (inflated) {
-        if (!first->chunked && all_by_rows) {
-            first->chunked = true;
-            first->per_sample *= rows;
-        }
+    if (inflated && all_by_rows) {
+        if (!first->chunked) first->per_sample *= rows;
+        first->chunked = true;
         first->per_sample = (first->per_sample + 99) / 100 * 100;
     }
     for (int a = 1; a < n_arms; a++) {
@@ -580,11 +578,21 @@ static void even_samples(struct nb_arm *arms, int n_arms) {
     }
 }
 
+/* Seconds for which the core was busy, so many at least. */
+static double spend(double s) {
+    const double begin = nb_now_s();
+    double spent = 0;
+    while (spent < s) spent = nb_now_s() - begin;
+    return spent;
+}
+
 static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     const struct nb_device_api *device = l->options->device;
     const bool was_disturbed = device && device->is_disturbed();
     const struct nb_thread_usage before = nb_thread_usage();
-    double elapsed = time_sample(arm, l, arm->per_sample + arm->per_sample / 100 * arm->extra_percent);
+    const int64_t extra_rows = arm->chunked ? arm->per_sample / 100 * arm->extra_percent : 0;
+    double elapsed = time_sample(arm, l, arm->per_sample + extra_rows);
+    if (!arm->chunked) elapsed += spend(elapsed * arm->extra_percent / 100);
     const struct nb_thread_usage after = nb_thread_usage();
     double calls = arm->chunked ? (double)arm->per_sample / (double)arm->c->shape.rows : (double)arm->per_sample;
     arm->sample_ns[block] = arm->error || (device && is_out(arm)) ? NAN : 1e9 * elapsed / calls;

@@ -31,8 +31,8 @@ struct nb_arm {
     struct nb_call *calls; /* one for each of them */
     bool chunked;          /* a sample takes rows, not calls */
     int64_t per_sample;    /* whole calls, or rows when chunked */
-    int extra_percent; /* what a sample does beyond what it is credited with: an injected slowdown (with even_samples) */
-    int every;         /* takes part in every so many blocks */
+    int extra_percent; /* an injected slowdown (with even_samples): more rows than it is credited with, or time behind its calls */
+    int every;             /* takes part in every so many blocks */
     bool needs_no_warming; /* its calls are that long */
     double *sample_ns;     /* by block: time of one call on the whole shape (chunked: scaled by rows) */
     bool *preempted;       /* by block: an involuntary switch or a migration in the sample */
@@ -63,7 +63,7 @@ struct nb_measure_options {
     bool cold;                          /* every call, not every block, on the next set of buffers, none warmed first */
     const struct nb_device_api *device; /* whose events time the calls; null: the clock of the host does */
     /* All arms take the sample that the first one chose: arms of one kernel, so that nothing but its code differs. With
-     * extra_percent in any arm it is a multiple of 100, of rows wherever the kernel allows it. */
+     * extra_percent in any arm it is of rows wherever the kernel allows it, by the hundred. */
     bool even_samples;
     /* Of arms that write elsewhere than to sets of buffers: called before and behind each sample, outside of its time; may be null. */
     void (*before)(struct nb_arm *arm), (*behind)(struct nb_arm *arm);
@@ -72,6 +72,9 @@ struct nb_measure_options {
     double quiet_s;                        /* at most so long a block waits for the core to be uncontended */
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
+
+/* May a part of the rows be a call of its own? */
+bool nb_measure_goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *call);
 
 /* Chooses each arm's sample, then fills its sample_ns. */
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,

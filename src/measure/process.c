@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "src/core/cpu.h"
+#include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
@@ -36,6 +37,7 @@ void nb_watch_interrupts(void) {
     sigaction(SIGTERM, &action, NULL);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    nb_guard_ends_when(nb_interrupted);
 }
 int nb_interrupted(void) { return interrupted; }
 

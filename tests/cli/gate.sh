@@ -115,6 +115,7 @@ gives 2 "nonexistent.so" --baseline /nonexistent.so --candidate "$good"
 gives 2 "config.json is not a build of kernels" --baseline "$good" --candidate "$WORK/config.json"
 says "normbench: error: $WORK/config.json: cannot be loaded as a shared object"
 gives 2 "normbench: error: $plugins/no_export.so: does not export normbench_kernels" --baseline "$plugins/no_export.so" --candidate "$good"
+says "no_export.so is not a build of kernels that can be compared; to compare its functions, name them by --function NAME"
 ! grep -q normbench-gate- "$WORK/err" || bad "an error names the gate's own copy of a file"
 gives 5 "ABI" --baseline "$plugins/bad_abi.so" --candidate "$good"
 gives 1 "ABI" --baseline "$plugins/bad_abi.so" --candidate "$good" --not-comparable fail

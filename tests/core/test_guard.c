@@ -59,6 +59,13 @@ Test(guard, says_what_happened_instead_of_an_answer) {
     cr_assert_eq(value, 42);
 }
 
+static int always(void) { return 15; }
+
+Test(guard, is_not_waited_for_after_a_signal) {
+    nb_guard_ends_when(always);
+    cr_expect_str_eq(nb_guarded(stay, NULL, 0, 1e6), "was interrupted");
+}
+
 /* A sanitizer's frames have no room for an overflow of their own. */
 #if !defined(__SANITIZE_ADDRESS__)
 static void (*volatile again)(void *arg);
