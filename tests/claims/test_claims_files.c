@@ -315,7 +315,6 @@ Test(claims_files, what_is_open_says_why) {
     cr_expect_not(nb_claim_is_decided(nb_claim_verdict_names[NB_NEEDS_A_GPU]));
     cr_expect(nb_claim_is_decided(nb_claim_verdict_names[NB_FALSE_IN_PART]));
     nb_strbuf_addf(&text, "%s%s,\"false_in_part\":true}", head, gpu);
-    begin_errors();
     expect_refused(nb_claim_parse(&c, "mine.json", text.text, text.len), "a fact that is measured", "no readings");
     nb_strbuf_release(&text);
 }
@@ -323,13 +322,11 @@ Test(claims_files, what_is_open_says_why) {
 Test(claims_files, documents_of_another_schema_or_changed_are_refused) {
     char *dir = new_folder();
     put_text(dir, NB_CLAIMS_FILE, "{\"schema\":\"1.0\",\"claims\":[]}");
-    begin_errors();
-    cr_expect_null(nb_claims_document_read(dir));
-    expect_refused(-1, "the schema before", "of schema 1.0, and this version reads 2.0 alone");
+    expect_refused(nb_claims_document_read(dir) ? 0 : -1, "the schema before",
+                   "of schema 1.0, and this version reads 2.0 alone");
     put_text(dir, NB_CLAIMS_FILE, "{\"schema\":\"2.0\",\"claims\":[],\"sum\":\"0123456789abcdef\"}");
-    begin_errors();
-    cr_expect_null(nb_claims_document_read(dir));
-    expect_refused(-1, "another sum", "is of something else; `normbench claims --resume` makes it again");
+    expect_refused(nb_claims_document_read(dir) ? 0 : -1, "another sum",
+                   "is of something else; `normbench claims --resume` makes it again");
 }
 
 /* ---- the sources' own figures: a rule that its source would fail, or that no effect would pass, is no rule ---- */

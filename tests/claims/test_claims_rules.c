@@ -193,7 +193,6 @@ Test(claims_rules, mistakes_are_named_with_their_place) {
         {"{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":\"1\"}", "must be a number"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        begin_errors();
         expect_refused(read_wrong(cases[i].text), cases[i].text, cases[i].words);
     }
 }

@@ -38,7 +38,7 @@ cp "$plugins/crash.so" "$plugins/boxes.so" "$WORK/"
 "$NORMBENCH" probe '*:*' --plugin "$WORK/crash.so" --plugin "$WORK/boxes.so" >"$WORK/both" 2>"$WORK/err" || code=$?
 [ "$code" = 1 ] || bad "with a crash: exit $code, wanted 1"
 grep -qE '^crashed: ' "$WORK/both" || bad "does not say what crashed: $(grep -A2 crash "$WORK/both")"
-grep -qE '^boxes:quake_any: sums in f32' "$WORK/both" || bad "the crash cost another's answers"
+grep -qE '^boxes:flush_any: sums in f32' "$WORK/both" || bad "the crash cost another's answers"
 
 refuses "WHAT" probe
 refuses "near it: rmsnorm_twopass," probe rmsnorm_twopas

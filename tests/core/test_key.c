@@ -131,7 +131,6 @@ Test(key, bad_values_are_refused_with_what_would_be_right) {
 
 static void key_is_refused(const char *key, const char *words) {
     struct nb_case c;
-    begin_errors();
     expect_refused(nb_case_parse(&c, key), key, words);
 }
 

@@ -171,19 +171,15 @@ Test(operations, what_is_wrong_is_named_with_its_place_and_mend) {
          "4 heads of queries do not share 3 of keys and values"}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct nb_model_step step;
-        begin_errors();
-        const int result = parse(&step, all[i].text, all[i].tokens);
-        expect_refused(result, all[i].text, all[i].words);
+        expect_refused(parse(&step, all[i].text, all[i].tokens), all[i].text, all[i].words);
         nb_model_step_release(&step);
     }
 }
 
 Test(operations, a_preset_that_is_not_there_has_a_nearest_one) {
     struct nb_model_step step;
-    begin_errors();
     expect_refused(nb_model_step_read(&step, "lama-3-8b", 0), "lama-3-8b", "did you mean 'llama-3-8b'?");
     nb_model_step_release(&step);
-    begin_errors();
     expect_refused(nb_model_step_read(&step, "t5", 0), "t5", "llama-3-8b, ");
     nb_model_step_release(&step);
 }

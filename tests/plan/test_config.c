@@ -150,7 +150,6 @@ Test(config, depth_and_size_are_bounded) {
     refused(large.text, "dir/mine.json", "larger than");
     nb_strbuf_release(&large);
     struct nb_config config;
-    begin_errors();
     expect_refused(nb_config_parse(&config, "mine", "{\n\0}", 4), "a zero byte", "mine:2: holds a zero byte");
     cr_assert_eq(nb_config_parse(&config, "mine", "{\"blocks\":[{}]}", 15), 0);
     cr_expect_str_eq(config.name, "mine");
@@ -171,7 +170,6 @@ Test(config, include_and_exclude_are_partial_blocks) {
 /* ---- --axis ---- */
 
 static void option_refused(struct nb_config *config, const char *text, const char *words) {
-    begin_errors();
     expect_refused(nb_config_axis(config, text), text, words);
 }
 
@@ -208,7 +206,6 @@ Test(config, bad_axis_options_are_named) {
 
 static void name_refused(const char *name, const char *words) {
     struct nb_config c;
-    begin_errors();
     expect_refused(nb_config_read(&c, name), name, words);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Backward kernels of f32 rows and channels: four correct ones, and each other with one fault. */
+/* Backward kernels of f32 rows and channels: four correct ones, and each other with one fault in what it reads, writes and takes for its own.
+ * Those that compute something else are in mistakes.c. */
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,27 +21,14 @@ static double weight(const struct nb_call *call, int64_t i) {
     return call->gamma ? ((const float *)call->gamma)[i] + (double)call->formula.weight_offset : 1;
 }
 
-/* What a fault changes; nothing: zeros. */
-struct gradient {
-    double mean_lost, pull_lost, residual_lost; /* shares of the terms of dx */
-    int64_t rows_lost;                          /* that dgamma and dbeta do not see, at the end */
-    bool truncates, rounds_up;
-};
 #define ROWS const struct nb_call *call, int phase, int64_t begin, int64_t end
-
-static float rounded(const struct gradient *f, double exact) {
-    const float near = (float)exact;
-    if (f->truncates && fabsf(near) > fabs(exact)) return nextafterf(near, 0);
-    if (f->rounds_up && near < exact) return nextafterf(near, INFINITY);
-    return near;
-}
 
 static double xhat(const struct nb_call *call, int64_t row, int64_t i) {
     const double mean = call->mean ? call->mean[row] : 0;
     return (in_row(call->x, call->x_stride, row)[i] - mean) * call->rstd[row];
 }
 
-static void row_of_dx(const struct nb_call *call, int64_t row, const struct gradient *f) {
+static void row_of_dx(const struct nb_call *call, int64_t row) {
     const float *dy = in_row(call->dy, call->dy_stride, row);
     const float *past = call->dresidual_out ? in_row(call->dresidual_out, call->dresidual_out_stride, row) : NULL;
     double mean = 0, pull = 0;
@@ -50,17 +38,15 @@ static void row_of_dx(const struct nb_call *call, int64_t row, const struct grad
         pull += g * xhat(call, row, i) / (double)call->cols;
     }
     for (int64_t i = 0; i < call->cols; i++) {
-        const double own =
-            dy[i] * weight(call, i) - (1 - f->mean_lost) * mean - (1 - f->pull_lost) * pull * xhat(call, row, i);
-        const double beside = past ? (1 - f->residual_lost) * past[i] : 0;
-        dx_row(call, row)[i] = rounded(f, call->rstd[row] * own + beside);
+        const double own = dy[i] * weight(call, i) - mean - pull * xhat(call, row, i);
+        dx_row(call, row)[i] = (float)(call->rstd[row] * own + (past ? past[i] : 0));
     }
 }
 
-static void parameters(const struct nb_call *call, const struct gradient *f) {
+static void parameters(const struct nb_call *call) {
     for (int64_t i = 0; i < call->cols; i++) {
         double dgamma = 0, dbeta = 0;
-        for (int64_t row = 0; row < call->rows - f->rows_lost; row++) {
+        for (int64_t row = 0; row < call->rows; row++) {
             const double dy = in_row(call->dy, call->dy_stride, row)[i];
             dgamma += dy * xhat(call, row, i);
             dbeta += dy;
@@ -71,9 +57,9 @@ static void parameters(const struct nb_call *call, const struct gradient *f) {
 }
 
 /* Rows in the first phase, the parameters at once in the second. */
-static int with(ROWS, struct gradient f) {
-    if (phase == 1) parameters(call, &f);
-    for (int64_t row = begin; phase == 0 && row < end; row++) row_of_dx(call, row, &f);
+static int correct(ROWS) {
+    if (phase == 1) parameters(call);
+    for (int64_t row = begin; phase == 0 && row < end; row++) row_of_dx(call, row);
     return 0;
 }
 static int n_phases(const struct nb_call *call) {
@@ -84,16 +70,6 @@ static int64_t n_units(const struct nb_call *call, int phase) { return phase == 
 
 /* ---- dx -------------------------------------------------------------------------------------------------------------- */
 
-static int correct(ROWS) { return with(call, phase, begin, end, (struct gradient){0}); }
-static int no_mean(ROWS) { return with(call, phase, begin, end, (struct gradient){.mean_lost = 1}); }
-static int no_pull(ROWS) { return with(call, phase, begin, end, (struct gradient){.pull_lost = 1}); }
-/* A mean over n - 1. */
-static int unbiased(ROWS) {
-    return with(call, phase, begin, end, (struct gradient){.pull_lost = -1 / ((double)call->cols - 1)});
-}
-static int no_residual(ROWS) { return with(call, phase, begin, end, (struct gradient){.residual_lost = 1}); }
-static int truncates(ROWS) { return with(call, phase, begin, end, (struct gradient){.truncates = true}); }
-static int rounds_up(ROWS) { return with(call, phase, begin, end, (struct gradient){.rounds_up = true}); }
 static int changes_dy(ROWS) {
     correct(call, phase, begin, end);
     if (phase == 1) ((float *)(uintptr_t)call->dy)[0] += 1;
@@ -132,16 +108,6 @@ static int own_rstd_without_eps(ROWS) { return of_own_rstd(call, phase, begin, e
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------ */
 
-/* The rows of the last block of 16 are forgotten. */
-static int forgets_block(ROWS) {
-    return with(call, phase, begin, end, (struct gradient){.rows_lost = call->rows - call->rows * 15 / 16});
-}
-/* dbeta sums g. */
-static int dbeta_of_g(ROWS) {
-    correct(call, phase, begin, end);
-    for (int64_t i = 0; phase == 1 && call->dbeta && i < call->cols; i++) call->dbeta[i] *= (float)weight(call, i);
-    return 0;
-}
 /* Gradients are added to what stands there. */
 static int accumulates(ROWS) {
     const float before = phase == 1 && call->dgamma ? call->dgamma[0] : 0;
@@ -162,7 +128,7 @@ static int leaves_dgamma(ROWS) {
 /* Sums in f32 that start anew with every range of rows, and are added as the ranges come. */
 static int by_range(ROWS) {
     if (phase == 1) return 0;
-    for (int64_t row = begin; row < end; row++) row_of_dx(call, row, &(struct gradient){0});
+    for (int64_t row = begin; row < end; row++) row_of_dx(call, row);
     for (int64_t i = 0; call->dgamma && i < call->cols; i++) {
         float dgamma = 0, dbeta = 0;
         for (int64_t row = begin; row < end; row++) {
@@ -241,17 +207,9 @@ static const struct nb_kernel kernels[] = {
              .flags = NB_FLAG_RECOMPUTES),
     GRADIENT("own_rstd_without_eps", NB_OP_RMSNORM, own_rstd_without_eps, .n_phases = n_phases, .n_units = n_units,
              .flags = NB_FLAG_RECOMPUTES),
-    OF_ROWS("no_mean", NB_OP_LAYERNORM, no_mean),
-    OF_ROWS("no_pull", NB_OP_RMSNORM, no_pull),
-    OF_ROWS("unbiased", NB_OP_RMSNORM, unbiased),
-    OF_ROWS("no_residual", NB_OP_ADD_LAYERNORM, no_residual),
-    OF_ROWS("truncates", NB_OP_RMSNORM, truncates),
-    OF_ROWS("rounds_up", NB_OP_RMSNORM, rounds_up),
     OF_ROWS("changes_dy", NB_OP_RMSNORM, changes_dy),
     OF_ROWS("reads_dy_behind", NB_OP_RMSNORM, reads_dy_behind),
     OF_ROWS("writes_dx_unwanted", NB_OP_RMSNORM, writes_dx_unwanted),
-    OF_ROWS("forgets_block", NB_OP_RMSNORM, forgets_block),
-    OF_ROWS("dbeta_of_g", NB_OP_LAYERNORM, dbeta_of_g),
     OF_ROWS("accumulates", NB_OP_RMSNORM, accumulates),
     OF_ROWS("writes_dgamma_behind", NB_OP_RMSNORM, writes_dgamma_behind),
     OF_ROWS("leaves_dgamma", NB_OP_RMSNORM, leaves_dgamma),

@@ -258,7 +258,6 @@ Test(comparison, nothing_left_to_compare_is_an_error) {
     add(&before, "64x256", 1000, 0.5, 0.8);
     const char *texts[] = {"nothing-like-this"};
     const struct nb_filters none = {texts, 1};
-    begin_errors();
     expect_refused(nb_comparison_make(&c, &before, &after, &none), texts[0], "no case");
 }
 

@@ -149,7 +149,6 @@ Test(journal, a_journal_torn_in_its_first_line_cannot_be_resumed) {
     char *dir = new_folder();
     struct nb_journal j;
     put_file(dir, NB_JOURNAL_FILE, "{\"type\":\"ru", 11);
-    begin_errors();
     expect_refused(nb_journal_append_to(&j, dir), "a torn first line", "start the run again");
 }
 

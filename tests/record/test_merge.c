@@ -58,10 +58,7 @@ static int merge(const struct job *job) {
     return result;
 }
 
-static void assert_refused(struct job job, const char *said) {
-    begin_errors();
-    expect_refused(merge(&job), said, said);
-}
+static void assert_refused(struct job job, const char *said) { expect_refused(merge(&job), said, said); }
 
 Test(merge, a_missing_shard_is_named_and_only_left_out_on_demand) {
     char *one = first_shard();

@@ -210,7 +210,6 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct nb_strbuf text = {0};
         nb_strbuf_addf(&text, "%s%s\n", journal, wrong[i]);
-        begin_errors();
         const char *whole = summed(text.text);
         expect_refused(fold(dir, whole, strlen(whole)), wrong[i], NB_JOURNAL_FILE ":11:");
         nb_strbuf_release(&text);
@@ -263,7 +262,6 @@ Test(results, journals_that_contradict_themselves_are_refused) {
     struct nb_strbuf end = {0};
     add_end(&end);
     const char *headless = summed(end.text);
-    begin_errors();
     expect_refused(fold(dir, headless, strlen(headless)), headless, ":1: is not the \"run\" line");
     nb_strbuf_release(&end);
 }

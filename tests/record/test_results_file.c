@@ -82,7 +82,6 @@ Test(results_file, a_file_that_is_no_results_is_refused_with_its_place) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *dir = new_folder();
         put_text(dir, NB_RESULTS_FILE, cases[i].text);
-        begin_errors();
         expect_refused(read_results(dir), cases[i].text, cases[i].said);
     }
     cr_assert_eq(read_results(new_folder()), -1);
@@ -131,7 +130,6 @@ Test(results_file, no_value_can_be_changed_but_white_space_can) {
         change_each(record, json, nb_json_get_text(record, "key"), dir);
     cJSON_DeleteItemFromObject(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "records"), 1), "sum");
     put_text(dir, NB_RESULTS_FILE, json_text(json));
-    begin_errors();
     expect_refused(read_results(dir), "a record without a sum", KEY_LN " was changed after it was written");
 }
 
@@ -142,12 +140,10 @@ Test(results_file, changed_results_can_be_made_again_from_the_journal) {
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     cr_assert_eq(nb_results_write(&r, dir), 0);
     change_file(dir, NB_RESULTS_FILE, ": null", ": 1e999");
-    begin_errors();
     expect_refused(read_results(dir), "infinity, which prints as null does", "its \"sum\" is of something else");
     cr_assert_eq(nb_results_write(&r, dir), 0);
     nb_results_release(&r);
     change_file(dir, NB_RESULTS_FILE, "\"config\": \"hand\"", "\"config\": \"band\"");
-    begin_errors();
     expect_refused(read_results(dir), "another config", "delete it, and `normbench report` makes it again");
     unlink(path);
     cr_expect_eq(read_results(dir), 0);
@@ -205,7 +201,6 @@ Test(results_file, records_that_are_gone_or_there_twice_are_noticed) {
         else
             cJSON_DeleteItemFromArray(records, 0);
         put_results(changed, json);
-        begin_errors();
         expect_refused(read_results(changed), "records",
                        twice ? "records 1 and 2 are the same case: " : "\"counts\" has ");
     }

@@ -147,7 +147,7 @@ char *end_errors(void) {
     return kept(text);
 }
 
-void expect_refused(int result, const char *what, const char *words) {
+void expect_refused_so(int result, const char *what, const char *words) {
     char *said = end_errors();
     cr_expect_eq(result, -1, "was taken: %s", what);
     cr_expect(strstr(said, words), "wanted \"%s\" for %s in: %s", words, what, said);

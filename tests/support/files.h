@@ -34,8 +34,9 @@ void change_file(const char *dir, const char *name, const char *old, const char 
 /* What is written to stderr between the two. */
 void begin_errors(void);
 char *end_errors(void);
-/* Ends what begin_errors() began: `what` must have been refused (result -1), in these words. */
-void expect_refused(int result, const char *what, const char *words);
+/* `what` must be refused by the call (result -1), in these words. */
+#define expect_refused(call, what, words) (begin_errors(), expect_refused_so(call, what, words))
+void expect_refused_so(int result, const char *what, const char *words);
 
 /* .init of a suite: the log is quiet. */
 void quiet(void);

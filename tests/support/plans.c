@@ -45,7 +45,6 @@ struct nb_plan plan_of(const char *blocks) {
 }
 
 void refused(struct request r, const char *words) {
-    begin_errors();
     expect_refused(make(&r), r.blocks, words);
     nb_plan_release(&r.plan);
 }
