@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* claims.md and claims.html by one writer: the paper's rows, one sentence a claim, then the evidence for each, so that a reader can disagree
  * with it. */
+#include <ctype.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,27 +18,49 @@ enum { MOST_FIGURES = 40 }; /* of a reading, in Markdown; claims.json has all */
 
 /* ---- the headline, then every claim in a sentence ---- */
 
+static void add_items(const struct nb_claims_page *p, const struct nb_strings *items) {
+    nb_claims_add(p, "", items->n ? "<ul>\n" : "");
+    for (size_t i = 0; i < items->n; i++) {
+        nb_claims_add(p, "- ", "<li>");
+        nb_claims_text(p, items->items[i]);
+        nb_claims_add(p, "\n", "</li>\n");
+    }
+    nb_claims_add(p, "\n", items->n ? "</ul>\n" : "");
+}
+
 static void add_headline(const struct nb_claims_page *p, const cJSON *document) {
     struct nb_grid grid;
     struct nb_strings sentences = {0};
-    struct nb_strbuf note = {0};
+    struct nb_strbuf text = {0};
     if (nb_claims_headline(document, false, &grid)) {
+        nb_claims_heading(p, 2, "headline", "Does RMSNorm save 7% to 64%?");
         nb_claims_grid(p, &grid);
         nb_claims_add(p, "\n", "");
-        nb_claims_gpu_note(document, &note);
-        nb_claims_say(p, "", note.text);
+        nb_claims_headline_note(document, &text);
+        nb_claims_say(p, "", text.text);
+        nb_strbuf_clear(&text);
+        nb_claims_paper_sentence(&text);
+        nb_claims_say(p, "", text.text);
     }
-    nb_strbuf_release(&note);
+    nb_strbuf_release(&text);
     nb_grid_release(&grid);
     nb_claims_takeaways(document, &sentences);
-    nb_claims_add(p, "", sentences.n ? "<ul>\n" : "");
-    for (size_t i = 0; i < sentences.n; i++) {
-        nb_claims_add(p, "- ", "<li>");
-        nb_claims_text(p, sentences.items[i]);
-        nb_claims_add(p, "\n", "</li>\n");
-    }
-    nb_claims_add(p, "", sentences.n ? "</ul>\n" : "");
+    add_items(p, &sentences);
     nb_strings_release(&sentences);
+}
+
+static void add_sentence(const struct nb_claims_page *p, const struct nb_claims_sentence *s) {
+    nb_claims_add(p, "- **", "<li><b>");
+    nb_strbuf_addf(p->out, "%c", toupper((unsigned char)s->answer[0]));
+    nb_claims_text(p, s->answer + 1);
+    nb_claims_add(p, ":** ", ":</b> ");
+    nb_claims_text(p, s->said);
+    nb_strbuf_add(p->out, *s->seen ? ": " : "");
+    nb_claims_text(p, s->seen);
+    nb_claims_add(p, " (", " <a class=\"dim\" href=\"#");
+    nb_claims_text(p, s->id);
+    if (p->html) nb_html_text(p->out, "\">", s->id, "");
+    nb_claims_add(p, ")\n", "</a></li>\n");
 }
 
 static void add_sentences(const struct nb_claims_page *p, const cJSON *document) {
@@ -49,16 +72,7 @@ static void add_sentences(const struct nb_claims_page *p, const cJSON *document)
             nb_claims_heading(p, 2, "", all[i].theme);
             nb_claims_add(p, "", "<ul>\n");
         }
-        nb_claims_add(p, "- **", "<li><b>");
-        nb_claims_text(p, all[i].answer);
-        nb_claims_add(p, "**, ", "</b>, ");
-        nb_claims_text(p, all[i].title);
-        if (*all[i].seen) nb_strbuf_add(p->out, ": ");
-        nb_claims_text(p, all[i].seen);
-        nb_claims_add(p, " (", " <a class=\"dim\" href=\"#");
-        nb_claims_text(p, all[i].id);
-        if (p->html) nb_html_text(p->out, "\">", all[i].id, "");
-        nb_claims_add(p, ")\n", "</a></li>\n");
+        add_sentence(p, &all[i]);
     }
     nb_claims_add(p, "", n ? "</ul>\n" : "");
     nb_claims_sentences_release(all, n);
@@ -176,40 +190,56 @@ static void add_claim(const struct nb_claims_page *p, const cJSON *claim) {
 
 /* ---- the whole ---- */
 
-/* figures, of Markdown: pictures to be linked, or null; of the page: those that are inside it. */
-static void add_pictures(const struct nb_claims_page *p, const struct nb_figures *figures) {
-    if (p->html || !figures || figures->n == 0) return;
-    nb_claims_heading(p, 2, "", "Pictures");
-    for (size_t i = 0; i < figures->n; i++) {
-        nb_strbuf_addf(p->out, "![%s](%s/%s.svg)\n\n", figures->list[i].name, NB_CLAIMS_PLOTS, figures->list[i].name);
-        nb_claims_say(p, "", figures->list[i].caption ? figures->list[i].caption : "");
+/* figures: pictures to be linked, or null. */
+static void add_links(const struct nb_claims_page *p, const struct nb_figures *figures, const char *prefix) {
+    for (size_t i = 0; figures && i < figures->n; i++) {
+        const struct nb_figure *f = &figures->list[i];
+        if (strncmp(f->name, prefix, strlen(prefix)) != 0) continue;
+        nb_strbuf_addf(p->out, "![%s](%s/%s.svg)\n\n", f->name, NB_CLAIMS_PLOTS, f->name);
+        nb_claims_say(p, "", f->caption ? f->caption : "");
     }
 }
 
-static void add_all(const struct nb_claims_page *p, const cJSON *document, struct nb_figures *figures,
-                    const char *dir) {
+static void add_pictures(const struct nb_claims_page *p, const struct nb_html_pictures *pictures, const char *prefix,
+                         const char *folded) {
+    if (!p->html)
+        add_links(p, pictures->figures, prefix);
+    else if (folded)
+        nb_html_more_figures(pictures, prefix, 0, folded, p->out);
+    else
+        nb_html_figures(pictures, prefix, 1, p->out);
+}
+
+static void add_top(const struct nb_claims_page *p, const cJSON *document) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
-    const struct nb_html_pictures pictures = {figures, dir, NB_CLAIMS_PLOTS};
     struct nb_strbuf text = {0};
     const cJSON *item;
-    nb_meta_footer(&meta, &text);
     nb_claims_add(p, "# Claims\n\n", "<h1>Claims</h1>\n");
+    nb_meta_footer(&meta, &text);
+    nb_strbuf_add(&text, nb_json_get_bool(document, "quick") ? ", --quick: " : ": ");
+    nb_claims_counts(&text, document);
+    nb_strbuf_add(&text, ".");
     nb_claims_say(p, "", text.text);
     nb_strbuf_clear(&text);
-    nb_claims_counts(&text, document);
-    nb_claims_add(p, "", "<p>");
-    nb_claims_text(p, text.text);
-    nb_strbuf_addf(p->out, "%s. Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 %% over launches.",
-                   nb_json_get_bool(document, "quick") ? " (quick)" : "");
-    nb_claims_add(p, "\n\n", "</p>\n<nav><a href=\"#verdicts\">verdicts</a><a href=\"#evidence\">evidence</a>");
+    nb_claims_quick_note(document, &text);
+    nb_claims_say(p, "", text.text ? text.text : "");
+    nb_claims_add(p, "", "<nav><a href=\"#verdicts\">figures</a><a href=\"#evidence\">evidence</a>");
     cJSON_ArrayForEach(item, nb_json_get(document, "folders")) {
         if (!p->html || !cJSON_IsString(item)) continue;
         nb_html_text(p->out, "<a href=\"", item->valuestring, "/index.html\">");
         nb_html_text(p->out, "", item->string, "</a>");
     }
     nb_claims_add(p, "", "</nav>\n");
+    nb_strbuf_release(&text);
+}
+
+static void add_all(const struct nb_claims_page *p, const cJSON *document, struct nb_figures *figures,
+                    const char *dir) {
+    const struct nb_html_pictures pictures = {figures, dir, NB_CLAIMS_PLOTS};
+    const cJSON *item;
+    add_top(p, document);
     add_headline(p, document);
-    if (p->html) nb_html_figures(&pictures, "amdahl", 1, p->out);
+    add_pictures(p, &pictures, "savings", NULL);
     add_sentences(p, document);
     nb_claims_add(p, "\n<details>", "<details id=\"verdicts\">");
     nb_claims_add(p, "<summary>All figures beside what was published</summary>\n\n",
@@ -220,12 +250,10 @@ static void add_all(const struct nb_claims_page *p, const cJSON *document, struc
     nb_claims_paper(p, document);
     nb_claims_steps(p, document);
     nb_claims_training_tables(p, document);
-    add_pictures(p, figures);
-    if (p->html) nb_html_more_figures(&pictures, "loss-", 0, "Loss while training", p->out);
+    add_pictures(p, &pictures, "loss-", "Loss while training");
     if (p->html) nb_html_not_drawn(figures, p->out);
     nb_claims_heading(p, 2, "evidence", "Evidence");
     cJSON_ArrayForEach(item, nb_json_get(document, "claims")) add_claim(p, item);
-    nb_strbuf_release(&text);
 }
 
 void nb_claims_markdown(const cJSON *document, struct nb_figures *figures, struct nb_strbuf *out) {
@@ -246,7 +274,7 @@ int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
     struct nb_strbuf page = {0}, markdown = {0};
     int result = 0;
     nb_strbuf_add(&figures.notes, "");
-    nb_claims_amdahl_figure(&figures, document, &meta);
+    nb_claims_savings_figure(&figures, document, &meta);
     nb_claims_training_figures(&figures, document, &meta);
     if (plots) result = nb_figures_write(&figures, dir, NB_CLAIMS_PLOTS);
     nb_claims_markdown(document, plots ? &figures : NULL, &markdown);

@@ -46,15 +46,17 @@ const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const c
 void nb_claims_figure(const cJSON *figure, const cJSON *figures, struct nb_strbuf *where, struct nb_strbuf *value);
 /* "makes or breaks it: style (composed REPRODUCED, fused NOT REPRODUCED)", one sentence for each axis that decides; "" for none. */
 void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim);
-/* "31 REPRODUCED, 5 PARTLY ...". */
+/* "31 yes, 5 in part ...". */
 void nb_claims_counts(struct nb_strbuf *out, const cJSON *document);
+/* Appends what a quick run cannot decide, and how it can be; nothing for other runs. */
+void nb_claims_quick_note(const cJSON *document, struct nb_strbuf *out);
 
-/* Each claim but bug reports in words, by theme: "one sample's output depends on the others of its batch", with the answer "yes", and
- * "BatchNorm's output moves by 16.0 % to 82.4 %". */
+/* Each claim but bug reports in words, by theme: the answer "no", `"rsqrt(v) equals 1 / sqrt(v)" is not true here`, which is true when read
+ * alone, and what was seen. */
 struct nb_claims_sentence {
-    const char *theme, *id, *answer, *title; /* borrowed */
-    const char *verdict;                     /* borrowed */
-    char *seen;                              /* owned; what is open where the claim is */
+    const char *theme, *id, *answer; /* borrowed */
+    char *said, *seen;               /* owned; seen: what is open where the claim is */
+    bool is_measured;
 };
 size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **sentences);
 void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n);
@@ -62,7 +64,8 @@ void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n)
 /* The table of verdicts in Markdown and on the page: a line for each claim; and where the statement itself cannot be tested here, one for
  * each other reading that could. Of bug reports (bugs), or of all the others. Returns how many lines. */
 size_t nb_claims_lines_grid(const cJSON *document, bool bugs, struct nb_grid *grid);
-/* Of bug reports on a terminal: the report, its verdict, the kernels that its input breaks. */
+/* Of bug reports on a terminal: those whose input breaks kernels, or that were not tried, with the kernels or the reason. Returns how many reports
+ * there are. */
 size_t nb_claims_bugs_grid(const cJSON *document, struct nb_grid *grid);
 
 /* ---- claims.md and claims.html by one writer: each piece in Markdown, or as HTML ---- */
@@ -97,20 +100,20 @@ struct nb_paper {
     size_t n;
 };
 int nb_paper_read(struct nb_paper *paper); /* -1 after nb_error */
-/* The section "What the 64 % is"; nothing where no claim of the paper was run. */
+/* Appends what the 7 % to 64 % of its abstract are. */
+void nb_claims_paper_sentence(struct nb_strbuf *out);
+/* The section of its tables; nothing where no claim of the paper was run. */
 void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document);
-
-/* Amdahl's law for norms: what a step gains is the norm's share of it times what the norm saves. The paper's rows, and the steps that
- * were summed here. */
-void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);
 
 /* ---- Whole steps, from the "steps" section of claims.json (src/claims/steps.h), what PyTorch took in this run, and recorded readings. ---- */
 
 /* A row for each published figure: of a step, and here the step, the norm alone, the cost of dispatch at which the figure is reached, and
  * PyTorch. brief: for a terminal. False: no step was summed. The grid is to be released in either case. */
 bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid);
-/* Of which machine and day the GPU's column is where this run had none, and what its brackets are: recorded ones need not be 95 %. */
-void nb_claims_gpu_note(const cJSON *document, struct nb_strbuf *out);
+/* How to read it; of which machine and day the GPU's column is, and what its brackets are: recorded ones need not be 95 %. */
+void nb_claims_headline_note(const cJSON *document, struct nb_strbuf *out);
+/* The same figures as a picture. */
+void nb_claims_savings_figure(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);
 /* Appends what a reader takes home of it, a sentence each; none where no step was summed. */
 void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences);
 /* The section "Whole steps": the sums, what published figures need, recorded readings. Nothing where no step was summed. */

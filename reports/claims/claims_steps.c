@@ -12,6 +12,7 @@
 #include "src/claims/training.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 
 static const cJSON *models_of(const cJSON *document) { return nb_json_get(nb_json_get(document, "steps"), "models"); }
 
@@ -191,61 +192,6 @@ static size_t find_rows(const cJSON *document, struct row rows[MOST_ROWS]) {
 
 /* ---- the headline ---- */
 
-static void add_us(struct nb_strbuf *out, const struct nb_interval *d) {
-    if (isnan(d->value)) return;
-    if (d->value < farthest_us)
-        nb_strbuf_addf(out, "%.3g", d->value);
-    else
-        nb_strbuf_add(out, "never");
-}
-
-static void add_dispatch(struct nb_grid *grid, const struct row *row, bool brief) {
-    add_us(&grid->cell, &row->there_us);
-    if (!brief && isfinite(row->there_us.value)) {
-        nb_strbuf_addf(&grid->cell, "%s on its GPU, ", row->there_us.value < farthest_us ? " us" : "");
-        add_us(&grid->cell, &row->here_us);
-        nb_strbuf_addf(&grid->cell, "%s here", row->here_us.value < farthest_us ? " us" : "");
-    }
-    nb_grid_end_cell(grid);
-}
-
-static void add_whole(struct nb_strbuf *out, const struct nb_interval *i) {
-    if (isfinite(i->value)) nb_strbuf_addf(out, "%.0f%%", 100 * i->value);
-}
-
-static void add_norm(struct nb_grid *grid, const struct row *row, bool brief) {
-    if (!brief) {
-        add_cut_cell(grid, &row->norm);
-        add_cut_cell(grid, &row->fused);
-        return;
-    }
-    add_whole(&grid->cell, &row->norm);
-    nb_strbuf_add(&grid->cell, isfinite(row->fused.value) ? " / " : "");
-    add_whole(&grid->cell, &row->fused);
-    nb_grid_end_cell(grid);
-}
-
-/* Printed classes; on a page PyTorch's own beside them, and the printed ones compiled. */
-static void add_torch(struct nb_grid *grid, const cJSON *file, const char *workload, bool brief) {
-    static const char *const styles[] = {"printed", "nn", "compiled"};
-    for (size_t i = 0; i < (brief ? 1 : sizeof styles / sizeof styles[0]); i++) {
-        const struct nb_interval cut = recorded_saving(file, workload, styles[i]);
-        if (brief) add_whole(&grid->cell, &cut);
-        if (brief || !isfinite(cut.value)) continue;
-        nb_strbuf_addf(&grid->cell, "%s%s%s", grid->cell.len ? "; " : "", i ? styles[i] : "", i ? " " : "");
-        add_cut(&grid->cell, &cut);
-    }
-    nb_grid_end_cell(grid);
-}
-
-/* "Transformer" of "Transformer, TensorFlow", where no other row is of it. */
-static void add_name(struct nb_grid *grid, const struct row *rows, size_t n, size_t at, bool brief) {
-    const size_t length = strcspn(rows[at].name, ",");
-    size_t alike = 0;
-    for (size_t i = 0; i < n; i++) alike += strncmp(rows[i].name, rows[at].name, length) == 0;
-    nb_grid_addf(grid, "%.*s", brief && alike == 1 ? (int)length : (int)sizeof rows[at].name, rows[at].name);
-}
-
 /* As readings call it, of Llama-3-8B layers alone; "": PyTorch does not time it. */
 static const char *workload_of(const struct row *row) {
     if (!row->whole) return "";
@@ -253,34 +199,92 @@ static const char *workload_of(const struct row *row) {
     return strcmp(row->part, "passes") == 0 ? "llama-layer" : "llama-layer-inference";
 }
 
+/* What PyTorch took on a GPU, as recorded where this run had none, and here; or null. */
+static const cJSON *readings_for(const struct row *row, const cJSON *document, const cJSON *run, const char *device) {
+    if (strcmp(device, "cpu") == 0) return nb_json_is(run, "device", "cpu") ? run : NULL;
+    return readings_on(document, run, device, workload_of(row));
+}
+
+/* For a terminal: "31% [28, 33]", "0.9% [0.4, 1.8]". */
+static void add_short(struct nb_grid *grid, const struct nb_interval *i) {
+    const bool known = nb_interval_known(i) && i->low < i->high;
+    const int decimals = fabs(i->value) < 0.01 || (known && i->high - i->low < 0.02) ? 1 : 0;
+    if (isfinite(i->value)) nb_strbuf_addf(&grid->cell, "%.*f%%", decimals, 100 * i->value);
+    if (known) nb_strbuf_addf(&grid->cell, " [%.*f, %.*f]", decimals, 100 * i->low, decimals, 100 * i->high);
+    nb_grid_end_cell(grid);
+}
+
+static void add_cell(struct nb_grid *grid, const struct nb_interval *i, bool brief) {
+    (brief ? add_short : add_cut_cell)(grid, i);
+}
+
+static void add_us(struct nb_strbuf *out, const struct nb_interval *d, const char *unit) {
+    if (isnan(d->value)) return;
+    if (d->value < farthest_us)
+        nb_strbuf_addf(out, "%.3g%s", d->value, unit);
+    else
+        nb_strbuf_add(out, "never");
+}
+
+static void add_dispatch(struct nb_grid *grid, const struct row *row, bool brief) {
+    add_us(&grid->cell, &row->there_us, brief ? "" : " us");
+    if (!brief && isfinite(row->there_us.value)) {
+        nb_strbuf_add(&grid->cell, " there, ");
+        add_us(&grid->cell, &row->here_us, " us");
+        nb_strbuf_add(&grid->cell, " here");
+    }
+    nb_grid_end_cell(grid);
+}
+
+/* "Transformer" of "Transformer, TensorFlow", where no other row is of it. */
+static void add_name(struct nb_grid *grid, const struct row *rows, size_t n, size_t at, bool brief) {
+    const char *framework = brief ? strstr(rows[at].name, ", TensorFlow") : NULL;
+    const size_t length = strcspn(rows[at].name, ",");
+    size_t alike = 0;
+    for (size_t i = 0; i < n; i++) alike += strncmp(rows[i].name, rows[at].name, length) == 0;
+    if (brief && alike == 1)
+        nb_grid_addf(grid, "%.*s", (int)length, rows[at].name);
+    else if (framework)
+        nb_grid_addf(grid, "%.*s, TF", (int)length, rows[at].name);
+    else
+        nb_grid_add(grid, rows[at].name);
+}
+
+/* Printed classes; on a page PyTorch's own beside them, and the printed ones compiled. */
+static void add_torch(struct nb_grid *grid, const struct row *row, const cJSON *file, bool brief) {
+    static const char *const styles[] = {"printed", "nn", "compiled"};
+    for (size_t i = 0; i < (brief ? 1 : sizeof styles / sizeof styles[0]); i++) {
+        const struct nb_interval cut = recorded_saving(file, workload_of(row), styles[i]);
+        if (brief) return add_short(grid, &cut);
+        if (!isfinite(cut.value)) continue;
+        nb_strbuf_addf(&grid->cell, "%s%s%s", grid->cell.len ? "; " : "", i ? styles[i] : "", i ? " " : "");
+        add_cut(&grid->cell, &cut);
+    }
+    nb_grid_end_cell(grid);
+}
+
 static void add_row(struct nb_grid *grid, const struct row *row, const cJSON *document, const cJSON *run, bool brief) {
-    const char *workload = workload_of(row);
-    const cJSON *gpu = readings_on(document, run, "cuda", workload),
-                *here = nb_json_is(run, "device", "cpu") ? run : NULL;
-    add_cut_cell(grid, &row->published);
-    add_cut_cell(grid, &row->step);
-    add_norm(grid, row, brief);
+    add_cell(grid, &row->published, brief);
+    add_cell(grid, &row->step, brief);
+    add_torch(grid, row, readings_for(row, document, run, "cuda"), brief);
+    add_cell(grid, &row->norm, brief);
+    add_cell(grid, &row->fused, brief);
     add_dispatch(grid, row, brief);
-    add_torch(grid, gpu, workload, brief);
-    add_torch(grid, here, workload, brief);
+    add_torch(grid, row, readings_for(row, document, run, "cpu"), brief);
 }
 
 bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid) {
-    enum { BRIEF = 7, FULL = 8 };
-    static const char *const titles[FULL] = {"RMSNorm against LayerNorm",
-                                             "published, of a step",
-                                             "step here, the sum of its operations",
-                                             "norm alone here, unfused",
-                                             "norm alone here, fused",
-                                             "reached at a dispatch of",
-                                             "PyTorch on a GPU",
-                                             "PyTorch here"};
-    static const char *const short_titles[BRIEF] = {
-        "RMSNorm saves of", "published", "step here", "norm alone", "d, us", "GPU", "PyTorch here"};
-    static const int ranks[BRIEF] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 3, 2, 1};
+    enum { N = 8 };
+    static const char *const titles[N] = {
+        "RMSNorm saves",        "published, of a step",     "step here, sum of its operations",
+        "step in PyTorch, GPU", "norm alone here, unfused", "norm alone here, fused",
+        "d that reaches it",    "step in PyTorch, here"};
+    static const char *const short_titles[N] = {"RMSNorm saves", "published", "step here", "GPU",
+                                                "norm, unfused", "fused",     "d, us",     "PyTorch here"};
+    static const int ranks[N] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 3, 2, 4, 1};
     struct row rows[MOST_ROWS];
     assert(document && grid);
-    nb_grid_init(grid, brief ? short_titles : titles, brief ? BRIEF : FULL);
+    nb_grid_init(grid, brief ? short_titles : titles, N);
     if (brief) grid->ranks = ranks;
     const size_t n = find_rows(document, rows);
     cJSON *run = readings_of_run(document);
@@ -292,18 +296,59 @@ bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid)
     return n > 0;
 }
 
-void nb_claims_gpu_note(const cJSON *document, struct nb_strbuf *out) {
+void nb_claims_headline_note(const cJSON *document, struct nb_strbuf *out) {
     const cJSON *file = NULL, *entry;
-    nb_strbuf_add(out, "");
+    nb_strbuf_add(
+        out,
+        "Brackets are 95% intervals. d: what the launch of an operation must cost for the published figure, on the source's GPU "
+        "(a model). PyTorch: the norms as the sources print them; nn: its own; compiled: the printed ones by torch.compile");
     cJSON_ArrayForEach(entry, models_of(document)) {
         if (!file) file = recording_on(document, "cuda", nb_json_get_string(entry, "model"));
     }
-    if (!file) return;
-    nb_strbuf_addf(out,
-                   "PyTorch on a GPU: %s, %s; its brackets are %s. nn: PyTorch's own norms; compiled: "
-                   "the printed ones by torch.compile.",
-                   nb_json_get_string(file, "machine"), nb_json_get_string(file, "date"),
-                   nb_json_get_string(file, "interval"));
+    if (file)
+        nb_strbuf_addf(out, "; GPU: %s, %s (brackets: %s)", nb_json_get_string(file, "machine"),
+                       nb_json_get_string(file, "date"), nb_json_get_string(file, "interval"));
+    nb_strbuf_add(out, ".");
+}
+
+/* ---- the picture: a row for each figure of the headline ---- */
+
+static const char caption[] =
+    "Time that RMSNorm saves against LayerNorm, in % of a step or, for the norm alone, of the norm; bars as in the table.";
+
+static void add_point(struct nb_figure *f, const char *series, size_t y, double offset, const struct nb_interval *cut) {
+    if (!isfinite(cut->value)) return;
+    nb_figure_add(f, 0, nb_figure_entry(f, series),
+                  (struct nb_point){100 * cut->value, (double)y + offset, 100 * cut->low, 100 * cut->high, false});
+}
+
+void nb_claims_savings_figure(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta) {
+    struct row rows[MOST_ROWS];
+    const size_t n = find_rows(document, rows);
+    if (n == 0) return;
+    struct nb_figure *f = nb_figures_new(figures, meta, nb_strdup("savings"));
+    cJSON *run = readings_of_run(document);
+    f->title = nb_strdup("Time that RMSNorm saves against LayerNorm");
+    f->subtitle = nb_strdup("whole steps, and the norm alone");
+    f->caption = nb_strdup(caption);
+    f->scattered = true;
+    f->n_panels = 1;
+    f->panels[0] = (struct nb_panel){NULL, "time saved", NULL, NB_SCALE_PERCENT, NB_SCALE_NAMES};
+    for (size_t i = 0; i < n; i++) {
+        const char *workload = workload_of(&rows[i]);
+        const struct nb_interval there = recorded_saving(readings_for(&rows[i], document, run, "cuda"), workload,
+                                                         "printed"),
+                                 here =
+                                     recorded_saving(readings_for(&rows[i], document, run, "cpu"), workload, "printed");
+        const size_t y = nb_figure_name(f, rows[i].name);
+        add_point(f, "published, of a step", y, -0.3, &rows[i].published);
+        add_point(f, "step here", y, -0.18, &rows[i].step);
+        add_point(f, "GPU, step in PyTorch", y, -0.06, &there);
+        add_point(f, "PyTorch here, step", y, 0.06, &here);
+        add_point(f, "unfused norm alone, here", y, 0.18, &rows[i].norm);
+        add_point(f, "fused norm alone, here", y, 0.3, &rows[i].fused);
+    }
+    cJSON_Delete(run);
 }
 
 /* ---- what a reader takes home: sentences that are made of the figures, each only where these are there ---- */
@@ -359,22 +404,22 @@ static struct ranges ranges_of(const struct row *rows, size_t n) {
 
 static void say_norms(struct nb_strbuf *out, const struct ranges *r) {
     if (!r->norm.n) return;
-    nb_strbuf_add(out, "The norm alone: RMSNorm takes ");
+    nb_strbuf_add(out, "The norm alone, here: unfused, as the sources ran it, RMSNorm takes ");
     add_range(out, &r->norm);
-    nb_strbuf_add(out, " less time than LayerNorm here where both run operation by operation, as the sources' did");
+    nb_strbuf_addf(out, " less time than LayerNorm (%d rows)", r->norm.n);
     if (r->fused.n) {
-        nb_strbuf_add(out, ", and ");
+        nb_strbuf_add(out, "; fused ");
         add_range(out, &r->fused);
-        nb_strbuf_add(out, " less where both are fused");
+        nb_strbuf_add(out, " less");
     }
     nb_strbuf_add(out, ".");
 }
 
 static void say_steps(struct nb_strbuf *out, const struct ranges *r) {
     if (!r->step.n) return;
-    nb_strbuf_add(out, "A whole step: LayerNorm, unfused, is ");
+    nb_strbuf_add(out, "A whole step, here: unfused LayerNorm is ");
     add_range(out, &r->share);
-    nb_strbuf_add(out, " of it on this CPU, and RMSNorm saves ");
+    nb_strbuf_add(out, " of it, so RMSNorm saves ");
     add_range(out, &r->step);
     if (r->fused_step.n) {
         nb_strbuf_add(out, " (fused ");
@@ -390,8 +435,8 @@ static void say_dispatch(struct nb_strbuf *out, const struct ranges *r) {
     if (!r->asked) return;
     nb_strbuf_addf(
         out,
-        "Launches: with at most %.0f us to launch each operation, %d of the %d published savings are reached on "
-        "the source's GPU, %d with this CPU's products and memory (a model).",
+        "Why the sources saw more: they launched each operation alone on a GPU. At %.0f us a launch or less, %d of the %d published "
+        "savings are reached on the source's GPU, and %d with this CPU's products and memory (a model).",
         LARGEST_USUAL_DISPATCH_US, r->reached, r->asked, r->reached_here);
 }
 
@@ -410,19 +455,31 @@ static void say_recorded(struct nb_strbuf *out, const cJSON *file) {
     const struct range printed = recorded_range(file, "printed", false), own = recorded_range(file, "nn", false),
                        alone = recorded_range(file, "nn", true);
     if (!printed.n || !own.n) return;
-    nb_strbuf_addf(out, "PyTorch on %s (read %s): with the norms as the sources print them RMSNorm saves ",
+    nb_strbuf_addf(out, "PyTorch on %s (%s): with the norms as the sources print them RMSNorm saves ",
                    nb_json_get_string(file, "machine"), nb_json_get_string(file, "date"));
     add_range(out, &printed);
     nb_strbuf_add(out, " of a step, with PyTorch's own norms ");
     add_range(out, &own);
     if (alone.n && alone.high < 0) {
-        nb_strbuf_addf(out, "; of these norms alone RMSNorm takes %.2g to %.2g times as long as LayerNorm",
-                       1 - alone.high, 1 - alone.low);
+        nb_strbuf_addf(out, "; alone, its RMSNorm takes %.2g to %.2g times as long as its LayerNorm", 1 - alone.high,
+                       1 - alone.low);
     } else if (alone.n) {
         nb_strbuf_add(out, ", and of these norms alone ");
         add_range(out, &alone);
     }
     nb_strbuf_add(out, ".");
+}
+
+/* The newest of that device with a step: of this run, else recorded; null: none. */
+static const cJSON *newest_steps(const cJSON *document, const cJSON *run, const char *device) {
+    const cJSON *entry, *found = NULL;
+    if (nb_json_is(run, "device", device)) return run;
+    cJSON_ArrayForEach(entry, models_of(document)) {
+        const cJSON *file = recording_on(document, device, nb_json_get_string(entry, "model"));
+        if (file && (!found || strcmp(nb_json_get_string(file, "date"), nb_json_get_string(found, "date")) > 0))
+            found = file;
+    }
+    return found;
 }
 
 static void keep(struct nb_strings *all, struct nb_strbuf *text) {
@@ -444,7 +501,7 @@ void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences) {
         keep(sentences, &text);
     }
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
-        const cJSON *file = nb_json_is(run, "device", devices[i]) ? run : recording_on(document, devices[i], "norm");
+        const cJSON *file = newest_steps(document, run, devices[i]);
         if (file) say_recorded(&text, file);
         keep(sentences, &text);
     }

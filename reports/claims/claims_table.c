@@ -36,48 +36,71 @@ static void add_hanging(struct nb_strbuf *out, const char *text, size_t at, size
     nb_strbuf_release(&safe);
 }
 
-/* Two lines a claim: its verdict and what it says; its name and what was seen, or what is open. */
+/* Two lines a claim: the answer in a sentence; its name and what was seen, or what is open. */
 static void add_claim(const struct nb_claims_sentence *s, size_t screen, struct nb_strbuf *text) {
-    enum { TITLE_AT = 18, SEEN_AT = 4 };
+    enum { SAID_AT = 17, SEEN_AT = 4 };
     char *seen = nb_textf("%s: %s", s->id, s->seen);
-    nb_strbuf_addf(text, "  %-*s", TITLE_AT - 2, s->verdict);
-    add_hanging(text, s->title, TITLE_AT, screen);
+    nb_strbuf_addf(text, "  %-*s", SAID_AT - 2, s->answer);
+    add_hanging(text, s->said, SAID_AT, screen);
     nb_strbuf_addf(text, "%*s", SEEN_AT, "");
     add_hanging(text, seen, SEEN_AT, screen);
     free(seen);
 }
 
+/* Those of a theme that were not measured: their names, in one line. */
+static void add_unmeasured(const struct nb_claims_sentence *all, size_t n, const char *theme, size_t screen,
+                           struct nb_strbuf *text) {
+    enum { NAMES_AT = 17 };
+    struct nb_strbuf names = {0};
+    for (size_t i = 0; i < n; i++)
+        if (!all[i].is_measured && strcmp(all[i].theme, theme) == 0)
+            nb_strbuf_addf(&names, "%s%s", names.len ? ", " : "", all[i].id);
+    if (names.len) nb_strbuf_addf(text, "  %-*s", NAMES_AT - 2, "not measured");
+    if (names.len) add_hanging(text, names.text, NAMES_AT, screen);
+    nb_strbuf_release(&names);
+}
+
 static void add_claims(const cJSON *document, FILE *out, struct nb_strbuf *text) {
     struct nb_claims_sentence *all;
-    const size_t n = nb_claims_sentences(document, &all);
+    const size_t n = nb_claims_sentences(document, &all), screen = nb_screen_width(out);
+    const bool each = n == 1; /* of one alone, why not */
     for (size_t i = 0; i < n; i++) {
-        const bool begins = i == 0 || strcmp(all[i].theme, all[i - 1].theme) != 0;
-        if (begins) nb_strbuf_addf(text, "%s%s\n", i ? "\n" : "", all[i].theme);
-        add_claim(&all[i], nb_screen_width(out), text);
+        const char *theme = all[i].theme;
+        if (i == 0 || strcmp(theme, all[i - 1].theme) != 0) nb_strbuf_addf(text, "%s%s\n", i ? "\n" : "", theme);
+        if (all[i].is_measured || each) add_claim(&all[i], screen, text);
+        if (!each && (i + 1 == n || strcmp(theme, all[i + 1].theme) != 0)) add_unmeasured(all, n, theme, screen, text);
     }
     nb_claims_sentences_release(all, n);
 }
 
 static void add_bugs(const cJSON *document, FILE *out, struct nb_strbuf *text) {
     struct nb_grid grid;
-    const size_t n = nb_claims_bugs_grid(document, &grid);
+    const size_t n = nb_claims_bugs_grid(document, &grid), n_rows = grid.n_cells / grid.n_columns;
     grid.screen = nb_screen_width(out);
     if (n > 0) nb_strbuf_add(text, "\nPublic bug reports: does their input break kernels?\n");
-    if (n > 0) nb_grid_add_table(&grid, nb_screen_color(out), text);
+    if (n_rows > 0) nb_grid_add_table(&grid, nb_screen_color(out), text);
+    if (n > n_rows)
+        nb_strbuf_addf(text, "The input of %zu break%s no kernel here.\n", n - n_rows, n - n_rows == 1 ? "s" : "");
     nb_grid_release(&grid);
+}
+
+static void say(struct nb_strbuf *sentence, FILE *out, struct nb_strbuf *text) {
+    if (sentence->len) nb_screen_wrap(text, sentence->text, nb_screen_width(out), nb_utf8_wanted());
+    nb_strbuf_clear(sentence);
 }
 
 static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *text) {
     struct nb_strings sentences = {0};
+    struct nb_strbuf note = {0};
     struct nb_grid grid;
     if (nb_claims_headline(document, true, &grid)) {
+        nb_strbuf_add(text, "Does RMSNorm save 7% to 64%?\n");
         grid.screen = nb_screen_width(out);
         nb_grid_add_table(&grid, nb_screen_color(out), text);
-        nb_screen_wrap(
-            text,
-            "norm alone: unfused / fused. d: cost of launching an operation at which the published figure is reached on "
-            "the source's GPU (a model). GPU, PyTorch: the norms as the sources print them.",
-            nb_screen_width(out), nb_utf8_wanted());
+        nb_claims_headline_note(document, &note);
+        say(&note, out, text);
+        nb_claims_paper_sentence(&note);
+        say(&note, out, text);
         nb_strbuf_add(text, "\n");
     }
     nb_grid_release(&grid);
@@ -86,21 +109,23 @@ static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *tex
         nb_screen_wrap(text, sentences.items[i], nb_screen_width(out), nb_utf8_wanted());
     if (sentences.n) nb_strbuf_add(text, "\n");
     nb_strings_release(&sentences);
+    nb_strbuf_release(&note);
 }
 
 static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+    struct nb_strbuf sentence = {0};
+    nb_claims_counts(&sentence, document);
+    nb_strbuf_add(&sentence, ".");
+    say(&sentence, out, text);
+    nb_claims_quick_note(document, &sentence);
+    say(&sentence, out, text);
+    if (!nb_json_get_bool(document, "complete"))
+        nb_strbuf_add(text, "The run was cut short: what was not measured is named as such.\n");
+    nb_strbuf_add(text, "\n");
     add_headline(document, out, text);
     add_claims(document, out, text);
     add_bugs(document, out, text);
-    struct nb_strbuf counts = {0};
-    nb_claims_counts(&counts, document);
-    nb_strbuf_add(text, "\n");
-    nb_strbuf_add(&counts, ".");
-    nb_screen_wrap(text, counts.text, nb_screen_width(out), nb_utf8_wanted());
-    nb_strbuf_add(text, "cut = 1 - t / t_LN, ratio = t_LN / t; intervals at 95 % over launches.\n");
-    nb_strbuf_release(&counts);
-    if (!nb_json_get_bool(document, "complete"))
-        nb_strbuf_add(text, "The run was cut short: what was not measured is named as such.\n");
+    nb_strbuf_release(&sentence);
 }
 
 int nb_claims_print(const cJSON *document, const char *format, FILE *out) {
@@ -131,28 +156,29 @@ static void add_sources(const struct nb_claim *claim, struct nb_strbuf *out) {
         const struct nb_claim_source *s = &claim->sources[i];
         char *text = nb_textf("%s%s%s%s%s", s->cite, s->says ? ": " : "", s->says ? s->says : "", s->note ? ". " : "",
                               s->note ? s->note : "");
-        add_wrapped(out, "source: ", text);
+        add_wrapped(out, "Source: ", text);
         free(text);
     }
 }
 
-static void add_reading(const struct nb_claim *claim, const struct nb_reading *r, struct nb_strbuf *out) {
+static void add_tested(const struct nb_reading *r, const struct nb_claim *claim, struct nb_strbuf *out) {
     const struct nb_experiment *e = &claim->experiments[r->experiment];
     const char *refused = e->kind->refuses ? e->kind->refuses(e) : NULL;
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%s%s (%s)", r->id, r->alternative ? ", another reading" : "", e->kind->name);
-    nb_strbuf_add(out, "\n");
-    add_wrapped(out, "", text.text);
-    add_wrapped(out, "  ", r->text);
     for (size_t i = 0; i < r->needs.n && !refused; i++) refused = nb_claim_lacks(r->needs.items[i]);
+    add_wrapped(out, r->alternative ? "Also tested: " : "Tested: ", r->text);
     if (refused) add_wrapped(out, "  cannot be tested here: ", refused);
+}
+
+static void add_rules(const struct nb_claim *claim, const struct nb_reading *r, struct nb_strbuf *out) {
+    struct nb_strbuf text = {0};
     for (size_t i = 0; i < r->n_rules; i++) {
+        const double published = r->rules[i].published.value;
         nb_strbuf_clear(&text);
+        nb_strbuf_addf(&text, "%s (%s): ", r->id, claim->experiments[r->experiment].kind->name);
         nb_rule_print(&r->rules[i], &text);
         if (r->rules[i].text) nb_strbuf_addf(&text, " (%s)", r->rules[i].text);
-        const double published = r->rules[i].published.value;
         if (isfinite(published)) nb_strbuf_addf(&text, "; published %.4g", published);
-        add_wrapped(out, "  expects ", text.text);
+        add_wrapped(out, "  ", text.text);
     }
     nb_strbuf_release(&text);
 }
@@ -176,18 +202,20 @@ void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out) {
     add_wrapped(out, "", claim->statement);
     nb_strbuf_add(out, "\n");
     add_sources(claim, out);
-    add_wrapped(out, "scope: ", claim->scope);
-    add_wrapped(out, "correction: ", claim->correction);
+    add_wrapped(out, "Scope: ", claim->scope);
+    add_wrapped(out, "Correction: ", claim->correction);
     add_wrapped(out, "", claim->remark);
-    for (size_t i = 0; i < claim->changed_after_data.n; i++)
-        add_wrapped(out, "rule changed after data were known: ", claim->changed_after_data.items[i]);
-    for (size_t i = 0; i < claim->n_readings; i++) add_reading(claim, &claim->readings[i], out);
-    add_experiments(claim, out);
+    for (size_t i = 0; i < claim->n_readings; i++) add_tested(&claim->readings[i], claim, out);
+    nb_strbuf_add(out, "\nIt is true where these hold:\n");
+    for (size_t i = 0; i < claim->n_readings; i++) add_rules(claim, &claim->readings[i], out);
     for (size_t i = 0; i < claim->n_sensitivities; i++)
         nb_strbuf_addf(&axes, "%s%s", i ? ", " : "", claim->sensitivities[i].axis);
-    if (axes.len) nb_strbuf_add(out, "\n");
-    add_wrapped(out, "may depend on: ", axes.text);
-    add_wrapped(out, "file: ", claim->path);
+    add_wrapped(out, "It may depend on: ", axes.text);
+    for (size_t i = 0; i < claim->changed_after_data.n; i++)
+        add_wrapped(out, "Rule changed after data were known: ", claim->changed_after_data.items[i]);
+    add_experiments(claim, out);
+    nb_strbuf_add(out, "\n");
+    add_wrapped(out, "File: ", claim->path);
     nb_strbuf_release(&axes);
 }
 

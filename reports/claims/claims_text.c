@@ -34,12 +34,12 @@ const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const c
 
 /* ---- figures ---- */
 
-/* "44.7 %", "1.81", "12 ulp". */
+/* "44.7%", "1.81", "12 ulp". */
 static void add_value(struct nb_strbuf *out, double value, const char *unit) {
     if (!isfinite(value)) {
         nb_strbuf_add(out, "-");
     } else if (strcmp(unit, "share") == 0) {
-        nb_strbuf_addf(out, fabs(value) < 0.001 && value != 0 ? "%.2g %%" : "%.1f %%", 100 * value);
+        nb_strbuf_addf(out, fabs(value) < 0.001 && value != 0 ? "%.2g%%" : "%.1f%%", 100 * value);
     } else {
         if (value == floor(value) && fabs(value) < 1e6) /* a count, or an exact 0 */
             nb_strbuf_addf(out, "%.0f", value);
@@ -49,18 +49,17 @@ static void add_value(struct nb_strbuf *out, double value, const char *unit) {
     }
 }
 
-/* "30.1 % [29.8 %, 30.6 %]"; of an exact one the value alone. */
+/* "30.1% [29.8, 30.6]"; of an exact one the value alone. */
 static void add_interval(struct nb_strbuf *out, const cJSON *figure) {
-    const double value = nb_json_get_number(figure, "value"), low = nb_json_get_number(figure, "low"),
-                 high = nb_json_get_number(figure, "high");
+    const struct nb_interval i = {nb_json_get_number(figure, "value"), nb_json_get_number(figure, "low"),
+                                  nb_json_get_number(figure, "high")};
     const char *unit = nb_json_get_string(figure, "unit");
-    add_value(out, value, unit);
-    if (!isfinite(low) || !isfinite(high) || low == high) return;
-    nb_strbuf_add(out, " [");
-    add_value(out, low, unit);
-    nb_strbuf_add(out, ", ");
-    add_value(out, high, unit);
-    nb_strbuf_add(out, "]");
+    if (!nb_interval_known(&i) || i.low == i.high)
+        add_value(out, i.value, unit);
+    else if (strcmp(unit, "share") == 0)
+        nb_format_share(out, &i);
+    else
+        nb_format_ratio(out, &i);
 }
 
 static const char *figure_name(const cJSON *reading, const cJSON *figure) {
@@ -219,7 +218,7 @@ void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
     }
 }
 
-/* Of a bug report the kernels that its input breaks: "breaks layernorm_onepass, layernorm_composed"; "" for none. */
+/* Of a bug report the kernels that its input breaks; "" for none. */
 static void add_broken(struct nb_strbuf *out, const cJSON *claim) {
     const cJSON *sensed;
     const size_t before = out->len;
@@ -229,23 +228,71 @@ static void add_broken(struct nb_strbuf *out, const cJSON *claim) {
         if (!nb_json_is(sensed, "axis", "kernel") || (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) != 0 &&
                                                       strcmp(verdict, nb_claim_verdict_names[NB_PARTLY]) != 0))
             continue;
-        nb_strbuf_addf(out, "%s%s", out->len > before ? ", " : "breaks ", nb_json_get_string(sensed, "value"));
+        nb_strbuf_addf(out, "%s%s", out->len > before ? ", " : "", nb_json_get_string(sensed, "value"));
     }
 }
 
+/* How a verdict is said; the statement stands between quotes and is followed by `behind`, so that the line is true when read alone. */
+static const struct {
+    const char *answer, *behind;
+} answers[NB_N_CLAIM_VERDICTS] = {[NB_REPRODUCED] = {"yes", NULL},
+                                  [NB_PARTLY] = {"in part", " is true only in part"},
+                                  [NB_NOT_REPRODUCED] = {"no", " is not true here"},
+                                  [NB_FALSE_IN_PART] = {"false in part", " is false in part"},
+                                  [NB_NEEDS_A_GPU] = {"needs a GPU", " is said of GPUs"},
+                                  [NB_NOT_MEASURED] = {"not measured", " was not measured"},
+                                  [NB_UNDECIDED_HERE] = {"undecided", " is not decided"},
+                                  [NB_NO_MEASUREMENT] = {"no measurement decides", ""}};
+
+/* NB_N_CLAIM_VERDICTS: of an older file. */
+static int verdict_of(const cJSON *claim) {
+    int v = 0;
+    while (v < NB_N_CLAIM_VERDICTS && !nb_json_is(claim, "verdict", nb_claim_verdict_names[v])) v++;
+    return v;
+}
+
 void nb_claims_counts(struct nb_strbuf *out, const cJSON *document) {
-    const cJSON *count;
+    const cJSON *counts = nb_json_get(document, "counts"), *bugs = nb_json_get(counts, "bug inputs");
+    const double n_bugs = nb_json_get_number(counts, "bug inputs");
     int n = 0;
-    const cJSON *bugs = nb_json_get(nb_json_get(document, "counts"), "bug inputs");
-    cJSON_ArrayForEach(count, nb_json_get(document, "counts")) {
-        if (!(count->valuedouble > 0) || strncmp(count->string, "bug inputs", 10) == 0) continue;
-        nb_strbuf_addf(out, "%s%.0f %s", n++ ? ", " : "", count->valuedouble, count->string);
+    for (int v = 0; v < NB_N_CLAIM_VERDICTS; v++) {
+        const double count = nb_json_get_number(counts, nb_claim_verdict_names[v]);
+        if (count > 0) nb_strbuf_addf(out, "%s%.0f %s", n++ ? ", " : "", count, answers[v].answer);
     }
     if (bugs)
-        nb_strbuf_addf(out, "%s%.0f public bug input%s: %.0f break a kernel", n++ ? "; " : "", bugs->valuedouble,
-                       bugs->valuedouble == 1 ? "" : "s",
-                       nb_json_get_number(nb_json_get(document, "counts"), "bug inputs that break a kernel"));
+        nb_strbuf_addf(out, "%s%.0f public bug input%s: %.0f break a kernel", n++ ? "; " : "", n_bugs,
+                       n_bugs == 1 ? "" : "s", nb_json_get_number(counts, "bug inputs that break a kernel"));
     if (n == 0) nb_strbuf_add(out, "no claims");
+}
+
+static void add_ids(struct nb_strbuf *out, const cJSON *document, int verdict) {
+    const cJSON *claim;
+    int n = 0;
+    cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
+        if (verdict_of(claim) != verdict || nb_claims_is_bug(claim)) continue;
+        nb_strbuf_addf(out, "%s%s", n++ ? ", " : "", nb_json_get_string(claim, "id"));
+    }
+}
+
+void nb_claims_quick_note(const cJSON *document, struct nb_strbuf *out) {
+    static const int open[] = {NB_NOT_MEASURED, NB_UNDECIDED_HERE};
+    static const char *const why[] = {
+        " Not measured, since most need training in PyTorch (--train-budget SECONDS includes it): ",
+        " Undecided for lack of launches: "};
+    const size_t before = out->len;
+    if (!nb_json_get_bool(document, "quick")) return;
+    for (int i = 0; i < 2; i++) {
+        struct nb_strbuf ids = {0};
+        add_ids(&ids, document, open[i]);
+        if (ids.len) nb_strbuf_addf(out, "%s%s.", why[i], ids.text);
+        nb_strbuf_release(&ids);
+    }
+    if (out->len == before) return;
+    char *text = nb_textf("--quick cannot decide some statements; a run without it takes an hour or more.%s",
+                          out->text + before);
+    nb_strbuf_clear(out);
+    nb_strbuf_add(out, text);
+    free(text);
 }
 
 /* ---- sentences ---- */
@@ -268,12 +315,12 @@ static void add_count(struct nb_strbuf *out, const cJSON *reading) {
     nb_strbuf_addf(out, "%d of %d", held, cJSON_GetArraySize(figures));
 }
 
-/* "the output moves by 16.0 % to 82.4 %"; false: the reading is open, or has no words for its figures. */
+/* "the output moves by 16.0% to 82.4%"; false: nothing was measured, or there are no words for it. */
 static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const char *lead) {
     const struct range r = range_to_say(reading);
     const char *seen = nb_json_get_string(reading, "seen"), *counted = strstr(seen, count_gap);
     const char *gap = counted ? counted : strstr(seen, range_gap);
-    if (!gap || r.n == 0 || !nb_claim_is_decided(nb_json_get_string(reading, "verdict"))) return false;
+    if (!gap || r.n == 0) return false;
     nb_strbuf_addf(out, "%s%.*s", lead, (int)(gap - seen), seen);
     if (counted)
         add_count(out, reading);
@@ -285,12 +332,13 @@ static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const 
     return true;
 }
 
-/* What was seen in the readings that decide; returns how many of them say so. */
+/* What was seen in the readings that decide, or, of a claim about a GPU, on this CPU; returns how many say so. */
 static int add_seen(struct nb_strbuf *out, const cJSON *claim) {
+    const bool on_cpu = verdict_of(claim) == NB_NEEDS_A_GPU;
     const cJSON *reading;
     int n = 0;
     cJSON_ArrayForEach(reading, nb_json_get(claim, "readings")) {
-        if (!nb_json_get_bool(reading, "alternative")) n += add_seen_reading(out, reading, n ? "; " : "");
+        if (on_cpu || !nb_json_get_bool(reading, "alternative")) n += add_seen_reading(out, reading, n ? "; " : "");
     }
     return n;
 }
@@ -321,17 +369,6 @@ static char *why_of(const cJSON *claim) {
     return text.text;
 }
 
-static const char *answer_of(const char *verdict) {
-    static const char *const answers[NB_N_CLAIM_VERDICTS] = {
-        [NB_REPRODUCED] = "yes",           [NB_PARTLY] = "in part",
-        [NB_NOT_REPRODUCED] = "no",        [NB_FALSE_IN_PART] = "false in part",
-        [NB_NEEDS_A_GPU] = "needs a GPU",  [NB_NOT_MEASURED] = "not measured",
-        [NB_UNDECIDED_HERE] = "undecided", [NB_NO_MEASUREMENT] = "no measurement decides"};
-    for (int v = 0; v < NB_N_CLAIM_VERDICTS; v++)
-        if (strcmp(verdict, nb_claim_verdict_names[v]) == 0) return answers[v];
-    return verdict; /* of an older file */
-}
-
 static const struct theme {
     const char *title, *prefixes[3];
 } themes[] = {{"Speed and memory", {"speed-", "memory-"}},
@@ -351,13 +388,21 @@ static size_t theme_of(const char *id) {
     return N_THEMES - 1;
 }
 
+static char *statement_of(const cJSON *claim, int verdict) {
+    const char *title = nb_json_get_string(claim, "title");
+    const char *behind = verdict < NB_N_CLAIM_VERDICTS ? answers[verdict].behind : "";
+    return behind ? nb_textf("\"%s\"%s", title, behind) : nb_strdup(title);
+}
+
 static void add_sentence(struct nb_claims_sentence *s, const cJSON *claim) {
-    const char *id = nb_json_get_string(claim, "id"), *verdict = nb_json_get_string(claim, "verdict");
+    const char *id = nb_json_get_string(claim, "id");
+    const int verdict = verdict_of(claim);
     *s = (struct nb_claims_sentence){.theme = themes[theme_of(id)].title,
                                      .id = id,
-                                     .answer = answer_of(verdict),
-                                     .title = nb_json_get_string(claim, "title"),
-                                     .verdict = verdict,
+                                     .answer = verdict < NB_N_CLAIM_VERDICTS ? answers[verdict].answer
+                                                                             : nb_json_get_string(claim, "verdict"),
+                                     .said = statement_of(claim, verdict),
+                                     .is_measured = verdict != NB_NOT_MEASURED,
                                      .seen = why_of(claim)};
     const size_t n = strlen(s->answer);
     if (strncmp(s->seen, s->answer, n) == 0 && s->seen[n] == ':') /* said already */
@@ -372,17 +417,18 @@ size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **se
     *sentences = nb_alloc((unsigned)cJSON_GetArraySize(claims) + 1, sizeof **sentences);
     for (size_t t = 0; t < N_THEMES; t++)
         for (int v = 0; v <= NB_N_CLAIM_VERDICTS; v++) cJSON_ArrayForEach(claim, claims) {
-                const char *verdict = nb_json_get_string(claim, "verdict");
-                int rank = 0;
-                while (rank < NB_N_CLAIM_VERDICTS && strcmp(verdict, nb_claim_verdict_names[rank]) != 0) rank++;
-                if (!nb_claims_is_bug(claim) && rank == v && theme_of(nb_json_get_string(claim, "id")) == t)
+                if (!nb_claims_is_bug(claim) && verdict_of(claim) == v &&
+                    theme_of(nb_json_get_string(claim, "id")) == t)
                     add_sentence(&(*sentences)[n++], claim);
             }
     return n;
 }
 
 void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n) {
-    for (size_t i = 0; i < n; i++) free(sentences[i].seen);
+    for (size_t i = 0; i < n; i++) {
+        free(sentences[i].said);
+        free(sentences[i].seen);
+    }
     free(sentences);
 }
 
@@ -457,13 +503,18 @@ size_t nb_claims_lines_grid(const cJSON *document, bool bugs, struct nb_grid *gr
 }
 
 size_t nb_claims_bugs_grid(const cJSON *document, struct nb_grid *grid) {
-    static const char *const titles[] = {"report", "verdict", "kernels that its input breaks"};
+    static const char *const titles[] = {"report", "kernels that its input breaks"};
     const cJSON *claim;
+    size_t n = 0;
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
         if (!nb_claims_is_bug(claim)) continue;
-        begin_line(grid, "", claim, NULL);
-        add_broken_cell(grid, claim);
+        n++;
+        if (nb_json_is(claim, "verdict", nb_claim_verdict_names[NB_NOT_REPRODUCED])) continue;
+        nb_grid_add(grid, nb_json_get_string(claim, "id"));
+        add_broken(&grid->cell, claim);
+        if (!grid->cell.len) nb_strbuf_add(&grid->cell, nb_json_get_string(claim, "reason"));
+        nb_grid_end_cell(grid);
     }
-    return grid->n_cells / grid->n_columns;
+    return n;
 }

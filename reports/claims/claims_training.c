@@ -96,7 +96,7 @@ static void add_lead(const struct nb_claims_page *p, const cJSON *document) {
     const char *version = nb_json_get_text(training, "torch"), *device = nb_json_get_text(training, "device");
     char *torch = nb_textf("PyTorch %s", version ? version : "(version not known)");
     char *text = nb_textf(lead, torch, !device || strcmp(device, "cpu") == 0 ? "the CPU" : device);
-    nb_claims_heading(p, 2, "training", "Training");
+    nb_claims_heading(p, 2, "training", "Steps, memory and losses in PyTorch");
     nb_claims_say(p, "", text);
     free(text);
     free(torch);

@@ -16,15 +16,15 @@
 /* An algorithm and a series of the claims page have one colour and one shape in all figures. Okabe & Ito's palette without its yellow (too pale on
  * white), then some of Tol's muted one. Shapes are filled; the one before each is the same, hollow, for what is too noisy to rank. */
 static const struct {
-    const char *names[3], *color;
+    const char *names[4], *color;
     int shape;
-} looks[] = {{{"fast", "RMSNorm", "rmsnorm"}, "#0072B2", 7},
+} looks[] = {{{"fast", "rmsnorm", "step"}, "#0072B2", 7},
              {{"composed", "published"}, "#D55E00", 5},
-             {{"twopass", "fused", "LayerNorm"}, "#009E73", 9},
-             {{"keepdim", "native", "layernorm"}, "#CC79A7", 13},
-             {{"onepass", "plain"}, "#E69F00", 11},
+             {{"twopass", "fused"}, "#009E73", 9},
+             {{"keepdim", "native", "layernorm", "unfused"}, "#CC79A7", 13},
+             {{"onepass", "plain", "PyTorch"}, "#E69F00", 11},
              {{"welford", "row"}, "#56B4E9", 7},
-             {{"serial", "none"}, "#000000", 5},
+             {{"serial", "none", "GPU"}, "#000000", 5},
              {{"expanded", "lowp"}, "#882255", 9},
              {{"corrected", "composed_lowp"}, "#999933", 13},
              {{"shifted", "prmsnorm"}, "#332288", 11},
@@ -46,7 +46,7 @@ static size_t wanted_look(const char *label) {
     size_t look = 0;
     for (const char *c = label; *c; c++) look = (31 * look + (unsigned char)*c) % N_LOOKS;
     for (size_t i = 0; i < N_LOOKS; i++)
-        for (int k = 0; k < 3 && looks[i].names[k]; k++) {
+        for (int k = 0; k < 4 && looks[i].names[k]; k++) {
             const char *at = find_word(label, looks[i].names[k]);
             if (!at || (first && at >= first)) continue;
             first = at;
@@ -377,7 +377,7 @@ static void add_linear(char axis, const struct range *r, enum nb_scale scale, st
     double low = fmin(r->least, 0), high = fmax(r->most, 0);
     if (scale == NB_SCALE_SHARE) high = fmax(high, 100);
     double pad = (high > low ? high - low : 1) * 0.06;
-    if (low < 0) low -= pad;
+    if (low < 0 || (axis == 'x' && scale == NB_SCALE_PERCENT)) low -= pad;
     high += high > 0 ? pad : 0;
     if (high <= low) high = low + 1;
     bool percent = scale == NB_SCALE_PERCENT || scale == NB_SCALE_SHARE;
@@ -505,12 +505,12 @@ static int widest(char *const *texts, size_t n) {
 }
 
 static void lay_out(struct layout *l, const struct nb_figure *f) {
-    const int n = f->n_panels ? (int)f->n_panels : 1, row = 20;
+    const int n = f->n_panels ? (int)f->n_panels : 1;
     *l = (struct layout){.left = f->n_names ? 24 + CHARACTER_WIDTH * widest(f->names, f->n_names) : 66};
     l->chosen = nb_alloc(f->n_entries + 1, sizeof *l->chosen);
     choose_looks(f, l->chosen);
-    l->panel = f->n_names ? row * (int)f->n_names + 12 : PANEL;
     for (size_t e = 0; e < f->n_entries; e++) l->n_items += !is_named(f, e);
+    l->panel = f->n_names ? (l->n_items ? 42 : 20) * (int)f->n_names + 12 : PANEL;
     for (int s = NB_HEAT_VALUE + 1; s < NB_N_HEAT_STATES; s++) l->n_items += is_drawn_state(f, s);
     l->n_columns = (WIDTH - 32) / (40 + CHARACTER_WIDTH * widest(f->entries, f->n_entries));
     if (l->n_columns < 1) l->n_columns = 1;

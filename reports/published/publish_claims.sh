@@ -26,11 +26,12 @@ grep -q '"complete":[[:space:]]*true' "$run/claims.json" || {
 }
 rm -rf "$page"
 mkdir -p "$page"
-# What a reader uses: the answers, and what the 64 % is; all figures stay in the run's folder.
+# What a reader uses: the answers and the picture; all figures stay in the run's folder.
 awk '/^<details>/ { left_out = 1 }
-    /^## / { left_out = /^## (Public|Pictures|Evidence)/ || $0 == "## Training" && trained++ }
+    /^## / { left_out = /^## (Public|Steps|Evidence)/ }
     /^### / { left_out = 1 }
-    !left_out { print }
-    END { print "\nAll figures, training steps, losses and pictures are in the folder that `normbench claims` leaves." }' \
+    !left_out { gsub(/\(claims-plots\//, "("); print }
+    END { print "\nAll figures, training steps and losses are in the folder that `normbench claims` leaves." }' \
     "$run/claims.md" | cat -s >"$page/claims.md"
+cp "$run/claims-plots/savings.svg" "$page/"
 echo "publish_claims.sh: $page; add its line to reports/published/README.md: date, CPU, time"

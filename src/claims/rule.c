@@ -127,14 +127,15 @@ static void say_launches(struct nb_ruled *r, double bound, int n_launches) {
     const double half = r->value.value > bound ? r->value.value - r->value.low : r->value.high - r->value.value;
     const double distance = fabs(r->value.value - bound);
     const double needed = n_launches * (half / distance) * (half / distance);
+    char text[96];
+    snprintf(text, sizeof text, "its interval [%.3g, %.3g] includes the threshold %.3g", r->value.low, r->value.high,
+             bound);
     if (n_launches <= 0)
-        say(r, "[%.4g, %.4g] holds the bound %.4g", r->value.low, r->value.high, bound);
+        say(r, "%s", text);
     else if (distance > 0 && needed < 1000)
-        say(r, "[%.4g, %.4g] holds the bound %.4g; about %.0f launches would tell (--launches)", r->value.low,
-            r->value.high, bound, round(needed) + 1);
+        say(r, "%s; about --launches %.0f would decide", text, round(needed) + 1);
     else
-        say(r, "[%.4g, %.4g] holds the bound %.4g, and the value lies on it: no number of launches would tell",
-            r->value.low, r->value.high, bound);
+        say(r, "%s, and so nearly does its value that more launches would not decide", text);
 }
 
 static void decide(struct nb_ruled *r, double least, double most, int n_launches, const char *missing) {

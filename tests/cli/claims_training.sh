@@ -38,7 +38,7 @@ reads "d['training']['torch'] == '2.15.0' and abs(d['training']['steps'][1]['cut
 /usr/bin/python3 tests/check_schema.py reports/schema "$WORK/trained" "$WORK/training.json"
 code=$?
 [ $code = 0 ] || [ $code = 77 ] || bad "the schemas do not hold for training: $code"
-grep -q '## Training' "$WORK/trained/claims.md" && grep -q 'id="training"' "$WORK/trained/claims.html" || bad "the pages have no training"
+grep -q '## Steps, memory and losses' "$WORK/trained/claims.md" && grep -q 'id="training"' "$WORK/trained/claims.html" || bad "the pages have no training"
 /usr/bin/python3 - "$TORCH_STUB_LOG" <<'PY' || bad "other requests than were due"
 import json, sys
 requests = [json.loads(line) for line in open(sys.argv[1])]

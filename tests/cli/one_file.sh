@@ -109,4 +109,4 @@ grep -q 'added: 1 records are no figure' "$WORK/run/plots/README.md" || fails "t
 $normbench claims --explain properties | grep -q '^added: finds its parameter' || fails "the property is not explained"
 $normbench claims --list | grep -q '^added .*the added experiment finds 42' || fails "the claim is not listed"
 $normbench claims added --out "$WORK/claims" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; fails "the claim does not run"; }
-grep -q 'REPRODUCED' "$WORK/out" || { cat "$WORK/out"; fails "the claim has no verdict"; }
+grep -q '^  yes  ' "$WORK/out" || { cat "$WORK/out"; fails "the claim has no verdict"; }
