@@ -106,7 +106,8 @@ static const char *truth_of(const char *question) {
     if (strcmp(question, "eps_dtype") == 0) return nb_numbers[box.eps].name;
     if (strcmp(question, "statistics_dtype") == 0)
         return box.stat == NB_NUM_F32 ? "f32 or wider" : nb_numbers[box.stat].name;
-    if (strcmp(question, "root") == 0) return nb_root_names[box.root];
+    if (strcmp(question, "root") == 0)
+        return box.eps_place != NB_EPS_INSIDE && box.stat == NB_NUM_F64 ? "correctly_rounded" : nb_root_names[box.root];
     if (strcmp(question, "rounding") == 0) return "nearest";
     if (strcmp(question, "variance") == 0) return "twopass";
     if (strcmp(question, "cast") == 0) return box.rounded == XHAT ? "before" : "after";
@@ -142,6 +143,9 @@ static const struct inside boxes[] = {
     /* eps in another format than the statistics */
     {NB_OP_RMSNORM, NB_F32, F32, F32, F64, F32, 8, true, NB_ROOT_MUL_RECIP, 0, NOTHING},
     {NB_OP_RMSNORM, NB_F32, F32, F32, BF16, F32, 8, true, NB_ROOT_MUL_RECIP, NB_EPS_OUTSIDE, NOTHING},
+    {NB_OP_RMSNORM, NB_F32, F32, F32, F64, F32, 8, true, NB_ROOT_MUL_RECIP, NB_EPS_OUTSIDE, NOTHING},
+    {NB_OP_RMSNORM, NB_F16, F32, F32, F64, F32, 8, true, NB_ROOT_MUL_RECIP, NB_EPS_OUTSIDE, NOTHING},
+    {NB_OP_LAYERNORM, NB_BF16, F32, F64, F64, F32, 1, false, NB_ROOT_MUL_RECIP, NB_EPS_OUTSIDE, NOTHING},
     {NB_OP_RMSNORM, NB_BF16, F32, F32, BF16, F32, 64, true, NB_ROOT_DIV_SQRT, 0, XHAT},
     {NB_OP_RMSNORM, NB_F16, F32, F32, F16, F32, 16, true, NB_ROOT_MUL_RECIP, 0, NOTHING},
     {NB_OP_LAYERNORM, NB_F32, F32, F32, BF16, F32, 8, true, NB_ROOT_MUL_RECIP, 0, NOTHING},
@@ -156,7 +160,8 @@ static const struct inside boxes[] = {
     {NB_OP_RMSNORM, NB_F32, F64, F64, F64, F32, 1, false, NB_ROOT_MUL_RECIP, 0, NOTHING},
     {NB_OP_LAYERNORM, NB_BF16, F32, BF16, BF16, BF16, 8, true, NB_ROOT_MUL_RECIP, 0, NOTHING},
     {NB_OP_LAYERNORM, NB_F32, F64, F64, F64, F64, 1, false, NB_ROOT_DIV_SQRT, 0, NOTHING},
-    /* a mean in another format than the sum of squares */
+    /* a mean in another format than the sum of squares; the latter one after another */
+    {NB_OP_LAYERNORM, NB_F32, F32, F64, F16, F64, 1, true, NB_ROOT_MUL_RECIP, NB_EPS_OUTSIDE, NOTHING},
     {NB_OP_LAYERNORM, NB_F32, F32, F32, F32, F64, 8, true, NB_ROOT_MUL_RECIP, 0, NOTHING},
     {NB_OP_LAYERNORM, NB_F32, F32, F32, F32, BF16, 8, true, NB_ROOT_MUL_RECIP, 0, NOTHING},
     {NB_OP_LAYERNORM, NB_BF16, F32, F32, F32, F16, 1, true, NB_ROOT_MUL_RECIP, 0, NOTHING},
@@ -203,7 +208,7 @@ static void count(int number, const cJSON *result, struct score *scores) {
         struct score *score = &scores[question_at(question)];
         const bool right = value && is_right(question, value);
         score->right += right;
-        score->open += !value;
+        score->open += !value && !(box.eps == NB_NUM_F64 && strcmp(question, "eps_dtype") == 0); /* f64 is never told */
         cr_expect(!value || right, "box %d: %s is %s, not %s (%s)", number, question, value, truth_of(question),
                   nb_json_get_text(answer, "evidence"));
     }
@@ -214,7 +219,7 @@ static void expect_power(const struct score *scores) {
     static const char *const known[] = {"eps_place", "eps_dtype", "statistics_dtype", "accumulator", "rounding"};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const struct score *s = &scores[question_at(known[i])];
-        cr_expect_geq(s->right, 2 * s->open, "%s: %d right, %d open", known[i], s->right, s->open);
+        cr_expect_geq(2 * s->right, 3 * s->open, "%s: %d right, %d open", known[i], s->right, s->open);
     }
     const struct score *root = &scores[question_at("root")]; /* in 16 bits most boxes round something else, too */
     cr_expect_geq(root->right, 2, "root: %d right, %d open", root->right, root->open);

@@ -390,7 +390,7 @@ const struct nb_probe_question nb_probe_questions[] = {
     {"variance", "LayerNorm: twopass, corrected, welford, onepass or shifted"},
     {"accumulator", "the format of the running sums of squares"},
     {"rounding", "of the output: nearest, towards zero"},
-    {"root", "div_sqrt, mul_recip, rsqrt_nr, rsqrt_raw, correctly_rounded or quake"},
+    {"root", "div_sqrt, mul_recip, rsqrt_nr, rsqrt_raw, correctly_rounded (in double) or quake"},
     {"root_instruction", "the formula, or the instruction of this CPU, whose bits it has"},
     {"cast", "16 bits: is x * rstd rounded before the weight, or after?"},
     {"offset_dtype", "16 bits: the format of 1 + gamma"},

@@ -111,10 +111,9 @@ static double from_middle(double x, enum nb_dtype dtype) {
     return fabs(steps - nearbyint(steps));
 }
 
-/* Drops of y in eps from 64 to 128, at x = +-a. Twelve: the steps of an estimate's table may fall on middles too, but not all. */
+/* Drops of y in eps from 64 to 128, with x as it is. Twelve: the steps of an estimate's table may fall on middles too, but not all. */
 enum { N_DROPS = 12 };
-static int find_drops(struct nb_box *b, double a, double drops[N_DROPS]) {
-    set_level_row(b, a);
+static int find_drops(struct nb_box *b, double drops[N_DROPS]) {
     if (nb_box_run(b) != 0) return -1;
     for (int i = 0; i < N_DROPS; i++) {
         const double low = 64 * (1.02 + 0.075 * i), high = 64 * (1.09 + 0.075 * i);
@@ -138,12 +137,20 @@ static int format_of(const double drops[N_DROPS]) {
     return -1;
 }
 
+/* sqrt(v) = 2^-6.5: no multiple of f32's spacing at eps, so that drops of a sum in f32 of a wider eps are off its middles. */
+static bool drops_beside_root(struct nb_box *b) {
+    double drops[N_DROPS];
+    for (int64_t i = 0; i < b->cols; i++) nb_box_set(b, 0, i, i % 4 == 0 ? 0x1p-6 : i % 4 == 1 ? -0x1p-6 : 0);
+    return find_drops(b, drops) == 0 && format_of(drops) == NB_F32;
+}
+
 /* A row next to zero shows the format of eps, or that of v + eps; one with v about eps shows which of the two it is. */
 static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
     double drops[N_DROPS], beside[N_DROPS];
     const bool inside = p->eps_place == NB_EPS_INSIDE;
-    const double tiny = 0x1p-10, even = inside ? 5.28125 : 42.25; /* five to seven digits: even^2 is exact */
-    if (p->eps_place < 0 || find_drops(b, tiny, drops) != 0) {
+    const double even = inside ? 5.28125 : 42.25; /* five to seven digits: even^2 is exact */
+    set_level_row(b, 0x1p-10);
+    if (p->eps_place < 0 || find_drops(b, drops) != 0) {
         nb_probe_say(p, "eps_dtype", NULL, NULL,
                      p->eps_place < 0 ? "its place is not known" : "y does not fall where eps grows");
         return;
@@ -158,8 +165,10 @@ static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
         return;
     }
     const char *name = nb_formats[format].name;
-    const int beside_format = find_drops(b, even, beside) == 0 ? format_of(beside) : -1;
-    if (format == NB_F32 || (beside_format == format && p->eps_place != NB_EPS_CLAMP))
+    set_level_row(b, even);
+    const int beside_format = find_drops(b, beside) == 0 ? format_of(beside) : -1;
+    const bool is_f32 = format == NB_F32 && (inside || drops_beside_root(b));
+    if (is_f32 || (format != NB_F32 && beside_format == format && p->eps_place != NB_EPS_CLAMP))
         nb_probe_say(p, "eps_dtype", name, "certain", "y drops at eps = %.12g, %.12g: midpoints of %s", drops[0],
                      drops[1], name);
     else

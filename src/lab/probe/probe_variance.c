@@ -204,7 +204,7 @@ static double centre_of(const struct nb_probe *p) { return p->c.dtype == NB_F16 
 
 /* Two rows with the same v, `turn` 0 and 1; y in column COL is read. Returns v (exactly). */
 typedef double (*fill_fn)(struct nb_box *b, int turn, int variation);
-enum { COL = 5 };
+enum { COL = 5, OUTLIER_COLS = 4096 };
 
 /* The drops of y in eps on both rows, below what it has on the first at this eps by a little, since x - mean may differ in its last
  * bits. */
@@ -251,18 +251,21 @@ static double fill_centre(struct nb_box *b, int turn, int variation) {
     return d * d * 2 / 3;
 }
 
-/* The same at C, and one column 0: this one (turn 1) or the second. v = mean of squares - square of mean. */
+/* C, a quarter of the columns off by d, C + far in column COL, and C - far in `place` (turn 1) or the second one. Their sum, n being 2^12, their
+ * mean, and sums of squares about it are exact in f32 in any order; squares about C - far are not, nor are differences of their mean. */
 static double fill_outlier_at(struct nb_box *b, int turn, int variation, int64_t place) {
-    const double centre = centre_of(b->p), d = centre / 128 * (2 + variation), n = (double)b->cols;
-    double sum = 0, squares = 0;
+    static const struct outlier {
+        double centre, unit, far;
+    } of[NB_N_DTYPES] = {[NB_F32] = {2048, 1, 2000}, [NB_F16] = {1024, 1, 1000}, [NB_BF16] = {4096, 32, 3232}};
+    const struct outlier *o = &of[b->p->c.dtype];
+    const double d = o->unit * (1 + variation);
     for (int64_t i = 0; i < b->cols; i++) {
-        const bool is_swapped = i == 1 || i == place;
-        const double x = i == (turn ? place : 1) ? 0 : centre + d * (double)((is_swapped ? 1 : i) % 3 - 1);
-        nb_box_set(b, 0, i, x);
-        sum += x;
-        squares += x * x;
+        double off = i % 4 != 2 ? 0 : i % 8 == 2 ? -d : d;
+        if (i == COL) off = o->far;
+        if (i == (turn ? place : 1)) off = -o->far;
+        nb_box_set(b, 0, i, o->centre + off);
     }
-    return squares / n - sum / n * (sum / n);
+    return 2 * o->far * o->far / (double)b->cols + d * d / 4;
 }
 
 static double fill_outlier(struct nb_box *b, int turn, int variation) { return fill_outlier_at(b, turn, variation, 0); }
@@ -311,10 +314,9 @@ static int decide(const struct sum *squares, const struct findings *f) {
     if (isnan(f->about_zero) || isnan(f->about_first) || isnan(f->about_other) || isnan(f->beside)) return -1;
     if (mean->n_missed > 0) return mean->n_missed > 2 && !mean->far_missed ? NB_VAR_WELFORD : -1;
     if (f->about_zero > 0x1p-13) return NB_VAR_ONEPASS;
-    /* where the outlier stands decides how a running sum is rounded, too, by up to 2^-14 */
-    if (f->about_first > 0x1p-17 || f->beside > 0x1p-19 || f->about_other > 0x1p-12)
+    if (f->about_first > 0x1p-17 || f->beside > 0x1p-19 || f->about_other > 0x1p-17)
         return f->about_zero > 0x1p-21 ? -1 : NB_VAR_SHIFTED;
-    if (f->about_zero > 0x1p-18 || f->about_first > 0x1p-19 || f->about_other > 0x1p-13 || !squares->is_f32) return -1;
+    if (f->about_zero > 0x1p-18 || f->about_first > 0x1p-19 || f->about_other > 0x1p-19 || !squares->is_f32) return -1;
     if (mean->rounds_fractions) return NB_VAR_TWOPASS;
     return mean->loses && mean->hits_fractions ? NB_VAR_CORRECTED : -1;
 }
@@ -337,8 +339,9 @@ static void ask_variance(struct nb_probe *p, const struct sum *m) {
         return;
     }
     f.about_zero = largest_miss(p, 768, fill_centre, &why);
-    f.about_first = largest_miss(p, 3072, fill_outlier, &why);
-    f.about_other = fmax(largest_miss(p, 3072, fill_last, &why), largest_miss(p, 3072, fill_middle, &why));
+    f.about_first = largest_miss(p, OUTLIER_COLS, fill_outlier, &why);
+    f.about_other =
+        fmax(largest_miss(p, OUTLIER_COLS, fill_last, &why), largest_miss(p, OUTLIER_COLS, fill_middle, &why));
     f.beside = largest_miss(p, 8064, fill_beside, &why);
     mean_measure(&f.mean, p);
     if (p->failure) return;
