@@ -145,8 +145,9 @@ static char *short_key(const struct nb_results *results, const char *key) {
     const char *rest = key + strcspn(key, "/");
     if (strpbrk(key, "*?[\\")) return nb_strdup(key);
     nb_strbuf_addn(&pattern, key, (size_t)(rest - key));
-    nb_strbuf_add(&pattern, "/");
     size_t n = count_matches(results, pattern.text);
+    if (n > 1) nb_strbuf_add(&pattern, "/");
+    if (n > 1) n = count_matches(results, pattern.text);
     while (n > 1 && *rest == '/') {
         const size_t part = 1 + strcspn(rest + 1, "/");
         nb_strbuf_clear(&longer);
@@ -240,11 +241,11 @@ int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out) {
     char *journal = results->dir ? nb_path_join(results->dir, NB_JOURNAL_FILE) : NULL;
     const bool going_on = journal && nb_path_exists(journal) && cJSON_IsFalse(nb_meta(results, "complete"));
     nb_strbuf_add(out, "");
-    if (going_on) add_command(&c, "run", "--resume", results->dir, "goes on with it");
+    if (going_on) add_command(&c, "run", "--resume", results->dir, "resumes it");
     add_replay(&c, next->failed, "what failed");
     if (results->dir) add_command(&c, "report", results->dir, NULL, "every case, plots");
     if (next->noisy) add_longer_run(&c);
-    if (next->nearest != next->failed) add_replay(&c, next->nearest, "nearest its bound");
+    if (next->nearest != next->failed) add_replay(&c, next->nearest, "least accurate");
     add_command(&c, "claims", "--quick", NULL, "papers' claims here");
     free(journal);
     free(c.program);

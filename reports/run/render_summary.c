@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a run says in at most 20 lines of 80 cells: the machine, the fastest LayerNorm and RMSNorm and how near they come to their copy,
- * what RMSNorm, cheaper roots and bf16 save, the case nearest its error bound, what is not to be trusted, and what to do next.
+/* What a run says on one screen: the machine and what is not to be trusted, the user's own kernels, the fastest LayerNorm and RMSNorm and
+ * how near they come to their copy, what RMSNorm, bf16 and cheaper roots save, the case nearest its error bound, and what to do next.
  *
  * Times are compared only in one place of the matrix: one shape, dtype, data and formula, with the rows in a cache or in memory. Of the
  * places of a run the one with the most cases answers for either. Ratios of two cases come from the journal's samples, paired as they
  * were measured (src/measure/paired.h); results without a journal have them from both cases' ratios to the reference. f32 and bf16 are
  * never measured in one group: there the bounds of both times are taken at their worst. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +24,7 @@
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 
-enum { MOST_LINES = 20, WIDTH = 80, LABEL = 19, CELL = 30, MOST_CELLS = 3, MOST_OPS = 3 };
+enum { MOST_LINES = 24, WIDTH = 80, MOST_OPS = 3, MOST_NAMED = 4 };
 
 /* Parameters are each op's own: LayerNorm usually has a beta. */
 static const char *const own_axes[] = {"affine", "weight_offset", "param_dtype", NULL};
@@ -54,7 +53,7 @@ struct summary {
     const cJSON *cpu, *gpu; /* gpu: in runs that have kernels for one */
     uint32_t backend;       /* of the cases that answer: times of a GPU and of a CPU are not compared */
     struct nb_sample_table samples;
-    bool has_samples, utf8, html;
+    bool has_samples, utf8, html, mixed; /* mixed: of the contended core and of the uncontended */
     uint32_t pass, dtype, ops[MOST_OPS];
     size_t n_ops;
     struct place places[2]; /* IN_CACHE, IN_MEMORY */
@@ -64,57 +63,59 @@ struct summary {
 
 /* ---- lines -------------------------------------------------------------------------------------------------------- */
 
-static void end_line(struct summary *s, const char *text) {
-    struct nb_strbuf safe = {0};
-    nb_strbuf_add(&safe, "");
-    nb_escape_terminal(&safe, text, s->utf8);
-    nb_utf8_cut(&safe, WIDTH, s->utf8 ? "…" : "~");
-    while (safe.len && safe.text[safe.len - 1] == ' ') safe.text[--safe.len] = '\0';
-    nb_strbuf_addf(&s->out, "%s\n", safe.text);
-    s->n_lines++;
-    nb_strbuf_release(&safe);
+/* Whole, or not at all where it would not fit. */
+static void add_block(struct summary *s, struct nb_strbuf *block) {
+    int n = 0;
+    for (const char *c = block->text; *c; c++) n += *c == '\n';
+    if (s->html || s->n_lines + n <= s->most_lines) {
+        nb_strbuf_add(&s->out, block->text);
+        s->n_lines += n;
+    }
+    nb_strbuf_release(block);
 }
 
-/* A label and up to MOST_CELLS cells, each `width` wide but for the last; without a cell the label is a line of its own. */
-static void add_columns(struct summary *s, const char *label, const struct nb_strbuf *cells, int n, size_t width) {
-    struct nb_strbuf line = {0};
-    if (s->n_lines >= s->most_lines) return;
-    if (s->html) {
-        nb_strbuf_add(&s->out, n ? "<tr><th>" : "<tr><td colspan=4>");
-        nb_html_text(&s->out, "", label, "");
-        for (int c = 0; c < n; c++) {
-            nb_strbuf_addf(&s->out, c + 1 < n ? "<td>" : "<td colspan=%d>", MOST_CELLS - c);
-            nb_html_text(&s->out, "", cells[c].text, "");
-        }
-        nb_strbuf_add(&s->out, "\n");
-        return;
-    }
-    nb_strbuf_addf(&line, *label ? "%-*s" : "%*s", n ? LABEL : 0, label);
-    for (int c = 0; c < n; c++) {
-        nb_strbuf_add(&line, cells[c].text ? cells[c].text : "");
-        for (size_t k = nb_utf8_cells(cells[c].text); c + 1 < n && k < width; k++) nb_strbuf_add(&line, " ");
-    }
-    end_line(s, line.text);
-    nb_strbuf_release(&line);
+/* A sentence; takes text, which may be null or empty. */
+static void say(struct summary *s, char *text) {
+    struct nb_strbuf block = {0};
+    nb_strbuf_add(&block, "");
+    if (text && *text && s->html)
+        nb_html_text(&block, "<p>", text, "</p>\n");
+    else if (text && *text)
+        nb_screen_wrap(&block, text, WIDTH, s->utf8);
+    add_block(s, &block);
+    free(text);
 }
 
-static void add_line(struct summary *s, const char *label, const char *text) {
-    struct nb_strbuf cell = {0};
-    nb_strbuf_add(&cell, text);
-    add_columns(s, label, &cell, *text ? 1 : 0, 0);
-    nb_strbuf_release(&cell);
+static void add_html(const struct nb_grid *grid, struct nb_strbuf *out) {
+    nb_strbuf_add(out, "<div class=wrap><table class=answer>\n");
+    for (size_t i = 0; i < grid->n_columns + grid->n_cells; i++) {
+        const bool begins = i % grid->n_columns == 0;
+        nb_html_text(out, begins ? "<tr><th>" : "<td>",
+                     i < grid->n_columns ? grid->titles[i] : grid->cells[i - grid->n_columns],
+                     (i + 1) % grid->n_columns ? "" : "\n");
+    }
+    nb_strbuf_add(out, "</table></div>\n");
 }
 
-/* A line with a cell for each place that the run has; left out where all cells are empty. */
-static void add_cells(struct summary *s, const char *label, struct nb_strbuf cells[2]) {
-    const int first = !s->places[0].first, n = !!s->places[0].first + !!s->places[1].first;
-    bool any = false;
-    for (int p = first; p < first + n; p++) {
-        nb_strbuf_add(&cells[p], "");
-        any |= cells[p].len > 0;
-        if (n == 2 && !s->html) nb_utf8_cut(&cells[p], CELL, s->utf8 ? "…" : "~");
+static void add_grid(struct summary *s, struct nb_grid *grid) {
+    struct nb_strbuf block = {0};
+    grid->screen = WIDTH;
+    nb_strbuf_add(&block, "");
+    if (s->html)
+        add_html(grid, &block);
+    else
+        nb_grid_add_table(grid, false, &block);
+    nb_grid_release(grid);
+    add_block(s, &block);
+}
+
+/* A row with a cell for each place that the run has; none where all cells are empty. Releases the cells. */
+static void add_cells(const struct summary *s, struct nb_grid *grid, const char *label, struct nb_strbuf cells[2]) {
+    if (cells[0].len + cells[1].len > 0) {
+        nb_grid_add(grid, label);
+        for (int p = 0; p < 2; p++)
+            if (s->places[p].first) nb_grid_add(grid, cells[p].len ? cells[p].text : "");
     }
-    if (any) add_columns(s, label, cells + first, n, CELL + 1);
     for (int p = 0; p < 2; p++) nb_strbuf_release(&cells[p]);
 }
 
@@ -327,7 +328,7 @@ static bool find_pair(const struct summary *s, const struct place *place, uint32
 
 static void add_machine(struct summary *s) {
     static const char *const caches[][2] = {{"L2", "l2_bytes"}, {"L3", "l3_bytes"}};
-    const char *hypervisor = nb_json_get_text(s->cpu, "hypervisor"), *started = nb_meta_text(s->results, "started");
+    const char *hypervisor = nb_json_get_text(s->cpu, "hypervisor");
     const double n_cpus = nb_json_get_number(s->cpu, "n_online");
     const int n_machines = cJSON_GetArraySize(nb_meta(s->results, "machines"));
     struct nb_strbuf text = {0};
@@ -345,85 +346,84 @@ static void add_machine(struct summary *s) {
         nb_format_bytes(&text, bytes);
     }
     if (hypervisor && *hypervisor) nb_strbuf_addf(&text, ", %s", hypervisor);
-    if (*started) nb_strbuf_addf(&text, "; %.10s", started);
-    add_line(s, text.text, "");
-    nb_strbuf_release(&text);
-    if (n_machines <= 1) return;
-    nb_strbuf_addf(&text, "machine %d, one of %d, whose times are below", s->machine, n_machines);
-    add_line(s, text.text, "");
-    nb_strbuf_release(&text);
+    if (n_machines > 1) nb_strbuf_addf(&text, "; machine %d of %d, whose times are below", s->machine, n_machines);
+    say(s, text.text);
 }
 
-static void add_heading(struct summary *s) {
-    struct nb_strbuf label = {0}, cells[2] = {{0}};
-    nb_case_axis(&s->places[!s->places[0].first].first->c, "dtype", &label);
-    if (s->pass == NB_BACKWARD) nb_strbuf_add(&label, ", backward");
-    for (int p = 0; p < 2; p++) {
-        const struct nb_record *r = s->places[p].first;
-        if (!r) continue;
-        nb_strbuf_addf(&cells[p], "%s%s: %s", s->places[p].name, r->c.cache == NB_COLD ? ", cold" : "",
-                       r->c.shape.text);
-        if (r->c.cache == NB_COLD) continue; /* whatever its size */
-        nb_strbuf_add(&cells[p], ", ");
-        nb_format_bytes(&cells[p], r->bytes);
-    }
-    add_cells(s, label.text, cells);
-    nb_strbuf_release(&label);
+/* "in memory, cold: 1024x1024" */
+static char *heading_of(const struct place *place) {
+    const struct nb_record *r = place->first;
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "%s%s: %s", place->name, r->c.cache == NB_COLD ? ", cold" : "", r->c.shape.text);
+    if (r->c.cache == NB_COLD) return text.text; /* whatever its size */
+    nb_strbuf_add(&text, ", ");
+    nb_format_bytes(&text, r->bytes);
+    return text.text;
 }
 
 static bool is_of_shared_core(const struct nb_record *r) {
     return isfinite(r->timing.uncontended) && strcmp(r->timing.state, nb_state_names[NB_UNCONTENDED]) != 0;
 }
 
-static void add_fastest(struct summary *s, size_t op) {
-    static const char *const names[NB_N_OPS] = {[NB_OP_LAYERNORM] = "LayerNorm", [NB_OP_RMSNORM] = "RMSNorm"};
-    struct nb_strbuf label = {0}, kernels[2] = {{0}}, times[2] = {{0}};
-    nb_strbuf_addf(&label, "fastest %s", names[s->ops[op]] ? names[s->ops[op]] : nb_op_names[s->ops[op]]);
+/* "76% of copy" */
+static void add_share(const struct summary *s, const struct nb_record *r, struct nb_strbuf *out) {
+    const struct nb_roofline *a = &r->timing.roofline;
+    const bool core = strcmp(a->bottleneck, "core") == 0, launch = strcmp(a->bottleneck, "launch") == 0;
+    const double share = isfinite(a->share.value) ? a->share.value : r->timing.vs_copy.value;
+    if (isfinite(share))
+        nb_strbuf_addf(out, "%.0f%% of %s", 100 * share, core ? "core" : launch ? "an empty call" : "copy");
+    if (s->mixed && is_of_shared_core(r)) nb_strbuf_add(out, ", core shared");
+}
+
+static void add_kernel(const struct nb_record *r, struct nb_strbuf *out) {
+    if (r->timing.noisy) nb_strbuf_add(out, "~");
+    nb_kernel_name(&r->c, out);
+    if (!strchr(r->c.variant, ':')) nb_strbuf_addf(out, " %s", nb_width_names[r->c.width]);
+}
+
+static const char *op_name(uint32_t op) {
+    return op == NB_OP_LAYERNORM ? "LayerNorm" : op == NB_OP_RMSNORM ? "RMSNorm" : nb_op_names[op];
+}
+
+static void add_fastest(const struct summary *s, size_t op, struct nb_grid *grid) {
+    struct nb_strbuf kernels[2] = {{0}}, times[2] = {{0}}, shares[2] = {{0}};
+    char *label = nb_textf("fastest %s", op_name(s->ops[op]));
     for (int p = 0; p < 2; p++) {
         const struct nb_record *r = s->places[p].first ? s->places[p].fastest[op] : NULL;
         if (!r) continue;
-        const struct nb_roofline *a = &r->timing.roofline;
-        const bool core = strcmp(a->bottleneck, "core") == 0, launch = strcmp(a->bottleneck, "launch") == 0;
-        if (r->timing.noisy) nb_strbuf_add(&kernels[p], "~");
-        nb_kernel_name(&r->c, &kernels[p]);
-        nb_strbuf_addf(&kernels[p], " %s", nb_width_names[r->c.width]);
+        add_kernel(r, &kernels[p]);
         nb_format_time_interval(&times[p], &r->timing.time_ns);
-        const double share = isfinite(a->share.value) ? a->share.value : r->timing.vs_copy.value;
-        const char *of = core ? "core" : launch ? "an empty call" : "copy";
-        if (isfinite(share)) nb_strbuf_addf(&times[p], ", %.0f%% of %s", 100 * share, of);
-        if (is_of_shared_core(r)) nb_strbuf_add(&times[p], ", shared core");
+        add_share(s, r, &shares[p]);
     }
-    add_cells(s, label.text, kernels);
-    add_cells(s, "", times);
-    nb_strbuf_release(&label);
+    add_cells(s, grid, label, kernels);
+    add_cells(s, grid, "", times);
+    add_cells(s, grid, "", shares);
+    free(label);
 }
 
-static void add_savings(struct summary *s) {
-    struct nb_strbuf fastest[2] = {{0}}, styles[2][2] = {{{0}}}, alike = {0};
+/* What a saves of b's time: `~` where one of them is too noisy to rank. */
+static void add_saved_by(const struct summary *s, const struct nb_record *a, const struct nb_record *b,
+                         struct nb_strbuf *out) {
+    const struct nb_interval ratio = ratio_of(s, a, b);
+    if (isfinite(ratio.value) && (a->timing.noisy || b->timing.noisy)) nb_strbuf_add(out, "~");
+    add_saved(&ratio, out);
+}
+
+static void add_savings(const struct summary *s, struct nb_grid *grid) {
+    struct nb_strbuf fastest[2] = {{0}}, styles[2][2] = {{{0}}};
     if (s->n_ops != 2 || s->ops[0] != NB_OP_LAYERNORM) return;
-    nb_strbuf_add(&alike, "  fused");
     for (int p = 0; p < 2; p++) {
         const struct place *place = &s->places[p];
         const struct nb_record *ln, *rms;
         if (!place->first) continue;
-        if (place->fastest[0] && place->fastest[1]) {
-            const struct nb_interval ratio = ratio_of(s, place->fastest[1], place->fastest[0]);
-            add_saved(&ratio, &fastest[p]);
-        }
-        for (uint32_t style = 0; style < 2; style++) {
-            if (!find_pair(s, place, style == 0 ? NB_FUSED : NB_COMPOSED, &ln, &rms)) continue;
-            const struct nb_interval ratio = ratio_of(s, rms, ln);
-            char *suffix = nb_kernel_suffix(ln);
-            add_saved(&ratio, &styles[style][p]);
-            if (style == 0 && !strchr(alike.text, ',')) nb_strbuf_addf(&alike, ", %s", suffix + (*suffix == '_'));
-            free(suffix);
-        }
+        if (place->fastest[0] && place->fastest[1]) add_saved_by(s, place->fastest[1], place->fastest[0], &fastest[p]);
+        for (uint32_t style = 0; style < 2; style++)
+            if (find_pair(s, place, style == 0 ? NB_FUSED : NB_COMPOSED, &ln, &rms))
+                add_saved_by(s, rms, ln, &styles[style][p]);
     }
-    add_line(s, "RMSNorm saves, of LayerNorm's time, with 95 % intervals:", "");
-    add_cells(s, "  fastest of each", fastest);
-    add_cells(s, alike.text, styles[0]);
-    add_cells(s, "  op by op", styles[1]);
-    nb_strbuf_release(&alike);
+    add_cells(s, grid, "RMSNorm saves", fastest);
+    add_cells(s, grid, "  both fused", styles[0]);
+    add_cells(s, grid, "  both unfused", styles[1]);
 }
 
 /* The case that differs from r in its root alone. */
@@ -451,35 +451,36 @@ static const struct nb_record *find_cheap_root(const struct summary *s) {
 }
 
 static void add_roots(struct summary *s) {
-    enum { COLUMN = 23, N_USUAL = 2 };
-    static const uint32_t cheap[] = {NB_ROOT_RSQRT_NR, NB_ROOT_RSQRT_RAW},
+    enum { N_USUAL = 2, N_CHEAP = 2 };
+    static const uint32_t cheap[N_CHEAP] = {NB_ROOT_RSQRT_NR, NB_ROOT_RSQRT_RAW},
                           usual[N_USUAL] = {NB_ROOT_MUL_RECIP, NB_ROOT_DIV_SQRT};
+    static const char *const labels[N_CHEAP] = {"  rsqrt and a Newton step saves", "  rsqrt alone saves"},
+                             *const titles[N_USUAL] = {"of x * (1 / sqrt)", "of x / sqrt"};
     const struct nb_record *r = find_cheap_root(s);
-    struct nb_strbuf cells[N_USUAL + 1] = {{0}}, label = {0};
-    int n = 0;
     if (!r) return;
+    struct nb_strbuf kernel = {0};
+    const char *heads[1 + N_USUAL];
+    struct nb_grid grid;
+    size_t n = 1;
+    nb_kernel_name(&r->c, &kernel);
+    nb_strbuf_addf(&kernel, ", %s", r->c.shape.text);
+    heads[0] = kernel.text;
     for (int u = 0; u < N_USUAL; u++)
-        if (with_root(s, r, usual[u])) nb_strbuf_addf(&cells[n++], "of %s's time", nb_root_names[usual[u]]);
-    nb_kernel_name(&r->c, &cells[n]);
-    add_columns(s, "cheaper roots save", cells, n + 1, COLUMN);
-    for (int c = 0; c < 2; c++) {
+        if (with_root(s, r, usual[u])) heads[n++] = titles[u];
+    nb_grid_init(&grid, heads, n);
+    for (int c = 0; c < N_CHEAP; c++) {
         const struct nb_record *of = with_root(s, r, cheap[c]);
         if (!of) continue;
-        n = 0;
+        nb_grid_add(&grid, labels[c]);
         for (int u = 0; u < N_USUAL; u++) {
             const struct nb_record *against = with_root(s, r, usual[u]);
             if (!against) continue;
-            const struct nb_interval ratio = ratio_of(s, of, against);
-            nb_strbuf_clear(&cells[n]);
-            nb_strbuf_add(&cells[n], "");
-            add_saved(&ratio, &cells[n++]);
+            add_saved_by(s, of, against, &grid.cell);
+            nb_grid_end_cell(&grid);
         }
-        nb_strbuf_clear(&label);
-        nb_strbuf_addf(&label, "  %s", nb_root_names[cheap[c]]);
-        add_columns(s, label.text, cells, n, COLUMN);
     }
-    nb_strbuf_release(&label);
-    for (int u = 0; u <= N_USUAL; u++) nb_strbuf_release(&cells[u]);
+    add_grid(s, &grid);
+    nb_strbuf_release(&kernel);
 }
 
 /* The fastest case of the op that differs from the place in its dtype alone. */
@@ -496,17 +497,17 @@ static const struct nb_record *fastest_in(const struct summary *s, const struct 
     return best;
 }
 
-static void add_bf16(struct summary *s) {
+static void add_bf16(const struct summary *s, struct nb_grid *grid) {
     struct nb_strbuf cells[2] = {{0}};
     for (int p = 0; p < 2 && s->dtype == NB_F32; p++) {
         const struct nb_record *f32 = s->places[p].first ? s->places[p].fastest[s->n_ops - 1] : NULL;
         const struct nb_record *bf16 = f32 ? fastest_in(s, f32, NB_BF16) : NULL;
         if (!bf16) continue;
         const struct nb_interval ratio = unpaired_ratio(&bf16->timing.time_ns, &f32->timing.time_ns);
+        if (isfinite(ratio.value) && (bf16->timing.noisy || f32->timing.noisy)) nb_strbuf_add(&cells[p], "~");
         add_saved(&ratio, &cells[p]);
-        nb_strbuf_add(&cells[p], ", unpaired");
     }
-    add_cells(s, s->ops[s->n_ops - 1] == NB_OP_RMSNORM ? "bf16 RMSNorm saves" : "bf16 saves", cells);
+    add_cells(s, grid, "bf16 saves (unpaired)", cells);
 }
 
 /* Rounding to 16 bits takes nearly all of the bound of every such result, so that f32 says more where there is any. */
@@ -523,11 +524,9 @@ static const struct nb_record *nearest_its_bound(const struct nb_results *result
 }
 
 static void add_nearest(struct summary *s, const struct nb_record *r) {
-    if (!r) return;
-    char *text =
-        nb_textf("%.0f%% of the error allowed: %s %s", 100 * r->accuracy.worst_ratio, r->c.variant, r->c.shape.text);
-    add_line(s, "nearest its bound", text);
-    free(text);
+    if (r)
+        say(s, nb_textf("Least accurate: %s %s, %.0f%% of its error bound (passes).", r->c.variant, r->c.shape.text,
+                        100 * r->accuracy.worst_ratio));
 }
 
 /* ---- what is not to be trusted ------------------------------------------------------------------------------------- */
@@ -552,54 +551,140 @@ static struct disturbance find_disturbance(const struct nb_results *results) {
     return d;
 }
 
-static void add_part(struct nb_strbuf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add_part(struct nb_strbuf *out, const char *format, ...) {
-    char part[100];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(part, sizeof part, format, args);
-    va_end(args);
-    nb_strbuf_addf(out, "%s%s", out->len ? ", " : "", part);
+/* Why cases are noisy, and what helps. */
+static void add_mend(const struct summary *s, const struct nb_summary *counts, struct nb_strbuf *out) {
+    const struct disturbance d = find_disturbance(s->results);
+    if (d.wall_per_cpu > 1.1)
+        nb_strbuf_addf(out, " Other programs had the CPU (wall time %.1f x CPU time): stop them and rerun.",
+                       d.wall_per_cpu);
+    else if (nb_summary_contended(counts) > 0.1)
+        nb_strbuf_add(out, " Rerun when the core is idle.");
+    else if (d.steal_ms > 10)
+        nb_strbuf_add(out, " The hypervisor took CPU time from this VM (steal): rerun later, or longer, as below.");
+    else
+        nb_strbuf_add(out, " A longer run, as below, narrows the intervals.");
 }
 
 static void add_trust(struct summary *s, const struct nb_summary *counts) {
-    struct nb_strbuf text = {0}, todo = {0};
-    const struct disturbance d = find_disturbance(s->results);
+    struct nb_strbuf text = {0};
     const double preempted = counts->n_samples ? (double)counts->n_preempted / (double)counts->n_samples : 0;
-    const bool whole = !cJSON_IsFalse(nb_meta(s->results, "complete"));
-    if (counts->n_failures) add_part(&text, "%zu failed", counts->n_failures);
-    if (!whole) add_part(&text, "not complete");
-    if (counts->n_noisy) add_part(&text, "%zu of %zu too noisy to rank (~)", counts->n_noisy, counts->n_timed);
-    if (counts->n_suspect) add_part(&text, "%zu faster than copy", counts->n_suspect);
-    if (counts->n_throttled) add_part(&text, "%zu on a throttled GPU", counts->n_throttled);
-    if (counts->n_timed && counts->n_without_interval == counts->n_timed)
-        add_part(&text, "no intervals");
-    else if (preempted >= 0.01)
-        add_part(&text, "%.0f%% preempted", 100 * preempted);
+    const size_t n = counts->n_timed;
+    nb_strbuf_add(&text, "");
     if (counts->n_failures)
-        nb_strbuf_add(&todo, "replay what failed, as below: it says where and by how much");
-    else if (!whole)
-        nb_strbuf_add(&todo, "let it go on, as below");
-    else if (counts->n_timed && counts->n_without_interval == counts->n_timed)
-        nb_strbuf_addf(&todo, "%d launches are the fewest that give an interval", NB_MIN_LAUNCHES);
-    else if (counts->n_noisy + counts->n_suspect > 0 && d.wall_per_cpu > 1.1)
-        nb_strbuf_addf(&todo, "other programs had the CPU (time x %.1f): stop them, rerun", d.wall_per_cpu);
-    else if (counts->n_noisy + counts->n_suspect > 0 && nb_summary_contended(counts) > 0.1)
-        nb_strbuf_addf(&todo, "the core was shared during %.0f%% of the samples: rerun later",
-                       100 * nb_summary_contended(counts));
-    else if (counts->n_noisy + counts->n_suspect > 0 && d.steal_ms > 10)
-        nb_strbuf_add(&todo, "neighbours had the CPU: run again later, or longer");
-    else if (counts->n_noisy + counts->n_suspect > 0)
-        nb_strbuf_add(&todo, "a longer run narrows the intervals, as below");
-    if (text.len)
-        add_line(s, "not to be trusted", text.text);
-    else if (counts->n_timed) {
-        nb_strbuf_addf(&text, "nothing: all %zu timed cases are ok, and none is too noisy to rank", counts->n_timed);
-        add_line(s, "not to be trusted", text.text);
-    }
-    if (todo.len) add_line(s, "what to do", todo.text);
+        nb_strbuf_addf(&text, " %zu FAILED: the replay below says where and by how much.", counts->n_failures);
+    if (cJSON_IsFalse(nb_meta(s->results, "complete")))
+        nb_strbuf_add(&text, " The run was cut off: resume it, as below.");
+    if (counts->n_noisy) nb_strbuf_addf(&text, " Too noisy to rank (~): %zu of %zu cases.", counts->n_noisy, n);
+    if (counts->n_suspect)
+        nb_strbuf_addf(&text, " Faster than a copy of their bytes, so suspect: %zu of %zu cases.", counts->n_suspect,
+                       n);
+    if (counts->n_throttled)
+        nb_strbuf_addf(&text, " The GPU was throttled during launches of %zu of %zu cases.", counts->n_throttled, n);
+    if (n && counts->n_without_interval == n)
+        nb_strbuf_addf(&text, " No case has an interval: that needs %d launches.", NB_MIN_LAUNCHES);
+    else if (preempted >= 0.01)
+        nb_strbuf_addf(&text, " %.0f%% of the samples were preempted.", 100 * preempted);
+    const bool steady = !text.len && n;
+    if (steady) nb_strbuf_addf(&text, " All %zu timed cases can be ranked.", n);
+    if (nb_summary_contended(counts) >= 0.01) nb_strbuf_add(&text, " ");
+    nb_summary_contention(counts, &text);
+    if (counts->n_noisy + counts->n_suspect > 0) add_mend(s, counts, &text);
+    say(s, nb_strdup(text.len ? text.text + 1 : ""));
     nb_strbuf_release(&text);
-    nb_strbuf_release(&todo);
+}
+
+/* "quick, 2026-11-27, 63 s: 162 cases: 160 ok, 2 inaccurate" */
+static void add_run(struct summary *s, const struct nb_summary *counts) {
+    const char *config = nb_meta_text(s->results, "config"), *started = nb_meta_text(s->results, "started");
+    const cJSON *elapsed_s = nb_meta(s->results, "elapsed_s");
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, config);
+    if (*started) nb_strbuf_addf(&text, "%s%.10s", text.len ? ", " : "", started);
+    if (cJSON_IsNumber(elapsed_s)) nb_strbuf_addf(&text, "%s%.0f s", text.len ? ", " : "", elapsed_s->valuedouble);
+    nb_strbuf_addf(&text, "%s%s", text.len ? "; " : "", counts->counts_text);
+    say(s, text.text);
+}
+
+/* ---- what is the user's, and what is missing ------------------------------------------------------------------------ */
+
+static bool is_own(const struct nb_record *r) { return strchr(r->c.variant, ':') && !r->c.is_peer; }
+
+/* Of ours in the case's group, the fastest of its op. */
+static const struct nb_record *fastest_beside(const struct summary *s, const struct nb_record *own) {
+    const struct nb_record *best = NULL;
+    for (size_t i = 0; i < s->results->n; i++) {
+        const struct nb_record *r = &s->results->records[i];
+        if (nb_record_timed(r) && r->group == own->group && r->c.op == own->c.op && !strchr(r->c.variant, ':') &&
+            !r->timing.suspect && time_of(r) < time_of(best))
+            best = r;
+    }
+    return best;
+}
+
+/* "~mine:fast_f32, 64x384: 12.3 us [12.0, 12.5], 80% of copy; 1.31 [1.28, 1.33] times rmsnorm_fast 512" */
+static void say_own(struct summary *s, const struct nb_record *r, size_t n_failed, size_t n) {
+    struct nb_strbuf text = {0};
+    const struct nb_record *best = nb_record_timed(r) ? fastest_beside(s, r) : NULL;
+    const struct nb_interval ratio = best ? ratio_of(s, r, best) : (struct nb_interval){NAN, NAN, NAN};
+    nb_strbuf_addf(&text, "%s%s", r->has_timing && r->timing.noisy ? "~" : "", r->c.variant);
+    if (n_failed) nb_strbuf_addf(&text, ": %zu of %zu cases FAILED", n_failed, n);
+    if (nb_record_timed(r)) {
+        nb_strbuf_addf(&text, "%s %s: ", n_failed ? ";" : ",", r->c.shape.text);
+        nb_format_time_interval(&text, &r->timing.time_ns);
+        nb_strbuf_add(&text, ", ");
+        add_share(s, r, &text);
+    } else if (!n_failed)
+        nb_strbuf_addf(&text, ": %zu case%s, none timed", n, n == 1 ? "" : "s");
+    if (isfinite(ratio.value)) {
+        nb_strbuf_add(&text, "; ");
+        nb_format_ratio(&text, &ratio);
+        nb_strbuf_add(&text, " times ");
+        add_kernel(best, &text);
+    }
+    say(s, text.text);
+}
+
+/* Kernels of plugins, by name: the user came for them. */
+static void add_own(struct summary *s) {
+    size_t n_said = 0, n_more = 0;
+    for (size_t i = 0; i < s->results->n; i++) {
+        const struct nb_record *first = &s->results->records[i], *shown = first;
+        size_t n = 0, n_failed = 0;
+        bool said = !is_own(first);
+        for (size_t k = 0; k < i && !said; k++) said = strcmp(s->results->records[k].c.variant, first->c.variant) == 0;
+        for (size_t k = i; k < s->results->n && !said; k++) {
+            const struct nb_record *r = &s->results->records[k];
+            if (strcmp(r->c.variant, first->c.variant) != 0) continue;
+            n++;
+            n_failed += nb_status_failed(r->status);
+            if (!nb_record_timed(shown) && nb_record_timed(r)) shown = r;
+        }
+        if (said) continue;
+        if (n_said++ < MOST_NAMED)
+            say_own(s, shown, n_failed, n);
+        else
+            n_more++;
+    }
+    if (n_more) say(s, nb_textf("... and %zu more kernels of plugins, in the report", n_more));
+}
+
+/* Groups that time did not suffice for, by name. */
+static void add_missing(struct summary *s) {
+    struct nb_strbuf text = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < s->results->n; i++) {
+        const struct nb_record *r = &s->results->records[i];
+        bool said = r->has_timing || !nb_record_is_over_budget(r);
+        for (size_t k = 0; k < i && !said; k++) {
+            const struct nb_record *earlier = &s->results->records[k];
+            said = earlier->group == r->group && !earlier->has_timing && nb_record_is_over_budget(earlier);
+        }
+        if (said || n++ >= MOST_NAMED) continue;
+        nb_strbuf_addf(&text, "%s%s %s %s%s", n > 1 ? "; " : "Not measured, out of time: ", nb_dtype_names[r->c.dtype],
+                       nb_pass_names[r->c.pass], r->c.shape.text, r->c.cache == NB_COLD ? " cold" : "");
+    }
+    if (n > MOST_NAMED) nb_strbuf_addf(&text, "; and %zu more groups", n - MOST_NAMED);
+    say(s, text.text);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------------------- */
@@ -618,22 +703,31 @@ static bool is_emulated(const struct summary *s) {
 }
 
 static void add_times(struct summary *s) {
+    const char *titles[3] = {0};
+    struct nb_strbuf label = {0};
+    struct nb_grid grid;
+    size_t n = 1;
     choose_ops(s);
-    if (s->n_ops == 0) {
-        add_line(s, is_emulated(s) ? "Emulated on the CPU: checked, and never timed." : "Nothing was timed.", "");
-        return;
-    }
+    if (s->n_ops == 0)
+        return say(s,
+                   nb_strdup(is_emulated(s) ? "Emulated on the CPU: checked, and never timed." : "Nothing was timed."));
     choose_pass_and_dtype(s);
     find_cells(s);
     for (int p = 0; p < 2; p++) {
         choose_place(s, p);
         choose_fastest(s, &s->places[p]);
+        if (s->places[p].first) titles[n++] = heading_of(&s->places[p]);
     }
-    add_heading(s);
-    for (size_t op = 0; op < s->n_ops; op++) add_fastest(s, op);
-    add_savings(s);
+    nb_case_axis(&s->places[!s->places[0].first].first->c, "dtype", &label);
+    nb_strbuf_addf(&label, "%s [95%% CI]", s->pass == NB_BACKWARD ? ", backward" : "");
+    titles[0] = label.text;
+    nb_grid_init(&grid, titles, n);
+    for (size_t op = 0; op < s->n_ops; op++) add_fastest(s, op, &grid);
+    add_savings(s, &grid);
+    add_bf16(s, &grid);
+    add_grid(s, &grid);
     add_roots(s);
-    add_bf16(s);
+    for (size_t i = 0; i < n; i++) free((char *)titles[i]);
 }
 
 static void init(struct summary *s, const struct nb_results *results) {
@@ -651,15 +745,14 @@ static void init(struct summary *s, const struct nb_results *results) {
 }
 
 static void add_answer(struct summary *s, const struct nb_summary *counts, const struct nb_record *nearest) {
-    struct nb_strbuf contention = {0};
-    nb_strbuf_add(&contention, "");
-    nb_summary_contention(counts, &contention);
+    s->mixed = counts->n_uncontended > 0 && counts->n_uncontended < counts->n_timed;
+    add_run(s, counts);
     add_machine(s);
-    if (contention.len) add_line(s, contention.text, "");
-    nb_strbuf_release(&contention);
+    add_trust(s, counts);
+    add_missing(s);
+    add_own(s);
     add_times(s);
     add_nearest(s, nearest);
-    add_trust(s, counts);
 }
 
 static void release(struct summary *s) {
@@ -695,10 +788,10 @@ void nb_html_answer(const struct nb_results *results, struct nb_strbuf *out) {
     s.utf8 = s.html = true;
     nb_summary_init(&counts, results);
     add_answer(&s, &counts, nearest_its_bound(results));
-    nb_strbuf_addf(out, "<div class=wrap><table class=answer>\n%s</table></div>\n", s.out.text);
+    nb_strbuf_add(out, s.out.text);
     nb_strbuf_release(&s.out);
     nb_summary_release(&counts);
     release(&s);
 }
 
-const struct nb_renderer nb_renderer_summary[] = {{"summary", "what a run says, in 20 lines", render_summary}, {0}};
+const struct nb_renderer nb_renderer_summary[] = {{"summary", "what a run says, on one screen", render_summary}, {0}};

@@ -70,11 +70,13 @@ double nb_summary_contended(const struct nb_summary *s) { return s->n_probed > 0
 void nb_summary_contention(const struct nb_summary *s, struct nb_strbuf *out) {
     const double contended = nb_summary_contended(s);
     if (contended < 0.01) return;
-    nb_strbuf_addf(out, "Core shared during %.0f%% of the samples; ", 100 * contended);
+    nb_strbuf_addf(out, "The core was shared during %.0f%% of the samples; ", 100 * contended);
     if (s->n_uncontended == s->n_timed)
-        nb_strbuf_addf(out, "figures are of the other %.0f%%.", 100 * (1 - contended));
+        nb_strbuf_addf(out, "all figures are from the other %.0f%%.", 100 * (1 - contended));
+    else if (s->n_uncontended == 0)
+        nb_strbuf_add(out, "no case has enough undisturbed ones.");
     else
-        nb_strbuf_addf(out, "figures of %zu of %zu cases are of the rest.", s->n_uncontended, s->n_timed);
+        nb_strbuf_addf(out, "figures of %zu of %zu cases are from undisturbed ones.", s->n_uncontended, s->n_timed);
 }
 
 static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {

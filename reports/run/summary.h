@@ -38,7 +38,7 @@ struct nb_summary {
 
 void nb_summary_init(struct nb_summary *summary, const struct nb_results *results);
 double nb_summary_contended(const struct nb_summary *summary); /* n_contended / n_probed; 0: nothing was probed */
-/* "Core shared during 87% of the samples; figures are of the other 13%."; nothing below 1 %. */
+/* "The core was shared during 87% of the samples; all figures are from the other 13%."; nothing below 1 %. */
 void nb_summary_contention(const struct nb_summary *summary, struct nb_strbuf *out);
 void nb_summary_release(struct nb_summary *summary);
 

@@ -97,7 +97,7 @@ static void measure_columns(struct layout *l, bool utf8) {
         const char *text = i < grid->n_columns ? grid->titles[i] : grid->cells[i - grid->n_columns];
         nb_strbuf_add(&l->cells[i], "");
         nb_escape_terminal(&l->cells[i], text, utf8);
-        for (char *s = l->cells[i].text; i < grid->n_columns && (s = strchr(s, '_'));) *s = ' ';
+        for (char *s = l->cells[i].text; grid->keyed && i < grid->n_columns && (s = strchr(s, '_'));) *s = ' ';
         const size_t width = nb_utf8_cells(l->cells[i].text), word = longest_word(l->cells[i].text);
         if (width > l->widths[c]) l->widths[c] = width;
         if (word > l->narrow[c]) l->narrow[c] = word;
@@ -270,6 +270,7 @@ int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out) {
     assert(grid->n_cells % grid->n_columns == 0);
     nb_strbuf_add(&text, "");
     struct nb_grid sized = *grid;
+    sized.keyed = true;
     if (!grid->wide) sized.screen = nb_screen_width(out);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (strcmp(formats[i].name, format) == 0)

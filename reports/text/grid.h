@@ -24,6 +24,7 @@ struct nb_grid {
     size_t
         screen; /* cells of a line; what is too long without the columns that may go stands in several lines; 0: no limit */
     bool wide;             /* nb_grid_print() sets no limit of its own */
+    bool keyed;            /* set by nb_grid_print(): titles are keys, and a table shows blanks for their underscores */
     struct nb_strbuf cell; /* the cell in the making, of nb_grid_end_cell() */
 };
 
