@@ -7,6 +7,7 @@
 
 #include "cmd/shared/options.h"
 #include "reports/run/report.h"
+#include "reports/text/output.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/measure/core_state.h"
@@ -53,111 +54,114 @@ static const char *size_text(double bytes, char *out, size_t n) {
     return out;
 }
 
-static void begin_row(const char *label) { printf("  %-18s ", label); }
+static void begin_row(struct nb_strbuf *out, const char *label) { nb_strbuf_addf(out, "  %-18s ", label); }
 
-static void row(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void row(const char *label, const char *format, ...) {
+static void row(struct nb_strbuf *out, const char *label, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void row(struct nb_strbuf *out, const char *label, const char *format, ...) {
     va_list args;
-    begin_row(label);
+    begin_row(out, label);
     va_start(args, format);
-    vprintf(format, args);
+    nb_strbuf_addv(out, format, args);
     va_end(args);
-    puts("");
+    nb_strbuf_add(out, "\n");
 }
 
 /* ---- sections ---- */
 
-static void print_machine(const cJSON *survey) {
+static void print_machine(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *cpu = nb_json_get(survey, "cpu"), *system = nb_json_get(survey, "system"),
                 *load = nb_json_get(survey, "load");
     const char *codename = nb_json_get_text(cpu, "codename"), *hypervisor = nb_json_get_text(cpu, "hypervisor");
     const char *emulator = nb_json_get_text(cpu, "emulator");
     const bool has_cpuid = !isnan(nb_json_get_number(cpu, "family"));
     char l1d[24], l2[24], l3[24], memory[24], available[24];
-    puts("Machine");
-    begin_row("CPU");
-    fputs(text(cpu, "model"), stdout);
+    nb_strbuf_add(out, "Machine\n");
+    begin_row(out, "CPU");
+    nb_strbuf_add(out, text(cpu, "model"));
     if (has_cpuid)
-        printf(", family %.0f model %.0f stepping %.0f", nb_json_get_number(cpu, "family"),
-               nb_json_get_number(cpu, "model_number"), nb_json_get_number(cpu, "stepping"));
-    if (nb_json_get_text(cpu, "signature")) printf(" (%s)", text(cpu, "signature"));
-    puts("");
+        nb_strbuf_addf(out, ", family %.0f model %.0f stepping %.0f", nb_json_get_number(cpu, "family"),
+                       nb_json_get_number(cpu, "model_number"), nb_json_get_number(cpu, "stepping"));
+    if (nb_json_get_text(cpu, "signature")) nb_strbuf_addf(out, " (%s)", text(cpu, "signature"));
+    nb_strbuf_add(out, "\n");
     if (codename) {
-        row("", "libcpuid takes it for %s", codename);
+        row(out, "", "libcpuid takes it for %s", codename);
     }
     if (nb_json_get_text(cpu, "disagreement")) {
-        row("", "%s", text(cpu, "disagreement"));
+        row(out, "", "%s", text(cpu, "disagreement"));
     }
-    begin_row("runs on");
-    if (emulator) printf("%s, an emulator%s", emulator, hypervisor ? ", in a " : "");
-    if (hypervisor) printf("%s virtual machine", hypervisor);
+    begin_row(out, "runs on");
+    if (emulator) nb_strbuf_addf(out, "%s, an emulator%s", emulator, hypervisor ? ", in a " : "");
+    if (hypervisor) nb_strbuf_addf(out, "%s virtual machine", hypervisor);
     if (!emulator && !hypervisor)
-        fputs(has_cpuid ? "bare metal" : "bare metal, or a virtual machine that does not say so", stdout);
-    puts("");
-    row("CPUs", "%.0f online, %.0f of them for this process", nb_json_get_number(cpu, "n_online"),
+        nb_strbuf_add(out, has_cpuid ? "bare metal" : "bare metal, or a virtual machine that does not say so");
+    nb_strbuf_add(out, "\n");
+    row(out, "CPUs", "%.0f online, %.0f of them for this process", nb_json_get_number(cpu, "n_online"),
         nb_json_get_number(survey, "n_allowed"));
-    row("caches", "L1d %s, L2 %s, L3 %s", size_text(nb_json_get_number(cpu, "l1d_bytes"), l1d, sizeof l1d),
+    row(out, "caches", "L1d %s, L2 %s, L3 %s", size_text(nb_json_get_number(cpu, "l1d_bytes"), l1d, sizeof l1d),
         size_text(nb_json_get_number(cpu, "l2_bytes"), l2, sizeof l2),
         size_text(nb_json_get_number(cpu, "l3_bytes"), l3, sizeof l3));
-    row("memory", "%s, %s available", size_text(nb_json_get_number(system, "memory_bytes"), memory, sizeof memory),
+    row(out, "memory", "%s, %s available", size_text(nb_json_get_number(system, "memory_bytes"), memory, sizeof memory),
         size_text(nb_json_get_number(load, "memory_available_bytes"), available, sizeof available));
-    row("system", "%s, %s", text(system, "os"), text(system, "kernel"));
+    row(out, "system", "%s, %s", text(system, "os"), text(system, "kernel"));
 }
 
-static void print_core(const cJSON *survey) {
+static void print_core(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *core = nb_json_get(survey, "core");
     const double now = nb_json_get_number(core, "probe_cycles"), floor = nb_json_get_number(core, "floor_cycles");
     const double beside = nb_json_get_number(core, "beside_sibling_cycles");
-    begin_row("core probe");
-    printf("%.0f cycles on CPU %.0f", now, nb_json_get_number(core, "cpu"));
+    begin_row(out, "core probe");
+    nb_strbuf_addf(out, "%.0f cycles on CPU %.0f", now, nb_json_get_number(core, "cpu"));
     if (isnan(floor))
-        puts("; uncontended: not known yet");
+        nb_strbuf_add(out, "; uncontended: not known yet\n");
     else
-        printf(", %.0f uncontended: %s\n", floor, nb_is_contended(now, floor) ? "shared" : "not shared");
+        nb_strbuf_addf(out, ", %.0f uncontended: %s\n", floor, nb_is_contended(now, floor) ? "shared" : "not shared");
     if (isnan(beside))
-        row("", "no sibling is shown: what a neighbour does is not known");
+        row(out, "", "no sibling is shown: what a neighbour does is not known");
     else
-        row("", "%.2f times as long beside a neighbour on CPU %.0f", beside / now, nb_json_get_number(core, "sibling"));
+        row(out, "", "%.2f times as long beside a neighbour on CPU %.0f", beside / now,
+            nb_json_get_number(core, "sibling"));
 }
 
-static void print_build(const cJSON *survey) {
+static void print_build(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *build = nb_json_get(survey, "build"), *libraries = nb_json_get(survey, "libraries");
-    puts("\nBuild");
-    row("normbench", "%s, commit %s%s", text(build, "version"), text(build, "commit"),
+    nb_strbuf_add(out, "\nBuild\n");
+    row(out, "normbench", "%s, commit %s%s", text(build, "version"), text(build, "commit"),
         nb_json_get_bool(build, "dirty") ? " with changes" : "");
-    row("compiler", "%s", text(build, "compiler"));
-    begin_row("libraries");
-    printf("libc %s, PAPI %s, cJSON %s", text(libraries, "libc"), text(libraries, "papi"), text(libraries, "cjson"));
-    if (nb_json_get_text(libraries, "libcpuid")) printf(", libcpuid %s", text(libraries, "libcpuid"));
-    puts("");
+    row(out, "compiler", "%s", text(build, "compiler"));
+    begin_row(out, "libraries");
+    nb_strbuf_addf(out, "libc %s, PAPI %s, cJSON %s", text(libraries, "libc"), text(libraries, "papi"),
+                   text(libraries, "cjson"));
+    if (nb_json_get_text(libraries, "libcpuid")) nb_strbuf_addf(out, ", libcpuid %s", text(libraries, "libcpuid"));
+    nb_strbuf_add(out, "\n");
 }
 
-static void print_widths(const cJSON *survey) {
+static void print_widths(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *width;
-    puts("\nSIMD widths of the kernels");
+    nb_strbuf_add(out, "\nSIMD widths of the kernels\n");
     cJSON_ArrayForEach(width, nb_json_get(survey, "widths")) {
         const char *reason = nb_json_get_text(width, "reason");
         if (reason)
-            row(text(width, "name"), "skipped: %s", reason);
+            row(out, text(width, "name"), "skipped: %s", reason);
         else
-            row(text(width, "name"), "runs: %.0f variants of kernels", nb_json_get_number(width, "n_variants"));
+            row(out, text(width, "name"), "runs: %.0f variants of kernels", nb_json_get_number(width, "n_variants"));
     }
 }
 
 /* Counters that share their source and reason stand in one line. */
-static void print_counter_group(const cJSON *first) {
+static void print_counter_group(const cJSON *first, struct nb_strbuf *out) {
     const char *source = text(first, "source"), *reason = nb_json_get_text(first, "reason");
     bool begun = false;
-    begin_row(reason ? "missing" : source);
+    begin_row(out, reason ? "missing" : source);
     for (const cJSON *c = first; c; c = c->next) {
         const char *other = nb_json_get_text(c, "reason");
         bool same = strcmp(text(c, "source"), source) == 0 && strcmp(other ? other : "", reason ? reason : "") == 0;
         if (!same) continue;
-        printf("%s%s", begun ? ", " : "", text(c, "name"));
+        nb_strbuf_addf(out, "%s%s", begun ? ", " : "", text(c, "name"));
         begun = true;
     }
-    puts("");
-    if (reason) printf("  %-18s %s\n", "", reason);
+    nb_strbuf_add(out, "\n");
+    if (reason) nb_strbuf_addf(out, "  %-18s %s\n", "", reason);
 }
 
 static bool is_first_of_group(const cJSON *counters, const cJSON *counter) {
@@ -173,100 +177,99 @@ static bool is_first_of_group(const cJSON *counters, const cJSON *counter) {
     return true;
 }
 
-static void print_counters(const cJSON *survey) {
+static void print_counters(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *counters = nb_json_get(survey, "counters"), *counter;
-    puts("\nCounters, by where they come from");
+    nb_strbuf_add(out, "\nCounters, by where they come from\n");
     cJSON_ArrayForEach(counter, counters) {
-        if (is_first_of_group(counters, counter)) print_counter_group(counter);
+        if (is_first_of_group(counters, counter)) print_counter_group(counter, out);
     }
 }
 
-static void print_tuning(const cJSON *survey) {
-    struct nb_strbuf out = {0};
-    nb_strbuf_add(&out, "\n");
-    nb_tune_print(nb_json_get(survey, "tuning"), &out);
-    fputs(out.text, stdout);
-    nb_strbuf_release(&out);
+static void print_tuning(const cJSON *survey, struct nb_strbuf *out) {
+    nb_strbuf_add(out, "\n");
+    nb_tune_print(nb_json_get(survey, "tuning"), out);
 }
 
-static void print_device(const cJSON *device) {
+static void print_device(const cJSON *device, struct nb_strbuf *out) {
     const cJSON *now = nb_json_get(device, "now"), *reason;
     char memory[24], l2[24];
-    row("device", "%s, compute capability %s, %.0f multiprocessors, %s, L2 %s", text(device, "name"),
+    row(out, "device", "%s, compute capability %s, %.0f multiprocessors, %s, L2 %s", text(device, "name"),
         text(device, "compute_capability"), nb_json_get_number(device, "multiprocessors"),
         size_text(nb_json_get_number(device, "memory_bytes"), memory, sizeof memory),
         size_text(nb_json_get_number(device, "l2_bytes"), l2, sizeof l2));
-    row("driver", "%s, CUDA %s", text(device, "driver"), text(device, "cuda"));
-    begin_row("now");
-    printf("%.0f of %.0f MHz, memory %.0f MHz, power limit %.0f W", nb_json_get_number(now, "sm_mhz"),
-           nb_json_get_number(device, "sm_mhz_most"), nb_json_get_number(now, "memory_mhz"),
-           nb_json_get_number(device, "power_limit_w"));
-    if (nb_json_get_text(now, "reason")) printf(", not all known: %s", nb_json_get_text(now, "reason"));
-    cJSON_ArrayForEach(reason, nb_json_get(now, "throttled")) printf(", throttled: %s", reason->valuestring);
-    puts("");
+    row(out, "driver", "%s, CUDA %s", text(device, "driver"), text(device, "cuda"));
+    begin_row(out, "now");
+    nb_strbuf_addf(out, "%.0f of %.0f MHz, memory %.0f MHz, power limit %.0f W", nb_json_get_number(now, "sm_mhz"),
+                   nb_json_get_number(device, "sm_mhz_most"), nb_json_get_number(now, "memory_mhz"),
+                   nb_json_get_number(device, "power_limit_w"));
+    if (nb_json_get_text(now, "reason")) nb_strbuf_addf(out, ", not all known: %s", nb_json_get_text(now, "reason"));
+    cJSON_ArrayForEach(reason, nb_json_get(now, "throttled"))
+        nb_strbuf_addf(out, ", throttled: %s", reason->valuestring);
+    nb_strbuf_add(out, "\n");
 }
 
-static void print_gpu(const cJSON *survey) {
+static void print_gpu(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *gpu = nb_json_get(survey, "gpu");
     const char *refusal = nb_json_get_text(gpu, "refusal");
     const char *kernels = nb_json_get_text(gpu, "kernels"), *emulation = nb_json_get_text(gpu, "emulation");
-    puts("\nGPU");
+    nb_strbuf_add(out, "\nGPU\n");
     if (refusal) {
-        row("device", "%s", refusal);
+        row(out, "device", "%s", refusal);
     } else {
-        print_device(nb_json_get(gpu, "device"));
+        print_device(nb_json_get(gpu, "device"), out);
     }
-    row("kernels", "%s", kernels ? kernels : "not built; `make cuda` builds them");
-    row("emulation", "%s", emulation ? emulation : "not built; `make cuda-emulated` builds it, without a GPU");
-    row("our kernels", "%s", text(gpu, "results"));
+    row(out, "kernels", "%s", kernels ? kernels : "not built; `make cuda` builds them");
+    row(out, "emulation", "%s", emulation ? emulation : "not built; `make cuda-emulated` builds it, without a GPU");
+    row(out, "our kernels", "%s", text(gpu, "results"));
 }
 
-static void print_warnings(const cJSON *survey) {
+static void print_warnings(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *warning, *warnings = nb_json_get(survey, "warnings");
-    puts("\nWhat will disturb timings");
-    if (cJSON_GetArraySize(warnings) == 0) puts("  nothing known");
-    cJSON_ArrayForEach(warning, warnings) printf("  - %s\n", warning->valuestring);
+    nb_strbuf_add(out, "\nWhat will disturb timings\n");
+    if (cJSON_GetArraySize(warnings) == 0) nb_strbuf_add(out, "  nothing known\n");
+    cJSON_ArrayForEach(warning, warnings) nb_strbuf_addf(out, "  - %s\n", warning->valuestring);
 }
 
-static void print_tools(const cJSON *survey) {
+static void print_tools(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *tool;
-    puts("\nTools");
+    nb_strbuf_add(out, "\nTools\n");
     cJSON_ArrayForEach(tool, nb_json_get(survey, "tools")) {
         const char *path = nb_json_get_text(tool, "path");
         if (path)
-            row(text(tool, "name"), "%s", path);
+            row(out, text(tool, "name"), "%s", path);
         else
-            row(text(tool, "name"), "missing: it %s; get it with `%s`", text(tool, "purpose"), text(tool, "install"));
+            row(out, text(tool, "name"), "missing: it %s; get it with `%s`", text(tool, "purpose"),
+                text(tool, "install"));
     }
 }
 
-static void print_places(const cJSON *survey) {
+static void print_places(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *folders = nb_json_get(survey, "folders"), *item;
-    puts("\nPlaces");
+    nb_strbuf_add(out, "\nPlaces\n");
     cJSON_ArrayForEach(item, nb_json_get(survey, "kernels")) {
-        row("kernels", "%s (hash %s)", text(item, "file"), text(item, "hash"));
+        row(out, "kernels", "%s (hash %s)", text(item, "file"), text(item, "hash"));
     }
-    row("configs", "%s",
+    row(out, "configs", "%s",
         nb_json_get_text(folders, "configs") ? text(folders, "configs") : "no folder; NORMBENCH_CONFIGS names one");
-    row("data", "%s",
+    row(out, "data", "%s",
         nb_json_get_text(folders, "data") ? text(folders, "data") : "no folder; NORMBENCH_DATA names one");
     cJSON_ArrayForEach(item, nb_json_get(survey, "data")) {
-        row("", "%s, %.0f x %.0f", text(item, "name"), nb_json_get_number(item, "rows"),
+        row(out, "", "%s, %.0f x %.0f", text(item, "name"), nb_json_get_number(item, "rows"),
             nb_json_get_number(item, "cols"));
     }
 }
 
-static void print_table(const cJSON *survey) {
-    print_machine(survey);
-    print_core(survey);
-    print_build(survey);
-    print_widths(survey);
-    print_tuning(survey);
-    print_counters(survey);
-    print_gpu(survey);
-    print_warnings(survey);
-    print_tools(survey);
-    print_places(survey);
+static void print_table(const cJSON *survey, struct nb_strbuf *out) {
+    print_machine(survey, out);
+    print_core(survey, out);
+    print_warnings(survey, out);
+    print_build(survey, out);
+    print_widths(survey, out);
+    print_tuning(survey, out);
+    print_counters(survey, out);
+    print_gpu(survey, out);
+    print_tools(survey, out);
+    print_places(survey, out);
 }
 
 /* ---- command ---- */
@@ -282,10 +285,14 @@ static int info_main(int argc, char **argv) {
     if (!nb_read_options(&nb_command_info, options, 0, argc, argv, &exit_code)) goto out;
     if (nb_load_kernels(&plugins, NULL) != 0) goto out;
     cJSON *survey = nb_survey();
-    if (strcmp(format, "json") == 0)
+    if (strcmp(format, "json") == 0) {
         nb_json_put(survey, stdout);
-    else
-        escape_texts(survey), print_table(survey);
+    } else {
+        struct nb_strbuf text = {0};
+        escape_texts(survey);
+        print_table(survey, &text);
+        nb_output_folded(&text, stdout);
+    }
     cJSON_Delete(survey);
     exit_code = NB_EXIT_OK;
 out:

@@ -114,7 +114,7 @@ static int report(const struct nb_limits *l, const struct limits_options *o) {
     }
     struct nb_strbuf text = {0};
     nb_limits_view(l, lines, n, o->format, &text);
-    if (nb_output(&text, stdout) != 0) return NB_EXIT_FAILED;
+    if ((strcmp(o->format, "table") == 0 ? nb_output_folded : nb_output)(&text, stdout) != 0) return NB_EXIT_FAILED;
     if (nb_interrupted()) return nb_ended_by(nb_interrupted(), "limits", NULL);
     return all_hold ? NB_EXIT_OK : NB_EXIT_FAILED;
 }

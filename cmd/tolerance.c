@@ -204,7 +204,8 @@ static int report(const struct nb_tolerance_request *q, double limit_s, const ch
     if (result == 0) {
         nb_tolerance_view(t, q, format, &text);
         exit_code = nb_tolerance_is_kept(t) ? NB_EXIT_OK : NB_EXIT_FAILED;
-        if (nb_output(&text, stdout) != 0) exit_code = NB_EXIT_FAILED;
+        if ((strcmp(format, "table") == 0 ? nb_output_folded : nb_output)(&text, stdout) != 0)
+            exit_code = NB_EXIT_FAILED;
     }
     free(t);
     return exit_code;

@@ -7,6 +7,7 @@
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/run/report.h"
+#include "reports/text/output.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -72,8 +73,7 @@ static void print(const struct tune_options *o, const cJSON *json) {
         return;
     }
     nb_tune_print(json, &text);
-    fputs(text.text, stdout);
-    nb_strbuf_release(&text);
+    nb_output_folded(&text, stdout);
 }
 
 /* Without a file what is used in its place. */

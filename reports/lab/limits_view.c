@@ -39,7 +39,7 @@ static void add_counts(const struct nb_limit *lines, size_t n, struct nb_strbuf 
 static void add_block(const struct nb_limit *line, struct nb_strbuf *out) {
     struct nb_strbuf figure = {0};
     add_figure(line, &figure);
-    nb_strbuf_addf(out, "  %-51s %-26s %s\n", line->what, figure.text, nb_limit_states[line->state]);
+    nb_strbuf_addf(out, "  %-49s %-21s %s\n", line->what, figure.text, nb_limit_states[line->state]);
     nb_strbuf_release(&figure);
     if (line->at[0]) nb_strbuf_addf(out, "      seen     %s\n", line->at);
     if (line->beyond[0]) nb_strbuf_addf(out, "      beside   %s\n", line->beyond);
@@ -51,7 +51,7 @@ static void add_absent(const struct nb_limit *lines, size_t n, struct nb_strbuf 
     bool any = false;
     for (size_t i = 0; i < n; i++) {
         if (lines[i].state != NB_LIMIT_ABSENT) continue;
-        nb_strbuf_addf(out, "%s  %-51s %s\n", any ? "" : "\ndoes not apply\n", lines[i].what, lines[i].meaning);
+        nb_strbuf_addf(out, "%s  %-49s %s\n", any ? "" : "\ndoes not apply\n", lines[i].what, lines[i].meaning);
         any = true;
     }
 }

@@ -43,22 +43,23 @@ static void print_heading(const struct stress_text *p, const char *text) {
             text, color ? "\033[0m" : "", markdown ? "\n" : "");
 }
 
-/* As printf() makes it, escaped for its reader. */
+/* A line as printf() makes it, escaped for its reader. */
 static void say(const struct stress_text *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(const struct stress_text *p, const char *format, ...) {
+    const bool markdown = strcmp(p->format, "markdown") == 0;
     struct nb_strbuf text = {0}, safe = {0};
     va_list args;
     va_start(args, format);
     nb_strbuf_addv(&text, format, args);
     va_end(args);
     nb_strbuf_add(&safe, "");
-    if (strcmp(p->format, "markdown") == 0)
+    if (markdown)
         nb_escape_markdown(&safe, text.text);
     else
         nb_escape_terminal(&safe, text.text, p->utf8);
-    fputs(safe.text, p->out);
+    nb_strbuf_add(&safe, "\n");
+    (markdown ? nb_output : nb_output_folded)(&safe, p->out);
     nb_strbuf_release(&text);
-    nb_strbuf_release(&safe);
 }
 
 static void add_count(struct nb_grid *grid, double n) {
@@ -89,11 +90,15 @@ static bool is_shown(const struct stress_text *p, const cJSON *line) {
 }
 
 static const char legend[] =
-    "max ulp: where y may cancel (means, beta) in ulp of at least rms(y)/16; bias, gain: of the worst case and row, in u;\n"
-    "bound, noise: largest error / a-priori bound, / effect of half an ulp of input noise; these in the declared range.\n"
-    "NaN, Inf, 0: elements over all finite inputs where the exact result is an ordinary number.\n";
+    "max ulp: where y may cancel (means, beta) in ulp of at least rms(y)/16; bias, gain: of the worst case and row, in u; "
+    "bound, noise: largest error over its a-priori bound, and over the effect of half an ulp of input noise; all these on "
+    "supported inputs. NaN, Inf, 0: elements over all finite inputs where the exact result is an ordinary number.";
+enum { WIDE = 130 }; /* cells that all columns take */
 
 static int print_grades(const struct stress_text *p) {
+    enum { STAYS = NB_GRID_STAYS };
+    static const int ranks[NB_N_GRADE_COLUMNS] = {STAYS, STAYS, 8, STAYS, STAYS, STAYS, 4,    3,
+                                                  2,     STAYS, 1, 7,     6,     5,     STAYS};
     const char *titles[NB_N_GRADE_COLUMNS];
     bool right[NB_N_GRADE_COLUMNS];
     struct nb_stress_lines lines;
@@ -106,6 +111,7 @@ static int print_grades(const struct stress_text *p) {
     }
     nb_grid_init(&grid, titles, NB_N_GRADE_COLUMNS);
     grid.right = right;
+    grid.ranks = ranks;
     for (size_t k = 0; k < lines.n; k++) {
         const cJSON *line = lines.list[k].line;
         n_hidden += !is_shown(p, line);
@@ -116,15 +122,59 @@ static int print_grades(const struct stress_text *p) {
                                                                 : NB_GRID_PLAIN);
         for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) add_grade_cell(&grid, &lines.list[k], &nb_grade_columns[i]);
     }
-    print_heading(p, "Grades: in the range that the kernel declares, and over all finite inputs");
+    print_heading(p, "Grades on supported inputs (declared), and on all finite inputs");
     int result = nb_grid_print(&grid, p->format, p->out);
-    fprintf(p->out, "%s%s", strcmp(p->format, "table") == 0 ? "" : "\n", legend);
+    if (strcmp(p->format, "table") != 0) fputs("\n", p->out);
+    say(p, "%s", legend);
     if (n_hidden > 0)
-        fprintf(p->out, "%d other formula%s B or better where declared: --format markdown shows them.\n", n_hidden,
-                n_hidden == 1 ? " is" : "s are");
+        say(p, "%d other formula%s B or better on supported inputs: --format markdown shows them.", n_hidden,
+            n_hidden == 1 ? " is" : "s are");
+    if (strcmp(p->format, "table") == 0 && nb_screen_width(p->out) < WIDE)
+        say(p, "Narrow: COLUMNS=%d, --format markdown and precision.html have all columns.", WIDE);
     nb_grid_release(&grid);
     free(lines.list);
     return result;
+}
+
+/* ---- the answer ----------------------------------------------------------------------------------------------------- */
+
+static int count_not_searched(const struct stress_text *p) {
+    const cJSON *study;
+    int n = 0;
+    cJSON_ArrayForEach(study, stress_list(p, "studies")) n += nb_json_is(study, "status", nb_status_name(NB_NOT_RUN));
+    return n;
+}
+
+/* How many kernels keep what they promise, which do not, and whether the search was cut. */
+static void print_answer(const struct stress_text *p) {
+    enum { MOST = 8 };
+    struct nb_stress_lines lines;
+    size_t n_low = 0, said = 0;
+    const int n_cut = count_not_searched(p), n_studies = cJSON_GetArraySize(stress_list(p, "studies"));
+    nb_stress_lines_init(&lines, p->stress);
+    for (size_t i = 0; i < lines.n; i++) n_low += nb_stress_is_low(lines.list[i].line, "declared");
+    if (lines.n)
+        say(p, "%zu of %zu kernels and formulas earn grade B or better on the inputs that they declare to support%s",
+            lines.n - n_low, lines.n, n_low ? "; these do not:" : ".");
+    for (size_t i = 0; i < lines.n && said < MOST; i++) {
+        const cJSON *line = lines.list[i].line;
+        const char *formula = nb_json_get_string(line, "formula");
+        if (!nb_stress_is_low(line, "declared")) continue;
+        struct nb_strbuf ulp = {0};
+        nb_format_digits(&ulp, nb_json_get_number(line, "componentwise_ulp"), 3);
+        say(p, "  %s  %s %s%s%s%s%s", nb_json_get_string(line, "declared"), nb_json_get_string(line, "kernel"),
+            nb_json_get_string(line, "dtype"), strcmp(formula, "default") ? ", " : "",
+            strcmp(formula, "default") ? formula : "", ulp.len ? ", ulp: " : "", ulp.len ? ulp.text : "");
+        nb_strbuf_release(&ulp);
+        said++;
+    }
+    if (n_low > said) say(p, "  ... and %zu more, below", n_low - said);
+    if (n_cut > 0)
+        say(p,
+            "INCOMPLETE: %d of %d kernels were not searched for worse inputs, so that their grades may be optimistic. "
+            "Rerun with a larger --search.",
+            n_cut, n_studies);
+    free(lines.list);
 }
 
 /* ---- what is below B ------------------------------------------------------------------------------------------------ */
@@ -135,21 +185,19 @@ static void print_low(const struct stress_text *p) {
     cJSON_ArrayForEach(line, stress_list(p, "grades")) {
         const cJSON *why = nb_json_get(line, "why_declared");
         if (!nb_stress_is_low(line, "declared")) continue;
-        if (n++ == 0) print_heading(p, "Below B in the declared range");
+        if (n++ == 0) print_heading(p, "Below B on supported inputs");
         if (n > MAX_LOW) continue;
         fputs(strcmp(p->format, "markdown") == 0 ? "- " : "", p->out);
         say(p, "%s  %s %s: %s", nb_json_get_string(line, "declared"), nb_json_get_string(line, "variant"),
             nb_json_get_string(line, "formula"), nb_json_get_string(why, "text"));
-        fputs("\n     ", p->out);
-        say(p, "%s", nb_json_get_string(why, "replay"));
-        fputs("\n", p->out);
+        say(p, "     %s", nb_json_get_string(why, "replay"));
     }
     if (n > MAX_LOW) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_LOW);
 }
 
 /* ---- Beside the grades: breakdown frontiers and public bug inputs ---- */
 
-enum { MAX_ESSENCE = 60, MAX_NAMES = 4 };
+enum { MAX_NAMES = 4 };
 
 /* ---- frontiers ------------------------------------------------------------------------------------------------------ */
 
@@ -217,8 +265,8 @@ static bool is_listed(const struct stress_text *p, const cJSON *study, const cJS
 }
 
 static int print_frontiers(const struct stress_text *p) {
-    static const char *const titles[] = {"variant",   "frontier", "demand",      "holds to",
-                                         "predicted", "ratio",    "predicted by"};
+    static const char *const titles[] = {"variant",   "limit", "demand",      "holds to",
+                                         "predicted", "ratio", "predicted by"};
     static const bool right[] = {false, false, false, true, true, true, false};
     const bool all = strcmp(p->format, "table") != 0;
     struct nb_grid grid;
@@ -232,11 +280,9 @@ static int print_frontiers(const struct stress_text *p) {
         }
     }
     if (grid.n_cells > 0) {
-        print_heading(p, "Breakdown: how far each can be taken, searched and predicted");
+        print_heading(p, "Operating limits: measured, and predicted by theory");
         result = nb_grid_print(&grid, p->format, p->out);
-        if (!all)
-            fputs("Not shown: widths within a factor of 2 of one above, and what has no limit, as predicted.\n",
-                  p->out);
+        if (!all) say(p, "Not shown: widths within a factor of 2 of one above, and what has no limit, as predicted.");
     }
     nb_grid_release(&grid);
     return result;
@@ -256,35 +302,34 @@ static void add_names(struct nb_grid *grid, const cJSON *list) {
     nb_grid_end_cell(grid);
 }
 
+/* In a table for the eye the reports that nothing fails are counted. */
 static int print_bugs(const struct stress_text *p) {
     static const char *const titles[] = {"report", "essence", "fail", "survive", "who fails", "who survives"};
     static const bool right[] = {false, false, true, true, false, false};
-    const cJSON *bug;
+    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 1};
+    const cJSON *bug, *bugs = stress_list(p, "bugs");
     struct nb_grid grid;
-    int result = 0;
+    int n_broken = 0;
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
-    cJSON_ArrayForEach(bug, stress_list(p, "bugs")) {
-        const cJSON *failed = nb_json_get(bug, "failed");
-        const cJSON *survived = nb_json_get(bug, "survived");
-        const char *text = nb_json_get_string(bug, "text");
-        struct nb_strbuf essence = {0};
-        nb_strbuf_add(&essence, text);
-        if (strcmp(p->format, "table") == 0) nb_utf8_cut(&essence, MAX_ESSENCE, p->utf8 ? "…" : "~");
-        nb_grid_row(&grid, nb_json_get_string(bug, "label"), essence.text);
+    grid.ranks = ranks;
+    cJSON_ArrayForEach(bug, bugs) {
+        const cJSON *failed = nb_json_get(bug, "failed"), *survived = nb_json_get(bug, "survived");
+        n_broken += cJSON_GetArraySize(failed) > 0;
+        if (strcmp(p->format, "table") == 0 && cJSON_GetArraySize(failed) == 0) continue;
+        nb_grid_row(&grid, nb_json_get_string(bug, "label"), nb_json_get_string(bug, "text"));
         add_count(&grid, cJSON_GetArraySize(failed));
         add_count(&grid, cJSON_GetArraySize(survived));
         add_names(&grid, failed);
         add_names(&grid, survived);
-        nb_strbuf_release(&essence);
     }
-    if (grid.n_cells > 0) {
-        print_heading(
-            p,
-            "Inputs of public bug reports: variants with a formula that fail (NaN, Inf, 0, or half of the digits lost) and "
-            "survive");
-        result = nb_grid_print(&grid, p->format, p->out);
-    }
+    char *heading =
+        nb_textf("Inputs of %d public bug reports: %d break a kernel here", cJSON_GetArraySize(bugs), n_broken);
+    if (cJSON_GetArraySize(bugs) > 0) print_heading(p, heading);
+    const int result = grid.n_cells > 0 ? nb_grid_print(&grid, p->format, p->out) : 0;
+    if (grid.n_cells > 0)
+        say(p, "Counts are of variants and formulas. To fail: NaN, Inf or 0, or half of the digits lost.");
+    free(heading);
     nb_grid_release(&grid);
     return result;
 }
@@ -296,33 +341,23 @@ static void print_failed_case(const struct stress_text *p, const struct nb_recor
     nb_strbuf_add(&reproducer, "");
     nb_failure_reproducer(r, &reproducer);
     say(p, "%s: %s", nb_status_name(r->status), r->key);
-    fputs("\n  ", p->out);
-    say(p, "%s", reproducer.text);
-    fputs("\n  ", p->out);
-    say(p, "%s", r->replay);
-    fputs("\n", p->out);
+    say(p, "  %s", reproducer.text);
+    say(p, "  %s", r->replay);
     nb_strbuf_release(&reproducer);
 }
 
 static void print_failed_studies(const struct stress_text *p) {
     const cJSON *study;
-    int n = 0, n_not_run = 0;
+    int n = 0;
     cJSON_ArrayForEach(study, stress_list(p, "studies")) {
         const char *status = nb_json_get_string(study, "status"), *reason = nb_json_get_string(study, "reason");
         if (!*status || strcmp(status, nb_status_name(NB_OK)) == 0) continue;
-        if (strcmp(status, nb_status_name(NB_NOT_RUN)) == 0) {
-            n_not_run++;
-            continue;
-        }
+        if (strcmp(status, nb_status_name(NB_NOT_RUN)) == 0) continue; /* counted on top */
         if (n++ == 0) print_heading(p, "Searches that did not finish");
         if (n > MAX_FAILURES) continue;
         say(p, "%s: %s%s%s", nb_json_get_string(study, "variant"), status, *reason ? ", " : "", reason);
-        fputs("\n", p->out);
     }
     if (n > MAX_FAILURES) fprintf(p->out, "... and %d more\n", n - MAX_FAILURES);
-    if (n_not_run > 0)
-        fprintf(p->out, "%s%d variant%s not searched: the time was used up; --search gives more.\n", n ? "" : "\n",
-                n_not_run, n_not_run == 1 ? " was" : "s were");
 }
 
 static void print_relations(const struct stress_text *p) {
@@ -332,9 +367,7 @@ static void print_relations(const struct stress_text *p) {
         if (n++ == 0) print_heading(p, "Relations between calls that do not hold");
         if (n > MAX_FAILURES) continue;
         say(p, "%s: %s", nb_json_get_string(relation, "relation"), nb_json_get_string(relation, "text"));
-        fputs("\n  ", p->out);
-        say(p, "%s", nb_json_get_string(relation, "replay"));
-        fputs("\n", p->out);
+        say(p, "  %s", nb_json_get_string(relation, "replay"));
     }
     if (n > MAX_FAILURES) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_FAILURES);
 }
@@ -348,10 +381,7 @@ static void print_patterns(const struct stress_text *p, const struct nb_summary 
         for (size_t k = 0; k < i && !said; k++)
             said = strcmp(p->results->records[summary->failures[k]].c.variant, variant) == 0;
         if (!said) nb_failure_pattern(p->results, NULL, variant, &pattern);
-        if (pattern.len) {
-            say(p, "%s fails %s", variant, pattern.text);
-            fputs("\n", p->out);
-        }
+        if (pattern.len) say(p, "%s fails %s", variant, pattern.text);
         nb_strbuf_release(&pattern);
     }
 }
@@ -386,7 +416,6 @@ static void print_end(const struct stress_text *p, const struct nb_summary *summ
     fprintf(p->out, "\n%s\n", summary->counts_text);
     if (!p->results->dir) return;
     say(p, "Results: %s (stress.json, results.json, precision.html, index.html)", p->results->dir);
-    fputs("\n", p->out);
 }
 
 int nb_stress_print(const cJSON *stress, const struct nb_results *results, const char *format, FILE *out) {
@@ -401,7 +430,7 @@ int nb_stress_print(const cJSON *stress, const struct nb_results *results, const
     struct nb_summary summary;
     nb_summary_init(&summary, results);
     say(&p, "%s", summary.footer);
-    fputs("\n", out);
+    print_answer(&p);
     int result = print_grades(&p) != 0 || print_frontiers(&p) != 0 || print_bugs(&p) != 0 ? -1 : 0;
     print_low(&p);
     print_failures(&p, &summary);

@@ -3,9 +3,11 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/lab/lab.h"
+#include "reports/text/output.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
@@ -27,14 +29,13 @@ static bool is_absent(const struct nb_criterion *c) {
     return isnan(c->kind == NB_CRITERION_ALLCLOSE ? c->rtol : c->limit);
 }
 
-static void add_criterion(const struct nb_criterion *c, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "  %-22s ", c->name);
+static void add_limit(const struct nb_criterion *c, struct nb_grid *grid) {
     if (is_absent(c))
-        nb_strbuf_addf(out, "%-28s", "too few tests");
+        nb_grid_add(grid, "too few tests");
     else if (c->kind == NB_CRITERION_ALLCLOSE)
-        nb_strbuf_addf(out, "rtol %-8.3g atol %-9.3g", c->rtol, c->atol);
+        nb_grid_addf(grid, "rtol %.3g, atol %.3g", c->rtol, c->atol);
     else
-        nb_strbuf_addf(out, "%-28.3g", c->limit);
+        nb_grid_addf(grid, "%.3g", c->limit);
 }
 
 /* The correct kernel that fails most often. */
@@ -49,42 +50,54 @@ static const struct nb_rate *worst_alarm(const struct nb_tolerance *t, int crite
     return worst;
 }
 
+static void end_table(struct nb_grid *grid, struct nb_strbuf *out) {
+    grid->screen = nb_screen_width(stdout);
+    nb_strbuf_add(out, "\n");
+    nb_grid_add_table(grid, false, out);
+    nb_grid_release(grid);
+}
+
 static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "\n  %-22s %-28s %s\n", "criterion", "limit", "false alarms (95 % bound)");
+    static const char *const titles[] = {"criterion", "limit", "false alarms (95% bound)", "worst"};
+    struct nb_grid grid;
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     for (int c = 0; c < t->n_criteria; c++) {
         const char *name = "";
         const struct nb_rate *alarm = worst_alarm(t, c, &name);
-        struct nb_strbuf rate = {0};
+        nb_grid_add(&grid, t->criteria[c].name);
+        add_limit(&t->criteria[c], &grid);
         if (alarm && !is_absent(&t->criteria[c]))
-            nb_strbuf_addf(&rate, alarm->high > 0.995 ? "%lld of %lld (%.0f %%)" : "%lld of %lld (%.2g %%)",
-                           (long long)alarm->seen, (long long)alarm->n, 100 * alarm->high);
-        add_criterion(&t->criteria[c], out);
-        nb_strbuf_addf(out, " %s%s%s\n", rate.text ? rate.text : "-", alarm && alarm->seen ? "  worst: " : "",
-                       alarm && alarm->seen ? name : "");
-        nb_strbuf_release(&rate);
+            nb_grid_addf(&grid, alarm->high > 0.995 ? "%lld of %lld (%.0f%%)" : "%lld of %lld (%.2g%%)",
+                         (long long)alarm->seen, (long long)alarm->n, 100 * alarm->high);
+        else
+            nb_grid_add(&grid, "-");
+        nb_grid_add(&grid, alarm && alarm->seen ? name : "");
     }
+    end_table(&grid, out);
 }
 
+/* "-": the mistake changes no output here. */
 static void add_bugs(const struct nb_tolerance *t, struct nb_strbuf *out) {
-    char heading[64];
-    snprintf(heading, sizeof heading, "mistakes detected, of %lld tests", (long long)t->bug_trials);
-    nb_strbuf_addf(out, "\n  %-34s", heading);
-    for (int c = 0; c < t->n_criteria; c++) nb_strbuf_addf(out, " %-11.11s", t->criteria[c].name);
-    nb_strbuf_add(out, "\n");
+    const char *titles[1 + NB_MAX_CRITERIA];
+    char *heading = nb_textf("mistakes detected, of %lld tests", (long long)t->bug_trials);
+    struct nb_grid grid;
+    titles[0] = heading;
+    for (int c = 0; c < t->n_criteria; c++) titles[1 + c] = t->criteria[c].name;
+    nb_grid_init(&grid, titles, 1 + (size_t)t->n_criteria);
     for (int b = 0; b < t->n_bugs; b++) {
         const struct nb_bug_result *bug = &t->bugs[b];
         if (bug->changed.n == 0) continue;
-        nb_strbuf_addf(out, "  %-34s", bug->name);
-        if (bug->changed.seen == 0) nb_strbuf_add(out, " changes no output here");
-        for (int c = 0; c < t->n_criteria && bug->changed.seen > 0; c++) {
+        nb_grid_add(&grid, bug->name);
+        for (int c = 0; c < t->n_criteria; c++) {
             const double share = (double)bug->caught[c].seen / (double)bug->caught[c].n;
-            struct nb_strbuf text = {0};
-            nb_format_percent(&text, share);
-            nb_strbuf_addf(out, " %-11s", share == 1 ? "all" : share == 0 ? "none" : text.text);
-            nb_strbuf_release(&text);
+            if (bug->changed.seen > 0 && share > 0 && share < 1) nb_format_percent(&grid.cell, share);
+            if (!grid.cell.len) nb_strbuf_add(&grid.cell, bug->changed.seen == 0 ? "-" : share == 1 ? "all" : "none");
+            nb_grid_end_cell(&grid);
         }
-        nb_strbuf_add(out, "\n");
     }
+    end_table(&grid, out);
+    nb_strbuf_add(out, "-: changes no output here\n");
+    free(heading);
 }
 
 static const struct nb_bug_result *find_bug(const struct nb_tolerance *t, const char *name) {
@@ -106,7 +119,6 @@ static void add_advice(const struct nb_tolerance *t, struct nb_strbuf *out) {
         nb_strbuf_addf(out, ", by the mean error in %lld.\n", (long long)by_mean->seen);
 }
 
-/* The last line. */
 static void add_verdict(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
     const struct nb_subject *s = &t->subjects[0];
     for (int i = 1; i < t->n_subjects && !s->under_test; i++)
@@ -150,7 +162,7 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
         nb_strbuf_addf(
             out,
             "  calibrated  rtol %.3g, atol %.3g: %.2g of that, by the errors of correct kernels in other tests than those "
-            "below, of which at most %.2g %% are beyond it\n",
+            "below, of which at most %.2g%% are beyond it\n",
             calibrated->rtol, calibrated->atol, t->calibrated_share, 100 * t->calibrated_alarm);
     nb_strbuf_addf(out,
                    "  ulp         %.3g ulp of the reference, at the element that needs most; rms of the outputs %.3g\n",
@@ -158,6 +170,8 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
     if (t->n_lost > 0)
         nb_strbuf_addf(out, "  %lld of %lld elements are lost in this arithmetic and are left out\n",
                        (long long)t->n_lost, (long long)t->n_elements);
+    nb_strbuf_add(out, "\n");
+    add_verdict(t, q, out);
     add_criteria(t, out);
     add_bugs(t, out);
     add_advice(t, out);
@@ -170,8 +184,7 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
             out,
             "\n"
             "  The bound has room for the worst row in the worst order; --kernel, or a --design with its lanes, narrows it.");
-    nb_strbuf_add(out, "\n  in brackets the largest error, as a share of the derived tolerance\n\n");
-    add_verdict(t, q, out);
+    nb_strbuf_add(out, "\n  in brackets the largest error, as a share of the derived tolerance\n");
     nb_strbuf_release(&design);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lines for a terminal. What a file says is escaped: files are sent from hand to hand. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "reports/run/report.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/tuning.h"
 
@@ -36,13 +36,10 @@ static void print_origin(const cJSON *json, struct nb_strbuf *out) {
     nb_strbuf_add(out, "\n");
 }
 
-/* "7.1 % faster (5.2 to 9.0)" */
-static void print_gain(const cJSON *gain, struct nb_strbuf *out) {
-    const double value = nb_json_get_number(gain, "value"), low = nb_json_get_number(gain, "low"),
-                 high = nb_json_get_number(gain, "high");
-    if (!isfinite(value)) return;
-    nb_strbuf_addf(out, "%+.1f %%", value);
-    if (isfinite(low) && isfinite(high)) nb_strbuf_addf(out, " (%+.1f to %+.1f)", low, high);
+/* "7.1% [5.2, 9.0]" faster than the default */
+static void print_gain(const cJSON *topic, struct nb_strbuf *out) {
+    const struct nb_interval percent = nb_json_get_interval(topic, "faster_percent");
+    nb_format_share(out, &(struct nb_interval){percent.value / 100, percent.low / 100, percent.high / 100});
 }
 
 /* Variant and shape: what a key begins with. */
@@ -66,7 +63,7 @@ static void print_trials(const cJSON *topic, struct nb_strbuf *out) {
             if (nb_json_get_bool(arm, "default"))
                 nb_strbuf_add(out, "default");
             else
-                print_gain(nb_json_get(arm, "faster_percent"), out);
+                print_gain(arm, out);
             nb_strbuf_add(out, "\n");
         }
     }
@@ -82,8 +79,8 @@ static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
     if (setting) {
         add_text(out, "", setting);
         nb_strbuf_add(out, ", ");
-        print_gain(nb_json_get(topic, "faster_percent"), out);
-        nb_strbuf_addf(out, " where it differs from the default, %.0f trials",
+        print_gain(topic, out);
+        nb_strbuf_addf(out, " faster where it differs from the default, %.0f trials",
                        nb_json_get_number(topic, "trials_that_differ"));
     } else if (verdict && strcmp(verdict, "default") == 0) {
         nb_strbuf_add(out, why ? "" : "the default stays; ");
@@ -105,7 +102,7 @@ void nb_tune_print(const cJSON *json, struct nb_strbuf *out) {
     print_fields(fields ? fields : nb_json_get(json, "fields"), out);
     if (topics && measured) {
         add_text(out, "\nMeasured ", measured);
-        nb_strbuf_addf(out, " in %.0f s; percent faster than the default, with the 95%% interval\n",
+        nb_strbuf_addf(out, " in %.0f s; percent faster than the default [95%% interval]\n",
                        nb_json_get_number(json, "elapsed_s"));
     }
     for (const cJSON *topic = topics ? topics->child : NULL; topic; topic = topic->next) print_topic(topic, out);

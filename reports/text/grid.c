@@ -71,8 +71,9 @@ static void trim_line(struct nb_strbuf *out) {
 
 struct layout {
     const struct nb_grid *grid;
-    struct nb_strbuf *cells;         /* escaped; the titles first */
-    size_t n_rows, *widths, *narrow; /* by column: 0: left out; as narrow as its words allow */
+    struct nb_strbuf *cells; /* escaped; the titles first */
+    size_t n_rows, *widths, *narrow,
+        *wanted; /* by column; 0: left out; as narrow as its words allow, as wide as its cells */
 };
 
 static const char *cell_at(const struct layout *l, size_t row, size_t column) {
@@ -121,13 +122,32 @@ static size_t next_victim(const struct layout *l) {
     return victim;
 }
 
-/* The widest column that can be narrower; n_columns: none. */
-static size_t widest_column(const struct layout *l) {
-    size_t widest = l->grid->n_columns;
-    for (size_t c = 0; c < l->grid->n_columns; c++)
-        if (l->widths[c] > l->narrow[c] && (widest == l->grid->n_columns || l->widths[c] > l->widths[widest]))
-            widest = c;
-    return widest;
+/* Lines that the cells of a column take at a width. */
+static size_t lines_of(const struct layout *l, size_t column, size_t width) {
+    size_t n = 0;
+    for (size_t row = 0; row < l->n_rows; row++) {
+        const char *rest = cell_at(l, row, column);
+        do {
+            rest += nb_utf8_line(rest, width);
+            rest += strspn(rest, " ");
+            n++;
+        } while (*rest);
+    }
+    return n;
+}
+
+/* The column that can be narrower at the price of the fewest lines, of several the widest; n_columns: none. */
+static size_t next_narrower(const struct layout *l) {
+    size_t best = l->grid->n_columns, price = 0;
+    for (size_t c = 0; c < l->grid->n_columns; c++) {
+        const size_t width = l->widths[c];
+        if (width <= l->narrow[c]) continue;
+        const size_t own = lines_of(l, c, width - 1) - lines_of(l, c, width);
+        if (best < l->grid->n_columns && (own > price || (own == price && width <= l->widths[best]))) continue;
+        best = c;
+        price = own;
+    }
+    return best;
 }
 
 static bool is_empty(const struct layout *l, size_t column) {
@@ -136,13 +156,16 @@ static bool is_empty(const struct layout *l, size_t column) {
     return true;
 }
 
-/* Leaves out what is empty, and columns by rank, then takes from the widest, whose cells go on in the next line. */
+/* Leaves out what is empty, and columns by rank, then takes from those whose cells go on in the next
+ * line; where that is not enough, the first column, which stands in every part, stays as it is. */
 static void fit(struct layout *l) {
     const size_t n = l->grid->n_columns, screen = l->grid->screen;
     for (size_t c = 1; c < n; c++)
         if (line_width(l) > screen && is_empty(l, c)) l->widths[c] = 0;
     for (size_t c; line_width(l) > screen && (c = next_victim(l)) < n;) l->widths[c] = 0;
-    for (size_t c; line_width(l) > screen && (c = widest_column(l)) < n;) l->widths[c]--;
+    const size_t first = l->widths[0];
+    for (size_t c; line_width(l) > screen && (c = next_narrower(l)) < n;) l->widths[c]--;
+    if (line_width(l) > screen) l->widths[0] = first < screen / 2 ? first : screen / 2;
 }
 
 static bool is_right(const struct nb_grid *grid, size_t column) { return grid->right && grid->right[column]; }
@@ -185,18 +208,26 @@ static void print_rows(const struct layout *l, bool color, struct nb_strbuf *out
     free(rest);
 }
 
+/* The room that a part of the columns leaves goes to those that were made narrower. */
+static void widen(struct layout *l, size_t begin, size_t end) {
+    for (size_t c = begin; c < end; c++)
+        while (l->widths[c] && l->widths[c] < l->wanted[c] && line_width(l) < l->grid->screen) l->widths[c]++;
+}
+
 /* As many columns at once as fit, the first in each part. */
 static void print_parts(struct layout *l, bool color, struct nb_strbuf *out) {
-    const size_t n = l->grid->n_columns;
+    const size_t n = l->grid->n_columns, screen = l->grid->screen;
     size_t *all = nb_alloc(n, sizeof *all), at = 1;
     memcpy(all, l->widths, n * sizeof *all);
     do {
         const size_t begin = at;
         memset(l->widths + 1, 0, (n - 1) * sizeof *l->widths);
-        for (; at < n && (at == begin || !l->grid->screen || line_width(l) + 2 + all[at] <= l->grid->screen); at++)
+        for (; at < n && (at == begin || !screen || line_width(l) + 2 + all[at] <= screen); at++)
             l->widths[at] = all[at];
+        widen(l, begin, at);
         nb_strbuf_add(out, begin > 1 ? "\n" : "");
         print_rows(l, color, out);
+        while (at < n && !all[at]) at++;
     } while (at < n);
     free(all);
 }
@@ -207,14 +238,17 @@ void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf 
                        .cells = nb_alloc(n, sizeof(struct nb_strbuf)),
                        .n_rows = n / grid->n_columns,
                        .widths = nb_alloc(grid->n_columns, sizeof(size_t)),
-                       .narrow = nb_alloc(grid->n_columns, sizeof(size_t))};
+                       .narrow = nb_alloc(grid->n_columns, sizeof(size_t)),
+                       .wanted = nb_alloc(grid->n_columns, sizeof(size_t))};
     measure_columns(&l, nb_utf8_wanted());
+    memcpy(l.wanted, l.widths, grid->n_columns * sizeof *l.widths);
     if (grid->screen) fit(&l);
     print_parts(&l, color, out);
     for (size_t i = 0; i < n; i++) nb_strbuf_release(&l.cells[i]);
     free(l.cells);
     free(l.widths);
     free(l.narrow);
+    free(l.wanted);
 }
 
 /* ---- the others ---- */

@@ -33,6 +33,43 @@ void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool
     nb_strbuf_release(&safe);
 }
 
+/* Where the last text of a line begins that two blanks part from its labels; else two cells behind its first word. */
+static size_t text_of_row(const char *line, size_t n, size_t screen) {
+    const size_t indent = strspn(line, " ");
+    size_t found = indent + 2;
+    for (size_t i = indent; i + 1 < n && i < screen / 2; i++) {
+        if (line[i] != ' ' || line[i + 1] != ' ') continue;
+        i += strspn(line + i, " ");
+        if (i <= screen / 2) found = i;
+    }
+    return found;
+}
+
+static bool is_command(const char *line) {
+    line += strspn(line, " ");
+    const char *name = strstr(line, "normbench");
+    return name && name < line + strcspn(line, " ");
+}
+
+void nb_screen_fold(struct nb_strbuf *out, const char *text, size_t screen) {
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = text + strcspn(text, "\n");
+        struct nb_strbuf line = {0};
+        nb_strbuf_add(&line, "");
+        nb_strbuf_addn(&line, text, (size_t)(end - text));
+        const size_t hanging = text_of_row(line.text, line.len, screen);
+        const char *rest = line.text;
+        size_t n = is_command(rest) ? line.len : nb_utf8_line(rest, screen);
+        for (nb_strbuf_addn(out, rest, n); *(rest += n); nb_strbuf_addn(out, rest, n)) {
+            rest += strspn(rest, " ");
+            nb_strbuf_addf(out, "\n%*s", (int)hanging, "");
+            n = nb_utf8_line(rest, screen - hanging);
+        }
+        nb_strbuf_add(out, "\n");
+        nb_strbuf_release(&line);
+    }
+}
+
 struct nb_page nb_page_for(FILE *stream, bool markdown, struct nb_strbuf *out) {
     return (struct nb_page){
         .markdown = markdown, .color = nb_screen_color(stream), .screen = nb_screen_width(stream), .out = out};
@@ -84,6 +121,14 @@ int nb_output(struct nb_strbuf *text, FILE *out) {
     nb_strbuf_release(text);
     if (!whole && reason == EPIPE) return 0; /* the reader (head, less) has seen enough */
     return whole ? 0 : nb_error("cannot write the report: %s", strerror(reason));
+}
+
+int nb_output_folded(struct nb_strbuf *text, FILE *out) {
+    struct nb_strbuf folded = {0};
+    nb_strbuf_add(&folded, "");
+    nb_screen_fold(&folded, text->text ? text->text : "", nb_screen_width(out));
+    nb_strbuf_release(text);
+    return nb_output(&folded, out);
 }
 
 int nb_output_json(cJSON *json, FILE *out) {

@@ -17,6 +17,9 @@ bool nb_screen_color(FILE *out);
  * line. */
 void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool utf8);
 
+/* Lines that are wider go on in the next, under the text behind their label; commands stay whole, so that they can be copied. */
+void nb_screen_fold(struct nb_strbuf *out, const char *text, size_t screen);
+
 struct nb_page {
     bool markdown, color; /* color: of a terminal */
     size_t screen;        /* cells of a line; 0: no limit */
@@ -34,6 +37,8 @@ void nb_page_grid(const struct nb_page *page, struct nb_grid *grid);
 void nb_print_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes and releases the text, or a document. 0, or -1 after nb_error (a full disk, a closed pipe). */
 int nb_output(struct nb_strbuf *text, FILE *out);
+/* The same, folded to the screen. */
+int nb_output_folded(struct nb_strbuf *text, FILE *out);
 int nb_output_json(cJSON *json, FILE *out);
 
 #endif

@@ -343,7 +343,7 @@ Test(tuning, a_topic_without_a_winner_shows_what_its_trials_gave) {
     cr_expect(
         strstr(out.text, "ways (why): nothing is faster over all shapes by more than noise\n    copy/shape:1x1\n"),
         "%s", out.text);
-    cr_expect(strstr(out.text, " -41.0 % (-45.0 to -38.0)\n"), "%s", out.text);
+    cr_expect(strstr(out.text, " -41.0% [-45.0, -38.0]\n"), "%s", out.text);
     cJSON_Delete(json);
     nb_strbuf_release(&out);
 }
