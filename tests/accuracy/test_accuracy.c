@@ -7,6 +7,7 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/core/dtype.h"
+#include "tests/support/released.h"
 #include "tests/support/softkernel.h"
 #include "tests/support/sparsely.h"
 
@@ -273,7 +274,7 @@ Test(accuracy, correct_kernels_are_never_called_biased) {
     struct random_state r = {21};
     double worst = 0;
     for (int trial = 0; trial < 1200; trial += one_in(5) * sparsely()) {
-        struct problem p;
+        struct problem p released_by(problem_free);
         struct soft_kernel k = {0};
         draw(&p, &k, &r, trial);
         struct verdict v = judge(&p, &k);
@@ -287,13 +288,12 @@ Test(accuracy, correct_kernels_are_never_called_biased) {
                   v.bias.expected / nb_formats[p.c.dtype].unit_roundoff,
                   v.bias.systematic / nb_formats[p.c.dtype].unit_roundoff, v.a.rounding_ulp, v.a.rounding_sd_ulp);
         if (!isnan(v.a.bias_sigma)) worst = fmax(worst, fabs(v.a.bias_sigma));
-        problem_free(&p);
     }
     cr_expect(worst > 0.5, "sigma is no figure of speech: chance shows in it");
 }
 
 Test(accuracy, stagnation_is_predicted_and_not_taken_for_truncation) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     struct soft_kernel k = {.lanes = 1};
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 16, 65536);
     problem_fill_normal(&p, 0, 1, 77);
@@ -302,15 +302,13 @@ Test(accuracy, stagnation_is_predicted_and_not_taken_for_truncation) {
     cr_expect(v.a.bias_large_u > 20, "a sum of 65536 squares one by one stays behind: %.1f u", v.a.bias_large_u);
     cr_expect_float_eq(v.a.bias_large_u, v.bias.expected / u, 0.35 * v.bias.expected / u);
     cr_expect(fabs(v.a.bias_sigma) < 6);
-    problem_free(&p);
 }
 
 Test(accuracy, nothing_is_predicted_where_the_statistics_are_of_low_precision) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     struct soft_kernel k = {.lanes = 8};
     problem_init(&p, NB_OP_RMSNORM, NB_BF16, 64, 384);
     problem_fill_normal(&p, 0, 1, 78);
     p.c.stats_dtype = NB_STATS_X;
     cr_expect(isnan(judge(&p, &k).a.bias_sigma));
-    problem_free(&p);
 }

@@ -7,6 +7,7 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/core/dtype.h"
+#include "tests/support/released.h"
 #include "tests/support/softkernel.h"
 #include "tests/support/sparsely.h"
 
@@ -60,14 +61,13 @@ static void draw_formula(struct problem *p, struct soft_kernel *k, struct random
 Test(bound, holds_for_every_formula_on_normal_rows) {
     struct random_state r = {11};
     for (int trial = 0; trial < 3000; trial += one_in(3)) {
-        struct problem p;
+        struct problem p released_by(problem_free);
         struct soft_kernel k = {0};
         problem_init(&p, row_ops[trial % N_NORM_OPS], (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES), 2,
                      1 + (int64_t)(random_bits(&r) % 300));
         problem_fill_normal(&p, random_normal(&r), exp(2 * random_normal(&r)), random_bits(&r));
         draw_formula(&p, &k, &r);
         expect_within(&p, &k, "normal");
-        problem_free(&p);
     }
     cr_expect(tightest > 0.9, "some formula comes near its bound");
 }
@@ -76,7 +76,7 @@ Test(bound, holds_for_every_formula_on_rows_made_to_hurt) {
     struct random_state r = {12};
     char kind_name[16];
     for (int trial = 0; trial < 6000; trial += one_in(3)) {
-        struct problem p;
+        struct problem p released_by(problem_free);
         struct soft_kernel k = {0};
         const int kind = trial % N_HARD_KINDS;
         const int64_t cols = 1 + (int64_t)(random_bits(&r) % (trial % 5 ? 100 : 2000));
@@ -87,7 +87,6 @@ Test(bound, holds_for_every_formula_on_rows_made_to_hurt) {
         draw_formula(&p, &k, &r);
         snprintf(kind_name, sizeof kind_name, "hard %d", kind);
         expect_within(&p, &k, kind_name);
-        problem_free(&p);
     }
 }
 
@@ -95,7 +94,7 @@ Test(bound, holds_for_every_formula_on_rows_made_to_hurt) {
 Test(bound, holds_for_rows_that_are_chosen_against_the_order_of_summation) {
     struct random_state r = {13};
     for (int sign = -1; sign <= 1; sign += 2) {
-        struct problem p;
+        struct problem p released_by(problem_free);
         struct soft_kernel k = {.lanes = 1};
         problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 4096);
         float acc = 0;
@@ -113,7 +112,6 @@ Test(bound, holds_for_rows_that_are_chosen_against_the_order_of_summation) {
         }
         cr_expect(fabs(acc / exact - 1) > 500 * 0x1p-24, "the row is no attack: %g u", (acc / exact - 1) * 0x1p24);
         expect_within(&p, &k, "greedy");
-        problem_free(&p);
     }
 }
 
@@ -122,9 +120,9 @@ Test(bound, holds_for_dyt_of_any_size) {
     struct random_state r = {14};
     for (int trial = 0; trial < 60; trial++) {
         const enum nb_dtype dtype = (enum nb_dtype)(trial % NB_N_DTYPES), steps = trial % 2 ? dtype : NB_F32;
-        struct problem p;
-        struct nb_oracle o;
-        struct nb_bound b;
+        struct problem p released_by(problem_free);
+        struct nb_oracle o released_by(nb_oracle_release);
+        struct nb_bound b released_by(nb_bound_release);
         double y[64], tolerance[64];
         problem_init(&p, NB_OP_DYT, dtype, 1, 64);
         problem_fill_normal(&p, 0, exp(10 * random_normal(&r)), random_bits(&r));
@@ -141,25 +139,20 @@ Test(bound, holds_for_dyt_of_any_size) {
             cr_expect_leq(fabs(got - y[i]), tolerance[i], "trial %d, alpha %g: %g, not %g", trial, p.c.alpha, got,
                           y[i]);
         }
-        nb_bound_release(&b);
-        nb_oracle_release(&o);
-        problem_free(&p);
     }
 }
 
 /* ---- predicted losses ------------------------------------------------------------------------------------------------ */
 
 static enum nb_loss loss_of_row(const struct problem *p) {
-    struct nb_oracle o;
-    struct nb_bound b;
+    struct nb_oracle o released_by(nb_oracle_release);
+    struct nb_bound b released_by(nb_bound_release);
     double y[64], tolerance[64];
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
     nb_bound_init(&b, &p->c, &o, p->c.shape.cols);
     nb_oracle_row(&o, 0, y);
     enum nb_loss loss = nb_bound_row(&b, 0, y, tolerance);
     cr_expect_eq(isinf(tolerance[0]), loss != NB_LOSS_NONE && loss != NB_LOSS_UNBOUNDED);
-    nb_bound_release(&b);
-    nb_oracle_release(&o);
     return loss;
 }
 
@@ -208,7 +201,7 @@ Test(bound, predicts_where_the_formula_loses_its_result) {
 }
 
 Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     struct nb_oracle o;
     struct nb_bound b;
     double y[8], tolerance[8];
@@ -234,7 +227,6 @@ Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
     for (int i = 0; i < 8; i++) cr_expect_eq(tolerance[i], 0, "a copy is exact");
     nb_bound_release(&b);
     nb_oracle_release(&o);
-    problem_free(&p);
 }
 
 /* ---- mistakes lie beyond --------------------------------------------------------------------------------------------- */
@@ -242,7 +234,7 @@ Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
 /* 64 x 384, as the smallest shape that is looked at; 8 accumulators, as the kernels have. */
 Test(bound, the_divisor_n_minus_1_is_caught_in_every_dtype) {
     for (int dtype = 0; dtype < NB_N_DTYPES; dtype++) {
-        struct problem p;
+        struct problem p released_by(problem_free);
         struct soft_kernel k = {.lanes = 8, .unbiased = true};
         problem_init(&p, NB_OP_LAYERNORM, (enum nb_dtype)dtype, 64, 384);
         problem_fill_normal(&p, 0, 1, 100 + (uint64_t)dtype);
@@ -252,20 +244,18 @@ Test(bound, the_divisor_n_minus_1_is_caught_in_every_dtype) {
         k.unbiased = false;
         a = judge(&p, &k);
         cr_expect(a.n_beyond == 0 && !(fabs(a.bias_sigma) > 6), "%s: %.1f sigma", nb_formats[dtype].name, a.bias_sigma);
-        problem_free(&p);
     }
 }
 
 /* The worst error over the bound of a LayerNorm of standard normal rows. */
 static double ratio_of(uint32_t variance, bool unbiased, int64_t n, int lanes) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     struct soft_kernel k = {.lanes = lanes, .unbiased = unbiased};
     problem_init(&p, NB_OP_LAYERNORM, NB_F32, 4, n);
     p.c.variance = variance;
     p.c.formula.root = NB_ROOT_MUL_RECIP;
     problem_fill_normal(&p, 0, 1, 77);
     const double ratio = judge(&p, &k).worst_ratio;
-    problem_free(&p);
     return ratio;
 }
 
@@ -314,9 +304,9 @@ static float infer(const struct problem *p, double x, int64_t channel, bool fold
 }
 
 static double worst_of_inference(uint32_t layout, bool declared, bool folded) {
-    struct problem p;
-    struct nb_oracle o;
-    struct nb_bound b;
+    struct problem p released_by(problem_free);
+    struct nb_oracle o released_by(nb_oracle_release);
+    struct nb_bound b released_by(nb_bound_release);
     double y[64], tolerance[64], worst = 0;
     problem_init_batchnorm(&p, layout, NB_F32, 2, 8, 32);
     problem_fill_normal(&p, 1000, 1, 8);
@@ -337,9 +327,6 @@ static double worst_of_inference(uint32_t layout, bool declared, bool folded) {
             worst = fmax(worst, fabs(got - y[i]) / tolerance[i]);
         }
     }
-    nb_bound_release(&b);
-    nb_oracle_release(&o);
-    problem_free(&p);
     return worst;
 }
 
@@ -358,9 +345,9 @@ Test(bound, tells_a_folded_batchnorm_from_one_that_subtracts_the_mean) {
  * is f32's. */
 Test(bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
     for (int dtype = NB_F16; dtype <= NB_BF16; dtype++) {
-        struct problem p;
-        struct nb_oracle o;
-        struct nb_bound b;
+        struct problem p released_by(problem_free);
+        struct nb_oracle o released_by(nb_oracle_release);
+        struct nb_bound b released_by(nb_bound_release);
         double y[384], tolerance[384];
         problem_init(&p, NB_OP_RMSNORM, (enum nb_dtype)dtype, 1, 384);
         problem_fill_normal(&p, 0, 1, 6);
@@ -372,8 +359,5 @@ Test(bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
             double ulps = tolerance[i] / nb_ulp(y[i], p.in.dtype);
             cr_expect(ulps >= 0.5 && ulps < 0.51, "%g: %g ulp", y[i], ulps);
         }
-        nb_bound_release(&b);
-        nb_oracle_release(&o);
-        problem_free(&p);
     }
 }

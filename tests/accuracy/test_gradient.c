@@ -9,6 +9,7 @@
 #include "src/core/dtype.h"
 #include "src/measure/fp_state.h"
 #include "tests/support/backward.h"
+#include "tests/support/released.h"
 #include "tests/support/sparsely.h"
 
 #define BITS 700
@@ -217,7 +218,7 @@ Test(gradient, agrees_with_mpfr_for_every_op_length_and_affine_form) {
     static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 17, 31, 64, 127, 255, 256, 257, 600};
     for (int op = 0; op < N_ROW_OPS; op++)
         for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
-            struct backward b;
+            struct backward b released_by(backward_free);
             backward_init(&b, row_ops[op], (enum nb_dtype)(l % NB_N_DTYPES), 3, lengths[l]);
             b.p.c.k = lengths[l] > 3 ? lengths[l] / 3 : lengths[l];
             b.p.c.formula.affine = (uint32_t)(l + (size_t)op) % NB_N_AFFINES;
@@ -225,7 +226,6 @@ Test(gradient, agrees_with_mpfr_for_every_op_length_and_affine_form) {
             b.p.c.formula.weight_offset = l % 3 == 1;
             backward_fill_normal(&b, 0.3, 2, 7 + l);
             expect_exact(&b, "normal rows");
-            backward_free(&b);
         }
 }
 
@@ -243,7 +243,7 @@ Test(gradient, agrees_with_mpfr_on_rows_made_to_hurt) {
     for (int op = 0; op < N_ROW_OPS; op++)
         for (int kind = 0; kind < N_HARD_KINDS * 4; kind += one_in(3))
             for (int l = 0; l < 4; l++) {
-                struct backward b;
+                struct backward b released_by(backward_free);
                 backward_init(&b, row_ops[op], NB_F32, 2, lengths[l]);
                 for (int64_t i = 0; i < 2 * lengths[l]; i++) {
                     const double x = hard_value(kind / 4, i % lengths[l], lengths[l], &r);
@@ -256,14 +256,13 @@ Test(gradient, agrees_with_mpfr_on_rows_made_to_hurt) {
                     b.p.in.gamma_f32[i] = (float)(1e-20 * random_normal(&r)); /* 1 + gamma is no double */
                 backward_statistics(&b);
                 expect_exact(&b, "rows made to hurt");
-                backward_free(&b);
             }
 }
 
 /* The gradient past the norm takes nearly all of the norm's own away. */
 Test(gradient, keeps_its_digits_where_the_residual_cancels_the_rest) {
     for (int op = NB_OP_ADD_RMSNORM; op <= NB_OP_ADD_LAYERNORM; op++) {
-        struct backward b;
+        struct backward b released_by(backward_free);
         struct nb_gradient g;
         double dx[64];
         backward_init(&b, (uint32_t)op, NB_F32, 1, 64);
@@ -274,13 +273,12 @@ Test(gradient, keeps_its_digits_where_the_residual_cancels_the_rest) {
         for (int64_t i = 0; i < 64; i++) nb_set(b.p.in.dresidual_out, i, NB_F32, -dx[i]);
         nb_gradient_release(&g);
         expect_exact(&b, "cancelling residual");
-        backward_free(&b);
     }
 }
 
 /* Twenty thousand terms that cancel down to the last digits: dy alternates, and one row differs. */
 Test(gradient, column_sums_of_many_rows_are_exact) {
-    struct backward b;
+    struct backward b released_by(backward_free);
     backward_init(&b, NB_OP_LAYERNORM, NB_F32, 20001, 2);
     b.p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
     for (int64_t row = 0; row < 20001; row++)
@@ -290,13 +288,12 @@ Test(gradient, column_sums_of_many_rows_are_exact) {
         }
     backward_statistics(&b);
     expect_exact(&b, "long columns");
-    backward_free(&b);
 }
 
 /* ---- BatchNorm ------------------------------------------------------------------------------------------------------- */
 
 static void check_batchnorm(uint32_t layout, int64_t n, int64_t channels, int64_t hw, uint32_t mode, double mean) {
-    struct backward b;
+    struct backward b released_by(backward_free);
     backward_init_batchnorm(&b, layout, mode == NB_TRAINING ? NB_F32 : NB_F16, n, channels, hw);
     b.p.c.mode = mode;
     b.p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
@@ -305,7 +302,6 @@ static void check_batchnorm(uint32_t layout, int64_t n, int64_t channels, int64_
     expect_exact(&b, layout == NB_NHWC ? "NHWC" : "NCHW");
     b.p.c.formula.affine = NB_AFFINE_NONE;
     expect_exact(&b, "without gamma");
-    backward_free(&b);
 }
 
 Test(gradient, batchnorm_agrees_with_mpfr_in_both_layouts_and_modes) {
@@ -322,14 +318,13 @@ Test(gradient, batchnorm_agrees_with_mpfr_in_both_layouts_and_modes) {
 /* ---- what is left out, and what has no number ------------------------------------------------------------------------ */
 
 static void dx_of_first_row(const struct backward *b, double *dx) {
-    struct nb_gradient g;
+    struct nb_gradient g released_by(nb_gradient_release);
     backward_gradient(&g, b);
     nb_gradient_row(&g, 0, dx);
-    nb_gradient_release(&g);
 }
 
 Test(gradient, rows_with_inf_or_nan_follow_ieee_evaluation) {
-    struct backward b;
+    struct backward b released_by(backward_free);
     struct nb_gradient g;
     double dx[4];
     backward_init(&b, NB_OP_RMSNORM, NB_F32, 2, 4);
@@ -355,11 +350,10 @@ Test(gradient, rows_with_inf_or_nan_follow_ieee_evaluation) {
     backward_statistics(&b);
     dx_of_first_row(&b, dx);
     cr_expect(isinf(dx[0]) && isfinite(dx[2]) && dx[3] == INFINITY, "beyond k no sum is used");
-    backward_free(&b);
 }
 
 Test(gradient, refuses_to_run_where_subnormals_are_flushed) {
-    struct backward b;
+    struct backward b released_by(backward_free);
     struct nb_gradient g;
     backward_init(&b, NB_OP_RMSNORM, NB_F32, 1, 1);
     backward_statistics(&b);
@@ -372,5 +366,4 @@ Test(gradient, refuses_to_run_where_subnormals_are_flushed) {
     nb_fp_state_set(saved);
     cr_expect_eq(result, -1);
     nb_gradient_release(&g);
-    backward_free(&b);
 }

@@ -8,6 +8,7 @@
 
 #include "src/accuracy/gradient_bound.h"
 #include "src/core/dtype.h"
+#include "tests/support/released.h"
 #include "tests/support/softgradient.h"
 #include "tests/support/sparsely.h"
 
@@ -23,8 +24,8 @@ static double ratio_of(double computed, double exact, double tolerance) {
 }
 
 static struct verdict judge(const struct backward *b, const struct soft_gradient *k) {
-    struct nb_gradient g;
-    struct nb_gradient_bound bound;
+    struct nb_gradient g released_by(nb_gradient_release);
+    struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
     struct verdict v = {0};
     const struct nb_inputs *in = &b->p.in;
     const size_t n = (size_t)(in->rows * in->cols), cols = (size_t)in->cols;
@@ -52,8 +53,6 @@ static struct verdict judge(const struct backward *b, const struct soft_gradient
         if (g.dbeta)
             v.dbeta = fmax(v.dbeta, ratio_of(dbeta[i], g.dbeta[i], nb_gradient_bound_parameter(&bound, NB_DBETA, i)));
     }
-    nb_gradient_bound_release(&bound);
-    nb_gradient_release(&g);
     free(exact);
     free(tolerance);
     free(dx);
@@ -104,7 +103,7 @@ enum { N_OPS = sizeof ops / sizeof ops[0] };
 Test(gradient_bound, holds_for_every_formula_and_order_on_normal_rows) {
     struct random_state r = {21};
     for (int trial = 0; trial < 3000; trial += one_in(5)) {
-        struct backward b;
+        struct backward b released_by(backward_free);
         struct soft_gradient k = {0};
         const int64_t rows = up_to(&r, 6), cols = up_to(&r, 200);
         backward_init(&b, ops[trial % N_OPS], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), rows, cols);
@@ -112,7 +111,6 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_normal_rows) {
         const double mean = random_normal(&r), sd = exp(2 * random_normal(&r));
         backward_fill_normal(&b, mean, sd, random_bits(&r));
         expect_within(&b, &k, "normal");
-        backward_free(&b);
     }
     cr_expect(tightest > 0.9, "some formula comes near its bound");
 }
@@ -120,7 +118,7 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_normal_rows) {
 Test(gradient_bound, holds_for_batchnorm_in_both_layouts_and_modes) {
     struct random_state r = {22};
     for (int trial = 0; trial < 1500; trial += one_in(5)) {
-        struct backward b;
+        struct backward b released_by(backward_free);
         struct soft_gradient k = {0};
         const int64_t n = up_to(&r, 3), channels = up_to(&r, 5), hw = up_to(&r, 40);
         backward_init_batchnorm(&b, NB_NCHW + (uint32_t)trial % 2, (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), n,
@@ -132,7 +130,6 @@ Test(gradient_bound, holds_for_batchnorm_in_both_layouts_and_modes) {
         b.p.c.flushes = trial % 7 == 0;
         backward_fill_normal(&b, mean, sd, random_bits(&r));
         expect_within(&b, &k, "batchnorm");
-        backward_free(&b);
     }
 }
 
@@ -149,7 +146,7 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
     struct random_state r = {23};
     char kind_name[32];
     for (int trial = 0; trial < 6000; trial += one_in(7)) {
-        struct backward b;
+        struct backward b released_by(backward_free);
         struct soft_gradient k = {0};
         const int of_x = trial % N_HARD_KINDS, of_dy = trial / N_HARD_KINDS % 6;
         const int64_t cols = up_to(&r, trial % 5 ? 100 : 700), op = up_to(&r, N_OPS) - 1;
@@ -163,7 +160,6 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
         backward_statistics(&b);
         snprintf(kind_name, sizeof kind_name, "hard %d, dy %d", of_x, of_dy);
         expect_within(&b, &k, kind_name);
-        backward_free(&b);
     }
 }
 
@@ -203,7 +199,7 @@ Test(gradient_bound, mistakes_in_the_means_are_caught) {
 /* Only where it is declared: the folded forms lose what |mean| is larger than the spread. */
 Test(gradient_bound, tells_folded_forms_from_those_that_subtract_the_mean) {
     for (int order = ORDER_FOLDED_XHAT; order <= ORDER_AFFINE; order++) {
-        struct backward b;
+        struct backward b released_by(backward_free);
         struct soft_gradient k = {.lanes = 8, .order = (enum order)order};
         backward_init(&b, NB_OP_LAYERNORM, NB_F32, 8, 384);
         backward_fill_normal(&b, 1000, 1, 4);
@@ -214,16 +210,15 @@ Test(gradient_bound, tells_folded_forms_from_those_that_subtract_the_mean) {
         cr_expect(declared <= 1 && declared > 1e-3, "order %d: %g", order, declared);
         b.p.c.folded = false;
         cr_expect_gt(judge(&b, &k).dx, 1);
-        backward_free(&b);
     }
 }
 
 /* What f32 adds to the last rounding is a few times the error of the two sums, chain * u, of terms near 1. */
 Test(gradient_bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
     for (int dtype = NB_F16; dtype <= NB_BF16; dtype++) {
-        struct backward b;
-        struct nb_gradient g;
-        struct nb_gradient_bound bound;
+        struct backward b released_by(backward_free);
+        struct nb_gradient g released_by(nb_gradient_release);
+        struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
         double dx[384], tolerance[384];
         backward_init(&b, NB_OP_LAYERNORM, (enum nb_dtype)dtype, 1, 384);
         backward_fill_normal(&b, 0, 1, 6);
@@ -235,8 +230,5 @@ Test(gradient_bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
             const double beside = tolerance[i] - nb_ulp(dx[i], b.p.in.dtype) / 2;
             cr_expect(beside > 0 && beside < 5 * 55 * 0x1p-24, "%g: %g", dx[i], beside);
         }
-        nb_gradient_bound_release(&bound);
-        nb_gradient_release(&g);
-        backward_free(&b);
     }
 }

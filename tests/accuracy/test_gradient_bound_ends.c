@@ -5,6 +5,7 @@
 
 #include "src/accuracy/gradient_bound.h"
 #include "src/core/dtype.h"
+#include "tests/support/released.h"
 #include "tests/support/softgradient.h"
 
 static double ratio_of(double computed, double exact, double tolerance) {
@@ -34,9 +35,9 @@ Test(gradient_bound_ends, holds_for_dyt_of_any_size) {
     struct random_state r = {32};
     int n = 0;
     for (int trial = 0; trial < 120; trial++) {
-        struct backward b;
-        struct nb_gradient g;
-        struct nb_gradient_bound bound;
+        struct backward b released_by(backward_free);
+        struct nb_gradient g released_by(nb_gradient_release);
+        struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
         double dx[60], tolerance[60];
         backward_init(&b, NB_OP_DYT, (enum nb_dtype)(trial % NB_N_DTYPES), 1, 60);
         const uint32_t weighted = trial % 2;
@@ -64,17 +65,14 @@ Test(gradient_bound_ends, holds_for_dyt_of_any_size) {
             cr_expect_leq(ratio_of(dgamma, g.dgamma[i], allowed), 1, "trial %d, alpha %g: dgamma %g, not %g", trial,
                           b.p.c.alpha, (double)dgamma, g.dgamma[i]);
         }
-        nb_gradient_bound_release(&bound);
-        nb_gradient_release(&g);
-        backward_free(&b);
     }
     cr_expect_gt(n, 1000);
 }
 
 Test(gradient_bound_ends, holds_for_dyt_and_its_alpha) {
-    struct backward b;
-    struct nb_gradient g;
-    struct nb_gradient_bound bound;
+    struct backward b released_by(backward_free);
+    struct nb_gradient g released_by(nb_gradient_release);
+    struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
     double dx[300], tolerance[300], worst = 0;
     float dgamma[300] = {0}, dalpha = 0;
     backward_init(&b, NB_OP_DYT, NB_F32, 8, 300);
@@ -103,9 +101,6 @@ Test(gradient_bound_ends, holds_for_dyt_and_its_alpha) {
     cr_expect_leq(ratio_of(dalpha, g.dalpha, nb_gradient_bound_parameter(&bound, NB_DALPHA, 0)), 1);
     cr_expect_gt(ratio_of(dalpha + 1e-3 * g.abs_dalpha, g.dalpha, nb_gradient_bound_parameter(&bound, NB_DALPHA, 0)),
                  1);
-    nb_gradient_bound_release(&bound);
-    nb_gradient_release(&g);
-    backward_free(&b);
 }
 
 static double without_subnormals(double v) { return fabs(v) < 0x1p-126 ? 0 : v; }
@@ -113,8 +108,8 @@ static double without_subnormals(double v) { return fabs(v) < 0x1p-126 ? 0 : v; 
 /* Operands and results of AVX512-BF16 instructions: dy and x that are subnormal are 0, and so is a subnormal dx. */
 Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
     struct random_state r = {31};
-    struct nb_gradient g;
-    struct backward b, flushed;
+    struct nb_gradient g released_by(nb_gradient_release);
+    struct backward b released_by(backward_free), flushed released_by(backward_free);
     struct soft_gradient k = {.lanes = 8};
     uint16_t dx[4 * 64];
     float dgamma[64], dbeta[64];
@@ -133,7 +128,7 @@ Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
     soft_gradient_run(&k, &flushed, dx, dgamma, dbeta);
     backward_gradient(&g, &b);
     for (int declared = 0; declared < 2; declared++) {
-        struct nb_gradient_bound bound;
+        struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
         nb_gradient_bound_init(&bound, &b.p.c, &g, NULL, soft_gradient_chain(&k, 64), 4, declared);
         for (int64_t row = 0; row < 4; row++) {
             nb_gradient_row(&g, row, exact);
@@ -142,20 +137,16 @@ Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
                 worst[declared] = fmax(worst[declared], ratio_of(without_subnormals(nb_get(dx, row * 64 + i, NB_BF16)),
                                                                  exact[i], tolerance[i]));
         }
-        nb_gradient_bound_release(&bound);
     }
     cr_expect(worst[0] > 1 && worst[1] <= 1, "undeclared %g, declared %g of the bound", worst[0], worst[1]);
-    nb_gradient_release(&g);
-    backward_free(&b);
-    backward_free(&flushed);
 }
 
 /* ---- predicted losses ------------------------------------------------------------------------------------------------ */
 
 static enum nb_loss loss_of(uint32_t op, enum nb_dtype dtype, double x, double dy, double eps) {
-    struct backward b;
-    struct nb_gradient g;
-    struct nb_gradient_bound bound;
+    struct backward b released_by(backward_free);
+    struct nb_gradient g released_by(nb_gradient_release);
+    struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
     double dx[16], tolerance[16];
     backward_init(&b, op, dtype, 1, 16);
     b.p.c.eps = eps;
@@ -169,9 +160,6 @@ static enum nb_loss loss_of(uint32_t op, enum nb_dtype dtype, double x, double d
     nb_gradient_row(&g, 0, dx);
     const enum nb_loss loss = nb_gradient_bound_row(&bound, 0, dx, tolerance);
     cr_expect_eq(loss != NB_LOSS_NONE, isinf(tolerance[1]));
-    nb_gradient_bound_release(&bound);
-    nb_gradient_release(&g);
-    backward_free(&b);
     return loss;
 }
 

@@ -7,13 +7,14 @@
 
 #include "src/core/dtype.h"
 #include "tests/support/backward.h"
+#include "tests/support/released.h"
 
 /* Of the row's rms: 2^-24 of each statistic, a few of them. */
 #define LIMIT 1e-6
 
 /* sum dy y, and for add_* sum dresidual_out * sum besides, at the x and parameters as they are. */
 static double loss(const struct backward *b) {
-    struct nb_oracle o;
+    struct nb_oracle o released_by(nb_oracle_release);
     struct nb_case forward = b->p.c;
     const struct nb_inputs *in = &b->p.in;
     const bool adds = forward.op == NB_OP_ADD_RMSNORM || forward.op == NB_OP_ADD_LAYERNORM;
@@ -28,7 +29,6 @@ static double loss(const struct backward *b) {
             if (adds) sum += nb_get(in->dresidual_out, at, in->dtype) * nb_get(in->x, at, in->dtype);
         }
     }
-    nb_oracle_release(&o);
     free(y);
     return sum;
 }
@@ -64,7 +64,7 @@ static void expect_parameters(const struct backward *b, const struct nb_gradient
 }
 
 static void expect_gradient(struct backward *b) {
-    struct nb_gradient g;
+    struct nb_gradient g released_by(nb_gradient_release);
     double dx[64];
     float *x = b->p.in.x;
     for (int64_t i = 0; i < b->p.in.rows * b->p.in.cols; i++) x[i] = rintf(x[i] * 0x1p12f) * 0x1p-12f;
@@ -86,7 +86,6 @@ static void expect_gradient(struct backward *b) {
         b->p.c.alpha = alpha;
         expect_near(g.dalpha, (above - below) / (2 * h), 1 + g.abs_dalpha, "dalpha", b);
     }
-    nb_gradient_release(&g);
 }
 
 static void no_residual(const struct backward *b) {
@@ -98,7 +97,7 @@ Test(gradient_differences, dx_dgamma_and_dbeta_are_the_derivatives_of_every_op) 
     for (size_t op = 0; op < N_ROW_OPS; op++)
         for (uint32_t affine = 0; affine < NB_N_AFFINES; affine++)
             for (uint32_t offset = 0; offset < 2; offset++) {
-                struct backward b;
+                struct backward b released_by(backward_free);
                 backward_init(&b, row_ops[op], NB_F32, 3, 11);
                 b.p.c.k = 4;
                 b.p.c.eps = offset ? 1e-5 : 1;
@@ -107,7 +106,6 @@ Test(gradient_differences, dx_dgamma_and_dbeta_are_the_derivatives_of_every_op) 
                 backward_fill_normal(&b, 0.5, 1, 40 + op);
                 no_residual(&b);
                 expect_gradient(&b);
-                backward_free(&b);
             }
 }
 
@@ -115,7 +113,7 @@ Test(gradient_differences, batchnorm_couples_all_values_of_a_channel_in_training
     for (uint32_t layout = NB_NCHW; layout <= NB_NHWC; layout++)
         for (uint32_t mode = 0; mode < NB_N_MODES; mode++)
             for (uint32_t affine = 0; affine < NB_N_AFFINES; affine++) {
-                struct backward b;
+                struct backward b released_by(backward_free);
                 backward_init_batchnorm(&b, layout, NB_F32, 2, 3, 5);
                 b.p.c.mode = mode;
                 b.p.c.eps = 0.5;
@@ -123,6 +121,5 @@ Test(gradient_differences, batchnorm_couples_all_values_of_a_channel_in_training
                 b.p.c.formula.weight_offset = affine == NB_AFFINE_GAMMA;
                 backward_fill_normal(&b, 0.5, 1, 60);
                 expect_gradient(&b);
-                backward_free(&b);
             }
 }

@@ -9,6 +9,7 @@
 #include "src/accuracy/yardstick.h"
 #include "src/core/dtype.h"
 #include "tests/support/numerics.h"
+#include "tests/support/released.h"
 
 /* An f32 problem whose x is so coarse that half an f16 ulp more is exact: the noise of a f16 problem, replayed by the f32 oracle. */
 static void moved(struct problem *fine, const struct problem *coarse, const struct nb_oracle *o, int k) {
@@ -28,17 +29,16 @@ static void moved(struct problem *fine, const struct problem *coarse, const stru
 
 /* Exact y of all rows. */
 static double *exact_of(const struct problem *p) {
-    struct nb_oracle o;
+    struct nb_oracle o released_by(nb_oracle_release);
     double *y = calloc((size_t)(p->in.rows * p->in.cols), sizeof *y);
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
     for (int64_t r = 0; r < p->in.rows; r++) nb_oracle_row(&o, r, y + r * p->in.cols);
-    nb_oracle_release(&o);
     return y;
 }
 
 static void agrees(struct problem *coarse, struct problem *fine, const char *what) {
-    struct nb_oracle o;
-    struct nb_yardstick yardstick;
+    struct nb_oracle o released_by(nb_oracle_release);
+    struct nb_yardstick yardstick released_by(nb_yardstick_release);
     const int64_t rows = coarse->in.rows, cols = coarse->in.cols;
     double *largest = calloc((size_t)rows, sizeof *largest);
     cr_assert_eq(nb_oracle_init(&o, &coarse->c, &coarse->in), 0);
@@ -56,8 +56,6 @@ static void agrees(struct problem *coarse, struct problem *fine, const char *wha
         cr_expect(fabs(said - largest[r]) <= 1e-6 * largest[r] + 1e-13, "%s, row %d: said %g, is %g", what, (int)r,
                   said, largest[r]);
     }
-    nb_yardstick_release(&yardstick);
-    nb_oracle_release(&o);
     free(at);
     free(largest);
 }
@@ -82,7 +80,7 @@ Test(noise, is_what_inputs_that_are_really_moved_do) {
         {NB_OP_DYT, 0, 1, 0, NB_EPS_INSIDE, "dyt"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct problem coarse, fine;
+        struct problem coarse released_by(problem_free), fine released_by(problem_free);
         problem_init(&coarse, rows[i].op, NB_F16, 3, 40);
         problem_init(&fine, rows[i].op, NB_F32, 3, 40);
         problem_fill_normal(&coarse, rows[i].mean, rows[i].sd, i + 1);
@@ -92,15 +90,13 @@ Test(noise, is_what_inputs_that_are_really_moved_do) {
         coarse.c.alpha = fine.c.alpha = 0.5;
         coarse.c.formula.affine = fine.c.formula.affine = NB_AFFINE_GAMMA_BETA;
         agrees(&coarse, &fine, rows[i].what);
-        problem_free(&coarse);
-        problem_free(&fine);
     }
 }
 
 Test(noise, goes_by_channels_for_batchnorm) {
     for (uint32_t layout = NB_NCHW; layout <= NB_NHWC; layout++)
         for (uint32_t mode = 0; mode < NB_N_MODES; mode++) {
-            struct problem coarse, fine;
+            struct problem coarse released_by(problem_free), fine released_by(problem_free);
             problem_init_batchnorm(&coarse, layout, NB_F16, 4, 3, 5);
             problem_init_batchnorm(&fine, layout, NB_F32, 4, 3, 5);
             problem_fill_normal(&coarse, 10, 1, 7);
@@ -110,31 +106,26 @@ Test(noise, goes_by_channels_for_batchnorm) {
                 coarse.in.running_var[i] = fine.in.running_var[i] = 1.5f;
             }
             agrees(&coarse, &fine, mode == NB_TRAINING ? "training" : "inference");
-            problem_free(&coarse);
-            problem_free(&fine);
         }
 }
 
 Test(noise, a_row_without_a_finite_result_has_none) {
-    struct problem p;
-    struct nb_oracle o;
-    struct nb_yardstick yardstick;
+    struct problem p released_by(problem_free);
+    struct nb_oracle o released_by(nb_oracle_release);
+    struct nb_yardstick yardstick released_by(nb_yardstick_release);
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 8);
     problem_fill_normal(&p, 0, 1, 3);
     ((float *)p.in.x)[3] = INFINITY;
     cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
     nb_yardstick_init(&yardstick, &o);
     cr_expect(isnan(yardstick.noise[0]));
-    nb_yardstick_release(&yardstick);
-    nb_oracle_release(&o);
-    problem_free(&p);
 }
 
 /* Two passes, 16 lanes: its chain is n / 16 + 4 and a few. */
 /* y off by so many steps in one place. */
 static struct nb_accuracy ratios_with(const struct problem *p, int steps, float in_place_of_first) {
-    struct nb_oracle o;
-    struct nb_yardstick yardstick;
+    struct nb_oracle o released_by(nb_oracle_release);
+    struct nb_yardstick yardstick released_by(nb_yardstick_release);
     struct nb_accuracy a = {0};
     const int64_t cols = p->in.cols;
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
@@ -152,13 +143,11 @@ static struct nb_accuracy ratios_with(const struct problem *p, int steps, float 
     nb_ratios_finish(&ratios, &a);
     free(exact);
     free(y);
-    nb_yardstick_release(&yardstick);
-    nb_oracle_release(&o);
     return a;
 }
 
 Test(ratios, count_steps_and_compare_with_noise) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 2, 256);
     problem_fill_normal(&p, 0, 1, 9);
     struct nb_accuracy right = ratios_with(&p, 0, 0), off = ratios_with(&p, 1000, 0);
@@ -170,5 +159,4 @@ Test(ratios, count_steps_and_compare_with_noise) {
     struct nb_accuracy a = ratios_with(&p, 0, NAN);
     cr_expect(isnan(a.noise_ratio) && isnan(a.nmse));
     cr_expect(a.noise_reason[0], "of a NaN there is none, and it says why");
-    problem_free(&p);
 }

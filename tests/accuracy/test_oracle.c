@@ -11,6 +11,7 @@
 #include "src/core/dtype.h"
 #include "src/measure/fp_state.h"
 #include "tests/support/numerics.h"
+#include "tests/support/released.h"
 
 /* Enough to hold squares of f32 numbers from 2^-298 to 2^256 beside each other exactly. */
 #define BITS 700
@@ -156,7 +157,7 @@ Test(oracle, agrees_with_mpfr_for_every_op_length_and_affine_form) {
     static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 15, 17, 31, 64, 100, 127, 257, 384, 1000, 4097};
     for (int op = 0; op < N_ROW_OPS; op++)
         for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
-            struct problem p;
+            struct problem p released_by(problem_free);
             problem_init(&p, row_ops[op], (enum nb_dtype)(l % NB_N_DTYPES), lengths[l] > 1000 ? 1 : 3, lengths[l]);
             problem_fill_normal(&p, 0.3, 2, 7 + l);
             p.c.k = lengths[l] > 3 ? lengths[l] / 3 : lengths[l];
@@ -165,7 +166,6 @@ Test(oracle, agrees_with_mpfr_for_every_op_length_and_affine_form) {
             p.c.formula.weight_offset = l % 3 == 1;
             p.c.formula.round_sum = l % 2;
             expect_exact(&p, "normal rows");
-            problem_free(&p);
         }
 }
 
@@ -174,21 +174,20 @@ Test(oracle, agrees_with_mpfr_for_every_place_of_eps) {
     for (int place = 0; place < NB_N_EPS_PLACES; place++)
         for (size_t i = 0; i < sizeof eps / sizeof eps[0]; i++)
             for (int op = 0; op < N_ROW_OPS; op++) {
-                struct problem p;
+                struct problem p released_by(problem_free);
                 problem_init(&p, row_ops[op], NB_F32, 2, 37);
                 problem_fill_normal(&p, 0, i % 2 ? 1 : 1e-4, 40 + i);
                 p.c.eps = eps[i];
                 p.c.formula.eps_place = (uint32_t)place;
                 p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
                 expect_exact(&p, "eps");
-                problem_free(&p);
             }
 }
 
 /* beta = -gamma * xhat to all the digits that f32 has, so that y is what the rounding of beta left. */
 Test(oracle, keeps_its_digits_where_beta_cancels_the_rest) {
     for (int op = 0; op < N_ROW_OPS; op++) {
-        struct problem p;
+        struct problem p released_by(problem_free);
         struct nb_oracle o;
         double y[64];
         problem_init(&p, row_ops[op], NB_F32, 1, 64);
@@ -205,13 +204,12 @@ Test(oracle, keeps_its_digits_where_beta_cancels_the_rest) {
         else
             cr_expect(worst_deviation_from_mpfr(&p) < 1,
                       "tanh carries 2^-52, which cancellation of 24 bits brings to some 2^-28");
-        problem_free(&p);
     }
 }
 
 /* 3/4 of a small f32 number is often the middle of two others, and tanh lies just below: a double takes it for the middle. */
 Test(oracle, tanh_beside_a_tie_rounds_as_mpfr_does) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     struct nb_oracle o;
     struct exact e;
     double y[64];
@@ -237,7 +235,6 @@ Test(oracle, tanh_beside_a_tie_rounds_as_mpfr_does) {
     cr_expect(n_ties > 4, "%d elements lie beside a tie", n_ties);
     nb_oracle_release(&o);
     exact_clear(&e);
-    problem_free(&p);
 }
 
 Test(oracle, agrees_with_mpfr_on_rows_made_to_hurt) {
@@ -245,26 +242,24 @@ Test(oracle, agrees_with_mpfr_on_rows_made_to_hurt) {
     for (int h = 0; h < N_HARD_KINDS; h++)
         for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)
             for (int op = 0; op < N_ROW_OPS; op++) {
-                struct problem p;
+                struct problem p released_by(problem_free);
                 struct random_state r = {1000 + (uint64_t)h};
                 problem_init(&p, row_ops[op], NB_F32, 1, lengths[l]);
                 for (int64_t i = 0; i < lengths[l]; i++) problem_set(&p, i, hard_value(h, i, lengths[l], &r));
                 p.c.formula.affine = NB_AFFINE_GAMMA;
                 expect_exact(&p, "rows made to hurt");
-                problem_free(&p);
             }
 }
 
 /* ---- BatchNorm ------------------------------------------------------------------------------------------------------- */
 
 static void check_batchnorm(uint32_t layout, int64_t n, int64_t channels, int64_t hw, uint32_t mode, double mean) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     problem_init_batchnorm(&p, layout, mode == NB_TRAINING ? NB_F32 : NB_F16, n, channels, hw);
     problem_fill_normal(&p, mean, 1, 3);
     p.c.mode = mode;
     p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
     expect_exact(&p, layout == NB_NHWC ? "NHWC" : "NCHW");
-    problem_free(&p);
 }
 Test(oracle, batchnorm_agrees_with_mpfr_in_both_layouts_and_modes) {
     for (int mode = 0; mode < NB_N_MODES; mode++)
@@ -277,8 +272,8 @@ Test(oracle, batchnorm_agrees_with_mpfr_in_both_layouts_and_modes) {
 }
 
 Test(oracle, running_statistics_are_mixed_with_the_unbiased_variance) {
-    struct problem p;
-    struct nb_oracle o;
+    struct problem p released_by(problem_free);
+    struct nb_oracle o released_by(nb_oracle_release);
     double mean[2], var[2];
     problem_init_batchnorm(&p, NB_NCHW, NB_F32, 1, 2, 3);
     const double x[6] = {1, 2, 3, 10, 10, 13}; /* means 2, 11; variances by n - 1: 1, 3 */
@@ -292,21 +287,18 @@ Test(oracle, running_statistics_are_mixed_with_the_unbiased_variance) {
     cr_expect_float_eq(mean[1], 2.75, 1e-15);
     cr_expect_float_eq(var[0], 1.0, 1e-15);
     cr_expect_float_eq(var[1], 1.5, 1e-15);
-    nb_oracle_release(&o);
-    problem_free(&p);
 }
 
 /* ---- what has no number ---------------------------------------------------------------------------------------------- */
 
 static void first_row(struct problem *p, double *y) {
-    struct nb_oracle o;
+    struct nb_oracle o released_by(nb_oracle_release);
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
     nb_oracle_row(&o, 0, y);
-    nb_oracle_release(&o);
 }
 
 Test(oracle, rows_with_inf_or_nan_follow_ieee_evaluation) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     double y[4];
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 4);
     for (int i = 0; i < 4; i++) problem_set(&p, i, i == 2 ? -INFINITY : -1.0);
@@ -325,11 +317,10 @@ Test(oracle, rows_with_inf_or_nan_follow_ieee_evaluation) {
     p.c.op = NB_OP_RMSNORM;
     first_row(&p, y);
     for (int i = 0; i < 4; i++) cr_expect(isnan(y[i]));
-    problem_free(&p);
 }
 
 Test(oracle, zero_rows_keep_their_sign_and_without_eps_are_no_number) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     double y[3];
     problem_init(&p, NB_OP_RMSNORM, NB_BF16, 1, 3);
     for (int i = 0; i < 3; i++) problem_set(&p, i, -0.0);
@@ -338,11 +329,10 @@ Test(oracle, zero_rows_keep_their_sign_and_without_eps_are_no_number) {
     p.c.eps = 0;
     first_row(&p, y);
     cr_expect(isnan(y[1]));
-    problem_free(&p);
 }
 
 Test(oracle, sums_of_two_tensors_are_rounded_as_the_formula_says) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     struct nb_oracle o;
     double sum[1];
     problem_init(&p, NB_OP_ADD_RMSNORM, NB_BF16, 1, 1);
@@ -357,22 +347,20 @@ Test(oracle, sums_of_two_tensors_are_rounded_as_the_formula_says) {
     cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
     cr_expect_eq(o.truth[0].max_abs, 256);
     nb_oracle_release(&o);
-    problem_free(&p);
 }
 
 Test(oracle, copies_copy) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     double y[2];
     problem_init(&p, NB_OP_COPY, NB_F16, 1, 2);
     problem_set(&p, 0, 1.5);
     problem_set(&p, 1, -2.25);
     first_row(&p, y);
     cr_expect(y[0] == 1.5 && y[1] == -2.25);
-    problem_free(&p);
 }
 
 Test(oracle, refuses_to_run_where_subnormals_are_flushed_or_results_not_rounded_to_nearest) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     struct nb_oracle o;
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 1);
     const struct nb_fp_state saved = nb_fp_state();
@@ -391,5 +379,4 @@ Test(oracle, refuses_to_run_where_subnormals_are_flushed_or_results_not_rounded_
     nb_fp_state_set(saved);
     cr_expect_eq(result, -1, "rounding down");
     nb_oracle_release(&o);
-    problem_free(&p);
 }

@@ -12,6 +12,7 @@
 #include "src/plan/npy.h"
 #include "tests/support/files.h"
 #include "tests/support/numerics.h"
+#include "tests/support/released.h"
 
 static void release_array(void *array) { nb_array_release(array); }
 
@@ -47,9 +48,9 @@ struct difference {
 };
 
 static struct difference compare(const char *site, uint32_t op, enum nb_dtype dtype, const char *what) {
-    struct problem p;
-    struct nb_oracle o;
-    struct nb_bound b;
+    struct problem p released_by(problem_free);
+    struct nb_oracle o released_by(nb_oracle_release);
+    struct nb_bound b released_by(nb_bound_release);
     struct difference d = {0};
     load(&p, site, op, dtype);
     struct nb_array torch = read_data(site, what);
@@ -71,9 +72,6 @@ static struct difference compare(const char *site, uint32_t op, enum nb_dtype dt
     }
     free(y);
     free(tolerance);
-    nb_bound_release(&b);
-    nb_oracle_release(&o);
-    problem_free(&p);
     return d;
 }
 

@@ -15,6 +15,7 @@
 #include "src/core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
+#include "tests/support/released.h"
 
 TestSuite(claims_files, .init = load_kernels_quietly, .fini = nb_registry_release);
 
@@ -145,12 +146,11 @@ static void doctor(const struct nb_reading *reading, enum doctored how, struct n
 }
 
 static enum nb_claim_verdict verdict_of(const struct nb_reading *reading, const struct nb_findings *findings) {
-    struct nb_rulings rulings = {0};
+    struct nb_rulings rulings released_by(nb_rulings_release) = {0};
     char *reason;
     for (size_t i = 0; i < reading->n_rules; i++) nb_rule_apply(&reading->rules[i], findings, NULL, NULL, &rulings);
     const enum nb_claim_verdict v = nb_verdict_of(&rulings, &reason);
     free(reason);
-    nb_rulings_release(&rulings);
     return v;
 }
 
@@ -158,12 +158,11 @@ static void flips(const struct nb_claim *claim, const struct nb_reading *reading
     const char *kind = claim->experiments[reading->experiment].kind->name;
     static const enum nb_claim_verdict expected[] = {NB_REPRODUCED, NB_NOT_REPRODUCED, NB_UNDECIDED_HERE};
     for (int how = HOLDING; how <= WIDE; how++) {
-        struct nb_findings findings = {0};
+        struct nb_findings findings released_by(nb_findings_release) = {0};
         doctor(reading, (enum doctored)how, &findings);
         const enum nb_claim_verdict v = verdict_of(reading, &findings);
         cr_expect_eq(v, expected[how], "%s, %s: %s where %s is due", claim->id, reading->id, nb_claim_verdict_names[v],
                      nb_claim_verdict_names[expected[how]]);
-        nb_findings_release(&findings);
     }
     for (size_t i = 0; i < reading->n_rules && strcmp(kind, "timing") != 0; i++) /* no two times are equal */
         cr_expect(reading->rules[i].form != NB_RULE_ORDERING || reading->rules[i].margin > 0,
@@ -174,7 +173,7 @@ static void flips(const struct nb_claim *claim, const struct nb_reading *reading
 
 /* Of the readings that make up the verdict; false where this machine cannot test one of them. */
 static bool whole(const struct nb_claim *claim, enum doctored how, enum nb_claim_verdict *out) {
-    struct nb_claim_result result = {.claim = claim};
+    struct nb_claim_result result released_by(nb_claim_result_release) = {.claim = claim};
     bool testable = claim->n_readings > 0;
     result.findings = nb_alloc(claim->n_experiments + 1, sizeof *result.findings);
     for (size_t i = 0; i < claim->n_readings; i++) {
@@ -187,12 +186,11 @@ static bool whole(const struct nb_claim *claim, enum doctored how, enum nb_claim
     nb_claim_judge(&result);
     *out = result.verdict;
     cr_expect(result.reason && *result.reason, "%s: no reason", claim->id);
-    nb_claim_result_release(&result);
     return testable;
 }
 
 Test(claims_files, every_verdict_can_come_out_either_way) {
-    struct nb_claims claims;
+    struct nb_claims claims released_by(nb_claims_release);
     int n_whole = 0;
     cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
     cr_assert_geq(claims.n, 100, "only %zu claims: 60 of the catalogue, 40 and more bug reports", claims.n);
@@ -218,7 +216,6 @@ Test(claims_files, every_verdict_can_come_out_either_way) {
         cr_expect_eq(v, NB_NOT_REPRODUCED, "%s: %s", c->id, nb_claim_verdict_names[v]);
     }
     cr_expect_geq(n_whole, 80, "%d claims could be judged whole", n_whole);
-    nb_claims_release(&claims);
 }
 
 /* ---- from readings to the claim ---- */
@@ -228,7 +225,7 @@ static const char head[] = "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\"
 /* A claim of rows a to e that expect 1 or more of a figure of their own, and of rows f and g for the norm alone. */
 static struct nb_claim rows_claim(void) {
     struct nb_claim c;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "%s,\"experiments\":{\"x\":{\"kind\":\"property\",\"property\":\"divide\"}},\"readings\":[",
                    head);
     for (char id = 'a'; id <= 'g'; id++)
@@ -240,13 +237,12 @@ static struct nb_claim rows_claim(void) {
             id > 'e' ? "true" : "false", id);
     nb_strbuf_add(&text, "]}");
     cr_assert_eq(nb_claim_parse(&c, "mine.json", text.text, text.len), 0);
-    nb_strbuf_release(&text);
     return c;
 }
 
 /* values: of each row '+' holds, '-' fails, '?' is too wide, ' ' not measured. */
 static enum nb_claim_verdict of_rows(const char *values, char reason[400]) {
-    struct nb_claim c = rows_claim();
+    struct nb_claim c released_by(nb_claim_release) = rows_claim();
     struct nb_claim_result result = {.claim = &c, .findings = nb_alloc(2, sizeof *result.findings)};
     for (int i = 0; values[i]; i++) {
         const char name[] = {(char)('a' + i), '\0'};
@@ -258,7 +254,6 @@ static enum nb_claim_verdict of_rows(const char *values, char reason[400]) {
     const enum nb_claim_verdict v = result.verdict;
     snprintf(reason, 400, "%s", result.reason);
     nb_claim_result_release(&result);
-    nb_claim_release(&c);
     return v;
 }
 
@@ -289,16 +284,14 @@ Test(claims_files, a_row_that_is_open_overrides_none_that_are_decided) {
 }
 
 static enum nb_claim_verdict of_nothing(const char *rest) {
-    struct nb_claim c;
-    struct nb_strbuf text = {0};
+    struct nb_claim c released_by(nb_claim_release);
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "%s%s}", head, rest);
     cr_assert_eq(nb_claim_parse(&c, "mine.json", text.text, text.len), 0, "%s", text.text);
     struct nb_claim_result result = {.claim = &c, .findings = nb_alloc(c.n_experiments + 1, sizeof *result.findings)};
     nb_claim_judge(&result);
     const enum nb_claim_verdict v = result.verdict;
     nb_claim_result_release(&result);
-    nb_claim_release(&c);
-    nb_strbuf_release(&text);
     return v;
 }
 
@@ -308,7 +301,7 @@ Test(claims_files, what_is_open_says_why) {
         "\"text\":\"t\",\"experiment\":\"x\",\"needs\":[\"gpu\"],\"expect\":[{\"figure\":\"mse\",\"form\":"
         "\"equals\",\"to\":1}]}]";
     struct nb_claim c;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     cr_expect_eq(of_nothing(",\"correction\":\"nobody knows\""), NB_NO_MEASUREMENT);
     cr_expect_eq(of_nothing(",\"correction\":\"one does not\",\"false_in_part\":true"), NB_FALSE_IN_PART);
     cr_expect_eq(of_nothing(gpu), NB_NEEDS_A_GPU);
@@ -316,7 +309,6 @@ Test(claims_files, what_is_open_says_why) {
     cr_expect(nb_claim_is_decided(nb_claim_verdict_names[NB_FALSE_IN_PART]));
     nb_strbuf_addf(&text, "%s%s,\"false_in_part\":true}", head, gpu);
     expect_refused(nb_claim_parse(&c, "mine.json", text.text, text.len), "a fact that is measured", "no readings");
-    nb_strbuf_release(&text);
 }
 
 Test(claims_files, documents_of_another_schema_or_changed_are_refused) {
@@ -332,16 +324,14 @@ Test(claims_files, documents_of_another_schema_or_changed_are_refused) {
 /* ---- the sources' own figures: a rule that its source would fail, or that no effect would pass, is no rule ---- */
 
 static enum nb_outcome_kind outcome_of(const struct nb_rule *rule, struct nb_interval value) {
-    struct nb_findings findings = {0};
-    struct nb_rulings rulings = {0};
+    struct nb_findings findings released_by(nb_findings_release) = {0};
+    struct nb_rulings rulings released_by(nb_rulings_release) = {0};
     struct nb_finding *f = nb_findings_add(&findings, rule->figure, "", value);
     f->n_launches = 10;
     tag_for(f, &rule->where);
     nb_rule_apply(rule, &findings, NULL, NULL, &rulings);
     cr_assert_eq(rulings.n, 1);
     const enum nb_outcome_kind outcome = rulings.items[0].outcome;
-    nb_rulings_release(&rulings);
-    nb_findings_release(&findings);
     return outcome;
 }
 
@@ -364,7 +354,7 @@ static void judges_its_source(const struct nb_claim *c, const struct nb_reading 
 }
 
 Test(claims_files, a_source_s_own_figures_hold_and_no_effect_fails) {
-    struct nb_claims claims;
+    struct nb_claims claims released_by(nb_claims_release);
     int n = 0;
     cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
     for (size_t i = 0; i < claims.n; i++)
@@ -381,14 +371,13 @@ Test(claims_files, a_source_s_own_figures_hold_and_no_effect_fails) {
             }
         }
     cr_expect_geq(n, 50, "%d rules have a published figure", n);
-    nb_claims_release(&claims);
 }
 
 /* Wide vectors may slow their neighbours: what times several widths keeps them apart. */
 Test(claims_files, several_widths_are_never_timed_beside_each_other) {
     const size_t width = (size_t)(nb_axis_find("width") - nb_axes);
     for (int quick = 0; quick < 2; quick++) {
-        struct nb_claims claims;
+        struct nb_claims claims released_by(nb_claims_release);
         struct nb_config configs[NB_N_CLAIMS_PLANS];
         const struct nb_claims_effort effort = {.quick = quick};
         cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
@@ -401,6 +390,5 @@ Test(claims_files, several_widths_are_never_timed_beside_each_other) {
         }
         cr_expect_gt(apart, 0);
         for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_config_release(&configs[i]);
-        nb_claims_release(&claims);
     }
 }

@@ -12,6 +12,7 @@
 #include "src/core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
+#include "tests/support/released.h"
 
 TestSuite(claims_log, .init = load_kernels_quietly, .fini = nb_registry_release);
 
@@ -40,11 +41,11 @@ static void drop_words(cJSON *node) {
 }
 
 static uint64_t fingerprint_of(const struct nb_claim *claim) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release);
     cr_assert_eq(nb_jsonc_read(&file, claim->path), 0);
     cJSON *readings = cJSON_GetObjectItemCaseSensitive(file.root, "readings");
     const cJSON *experiment;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     drop_words(readings);
     nb_strbuf_addf(&text, "%s", readings ? json_text(readings) : "");
     cJSON_ArrayForEach(experiment, cJSON_GetObjectItemCaseSensitive(file.root, "experiments")) {
@@ -52,8 +53,6 @@ static uint64_t fingerprint_of(const struct nb_claim *claim) {
         if (seeds) nb_strbuf_addf(&text, " %s %.0f", experiment->string, seeds->valuedouble);
     }
     const uint64_t hash = nb_hash_text(text.text);
-    nb_strbuf_release(&text);
-    nb_jsonc_release(&file);
     return hash;
 }
 

@@ -6,6 +6,7 @@
 #include "reports/claims/claims_report.h"
 #include "src/core/text.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 TestSuite(claims_page, .init = quiet);
 
@@ -27,11 +28,10 @@ static void begin_claim(struct nb_strbuf *out, const char *id, const char *verdi
 }
 
 static cJSON *document_of(struct nb_strbuf *claims, const char *more) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "{\"complete\":true%s,\"claims\":[%s]}", more, claims->text);
     cJSON *document = kept_json(cJSON_Parse(text.text));
     cr_assert(document, "%s", text.text);
-    nb_strbuf_release(&text);
     nb_strbuf_release(claims);
     return document;
 }
@@ -58,7 +58,7 @@ Test(claims_page, a_claim_is_a_sentence_with_an_answer) {
          "- **NOT TESTABLE HERE:** \"it moves\": the output by 16.0% to 82.0% \\(as it is\\) \\(bn-it\\)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct nb_strbuf claims = {0}, plain = {0};
+        struct nb_strbuf claims = {0}, plain released_by(nb_strbuf_release) = {0};
         begin_claim(&claims, "bn-it", cases[i].verdict);
         add_reading(&claims, "r", cases[i].verdict, "the output by {}", 0.16, 0.82, "]}");
         const char *page = page_of(document_of(&claims, ""));
@@ -67,7 +67,6 @@ Test(claims_page, a_claim_is_a_sentence_with_an_answer) {
         cr_expect(strstr(page, plain.text), "no line %s: %s", plain.text, page);
         cr_expect(strstr(page, "## BatchNorm against LayerNorm"), "%s", page);
         cr_expect(strstr(page, "<details><summary>bn-it"), "the evidence is folded: %s", page);
-        nb_strbuf_release(&plain);
     }
 }
 
@@ -168,11 +167,10 @@ Test(claims_page, the_section_of_steps_has_sums_what_they_need_and_readings) {
     nb_strbuf_add(&claims, "");
     const char *page = page_of(document_of(&claims, steps));
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        struct nb_strbuf plain = {0};
+        struct nb_strbuf plain released_by(nb_strbuf_release) = {0};
         for (const char *p = wanted[i]; *p; p++)
             if (*p != '\\') nb_strbuf_addf(&plain, "%c", *p);
         cr_expect(strstr(page, plain.text), "no '%s': %s", plain.text, page);
-        nb_strbuf_release(&plain);
     }
 }
 
@@ -200,12 +198,11 @@ Test(claims_page, every_row_of_the_paper_has_its_published_figure) {
                                                                                                      "Table 10, Theano",
                                                                                                      "1", "1")) "]}";
     struct nb_strbuf claims = {0};
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     nb_strbuf_add(&claims, "");
     cr_assert(nb_claims_headline(document_of(&claims, all), false, &grid));
     cr_expect_eq(grid.n_cells, 7 * grid.n_columns);
     for (size_t i = 0; i < 7; i++) cr_expect_str_eq(cell(&grid, published[i][0], 1), published[i][1]);
-    nb_grid_release(&grid);
 }
 
 Test(claims_page, a_quick_run_says_what_it_cannot_decide) {

@@ -11,6 +11,7 @@
 #include "src/core/registry.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
+#include "tests/support/released.h"
 
 TestSuite(claims_properties, .init = load_kernels_quietly, .fini = nb_registry_release);
 
@@ -18,14 +19,13 @@ static void release_findings(void *findings) { nb_findings_release(findings); }
 
 static void run_into(const char *name, const char *params, struct nb_findings *out) {
     const struct nb_property *p = find_property(name);
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release);
     cJSON *all = NULL;
     cr_assert(p, "%s", name);
     cr_assert_eq(nb_jsonc_parse(&file, "params", params, strlen(params)), 0, "%s", params);
     cr_assert_eq(property_params(p, &file, file.root, &all), 0, "%s", params);
     property_run(p, all, out);
     cJSON_Delete(all);
-    nb_jsonc_release(&file);
 }
 
 static struct nb_findings run(const char *name, const char *params) {
@@ -326,7 +326,7 @@ Test(claims_properties, data_flip_every_rule) {
     enum { N = sizeof experiments / sizeof experiments[0] };
     static struct found all[N + 256];
     struct found *at = all;
-    struct nb_claims claims;
+    struct nb_claims claims released_by(nb_claims_release);
     cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
     for (; at < all + N; at++) {
         at->property = find_property(experiments[at - all].property);
@@ -348,7 +348,6 @@ Test(claims_properties, data_flip_every_rule) {
             }
     }
     for (at = all; at->property; at++) nb_findings_release(&at->findings);
-    nb_claims_release(&claims);
 }
 
 Test(claims_properties, a_kernel_that_is_not_there_is_a_reason) {

@@ -8,13 +8,13 @@
 #include "src/claims/claims.h"
 #include "src/core/json.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 static struct nb_rule rule_of(const char *text) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release);
     struct nb_rule rule = {0};
     cr_assert_eq(nb_jsonc_parse(&file, "claim.json", text, strlen(text)), 0, "%s", text);
     cr_assert_eq(nb_rule_read(&rule, &file, file.root), 0, "%s", text);
-    nb_jsonc_release(&file);
     return rule;
 }
 
@@ -117,20 +117,18 @@ Test(claims_rules, selectors_take_globs_lists_and_bounds) {
     nb_finding_tag(one, "kernel", "rmsnorm_a");
     nb_finding_tag_number(one, "cols", 512);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct nb_jsonc file;
-        struct nb_selector s = {0};
+        struct nb_jsonc file released_by(nb_jsonc_release);
+        struct nb_selector s released_by(nb_selector_release) = {0};
         cr_assert_eq(nb_jsonc_parse(&file, "x", cases[i].selector, strlen(cases[i].selector)), 0);
         cr_assert_eq(nb_selector_read(&file, file.root, &s), 0);
         cr_expect_eq(nb_selector_takes(&s, one, NULL), cases[i].takes, "%s", cases[i].selector);
-        nb_selector_release(&s);
-        nb_jsonc_release(&file);
     }
 }
 
 /* ---- rulings to verdicts ---- */
 
 static enum nb_claim_verdict verdict(size_t holds, size_t fails, size_t undecided) {
-    struct nb_rulings r = {0};
+    struct nb_rulings r released_by(nb_rulings_release) = {0};
     char *reason;
     r.n = holds + fails + undecided;
     r.items = calloc(r.n + 1, sizeof *r.items);
@@ -143,7 +141,6 @@ static enum nb_claim_verdict verdict(size_t holds, size_t fails, size_t undecide
     const enum nb_claim_verdict v = nb_verdict_of(&r, &reason);
     cr_expect(*reason, "a verdict has a reason");
     free(reason);
-    nb_rulings_release(&r);
     return v;
 }
 
@@ -163,10 +160,9 @@ Test(claims_rules, verdicts_follow_from_counts) {
 
 static int read_wrong(const char *text) {
     struct nb_jsonc file;
-    struct nb_rule rule = {0};
+    struct nb_rule rule released_by(nb_rule_release) = {0};
     if (nb_jsonc_parse(&file, "dir/mine.json", text, strlen(text)) != 0) return -2;
     const int result = nb_rule_read(&rule, &file, file.root);
-    nb_rule_release(&rule);
     nb_jsonc_release(&file);
     return result;
 }

@@ -11,6 +11,7 @@
 #include "src/core/registry.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
+#include "tests/support/released.h"
 
 TestSuite(claims_steps, .init = load_kernels_quietly, .fini = nb_registry_release);
 
@@ -21,7 +22,7 @@ static const char list[] =
 /* more: members of the experiment in place of those of a right one. */
 static int read_claim(struct nb_claim *claim, const char *more) {
     static char *dir;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     if (!dir) put_text(dir = new_folder(), "step.json", list);
     nb_strbuf_addf(
         &text,
@@ -30,7 +31,6 @@ static int read_claim(struct nb_claim *claim, const char *more) {
         "\"expect\":[{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":0.1}]}]}",
         dir, more);
     const int result = nb_claim_parse(claim, "steps.json", text.text, text.len);
-    nb_strbuf_release(&text);
     return result;
 }
 
@@ -137,23 +137,21 @@ Test(claims_steps, what_it_comes_to_is_said) {
 }
 
 Test(claims_steps, without_times_each_figure_is_missing_and_says_why) {
-    struct nb_claim claim;
-    struct nb_findings found = {0};
+    struct nb_claim claim released_by(nb_claim_release);
+    struct nb_findings found released_by(nb_findings_release) = {0};
     const struct nb_claims_measured nothing = {0};
     cr_assert_eq(read_claim(&claim, RIGHT PUBLISHED("0.2", "v100")), 0);
     nb_experiment_step.find(&claim.experiments[0], &nothing, &found);
     cr_assert_gt(found.n, 0);
     for (size_t i = 0; i < found.n; i++) cr_expect(found.items[i].reason, "%s", found.items[i].name);
-    nb_findings_release(&found);
-    nb_claim_release(&claim);
 }
 
 Test(claims_steps, a_step_that_quick_leaves_out_is_neither_planned_nor_found) {
     struct nb_config configs[NB_N_CLAIMS_PLANS] = {{0}};
     const struct nb_claims_measured nothing = {0};
-    struct nb_findings found = {0};
+    struct nb_findings found released_by(nb_findings_release) = {0};
     struct nb_rates rates = {0};
-    struct nb_claim claim;
+    struct nb_claim claim released_by(nb_claim_release);
     cr_assert_eq(read_claim(&claim, RIGHT ",\"quick\":false"), 0);
     nb_experiment_step.plan(&claim.experiments[0], true, configs);
     nb_experiment_step.rates(&claim.experiments[0], &rates);
@@ -164,8 +162,6 @@ Test(claims_steps, a_step_that_quick_leaves_out_is_neither_planned_nor_found) {
     nb_experiment_step.plan(&claim.experiments[0], false, configs);
     cr_expect_gt(configs[NB_PLAN_TIMING].n_blocks, 0);
     nb_config_release(&configs[NB_PLAN_TIMING]);
-    nb_findings_release(&found);
-    nb_claim_release(&claim);
 }
 
 Test(claims_steps, what_is_wrong_in_a_file_is_named) {
@@ -179,8 +175,7 @@ Test(claims_steps, what_is_wrong_in_a_file_is_named) {
         {RIGHT ",\"published\":[{\"row\":\"r\",\"gpu\":\"v100\",\"part\":\"whole\",\"cut\":0,\"low\":0,\"high\":1}]",
          "\"part\" is 'whole'"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct nb_claim claim;
+        struct nb_claim claim released_by(nb_claim_release);
         expect_refused(read_claim(&claim, cases[i][0]), cases[i][0], cases[i][1]);
-        nb_claim_release(&claim);
     }
 }

@@ -10,6 +10,7 @@
 #include "src/core/text.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 TestSuite(claims_timing, .init = quiet);
@@ -49,11 +50,10 @@ static char *run_with(int launches, double rms_ns, double prms_ns, double shift)
 
 Test(claims_timing, cases_that_were_launched_apart_are_no_pairs) {
     char *dir = run_of(8, 700, 350, 0, 1);
-    struct nb_sample_table s;
+    struct nb_sample_table s released_by(nb_sample_table_release);
     cr_assert_eq(nb_sample_table_read(&s, dir), 0);
     cr_expect(isnan(nb_paired_ratio(&s, RMS, LN, NULL).ratio.value));
     cr_expect(isnan(nb_paired_ratio(&s, PRMS, RMS, NULL).ratio.value));
-    nb_sample_table_release(&s);
 }
 
 /* ---- a claim ---- */
@@ -96,22 +96,19 @@ Test(claims_timing, a_doctored_journal_decides_the_verdict) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *dir = run_with(cases[i].launches, cases[i].rms_ns, cases[i].prms_ns, cases[i].shift);
-        struct nb_claim claim;
-        struct nb_claim_result result;
+        struct nb_claim claim released_by(nb_claim_release);
+        struct nb_claim_result result released_by(nb_claim_result_release);
         cr_expect_eq(claim_on_run(claim_text, dir, &claim, &result), cases[i].verdict, "case %zu: %s, %s", i,
                      nb_claim_verdict_names[result.verdict], result.reason);
-        nb_claim_result_release(&result);
-        nb_claim_release(&claim);
     }
 }
 
 static void read_sides(struct nb_sides *sides, const char *json) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release);
     *sides = (struct nb_sides){{0}, {0}};
     cr_assert_eq(nb_jsonc_parse(&file, "x", json, strlen(json)), 0);
     cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 0), &sides->of), 0);
     cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 1), &sides->against), 0);
-    nb_jsonc_release(&file);
 }
 
 /* Selectors that name a formula compare a kernel with itself, not with the first one that has the other formula. */
@@ -144,8 +141,8 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
 
 Test(claims_timing, both_conventions_shares_and_sums) {
     char *dir = run_with(8, 700, 350, 0);
-    struct nb_claim claim;
-    struct nb_claim_result result;
+    struct nb_claim claim released_by(nb_claim_release);
+    struct nb_claim_result result released_by(nb_claim_result_release);
     claim_on_run(claim_text, dir, &claim, &result);
     const struct nb_findings *f = &result.findings[0];
     cr_expect_float_eq(found(f, "cut", NULL)->value.value, 0.3, 1e-9);
@@ -154,6 +151,4 @@ Test(claims_timing, both_conventions_shares_and_sums) {
     cr_expect_float_eq(found(f, "cut", "both")->value.value, (0.3 + 0.65) / 2, 1e-9, "both take LayerNorm's time once");
     cr_expect_str_eq(nb_finding_get(found(f, "cut", NULL), "against"), "layernorm_composed");
     cr_expect(found(f, "cut", "none")->reason, "a comparison without cases has a reason");
-    nb_claim_result_release(&result);
-    nb_claim_release(&claim);
 }

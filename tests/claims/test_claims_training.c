@@ -13,6 +13,7 @@
 #include "src/core/text.h"
 #include "src/models/study.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 TestSuite(claims_training, .init = quiet);
 
@@ -67,7 +68,7 @@ static const struct nb_finding *found(const struct nb_findings *f, const char *n
 
 /* The verdict of the claim on these answers. f, if given, keeps its findings. */
 static enum nb_claim_verdict judged(const char *text, const struct nb_torch_results *r, struct nb_findings *f) {
-    struct nb_claim claim;
+    struct nb_claim claim released_by(nb_claim_release);
     struct nb_claim_result result = {.claim = &claim};
     cr_assert_eq(nb_claim_parse(&claim, "dir/mine.json", text, strlen(text)), 0);
     const struct nb_experiment *e = &claim.experiments[0];
@@ -86,15 +87,13 @@ static enum nb_claim_verdict judged(const char *text, const struct nb_torch_resu
     else
         nb_findings_release(&result.findings[0]);
     free(result.findings);
-    nb_claim_release(&claim);
     return v;
 }
 
 static enum nb_claim_verdict of_launches(int n, double rms, double spread, struct nb_findings *f) {
-    struct nb_torch_results r = {0};
+    struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     for (int i = 0; i < n; i++) add_launch(&r, i, rms * (1 + spread * (i % 2 ? 1 : -1)));
     const enum nb_claim_verdict v = judged(steps_text, &r, f);
-    nb_torch_results_release(&r);
     return v;
 }
 
@@ -118,7 +117,7 @@ Test(claims_training, a_step_claim_comes_out_as_the_steps_do) {
 }
 
 Test(claims_training, the_section_has_what_an_arm_saves_of_the_same_step_with_layernorm) {
-    struct nb_torch_results r = {0};
+    struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     for (int i = 0; i < 8; i++) add_launch(&r, i, 0.7);
     nb_json_text(r.answers->child, "torch", "2.15.0");
     nb_json_text(r.answers->child, "device", "cpu");
@@ -135,18 +134,15 @@ Test(claims_training, the_section_has_what_an_arm_saves_of_the_same_step_with_la
     cr_expect_float_eq(nb_json_get_number(line, "saves"), 0.3, 1e-9);
     cr_expect_float_eq(nb_json_get_number(line, "rmsnorm_ms"), 0.7 * nb_json_get_number(line, "layernorm_ms"), 1e-6);
     cr_expect(isnan(nb_json_get_number(line, "none_ms")), "no arm without a norm");
-    nb_torch_results_release(&r);
 }
 
 Test(claims_training, what_was_not_run_says_why) {
-    struct nb_torch_results r = {0};
-    struct nb_findings f;
+    struct nb_torch_results r released_by(nb_torch_results_release) = {0};
+    struct nb_findings f released_by(nb_findings_release);
     add(&r, "{\"request\":{\"measure\":\"steps\",\"workload\":\"" WORKLOAD "\",\"round\":0,\"steps\":0,\"arms\":[\"" LN
             "\",\"" RMS "\"]},\"status\":\"crashed\",\"reason\":\"signal 11\"}");
     cr_expect_eq(judged(steps_text, &r, &f), NB_NOT_MEASURED);
     cr_expect_str_eq(found(&f, "cut", "part", "step")->reason, "signal 11");
-    nb_findings_release(&f);
-    nb_torch_results_release(&r);
 }
 
 /* ---- courses ---- */
@@ -174,13 +170,12 @@ static void add_course(struct nb_torch_results *r, int seed, const char *arm, do
 }
 
 static enum nb_claim_verdict of_seeds(int n, double none, struct nb_findings *f) {
-    struct nb_torch_results r = {0};
+    struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     for (int i = 0; i < n; i++) {
         add_course(&r, i, LN, 2 + 0.1 * i, 0.25);
         add_course(&r, i, "none", none * (2 + 0.1 * i), 0.25);
     }
     const enum nb_claim_verdict v = judged(course_text, &r, f);
-    nb_torch_results_release(&r);
     return v;
 }
 
@@ -218,7 +213,7 @@ Test(claims_training, layers_become_figures) {
     cr_expect_float_eq(found(&f, "gradient_first_over_last", "at", "start")->value.value, 4, 1e-9);
     cr_expect_float_eq(found(&f, "gradient_spread", "at", "end")->value.value, 1, 1e-9);
     nb_findings_release(&f);
-    struct nb_torch_results r = {0};
+    struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     add_course(&r, 0, LN, 1, 7);
     const cJSON *arm = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(r.answers->child, "arms"), 0);
     double *layers = nb_training_layers(arm, "a.input", false, false, &n);
@@ -226,12 +221,11 @@ Test(claims_training, layers_become_figures) {
     cr_expect(layers[0] == 1 && layers[1] == 0.5 && layers[2] == 7);
     free(layers);
     cr_expect_null(nb_training_layers(arm, "a.inp", false, false, &n));
-    nb_torch_results_release(&r);
 }
 
 Test(claims_training, a_gradient_that_vanished_altogether_is_a_share_of_nothing) {
-    struct nb_torch_results r = {0};
-    struct nb_findings f;
+    struct nb_torch_results r released_by(nb_torch_results_release) = {0};
+    struct nb_findings f released_by(nb_findings_release);
     for (int i = 0; i < 6; i++)
         add(&r,
             REQUEST(
@@ -244,8 +238,6 @@ Test(claims_training, a_gradient_that_vanished_altogether_is_a_share_of_nothing)
     judged(course_text, &r, &f);
     const struct nb_interval first = found(&f, "gradient_first_over_last", "at", "start")->value;
     cr_expect(first.value == 0 && first.low == 0 && first.high == 0, "%g [%g, %g]", first.value, first.low, first.high);
-    nb_findings_release(&f);
-    nb_torch_results_release(&r);
 }
 
 /* ---- padding, which is a claim's own comparison ---- */
@@ -254,7 +246,7 @@ static bool is_padded(const char *arm) { return strstr(arm, " padded") != NULL; 
 
 static cJSON *answer_of(const struct nb_training *t, int arm, int seed, double padded) {
     const double loss = (2 + 0.3 * seed) * (is_padded(t->arms[arm]) ? padded : 1);
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(
         &text,
         "{\"request\":{\"measure\":\"course\",\"workload\":\"%s\",\"round\":%d,\"steps\":%g,\"arms\":[\"%s\"]},"
@@ -262,17 +254,16 @@ static cJSON *answer_of(const struct nb_training *t, int arm, int seed, double p
         "\"wanted_steps\":%g}]}",
         t->workload_name, seed, t->steps, t->arms[arm], t->arms[arm], loss, loss, t->steps);
     cJSON *answer = cJSON_Parse(text.text);
-    nb_strbuf_release(&text);
     return answer;
 }
 
 /* The claim's reading about learning, where padding multiplies the loss by padded. */
 static enum nb_claim_verdict learning_judged(double padded, double noise) {
     static const char *const id = "bn-padding";
-    struct nb_claims claims;
-    struct nb_torch_results results = {0};
-    struct nb_findings findings = {0};
-    struct nb_rulings rulings = {0};
+    struct nb_claims claims released_by(nb_claims_release);
+    struct nb_torch_results results released_by(nb_torch_results_release) = {0};
+    struct nb_findings findings released_by(nb_findings_release) = {0};
+    struct nb_rulings rulings released_by(nb_rulings_release) = {0};
     char *reason;
     cr_assert_eq(nb_claims_read(&claims, &id, 1), 0);
     const struct nb_reading *r = nb_claim_reading(&claims.items[0], "learning");
@@ -286,10 +277,6 @@ static enum nb_claim_verdict learning_judged(double padded, double noise) {
     cr_expect_eq(rulings.n, 2, "statistics by feature and by position");
     const enum nb_claim_verdict verdict = nb_verdict_of(&rulings, &reason);
     free(reason);
-    nb_rulings_release(&rulings);
-    nb_findings_release(&findings);
-    nb_torch_results_release(&results);
-    nb_claims_release(&claims);
     return verdict;
 }
 

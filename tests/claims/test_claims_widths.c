@@ -8,6 +8,7 @@
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 TestSuite(claims_widths, .init = quiet);
@@ -95,11 +96,9 @@ static char *run_of(const struct truth *t) {
     "\"t\",\"experiment\":\"norm\",\"expect\":[" expect "]}]}"
 
 static enum nb_claim_verdict judged(const char *claim_text, const struct truth *t) {
-    struct nb_claim claim;
-    struct nb_claim_result result;
+    struct nb_claim claim released_by(nb_claim_release);
+    struct nb_claim_result result released_by(nb_claim_result_release);
     const enum nb_claim_verdict verdict = claim_on_run(claim_text, run_of(t), &claim, &result);
-    nb_claim_result_release(&result);
-    nb_claim_release(&claim);
     return verdict;
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/kernel.h"
 #include "src/core/json.h"
 #include "src/core/shape.h"
+#include "tests/support/released.h"
 
 static struct nb_shape parsed(const char *text) {
     struct nb_shape shape = {0};
@@ -64,7 +65,7 @@ Test(shape, what_is_no_shape_is_refused_with_the_reason) {
 static const char *expanded(const char *text) {
     static char out[4096];
     char reason[256] = "";
-    struct nb_strings texts;
+    struct nb_strings texts released_by(nb_strings_release);
     if (nb_shape_expand(text, &texts, reason, sizeof reason) != 0) {
         snprintf(out, sizeof out, "! %s", reason);
         return out;
@@ -72,7 +73,6 @@ static const char *expanded(const char *text) {
     out[0] = '\0';
     for (size_t i = 0; i < texts.n; i++)
         snprintf(out + strlen(out), sizeof out - strlen(out), "%s%s", i ? " " : "", texts.items[i]);
-    nb_strings_release(&texts);
     return out;
 }
 
@@ -107,7 +107,7 @@ Test(shape, bad_ranges_are_refused) {
 }
 
 Test(shape, every_preset_has_shapes_and_a_source) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release);
     char *path = nb_jsonc_find("shapes.json");
     cr_assert(path);
     cr_assert_eq(nb_jsonc_read(&file, path), 0);
@@ -119,6 +119,5 @@ Test(shape, every_preset_has_shapes_and_a_source) {
         for (const cJSON *other = preset->next; other; other = other->next)
             cr_expect_str_neq(other->string, preset->string, "a name twice");
     }
-    nb_jsonc_release(&file);
     free(path);
 }

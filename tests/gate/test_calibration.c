@@ -10,6 +10,7 @@
 #include "src/core/random.h"
 #include "src/gate/calibration.c"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 enum { BLOCKS = 100 };
 
@@ -55,7 +56,7 @@ Test(calibration, planted_spreads_are_recovered) {
         {.between = 0.005, .within = 0.002}, {.between = 0, .within = 0.01}, {.between = 0.003}};
     for (size_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
         const struct world *w = &worlds[i];
-        struct nb_calibration c = calibrate(w, 500, 1 + i);
+        struct nb_calibration c released_by(calibration_release) = calibrate(w, 500, 1 + i);
         const double sd = hypot(w->between, w->within);
         cr_expect(ieee_ulp_eq(dbl, c.launch_sd, hypot(c.between_sd, c.within_sd), 8));
         cr_expect(epsilon_eq(dbl, c.launch_sd, sd, 0.07 * sd), "%g for %g", c.launch_sd, sd);
@@ -63,7 +64,6 @@ Test(calibration, planted_spreads_are_recovered) {
         cr_expect(epsilon_eq(dbl, c.same_sd, sd, 0.07 * sd), "%g for %g", c.same_sd, sd);
         cr_expect(epsilon_eq(dbl, c.min_sd, hypot(w->between, 3 * w->within), 0.07 * hypot(w->between, 3 * w->within)));
         cr_expect(epsilon_eq(dbl, c.preempted, 0.1, 1e-9));
-        calibration_release(&c);
     }
 }
 
@@ -72,9 +72,8 @@ Test(calibration, upper_bound_of_the_spread_keeps_its_level) {
     const double sd = hypot(w.between, w.within);
     int above = 0;
     for (uint64_t seed = 0; seed < 1000; seed++) {
-        struct nb_calibration c = calibrate(&w, 20, 1000 * seed);
+        struct nb_calibration c released_by(calibration_release) = calibrate(&w, 20, 1000 * seed);
         above += c.launch_sd_high >= sd;
-        calibration_release(&c);
     }
     /* 95 % by design for one copy; two that are independent here make it safer. */
     cr_expect(ge(int, above, 950), "%d of 1000", above);
@@ -82,21 +81,19 @@ Test(calibration, upper_bound_of_the_spread_keeps_its_level) {
 
 Test(calibration, differences_between_cases_and_copies_are_no_spread) {
     const struct world w = {.between = 0.002, .bias = {0.01, -0.01, 0}, .cases = 4, .case_offset = 0.05};
-    struct nb_calibration c = calibrate(&w, 400, 5);
+    struct nb_calibration c released_by(calibration_release) = calibrate(&w, 400, 5);
     cr_expect(eq(int, (int)c.n_cases, 4));
     cr_expect(epsilon_eq(dbl, c.launch_sd, 0.002, 0.0003), "%g", c.launch_sd);
-    calibration_release(&c);
 }
 
 Test(calibration, biases_and_order_effects_are_recovered_with_intervals) {
     const struct world w = {.between = 0.004, .bias = {0.01, -0.02, 0}};
-    struct nb_calibration c = calibrate(&w, 400, 6);
+    struct nb_calibration c released_by(calibration_release) = calibrate(&w, 400, 6);
     for (int t = 0; t < NB_N_REPLICAS; t++) {
         cr_expect(epsilon_eq(dbl, c.bias[t].value, w.bias[t], 0.001), "%s: %g", nb_replica_names[t], c.bias[t].value);
         cr_expect(c.bias[t].low < c.bias[t].value && c.bias[t].value < c.bias[t].high);
     }
     cr_expect(epsilon_eq(dbl, c.order_effect.value, 0.002, 0.0003));
-    calibration_release(&c);
 }
 
 Test(calibration, too_few_or_broken_launches_give_no_figures) {
@@ -124,7 +121,7 @@ static const struct nb_gate_design usual = {12, 24, BLOCKS};
 
 Test(calibration, the_smallest_effect_is_found_in_simulated_gates) {
     const struct world w = {.between = 0.003, .within = 0.001};
-    struct nb_calibration c = calibrate(&w, 400, 8);
+    struct nb_calibration c released_by(calibration_release) = calibrate(&w, 400, 8);
     const double smallest = nb_gate_smallest_effect(&c, &usual, &nb_gate_rule_default);
     cr_expect(lt(dbl, smallest, 0.01));
     struct nb_gate_power power = nb_gate_power(&c, &usual, &nb_gate_rule_default, smallest + 0.001, 200, 1);
@@ -133,12 +130,12 @@ Test(calibration, the_smallest_effect_is_found_in_simulated_gates) {
     cr_expect(ge(dbl, power.pass_same, 0.98));
     power = nb_gate_power(&c, &usual, &nb_gate_rule_default, nb_gate_rule_default.fail_margin, 200, 1);
     cr_expect(le(dbl, power.regression_effect, 0.03), "at the margin itself: %g", power.regression_effect);
-    calibration_release(&c);
 }
 
 Test(calibration, noise_takes_launches_or_pairs_where_it_is) {
     const struct world between = {.between = 0.006, .within = 0.0005}, within = {.between = 0.00025, .within = 0.006};
-    struct nb_calibration many_launches = calibrate(&between, 200, 9), many_pairs = calibrate(&within, 200, 10);
+    struct nb_calibration many_launches released_by(calibration_release) = calibrate(&between, 200, 9),
+                                        many_pairs = calibrate(&within, 200, 10);
     struct nb_recommendation a, b;
     nb_gate_recommend(&many_launches, &nb_gate_rule_default, 0.01, 100, &a);
     nb_gate_recommend(&many_pairs, &nb_gate_rule_default, 0.01, 100, &b);
@@ -147,21 +144,20 @@ Test(calibration, noise_takes_launches_or_pairs_where_it_is) {
     cr_expect(gt(int, a.plan.confirm_launches, b.plan.confirm_launches));
     cr_expect(a.power.regression_effect >= NB_WANTED_POWER && b.power.pass_same >= NB_WANTED_POWER);
     cr_expect(gt(dbl, a.seconds_effect, a.seconds_same));
-    calibration_release(&many_launches);
     calibration_release(&many_pairs);
 }
 
 Test(calibration, hopeless_noise_is_said_to_be) {
     const struct world loud = {.between = 0.10}, fine = {.between = 0.002},
                        off = {.between = 0.002, .bias = {0, 0.02, 0}};
-    struct nb_calibration a = calibrate(&loud, 60, 11), b = calibrate(&fine, 60, 12), c = calibrate(&off, 60, 13);
+    struct nb_calibration a released_by(calibration_release) = calibrate(&loud, 60, 11), b = calibrate(&fine, 60, 12),
+                            c = calibrate(&off, 60, 13);
     struct nb_recommendation none;
     cr_expect(strstr(nb_gate_hopeless(&a, &usual, &nb_gate_rule_default), "smallest effect") != NULL);
     cr_expect(eq(ptr, (void *)(uintptr_t)nb_gate_hopeless(&b, &usual, &nb_gate_rule_default), NULL));
     cr_expect(strstr(nb_gate_hopeless(&c, &usual, &nb_gate_rule_default), "a byte copy differs by +2.0%") != NULL);
     nb_gate_recommend(&a, &nb_gate_rule_default, 0.03, 50, &none);
     cr_expect(not(none.is_found));
-    calibration_release(&a);
     calibration_release(&b);
     calibration_release(&c);
 }

@@ -15,6 +15,7 @@
 #include "src/gate/gate_kernel.c"
 #include "src/gate/gate_run.c"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 static const struct nb_entry *build_entry(int build, const char *variant) {
     char id[100];
@@ -52,10 +53,9 @@ static void expect_apart(const char *variant) {
 }
 
 static void compare(const char *baseline, const char *candidate, const char *variant) {
-    struct nb_gate_builds builds;
+    struct nb_gate_builds builds released_by(nb_gate_builds_release);
     cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1), 0);
     expect_apart(variant);
-    nb_gate_builds_release(&builds);
 }
 
 Test(gate, one_file_on_both_sides_is_two_handles) {
@@ -81,29 +81,27 @@ Test(gate, links_to_one_file_are_two_handles) {
 Test(gate, equal_names_in_two_builds_stay_apart) {
     char *old = plugin_path("gate_global_old"), *new = plugin_path("gate_global_new");
     const char *baseline = old, *candidate = new;
-    struct nb_gate_builds builds;
+    struct nb_gate_builds builds released_by(nb_gate_builds_release);
     cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1), 0);
     expect_apart("gated_global_f32");
     cr_expect_eq(result_of(build_entry(NB_BUILD_BASELINE, "gated_global_f32")), 1);
     cr_expect_eq(result_of(build_entry(NB_BUILD_CONTROL, "gated_global_f32")), 1);
     cr_expect_eq(result_of(build_entry(NB_BUILD_CANDIDATE, "gated_global_f32")), 1.001f);
-    nb_gate_builds_release(&builds);
 }
 
 Test(gate, an_arm_with_fewer_layouts_repeats_them) {
     const char *good = plugin_path("gate_old"), *layouts[] = {good, good};
-    struct nb_gate_builds builds;
+    struct nb_gate_builds builds released_by(nb_gate_builds_release);
     cr_expect_eq(nb_gate_builds_init(&builds, layouts, 2, &good, 1), 0);
     cr_expect_eq(builds.n_layouts, 2);
     expect_apart("gated_steady_f32");
-    nb_gate_builds_release(&builds);
 }
 
 Test(gate, a_build_that_is_replaced_meanwhile_changes_nothing) {
     char *file = plugin_path("gate_global_old"), *dir = new_folder(), *mine = nb_path_join(dir, "mine.so");
     size_t n;
     char *bytes = nb_file_read(file, 1 << 24, &n);
-    struct nb_gate_builds builds;
+    struct nb_gate_builds builds released_by(nb_gate_builds_release);
     cr_assert_eq(nb_file_write(mine, bytes, n), 0);
     const char *arms[] = {mine};
     cr_assert_eq(nb_gate_builds_init(&builds, arms, 1, arms, 1), 0);
@@ -118,7 +116,6 @@ Test(gate, a_build_that_is_replaced_meanwhile_changes_nothing) {
         cr_expect(copy && length == n && memcmp(copy, bytes, n) == 0, "the copy for the workers changed");
         free(copy);
     }
-    nb_gate_builds_release(&builds);
     free(mine), free(bytes);
 }
 

@@ -10,6 +10,7 @@
 #include "src/core/kernel_fields.h"
 #include "src/core/registry.h"
 #include "src/measure/pool.h"
+#include "tests/support/released.h"
 
 enum { MAX_ROWS = 9 };
 
@@ -153,7 +154,7 @@ static void exact_layernorm(const struct bench *b, int64_t row, double *y) {
 static void check_folding(const struct nb_kernel *k) {
     enum { ROWS = 64, COLS = 96 };
     if (k->op != NB_OP_LAYERNORM || k->dtype != NB_F32) return;
-    struct bench b = bench_new(k, ROWS, COLS);
+    struct bench b released_by(bench_release) = bench_new(k, ROWS, COLS);
     double exact[COLS];
     b.formula.affine = NB_AFFINE_NONE;
     for (int64_t i = 0; i < ROWS * COLS; i++) {
@@ -169,7 +170,6 @@ static void check_folding(const struct nb_kernel *k) {
         cr_expect_leq(worst, (nb_ulp(mean, NB_F32) / 2 + 64 * 0x1p-24 * mean / 1024) * scale, "%s, row %lld: off by %g",
                       k->variant, (long long)r, worst);
     }
-    bench_release(&b);
 }
 Test(fast_rows, a_mean_is_not_folded_where_eps_outweighs_the_variance) { for_each_fast(check_folding); }
 
@@ -226,7 +226,7 @@ Test(fast_rows, a_batchnorm_looks_again_where_the_first_value_is_far_off) {
 /* Rows of 1 and -1, whose scale is a power of two: what is rounded to the dtype are the parameters, many of them half way between two bf16
  * numbers, in all blocks or in one. */
 static void check_ties(const struct nb_kernel *k, int64_t cols, int64_t columns_each) {
-    struct bench b = bench_new(k, MAX_ROWS, cols);
+    struct bench b released_by(bench_release) = bench_new(k, MAX_ROWS, cols);
     const double scale = k->op == NB_OP_L2NORM ? 1 / sqrt((double)cols) : 1;
     const bool has_beta = b.formula.affine == NB_AFFINE_GAMMA_BETA;
     b.eps = 0;
@@ -247,7 +247,6 @@ static void check_ties(const struct nb_kernel *k, int64_t cols, int64_t columns_
         call_rows(&b, &t, manners[m].range);
         expect_wanted(&b, manners[m].what);
     }
-    bench_release(&b);
 }
 static void check_all_ties(const struct nb_kernel *k) {
     static const int64_t lengths[] = {16, 64, 256, 1024, 4096, 16384}; /* L2 has powers of two for scales of these */
@@ -261,7 +260,7 @@ Test(fast_rows, ties_go_to_even) { for_each_fast(check_all_ties); }
 /* ---- NaN ---- */
 
 static void check_nan_row(const struct nb_kernel *k) {
-    struct bench b = bench_new(k, MAX_ROWS, 256);
+    struct bench b released_by(bench_release) = bench_new(k, MAX_ROWS, 256);
     const struct nb_tuning t = with_native(big_cache, native_here(k));
     call_rows(&b, &t, 0);
     memcpy(b.wants, b.y, bytes_of(&b));
@@ -271,7 +270,6 @@ static void check_nan_row(const struct nb_kernel *k) {
         const double got = nb_get(b.y, i, b.dtype), want = nb_get(b.wants, i, b.dtype);
         cr_expect(i / b.cols == 4 ? isnan(got) : got == want, "%s: element %lld is %g", k->variant, (long long)i, got);
     }
-    bench_release(&b);
 }
 Test(fast_rows, a_nan_takes_its_row_and_no_other) { for_each_fast(check_nan_row); }
 
@@ -279,7 +277,7 @@ Test(fast_rows, a_nan_takes_its_row_and_no_other) { for_each_fast(check_nan_row)
 static void check_nan_param(const struct nb_kernel *k) {
     static const uint32_t payloads[] = {0x7fffffffu, 0xffffffffu, 0x7fc00000u, 0x7f800001u};
     for (int p = 0; p < 16; p++) {
-        struct bench b = bench_new(k, 5, 131);
+        struct bench b released_by(bench_release) = bench_new(k, 5, 131);
         const struct nb_tuning t = with_native(big_cache, p < 8 ? 0 : native_here(k));
         if (p % 8 >= 4 && b.formula.affine != NB_AFFINE_GAMMA_BETA) b.formula.affine = NB_AFFINE_GAMMA;
         const bool in_beta = p % 8 >= 4 && b.formula.affine == NB_AFFINE_GAMMA_BETA;
@@ -290,7 +288,6 @@ static void check_nan_param(const struct nb_kernel *k) {
             cr_expect_eq(isnan(got), i % b.cols == 9, "%s, NaN %08x: element %lld is %g", k->variant, payloads[p % 4],
                          (long long)i, got);
         }
-        bench_release(&b);
     }
 }
 Test(fast_rows, a_nan_parameter_takes_its_column_and_no_other) { for_each_fast(check_nan_param); }
@@ -301,7 +298,7 @@ Test(fast_rows, a_nan_parameter_takes_its_column_and_no_other) { for_each_fast(c
  * 0, as those of row 4 are. */
 static void check_native(const struct nb_kernel *k) {
     if (!native_here(k)) return;
-    struct bench b = bench_new(k, MAX_ROWS, 531);
+    struct bench b released_by(bench_release) = bench_new(k, MAX_ROWS, 531);
     const struct nb_tuning with = with_native(big_cache, native_here(k)), without = with_native(big_cache, 0);
     const double least = nb_formats[NB_BF16].min_normal;
     int64_t n_zero = 0, n_subnormal = 0;
@@ -324,6 +321,5 @@ static void check_native(const struct nb_kernel *k) {
     }
     cr_expect_gt(n_subnormal, 0);
     cr_expect((k->flags & NB_FLAG_FLUSHES) || n_zero == 0, "%s does not declare that it flushes", k->variant);
-    bench_release(&b);
 }
 Test(fast_rows, native_instructions_change_roundings_and_subnormal_numbers_alone) { for_each_fast(check_native); }

@@ -14,6 +14,7 @@
 #include "src/measure/check.h"
 #include "tests/support/cases.h"
 #include "tests/support/numerics.h"
+#include "tests/support/released.h"
 #include "tests/support/sparsely.h"
 
 enum { N_LENGTHS = 19 };
@@ -22,9 +23,9 @@ static const int64_t lengths[N_LENGTHS] = {1,  2,  3,   5,   7,   15,  16,  17, 
 
 /* Rows of every kind, or the inputs as they were drawn. */
 static void check(struct nb_case *c, const struct nb_entry *entry, bool of_all_kinds) {
-    struct nb_inputs in = {0};
-    struct nb_oracle oracle = {0};
-    struct nb_gradient gradient = {0};
+    struct nb_inputs in released_by(nb_inputs_release) = {0};
+    struct nb_oracle oracle released_by(nb_oracle_release) = {0};
+    struct nb_gradient gradient released_by(nb_gradient_release) = {0};
     struct nb_checked checked;
     const bool differentiates = c->pass == NB_BACKWARD && c->op != NB_OP_COPY;
     const char *key = key_of(c);
@@ -39,9 +40,6 @@ static void check(struct nb_case *c, const struct nb_entry *entry, bool of_all_k
                          (of_all_kinds || c->shape.cols < 4 || checked.accuracy.loss == NB_LOSS_UNBOUNDED);
     cr_expect(checked.status == NB_OK || is_lost, "%s is %s: %s", key, nb_status_name(checked.status), checked.reason);
     free(checked.digests);
-    nb_gradient_release(&gradient);
-    nb_oracle_release(&oracle);
-    nb_inputs_release(&in);
 }
 
 /* A kernel's cases: of every length one in `step`, with the formula that comes next, so that the variants of a kernel have all of them

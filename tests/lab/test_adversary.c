@@ -12,6 +12,7 @@
 #include "src/lab/stress/row_search.c"
 #include "src/lab/stress/trial.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/trials.h"
 
 static cJSON *options_of(double calls) {
@@ -60,12 +61,11 @@ Test(adversary, the_order_of_summation_is_found) {
                   {"rmsnorm_twopass_scalar_f32/shape:1x4096", 8},
                   {"rmsnorm_lowp_scalar_f16/shape:1x512", 1}};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        struct nb_trial t;
+        struct nb_trial t released_by(nb_trial_release);
         if (!start_trial(&t, wanted[i].key, NULL)) continue;
         cJSON *found = kept_json(search(&t, 60));
         cr_assert_not_null(found, "%s", t.reason);
         cr_expect_eq(lanes_found(found), wanted[i].lanes, "%s: %g lanes", wanted[i].key, lanes_found(found));
-        nb_trial_release(&t);
     }
 }
 
@@ -75,7 +75,7 @@ Test(adversary, our_kernels_stay_within_their_bound_and_the_budget_is_kept) {
         "layernorm_onepass_scalar_f32/shape:1x512/eps:1e-6", "layernorm_corrected_scalar_bf16/shape:1x65/eps:1e-6",
         "layernorm_twopass_scalar_f32/shape:1x3/eps:0"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        struct nb_trial t;
+        struct nb_trial t released_by(nb_trial_release);
         if (!start_trial(&t, keys[i], NULL)) continue;
         cJSON *found = kept_json(search(&t, 400));
         const cJSON *one;
@@ -84,12 +84,11 @@ Test(adversary, our_kernels_stay_within_their_bound_and_the_budget_is_kept) {
         cr_expect(value_of(found, "bound") > 0.1, "%s: only %g of the bound", keys[i], value_of(found, "bound"));
         cJSON_ArrayForEach(one, found)
             cr_expect(!nb_json_get_bool(one, "violation"), "%s: %s", keys[i], nb_json_get_text(one, "generator"));
-        nb_trial_release(&t);
     }
 }
 
 Test(adversary, rows_beyond_what_the_kernel_claims_are_not_taken) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     struct nb_range range;
     if (!start_trial(&t, "layernorm_onepass_scalar_f32/shape:1x256/eps:1e-6", NULL)) return;
     nb_kernel_range(t.entry->kernel, &t.call, &range);
@@ -103,11 +102,10 @@ Test(adversary, rows_beyond_what_the_kernel_claims_are_not_taken) {
         cr_expect(fabs(mean) <= range.max_rho * deviation * (1 + 1e-9), "%s: rho %g",
                   nb_json_get_text(one, "objective"), fabs(mean) / deviation);
     }
-    nb_trial_release(&t);
 }
 
 Test(adversary, a_fault_is_a_violation_with_its_row) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x12", "planted"));
     cJSON *found = kept_json(search(&t, 500));
     const cJSON *bound = objective(found, "bound"), *values = cJSON_GetObjectItemCaseSensitive(bound, "x");
@@ -117,7 +115,6 @@ Test(adversary, a_fault_is_a_violation_with_its_row) {
     for (int i = 0; i < 12; i++)
         largest = fmax(largest, fabs(strtod(cJSON_GetArrayItem(values, i)->valuestring, NULL)));
     cr_expect((largest > 1000 && largest < 1e6) || largest < 0x1p-20, "%a", largest);
-    nb_trial_release(&t);
 }
 
 /* ---- reproducers ---- */
@@ -125,7 +122,7 @@ Test(adversary, a_fault_is_a_violation_with_its_row) {
 /* A new trial of the reproducer's key, on the rows that its file gives, has the same figures. */
 static void expect_reproduced(const cJSON *one) {
     const char *key = nb_json_get_text(one, "key");
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     struct nb_row_score score;
     cr_assert_not_null(key);
     cr_assert(start_trial(&t, key, NULL)); /* nb_trial_init() reads the file: its inputs are the case's */
@@ -141,7 +138,6 @@ static void expect_reproduced(const cJSON *one) {
     }
     cr_expect_eq(unlink(nb_json_get_text(one, "file")), 0);
     free(x);
-    nb_trial_release(&t);
 }
 
 Test(adversary, reproducers_reproduce_from_their_files) {
@@ -149,7 +145,7 @@ Test(adversary, reproducers_reproduce_from_their_files) {
                                        "layernorm_twopass_scalar_bf16/shape:1x40/eps:1e-6",
                                        "rmsnorm_lowp_scalar_f16/shape:1x40/eps:1e-6"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        struct nb_trial t;
+        struct nb_trial t released_by(nb_trial_release);
         if (!start_trial(&t, keys[i], NULL)) continue;
         char *folder = new_folder();
         cJSON *options = kept_json(options_of(200));
@@ -158,7 +154,6 @@ Test(adversary, reproducers_reproduce_from_their_files) {
         cr_assert_not_null(found, "%s", t.reason);
         cJSON_ArrayForEach(one, found) if (cJSON_GetObjectItemCaseSensitive(one, "row")) expect_reproduced(one);
         cr_expect_eq(rmdir(folder), 0);
-        nb_trial_release(&t);
     }
 }
 

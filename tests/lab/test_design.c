@@ -6,6 +6,7 @@
 
 #include "src/lab/emulate/design.h"
 #include "tests/support/numerics.h"
+#include "tests/support/released.h"
 
 static struct nb_design parsed(const char *text) {
     struct nb_design d;
@@ -36,7 +37,8 @@ Test(design, printing_and_parsing_are_inverse) {
         "/store_round:rz", "/k:0.5",       "/weight_offset:1", "/all:bf16",    "/compute:f16"};
     struct random_state r = {21};
     for (int i = 0; i < 400; i++) {
-        struct nb_strbuf text = {0}, once = {0}, twice = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0}, once released_by(nb_strbuf_release) = {0},
+                              twice released_by(nb_strbuf_release) = {0};
         nb_strbuf_add(&text, i % 2 ? "layernorm" : "prmsnorm");
         for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++)
             if (random_bits(&r) % 4 == 0) nb_strbuf_add(&text, parts[p]);
@@ -47,16 +49,11 @@ Test(design, printing_and_parsing_are_inverse) {
         cr_expect_str_eq(once.text, twice.text);
         for (size_t k = 0; k < nb_n_design_keys; k++) {
             if (nb_design_keys[k].kind == NB_KEY_SEVERAL) continue;
-            struct nb_strbuf want = {0}, got = {0};
+            struct nb_strbuf want released_by(nb_strbuf_release) = {0}, got released_by(nb_strbuf_release) = {0};
             nb_design_key_print(&nb_design_keys[k], &d, &want);
             nb_design_key_print(&nb_design_keys[k], &again, &got);
             cr_expect_str_eq(got.text, want.text, "%s of %s, printed %s", nb_design_keys[k].name, text.text, once.text);
-            nb_strbuf_release(&want);
-            nb_strbuf_release(&got);
         }
-        nb_strbuf_release(&text);
-        nb_strbuf_release(&once);
-        nb_strbuf_release(&twice);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"
 #include "tests/support/numerics.h"
+#include "tests/support/released.h"
 
 enum { N = 1000 };
 
@@ -100,7 +101,7 @@ static void check_kernel(const char *variant, const char *text, enum nb_affine a
     if (!entry) cr_skip_test("%s is not built", variant);
     const enum nb_dtype dtype = entry->kernel->dtype;
     const struct nb_design d = parsed(text);
-    struct problem p;
+    struct problem p released_by(problem_free);
     struct nb_case c;
     struct nb_call call;
     problem_init(&p, entry->kernel->op, dtype, ROWS, COLS);
@@ -132,7 +133,6 @@ static void check_kernel(const char *variant, const char *text, enum nb_affine a
         }
     }
     free(stored);
-    problem_free(&p);
 }
 
 /* What a kernel does is written in its file; a design of the same words gives its bits. */
@@ -249,11 +249,10 @@ Test(emulate, infinities_and_nan_go_where_ieee_takes_them) {
 static struct nb_design_report report_of(const char *text, int rows, int cols) {
     const struct nb_design d = parsed(text);
     struct nb_design_data data = {.data = "scales", .rows = rows, .cols = cols, .seed = 3, .affine = NB_N_AFFINES};
-    struct nb_design_rows drawn;
+    struct nb_design_rows drawn released_by(nb_design_rows_release);
     struct nb_design_report report;
     cr_assert_eq(nb_design_rows_init(&drawn, &d, &data), 0);
     nb_design_measure(&report, &d, &drawn, 1);
-    nb_design_rows_release(&drawn);
     return report;
 }
 

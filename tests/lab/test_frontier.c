@@ -11,6 +11,7 @@
 #include "src/lab/stress/frontier.c"
 #include "src/lab/stress/row_score.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/trials.h"
 
 static int frontier_find(struct nb_trial *t, int n_seeds, enum nb_frontier_of of, enum nb_demand demand,
@@ -32,24 +33,22 @@ static struct nb_frontier find_frontier(struct nb_trial *t, enum nb_frontier_of 
 static double largest_x(struct nb_trial *t, enum nb_family family, double parameter) {
     double largest = 0;
     for (uint64_t s = 0; s < 2; s++) {
-        struct nb_draws d;
+        struct nb_draws d released_by(nb_draws_release);
         nb_draws_init(&d, t, t->c.seed + s);
         nb_trial_load(t, &d, family, parameter);
         for (int64_t i = 0; i < d.n; i++) largest = fmax(largest, fabs(nb_get(t->in.x, i, t->in.dtype)));
-        nb_draws_release(&d);
     }
     return largest;
 }
 
 Test(frontier, f16_squares_overflow_at_256) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x1/eps:1e-6", NULL)) return;
     const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT);
     cr_assert(f.has_good && f.has_bad);
     cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, f.good), 255.875); /* 255.875^2 = 65472 */
     cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.bad), 256);
     cr_expect(fabs(f.good / f.predicted.at - 1) < 0x1p-9, "%g, predicted %g", f.good, f.predicted.at);
-    nb_trial_release(&t);
 }
 
 Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statistics_do_not) {
@@ -70,12 +69,11 @@ Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statist
 /* ---- rho ---- */
 
 static double rho_of(const char *key, enum nb_demand demand, double *predicted) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     if (!start_trial(&t, key, NULL)) return NAN;
     const struct nb_frontier f = find_frontier(&t, NB_RHO_MAX, demand);
     if (predicted) *predicted = f.predicted.at;
     const double rho = f.has_bad ? f.good : f.searched_to;
-    nb_trial_release(&t);
     return rho;
 }
 
@@ -92,7 +90,7 @@ Test(frontier, one_pass_loses_its_digits_near_the_root_of_1_over_u) {
 /* ---- planted ---- */
 
 Test(frontier, a_planted_breakdown_is_found_to_one_ulp_and_what_is_right_again_beyond_is_named) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
     const struct nb_frontier high = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
     cr_assert(high.has_good && high.has_bad);
@@ -106,21 +104,19 @@ Test(frontier, a_planted_breakdown_is_found_to_one_ulp_and_what_is_right_again_b
     const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
     cr_assert(low.has_good && low.has_bad);
     cr_expect_eq(low.bad, (double)nextafterf((float)low.good, 0));
-    nb_trial_release(&t);
 }
 
 Test(frontier, a_kernel_that_fails_gives_a_reason) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     cr_assert(start_trial(&t, "error:bad_error_f32/shape:1x96", "error"));
     cr_expect_null(nb_frontiers(&t, NULL));
     cr_expect_not_null(t.reason);
-    nb_trial_release(&t);
 }
 
 /* ---- rows and report ---- */
 
 static void expect_same_rows(const char *key, enum nb_family family, double parameter, const char *data) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     struct nb_draws d;
     struct nb_inputs in;
     if (!start_trial(&t, key, NULL)) return;
@@ -137,7 +133,6 @@ static void expect_same_rows(const char *key, enum nb_family family, double para
     cr_expect_arr_eq(t.in.gamma_x, in.gamma_x, (size_t)in.n_params * nb_formats[in.dtype].bytes, "%s gamma", key);
     nb_draws_release(&d);
     nb_inputs_release(&in);
-    nb_trial_release(&t);
 }
 
 Test(frontier, rows_are_those_that_replay_makes_of_the_same_name) {
@@ -149,7 +144,7 @@ Test(frontier, rows_are_those_that_replay_makes_of_the_same_name) {
 }
 
 Test(frontier, the_report_has_keys_that_parse) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
     cJSON *all = kept_json(nb_frontiers(&t, NULL)), *f;
     int n_found = 0;
@@ -168,14 +163,13 @@ Test(frontier, the_report_has_keys_that_parse) {
         cr_expect_not_null(strstr(nb_json_get_text(f, "replay"), "--plugin"));
     }
     cr_expect_eq(n_found, 5); /* a percent off is too much for two demands, zeros are for all three */
-    nb_trial_release(&t);
 }
 
 /* ---- noise ---- */
 
 /* To first order, beside that of inputs moved one by one. */
 static void expect_noise(const char *key, double offset) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     struct nb_draws d;
     struct nb_oracle oracle;
     struct nb_yardstick tried;
@@ -192,7 +186,6 @@ static void expect_noise(const char *key, double offset) {
     nb_yardstick_release(&tried);
     nb_oracle_release(&oracle);
     nb_draws_release(&d);
-    nb_trial_release(&t);
 }
 
 Test(frontier, input_noise_is_that_of_the_yardstick) {

@@ -12,6 +12,7 @@
 #include "src/lab/stress/map.c"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
+#include "tests/support/released.h"
 #include "tests/support/sparsely.h"
 #include "tests/support/trials.h"
 
@@ -41,8 +42,8 @@ Test(map, errors_grow_with_rho_by_the_power_of_the_algorithm) {
         {"rmsnorm_twopass_scalar_f32", 16, 4096, 0},
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i += sparsely()) {
-        struct nb_trial t;
-        struct scan s;
+        struct nb_trial t released_by(nb_trial_release);
+        struct scan s released_by(scan_release);
         struct point first, last;
         start(&t, expected[i].variant);
         cr_assert_eq(scan_init(&s, &t, 8, 4096), 0);
@@ -50,13 +51,11 @@ Test(map, errors_grow_with_rho_by_the_power_of_the_algorithm) {
         scan_measure(&s, 1, expected[i].to, &last);
         const double slope = log(last.scaled_u / first.scaled_u) / log(expected[i].to / expected[i].from);
         cr_assert(fabs(slope - expected[i].slope) < 0.4, "%s: %g", expected[i].variant, slope);
-        scan_release(&s);
-        nb_trial_release(&t);
     }
 }
 
 Test(map, rows_are_lost_at_the_scale_that_is_predicted) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     const cJSON *pair, *scale;
     double limit = INFINITY; /* log2 */
     start(&t, "rmsnorm_twopass_scalar_f32");
@@ -72,7 +71,6 @@ Test(map, rows_are_lost_at_the_scale_that_is_predicted) {
         if (at > limit + 1) cr_assert_str_neq(state->valuestring, "ok", "2^%g", at);
         state = state->next;
     }
-    nb_trial_release(&t);
 }
 
 Test(map, every_kind_of_kernel_is_scanned_or_refused_and_numbers_are_finite) {

@@ -7,13 +7,14 @@
 #include "src/core/case_key.h"
 #include "src/core/registry.h"
 #include "src/measure/metamorphic.h"
+#include "tests/support/released.h"
 #include "tests/support/trials.h"
 
 /* "relations:by_place_f32/shape:4x64/data:normal" */
 static struct nb_metamorphic tried(const char *key) {
     struct nb_case c;
-    struct nb_inputs in;
-    struct nb_oracle oracle;
+    struct nb_inputs in released_by(nb_inputs_release);
+    struct nb_oracle oracle released_by(nb_oracle_release);
     struct nb_metamorphic m;
     cr_assert_eq(nb_case_parse(&c, key), 0);
     char plugin[32];
@@ -24,8 +25,6 @@ static struct nb_metamorphic tried(const char *key) {
     cr_assert_eq(nb_inputs_init(&in, &c), 0);
     cr_assert_eq(nb_oracle_init(&oracle, &c, &in), 0);
     nb_metamorphic_check(&c, entry, &oracle, &m);
-    nb_oracle_release(&oracle);
-    nb_inputs_release(&in);
     return m;
 }
 

@@ -7,6 +7,7 @@
 
 #include "src/models/operations.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 TestSuite(models_lists, .init = quiet);
 
@@ -87,7 +88,7 @@ Test(models_lists, sizes_follow_from_what_was_published) {
         {"minimind2-small-inference", transformer_flops(512, SMALL_WEIGHTS, 8, 512), 17, 25829888},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct nb_model_step step;
+        struct nb_model_step step released_by(nb_model_step_release);
         cr_assert_eq(nb_model_step_read(&step, cases[i].name, 0), 0, "%s", cases[i].name);
         const struct sums s = sums_of(&step);
         cr_expect_float_eq(s.flops[NB_PART_FORWARD] / cases[i].flops, 1, 1e-12, "%s: %.6g of %.6g", step.name,
@@ -98,7 +99,6 @@ Test(models_lists, sizes_follow_from_what_was_published) {
         if (!isnan(cases[i].parameters))
             cr_expect_eq(step.parameters, cases[i].parameters, "%s: %.0f parameters", step.name, step.parameters);
         cr_expect(step.source && step.title, "%s", step.name);
-        nb_model_step_release(&step);
     }
 }
 
@@ -116,10 +116,9 @@ Test(models_lists, recurrent_models_have_their_matrices_and_gains) {
         double parameters;
     } cases[] = {{"rnnsearch", rnnsearch}, {"attentive-reader", reader}, {"order-embedding", order}};
     for (size_t i = 0; i < 3; i++) {
-        struct nb_model_step step;
+        struct nb_model_step step released_by(nb_model_step_release);
         cr_assert_eq(nb_model_step_read(&step, cases[i].name, 0), 0);
         cr_expect_eq(step.parameters, cases[i].parameters, "%s: %.0f of %.0f parameters", step.name, step.parameters,
                      cases[i].parameters);
-        nb_model_step_release(&step);
     }
 }

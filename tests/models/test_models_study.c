@@ -8,6 +8,7 @@
 #include "src/models/study.c"
 #include "tests/support/files.h"
 #include "tests/support/played_time.h"
+#include "tests/support/released.h"
 
 TestSuite(models_study, .init = quiet);
 
@@ -30,7 +31,7 @@ static struct nb_torch_plan small_plan(void) {
 }
 
 Test(models_study, arms_that_two_claims_need_are_asked_for_once) {
-    struct nb_torch_plan p = small_plan();
+    struct nb_torch_plan p released_by(nb_torch_plan_release) = small_plan();
     cr_assert_eq(p.n, 4);
     cr_expect_eq(p.groups[0].n_arms, 2);
     cr_expect_eq(p.groups[2].n_arms, 2);
@@ -40,7 +41,6 @@ Test(models_study, arms_that_two_claims_need_are_asked_for_once) {
     cr_expect_eq(arm_rounds(&p.groups[0], 0, 8), 8);
     nb_torch_plan_usual_seeds(&p);
     cr_expect_eq(arm_rounds(&p.groups[2], 0, 6), 6);
-    nb_torch_plan_release(&p);
 }
 
 static void init_party(struct party *p, struct nb_torch_study *study, struct nb_torch_results *r) {
@@ -86,19 +86,18 @@ Test(models_study, a_round_asks_for_what_has_not_been_answered) {
 }
 
 Test(models_study, time_grows_with_what_is_asked) {
-    struct nb_torch_plan one = {0}, two = {0};
+    struct nb_torch_plan one released_by(nb_torch_plan_release) = {0}, two released_by(nb_torch_plan_release) = {0};
     const struct nb_model_workload *w = nb_model_workload_find("tiny-transformer");
     nb_torch_plan_add(&one, NB_TORCH_COURSE, w, 300, 0, LN);
     nb_torch_plan_add(&two, NB_TORCH_COURSE, w, 300, 12, LN " layers=12");
     const double a = nb_torch_plan_s(&one), b = nb_torch_plan_s(&two);
     cr_expect(a > 6 * 300 * w->step_s && b > 4 * a, "%g %g", a, b);
-    nb_torch_plan_release(&one);
-    nb_torch_plan_release(&two);
 }
 
 Test(models_study, answers_are_read_back_and_a_torn_one_is_not) {
     struct nb_torch_plan plan = small_plan();
-    struct nb_torch_results r = {0}, back = {0};
+    struct nb_torch_results r released_by(nb_torch_results_release) = {0},
+                              back released_by(nb_torch_results_release) = {0};
     struct nb_torch_study study = {.plan = &plan, .device = "cpu", .rounds = {8, 8, 6, 6}};
     struct party p;
     struct nb_journal journal;
@@ -125,8 +124,6 @@ Test(models_study, answers_are_read_back_and_a_torn_one_is_not) {
     cr_expect_eq(cJSON_GetArraySize(back.answers), 2);
     cr_expect(cJSON_Compare(answer_in(&back, &q, RMS, 1), r.answers->child->next, true));
     cr_expect_null(answer_in(&back, &q, RMS, 2));
-    nb_torch_results_release(&r);
-    nb_torch_results_release(&back);
 }
 
 /* ---- which groups fit ---- */
@@ -196,8 +193,8 @@ static char *swept(struct party *p, const double *seconds) {
 Test(models_study, what_first_jobs_took_decides) {
     static const char *const names[] = {"rnnsearch", "norm", "tiny-transformer"};
     static const double seconds[] = {10, 1, 2};
-    struct nb_torch_plan plan = {0};
-    struct nb_torch_results r = {0};
+    struct nb_torch_plan plan released_by(nb_torch_plan_release) = {0};
+    struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     struct nb_journal journal;
     struct nb_torch_study study = {
         .plan = &plan, .device = "cuda", .rounds = {3}, .launch_s = 1, .budget_s = 24, .journal = &journal};
@@ -218,6 +215,4 @@ Test(models_study, what_first_jobs_took_decides) {
     cr_assert_not_null(reason);
     cr_expect_not_null(strstr(reason, "about 20 s more would (--train-budget)"), "%s", reason);
     nb_journal_close(&journal);
-    nb_torch_results_release(&r);
-    nb_torch_plan_release(&plan);
 }

@@ -7,6 +7,7 @@
 #include "src/core/text.h"
 #include "src/models/operations.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 TestSuite(operations, .init = quiet);
 
@@ -170,9 +171,8 @@ Test(operations, what_is_wrong_is_named_with_its_place_and_mend) {
          "\"num_attention_heads\":4,\"num_key_value_heads\":3,\"vocab_size\":9}",
          "4 heads of queries do not share 3 of keys and values"}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct nb_model_step step;
+        struct nb_model_step step released_by(nb_model_step_release);
         expect_refused(parse(&step, all[i].text, all[i].tokens), all[i].text, all[i].words);
-        nb_model_step_release(&step);
     }
 }
 
@@ -185,11 +185,10 @@ Test(operations, a_preset_that_is_not_there_has_a_nearest_one) {
 }
 
 Test(operations, every_model_that_is_published_with_the_program_can_be_read) {
-    struct nb_strings names = nb_dir_list("configs/models", ".json");
+    struct nb_strings names released_by(nb_strings_release) = nb_dir_list("configs/models", ".json");
     cr_expect(names.n >= 2);
     for (size_t i = 0; i < names.n; i++) {
         struct nb_model_step step = preset(names.items[i], 0);
         cr_expect(step.n_works > 0 && *step.title && *step.source, "%s", names.items[i]);
     }
-    nb_strings_release(&names);
 }

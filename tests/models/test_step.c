@@ -10,6 +10,7 @@
 #include "src/core/registry.h"
 #include "src/models/step.h"
 #include "tests/support/plans.h"
+#include "tests/support/released.h"
 
 TestSuite(step, .init = load_kernels_quietly, .fini = nb_registry_release);
 
@@ -129,8 +130,8 @@ Test(step, products_are_timed_smaller_and_once) {
         "{\"title\":\"t\",\"source\":\"s\",\"work\":\"training\",\"tokens\":4096,\"parameters\":1,\"tensors\":1,"
         "\"operations\":[{\"op\":\"product\",\"shape\":\"4096x4096x4096\"},"
         "{\"op\":\"product\",\"shape\":\"1x4096x128256\"},{\"op\":\"product\",\"shape\":\"64x100x200\"}]}";
-    struct nb_model_step step;
-    struct nb_rates rates = {0};
+    struct nb_model_step step released_by(nb_model_step_release);
+    struct nb_rates rates released_by(nb_rates_release) = {0};
     cr_assert_eq(nb_model_step_parse(&step, "m.json", many, strlen(many), 0), 0);
     nb_rates_add(&rates, &step);
     nb_rates_add(&rates, &step);
@@ -139,8 +140,6 @@ Test(step, products_are_timed_smaller_and_once) {
     cr_expect(square->timed_rows == 256 && square->timed_inner == 1024 && square->timed_cols == 128);
     cr_expect(row->timed_rows == 1 && row->timed_inner == 4096 && row->timed_cols == 512, "no more than 8 MiB of it");
     cr_expect(small->timed_rows == 64 && small->timed_inner == 100 && small->timed_cols == 200);
-    nb_rates_release(&rates);
-    nb_model_step_release(&step);
 }
 
 Test(step, bytes_cost_what_a_copy_of_as_many_costs) {
@@ -157,8 +156,8 @@ Test(step, bytes_cost_what_a_copy_of_as_many_costs) {
 Test(step, kernels_of_a_style_and_their_cases) {
     struct nb_norm_pair pairs[] = {nb_norm_pair_of("rmsnorm", "layernorm", "fused"),
                                    nb_norm_pair_of("rmsnorm", "layernorm", "composed")};
-    struct nb_config config = {.path = nb_strdup("m")};
-    struct nb_model_step step;
+    struct nb_config config released_by(nb_config_release) = {.path = nb_strdup("m")};
+    struct nb_model_step step released_by(nb_model_step_release);
     cr_expect_str_eq(pairs[0].of[NB_FORWARD], "rmsnorm_fast");
     cr_expect_str_eq(pairs[0].against[NB_BACKWARD], "layernorm_backward_fast");
     cr_expect_str_eq(pairs[1].of[NB_BACKWARD], "rmsnorm_backward_composed");
@@ -174,6 +173,4 @@ Test(step, kernels_of_a_style_and_their_cases) {
     nb_norm_times_find(&times, &pairs[1], &step, true, NULL, NULL);
     cr_expect_eq(times.items[0].timed_rows, 128, "rows of 16 KiB that are 2 MiB");
     nb_norm_times_release(&times);
-    nb_model_step_release(&step);
-    nb_config_release(&config);
 }

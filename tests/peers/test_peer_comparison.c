@@ -15,6 +15,7 @@
 #include "src/plan/config.h"
 #include "src/record/fold.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 static const struct nb_compare_settings five_percent = {.confirm_launches = 16, .behind = 0.05};
@@ -45,7 +46,7 @@ Test(peer_comparison, verdicts_turn_at_their_limits) {
 
 /* A run of so many launches in which theirs takes `ratio` times as long as ours; a case that failed its check has no samples. */
 static void write_run(const char *dir, int launches, double ratio, const char *their_status) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const bool ok = strcmp(their_status, "ok") == 0;
     static const char *const keys[] = {OURS, THEIRS};
     char *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" OURS "\",\"" THEIRS "\"],\"reference\":0}]", "[]",
@@ -66,7 +67,6 @@ static void write_run(const char *dir, int launches, double ratio, const char *t
         add_launch(&text, 0, l, keys, ok ? 2 : 1, samples[0], 3);
     }
     put_journal(dir, text.text);
-    nb_strbuf_release(&text);
 }
 
 struct doctored {
@@ -121,12 +121,11 @@ Test(peer_comparison, doctored_journals_turn_every_verdict) {
 }
 
 static void expect_unknown(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_peers_print(r, comparisons, &(struct nb_page){.out = &text});
     cr_expect_eq(comparisons->items[0].verdict, NB_PEER_COMPARISON_UNKNOWN);
     cr_assert_not_null(comparisons->items[0].reason);
     cr_expect_not_null(strstr(text.text, comparisons->items[0].reason), "the page says why: %s", text.text);
-    nb_strbuf_release(&text);
 }
 
 Test(peer_comparison, without_a_figure_there_is_a_reason) {
@@ -137,7 +136,7 @@ Test(peer_comparison, without_a_figure_there_is_a_reason) {
 
 static void expect_documents(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
     struct nb_peer_mean *means;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     cr_assert_eq(nb_peer_means(comparisons, &means), 1);
     cr_expect_eq(means[0].n, 1);
     cr_expect_eq(means[0].n_of[NB_PEER_COMPARISON_BEHIND], 1);
@@ -151,7 +150,6 @@ static void expect_documents(const struct nb_results *r, const struct nb_peer_co
     cr_expect_str_eq(nb_json_get_text(first, "verdict"), "behind");
     cr_expect_eq(nb_json_get_number(first, "confirming_launches"), 16);
     cr_expect_str_eq(nb_json_get_text(cJSON_GetObjectItem(first, "theirs"), "key"), THEIRS);
-    nb_strbuf_release(&text);
 }
 
 Test(peer_comparison, page_and_document_tell_what_is_behind) {
@@ -184,21 +182,19 @@ Test(peer_comparison, one_cell_far_off_moves_the_mean_and_not_the_median) {
 
 Test(peer_comparison, a_run_that_compares_nothing_is_refused) {
     char *dir = new_folder(), *journal = small_journal();
-    struct nb_results results;
+    struct nb_results results released_by(nb_results_release);
     struct nb_peer_comparisons comparisons;
     put_file(dir, "journal.jsonl", journal, strlen(journal));
     cr_assert_eq(nb_results_fold(&results, dir), 0);
     cr_expect_eq(nb_peer_comparisons_make(&comparisons, &results), -1);
-    nb_results_release(&results);
 }
 
 /* ---- the config's key ----------------------------------------------------------------------------------------------- */
 
 static int parse(struct nb_config *config, const char *compare) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "{ \"blocks\": [{ \"op\": \"rmsnorm\" }], \"compare\": %s }", compare);
     const int result = nb_config_parse(config, "c.json", text.text, text.len);
-    nb_strbuf_release(&text);
     return result;
 }
 

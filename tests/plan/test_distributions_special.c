@@ -10,12 +10,13 @@
 #include "src/core/dtype.h"
 #include "src/plan/inputs.h"
 #include "tests/support/cases.h"
+#include "tests/support/released.h"
 
 /* One row of x; owned. */
 static double *row_of(const char *data, uint32_t dtype, int64_t cols, int64_t row) {
     struct nb_case c = case_of(NB_OP_LAYERNORM, dtype);
     char shape[32];
-    struct nb_inputs in;
+    struct nb_inputs in released_by(nb_inputs_release);
     snprintf(shape, sizeof shape, "3x%d", (int)cols);
     set(&c, "shape", shape);
     set(&c, "data", data);
@@ -23,7 +24,6 @@ static double *row_of(const char *data, uint32_t dtype, int64_t cols, int64_t ro
     cr_assert_eq(nb_inputs_init(&in, &c), 0, "%s", data);
     double *v = calloc((size_t)cols, sizeof *v);
     for (int64_t i = 0; i < cols; i++) v[i] = nb_get(in.x, row * cols + i, (enum nb_dtype)dtype);
-    nb_inputs_release(&in);
     return v;
 }
 
@@ -131,7 +131,7 @@ Test(params, are_what_the_axis_says_and_leave_old_keys_alone) {
     cr_expect_null(strstr(key, "params"), "%s", key);
     static const char *const texts[] = {"negative", "zeros", "tiny", "fixed(2,-0.5)", "drawn"};
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
-        struct nb_inputs in;
+        struct nb_inputs in released_by(nb_inputs_release);
         set(&c, "params", texts[t]);
         cr_assert_eq(nb_inputs_init(&in, &c), 0);
         for (int64_t i = 0; i < 64; i++) {
@@ -142,6 +142,5 @@ Test(params, are_what_the_axis_says_and_leave_old_keys_alone) {
             if (t == 3) cr_expect(g == 2 && b == -0.5);
             if (t == 4) cr_expect(g > -0.5 && g < 2.5 && g != 0);
         }
-        nb_inputs_release(&in);
     }
 }

@@ -12,6 +12,7 @@
 #include "src/plan/plan.c"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
+#include "tests/support/released.h"
 
 TestSuite(groups, .init = load_kernels);
 
@@ -74,7 +75,7 @@ Test(groups, shards_part_the_plan_by_whole_groups) {
     struct nb_plan whole = plan_of(MANY);
     for (int n_shards = 1; n_shards <= 28; n_shards += 9) {
         struct nb_plan plans[30];
-        struct nb_text_map owner = {0};
+        struct nb_text_map owner released_by(nb_text_map_release) = {0};
         double longest = 0, longest_group = 0;
         for (size_t g = 0; g < whole.n_groups; g++)
             if (whole.groups[g].estimate_s > longest_group) longest_group = whole.groups[g].estimate_s;
@@ -95,7 +96,6 @@ Test(groups, shards_part_the_plan_by_whole_groups) {
                 cr_expect_eq(nb_text_map_find(&owner, before), nb_text_map_find(&owner, other), "parts in two shards");
         }
         cr_expect_leq(longest, whole.estimate_s / n_shards + 4 * longest_group, "shards are balanced");
-        nb_text_map_release(&owner);
     }
 }
 
@@ -136,13 +136,12 @@ Test(groups, another_cpu_deals_the_same_shards) {
     ((struct nb_cpu *)(uintptr_t)nb_cpu_light())->l3_bytes *= 8; /* cold sets are as large */
     for (int i = 0; i < 3; i++) {
         struct nb_plan there = made((struct request){.blocks = blocks, .options = {.shard = i + 1, .n_shards = 3}});
-        struct nb_text_map keys = {0};
+        struct nb_text_map keys released_by(nb_text_map_release) = {0};
         cr_expect_str_eq(there.hash, here[i].hash);
         for (size_t k = 0; k < here[i].n_cases; k++) nb_text_map_add(&keys, here[i].keys[k], 1);
         cr_expect_gt(there.n_cases, 0);
         for (size_t k = 0; k < there.n_cases; k++)
             cr_expect_eq(nb_text_map_find(&keys, there.keys[k]), 1, "moved to another shard: %s", there.keys[k]);
-        nb_text_map_release(&keys);
     }
 }
 
@@ -154,7 +153,7 @@ static void stays(struct nb_text_map *shard_of, const char *name, int shard) {
 
 /* Their launches stand next to each other in time. */
 Test(groups, widths_that_are_timed_apart_stay_in_one_shard) {
-    struct nb_text_map shard_of = {0};
+    struct nb_text_map shard_of released_by(nb_text_map_release) = {0};
     for (int shard = 1; shard <= 3; shard++) {
         const struct nb_plan plan = made((struct request){
             .blocks = "{ \"kernel\": \"rmsnorm_twopass\", \"width\": [\"scalar\", \"128\"], \"shape\": [\"4x8\", "
@@ -167,7 +166,6 @@ Test(groups, widths_that_are_timed_apart_stay_in_one_shard) {
         }
     }
     cr_expect_eq(shard_of.n, 5);
-    nb_text_map_release(&shard_of);
 }
 
 /* Grades and searches are a kernel's; and so many groups that each shard has some. */
@@ -177,7 +175,7 @@ Test(groups, without_launches_a_kernel_stays_in_one_shard) {
                   "\"bf16\"], \"shape\": [\"4x8\", \"64x96\", \"8x16\"], \"eps\": [\"1e-5\", \"1e-8\"] }",
         .head = "\"launches\": 0,"};
     const struct nb_plan whole = made(r);
-    struct nb_text_map shard_of = {0}, keys = {0};
+    struct nb_text_map shard_of released_by(nb_text_map_release) = {0}, keys released_by(nb_text_map_release) = {0};
     char hash[sizeof whole.hash] = "";
     for (int shard = 1; shard <= 4; shard++) {
         r.options = (struct nb_plan_options){.shard = shard, .n_shards = 4, .by_kernel = true};
@@ -194,8 +192,6 @@ Test(groups, without_launches_a_kernel_stays_in_one_shard) {
         }
     }
     cr_expect_eq(keys.n, whole.n_cases);
-    nb_text_map_release(&keys);
-    nb_text_map_release(&shard_of);
 }
 
 Test(groups, a_budget_drops_cases_evenly_and_never_launches) {

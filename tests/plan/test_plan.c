@@ -8,6 +8,7 @@
 #include "src/plan/plan.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
+#include "tests/support/released.h"
 
 TestSuite(plan, .init = load_kernels);
 
@@ -189,12 +190,12 @@ Test(plan, filters_are_globs_on_the_whole_key_or_parts_of_it) {
 }
 
 Test(plan, every_preset_makes_a_plan) {
-    struct nb_strings names;
+    struct nb_strings names released_by(nb_strings_release);
     nb_config_list(&names);
     for (size_t i = 0; i < names.n; i++) {
         const char *name = names.items[i];
-        struct nb_config config;
-        struct nb_plan plan;
+        struct nb_config config released_by(nb_config_release);
+        struct nb_plan plan released_by(nb_plan_release);
         const struct nb_plan_options options = {0};
         cr_assert_eq(nb_config_read(&config, name), 0, "%s", name);
         cr_expect(config.description && *config.description, "%s has no description", name);
@@ -202,8 +203,5 @@ Test(plan, every_preset_makes_a_plan) {
         cr_assert_eq(nb_plan_make(&plan, &config, &options), 0, "%s", name);
         cr_expect_gt(plan.n_cases, 0, "%s", name);
         cr_expect_eq(left_out(&plan, "none has this name"), 0, "%s names a kernel that does not exist", name);
-        nb_plan_release(&plan);
-        nb_config_release(&config);
     }
-    nb_strings_release(&names);
 }

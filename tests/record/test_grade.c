@@ -10,6 +10,7 @@
 #include "src/lab/stress/stress.h"
 #include "src/record/grade.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 #define USUAL "rmsnorm_a_v256_f32/shape:10x100/data:normal"
 
@@ -83,7 +84,7 @@ Test(grade, each_limit_parts_two_grades) {
         {900, 0, 0, 5000, 2, 4097, 0, 0, NB_GRADE_C},             /* nor were the inputs */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct nb_record r = good();
+        struct nb_record r released_by(nb_record_release) = good();
         r.evidence.n_correct = rows[i].n_correct;
         r.evidence.n_beyond = rows[i].n_beyond;
         r.evidence.n_unbounded = rows[i].n_unbounded;
@@ -95,7 +96,6 @@ Test(grade, each_limit_parts_two_grades) {
         cr_expect_eq((int)nb_grade_parse(nb_grade_name(rows[i].grade)), (int)rows[i].grade);
         cr_expect_eq(grade(&r), rows[i].grade, "row %zu: %s, not %s", i, nb_grade_name(grade(&r)),
                      nb_grade_name(rows[i].grade));
-        nb_record_release(&r);
     }
 }
 
@@ -105,16 +105,15 @@ Test(grade, a_name_is_read_in_either_case_and_nothing_else_is) {
 }
 
 Test(grade, a_bias_beyond_chance_costs_the_a_on_random_rows_alone) {
-    struct nb_record r = good();
+    struct nb_record r released_by(nb_record_release) = good();
     snprintf(r.c.data, sizeof r.c.data, "constant");
     r.accuracy.bias_large_u = 0.4;
     cr_assert_eq(grade(&r), NB_GRADE_A, "equal values round alike");
-    nb_record_release(&r);
 }
 
 Test(grade, one_nan_inf_or_lost_zero_is_an_f_however_good_the_rest_is) {
     int64_t *counts[3];
-    struct nb_record r = perfect(USUAL);
+    struct nb_record r released_by(nb_record_release) = perfect(USUAL);
     counts[0] = &r.evidence.n_nan;
     counts[1] = &r.evidence.n_inf;
     counts[2] = &r.evidence.n_zero;
@@ -124,34 +123,31 @@ Test(grade, one_nan_inf_or_lost_zero_is_an_f_however_good_the_rest_is) {
         *counts[i] = 0;
         cr_assert_eq(grade(&r), NB_GRADE_A_PLUS);
     }
-    nb_record_release(&r);
 }
 
 Test(grade, a_kernel_that_does_not_come_back_or_harms_memory_fails_everywhere) {
     const enum nb_status harmful[] = {NB_WROTE_OUTSIDE, NB_READ_OUTSIDE,   NB_CHANGED_INPUT, NB_NOT_REPRODUCIBLE,
                                       NB_CRASHED,       NB_RETURNED_ERROR, NB_TIMED_OUT,     NB_NOT_WRITTEN};
     for (size_t i = 0; i < sizeof harmful / sizeof harmful[0]; i++) {
-        struct nb_record r = perfect(USUAL);
+        struct nb_record r released_by(nb_record_release) = perfect(USUAL);
         r.status = harmful[i];
         cr_assert_eq(grade(&r), NB_GRADE_F);
         r.has_accuracy = r.has_evidence = false; /* its process is gone */
         cr_assert_eq(grade(&r), NB_GRADE_F);
         cr_assert(declared(&r), "no claim excuses it");
-        nb_record_release(&r);
     }
 }
 
 Test(grade, wrong_statistics_beside_a_right_y_fail) {
-    struct nb_record r = perfect(USUAL);
+    struct nb_record r released_by(nb_record_release) = perfect(USUAL);
     r.status = NB_INACCURATE;
     cr_assert_eq(grade(&r), NB_GRADE_F);
     r.accuracy.n_beyond = 3; /* rows with Inf, which belong to no grade */
     cr_assert_eq(grade(&r), NB_GRADE_A_PLUS);
-    nb_record_release(&r);
 }
 
 Test(grade, what_was_not_run_and_rows_without_numbers_have_no_grade) {
-    struct nb_record r = perfect(USUAL);
+    struct nb_record r released_by(nb_record_release) = perfect(USUAL);
     r.status = NB_SKIPPED;
     cr_assert_eq(grade(&r), NB_GRADE_NONE);
     r.status = NB_NOT_RUN;
@@ -159,7 +155,6 @@ Test(grade, what_was_not_run_and_rows_without_numbers_have_no_grade) {
     r.status = NB_OK;
     r.evidence.n = r.evidence.n_correct = 0;
     cr_assert_eq(grade(&r), NB_GRADE_NONE);
-    nb_record_release(&r);
 }
 
 /* ---- lines --------------------------------------------------------------------------------------------------------- */
@@ -205,7 +200,7 @@ Test(grade, the_worst_case_of_a_variant_and_formula_is_the_lines) {
 }
 
 Test(grade, half_of_the_digits_are_enough_to_survive_or_an_error_that_the_inputs_explain) {
-    struct nb_record r = good();
+    struct nb_record r released_by(nb_record_release) = good();
     const double half = 4096; /* in u of f32: sqrt(u) relative */
     r.accuracy.noise_ratio = 8.001;
     r.evidence.normwise_u = half;
@@ -219,7 +214,6 @@ Test(grade, half_of_the_digits_are_enough_to_survive_or_an_error_that_the_inputs
     r.evidence.n_inf = 0;
     r.status = NB_CRASHED;
     cr_assert_not(nb_grade_survives(&r));
-    nb_record_release(&r);
 }
 
 Test(grade, a_bug_names_who_fails_it_and_who_survives) {

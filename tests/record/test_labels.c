@@ -8,6 +8,7 @@
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
+#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 #define LABELLED                                                                                                       \
@@ -49,7 +50,7 @@ Test(labels, stand_in_the_journal_with_the_plan) {
 
 static struct nb_results with_labels(const char *labels) {
     static const char *const keys[] = {KEY_RMS, KEY_LN};
-    struct nb_strbuf groups = {0}, journal = {0};
+    struct nb_strbuf groups released_by(nb_strbuf_release) = {0}, journal released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&groups,
                    "[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0%s}],"
                    "\"labels\":[{\"name\":\"a#1\",\"source\":null,\"text\":\"first\"}]",
@@ -57,8 +58,6 @@ static struct nb_results with_labels(const char *labels) {
     nb_strbuf_add(&journal, run_line(groups.text, "[]", "null", 0));
     add_check(&journal, 0, keys, 2);
     struct nb_results r = folded(journal.text);
-    nb_strbuf_release(&groups);
-    nb_strbuf_release(&journal);
     return r;
 }
 
@@ -69,10 +68,9 @@ Test(labels, come_out_in_the_records_and_survive_json) {
     cr_expect_str_eq(r.records[0].labels[0], "a#1");
     cr_expect_eq(r.records[1].n_labels, 0);
     cr_expect(nb_json_get_bool(r.meta, "complete") && r.records[0].status == NB_OK && !r.records[0].has_timing);
-    struct nb_record again;
+    struct nb_record again released_by(nb_record_release);
     cJSON *json = kept_json(nb_record_to_json(&r.records[0]));
     cr_assert_eq(nb_record_from_json(&again, json), 0);
     cr_expect_str_eq(again.labels[0], "a#1");
     cr_expect_str_eq(again.timing_reason, "not timed: the plan has no launches");
-    nb_record_release(&again);
 }

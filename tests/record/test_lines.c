@@ -9,6 +9,7 @@
 #include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 static const char *const keys[] = {KEY_RMS, KEY_LN, KEY_PLUGIN};
@@ -112,7 +113,7 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
     char *dir = new_folder();
     struct nb_journal j;
     struct nb_results r;
-    struct nb_sample_table samples;
+    struct nb_sample_table samples released_by(nb_sample_table_release);
     cr_assert_eq(nb_journal_create(&j, dir), 0);
     write_text(&j, run_of_three(6));
     write_text(&j, others[0]);
@@ -130,7 +131,6 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
     cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
     cr_expect_eq(samples.n, 3);
     cr_expect_eq(samples.n_launches, 6);
-    nb_sample_table_release(&samples);
 }
 
 static void break_line(cJSON *line, int how) {
@@ -157,11 +157,10 @@ static void break_line(cJSON *line, int how) {
 Test(lines, launches_that_cannot_be_used_are_refused) {
     enum { N_WAYS = 15 };
     for (int how = -1; how < N_WAYS; how++) {
-        struct nb_launch_line l;
+        struct nb_launch_line l released_by(nb_launch_line_release);
         cJSON *line = kept_json(launch_line(0, 100));
         break_line(line, how);
         cr_expect_eq(nb_launch_line_read(&l, line, &(struct nb_floors){0}), how < 0 ? 0 : -1, "broken by way %d", how);
-        nb_launch_line_release(&l);
     }
 }
 
@@ -173,8 +172,8 @@ static void add_probes(cJSON *line, const int *probes) {
 
 Test(lines, probes_are_read_with_the_floor_of_their_cpu) {
     static const double quiet[] = {1000, 1000, 1000};
-    struct nb_floors floors = {0};
-    struct nb_launch_line l;
+    struct nb_floors floors released_by(nb_floors_release) = {0};
+    struct nb_launch_line l released_by(nb_launch_line_release);
     cJSON *line = kept_json(launch_line(0, 100));
     const int cpu = nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu");
     nb_floors_take(&floors, cpu, 1, quiet, 3);
@@ -185,8 +184,6 @@ Test(lines, probes_are_read_with_the_floor_of_their_cpu) {
     cr_expect_float_eq(l.arms[0].samples.floor, 1000, 3, "in bins of half a percent");
     cr_expect(l.arms[0].samples.probe[1] == 2000 && !l.arms[l.n_cases].samples.probe, "absent: not probed");
     cr_expect(c.n_probed > 0 && c.n_contended <= 1);
-    nb_launch_line_release(&l);
-    nb_floors_release(&floors);
 }
 
 /* Seven launches on two CPUs, one of which is slower; of CPU 0 the last was beside somebody throughout. */
@@ -195,7 +192,7 @@ Test(lines, a_launch_is_contended_by_the_floor_of_its_cpu_over_the_run) {
     enum { N = 7 };
     char *dir = new_folder();
     struct nb_journal j;
-    struct nb_results r;
+    struct nb_results r released_by(nb_results_release);
     cr_assert_eq(nb_journal_create(&j, dir), 0);
     write_text(&j, run_of_three(N));
     write_text(&j, "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
@@ -211,7 +208,6 @@ Test(lines, a_launch_is_contended_by_the_floor_of_its_cpu_over_the_run) {
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     cr_assert(r.records[0].has_timing);
     cr_expect_float_eq(r.records[0].timing.uncontended, 6.0 / 7, 1e-12);
-    nb_results_release(&r);
 }
 
 /* ---- checks ---- */

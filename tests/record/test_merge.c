@@ -7,6 +7,7 @@
 #include "src/record/merge.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 #define GROUP(index, key) "{\"index\":" #index ",\"part\":0,\"keys\":[\"" key "\"],\"reference\":0}"
@@ -64,12 +65,11 @@ Test(merge, a_missing_shard_is_named_and_only_left_out_on_demand) {
     char *one = first_shard();
     change_journal(one, "\"shard\":[1,2]", "\"shard\":[2,4]");
     const char *dirs[] = {one};
-    struct nb_results r;
+    struct nb_results r released_by(nb_results_release);
     assert_refused((struct job){{one}, 1}, "missing: 1 3 4");
     cr_assert_eq(nb_results_merge(&r, dirs, 1, true), 0);
     cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(r.meta, "missing_shards")), 3);
     cr_assert_not(nb_json_get_bool(r.meta, "complete"));
-    nb_results_release(&r);
 }
 
 Test(merge, what_does_not_belong_together_is_refused) {
@@ -94,7 +94,7 @@ Test(merge, another_machine_is_reported_with_what_differs) {
     char *one = first_shard(), *two = second_shard();
     change_journal(two, "Hand-made", "Other");
     const char *dirs[] = {one, two};
-    struct nb_results r;
+    struct nb_results r released_by(nb_results_release);
     cr_assert_eq(nb_results_merge(&r, dirs, 2, false), 0);
     const cJSON *machine = cJSON_GetArrayItem(cJSON_GetObjectItem(r.meta, "machines"), 1);
     const cJSON *differs = cJSON_GetObjectItem(machine, "differs");
@@ -104,5 +104,4 @@ Test(merge, another_machine_is_reported_with_what_differs) {
     cr_assert_eq(r.records[0].machine, 0);
     cr_assert_eq(r.records[1].machine, 1);
     cr_assert_str_eq(r.records[1].key, KEY_LN);
-    nb_results_release(&r);
 }

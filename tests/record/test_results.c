@@ -12,6 +12,7 @@
 #include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 #define assert_near(a, b)                                                                                              \
@@ -163,7 +164,7 @@ Test(results, the_reference_of_a_split_group_is_reported_once_from_its_first_par
     char *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0},"
                          "{\"index\":1,\"part\":1,\"keys\":[\"" KEY_RMS "\",\"" KEY_PLUGIN "\"],\"reference\":0}]",
                          "[]", "null", 1);
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&text, run);
     static const char *const keys[][2] = {{KEY_RMS, KEY_LN}, {KEY_RMS, KEY_PLUGIN}};
     for (int part = 0; part < 2; part++) add_check(&text, part, keys[part], 2);
@@ -179,16 +180,14 @@ Test(results, the_reference_of_a_split_group_is_reported_once_from_its_first_par
                          "\",\"status\":\"crashed\",\"reason\":\"signal 11\"}\n");
     r = folded(text.text);
     cr_assert_eq(find(KEY_RMS)->status, NB_CRASHED, "a reference that fails in a later part has failed");
-    nb_strbuf_release(&text);
 }
 
 static int fold(const char *dir, const char *journal, size_t len) {
-    struct nb_results any;
+    struct nb_results any released_by(nb_results_release);
     put_file(dir, NB_JOURNAL_FILE, journal, len);
     int result = nb_results_fold(&any, dir);
     if (result != 0) return result;
     cr_assert(any.n <= 3);
-    nb_results_release(&any);
     return 0;
 }
 
@@ -208,11 +207,10 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
     };
     char *journal = small_journal(), *dir = new_folder();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         nb_strbuf_addf(&text, "%s%s\n", journal, wrong[i]);
         const char *whole = summed(text.text);
         expect_refused(fold(dir, whole, strlen(whole)), wrong[i], NB_JOURNAL_FILE ":11:");
-        nb_strbuf_release(&text);
     }
 }
 
@@ -249,7 +247,7 @@ Test(results, journals_that_contradict_themselves_are_refused) {
     char *dir = new_folder();
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         const char *journal = small_journal(), *hit = strstr(journal, changes[i][0]);
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         cr_assert(hit, "%s", changes[i][0]);
         nb_strbuf_addn(&text, journal, (size_t)(hit - journal));
         nb_strbuf_addf(&text, "%s%s", changes[i][1], hit + strlen(changes[i][0]));
@@ -257,13 +255,11 @@ Test(results, journals_that_contradict_themselves_are_refused) {
         cr_expect_eq(fold(dir, whole, strlen(whole)), i < 4 ? 0 : -1, "%s", changes[i][1]);
         struct nb_sample_table samples; /* another reader, which takes or refuses it */
         if (nb_sample_table_read(&samples, dir) == 0) nb_sample_table_release(&samples);
-        nb_strbuf_release(&text);
     }
-    struct nb_strbuf end = {0};
+    struct nb_strbuf end released_by(nb_strbuf_release) = {0};
     add_end(&end);
     const char *headless = summed(end.text);
     expect_refused(fold(dir, headless, strlen(headless)), headless, ":1: is not the \"run\" line");
-    nb_strbuf_release(&end);
 }
 
 Test(results, a_folded_journal_with_any_byte_changed_never_crashes) {

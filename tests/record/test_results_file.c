@@ -13,6 +13,7 @@
 #include "src/record/record.h"
 #include "src/record/run_folder.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 TestSuite(results_file, .init = quiet);
@@ -25,7 +26,7 @@ static char *results_text(const struct nb_results *r) {
 
 Test(results_file, what_is_written_reads_back_exactly) {
     char *dir = folder_with(small_journal());
-    struct nb_results r, back;
+    struct nb_results r released_by(nb_results_release), back released_by(nb_results_release);
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     cr_assert_eq(nb_results_write(&r, dir), 0);
     cr_assert_eq(nb_results_read(&back, dir), 0);
@@ -34,8 +35,6 @@ Test(results_file, what_is_written_reads_back_exactly) {
     cr_assert_str_eq(results_text(&back), file);
     cr_assert_eq(back.records[1].timing.time_ns.value, r.records[1].timing.time_ns.value);
     cr_assert_eq(back.records[1].bytes, r.records[1].bytes);
-    nb_results_release(&r);
-    nb_results_release(&back);
 }
 
 Test(results_file, a_newer_journal_is_folded_instead_of_reading_old_results) {
@@ -166,7 +165,7 @@ Test(results_file, figures_that_cannot_be_are_refused_by_name) {
         {{"bytes"}, "-1", "bytes"},
     };
     char *dir = folder_with(small_journal());
-    struct nb_results r;
+    struct nb_results r released_by(nb_results_release);
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     size_t at = 0;
     while (!r.records[at].has_timing) at++;
@@ -185,12 +184,11 @@ Test(results_file, figures_that_cannot_be_are_refused_by_name) {
         cr_expect(strstr(said, cases[i].said) && strstr(said, r.records[at].key) && strstr(said, NB_RESULTS_FILE), "%s",
                   said);
     }
-    nb_results_release(&r);
 }
 
 Test(results_file, records_that_are_gone_or_there_twice_are_noticed) {
     char *dir = folder_with(small_journal());
-    struct nb_results r;
+    struct nb_results r released_by(nb_results_release);
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     cr_assert_geq(r.n, 2);
     for (int twice = 0; twice < 2; twice++) {
@@ -204,5 +202,4 @@ Test(results_file, records_that_are_gone_or_there_twice_are_noticed) {
         expect_refused(read_results(changed), "records",
                        twice ? "records 1 and 2 are the same case: " : "\"counts\" has ");
     }
-    nb_results_release(&r);
 }

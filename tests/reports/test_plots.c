@@ -12,6 +12,7 @@
 #include "reports/run/report.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/reports.h"
 
 static char *folder;
@@ -117,7 +118,7 @@ Test(plots, kernels_are_sorted_by_time_and_named) {
 /* The script of a figure of one panel with these points, eleven lines of three unless they are fewer. */
 static const char *script_of(enum nb_scale scale, const struct nb_point *points, size_t n) {
     static struct nb_strbuf text;
-    struct nb_figure f;
+    struct nb_figure f released_by(nb_figure_release);
     char entry[8];
     nb_figure_init(&f, "axes");
     f.n_panels = 1;
@@ -128,7 +129,6 @@ static const char *script_of(enum nb_scale scale, const struct nb_point *points,
     }
     nb_strbuf_clear(&text);
     nb_figure_script(&f, &text);
-    nb_figure_release(&f);
     return text.text;
 }
 
@@ -228,8 +228,8 @@ Test(plots, an_algorithm_looks_the_same_in_all_figures) {
     static const int fast[] = {1, 3}, composed[] = {2, 1};
     char colors[2][2][16], style[40];
     for (int i = 0; i < 2; i++) {
-        struct nb_figure f;
-        struct nb_strbuf script = {0};
+        struct nb_figure f released_by(nb_figure_release);
+        struct nb_strbuf script released_by(nb_strbuf_release) = {0};
         nb_figure_init(&f, "colors");
         f.n_panels = 1;
         for (int k = 0; k < 3; k++) nb_figure_entry(&f, labels[i][k]);
@@ -238,8 +238,6 @@ Test(plots, an_algorithm_looks_the_same_in_all_figures) {
             snprintf(style, sizeof style, "set style line %d lc rgb ", k ? composed[i] : fast[i]);
             snprintf(colors[i][k], sizeof colors[i][k], "%.9s", strstr(script.text, style) + strlen(style));
         }
-        nb_strbuf_release(&script);
-        nb_figure_release(&f);
     }
     for (int k = 0; k < 2; k++) cr_expect_str_eq(colors[0][k], colors[1][k]);
     cr_expect_str_neq(colors[0][0], colors[0][1]);

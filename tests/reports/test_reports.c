@@ -9,6 +9,7 @@
 #include "reports/text/escape.h"
 #include "src/core/format.h"
 #include "src/core/log.h"
+#include "tests/support/released.h"
 #include "tests/support/reports.h"
 
 /* What a test renders. */
@@ -92,7 +93,7 @@ Test(reports, groups_of_several_machines_name_theirs) {
     results.records[2].implementation = nb_strdup("stream");
     for (int i = 0; i < 2; i++) {
         char *text = nb_test_render(formats[i], &results);
-        struct nb_strbuf first = {0}, second = {0};
+        struct nb_strbuf first released_by(nb_strbuf_release) = {0}, second released_by(nb_strbuf_release) = {0};
         nb_strbuf_addf(&first, "\n%smachine 0  64x256\n", marks[i]);
         nb_strbuf_addf(&second, "\n%smachine 1  64x4096\n", marks[i]);
         cr_expect_not_null(strstr(text, first.text), "%s", text);
@@ -101,8 +102,6 @@ Test(reports, groups_of_several_machines_name_theirs) {
         cr_expect_not_null(strstr(text, "machine 1: Other CPU; unlike machine 0 in cpu.model\n"), "%s", text);
         cr_expect_not_null(strstr(text, "Chosen on machine 0: stream"), "%s", text);
         cr_expect_not_null(strstr(text, "Chosen on machine 1: stream"), "%s", text);
-        nb_strbuf_release(&first);
-        nb_strbuf_release(&second);
     }
 }
 
@@ -145,11 +144,10 @@ Test(reports, csv_quotes_texts_and_leaves_out_what_was_not_measured) {
 }
 
 static void expect_escaped(void (*escape)(struct nb_strbuf *, const char *), const char *text, const char *want) {
-    struct nb_strbuf out = {0};
+    struct nb_strbuf out released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&out, "");
     escape(&out, text);
     cr_assert_str_eq(out.text, want);
-    nb_strbuf_release(&out);
 }
 
 Test(reports, csv_has_no_formulas_and_keeps_numbers) {
@@ -201,18 +199,17 @@ Test(reports, widths_are_counted_in_cells) {
     cr_assert_eq(nb_utf8_cells("e\xCC\x81"), 1);
     cr_assert_eq(nb_utf8_cells("\xE6\xBC\xA2"), 2);
     cr_assert_eq(nb_utf8_cells("\xFF\xFE"), 2);
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&text, "a\xE6\xBC\xA2z1");
     nb_utf8_cut(&text, 4, "~");
     cr_assert_str_eq(text.text, "a\xE6\xBC\xA2~");
-    nb_strbuf_release(&text);
 }
 
 Test(reports, intervals_have_one_notation) {
     const struct nb_interval saved = {0.727, 0.714, 0.743}, wide = {1.271, 1.12, 1.5149}, none = {0.5, NAN, NAN},
                              exact = {0.25, 0.25, 0.25}, zero = {1.0001, 0.998, 1.002},
                              ns = {1263912, 1204000, 1349000};
-    struct nb_strbuf out = {0};
+    struct nb_strbuf out released_by(nb_strbuf_release) = {0};
     nb_format_saved(&out, &saved);
     nb_strbuf_add(&out, "; ");
     nb_format_saved(&out, &wide);
@@ -228,7 +225,6 @@ Test(reports, intervals_have_one_notation) {
     nb_format_time_interval(&out, &ns);
     cr_expect_str_eq(out.text, "27.3% [25.7, 28.6]; -27.1% [-51.5, -12.0]; 50.0%; 25.0%; +0.0% [-0.2, +0.2]; "
                                "0.0% [-0.2, 0.2]; 1.26 ms [1.20, 1.35]");
-    nb_strbuf_release(&out);
 }
 
 Test(reports, a_share_is_0_or_100_percent_only_when_it_is) {
@@ -239,9 +235,8 @@ Test(reports, a_share_is_0_or_100_percent_only_when_it_is) {
                   {0.0004, "0.04%"},  {1e-9, "0.0000001%"}, {0.9995, "99.95%"}, {0.99999, "99.999%"},
                   {1.0004, "100.0%"}, {-1e-5, "-0.001%"}};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        struct nb_strbuf out = {0};
+        struct nb_strbuf out released_by(nb_strbuf_release) = {0};
         nb_format_percent(&out, shares[i].share);
         cr_expect_str_eq(out.text, shares[i].text);
-        nb_strbuf_release(&out);
     }
 }

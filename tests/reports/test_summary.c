@@ -10,6 +10,7 @@
 #include "reports/run/try_view.c"
 #include "reports/text/escape.h"
 #include "src/core/log.h"
+#include "tests/support/released.h"
 #include "tests/support/reports.h"
 
 /* What a test sums up. */
@@ -21,14 +22,13 @@ TestSuite(summary, .init = nb_test_plain_terminal, .fini = release);
 static void expect_it_fits(const char *text) {
     size_t n = 0;
     for (const char *line = text, *end; *line; line = end + 1, n++) {
-        struct nb_strbuf copy = {0};
+        struct nb_strbuf copy released_by(nb_strbuf_release) = {0};
         end = strchr(line, '\n');
         cr_assert_not_null(end, "the last line has no end: %s", text);
         nb_strbuf_addn(&copy, line, (size_t)(end - line));
         if (copy.len) cr_assert_leq(nb_utf8_cells(copy.text), 80, "%s", copy.text);
         for (size_t i = 0; i < copy.len; i++)
             cr_assert((unsigned char)copy.text[i] >= 32, "a control character in %s", text);
-        nb_strbuf_release(&copy);
     }
     cr_assert_leq(n, 24, "%zu lines: %s", n, text);
 }
@@ -143,7 +143,7 @@ Test(summary, a_neighbour_on_the_core_is_named_with_what_to_do) {
 /* A line that goes on must be one word for the shell: no blank is added, and quotes are closed and opened again. */
 Test(summary, long_commands_go_on_behind_a_backslash) {
     results = nb_test_small();
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     free(results.dir);
     results.dir =
         nb_strdup("/a/folder with blanks/whose name is so long that no line of eighty cells could ever hold it/run");
@@ -154,11 +154,10 @@ Test(summary, long_commands_go_on_behind_a_backslash) {
     for (char *s; (s = strstr(joined, "'\\\n'")) != NULL;) memmove(s, s + 4, strlen(s + 4) + 1);
     for (char *s; (s = strstr(joined, "\\\n")) != NULL;) memmove(s, s + 2, strlen(s + 2) + 1);
     cr_assert_not_null(strstr(joined, results.dir), "%s", joined);
-    nb_strbuf_release(&text);
 }
 
 Test(summary, what_a_language_adds_to_a_call_is_said_of_programs_alone) {
-    struct nb_strbuf out = {0};
+    struct nb_strbuf out released_by(nb_strbuf_release) = {0};
     struct nb_record plugin = {.timing.floor_ns = NAN}, slow = {.timing.floor_ns = 3500};
     char library[] = "Python 3.11, NumPy";
     struct nb_record program = {.library = library, .timing.floor_ns = 900};
@@ -167,7 +166,6 @@ Test(summary, what_a_language_adds_to_a_call_is_said_of_programs_alone) {
     add_language((const struct nb_record *[2]){&program, &slow}, &out);
     cr_expect(strstr(out.text, "Python adds 900.0 ns to a call") && strstr(out.text, "its program adds 3.500 us"), "%s",
               out.text);
-    nb_strbuf_release(&out);
 }
 
 /* ---- what is said of a failure ---- */
@@ -183,7 +181,7 @@ Test(summary, what_failing_cases_share_is_said_where_it_is_no_chance) {
          "only with 300 rows and more: 4 of 4 such cases, none of 24 others"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct nb_strbuf said = {0};
+        struct nb_strbuf said released_by(nb_strbuf_release) = {0};
         results = (struct nb_results){0};
         for (int k = 0; k < 4; k++) {
             struct nb_record *r = nb_test_add(&results, "mine:k", NB_OP_RMSNORM, rows[i].failing[k]);
@@ -201,7 +199,6 @@ Test(summary, what_failing_cases_share_is_said_where_it_is_no_chance) {
         }
         nb_failure_pattern(&results, NULL, "mine:k", &said);
         cr_expect_str_eq(said.text ? said.text : "", rows[i].said, "row %zu", i);
-        nb_strbuf_release(&said);
         nb_results_release(&results);
     }
 }

@@ -26,6 +26,7 @@ const struct nb_entry *entry_of(const char *plugin, const char *variant) {
 
 bool start_trial(struct nb_trial *t, const char *key, const char *plugin) {
     struct nb_case c;
+    *t = (struct nb_trial){0};
     load(plugin);
     cr_assert_eq(nb_case_parse(&c, key), 0);
     const struct nb_entry *entry = nb_registry_find(c.variant);

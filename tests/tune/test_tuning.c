@@ -15,6 +15,7 @@
 #include "src/core/tuning.h"
 #include "src/tune/tune_run.c"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 /* ---- text and JSON ------------------------------------------------------------------------------------------------ */
 
@@ -70,7 +71,7 @@ Test(tuning, text_and_json_read_back) {
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
         const struct nb_tuning changed = other_than(&base, &nb_tuning_fields[i]);
         struct nb_tuning by_text = base, by_json = base;
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         char reason[200];
         cr_expect_not(nb_tuning_equal(&changed, &base), "%s", nb_tuning_fields[i].name);
         nb_tuning_print(&changed, &base, &text);
@@ -81,7 +82,6 @@ Test(tuning, text_and_json_read_back) {
         cJSON *json = kept_json(nb_tuning_to_json(&changed));
         cr_assert_eq(nb_tuning_from_json(&by_json, json), 0);
         cr_expect(nb_tuning_equal(&by_json, &changed));
-        nb_strbuf_release(&text);
     }
 }
 
@@ -203,11 +203,10 @@ Test(tuning, instructions_that_the_cpu_lacks_are_refused) {
     cr_expect_eq(nb_tuning_used()->native, 0);
     if (!missing) cr_skip("this CPU has it");
     const struct nb_tuning wanted = {.native = missing};
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&text, "default,native=");
     nb_tuning_print_field(&wanted, &nb_tuning_fields[0], &text);
     cr_expect_eq(nb_tuning_choose(text.text), -1, "%s", text.text);
-    nb_strbuf_release(&text);
 }
 
 /* ---- verdicts ----------------------------------------------------------------------------------------------------- */
@@ -334,7 +333,7 @@ Test(tune, a_suspect_is_measured_and_decides_nothing) {
 }
 
 Test(tuning, a_topic_without_a_winner_shows_what_its_trials_gave) {
-    struct nb_strbuf out = {0};
+    struct nb_strbuf out released_by(nb_strbuf_release) = {0};
     cJSON *json = cJSON_Parse(
         "{\"measured\":\"now\",\"topics\":[{\"name\":\"ways\",\"why\":\"why\",\"verdict\":\"default\",\"trials\":["
         "{\"key\":\"copy/shape:1x1/\",\"arms\":[{\"setting\":\"k=a\",\"default\":true},{\"setting\":\"k=b\",\"default\":false,"
@@ -345,5 +344,4 @@ Test(tuning, a_topic_without_a_winner_shows_what_its_trials_gave) {
         "%s", out.text);
     cr_expect(strstr(out.text, " -41.0% [-45.0, -38.0]\n"), "%s", out.text);
     cJSON_Delete(json);
-    nb_strbuf_release(&out);
 }
