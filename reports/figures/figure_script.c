@@ -468,9 +468,9 @@ static void add_axes(const struct nb_figure *f, size_t panel, const size_t *chos
 enum {
     WIDTH = 520,
     RIGHT = 18,
-    TOP = 74,
+    TOP = 74, /* 16 more where panels have titles */
     PANEL = 230,
-    BETWEEN = 74, /* panels: the titles of two axes */
+    BETWEEN = 82, /* panels: the titles of two axes */
     LEGEND_TOP = 66,
     LINE = 19,
     FOOT = 26,
@@ -478,7 +478,7 @@ enum {
 };
 
 struct layout {
-    int left, panel, legend, n_columns, height; /* legend: where it begins, from above */
+    int left, top, panel, legend, n_columns, height; /* legend: where it begins, from above */
     size_t n_items;
     size_t *chosen; /* looks of the entries */
 };
@@ -514,8 +514,9 @@ static void lay_out(struct layout *l, const struct nb_figure *f) {
     for (int s = NB_HEAT_VALUE + 1; s < NB_N_HEAT_STATES; s++) l->n_items += is_drawn_state(f, s);
     l->n_columns = (WIDTH - 32) / (40 + CHARACTER_WIDTH * widest(f->entries, f->n_entries));
     if (l->n_columns < 1) l->n_columns = 1;
-    const int scale = nb_heat_is_in(f) ? 56 : 0, noise = has_noise(f) ? LINE : 0;
-    l->legend = TOP + n * l->panel + (n - 1) * BETWEEN + LEGEND_TOP + scale;
+    const int scale = nb_heat_is_in(f) ? 72 : 0, noise = has_noise(f) ? LINE : 0;
+    l->top = TOP + (f->panels[0].title ? 16 : 0);
+    l->legend = l->top + n * l->panel + (n - 1) * BETWEEN + LEGEND_TOP + scale;
     l->height = l->legend + LINE * (((int)l->n_items + l->n_columns - 1) / l->n_columns) + noise + FOOT;
 }
 
@@ -558,7 +559,7 @@ static void add_styles(const struct nb_figure *f, const struct layout *l, struct
 }
 
 static void add_margins(const struct layout *l, size_t panel, struct nb_strbuf *out) {
-    const int top = TOP + (int)panel * (l->panel + BETWEEN);
+    const int top = l->top + (int)panel * (l->panel + BETWEEN);
     nb_strbuf_addf(out,
                    "  set lmargin at screen %d./W\n  set rmargin at screen 1 - %d./W\n"
                    "  set tmargin at screen 1 - %d./H\n  set bmargin at screen 1 - %d./H\n",
@@ -685,7 +686,7 @@ static void add_palette(const struct nb_figure *f, const struct layout *l, size_
     nb_strbuf_addf(out,
                    "  set colorbox horizontal user origin screen %d./W, 1 - %d./H size screen 240./W, 12./H\n"
                    "  set cbtics 2 font ',9'\n  set cblabel ",
-                   l->left, l->legend - 50);
+                   l->left, l->legend - 62);
     nb_escape_gnuplot(out, f->heat_title ? f->heat_title : "");
     nb_strbuf_add(out, " font ',10' offset 0,0.6 noenhanced\n");
 }

@@ -71,25 +71,13 @@ static void studies_release(struct studies *studies) {
     *studies = (struct studies){0};
 }
 
-/* Dtypes that any study of the kernel has, in order, as panels: panel_of[dtype] or -1. Returns how many. */
-static size_t studies_panels(const struct studies *studies, const char *kernel, int panel_of[NB_N_DTYPES]) {
-    size_t n = 0;
-    for (int dtype = 0; dtype < NB_N_DTYPES; dtype++) {
-        bool there = false;
-        for (size_t i = 0; i < studies->n; i++)
-            there |= studies->list[i].dtype == dtype && strcmp(studies->list[i].kernel, kernel) == 0;
-        panel_of[dtype] = there ? (int)n++ : -1;
-    }
-    return n;
-}
-
 /* ---- Heat maps of error over scale and rho ---- */
 
 static const char map_caption[] =
     "Rows are scale * (rho + z), z standard normal: from left to right they grow over the whole range of the "
-    "dtype, upwards their mean grows against their spread. Colour is the largest error in ulp at the root mean "
-    "square of y, on one scale for all maps; where the result is no number or lost, the cell has a colour of its "
-    "own. Dashed lines are closed forms, not fits: a theory that is right has the colours change on them.";
+    "dtype, upwards their mean grows against their spread. Color is the largest error in ulp at the root mean "
+    "square of y, on one scale for all maps; where the result is no number or lost, the cell has a color of its "
+    "own. Dashed lines are closed forms, not fits: a theory that is right has the colors change on them.";
 
 enum { LARGEST_MAP = 256, LARGEST_EXPONENT = 100000 };
 
@@ -165,36 +153,31 @@ static void add_predicted(struct nb_figure *f, size_t panel, const cJSON *map) {
     }
 }
 
-static bool add_map(struct nb_figure *f, size_t panel, const struct study_line *study) {
+/* A panel for the study; none where it has no map. */
+static void add_map(struct nb_figure *f, const struct study_line *study, struct nb_strbuf *variants) {
     const cJSON *map = nb_json_get(study->json, "map");
-    if (!heat_read(&f->heats[panel], map)) return false;
-    add_predicted(f, panel, map);
-    return true;
+    if (!heat_read(&f->heats[f->n_panels], map)) return;
+    add_predicted(f, f->n_panels, map);
+    f->panels[f->n_panels++] = (struct nb_panel){nb_formats[study->dtype].name, "scale of the row",
+                                                 "rho = |mean| / spread", NB_SCALE_POWERS, NB_SCALE_POWERS};
+    nb_strbuf_addf(variants, "%s%s", variants->len ? ", " : "", study->variant);
 }
 
 static void draw_map(const struct nb_results *meta, const struct studies *studies, const char *kernel,
                      struct nb_figures *figures) {
-    struct nb_strbuf text = {0};
-    int panel_of[NB_N_DTYPES];
-    bool any = false;
+    struct nb_strbuf variants = {0};
     struct nb_figure *f = nb_figures_new(figures, meta, nb_textf("map-%s", kernel));
-    f->n_panels = studies_panels(studies, kernel, panel_of);
     f->heat_low = -1;
     f->heat_high = 8;
     f->heat_title = "log10 of the error in ulp";
-    for (size_t i = 0; i < studies->n; i++) {
-        const struct study_line *s = &studies->list[i];
-        if (strcmp(s->kernel, kernel) != 0) continue;
-        const size_t panel = (size_t)panel_of[s->dtype];
-        f->panels[panel] = (struct nb_panel){nb_formats[s->dtype].name, "scale of the row",
-                                             panel ? NULL : "rho = |mean| / spread", NB_SCALE_POWERS, NB_SCALE_POWERS};
-        any |= add_map(f, panel, s);
-        nb_strbuf_addf(&text, "%s%s", text.len ? ", " : "", s->variant);
-    }
-    f->subtitle = text.text;
+    for (int dtype = 0; dtype < NB_N_DTYPES; dtype++)
+        for (size_t i = 0; i < studies->n && f->n_panels < NB_FIGURE_PANELS; i++)
+            if (studies->list[i].dtype == dtype && strcmp(studies->list[i].kernel, kernel) == 0)
+                add_map(f, &studies->list[i], &variants);
+    f->subtitle = variants.text;
     f->title = nb_textf("%s: error over scale and offset", kernel);
     f->caption = nb_strdup(map_caption);
-    if (!any) nb_figures_drop_last(figures);
+    if (!f->n_panels) nb_figures_drop_last(figures);
 }
 
 /* Error over scale and rho, one figure a kernel, one panel a dtype. meta: whose footer the figures have. */

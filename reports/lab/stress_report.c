@@ -389,7 +389,9 @@ int nb_stress_report(const char *dir, const cJSON *stress) {
     nb_stress_lines_init(&lines, stress);
     add_top(&meta, stress, &page);
     add_answer(&lines, &page);
+    nb_strbuf_add(&page, "<div class=plots>\n");
     nb_html_figures(&pictures, "map-", N_KEY_MAPS, &page);
+    nb_strbuf_add(&page, "</div>\n");
     add_grades_section(&lines, &page);
     add_bugs_section(stress, &page);
     add_frontiers_section(stress, &page);

@@ -20,6 +20,7 @@ static const struct {
     const char *prefix, *title;
     size_t most; /* that come first */
 } families[] = {
+    {"peers", "Other libraries", 1},
     {"times-", "Kernels by time", 2},
     {"cut-", "Time saved by RMSNorm", 2},
     {"kernels-", "Speed by row length", 0},
@@ -43,12 +44,23 @@ static void add_plots(struct nb_figures *figures, const struct nb_html_pictures 
 
 /* ---- what ran ---- */
 
-/* A judgement of precision has a page of its own. */
-static bool has_stress_page(const char *dir) {
-    char *path = nb_path_join(dir, NB_STRESS_PAGE);
+static bool is_in(const char *dir, const char *name) {
+    char *path = nb_path_join(dir, name);
     const bool there = nb_path_exists(path);
     free(path);
     return there;
+}
+
+static void add_peers(const struct nb_results *results, struct nb_strbuf *out) {
+    struct nb_peer_comparisons comparisons;
+    struct nb_strings sentences = {0};
+    if (!nb_meta(results, "plan.compare") || nb_peer_comparisons_make(&comparisons, results) != 0) return;
+    nb_peers_sentences(&comparisons, &sentences);
+    nb_strbuf_add(out, "<ul>\n");
+    for (size_t i = 0; i < sentences.n; i++) nb_html_text(out, "<li>", sentences.items[i], "</li>\n");
+    nb_strbuf_add(out, "</ul>\n");
+    nb_strings_release(&sentences);
+    nb_peer_comparisons_release(&comparisons);
 }
 
 static void add_top(const struct nb_summary *summary, const struct nb_results *results, const char *dir,
@@ -56,13 +68,15 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
     nb_strbuf_add(out, "<h1>normbench");
     nb_html_text(out, ": ", nb_meta_text(results, "config"), "");
     nb_strbuf_add(out, "</h1>\n");
+    add_peers(results, out);
     nb_html_answer(results, out);
     nb_html_text(out, "<p>", summary->counts_text, ".</p>\n");
     nb_strbuf_add(out, "<nav>");
     if (summary->n_failures) nb_strbuf_add(out, "<a class=\"bad\" href=\"#failures\">failures</a>");
     nb_strbuf_add(out, "<a href=\"#results\">results</a><a href=\"#plots\">plots</a>");
     if (summary->n_skips) nb_strbuf_add(out, "<a href=\"#left-out\">left out</a>");
-    if (has_stress_page(dir)) nb_strbuf_add(out, "<a href=\"" NB_STRESS_PAGE "\">precision</a>");
+    if (is_in(dir, "peers.md")) nb_strbuf_add(out, "<a href=\"peers.md\">peers.md</a>");
+    if (is_in(dir, NB_STRESS_PAGE)) nb_strbuf_add(out, "<a href=\"" NB_STRESS_PAGE "\">precision</a>");
     nb_strbuf_add(out, "<a href=\"#machine\">machine</a><a href=\"#reproduce\">how to reproduce</a></nav>\n");
 }
 

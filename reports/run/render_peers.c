@@ -158,6 +158,88 @@ static size_t print_comparisons(const struct peers *p, bool behind_alone, const 
     return n;
 }
 
+/* ---- the answer, a sentence for each library, and what has no figure ---------------------------------------------- */
+
+static bool same_library(const struct nb_peer_comparison *a, const struct nb_peer_comparison *b) {
+    return strcmp(a->library, b->library) == 0;
+}
+
+/* Of the comparisons from `first` on, which are of one library; returns how many. */
+static size_t say_library(const struct nb_peer_comparison *first, size_t n, struct nb_strings *out) {
+    double sum = 0, least = INFINITY, most = 0;
+    size_t n_all = 0, n_figures = 0, n_ahead = 0, n_behind = 0;
+    while (n_all < n && same_library(first, &first[n_all])) {
+        const struct nb_peer_comparison *d = &first[n_all++];
+        if (d->verdict == NB_PEER_COMPARISON_UNKNOWN) continue;
+        n_figures++;
+        n_ahead += d->verdict == NB_PEER_COMPARISON_AHEAD;
+        n_behind += d->verdict == NB_PEER_COMPARISON_BEHIND || d->verdict == NB_PEER_COMPARISON_LOOKS_BEHIND;
+        sum += log(d->ratio.value);
+        least = fmin(least, d->ratio.value);
+        most = fmax(most, d->ratio.value);
+    }
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "%s: ", first->library);
+    if (n_figures == 0)
+        nb_strbuf_add(&text, "no comparison has a figure.");
+    else
+        nb_strbuf_addf(&text,
+                       "ours is faster in %zu of %zu comparisons, slower in %zu; theirs takes %.2g times as long",
+                       n_ahead, n_figures, n_behind, exp(sum / (double)n_figures));
+    if (n_figures == 1) nb_strbuf_add(&text, ".");
+    if (n_figures > 1) nb_strbuf_addf(&text, " (geometric mean; %.2g to %.2g).", least, most);
+    nb_strings_add(out, text.text);
+    nb_strbuf_release(&text);
+    return n_all;
+}
+
+static bool failed(const struct nb_peer_comparison *d) {
+    return !d->theirs->has_timing && nb_status_failed(d->theirs->status);
+}
+
+/* Failures of a library by op, pass and dtype; all else by the reason. */
+static bool alike(const struct nb_peer_comparison *a, const struct nb_peer_comparison *b) {
+    const struct nb_case *p = &a->theirs->c, *q = &b->theirs->c;
+    if (a->verdict != b->verdict || strcmp(a->reason, b->reason) != 0 || failed(a) != failed(b)) return false;
+    return !failed(a) || (same_library(a, b) && p->op == q->op && p->pass == q->pass && p->dtype == q->dtype);
+}
+
+/* "No figure in 6 comparisons, onednn rmsnorm backward f32: theirs failed its check: ..."; once for all that are alike. */
+static void say_unknown(const struct nb_peer_comparisons *d, size_t at, struct nb_strings *out) {
+    const struct nb_peer_comparison *first = &d->items[at];
+    const struct nb_case *c = &first->theirs->c;
+    const char *why = first->theirs->reason;
+    struct nb_strbuf text = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        if (!alike(first, &d->items[i])) continue;
+        if (i < at) return;
+        n++;
+    }
+    nb_strbuf_addf(&text, "No figure in %zu comparison%s", n, n == 1 ? "" : "s");
+    if (failed(first))
+        nb_strbuf_addf(&text, ", %s %s %s %s", first->library, nb_op_names[c->op], nb_pass_names[c->pass],
+                       nb_formats[c->dtype].name);
+    nb_strbuf_addf(&text, ": %s", first->reason);
+    if (failed(first) && why && *why) nb_strbuf_addf(&text, ", %s", why);
+    nb_strbuf_add(&text, ".");
+    nb_strings_add(out, text.text);
+    nb_strbuf_release(&text);
+}
+
+void nb_peers_sentences(const struct nb_peer_comparisons *d, struct nb_strings *out) {
+    for (size_t i = 0; i < d->n;) i += say_library(&d->items[i], d->n - i, out);
+    for (size_t i = 0; i < d->n; i++)
+        if (d->items[i].verdict == NB_PEER_COMPARISON_UNKNOWN) say_unknown(d, i, out);
+}
+
+static void print_answer(const struct peers *p) {
+    struct nb_strings sentences = {0};
+    nb_peers_sentences(p->comparisons, &sentences);
+    for (size_t i = 0; i < sentences.n; i++) nb_page_say(p->page, sentences.items[i]);
+    nb_strings_release(&sentences);
+}
+
 static void print_rules(const struct peers *p) {
     struct nb_strbuf text = {0};
     const struct nb_compare_settings *s = &p->comparisons->settings;
@@ -185,6 +267,7 @@ void nb_peers_print(const struct nb_results *results, const struct nb_peer_compa
     nb_summary_init(&summary, results);
     nb_strbuf_add(page->out, page->markdown ? "# Our kernels and others\n\n" : "");
     nb_page_say(page, summary.footer);
+    print_answer(&p);
     print_rules(&p);
     if (comparisons->n == 0)
         nb_page_say(

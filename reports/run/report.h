@@ -104,6 +104,8 @@ void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out);
 /* Means first, then where ours is behind or looks so, then every comparison, then what a call costs before its first row. */
 void nb_peers_print(const struct nb_results *results, const struct nb_peer_comparisons *comparisons,
                     const struct nb_page *page);
+/* Who is faster, a sentence for each library, then what has no figure and why. */
+void nb_peers_sentences(const struct nb_peer_comparisons *comparisons, struct nb_strings *out);
 /* DIR/peers.md and DIR/peers.json. -1 after nb_error. */
 int nb_peers_write(const struct nb_results *results, const char *dir);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/figures/plot.h"
 #include "reports/run/render_peers.c"
 #include "src/core/case_key.h"
 #include "src/core/files.h"
@@ -145,6 +146,9 @@ static void expect_documents(const struct nb_results *r, const struct nb_peer_co
     free(means);
     nb_peers_print(r, comparisons, &(struct nb_page){.markdown = true, .out = &text});
     cr_expect_not_null(strstr(text.text, "## Behind, or looking so at first"), "%s", text.text);
+    cr_expect_not_null(
+        strstr(text.text, "ours is faster in 0 of 1 comparisons, slower in 1; theirs takes 0.9 times as long."), "%s",
+        text.text);
     cr_expect_not_null(strstr(text.text, "on 16 fresh launches"));
     cJSON *json = kept_json(peers_to_json(r, comparisons)), *first = cJSON_GetObjectItem(json, "comparisons")->child;
     cr_expect_str_eq(nb_json_get_text(first, "verdict"), "behind");
@@ -155,6 +159,19 @@ static void expect_documents(const struct nb_results *r, const struct nb_peer_co
 Test(peer_comparison, page_and_document_tell_what_is_behind) {
     const struct doctored d = {0.9, 0.9, 6, 16, "ok"};
     with_comparisons(&d, expect_documents);
+}
+
+static void expect_picture(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
+    struct nb_figures figures = {0};
+    nb_plot_peers(r, &figures);
+    cr_assert_eq(figures.n, 1);
+    cr_expect_float_eq(figures.list[0].lines[0].points[0].x, comparisons->items[0].ratio.value, 1e-12);
+    nb_figures_release(&figures);
+}
+
+Test(peer_comparison, the_picture_has_the_means) {
+    const struct doctored d = {1.3, 0, 6, 0, "ok"};
+    with_comparisons(&d, expect_picture);
 }
 
 Test(peer_comparison, one_cell_far_off_moves_the_mean_and_not_the_median) {
