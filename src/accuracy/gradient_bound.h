@@ -54,7 +54,8 @@ void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c
                             const struct nb_oracle *own, int64_t chain, int64_t column_chain, bool flushes);
 void nb_gradient_bound_release(struct nb_gradient_bound *b);
 /* Sets tolerance[i] = |allowed error| of dx_i for each column of a row, the last rounding to the dtype included, from the exact dx of
- * nb_gradient_row(). Infinity: a loss is predicted for the element and any value is right. Returns the first loss. */
+ * nb_gradient_row(). Infinity: a loss is predicted for the element and any value is right. Returns the first loss; of a row whose
+ * tolerances are as large as what dx comes of, rstd * dy * w and the gradient past the norm, NB_LOSS_UNBOUNDED. */
 enum nb_loss nb_gradient_bound_row(const struct nb_gradient_bound *b, int64_t row, const double *dx, double *tolerance);
 enum nb_parameter { NB_DGAMMA, NB_DBETA, NB_DALPHA };
 /* Of element i of a parameter's gradient (f32 outputs). DyT's dalpha is one number, whose sum runs along the rows (chain) and then over

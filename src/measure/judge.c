@@ -163,8 +163,10 @@ static void judge_accuracy(struct nb_checked *out, const struct spread *spread) 
                  (long long)a->n_rows_lost);
         set_status(out, NB_OUT_OF_RANGE, reason);
     } else if (a->n_rows_lost > 0) {
-        snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts", (long long)a->n_rows_lost,
-                 nb_loss_names[a->loss]);
+        snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts%s", (long long)a->n_rows_lost,
+                 nb_loss_names[a->loss],
+                 a->loss == NB_LOSS_SQUARE_OVERFLOW ? "; to scale such rows first costs a sweep for the largest element"
+                                                    : "");
         set_status(out, NB_OUT_OF_RANGE, reason);
     } else {
         out->status = NB_OK;

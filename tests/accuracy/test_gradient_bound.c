@@ -213,6 +213,26 @@ Test(gradient_bound, tells_folded_forms_from_those_that_subtract_the_mean) {
     }
 }
 
+/* Rows of mean/sd = 10^8, whose mean a folded form takes off last: the bound is as large as what dx is a difference of. */
+Test(gradient_bound, that_allows_everything_is_said_to) {
+    for (int folded = 0; folded < 2; folded++) {
+        struct backward b;
+        struct nb_gradient g;
+        struct nb_gradient_bound bound;
+        double dx[64], tolerance[64];
+        backward_init(&b, NB_OP_LAYERNORM, NB_F32, 1, 64);
+        backward_fill_normal(&b, 1e5, 1e-3, 4);
+        b.p.c.folded = folded;
+        backward_gradient(&g, &b);
+        nb_gradient_bound_init(&bound, &b.p.c, &g, NULL, 64, 1, false);
+        nb_gradient_row(&g, 0, dx);
+        cr_expect_eq(nb_gradient_bound_row(&bound, 0, dx, tolerance), folded ? NB_LOSS_UNBOUNDED : NB_LOSS_NONE);
+        nb_gradient_bound_release(&bound);
+        nb_gradient_release(&g);
+        backward_free(&b);
+    }
+}
+
 /* What f32 adds to the last rounding is a few times the error of the two sums, chain * u, of terms near 1. */
 Test(gradient_bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
     for (int dtype = NB_F16; dtype <= NB_BF16; dtype++) {
