@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench emulate: how accurate a norm would be in any format, order and rounding, before it is written. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include "reports/lab/lab.h"
 #include "src/core/case.h"
 #include "src/core/case_key.h"
-#include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -6,7 +6,6 @@
 
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
-#include "reports/lab/lab.h"
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
 #include "src/core/json.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -3,7 +3,6 @@
 #ifndef NB_CMD_MODEL_STEP_H
 #define NB_CMD_MODEL_STEP_H
 
-#include <stdbool.h>
 
 #include "cmd/shared/run_plan.h"
 

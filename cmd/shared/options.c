@@ -19,7 +19,6 @@
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/core/tuning.h"
-#include "src/gate/gate.h"
 #include "src/measure/pool.h"
 #include "src/plan/config.h"
 

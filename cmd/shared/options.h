@@ -14,7 +14,6 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "cmd/command.h"
 #include "src/gate/gate.h"

@@ -18,7 +18,6 @@
 #include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
-#include "src/measure/journal.h"
 #include "src/measure/launch.h"
 #include "src/plan/cells.h"
 #include "src/record/fingerprint.h"

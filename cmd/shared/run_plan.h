@@ -5,7 +5,6 @@
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "cmd/shared/options.h"
 #include "src/measure/journal.h"

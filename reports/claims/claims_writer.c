@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The pieces of claims.md and claims.html: text, paragraph, heading, grid, each in both forms. */
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/claims/claims_report.h"

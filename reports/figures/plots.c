@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -4,8 +4,6 @@
 #ifndef NB_GATE_REPORT_H
 #define NB_GATE_REPORT_H
 
-#include <cjson/cJSON.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "src/gate/calibration.h"

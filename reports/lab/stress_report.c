@@ -4,8 +4,6 @@
 #include "reports/lab/stress_report.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

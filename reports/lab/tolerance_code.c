@@ -2,7 +2,6 @@
 /* A tolerance as a program that runs as it stands: rows, the reference in f64, a kernel to be replaced, what compares (rtol and atol, the
  * mean error, and, where two orders of cast and weight are in use, which of them it is nearer to). */
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "src/core/format.h"
-#include "src/core/log.h"
 #include "src/core/names.h"
 
 enum { WIDTH = 80, LABEL = 19, CELL = 30 };

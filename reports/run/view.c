@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "reports/run/summary.h"
-#include "src/core/axes.h"
 #include "src/core/case_key.h"
 #include "src/core/format.h"
 #include "src/core/log.h"

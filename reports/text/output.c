@@ -6,11 +6,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "reports/text/escape.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 
 bool nb_screen_color(FILE *out) {
     int fd = fileno(out);

@@ -4,13 +4,11 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/accuracy/oracle.h"
-#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"

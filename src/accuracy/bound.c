@@ -6,10 +6,8 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
-#include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/twofold.h"

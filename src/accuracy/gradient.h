@@ -9,7 +9,6 @@
 #ifndef NB_GRADIENT_H
 #define NB_GRADIENT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/accuracy/oracle.h"

@@ -3,7 +3,6 @@
 #include "src/accuracy/yardstick.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/claims.h"
 #include "src/claims/steps.h"
 #include "src/claims/training.h"
 #include "src/core/files.h"

@@ -8,11 +8,9 @@
 #include "src/core/axes.h"
 #include "src/core/case_key.h"
 #include "src/core/dtype.h"
-#include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/core/text.h"
 
 const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS] = {"timing", "accuracy", "eager"};
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"

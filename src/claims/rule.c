@@ -14,7 +14,6 @@
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/core/text.h"
 #include "src/measure/paired.h"
 
 /* ---- groups: the figures on one side of a comparison, such as all shapes of one width, and the gap between two such sides ---- */

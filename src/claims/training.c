@@ -11,7 +11,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/measure/paired.h"
-#include "src/models/study.h"
 
 /* ---- what an arm comes to in one round, a launch or a seed, alone or against another arm of the same round; NAN where it has no numbers ---- */
 

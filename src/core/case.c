@@ -3,7 +3,6 @@
 #include "src/core/case.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

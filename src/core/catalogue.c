@@ -3,7 +3,6 @@
 #include "src/core/catalogue.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 

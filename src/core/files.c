@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -17,7 +16,6 @@
 #include <unistd.h>
 
 #include "src/core/log.h"
-#include "src/core/text.h"
 
 static int refuse_kind(const char *path, mode_t mode, const char *done) {
     if (S_ISDIR(mode)) return nb_error("%s: is a folder", path);

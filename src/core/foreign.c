@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

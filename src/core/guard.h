@@ -4,7 +4,6 @@
 #ifndef NB_GUARD_H
 #define NB_GUARD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { NB_GUARD_BYTES = 64 << 10 };

@@ -6,16 +6,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"
-#include "src/core/text.h"
 #include "src/core/utf8.h"
 
 void nb_json_number(cJSON *object, const char *name, double value) {

@@ -7,8 +7,6 @@
 #include <dlfcn.h>
 #include <fnmatch.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +23,6 @@
 #include "src/core/log.h"
 #include "src/core/peers.h"
 #include "src/core/program_api.h"
-#include "src/core/text.h"
 
 typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);
 

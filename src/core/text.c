@@ -2,8 +2,6 @@
 #include "src/core/text.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

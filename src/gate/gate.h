@@ -4,10 +4,8 @@
 #define NB_GATE_H
 
 #include "src/accuracy/accuracy.h"
-#include "src/core/kernel_entry.h"
 #include "src/gate/gate_judge.h"
 #include "src/gate/gate_launch.h"
-#include "src/measure/status.h"
 #include "src/plan/cells.h"
 #include "src/plan/config.h"
 

@@ -11,7 +11,6 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/measure/paired.h"
 #include "src/plan/config.h"
 
 const struct nb_gate_rule nb_gate_rule_default = {.fail_margin = NB_GATE_FAIL_MARGIN,

@@ -3,7 +3,6 @@
 #ifndef NB_FIXTURE_H
 #define NB_FIXTURE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/core/kernel_entry.h"

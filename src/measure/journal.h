@@ -60,7 +60,6 @@
 #define NB_JOURNAL_H
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
 
 #include "src/measure/core_state.h"
 #include "src/plan/plan.h"

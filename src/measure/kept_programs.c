@@ -3,7 +3,6 @@
 #include "src/measure/kept_programs.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>

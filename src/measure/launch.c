@@ -15,7 +15,6 @@
 #include "src/measure/kept_programs.h"
 #include "src/measure/launcher.h"
 #include "src/measure/paired.h"
-#include "src/measure/session.h"
 
 static bool stopped(const struct nb_run *run) { return nb_interrupted() || run->failed; }
 

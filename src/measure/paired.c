@@ -3,7 +3,6 @@
 #include "src/measure/paired.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

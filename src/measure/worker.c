@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -30,7 +29,6 @@
 #include "src/measure/answers.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
-#include "src/measure/job.h"
 #include "src/measure/judge.h"
 #include "src/measure/kept_programs.h"
 #include "src/measure/pool.h"

@@ -7,7 +7,6 @@
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "src/core/stats.h"
 #include "src/measure/journal.h"

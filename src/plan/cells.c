@@ -4,12 +4,10 @@
 
 #include <assert.h>
 #include <fnmatch.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/axes.h"
-#include "src/core/case.h"
 #include "src/core/case_key.h"
 #include "src/core/catalogue.h"
 #include "src/core/cpu.h"

@@ -3,7 +3,6 @@
 #ifndef NB_CELLS_H
 #define NB_CELLS_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -6,12 +6,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/axes.h"
 #include "src/core/files.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/params.h"

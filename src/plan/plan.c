@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/text.h"
-#include "src/plan/estimate.h"
 
 /* ---- groups ---- */
 

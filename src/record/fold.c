@@ -16,7 +16,6 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/measure/lines.h"
-#include "src/record/record.h"
 
 static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
 

@@ -11,9 +11,7 @@
 #include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/measure/journal.h"
 
 #define R(KIND, field) NB_MEMBER(KIND, struct nb_record, field)
 static const struct nb_member place[] = {R(STRING, reason), R(COUNT, group), R(COUNT, machine), NB_MEMBERS_END};

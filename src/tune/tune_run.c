@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "src/core/case_key.h"
-#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

@@ -3,7 +3,6 @@
  * 754 and the instructions promise. One float in so many; all with NORMBENCH_TEST_ALL=1. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "src/core/bits.h"
 #include "src/core/cpu.h"

@@ -4,7 +4,6 @@
 #define ROWS_H
 
 #include <math.h>
-#include <stddef.h>
 
 #include "kernel.h"
 

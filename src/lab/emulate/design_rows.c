@@ -13,7 +13,6 @@
 #include "src/core/log.h"
 #include "src/core/params.h"
 #include "src/core/random.h"
-#include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/plan/inputs.h"
 

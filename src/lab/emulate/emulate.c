@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/twofold.h"

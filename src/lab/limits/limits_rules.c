@@ -3,11 +3,9 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/core/dtype.h"
 #include "src/core/log.h"
 
 int nb_limit_says(struct nb_limit *line, const char *format, ...) {

@@ -6,7 +6,6 @@
 #ifndef NB_SIMD_TEMPLATE_H
 #define NB_SIMD_TEMPLATE_H
 
-#include <math.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -3,10 +3,8 @@
 #include "src/lab/stress/row_score.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
-#include "src/accuracy/bound.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/case_key.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
@@ -18,7 +17,6 @@
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
-#include "src/plan/inputs.h"
 #include "src/record/record.h"
 
 static int fail(struct nb_trial *t, const char *reason) {
