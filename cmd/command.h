@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A subcommand is one file: cmd/K.c defines `const struct nb_command nb_command_K`, and the build lists it. */
-#ifndef NB_COMMAND_H
-#define NB_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ struct nb_option {
     void *to;
     bool *given; /* set to true besides */
 };
-
-#endif

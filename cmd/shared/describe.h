@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Manual pages and completions, made of what --help prints and of the tables that options are read by. */
-#ifndef NB_DESCRIBE_H
-#define NB_DESCRIBE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -20,5 +19,3 @@ void nb_print_completions(const struct nb_command *const *commands, size_t n);
  * its first argument is, null-terminated; null: anything. */
 #define NB_DESCRIBE "--describe"
 void nb_describe_options(const struct nb_option *const *rows, size_t n, const char *const *words);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* `normbench claims --model`: what would RMSNorm save in a step of a reader's own model, here? */
-#ifndef NB_CMD_MODEL_STEP_H
-#define NB_CMD_MODEL_STEP_H
+#pragma once
 
 
 #include "cmd/shared/run_plan.h"
@@ -18,5 +17,3 @@ struct nb_model_question {
 };
 /* Returns the exit code. */
 int nb_model_question_run(const struct nb_model_question *q);
-
-#endif

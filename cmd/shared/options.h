@@ -8,8 +8,7 @@
  *     if (!nb_read_options(&nb_command_limits, options, 0, argc, argv, &exit_code)) return exit_code;
  *
  * --help, --quiet and --color are every command's and stand in no table. */
-#ifndef NB_OPTIONS_H
-#define NB_OPTIONS_H
+#pragma once
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -118,5 +117,3 @@ int nb_selection_make(struct nb_gate_selection *s, struct nb_gate *g, bool with_
 /* --list, or nothing to do: true when the command is at its end, with its exit code. */
 bool nb_selection_settles(const struct nb_gate_selection *s, const struct nb_gate *g, int *exit_code);
 void nb_selection_release(struct nb_gate_selection *s);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the command line of `run` to a plan: config, options, kernels; how a plan is shown, and how it is measured into a folder. */
-#ifndef NB_RUN_PLAN_H
-#define NB_RUN_PLAN_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -114,5 +113,3 @@ int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, bo
  * it is this machine alone that refuses. */
 bool nb_plan_only_shown(const struct nb_plan *plan, const struct nb_config *config, bool list, const char *format,
                         int *exit_code);
-
-#endif

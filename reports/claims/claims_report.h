@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The outcome of a run of claims, for people: all of it is made from the document (src/claims/claims_document.h). */
-#ifndef NB_CLAIMS_REPORT_H
-#define NB_CLAIMS_REPORT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -125,5 +124,3 @@ void nb_claims_steps(const struct nb_claims_page *p, const cJSON *document);
 /* Nothing where nothing was trained. */
 void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *document);
 void nb_claims_training_figures(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A figure before it is drawn: panels below each other that share one legend, lines of points with intervals. It is written as
  * a data file that a person can read and a gnuplot script that draws the data as SVG and PNG. */
-#ifndef NB_FIGURE_H
-#define NB_FIGURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -123,5 +122,3 @@ void nb_figures_note(struct nb_figures *figures, const char *format, ...) __attr
 
 /* Writes DIR/FOLDER/: data, scripts and, where gnuplot is there, pictures of the figures, all.gp and README.md. -1 after nb_error. */
 int nb_figures_write(const struct nb_figures *figures, const char *dir, const char *folder);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A family of figures is one file: reports/figures/plot_NAME.c defines nb_plot_NAME(), and the build lists it. A family more makes those
  * anew that include this, and no other file of figures. */
-#ifndef NB_PLOT_H
-#define NB_PLOT_H
+#pragma once
 
 #include "reports/figures/figure.h"
 
@@ -10,5 +9,3 @@ typedef void nb_plot(const struct nb_results *results, struct nb_figures *figure
 #define NB_PLOT_ENTRY(name) nb_plot nb_plot_##name;
 #include "plot_list.h"
 #undef NB_PLOT_ENTRY
-
-#endif

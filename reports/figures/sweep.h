@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Finds the cases that may stand on one curve (against row length, or against the working set, everything else must hold still), and
  * the pairs that show what RMSNorm saves of LayerNorm's time: cut = 1 - t_rmsnorm / t_layernorm (Zhang & Sennrich 2019, tables 2 to 7). */
-#ifndef NB_SWEEP_H
-#define NB_SWEEP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -51,5 +50,3 @@ size_t nb_cuts_find(const struct nb_results *results, struct nb_cut **cuts);
 /* 1 - rms/ln. The two ratios share the reference, and how their errors hang together is not known: the half-widths of
  * the logarithms are added, which covers every case. A side that is the reference itself comes as {1, 1, 1}. */
 struct nb_interval nb_cut_of(const struct nb_interval *rms, const struct nb_interval *ln);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A gate as figures: those of the whole, gate.json, and what other tools keep of it as metrics. */
-#ifndef NB_GATE_FIGURES_H
-#define NB_GATE_FIGURES_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ char *nb_gate_replay(const struct nb_gate *g, const struct nb_gate_case *c);
 cJSON *nb_gate_document(const struct nb_gate_summary *s);
 cJSON *nb_gate_bencher(const struct nb_gate_summary *s);
 cJSON *nb_gate_benchmark_action(const struct nb_gate_summary *s);
-
-#endif

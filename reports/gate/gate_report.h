@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a gate found, what its self-test found, and what a calibration found: for people and for other tools, and every sample for other
  * rules to judge. */
-#ifndef NB_GATE_REPORT_H
-#define NB_GATE_REPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -51,5 +50,3 @@ int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *pl
  * dir is not null, to DIR/calibration.json (reports/schema/calibration.schema.json). -1 after nb_error. */
 int nb_calibration_report(const struct nb_calibration_run *run, const char *config, double effect, const char *format,
                           FILE *out, const char *dir);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the commands limits, tolerance, probe and emulate print. */
-#ifndef NB_LAB_H
-#define NB_LAB_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ int nb_print_quantized(const struct nb_quantized_rows *out, size_t n, const stru
                        const char *format);
 /* Presets, and the parts of a design's text. */
 int nb_list_designs(const char *format);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The page and the pictures of a stress run: DIR/precision.html, which needs nothing else, and DIR/precision-plots/. */
-#ifndef NB_STRESS_REPORT_H
-#define NB_STRESS_REPORT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -67,5 +66,3 @@ enum nb_grade nb_stress_grade(const cJSON *line, const char *name);
 bool nb_stress_is_low(const cJSON *line, const char *name); /* below B */
 /* Is the kernel of `who` that of another entry before it in the list? */
 bool nb_stress_is_named_before(const cJSON *list, const cJSON *who);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Results -> what a person or another tool reads. A renderer is one file, render_NAME.c, which the build lists; it defines
  * `const struct nb_renderer nb_renderer_NAME[]`, its formats, ended by an empty one. */
-#ifndef NB_REPORT_H
-#define NB_REPORT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -108,5 +107,3 @@ void nb_peers_print(const struct nb_results *results, const struct nb_peer_compa
 void nb_peers_sentences(const struct nb_peer_comparisons *comparisons, struct nb_strings *out);
 /* DIR/peers.md and DIR/peers.json. -1 after nb_error. */
 int nb_peers_write(const struct nb_results *results, const char *dir);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a person needs to know of a run besides its figures: how many cases ended how, what was left out and why, how
  * far the noise can be trusted, on which machine it was. */
-#ifndef NB_SUMMARY_H
-#define NB_SUMMARY_H
+#pragma once
 
 #include "src/record/record.h"
 
@@ -69,5 +68,3 @@ const cJSON *nb_meta_of_machine(const struct nb_results *results, int machine, c
 void nb_cpu_name(const cJSON *cpu, struct nb_strbuf *out);
 /* Of merged results or claims a line for each machine: "machine 1: AMD EPYC 9R14; unlike machine 0 in cpu.l3_bytes"; else "". */
 void nb_meta_machines(const cJSON *meta, struct nb_strbuf *out);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How results are laid out as tables: which axes are the same everywhere (said once), which differ between groups (a heading), and which
  * differ inside (a column). Of merged results a group is of one machine. Cells that did not run are not in it; nb_summary counts them. */
-#ifndef NB_VIEW_H
-#define NB_VIEW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ void nb_view_init(struct nb_view *view, const struct nb_results *results, bool f
 void nb_view_release(struct nb_view *view);
 /* Appends "root div_sqrt" to a heading, but for values that a reader expects anyway. */
 void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struct nb_strbuf *heading);
-
-#endif

@@ -2,8 +2,7 @@
 /* Names come from plugins, paths and files that people send each other; none of them may be taken for markup, for a
  * gnuplot command or for a terminal's control sequence. Each function appends text so that its reader shows it as it
  * stands. */
-#ifndef NB_ESCAPE_H
-#define NB_ESCAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ void nb_escape_markdown(struct nb_strbuf *out, const char *text);
 void nb_escape_gnuplot(struct nb_strbuf *out, const char *text);
 /* A file name of letters, digits, '_', '-' and '.', at most 80 bytes, that starts with none of the last two. */
 void nb_escape_file_name(struct nb_strbuf *out, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Formats of other tools that both runs and gates are written in: Bencher's, github-action-benchmark's and JUnit's. */
-#ifndef NB_EXPORTS_H
-#define NB_EXPORTS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ void nb_junit_property(struct nb_junit *j, const char *name, const char *value);
 void nb_junit_add(struct nb_junit *j, const struct nb_junit_case *c);
 /* The document; started: ISO 8601, or "". Releases j. */
 void nb_junit_finish(struct nb_junit *j, const char *suite, const char *started, double time_s, struct nb_strbuf *out);
-
-#endif

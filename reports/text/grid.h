@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A small table of texts, whatever they are about: for listings and reports. */
-#ifndef NB_GRID_H
-#define NB_GRID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out);
 void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf *out);
 void nb_grid_add_markdown(const struct nb_grid *grid, struct nb_strbuf *out);
 void nb_grid_release(struct nb_grid *grid);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The way out: what a terminal can show, pages of sentences and tables for it or in Markdown, and a whole text to a stream. */
-#ifndef NB_OUTPUT_H
-#define NB_OUTPUT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ int nb_output(struct nb_strbuf *text, FILE *out);
 /* The same, folded to the screen. */
 int nb_output_folded(struct nb_strbuf *text, FILE *out);
 int nb_output_json(cJSON *json, FILE *out);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How wrong an output is. The error of an element is (computed - exact) / ulp(exact), signed, a real number; ulp as nb_ulp()
  * defines it. NaN, Inf and lost zeros are counted, never turned into large numbers. */
-#ifndef NB_ACCURACY_H
-#define NB_ACCURACY_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -99,5 +98,3 @@ void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const st
  * unit roundoff are written beside the figures that count in u. */
 cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_number number);
 int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json); /* -1 after nb_error */
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How one-sided the error of a correct kernel is on independent random data. Rounding to nearest has no preferred side, so that
  * a mean error beyond what chance and the causes below explain means that something is truncated. All figures are relative errors. */
-#ifndef NB_BIAS_H
-#define NB_BIAS_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias);
  * row cannot tilt it, whatever they are off: what they take away is proportional to 1 and to xhat, both of which dx is orthogonal to. */
 
 void nb_bias_predict_gradient(const struct nb_case *c, const struct nb_gradient *g, struct nb_bias *bias);
-
-#endif

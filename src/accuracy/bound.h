@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How far a correct kernel of the declared formula may be off, element by element: an a-priori rounding-error bound from the
  * formula, the kernel's chain, the dtypes and the row's own statistics. derivations.md derives it. Nothing in here is fitted. */
-#ifndef NB_BOUND_H
-#define NB_BOUND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,5 +87,3 @@ struct nb_statistics_error nb_bound_statistics(const struct nb_bound *b, int64_t
 struct nb_running_error {
     double mean, var;
 } nb_bound_running(const struct nb_bound *b, int64_t channel);
-
-#endif

@@ -2,8 +2,7 @@
 /* What a grade (grade.h) rests on beside struct nb_accuracy: which rows these were, whether the kernel claims its accuracy for
  * them, and how every element came out, those included whose loss the formula predicts and which nb_accuracy leaves out.
  * Elements whose exact result is no number (Inf or NaN in the row, 0/0) are left out. */
-#ifndef NB_EVIDENCE_H
-#define NB_EVIDENCE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ void nb_evidence_finish(struct nb_evidence_sum *s, struct nb_evidence *out);
 /* The same in the journal and in results.json ("evidence"). */
 cJSON *nb_evidence_to_json(const struct nb_evidence *e);
 int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json); /* -1 after nb_error */
-
-#endif

@@ -6,8 +6,7 @@
  * Error of dx: below 1e-7 f32 ulp, also where its terms cancel, as long as it stands above 2^-90 of them; DyT has what exp leaves,
  * some 2^-50 of itself. test_gradient.c holds it against MPFR, and the formulas against differences of the forward oracle. Rows with
  * Inf or NaN follow IEEE evaluation of the formula, left to right. */
-#ifndef NB_GRADIENT_H
-#define NB_GRADIENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -68,5 +67,3 @@ struct nb_gradient_place nb_gradient_place_of(const struct nb_case *c, int64_t r
 int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c);
 /* The exact gradient of a case whose inputs have them (gradient.h); borrows both. -1 after nb_error. */
 int nb_saved_statistics_gradient(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in);
-
-#endif

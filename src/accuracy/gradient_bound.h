@@ -6,8 +6,7 @@
  * rstd * (g - mean(g) - xhat * mean(gx)), factors folded into the constants or not, the last term also as a coefficient of x - mean.
  * Kernels that declare NB_FLAG_FOLDED may also write xhat = fma(x, rstd, -mean * rstd), dx = a g + b x + c, or sum g * x where the op
  * centres: their bound grows with |mean| * rstd. */
-#ifndef NB_GRADIENT_BOUND_H
-#define NB_GRADIENT_BOUND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ enum nb_parameter { NB_DGAMMA, NB_DBETA, NB_DALPHA };
 /* Of element i of a parameter's gradient (f32 outputs). DyT's dalpha is one number, whose sum runs along the rows (chain) and then over
  * them (column_chain). */
 double nb_gradient_bound_parameter(const struct nb_gradient_bound *b, enum nb_parameter parameter, int64_t i);
-
-#endif

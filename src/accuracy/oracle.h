@@ -6,8 +6,7 @@
  * Error of y: below 1e-7 f32 ulp, also where beta cancels it, save that DyT then has the 64 bits of tanhl; test_oracle.c
  * holds it against MPFR. Rows with Inf or NaN follow IEEE evaluation of the formula, left to right: one Inf in RMSNorm gives a
  * scale of 0, so 0 for the finite elements and NaN for the infinite one. */
-#ifndef NB_ORACLE_H
-#define NB_ORACLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -76,5 +75,3 @@ void nb_oracle_residual_row(const struct nb_oracle *o, int64_t row, double *sum)
 /* BatchNorm training: running statistics after the call. */
 void nb_oracle_running(const struct nb_oracle *o, double *mean, double *var);
 void nb_oracle_release(struct nb_oracle *o);
-
-#endif

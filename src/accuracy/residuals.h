@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the mean and the mean square of y must be when gamma is 1 and beta 0, whatever the
  * exact y: 0 in ops that centre, and v / (v + eps). */
-#ifndef NB_RESIDUALS_H
-#define NB_RESIDUALS_H
+#pragma once
 
 #include "src/accuracy/bound.h"
 
@@ -20,5 +19,3 @@ struct nb_residuals {
 
 /* Rows of y, packed; row r has the statistics of row r mod the case's rows. */
 void nb_residuals(const struct nb_bound *bound, const void *y, int64_t rows, struct nb_residuals *out);
-
-#endif

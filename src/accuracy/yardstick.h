@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the error of a kernel on given rows is measured by, beside the bound: what storing the inputs has cost already
  * (noise). It depends on the mathematics and the inputs alone, so that all kernels of an oracle share it. */
-#ifndef NB_YARDSTICK_H
-#define NB_YARDSTICK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ struct nb_ratios {
 void nb_ratios_row(struct nb_ratios *r, int64_t row, const void *computed, const double *exact);
 /* Sets the ratios of an accuracy. */
 void nb_ratios_finish(const struct nb_ratios *r, struct nb_accuracy *out);
-
-#endif

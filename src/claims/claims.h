@@ -5,8 +5,7 @@
  *
  * The claims that can be named: files of configs/claims/, and a family: one claim for each label of configs/bugs.json ("bug-LABEL"),
  * which says that its input breaks kernels, and is reported for each kernel. */
-#ifndef NB_CLAIMS_H
-#define NB_CLAIMS_H
+#pragma once
 
 #include "src/claims/experiment.h"
 #include "src/claims/rule.h"
@@ -143,5 +142,3 @@ void nb_claim_judge(struct nb_claim_result *result);
 /* Runs what is not a matrix experiment, takes what was measured of the others, and judges. */
 void nb_claim_try(struct nb_claim_result *result, const struct nb_claim *claim, const struct nb_claims_measured *m);
 void nb_claim_result_release(struct nb_claim_result *result);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* DIR/claims.json: what was claimed, what was measured, what follows (reports/schema/claims.schema.json). Everything that is shown
  * of a run of claims is made from it. */
-#ifndef NB_CLAIMS_DOCUMENT_H
-#define NB_CLAIMS_DOCUMENT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -34,5 +33,3 @@ cJSON *nb_claims_document_read(const char *where);
 cJSON *nb_claims_table_read(const char *name);
 /* What PyTorch took on some machines, each file of configs/models/readings/ in the order of their names. An array, owned by the caller. */
 cJSON *nb_claims_readings(void);
-
-#endif

@@ -6,8 +6,7 @@
  *   property           a small experiment in C with parameters (property.h)
  *   step               a step of a model as the list of its operations (experiment_step.c)
  *   training           a model in PyTorch, with one norm or another (experiment_training.c) */
-#ifndef NB_EXPERIMENT_H
-#define NB_EXPERIMENT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -85,5 +84,3 @@ bool nb_record_has_label(const struct nb_record *r, const char *label);
 void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON *meta);
 /* Why nothing was measured for the label: the reason most often given for a cell left out whose key it may be, else a general one. */
 const char *nb_blocks_why_none(const struct nb_results *results);
-
-#endif

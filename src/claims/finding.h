@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What an experiment found: figures with a name, tags that say under which choices they were measured, and an interval. Rules and
  * sensitivities read these and nothing else, whatever kind of experiment they come from. */
-#ifndef NB_FINDING_H
-#define NB_FINDING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ bool nb_sides_alike(const struct nb_sides *s, const struct nb_finding *of, const
                     bool (*may_differ)(const struct nb_sides *s, const char *axis));
 bool nb_sides_both_name(const struct nb_sides *s, const char *axis);
 void nb_sides_release(struct nb_sides *s);
-
-#endif

@@ -4,8 +4,7 @@
  * the struct holds its line of documentation and its parameters with their defaults (`normbench claims --explain properties`).
  * Where a kernel of the registry computes what the question is about, it is called (nb_norm_found); what none computes (WeightNorm, min-max,
  * statistics of n - 1, gradient descent) is written out in the experiment. */
-#ifndef NB_PROPERTY_H
-#define NB_PROPERTY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -113,5 +112,3 @@ double nb_rms_of(const double *v, int64_t n);
 double nb_largest_difference(const double *a, const double *b, int64_t n);
 /* n numbers, so many apart, to [0, 1]. */
 void nb_minmax(const double *x, int64_t n, int64_t step, double *y);
-
-#endif

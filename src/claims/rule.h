@@ -13,8 +13,7 @@
  * A figure with an interval holds when all of the interval is inside the bounds, fails when none of it is, and is undecided between:
  * more launches may decide it. Of the groups that ordering and spread compare, the medians represent the figures; groups that were
  * measured in the same launches or with the same seeds are compared launch by launch, seed by seed (rule_groups.h). */
-#ifndef NB_RULE_H
-#define NB_RULE_H
+#pragma once
 
 #include "src/claims/finding.h"
 #include "src/core/text.h"
@@ -72,5 +71,3 @@ struct nb_rulings {
 void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                    const char *value, struct nb_rulings *out);
 void nb_rulings_release(struct nb_rulings *r);
-
-#endif

@@ -2,8 +2,7 @@
 /* Claims about whole steps: a step is the list of its operations (src/models), at the source's size, and what a norm saves of it follows from the
  * norm's own ratio. Beside it, at which cost of dispatch a published cut would be reached, here and on the source's GPU (src/models/step.h
  * has the model). */
-#ifndef NB_CLAIMS_STEPS_H
-#define NB_CLAIMS_STEPS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -15,5 +14,3 @@
  *    "parts":[{"part","seconds":{value,low,high},"norms":{..},"norm_share":{..},"cut":{..},"norm_cut":{..}}],
  *    "dispatch":[{"row","part","gpu","published":{..},"needed_here_us":{..},"needed_there_us":{..},"limit","sentence"}]} */
 void nb_steps_to_json(const struct nb_experiment *e, const struct nb_claims_measured *m, cJSON *models);
-
-#endif

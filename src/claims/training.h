@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A training experiment, which PyTorch does, and the figures of its arms and pairs of arms. */
-#ifndef NB_TRAINING_H
-#define NB_TRAINING_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ cJSON *nb_training_to_json(const struct nb_torch_results *results);
 /* What RMSNorm saves of the models here, from that section, as the files of configs/models/readings have it; null: no steps of both norms were
  * timed. date: "2026-11-27". */
 cJSON *nb_training_readings(const cJSON *training, const char *machine, const char *date);
-
-#endif

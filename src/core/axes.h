@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The table of the axes that span the matrix, the one place that knows how an axis is written: configs, --axis, the case key, `list axes`,
  * the records and the error messages all read it. */
-#ifndef NB_AXES_H
-#define NB_AXES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ struct nb_values {
  * "f32"), other values as typed. -1 with the reason written, as by nb_axis.set. */
 int nb_values_add(struct nb_values *values, const struct nb_axis *axis, const char *text, char *reason, size_t n);
 void nb_values_release(struct nb_values *values);
-
-#endif

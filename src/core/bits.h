@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A number's bits, and the number of such bits. */
-#ifndef NB_BITS_H
-#define NB_BITS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -26,5 +25,3 @@ static inline double nb_double_of(uint64_t bits) {
     memcpy(&v, &bits, sizeof v);
     return v;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One cell of the matrix. */
-#ifndef NB_CASE_H
-#define NB_CASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ double nb_case_bytes(const struct nb_case *c);
 
 /* Tensors of the op, rows x cols each: how many it must read and write. */
 void nb_op_tensors(uint32_t op, uint32_t pass, int *n_loads, int *n_stores);
-
-#endif

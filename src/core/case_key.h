@@ -3,8 +3,7 @@
  *     rmsnorm_twopass_v512_bf16/shape:64x384/data:minilm_layer0_out/seed:1/eps:1e-6/eps_place:inside/root:mul_recip/...
  * Only axes that mean something for the case's op appear, always in the table's order (axes.h); a '/' or '%' inside a value is written
  * %2F, %25. */
-#ifndef NB_CASE_KEY_H
-#define NB_CASE_KEY_H
+#pragma once
 
 #include "kernels/kernel.h"
 #include "src/core/case.h"
@@ -25,5 +24,3 @@ void nb_case_axis(const struct nb_case *c, const char *axis, struct nb_strbuf *o
 /* The inverse of nb_case_key for the cell axes; the fields that belong to the kernel stay 0 until nb_case_set_kernel.
  * Returns -1 after nb_error. */
 int nb_case_parse(struct nb_case *c, const char *key);
-
-#endif

@@ -2,8 +2,7 @@
 /* Every kernel of the sources in every width and dtype, whether it is built or not: the list that make writes from the kernels'
  * files. With it a kernel that is not built can be distinguished from one that does not exist, and a preset can say what it
  * needs before anything is built. */
-#ifndef NB_CATALOGUE_H
-#define NB_CATALOGUE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@
 const struct nb_entry *nb_catalogue(size_t *n);
 /* How to get what is not built: the command and how long it takes in a source tree, what is wrong in an installation. */
 const char *nb_catalogue_remedy(const struct nb_entry *entry);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What this machine's CPU may run and how its caches are cut. On x86-64 which instructions may run is decided by CPUID and XGETBV
  * alone, and libcpuid names the CPU; on aarch64 Linux's auxiliary vector decides, and MIDR_EL1 names it. */
-#ifndef NB_CPU_H
-#define NB_CPU_H
+#pragma once
 
 #include <stdint.h>
 
@@ -56,5 +55,3 @@ int nb_cpu_allowed(int *cpus, int max);
 /* As the kernels of these widths are compiled. */
 #define NB_TARGET_V3 "avx2,fma,f16c,bmi,bmi2,lzcnt"
 #define NB_TARGET_V4 "avx2,fma,f16c,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512vl,avx512dq"
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Number formats, stored and emulated: names, sizes, constants, one rounding to each, and the ulp of a real number. */
-#ifndef NB_DTYPE_H
-#define NB_DTYPE_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -120,5 +119,3 @@ double nb_rounded_div(struct nb_rounder *r, double a, double b, enum nb_number t
 double nb_rounded_sqrt(struct nb_rounder *r, double a, enum nb_number to);
 /* a * b + c */
 double nb_rounded_fma(struct nb_rounder *r, double a, double b, double c, enum nb_number to);
-
-#endif

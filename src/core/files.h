@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Paths and whole files. */
-#ifndef NB_FILES_H
-#define NB_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ char *nb_share_dir(const char *environment, const char *folder);
 /* The user's own: $VARIABLE/normbench where that is absolute, as the XDG specification wants it, else $HOME/BELOW/normbench; owned. Null: the
  * environment names neither. */
 char *nb_user_dir(const char *variable, const char *below);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Code that is not ours: shared objects with kernels, opened so that two builds can live in one process, and where their code lies. */
-#ifndef NB_FOREIGN_H
-#define NB_FOREIGN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ const char *nb_object_libraries(const char *path, void (*take)(const char *file,
  * stands before it in the search (the program, LD_PRELOAD), or the first of all that define it when it is unique in the process
  * (C++). Null: none; else its name, and whose it is. handle: from nb_object_open. */
 const char *nb_object_foreign(void *handle, const char **where);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Figures as text. A figure that was not measured (NaN) and one that no format can hold (Inf) append nothing, so that
  * an empty cell is the only way to say "no figure". Decimal points are points: nothing here asks the locale. */
-#ifndef NB_FORMAT_H
-#define NB_FORMAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ void nb_key_parts_release(struct nb_key_parts *p);
 void nb_key_parts_common(const struct nb_key_parts *p, struct nb_strbuf *out);
 /* "rmsnorm_twopass_v256_f32 eps:1e-6": the variant and what is not common. */
 void nb_key_parts_short(const struct nb_key_parts *p, const char *key, struct nb_strbuf *out);
-
-#endif

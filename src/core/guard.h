@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Code from outside never runs in the process that decides: it is loaded and asked in the guard, a fork of this process, which may
  * crash, hang or end in its place. */
-#ifndef NB_GUARD_H
-#define NB_GUARD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ double nb_load_timeout_s(double usual_s);
 void nb_guard_ends_when(int (*is_over)(void));
 /* Ends the guard and all that it started; the next call starts another. */
 void nb_guard_end(void);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* JSON as all our files have it: numbers are finite or null and read back bit for bit, text is valid UTF-8, values that
  * must be exact or may be NaN or Inf are strings. cJSON parses; it does not print, since it keeps 15 digits only. */
-#ifndef NB_JSON_H
-#define NB_JSON_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -107,5 +106,3 @@ int nb_jsonc_wrong_type(const struct nb_jsonc *file, const cJSON *node, const ch
 int nb_jsonc_unknown_key(const struct nb_jsonc *file, const cJSON *node, const char *const *names, size_t n);
 int nb_jsonc_twice(const struct nb_jsonc *file, const cJSON *node);
 int nb_jsonc_number(const struct nb_jsonc *file, const cJSON *node, double low, double high, bool whole, double *value);
-
-#endif

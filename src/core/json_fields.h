@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Reading an object of a file that people write by a table of its keys: what is unknown, given twice, of the wrong type, out of bounds
  * or missing is an error with file, line, key and remedy. */
-#ifndef NB_JSON_FIELDS_H
-#define NB_JSON_FIELDS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -105,5 +104,3 @@ void nb_json_add_members(cJSON *object, const struct nb_member *members, const v
 /* -1 after nb_error("WHAT: \"KEY\" is not ..."), with `what` the name of the thing that is read; members before that one are set. A
  * STRING is allocated; what it held is not freed. */
 int nb_json_get_members(const cJSON *object, const struct nb_member *members, void *to, const char *what);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A kernel as its table describes it, and where it comes from. */
-#ifndef NB_KERNEL_ENTRY_H
-#define NB_KERNEL_ENTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ struct nb_entry {
     char *code_file;                           /* the loaded file that run() lies in */
     bool is_apart;                             /* its functions lie in several files */
 };
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a kernel declares, read safely: a field that its struct_size does not cover, or that is null, has the default
  * that kernels/kernel.h gives it. */
-#ifndef NB_KERNEL_FIELDS_H
-#define NB_KERNEL_FIELDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ int nb_name_is_plain(const char *name);
 extern const char *const nb_kernel_function_names[NB_N_KERNEL_FUNCTIONS]; /* "run", .. */
 /* Their addresses; null: it has no such function. */
 void nb_kernel_functions(const struct nb_kernel *k, void *out[NB_N_KERNEL_FUNCTIONS]);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From "L2x1024" to a plain shape: as many rows (images of BatchNorm) as put the case's tensors into that level of this machine's memory,
  * well within its bounds, so that another cache line or neighbour does not move it. */
-#ifndef NB_LEVEL_SHAPE_H
-#define NB_LEVEL_SHAPE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct nb_level_caches {
  * least one and a half, at most a gigabyte. */
 int nb_level_shape(const struct nb_case *c, const char *text, const struct nb_level_caches *caches, char *plain,
                    size_t n, char *reason, size_t reason_size);
-
-#endif

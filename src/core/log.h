@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Messages to people, on stderr; data goes to stdout and never through here. */
-#ifndef NB_LOG_H
-#define NB_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,5 +34,3 @@ void nb_progress_end(void);
 void *nb_alloc(unsigned long long n, unsigned long long size); /* zeroed */
 void *nb_realloc(void *p, unsigned long long n, unsigned long long size);
 char *nb_strdup(const char *s);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The words for what kernels and cases are. */
-#ifndef NB_NAMES_H
-#define NB_NAMES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -33,5 +32,3 @@ size_t nb_names_count(const char *const *names);
 int nb_name_find(const char *const *names, const char *text);
 /* Writes "is not one of a, b, c; did you mean 'b'?". */
 void nb_name_refuse(const char *const *names, const char *text, char *reason, size_t n);
-
-#endif

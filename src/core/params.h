@@ -6,8 +6,7 @@
  *   tiny         2^-8 N(0,1): 1 + gamma is all but 1, and bf16 has few numbers there
  *   fixed(g,b)   g and b everywhere; fixed(g): beta 0
  *   values(g,h,..)  these gammas, cycled over the columns */
-#ifndef NB_PARAMS_H
-#define NB_PARAMS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ int nb_params_parse(const char *text, struct nb_params *params, char *reason, si
 /* Element i from a standard normal draw z. */
 double nb_params_gamma(const struct nb_params *params, int64_t i, double z);
 double nb_params_beta(const struct nb_params *params, int64_t i, double z);
-
-#endif

@@ -3,8 +3,7 @@
  * the program, in the user's own (where `normbench peers` puts it), or of an installed program in ../lib/normbench/peers/, the first of
  * them that has it (NORMBENCH_PEERS names another one and that alone), and is loaded when the user names it. Where a plugin's file may be
  * named, "peer:NAME" or "peer:NAME=LIBRARY" names a peer, the second with a library other than the one it was built for. */
-#ifndef NB_PEERS_H
-#define NB_PEERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ char *nb_peer_user_dir(void);
  * are refused. A peer that spins between parallel regions would do so on the
  * cores of whoever runs next: how long is set here, unless the user's environment says it. */
 int nb_peer_use(void *handle, const char *adapter, const char *name, const char *library);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Files with kernels that are started, and not loaded. What they are and how their kernels are asked is known in src/programs, which stands on
  * this folder: whoever starts a process that may meet such files tells the registry once. */
-#ifndef NB_PROGRAM_API_H
-#define NB_PROGRAM_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ struct nb_program_api {
 void nb_use_programs(const struct nb_program_api *api);
 /* Never null: as long as nothing was told, no file is a program. */
 const struct nb_program_api *nb_programs(void);
-
-#endif

@@ -5,8 +5,7 @@
  * splitmix64 (Steele, Lea & Flood 2014): the output mix of start + i * 0x9e3779b97f4a7c15. All streams are stretches of one
  * sequence of period 2^64, begun at places that the seed scatters: two streams of 2^32 values overlap with a chance of about
  * 2^-31. */
-#ifndef NB_RANDOM_H
-#define NB_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -39,5 +38,3 @@ static inline double nb_random_normal(struct nb_random r, uint64_t i) {
 }
 /* exp of an ordinary number, relative error below 1e-14, the same bits everywhere. */
 double nb_portable_exp(double x);
-
-#endif

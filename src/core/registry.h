@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernels that this process knows: each as its table describes it, and where it comes from. */
-#ifndef NB_REGISTRY_H
-#define NB_REGISTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ void nb_registry_release(void);
 /* Null: yes; else the reason why not, good until the next question. */
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call);
 bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call);
-
-#endif

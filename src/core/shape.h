@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Shapes by text and by name: what the models and papers use (configs/shapes.json holds the named ones). */
-#ifndef NB_SHAPE_H
-#define NB_SHAPE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ int nb_shape_level(const char *text, enum nb_level *level, char *plain, size_t n
 /* Expands a name of a preset ("minimind2-small", "rnnsearch") or a range ("64x256:65536:*4", cols from 256 to 65536 times 4) to
  * a list of plain shape texts; a plain shape expands to itself. -1 with the reason written. */
 int nb_shape_expand(const char *text, struct nb_strings *texts, char *reason, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Medians, and intervals that hold without assuming a distribution. All functions leave their input in its order. */
-#ifndef NB_STATS_H
-#define NB_STATS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ struct nb_interval nb_hodges_lehmann(const double *v, size_t n, double confidenc
 
 double nb_proportion_upper(int64_t k, int64_t n, double confidence); /* 1 for n = 0 */
 double nb_proportion_lower(int64_t k, int64_t n, double confidence); /* 0 for n = 0 */
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Strings that grow (zero-initialise; text is never null after the first append), lists of texts, the nearest name, hashes, numbers by
  * text. */
-#ifndef NB_TEXT_H
-#define NB_TEXT_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -76,5 +75,3 @@ struct nb_text_map {
 size_t nb_text_map_add(struct nb_text_map *map, const char *text, size_t value);
 size_t nb_text_map_find(const struct nb_text_map *map, const char *text); /* its value, or NB_NOWHERE */
 void nb_text_map_release(struct nb_text_map *map);
-
-#endif

@@ -2,8 +2,7 @@
 /* All that the program learns of time: the clock, CPU times, what interrupted a thread, the probe of the core, the machine's load; and what it
  * waits for. Whatever depends on time asks here and nowhere else, so that tests link another file in place of timer.c
  * (tests/support/played_time.c) whose time moves by what they say. */
-#ifndef NB_TIMER_H
-#define NB_TIMER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ bool nb_is_overdue(pid_t process, double since_s, double limit_s);
 /* Between two readings of the clock so many calls on so many elements each were made of a kernel (its variant, and the file that has it), or so
  * many of a piece of work by that name. The real clock knows. */
 void nb_worked(const char *what, const char *file, double amount, double elements);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * As text: FIELD=VALUE,FIELD=VALUE. Bytes may end in K, M, G (times 1024); native is 0 or avx512_bf16.
  * As JSON: an object of the fields; native is the text above. */
-#ifndef NB_TUNING_H
-#define NB_TUNING_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -95,5 +94,3 @@ void nb_tuning_choose_again(const cJSON *choice);
 cJSON *nb_tuning_choice_to_json(void);
 /* The text "replay" alone; owned, or null. */
 char *nb_tuning_replay(void);
-
-#endif

@@ -2,8 +2,7 @@
 /* Double-double arithmetic: a number is the unevaluated sum hi + lo of two doubles, |lo| <= ulp(hi) / 2, some 106 bits.
  * The error-free steps are Knuth's and Dekker's (1969, 1971); operations on finite values far from the ends of the range, which
  * squares and sums of f32 data are. Needs round to nearest and no contraction to FMA. */
-#ifndef NB_TWOFOLD_H
-#define NB_TWOFOLD_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ static inline void nb_accumulate(struct nb_twofold *s, double hi, double lo) {
     s->hi = t.hi;
     s->lo += t.lo + lo;
 }
-
-#endif

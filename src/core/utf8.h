@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* UTF-8, and which characters are commands to whoever shows them. */
-#ifndef NB_UTF8_H
-#define NB_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,5 +10,3 @@
 size_t nb_utf8_decode(const char *s, uint32_t *code);
 /* A control character, or one that changes the direction of those behind it. */
 bool nb_utf8_is_command(uint32_t code);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * A driver survives neither fork() nor a jump out of a call. So open() is for workers alone, each with a context of its own, and not before
  * the last fork; every other process asks nb_device_survey(). */
-#ifndef NB_DEVICE_H
-#define NB_DEVICE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -77,5 +76,3 @@ struct nb_device_survey {
 const struct nb_device_survey *nb_device_survey(uint32_t backend);
 /* One sentence why calls cannot be made here, or null. */
 const char *nb_device_refuses(uint32_t backend);
-
-#endif

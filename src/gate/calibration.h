@@ -3,8 +3,7 @@
  * replicas of itself, two byte copies in files of their own and its own code once more. The noise and the plan that follows from it are
  * pure functions of what was measured.
  * README.md has the model. */
-#ifndef NB_CALIBRATION_H
-#define NB_CALIBRATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,5 +105,3 @@ struct nb_calibration_run {
 /* Fills groups. 0, -1 after nb_error, or a signal's number: what was measured stands. */
 int nb_calibration_run(struct nb_calibration_run *r);
 void nb_calibration_run_release(struct nb_calibration_run *r);
-
-#endif

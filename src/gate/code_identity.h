@@ -8,8 +8,7 @@
  * tables; a file built so says it by a symbol. Other files have no digest: a reference inside a section leaves no
  * relocation, and what it reaches could be left out. The file is data from outside: what does not lie inside it is not there.
  * x86-64; on other architectures no file can be opened, with that reason. */
-#ifndef NB_CODE_IDENTITY_H
-#define NB_CODE_IDENTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ struct nb_instruction {
     int operand_bytes;  /* read or written at the operand; NB_WIDEST_OPERAND where there is none */
     bool takes_address; /* lea */
 };
-
-#endif

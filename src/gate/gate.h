@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A gate: two builds, the cases in which they are compared, how much is measured, and what came of it. */
-#ifndef NB_GATE_H
-#define NB_GATE_H
+#pragma once
 
 #include "src/accuracy/accuracy.h"
 #include "src/gate/gate_judge.h"
@@ -127,5 +126,3 @@ int nb_gate_run(struct nb_gate *g);
 /* IMPROVED becomes SUSPECT, with the reason, where the candidate takes less time than its instructions can, or than a copy of the same bytes
  * in the same launches. 0, -1 after nb_error, or the number of the signal that ended it. */
 int nb_gate_doubt(const struct nb_gate *g, struct nb_gate_case *c);
-
-#endif

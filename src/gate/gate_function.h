@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Functions that are no kernels (kernels/function.h): where they are in a build. */
-#ifndef NB_GATE_FUNCTION_H
-#define NB_GATE_FUNCTION_H
+#pragma once
 
 #include "src/gate/gate.h"
 
@@ -23,5 +22,3 @@ void *nb_function_find(void *handle, const char *path, const char *name, enum nb
  * there is. */
 int nb_gate_functions_make(struct nb_gate *g, const char *const *names, size_t n_names,
                            const char *const others[NB_N_FUNCTION_ROLES]);
-
-#endif

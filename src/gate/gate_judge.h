@@ -2,8 +2,7 @@
 /* From launches to a verdict: is the candidate slower than the baseline by more than a margin, surely not by more than another,
  * or can neither be said? Pure functions of what was measured, so that simulations can hold them to their error rates.
  * README.md has the rule. */
-#ifndef NB_GATE_JUDGE_H
-#define NB_GATE_JUDGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -96,5 +95,3 @@ void nb_gate_judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *
 /* The verdict when no more time is left: what stands, or INCONCLUSIVE. */
 void nb_gate_judge_exhausted(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
                              struct nb_gate_judgement *out);
-
-#endif

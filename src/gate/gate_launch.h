@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One launch of the gate from outside: a worker process times builds of one kernel, and what it says becomes logarithms of
  * ratios to the first of them. */
-#ifndef NB_GATE_LAUNCH_H
-#define NB_GATE_LAUNCH_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_flo
 void nb_gate_own_pages(const struct nb_job *job);
 /* The worker's line: the arms' samples, and which of them wrote the same as before. */
 void nb_gate_say(const struct nb_job *job, struct nb_arm *arms, int n, const struct nb_noise *noise, const bool *same);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a gate compares: kernels, or functions that are none. All cases of a gate are of one subject, and each has parts of its own that only
  * the subject knows. What is not said returns 0, -1 after nb_error, or the number of a signal. */
-#ifndef NB_GATE_SUBJECT_H
-#define NB_GATE_SUBJECT_H
+#pragma once
 
 #include "src/gate/code_identity.h"
 #include "src/gate/gate.h"
@@ -31,5 +30,3 @@ extern const struct nb_gate_subject nb_gate_kernels, nb_gate_functions;
 
 /* Where the candidate takes less time than a copy of the same bytes in the same launches. */
 int nb_gate_doubt_copy(const struct nb_gate *g, struct nb_gate_case *c);
-
-#endif

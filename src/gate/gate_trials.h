@@ -4,8 +4,7 @@
  *
  * All arms of a trial share their launches: baseline, control, the copy, and one arm for each injected slowdown; each is judged as
  * if it were a gate of its own. Trials run under different loads in turn, which begin and end with their stretch. */
-#ifndef NB_GATE_TRIALS_H
-#define NB_GATE_TRIALS_H
+#pragma once
 
 #include "src/gate/gate.h"
 
@@ -44,5 +43,3 @@ struct nb_trials {
 
 /* The gate's cases must be there; both builds are copies of one. Arms of a launch are baseline, control, the copy, then one for each effect. 0, -1 after nb_error, or a signal's number: what is done stands. */
 int nb_gate_trials_run(struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out);
-
-#endif

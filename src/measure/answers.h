@@ -3,8 +3,7 @@
  * write to any descriptor that they find, so the socket has a number that is hard to guess, and each packet begins with a mark that
  * follows from its place in the sequence and a secret, which is erased where the worker got it from before foreign code is loaded. A
  * packet with another mark is dropped and counted; the messages around it stay whole. */
-#ifndef NB_ANSWERS_H
-#define NB_ANSWERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ struct nb_answers {
 int nb_answers_open(struct nb_answers *a, int ends[2]);
 /* Takes a packet; take() gets each whole message, which has a null byte behind it. False: nothing more will come. */
 bool nb_answers_read(struct nb_answers *a, int fd, void (*take)(const char *text, size_t n, void *arg), void *arg);
-
-#endif

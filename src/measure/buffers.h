@@ -2,8 +2,7 @@
 /* The memory that kernels are called on. For checking: tensors flush against a guard page, or inside poisoned padding.
  * For timing: one aligned slab with poison between the tensors. After a call, everything that the kernel must not have
  * touched is compared with what was laid there. */
-#ifndef NB_BUFFERS_H
-#define NB_BUFFERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -142,5 +141,3 @@ const char *nb_buffers_input_of(const struct nb_buffers *b, const void *address)
 const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
 double nb_buffers_bytes(const struct nb_buffers *b); /* of tensor data */
 void nb_buffers_release(struct nb_buffers *b);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Before any timing: is what the kernel returns right, and does it keep to its own memory? */
-#ifndef NB_CHECK_H
-#define NB_CHECK_H
+#pragma once
 
 #include "src/accuracy/gradient.h"
 #include "src/accuracy/oracle.h"
@@ -32,5 +31,3 @@ uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c);
  * quarter of a second have gone by, checks it anew behind each, and adds to *out how many calls it were. */
 void nb_check_on(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                  struct nb_checked *out);
-
-#endif

@@ -3,8 +3,7 @@
  * of a shared machine is told nothing of it. Two kernels that lean on different parts of the core have another ratio in each state, known to some
  * tenths of a percent, and a mixture of both says nothing. So a probe stands between each two samples, and figures are those of one state.
  * A state follows from the probe, and from whether the sample was preempted or migrated, never from its time: no outlier is dropped. */
-#ifndef NB_CORE_STATE_H
-#define NB_CORE_STATE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ bool nb_is_contended(double probe, double floor);
 /* Which state a figure is of, from how many launches have a value in each: the uncontended one where enough have it, or, where
  * all are fewer than enough, three quarters of them; else the contended one by the same rule; else any. */
 enum nb_state nb_state_of_figure(const size_t n[NB_N_STATES], size_t enough);
-
-#endif

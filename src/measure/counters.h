@@ -6,8 +6,7 @@
  *   single_step                exact instruction counts, src/measure/single_step.h
  * Taken in a pass of their own, never while timing, in the calling thread only. A source claims events in a virtual machine that
  * it cannot count, so an event is believed only after it has counted work of a known size. */
-#ifndef NB_COUNTERS_H
-#define NB_COUNTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ bool nb_counters_have_hardware(void);
  * calls count) with one entry for each counter of the list but the exact ones, NaN with a reason where it cannot. Returns the
  * number written. */
 size_t nb_counters_measure(nb_work work, void *arg, int calls, struct nb_counter *out, size_t max);
-
-#endif

@@ -4,8 +4,7 @@
  * one product, x * rstd * w, rounded once, and weights are such that many of these products are ties. So every bit of y is known,
  * without a bound: a rounding that is not to nearest even, or a root that is an ulp off in every row, shows. Backward: dy is such that
  * both sums of a row are 0, and dx is rstd * dy * w. */
-#ifndef NB_EXACT_ROWS_H
-#define NB_EXACT_ROWS_H
+#pragma once
 
 #include "src/measure/fixture.h"
 
@@ -13,5 +12,3 @@
  * beyond the numbers of the dtype. BatchNorm in training: likewise for each channel. Returns null, or why no such rows can
  * be made, or why the formula may round in other places. */
 const char *nb_exact_rows(struct nb_fixture *fixture, double *want);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a kernel does to memory that is not its own: a fault's last words, said before the process ends (which tensor's guard was hit, reading
  * or writing; that it was an input, or the calls' tuning), and writes to the heap, which a kernel may use, but not all of it. */
-#ifndef NB_FAULTS_H
-#define NB_FAULTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void nb_faults_guard_heap(void);
 bool nb_faults_heap_harmed(void);
 /* The buffers whose guards are in force; null: none. */
 void nb_faults_set_buffers(const struct nb_buffers *b);
-
-#endif

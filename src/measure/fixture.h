@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A few rows of a case in buffers that are called on again and again while the inputs are transformed. */
-#ifndef NB_FIXTURE_H
-#define NB_FIXTURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ void nb_fixture_reset(struct nb_fixture *fixture);
  * statistics of x as it is now. result: y or dx, packed. -1 when it returned an error. */
 int nb_fixture_call(struct nb_fixture *fixture, int64_t rows, int64_t range, void *result);
 void nb_fixture_release(struct nb_fixture *fixture);
-
-#endif

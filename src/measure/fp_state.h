@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The floating-point state of a thread, kept across foreign code: rounding mode, flush to zero, clean upper halves of the
  * registers. A kernel may leave it as it likes and harms only itself. */
-#ifndef NB_FP_STATE_H
-#define NB_FP_STATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ struct nb_fp_state {
 #endif
 struct nb_fp_state nb_fp_state(void);
 void nb_fp_state_set(struct nb_fp_state state);
-
-#endif

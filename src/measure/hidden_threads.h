@@ -6,8 +6,7 @@
  * works for the arm goes on as long as the arm is called. What runs on another CPU is accounted at that CPU's ticks, 4 ms apart where the
  * kernel has 250 in a second, and a launch may be over after two of them. So a launch is counted in parts that hold several ticks, and where
  * others worked it goes on, untimed, until there are enough parts to tell. */
-#ifndef NB_HIDDEN_THREADS_H
-#define NB_HIDDEN_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ void nb_hidden_threads_round(struct nb_hidden_threads *hidden, struct nb_cpu_tim
 bool nb_hidden_threads_undecided(const struct nb_hidden_threads *hidden);
 /* They have worked in most parts. */
 bool nb_hidden_threads_found(const struct nb_hidden_threads *hidden);
-
-#endif

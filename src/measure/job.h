@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the parent asks of one worker process, as JSON in a memory file; and the page they share while it works. */
-#ifndef NB_JOB_H
-#define NB_JOB_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -88,5 +87,3 @@ struct nb_job {
 bool nb_job_needs(const struct nb_job *job, const char *file);
 /* The job's text; the parent fills the struct but for entries and json. Owned. */
 char *nb_job_print(const struct nb_job *job);
-
-#endif

@@ -56,8 +56,7 @@
  *
  * group, launch and block count from 0; group is an index into the run line's groups. Numbers are finite or null;
  * 64-bit hashes and seeds are strings. */
-#ifndef NB_JOURNAL_H
-#define NB_JOURNAL_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -96,5 +95,3 @@ void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int 
  * copy_loads and copy_stores. Reading normalizes the case. */
 void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c);
 int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Is what a call wrote right? */
-#ifndef NB_JUDGE_H
-#define NB_JUDGE_H
+#pragma once
 
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/evidence.h"
@@ -42,5 +41,3 @@ struct nb_exact {
  * (rows_judged of them), the first and the last among them, and those in which something is no number; all else is judged whole. */
 void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_exact *exact, bool flushes,
               const struct nb_buffers *b, struct nb_checked *out);
-
-#endif

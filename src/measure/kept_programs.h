@@ -2,8 +2,7 @@
 /* Programs with kernels (src/programs/kernel_program.h) outlive the workers that call them, since starting one may take seconds, where it
  * imports PyTorch. The process that starts the workers has them, and lends each to one worker at a time; a worker that ends as it should
  * leaves it with nothing open, for the next. Of any other worker it is ended, and the next gets a new one. For several threads at once. */
-#ifndef NB_KEPT_PROGRAMS_H
-#define NB_KEPT_PROGRAMS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void nb_kept_programs_end(void);
 
 /* In the worker: the programs that are loaded from now on are these. */
 void nb_kept_programs_take(int fd, int n_messages);
-
-#endif

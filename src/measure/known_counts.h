@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exact instruction counts are taken once for each variant, formula and row length; cases that differ only in rows, data or threads share
  * them (of kernels with threads of their own not in threads). */
-#ifndef NORMBENCH_MEASURE_KNOWN_COUNTS_H
-#define NORMBENCH_MEASURE_KNOWN_COUNTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ const cJSON *nb_known_counts_find(const struct nb_known_counts *known, const str
 void nb_known_counts_exchange(struct nb_known_counts *known, const struct nb_case *c, cJSON *answer);
 
 void nb_known_counts_release(struct nb_known_counts *known);
-
-#endif

@@ -2,8 +2,7 @@
 /* The parent's side: runs a plan as a sequence of worker processes and writes the journal. First every group is checked, one on each CPU
  * at a time; what is timed comes after that, one process at a time: the copies, then launches in rounds over the groups (schedule.h), so
  * that a group's launches are spread over the run, then the counters. */
-#ifndef NB_LAUNCH_H
-#define NB_LAUNCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ double nb_run_estimate_s(const struct nb_plan *plan, int launches, bool no_count
  * in each case the journal has its end line. */
 int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const char *dir,
                 const struct nb_run_options *options);
-
-#endif

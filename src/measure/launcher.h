@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From a job to what its worker answers, for all that start workers: one at a time, side by side where nothing is timed, or a study of
  * kernels. (The groups of a run, whose cases may fail one by one, have sessions: session.h.) */
-#ifndef NB_LAUNCHER_H
-#define NB_LAUNCHER_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -55,5 +54,3 @@ struct nb_study {
  * ({"type":"answer", ..}); when it died {"status":"crashed","reason":".."}; when the budget was used up before its turn
  * {"status":"not_run","reason":".."}. Returns 0, -1 after nb_error, or the number of the signal that ended it. */
 int nb_study_run(const struct nb_study *study, void (*take)(int i, cJSON *answer, void *arg), void *arg);
-
-#endif

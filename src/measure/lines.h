@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The journal's lines about cases that were checked, timed, counted or failed: each is written and read by one table. Workers say them,
  * whoever starts a worker reads them before they are written, and every reader of the journal reads them again. */
-#ifndef NB_LINES_H
-#define NB_LINES_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -76,5 +75,3 @@ struct nb_failure {
 };
 cJSON *nb_failure_to_json(const struct nb_failure *f);
 int nb_failure_read(struct nb_failure *f, const cJSON *line); /* -1 after nb_error */
-
-#endif

@@ -9,8 +9,7 @@
  * before a block two rows of x change places; behind a sample the rows concerned must have the bits that were checked. A kernel that
  * wants to know whether it may skip a row would have to read all of x and y. It costs a store a call, and below 1 % of the time. Nor may one
  * have work done by threads that it does not declare: the CPU time of all threads of the process is looked at (hidden_threads.h). */
-#ifndef NB_MEASURE_H
-#define NB_MEASURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ double nb_measure_empty_ns(struct nb_arm *arm, int n_sets, struct nb_pool *pool)
 
 /* Fastest of a few calls on the whole shape, in seconds: for choosing, never for reporting. */
 double nb_measure_quickly(struct nb_arm *arm, struct nb_pool *pool, double budget_s);
-
-#endif

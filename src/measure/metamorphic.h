@@ -5,8 +5,7 @@
  * A relation is judged only where the declared formula promises it: scaling is exact while no number on the way leaves the normal
  * numbers of the statistics' dtype, which an estimate of 1/sqrt keeps too, since v is scaled by an even power of two; negation is exact
  * for rounding to nearest. Where the range may be hit, or the op has no such relation, it is not applicable, with the reason. */
-#ifndef NB_METAMORPHIC_H
-#define NB_METAMORPHIC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ extern const struct nb_member nb_metamorphic_members[];
 /* Calls the kernel some dozens of times on a few of the case's rows. The process may die of it. */
 void nb_metamorphic_check(const struct nb_case *c, const struct nb_entry *entry, const struct nb_oracle *oracle,
                           struct nb_metamorphic *out);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the probe of the core (src/measure/core_state.h) sees here, and how sensitive it is: with a neighbour of our own on the CPU's sibling. */
-#ifndef NB_NEIGHBOUR_H
-#define NB_NEIGHBOUR_H
+#pragma once
 
 struct nb_neighbour {
     int cpu, sibling;  /* the first allowed CPU; one that shares its core, -1: the system shows none that is allowed */
@@ -10,5 +9,3 @@ struct nb_neighbour {
 };
 /* Takes some 20 ms. */
 void nb_neighbour_measure(struct nb_neighbour *n);
-
-#endif

@@ -3,8 +3,7 @@
  * training). Two arms of one launch are compared within each block, where what preempts or slows one hits the other, too: the median over
  * blocks of ln(a / b) is the launch's number. Launches are processes of their own and the independent units: their numbers are
  * combined by Hodges-Lehmann, with exact signed-rank bounds. What is made of the interval is the caller's rule. */
-#ifndef NB_PAIRED_H
-#define NB_PAIRED_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -134,5 +133,3 @@ struct nb_paired {
 };
 /* ln: room for n_launches numbers, ln(a / b) in each launch, NaN where it has none; or null. */
 struct nb_paired nb_paired_ratio(const struct nb_sample_table *s, const char *a, const char *b, double *ln);
-
-#endif

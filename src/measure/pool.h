@@ -2,8 +2,7 @@
 /* The harness's threads: pinned, with barriers between the phases of a call. Thread 0 is the caller. Between calls the
  * others spin, since waking a thread takes longer than many a call. A kernel with threads of its own is called whole by the caller
  * alone, and they sleep while it has the cores. */
-#ifndef NB_POOL_H
-#define NB_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ void nb_kernels_close(const struct nb_entry *const *entries, size_t n);
 size_t nb_threads_others(void);
 /* Waits until every thread of this process but the caller sleeps, for at most limit_s. False: one still runs. */
 bool nb_threads_wait_asleep(double limit_s);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One worker process from outside: start, read its lines, end it when it is silent for too long or the user says so. */
-#ifndef NB_PROCESS_H
-#define NB_PROCESS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -72,5 +71,3 @@ enum nb_status nb_outcome_blame(const struct nb_outcome *o, char *reason, size_t
  * nb_interrupted: the signal's number once one came, else 0. */
 void nb_watch_interrupts(void);
 int nb_interrupted(void);
-
-#endif

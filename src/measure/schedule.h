@@ -9,8 +9,7 @@
  * A budget is held by what was measured: how long the steps so far took, of each group and stage, says how long those to come will. Where
  * that is more than what is left, groups are left out, whole. Before a step nothing is known but that it began in time, so that one step is
  * the most by which a budget can be overrun (of checks as many as run side by side). */
-#ifndef NB_SCHEDULE_H
-#define NB_SCHEDULE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -77,5 +76,3 @@ bool nb_schedule_lacks(const struct nb_schedule *s);
 bool nb_schedule_may_launch(struct nb_schedule *s, int first, double left_s);
 /* The number of the group's next launch; -1: it may have no more. */
 int nb_schedule_next(const struct nb_schedule *s, int group);
-
-#endif

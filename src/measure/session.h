@@ -2,8 +2,7 @@
 /* A group's session: one worker process after another, in each of its stages. Which of the group's cases go in, what comes back, and who is
  * to blame when something goes wrong: where cases share a process, none is blamed for it; each is tried in a process of its own, and called
  * what it is there. What the sessions of a run share, and what its journal says of them, is struct nb_run. */
-#ifndef NB_SESSION_H
-#define NB_SESSION_H
+#pragma once
 
 #include <pthread.h>
 
@@ -82,5 +81,3 @@ int nb_session_copies(struct nb_run *run, int group);
 int nb_session_launch(struct nb_run *run, int group, int launch);
 /* Its pass of counters; why_not: there is none, for this reason. */
 int nb_session_count(struct nb_run *run, int group, const char *why_not);
-
-#endif

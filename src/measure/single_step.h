@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exact instruction counts without a performance counter: the CPU's trap flag raises a signal after every instruction. */
-#ifndef NB_SINGLE_STEP_H
-#define NB_SINGLE_STEP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ int64_t nb_single_step_kernel(const struct nb_kernel *kernel, const struct nb_ca
                               size_t n);
 /* Does it count a loop of known length right? 0, or -1 with the reason. */
 int nb_single_step_probe(char *reason, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a case comes out of its check and its timing. */
-#ifndef NB_STATUS_H
-#define NB_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ bool nb_status_failed(enum nb_status s);          /* makes the exit code 1 */
 bool nb_status_ends(
     enum nb_status s); /* failed, or skipped by its worker: what a journal's line of a failure may say */
 bool nb_status_timed(enum nb_status s); /* ok and out_of_range */
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the operating system says of the machine: the settings that move timings, and how busy it is now. */
-#ifndef NB_SYSTEM_H
-#define NB_SYSTEM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ void nb_load_read(struct nb_load *l);
 /* From now on this process, and what it starts, is refused memory that the machine does not have, and is the first that a system out of
  * memory ends. */
 void nb_limit_memory(void);
-
-#endif

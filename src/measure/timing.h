@@ -8,8 +8,7 @@
  * machine's state, so what preempts or slows both cancels, and the median forgets what hits only one. Launches are the
  * independent units: their numbers are combined by Hodges-Lehmann with exact signed-rank bounds (95 %), and
  * exponentiated. */
-#ifndef NB_TIMING_H
-#define NB_TIMING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ void nb_launches_release(struct nb_launches *l);
 
 /* As reports/schema/results.schema.json has it. What is read owns its reference. */
 extern const struct nb_member nb_timing_members[];
-
-#endif

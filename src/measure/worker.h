@@ -6,8 +6,7 @@
  *   {"type":"failure",..}                                      a case that went wrong while timed
  *   {"type":"answer","case":i,..}                              what the job of an application found out
  *   {"type":"fault",..}                                        last words (src/measure/faults.h) */
-#ifndef NB_WORKER_H
-#define NB_WORKER_H
+#pragma once
 
 #include "src/measure/buffers.h"
 #include "src/measure/job.h"
@@ -67,5 +66,3 @@ void nb_bench_time(struct nb_bench *b);
 void nb_bench_release(struct nb_bench *b);
 /* Members "sample_ns", "preempted", where the order counts "position" and with probes "shared" of an arm that was timed. */
 void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with_position);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * printed: the source's own class, operation by operation; nn: PyTorch's own norm; compiled: the printed class by torch.compile; ours: this
  * project's fused kernels. The models themselves are the Python package's (cmd/packaging/python/src/normbench/models). */
-#ifndef NB_MODELS_ARM_H
-#define NB_MODELS_ARM_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ double nb_model_arm_step_s(const struct nb_model_arm *arm, const struct nb_model
  * select it. */
 void nb_model_arm_tag(const struct nb_model_arm *arm, void (*tag)(void *context, const char *axis, const char *value),
                       void *context);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Matrix products by OpenBLAS, row-major, f32. The library is loaded when it is first needed and not before: it may start threads, which no process
  * that measures kernels may have. */
-#ifndef NB_BLAS_H
-#define NB_BLAS_H
+#pragma once
 
 /* cblas.h's values: the library is used by its stable C interface, so that no header and no link are needed. */
 enum { NB_BLAS_ROW_MAJOR = 101, NB_BLAS_AS_STORED = 111, NB_BLAS_TRANSPOSED = 112 };
@@ -18,5 +17,3 @@ struct nb_blas {
 const struct nb_blas *nb_blas_open(int n_threads);
 /* Null, or why there is none, with the mend: it asks for the library without keeping it. */
 const char *nb_blas_lacks(void);
-
-#endif

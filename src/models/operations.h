@@ -21,8 +21,7 @@
  *
  * Products may be a "batch" of many, launched as one, and "hot": their second matrix was used just before, as in a recurrence.
  * `count` is how often a step has the operation. */
-#ifndef NB_OPERATIONS_H
-#define NB_OPERATIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ void nb_model_step_add(struct nb_model_step *step, const struct nb_operation *op
 struct nb_jsonc;
 /* A config.json: what it says of a transformer as the operations of a step. */
 int nb_huggingface_read(struct nb_model_step *step, const struct nb_jsonc *file, int tokens);
-
-#endif

@@ -8,8 +8,7 @@
  * fits a cache is moved at the cache's speed.
  *
  * Each launch is a worker process; intervals are over launches (Hodges-Lehmann). */
-#ifndef NB_RATES_H
-#define NB_RATES_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ struct nb_interval nb_rate_of_product(const struct nb_rates *rates, const struct
 struct nb_interval nb_rate_of_bytes(const struct nb_rates *rates, double bytes);
 /* {"threads","products":[..],"copies":[..],"call_s","check":{..},"launches","reason"} */
 cJSON *nb_rates_to_json(const struct nb_rates *rates);
-
-#endif

@@ -16,8 +16,7 @@
  * Machines: "here", as measured; or a GPU, where products take their floating-point operations over its peak rate, and all else its bytes over
  * the peak rate of its memory, those of the norms as their kernels declare them. It leaves out that launches overlap with work, that an
  * operation may take longer than its bytes, and that no machine attains its peak rates. */
-#ifndef NB_STEP_H
-#define NB_STEP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,5 +91,3 @@ struct nb_interval nb_step_cut(const struct nb_step_side *s, double dispatch_s);
 double nb_step_cut_limit(const struct nb_step_side *s); /* where dispatch is all that costs */
 /* Seconds; infinite: no dispatch is enough. low and high are of the cut's interval here, not of the published one. */
 struct nb_interval nb_step_dispatch_for(const struct nb_step_side *s, double cut);
-
-#endif

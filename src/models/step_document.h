@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What `claims --model` found, as JSON (reports/schema/step.schema.json): DIR/step.json, from which all output is made. */
-#ifndef NB_STEP_DOCUMENT_H
-#define NB_STEP_DOCUMENT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ struct nb_step_about {
     bool complete;
 };
 cJSON *nb_step_document(const struct nb_step_about *about);
-
-#endif

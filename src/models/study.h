@@ -2,8 +2,7 @@
 /* What PyTorch is asked, and what came of it. The plan holds arms by workload and measurement, each once, however many claims need it; its
  * jobs run in worker processes (torch_job.c), so that one that crashes or hangs costs its own answer. Rounds go over all groups, the
  * cheapest first, so that a group's launches are spread over the run. Jobs that time steps run alone, and so does all that uses a GPU; the others side by side. */
-#ifndef NB_MODELS_STUDY_H
-#define NB_MODELS_STUDY_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -118,5 +117,3 @@ struct nb_torch_study {
 
 /* Answers, those of an earlier run included, go to *out. 0, -1 after nb_error, or the number of the signal that ended it. */
 int nb_torch_study_run(const struct nb_torch_study *study, struct nb_torch_results *out);
-
-#endif

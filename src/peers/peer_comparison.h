@@ -3,8 +3,7 @@
  * the same block. A comparison is one op, pass, dtype and formula on one shape with one thread count; in it the fastest of ours meets
  * the fastest of each library. What looks behind was measured again, in a run of its own in DIR/confirm, and counts as behind only
  * when it is so there, too. */
-#ifndef NB_PEER_COMPARISON_H
-#define NB_PEER_COMPARISON_H
+#pragma once
 
 #include "src/plan/config.h"
 #include "src/record/record.h"
@@ -57,5 +56,3 @@ struct nb_peer_mean {
 };
 /* Owned; returns how many. */
 size_t nb_peer_means(const struct nb_peer_comparisons *d, struct nb_peer_mean **out);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A config's blocks times the registry: every cell of the matrix that makes sense, once. */
-#ifndef NB_CELLS_H
-#define NB_CELLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ void nb_cells_release(struct nb_cells *cells);
 /* The variants that a config selects of all that the sources have and this CPU runs, and the copies beside them, a line each. Needs no
  * kernel to be loaded. */
 void nb_config_print_variants(const struct nb_config *config, FILE *out);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What to run, as the user wrote it: blocks of axes with lists of values, from a JSON file with comments and from options. */
-#ifndef NB_CONFIG_H
-#define NB_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ void nb_block_release(struct nb_block *block); /* what it holds */
 
 /* The presets that can be named, sorted. */
 void nb_config_list(struct nb_strings *names);
-
-#endif

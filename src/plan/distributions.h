@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The generated data: what each name means, as a function from (seed, row, column) to a real number. Numbers beyond the
  * dtype's range are taken to its largest finite one, except where the distribution is about Inf and NaN. */
-#ifndef NB_DISTRIBUTIONS_H
-#define NB_DISTRIBUTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ int nb_distribution_parse(const char *text, struct nb_recipe *recipe, char *reas
 struct nb_draw nb_draw_of(const struct nb_recipe *recipe, const struct nb_format *format, int64_t cols,
                           struct nb_random random);
 double nb_draw_value(const struct nb_data *data, const struct nb_draw *d, int64_t row, int64_t col);
-
-#endif

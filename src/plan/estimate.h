@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How long a group takes, before anything has been measured: to deal out shards, to keep a budget, and to weigh the steps
  * of a run against each other while the time left is estimated from what was measured. */
-#ifndef NB_ESTIMATE_H
-#define NB_ESTIMATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ double nb_cold_bytes(const struct nb_case *c);
 
 /* Deals n things that take so long out to shards: longest first, each to the shard with the least. shard_of: from 1. */
 void nb_shards_deal(const double *seconds, size_t n, int n_shards, int *shard_of);
-
-#endif

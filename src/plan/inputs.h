@@ -11,8 +11,7 @@
  *                and 0.1 N(0,1) in f32
  *   running      mean and variance of x over all channels, moved by 0.1 standard deviations times N(0,1), and times a factor
  *                from 0.8 to 1.2 */
-#ifndef NB_INPUTS_H
-#define NB_INPUTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ void nb_source_release(struct nb_source *s);
 
 /* The data folder: NORMBENCH_DATA, tests/data beside the program or one above, the installed share folder. Owned, or null. */
 char *nb_data_dir(void);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* NumPy .npy files (format 1.0 to 3.0, C order, f2/f4/f8, little endian) and raw arrays (.f16, .bf16, .f32, .f64). */
-#ifndef NB_NPY_H
-#define NB_NPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ struct nb_npy_header {
 
 /* From the first n bytes of a file (as many as there are, at most NB_NPY_MAX_HEADER + 12). -1 with the reason written. */
 int nb_npy_header_parse(struct nb_npy_header *h, const unsigned char *bytes, size_t n, char *reason, size_t reason_n);
-
-#endif

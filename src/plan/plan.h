@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* config x registry x CPU -> groups of cases: the matrix, with every cell that was left out counted by its reason. */
-#ifndef NB_PLAN_H
-#define NB_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ static inline bool nb_group_is_timed(const struct nb_plan *plan, size_t group) {
 static inline bool nb_group_is_counted(const struct nb_plan *plan, size_t group) {
     return nb_group_is_timed(plan, group) && plan->cases[plan->groups[group].cases[0]].backend == NB_BACKEND_CPU;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The messages of cmd/guide/protocol.md as structs, for kernel_program.c alone: they have the protocol's layout, and its names. */
-#ifndef NB_KERNEL_MESSAGES_H
-#define NB_KERNEL_MESSAGES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ union message {
     struct call_answer call;
     char bytes[MOST_BYTES];
 };
-
-#endif

@@ -4,8 +4,7 @@
  * whoever calls kernels asks nb_kernel_is_of_program(), and sends calls. A program is started when its table is read, and again in a
  * process that was forked off since, by the kernel's open(). It is killed when the process that started it ends. Where that is not this
  * one, which was lent it (src/measure/kept_programs.h), it goes on behind this one's end. */
-#ifndef NB_KERNEL_PROGRAM_H
-#define NB_KERNEL_PROGRAM_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ const char *nb_kernel_program_said(const struct nb_kernel *k);
 
 /* Of nb_program_memory_new(); programs have it no longer. False: it is not from there. */
 bool nb_program_memory_free(void *area);
-
-#endif

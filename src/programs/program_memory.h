@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The memory that programs with kernels map too (cmd/guide/protocol.md). It is freed by nb_program_memory_free() (kernel_program.h). */
-#ifndef NB_PROGRAM_MEMORY_H
-#define NB_PROGRAM_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void nb_program_memory_limit(size_t bytes);
 bool nb_program_memory_find(const void *address, int64_t *offset, struct area *area);
 /* Gives the area at this address back; no program may have it open. */
 void nb_program_memory_give_back(void *address);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A program with kernels, as a process: which files are one, how it is started, what it prints and how it ends. For kernel_program.c; the
  * messages that it exchanges are there. */
-#ifndef NB_PROGRAM_PROCESS_H
-#define NB_PROGRAM_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void nb_program_forget(struct nb_program_process *p);
 /* For whoever watches this process, in memory that outlives it: from now on the process groups of the programs that it has running are in
  * the n places (0: none there), which the end of its own group does not end; and beats grows while it waits for one to start. */
 void nb_program_watch(volatile pid_t *groups, int n, volatile int32_t *beats);
-
-#endif

@@ -2,8 +2,7 @@
 /* What a call costs before it touches a row: the time a of the line t = a + b * bytes through one kernel's calls on a ladder of row
  * counts, timed in one run. A peer is called through layers that ours are not; what they cost says nothing of its rows, so it is
  * shown by itself. copy_null, which does nothing, has the harness's own share. */
-#ifndef NB_CALL_OVERHEAD_H
-#define NB_CALL_OVERHEAD_H
+#pragma once
 
 #include "src/record/record.h"
 
@@ -29,5 +28,3 @@ struct nb_kernel_overhead {
 /* Of every kernel and formula that has a ladder: hot calls that differ in the number of rows alone, on one machine; owned array.
  * Returns how many. */
 size_t nb_overheads(const struct nb_record *records, size_t n, struct nb_kernel_overhead **out);
-
-#endif

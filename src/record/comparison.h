@@ -5,8 +5,7 @@
  * What may be ranked are ratios that were measured in pairs inside each run: the time over that of the copy, and over that
  * of the group's reference case. Their quotient between the runs has an interval from both runs' intervals, which are independent
  * (recovery of variances on the logarithms: Zou & Donner 2008), at 95 % for each case alone. */
-#ifndef NB_COMPARISON_H
-#define NB_COMPARISON_H
+#pragma once
 
 #include "src/plan/cells.h"
 #include "src/record/record.h"
@@ -62,5 +61,3 @@ void nb_comparison_release(struct nb_comparison *c);
 const struct nb_interval *nb_compared_rank(const struct nb_compared *c);
 /* Was everything in both runs, on one kind of CPU, by one plan, and ranked? */
 bool nb_comparison_is_whole(const struct nb_comparison *c);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What machine, system and build a result belongs to. */
-#ifndef NB_FINGERPRINT_H
-#define NB_FINGERPRINT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -47,5 +46,3 @@ void nb_json_differences(const cJSON *a, const cJSON *b,
  *   folders    {configs, data}: null where there is none
  *   data       [{name, rows, cols}]: data sets of real rows */
 cJSON *nb_survey(void);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which claim a kernel's results support, by the strictest bound that all of them satisfy (in the manner of Demmel et al.,
  * "Grading the BLAS"). README.md in this folder defines each grade and says why. */
-#ifndef NB_GRADE_H
-#define NB_GRADE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ struct nb_grades {
 /* Of those records that have the label (null: of all). Borrows the records. */
 void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, const char *label);
 void nb_grades_release(struct nb_grades *grades);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What one case left behind. A figure that was not measured is NaN here and null in JSON, with the reason beside it. */
-#ifndef NB_RECORD_H
-#define NB_RECORD_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -94,5 +93,3 @@ int nb_results_write(const struct nb_results *r, const char *dir); /* temporary 
 size_t nb_results_failed(const struct nb_results *r);
 void nb_results_count(struct nb_results *r); /* meta "counts" from the records */
 void nb_results_release(struct nb_results *r);
-
-#endif

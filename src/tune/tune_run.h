@@ -4,8 +4,7 @@
  *
  * The whole measurement: every topic's trials, launches round robin over all of them, then a verdict for each topic: is an arrangement better
  * than the default by more than noise? */
-#ifndef NB_TUNE_RUN_H
-#define NB_TUNE_RUN_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ int64_t nb_tune_first_size(const struct nb_cpu *cpu);
 /* *file: what is kept (reports/schema/tuning.schema.json), owned; *n_measured: topics with a trial that gave figures. -1 after nb_error, or
  * the number of the signal that ended it; nothing is written then. The kernels must be loaded. */
 int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_measured);
-
-#endif

@@ -2,8 +2,7 @@
 /* Every reader of text or files that others wrote is a target: a function of the bytes, a row of the table in fuzz.c, and seeds in
  * corpus/NAME/. One program has them all; $FUZZ_TARGET names the one that it feeds. `make fuzz` builds it with libFuzzer,
  * AddressSanitizer and UndefinedBehaviorSanitizer, and run.sh gives each target its time. */
-#ifndef NB_FUZZ_H
-#define NB_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ fuzz_target fuzz_journal, fuzz_results, fuzz_merge, fuzz_compare, fuzz_stress, f
 fuzz_target fuzz_job, fuzz_answers;
 /* programs.c */
 fuzz_target fuzz_program;
-
-#endif

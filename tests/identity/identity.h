@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of this folder share. */
-#ifndef IDENTITY_H
-#define IDENTITY_H
+#pragma once
 
 #include "kernels/kernel.h"
 
@@ -12,5 +11,3 @@ float identity_deeper(float x);
 /* Set where the file is asked for its kernels. */
 extern float (*identity_chosen)(float x);
 extern int identity_repeats;
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tables of RMSNorm kernels for the gate: two plugins that name the same kernels and differ in what those do. */
-#ifndef GATED_H
-#define GATED_H
+#pragma once
 
 #include "rows.h"
 #include "table.h"
@@ -19,5 +18,3 @@
 /* What an instruction does to t, sixteen times, each after the one before. */
 #define FOUR_TIMES(instruction) instruction instruction instruction instruction
 #define SIXTEEN_TIMES(instruction) FOUR_TIMES(FOUR_TIMES(instruction))
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The catalogue of mistakes.c: what may be done wrong, what may be done otherwise, and which kernel does which. */
-#ifndef MISTAKES_H
-#define MISTAKES_H
+#pragma once
 
 // clang-format off
 #define MISTAKES(M) \
@@ -128,5 +127,3 @@
     K(rmsb_f32, correct) K(rmsb_f32, in_double) K(rmsb_bf16, correct) K(rmsb_bf16, backwards) K(lnb_f32, correct) K(lnb_f32, in_double) \
     K(lnb_bf16, correct) K(addb_bf16, correct)
 // clang-format on
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A correct RMSNorm of f32 rows and the table of a plugin with one kernel, for plugins that do one thing wrong. Before including this
  * a plugin defines KERNEL_NAME, KERNEL_FIELDS for what the kernel declares besides, and OWN_TABLE if the table is its own; after it, run(). */
-#ifndef PLUGIN_H
-#define PLUGIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <unistd.h>
@@ -54,5 +53,3 @@ static inline bool is_late(void) {
     static int n_calls;
     return ++n_calls > CHECKED && getpid() == loaded_by;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A correct RMSNorm of f32 rows, for plugins that do one thing otherwise. */
-#ifndef ROWS_H
-#define ROWS_H
+#pragma once
 
 #include <math.h>
 
@@ -34,5 +33,3 @@ static inline int correct_rows(const struct nb_call *call, int64_t begin, int64_
     for (int64_t row = begin; row < end; row++) correct_row(call, row);
     return 0;
 }
-
-#endif

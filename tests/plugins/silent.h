@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* For plugins, where time is played (tests/support/played_time.h): what hangs says that this process will be silent for an hour, which does not
  * pass there, and what other threads do is what a table says. */
-#ifndef SILENT_H
-#define SILENT_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ static inline _Noreturn void hang(void) {
     be_silent();
     for (;;) pause();
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* TABLE(kernels): the table of a plugin whose kernels are all of that array. */
-#ifndef TABLE_H
-#define TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@
         for (size_t i = 0; i < *n; i++) table[i] = &(kernels)[i];                                                      \
         return abi_version == NB_ABI_VERSION ? table : NULL;                                                           \
     }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the AVX-512 instructions of the kernels do, in C: with it before each of them (make check-avx512) kernels of 512 bits run on any CPU
  * with AVX2. Right, not fast. An instruction that is missing here does not compile. */
-#ifndef NB_TEST_AVX512_H
-#define NB_TEST_AVX512_H
+#pragma once
 
 #include <immintrin.h>
 #include <math.h>
@@ -198,4 +197,3 @@ static inline __attribute__((unused)) __m512 bits_squares(__m512 sum, __m512i v)
 #define _mm512_set_epi16 mm512_set_epi16
 #undef _mm512_setr_epi32
 #define _mm512_setr_epi32 mm512_setr_epi32
-#endif

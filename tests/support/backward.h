@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Small backward problems made by hand: a problem with dy, the gradient past the norm, and the statistics that kernels are given. */
-#ifndef NB_TEST_SUPPORT_BACKWARD_H
-#define NB_TEST_SUPPORT_BACKWARD_H
+#pragma once
 
 #include "src/accuracy/gradient.h"
 #include "tests/support/numerics.h"
@@ -23,5 +22,3 @@ void backward_statistics(struct backward *b);
 void backward_set_dy(struct backward *b, int64_t i, double v);
 void backward_gradient(struct nb_gradient *g, const struct backward *b); /* asserts */
 void backward_free(struct backward *b);
-
-#endif

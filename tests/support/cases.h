@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Cases made by hand. */
-#ifndef NB_TEST_SUPPORT_CASES_H
-#define NB_TEST_SUPPORT_CASES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ int probe_case(struct nb_case *c, const struct nb_entry *entry, struct nb_formul
 /* Fills x, and the residual with as much, by hard_value() of numerics.h: row after row, of BatchNorm channel after channel, of the next kind. */
 void fill_with_kinds(struct nb_inputs *in, struct nb_case *c, int first);
 bool same_case(const struct nb_case *a, const struct nb_case *b);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Folders, texts and what is written to stderr. Folders, texts and JSON values last as long as
  * the test's process, which removes them. */
-#ifndef NB_TEST_SUPPORT_FILES_H
-#define NB_TEST_SUPPORT_FILES_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ void expect_refused_so(int result, const char *what, const char *words);
 
 /* .init of a suite: the log is quiet. */
 void quiet(void);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Small problems made by hand for the tests of the numerics: a case, its inputs, and random numbers. */
-#ifndef NB_TEST_SUPPORT_NUMERICS_H
-#define NB_TEST_SUPPORT_NUMERICS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -39,5 +38,3 @@ extern const uint32_t row_ops[N_ROW_OPS];
  * themselves. Element i of n; of some kinds at random. */
 enum { N_HARD_KINDS = 26 };
 double hard_value(int kind, int64_t i, int64_t n, struct random_state *r);
-
-#endif

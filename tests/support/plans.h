@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Plans for tests, from the inside of a "blocks" list; they last as long as the test's process. The kernels must be loaded. */
-#ifndef NB_TEST_SUPPORT_PLANS_H
-#define NB_TEST_SUPPORT_PLANS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ size_t n_cases_of(const char *blocks);
 void refused(struct request r, const char *words);
 /* Cells that were left out for a reason with these words in it. */
 size_t left_out(const struct nb_plan *plan, const char *words);
-
-#endif

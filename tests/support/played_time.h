@@ -20,13 +20,10 @@
  * The program reads it from the file NORMBENCH_PLAYED. Processes have a time of their own, as those on several CPUs have, which begins at the
  * latest of all; the first one's is the latest of all. What hangs says so (hang() in tests/plugins/plugin.h): then its time is over, whatever
  * the limit. NORMBENCH_PLAYED_PAGE: where they say it. Dates are real. */
-#ifndef NB_PLAYED_TIME_H
-#define NB_PLAYED_TIME_H
+#pragma once
 
 /* In a unit test: these lines before the others; null: none. */
 void nb_played_table(const char *text);
 /* Time goes by, in which this thread works; or another of this process does. */
 void nb_played_work(double s);
 void nb_played_others(double s);
-
-#endif

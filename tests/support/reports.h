@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Small results made by hand, for the tests of what is made of results. */
-#ifndef NB_TEST_SUPPORT_REPORTS_H
-#define NB_TEST_SUPPORT_REPORTS_H
+#pragma once
 
 #include "reports/figures/figure.h"
 #include "src/record/record.h"
@@ -26,5 +25,3 @@ bool have_gnuplot(void);
 const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name);
 /* In the scripts of the figures names stay inside single quotes, and files have plain ones. */
 void expect_names_quoted(const struct nb_figures *figures);
-
-#endif

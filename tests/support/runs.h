@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Journals made by hand for the tests of journal, fold and merge, as text. */
-#ifndef NB_TEST_SUPPORT_RUNS_H
-#define NB_TEST_SUPPORT_RUNS_H
+#pragma once
 
 #include "src/claims/claims.h"
 #include "src/record/record.h"
@@ -38,5 +37,3 @@ struct nb_results folded(const char *journal);
 /* A claim, by its text, on the run in that folder; findings stay in the result. */
 enum nb_claim_verdict claim_on_run(const char *text, const char *dir, struct nb_claim *claim,
                                    struct nb_claim_result *result);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A backward kernel in plain C, in f32 step by step (or, for low-precision statistics, with every result rounded to the dtype), in one of
  * several orders of evaluation, right or with one fault: what the bound of gradients must let pass, and what it must catch. */
-#ifndef NB_TEST_SUPPORT_SOFTGRADIENT_H
-#define NB_TEST_SUPPORT_SOFTGRADIENT_H
+#pragma once
 
 #include "tests/support/backward.h"
 
@@ -38,5 +37,3 @@ struct soft_gradient {
 int64_t soft_gradient_chain(const struct soft_gradient *k, int64_t n);
 /* All but DyT. dx: elements of the dtype, packed; dgamma, dbeta: n_params. */
 void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, void *dx, float *dgamma, float *dbeta);
-
-#endif

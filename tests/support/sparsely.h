@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef NB_TEST_SPARSELY_H
-#define NB_TEST_SPARSELY_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -18,5 +17,3 @@ static inline int sparsely(void) {
 
 /* The same for examples that differ in what they compute alone: one in n of them, but all with NORMBENCH_TEST_ALL=1 (`make check-long`). */
 static inline int one_in(int n) { return getenv("NORMBENCH_TEST_ALL") ? 1 : n; }
-
-#endif

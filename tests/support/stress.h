@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A small stress.json made by hand, for the tests of what is made of it. */
-#ifndef NB_TEST_SUPPORT_STRESS_H
-#define NB_TEST_SUPPORT_STRESS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -12,5 +11,3 @@ void nb_test_add_study(cJSON *stress, const char *variant, const char *dtype);
 /* text: why; all finite rows: F. */
 void nb_test_add_grade(cJSON *stress, const char *variant, const char *kernel, const char *formula, const char *grade,
                        const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Trials of kernels named by key. */
-#ifndef NB_TEST_SUPPORT_TRIALS_H
-#define NB_TEST_SUPPORT_TRIALS_H
+#pragma once
 
 #include "src/lab/stress/trial.h"
 
@@ -10,5 +9,3 @@
 bool start_trial(struct nb_trial *t, const char *key, const char *plugin);
 /* The kernel, after our own and the plugin are loaded. The test fails where there is none. */
 const struct nb_entry *entry_of(const char *plugin, const char *variant);
-
-#endif

@@ -3,8 +3,7 @@
  *     rmsnorm/store:bf16/acc:f32x16/cast:before/eps:1e-6
  * where everything left out has its default, or as a preset's name ("llama", "gemma", "all_bf16" ...) that may be followed by
  * changes: "llama/store:f16". `emulate` executes it, `limits` and `tolerance` reason about it. */
-#ifndef NB_DESIGN_H
-#define NB_DESIGN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,5 +96,3 @@ void nb_design_case(struct nb_case *c, const struct nb_design *d, int64_t rows, 
 /* Why the a-priori bound of bound.h cannot express the design, or null. It knows statistics in f32 and statistics in the stored
  * dtype; a step in a wider format than that is no worse. */
 const char *nb_design_unbounded(const struct nb_design *d);
-
-#endif

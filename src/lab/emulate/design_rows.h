@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The rows and weights that designs are compared on, and how accurate a design is on them. */
-#ifndef NB_DESIGN_ROWS_H
-#define NB_DESIGN_ROWS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ struct nb_design_report {
 /* seed: of stochastic rounding. */
 void nb_design_measure(struct nb_design_report *report, const struct nb_design *d, const struct nb_design_rows *rows,
                        uint64_t seed);
-
-#endif

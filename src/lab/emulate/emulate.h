@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Executes a design step by step: every operation in double with the remainder known, then rounded once to the step's format. */
-#ifndef NB_EMULATE_H
-#define NB_EMULATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ double nb_emulate_sum_of_squares(const struct nb_design *d, int64_t n, const dou
  * null. */
 void nb_exact_row(const struct nb_case *c, const double *x, const double *gamma, const double *beta,
                   struct nb_row_truth *t, double *y, double *y_low);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is left of numbers when they are stored in 8 bits: e4m3, e5m2, or int8 (symmetric, -127 to 127), after division by a scale
  * that takes the largest magnitude to the format's largest number: of the whole tensor, of each row, or none. */
-#ifndef NB_QUANTIZE_H
-#define NB_QUANTIZE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ struct nb_quantized {
 void nb_quantize(struct nb_quantized *q, const double *values, int64_t rows, int64_t cols, enum nb_quantum quantum,
                  enum nb_scaling scaling);
 extern const struct nb_member nb_quantized_members[];
-
-#endif

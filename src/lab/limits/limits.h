@@ -2,8 +2,7 @@
 /* Where a design's arithmetic ends: thresholds in closed form for one configuration, each tried then and there on a generated row at the
  * threshold and at its neighbour. A rule predicts; the emulator, or what stands in for it, verifies; a prediction that does not hold
  * is a line that says so. src/lab/README.md has the derivations. */
-#ifndef NB_LIMITS_H
-#define NB_LIMITS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
 
 /* In the order of the report; null behind the last. */
 const struct nb_limit_rule *nb_limit_rule_at(size_t i);
-
-#endif

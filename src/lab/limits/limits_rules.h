@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A rule, its line, what the files of rules share, and the rules that they have: a list for each group, ended by a null id. */
-#ifndef NB_LIMITS_RULES_H
-#define NB_LIMITS_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,3 @@ static inline double nb_rn_sqrt(double a, enum nb_number to) {
 /* The sum of n equal positive addends, of up to 48 bits, in the design's order, rounding to nearest: exactly what it comes to,
  * found without adding them one by one. Infinity (e4m3: NaN) where it overflows. */
 double nb_sum_of_equals(const struct nb_design *d, double addend, int64_t n);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Rows are built such that one fact about the arithmetic changes an output by much more than all others together. Sums of squares
  * are weighed against eps (probe_box.h), which needs no knowledge of the root. An answer that the rows do not settle is "undetermined". */
-#ifndef NB_PROBE_H
-#define NB_PROBE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ struct nb_probe_question {
 };
 extern const struct nb_probe_question nb_probe_questions[];
 extern const size_t nb_n_probe_questions;
-
-#endif

@@ -4,8 +4,7 @@
  * The scale: with eps inside the root y falls monotonically in v + eps, v being the row's variance or mean square. The eps at which
  * an output drops to a given level is found by bisection; the difference of two rows' drops is the difference of their v, whatever
  * the root does and however few bits the output has. With eps outside the root it is the difference of the two roots. */
-#ifndef NB_PROBE_BOX_H
-#define NB_PROBE_BOX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ struct nb_scale {
 int nb_scale_init(struct nb_scale *s, struct nb_box *b, int64_t at, double a, const char **why);
 /* Sum of squares of the row in b as the kernel formed it, read at the element of value a; NaN when it left the scale. */
 double nb_scale_weigh(const struct nb_scale *s, struct nb_box *b, int64_t at, double a);
-
-#endif

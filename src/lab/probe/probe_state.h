@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernel that is probed, what is known of it so far, and the answers. Later questions build on what earlier ones found. */
-#ifndef NB_PROBE_STATE_H
-#define NB_PROBE_STATE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_
  * every other answer, "strong" where several numbers fit one answer of a family, or what the limit of the trial is. */
 void nb_probe_say(struct nb_probe *p, const char *question, const char *value, const char *confidence,
                   const char *evidence, ...) __attribute__((format(printf, 5, 6)));
-
-#endif

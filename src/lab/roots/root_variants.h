@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every way in use to form 1/sqrt(x) in f32, each as a function over NB_BATCH values. */
-#ifndef NB_ROOT_VARIANTS_H
-#define NB_ROOT_VARIANTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ extern const size_t nb_n_root_variants;
 const struct nb_root_variant *nb_root_variant_find(const char *name); /* or null */
 /* Null, or why it cannot run here. */
 const char *nb_root_variant_refuses(const struct nb_root_variant *v);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the kernels' own vocabulary (kernels/simd/, kernels/shared/root.h) computes at each width, as functions over arrays: so that the
  * very code which the kernels are made of can be swept over all its inputs. */
-#ifndef NB_SIMD_FUNCTIONS_H
-#define NB_SIMD_FUNCTIONS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +25,4 @@ extern const size_t nb_n_simd_functions;
 extern const struct nb_simd_functions nb_simd_scalar, nb_simd_128; /* 128: x86-64 and aarch64 */
 #if defined(__x86_64__)
 extern const struct nb_simd_functions nb_simd_256, nb_simd_512;
-#endif
-
 #endif

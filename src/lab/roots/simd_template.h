@@ -3,8 +3,7 @@
  * headers define the same names at every width:
  *     NB_SIMD_HEADER   the header of kernels/simd/        NB_SIMD_TARGET   what the CPU must have; x86 alone
  *     NB_SIMD_TABLE    the table that is defined          NB_SIMD_NAME     the width's name */
-#ifndef NB_SIMD_TEMPLATE_H
-#define NB_SIMD_TEMPLATE_H
+#pragma once
 
 #include <string.h>
 #if defined(__x86_64__)
@@ -51,6 +50,4 @@ const struct nb_simd_functions NB_SIMD_TABLE = {.width = NB_SIMD_NAME,
 #endif
 #if defined(__x86_64__) && defined(NB_SIMD_HEADER)
 NB_TARGET_END
-#endif
-
 #endif

@@ -7,8 +7,7 @@
  * scale^2 / sqrt(var) outside. The element's own d_i is taken at its largest, h_i; the others as independent and uniform in
  * [-h_j, h_j]. DyT: gamma_i alpha (1 - tanh^2) h_i.
  * src/accuracy/yardstick.h has a row's largest change by trying eight perturbations; searches need each element's, and fast. */
-#ifndef NB_ROW_SCORE_H
-#define NB_ROW_SCORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ const char *nb_row_score_refuses(const struct nb_case *c);
 int nb_row_score(struct nb_trial *t, struct nb_row_score *scores);
 /* Did the row come back without NaN, Inf and lost zeros? */
 static inline bool nb_row_is_ordinary(const struct nb_row_score *s) { return s->n_nan + s->n_inf + s->n_zero == 0; }
-
-#endif

@@ -6,8 +6,7 @@
  * What counts as right does not lean on the a-priori bound: no NaN, Inf or lost zero where the exact result is an ordinary number,
  * and an error of at most 16 ulp (f16, bf16: 4) or 4 times the effect of half-ulp input noise, whichever is larger
  * (src/lab/stress/row_score.h); two laxer demands are searched too. */
-#ifndef NB_SEARCH_H
-#define NB_SEARCH_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -134,5 +133,3 @@ struct nb_row_look {
  * or {"reason":..} for a kernel that cannot be scanned. An error of 0 counts as 2^-10 ulp.
  * 2 rows of 1024 elements at 48 scales and 32 rhos. No options. */
 cJSON *nb_landscape(struct nb_trial *t, const cJSON *options);
-
-#endif

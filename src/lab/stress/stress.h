@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The judgement of a stress run, DIR/stress.json beside results.json (reports/schema/stress.schema.json): grades, what searches
  * found, which public bug inputs are survived. */
-#ifndef NB_STRESS_H
-#define NB_STRESS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ struct nb_stress_search {
  * planned) on 8 rows of 1024. Those that are there already are not searched again. Returns 0, -1 after nb_error, or the number
  * of the signal that ended it. */
 int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searched);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A kernel called on rows that are chosen as one goes along: searches and probes pick the next row by what the last one gave.
  * For the inside of a worker process, since the kernel may crash or hang (src/measure/launcher.h). Buffers end at a guard page. */
-#ifndef NB_TRIAL_H
-#define NB_TRIAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -62,5 +61,3 @@ void nb_trial_load(struct nb_trial *t, const struct nb_draws *d, enum nb_family 
  * where the trial's kernel is one's. */
 void nb_trial_key(const struct nb_trial *t, const struct nb_case *of, const char *data, uint64_t seed, int64_t rows,
                   struct nb_strbuf *key, struct nb_strbuf *replay);
-
-#endif

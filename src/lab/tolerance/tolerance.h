@@ -2,8 +2,7 @@
 /* Which difference between a kernel's output and a reference is no mistake. The a-priori bound (bound.h) gives what each element of
  * a correct kernel may be off; the line atol + rtol |want| above all of them is the tolerance. Then it is tried: correct kernels in several
  * orders must pass, planted mistakes should not, beside tolerances in common use. */
-#ifndef NB_TOLERANCE_H
-#define NB_TOLERANCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -96,5 +95,3 @@ bool nb_tolerance_is_kept(const struct nb_tolerance *t);
 
 /* -1 after nb_error. 128 + signal: interrupted. */
 int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request);
-
-#endif

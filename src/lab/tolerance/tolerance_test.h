@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What tolerances are tried with: tests, and mistakes planted in the outputs of correct kernels. */
-#ifndef NB_TOLERANCE_TEST_H
-#define NB_TOLERANCE_TEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ extern const size_t nb_n_bugs;
 bool nb_bug_run(const struct nb_bug *bug, const struct nb_design *d, const struct nb_tolerance_test *t, double *got);
 /* The outputs without a mistake: as the design computes them, and from the exact statistics, rounded once. */
 void nb_bug_free(const struct nb_design *d, const struct nb_tolerance_test *t, double *emulated, double *exact);
-
-#endif
