@@ -2,7 +2,6 @@
 /* `normbench claims --model`: what would RMSNorm save in a step of a reader's own model, here? */
 #pragma once
 
-
 #include "cmd/shared/run_plan.h"
 
 struct nb_model_question {

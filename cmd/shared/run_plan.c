@@ -2,7 +2,6 @@
 /* The plan behind `run` and `stress`, made from their options, shown by --list, and measured into a folder. */
 #include "cmd/shared/run_plan.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -89,7 +88,6 @@ static void name_formula(cJSON *block, const struct nb_entry *e) {
 }
 
 cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, size_t n, bool cold) {
-    assert(e && kernels);
     static const char *const hot_images[] = {"nchw:4x32x14x14", "nhwc:4x14x14x32"}, *const cold_images[] = {
                                                                                         "nchw:8x64x28x28",
                                                                                         "nhwc:8x28x28x64"};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Whole steps: the headline that sets what was published beside this machine and PyTorch, what a reader takes home of it, and the tables behind:
  * steps as the sums of their operations, dispatch costs that would reach published cuts, and recorded readings in PyTorch. */
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,7 +282,6 @@ bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid)
                                                 "norm, unfused", "fused",     "d, us",     "PyTorch here"};
     static const int ranks[N] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 3, 2, 4, 1};
     struct row rows[MOST_ROWS];
-    assert(document && grid);
     nb_grid_init(grid, brief ? short_titles : titles, N);
     if (brief) grid->ranks = ranks;
     const size_t n = find_rows(document, rows);

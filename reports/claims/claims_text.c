@@ -2,7 +2,6 @@
 /* The document's figures in words, and the lines of the table of verdicts. */
 #include "reports/claims/claims_report.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,6 @@ static const cJSON *main_reading(const cJSON *claim) {
 }
 
 const cJSON *nb_claims_claim(const cJSON *document, const char *id) {
-    assert(document && id);
     return nb_json_find(nb_json_get(document, "claims"), "id", id);
 }
 
@@ -413,7 +411,6 @@ static void add_sentence(struct nb_claims_sentence *s, const cJSON *claim) {
 size_t nb_claims_sentences(const cJSON *document, struct nb_claims_sentence **sentences) {
     const cJSON *claims = nb_json_get(document, "claims"), *claim;
     size_t n = 0;
-    assert(sentences);
     *sentences = nb_alloc((unsigned)cJSON_GetArraySize(claims) + 1, sizeof **sentences);
     for (size_t t = 0; t < N_THEMES; t++)
         for (int v = 0; v <= NB_N_CLAIM_VERDICTS; v++) cJSON_ArrayForEach(claim, claims) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A gate in words and tables, for people, and in JUnit's XML; and the choice of a format. */
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -445,7 +444,6 @@ int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out) {
     const struct format *f = find_format(format);
     struct nb_gate_summary s;
     struct nb_strbuf text = {0};
-    assert(f);
     nb_gate_summary_init(&s, g);
     const struct nb_page page = nb_page_for(out, strcmp(format, "markdown") == 0, &text);
     add_format(f, &s, &page);
@@ -472,7 +470,6 @@ int nb_gate_write(const struct nb_gate *g, const char *dir) {
 }
 
 void nb_gate_clear(const char *dir) {
-    assert(dir);
     for (size_t i = 0; i <= N_FORMATS; i++) {
         const char *file = i < N_FORMATS ? formats[i].file : "samples.jsonl";
         if (!file) continue;

@@ -2,7 +2,6 @@
 /* Which commands, and their words. */
 #include "reports/run/report.h"
 
-#include <assert.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <math.h>
@@ -169,7 +168,6 @@ static char *short_key(const struct nb_results *results, const char *key) {
 }
 
 void nb_add_replay(const struct nb_results *results, const struct nb_record *r, size_t width, struct nb_strbuf *out) {
-    assert(results && results->dir && r && out);
     char *key = short_key(results, r->key), *program = program_name(), *dir = nb_path_absolute(results->dir);
     const char *const words[] = {program, "replay", dir, key};
     bool printable = true;

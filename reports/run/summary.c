@@ -2,7 +2,6 @@
 /* Counts, skips, failures and noise of a run; texts out of its meta data, which may be partial; libraries and call overheads. */
 #include "reports/run/summary.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +201,6 @@ static void add_brand(struct nb_strbuf *out, const char *brand) {
  * libcpuid's name out, "Intel Xeon (family 6 model 207)". */
 void nb_cpu_name(const cJSON *cpu, struct nb_strbuf *out) {
     const char *model = nb_json_get_text(cpu, "model"), *codename = nb_json_get_text(cpu, "codename");
-    assert(out);
     const double family = nb_json_get_number(cpu, "family"), number = nb_json_get_number(cpu, "model_number");
     add_brand(out, model ? model : "an unknown CPU");
     if (!model || !codename || !*codename || strstr(model, codename)) return;
@@ -228,7 +226,6 @@ static void add_unlike(const cJSON *differs, struct nb_strbuf *out) {
 void nb_meta_machines(const cJSON *meta, struct nb_strbuf *out) {
     const cJSON *machine;
     int i = 0;
-    assert(out);
     nb_strbuf_add(out, "");
     cJSON_ArrayForEach(machine, nb_json_get(meta, "machines")) {
         const cJSON *fingerprint = nb_json_get(machine, "fingerprint");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What `normbench try` ends with: the answers about one kernel. */
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,7 +377,6 @@ static void add_inside(const struct nb_tried *t, struct nb_strbuf *out) {
 }
 
 void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {
-    assert(t && t->entry && t->results && t->grades && t->samples && out);
     const struct nb_kernel *k = t->entry->kernel;
     const struct verdict v = verdict_of(t);
     char *what = nb_textf("%s: %s %s %s of %s", t->entry->id, nb_op_names[k->op], nb_pass_names[k->pass],

@@ -2,7 +2,6 @@
 /* The derivations are in derivations.md. */
 #include "src/accuracy/bias.h"
 
-
 #include "src/core/dtype.h"
 
 /* ---- forward --------------------------------------------------------------------------------------------------------- */

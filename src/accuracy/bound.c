@@ -290,7 +290,6 @@ static const double tanh_error = 8 * 0x1p-24;
 static const double slack = 1 + 0x1p-40;
 
 void nb_bound_init(struct nb_bound *b, const struct nb_case *c, const struct nb_oracle *o, int64_t chain) {
-    assert(b && c && o);
     *b = (struct nb_bound){.c = c, .o = o, .chain = chain};
     b->folded = c->folded;
     nb_arithmetic_init(&b->arithmetic, c, chain);

@@ -2,7 +2,6 @@
 /* Sums of any order: a computed sum is the sum of t_i (1 + e_i) with |e_i| <= (1 + u)^k - 1, k the roundings that a term passes. */
 #include "src/accuracy/gradient_bound.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -360,7 +359,6 @@ static void set_own(struct nb_gradient_bound *b, const struct nb_oracle *own) {
 
 void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c, const struct nb_gradient *g,
                             const struct nb_oracle *own, int64_t chain, int64_t column_chain, bool flushes) {
-    assert(b && c && g);
     *b = (struct nb_gradient_bound){.c = c, .g = g, .chain = chain, .column_chain = column_chain, .flushes = flushes};
     init_arithmetic(&b->rows, c, g, chain, flushes);
     init_arithmetic(&b->columns, c, g, column_chain, flushes);

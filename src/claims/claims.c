@@ -81,7 +81,6 @@ static const struct need *find_need(const char *name) {
 
 const char *nb_claim_lacks(const char *need) {
     const struct need *known = find_need(need);
-    assert(known);
     return known->lacks();
 }
 
@@ -732,7 +731,6 @@ static void combine(struct nb_claim_result *result) {
 }
 
 void nb_claim_judge(struct nb_claim_result *result) {
-    assert(result && result->claim && result->findings);
     result->reads = nb_alloc(result->claim->n_readings + 1, sizeof *result->reads);
     for (size_t i = 0; i < result->claim->n_readings; i++) {
         result->reads[i].reading = &result->claim->readings[i];

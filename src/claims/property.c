@@ -2,7 +2,6 @@
 /* The experiments by name, their parameters, and the kind of experiment that runs one in the guard, since it calls kernels. */
 #include "src/claims/property.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,7 +138,6 @@ static cJSON *params_of_run(const struct nb_property *p, const cJSON *params, in
 
 /* All runs of an experiment with such params. */
 static void property_run(const struct nb_property *p, const cJSON *params, struct nb_findings *out) {
-    assert(p && params && out);
     int n = 1;
     for (const struct nb_property_each *e = p->each; e->param; e++) n *= count_of(params, e->param);
     for (int i = 0; i < n; i++) {
@@ -191,7 +189,6 @@ static int read_param(const struct nb_property *p, const struct nb_jsonc *file, 
 
 /* An owned object: the params given, and the fallbacks of those that are not. -1 after nb_error. */
 static int property_params(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON **out) {
-    assert(p && out);
     *out = cJSON_CreateObject();
     for (const struct nb_property_param *param = p->params; param->name; param++)
         cJSON_AddItemToObject(*out, param->name, cJSON_Parse(param->fallback));

@@ -3,7 +3,6 @@
 
 #include "src/claims/rule.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -299,7 +298,6 @@ static void apply_spread(const struct nb_rule *rule, const struct nb_findings *f
 
 void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                    const char *value, struct nb_rulings *out) {
-    assert(rule && findings && out);
     const size_t before = out->n;
     if (rule->form == NB_RULE_ORDERING)
         apply_ordering(rule, findings, relaxed, value, out);

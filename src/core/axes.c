@@ -264,7 +264,6 @@ const struct nb_axis nb_axes[] = {
 const size_t nb_n_axes = sizeof nb_axes / sizeof nb_axes[0];
 
 const struct nb_axis *nb_axis_find(const char *name) {
-    assert(name);
     static const char *const aliases[][2] = {
         {"norm", "op"}, {"epsilon", "eps"}, {"precision", "dtype"}, {"simd", "width"}, {"input", "data"}};
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
@@ -275,7 +274,6 @@ const struct nb_axis *nb_axis_find(const char *name) {
 }
 
 int nb_axis_set(const struct nb_axis *axis, struct nb_case *c, const char *text, char *reason, size_t n) {
-    assert(c && text);
     assert(axis->kind == NB_AXIS_CELL);
     if (!axis->named) return axis->set(c, text, reason, n);
     const int found = nb_name_find(axis->choices, text);
@@ -351,7 +349,6 @@ static int add_selection(struct nb_values *v, const struct nb_axis *axis, const 
 }
 
 int nb_values_add(struct nb_values *values, const struct nb_axis *axis, const char *text, char *reason, size_t n) {
-    assert(values && axis && text);
     struct nb_case scratch = {0};
     if (strcmp(axis->name, "shape") == 0) return add_shapes(values, text, reason, n);
     if (axis->kind == NB_AXIS_SELECT)

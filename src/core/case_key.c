@@ -114,7 +114,6 @@ static void add_escaped(struct nb_strbuf *out, const char *text) {
 }
 
 void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
-    assert(c && out);
     struct nb_strbuf value = {0};
     add_escaped(out, c->variant);
     for (size_t i = 0; i < nb_n_axes; i++) {
@@ -129,7 +128,6 @@ void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
 }
 
 void nb_case_axis(const struct nb_case *c, const char *name, struct nb_strbuf *out) {
-    assert(c && name && out);
     const struct nb_axis *axis = nb_axis_find(name);
     nb_strbuf_add(out, "");
     if (axis && (!axis->applies || axis->applies(c))) nb_axis_print(axis, c, out);
@@ -191,7 +189,6 @@ static int parse_part(struct nb_case *c, char *part, const char *key, uint64_t *
 }
 
 int nb_case_parse(struct nb_case *c, const char *key) {
-    assert(c && key);
     char *text = nb_strdup(key), *rest = text;
     uint64_t seen = 0;
     int result = -1;

@@ -2,7 +2,6 @@
 /* Paths and whole files. */
 #include "src/core/files.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +22,6 @@ static int refuse_kind(const char *path, mode_t mode, const char *done) {
 }
 
 FILE *nb_file_open(const char *path) {
-    assert(path);
     struct stat st;
     FILE *f = NULL;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* which does not wait for a pipe's writer */
@@ -73,7 +71,6 @@ static bool write_whole(const char *path, bool (*next)(void *context, struct nb_
 }
 
 int nb_file_check_place(const char *path) {
-    assert(path);
     struct stat st;
     if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return 0;
     return refuse_kind(path, st.st_mode, "written");
@@ -96,7 +93,6 @@ static char *past_links(const char *path) {
 }
 
 int nb_file_write_parts(const char *path, bool (*next)(void *context, struct nb_strbuf *part), void *context) {
-    assert(path && next);
     if (nb_file_check_place(path) != 0) return -1;
     char *place = past_links(path);
     char *temporary = nb_textf("%s.%d.tmp", place, (int)getpid());
@@ -122,12 +118,10 @@ static bool add_whole(void *context, struct nb_strbuf *part) {
 }
 
 int nb_file_write(const char *path, const char *text, size_t len) {
-    assert(path && text);
     return nb_file_write_parts(path, add_whole, &(struct whole){text, len});
 }
 
 int nb_dir_make(const char *dir) {
-    assert(dir);
     char *path = nb_strdup(dir);
     int result = 0;
     for (char *p = path + 1;; p++) {
@@ -147,10 +141,7 @@ int nb_dir_make(const char *dir) {
     return result;
 }
 
-bool nb_path_exists(const char *path) {
-    assert(path);
-    return access(path, F_OK) == 0;
-}
+bool nb_path_exists(const char *path) { return access(path, F_OK) == 0; }
 
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
     (void)st, (void)flag, (void)ftw;
@@ -240,7 +231,6 @@ char *nb_path_absolute(const char *path) {
 }
 
 char *nb_path_join(const char *dir, const char *name) {
-    assert(dir && name);
     size_t n = strlen(dir);
     char *path = nb_textf("%s%s%s", dir, n > 0 && dir[n - 1] == '/' ? "" : "/", name);
     return path;
@@ -257,7 +247,6 @@ char *nb_program_dir(void) {
 }
 
 char *nb_share_dir(const char *environment, const char *folder) {
-    assert(folder);
     const char *named = environment ? getenv(environment) : NULL;
     if (named && *named) return nb_strdup(named);
     static const char *const places[] = {"", "../", "../share/normbench/"};
@@ -280,7 +269,6 @@ static const char *absolute(const char *name) {
 }
 
 char *nb_user_dir(const char *variable, const char *below) {
-    assert(variable && below);
     const char *named = absolute(variable), *home = absolute("HOME");
     struct nb_strbuf path = {0};
     if (named || home)

@@ -3,7 +3,6 @@
  * a name without a slash would be searched for in the system's folders. */
 #include "src/core/foreign.h"
 
-#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -16,7 +15,6 @@
 #include "src/core/log.h"
 
 void *nb_object_open(const char *path) {
-    assert(path);
     struct stat st;
     struct statvfs fs;
     char *resolved = realpath(path, NULL);
@@ -41,7 +39,6 @@ static bool is_same_file(const char *path, const char *other) {
 }
 
 void *nb_object_symbol(void *handle, const char *path, const char *symbol) {
-    assert(handle && path && symbol);
     const char *where = NULL;
     void *address = dlsym(handle, symbol);
     return address && nb_object_of(address, &where) && is_same_file(where, path) ? address : NULL;
@@ -65,7 +62,6 @@ static const char *soname_of(const struct link_map *map) {
 }
 
 const char *nb_object_soname(const char *path) {
-    assert(path);
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     struct link_map *map;
     if (!handle) return NULL;
@@ -76,7 +72,6 @@ const char *nb_object_soname(const char *path) {
 
 const char *nb_object_libraries(const char *path, void (*take)(const char *file, const char *soname, void *arg),
                                 void *arg) {
-    assert(path && take);
     char *resolved = realpath(path, NULL);
     void *handle = resolved ? dlopen(resolved, RTLD_NOW | RTLD_LOCAL) : NULL;
     struct link_map *own;
@@ -147,7 +142,6 @@ static size_t count_symbols(const struct dynamic *d) {
 }
 
 void nb_object_functions(void *handle, void (*take)(const char *name, void *arg), void *arg) {
-    assert(handle && take);
     struct link_map *map;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return;
     const struct dynamic d = dynamic_of(map);
@@ -165,7 +159,6 @@ bool nb_object_is_function(const void *address) {
 }
 
 const char *nb_object_foreign(void *handle, const char **where) {
-    assert(handle && where);
     struct link_map *map;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return NULL;
     const struct dynamic d = dynamic_of(map);

@@ -2,7 +2,6 @@
 /* Printing JSON so that every number reads back bit for bit, and reaching into it without trusting its types. */
 #include "src/core/json.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -464,7 +463,6 @@ static int parse_prepared(struct nb_jsonc *file, const char *text, size_t len) {
 }
 
 int nb_jsonc_parse(struct nb_jsonc *file, const char *path, const char *text, size_t len) {
-    assert(file && path && text);
     *file = (struct nb_jsonc){.path = nb_strdup(path)};
     int result = -1;
     char *copy = nb_alloc(len + 1, 1);
@@ -482,7 +480,6 @@ int nb_jsonc_parse(struct nb_jsonc *file, const char *path, const char *text, si
 }
 
 int nb_jsonc_read(struct nb_jsonc *file, const char *path) {
-    assert(file && path);
     size_t len = 0;
     *file = (struct nb_jsonc){0};
     char *text = nb_file_read(path, NB_JSONC_MAX_BYTES, &len);
@@ -500,7 +497,6 @@ void nb_jsonc_release(struct nb_jsonc *file) {
 }
 
 char *nb_jsonc_find(const char *file_name) {
-    assert(file_name);
     char *dir = nb_share_dir("NORMBENCH_CONFIGS", "configs");
     if (!dir) return NULL;
     char *path = nb_path_join(dir, file_name);

@@ -182,7 +182,6 @@ static void add_member(cJSON *object, const struct nb_member *m, const void *at)
 }
 
 void nb_json_add_members(cJSON *object, const struct nb_member *members, const void *from) {
-    assert(object && members && from);
     for (const struct nb_member *m = members; m->name; m++) {
         add_member(object, m, (const char *)from + m->offset);
         cJSON *last = object->child->prev; /* of the first one: the last */
@@ -310,7 +309,6 @@ static int get_member(const cJSON *object, const struct nb_member *m, void *at, 
 }
 
 int nb_json_get_members(const cJSON *object, const struct nb_member *members, void *to, const char *what) {
-    assert(members && to && what);
     for (const struct nb_member *m = members; m->name; m++)
         if (get_member(object, m, (char *)to + m->offset, what) != 0) return -1;
     return 0;

@@ -121,7 +121,6 @@ static const char *refuse_value(uint32_t mask, uint32_t value, const char *const
 }
 
 const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula *f) {
-    assert(k && f);
     const struct nb_formulas *has = &k->formulas;
     bool has_root = k->op != NB_OP_DYT;
     bool adds = k->op == NB_OP_ADD_RMSNORM || k->op == NB_OP_ADD_LAYERNORM;
@@ -138,7 +137,6 @@ const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula
 }
 
 void nb_kernel_fit_formula(const struct nb_kernel *k, struct nb_formula *f) {
-    assert(k && f);
     const struct nb_formulas *has = &k->formulas;
     const struct {
         uint32_t mask, *value;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/core/names.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +72,6 @@ static int index_of(const char *const *names, const char *text) {
 }
 
 int nb_name_find(const char *const *names, const char *text) {
-    assert(names && text);
     int found = index_of(names, text);
     for (size_t i = 0; found < 0 && i < sizeof aliases / sizeof aliases[0]; i++)
         if (strcmp(aliases[i].alias, text) == 0) found = index_of(names, aliases[i].name);

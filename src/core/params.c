@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/core/params.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,7 +40,6 @@ static bool parse_fixed(const char *text, struct nb_params *params) {
 }
 
 int nb_params_parse(const char *text, struct nb_params *params, char *reason, size_t n) {
-    assert(text && params);
     static const struct {
         const char *name;
         enum nb_params_kind kind;

@@ -51,7 +51,6 @@ static char *adapter_in(const char *folder, const char *below, const char *name)
 }
 
 char *nb_peer_adapter(const char *name) {
-    assert(name);
     const char *named = getenv("NORMBENCH_PEERS");
     if (named && *named) return adapter_in(named, "", name);
     char *program = nb_program_dir(), *own = nb_peer_user_dir(), *found = NULL;
@@ -87,7 +86,6 @@ static int refuse_adapter(const char *name, const char *path) {
 }
 
 char *nb_peer_spec(const char *name, const char *library) {
-    assert(name);
     struct nb_strbuf spec = {0};
     char *adapter = NULL, *resolved = NULL;
     bool fine = nb_name_is_plain(name);
@@ -156,7 +154,6 @@ static int use(const struct nb_peer *peer, const char *name, const char *library
 }
 
 int nb_peer_use(void *handle, const char *adapter, const char *name, const char *library) {
-    assert(handle && adapter && name);
     char reason[400] = "";
     void *symbol = nb_object_symbol(handle, adapter, "normbench_peer");
     if (!symbol) return nb_error("%s: does not export normbench_peer(); it is a plugin: use --plugin", adapter);

@@ -221,7 +221,6 @@ static int read_program(struct library *lib, struct entry_list *out) {
 static const char own_prefix[] = "libnormkernels_"; /* of our libraries for other backends */
 
 char *nb_plugin_name(const char *path) {
-    assert(path);
     const char *slash = strrchr(path, '/');
     const char *file = slash ? slash + 1 : path;
     const size_t n = sizeof own_prefix - 1;
@@ -312,7 +311,6 @@ static void resolve(const char *file, char **path, char **plugin, const char **p
 }
 
 int nb_registry_load(const char *file) {
-    assert(file);
     char *path, *plugin;
     const char *peer_library;
     resolve(file, &path, &plugin, &peer_library);
@@ -370,7 +368,6 @@ size_t nb_registry_size(void) { return by_order.n; }
 const struct nb_entry *nb_registry_at(size_t i) { return i < by_order.n ? &by_order.items[i]->entry : NULL; }
 
 const struct nb_entry *nb_registry_find(const char *id) {
-    assert(id);
     size_t low = 0, high = by_id.n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -390,7 +387,6 @@ static bool is_name_of(const char *pattern, const char *qualified_name) {
 }
 
 bool nb_entry_is_named(const struct nb_entry *entry, const char *pattern) {
-    assert(entry && pattern);
     return is_name_of(pattern, entry->kernel_id) || is_name_of(pattern, entry->id);
 }
 
@@ -408,7 +404,6 @@ static const char **all_names(size_t *n) {
 }
 
 void nb_registry_suggest(const char *name, struct nb_strbuf *out) {
-    assert(name && out);
     enum { MOST = 3 };
     size_t n;
     const char **names = all_names(&n), *nearest;
@@ -448,7 +443,6 @@ static void refuse_name(const char *option, const char *name, size_t n) {
 }
 
 const struct nb_entry *nb_registry_meant(const char *option, const char *name) {
-    assert(option && name);
     const struct nb_entry *found = nb_registry_find(name);
     size_t n = 0;
     if (found) return found;
@@ -463,7 +457,6 @@ const struct nb_entry *nb_registry_meant(const char *option, const char *name) {
 }
 
 const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype dtype) {
-    assert(kernel_id);
     const struct nb_entry *widest = NULL;
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *e = nb_registry_at(i);
@@ -477,7 +470,6 @@ const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype d
 }
 
 bool nb_registry_has_kernel(const char *kernel_id) {
-    assert(kernel_id);
     for (size_t i = 0; i < by_order.n; i++)
         if (strcmp(by_order.items[i]->entry.kernel_id, kernel_id) == 0) return true;
     return false;
@@ -495,7 +487,6 @@ static bool may_run(enum nb_width width) {
 enum nb_width nb_registry_vector_width(void) { return !may_run(NB_256) && may_run(NB_128) ? NB_128 : NB_256; }
 
 void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry) {
-    assert(c && entry);
     nb_case_set_kernel(c, entry->kernel, entry->plugin);
     c->is_peer = entry->is_peer;
 }
@@ -646,7 +637,6 @@ static bool is_described(const char *file) {
 }
 
 int nb_registry_describe(const char *file) {
-    assert(file);
     static struct loading l;
     struct library lib = {.file = nb_strdup(file)};
     struct entry_list found = {0};
@@ -725,7 +715,6 @@ static bool ask(const struct nb_entry *entry, void (*how)(void *arg), struct que
 }
 
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call) {
-    assert(entry && call);
     static struct question q;
     if (entry->kernel->run != nb_kernel_elsewhere) return nb_kernel_applicable(entry->kernel, call);
     q = question_of(entry, call);
@@ -735,7 +724,6 @@ const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call
 }
 
 bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call) {
-    assert(entry && call);
     if (entry->kernel->run != nb_kernel_elsewhere) return nb_kernel_row_local(entry->kernel, call) != 0;
     struct question q = question_of(entry, call);
     return ask(entry, ask_row_local, &q, "row_local") && q.row_local;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/core/shape.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -108,7 +107,6 @@ static int set_rows(struct nb_shape *s, const struct dims *d, char *reason, size
 }
 
 int nb_shape_parse(struct nb_shape *shape, const char *text, char *reason, size_t n) {
-    assert(shape && text);
     struct nb_shape s = {0};
     struct dims d = {0};
     const char *dims = text;
@@ -292,7 +290,6 @@ out:
 }
 
 int nb_shape_expand(const char *text, struct nb_strings *texts, char *reason, size_t n) {
-    assert(text && texts);
     *texts = (struct nb_strings){0};
     if (strlen(text) > MAX_TEXT) {
         snprintf(reason, n, "is longer than %d characters", MAX_TEXT);

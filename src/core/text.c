@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/core/text.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +71,6 @@ void nb_strings_add(struct nb_strings *s, const char *text) {
 void nb_strings_split(struct nb_strings *s, const char *text, char separator) {
     const char separators[] = {separator, '\0'};
     struct nb_strbuf word = {0};
-    assert(s && text);
     for (;; text++) {
         const size_t n = strcspn(text, separators);
         nb_strbuf_clear(&word);

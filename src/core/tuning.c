@@ -116,7 +116,6 @@ static int parse_one(struct nb_tuning *t, const char *text, char *reason, size_t
 }
 
 int nb_tuning_parse(struct nb_tuning *t, const char *text, char *reason, size_t n) {
-    assert(t && text);
     struct nb_tuning changed = *t;
     struct nb_strings fields = {0};
     int result = 0;
@@ -132,7 +131,6 @@ static void print_native(uint32_t mask, struct nb_strbuf *out) {
 }
 
 void nb_tuning_print(const struct nb_tuning *t, const struct nb_tuning *base, struct nb_strbuf *out) {
-    assert(t && out);
     const char *between = "";
     nb_strbuf_add(out, "");
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
@@ -206,7 +204,6 @@ cJSON *nb_tuning_to_json(const struct nb_tuning *t) {
 }
 
 int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json) {
-    assert(t);
     if (!cJSON_IsObject(json)) return nb_error("a tuning that is no object");
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
         const struct nb_tuning_field *field = &nb_tuning_fields[i];
@@ -237,7 +234,6 @@ static const int64_t usual_l1 = 32 << 10, usual_l2 = 256 << 10;
 static const int64_t sums_bytes = 8;
 
 void nb_tuning_default(struct nb_tuning *t) {
-    assert(t);
     const struct nb_cpu *cpu = nb_cpu_light();
     *t = (struct nb_tuning){.struct_size = sizeof *t,
                             .native = cpu->features & NB_CPU_AVX512BF16,
@@ -299,7 +295,6 @@ static int check(const cJSON *json, const char *path) {
 }
 
 cJSON *nb_tuning_file_read(const char *path) {
-    assert(path);
     size_t len;
     char *text = nb_file_read(path, FILE_MAX_BYTES, &len);
     if (!text) return NULL;
@@ -314,7 +309,6 @@ cJSON *nb_tuning_file_read(const char *path) {
 }
 
 int nb_tuning_file_write(const char *path, const cJSON *json) {
-    assert(path && json);
     char *folder = nb_strdup(path), *slash = strrchr(folder, '/');
     if (slash && slash != folder) *slash = '\0';
     int result = slash && slash != folder ? nb_dir_make(folder) : 0;

@@ -14,7 +14,6 @@
 #if defined(__x86_64__)
 
 #include <Zydis/Decoder.h>
-#include <assert.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <stdlib.h>
@@ -169,7 +168,6 @@ static const char *read_file(struct nb_code *c, const char *path) {
 }
 
 struct nb_code *nb_code_open(const char *path, char *reason, size_t n) {
-    assert(path && reason);
     struct nb_code *c = nb_alloc(1, sizeof *c);
     const char *why = read_file(c, path);
     if (!why) return c;
@@ -243,7 +241,6 @@ static int instruction_read(const unsigned char *code, uint64_t n, struct nb_ins
     ZydisDecoderContext context;
     ZydisDecodedInstruction decoded;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT_VISIBLE];
-    assert(code && out);
     if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
         !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, code, n, &decoded)))
         return -1;
@@ -607,7 +604,6 @@ static int finish(struct walk *w, uint64_t digest[2], char *reason, size_t n) {
 
 int nb_code_digest_of(const struct nb_code *code, const uint64_t *functions, size_t n_functions, uint64_t digest[2],
                       char *reason, size_t n) {
-    assert(code && functions && digest && reason);
     struct walk *w = nb_alloc(1, sizeof *w);
     w->code = code;
     for (size_t i = 0; i < n_functions; i++) add_root(w, functions[i]);
@@ -622,7 +618,6 @@ static bool is_timed(const char *function) {
 
 int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enum nb_code_part part, uint64_t digest[2],
                    char *reason, size_t n) {
-    assert(code && entry && digest && reason);
     struct walk *w = nb_alloc(1, sizeof *w);
     uint64_t *others = nb_alloc(nb_registry_size() * NB_N_KERNEL_FUNCTIONS + 1, sizeof *others);
     w->code = code;

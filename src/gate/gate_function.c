@@ -46,7 +46,6 @@ static void mangle(const char *name, enum nb_function_role role, struct nb_strbu
 }
 
 void *nb_function_find(void *handle, const char *path, const char *name, enum nb_function_role role) {
-    assert(handle && path && name);
     struct nb_strbuf symbol = {0};
     void *found = nb_object_symbol(handle, path, name);
     mangle(name, role, &symbol);

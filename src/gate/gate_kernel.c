@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels as what a gate compares: the cells of a config as cases of both builds, whether what both compute is right and the candidate as
  * accurate as the baseline, how many instructions a small call is, and whether injected work is what it says. */
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +124,6 @@ static int expand(struct making *m, struct nb_config *config, int build) {
 
 int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *const *kernels, size_t n_kernels,
                        const struct nb_filters *filters, struct nb_skips *skips, size_t *n_elsewhere) {
-    assert(g && config && filters && skips && n_elsewhere);
     struct making m = {.g = g,
                        .kernels = kernels,
                        .n_kernels = n_kernels,

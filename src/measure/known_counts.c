@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/measure/known_counts.h"
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +39,6 @@ static char *what_decides(const struct nb_case *c) {
 }
 
 const cJSON *nb_known_counts_find(const struct nb_known_counts *known, const struct nb_case *c) {
-    assert(known && c);
     char *what = what_decides(c);
     const cJSON *found = NULL;
     for (size_t i = 0; i < known->n && !found; i++)
@@ -50,7 +48,6 @@ const cJSON *nb_known_counts_find(const struct nb_known_counts *known, const str
 }
 
 void nb_known_counts_exchange(struct nb_known_counts *known, const struct nb_case *c, cJSON *answer) {
-    assert(known && c);
     cJSON *counters = cJSON_GetObjectItemCaseSensitive(answer, "counters"), *counter;
     cJSON_ArrayForEach(counter, counters) {
         const char *name = nb_json_get_text(counter, "name");
@@ -64,7 +61,6 @@ void nb_known_counts_exchange(struct nb_known_counts *known, const struct nb_cas
 }
 
 void nb_known_counts_release(struct nb_known_counts *known) {
-    assert(known);
     for (size_t i = 0; i < known->n; i++) {
         free(known->items[i].what);
         cJSON_Delete(known->items[i].counter);

@@ -268,7 +268,6 @@ double nb_run_estimate_s(const struct nb_plan *plan, int launches, bool no_count
 
 int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const char *dir,
                 const struct nb_run_options *options) {
-    assert(plan && journal && dir && options);
     struct nb_run run = {
         .plan = plan, .journal = journal, .options = options, .digests_fd = -1, .started_s = nb_now_s()};
     int result = -1;

@@ -35,7 +35,6 @@ static cJSON *failure(const struct nb_outcome *o) {
 }
 
 cJSON *nb_launcher_ask(const struct nb_job *job, double silence_s, struct nb_outcome *o) {
-    assert(job && job->kind && o);
     cJSON *answer = NULL;
     nb_process_run(NULL, job, -1, silence_s, keep_answer, &answer, o);
     if (!answer && o->had_company &&
@@ -194,7 +193,6 @@ static void settle_case(void *arg, int i, int seat) {
 }
 
 int nb_study_run(const struct nb_study *study, void (*take)(int i, cJSON *answer, void *arg), void *arg) {
-    assert(study && study->kind && study->label && take);
     struct study_run p = {.study = study, .take = take, .arg = arg, .start_s = nb_now_s()};
     const struct nb_crew crew = {.next = next_case, .work = study_case, .settle = settle_case, .arg = &p};
     const int n_cpus = nb_cpu_allowed(p.cpus, NB_MAX_CPUS);

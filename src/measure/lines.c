@@ -43,7 +43,6 @@ int nb_check_line_read_figures(struct nb_check_line *l, const cJSON *json) {
     const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(json, "accuracy");
     const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
     const cJSON *metamorphic = cJSON_GetObjectItemCaseSensitive(json, "metamorphic");
-    assert(l);
     *l = (struct nb_check_line){.has_accuracy = cJSON_IsObject(accuracy),
                                 .has_evidence = cJSON_IsObject(evidence),
                                 .has_metamorphic = cJSON_IsObject(metamorphic)};
@@ -65,7 +64,6 @@ int nb_check_line_read(struct nb_check_line *l, const cJSON *line) {
 int nb_counters_read(struct nb_counter *counters, const cJSON *json) {
     const cJSON *item;
     int n = 0;
-    assert(counters);
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "counters")) {
         if (n == NB_MAX_COUNTERS) return nb_error("more than %d counters", NB_MAX_COUNTERS);
         struct nb_counter *counter = &counters[n++];
@@ -125,7 +123,6 @@ static int check_case(const struct nb_launch_line *l, size_t i) {
 }
 
 int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line, const struct nb_floors *floors) {
-    assert(l);
     const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases"), *item;
     const cJSON *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
     *l = (struct nb_launch_line){.n_cases = (size_t)cJSON_GetArraySize(cases)};
@@ -167,7 +164,6 @@ cJSON *nb_failure_to_json(const struct nb_failure *f) {
 }
 
 int nb_failure_read(struct nb_failure *f, const cJSON *line) {
-    assert(f);
     *f = (struct nb_failure){0};
     if (nb_json_get_members(line, failure_members, f, "failure") != 0) return -1;
     if (!f->key || !f->reason) return nb_error("a failure without \"%s\"", f->key ? "reason" : "key");

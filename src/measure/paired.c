@@ -54,7 +54,6 @@ static int read_probes(struct nb_samples *s, const cJSON *probes) {
 }
 
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm, double floor) {
-    assert(s);
     const cJSON *samples = cJSON_GetObjectItemCaseSensitive(arm, "sample_ns"), *item;
     const cJSON *positions = cJSON_GetObjectItemCaseSensitive(arm, "position");
     const cJSON *probes = cJSON_GetObjectItemCaseSensitive(arm, "probe");
@@ -93,10 +92,7 @@ static bool are_in(enum nb_state state, const struct nb_samples *a, const struct
     return state == NB_ANY_STATE || (state_at(a, block) == state && state_at(b, block) == state);
 }
 
-double nb_samples_median(const struct nb_samples *s) {
-    assert(s);
-    return exp(nb_samples_ln(s).ln[NB_ANY_STATE]);
-}
+double nb_samples_median(const struct nb_samples *s) { return exp(nb_samples_ln(s).ln[NB_ANY_STATE]); }
 
 struct nb_contention nb_samples_contention(const struct nb_samples *s) {
     struct nb_contention c = {0};
@@ -124,7 +120,6 @@ static struct nb_by_state medians(const double *values, size_t n, const struct n
 }
 
 struct nb_by_state nb_samples_ln(const struct nb_samples *s) {
-    assert(s);
     struct nb_by_state out = medians(s->ns, s->n, s, s);
     for (int state = 0; state < NB_N_STATES; state++) out.ln[state] = log(out.ln[state]);
     return out;
@@ -303,7 +298,6 @@ static int take_line(const cJSON *line, void *arg) {
 }
 
 int nb_sample_table_read(struct nb_sample_table *s, const char *dir) {
-    assert(s && dir);
     *s = (struct nb_sample_table){0};
     if (nb_journal_floors(dir, &s->floors) >= 0 && nb_journal_read(dir, take_line, s) >= 0) return 0;
     nb_sample_table_release(s);

@@ -3,7 +3,6 @@
  * server. A fork server that says nothing is ended, and workers are executed from then on. */
 #include "src/measure/process.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -433,7 +432,6 @@ static bool was_killed(const struct nb_outcome *o) {
 
 void nb_process_run(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
                     void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome) {
-    assert(job && take && outcome);
     cJSON *line, *lines = run_once(fork_server, job, digests_fd, silence_s, outcome);
     if (was_killed(outcome) && !interrupted) {
         nb_note("a worker was killed (signal 9); what it had to do is done once more");

@@ -46,7 +46,6 @@ void nb_schedule_init(struct nb_schedule *s, const struct nb_plan *plan, int che
 }
 
 void nb_schedule_release(struct nb_schedule *s) {
-    assert(s);
     for (size_t g = 0; s->groups && g < s->plan->n_groups; g++) {
         for (size_t i = 0; i < s->plan->groups[g].n; i++) nb_launches_release(&s->groups[g].cases[i]);
         free(s->groups[g].cases);
@@ -249,7 +248,6 @@ static double added_s(const struct nb_schedule *s, int first) {
 }
 
 double nb_schedule_to_come_s(const struct nb_schedule *s, double left_s) {
-    assert(s);
     const double least = all_s(s, least_s) + kept_s(s);
     double added = all_s(s, whole_s) - all_s(s, least_s); /* what was left out, and may be taken back */
     for (int g = 0; g < (int)s->plan->n_groups; g += nb_schedule_unit_size(s->plan, g)) added += added_s(s, g);
@@ -323,7 +321,6 @@ void nb_schedule_leave_out(struct nb_schedule *s, int group) {
 }
 
 void nb_schedule_keep_budget(struct nb_schedule *s, double left_s) {
-    assert(s);
     const bool holds = isfinite(left_s) && !s->plan->leaves_none_out;
     struct part *parts = holds ? nb_alloc(s->plan->n_groups + 1, sizeof *parts) : NULL;
     for (double over_s; parts && (over_s = all_s(s, least_s) + kept_s(s) - left_s) > 0;) {
@@ -341,7 +338,6 @@ void nb_schedule_keep_budget(struct nb_schedule *s, double left_s) {
 }
 
 int nb_schedule_take_back(struct nb_schedule *s, double left_s) {
-    assert(s);
     int n_back = 0;
     double least = all_s(s, least_s) + kept_s(s);
     for (int g = 0, n; g < (int)s->plan->n_groups; g += n) {
@@ -430,7 +426,6 @@ static int gaining(struct nb_schedule *s, double left_s, struct unit *due) {
 }
 
 bool nb_schedule_lacks(const struct nb_schedule *s) {
-    assert(s);
     for (size_t g = 0; g < s->plan->n_groups; g++)
         if (s->groups[g].stopped == NB_STOP_UNKNOWN && s->groups[g].spent[NB_STAGE_LAUNCH].n < s->plan->launches)
             return true;

@@ -38,7 +38,6 @@ static int find_case(const struct nb_plan *plan, int group, const char *key) {
 }
 
 int nb_checks_at_once(const struct nb_plan *plan, int n_cpus) {
-    assert(plan);
     const int n = n_cpus < NB_MAX_SEATS ? n_cpus : NB_MAX_SEATS, n_groups = (int)plan->n_groups;
     return n < 1 || n_groups < 1 ? 1 : n < n_groups ? n : n_groups;
 }
@@ -211,7 +210,6 @@ static void mark_done(struct nb_run *run) {
 }
 
 int nb_run_init(struct nb_run *run, const char *dir) {
-    assert(run && run->plan && run->journal && run->options && dir);
     init_groups(run);
     choose_smallest(run);
     pthread_mutex_init(&run->shared, NULL);
@@ -252,7 +250,6 @@ enum { MAX_COPIES = 8 };
 static const double silence_s_per_element = 2e-6;
 
 void nb_run_write(struct nb_run *run, cJSON *line) {
-    assert(run && line);
     pthread_mutex_lock(&run->shared);
     if (!run->failed && nb_journal_write(run->journal, line) != 0) run->failed = true;
     pthread_mutex_unlock(&run->shared);

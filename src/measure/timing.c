@@ -2,7 +2,6 @@
 /* Medians within a launch, Hodges-Lehmann over launches, and the verdict whether a case may be ranked. */
 #include "src/measure/timing.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -147,7 +146,6 @@ static double width_of(const struct nb_interval *time, const struct nb_interval 
 }
 
 double nb_launches_width(const struct nb_launches *l) {
-    assert(l);
     const enum nb_state state = state_of(l);
     const struct nb_interval time = ratio_of(l, AT(time), state), vs_copy = ratio_of(l, vs_copy_of(l), state);
     const struct nb_interval reference = ratio_of(l, AT(reference), state);

@@ -79,7 +79,6 @@ static void add_texts(cJSON *object, const char *name, const char *const *texts,
 }
 
 bool nb_job_needs(const struct nb_job *job, const char *file) {
-    assert(job && file);
     bool is_known = false;
     for (int i = 0; i < job->n_cases; i++) {
         struct nb_case c;

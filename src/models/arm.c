@@ -2,7 +2,6 @@
 /* One table of choices and one of numbers parse, print, tag and ask. */
 #include "src/models/arm.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -133,7 +132,6 @@ static const char *parse(struct nb_model_arm *arm, const char *text, bool *has_n
 }
 
 const char *nb_model_arm_parse(struct nb_model_arm *arm, const char *common, const char *text, char *reason, size_t n) {
-    assert(arm && text && reason);
     bool has_norm = false;
     *arm = usual;
     if ((common && parse(arm, common, &has_norm, reason, n)) || parse(arm, text, &has_norm, reason, n)) return reason;

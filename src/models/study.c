@@ -3,7 +3,6 @@
  * allowed. */
 #include "src/models/study.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +74,6 @@ static struct nb_torch_group *group_of(struct nb_torch_plan *p, enum nb_torch_me
 
 void nb_torch_plan_add(struct nb_torch_plan *p, enum nb_torch_measure measure, const struct nb_model_workload *workload,
                        int steps, int seeds, const char *arm) {
-    assert(p && workload && arm);
     struct nb_torch_group *g = group_of(p, measure, workload, measure == NB_TORCH_COURSE ? steps : 0);
     int at = 0;
     while (at < g->n_arms && strcmp(g->arms[at], arm) != 0) at++;

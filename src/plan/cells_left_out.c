@@ -2,7 +2,6 @@
 /* What a plan leaves out: entries by reason, and their order. */
 #include "src/plan/cells.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,6 @@ static struct nb_skip *append(struct nb_skips *s, const char *reason, const char
 void nb_skips_count(struct nb_skips *s, size_t n, const char *format, ...) {
     char reason[1024];
     va_list args;
-    assert(s && format);
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
@@ -32,10 +30,7 @@ void nb_skips_count(struct nb_skips *s, size_t n, const char *format, ...) {
     nb_text_map_add(&s->by_reason, added->reason, s->n - 1);
 }
 
-void nb_skips_case(struct nb_skips *s, const char *key, const char *reason) {
-    assert(s && key && reason);
-    append(s, reason, key, 1);
-}
+void nb_skips_case(struct nb_skips *s, const char *key, const char *reason) { append(s, reason, key, 1); }
 
 /* An entry with what it is sorted by. */
 struct ranked {
@@ -51,7 +46,6 @@ static int compare_ranked(const void *a, const void *b) {
 }
 
 void nb_skips_sort(struct nb_skips *s) {
-    assert(s);
     struct nb_text_map firsts = {0};
     struct ranked *ranked = nb_alloc(s->n, sizeof *ranked);
     for (size_t i = 0; i < s->n; i++) {

@@ -3,7 +3,6 @@
  * would be a matrix that nobody wanted. Then which file a name means, and what options do to a config. */
 #include "src/plan/config.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -257,7 +256,6 @@ static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *int
 
 int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, void *into) {
     struct nb_config *config = into;
-    assert(file && node && config);
     config->path = nb_strdup(file->path);
     return read_blocks(file, node, config);
 }
@@ -359,7 +357,6 @@ static int read_file(struct nb_config *config, const char *path) {
 }
 
 int nb_config_parse(struct nb_config *config, const char *path, const char *text, size_t len) {
-    assert(config && path && text);
     struct nb_jsonc file;
     *config = (struct nb_config){0};
     if (nb_jsonc_parse(&file, path, text, len) != 0) return -1;
@@ -402,7 +399,6 @@ static int unknown_config(const char *name) {
 }
 
 int nb_config_read(struct nb_config *config, const char *name) {
-    assert(config && name);
     *config = (struct nb_config){0};
     if (strchr(name, '/') || ends_with(name, ".json")) return read_file(config, name);
     char *file = nb_textf("%s.json", name);
@@ -464,7 +460,6 @@ static void copy_values(struct nb_values *to, const struct nb_values *from) {
 }
 
 int nb_config_axis(struct nb_config *config, const char *assignment) {
-    assert(config && assignment);
     const char *equals = strchr(assignment, '=');
     if (!equals) return nb_error("--axis %s: is not of the form NAME=VALUE,VALUE...", assignment);
     const struct nb_axis *axis = option_axis(assignment, (size_t)(equals - assignment), assignment);
@@ -511,7 +506,6 @@ void nb_config_release(struct nb_config *config) {
 /* ---- two configs taken as one, and a config narrowed to some of its own values ---- */
 
 void nb_config_append(struct nb_config *config, struct nb_config *more) {
-    assert(config && more);
     char *path = nb_textf("%s+%s", config->path, more->path);
     config->blocks = nb_realloc(config->blocks, config->n_blocks + more->n_blocks, sizeof *config->blocks);
     memcpy(config->blocks + config->n_blocks, more->blocks, more->n_blocks * sizeof *more->blocks);
@@ -577,7 +571,6 @@ static int read_list(struct nb_values *values, const struct nb_axis *axis, const
 }
 
 int nb_config_narrow(struct nb_config *config, const char *axis, const char *list) {
-    assert(config && axis && list);
     const struct nb_axis *found = nb_axis_find(axis);
     struct nb_values wanted = {0};
     size_t n = 0;

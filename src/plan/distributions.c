@@ -335,7 +335,6 @@ static int parse_numbers(const char *text, const char *p, struct nb_recipe *reci
 }
 
 int nb_distribution_parse(const char *text, struct nb_recipe *recipe, char *reason, size_t n) {
-    assert(text && recipe);
     const size_t name_n = strcspn(text, "(");
     const struct nb_data *d = find(text, name_n);
     *recipe = (struct nb_recipe){.data = d};

@@ -44,7 +44,6 @@ enum { SOME_COLD_BYTES = 64 << 20 };
 
 double nb_cold_bytes(const struct nb_case *c) {
     enum { MOST = 512 << 20 };
-    assert(c);
     if (c->cache != NB_COLD) return 0;
     const double l3 = (double)nb_cpu_light()->l3_bytes, bytes = l3 > 0 ? 2 * l3 : SOME_COLD_BYTES;
     return bytes < MOST ? bytes : MOST;
@@ -108,7 +107,6 @@ static bool has_peer(const struct nb_cells *cells, const size_t *which, size_t n
 
 void nb_estimate(double s[NB_N_STAGES], const struct nb_cells *cells, const size_t *which, size_t n,
                  const struct nb_effort *effort) {
-    assert(s && cells && effort);
     for (int stage = 0; stage < NB_N_STAGES; stage++) s[stage] = 0;
     if (n == 0) return;
     const struct nb_cell *first = &cells->items[which[0]];

@@ -135,7 +135,6 @@ static int open_dy(struct nb_source *s, const struct nb_case *c, bool header_onl
 }
 
 int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_only, char *reason, size_t n) {
-    assert(s && c);
     *s = (struct nb_source){0};
     char *path = NULL;
     int result = open_named(c->data, &s->recipe, &s->x, &path, c->shape.cols, header_only, reason, n);
@@ -147,7 +146,6 @@ int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_onl
 }
 
 int nb_source_size(const char *data, int64_t *rows, int64_t *cols, char *reason, size_t n) {
-    assert(data && rows && cols);
     struct nb_recipe recipe = {0};
     struct nb_array array = {0};
     *rows = *cols = 0;
@@ -325,7 +323,6 @@ static int fill_missing(struct nb_inputs *in, const struct nb_case *c, const str
 }
 
 int nb_inputs_add(struct nb_inputs *in, const struct nb_case *c) {
-    assert(in && c);
     struct nb_source source;
     char reason[1024];
     assert((uint32_t)in->dtype == c->dtype && in->rows == c->shape.rows && in->cols == c->shape.cols);
@@ -337,7 +334,6 @@ int nb_inputs_add(struct nb_inputs *in, const struct nb_case *c) {
 }
 
 int nb_inputs_init(struct nb_inputs *in, const struct nb_case *c) {
-    assert(in && c);
     *in = (struct nb_inputs){.dtype = (enum nb_dtype)c->dtype,
                              .rows = c->shape.rows,
                              .cols = c->shape.cols,
@@ -383,7 +379,6 @@ void nb_inputs_release(struct nb_inputs *in) {
 }
 
 char *nb_inputs_refuse(const struct nb_case *c) {
-    assert(c);
     struct nb_source source;
     char reason[1024];
     if (nb_source_open(&source, c, true, reason, sizeof reason) != 0) return nb_strdup(reason);

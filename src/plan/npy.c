@@ -120,7 +120,6 @@ static int parse_dict(struct cursor *c, struct nb_npy_header *h, char *reason, s
 }
 
 int nb_npy_header_parse(struct nb_npy_header *h, const unsigned char *bytes, size_t n, char *reason, size_t reason_n) {
-    assert(h && bytes);
     *h = (struct nb_npy_header){0};
     if (n < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
         return fail_header(reason, reason_n, "is not a .npy file (no magic number)");
@@ -289,7 +288,6 @@ static enum format raw_format(const char *path) {
 int nb_array_is_raw(const char *path) { return raw_format(path) != N_FORMATS; }
 
 int nb_array_read(struct nb_array *a, const char *path, int64_t cols, int header_only, char *reason, size_t n) {
-    assert(a && path);
     struct source s = {.format = raw_format(path)};
     int result = -1;
     *a = (struct nb_array){0};

@@ -3,7 +3,6 @@
  * dealt out to shards before this machine has its say, so that all machines agree on which shard has which cell. */
 #include "src/plan/plan.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -627,7 +626,6 @@ static double kept_for_confirmations(const struct nb_config *config) {
 }
 
 int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options) {
-    assert(plan && config && options);
     const struct nb_filters filters = {options->filters, options->n_filters};
     const struct nb_effort effort = {
         .launches = config->launches, .blocks = config->blocks_per_launch, .sample_ms = config->sample_ms};

@@ -435,7 +435,6 @@ static void close_all(struct nb_kernel_program *p) {
 }
 
 static void rest_program(struct nb_kernel_program *p) {
-    assert(p);
     if (p->process.pid == 0) return;
     if (runs_here(p)) close_all(p);
     if (runs_here(p) && p->process.minder)
@@ -464,7 +463,6 @@ static void free_program(struct nb_kernel_program *p) {
 
 static struct nb_kernel_program *start_program(const char *file, size_t *n) {
     static union message m;
-    assert(file && n);
     struct nb_kernel_program *p = nb_alloc(1, sizeof *p);
     p->file = nb_strdup(file);
     p->next = programs;
@@ -501,7 +499,6 @@ static bool has_gaps(const struct nb_call *call) {
 }
 
 static const char *refuse_call(const struct nb_kernel *kernel, const struct nb_call *call) {
-    assert(call);
     const struct program_kernel *k = own(kernel);
     const bool is_batch = kernel->op == NB_OP_BATCHNORM;
     if (is_batch && !(k->layouts >> call->layout & 1)) return "the program's kernel does not take this layout";

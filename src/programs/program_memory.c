@@ -31,7 +31,6 @@ static struct {
 } memory;
 
 int nb_program_memory_create(size_t *bytes) {
-    assert(bytes);
     const int fd = memfd_create("normbench-tensors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     *bytes = most_memory();
     while (fd >= 0 && ftruncate(fd, (off_t)*bytes) != 0 && *bytes > least_memory) *bytes /= 2;
@@ -86,7 +85,6 @@ static bool map_memory(void) {
 }
 
 int nb_program_memory_file(size_t *bytes) {
-    assert(bytes);
     const bool is_mapped = map_memory();
     *bytes = memory.bytes;
     return is_mapped ? memory.fd : -1;
@@ -130,7 +128,6 @@ static struct area *area_of(const void *address) {
 }
 
 bool nb_program_memory_find(const void *address, int64_t *offset, struct area *area) {
-    assert(address && offset && area);
     const struct area *found = area_of(address);
     if (!found) return false;
     *offset = (const unsigned char *)address - memory.base;
@@ -140,7 +137,6 @@ bool nb_program_memory_find(const void *address, int64_t *offset, struct area *a
 
 void nb_program_memory_give_back(void *address) {
     struct area *area = area_of(address);
-    assert(area);
     mprotect(memory.base + area->offset, (size_t)area->bytes, PROT_NONE);
     fallocate(memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, area->offset, area->bytes);
     memory.n_areas--;

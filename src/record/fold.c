@@ -2,7 +2,6 @@
 /* A journal, line by line, to the records of its run. */
 #include "src/record/fold.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -571,7 +570,6 @@ static int fold_checks(struct fold *f, const char *dir) {
 }
 
 int nb_results_fold(struct nb_results *r, const char *dir) {
-    assert(r && dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
     struct fold f = {.results = r};
     int result = nb_journal_floors(dir, &f.floors);

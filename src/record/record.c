@@ -3,7 +3,6 @@
  * readers that do not parse keys. */
 #include "src/record/record.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +33,6 @@ bool nb_record_beats_copy(const struct nb_record *r) {
 }
 
 bool nb_record_is_over_budget(const struct nb_record *r) {
-    assert(r);
     if (r->has_timing) return strcmp(r->timing.stopped, nb_stop_names[NB_STOP_BUDGET]) == 0;
     const char *why = r->status == NB_SKIPPED ? r->reason : r->timing_reason;
     return why && strcmp(why, NB_OVER_BUDGET) == 0;

@@ -2,7 +2,6 @@
 /* What is in results.json is held against what it says of itself: its sums, and how many records it had. */
 #include "src/record/run_folder.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -101,7 +100,6 @@ bool nb_results_outdated(const char *dir) {
 }
 
 int nb_results_read(struct nb_results *r, const char *dir) {
-    assert(r && dir);
     if (nb_results_outdated(dir)) return nb_results_fold(r, dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
     char *path = nb_path_join(dir, NB_RESULTS_FILE), *journal = nb_path_join(dir, NB_JOURNAL_FILE);

@@ -712,7 +712,6 @@ static bool is_asked(enum nb_tune_what what, const struct tune_topic *topic) {
 }
 
 int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_measured) {
-    assert(options && file && n_measured);
     const double start_s = nb_now_s();
     struct tuning_run run = {.options = *options};
     *n_measured = 0;

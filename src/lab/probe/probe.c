@@ -345,7 +345,6 @@ static void add_difference(struct nb_strbuf *out, const char *format, const char
 }
 
 void nb_probe_differences(const struct nb_case *c, const cJSON *probe, bool gave_nan, struct nb_strbuf *out) {
-    assert(c && out);
     const cJSON *answers = nb_json_get(probe, "answers");
     const char *eps = value_of(answers, "eps_place"), *offset = value_of(answers, "weight_offset"),
                *cast = value_of(answers, "cast"), *variance = value_of(answers, "variance"),
@@ -433,7 +432,6 @@ static void set_affine(struct nb_case *c, uint32_t affines) {
 }
 
 const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const char *const *axes, size_t n) {
-    assert(c && entry);
     struct nb_call call;
     char reason[256];
     bool open = true; /* the affine part is the kernel's */
