@@ -107,8 +107,7 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
     if (q->launches == 0)
         nb_error("--launches 0: a claim about time needs launches");
     else if (o->output.resume && (q->changed || o->output.out || o->output.list || o->explain || o->patterns.n))
-        nb_error("--resume %s goes on with the claims of that run: leave out names, --out and options of the plan",
-                 o->output.resume);
+        nb_error("--resume %s continues that run: leave out names, --out and options of the plan", o->output.resume);
     else if (wants_variants(o) && !o->output.list)
         nb_error("--format variants: with --list alone");
     else if (o->model && (o->patterns.n || o->output.list || o->explain || o->quick || o->strict))

@@ -57,7 +57,7 @@ static bool has(const char *dir, const char *file) {
 static int holds_run(const char *dir) {
     static const char *const files[] = {NB_RESULTS_FILE, NB_JOURNAL_FILE, NB_CLAIMS_FILE};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        if (has(dir, files[i])) return nb_error("merge: %s holds a run already; take another --out", dir);
+        if (has(dir, files[i])) return nb_error("merge: %s already holds a run; use another --out", dir);
     return 0;
 }
 
@@ -91,7 +91,7 @@ static int count_judged(const struct options *o) {
     }
     if (n == 0 || !missing) return (int)n;
     return nb_error(
-        "%s: `normbench stress` was cut off before its end; `normbench stress --resume %s` goes on with it, or leave the "
+        "%s: `normbench stress` was cut off before its end; continue it with `normbench stress --resume %s`, or leave the "
         "folder out (--partial)",
         missing, missing);
 }

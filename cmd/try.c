@@ -70,7 +70,7 @@ static int check_out(const char *out) {
     char *journal = out ? nb_path_join(out, NB_JOURNAL_FILE) : NULL;
     const bool is_used = journal && nb_path_exists(journal);
     free(journal);
-    return is_used ? nb_error("--out %s: holds a run already; take another folder", out) : 0;
+    return is_used ? nb_error("--out %s: already holds a run; use another folder", out) : 0;
 }
 
 static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) {

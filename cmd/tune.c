@@ -39,7 +39,7 @@ static const char help[] =
     "  native               avx512_bf16 or 0: instructions beyond the variant's own; the fast kernels, forward and\n"
     "                       backward, round to bf16 with them at 512 bits\n"
     "  l1_bytes, l2_bytes   data caches of one core\n"
-    "  stream_bytes         calls with more bytes of tensors use non-temporal stores, past the caches; 0: none does\n"
+    "  stream_bytes         calls with more bytes of tensors use non-temporal stores; 0: none does\n"
     "  column_tile          columns whose sums over rows a backward call keeps at hand, at least; 0: few\n"
     "  slab_bytes           what a channel (NCHW) may take to be read again from the second cache\n\n"
     "Only native may change a bit of a result.\n"

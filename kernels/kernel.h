@@ -161,10 +161,10 @@ struct nb_formulas {
 enum nb_kernel_flag {
     NB_FLAG_ALLOCATES = 1,       /* an adapter whose library allocates */
     NB_FLAG_OWN_THREADS = 2,     /* an adapter whose library has threads of its own */
-    NB_FLAG_STREAMING = 4,       /* stores past the caches */
+    NB_FLAG_STREAMING = 4,       /* non-temporal stores */
     NB_FLAG_FOLDED = 8,          /* y = x * a + b with the mean inside b = beta - mean * a */
     NB_FLAG_FLUSHES = 16,        /* takes subnormal numbers for 0 */
-    NB_FLAG_STREAMS_BEYOND = 32, /* stores past the caches in calls of more than tuning->stream_bytes */
+    NB_FLAG_STREAMS_BEYOND = 32, /* non-temporal stores in calls of more than tuning->stream_bytes */
     NB_FLAG_RECOMPUTES = 64,     /* backward: finds mean and rstd in x and eps, and ignores those that it is given */
 };
 

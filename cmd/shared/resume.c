@@ -131,9 +131,8 @@ bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, co
     const cJSON *item;
     *exit_code = NB_EXIT_USAGE;
     if (q->changed || q->config || o->out || o->list)
-        return nb_error(
-                   "--resume %s goes on with the plan of that run: leave out names, --out, --list and options of the plan",
-                   o->resume),
+        return nb_error("--resume %s continues that run: leave out names, --out, --list and options of the plan",
+                        o->resume),
                false;
     cJSON *run = read_run_line(dir);
     const cJSON *argv = nb_json_get(run, "argv"), *fingerprint = nb_json_get(run, "fingerprint");
@@ -144,7 +143,7 @@ bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, co
     cJSON *now = nb_fingerprint();
     const bool same_command = strcmp(began, command) == 0,
                same_cpu = same_command && compare_cpus(dir, fingerprint, now) == 0;
-    if (!same_command) nb_error("--resume %s: `normbench %s` began it, and goes on with it", o->resume, began);
+    if (!same_command) nb_error("--resume %s: `normbench %s` began it and must continue it", o->resume, began);
     if (same_command && !same_cpu) *exit_code = NB_EXIT_NOT_COMPARABLE;
     /* The run's own tuning, whatever the file of this CPU says by now; one that the user chose was chosen before, and is compared below. */
     if (same_cpu) nb_tuning_choose_again(nb_json_get(fingerprint, "tuning"));

@@ -95,7 +95,7 @@ struct gradient_plan {
     int n_arrays;            /* over columns, of a block */
     int64_t group, tile;     /* rows reduced before they are finished; columns finished at a time */
     int64_t rows_at_hand; /* whole ones that the first cache holds with what is summed; 0: not to be taken in pairs */
-    bool far, stream;     /* the rows come from memory; dx goes there past the caches */
+    bool far, stream;     /* the rows come from memory; dx goes there by non-temporal stores */
 };
 
 /* ---- what is wanted -------------------------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ struct gradient_form {
     bool weight, gamma_sum, beta_sum;
     bool ordered; /* weights and sums over rows lie in the order of columns, not of packs */
     bool far;     /* rows come from memory: they are prefetched */
-    bool stream;  /* dx past the caches */
+    bool stream;  /* dx by non-temporal stores */
     bool native;  /* dx rounded by the instruction of pair_native.h */
     bool reduce, finish;
     bool branches; /* the fields above are no constants */
@@ -55,7 +55,7 @@ struct gradient_work {
     int64_t reach; /* columns that the statistics saw, and 1 / reach */
     float inverse;
     int64_t piece; /* columns that are summed apart; a power of two */
-    bool stream;   /* dx past the caches */
+    bool stream;   /* dx by non-temporal stores */
 };
 
 /* A row that is finished and one that is reduced beside it; of a pair both are the same. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* BatchNorm, Welford's update with groups in place of single values (Chan, Golub & LeVeque 1983): a group's mean and sum of
+/* BatchNorm, Welford's update with groups instead of single values (Chan, Golub & LeVeque 1983): a group's mean and sum of
  * squares about it, merged into those of all before it by
  *     mean += delta * n_b / n,  m2 += m2_b + delta^2 * n_a * n_b / n,  delta = mean_b - mean_a,
  * which adds positive terms only and reads x from memory once. NCHW: groups are pieces of planes, merged as a binary

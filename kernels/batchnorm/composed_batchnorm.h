@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The recipe of composed BatchNorm: mean, x - mean, square, mean, + eps, root, scale, * gamma, + beta, each over the whole
- * tensor; in inference the running statistics in place of the means. Means of channels are taken by planes (NCHW) or from
+ * tensor; in inference the running statistics instead of the means. Means of channels are taken by planes (NCHW) or from
  * partial sums of blocks of rows (NHWC), as the other BatchNorm kernels do. */
 #ifndef NB_COMPOSED_BATCHNORM_H
 #define NB_COMPOSED_BATCHNORM_H

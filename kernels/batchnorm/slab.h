@@ -23,7 +23,7 @@ struct pages {
     elem *out;
     int64_t x_stride, g_stride, out_stride;
     int64_t prefetch; /* are planes prefetched? of a matrix, how many rows ahead */
-    bool stream;      /* out is stored past the caches */
+    bool stream;      /* out is stored by non-temporal stores */
 };
 
 /* NHWC: n * hw rows of c columns; NCHW: n rows of c * hw columns. Column i belongs to channel i / group. */

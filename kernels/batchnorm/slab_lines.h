@@ -10,7 +10,7 @@
 #include "kernels/batchnorm/slab_sums.h"
 #include "kernels/shared/stream.h"
 
-/* A few rows at a time save loads of coefficients, and what splits them for bf16. Stores past the caches want lines that lie close
+/* A few rows at a time save loads of coefficients, and what splits them for bf16. Non-temporal stores want lines that lie close
  * together: two rows of a KiB, Zen 5, take four times as long. */
 #define LINE_ROWS 16
 #define LINE_SET_BYTES 4096 /* lines so far apart share a set of the first cache */
@@ -27,7 +27,7 @@
 #define LINE_RUN_BYTES (INT64_C(256) << 10) /* long enough for a prefetcher */
 #define LINE_AHEAD_ROWS 4                   /* stored to next but three */
 #define FETCHES (NB_LANES >= 16)            /* lines before they are stored to: registers of a line leave time for it */
-#define LINE_AHEAD_BYTES 8192 /* one tensor read while another is stored past the caches leaves a prefetcher behind */
+#define LINE_AHEAD_BYTES 8192 /* one tensor read while another is stored non-temporally leaves a prefetcher behind */
 
 /* Constants wherever it is used, but for stream in inference of columns, where the store is most of what is done. */
 struct line_form {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The copy for a backward pass through a residual add and a norm: x, dy and dresidual_out are loaded, dx is stored,
- * once each. Stores go past the caches. No arithmetic. */
+ * once each. Non-temporal stores, no arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_add_backward_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The copy for a residual add with a norm: two loads and two stores, y = x and residual_out
- * = residual. Stores go past the caches. No arithmetic. */
+ * = residual. Non-temporal stores, no arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_add_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

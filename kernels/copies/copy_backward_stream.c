@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The copy for a backward pass: x and dy are loaded, dx is stored, once each. Stores go past the caches. No arithmetic. */
+/* The copy for a backward pass: x and dy are loaded, dx is stored, once each. Non-temporal stores, no arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_backward_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

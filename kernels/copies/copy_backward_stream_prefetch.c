@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The copy for a backward pass: x and dy are loaded, dx is stored, once each. Loads are
- * prefetched, stores go past the caches. No arithmetic. */
+ * prefetched, stores are non-temporal. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_backward_stream_prefetch_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The copy for a forward norm: x is loaded and y stored, once each. x is prefetched, stores go past the caches. No arithmetic. */
+/* The copy for a forward norm: x is loaded and y stored, once each. x is prefetched, stores are non-temporal. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_stream_prefetch_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The copy for two loads and a store, such as a residual add: x and residual are loaded, y = x | residual
- * stored. Stores go past the caches. No arithmetic. */
+ * stored. Non-temporal stores, no arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_triad_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

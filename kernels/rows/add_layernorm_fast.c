@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Residual add and LayerNorm as layernorm_fast: a row's sum is made, stored and summed up while an earlier row is stored. The output reads it
- * from where it was stored, or adds again where it is not wanted, where it must not be rounded, or where it went past the caches.
+ * from where it was stored, or adds again where it is not wanted, where it must not be rounded, or where it was stored non-temporally.
  * Error as layernorm_fast, about the sum that the formula asks for, whose signs decide about the shift; the f32 sum itself is off by up to
  * u |x + residual|. */
 #define FAST_CENTRE true

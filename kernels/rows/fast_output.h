@@ -16,7 +16,7 @@ struct fast_params {
 struct fast_form {
     bool usual;    /* all of a row is summed (in f32, or some of it), the op's usual parameters; else anything */
     bool native;   /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
-    bool stream;   /* stored past the caches, rows begin with a line; a form for anything may, whatever this says */
+    bool stream;   /* stored non-temporally, rows begin with a line; a form for anything may, whatever this says */
     bool prepared; /* the op's usual parameters, laid out once a range as elements lie in pairs */
 };
 struct affine_pair {

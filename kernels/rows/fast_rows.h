@@ -203,7 +203,7 @@ NB_INLINE void set_output_numbers(struct fast_output *o, struct row_numbers r, f
 NB_INLINE bool form_streams(const struct fast_work *w, struct fast_form f) {
     return f.stream || (!f.usual && w->stream);
 }
-/* What a usual form knows of its sources, which are given as for any form: the sum is stored, past the caches or not, and made again
+/* What a usual form knows of its sources, which are given as for any form: the sum is stored, non-temporally or not, and made again
  * where it went past them; in f32 it is not otherwise. */
 NB_INLINE struct fast_source known_first(struct fast_source s, struct fast_form f) {
     if (!FAST_ADD || !f.usual) return s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* L2 normalization as rmsnorm_fast, with the sum of squares in place of their mean: f32 overflows from rms(x) = 1.8e19 / sqrt(n). */
+/* L2 normalization as rmsnorm_fast, with the sum of squares instead of their mean: f32 overflows from rms(x) = 1.8e19 / sqrt(n). */
 #define FAST_TOTAL true
 #include "kernels/rows/fast_rows.h"
 

@@ -59,7 +59,7 @@ NB_INLINE struct pack pack_quiet(struct pack a) {
     return a;
 }
 
-/* Elements, any alignment (pack_stream: past the caches, of a register's); ..._tail: the first n
+/* Elements, any alignment (pack_stream: non-temporal, of a register's); ..._tail: the first n
  * of a pack, 0 < n < PACK_COLUMNS, absent ones load as 0. */
 NB_INLINE bf16_bits bits_once(bf16_bits v) {
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stores past the caches, and which calls are worth them. A store that misses reads its line first; one that streams does not, which
+/* Non-temporal stores, and which calls are worth them. A store that misses reads its line first; one that streams does not, which
  * saves a third of a forward norm's traffic to memory, and costs up to half of the speed where the caches would have held the line. */
 #ifndef NB_STREAM_H
 #define NB_STREAM_H

@@ -61,7 +61,7 @@ const struct nb_reading *nb_claim_reading(const struct nb_claim *c, const char *
 }
 
 /* The experiments' cases select kernels of the CPU. */
-static const char *lacks_gpu(void) { return "a GPU: experiments are made on the CPU alone"; }
+static const char *lacks_gpu(void) { return "a GPU: experiments run on the CPU only"; }
 
 static const char *lacks_counters(void) {
     return nb_counters_have_hardware() ? NULL : "hardware counters (a PMU), which this machine does not offer";
@@ -221,9 +221,8 @@ static int check(const struct nb_claim *c, const struct nb_jsonc *file) {
     bool decides = false;
     for (size_t i = 0; i < c->n_readings; i++) decides |= !c->readings[i].alternative;
     if (!decides && !c->correction)
-        return nb_error(
-            "%s: needs a reading that is no \"alternative\", or a \"correction\" where nothing can be measured",
-            file->path);
+        return nb_error("%s: needs a reading without \"alternative\", or a \"correction\" if nothing can be measured",
+                        file->path);
     if (c->false_in_part && (decides || !c->correction))
         return nb_error("%s: \"false_in_part\" is for a statement with a \"correction\" and no readings", file->path);
     for (size_t i = 0; i < c->n_sensitivities; i++)
@@ -343,10 +342,11 @@ static void print_bug(const struct nb_block *block, struct nb_strbuf *out) {
     nb_json_print_text(block->source ? block->source : block->label, out);
     nb_strbuf_add(out, "}],\"experiments\":{\"input\":{\"kind\":\"accuracy\",\"from\":{\"config\":\"bugs\",\"label\":");
     nb_json_print_text(block->label, out);
-    nb_strbuf_add(out, "}}},\"readings\":[{\"id\":\"breaks\",\"text\":\"no result of use: NaN, Inf or 0 in place of a "
-                       "number, or fewer than half the digits of the dtype\",\"experiment\":\"input\",\"expect\":"
-                       "[{\"figure\":\"survives\",\"form\":\"equals\",\"to\":0}]}],"
-                       "\"sensitivity\":[\"kernel\",\"dtype\",\"root\",\"eps\"]}");
+    nb_strbuf_add(
+        out,
+        "}}},\"readings\":[{\"id\":\"breaks\",\"text\":\"no usable result: NaN, Inf or 0 instead of a number, or fewer than half the digits of the dtype\",\"experiment\":\"input\",\"expect\":"
+        "[{\"figure\":\"survives\",\"form\":\"equals\",\"to\":0}]}],"
+        "\"sensitivity\":[\"kernel\",\"dtype\",\"root\",\"eps\"]}");
     nb_strbuf_release(&text);
 }
 

@@ -149,8 +149,8 @@ void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON 
 }
 
 const char *nb_blocks_why_none(const struct nb_results *results) {
-    if (!results) return "no case of it was planned here: no kernel of this build fits its blocks";
+    if (!results) return "no kernel of this build fits its blocks";
     if (nb_json_get_bool(results->meta, "complete"))
         return "none of its cases could be planned here (results.json names what was left out, and why)";
-    return "the run ended before its cases were measured; --resume goes on";
+    return "the run ended before its cases were measured; --resume continues";
 }

@@ -68,7 +68,7 @@ void nb_experiment_release(struct nb_experiment *e);
 /* What timing and accuracy experiments share: blocks of the matrix in a claim file, and the records that came of them. */
 
 struct nb_blocks {
-    struct nb_config blocks, quick; /* quick: with --quick in place of blocks; no blocks: the same */
+    struct nb_config blocks, quick; /* quick: with --quick instead of blocks; no blocks: the same */
 };
 /* {"config": "bugs", "label": "onnxruntime#28463"}: the blocks of a preset that have the label, for tables of fields. */
 int nb_blocks_read_from(const struct nb_jsonc *file, const cJSON *node, void *blocks);

@@ -209,7 +209,7 @@ static void eps_place_run(const struct nb_property_call *call) {
 }
 
 /* design. Classes as tutorials print them, executed step by step in the formats that their dtypes imply (src/emulate/), against the exact
- * result: what is lost (NaN, Inf or 0 in place of a number), and how far off the rest is. */
+ * result: what is lost (NaN, Inf or 0 instead of a number), and how far off the rest is. */
 
 struct tally {
     double n, n_lost, n_nan;

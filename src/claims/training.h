@@ -32,7 +32,7 @@ void nb_training_find(const struct nb_training *t, const struct nb_torch_results
 /* Of the list of numbers that the context names: its mean, and that over the other arm's; NaN where a step has none. */
 nb_torch_value nb_training_mean_of, nb_training_mean_ratio;
 /* The layers' values of curves in one record: "layer3.attention.input" is layer 3 of "attention.input". Owned, *n of them; null where the
- * place is not there. last: the last record in place of the first. */
+ * place is not there. last: the last record instead of the first. */
 double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, bool last, int *n);
 
 /* What PyTorch answered, as the "training" section of claims.json, from which tables and curves are drawn:

@@ -206,8 +206,7 @@ const struct nb_axis nb_axes[] = {
      NULL, nb_kernel_name, NULL},
     {"dtype", NB_AXIS_SELECT, "f32", "stored format of the tensors", nb_dtype_names, NAMED(dtype), NULL},
     {"width", NB_AXIS_SELECT, NULL,
-     "SIMD width in bits; vector: 256, or 128 on a CPU without; 256x: 256 bits in AVX-512 encoding; native: the kernel chooses, and is always "
-     "in",
+     "SIMD width in bits; vector: 256, or 128 on a CPU without; 256x: 256 bits in AVX-512 encoding; native: the kernel chooses, and is always selected",
      nb_width_names, NAMED(width), NULL},
     {"style", NB_AXIS_SELECT, NULL, "fused, or op by op with temporaries", nb_style_names, NAMED(style), NULL},
     {"stats", NB_AXIS_SELECT, NULL, "where the statistics live: registers, a [rows, 1] tensor, a full-size tensor",

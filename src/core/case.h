@@ -41,7 +41,7 @@ struct nb_case {
     char dy[NB_DY_MAX]; /* backward: as data, or NB_DY_PARALLEL; "" or "drawn": normal, or the file beside real rows */
     char params[NB_TEXT_MAX]; /* what gamma and beta hold (nb_params_parse); "": drawn */
     const struct nb_tuning
-        *tuning; /* what its calls carry (tuning.h): the process's, unless somebody sets another; no axis */
+        *tuning; /* what its calls carry (tuning.h): the process's, unless the caller sets another; no axis */
 };
 
 /* Does the op add a residual before it normalizes? Does it take the mean away? */

@@ -148,7 +148,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
-/* -1: it is another user's, or somebody holds it (EWOULDBLOCK). */
+/* -1: it is another user's, or another process holds it (EWOULDBLOCK). */
 static int lock_dir(const char *dir) {
     struct stat st;
     const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -65,9 +65,9 @@ const cJSON *nb_json_find(const cJSON *array, const char *member, const char *te
 
 int nb_json_check_schema(const cJSON *json, const char *path, const char *ours) {
     const char *schema = nb_json_get_text(json, "schema");
-    if (!schema) return nb_error("%s: has no \"schema\", so that it is none of this program's files", path);
+    if (!schema) return nb_error("%s: has no \"schema\": normbench did not write it", path);
     if (strcmp(schema, ours) == 0) return 0;
-    return nb_error("%s: is of schema %s, and this version reads %s alone; make it again", path, schema, ours);
+    return nb_error("%s: has schema %s, and this version reads only %s; make it again", path, schema, ours);
 }
 
 static void print_sum(const cJSON *object, char out[17]) {
@@ -321,8 +321,8 @@ static const char *skip_number(const char *path, const char *text, const char *p
     const bool changes = is_whole && value >= 0x1p53 && (exact.len != n_digits || memcmp(exact.text, p, n_digits) != 0);
     nb_strbuf_release(&exact);
     if (changes)
-        nb_error("%s:%d: %.*s is too long for a number of JSON, which holds %.0f instead; write it as a text: \"%.*s\"",
-                 path, line_of(text, p), n, p, value, n, p);
+        nb_error("%s:%d: %.*s is too long for a JSON number, which would be %.0f; write it as a text: \"%.*s\"", path,
+                 line_of(text, p), n, p, value, n, p);
     const bool vanishes = value == 0 && strcspn(p, "123456789") < n_mantissa;
     if (vanishes) nb_error("%s:%d: %.*s is smaller than any number but 0", path, line_of(text, p), n, p);
     return changes || vanishes ? NULL : p + n;

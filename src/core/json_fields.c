@@ -244,7 +244,7 @@ static int get_counts(const cJSON *object, const struct nb_member *m, int64_t *c
     if (cJSON_GetArraySize(list) != n) return nb_error("%s: \"%s\" does not hold %d counts", what, m->name, n);
     cJSON_ArrayForEach(item, list) {
         if (!cJSON_IsNumber(item) || !is_count(item->valuedouble, 0x1p53))
-            return nb_error("%s: \"%s\" holds what is no count", what, m->name);
+            return nb_error("%s: \"%s\" has an entry that is not a count", what, m->name);
         *counts++ = (int64_t)item->valuedouble;
     }
     return 0;

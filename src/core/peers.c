@@ -131,10 +131,10 @@ static int claim_library(const char *path, const char *peer, char *reason, size_
         }
         if (strcmp(used[i].library, base) != 0) continue;
         if (strcmp(used[i].peer, peer) == 0) return 0;
-        snprintf(reason, n,
-                 "%s and %s are both %s, and two builds of a library in one process find each other's symbols; measure "
-                 "them in runs of their own",
-                 used[i].peer, peer, base);
+        snprintf(
+            reason, n,
+            "%s and %s are both %s, and two builds of a library in one process find each other's symbols; measure them in separate runs",
+            used[i].peer, peer, base);
         return -1;
     }
     snprintf(reason, n, "too many peers in one process");
@@ -144,7 +144,7 @@ static int claim_library(const char *path, const char *peer, char *reason, size_
 /* A file may have any name: what the loader knows a library by is seen once it is loaded. */
 static int use(const struct nb_peer *peer, const char *name, const char *library, char *reason, size_t n) {
     if (!peer || peer->struct_size < sizeof *peer || !peer->use) {
-        snprintf(reason, n, "its normbench_peer() is of another version; rebuild it with `normbench peers`");
+        snprintf(reason, n, "its normbench_peer() has another version; rebuild it with `normbench peers`");
         return -1;
     }
     const char *path = library ? library : peer->library;

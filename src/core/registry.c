@@ -430,10 +430,10 @@ static void refuse_name(const char *option, const char *name, size_t n) {
         nb_strbuf_add(&why, "no kernel has this name");
         nb_registry_suggest(name, &why);
         nb_strbuf_addf(&why, "; %s",
-                       strchr(name, ':') ? "--plugin FILE or --peer NAME loads those of others"
+                       strchr(name, ':') ? "--plugin FILE or --peer NAME loads other kernels"
                                          : "`normbench list kernels` has the names");
     } else {
-        nb_strbuf_addf(&why, "one of its %zu variants is wanted:", n);
+        nb_strbuf_addf(&why, "name one of its %zu variants:", n);
         for (size_t i = 0, said = 0; i < by_order.n; i++)
             if (nb_entry_is_named(nb_registry_at(i), name))
                 nb_strbuf_addf(&why, "%s %s", said++ ? "," : "", nb_registry_at(i)->id);
@@ -656,7 +656,7 @@ int nb_registry_describe(const char *file) {
         l.result = -1;
     }
     if (l.result == 0 && l.n > MAX_KERNELS)
-        l.result = nb_error("%s: its table says %zu kernels; %d are the most", file, l.n, MAX_KERNELS);
+        l.result = nb_error("%s: its table says %zu kernels; at most %d are allowed", file, l.n, MAX_KERNELS);
     bool is_new = l.result == 0 && !is_described(file) && l.n > 0;
     if (is_new) found.items = nb_alloc(l.n, sizeof *found.items);
     for (size_t i = 0; is_new && i < l.n && l.result == 0; i++) l.result = describe_entry(&lib, i, &found);

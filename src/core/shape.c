@@ -57,11 +57,11 @@ static int read_dims(const char *text, struct dims *d, char *reason, size_t n) {
         if (*p == ']' && open) {
             open = false;
             p++;
-            if (*p) return refuse(reason, n, "has something behind its bracket: the normalized dimensions come last");
+            if (*p) return refuse(reason, n, "has something after its bracket: the normalized dimensions come last");
         }
         if (!*p) break;
         if (*p != 'x' && *p != 'X')
-            return refuse(reason, n, "has something else than numbers, 'x' and one bracket in it");
+            return refuse(reason, n, "has something other than numbers, 'x' and one bracket in it");
         p++;
     }
     return open ? refuse(reason, n, "has a bracket that does not close") : 0;
@@ -263,7 +263,7 @@ static int expand_preset(struct nb_strings *out, const cJSON *preset, char *reas
     }
     for (const cJSON *item = shapes->child; item; item = item->next) {
         if (!cJSON_IsString(item)) {
-            snprintf(reason, n, "has something else than texts in its list of configs/shapes.json");
+            snprintf(reason, n, "has something other than texts in its list of configs/shapes.json");
             return -1;
         }
         if (expand_ranges(out, item->valuestring, reason, n) != 0) return -1;

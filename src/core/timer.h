@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* All that the program learns of time: the clock, CPU times, what interrupted a thread, the probe of the core, the machine's load; and what it
- * waits for. Whatever depends on time asks here and nowhere else, so that tests link another file in place of timer.c
+ * waits for. Whatever depends on time asks here and nowhere else, so that tests link another file instead of timer.c
  * (tests/support/played_time.c) whose time moves by what they say. */
 #pragma once
 
@@ -36,7 +36,7 @@ double nb_steal_ms(void);
 void nb_load_average(double average[3]);
 
 /* A piece of arithmetic that fills the core, in cycles of its clock, which additions that wait for each other tell at once: some 1 us. It takes
- * a fifth longer and more while somebody else uses the core's other hardware thread, or a slice of its time; the same at any clock. */
+ * a fifth longer and more while another tenant uses the core's other hyperthread or a slice of its time; the same at any clock. */
 double nb_core_probe(void);
 
 void nb_wait_s(double s);

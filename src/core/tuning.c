@@ -22,10 +22,10 @@ const struct nb_tuning_field nb_tuning_fields[] = {
     {FIELD(native), .help = "instructions beyond the variant's own that may be used", .most = UINT32_MAX},
     {FIELD(l1_bytes), .help = "first data cache of one core", BYTES},
     {FIELD(l2_bytes), .help = "second cache of one core", BYTES},
-    {FIELD(stream_bytes), .help = "calls that move more use non-temporal stores, past the caches; 0: none does", BYTES},
+    {FIELD(stream_bytes), .help = "calls that move more use non-temporal stores; 0: none does", BYTES},
     {FIELD(column_tile), .help = "columns whose sums over rows a backward call keeps at hand, at least; 0: few",
      .most = 1 << 30},
-    {FIELD(slab_bytes), .help = "what an NCHW channel may take to be read again from the second cache", BYTES},
+    {FIELD(slab_bytes), .help = "largest NCHW channel that is read again from the second cache", BYTES},
 };
 const size_t nb_n_tuning_fields = sizeof nb_tuning_fields / sizeof nb_tuning_fields[0];
 
@@ -95,7 +95,7 @@ static int unknown_field(const char *text, size_t len, char *reason, size_t n) {
     assert(nb_n_tuning_fields <= 16);
     snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), text);
     for (size_t i = 0; i < nb_n_tuning_fields; i++) names[i] = nb_tuning_fields[i].name;
-    snprintf(reason, n, "'%s' is no field of the tuning%s", name,
+    snprintf(reason, n, "'%s' is not a field of the tuning%s", name,
              nb_did_you_mean(name, names, nb_n_tuning_fields).text);
     return -1;
 }
@@ -330,7 +330,7 @@ static void take_file(struct nb_tuning *t) {
     const char *named = getenv("NORMBENCH_TUNING");
     if (path && named && *named && !nb_path_exists(path))
         nb_warn(
-            "NORMBENCH_TUNING=%s: no such file; `normbench tune` or the first run that needs it makes it, and until then the defaults are taken",
+            "NORMBENCH_TUNING=%s: no such file; `normbench tune` or the first run that needs it makes it, and until then the defaults apply",
             path);
     cJSON *json = path && nb_path_exists(path) ? nb_tuning_file_read(path) : NULL;
     const char *measured = nb_json_get_text(json, "measured");
@@ -339,8 +339,7 @@ static void take_file(struct nb_tuning *t) {
         snprintf(chosen.file, sizeof chosen.file, "%s", path);
         snprintf(chosen.measured, sizeof chosen.measured, "%s", measured ? measured : "");
     } else if (path && nb_path_exists(path)) {
-        nb_warn("the defaults are taken in its place%s",
-                named && *named ? "; NORMBENCH_TUNING=none: no file is read" : "");
+        nb_warn("the defaults are used instead%s", named && *named ? "; NORMBENCH_TUNING=none: no file is read" : "");
     }
     cJSON_Delete(json);
     free(path);
@@ -379,7 +378,7 @@ int nb_tuning_choose(const char *option) {
 
 void nb_tuning_choose_once(const char *option) {
     if (chosen.source || nb_tuning_choose(option) == 0) return;
-    nb_warn("the defaults are taken in its place");
+    nb_warn("the defaults are used instead");
     nb_tuning_choose("default");
 }
 

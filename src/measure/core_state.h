@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A core has two speeds: that of its own, and another while somebody else uses its other hardware thread, or takes a slice of its time. A guest
- * of a shared machine is told nothing of it. Two kernels that lean on different parts of the core have another ratio in each state, known to some
- * tenths of a percent, and a mixture of both says nothing. So a probe stands between each two samples, and figures are those of one state.
- * A state follows from the probe, and from whether the sample was preempted or migrated, never from its time: no outlier is dropped. */
+/* A core is slower while another tenant uses its other hyperthread or takes a slice of its time, of which a guest is told nothing. Two
+ * kernels that use different parts of the core have another ratio in each state, and a mixture of both says nothing. So a probe runs
+ * between samples, and figures are those of one state. A state follows from the probe, and from whether the sample was preempted or
+ * migrated, never from its time: no outlier is dropped. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum nb_state {
-    NB_UNCONTENDED, /* both probes at the ends of the sample took what they take on a core that nobody shares */
+    NB_UNCONTENDED, /* both probes at the ends of the sample took what they take on an uncontended core */
     NB_CONTENDED,   /* one of them took longer */
     NB_ANY_STATE,   /* both, or nothing was probed */
     NB_N_STATES

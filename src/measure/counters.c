@@ -256,8 +256,7 @@ static void explain_perf(int error, bool software, char *reason, size_t n) {
     int level = paranoid_level();
     if (error == EACCES || error == EPERM) {
         if (level > 2 && level != 100)
-            snprintf(reason, n, "perf_event_paranoid is %d; `sysctl kernel.perf_event_paranoid=2` as root mends it",
-                     level);
+            snprintf(reason, n, "perf_event_paranoid is %d; run `sysctl kernel.perf_event_paranoid=2` as root", level);
         else
             snprintf(reason, n,
                      "perf_event_open is forbidden (seccomp?); a container needs --cap-add PERFMON or another "
@@ -290,7 +289,7 @@ static int perf_open(struct open_event *o, const struct event *event, char *reas
     long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0 && (errno == EACCES || errno == EPERM)) {
         if (happens_in_kernel(event) && paranoid_level() == 2) {
-            snprintf(reason, n, "perf_event_paranoid is 2; `sysctl kernel.perf_event_paranoid=1` as root mends it");
+            snprintf(reason, n, "perf_event_paranoid is 2; run `sysctl kernel.perf_event_paranoid=1` as root");
             return -1;
         }
         attr.exclude_kernel = 1;

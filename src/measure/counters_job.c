@@ -33,14 +33,14 @@ static void run_counted(void *arg) {
  * how long they run says nothing on a busy machine. */
 static bool others_take_part(const struct nb_entry *entry, int n_threads, bool pooled, char *reason, size_t n) {
     if (nb_kernel_is_of_program(entry->kernel)) {
-        snprintf(reason, n, "the kernel runs in a process of its own, and this one alone is counted");
+        snprintf(reason, n, "the kernel runs in another process, which is not counted");
         return true;
     }
     const size_t of_harness = (size_t)n_threads - 1, all = nb_threads_others();
     const bool own = entry->kernel->flags & NB_FLAG_OWN_THREADS, has_library = own || entry->plugin;
     const size_t others = (pooled && !own ? of_harness : 0) + (has_library && all > of_harness ? all - of_harness : 0);
     if (others == 0) return false;
-    snprintf(reason, n, "%zu other thread%s may take part, and the calling one alone is counted", others,
+    snprintf(reason, n, "%zu other thread%s may take part; only the calling thread is counted", others,
              others == 1 ? "" : "s");
     return true;
 }

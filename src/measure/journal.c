@@ -114,7 +114,7 @@ static cJSON *parse_end(const char *text, size_t len, size_t *skipped) {
 static int begin(struct lines *l, const cJSON *line, uint64_t hash) {
     if (strcmp(nb_json_get_text(line, "type"), "run") != 0)
         return l->n_damaged > 0
-                   ? nb_error("%s:1: the plan is damaged, without which nothing can be read; start the run again",
+                   ? nb_error("%s:1: the plan is damaged, and nothing can be read without it; start the run again",
                               l->path)
                    : nb_error("%s:1: is not the \"run\" line that a journal begins with", l->path);
     l->has_begun = true;
@@ -176,7 +176,7 @@ static void close_lines(struct lines *l) {
 static int lock(const struct nb_journal *j) {
     if (flock(j->fd, LOCK_EX | LOCK_NB) == 0) return 0;
     if (errno == EWOULDBLOCK)
-        return nb_error("%s: another run is writing here; take another --out, or wait for its end", j->path);
+        return nb_error("%s: another run is writing here; use another --out, or wait until it ends", j->path);
     return nb_error("%s: cannot be locked: %s", j->path, strerror(errno));
 }
 
@@ -192,12 +192,12 @@ int nb_journal_create(struct nb_journal *j, const char *dir) {
     if (j->fd < 0 || fstat(j->fd, &st) != 0)
         nb_error("%s: %s", j->path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
-        nb_error("%s: is no file; take another --out", j->path);
+        nb_error("%s: is not a file; use another --out", j->path);
     else if (lock(j) == 0 && fstat(j->fd, &st) == 0)
         result =
             st.st_size == 0 && !nb_path_exists(results)
                 ? 0
-                : nb_error("%s: holds a run already; take another --out, or go on with it by --resume %s", dir, dir);
+                : nb_error("%s: already holds a run; use another --out, or continue it with --resume %s", dir, dir);
     free(results);
     if (result != 0) nb_journal_close(j);
     return result;
@@ -237,7 +237,7 @@ int nb_journal_append_to(struct nb_journal *j, const char *dir) {
     *j = (struct nb_journal){.fd = -1};
     j->path = nb_path_join(dir, NB_JOURNAL_FILE);
     j->fd = open(j->path, O_RDWR | O_APPEND | O_CLOEXEC);
-    int result = j->fd < 0 ? nb_error("%s: %s; there is no run to go on with", j->path, strerror(errno)) : lock(j);
+    int result = j->fd < 0 ? nb_error("%s: %s; there is no run to continue", j->path, strerror(errno)) : lock(j);
     if (result == 0) result = mend(j);
     if (result != 0) nb_journal_close(j);
     return result;

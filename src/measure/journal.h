@@ -72,7 +72,7 @@ struct nb_journal {
 };
 /* A new journal in dir (made when missing). A journal or a results.json that is there already is an error. */
 int nb_journal_create(struct nb_journal *j, const char *dir);
-/* --resume: goes on with the journal of dir, whose damaged lines are taken out. A journal that another process is writing is
+/* --resume: continues the journal of dir, whose damaged lines are taken out. A journal that another process is writing is
  * an error. */
 int nb_journal_append_to(struct nb_journal *j, const char *dir);
 /* One line, the "run" line twice, written whole and flushed to the disk (fdatasync); after a failed write (disk full) nothing of it

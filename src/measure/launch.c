@@ -195,7 +195,7 @@ static int count_all(struct nb_run *run) {
         if (scheduled->left_out) continue;
         const double start_s = nb_now_s();
         const bool in_time = nb_schedule_step_s(&run->schedule, g, NB_STAGE_COUNTERS) <= left_s(run);
-        result = nb_session_count(run, g, in_time ? NULL : "the time of the run was over");
+        result = nb_session_count(run, g, in_time ? NULL : "the run's time was up");
         nb_schedule_spent(&run->schedule, g, NB_STAGE_COUNTERS, in_time ? nb_now_s() - start_s : 0);
         say_step(run, g, "counting");
     }

@@ -101,7 +101,7 @@ static int read_arm(struct nb_launch_line *l, const struct nb_member *members, c
         return -1;
     if (l->n == 1) l->n_blocks = t->samples.n;
     if (t->samples.n == l->n_blocks) return 0;
-    return nb_error("%zu samples beside %zu of the other arms", t->samples.n, l->n_blocks);
+    return nb_error("%zu samples, but %zu of the other arms", t->samples.n, l->n_blocks);
 }
 
 static bool has_copy(const struct nb_launch_line *l, const char *variant) {

@@ -180,7 +180,7 @@ static void acquit(struct nb_arm *arm, struct launch *l) {
 }
 
 /* An arm that changed the inputs once and did not come again: somebody is wrong, and no launch may end as if all were well. */
-static void blame_somebody(struct launch *l, const struct nb_arm *arms, int n_arms) {
+static void blame_who_changed_inputs(struct launch *l, const struct nb_arm *arms, int n_arms) {
     bool found = l->acquitted == NULL;
     for (int a = 0; a < n_arms; a++) found |= arms[a].damage == NB_DAMAGED_INPUT;
     if (found) return;
@@ -221,7 +221,7 @@ static void look_for_harm(const struct launch *l, struct nb_arm *arms, int n_arm
 
 const char *nb_wrong_deed(int64_t wrong_row) {
     return wrong_row == NB_WRONG_CLOCK    ? "changed the process's clock"
-           : wrong_row == NB_WRONG_HELPED ? "had another thread work for it"
+           : wrong_row == NB_WRONG_HELPED ? "let another thread do its work"
                                           : NULL;
 }
 
@@ -738,7 +738,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         noise->cpu_s = NAN; /* this thread waits, which is no sign of others */
     look_for_hidden_threads(&l, arms, n_arms);
     exchange_rows(&l.exchange); /* back */
-    blame_somebody(&l, arms, n_arms);
+    blame_who_changed_inputs(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
     for (int a = 0; a < n_arms; a++)

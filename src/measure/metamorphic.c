@@ -275,7 +275,7 @@ static void try_negate(struct trials *t) {
         /* 0 has no sign to be held to: c - c is +0 on either side */
         if (v != w && !(isnan(v) && isnan(w))) count(t, NB_REL_NEGATE, i / cols, i % cols);
     }
-    trial_judge(t, NB_REL_NEGATE, "roundings prefer a side: the other sign of the input is not that of the result");
+    trial_judge(t, NB_REL_NEGATE, "one-sided rounding: negating the input does not negate the result");
 }
 
 /* ---- powers of two ----------------------------------------------------------------------------------------------- */

@@ -74,7 +74,7 @@ extern const struct nb_member nb_noise_members[]; /* "noise" of a launch */
 struct nb_interval nb_over_launches(const double *v, size_t n, double confidence);
 /* The level at which a run's intervals are computed, so that they hold 95 %. Where the number of launches was fixed beforehand, that
  * is 95 %. Where launches were added while the interval was wide, it is more, since such a rule stops early when the launches happen to
- * lie close together (src/measure/README.md has the figures). */
+ * lie close together (src/decisions/0065-how-many-launches.md). */
 double nb_confidence(bool adaptive);
 /* Fewest launches that have an interval at that level. */
 int nb_fewest_launches(double confidence);

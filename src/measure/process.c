@@ -362,9 +362,8 @@ static int start(struct child *c, struct nb_fork_server *fork_server, const int 
 static void warn_of_strangers(const struct nb_job *job) {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     if (!atomic_flag_test_and_set(&warned))
-        nb_warn(
-            "a kernel wrote to descriptors that are not its own; it was dropped, and no answer is taken from it (first seen beside %s)",
-            job->n_cases > 0 ? job->asked[0].key : job->kind);
+        nb_warn("a kernel wrote to descriptors that are not its own; what it wrote was dropped (first seen with %s)",
+                job->n_cases > 0 ? job->asked[0].key : job->kind);
 }
 
 /* The programs that the job's worker is to have. Null: none. */
@@ -434,7 +433,7 @@ void nb_process_run(struct nb_fork_server *fork_server, const struct nb_job *job
                     void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome) {
     cJSON *line, *lines = run_once(fork_server, job, digests_fd, silence_s, outcome);
     if (was_killed(outcome) && !interrupted) {
-        nb_note("a worker was killed (signal 9); what it had to do is done once more");
+        nb_note("a worker was killed (signal 9); its work is repeated");
         cJSON_Delete(lines);
         lines = run_once(fork_server, job, digests_fd, silence_s, outcome);
     }
@@ -458,6 +457,6 @@ enum nb_status nb_outcome_blame(const struct nb_outcome *o, char *reason, size_t
     else if (o->ending == NB_ENDED_BY_SIGNAL)
         snprintf(reason, n, "signal %d, %s", o->signal, strsignal(o->signal));
     else
-        snprintf(reason, n, "ended the process by exit code %d", o->exit_code);
+        snprintf(reason, n, "ended the process with exit code %d", o->exit_code);
     return NB_CRASHED;
 }

@@ -2,7 +2,7 @@
 /* Which group of a run gets the next launch, and which groups a budget leaves out. Every group has plan->launches launches, in rounds
  * over all groups in random order. Then, while time is left, rounds go on over those groups of which a case is not yet as exact as
  * plan->aim: in each the half that gains most by a launch, in random order, so that the launches of a group lie apart in time. Rules
- * that were compared, and what the intervals hold: README.md.
+ * that were compared: src/decisions/0065-how-many-launches.md.
  *
  * Only the widths of intervals decide, never the ratios themselves.
  *

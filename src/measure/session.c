@@ -387,7 +387,7 @@ static void take_answer(cJSON *line, void *arg) {
     const char *type = nb_json_get_text(line, "type");
     const bool is_case = strcmp(type, "case") == 0;
     if (!can_read(v, line)) {
-        nb_warn("a worker's answer cannot be used, and is as if it had not come: %s", type);
+        nb_warn("a worker's answer cannot be used and is ignored: %s", type);
         cJSON_Delete(line);
         return;
     }
@@ -427,7 +427,7 @@ static const char *choose_candidate(const struct nb_group_state *g, int n_loads,
     return best;
 }
 
-/* Whether stores past the caches are faster changes with what neighbours leave of the last cache, where a case lies about there. */
+/* Whether non-temporal stores are faster changes with what neighbours leave of the last cache, where a case lies about there. */
 static bool may_change_copy(const struct nb_case *c) {
     const struct nb_cpu *cpu = nb_cpu_light();
     const double bytes = nb_case_bytes(c);
@@ -555,7 +555,7 @@ static int make_digests(struct nb_run *run, int group) {
     run->groups[group].digests_at = run->digests_end;
     run->digests_end += (bytes + page - 1) / page * page;
     if (run->digests_fd < 0 || ftruncate(run->digests_fd, run->digests_end) != 0)
-        result = nb_error("row digests: a file in memory of %lld bytes cannot be had: %s%s",
+        result = nb_error("row digests: a file in memory of %lld bytes cannot be made: %s%s",
                           (long long)run->digests_end, strerror(errno), errno == EFBIG ? "; raise `ulimit -f`" : "");
     pthread_mutex_unlock(&run->shared);
     return result;
@@ -616,7 +616,7 @@ static bool begins_anew(struct session *v, int at, int n_answered) {
     memmove(v->members + 1, v->members, (size_t)at * sizeof *v->members);
     v->members[0] = culprit;
     v->anew = true;
-    nb_note("%s: its program came to no answer behind other kernels; it is called once more without them",
+    nb_note("%s: its program did not answer after other kernels had run; it is called again without them",
             case_of(v, culprit)->variant);
     return true;
 }

@@ -171,8 +171,8 @@ static void judge(struct nb_timing *t, int fewest) {
     if (!isfinite(width))
         add_reason(t, "no interval: %d launches, %d needed", t->n_launches, fewest);
     else if (width > widest)
-        add_reason(t, "interval of the paired ratio is +-%.0f %%", 100 * width);
-    if (hit > most_hit) add_reason(t, "%.0f %% of the pairs saw a switch or a migration", 100 * hit);
+        add_reason(t, "95%% CI of the ratio is ±%.0f%%", 100 * width);
+    if (hit > most_hit) add_reason(t, "%.0f%% of the pairs were preempted or migrated", 100 * hit);
 }
 
 static double drift_of(const struct nb_launches *l, enum nb_state state) {

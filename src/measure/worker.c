@@ -245,9 +245,9 @@ static int n_cold_sets(double set_bytes, double cold_bytes, const struct nb_arm 
     return cold_bytes > set_bytes ? (int)ceil(cold_bytes / set_bytes) : 1;
 }
 
-/* Stores past the caches leave y in memory, and it takes a shared last cache several ordinary calls to hold it again (8 MiB on an Intel
+/* Non-temporal stores leave y in memory, and it takes a shared last cache several ordinary calls to hold it again (8 MiB on an Intel
  * Emerald Rapids: 29, 28, 21, 16, 15 cycles a line). So from half of the second cache on the two kinds of arms do not
- * share their tensors (of 2 MiB in 2 MiB a plain copy took 80 us in place of 33 behind one that streams, and the roof was four times too slow). */
+ * share their tensors (of 2 MiB in 2 MiB a plain copy took 80 us instead of 33 behind one that streams, and the copy was four times too slow). */
 static bool streams(const struct nb_arm *arm) {
     const uint32_t flags = arm->entry->kernel->flags;
     const int64_t limit = arm->c->tuning ? arm->c->tuning->stream_bytes : 0;
@@ -493,7 +493,7 @@ static char *take_inheritance(struct nb_workplace *w, bool is_forked) {
     char *text = read_all(NB_FD_JOB);
     w->shared = map_shared(NB_FD_SHARED, 0, sizeof *w->shared, true);
     if (!text || !w->shared) {
-        nb_error("the worker is started by `normbench run` alone");
+        nb_error("only `normbench run` starts the worker");
         free(text);
         return NULL;
     }

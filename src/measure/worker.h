@@ -50,7 +50,7 @@ struct nb_bench {
     bool several_layouts; /* the caller's: blocks of hot cases take turns in sets that are laid out otherwise */
     struct nb_sets {
         /* For cold cases as many as fill cold_bytes, and each arm goes through all. Else each block is on one, or on one for each
-         * home: arms that store past the caches have a second, where there are both kinds. */
+         * home: arms with non-temporal stores have a second, where there are both kinds. */
         struct nb_buffers *sets;
         int n, n_of_arm;
     } sets;

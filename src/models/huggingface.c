@@ -39,7 +39,7 @@ static int size_of(const struct nb_jsonc *file, const char *key, int usual, int 
     const cJSON *node = nb_json_get(file->root, key);
     double value = usual;
     if (!node || cJSON_IsNull(node)) {
-        if (usual == 0) return nb_error("%s: no \"%s\", which a step's shapes follow from", file->path, key);
+        if (usual == 0) return nb_error("%s: no \"%s\", which the shapes of a step need", file->path, key);
     } else if (nb_jsonc_number(file, node, 1, MOST_SIZE, true, &value) != 0) {
         return -1;
     }
@@ -91,8 +91,8 @@ static int read_usual(struct config *c, const struct nb_jsonc *file) {
 
 static int check_heads(const struct config *c, const struct nb_jsonc *file) {
     if (c->head < 1 || c->groups > c->heads || c->heads % c->groups != 0)
-        return nb_error("%s: %d heads of queries do not share %d of keys and values, %d wide each", file->path,
-                        c->heads, c->groups, c->head);
+        return nb_error("%s: %d query heads cannot share %d key and value heads of width %d", file->path, c->heads,
+                        c->groups, c->head);
     return 0;
 }
 

@@ -79,8 +79,8 @@ static int check_keys(const struct nb_jsonc *file, const cJSON *node, enum nb_op
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         const cJSON *given = nb_json_get(node, own[i].key);
         if (given && kind != own[i].kind)
-            return nb_error("%s:%d: \"%s\" belongs to %s alone; leave it out of %s", file->path,
-                            nb_jsonc_line(file, given), own[i].key, kind_names[own[i].kind], kind_names[kind]);
+            return nb_error("%s:%d: \"%s\" is only for %s; leave it out of %s", file->path, nb_jsonc_line(file, given),
+                            own[i].key, kind_names[own[i].kind], kind_names[kind]);
     }
     if (kind != NB_ELEMENTWISE || (nb_json_get(node, "reads") && nb_json_get(node, "writes"))) return 0;
     return nb_error("%s:%d: elementwise needs \"reads\" and \"writes\": how many tensors of its shape", file->path,
@@ -269,9 +269,9 @@ static int read_list(struct nb_model_step *step, const struct nb_jsonc *file, in
         {"operations", NB_FIELD_READ, .required = true, .read = read_operations}};
     if (nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a model", step) != 0) return -1;
     if (step->training && (step->parameters <= 0 || step->tensors <= 0))
-        return nb_error("%s: training needs \"parameters\" and \"tensors\", which the update goes through", file->path);
+        return nb_error("%s: training needs \"parameters\" and \"tensors\", for the update", file->path);
     if (tokens > 0 && tokens != (int)step->tokens)
-        return nb_error("%s: --tokens %d: this list is of %.0f tokens, which its shapes follow from; leave it out",
+        return nb_error("%s: --tokens %d: this list is for %.0f tokens, as its shapes say; leave --tokens out",
                         file->path, tokens, step->tokens);
     return 0;
 }
@@ -295,9 +295,9 @@ static int read_file(struct nb_model_step *step, const struct nb_jsonc *file, in
     if (!cJSON_IsObject(file->root)) return nb_error("%s: a model is an object", file->path);
     const bool foreign = nb_json_get(file->root, "model_type") && !nb_json_get(file->root, "operations");
     if (!foreign && !nb_json_get(file->root, "operations"))
-        return nb_error("%s: neither \"operations\", as a list of a step has, nor \"model_type\", as a config.json of "
-                        "Hugging Face has",
-                        file->path);
+        return nb_error(
+            "%s: needs \"operations\", the list of a step, or \"model_type\", as in a config.json of Hugging Face",
+            file->path);
     const int result = foreign ? nb_huggingface_read(step, file, tokens) : read_list(step, file, tokens);
     if (result == 0) add_works(step);
     return result;

@@ -15,7 +15,7 @@
  *
  * Machines: "here", as measured; or a GPU, where products take their floating-point operations over its peak rate, and all else its bytes over
  * the peak rate of its memory, those of the norms as their kernels declare them. It leaves out that launches overlap with work, that an
- * operation may take longer than its bytes, and that no machine attains its peak rates. */
+ * operation may take longer than its bytes, and that no machine reaches its peak rates. */
 #pragma once
 
 #include <stdbool.h>

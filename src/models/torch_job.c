@@ -219,7 +219,7 @@ static void say_crashed(const struct python *p, int status) {
                     ? nb_textf("was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)))
                     : nb_textf("ended with exit code %d", WEXITSTATUS(status));
     char *reason = nb_textf("PyTorch gave no answer: %s %s%s (stderr says more)", p->path, how,
-                            p->n_strange ? ", after lines that are none of the protocol" : "");
+                            p->n_strange ? ", after lines that are not of the protocol" : "");
     nb_json_text(json, "type", "answer");
     nb_json_text(json, "status", nb_status_name(NB_CRASHED));
     nb_json_text(json, "reason", reason);

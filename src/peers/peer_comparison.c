@@ -187,9 +187,7 @@ int nb_peer_comparisons_make(struct nb_peer_comparisons *d, const struct nb_resu
     nb_compare_settings_from_json(&d->settings, cJSON_GetObjectItemCaseSensitive(plan, "compare"));
     if (d->settings.ours.n == 0 || !results->dir) {
         nb_compare_settings_release(&d->settings);
-        return nb_error(
-            "this run compares no kernels with others: its config has no \"compare\", as that of `normbench run "
-            "peers` has");
+        return nb_error("this run compares no libraries: its config has no \"compare\", as `normbench run peers` has");
     }
     gather(&c, results, &d->settings);
     for (size_t i = 0; i < c.n; i++) pair_up(d, results, &c, i);

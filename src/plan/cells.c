@@ -370,8 +370,7 @@ static int check_kernels(const struct nb_values *list, const char *path) {
             nb_strbuf_add(&place, "kernel ");
         nb_registry_suggest(text, &near);
         nb_error("%s'%s': no kernel has this name%s; %s", place.text, text, near.text ? near.text : "",
-                 colon ? "--plugin FILE or --peer NAME loads those of others"
-                       : "`normbench list kernels` has the names");
+                 colon ? "--plugin FILE or --peer NAME loads other kernels" : "`normbench list kernels` has the names");
         nb_strbuf_release(&near);
         nb_strbuf_release(&place);
         result = -1;

@@ -245,7 +245,7 @@ const struct nb_data nb_distributions[] = {
      ONE_NUMBER(100, -LARGEST, LARGEST), .value = offset},
     {"noise", "100 plus 0.01 times normal; noise(m,s): m plus s times normal", .most = 2,
      .numbers = {ANY(100), {0.01, 0, LARGEST}}, .value = draw_noise},
-    {"columns", "noise about 5 and -5 by turns of the columns, times 0.1; columns(m,s): about m and -m, times s",
+    {"columns", "noise about 5 and -5 in alternate columns, times 0.1; columns(m,s): about m and -m, times s",
      .most = 2, .numbers = {ANY(5), {0.1, 0, LARGEST}}, .value = draw_columns},
     {"values", "values(a,b,..): these numbers, cycled over the columns", .least = 1, .most = NB_MAX_NUMBERS,
      .numbers = {ANY(0), ANY(0), ANY(0), ANY(0)}, .value = draw_values},

@@ -115,7 +115,7 @@ static int parse_dict(struct cursor *c, struct nb_npy_header *h, char *reason, s
         break;
     }
     skip_blanks(c);
-    if (c->at != c->end) return fail_header(reason, n, "its header goes on behind the dict");
+    if (c->at != c->end) return fail_header(reason, n, "its header continues after the dict");
     return seen == SEEN_ALL ? 0 : fail_header(reason, n, "its header lacks descr, fortran_order or shape");
 }
 
@@ -207,7 +207,7 @@ static int set_shape(struct source *s, const struct nb_npy_header *h, char *reas
         s->rows *= too_large ? 1 : h->dims[i];
         elements *= too_large ? 1 : h->dims[i];
     }
-    if (too_large) return fail(reason, n, path, "holds more than 2^28 values; save fewer rows, a case cycles them");
+    if (too_large) return fail(reason, n, path, "holds more than 2^28 values; save fewer rows, cases repeat them");
     return elements > 0 ? 0 : fail(reason, n, path, "is empty");
 }
 
@@ -239,7 +239,7 @@ static int read_raw_shape(struct source *s, const char *path, int64_t cols, char
         return -1;
     }
     if (s->bytes / item_bytes[s->format] > MAX_ELEMENTS)
-        return fail(reason, n, path, "holds more than 2^28 values; keep fewer rows, a case cycles them");
+        return fail(reason, n, path, "holds more than 2^28 values; keep fewer rows, cases repeat them");
     return 0;
 }
 
@@ -295,7 +295,7 @@ int nb_array_read(struct nb_array *a, const char *path, int64_t cols, int header
     if (s.format == N_FORMATS) {
         if (read_npy_header(&s, path, reason, n) != 0) goto out;
     } else if (cols < 1 || cols > MAX_ELEMENTS) {
-        fail(reason, n, path, "is raw: how long its rows are must be known");
+        fail(reason, n, path, "is raw, so the length of its rows must be known");
         goto out;
     } else if (read_raw_shape(&s, path, cols, reason, n) != 0) {
         goto out;

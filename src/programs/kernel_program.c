@@ -503,7 +503,7 @@ static const char *refuse_call(const struct nb_kernel *kernel, const struct nb_c
     const bool is_batch = kernel->op == NB_OP_BATCHNORM;
     if (is_batch && !(k->layouts >> call->layout & 1)) return "the program's kernel does not take this layout";
     if (is_batch && !(k->modes >> call->mode & 1)) return "the program's kernel does not take this mode";
-    if (!(k->flags & FLAG_STRIDES) && has_gaps(call)) return "the program's kernel takes rows next to each other alone";
+    if (!(k->flags & FLAG_STRIDES) && has_gaps(call)) return "the program's kernel takes packed rows only";
     if (!(k->flags & FLAG_THREADS) && call->n_threads > 1) return "the program's kernel does not use several threads";
     return NULL;
 }
@@ -598,9 +598,9 @@ static int run(struct nb_kernel_program *p, const struct program_kernel *k, cons
     const double took_s = nb_clock_s(CLOCK_MONOTONIC) - begin_s;
     code = status_of(p, &m);
     if (code == 0 && m.call.n_done != (uint64_t)c->amount)
-        code = refuse_calls(p, "says that it made another number of calls than it was asked for");
+        code = refuse_calls(p, "made another number of calls than it was asked for");
     else if (1e-9 * (double)m.call.ns > took_s)
-        code = refuse_calls(p, "says that its calls took longer than all of its answer");
+        code = refuse_calls(p, "says that its calls took longer than its whole answer");
     return code;
 }
 

@@ -277,7 +277,7 @@ static void warn_of_machine(cJSON *list, const struct nb_cpu *cpu, struct nb_str
     }
     if (cpu->hypervisor[0]) {
         nb_strbuf_addf(text,
-                       "a %s virtual machine: its neighbours take time and cache at will; trust ratios within a "
+                       "a %s virtual machine: other tenants share its cores and caches; trust ratios within a "
                        "run more than times",
                        cpu->hypervisor);
         warn(list, text);
@@ -286,10 +286,10 @@ static void warn_of_machine(cJSON *list, const struct nb_cpu *cpu, struct nb_str
 
 static void warn_of_settings(cJSON *list, const struct nb_system *s, struct nb_strbuf *text) {
     if (s->governor[0] && strcmp(s->governor, "performance") != 0) {
-        nb_strbuf_addf(text,
-                       "the frequency governor is %s: clocks change with load; `cpupower frequency-set -g "
-                       "performance` as root holds them up",
-                       s->governor);
+        nb_strbuf_addf(
+            text,
+            "the frequency governor is %s: clocks change with load; run `cpupower frequency-set -g performance` as root",
+            s->governor);
         warn(list, text);
     }
     if (strcmp(s->boost, "on") == 0) {

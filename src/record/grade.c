@@ -105,9 +105,10 @@ static bool grade_bounded(const struct nb_record *r, struct nb_graded *out) {
 
 static void grade_loosely(const struct nb_record *r, struct nb_graded *out) {
     const struct nb_evidence *e = &r->evidence;
-    const char *why = e->n_beyond > 0      ? "beyond the bound"
-                      : e->n_unbounded > 0 ? nb_loss_names[r->accuracy.loss]
-                                           : "within the bound, which allows for the loss of half of the digits";
+    const char *why = e->n_beyond > 0 ? "beyond the bound"
+                      : e->n_unbounded > 0
+                          ? nb_loss_names[r->accuracy.loss]
+                          : "more than half of the digits are wrong, which the bound of its formula allows";
     const double noise = noise_ratio_of(r), share = e->normwise_u * nb_formats[r->c.dtype].unit_roundoff;
     const bool bounded = e->n_beyond == 0 && e->n_unbounded == 0;
     if (noise <= NB_NOISE_RATIO) {

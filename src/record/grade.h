@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which claim a kernel's results support, by the strictest bound that all of them satisfy (in the manner of Demmel et al.,
- * "Grading the BLAS"). README.md in this folder defines each grade and says why. */
+ * "Grading the BLAS"). src/accuracy/README.md defines each grade. */
 #pragma once
 
 #include <stdbool.h>

@@ -163,7 +163,7 @@ static size_t near_calls(const struct nb_cpu *cpu, int64_t item, struct tune_sha
 }
 
 static const struct tune_topic all_topics[] = {
-    {.name = "stores past the caches",
+    {.name = "non-temporal stores",
      .field = "stream_bytes",
      .is_threshold = true,
      .zero_is_all = true,
@@ -478,7 +478,7 @@ static int launch_trial(struct tune_outcome *o, size_t trial, int launch, const 
     const int ended = ask(o, trial, launch, options, floors, &answer);
     if (ended != 0) return ended;
     if (answer.differs && o->topic->field)
-        snprintf(answer.reason, sizeof answer.reason, "its results depend on the tuning, which they must not");
+        snprintf(answer.reason, sizeof answer.reason, "its results depend on the tuning; they must not");
     if (answer.reason[0]) {
         snprintf(o->reason, sizeof o->reason, "%.80s on %.60s: %.80s", o->cases[trial].variant,
                  o->cases[trial].shape.text, answer.reason);

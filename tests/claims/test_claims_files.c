@@ -315,7 +315,7 @@ Test(claims_files, documents_of_another_schema_or_changed_are_refused) {
     char *dir = new_folder();
     put_text(dir, NB_CLAIMS_FILE, "{\"schema\":\"1.0\",\"claims\":[]}");
     expect_refused(nb_claims_document_read(dir) ? 0 : -1, "the schema before",
-                   "of schema 1.0, and this version reads 2.0 alone");
+                   "has schema 1.0, and this version reads only 2.0");
     put_text(dir, NB_CLAIMS_FILE, "{\"schema\":\"2.0\",\"claims\":[],\"sum\":\"0123456789abcdef\"}");
     expect_refused(nb_claims_document_read(dir) ? 0 : -1, "another sum",
                    "is of something else; `normbench claims --resume` makes it again");

@@ -24,7 +24,7 @@ printf '%s\n' 'cheats:cheat_helped* 2000 4 others=1' 'candidate:cheat_helped* 20
 export NORMBENCH_PLAYED=$WORK/helped
 for cheat in cheat_helped cheat_helped_by_spinner; do
     run 1 $cheat
-    grep -q 'wrong_when_timed,had another thread work for it' "$WORK/$cheat.csv" || bad "$cheat is not named: $(cat "$WORK/$cheat.csv")"
+    grep -q 'wrong_when_timed,let another thread do its work' "$WORK/$cheat.csv" || bad "$cheat is not named: $(cat "$WORK/$cheat.csv")"
 done
 "$NORMBENCH" try "$cheats" --kernel cheat_helped_by_spinner --budget 5 --no-peers --quiet --out "$WORK/try" >"$WORK/out" 2>"$WORK/err"
 [ $? = 1 ] && grep -q 'NO: wrong_when_timed' "$WORK/out" || bad "try believes it: $(cat "$WORK/out" "$WORK/err")"

@@ -90,7 +90,7 @@ for how in crashes exits hangs memory; do
     TORCH_STUB="prints forks $how ON=none" claims "$how" --launches 6
     case $how in
     crashes) said='was ended by signal 11' ;;
-    exits) said='ended with exit code 3, after lines that are none of the protocol' ;;
+    exits) said='ended with exit code 3, after lines that are not of the protocol' ;;
     hangs) said='no end within the time allowed' ;;
     memory) said='ran out of memory' ;;
     esac

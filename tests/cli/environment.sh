@@ -125,7 +125,7 @@ run --out "$WORK/killed" "${one[@]}" >/dev/null
 rm "$WORK/killed/results.json"
 code=0; run --out "$WORK/killed" >/dev/null 2>"$WORK/err" || code=$?
 expect "$code" 2 "a folder with a journal"
-grep -q 'holds a run already; take another --out' "$WORK/err"
+grep -q 'already holds a run; use another --out' "$WORK/err"
 
 # Copies of builds in a folder that programs cannot be run from, where this user may mount one.
 cat >"$WORK/noexec.sh" <<'SH'

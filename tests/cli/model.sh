@@ -63,7 +63,7 @@ refuses "none of its operations is a norm" claims --model "$WORK/none.json"
 sed 's/qwen3/mamba/' "$WORK/models/config.json" >"$WORK/family.json"
 refuses "family.json:1: \"model_type\": the family 'mamba' is not known; llama, .* are" claims --model "$WORK/family.json"
 refuses "did you mean 'llama-3-8b'" claims --model lama-3-8b
-refuses "this list is of 64 tokens" claims --model "$WORK/models/small.json" --tokens 5
+refuses "this list is for 64 tokens" claims --model "$WORK/models/small.json" --tokens 5
 refuses "of which model" claims --tokens 5
 refuses "leave out names of claims" claims --model llama-3-8b form-keepdim
 refuses "holds a model's step already" claims --model "$WORK/models/small.json" --out "$WORK/small"

@@ -33,7 +33,7 @@ for name in mine:example_f32 example; do
 done
 # Variants of ours are taken on the axis too; a kernel with several is not one.
 says '^rmsnorm_twopass_scalar_f32/' run --list --axis kernel=rmsnorm_twopass_scalar_f32 "${few[@]}"
-refuses "'rmsnorm_twopass': one of its .* variants is wanted: .*rmsnorm_twopass_scalar_f32" tolerance --kernel rmsnorm_twopass
+refuses "'rmsnorm_twopass': name one of its .* variants: .*rmsnorm_twopass_scalar_f32" tolerance --kernel rmsnorm_twopass
 
 # Tables and records call it by the name that selects it.
 says '^ *mine:example +native ' run ./c.json "${mine[@]}" --axis kernel=mine:example --no-stress --no-plots --format table --out run

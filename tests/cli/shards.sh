@@ -24,7 +24,7 @@ if /usr/bin/python3 -c 'import jsonschema' 2>/dev/null; then
 fi
 refuses "is not a shard" merge "$WORK/stress-one" "$WORK/stress-1" --out "$WORK/no"
 refuses "these are missing: 2" merge "$WORK/stress-1" --out "$WORK/no"
-refuses "holds a run already" merge "$WORK/stress-1" "$WORK/stress-2" --out "$WORK/stress"
+refuses "already holds a run" merge "$WORK/stress-1" "$WORK/stress-2" --out "$WORK/stress"
 # One that was cut off has no grades, and shards asked differently are none of one plan.
 mkdir "$WORK/cut"
 cp -r "$WORK/stress-1" "$WORK/stress-2" "$WORK/cut"

@@ -104,7 +104,7 @@ refuses "no block of .* has it" stress "$WORK/small.json" --dtype f16
 refuses "leave out names" stress --resume "$WORK/run" --dtype f32
 mkdir -p "$WORK/other"
 sed 's/"schema":"3.0"/"schema":"2.0"/; s/,"sum":"[0-9a-f]*"}$/}/' "$WORK/first" >"$WORK/other/journal.jsonl"
-refuses "is of schema 2.0, and this version reads 3.0 alone" stress --resume "$WORK/other"
+refuses "has schema 2.0, and this version reads only 3.0" stress --resume "$WORK/other"
 "$NORMBENCH" run "$WORK/small.json" --launches 0 --no-plots --quiet --out "$WORK/began" >/dev/null 2>&1
 refuses "\`normbench run\` began it" stress --resume "$WORK/began"
 exit "$failed"

@@ -93,7 +93,7 @@ done
 refuses "without \"lib\"" new-plugin libmine
 refuses "NAME" new-plugin
 refuses "FILE, a shared object, Python or a program" try
-refuses "try-wrong: holds a run already; take another folder$" try ./mine.so --out try-wrong
+refuses "try-wrong: already holds a run; use another folder$" try ./mine.so --out try-wrong
 refuses "No such file|cannot" try ./nothing.so
 refuses "none of its kernels is called 'mine:mien'; it has mine:mine_f32" try ./mine.so --kernel mine:mien
 exit "$failed"

@@ -52,7 +52,7 @@ for arguments in "--launches 1" --reset; do
     stays "NORMBENCH_TUNING=none: no file is read or written" $arguments
 done
 "$NORMBENCH" info 2>"$WORK/err" | grep -q "^Tuning: defaults"
-grep -q 'defaults are taken in its place; NORMBENCH_TUNING=none' "$WORK/err"
+grep -q 'defaults are used instead; NORMBENCH_TUNING=none' "$WORK/err"
 unset NORMBENCH_TUNING
 
 # A measurement, as short as can be: no trial goes wrong; kept, valid, shown, read by the next command, taken away.

@@ -35,12 +35,12 @@ Test(shape, what_is_no_shape_is_refused_with_the_reason) {
         {"64x", "not a shape"},
         {"64x384x", "not a shape"},
         {"64x-1", "not a shape"},
-        {"64x384 ", "something else"},
+        {"64x384 ", "something other"},
         {"0x5", "dimension of 0"},
         {"5x0", "dimension of 0"},
         {"2x3x4", "brackets"},
         {"2x[3", "does not close"},
-        {"2x[3]x4", "behind its bracket"},
+        {"2x[3]x4", "after its bracket"},
         {"2x[3x[4]]", "not a shape"},
         {"2x]3", "not a shape"},
         {"65536x65537", "2^32"},
@@ -49,9 +49,9 @@ Test(shape, what_is_no_shape_is_refused_with_the_reason) {
         {"nchw:5", "at least N and C"},
         {"nchw:[2x3]", "brackets"},
         {"1x1x1x1x1x1x1x1x[1]", "8 dimensions"},
-        {"64*384", "something else"},
+        {"64*384", "something other"},
         {"nchv:1x2", "not a shape"},
-        {"1e3x5", "something else"},
+        {"1e3x5", "something other"},
     };
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
         struct nb_shape s;

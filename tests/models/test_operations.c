@@ -148,7 +148,7 @@ Test(operations, what_is_wrong_is_named_with_its_place_and_mend) {
         {0, LIST("{\"op\":\"norm\",\"shape\":\"4x99999999999\"}"), "is not ROWSxCOLUMNS, each from 1 to 2147483647"},
         {0, LIST("{\"op\":\"norm\",\"shape\":\"4x5\",\n\"count\":0}"), "m.json:4: \"count\""},
         {0, LIST("{\"op\":\"norm\",\"shape\":\"4x5\",\"reads\":2}"),
-         "\"reads\" belongs to elementwise alone; leave it out of norm"},
+         "\"reads\" is only for elementwise; leave it out of norm"},
         {0, LIST("{\"op\":\"elementwise\",\"shape\":\"4x5\",\"reads\":2}"),
          "elementwise needs \"reads\" and \"writes\""},
         {0, LIST("{\"op\":\"norm\"}"), "an operation needs \"shape\""},
@@ -158,8 +158,8 @@ Test(operations, what_is_wrong_is_named_with_its_place_and_mend) {
         {0,
          "{\"title\":\"t\",\"source\":\"s\",\"work\":\"training\",\"tokens\":1,\"operations\":[{\"op\":\"norm\",\"shape\":\"4x5\"}]}",
          "training needs \"parameters\" and \"tensors\""},
-        {7, LIST("{\"op\":\"norm\",\"shape\":\"4x5\"}"), "--tokens 7: this list is of 64 tokens"},
-        {0, "{\"hidden_size\":4}", "neither \"operations\", as a list of a step has, nor \"model_type\""},
+        {7, LIST("{\"op\":\"norm\",\"shape\":\"4x5\"}"), "--tokens 7: this list is for 64 tokens"},
+        {0, "{\"hidden_size\":4}", "needs \"operations\", the list of a step, or \"model_type\""},
         {0, "[]", "a model is an object"},
         {0, "{\n\"model_type\":\"mamba\"}",
          "m.json:2: \"model_type\": the family 'mamba' is not known; llama, mistral, qwen2,"},
@@ -169,7 +169,7 @@ Test(operations, what_is_wrong_is_named_with_its_place_and_mend) {
         {0,
          "{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":3,\"intermediate_size\":96,"
          "\"num_attention_heads\":4,\"num_key_value_heads\":3,\"vocab_size\":9}",
-         "4 heads of queries do not share 3 of keys and values"}};
+         "4 query heads cannot share 3 key and value heads"}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct nb_model_step step released_by(nb_model_step_release);
         expect_refused(parse(&step, all[i].text, all[i].tokens), all[i].text, all[i].words);

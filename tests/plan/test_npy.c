@@ -101,7 +101,7 @@ static const struct {
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", "key other than"},
     {"{'descr': '<f4', 'fortran_order': False}", "lacks"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)", "not closed"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", "behind the dict"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", "after the dict"},
     {"['descr']", "not a Python dict"},
     {"", "not a Python dict"},
 };

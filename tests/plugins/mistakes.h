@@ -106,7 +106,7 @@
     K(rmsb_bf16, ties_away) K(lnb_f32, no_mean_term) K(lnb_f32, dgamma_of_x) K(lnb_f32, dbeta_first_twice) K(lnb_f32, dbeta_weighted) \
     K(lnb_f32, n_minus_1) K(lnb_f32, dbeta_f16) K(lnb_bf16, dbeta_bf16) K(lnb_bf16, g_narrow) K(lnb_bf16, floors) K(addb_bf16, no_residual) \
     K(addb_bf16, residual_rounds_twice) \
-    /* written after the checks, which were made without them: what they find of these, src/measure/README.md says */ \
+    /* written after the checks, which were made without them: what they find of these, src/decisions/0068-planted-mistakes.md says */ \
     K(rms_f32, tail_twice) K(rms_f32, lane_not_reset) K(rms_f32, range_last_lost) K(rms_f32, eps_at_least) K(rms_f32, variance_at_most) \
     K(rms_f32, rstd_by_exp_log) K(rms_f32, nan_skipped) K(rms_bf16, lanes_added_narrow) K(rms_bf16, index_16_bit) K(rms_bf16, rstd_at_most) \
     K(rms_f16, lanes_added_narrow) K(ln_f32, padding_in_variance) K(ln_f32, mean_padded) K(ln_f32, y_stride_of_x) K(ln_f32, range_starts_late) \

@@ -88,7 +88,7 @@ Test(kernel_program, a_kernel_is_taken_as_the_table_has_it) {
     apart.x_stride = 9;
     threads.n_threads = 2;
     cr_expect_null(refuse_call(&k.kernel, &packed));
-    cr_expect(strstr(refuse_call(&k.kernel, &apart), "next to each other"));
+    cr_expect(strstr(refuse_call(&k.kernel, &apart), "packed rows only"));
     cr_expect(strstr(refuse_call(&k.kernel, &threads), "several threads"));
 }
 

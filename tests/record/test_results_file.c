@@ -71,7 +71,7 @@ Test(results_file, a_file_that_is_no_results_is_refused_with_its_place) {
         {"{\n\"schema\": \"3.0\",\n oops\n}", "results.json:3:"},
         {"[]", "results.json"},
         {"{\"schema\":\"3.0\"}", "records"},
-        {"{\"schema\":\"2.0\",\"records\":[]}", "is of schema 2.0, and this version reads 3.0 alone"},
+        {"{\"schema\":\"2.0\",\"records\":[]}", "has schema 2.0, and this version reads only 3.0"},
         {"{\"records\":[]}", "has no \"schema\""},
         {"{\"schema\":\"3.0\",\"records\":[]}", "its head was changed"},
         {"", "results.json"},
@@ -111,7 +111,7 @@ static void change_each(cJSON *in, const cJSON *results, const char *part, const
         cr_expect_eq(read_results(dir), -1, "%s: %s can be changed", part, name);
         const char *said = end_errors();
         const bool is_schema = strcmp(name, "schema") == 0, is_name = strcmp(name, "key") == 0;
-        cr_expect(strstr(said, is_schema ? "is of schema changed" : "its \"sum\" is of something else") &&
+        cr_expect(strstr(said, is_schema ? "has schema changed" : "its \"sum\" is of something else") &&
                       strstr(said, is_schema || is_name ? NB_RESULTS_FILE : part),
                   "%s: %s: %s", part, name, said);
         *item = kept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Designs with names. The letters are those of the table of cast orders in README.md. */
+/* Designs with names, and the texts that describe others. */
 #include "src/lab/emulate/design.h"
 
 #include <assert.h>
@@ -337,11 +337,11 @@ static const char *conflict(const struct nb_design *d) {
         return "a reciprocal square root estimate with eps outside the root is not defined; eps_place:inside or clamp";
     if (d->variance != NB_VAR_TWOPASS && d->op != NB_OP_LAYERNORM) return "variance: is for layernorm";
     if (d->variance == NB_VAR_CORRECTED && d->folded)
-        return "variance:corrected takes the residual off each element, for which folded:1 has no place";
+        return "variance:corrected subtracts the residual from each element, which folded:1 cannot do";
     if (d->lanes > 1 && !laned)
         return "lanes are for order:sequential and order:kahan; pairwise and blocked have a leaf:";
     if (d->cast == NB_CAST_BEFORE && d->folded)
-        return "folded:1 multiplies x by one number, so that cast:before is void";
+        return "folded:1 multiplies x by one number, so cast:before has no effect";
     return NULL;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where a design's arithmetic ends: thresholds in closed form for one configuration, each tried then and there on a generated row at the
- * threshold and at its neighbour. A rule predicts; the emulator, or what stands in for it, verifies; a prediction that does not hold
- * is a line that says so. src/lab/README.md has the derivations. */
+/* Where a design's arithmetic ends: thresholds in closed form for one configuration, each tried on a generated row at the threshold and
+ * at its neighbour. A prediction that does not hold is a line that says so. */
 #pragma once
 
 #include <stddef.h>
