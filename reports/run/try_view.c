@@ -160,7 +160,7 @@ static void add_right(const struct nb_tried *t, const struct verdict *v, const s
         nb_strbuf_addf(&text, "in part: %zu cases within the bound of what it declares, which allows too much", v->n);
     } else if (v->n_failed == 0) {
         nb_strbuf_addf(&text, "yes: %zu cases, %zu of them hard rows, none beyond its bound", v->n, v->n_hard);
-        if (v->calls) nb_strbuf_addf(&text, "; the same bits after %lld calls", (long long)v->calls);
+        if (v->calls) nb_strbuf_addf(&text, "; the same bits in each of %lld calls", (long long)v->calls);
     } else {
         nb_strbuf_addf(&text, "NO: %s in %zu of %zu cases", nb_status_name(v->failed->status), v->n_failed, v->n);
         nb_failure_reproducer(v->failed, &reproducer);

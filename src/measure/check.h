@@ -28,6 +28,7 @@ uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c);
 #define NB_CHECK_WHOLE_BYTES (16 << 20)
 
 /* Of a case that was right there: calls it on and on, in the same buffers, up to random numbers between powers of two until 64 MiB, 2^12 calls or a
- * quarter of a second have gone by, checks it anew behind each, and adds to *out how many calls it were. */
+ * quarter of a second have gone by, compares all outputs of each call with the first's, checks it anew behind each stretch, and adds to *out how many
+ * calls it were. A fault of every Nth call is seen if they are N or more, else in a share calls / N of processes. */
 void nb_check_on(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                  struct nb_checked *out);

@@ -40,7 +40,7 @@ expected = dict(line.split() for line in open(sys.argv[1] + "/expected"))
 assert len(expected) > 80, "the table has shrunk"
 run, hung = (json.load(open(f"{sys.argv[1]}/{d}/results.json"))["records"] for d in ("run", "hung"))
 got = {r["key"].split(":")[0]: r for r in run + hung if ":bad_" in r["key"]}
-says = {"change_tuning": "wrote to call->tuning", "catch_faults": "replaced the handler of signal 11", "borrow_x": "wrote to x", "wear_out": "after ",
+says = {"change_tuning": "wrote to call->tuning", "catch_faults": "replaced the handler of signal 11", "borrow_x": "wrote to x", "wear_out": "in call ",
         "no_units": "n_units()", "empty_range": "range()", "no_range": "range()"}
 for name, status in (expected | dict.fromkeys(("honest_a", "honest_m", "honest_z"), "ok")).items():
     r = got.get(name) or {"status": "no record", "reason": None}

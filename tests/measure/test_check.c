@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A kernel that is called on and on: a fault is seen in whichever of the calls it comes. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/core/case_key.h"
+#include "src/core/random.h"
+#include "src/measure/check.h"
+
+static int64_t n_calls, wrong_call;
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = (const float *)call->x + row * call->x_stride;
+        float *y = (float *)call->y + row * call->y_stride;
+        double squares = 0;
+        for (int64_t i = 0; i < call->cols; i++) squares += (double)x[i] * x[i];
+        const double rstd = 1 / sqrt(squares / (double)call->cols + call->eps);
+        for (int64_t i = 0; i < call->cols; i++) y[i] = (float)(x[i] * rstd);
+    }
+    if (++n_calls == wrong_call) ((float *)call->y)[0] += 1;
+    return 0;
+}
+
+static const struct nb_kernel kernel = {.struct_size = sizeof kernel,
+                                        .op = NB_OP_RMSNORM,
+                                        .dtype = NB_F32,
+                                        .width = NB_NATIVE,
+                                        .name = "sometimes",
+                                        .variant = "sometimes_f32",
+                                        .formulas = {.roots = 1u << NB_ROOT_MUL_RECIP, .affines = 1u << NB_AFFINE_NONE},
+                                        .loads = 1,
+                                        .stores = 1,
+                                        .run = run};
+
+static struct nb_checked check(const struct nb_case *c) {
+    const struct nb_entry entry = {.kernel = &kernel, .file = "sometimes"};
+    struct nb_inputs in = {0};
+    struct nb_oracle oracle = {0};
+    struct nb_checked checked;
+    cr_assert_eq(nb_inputs_init(&in, c), 0);
+    cr_assert_eq(nb_oracle_init(&oracle, c, &in), 0);
+    n_calls = 0;
+    nb_check_case(c, &entry, &in, &(struct nb_exact){.oracle = &oracle}, &checked);
+    nb_check_on(c, &entry, &in, &checked);
+    free(checked.digests);
+    nb_oracle_release(&oracle);
+    nb_inputs_release(&in);
+    return checked;
+}
+
+/* Of kernels that are wrong in any call with a chance of 1 / N, n calls find 1 - (1 - 1 / N)^n. */
+Test(check, a_fault_is_seen_in_whichever_call_it_comes) {
+    enum { KERNELS = 200, ONE_OF = 2000 };
+    struct nb_case c;
+    int n_found = 0;
+    int64_t most = 0;
+    uint64_t random = 7;
+    cr_assert_eq(nb_case_parse(&c, "sometimes_f32/shape:2x16/data:normal/affine:none"), 0);
+    for (int i = 0; i < KERNELS; i++) {
+        const double u = (double)((nb_random_next(&random) >> 11) + 1) * 0x1p-53;
+        wrong_call = 1 + (int64_t)(log(u) / log1p(-1.0 / ONE_OF));
+        const struct nb_checked checked = check(&c);
+        cr_expect_eq(checked.status != NB_OK, n_calls >= wrong_call, "call %lld of %lld: %s", (long long)wrong_call,
+                     (long long)n_calls, checked.reason);
+        n_found += checked.status != NB_OK;
+        most = n_calls > most ? n_calls : most;
+    }
+    const double share = 1 - pow(1 - 1.0 / ONE_OF, (double)most), sigma = sqrt(KERNELS * share * (1 - share));
+    cr_expect(fabs(n_found - KERNELS * share) < 4 * sigma, "%d of %d in %lld calls", n_found, KERNELS, (long long)most);
+}
