@@ -309,16 +309,17 @@ static int run_plan(const struct claims_options *o, struct nb_config *config, co
                                                .plan = &plan,
                                                .config = config->name,
                                                .out = folder,
+                                               .whole = dir,
                                                .resume = resume ? folder : NULL,
                                                .no_counters = true,
                                                .case_timeout_s = o->output.case_timeout_s,
                                                .argc = o->argc,
                                                .argv = o->argv};
         m->ended = nb_measuring_run(&measuring, folder, &began);
-        result = began && m->ended >= 0 && nb_results_fold(&m->results[which], folder) == 0 ? 0 : -1;
-        m->there[which] = result == 0;
-        if (result == 0) result = nb_results_write(&m->results[which], folder);
-        if (result == 0 && which == NB_PLAN_TIMING) result = nb_sample_table_read(&m->samples, folder);
+        m->there[which] = began && nb_results_fold(&m->results[which], folder) == 0;
+        if (m->there[which] && which == NB_PLAN_TIMING)
+            m->there[which] = nb_sample_table_read(&m->samples, folder) == 0;
+        result = m->there[which] && m->ended >= 0 ? nb_results_write(&m->results[which], folder) : -1;
         if (result == 0 && !o->output.no_plots) result = nb_html_write(&m->results[which], folder);
     }
     nb_plan_release(&plan);
@@ -373,6 +374,7 @@ static struct nb_interval eager_us(const struct measured *m) {
 
 /* ---- everything that is measured ---- */
 
+/* -1 after nb_error: something could not be measured or kept; what could be is there. */
 static int measure(struct claims_options *o, struct nb_claims *claims, const char *dir, struct measured *m) {
     struct nb_config configs[NB_N_CLAIMS_PLANS];
     const struct nb_claims_effort effort = {.quick = o->quick, .launches = launches_of(o, 0)};
@@ -429,7 +431,7 @@ static int write_readings(const cJSON *document, const char *dir) {
 }
 
 static int report(const struct claims_options *o, const struct nb_claim_result *results, size_t n,
-                  const struct measured *m, const char *dir, double elapsed_s) {
+                  const struct measured *m, bool is_complete, const char *dir, double elapsed_s) {
     const struct nb_claims_measured measured = all_measured(m);
     char started[32];
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
@@ -437,7 +439,7 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
                                     .argc = o->argc,
                                     .argv = o->argv,
                                     .quick = o->quick,
-                                    .complete = m->ended == 0,
+                                    .complete = is_complete,
                                     .elapsed_s = elapsed_s,
                                     .measured = &measured,
                                     .eager_us = eager_us(m),
@@ -462,13 +464,15 @@ static int try_claims(struct claims_options *o, struct nb_claims *claims, const 
     const double started = nb_now_s();
     size_t n_denied = 0;
     int exit_code = NB_EXIT_USAGE;
-    if (measure(o, claims, dir, &m) != 0) goto out;
+    bool is_whole = measure(o, claims, dir, &m) == 0, any = is_whole;
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) any |= m.there[i];
+    if (!any) goto out;
     const struct nb_claims_measured measured = all_measured(&m);
     results = judge(claims, &measured);
     if (m.ended == 0) m.ended = nb_interrupted();
     for (size_t i = 0; i < claims->n; i++)
         n_denied += results[i].verdict == NB_NOT_REPRODUCED && !nb_claim_is_bug(results[i].claim->id);
-    const bool is_whole = report(o, results, claims->n, &m, dir, nb_now_s() - started) == 0;
+    is_whole &= report(o, results, claims->n, &m, is_whole && m.ended == 0, dir, nb_now_s() - started) == 0;
     exit_code = m.ended > 0                 ? nb_ended_by(m.ended, "claims", dir)
                 : o->strict && n_denied > 0 ? NB_EXIT_FAILED
                 : is_whole                  ? NB_EXIT_OK

@@ -418,7 +418,8 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
         if (!m->silent) say_plan(m, dir);
         ended = nb_run_plan(m->plan, &journal, dir, &options);
         if (ended < 0 && !m->silent)
-            nb_note("what was measured is kept; `normbench %s --resume %s` goes on", m->argv[0], dir);
+            nb_note("what was measured is kept; `normbench %s --resume %s` goes on", m->argv[0],
+                    m->whole ? m->whole : dir);
     }
     nb_journal_close(&journal);
     return ended;

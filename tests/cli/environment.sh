@@ -59,6 +59,13 @@ grep -q 'File too large' "$WORK/err"
 grep -q 'run --resume .*small. goes on' "$WORK/err"
 code=0; "$NORMBENCH" run --resume "$WORK/small" --quiet --no-plots >/dev/null || code=$?
 expect "$code" 0 "--resume after a file size limit"
+# Claims: what the other experiments found is printed before.
+tried=('speed-rsqrt' prec-zero-row --quick --launches 2 --train-budget 0 --no-plots --out "$WORK/claims")
+code=0; (ulimit -f 16; "$NORMBENCH" claims "${tried[@]}" >"$WORK/out" 2>"$WORK/err") || code=$?
+expect "$code" 2 "claims and a file size limit"
+grep -q 'prec-zero-row: with eps 0.0' "$WORK/out"
+grep -q '/timing/journal.jsonl: File too large' "$WORK/err"
+grep -q 'claims --resume .*/claims. goes on' "$WORK/err"
 
 code=0; (ulimit -s 64; run --out "$WORK/stack" "${one[@]}" >/dev/null 2>"$WORK/err") || code=$?
 expect "$code" 2 "a stack of 64 KiB"
