@@ -140,7 +140,7 @@ plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 misdeeds := $(patsubst %,$(BUILD)/tests/plugins/%.so,crash error hang late_crash nan question wrong)
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources)) $(misdeeds) $(BUILD)/tests/programs/norms
 
-.PHONY: cuda-emulated survey all help deps demo check check-unit check-unit-build check-kernels check-cli check-style check-conditions check-timing check-long check-browser check-exports check-slurm check-arm check-avx512 \
+.PHONY: cuda-emulated survey all help deps demo check check-unit check-unit-build check-kernels check-cli check-style check-conditions check-long check-browser check-exports check-slurm check-arm check-avx512 \
 	gate gate-layouts gate-texts format format-check lint asan asan-build fuzz fuzz-build install install-built wheel deb check-deb uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -152,7 +152,6 @@ help:
 	'make check-kernels  the tests of kernels on all that make builds: 16 bits and 512 bits too' \
 	'make check-long  what is long and rarely fails: every variant, every planted mistake, the GPU run rehearsed, the pages in a browser; minutes' \
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
-	'make check-timing  what rests on this machine'\''s time, as figures: samples, overheads, budgets, the gate, hidden threads; fails nothing' \
 	'make check-browser  opens the pages in a headless Chromium (installs chromium-headless-shell), with screenshots in build/browser' \
 	'make check-slurm  a job array on a Slurm of its own, from Debian packages in build/slurm; nothing is installed' \
 	'make check-arm  builds for aarch64 and runs the unit tests, stress and probe emulated by qemu-user (gets these from Debian); half an hour' \
@@ -414,9 +413,6 @@ check-cli: $(BUILD)/normbench $(BUILD)/normbench-played $(TEST_KERNELS) $(plugin
 # Nothing may depend on a core of one's own, or on time: everything, on one CPU that others keep busy, and stopped again and again.
 check-conditions: check-unit-build
 	for condition in crowded stopped; do tests/$$condition.sh $(MAKE) check-unit check-cli || exit 1; done
-# What rests on this machine's time: figures, of which none fails.
-check-timing: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
-	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/timing.sh
 # The tests of kernels on those that `make` builds: 512 bits and 16 bits too.
 check-kernels: $(BUILD)/libnormkernels.so
 	$(MAKE) TEST_KERNELS=$< TEST_LAYOUT= TESTS='@($(kernel_suites))/*' check-unit
