@@ -189,7 +189,7 @@ static double deviation_of_sum(struct exact *e, const struct backward *b, enum s
 /* The largest deviation of dx, dgamma, dbeta and dalpha from their exact values by MPFR, in f32 ulp of those. What cancels below
  * 2^-90 of its terms is measured against them. */
 static double worst_gradient_deviation(const struct backward *b) {
-    struct nb_gradient g;
+    struct nb_gradient g released_by(nb_gradient_release);
     struct exact e;
     exact_init(&e);
     backward_gradient(&g, b);
@@ -199,7 +199,6 @@ static double worst_gradient_deviation(const struct backward *b) {
         if (g.dbeta) worst = fmax(worst, deviation_of_sum(&e, b, DBETA, i, g.dbeta[i]));
     }
     if (b->p.c.op == NB_OP_DYT) worst = fmax(worst, deviation_of_sum(&e, b, DALPHA, 0, g.dalpha));
-    nb_gradient_release(&g);
     exact_clear(&e);
     return worst;
 }
@@ -263,7 +262,7 @@ Test(gradient, agrees_with_mpfr_on_rows_made_to_hurt) {
 Test(gradient, keeps_its_digits_where_the_residual_cancels_the_rest) {
     for (int op = NB_OP_ADD_RMSNORM; op <= NB_OP_ADD_LAYERNORM; op++) {
         struct backward b released_by(backward_free);
-        struct nb_gradient g;
+        struct nb_gradient g released_by(nb_gradient_release);
         double dx[64];
         backward_init(&b, (uint32_t)op, NB_F32, 1, 64);
         backward_fill_normal(&b, 1, 1, 3);
@@ -271,7 +270,6 @@ Test(gradient, keeps_its_digits_where_the_residual_cancels_the_rest) {
         backward_gradient(&g, &b);
         nb_gradient_row(&g, 0, dx);
         for (int64_t i = 0; i < 64; i++) nb_set(b.p.in.dresidual_out, i, NB_F32, -dx[i]);
-        nb_gradient_release(&g);
         expect_exact(&b, "cancelling residual");
     }
 }
@@ -325,7 +323,7 @@ static void dx_of_first_row(const struct backward *b, double *dx) {
 
 Test(gradient, rows_with_inf_or_nan_follow_ieee_evaluation) {
     struct backward b released_by(backward_free);
-    struct nb_gradient g;
+    struct nb_gradient g released_by(nb_gradient_release);
     double dx[4];
     backward_init(&b, NB_OP_RMSNORM, NB_F32, 2, 4);
     b.p.c.formula.affine = NB_AFFINE_GAMMA;
@@ -339,7 +337,6 @@ Test(gradient, rows_with_inf_or_nan_follow_ieee_evaluation) {
     cr_expect(isnan(g.dgamma[2]) && isfinite(g.dgamma[1]), "and in one column");
     nb_gradient_row(&g, 1, dx);
     for (int i = 0; i < 4; i++) cr_expect(isfinite(dx[i]), "the other row knows nothing of it");
-    nb_gradient_release(&g);
     problem_set(&b.p, 2, 1);
     backward_statistics(&b);
     backward_set_dy(&b, 3, INFINITY);

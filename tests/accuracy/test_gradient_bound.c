@@ -216,9 +216,9 @@ Test(gradient_bound, tells_folded_forms_from_those_that_subtract_the_mean) {
 /* Rows of mean/sd = 10^8, whose mean a folded form takes off last: the bound is as large as what dx is a difference of. */
 Test(gradient_bound, that_allows_everything_is_said_to) {
     for (int folded = 0; folded < 2; folded++) {
-        struct backward b;
-        struct nb_gradient g;
-        struct nb_gradient_bound bound;
+        struct backward b released_by(backward_free);
+        struct nb_gradient g released_by(nb_gradient_release);
+        struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
         double dx[64], tolerance[64];
         backward_init(&b, NB_OP_LAYERNORM, NB_F32, 1, 64);
         backward_fill_normal(&b, 1e5, 1e-3, 4);
@@ -227,9 +227,6 @@ Test(gradient_bound, that_allows_everything_is_said_to) {
         nb_gradient_bound_init(&bound, &b.p.c, &g, NULL, 64, 1, false);
         nb_gradient_row(&g, 0, dx);
         cr_expect_eq(nb_gradient_bound_row(&bound, 0, dx, tolerance), folded ? NB_LOSS_UNBOUNDED : NB_LOSS_NONE);
-        nb_gradient_bound_release(&bound);
-        nb_gradient_release(&g);
-        backward_free(&b);
     }
 }
 

@@ -128,7 +128,7 @@ static double worst_of_row(struct exact *e, const struct problem *p, const struc
 
 /* The largest deviation of y as the oracle has it from the exact one, in f32 ulp of the exact value. */
 static double worst_deviation_from_mpfr(const struct problem *p) {
-    struct nb_oracle o;
+    struct nb_oracle o released_by(nb_oracle_release);
     struct exact e;
     exact_init(&e);
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
@@ -138,7 +138,6 @@ static double worst_deviation_from_mpfr(const struct problem *p) {
         worst = fmax(worst, worst_of_row(&e, p, &o, r, y));
     }
     free(y);
-    nb_oracle_release(&o);
     exact_clear(&e);
     return worst;
 }
@@ -188,7 +187,7 @@ Test(oracle, agrees_with_mpfr_for_every_place_of_eps) {
 Test(oracle, keeps_its_digits_where_beta_cancels_the_rest) {
     for (int op = 0; op < N_ROW_OPS; op++) {
         struct problem p released_by(problem_free);
-        struct nb_oracle o;
+        struct nb_oracle o released_by(nb_oracle_release);
         double y[64];
         problem_init(&p, row_ops[op], NB_F32, 1, 64);
         problem_fill_normal(&p, 1, 1, 99);
@@ -197,7 +196,6 @@ Test(oracle, keeps_its_digits_where_beta_cancels_the_rest) {
         cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
         nb_oracle_row(&o, 0, y);
         for (int i = 0; i < 64; i++) p.in.beta_f32[i] = (float)-y[i];
-        nb_oracle_release(&o);
         p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
         if (row_ops[op] != NB_OP_DYT)
             expect_exact(&p, "cancelling beta");

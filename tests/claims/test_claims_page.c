@@ -144,7 +144,7 @@ Test(claims_page, sentences_are_made_of_the_figures_that_are_there) {
         "1 of the 2 published savings are reached on the source's GPU, and 2 with",
         "PyTorch on a GPU (2026-11-26)",
         "saves 6.3% of a step, with PyTorch's own norms 0.7%, and of these norms alone 10%"};
-    struct nb_strbuf claims = {0}, all = {0};
+    struct nb_strbuf claims = {0}, all released_by(nb_strbuf_release) = {0};
     struct nb_strings sentences = {0};
     nb_strbuf_add(&claims, "");
     nb_claims_takeaways(document_of(&claims, steps), &sentences);
@@ -153,7 +153,6 @@ Test(claims_page, sentences_are_made_of_the_figures_that_are_there) {
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         cr_expect(strstr(all.text, wanted[i]), "no '%s': %s", wanted[i], all.text);
     nb_strings_release(&sentences);
-    nb_strbuf_release(&all);
     nb_strbuf_add(&claims, "");
     nb_claims_takeaways(document_of(&claims, ""), &sentences);
     cr_expect_eq(sentences.n, 0, "nothing was summed");

@@ -313,10 +313,9 @@ static bool some(const struct found *all, const struct nb_property *p, const str
 
 /* Orderings and spreads: test_claims_files.c. */
 static void flips(const char *id, const struct nb_rule *rule, const struct found *own, const struct found *all) {
-    struct nb_rulings rulings = {0};
+    struct nb_rulings rulings released_by(nb_rulings_release) = {0};
     nb_rule_apply(rule, &own->findings, NULL, NULL, &rulings);
     cr_expect(rulings.n > 0 && rulings.count[NB_MISSING] == 0, "%s: a rule on %s finds no figure", id, rule->figure);
-    nb_rulings_release(&rulings);
     for (int hold = 0; hold < 2 && rule->form != NB_RULE_ORDERING && rule->form != NB_RULE_SPREAD; hold++)
         cr_expect(some(all, own->property, rule, hold), "%s: no data make a rule on %s %s; add some to `experiments`",
                   id, rule->figure, hold ? "hold" : "fail");

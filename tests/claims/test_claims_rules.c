@@ -36,11 +36,10 @@ static void add(const char *tag, double value, double half) {
 static void release_rulings(void *rulings) { nb_rulings_release(rulings); }
 
 static struct nb_rulings ruled(const char *text) {
-    struct nb_rule rule = rule_of(text);
+    struct nb_rule rule released_by(nb_rule_release) = rule_of(text);
     struct nb_rulings r = {0};
     nb_rule_apply(&rule, &f, NULL, NULL, &r);
     for (size_t i = 0; i < r.n; i++) r.items[i].rule = NULL; /* the rule goes before the rulings do */
-    nb_rule_release(&rule);
     release_at_end(&r, sizeof r, release_rulings);
     return r;
 }

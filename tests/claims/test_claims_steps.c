@@ -85,7 +85,7 @@ static double value_of(const struct nb_findings *f, const char *name, const char
 
 Test(claims_steps, the_parts_of_a_step_follow_from_its_operations) {
     struct made m;
-    struct nb_findings found = {0};
+    struct nb_findings found released_by(nb_findings_release) = {0};
     make(&m, RIGHT);
     find_parts(&m.asked, &found);
     cr_expect_float_eq(value_of(&found, "seconds", "forward"), 0.010, 1e-9);
@@ -94,7 +94,6 @@ Test(claims_steps, the_parts_of_a_step_follow_from_its_operations) {
     cr_expect_float_eq(value_of(&found, "cut", "step"), 0.1, 1e-9, "half of the fifth");
     cr_expect(isnan(value_of(&found, "cut", "backward")), "inference has none");
     cr_expect_str_eq(nb_finding_get(&found.items[0], "style"), "composed");
-    nb_findings_release(&found);
     release(&m);
 }
 
@@ -108,14 +107,13 @@ Test(claims_steps, a_published_cut_needs_so_much_dispatch) {
                  {RIGHT PUBLISHED("0.33", "v100"), MOST_DISPATCH_US}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct made m;
-        struct nb_findings found = {0};
+        struct nb_findings found released_by(nb_findings_release) = {0};
         make(&m, cases[i].more);
         find_dispatch(&m.asked, &m.asked.s->published[0], NULL, &found);
         cr_expect_float_eq(value_of(&found, "dispatch_needed", "step"), cases[i].us, 1e-3);
         cr_expect_float_eq(value_of(&found, "cut_limit", "step"), 0.32, 1e-9, "8 of 25");
         cr_expect_float_eq(value_of(&found, "dispatch_cut", "step"), 0.1, 1e-9, "the first is without dispatch");
         cr_expect_str_eq(nb_finding_get(&found.items[0], "machine"), "here");
-        nb_findings_release(&found);
         release(&m);
     }
 }

@@ -120,7 +120,7 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
     enum { N = sizeof keys / sizeof keys[0] };
     struct nb_record records[N];
     struct nb_results results = {.records = records, .n = N};
-    struct timed_cases cases;
+    struct timed_cases cases released_by(timed_cases_release);
     struct nb_sides sides;
     for (size_t i = 0; i < N; i++) {
         records[i] = (struct nb_record){.key = strdup(keys[i]), .status = NB_OK};
@@ -135,7 +135,6 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
     cr_expect_eq(timed_against(&cases, &sides, 3), 2);
     nb_selector_release(&sides.of);
     nb_selector_release(&sides.against);
-    timed_cases_release(&cases);
     for (size_t i = 0; i < N; i++) nb_record_release(&records[i]);
 }
 

@@ -75,13 +75,12 @@ static enum nb_claim_verdict judged(const char *text, const struct nb_torch_resu
     struct nb_claims_measured m = {.training = r, .no_training = r ? NULL : "nothing was trained"};
     result.findings = nb_alloc(2, sizeof *result.findings);
     e->kind->find(e, &m, &result.findings[0]);
-    struct nb_rulings rulings = {0};
+    struct nb_rulings rulings released_by(nb_rulings_release) = {0};
     char *reason;
     for (size_t i = 0; i < claim.readings[0].n_rules; i++)
         nb_rule_apply(&claim.readings[0].rules[i], &result.findings[0], NULL, NULL, &rulings);
     const enum nb_claim_verdict v = nb_verdict_of(&rulings, &reason);
     free(reason);
-    nb_rulings_release(&rulings);
     if (f)
         *f = result.findings[0];
     else
@@ -98,7 +97,7 @@ static enum nb_claim_verdict of_launches(int n, double rms, double spread, struc
 }
 
 Test(claims_training, a_step_claim_comes_out_as_the_steps_do) {
-    struct nb_findings f;
+    struct nb_findings f released_by(nb_findings_release);
     cr_expect_eq(of_launches(8, 0.7, 0, &f), NB_REPRODUCED);
     const struct nb_finding *cut = found(&f, "cut", "part", "step");
     cr_expect_float_eq(cut->value.value, 0.3, 1e-9, "drift cancels within blocks");
@@ -108,7 +107,6 @@ Test(claims_training, a_step_claim_comes_out_as_the_steps_do) {
                        "of the blocks that both have");
     cr_expect(isnan(found(&f, "time_ratio", "part", "update")->value.value));
     cr_expect_str_eq(nb_finding_get(cut, "tokens"), "256");
-    nb_findings_release(&f);
     cr_expect_eq(of_launches(8, 0.95, 0, NULL), NB_NOT_REPRODUCED);
     cr_expect_eq(of_launches(8, 1.2, 0.01, NULL), NB_NOT_REPRODUCED);
     cr_expect_eq(of_launches(8, 0.8, 0.2, NULL), NB_UNDECIDED_HERE);
@@ -180,13 +178,12 @@ static enum nb_claim_verdict of_seeds(int n, double none, struct nb_findings *f)
 }
 
 Test(claims_training, a_loss_claim_comes_out_as_the_losses_do) {
-    struct nb_findings f;
+    struct nb_findings f released_by(nb_findings_release);
     cr_expect_eq(of_seeds(6, 1.1, &f), NB_REPRODUCED);
     cr_expect_float_eq(found(&f, "loss_ratio", "mode", "training")->value.value, 1.1, 1e-9, "seeds are paired");
     cr_expect_eq(found(&f, "loss_ratio", "mode", "training")->n_launches, 6);
     cr_expect(isnan(found(&f, "loss_ratio", "mode", "inference")->value.value));
     cr_expect_float_eq(found(&f, "failed_steps", "norm", "none")->value.value, 0.2, 1e-12);
-    nb_findings_release(&f);
     cr_expect_eq(of_seeds(6, 1.0, NULL), NB_NOT_REPRODUCED);
     cr_expect_eq(of_seeds(5, 1.1, NULL), NB_UNDECIDED_HERE);
 }
@@ -201,7 +198,7 @@ Test(claims_training, the_mean_over_a_course_is_that_of_all_of_its_steps) {
 }
 
 Test(claims_training, layers_become_figures) {
-    struct nb_findings f;
+    struct nb_findings f released_by(nb_findings_release);
     int n;
     of_seeds(6, 1, &f);
     const struct nb_finding *last = found(&f, "std_last", "at", "start");
@@ -212,7 +209,6 @@ Test(claims_training, layers_become_figures) {
     cr_expect(isnan(found(&f, "std_last", "at", "end")->value.value), "no number is no figure");
     cr_expect_float_eq(found(&f, "gradient_first_over_last", "at", "start")->value.value, 4, 1e-9);
     cr_expect_float_eq(found(&f, "gradient_spread", "at", "end")->value.value, 1, 1e-9);
-    nb_findings_release(&f);
     struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     add_course(&r, 0, LN, 1, 7);
     const cJSON *arm = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(r.answers->child, "arms"), 0);

@@ -48,7 +48,7 @@ static const char *const keys[2][2] = {
 static void add_run(struct nb_strbuf *out, int launches, bool family) {
     static const char *const variants[] = {"layernorm_twopass_v256_f32", "rmsnorm_twopass_v256_f32",
                                            "layernorm_twopass_v512_f32", "rmsnorm_twopass_v512_f32"};
-    struct nb_strbuf groups = {0};
+    struct nb_strbuf groups released_by(nb_strbuf_release) = {0};
     for (int w = 0; w < 2; w++)
         nb_strbuf_addf(&groups,
                        "%s{\"index\":%d,\"part\":0,%s\"keys\":[\"%s\",\"%s\"],\"reference\":0,"
@@ -56,7 +56,6 @@ static void add_run(struct nb_strbuf *out, int launches, bool family) {
                        w ? "," : "[", w, family ? "\"family\":0," : "", keys[w][0], keys[w][1]);
     nb_strbuf_add(&groups, "],\"labels\":[{\"name\":\"mine/norm\",\"source\":null,\"text\":null}]");
     nb_strbuf_add(out, run_line_of(variants, 4, groups.text, "[]", "null", launches));
-    nb_strbuf_release(&groups);
     for (int w = 0; w < 2; w++) add_check(out, w, keys[w], 2);
 }
 

@@ -13,6 +13,7 @@
 #include "src/measure/check.h"
 #include "src/measure/metamorphic.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 #include "tests/support/trials.h"
 
 struct backward {
@@ -63,7 +64,7 @@ Test(backward, cases_that_share_buffers_have_statistics_of_their_own) {
     struct backward s;
     struct nb_case other;
     struct nb_call call = {0}, second = {0};
-    struct nb_buffers b;
+    struct nb_buffers b released_by(nb_buffers_release);
     begin(&s, "gradients:correct_f32/shape:6x10/eps:1e-5");
     other = s.c;
     other.formula.affine = NB_AFFINE_GAMMA_BETA;
@@ -91,7 +92,6 @@ Test(backward, cases_that_share_buffers_have_statistics_of_their_own) {
     call.rstd[2] += 1;
     cr_expect_eq(nb_buffers_verify(&b, where, sizeof where), NB_DAMAGED_INPUT, "statistics are inputs");
     cr_expect(strstr(where, "rstd"), "%s", where);
-    nb_buffers_release(&b);
     end(&s);
 }
 
@@ -164,7 +164,7 @@ Test(backward, dy_is_an_axis) {
     } cases[] = {
         {"zeros", 0, 0}, {"values(3,-4)", 3, -4}, {"parallel", 5, 7}, {"tests/data/minilm_embed_x.npy", NAN, NAN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct nb_strbuf key = {0}, given = {0};
+        struct nb_strbuf key released_by(nb_strbuf_release) = {0}, given released_by(nb_strbuf_release) = {0};
         struct backward s;
         const bool file = isnan(cases[i].first);
         nb_strbuf_addf(&given, "gradients:correct_f32/shape:2x%d/data:%s/dy:%s", file ? 384 : 4,
@@ -177,16 +177,13 @@ Test(backward, dy_is_an_axis) {
             cr_expect(dy[0] == cases[i].first && dy[5] == cases[i].second, "%s: %g, %g", given.text, dy[0], dy[5]);
         cr_expect_eq(nb_inputs_is_random(&s.c), 0, "%s", given.text);
         end(&s);
-        nb_strbuf_release(&key);
-        nb_strbuf_release(&given);
     }
     struct nb_case c;
-    struct nb_strbuf key = {0};
+    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     cr_assert_eq(nb_case_parse(&c, "gradients:correct_f32/shape:2x4"), 0);
     nb_case_set_entry(&c, entry_of("gradients", c.variant));
     nb_case_key(&c, &key);
     cr_expect_null(strstr(key.text, "dy:"), "a key is as it was: %s", key.text);
-    nb_strbuf_release(&key);
 }
 
 static char *judged_by(const struct backward *s, const struct nb_gradient *gradient) {
@@ -201,7 +198,7 @@ static char *judged_by(const struct backward *s, const struct nb_gradient *gradi
 /* What is exact is shared by cases of one mathematics; how a case computes is its own: here in bf16 throughout. */
 Test(backward, a_shared_gradient_judges_each_case_by_its_own_arithmetic) {
     struct backward s;
-    struct nb_gradient own;
+    struct nb_gradient own released_by(nb_gradient_release);
     begin(&s, "layernorm_backward_plain_v256_bf16/shape:64x40/data:normal");
     char *usual = judged_by(&s, &s.gradient);
     s.c.stats_dtype = NB_STATS_X;
@@ -211,7 +208,6 @@ Test(backward, a_shared_gradient_judges_each_case_by_its_own_arithmetic) {
     char *apart = judged_by(&s, &own);
     cr_expect_str_eq(shared, apart);
     cr_expect_str_neq(shared, usual);
-    nb_gradient_release(&own);
     end(&s);
 }
 

@@ -7,6 +7,7 @@
 #include "src/core/case_key.h"
 #include "src/core/random.h"
 #include "src/measure/check.h"
+#include "tests/support/released.h"
 
 static int64_t n_calls, wrong_call;
 
@@ -37,8 +38,8 @@ static const struct nb_kernel kernel = {.struct_size = sizeof kernel,
 
 static struct nb_checked check(const struct nb_case *c) {
     const struct nb_entry entry = {.kernel = &kernel, .file = "sometimes"};
-    struct nb_inputs in = {0};
-    struct nb_oracle oracle = {0};
+    struct nb_inputs in released_by(nb_inputs_release) = {0};
+    struct nb_oracle oracle released_by(nb_oracle_release) = {0};
     struct nb_checked checked;
     cr_assert_eq(nb_inputs_init(&in, c), 0);
     cr_assert_eq(nb_oracle_init(&oracle, c, &in), 0);
@@ -46,8 +47,6 @@ static struct nb_checked check(const struct nb_case *c) {
     nb_check_case(c, &entry, &in, &(struct nb_exact){.oracle = &oracle}, &checked);
     nb_check_on(c, &entry, &in, &checked);
     free(checked.digests);
-    nb_oracle_release(&oracle);
-    nb_inputs_release(&in);
     return checked;
 }
 

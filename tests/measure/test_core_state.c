@@ -12,6 +12,7 @@
 #include "src/measure/timing.h"
 #include "src/plan/inputs.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 /* ---- floors ---- */
 
@@ -143,7 +144,7 @@ static struct nb_timing timing_with_a_neighbour(int n, int busy) {
                         slow[N] = {200, 200, 200, 200, 200, 200, 200, 200};
     static const double copy[N] = {80, 80, 80, 80, 80, 80, 80, 80}, other[N] = {70, 70, 70, 70, 70, 70, 70, 70};
     const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1};
-    struct nb_launches launches = {0};
+    struct nb_launches launches released_by(nb_launches_release) = {0};
     struct nb_timing t = {0};
     for (int l = 0; l < n; l++) {
         const bool is_busy = l >= n - busy;
@@ -156,7 +157,6 @@ static struct nb_timing timing_with_a_neighbour(int n, int busy) {
         nb_launches_bound(&launches, 30, NAN, "L2");
     }
     nb_launches_finish(&launches, 800, &t);
-    nb_launches_release(&launches);
     return t;
 }
 
@@ -216,7 +216,7 @@ Test(core_state, recordings_of_four_hosts_have_the_ratio_of_an_uncontended_core)
     for (size_t h = 0; h < sizeof hosts / sizeof *hosts; h++) {
         static struct recording r;
         struct nb_by_state ratios[STRETCHES];
-        struct nb_floors f = {0};
+        struct nb_floors f released_by(nb_floors_release) = {0};
         struct nb_contention all = {0};
         read_recording(&r, hosts[h].name);
         for (int k = 0; k < 2; k++) nb_floors_take(&f, 0, 1, r.probe[k], STRETCHES * BLOCKS);
@@ -231,7 +231,6 @@ Test(core_state, recordings_of_four_hosts_have_the_ratio_of_an_uncontended_core)
             all.n_contended += c.n_contended;
             ratios[l] = nb_pairs_ln(&s[0], &s[1]);
         }
-        nb_floors_release(&f);
         const double share = 1 - (double)all.n_contended / all.n_probed;
         const struct nb_interval mine = nb_ratio_in_state(ratios, STRETCHES, NB_UNCONTENDED, 0.95);
         const struct nb_interval theirs = nb_ratio_in_state(ratios, STRETCHES, NB_CONTENDED, 0.95);

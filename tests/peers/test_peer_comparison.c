@@ -162,11 +162,10 @@ Test(peer_comparison, page_and_document_tell_what_is_behind) {
 }
 
 static void expect_picture(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
-    struct nb_figures figures = {0};
+    struct nb_figures figures released_by(nb_figures_release) = {0};
     nb_plot_peers(r, &figures);
     cr_assert_eq(figures.n, 1);
     cr_expect_float_eq(figures.list[0].lines[0].points[0].x, comparisons->items[0].ratio.value, 1e-12);
-    nb_figures_release(&figures);
 }
 
 Test(peer_comparison, the_picture_has_the_means) {
@@ -234,12 +233,11 @@ Test(peer_comparison, the_configs_key_is_read_strictly) {
     cr_expect_eq(config.compare.ours.n, 2);
     cr_expect_eq(config.compare.confirm_launches, 20);
     cr_expect_float_eq(config.compare.behind, 0.03, 1e-12);
-    struct nb_compare_settings back;
+    struct nb_compare_settings back released_by(nb_compare_settings_release);
     cJSON *json = kept_json(nb_compare_settings_to_json(&config.compare));
     nb_compare_settings_from_json(&back, json);
     cr_expect_str_eq(back.ours.items[1], "b");
     cr_expect_eq(back.confirm_launches, 20);
-    nb_compare_settings_release(&back);
     nb_config_release(&config);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         cr_expect_eq(parse(&config, wrong[i]), -1, "%s", wrong[i]);

@@ -8,6 +8,7 @@
 #include "src/core/axes.h"
 #include "src/plan/config.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 static void release_config(void *config) { nb_config_release(config); }
 
@@ -140,20 +141,17 @@ Test(config, broken_json_is_named_with_its_line) {
 }
 
 Test(config, depth_and_size_are_bounded) {
-    struct nb_strbuf deep = {0};
+    struct nb_strbuf deep released_by(nb_strbuf_release) = {0};
     for (int i = 0; i < 100000; i++) nb_strbuf_add(&deep, "[");
     refused(deep.text, ":1:", "deeper than 32");
-    nb_strbuf_release(&deep);
-    struct nb_strbuf large = {0};
+    struct nb_strbuf large released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&large, "{ \"blocks\": [{}] }");
     while (large.len <= NB_JSONC_MAX_BYTES) nb_strbuf_add(&large, "                                ");
     refused(large.text, "dir/mine.json", "larger than");
-    nb_strbuf_release(&large);
-    struct nb_config config;
+    struct nb_config config released_by(nb_config_release);
     expect_refused(nb_config_parse(&config, "mine", "{\n\0}", 4), "a zero byte", "mine:2: holds a zero byte");
     cr_assert_eq(nb_config_parse(&config, "mine", "{\"blocks\":[{}]}", 15), 0);
     cr_expect_str_eq(config.name, "mine");
-    nb_config_release(&config);
 }
 
 Test(config, include_and_exclude_are_partial_blocks) {

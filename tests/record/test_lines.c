@@ -38,7 +38,7 @@ Test(lines, every_kind_of_failure_is_read_again) {
         for (int launch = -1; launch < 2; launch++) {
             char *dir = new_folder();
             struct nb_journal j;
-            struct nb_results r;
+            struct nb_results r released_by(nb_results_release);
             cr_assert_eq(nb_journal_create(&j, dir), 0);
             write_text(&j, run_of_three(2));
             write_line(&j,
@@ -47,7 +47,6 @@ Test(lines, every_kind_of_failure_is_read_again) {
             cr_assert_eq(nb_results_fold(&r, dir), 0, "%s", nb_status_name(status));
             cr_expect_eq(r.records[1].status, status);
             cr_expect_str_eq(r.records[1].reason, "why\n\"it\" \x01 did");
-            nb_results_release(&r);
             n++;
         }
     }
@@ -112,7 +111,7 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
         "{\"type\":\"end\",\"elapsed_s\":2,\"peak_memory_mib\":null,\"interrupted\":15}"};
     char *dir = new_folder();
     struct nb_journal j;
-    struct nb_results r;
+    struct nb_results r released_by(nb_results_release);
     struct nb_sample_table samples released_by(nb_sample_table_release);
     cr_assert_eq(nb_journal_create(&j, dir), 0);
     write_text(&j, run_of_three(6));
@@ -127,7 +126,6 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
     }
     cr_expect_str_eq(r.records[1].timing.copy, "copy_stream_v256_f32", "the faster of the two copies is taken");
     cr_expect_float_eq(r.records[1].timing.vs_copy.value, 0.8, 1e-6);
-    nb_results_release(&r);
     cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
     cr_expect_eq(samples.n, 3);
     cr_expect_eq(samples.n_launches, 6);

@@ -135,13 +135,12 @@ Test(results_file, no_value_can_be_changed_but_white_space_can) {
 /* What to do is true: without the file the journal is read. */
 Test(results_file, changed_results_can_be_made_again_from_the_journal) {
     char *dir = folder_with(small_journal()), *path = nb_path_join(dir, NB_RESULTS_FILE);
-    struct nb_results r;
+    struct nb_results r released_by(nb_results_release);
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     cr_assert_eq(nb_results_write(&r, dir), 0);
     change_file(dir, NB_RESULTS_FILE, ": null", ": 1e999");
     expect_refused(read_results(dir), "infinity, which prints as null does", "its \"sum\" is of something else");
     cr_assert_eq(nb_results_write(&r, dir), 0);
-    nb_results_release(&r);
     change_file(dir, NB_RESULTS_FILE, "\"config\": \"hand\"", "\"config\": \"band\"");
     expect_refused(read_results(dir), "another config", "delete it, and `normbench report` makes it again");
     unlink(path);
