@@ -101,11 +101,6 @@ void nb_figure_sort(struct nb_figure *f) {
     for (size_t i = 0; i < f->n_lines; i++) sort_line(&f->lines[i]);
 }
 
-void nb_figure_sort_laws(struct nb_figure *f) {
-    for (size_t i = 0; i < f->n_lines; i++)
-        if (f->lines[i].law) sort_line(&f->lines[i]);
-}
-
 bool nb_heat_is_in(const struct nb_figure *f) {
     for (size_t p = 0; p < f->n_panels; p++)
         if (f->heats[p].n_x) return true;

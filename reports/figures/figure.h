@@ -95,8 +95,6 @@ void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_po
 void nb_figure_add_law(struct nb_figure *f, size_t panel, size_t entry, double x, double y);
 /* Points by x, and of two at one x the first. */
 void nb_figure_sort(struct nb_figure *f);
-/* Only the points of predicted lines. */
-void nb_figure_sort_laws(struct nb_figure *f);
 
 /* Columns x, y, low, high, noisy; lines are separated by two blank ones; what is absent is "?". Then, for each panel and state, a block
  * of the heat map's cells: x, y, half width, half height, value. */

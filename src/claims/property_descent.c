@@ -86,10 +86,7 @@ static void descent_run(const struct nb_property_call *call) {
     const int steps = (int)nb_param_number(call, "steps");
     model_init(&m, call);
     nb_property_add(call, "diverges", "", diverges(m, rate, steps));
-    const double limit = measured_limit(&m), theory = limit_of_theory(&m), before = loss(&m);
-    nb_property_add(call, "limit", "", limit);
-    nb_property_add(call, "limit_of_theory", "", theory);
-    nb_property_add(call, "limit_ratio", "", limit / theory);
+    nb_property_add(call, "limit_ratio", "", measured_limit(&m) / limit_of_theory(&m));
     double last = 0;
     int turns = 0;
     for (int i = 0; i < steps && isfinite(loss(&m)); i++) {
@@ -98,7 +95,6 @@ static void descent_run(const struct nb_property_call *call) {
         last = g;
     }
     nb_property_add(call, "turns", "", turns); /* of the gradient's sign: oscillation */
-    nb_property_add(call, "loss_ratio", "", isfinite(loss(&m)) ? fmin(loss(&m) / before, 1e300) : 1e300);
 }
 
 /* divide. Inputs divided by a constant: what becomes of the mean squared error depends on what else is divided. Predictions y = w x with w = 1,

@@ -12,7 +12,7 @@
  *
  * A figure with an interval holds when all of the interval is inside the bounds, fails when none of it is, and is undecided between:
  * more launches may decide it. Of the groups that ordering and spread compare, the medians represent the figures; groups that were
- * measured in the same launches or with the same seeds are compared launch by launch, seed by seed (rule_groups.h). */
+ * measured in the same launches or with the same seeds are compared launch by launch, seed by seed. */
 #pragma once
 
 #include "src/claims/finding.h"

@@ -80,41 +80,31 @@ static double rounded(double value, int decimals) {
     return round(value * scale) / scale + 0.0;
 }
 
-static void add_interval(struct nb_strbuf *out, const struct nb_interval *i, const char *unit, int n, bool sign) {
-    const char *format = sign ? "%+.*f" : "%.*f";
+static void add_interval(struct nb_strbuf *out, const struct nb_interval *i, const char *unit, int n) {
     if (!isfinite(i->value)) return;
-    nb_strbuf_addf(out, format, n, rounded(i->value, n));
-    nb_strbuf_add(out, unit);
+    nb_strbuf_addf(out, "%.*f%s", n, rounded(i->value, n), unit);
     if (!nb_interval_known(i) || i->low == i->high) return;
-    nb_strbuf_add(out, " [");
-    nb_strbuf_addf(out, format, n, rounded(i->low, n));
-    nb_strbuf_add(out, ", ");
-    nb_strbuf_addf(out, format, n, rounded(i->high, n));
-    nb_strbuf_add(out, "]");
+    nb_strbuf_addf(out, " [%.*f, %.*f]", n, rounded(i->low, n), n, rounded(i->high, n));
 }
 
 void nb_format_interval(struct nb_strbuf *out, const struct nb_interval *i, const char *unit) {
-    add_interval(out, i, unit, decimals_of(i), false);
+    add_interval(out, i, unit, decimals_of(i));
 }
 
-void nb_format_ratio(struct nb_strbuf *out, const struct nb_interval *ratio) { add_interval(out, ratio, "", 3, false); }
+void nb_format_ratio(struct nb_strbuf *out, const struct nb_interval *ratio) { add_interval(out, ratio, "", 3); }
 
-static void add_percent(struct nb_strbuf *out, double value, double low, double high, bool sign) {
+static void add_percent(struct nb_strbuf *out, double value, double low, double high) {
     const struct nb_interval percent = {100 * value, 100 * low, 100 * high};
     const bool fine = nb_interval_known(&percent) && percent.high - percent.low < 0.3;
-    add_interval(out, &percent, "%", fine ? (int)fmax(1, decimals_of(&percent)) : 1, sign);
+    add_interval(out, &percent, "%", fine ? (int)fmax(1, decimals_of(&percent)) : 1);
 }
 
 void nb_format_share(struct nb_strbuf *out, const struct nb_interval *share) {
-    add_percent(out, share->value, share->low, share->high, false);
+    add_percent(out, share->value, share->low, share->high);
 }
 
 void nb_format_saved(struct nb_strbuf *out, const struct nb_interval *ratio) {
-    add_percent(out, 1 - ratio->value, 1 - ratio->high, 1 - ratio->low, false);
-}
-
-void nb_format_change(struct nb_strbuf *out, const struct nb_interval *ratio) {
-    add_percent(out, ratio->value - 1, ratio->low - 1, ratio->high - 1, true);
+    add_percent(out, 1 - ratio->value, 1 - ratio->high, 1 - ratio->low);
 }
 
 void nb_format_time_interval(struct nb_strbuf *out, const struct nb_interval *ns) {
@@ -123,7 +113,7 @@ void nb_format_time_interval(struct nb_strbuf *out, const struct nb_interval *ns
     int unit = 0;
     for (; unit < 3 && fabs(i.value) >= 999.5; unit++)
         i = (struct nb_interval){i.value / 1000, i.low / 1000, i.high / 1000};
-    add_interval(out, &i, units[unit], i.value > 0 ? (int)fmax(0, 2 - floor(log10(i.value))) : 0, false);
+    add_interval(out, &i, units[unit], i.value > 0 ? (int)fmax(0, 2 - floor(log10(i.value))) : 0);
 }
 
 /* ---- "variant/axis:value/axis:value" taken apart. ---- */
