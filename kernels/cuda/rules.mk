@@ -138,16 +138,15 @@ cuda_calls := $(BUILD)/tests/cuda/calls
 $(cuda_calls): $(cuda_calls).o $(src_objects)
 	$(call say,LD)
 	$(CC) $(SANITIZE) -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/lib' -o $@ $^ $(LIBS)
-cuda-bundle: $(CUDA_LIBRARY) $(BUILD)/libnormkernels_cuda_emulated.so $(TEST_KERNELS) $(cuda_calls) $(BUILD)/peers/cudnn.so $(src_objects) $(report_objects) $(cmd_objects)
+cuda-bundle: $(CUDA_LIBRARY) $(BUILD)/libnormkernels_cuda_emulated.so $(TEST_KERNELS) $(cuda_calls) $(src_objects) $(report_objects) $(cmd_objects)
 	$(call say,BUNDLE)
 	rm -rf $(BUNDLE)
-	mkdir -p $(BUNDLE)/lib $(BUNDLE)/peers $(BUNDLE)/tests
+	mkdir -p $(BUNDLE)/lib $(BUNDLE)/tests
 	$(CC) $(SANITIZE) -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/lib' -s -o $(BUNDLE)/normbench $(filter %.o,$^) $(LIBS)
 	cp $(cuda_calls) $(BUNDLE)/
 	ldd $(BUNDLE)/normbench | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | grep -v $(foreach l,$(c_library),-e $l) | xargs -I '{}' cp -L '{}' $(BUNDLE)/lib/
 	cp $(CUDA_LIBRARY) $(BUILD)/libnormkernels_cuda_emulated.so $(BUNDLE)/
 	cp $(TEST_KERNELS) $(BUNDLE)/libnormkernels.so
-	cp $(BUILD)/peers/cudnn.so $(BUNDLE)/peers/
 	cp -r configs LICENSE $(BUNDLE)/
 	cp -r tests/data $(BUNDLE)/tests/
 	cp tests/cuda/gpu.sh tests/cuda/gpu.awk tests/cuda/peers.py tests/cuda/check.json tests/cuda/time.json $(BUNDLE)/

@@ -30,9 +30,6 @@ peer_link_pytorch := -L$(PEERS_DIR)/pytorch/lib -Wl,--no-as-needed -ltorch_cpu -
 peer_kernels_ggml := layernorm.forward.f32 rmsnorm.forward.f32 rmsnorm.backward.f32
 peer_sources_ggml := ggml library
 peer_library_ggml := lib/libggml-cpu.so
-peer_kernels_cudnn := $(norms)
-peer_sources_cudnn := cudnn library
-peer_library_cudnn := lib/libcudnn.so.9
 
 # Of OP.PASS.DTYPE the first, second, third word in the header's spelling; the symbol; the kernel's name.
 upper_layernorm := LAYERNORM
@@ -80,10 +77,6 @@ endef
 
 ifneq ($(filter peers peer-adapters $(BUILD)/peers/%,$(MAKECMDGOALS)),)
 $(foreach p,$(PEERS),$(eval $(call peer_rules,$p)))
-endif
-# A part of what is carried to a machine with a GPU; it is built without the library.
-ifneq ($(filter cuda-bundle,$(MAKECMDGOALS)),)
-$(eval $(call peer_rules,cudnn))
 endif
 
 .PHONY: peers peer-adapters

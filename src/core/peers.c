@@ -23,8 +23,6 @@ const struct nb_peer_info nb_peers[] = {
     {"onednn", "oneDNN 3.13 on SYCL, some 10 us a call", "0.6 GB"},
     {"pytorch", "PyTorch's CPU operators, from C++", "0.6 GB"},
     {"ggml", "ggml's CPU backend: RMSNorm, LayerNorm, f32", "3 MB"},
-    {"cudnn", "cuDNN 9 on a GPU: LayerNorm, RMSNorm, BatchNorm, forward and backward; backward fails on an H100",
-     "0.5 GB"},
 };
 const size_t nb_n_peers = sizeof nb_peers / sizeof nb_peers[0];
 

@@ -57,18 +57,29 @@ mine = [r for r in records if r["key"].startswith("mine:")]
 assert mine and all(r["status"] == "ok" for r in mine), mine
 PY
 
-# The adapter to cuDNN needs nothing of that library to be built. It is said to be there, so that nothing is downloaded.
+# The user's own adapter, of a source that needs no library, which is said to be there, so that nothing is downloaded.
+rm prefix/lib/normbench/peers/ggml.so
 if python3 -m pip --version >/dev/null 2>&1; then
-    mkdir -p data/normbench/libraries/cudnn/lib
-    touch data/normbench/libraries/cudnn/lib/libcudnn.so.9
-    cp prefix/share/normbench/kernels/peers/wheels/cudnn.txt data/normbench/libraries/cudnn/complete
-    prefix/bin/normbench peers cudnn >out 2>log || fail "normbench peers: $(cat log)"
+    mkdir -p data/normbench/libraries/ggml/lib
+    touch data/normbench/libraries/ggml/lib/libggml-cpu.so
+    cp prefix/share/normbench/kernels/peers/wheels/ggml.txt data/normbench/libraries/ggml/complete
+    cat >prefix/share/normbench/kernels/peers/ggml.c <<'C'
+#include "kernels/peers/adapter.h"
+int peer_use(const char *library, char *reason, size_t n) { return (void)library, (void)reason, (void)n, -1; }
+const char *peer_version(void) { return "none"; }
+int peer_open(int n_threads) { return n_threads; }
+void peer_close(void) {}
+const char *peer_applicable(const struct peer_variant *v, const struct nb_call *call) { return (void)v, (void)call, "none"; }
+int peer_run(const struct peer_variant *v, const struct nb_call *call) { return (void)v, (void)call, -1; }
+const char *peer_implementation(const struct peer_variant *v, const struct nb_call *call) { return (void)v, (void)call, "none"; }
+void peer_describe(const struct peer_variant *v, struct nb_kernel *kernel) { (void)v, (void)kernel; }
+C
+    prefix/bin/normbench peers ggml >out 2>log || fail "normbench peers: $(cat log)"
     [ ! -s out ] || fail "normbench peers prints what is no data: $(cat out)"
-    prefix/bin/normbench list peers --format csv | grep -q '^cudnn,built,missing' || fail "the user's own adapter is not found"
+    prefix/bin/normbench list peers --format csv | grep -q '^ggml,built,missing' || fail "the user's own adapter is not found"
 fi
 
 cd "$tree"
-rm "$WORK/prefix/lib/normbench/peers/ggml.so"
 make --no-print-directory BUILD="$BUILD" PREFIX="$WORK/prefix" uninstall >/dev/null
 [ -z "$(files "$WORK/prefix")" ] || fail "uninstall leaves $(files "$WORK/prefix")"
 [ ! -e "$WORK/prefix/lib/normbench" ] || fail "uninstall leaves folders"

@@ -10,7 +10,8 @@
 #
 # Exit codes: 0 all is right, 1 a step found something wrong, 2 usage, 77 there is no device; a step that is cut off or cannot run fails nothing.
 #
-# GPU_CHECK, GPU_TIME, GPU_PEERS: further options of the checks, of the timings and of peers.py; GPU_LIMIT: seconds in place of 480.
+# GPU_CHECK, GPU_TIME, GPU_PEERS: further options of the checks, of the timings and of peers.py; GPU_LIMIT: seconds in place of 480;
+# GPU_LIMITS: of single steps ("checks=400 peers=0"; 0: not run).
 set -u
 [ $# = 1 ] || { echo "usage: gpu.sh OUT" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -38,17 +39,19 @@ keep() { # FILE NAME
     cp "$1" "$out/$2" && [ "$(stat -c %s "$out/$2")" -le 16000000 ] && return
     gzip -f "$out/$2"
 }
-# SECONDS of the usual 480, or what is left of all but a thirtieth, in which what is cut off ends and the table is made.
-left() {
-    local end=$((limit_s - limit_s / 30))
-    echo $((end <= SECONDS ? 0 : end - SECONDS < $1 * limit_s / 480 ? end - SECONDS : $1 * limit_s / 480))
+# Seconds of a step: as GPU_LIMITS has it, else so many of the usual 480; at most what is left of all but a thirtieth, in which what is cut off ends
+# and the table is made.
+left() { # NAME SECONDS
+    local end=$((limit_s - limit_s / 30 - SECONDS)) mine=$(($2 * limit_s / 480)) given
+    for given in ${GPU_LIMITS-}; do [ "${given%%=*}" != "$1" ] || mine=${given#*=}; done
+    echo $((end <= 0 ? 0 : end < mine ? end : mine))
 }
 # Runs a command for LIMIT seconds at most, or for what is left, or a function of this file; says what came of it and sets `code`.
 step() { # NAME LIMIT WHAT COMMAND...
     local name=$1 limit=$2 start=$SECONDS result
     say "== $name: $3"
     shift 3
-    limit=$(left "$limit")
+    limit=$(left "$name" "$limit")
     code=124
     if [ "$(type -t "$1")" = function ]; then
         "$@" >"$work/$name.out" 2>&1
@@ -103,12 +106,12 @@ emulated=
 if [ "$device" = 1 ]; then
     case $(of_device compute_capability) in 9.* | 10.*) clusters=1 ;; *) clusters=0 ;; esac
     run emulated "$here/check.json" --axis backend=cuda-emulated "${more_checks[@]}"
-    NORMBENCH_EMULATED="clusters=$clusters shared=$(of_device shared_bytes)" timeout -s INT -k 15 $((1 + $(left 160))) "${command[@]}" >"$work/emulated.out" 2>&1 &
+    NORMBENCH_EMULATED="clusters=$clusters shared=$(of_device shared_bytes)" timeout -s INT -k 15 $((1 + $(left checks 160))) "${command[@]}" >"$work/emulated.out" 2>&1 &
     emulated=$!
     # Nothing is timed until the sanitizer is through: what others are to run is compiled, into the caches on disk that they look into later.
     export TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton
     mkdir "$work/inductor"
-    timeout -k 5 $((1 + $(left 210))) python3 "$here/peers.py" "$kernels" --warm "${more_peers[@]}" >"$work/warm.out" 2>&1 &
+    timeout -k 5 $((1 + $(left peers 210))) python3 "$here/peers.py" "$kernels" --warm "${more_peers[@]}" >"$work/warm.out" 2>&1 &
     warmed=$!
 fi
 run checks "$here/check.json" --axis backend=cuda "${more_checks[@]}"
@@ -159,7 +162,7 @@ elif ! command -v python3 >/dev/null; then
 else
     wait "$warmed"
     cat "$work/warm.out" >>"$work/log"
-    step peers 140 "PyTorch and what it brings" python3 "$here/peers.py" "$kernels" --seconds $(($(left 140) * 9 / 10)) "${more_peers[@]}"
+    step peers 140 "PyTorch and what it brings" python3 "$here/peers.py" "$kernels" --seconds $(($(left peers 140) * 9 / 10)) "${more_peers[@]}"
     keep "$work/peers.out" peers.txt
 fi
 
@@ -170,28 +173,12 @@ step timings 100 "bf16, cold, beside copies on the device" "${command[@]}"
 keep "$work/timings/results.json" timings.json
 keep "$work/timings/journal.jsonl" samples.jsonl
 
-if [ "$device" = 0 ]; then
-    skip cudnn "no device"
-elif ! "$program" list kernels --peer cudnn >/dev/null 2>"$work/cudnn.err"; then
-    skip cudnn "not run: $(tail -n 1 "$work/cudnn.err")"
-else
-    run cudnn "$here/time.json" --peer cudnn --axis backend=cuda --axis shape=8192x2048,1024x16384 \
-        --axis "kernel=rmsnorm_row,layernorm_row,rmsnorm_backward_row,layernorm_backward_row,cudnn:rmsnorm*,cudnn:layernorm*" "${more_times[@]}"
-    ours=$failed
-    step cudnn 50 "cuDNN beside ours" "${command[@]}"
-    failed=$ours # what is wrong with others is in the table
-    [ -f "$work/cudnn/results.json" ] && csv_of cudnn
-fi
-
 # ---- the table --------------------------------------------------------------------------------------------------------------------------
 table() {
     echo
     echo "GPU: $([ "$device" = 1 ] && echo "$(of_device name), driver $(of_device driver), $(date -u +%F)" || echo "no device")"
     [ ! -s "$work/checks.csv" ] || awk -v mode=checks -f "$here/gpu.awk" "$work/checks.csv"
-    local csv
-    for csv in "$work/timings.csv" "$work/cudnn.csv"; do
-        [ ! -s "$csv" ] || awk -v mode=times -f "$here/gpu.awk" "$csv"
-    done
+    [ ! -s "$work/timings.csv" ] || awk -v mode=times -f "$here/gpu.awk" "$work/timings.csv"
     [ ! -s "$work/peers.out" ] || sed -n '/^peers:/,$p' "$work/peers.out"
     printf '\n%s\n' "steps:"
     printf '  %s\n' "${steps[@]}"
