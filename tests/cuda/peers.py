@@ -3,7 +3,7 @@
 """peers.py LIBRARY [--before LIBRARY] [--shapes forward:4096x4096,..] [--seconds S]: our kernels for GPUs beside those that Python brings.
 
 Loads libnormkernels_cuda.so by ctypes and times its kernels interleaved with another version's (--before), PyTorch's own, torch.compile's, Liger's and
-QuACK's, on the same bf16 tensors, by events, on buffers that rotate through three times the GPU's last cache; and with copies that move as many bytes,
+QuACK's, on the same bf16 tensors and parameters, by events, on buffers that rotate through three times the GPU's last cache; and with copies that move as many bytes,
 PyTorch's and ours, of which the fastest is the roof. Every call is captured into a CUDA graph of one round through the buffers, so that no framework's
 dispatch is timed; torch.compile therefore tunes without graphs of its own (they would copy inputs). A row of the table is printed when it is known; what is
 not there, or does not run, is a line with the reason.
@@ -24,7 +24,7 @@ import sys
 import time
 
 EPS = 1e-5
-F32, BF16, OP_COPY = 0, 2, 8
+F32, BF16, OP_COPY, PARAM_X = 0, 2, 8, 1
 
 
 # ---- kernel.h, as far as it is used here ---------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Library:
     def call(self, name, dtype, tensors, rows, cols, stream=None, centre=False):
         """A function that enqueues one call; tensors: addresses by the call's fields. ValueError: the kernel refuses it."""
         kernel = self.kernels[name, dtype]
-        formula = Formula(struct_size=ctypes.sizeof(Formula), root=1, affine=2 if centre else 1)
+        formula = Formula(struct_size=ctypes.sizeof(Formula), root=1, affine=2 if centre else 1, param=PARAM_X)
         call = Call(struct_size=ctypes.sizeof(Call), n_threads=1, rows=rows, cols=cols, k=cols, eps=EPS, formula=formula, stream=stream)
         for field in ("x", "residual", "y", "residual_out", "dy", "dresidual_out", "dx", "dresidual"):
             setattr(call, field + "_stride", cols)
@@ -183,10 +183,8 @@ SLOW = "torch.compile"  # compiles for seconds, unless warmed
 
 
 def theirs(make, op, back, buffers, torch):
-    """Their parameters are bf16, as models have them, where they take these; ours f32, which a call reads once."""
     norm = make(op, torch)
-    is_wide = getattr(norm, "is_wide", False)
-    parameters = [{f: b[f] if is_wide else b[f].to(b["x"].dtype) for f in ("gamma", "beta")} for b in buffers]
+    parameters = [{f: b[f].float() if getattr(norm, "is_wide", False) else b[f] for f in ("gamma", "beta")} for b in buffers]
     if not back:
         def forward():
             for b, n in zip(buffers, parameters):
@@ -236,7 +234,7 @@ def buffers_of(op, rows, cols, back, torch):
     made = []
     for _ in range(max(1, math.ceil(3 * l2 / ((3 if back else 2) * 2 * rows * cols)))):
         x = torch.randn(rows, cols, device="cuda", dtype=torch.bfloat16)
-        b = {"x": x, "gamma": torch.rand(cols, device="cuda") + 0.5, "beta": torch.rand(cols, device="cuda")}
+        b = {"x": x, **{f: (torch.rand(cols, device="cuda") + 0.5).to(x.dtype) for f in ("gamma", "beta")}}
         if back:
             b.update(dy=torch.randn_like(x), dx=torch.empty_like(x), dgamma=torch.empty(cols, device="cuda"), dbeta=torch.empty(cols, device="cuda"))
             wide = x.float()
