@@ -564,6 +564,29 @@ static void say_check(const struct nb_claims_page *p, const cJSON *rates) {
     nb_strbuf_release(&text);
 }
 
+/* How far a sum is from a step that runs. */
+static void add_checks(const struct nb_claims_page *p, const cJSON *checks) {
+    static const char *const titles[] = {"model",   "PyTorch's arm", "of the full size",       "sum",
+                                         "PyTorch", "threads",       "PyTorch x threads / sum"};
+    struct nb_grid grid;
+    const cJSON *check;
+    if (!checks || !checks->child) return;
+    nb_claims_say(p, "", "The same passes in PyTorch here, the sum in proportion to the smaller batch:");
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    cJSON_ArrayForEach(check, checks) {
+        nb_grid_row(&grid, nb_json_get_string(check, "model"), nb_json_get_string(check, "arm"));
+        nb_grid_addf(&grid, "%.3g%%", 100 * nb_json_get_number(check, "share"));
+        nb_format_time(&grid.cell, 1e9 * nb_json_get_number(check, "sum_s"));
+        nb_grid_end_cell(&grid);
+        nb_format_time(&grid.cell, 1e9 * nb_json_get_number(check, "torch_s"));
+        nb_grid_end_cell(&grid);
+        nb_grid_addf(&grid, "%.0f", nb_json_get_number(check, "threads"));
+        nb_grid_addf(&grid, "%.2f", nb_json_get_number(check, "ratio"));
+    }
+    nb_claims_grid(p, &grid);
+    nb_grid_release(&grid);
+}
+
 static const char dispatch_lead[] =
     "The publications ran frameworks that launch one operation at a time on a GPU, where each costs its dispatch, some microseconds, whatever "
     "its size. A model of that: every operation of a step costs d besides its work; products and all else take the time measured here, or that "
@@ -625,6 +648,7 @@ void nb_claims_steps(const struct nb_claims_page *p, const cJSON *document) {
     nb_claims_say(p, "", steps_lead);
     say_check(p, nb_json_get(steps, "rates"));
     add_models(p, document);
+    add_checks(p, nb_json_get(steps, "checks"));
     add_dispatches(p, document);
     if (!nb_json_get(document, "recorded") || !nb_json_get(document, "recorded")->child) return;
     nb_claims_heading(p, 3, "recorded", "The same models in PyTorch, as recorded");

@@ -183,6 +183,56 @@ static void add_steps(cJSON *json, const struct nb_claim_result *results, size_t
     cJSON_AddItemToObject(json, "recorded", nb_claims_readings());
 }
 
+/* The arm's tokens over those of the list: a training's is of the workload's own size, and a reading on a CPU of fewer. */
+static double share_of(const cJSON *model, const cJSON *measured) {
+    const struct nb_model_workload *w = nb_model_workload_find(nb_json_get_string(measured, "workload"));
+    struct nb_model_arm arm;
+    char reason[200];
+    if (!w || nb_model_arm_parse(&arm, NULL, nb_json_get_string(measured, "arm"), reason, sizeof reason)) return NAN;
+    nb_model_arm_complete(&arm, w);
+    const double own = (double)w->batch * w->sequence, tokens = nb_json_get_number(model, "tokens");
+    return (double)arm.batch * arm.sequence / (nb_json_get_bool(model, "training") ? own : tokens);
+}
+
+/* Forward and backward of LayerNorm's step in PyTorch, times its threads, beside the sum of its operations on one. */
+static void add_check(cJSON *checks, const cJSON *model, const cJSON *measured) {
+    const bool training = nb_json_get_bool(model, "training");
+    const cJSON *part = nb_json_find(nb_json_get(model, "parts"), "part", training ? "passes" : "step");
+    const double share = share_of(model, measured), threads = nb_json_get_number(measured, "threads");
+    const double passes = nb_json_get_interval(measured, "forward").value +
+                          (training ? nb_json_get_interval(measured, "backward").value : 0);
+    const double sum = share * nb_json_get_interval(part, "seconds").value;
+    cJSON *check = nb_json_add_object(checks);
+    nb_json_text(check, "model", nb_json_get_text(model, "model"));
+    nb_json_text(check, "arm", nb_json_get_text(measured, "arm"));
+    nb_json_number(check, "threads", threads);
+    nb_json_number(check, "share", share);
+    nb_json_number(check, "sum_s", sum);
+    nb_json_number(check, "torch_s", passes);
+    nb_json_number(check, "ratio", passes * threads / sum);
+}
+
+/* Of each model that was summed and timed; unfused norms beside the printed class, fused ones beside PyTorch's. */
+static void add_checks(cJSON *json) {
+    cJSON *steps = cJSON_GetObjectItemCaseSensitive(json, "steps");
+    const cJSON *training = nb_json_get(json, "training"), *model, *measured;
+    if (!steps || !nb_json_is(training, "device", "cpu")) return;
+    cJSON *checks = cJSON_AddArrayToObject(steps, "checks");
+    cJSON_ArrayForEach(model, nb_json_get(steps, "models")) {
+        const char *style = nb_json_is(model, "style", "fused") ? "nn" : "printed";
+        const char *list = nb_json_get_bool(model, "training") ? "steps" : "inference";
+        const char *name = nb_json_get_string(model, "model"), *end = strstr(name, "-inference");
+        const size_t length = end ? (size_t)(end - name) : strlen(name);
+        cJSON_ArrayForEach(measured, nb_json_get(training, list)) {
+            const char *workload = nb_json_get_string(measured, "workload");
+            if (strlen(workload) == length && strncmp(workload, name, length) == 0 &&
+                nb_json_is(model, "norm", "rmsnorm") && nb_json_is(measured, "norm", "layernorm") &&
+                nb_json_is(measured, "style", style))
+                add_check(checks, model, measured);
+        }
+    }
+}
+
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about) {
     assert(about && (results || n == 0));
     cJSON *json = cJSON_CreateObject();
@@ -202,6 +252,7 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     if (about->measured) add_steps(json, results, n, about);
     if (about->measured && about->measured->training)
         cJSON_AddItemToObject(json, "training", nb_training_to_json(about->measured->training));
+    add_checks(json);
     cJSON *claims = cJSON_AddArrayToObject(json, "claims");
     for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(claims, claim_json(&results[i]));
     nb_json_add_sum(json);

@@ -325,6 +325,7 @@ struct subject { /* one arm of one group */
     const char *arm;
     const cJSON **rounds; /* what was measured of it */
     size_t n;
+    double threads; /* PyTorch's; NaN: not known */
 };
 
 /* ---- gathering ---- */
@@ -334,7 +335,9 @@ static void gather(struct subject *s, const cJSON *answers) {
     s->rounds = nb_alloc((unsigned)cJSON_GetArraySize(answers) + 1, sizeof *s->rounds);
     cJSON_ArrayForEach(answer, answers) {
         const cJSON *arm = nb_torch_answer_arm(answer, &s->question, s->arm);
-        if (arm) s->rounds[s->n++] = arm;
+        if (!arm) continue;
+        s->rounds[s->n++] = arm;
+        s->threads = nb_json_get_number(answer, "threads");
     }
 }
 
@@ -424,6 +427,7 @@ static cJSON *entry_of(const struct subject *s, const struct nb_torch_results *r
         for (const char *const *p = nb_torch_step_parts; *p; p++)
             add_interval(json, p == nb_torch_step_parts ? "seconds" : *p, s, r, median_time, *p);
         add_cut(json, s, r);
+        nb_json_number(json, "threads", s->threads);
     } else if (s->question.measure == NB_TORCH_MEMORY) {
         add_interval(json, "peak_bytes", s, r, number, "peak_bytes");
         nb_json_number(json, "kept_bytes", nb_json_get_number(s->rounds[0], "kept_bytes"));

@@ -37,7 +37,7 @@ double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, b
 
 /* What PyTorch answered, as the "training" section of claims.json, from which tables and curves are drawn:
  *   {"torch":"2.15.0","device":"cpu" or the GPU's name,
- *    "steps":[{"workload","arm","norm","style","launches","seconds":{value,low,high},"forward":{..},"backward":{..},"update":{..},"against","cut":{..}}],
+ *    "steps":[{"workload","arm","norm","style","launches","seconds":{value,low,high},"forward":{..},"backward":{..},"update":{..},"against","cut":{..},"threads"}],
  *    "inference": as steps,
  *    "memory":[{"workload","arm","norm","style","launches","peak_bytes":{..},"kept_bytes","parameter_bytes"}],
  *    "courses":[{"workload","arm","norm","style","steps","seeds","final_loss":{..},"loss":{"steps":[..],"median":[..]}}]}

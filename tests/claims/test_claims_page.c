@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
+#include "src/claims/claims_document.c"
 #include "src/core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/released.h"
@@ -220,4 +221,26 @@ Test(claims_page, a_quick_run_says_what_it_cannot_decide) {
     nb_claims_quick_note(document_of(&claims, ""), &note);
     cr_expect_eq(note.len, 0, "a full run: %s", note.text);
     nb_strbuf_release(&note);
+}
+
+Test(claims_page, a_sum_stands_beside_the_step_that_it_is_of) {
+    struct nb_strbuf claims = {0};
+    nb_strbuf_add(&claims, "");
+    cJSON *document = document_of(
+        &claims,
+        ",\"steps\":{\"models\":[{\"model\":\"rnnsearch\",\"training\":true,\"tokens\":6400,\"norm\":\"rmsnorm\",\"style\":"
+        "\"composed\",\"parts\":[{\"part\":\"passes\",\"seconds\":{\"value\":2}}],\"dispatch\":[]},"
+        "{\"model\":\"minimind2-small-inference\",\"training\":false,\"tokens\":512,\"norm\":\"rmsnorm\",\"style\":"
+        "\"fused\",\"parts\":[{\"part\":\"step\",\"seconds\":{\"value\":0.5}}],\"dispatch\":[]}]},"
+        "\"training\":{\"device\":\"cpu\",\"steps\":[{\"workload\":\"rnnsearch\",\"arm\":\"layernorm batch=20 sequence=30\","
+        "\"norm\":\"layernorm\",\"style\":\"printed\",\"threads\":2,\"forward\":{\"value\":0.05},\"backward\":{\"value\":0.1}}],"
+        "\"inference\":[{\"workload\":\"minimind2-small\",\"arm\":\"layernorm nn batch=1\",\"norm\":\"layernorm\","
+        "\"style\":\"nn\",\"threads\":1,\"forward\":{\"value\":0.25}}]}");
+    add_checks(document);
+    const cJSON *checks = nb_json_get(nb_json_get(document, "steps"), "checks");
+    cr_assert_eq(cJSON_GetArraySize(checks), 2);
+    cr_expect_float_eq(nb_json_get_number(cJSON_GetArrayItem(checks, 0), "ratio"), 1.6, 1e-9, "600 of 6400 tokens");
+    cr_expect_float_eq(nb_json_get_number(cJSON_GetArrayItem(checks, 1), "ratio"), 0.5, 1e-9, "all of its tokens");
+    const char *page = page_of(document);
+    cr_expect_not_null(strstr(page, "| 9.38% |"), "%s", page);
 }
