@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The device functions, where there is a compiler for GPUs: registers, and how memory is accessed, by the table tests/cuda/code.json; one of each
-# kind, with CODE=all every one for sm_90 (cuda_build.sh). None keeps anything in local memory, and one that says it is wide moves 16 bytes at a
+# kind, with CODE=all every one for sm_90 (cuda_build.sh). None keeps anything in local memory or has too many registers, and one that says it is wide moves 16 bytes at a
 # time. The fast ones have all loads of a row ahead of the first wait, enough of them on a processor, and few instructions (tests/cuda/trace.py).
 . tests/support/cli.sh
 nvcc=${CUDA_HOME:+$CUDA_HOME/bin/nvcc}
@@ -28,6 +28,7 @@ assert said("rows_f32_wide_32") == 0
 assert said("rows_f32_wide_32", wide_stores=0, other_stores=12) == 1
 assert said("rows_f32_wide_32", wide_loads=0, other_loads=16) == 1
 assert said("rows_f32_narrow_32", wide_loads=0, other_loads=16, other_stores=16) == 0
+assert said("kept_bf16_wide_rms_f32_warp", registers=96) == 1
 assert said("rows_f32_narrow_32", local=2) == said("rows_f32_narrow_32", stack=8) == said("columns_add", generic_stores=1) == 1
 # Loads that wait for each other; a branch and a loop that are followed.
 from trace import Instruction, Thread, in_flight

@@ -5,7 +5,7 @@
     code.py NVCC TOOLS CUBIN.. >tests/cuda/code.json     reads what NVCC made with cuobjdump of the folder TOOLS
     code.py --check tests/cuda/code.json NVCC TOOLS CUBIN..
 
-The check fails where a function keeps anything in local memory (a stack, a spill), and where one that says it is wide moves tensors by less than
+The check fails where a function keeps anything in local memory (a stack, a spill) or has too many registers, and where one that says it is wide moves tensors by less than
 16 bytes; where the compiler is that of the table, also where the table says otherwise of a function. The table is of CODE=all. Each fast function of
 sm_90 is a line: a thread of it is followed (trace.py) on a usual shape, and its loads must overlap, be enough of them, and its instructions few."""
 import json
@@ -25,6 +25,9 @@ SCALARS = [("rows_", 0, 4), ("kept_.*_short", 0, 8), ("kept_", 0, 2), ("gradient
 STORES_NO_VECTOR = re.compile("operations_.*_sum")
 LOADS_LATER = re.compile("kept_.*_(pair|ring)$")  # to shared memory
 SPILLS_LITTLE = re.compile("kept_.*_ln_own_pair$")  # 8 bytes, stored and loaded once: 1024 threads leave it 64 registers
+# Registers of a thread, at most, by the function; above 128 a processor has fewer than 512 threads.
+REGISTERS = [("kept_.*_(block|warp)$", 88), ("kept_.*_cluster(_64)?$", 96), ("kept_.*_(short|pair)$", 112), ("kept_.*_ring$", 120),
+             ("kept_.*_cluster_128$", 232), ("", 128)]
 
 
 def run(*command):
@@ -50,6 +53,9 @@ def functions(tools, cubin):
 def complaints(name, f):
     if (f["stack"] or f["local"]) and not (SPILLS_LITTLE.match(name) and f["stack"] <= 8 and f["local"] <= 2):
         yield "keeps %d bytes in local memory, accessed %d times" % (f["stack"], f["local"])
+    most = next(n for form, n in REGISTERS if re.match(form, name))
+    if f["registers"] > most:
+        yield "has %d registers, of which %d may be" % (f["registers"], most)
     if f["generic_stores"]:
         yield "stores %d times to it does not know which memory" % f["generic_stores"]
     if "_wide_" not in name or not any(f[kind] for kind in ("wide_loads", "other_loads", "wide_stores", "other_stores")):
