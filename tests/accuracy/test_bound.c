@@ -255,8 +255,7 @@ static double ratio_of(uint32_t variance, bool unbiased, int64_t n, int lanes) {
     p.c.variance = variance;
     p.c.formula.root = NB_ROOT_MUL_RECIP;
     problem_fill_normal(&p, 0, 1, 77);
-    const double ratio = judge(&p, &k).worst_ratio;
-    return ratio;
+    return judge(&p, &k).worst_ratio;
 }
 
 /* n - 1 for n is the same mistake in both. */

@@ -331,8 +331,7 @@ static enum nb_outcome_kind outcome_of(const struct nb_rule *rule, struct nb_int
     tag_for(f, &rule->where);
     nb_rule_apply(rule, &findings, NULL, NULL, &rulings);
     cr_assert_eq(rulings.n, 1);
-    const enum nb_outcome_kind outcome = rulings.items[0].outcome;
-    return outcome;
+    return rulings.items[0].outcome;
 }
 
 /* What a source says is exact, or has the interval that it gives. */

@@ -52,8 +52,7 @@ static uint64_t fingerprint_of(const struct nb_claim *claim) {
         const cJSON *seeds = cJSON_GetObjectItemCaseSensitive(experiment, "seeds");
         if (seeds) nb_strbuf_addf(&text, " %s %.0f", experiment->string, seeds->valuedouble);
     }
-    const uint64_t hash = nb_hash_text(text.text);
-    return hash;
+    return nb_hash_text(text.text);
 }
 
 Test(claims_log, no_rule_changes_without_a_line_in_the_log) {

@@ -30,8 +30,7 @@ static int read_claim(struct nb_claim *claim, const char *more) {
         "\"kind\":\"step\",\"model\":\"%s/step.json\",%s}},\"readings\":[{\"id\":\"r\",\"text\":\"t\",\"experiment\":\"step\","
         "\"expect\":[{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":0.1}]}]}",
         dir, more);
-    const int result = nb_claim_parse(claim, "steps.json", text.text, text.len);
-    return result;
+    return nb_claim_parse(claim, "steps.json", text.text, text.len);
 }
 
 #define RIGHT "\"norms\":\"rmsnorm\",\"styles\":\"composed\""

@@ -92,8 +92,7 @@ static enum nb_claim_verdict judged(const char *text, const struct nb_torch_resu
 static enum nb_claim_verdict of_launches(int n, double rms, double spread, struct nb_findings *f) {
     struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     for (int i = 0; i < n; i++) add_launch(&r, i, rms * (1 + spread * (i % 2 ? 1 : -1)));
-    const enum nb_claim_verdict v = judged(steps_text, &r, f);
-    return v;
+    return judged(steps_text, &r, f);
 }
 
 Test(claims_training, a_step_claim_comes_out_as_the_steps_do) {
@@ -173,8 +172,7 @@ static enum nb_claim_verdict of_seeds(int n, double none, struct nb_findings *f)
         add_course(&r, i, LN, 2 + 0.1 * i, 0.25);
         add_course(&r, i, "none", none * (2 + 0.1 * i), 0.25);
     }
-    const enum nb_claim_verdict v = judged(course_text, &r, f);
-    return v;
+    return judged(course_text, &r, f);
 }
 
 Test(claims_training, a_loss_claim_comes_out_as_the_losses_do) {

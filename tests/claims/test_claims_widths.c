@@ -97,8 +97,7 @@ static char *run_of(const struct truth *t) {
 static enum nb_claim_verdict judged(const char *claim_text, const struct truth *t) {
     struct nb_claim claim released_by(nb_claim_release);
     struct nb_claim_result result released_by(nb_claim_result_release);
-    const enum nb_claim_verdict verdict = claim_on_run(claim_text, run_of(t), &claim, &result);
-    return verdict;
+    return claim_on_run(claim_text, run_of(t), &claim, &result);
 }
 
 Test(claims_widths, how_the_cut_hangs_on_the_width_is_told_by_pairs_of_launches) {

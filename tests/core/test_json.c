@@ -17,8 +17,7 @@ static double there_and_back(double value) {
     cJSON *object = kept_json(cJSON_CreateObject());
     nb_json_number(object, "v", value);
     cJSON *again = kept_json(cJSON_Parse(json_text(object)));
-    double back = nb_json_get_number(again, "v");
-    return back;
+    return nb_json_get_number(again, "v");
 }
 
 Test(json, an_index_is_whole_and_fits) {

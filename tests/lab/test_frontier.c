@@ -73,8 +73,7 @@ static double rho_of(const char *key, enum nb_demand demand, double *predicted) 
     if (!start_trial(&t, key, NULL)) return NAN;
     const struct nb_frontier f = find_frontier(&t, NB_RHO_MAX, demand);
     if (predicted) *predicted = f.predicted.at;
-    const double rho = f.has_bad ? f.good : f.searched_to;
-    return rho;
+    return f.has_bad ? f.good : f.searched_to;
 }
 
 Test(frontier, one_pass_loses_its_digits_near_the_root_of_1_over_u) {

@@ -210,8 +210,7 @@ Test(peer_comparison, a_run_that_compares_nothing_is_refused) {
 static int parse(struct nb_config *config, const char *compare) {
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "{ \"blocks\": [{ \"op\": \"rmsnorm\" }], \"compare\": %s }", compare);
-    const int result = nb_config_parse(config, "c.json", text.text, text.len);
-    return result;
+    return nb_config_parse(config, "c.json", text.text, text.len);
 }
 
 Test(peer_comparison, the_configs_key_is_read_strictly) {

@@ -57,8 +57,7 @@ static struct nb_results with_labels(const char *labels) {
                    labels);
     nb_strbuf_add(&journal, run_line(groups.text, "[]", "null", 0));
     add_check(&journal, 0, keys, 2);
-    struct nb_results r = folded(journal.text);
-    return r;
+    return folded(journal.text);
 }
 
 Test(labels, come_out_in_the_records_and_survive_json) {
