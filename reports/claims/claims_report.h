@@ -50,7 +50,7 @@ void nb_claims_counts(struct nb_strbuf *out, const cJSON *document);
 /* Appends what a quick run cannot decide, and how it can be; nothing for other runs. */
 void nb_claims_quick_note(const cJSON *document, struct nb_strbuf *out);
 
-/* Each claim but bug reports in words, by theme: the answer "no", `"rsqrt(v) equals 1 / sqrt(v)" is not true here`, which is true when read
+/* Each claim but bug reports in words, by theme: the answer "no", `"rsqrt(v) equals 1 / sqrt(v)" is not true`, which is true when read
  * alone, and what was seen. */
 struct nb_claims_sentence {
     const char *theme, *id, *answer; /* borrowed */

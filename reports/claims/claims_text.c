@@ -235,7 +235,7 @@ static const struct {
     const char *answer, *behind;
 } answers[NB_N_CLAIM_VERDICTS] = {[NB_REPRODUCED] = {"yes", NULL},
                                   [NB_PARTLY] = {"in part", " is true only in part"},
-                                  [NB_NOT_REPRODUCED] = {"no", " is not true here"},
+                                  [NB_NOT_REPRODUCED] = {"no", " is not true"},
                                   [NB_FALSE_IN_PART] = {"false in part", " is false in part"},
                                   [NB_NEEDS_A_GPU] = {"needs a GPU", " is said of GPUs"},
                                   [NB_NOT_MEASURED] = {"not measured", " was not measured"},

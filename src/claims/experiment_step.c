@@ -294,10 +294,10 @@ static void add_sentence(cJSON *json, const struct asked *a, const struct publis
     struct nb_strbuf text = {0};
     nb_strbuf_addf(&text, "%s, %s: ", a->s->model.name, p->row);
     if (is_never(here) && is_never(there)) {
-        nb_strbuf_addf(&text, "no dispatch is enough for %.1f %%, neither with the products and memory of this CPU nor",
+        nb_strbuf_addf(&text, "no dispatch is enough for %.1f%%, neither with the products and memory of this CPU nor",
                        100 * p->cut);
     } else {
-        nb_strbuf_addf(&text, "%.1f %% would need ", 100 * p->cut);
+        nb_strbuf_addf(&text, "%.1f%% would need ", 100 * p->cut);
         say_needed(&text, here);
         nb_strbuf_add(&text, " with the products and memory of this CPU, ");
         say_needed(&text, there);
@@ -305,11 +305,11 @@ static void add_sentence(cJSON *json, const struct asked *a, const struct publis
     nb_strbuf_addf(&text, " with those of %s (a model)", gpu->title);
     const struct nb_interval low = needed_us(&far, p->low); /* the lower end of the published interval */
     if (is_never(there) && !is_never(&low)) {
-        nb_strbuf_addf(&text, ", though %.1f %%, the lower end of its interval, would need ", 100 * p->low);
+        nb_strbuf_addf(&text, ", though %.1f%%, the lower end of its interval, would need ", 100 * p->low);
         say_needed(&text, &low);
         nb_strbuf_add(&text, " there");
     }
-    nb_strbuf_addf(&text, "; if dispatch were all that costs, the cut would be %.1f %%. Here the sum gives %.2g %%.",
+    nb_strbuf_addf(&text, "; if dispatch were all that costs, the cut would be %.1f%%. Here the sum gives %.2g%%.",
                    100 * nb_step_cut_limit(&side), 100 * nb_step_cut(&side, 0).value);
     nb_json_text(json, "sentence", text.text);
     nb_strbuf_release(&text);
