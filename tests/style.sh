@@ -100,5 +100,13 @@ report "$(echo "$documents" | grep -vE '^(src/decisions/|reports/published/|cmd/
         for (w in word) if (match(line, w)) print FILENAME ":" FNR ": " substr(line, RSTART, RLENGTH) ": write: " word[w]
     }' tests/words.txt)"
 
+# What a document gains, one near it loses.
+budget() { # MOST WHAT DOCUMENTS
+    n=$(cat $3 | wc -w)
+    [ "$n" -le "$1" ] || bad "$2 have $n words, at most $1: shorten one"
+}
+budget 22100 "documents besides decisions" "$(echo "$documents" | grep -vE '^(src/decisions|reports/published)/')"
+budget 12000 decisions "$(echo "$documents" | grep '^src/decisions/')"
+
 [ "$failed" = 0 ] && echo "style: 1 passed, 0 failed"
 exit "$failed"
