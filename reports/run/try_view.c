@@ -233,12 +233,11 @@ static void add_cells(struct nb_strbuf *out, const char *label, struct nb_strbuf
     nb_strbuf_release(&text);
 }
 
-static void add_own_time(const struct nb_record *r, struct nb_strbuf *cell) {
+static void add_share(const struct nb_record *r, struct nb_strbuf *cell) {
     const struct nb_roofline *a = &r->timing.roofline;
     const bool core = strcmp(a->bottleneck, "core") == 0;
     const double share = isfinite(a->share.value) ? a->share.value : r->timing.vs_copy.value;
-    nb_format_time_interval(cell, &r->timing.time_ns);
-    if (isfinite(share)) nb_strbuf_addf(cell, ", %.0f%% of %s", 100 * share, core ? "core" : "copy");
+    if (isfinite(share)) nb_strbuf_addf(cell, "%.0f%% of %s", 100 * share, core ? "core" : "copy");
 }
 
 /* "2.41x faster [2.38, 2.44]" of the other, from the ratio of the kernel's time to the other's. */
@@ -341,7 +340,7 @@ static void add_language(const struct nb_record *const own[2], struct nb_strbuf 
 static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
     static const char *const names[2] = {"in cache", "from memory"};
     const struct nb_record *own[2] = {NULL, NULL};
-    struct nb_strbuf heading[2] = {{0}}, times[2] = {{0}};
+    struct nb_strbuf heading[2] = {{0}}, times[2] = {{0}}, shares[2] = {{0}};
     for (size_t i = 0; i < t->results->n; i++) {
         const struct nb_record *r = &t->results->records[i];
         const int p = r->c.cache == NB_COLD;
@@ -356,10 +355,12 @@ static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
     for (int p = 0; p < 2; p++) {
         if (!own[p]) continue;
         nb_strbuf_addf(&heading[p], "%s: %s", names[p], own[p]->c.shape.text);
-        add_own_time(own[p], &times[p]);
+        nb_format_time_interval(&times[p], &own[p]->timing.time_ns);
+        add_share(own[p], &shares[p]);
     }
     add_cells(out, "how fast?", heading);
     add_cells(out, "  it takes", times);
+    add_cells(out, "  speed", shares);
     add_language(own, out);
     add_others(t, own, out);
 }
