@@ -307,6 +307,27 @@ static void fail(struct session *v, int member, enum nb_status status, const cha
                  nb_failure_to_json(&(struct nb_failure){v->number, v->launch, key_of(v, member), reason, status}));
 }
 
+static bool has_hung(const struct nb_run *run, const char *variant) {
+    for (size_t g = 0; g < run->plan->n_groups; g++)
+        for (size_t i = 0; i < run->plan->groups[g].n; i++)
+            if (run->groups[g].cases[i].checked && run->groups[g].cases[i].status == NB_TIMED_OUT &&
+                strcmp(case_at(run->plan, (int)g, (int)i)->variant, variant) == 0)
+                return true;
+    return false;
+}
+
+void nb_run_drop_hung(struct nb_run *run) {
+    if (run->plan->budget_s <= 0 || 2 * run->silent_s < run->plan->budget_s) return;
+    for (size_t g = 0; g < run->plan->n_groups; g++)
+        for (size_t i = 0; i < run->plan->groups[g].n; i++) {
+            struct session v = {.run = run, .number = (int)g, .launch = -1, .state = &run->groups[g]};
+            v.group = &run->plan->groups[g];
+            if (nb_status_timed(v.state->cases[i].status) && has_hung(run, case_at(run->plan, (int)g, (int)i)->variant))
+                fail(&v, (int)i, NB_SKIPPED,
+                     "not timed: the kernel hung in another case, and waiting for it took half of the budget");
+        }
+}
+
 static void leave_out(struct session *v, int position) {
     memmove(v->members + position, v->members + position + 1, (size_t)(v->n - position - 1) * sizeof *v->members);
     v->n--;
@@ -479,7 +500,7 @@ static double end_s(const struct nb_run *run) {
 
 /* Sends members to a worker and takes its answers. */
 static void work(struct session *v, const char *kind) {
-    const struct nb_run *run = v->run;
+    struct nb_run *run = v->run;
     const struct nb_plan *plan = run->plan;
     const struct nb_case *first = case_of(v, v->members[0]);
     const int n = n_sent(v);
@@ -518,6 +539,9 @@ static void work(struct session *v, const char *kind) {
         if (strcmp(kind, "launch") == 0) choose_copies(&job, i, v->state, c);
     }
     nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
+    pthread_mutex_lock(&run->shared);
+    if (v->outcome.ending == NB_ENDED_SILENT) run->silent_s += silence(v);
+    pthread_mutex_unlock(&run->shared);
     free(asked);
 }
 

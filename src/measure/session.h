@@ -52,6 +52,7 @@ struct nb_run {
     int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
+    double silent_s;               /* for which kernels that hung were waited for */
     double used_s;                 /* by what the journal held already, of all stages */
     int n_rounds, n_rounds_served; /* of launches; those in which there was one */
     struct nb_schedule schedule;
@@ -66,6 +67,8 @@ void nb_run_release(struct nb_run *run);
 int nb_checks_at_once(const struct nb_plan *plan, int n_cpus);
 /* Is something of the group to come that the journal does not hold yet? */
 bool nb_run_is_due(const struct nb_run *run, int group);
+/* Where kernels that hung took half of the budget by being waited for, what was right of them is not timed. */
+void nb_run_drop_hung(struct nb_run *run);
 /* A line of the journal; takes it over. */
 void nb_run_write(struct nb_run *run, cJSON *line);
 
