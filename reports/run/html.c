@@ -70,7 +70,6 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
     nb_strbuf_add(out, "</h1>\n");
     add_peers(results, out);
     nb_html_answer(results, out);
-    nb_html_text(out, "<p>", summary->counts_text, ".</p>\n");
     nb_strbuf_add(out, "<nav>");
     if (summary->n_failures) nb_strbuf_add(out, "<a class=\"bad\" href=\"#failures\">failures</a>");
     nb_strbuf_add(out, "<a href=\"#results\">results</a><a href=\"#plots\">plots</a>");

@@ -87,14 +87,13 @@ static void say(struct summary *s, char *text) {
 }
 
 static void add_html(const struct nb_grid *grid, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "<div class=wrap><table class=answer>\n");
+    nb_strbuf_add(out, "<div class=wrap><table class=answer>");
     for (size_t i = 0; i < grid->n_columns + grid->n_cells; i++) {
         const bool begins = i % grid->n_columns == 0;
-        nb_html_text(out, begins ? "<tr><th>" : "<td>",
-                     i < grid->n_columns ? grid->titles[i] : grid->cells[i - grid->n_columns],
-                     (i + 1) % grid->n_columns ? "" : "\n");
+        nb_strbuf_add(out, begins ? "\n<tr><th>" : "<td>"); /* of an empty cell too */
+        nb_html_text(out, "", i < grid->n_columns ? grid->titles[i] : grid->cells[i - grid->n_columns], "");
     }
-    nb_strbuf_add(out, "</table></div>\n");
+    nb_strbuf_add(out, "\n</table></div>\n");
 }
 
 static void add_grid(struct summary *s, struct nb_grid *grid) {
