@@ -165,7 +165,10 @@ static void set_time(const struct try_options *o, struct nb_plan *plan) {
         nb_note("about %.0f s, more than the %.0f given: these are %zu cases; --kernel chooses", 2 * plan->estimate_s,
                 o->budget_s, plan->n_cases);
 }
-static double checks_s(const struct try_options *o) { return o->budget_s / 4; }
+/* Of many kernels each gets what one has in the least budget: a row that is left out finds nothing. */
+static double checks_s(const struct try_options *o, size_t n_kernels) {
+    return fmax(o->budget_s / 4, 1.25 * (double)n_kernels);
+}
 
 static int make_config(const struct subjects *s, struct nb_config *config) {
     cJSON *json = cJSON_CreateObject();
@@ -351,7 +354,7 @@ static int measure(const struct try_options *o, const struct subjects *s, const 
     char *dir = nb_measuring_folder(&m);
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
-    if (began && ended == 0) ended = nb_measuring_check_plugins(&m, checks_s(o), false, dir);
+    if (began && ended == 0) ended = nb_measuring_check_plugins(&m, checks_s(o, s->n), false, dir);
     const int exit_code = began       ? answer(o, s, dir, ended)
                           : ended > 0 ? nb_ended_by(ended, "try", NULL)
                                       : NB_EXIT_USAGE;
