@@ -116,6 +116,13 @@ static bool closes_inputs(const struct subject *s, const struct attempt *a) {
            !nb_kernel_is_of_program(k);
 }
 
+/* Of a call with its tensors: a gradient that wants nothing may take nothing. */
+static bool declares_units(const struct nb_kernel *k, const struct nb_call *call) {
+    int64_t n = 0;
+    for (int phase = 0; phase < nb_kernel_n_phases(k, call); phase++) n += nb_kernel_n_units(k, call, phase);
+    return n > 0;
+}
+
 /* One call in fresh buffers, which stay for the caller to look at. */
 static bool call_once(struct subject *s, const struct attempt *a, struct nb_buffers *b) {
     struct nb_call call;
@@ -136,6 +143,8 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
     if (nb_buffers_init(b, s->in, &q) != 0) return fail(s, NB_SKIPPED, "no memory for its buffers and scratch");
     nb_buffers_attach(b, s->c, &call);
     if (a->parameters_alone) call.dx = NULL;
+    if (!declares_units(s->entry->kernel, &call))
+        return fail(s, NB_RETURNED_ERROR, "n_units() declares no unit in any phase");
     if (closes_inputs(s, a)) nb_buffers_close_inputs(b);
     nb_faults_set_buffers(b);
     int code = call_kernel(s->entry->kernel, &call, a->range);
@@ -288,7 +297,6 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
     const int64_t column = s->c->op == NB_OP_BATCHNORM ? reduced : call->rows;
     const char *not_applicable = nb_kernel_applicable(k, call);
     struct nb_range range;
-    int64_t n_units = 0;
     char reason[160];
     if (not_applicable) return fail(s, NB_SKIPPED, not_applicable);
     if (n_phases < 1 || n_phases > 1000) {
@@ -297,16 +305,10 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
     }
     for (int phase = 0; phase < n_phases; phase++) {
         int64_t n = nb_kernel_n_units(k, call, phase);
-        if (n >= 0 && n <= most_units) {
-            n_units += n;
-            continue;
-        }
+        if (n >= 0 && n <= most_units) continue;
         snprintf(reason, sizeof reason, "n_units() declares %lld units in phase %d", (long long)n, phase);
         return fail(s, NB_RETURNED_ERROR, reason);
     }
-    /* Of a call without tensors: a gradient that wants nothing may take nothing. */
-    if (n_units == 0 && s->c->pass == NB_FORWARD)
-        return fail(s, NB_RETURNED_ERROR, "n_units() declares no unit in any phase");
     nb_kernel_range(k, call, &range);
     if (!(range.min_rms >= 0 && range.max_abs > 0 && range.min_rms <= range.max_abs && range.max_rho >= 0)) {
         snprintf(reason, sizeof reason,

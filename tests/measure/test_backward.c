@@ -123,6 +123,7 @@ Test(backward, each_fault_has_its_own_status) {
                  {"gradients:changes_dy_f32/shape:64x40", NB_CHANGED_INPUT, "input dy"},
                  {"gradients:writes_dgamma_behind_f32/shape:64x40", NB_WROTE_OUTSIDE, "dgamma"},
                  {"gradients:reads_dy_behind_f32/shape:64x40", NB_READ_OUTSIDE, ""},
+                 {"gradients:no_unit_f32/shape:64x40", NB_RETURNED_ERROR, "n_units() declares no unit"},
                  {"gradients:by_range_f32/shape:64x40", NB_NOT_REPRODUCIBLE,
                   "the gradients of the parameters differ when the call is cut into ranges"},
                  {"mistakes:rmsb_f32_truncates/shape:128x400", NB_BIASED, "one-sided errors"}};

@@ -67,6 +67,7 @@ static int n_phases(const struct nb_call *call) {
     return 2;
 }
 static int64_t n_units(const struct nb_call *call, int phase) { return phase == 0 ? call->rows : 1; }
+static int64_t no_unit(const struct nb_call *call, int phase) { return (void)call, (void)phase, 0; }
 
 /* ---- dx -------------------------------------------------------------------------------------------------------------- */
 
@@ -214,6 +215,7 @@ static const struct nb_kernel kernels[] = {
     OF_ROWS("writes_dgamma_behind", NB_OP_RMSNORM, writes_dgamma_behind),
     OF_ROWS("leaves_dgamma", NB_OP_RMSNORM, leaves_dgamma),
     OF_ROWS("by_range", NB_OP_RMSNORM, by_range),
+    GRADIENT("no_unit", NB_OP_RMSNORM, correct, .n_units = no_unit),
     GRADIENT("channels", NB_OP_BATCHNORM, channels, .n_units = n_channels),
 };
 TABLE(kernels)
