@@ -3,6 +3,7 @@
 # Runs the unit tests: tests/unit.sh PROGRAM [CRITERION'S OPTIONS]. Says how far it is every ten seconds, what failed and what was skipped, with the
 # reasons, then the ten slowest tests by wall time; those with parameters count together there. TOOK: a file for these times, in place of print.
 set -u
+export COLUMNS=1000 # notes are whole
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$@" --verbose >"$log" 2>&1 &

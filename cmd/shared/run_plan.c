@@ -295,7 +295,10 @@ static void print_skips(const struct nb_plan *plan, FILE *out) {
         size_t n = 0;
         for (next = i; next < plan->n_skips && strcmp(plan->skips[next].reason, reason) == 0; next++)
             n += plan->skips[next].n;
-        nb_print_line(out, "%8zu left out: %s", n, reason);
+        struct nb_strbuf line = {0};
+        nb_strbuf_addf(&line, "%8zu left out: ", n);
+        nb_escape_terminal(&line, reason, true);
+        nb_output_folded(&line, out);
     }
 }
 
@@ -341,7 +344,7 @@ static void describe_plan(struct nb_strbuf *out, const struct nb_plan *plan, boo
         nb_strbuf_addf(out, "%zu of %zu cases left out to hold the budget, ", plan->n_over_budget,
                        plan->n_cases + plan->n_over_budget);
     if (nb_plan_is_adaptive(plan))
-        nb_strbuf_addf(out, "%d to %d launches of %d blocks each, until ratios are known to %g %%, ", plan->launches,
+        nb_strbuf_addf(out, "%d to %d launches of %d blocks each, until ratios are known to %g%%, ", plan->launches,
                        plan->most_launches, plan->blocks, 100 * plan->aim);
     else if (plan->launches > 0)
         nb_strbuf_addf(out, "%d launches of %d blocks each, ", plan->launches, plan->blocks);

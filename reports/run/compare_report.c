@@ -45,7 +45,7 @@ static void print_run(struct comparing *p, int side) {
     nb_strbuf_addf(&p->text, "%s: %s, %s, %s; %zu timed, %zu noisy", side_titles[side], r->dir ? r->dir : "?",
                    nb_meta_text(r, "config"), nb_meta_text(r, "started"), n->n_timed, n->n_noisy);
     if (isfinite(n->preempted))
-        nb_strbuf_addf(&p->text, ", %.2g %% of the samples preempted or migrated", 100 * n->preempted);
+        nb_strbuf_addf(&p->text, ", %.2g%% of the samples preempted or migrated", 100 * n->preempted);
     if (isfinite(n->wall_per_cpu)) nb_strbuf_addf(&p->text, ", wall time %.2f x CPU time", n->wall_per_cpu);
     say(p);
 }
@@ -168,9 +168,17 @@ static void print_refused(struct comparing *p) {
     struct nb_grid grid;
     if (c->n_changes[NB_CHANGE_REFUSED] == 0) return;
     nb_page_heading(&p->page, 3, "Not comparable");
+    const size_t begin = c->n_common - c->n_changes[NB_CHANGE_REFUSED];
+    const char *reason = c->cases[c->order[begin]].refused;
+    bool alike = c->n_common - begin > 1;
+    for (size_t i = begin; i < c->n_common; i++) alike &= strcmp(c->cases[c->order[i]].refused, reason) == 0;
+    if (alike) {
+        nb_strbuf_addf(&p->text, "All %zu: %s.", c->n_common - begin, reason);
+        say(p);
+        return;
+    }
     nb_grid_init(&grid, titles, 2);
-    for (size_t i = c->n_common - c->n_changes[NB_CHANGE_REFUSED]; i < c->n_common; i++)
-        add_case(p, &grid, &c->cases[c->order[i]]);
+    for (size_t i = begin; i < c->n_common; i++) add_case(p, &grid, &c->cases[c->order[i]]);
     nb_page_grid(&p->page, &grid);
 }
 
@@ -181,16 +189,10 @@ static void print_only(struct comparing *p, int side) {
     nb_page_heading(&p->page, 3, side == NB_BEFORE ? "Only before" : "Only after");
     for (size_t i = c->n_common; i < c->n; i++) {
         if (!c->cases[i].sides[side] || ++n > MOST_ONLY) continue;
-        nb_strbuf_add(p->page.out, p->page.markdown ? "- " : "");
         nb_key_parts_short(&p->parts, c->cases[i].sides[side]->key, &p->text);
-        if (p->page.markdown)
-            nb_escape_markdown(p->page.out, p->text.text);
-        else
-            nb_escape_terminal(p->page.out, p->text.text, nb_utf8_wanted());
-        nb_strbuf_add(p->page.out, "\n");
-        nb_strbuf_clear(&p->text);
+        say(p);
     }
-    if (n > MOST_ONLY) nb_strbuf_addf(p->page.out, "%s... and %zu more\n", p->page.markdown ? "- " : "", n - MOST_ONLY);
+    if (n > MOST_ONLY) nb_strbuf_addf(p->page.out, "... and %zu more\n", n - MOST_ONLY);
 }
 
 /* ---- accuracy ----------------------------------------------------------------------------------------------------------- */
@@ -257,7 +259,8 @@ static void init_parts(struct comparing *p) {
 
 static void print_page(struct comparing *p) {
     init_parts(p);
-    if (p->page.markdown) nb_strbuf_add(p->page.out, "## normbench compare\n");
+    if (p->page.markdown) nb_strbuf_add(p->page.out, "## normbench compare\n\n");
+    print_counts(p);
     print_differences(p);
     nb_strbuf_add(&p->text, "All cases: ");
     const size_t before = p->text.len;
@@ -271,8 +274,6 @@ static void print_page(struct comparing *p) {
     print_only(p, NB_BEFORE);
     print_only(p, NB_AFTER);
     print_accuracy(p);
-    nb_strbuf_add(p->page.out, "\n");
-    print_counts(p);
     nb_key_parts_release(&p->parts);
     nb_strbuf_release(&p->text);
 }

@@ -8,39 +8,21 @@
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"
+#include "reports/text/output.h"
 #include "src/core/format.h"
 #include "src/core/names.h"
 
-enum { WIDTH = 80, LABEL = 19, CELL = 30 };
-
-static void add_line(struct nb_strbuf *out, const char *label, const char *text) {
-    const bool utf8 = nb_utf8_wanted();
-    struct nb_strbuf line = {0}, safe = {0};
-    nb_strbuf_addf(&line, "%-*s%s", LABEL, label, text ? text : "");
-    nb_strbuf_add(&safe, "");
-    nb_escape_terminal(&safe, line.text, utf8);
-    nb_utf8_cut(&safe, WIDTH, utf8 ? "…" : "~");
-    while (safe.len && safe.text[safe.len - 1] == ' ') safe.text[--safe.len] = '\0';
-    nb_strbuf_addf(out, "%s\n", safe.text);
-    nb_strbuf_release(&line);
-    nb_strbuf_release(&safe);
-}
+enum { WIDTH = 80, LABEL = 19 };
 
 /* On as many lines as it needs, parted at blanks. */
-static void add_text(struct nb_strbuf *out, const char *label, const char *text) {
-    for (; *text; label = "") {
-        struct nb_strbuf line = {0};
-        size_t n = strlen(text);
-        if (n > WIDTH - LABEL) {
-            for (n = WIDTH - LABEL; n > 0 && text[n] != ' ';) n--;
-            if (n == 0) n = WIDTH - LABEL;
-        }
-        nb_strbuf_addn(&line, text, n);
-        add_line(out, label, line.text);
-        nb_strbuf_release(&line);
-        text += n;
-        text += strspn(text, " ");
-    }
+static void add_line(struct nb_strbuf *out, const char *label, const char *text) {
+    struct nb_strbuf line = {0}, safe = {0};
+    nb_strbuf_addf(&line, *text ? "%-*s%s" : "%*s%s", *text ? LABEL : 0, label, text);
+    nb_strbuf_add(&safe, "");
+    nb_escape_terminal(&safe, line.text, nb_utf8_wanted());
+    nb_screen_fold(out, safe.text, WIDTH);
+    nb_strbuf_release(&line);
+    nb_strbuf_release(&safe);
 }
 
 /* A case that was checked and not timed is not_run where a run was cut. */
@@ -130,8 +112,8 @@ static void add_why(const struct nb_tried *t, struct nb_strbuf *out) {
     else if (isinf(rho))
         nb_strbuf_addf(&probe, "%sNaN or Inf in rows of equal elements", !probe.len ? "" : ": ");
     nb_failure_pattern(t->results, t->checks, t->entry->id, &pattern);
-    if (probe.len) add_text(out, "  why", probe.text);
-    if (pattern.len) add_text(out, "  where", pattern.text);
+    if (probe.len) add_line(out, "  why", probe.text);
+    if (pattern.len) add_line(out, "  where", pattern.text);
     nb_strbuf_release(&probe);
     nb_strbuf_release(&pattern);
 }
@@ -165,9 +147,9 @@ static void add_right(const struct nb_tried *t, const struct verdict *v, const s
         nb_strbuf_addf(&text, "NO: %s in %zu of %zu cases", nb_status_name(v->failed->status), v->n_failed, v->n);
         nb_failure_reproducer(v->failed, &reproducer);
     }
-    add_text(out, "right?", text.text);
+    add_line(out, "right?", text.text);
     if (v->failed || is_loose) add_why(t, out);
-    if (reproducer.len) add_text(out, "  first", reproducer.text);
+    if (reproducer.len) add_line(out, "  first", reproducer.text);
     if (v->failed) add_replay(v->of, v->failed, out);
     nb_strbuf_release(&text);
     nb_strbuf_release(&reproducer);
@@ -206,10 +188,10 @@ static void add_accurate(const struct nb_tried *t, const struct verdict *v, cons
                              : "in its declared range");
     if (in_range && all->all.grade < graded->grade)
         nb_strbuf_addf(&text, ", beyond it %s", nb_grade_name(all->all.grade));
-    add_text(out, "how accurate?", text.text);
+    add_line(out, "how accurate?", text.text);
     if (why && why != v->failed) { /* else it is said already */
         nb_strbuf_addf(&worst, "%s, data %s: %s", why->c.shape.text, why->c.data, graded->text);
-        add_text(out, "  worst", worst.text);
+        add_line(out, "  worst", worst.text);
         add_replay(t->checks ? t->checks : t->results, why, out);
     }
     nb_strbuf_release(&text);
@@ -218,19 +200,10 @@ static void add_accurate(const struct nb_tried *t, const struct verdict *v, cons
 
 /* ---- how fast? ---------------------------------------------------------------------------------------------------- */
 
-/* A line with a cell for each place. */
-static void add_cells(struct nb_strbuf *out, const char *label, struct nb_strbuf cells[2]) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
-    for (int p = 0; p < 2; p++) {
-        nb_strbuf_add(&cells[p], "");
-        nb_strbuf_add(&text, cells[p].text);
-        const size_t width = nb_utf8_cells(cells[p].text);
-        for (size_t n = width < CELL ? width : CELL; p == 0 && n < CELL + 1; n++) nb_strbuf_add(&text, " ");
-        nb_strbuf_release(&cells[p]);
-    }
-    add_line(out, label, text.text);
-    nb_strbuf_release(&text);
+/* A row with a cell for the rows in a cache and one for those in memory, which are released. */
+static void add_cells(struct nb_grid *grid, const char *label, struct nb_strbuf cells[2]) {
+    nb_grid_row(grid, label, cells[0].len ? cells[0].text : "", cells[1].len ? cells[1].text : "");
+    for (int p = 0; p < 2; p++) nb_strbuf_release(&cells[p]);
 }
 
 static void add_share(const struct nb_record *r, struct nb_strbuf *cell) {
@@ -246,12 +219,8 @@ static void add_ratio(const struct nb_interval *ratio, struct nb_strbuf *cell) {
     if (!isfinite(ratio->value)) return;
     const double value = faster ? ratio->value : 1 / ratio->value, low = faster ? ratio->low : 1 / ratio->high,
                  high = faster ? ratio->high : 1 / ratio->low;
-    const int digits = value < 100 ? 2 : 0; /* behind the point */
-    nb_strbuf_addf(cell, "%.*fx %s", digits, value, faster ? "faster" : "slower");
-    if (nb_interval_known(ratio))
-        nb_strbuf_addf(cell, " [%.*f, %.*f]", digits, low, digits, high);
-    else
-        nb_strbuf_add(cell, ", no interval");
+    nb_format_interval(cell, &(struct nb_interval){value, low, high}, faster ? "x faster" : "x slower");
+    if (!nb_interval_known(ratio)) nb_strbuf_add(cell, ", no interval");
 }
 
 /* The case of a variant that stands beside one of the kernel's. */
@@ -277,12 +246,11 @@ static void add_name(const struct nb_record *r, struct nb_strbuf *out) {
         nb_strbuf_addf(out, "  %.*s", (int)(colon - name.text), name.text);
     else
         nb_strbuf_addf(out, "  %s", colon + 1);
-    nb_utf8_cut(out, LABEL - 1, "~");
     nb_strbuf_release(&name);
 }
 
 static void add_other(const struct nb_tried *t, const struct nb_record *const own[2], const char *variant,
-                      struct nb_strbuf *out) {
+                      struct nb_grid *grid) {
     struct nb_strbuf name = {0}, cells[2] = {{0}};
     for (int p = 0; p < 2; p++) {
         const struct nb_record *r = beside(t, own[p], variant);
@@ -295,7 +263,7 @@ static void add_other(const struct nb_tried *t, const struct nb_record *const ow
         const struct nb_interval ratio = nb_paired_ratio(t->samples, own[p]->key, r->key, NULL).ratio;
         add_ratio(&ratio, &cells[p]);
     }
-    add_cells(out, name.text ? name.text : variant, cells);
+    add_cells(grid, name.text ? name.text : variant, cells);
     nb_strbuf_release(&name);
 }
 
@@ -306,7 +274,7 @@ static bool is_comparable(const struct nb_tried *t, const struct nb_record *r) {
 }
 
 /* Every other variant that stands beside the kernel, once. */
-static void add_others(const struct nb_tried *t, const struct nb_record *const own[2], struct nb_strbuf *out) {
+static void add_others(const struct nb_tried *t, const struct nb_record *const own[2], struct nb_grid *grid) {
     for (size_t i = 0; i < t->results->n; i++) {
         const struct nb_record *r = &t->results->records[i];
         bool said =
@@ -316,12 +284,12 @@ static void add_others(const struct nb_tried *t, const struct nb_record *const o
             said = is_comparable(t, earlier) && strcmp(earlier->c.variant, r->c.variant) == 0 &&
                    (earlier == beside(t, own[0], r->c.variant) || earlier == beside(t, own[1], r->c.variant));
         }
-        if (!said) add_other(t, own, r->c.variant, out);
+        if (!said) add_other(t, own, r->c.variant, grid);
     }
 }
 
 /* "Python adds 0.9 us to a call": what a call of nothing takes there. */
-static void add_language(const struct nb_record *const own[2], struct nb_strbuf *out) {
+static void add_language(const struct nb_record *const own[2], struct nb_grid *grid) {
     struct nb_strbuf cells[2] = {{0}};
     bool adds = false;
     for (int p = 0; p < 2; p++) {
@@ -333,14 +301,14 @@ static void add_language(const struct nb_record *const own[2], struct nb_strbuf 
         nb_strbuf_add(&cells[p], p == 0 ? " to a call" : "");
         adds = true;
     }
-    if (adds) add_cells(out, "  of which", cells);
-    for (int p = 0; p < 2 && !adds; p++) nb_strbuf_release(&cells[p]);
+    if (adds) add_cells(grid, "  of which", cells);
 }
 
 static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
     static const char *const names[2] = {"in cache", "from memory"};
     const struct nb_record *own[2] = {NULL, NULL};
     struct nb_strbuf heading[2] = {{0}}, times[2] = {{0}}, shares[2] = {{0}};
+    struct nb_grid grid;
     for (size_t i = 0; i < t->results->n; i++) {
         const struct nb_record *r = &t->results->records[i];
         const int p = r->c.cache == NB_COLD;
@@ -358,11 +326,16 @@ static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
         nb_format_time_interval(&times[p], &own[p]->timing.time_ns);
         add_share(own[p], &shares[p]);
     }
-    add_cells(out, "how fast?", heading);
-    add_cells(out, "  it takes", times);
-    add_cells(out, "  speed", shares);
-    add_language(own, out);
-    add_others(t, own, out);
+    const char *titles[] = {"how fast?", heading[0].len ? heading[0].text : "", heading[1].len ? heading[1].text : ""};
+    nb_grid_init(&grid, titles, 3);
+    grid.screen = WIDTH;
+    add_cells(&grid, "  it takes", times);
+    add_cells(&grid, "  speed", shares);
+    add_language(own, &grid);
+    add_others(t, own, &grid);
+    nb_grid_add_table(&grid, false, out);
+    nb_grid_release(&grid);
+    for (int p = 0; p < 2; p++) nb_strbuf_release(&heading[p]);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------------------- */
@@ -374,7 +347,7 @@ static void add_inside(const struct nb_tried *t, struct nb_strbuf *out) {
                        : reason      ? reason
                        : t->is_cut   ? cut
                                      : "it gave no answer";
-    add_text(out, "inside", text);
+    add_line(out, "inside", text);
 }
 
 void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {

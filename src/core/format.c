@@ -83,7 +83,7 @@ static double rounded(double value, int decimals) {
 static void add_interval(struct nb_strbuf *out, const struct nb_interval *i, const char *unit, int n) {
     if (!isfinite(i->value)) return;
     nb_strbuf_addf(out, "%.*f%s", n, rounded(i->value, n), unit);
-    if (!nb_interval_known(i) || i->low == i->high) return;
+    if (!nb_interval_known(i) || (i->low == i->high && *unit == '%')) return; /* an exact share */
     nb_strbuf_addf(out, " [%.*f, %.*f]", n, rounded(i->low, n), n, rounded(i->high, n));
 }
 

@@ -63,18 +63,18 @@ static size_t plain_length(const char *text, size_t n) {
 }
 
 /* Names in a message come from files and plugins: no terminal takes one for a command. Shows about n bytes at most. */
-static void put(const char *text, size_t n) {
+static void put(FILE *out, const char *text, size_t n) {
     for (size_t at = 0; at < n && text[at];) {
         const size_t len = plain_length(text + at, n - at);
         if (len > 0)
-            fwrite(text + at, 1, len, stderr);
+            fwrite(text + at, 1, len, out);
         else
-            fprintf(stderr, "\\x%02X", (unsigned char)text[at]);
+            fprintf(out, "\\x%02X", (unsigned char)text[at]);
         at += len ? len : 1;
     }
 }
 
-static void put_named(const char *text) {
+static void put_named(FILE *out, const char *text) {
     for (const char *at; *text; text = at) {
         const struct shown *first = NULL;
         at = NULL;
@@ -82,22 +82,45 @@ static void put_named(const char *text) {
             const char *found = strstr(text, s->path);
             if (found && (!at || found < at)) at = found, first = s;
         }
-        put(text, at ? (size_t)(at - text) : SIZE_MAX);
+        put(out, text, at ? (size_t)(at - text) : SIZE_MAX);
         if (!first) return;
-        put(first->name, SIZE_MAX);
+        put(out, first->name, SIZE_MAX);
         at += strlen(first->path);
     }
 }
 
+/* Words in lines of the screen. */
+static void put_words(const char *text, size_t column) {
+    const size_t width = nb_screen_width(stderr);
+    const char *before = "";
+    for (size_t n; *text; text += n + (text[n] == ' '), column += n + 1, before = " ") {
+        n = strcspn(text, " ");
+        const bool breaks = *before && column + n > width;
+        fprintf(stderr, "%s%.*s", breaks ? "\n  " : before, (int)n, text);
+        if (breaks) column = 2;
+    }
+}
+
+/* An error is one line, since programs read it; of the others the lines fit the screen. */
 static void say(const char *color, const char *label, const char *format, va_list args) {
     nb_progress_end();
     bool on = nb_color_on(STDERR_FILENO);
-    char *message = NULL;
+    char *message = NULL, *shown_text = NULL;
+    size_t n;
     if (vasprintf(&message, format, args) < 0) message = NULL;
+    FILE *text = open_memstream(&shown_text, &n);
+    if (text) {
+        put_named(text, message ? message : format);
+        fclose(text);
+    }
     fprintf(stderr, "normbench: %s%s%s", on ? color : "", label, on && *color ? "\033[0m" : "");
-    put_named(message ? message : format);
+    if (strcmp(label, "error: ") == 0)
+        fputs(shown_text ? shown_text : format, stderr);
+    else
+        put_words(shown_text ? shown_text : format, sizeof "normbench: " - 1 + strlen(label));
     fputc('\n', stderr);
     free(message);
+    free(shown_text);
 }
 
 int nb_error(const char *format, ...) {
@@ -133,9 +156,9 @@ static void progress_line(double share, double elapsed_s, const char *what) {
     last_line_s = elapsed_s;
     const double left = time_left(share, elapsed_s);
     if (left >= 0)
-        nb_note("%.0f %% after %.0f s, %.0f s left: %.60s", 100 * share, elapsed_s, left, what);
+        nb_note("%.0f%% after %.0f s, %.0f s left: %.60s", 100 * share, elapsed_s, left, what);
     else
-        nb_note("%.0f %% after %.0f s: %.60s", 100 * share, elapsed_s, what);
+        nb_note("%.0f%% after %.0f s: %.60s", 100 * share, elapsed_s, what);
 }
 
 void nb_progress(double done, double total, double elapsed_s, const char *what) {
@@ -155,7 +178,7 @@ void nb_progress(double done, double total, double elapsed_s, const char *what) 
     fprintf(stderr, "\r[%s] %3.0f %%", cells, 100 * share);
     if (left >= 0) fprintf(stderr, "  %.0f s left", left);
     fputs("  ", stderr);
-    put(what, 60);
+    put(stderr, what, 60);
     fputs("\033[K", stderr);
     bar_drawn = true;
 }

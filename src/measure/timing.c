@@ -171,7 +171,7 @@ static void judge(struct nb_timing *t, int fewest) {
     if (!isfinite(width))
         add_reason(t, "no interval: %d launches, %d needed", t->n_launches, fewest);
     else if (width > widest)
-        add_reason(t, "95%% CI of the ratio is ±%.0f%%", 100 * width);
+        add_reason(t, "95%% CI of the ratio reaches %.0f%% to a side (limit: %.0f%%)", 100 * width, 100 * widest);
     if (hit > most_hit) add_reason(t, "%.0f%% of the pairs were preempted or migrated", 100 * hit);
 }
 

@@ -124,8 +124,8 @@ Test(claims_steps, what_it_comes_to_is_said) {
     add_row(cJSON_GetObjectItemCaseSensitive(entry, "dispatch"), &m.asked, &m.asked.s->published[0]);
     const cJSON *row = nb_json_get(entry, "dispatch")->child;
     const char *said = nb_json_get_string(row, "sentence");
-    cr_expect(strstr(said, "step, r: ") && strstr(said, "33.0 %") && strstr(said, "the cut would be 32.0 %") &&
-                  strstr(said, "Here the sum gives 10 %"),
+    cr_expect(strstr(said, "step, r: ") && strstr(said, "33.0%") && strstr(said, "the cut would be 32.0%") &&
+                  strstr(said, "Here the sum gives 10%"),
               "%s", said);
     cr_expect_eq(nb_json_get_interval(row, "needed_here_us").value, MOST_DISPATCH_US);
     cr_expect_eq(find_entry(models, &m.asked), entry, "another claim's step of the same model is this one");

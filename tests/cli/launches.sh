@@ -42,7 +42,7 @@ run() {
 
 # Times are played: some that are exact, and some that no launches make known to 0.5 %.
 run usual
-grep -q "4 cases in 2 groups, 7 to 9 launches of 4 blocks each, until ratios are known to 0.5 %" "$WORK/err" || bad "$(cat "$WORK/err")"
+grep -q "4 cases in 2 groups, 7 to 9 launches of 4 blocks each, until ratios are known to 0.5%" "$WORK/err" || bad "$(cat "$WORK/err")"
 check "$WORK/usual" 7 7 aim
 echo "*_twopass_* 2000 4 spread=0.5" >"$WORK/noise"
 NORMBENCH_PLAYED=$WORK/noise run noisy

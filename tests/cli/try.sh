@@ -45,7 +45,7 @@ holds out '^how accurate\? +grade [AB] in its declared range, beyond it F$'
 holds out '^  worst +[0-9a-z:]+x[0-9]+, data [^ ]+: .'
 holds out 'normbench replay .*try-mine/checks|^.*try-mine/checks .*$'
 holds out '^how fast\? +in cache: 64x384 +from memory: 1024x1024$'
-holds out '^  it takes +100 us' # 2 us a call and 4 ns an element
+holds out '^  it takes +100 us \[100, 100\]' # 2 us a call and 4 ns an element
 holds out '^  speed +[0-9]+% of copy'
 holds out '^  our (reference|fast one) +1\.00x (faster|slower) \[1\.00, 1\.00\]'
 holds out '^  ggml +[0-9.]+x (faster|slower)'

@@ -8,9 +8,9 @@
 Test(progress_lines, a_log_gets_one_every_half_minute) {
     cr_redirect_stderr();
     for (int s = 1; s <= 100; s++) nb_progress(s, 400, s, "timing 8x512");
-    cr_assert_stderr_eq_str("normbench: 8 % after 30 s, 370 s left: timing 8x512\n"
-                            "normbench: 15 % after 60 s, 340 s left: timing 8x512\n"
-                            "normbench: 22 % after 90 s, 310 s left: timing 8x512\n");
+    cr_assert_stderr_eq_str("normbench: 8% after 30 s, 370 s left: timing 8x512\n"
+                            "normbench: 15% after 60 s, 340 s left: timing 8x512\n"
+                            "normbench: 22% after 90 s, 310 s left: timing 8x512\n");
 }
 
 Test(progress_lines, another_stage_begins_anew) {
@@ -19,5 +19,5 @@ Test(progress_lines, another_stage_begins_anew) {
     nb_progress(1, 10, 5, "timing");
     nb_progress(2, 10, 29, "timing");
     nb_progress(9, 10, 45, "timing");
-    cr_assert_stderr_eq_str("normbench: 0 % after 100 s: checking\nnormbench: 90 % after 45 s, 5 s left: timing\n");
+    cr_assert_stderr_eq_str("normbench: 0% after 100 s: checking\nnormbench: 90% after 45 s, 5 s left: timing\n");
 }

@@ -157,15 +157,19 @@ Test(summary, long_commands_go_on_behind_a_backslash) {
 }
 
 Test(summary, what_a_language_adds_to_a_call_is_said_of_programs_alone) {
-    struct nb_strbuf out released_by(nb_strbuf_release) = {0};
+    static const char *const titles[] = {"", "", ""};
+    struct nb_grid grid;
     struct nb_record plugin = {.timing.floor_ns = NAN}, slow = {.timing.floor_ns = 3500};
     char library[] = "Python 3.11, NumPy";
     struct nb_record program = {.library = library, .timing.floor_ns = 900};
-    add_language((const struct nb_record *[2]){&plugin, NULL}, &out);
-    cr_expect_eq(out.len, 0);
-    add_language((const struct nb_record *[2]){&program, &slow}, &out);
-    cr_expect(strstr(out.text, "Python adds 900.0 ns to a call") && strstr(out.text, "its program adds 3.500 us"), "%s",
-              out.text);
+    nb_grid_init(&grid, titles, 3);
+    add_language((const struct nb_record *[2]){&plugin, NULL}, &grid);
+    cr_expect_eq(grid.n_cells, 0);
+    add_language((const struct nb_record *[2]){&program, &slow}, &grid);
+    cr_assert_eq(grid.n_cells, 3);
+    cr_expect_str_eq(grid.cells[1], "Python adds 900.0 ns to a call");
+    cr_expect_str_eq(grid.cells[2], "its program adds 3.500 us");
+    nb_grid_release(&grid);
 }
 
 /* ---- what is said of a failure ---- */
