@@ -179,13 +179,14 @@ static int run_trial(struct self_test *s, size_t case_index, bool powered) {
     int result = 0;
     for (int i = 1; i < n; i++) contenders[i].effect = s->plan->effects[i - 1];
     for (int stage = NB_GATE_SCREEN; stage < NB_N_GATE_STAGES && result == 0; stage++) {
-        if (count_open(contenders, n) == 0) break;
+        if (count_open(contenders, n) == 0 || is_over(s)) break;
         const int launches = stage == NB_GATE_SCREEN ? s->g->plan.screen_launches : s->g->plan.confirm_launches;
-        for (int l = 0; l < launches && result == 0; l++)
+        for (int l = 0; l < launches && result == 0 && !is_over(s); l++)
             result = launch_trial(s, case_index, contenders, n, (enum nb_gate_stage)stage);
-        if (result == 0) judge_open(s, contenders, n, (enum nb_gate_stage)stage);
+        if (result == 0 && !is_over(s)) judge_open(s, contenders, n, (enum nb_gate_stage)stage);
     }
-    for (int i = 0; i < n && result == 0; i++) keep_result(s, case_index, &contenders[i], powered, nb_now_s() - start);
+    const bool is_whole = result == 0 && count_open(contenders, n) == 0;
+    for (int i = 0; i < n && is_whole; i++) keep_result(s, case_index, &contenders[i], powered, nb_now_s() - start);
     for (int i = 0; i < n; i++) {
         free(contenders[i].screen);
         free(contenders[i].confirm);

@@ -38,6 +38,10 @@ echo "process 1e10" >>"$NORMBENCH_PLAYED"
 "$NORMBENCH" gate --self-test $few --trials 2 --powered 1 --effects 2,50 --screen-launches 7 --confirm-launches 12 --blocks 10 >/dev/null 2>"$WORK/err"
 sed -n 's/.* \([0-9]*\) s left: .*/\1/p' "$WORK/err" >"$WORK/left"
 [ "$(wc -l <"$WORK/left")" -gt 3 ] && sort -rn -c "$WORK/left" || bad "the time left grows: $(cat "$WORK/err")"
+# A budget ends a trial between two of its launches, which take 10 s here.
+# shellcheck disable=SC2086
+"$NORMBENCH" gate --self-test $few --trials 2 --powered 0 --budget 25 >"$WORK/table" 2>"$WORK/err" || bad "a budget: exit $?: $(cat "$WORK/err")"
+grep -q '^No trial came to its end' "$WORK/table" || bad "the budget is not held: $(cat "$WORK/table")"
 echo "* 2000 4 spread=0.01" >"$NORMBENCH_PLAYED"
 $python - "$WORK/trials" <<'PY' || bad "the recorded self-test: not as promised"
 import json, sys
