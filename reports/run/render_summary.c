@@ -345,8 +345,9 @@ static void add_machine(struct summary *s) {
         nb_format_bytes(&text, bytes);
     }
     if (hypervisor && *hypervisor) nb_strbuf_addf(&text, ", %s", hypervisor);
-    if (n_machines > 1) nb_strbuf_addf(&text, "; machine %d of %d, whose times are below", s->machine, n_machines);
     say(s, text.text);
+    if (n_machines > 1)
+        say(s, nb_textf("That is machine %d, one of %d, whose times are below.", s->machine, n_machines));
 }
 
 /* "in memory, cold: 1024x1024" */
@@ -524,8 +525,8 @@ static const struct nb_record *nearest_its_bound(const struct nb_results *result
 
 static void add_nearest(struct summary *s, const struct nb_record *r) {
     if (r)
-        say(s, nb_textf("Least accurate: %s %s, %.0f%% of its error bound (passes).", r->c.variant, r->c.shape.text,
-                        100 * r->accuracy.worst_ratio));
+        say(s, nb_textf("Least accurate: %.0f%% of its error bound (passes): %s %s", 100 * r->accuracy.worst_ratio,
+                        r->c.variant, r->c.shape.text));
 }
 
 /* ---- what is not to be trusted ------------------------------------------------------------------------------------- */
