@@ -151,36 +151,16 @@ template <class E, int TILE> DEVICE void gradient_kept(const struct gradient_arg
 
 /* ---- rows on their way ------------------------------------------------------------------------------------------------------ */
 
-/* The tree is always that over eight warps, with zeros for those that are not there, which change no bit: a sum that began with +0 is never
- * -0. The blocks of a cluster post theirs to each other. Two halves of the buffer take turns, as in add_team(). */
+/* Over the warps of a block, then the blocks of a cluster. Two halves of the buffer take turns, as in add_team(). */
 template <int K> DEVICE void add_warps(float (&v)[K], struct team &t) {
-    float *const warps = t.shared + t.turn % 2 * 32, *const blocks = warps + 16;
-    uint64_t *const box = (uint64_t *)own_shared(t) + t.turn % 2;
+    float *const warps = t.shared + t.turn % 2 * 32;
 #pragma unroll
     for (int k = 0; k < K; k++)
         if (thread_index() % WARP == 0) warps[k * 8 + thread_index() / WARP] = v[k];
     barrier();
 #pragma unroll
-    for (int k = 0; k < K; k++) {
-        float p[8];
-        load_shared(p, warps + k * 8);
-        v[k] = ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
-    }
-    if (t.cluster > 1) {
-        if (thread_index() == 0) box_expect(box, t.cluster * K * sizeof(float));
-#pragma unroll
-        for (int k = 0; k < K; k++)
-            if (thread_index() < t.cluster) post(blocks + k * 8 + t.rank, box, thread_index(), v[k]);
-        box_wait(box, t.turn / 2 % 2);
-#pragma unroll
-        for (int k = 0; k < K; k++) {
-            float p[CLUSTER];
-            load_shared(p, blocks + k * 8);
-            v[k] = p[0];
-#pragma unroll
-            for (int rank = 1; rank < CLUSTER; rank++) v[k] += p[rank];
-        }
-    }
+    for (int k = 0; k < K; k++) v[k] = add_eight(warps + k * 8);
+    if (t.cluster > 1) add_blocks(v, warps + 16, (uint64_t *)own_shared(t) + t.turn % 2, t.cluster, t.rank, t.turn);
     t.turn++;
 }
 DEVICE void begin_sums(const struct team &t) {

@@ -78,27 +78,47 @@ template <int N> DEVICE void add_lanes_of(float (&v)[N], uint32_t lanes) {
             if (d < lanes) v[i] += other;
         }
 }
-/* Over the warps of a rank, 8 at most, which is a block or one of its RANKS: each thread adds their sums itself, in the order in which shuffles
- * would, then the ranks one after another. Where there are no warps there are zeros; no sum is -0. partial: 8 floats a rank; two of them
- * take turns as in add_team(). */
+/* Of eight warps' sums, zeros where there are no warps, as shuffles would add them: no sum is -0, so that zeros change no bit. */
+DEVICE float add_eight(const float *warps) {
+    float p[8];
+    load_shared(p, warps);
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+/* Over the warps of a rank, 8 at most, which is a block or one of its RANKS: each thread adds their sums itself, then the ranks one after
+ * another. partial: 8 floats a rank; two of them take turns as in add_team(). */
 template <int RANKS = 1> DEVICE float add_block(float v, float *partial) {
     const uint32_t lane = thread_index() % WARP, warp = thread_index() / WARP;
     const uint32_t place = warp + lane * (block_size() / WARP);
-    float sum[1] = {v}, p[8], all = 0.0f;
+    float sum[1] = {v}, all = 0.0f;
     add_lanes_of(sum, WARP);
     if (place < 8 * RANKS && (PLANTED != UNWRITTEN_SHARED || warp > 0)) partial[place] = lane == 0 ? sum[0] : 0.0f;
     if (PLANTED != NO_BARRIER && (PLANTED != BRANCHED_BARRIER || warp > 0)) barrier();
 #pragma unroll
     for (int r = 0; r < RANKS; r++) {
-        load_shared(p, partial + 8 * r);
-        const float own = ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+        const float own = add_eight(partial + 8 * r);
         all = r == 0 ? own : all + own;
     }
     return all;
 }
 
 /* Sums over the blocks of a cluster, one after another: each block sends its own to all of them, whose boxes count what has come. Who begins a
- * sum has those of all others of the sum before, and so all have read the one before that: two places take turns. */
+ * sum has those of all others of the sum before, and so all have read the one before that: two places take turns; sum n is the n-th. */
+template <int K>
+DEVICE void add_blocks(float (&v)[K], float *blocks, uint64_t *box, uint32_t cluster, uint32_t rank, uint32_t n) {
+    if (thread_index() == 0) box_expect(box, cluster * K * sizeof(float));
+#pragma unroll
+    for (int k = 0; k < K; k++)
+        if (thread_index() < cluster) post(blocks + k * 8 + rank, box, thread_index(), v[k]);
+    box_wait(box, n / 2 % 2);
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        float p[CLUSTER];
+        load_shared(p, blocks + k * 8);
+        v[k] = p[0];
+#pragma unroll
+        for (int other = 1; other < CLUSTER; other++) v[k] += p[other];
+    }
+}
 struct cluster_sums {
     uint32_t cluster, rank, n;
 };
@@ -112,17 +132,10 @@ DEVICE struct cluster_sums cluster_sums_of(uint32_t cluster, uint32_t rank) {
 }
 DEVICE float add_cluster(float v, struct cluster_sums &s) {
     const uint32_t turn = s.n % 2;
-    float *const shared = (float *)shared_buffer() + turn * 16, *const blocks = shared + 8, p[CLUSTER];
-    v = add_block(v, shared);
-    if (thread_index() == 0) box_expect(box_of(turn), s.cluster * sizeof(float));
-    if (thread_index() < s.cluster) post(blocks + s.rank, box_of(turn), thread_index(), v);
-    box_wait(box_of(turn), s.n / 2 % 2);
+    float *const shared = (float *)shared_buffer() + turn * 16, sum[1] = {add_block(v, shared)};
+    add_blocks(sum, shared + 8, box_of(turn), s.cluster, s.rank, s.n);
     s.n++;
-    load_shared(p, blocks);
-    v = p[0];
-#pragma unroll
-    for (int rank = 1; rank < CLUSTER; rank++) v += p[rank];
-    return v;
+    return sum[0];
 }
 
 /* A block's shared memory is read by the others until all are here. */
