@@ -26,8 +26,6 @@ static const char help[] =
     "value is faster by more than the noise. Without a file the defaults hold, which follow from the sizes of the caches; the\n"
     "first command that times calls of megabytes measures stream_bytes and column_tile and makes the file, if the machine is\n"
     "not busy.\n\n"
-    "  --explain            measures as well what may make kernels slow on this CPU and no field decides: the width of\n"
-    "                       registers, conversions, stores and loads 4 KiB apart, ways to copy\n"
     "  --show               prints what is kept for this CPU, and what was measured for it; measures nothing\n"
     "  --reset              deletes the file, and what the probe of the core is known to take\n"
     "  --out FILE           writes there, and not where later commands look; - is stdout\n"
@@ -46,14 +44,13 @@ static const char help[] =
     "Exit codes: 0 done, 2 usage, or nothing could be measured, 128+n ended by signal n (nothing is kept).\n";
 
 struct tune_options {
-    bool show, reset, explain;
+    bool show, reset;
     const char *out, *max_width, *format;
     int launches;
 };
 
 static bool parse(struct tune_options *o, int argc, char **argv, int *exit_code) {
-    const struct nb_option options[] = {{"explain", .flag = &o->explain},
-                                        {"show", .flag = &o->show},
+    const struct nb_option options[] = {{"show", .flag = &o->show},
                                         {"reset", .flag = &o->reset},
                                         {"out", .text = &o->out},
                                         {"launches", .count = &o->launches, .least = 1, .most = 100},
@@ -61,7 +58,7 @@ static bool parse(struct tune_options *o, int argc, char **argv, int *exit_code)
                                         {"format", .text = &o->format, .among = nb_table_json},
                                         {.name = NULL}};
     if (!nb_read_options(&nb_command_tune, options, 0, argc, argv, exit_code)) return false;
-    const bool several = o->show + o->reset + (o->out || o->explain) > 1;
+    const bool several = o->show + o->reset + (o->out != NULL) > 1;
     if (several) nb_error("tune: --show and --reset stand alone");
     return !several;
 }
@@ -128,10 +125,7 @@ static int check_place(const struct tune_options *o, const char *path) {
 }
 
 static int measure(const struct tune_options *o, const char *path) {
-    const struct nb_tune_options options = {.what = o->explain ? NB_TUNE_EXPLAIN : NB_TUNE_FIELDS,
-                                            .launches = o->launches,
-                                            .blocks = 20,
-                                            .sample_ms = 0.06};
+    const struct nb_tune_options options = {.launches = o->launches, .blocks = 20, .sample_ms = 0.06};
     int exit_code = NB_EXIT_USAGE;
     cJSON *json = NULL;
     size_t n_measured;

@@ -63,7 +63,7 @@ static void keep(const cJSON *json, const char *path) {
 
 int nb_first_use(const struct nb_plan *plan, const char *max_width) {
     const struct nb_tune_options options = {
-        .what = NB_TUNE_FIRST_USE, .launches = NB_TUNE_LAUNCHES, .blocks = 20, .sample_ms = 0.06};
+        .first_use = true, .launches = NB_TUNE_LAUNCHES, .blocks = 20, .sample_ms = 0.06};
     char *path = nb_tuning_path();
     cJSON *json = NULL;
     size_t n_measured = 0;

@@ -72,9 +72,7 @@ static void print_trials(const cJSON *topic, struct nb_strbuf *out) {
 static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
     const char *name = nb_json_get_text(topic, "name"), *verdict = nb_json_get_text(topic, "verdict");
     const char *setting = nb_json_get_text(topic, "setting"), *reason = nb_json_get_text(topic, "reason");
-    const char *why = nb_json_get_text(topic, "why"); /* of a suspect */
     add_text(out, "\n  ", name);
-    if (why) add_text(out, " (", why), nb_strbuf_add(out, ")");
     nb_strbuf_add(out, ": ");
     if (setting) {
         add_text(out, "", setting);
@@ -83,10 +81,9 @@ static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
         nb_strbuf_addf(out, " faster where it differs from the default, %.0f trials",
                        nb_json_get_number(topic, "trials_that_differ"));
     } else if (verdict && strcmp(verdict, "default") == 0) {
-        nb_strbuf_add(out, why ? "" : "the default stays; ");
-        nb_strbuf_add(out, "nothing is faster over all shapes by more than noise");
+        nb_strbuf_add(out, "the default stays; nothing is faster over all shapes by more than noise");
     } else {
-        nb_strbuf_addf(out, "not measured%s", why ? "" : ", the default holds");
+        nb_strbuf_add(out, "not measured, the default holds");
     }
     if (reason) add_text(out, "; ", reason);
     nb_strbuf_add(out, "\n");

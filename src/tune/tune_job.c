@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One launch of a trial of `normbench tune`: one kernel on one shape, its calls differing in nothing but the tuning, as arms with equal
  * samples. What they write is compared first: a tuning is about time alone. */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "src/core/json.h"
@@ -9,19 +8,6 @@
 #include "src/core/tuning.h"
 #include "src/measure/check.h"
 #include "src/measure/worker.h"
-
-/* Calls of all rows but the last whose y begins so many bytes behind x, modulo 4096: the last row's place makes room. */
-static void move_outputs(struct nb_arm *arm, struct nb_case *c, int n_sets, int y_from_x) {
-    const size_t item = c->dtype == NB_F32 ? 4 : 2;
-    assert(c->shape.rows > 1 && (size_t)c->shape.cols * item >= 4096);
-    for (int s = 0; s < n_sets; s++) {
-        struct nb_call *call = &arm->calls[s];
-        const uintptr_t x = (uintptr_t)call->x, y = (uintptr_t)call->y;
-        call->y = (char *)call->y + (x + (uintptr_t)y_from_x - y) % 4096;
-        call->rows--;
-    }
-    c->shape.rows--;
-}
 
 static int init_arms(const struct nb_job *job, struct nb_arm *arms, struct nb_case *cases, struct nb_tuning *tunings) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(job->options, "tunings");
@@ -82,13 +68,6 @@ static int tune_job(struct nb_workplace *w) {
         const uint64_t digest = digest_of(&arms[i], &bench);
         differs |= i > 0 && digest != first && !arms[i].error;
         if (i == 0) first = digest;
-    }
-    const cJSON *places = cJSON_GetObjectItemCaseSensitive(job->options, "y_from_x"), *place;
-    int arm = 0;
-    cJSON_ArrayForEach(place, places) {
-        if (arm < n && place->valueint >= 0)
-            move_outputs(&arms[arm], &cases[arm], bench.sets.n_of_arm, place->valueint);
-        arm++;
     }
     bench.options.even_samples = true;
     nb_bench_time(&bench);

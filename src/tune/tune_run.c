@@ -11,7 +11,6 @@
 #include "src/core/case_key.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
@@ -33,21 +32,14 @@ struct tune_shape {
 
 struct tune_topic {
     const char *name;
-    /* Whose value is sought; null: a suspect, which decides nothing and is measured where the user asks why (--explain). Its settings may be
-     * "kernel=NAME" and "width=WIDTH" too, which call another variant on the same tensors, and "y_from_x=BYTES": how far y begins behind
-     * x, modulo 4096. */
-    const char *field;
-    const char *why; /* of a suspect: what it is that a difference shows */
+    const char *field; /* whose value is sought */
     /* A threshold: kernels do one thing up to the field's value and another beyond. settings[0] makes them do what they do
-     * beyond it, whatever the size, settings[1] what they do within. A choice: the values
-     * themselves; of a suspect the first is the default. */
+     * beyond it, whatever the size, settings[1] what they do within. A choice: the values themselves. */
     bool is_threshold;
     const char *settings[N_SETTINGS]; /* null-terminated, as nb_tuning_parse() reads them */
     bool zero_is_all;                 /* of a threshold: 0 leaves every size within; else it leaves none */
-    const char *kernels[4];           /* null-terminated; those that this build has */
-    uint32_t dtypes[3];
-    int n_dtypes;
-    size_t (*shapes)(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out); /* smallest first */
+    const char *kernel;               /* its f32 variants */
+    size_t (*shapes)(const struct nb_cpu *cpu, struct tune_shape *out); /* smallest first */
     bool at_first_use;
 };
 
@@ -66,7 +58,6 @@ struct tune_trial {
     struct nb_by_state *gain_in[N_SETTINGS + 1]; /* the same in each */
     size_t n_launches;
     int n_arms;
-    const struct nb_entry *entries[N_SETTINGS + 1]; /* of the arms */
 };
 
 struct tune_verdict {
@@ -78,8 +69,7 @@ struct tune_verdict {
 enum { N_TRIALS = 4 * N_SHAPES };
 
 struct tune_outcome {
-    const struct tune_topic *topic; /* with the settings that this CPU and build have: own, of a suspect */
-    struct tune_topic own;
+    const struct tune_topic *topic;
     struct tune_shape shapes[N_SHAPES];
     struct nb_tuning arms[N_SETTINGS + 1];
     struct tune_candidate candidates[N_CANDIDATES];
@@ -103,6 +93,7 @@ struct tuning_run {
 /* Tensors of one trial together: the default streams beyond. */
 static const int64_t most_bytes = NB_MOST_STREAM_BYTES;
 
+enum { ITEM = 4 }; /* bytes of an element of f32 */
 static int64_t known(int64_t bytes, int64_t usual) { return bytes > 0 ? bytes : usual; }
 static int64_t l2_of(const struct nb_cpu *cpu) { return known(cpu->l2_bytes, 256 << 10); }
 
@@ -111,8 +102,8 @@ static int64_t last_of(const struct nb_cpu *cpu) { return known(cpu->l3_bytes, 6
 int64_t nb_tune_first_size(const struct nb_cpu *cpu) { return 2 * l2_of(cpu); }
 
 /* From just outside the second cache to twice the last. */
-static size_t whole_calls(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
-    const int64_t cols = 2048, row = 2 * cols * item, last = last_of(cpu);
+static size_t whole_calls(const struct nb_cpu *cpu, struct tune_shape *out) {
+    const int64_t cols = 2048, row = 2 * cols * ITEM, last = last_of(cpu);
     size_t n = 0;
     for (int64_t size = nb_tune_first_size(cpu); size <= 2 * last && size <= most_bytes && n < N_SHAPES; size *= 2) {
         const int64_t rows = size / row;
@@ -124,12 +115,12 @@ static size_t whole_calls(const struct nb_cpu *cpu, int64_t item, struct tune_sh
 
 /* Rows whose sums do not fit the first cache, in half of the second and in all of it; and
  * rows whose sums the second does not hold beside them. */
-static size_t long_rows(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
+static size_t long_rows(const struct nb_cpu *cpu, struct tune_shape *out) {
     const int64_t l2 = l2_of(cpu);
     const struct { int64_t cols, bytes; } all[] = {{4096, l2 / 2}, {16384, l2}, {131072, 12 * l2}};
     size_t n = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        const int64_t rows = all[i].bytes / (3 * item * all[i].cols);
+        const int64_t rows = all[i].bytes / (3 * ITEM * all[i].cols);
         out[n].size = all[i].cols;
         snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)(rows > 4 ? rows : 4),
                  (long long)all[i].cols);
@@ -138,26 +129,12 @@ static size_t long_rows(const struct nb_cpu *cpu, int64_t item, struct tune_shap
 }
 
 /* Channels of an eighth of the second cache to twice it, 8 of them, 8 images. */
-static size_t channels(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
+static size_t channels(const struct nb_cpu *cpu, struct tune_shape *out) {
     size_t n = 0;
     for (int64_t size = l2_of(cpu) / 8; size <= 2 * l2_of(cpu); size *= 2) {
-        const int64_t positions = size / 8 / item;
-        out[n].size = 8 * positions * item;
+        const int64_t positions = size / 8 / ITEM;
+        out[n].size = 8 * positions * ITEM;
         snprintf(out[n++].text, sizeof out->text, "nchw:8x8x%lld", (long long)positions);
-    }
-    return n;
-}
-
-/* Rows of 1024 with x and y together in half of the first cache, half of the second, twice the second. */
-static size_t near_calls(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
-    const int64_t cols = 1024, row = 2 * cols * item;
-    const int64_t sizes[] = {known(cpu->l1d_bytes, 32 << 10) / 2, l2_of(cpu) / 2, 2 * l2_of(cpu)};
-    size_t n = 0;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        const int64_t rows = sizes[i] / row > 2 ? sizes[i] / row : 2;
-        if (n > 0 && rows * row <= out[n - 1].size) continue;
-        out[n].size = rows * row;
-        snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)rows, (long long)cols);
     }
     return n;
 }
@@ -168,55 +145,21 @@ static const struct tune_topic all_topics[] = {
      .is_threshold = true,
      .zero_is_all = true,
      .settings = {"stream_bytes=1", "stream_bytes=0"},
-     .kernels = {"rmsnorm_fast"},
-     .dtypes = {NB_F32},
-     .n_dtypes = 1,
+     .kernel = "rmsnorm_fast",
      .shapes = whole_calls,
      .at_first_use = true},
     {.name = "columns of a backward call",
      .field = "column_tile",
      .settings = {"column_tile=1024", "column_tile=2048", "column_tile=4096", "column_tile=16384"},
-     .kernels = {"layernorm_backward_fast"},
-     .dtypes = {NB_F32},
-     .n_dtypes = 1,
+     .kernel = "layernorm_backward_fast",
      .shapes = long_rows,
      .at_first_use = true},
     {.name = "a channel read twice",
      .field = "slab_bytes",
      .is_threshold = true,
      .settings = {"slab_bytes=0", "slab_bytes=1G"},
-     .kernels = {"batchnorm_fast"},
-     .dtypes = {NB_F32},
-     .n_dtypes = 1,
+     .kernel = "batchnorm_fast",
      .shapes = channels},
-    {.name = "512-bit registers",
-     .why = "narrower is faster where ports or the clock are short",
-     .settings = {"width=512", "width=256x", "width=256"},
-     .kernels = {"layernorm_fast", "layernorm_backward_fast"},
-     .dtypes = {NB_F32, NB_BF16},
-     .n_dtypes = 2,
-     .shapes = near_calls},
-    {.name = "conversions to bf16",
-     .why = "what AVX512-BF16 saves; results differ where it rounds subnormal numbers to 0",
-     .settings = {"native=avx512_bf16", "native=0"},
-     .kernels = {"rmsnorm_fast", "layernorm_fast"},
-     .dtypes = {NB_BF16},
-     .n_dtypes = 1,
-     .shapes = near_calls},
-    {.name = "stores and loads 4 KiB apart",
-     .why = "a load that waits for an earlier store with the same 12 low bits of the address",
-     .settings = {"y_from_x=2048", "y_from_x=64", "y_from_x=512"},
-     .kernels = {"rmsnorm_fast", "layernorm_fast"},
-     .dtypes = {NB_F32},
-     .n_dtypes = 1,
-     .shapes = near_calls},
-    {.name = "ways to copy",
-     .why = "beyond the caches: store kind and prefetch without arithmetic",
-     .settings = {"kernel=copy", "kernel=copy_stream", "kernel=copy_stream_prefetch", "kernel=copy_string"},
-     .kernels = {"copy"},
-     .dtypes = {NB_F32},
-     .n_dtypes = 1,
-     .shapes = whole_calls},
 };
 enum { N_TOPICS = sizeof all_topics / sizeof all_topics[0] };
 
@@ -224,38 +167,8 @@ enum { N_TOPICS = sizeof all_topics / sizeof all_topics[0] };
 
 enum { BEYOND, WITHIN }; /* arms of a threshold */
 
-static const char *value_behind(const char *setting, const char *name) {
-    const size_t len = strlen(name);
-    return strncmp(setting, name, len) == 0 && setting[len] == '=' ? setting + len + 1 : NULL;
-}
-
-/* Of a suspect's setting: how far y begins behind x; -1: where it lies. */
-static int place_of(const char *setting) {
-    const char *bytes = value_behind(setting, "y_from_x");
-    return bytes ? atoi(bytes) : -1;
-}
-
-static bool is_of_variant(const char *setting) {
-    return value_behind(setting, "width") || value_behind(setting, "kernel");
-}
-
-/* The variant that an arm calls; null: there is none, or this CPU cannot run it. */
-static const struct nb_entry *entry_of(const struct nb_entry *entry, const char *setting) {
-    const char *kernel = value_behind(setting, "kernel"), *width = value_behind(setting, "width");
-    const enum nb_dtype dtype = (enum nb_dtype)entry->kernel->dtype;
-    if (kernel) return nb_registry_widest(kernel, dtype);
-    for (size_t i = 0; width && i < nb_registry_size(); i++) {
-        const struct nb_entry *e = nb_registry_at(i);
-        if (strcmp(e->kernel_id, entry->kernel_id) == 0 && e->kernel->dtype == (uint32_t)dtype &&
-            strcmp(nb_width_names[e->kernel->width], width) == 0)
-            return nb_cpu_refuses(e->kernel->cpu_features, e->kernel->width) ? NULL : e;
-    }
-    return width ? NULL : entry;
-}
-
 static void apply(struct nb_tuning *t, const char *setting) {
     char reason[200];
-    if (is_of_variant(setting) || place_of(setting) >= 0) return;
     const int result = nb_tuning_parse(t, setting, reason, sizeof reason);
     assert(result == 0);
     (void)result;
@@ -264,7 +177,7 @@ static void apply(struct nb_tuning *t, const char *setting) {
 /* The settings as tunings that differ from base in nothing else; returns how many. Of a choice whose base is none of them, base too. */
 static int tune_arms(const struct tune_topic *topic, const struct nb_tuning *base,
                      struct nb_tuning arms[N_SETTINGS + 1]) {
-    bool has_base = topic->is_threshold || !topic->field;
+    bool has_base = topic->is_threshold;
     int n = 0;
     for (; n < N_SETTINGS && topic->settings[n]; n++) {
         arms[n] = *base;
@@ -343,38 +256,13 @@ static int make_case(struct nb_case *c, const struct nb_entry *entry, const char
     return nb_ask_applicable(entry, &call) ? -1 : 0;
 }
 
-/* A suspect's settings that can be tried here; "" or why there are fewer than two. */
-static void keep_possible(struct tune_outcome *o, const struct tuning_run *run) {
-    const struct tune_topic *topic = o->topic;
-    const struct nb_entry *entry = nb_registry_widest(topic->kernels[0], topic->dtypes[0]);
-    int n = 0;
-    o->own = *topic;
-    o->topic = &o->own;
-    for (int i = 0; i < N_SETTINGS && topic->settings[i]; i++) {
-        struct nb_tuning t = run->base;
-        apply(&t, topic->settings[i]);
-        if (!entry || !entry_of(entry, topic->settings[i]) || (t.native & ~nb_cpu_light()->features)) continue;
-        o->own.settings[n++] = topic->settings[i];
-    }
-    if (n < N_SETTINGS) o->own.settings[n] = NULL;
-    if (entry && n < 2) {
-        o->own.kernels[0] = NULL;
-        snprintf(o->reason, sizeof o->reason, "this CPU has no choice here");
-    }
-}
-
 static void add_trials(struct tune_outcome *o, const struct nb_entry *entry, const struct tuning_run *run) {
     int base_arm[N_SHAPES];
     tune_base_arms(o->topic, &run->base, o->shapes, o->n_shapes, base_arm);
     for (size_t s = 0; s < o->n_shapes && o->n_trials < N_TRIALS; s++) {
         struct tune_trial *t = &o->trials[o->n_trials];
-        bool has_all = make_case(&o->cases[o->n_trials], entry, o->shapes[s].text, &run->base) == 0;
+        if (make_case(&o->cases[o->n_trials], entry, o->shapes[s].text, &run->base) != 0) continue;
         *t = (struct tune_trial){.shape = s, .base_arm = base_arm[s], .n_arms = o->n_arms};
-        for (int a = 0; a < o->n_arms; a++) {
-            t->entries[a] = o->topic->field ? entry : entry_of(entry, o->topic->settings[a]);
-            has_all &= t->entries[a] != NULL;
-        }
-        if (!has_all) continue;
         for (int a = 0; a < o->n_arms; a++) t->gain[a] = nb_alloc((unsigned)run->options.launches, sizeof *t->gain[a]);
         for (int a = 0; a < o->n_arms; a++)
             t->gain_in[a] = nb_alloc((unsigned)run->options.launches, sizeof *t->gain_in[a]);
@@ -384,20 +272,12 @@ static void add_trials(struct tune_outcome *o, const struct nb_entry *entry, con
 
 static void plan_topic(struct tune_outcome *o, const struct tune_topic *topic, const struct tuning_run *run) {
     *o = (struct tune_outcome){.topic = topic, .verdict = {.candidate = -1, .gain = {NAN, NAN, NAN}}};
-    if (!topic->field) keep_possible(o, run);
-    topic = o->topic;
     o->n_arms = tune_arms(topic, &run->base, o->arms);
-    for (int d = 0; d < topic->n_dtypes; d++) {
-        const int64_t item = topic->dtypes[d] == NB_F32 ? 4 : 2;
-        o->n_shapes = topic->shapes(nb_cpu_light(), item, o->shapes);
-        for (int k = 0; topic->kernels[k]; k++) {
-            const struct nb_entry *entry = nb_registry_widest(topic->kernels[k], topic->dtypes[d]);
-            if (entry) add_trials(o, entry, run);
-        }
-    }
+    o->n_shapes = topic->shapes(nb_cpu_light(), o->shapes);
+    const struct nb_entry *entry = nb_registry_widest(topic->kernel, NB_F32);
+    if (entry) add_trials(o, entry, run);
     o->n_candidates = tune_candidates(topic, &run->base, o->shapes, o->n_shapes, o->candidates);
-    if (o->n_trials == 0 && !o->reason[0])
-        snprintf(o->reason, sizeof o->reason, "this build has no %s", topic->kernels[0]);
+    if (o->n_trials == 0) snprintf(o->reason, sizeof o->reason, "this build has no %s", topic->kernel);
 }
 
 /* ---- launches ---- */
@@ -431,21 +311,16 @@ static int read_answer(const struct tune_trial *t, int n_arms, const cJSON *answ
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended it. */
 static int ask(const struct tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options,
                struct nb_floors *floors, struct answer *out) {
-    const struct tune_trial *t = &o->trials[trial];
-    struct nb_strbuf key_texts[N_SETTINGS + 1] = {{0}};
+    struct nb_strbuf key = {0};
     struct nb_asked asked[N_SETTINGS + 1];
     int cpu;
     struct nb_outcome outcome;
     cJSON *json = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(json, "tunings");
-    cJSON *places = o->topic->field ? NULL : cJSON_AddArrayToObject(json, "y_from_x");
     *out = (struct answer){.reason = ""};
+    nb_case_key(&o->cases[trial], &key);
     for (int a = 0; a < o->n_arms; a++) {
-        struct nb_case c = o->cases[trial];
-        nb_case_set_entry(&c, t->entries[a]);
-        nb_case_key(&c, &key_texts[a]);
-        asked[a] = (struct nb_asked){.key = key_texts[a].text};
+        asked[a] = (struct nb_asked){.key = key.text};
         cJSON_AddItemToArray(tunings, nb_tuning_to_json(&o->arms[a]));
-        if (places) cJSON_AddItemToArray(places, cJSON_CreateNumber(place_of(o->topic->settings[a])));
     }
     struct nb_job job = {.kind = "tune",
                          .launch = launch,
@@ -462,8 +337,8 @@ static int ask(const struct tune_outcome *o, size_t trial, int launch, const str
     job.floor = nb_floors_get(floors, cpu, 1);
     cJSON *answer = nb_launcher_ask(&job, silence_s, &outcome);
     cJSON_Delete(json);
-    for (int a = 0; a < o->n_arms; a++) nb_strbuf_release(&key_texts[a]);
-    if (answer && read_answer(t, o->n_arms, answer, floors, out) != 0 && !out->reason[0])
+    nb_strbuf_release(&key);
+    if (answer && read_answer(&o->trials[trial], o->n_arms, answer, floors, out) != 0 && !out->reason[0])
         snprintf(out->reason, sizeof out->reason, "what its worker said cannot be read");
     cJSON_Delete(answer);
     return nb_launcher_ends(&outcome);
@@ -477,7 +352,7 @@ static int launch_trial(struct tune_outcome *o, size_t trial, int launch, const 
     if (t->n_launches < (size_t)launch) return 0;
     const int ended = ask(o, trial, launch, options, floors, &answer);
     if (ended != 0) return ended;
-    if (answer.differs && o->topic->field)
+    if (answer.differs)
         snprintf(answer.reason, sizeof answer.reason, "its results depend on the tuning; they must not");
     if (answer.reason[0]) {
         snprintf(o->reason, sizeof o->reason, "%.80s on %.60s: %.80s", o->cases[trial].variant,
@@ -591,8 +466,7 @@ static void judge_all(struct tuning_run *run) {
         struct tune_outcome *o = &run->topics[i];
         for (size_t t = 0; t < o->n_trials; t++) take_states(&o->trials[t], o->n_arms);
         tune_judge(o->trials, o->n_trials, o->candidates, o->n_candidates, &o->verdict);
-        if (o->verdict.candidate >= 0 && o->topic->field)
-            take_over(&run->tuned, &o->candidates[o->verdict.candidate].tuning, &run->base);
+        if (o->verdict.candidate >= 0) take_over(&run->tuned, &o->candidates[o->verdict.candidate].tuning, &run->base);
     }
 }
 
@@ -625,9 +499,7 @@ static void add_cpu(cJSON *json) {
 /* The setting that makes an arm what it is; of a default that is none of the settings its own value. */
 static void add_setting(cJSON *json, const struct tune_outcome *o, int arm, const struct nb_tuning *base) {
     struct nb_strbuf text = {0};
-    const bool is_own =
-        !o->topic->field || (arm < N_SETTINGS && o->topic->settings[arm] && !nb_tuning_equal(&o->arms[arm], base));
-    if (is_own)
+    if (arm < N_SETTINGS && o->topic->settings[arm] && !nb_tuning_equal(&o->arms[arm], base))
         nb_strbuf_add(&text, o->topic->settings[arm]);
     else
         nb_strbuf_addf(&text, "%s=%lld", o->topic->field,
@@ -667,12 +539,8 @@ static void add_topic(cJSON *topics, const struct tune_outcome *o, const struct 
     cJSON *json = nb_json_add_object(topics);
     nb_json_text(json, "name", o->topic->name);
     nb_json_text(json, "field", o->topic->field);
-    nb_json_text(json, "why", o->topic->why);
     nb_json_text(json, "verdict", !is_measured(o) ? "not_measured" : changed ? "measured" : "default");
-    if (changed && o->topic->field)
-        nb_tuning_print(&o->candidates[o->verdict.candidate].tuning, base, &chosen);
-    else if (changed)
-        nb_strbuf_add(&chosen, o->topic->settings[o->verdict.candidate]);
+    if (changed) nb_tuning_print(&o->candidates[o->verdict.candidate].tuning, base, &chosen);
     nb_json_text(json, "setting", changed ? chosen.text : NULL);
     nb_json_text(json, "reason", o->reason[0] ? o->reason : NULL);
     add_gain(json, &o->verdict.gain);
@@ -707,10 +575,6 @@ static cJSON *tuning_json(const struct tuning_run *run) {
 
 /* ---- the whole ---- */
 
-static bool is_asked(enum nb_tune_what what, const struct tune_topic *topic) {
-    return what == NB_TUNE_EXPLAIN || (what == NB_TUNE_FIELDS ? topic->field != NULL : topic->at_first_use);
-}
-
 int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_measured) {
     const double start_s = nb_now_s();
     struct tuning_run run = {.options = *options};
@@ -718,7 +582,7 @@ int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_m
     nb_tuning_default(&run.base);
     run.topics = nb_alloc(N_TOPICS, sizeof *run.topics);
     for (size_t i = 0; i < N_TOPICS; i++) {
-        if (!is_asked(options->what, &all_topics[i])) continue;
+        if (options->first_use && !all_topics[i].at_first_use) continue;
         struct tune_outcome *o = &run.topics[run.n_topics++];
         plan_topic(o, &all_topics[i], &run);
     }

@@ -7,13 +7,11 @@
 #pragma once
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "src/core/cpu.h"
-
-/* The fields; these and the suspects, which are measured for the reader alone; what a first use on a CPU measures. */
-enum nb_tune_what { NB_TUNE_FIELDS, NB_TUNE_EXPLAIN, NB_TUNE_FIRST_USE };
 
 /* What makes a difference: ln of 1 %. */
 #define NB_TUNE_MARGIN 0.01
@@ -22,7 +20,7 @@ enum nb_tune_what { NB_TUNE_FIELDS, NB_TUNE_EXPLAIN, NB_TUNE_FIRST_USE };
 enum { NB_TUNE_LAUNCHES = 6 };
 
 struct nb_tune_options {
-    enum nb_tune_what what;
+    bool first_use; /* the questions alone that a first use on a CPU asks */
     int launches, blocks;
     double sample_ms;
 };

@@ -236,7 +236,7 @@ static struct tune_verdict judge(struct invented *w, const char *field, double t
     int base_arm[N_SHAPES];
     struct tune_verdict verdict;
     const int n_arms = tune_arms(topic, &w->base, arms);
-    w->n_shapes = topic->shapes(nb_cpu_light(), 4, w->shapes);
+    w->n_shapes = topic->shapes(nb_cpu_light(), w->shapes);
     w->n_candidates = tune_candidates(topic, &w->base, w->shapes, w->n_shapes, w->candidates);
     tune_base_arms(topic, &w->base, w->shapes, w->n_shapes, base_arm);
     for (size_t s = 0; s < w->n_shapes; s++) {
@@ -282,7 +282,7 @@ Test(tune, a_default_that_costs_is_left) {
     nb_tuning_default(&w.base);
     w.base.stream_bytes = 1; /* everything streams, and it is slow except on the largest */
     for (size_t s = 0; s < N_SHAPES; s++) times[s][0] = 0.3;
-    const size_t n = topic_of("stream_bytes")->shapes(nb_cpu_light(), 4, w.shapes);
+    const size_t n = topic_of("stream_bytes")->shapes(nb_cpu_light(), w.shapes);
     times[n - 1][0] = -0.2;
     const struct tune_verdict v = judge(&w, "stream_bytes", times, 0.01);
     cr_assert_geq(v.candidate, 0);
@@ -308,39 +308,16 @@ Test(tune, a_trial_without_launches_says_nothing) {
     cr_expect(isnan(v.gain.value));
 }
 
-Test(tune, a_suspect_is_measured_and_decides_nothing) {
-    double gain[2][LAUNCHES];
-    struct nb_by_state gain_in[2][LAUNCHES];
-    for (int l = 0; l < LAUNCHES; l++) {
-        gain_in[0][l] = (struct nb_by_state){{0, -1, 0}};
-        gain_in[1][l] = (struct nb_by_state){{0.1 + 0.001 * l, -1, 0}};
-    }
-    const struct tune_topic suspect = {.name = "conversions", .settings = {"slab_bytes=1", "slab_bytes=2"}};
-    struct tuning_run run = {.n_topics = 1};
-    struct tune_outcome *o = run.topics = nb_alloc(1, sizeof *o);
-    nb_tuning_default(&run.base);
-    run.base.slab_bytes = 1;
-    o->topic = &suspect;
-    o->n_arms = tune_arms(&suspect, &run.base, o->arms);
-    o->n_candidates = tune_candidates(&suspect, &run.base, o->shapes, 1, o->candidates);
-    o->trials[0] = (struct tune_trial){
-        .n_arms = 2, .n_launches = LAUNCHES, .gain = {gain[0], gain[1]}, .gain_in = {gain_in[0], gain_in[1]}};
-    o->n_trials = 1;
-    judge_all(&run);
-    cr_expect_eq(o->verdict.candidate, 1, "the second is faster");
-    cr_expect(nb_tuning_equal(&run.tuned, &run.base), "and is not taken");
-    free(run.topics);
-}
-
 Test(tuning, a_topic_without_a_winner_shows_what_its_trials_gave) {
     struct nb_strbuf out released_by(nb_strbuf_release) = {0};
     cJSON *json = cJSON_Parse(
-        "{\"measured\":\"now\",\"topics\":[{\"name\":\"ways\",\"why\":\"why\",\"verdict\":\"default\",\"trials\":["
+        "{\"measured\":\"now\",\"topics\":[{\"name\":\"ways\",\"verdict\":\"default\",\"trials\":["
         "{\"key\":\"copy/shape:1x1/\",\"arms\":[{\"setting\":\"k=a\",\"default\":true},{\"setting\":\"k=b\",\"default\":false,"
         "\"faster_percent\":{\"value\":-41,\"low\":-45,\"high\":-38}}]}]}]}");
     nb_tune_print(json, &out);
     cr_expect(
-        strstr(out.text, "ways (why): nothing is faster over all shapes by more than noise\n    copy/shape:1x1\n"),
+        strstr(out.text,
+               "ways: the default stays; nothing is faster over all shapes by more than noise\n    copy/shape:1x1\n"),
         "%s", out.text);
     cr_expect(strstr(out.text, " -41.0% [-45.0, -38.0]\n"), "%s", out.text);
     cJSON_Delete(json);
