@@ -64,12 +64,6 @@ uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c) {
     return digests;
 }
 
-static bool fail(struct subject *s, enum nb_status status, const char *reason) {
-    s->out->status = status;
-    snprintf(s->out->reason, sizeof s->out->reason, "%s", reason);
-    return false;
-}
-
 /* The caller's floating-point environment survives a kernel that leaves it changed. */
 static int call_kernel(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range) {
     const struct nb_fp_state state = nb_fp_state();
@@ -101,11 +95,9 @@ struct attempt {
  * there afterwards, and this process ends with the case. */
 static bool fail_on_device(struct subject *s) {
     bool outside;
-    char reason[200];
     const char *error = nb_device_of(s->entry->kernel->backend)->last_error(&outside);
-    snprintf(reason, sizeof reason, "%s%s",
-             outside ? "read or wrote outside its tensors: " : "its call failed: ", error);
-    return fail(s, outside ? NB_WROTE_OUTSIDE : NB_CRASHED, reason);
+    return nb_checked_fail(s->out, outside ? NB_WROTE_OUTSIDE : NB_CRASHED, "%s%s",
+                           outside ? "read or wrote outside its tensors: " : "its call failed: ", error);
 }
 
 /* At the guard pages no store to an input goes unseen, not even of what is put back. A device's tensors and those that another process maps
@@ -140,11 +132,12 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
         .poison = a->poison,
         .device = nb_device_of(s->entry->kernel->backend),
     };
-    if (nb_buffers_init(b, s->in, &q) != 0) return fail(s, NB_SKIPPED, "no memory for its buffers and scratch");
+    if (nb_buffers_init(b, s->in, &q) != 0)
+        return nb_checked_fail(s->out, NB_SKIPPED, "no memory for its buffers and scratch");
     nb_buffers_attach(b, s->c, &call);
     if (a->parameters_alone) call.dx = NULL;
     if (!declares_units(s->entry->kernel, &call))
-        return fail(s, NB_RETURNED_ERROR, "n_units() declares no unit in any phase");
+        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "n_units() declares no unit in any phase");
     if (closes_inputs(s, a)) nb_buffers_close_inputs(b);
     nb_faults_set_buffers(b);
     int code = call_kernel(s->entry->kernel, &call, a->range);
@@ -152,12 +145,12 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
     char where[200];
     if (code != 0) {
         nb_say_returned(where, sizeof where, s->entry->kernel, code);
-        return fail(s, NB_RETURNED_ERROR, where);
+        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "%s", where);
     }
     if (nb_buffers_from_device(b) != 0) return fail_on_device(s);
     enum nb_damage damage = nb_buffers_verify(b, where, sizeof where);
-    if (damage == NB_DAMAGED_OUTSIDE) return fail(s, NB_WROTE_OUTSIDE, where);
-    if (damage == NB_DAMAGED_INPUT) return fail(s, NB_CHANGED_INPUT, where);
+    if (damage == NB_DAMAGED_OUTSIDE) return nb_checked_fail(s->out, NB_WROTE_OUTSIDE, "%s", where);
+    if (damage == NB_DAMAGED_INPUT) return nb_checked_fail(s->out, NB_CHANGED_INPUT, "%s", where);
     return true;
 }
 
@@ -228,7 +221,7 @@ static void name_hole(const struct hole *h, char *text, size_t n) {
 static bool check_again(struct subject *s, const struct attempt *a) {
     struct nb_buffers b;
     int64_t row = 0;
-    char reason[200], what[64];
+    char unwritten[200], what[64];
     if (!call_once(s, a, &b)) {
         nb_buffers_release(&b);
         return false;
@@ -254,14 +247,13 @@ static bool check_again(struct subject *s, const struct attempt *a) {
     bool polluted = !cut && a->poison != NB_POISON_NAN;
     name_row(s, row, what, sizeof what);
     if (polluted && is_hole(s, &hole, a->rows)) {
-        name_hole(&hole, reason, sizeof reason);
-        return fail(s, NB_NOT_WRITTEN, reason);
+        name_hole(&hole, unwritten, sizeof unwritten);
+        return nb_checked_fail(s->out, NB_NOT_WRITTEN, "%s", unwritten);
     }
-    snprintf(reason, sizeof reason, "%s %s", what,
-             polluted ? "when the memory around the tensors does"
-             : cut    ? "when the call is cut into ranges"
-                      : a->what);
-    return fail(s, polluted ? NB_READ_OUTSIDE : NB_NOT_REPRODUCIBLE, reason);
+    return nb_checked_fail(s->out, polluted ? NB_READ_OUTSIDE : NB_NOT_REPRODUCIBLE, "%s %s", what,
+                           polluted ? "when the memory around the tensors does"
+                           : cut    ? "when the call is cut into ranges"
+                                    : a->what);
 }
 
 static int64_t rows_at_guards(const struct subject *s) {
@@ -297,51 +289,45 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
     const int64_t column = s->c->op == NB_OP_BATCHNORM ? reduced : call->rows;
     const char *not_applicable = nb_kernel_applicable(k, call);
     struct nb_range range;
-    char reason[160];
-    if (not_applicable) return fail(s, NB_SKIPPED, not_applicable);
+    if (not_applicable) return nb_checked_fail(s->out, NB_SKIPPED, "%s", not_applicable);
     if (n_phases < 1 || n_phases > 1000) {
-        snprintf(reason, sizeof reason, "n_phases() declares %lld phases", (long long)n_phases);
-        return fail(s, NB_RETURNED_ERROR, reason);
+        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "n_phases() declares %lld phases", (long long)n_phases);
     }
     for (int phase = 0; phase < n_phases; phase++) {
         int64_t n = nb_kernel_n_units(k, call, phase);
         if (n >= 0 && n <= most_units) continue;
-        snprintf(reason, sizeof reason, "n_units() declares %lld units in phase %d", (long long)n, phase);
-        return fail(s, NB_RETURNED_ERROR, reason);
+        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "n_units() declares %lld units in phase %d", (long long)n,
+                               phase);
     }
     nb_kernel_range(k, call, &range);
     if (!(range.min_rms >= 0 && range.max_abs > 0 && range.min_rms <= range.max_abs && range.max_rho >= 0)) {
-        snprintf(reason, sizeof reason,
-                 "range() declares a root mean square from %g, magnitudes up to %g, |mean| / sd up to %g",
-                 range.min_rms, range.max_abs, range.max_rho);
-        return fail(s, NB_RETURNED_ERROR, reason);
+        return nb_checked_fail(s->out, NB_RETURNED_ERROR,
+                               "range() declares a root mean square from %g, magnitudes up to %g, |mean| / sd up to %g",
+                               range.min_rms, range.max_abs, range.max_rho);
     }
     const size_t scratch = nb_kernel_scratch_bytes(k, call);
     if (scratch > NB_SCRATCH_MAX) {
-        snprintf(reason, sizeof reason, "scratch_bytes() declares %zu bytes", scratch);
-        return fail(s, NB_RETURNED_ERROR, reason);
+        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "scratch_bytes() declares %zu bytes", scratch);
     }
     if (chain < 0 || chain > 8 * reduced + 1024) {
-        snprintf(reason, sizeof reason, "chain() declares %lld roundings in a reduction of %lld elements",
-                 (long long)chain, (long long)reduced);
-        return fail(s, NB_RETURNED_ERROR, reason);
+        return nb_checked_fail(s->out, NB_RETURNED_ERROR,
+                               "chain() declares %lld roundings in a reduction of %lld elements", (long long)chain,
+                               (long long)reduced);
     }
     if (column_chain >= 0 && column_chain <= 8 * column + 1024) return true;
-    snprintf(reason, sizeof reason, "column_chain() declares %lld roundings in a sum of %lld elements",
-             (long long)column_chain, (long long)column);
-    return fail(s, NB_RETURNED_ERROR, reason);
+    return nb_checked_fail(s->out, NB_RETURNED_ERROR,
+                           "column_chain() declares %lld roundings in a sum of %lld elements", (long long)column_chain,
+                           (long long)column);
 }
 
 /* At the end of all calls. */
 static void settle(struct subject *s) {
     struct nb_checked *out = s->out;
     if (nb_status_timed(out->status) && nb_faults_heap_harmed())
-        fail(s, NB_WROTE_OUTSIDE, "wrote to memory of the heap that is not its own");
+        nb_checked_fail(s->out, NB_WROTE_OUTSIDE, "wrote to memory of the heap that is not its own");
     const int unwatched = nb_faults_unwatched();
     if (nb_status_timed(out->status) && unwatched) {
-        char reason[80];
-        snprintf(reason, sizeof reason, "replaced the handler of signal %d", unwatched);
-        fail(s, NB_WROTE_OUTSIDE, reason);
+        nb_checked_fail(s->out, NB_WROTE_OUTSIDE, "replaced the handler of signal %d", unwatched);
     }
     if (!nb_status_timed(out->status)) {
         free(out->digests);
@@ -400,13 +386,12 @@ static bool repeat_call(struct subject *s, const struct nb_call *call, struct nb
     nb_worked(s->c->variant, s->entry->file, 1, (double)s->c->shape.rows * (double)s->c->shape.cols);
     if (code != 0) {
         nb_say_returned(reason, sizeof reason, s->entry->kernel, code);
-        return fail(s, NB_RETURNED_ERROR, reason);
+        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "%s", reason);
     }
     const int64_t row = s->c->op == NB_OP_COPY ? -1 : nb_digests_differ(b, s->c, s->c->shape.rows, s->out->digests);
     if (row < 0) return true;
     name_row(s, row, what, sizeof what);
-    snprintf(reason, sizeof reason, "%s in call %lld", what, (long long)s->out->calls);
-    return fail(s, NB_NOT_REPRODUCIBLE, reason);
+    return nb_checked_fail(s->out, NB_NOT_REPRODUCIBLE, "%s in call %lld", what, (long long)s->out->calls);
 }
 
 /* A kernel that counts its calls, or fills what it keeps, is right at first, or in most of them. */
@@ -435,7 +420,8 @@ void nb_check_on(const struct nb_case *c, const struct nb_entry *entry, const st
         again.what = what;
         is_right = check_again(&s, &again);
     }
-    if (is_right && nb_buffers_verify(&b, where, sizeof where) != NB_INTACT) fail(&s, NB_WROTE_OUTSIDE, where);
+    if (is_right && nb_buffers_verify(&b, where, sizeof where) != NB_INTACT)
+        nb_checked_fail(s.out, NB_WROTE_OUTSIDE, "%s", where);
     nb_buffers_release(&b);
     settle(&s);
 }

@@ -131,13 +131,13 @@ static void judge_relations(struct nb_checked *checked, const struct nb_metamorp
                      (long long)of->col);
         else if (of->row >= 0)
             snprintf(where, sizeof where, ", in row %lld", (long long)of->row);
-        checked->status = same_bits ? NB_NOT_REPRODUCIBLE : NB_INACCURATE;
-        snprintf(checked->reason, sizeof checked->reason, "the relation %s is broken: %s: %.3g %s%s",
-                 nb_relation_name((enum nb_relation)r), of->reason, of->figure,
-                 is_ratio    ? "times what is allowed"
-                 : same_bits ? "rows"
-                             : "elements",
-                 where);
+        nb_checked_fail(checked, same_bits ? NB_NOT_REPRODUCIBLE : NB_INACCURATE,
+                        "the relation %s is broken: %s: %.3g %s%s", nb_relation_name((enum nb_relation)r), of->reason,
+                        of->figure,
+                        is_ratio    ? "times what is allowed"
+                        : same_bits ? "rows"
+                                    : "elements",
+                        where);
         return;
     }
 }

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +23,12 @@ struct subject {
     struct nb_checked *out;
 };
 
-static void set_status(struct nb_checked *out, enum nb_status status, const char *reason) {
+bool nb_checked_fail(struct nb_checked *out, enum nb_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
     out->status = status;
-    snprintf(out->reason, sizeof out->reason, "%s", reason);
-}
-
-static bool fail(const struct subject *s, enum nb_status status, const char *reason) {
-    set_status(s->out, status, reason);
+    vsnprintf(out->reason, sizeof out->reason, format, args);
+    va_end(args);
     return false;
 }
 
@@ -43,10 +43,8 @@ static bool residual_is_right(const struct subject *s, const struct nb_buffers *
             if (got == want[i] || (isnan(got) && isnan(want[i]))) continue;
             const double slack = nb_ulp(want[i], s->in->dtype); /* the two roundings may fall on either side of a tie */
             if (fabs(got - want[i]) <= slack) continue;
-            char reason[160];
-            snprintf(reason, sizeof reason, "residual_out[%lld][%lld] is %.9g, should be %.9g", (long long)r,
-                     (long long)i, got, want[i]);
-            return fail(s, NB_INACCURATE, reason);
+            return nb_checked_fail(s->out, NB_INACCURATE, "residual_out[%lld][%lld] is %.9g, should be %.9g",
+                                   (long long)r, (long long)i, got, want[i]);
         }
     }
     return true;
@@ -64,10 +62,9 @@ static bool running_is_right(const struct subject *s, const struct nb_buffers *b
         double got_mean = ((const float *)mean->data)[i], got_var = ((const float *)var->data)[i];
         if (isinf(allowed.var) || !isfinite(want_mean[i]) || !isfinite(want_var[i])) continue;
         if (fabs(got_mean - want_mean[i]) <= allowed.mean && fabs(got_var - want_var[i]) <= allowed.var) continue;
-        char reason[160];
-        snprintf(reason, sizeof reason, "running statistics of channel %lld are %.9g, %.9g, should be %.9g, %.9g",
-                 (long long)i, got_mean, got_var, want_mean[i], want_var[i]);
-        right = fail(s, NB_INACCURATE, reason);
+        right = nb_checked_fail(s->out, NB_INACCURATE,
+                                "running statistics of channel %lld are %.9g, %.9g, should be %.9g, %.9g", (long long)i,
+                                got_mean, got_var, want_mean[i], want_var[i]);
     }
     free(want_mean);
     free(want_var);
@@ -124,50 +121,47 @@ static void say_spread(const struct spread *s, char *text, size_t size) {
 /* A bound that allows everything allows no NaN or Inf where neither the row nor the format of the statistics is the reason. */
 static void judge_broken(struct nb_checked *out, const struct nb_case *c) {
     const struct nb_evidence *e = &out->evidence;
-    char what[80] = "", reason[256];
+    char what[80] = "";
     if (e->n_broken == 0 || !nb_status_timed(out->status)) return;
     if (nb_op_centres(c->op) && isinf(e->broken_rho))
         snprintf(what, sizeof what, ", whose elements are all equal");
     else if (nb_op_centres(c->op))
         snprintf(what, sizeof what, ", where mean/sd is %.4g", e->broken_rho);
-    snprintf(reason, sizeof reason, "%s in %lld elements of finite rows inside the range of %s: row %lld%s",
-             e->n_nan == 0   ? "Inf"
-             : e->n_inf == 0 ? "NaN"
-                             : "NaN or Inf",
-             (long long)e->n_broken, e->is_declared ? "the kernel" : "f32", (long long)e->broken_row, what);
-    set_status(out, NB_INACCURATE, reason);
+    nb_checked_fail(out, NB_INACCURATE, "%s in %lld elements of finite rows inside the range of %s: row %lld%s",
+                    e->n_nan == 0   ? "Inf"
+                    : e->n_inf == 0 ? "NaN"
+                                    : "NaN or Inf",
+                    (long long)e->n_broken, e->is_declared ? "the kernel" : "f32", (long long)e->broken_row, what);
 }
 
 /* Sets the status that the accuracy of y or dx deserves; its bias has been judged. */
 static void judge_accuracy(struct nb_checked *out, const struct spread *spread) {
     const struct nb_accuracy *a = &out->accuracy;
-    char reason[256], where[80];
+    char where[80];
     int64_t strange = a->nan_unexpected + a->inf_unexpected + a->zero_unexpected + a->nan_missing + a->inf_missing;
     if (strange > 0 || a->n_beyond > 0 || a->worst_ratio > 1) {
         say_spread(spread, where, sizeof where);
-        snprintf(reason, sizeof reason, "%lld of %lld elements beyond the bound%s%s%s",
-                 (long long)(a->n_beyond > strange ? a->n_beyond : strange), (long long)a->n,
-                 a->nan_unexpected ? "; NaN where a number belongs" : "",
-                 a->nan_missing + a->inf_missing ? "; a number where NaN or Inf belongs" : "", where);
-        set_status(out, NB_INACCURATE, reason);
+        nb_checked_fail(out, NB_INACCURATE, "%lld of %lld elements beyond the bound%s%s%s",
+                        (long long)(a->n_beyond > strange ? a->n_beyond : strange), (long long)a->n,
+                        a->nan_unexpected ? "; NaN where a number belongs" : "",
+                        a->nan_missing + a->inf_missing ? "; a number where NaN or Inf belongs" : "", where);
     } else if (fabs(a->bias_sigma) > 6) {
-        snprintf(
-            reason, sizeof reason,
+        nb_checked_fail(
+            out, NB_BIASED,
             "one-sided errors: bias %.3g u, last rounding %+.2f ulp, %.1f standard deviations from what rounding to "
             "nearest gives",
             a->bias_large_u, a->rounding_ulp, a->bias_sigma);
-        set_status(out, NB_BIASED, reason);
     } else if (a->n_rows_lost > 0 && a->loss == NB_LOSS_UNBOUNDED) {
-        snprintf(reason, sizeof reason,
-                 "%lld rows unbounded here: the error bound of the formula allows errors as large as the results",
-                 (long long)a->n_rows_lost);
-        set_status(out, NB_OUT_OF_RANGE, reason);
+        nb_checked_fail(
+            out, NB_OUT_OF_RANGE,
+            "%lld rows unbounded here: the error bound of the formula allows errors as large as the results",
+            (long long)a->n_rows_lost);
     } else if (a->n_rows_lost > 0) {
-        snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts%s", (long long)a->n_rows_lost,
-                 nb_loss_names[a->loss],
-                 a->loss == NB_LOSS_SQUARE_OVERFLOW ? "; to scale such rows first costs a sweep for the largest element"
-                                                    : "");
-        set_status(out, NB_OUT_OF_RANGE, reason);
+        nb_checked_fail(out, NB_OUT_OF_RANGE, "%lld rows lost to %s, as the formula predicts%s",
+                        (long long)a->n_rows_lost, nb_loss_names[a->loss],
+                        a->loss == NB_LOSS_SQUARE_OVERFLOW
+                            ? "; to scale such rows first costs a sweep for the largest element"
+                            : "");
     } else {
         out->status = NB_OK;
     }
@@ -194,10 +188,9 @@ static bool statistics_are_right(const struct subject *s, const struct nb_buffer
             continue;
         bool mean_right = !centred || fabs(got_mean - t->mean) <= allowed.mean + u * fabs(t->mean);
         if (mean_right && fabs(got_rstd / t->scale - 1) <= allowed.scale + 2 * u) continue;
-        char reason[160];
-        snprintf(reason, sizeof reason, "mean and rstd of row or channel %lld are %.9g, %.9g, should be %.9g, %.9g",
-                 (long long)i, got_mean, got_rstd, centred ? t->mean : 0, t->scale);
-        return fail(s, NB_INACCURATE, reason);
+        return nb_checked_fail(s->out, NB_INACCURATE,
+                               "mean and rstd of row or channel %lld are %.9g, %.9g, should be %.9g, %.9g",
+                               (long long)i, got_mean, got_rstd, centred ? t->mean : 0, t->scale);
     }
     return true;
 }
@@ -233,11 +226,9 @@ static bool compare(const struct wanted *w, const struct nb_gradient_bound *boun
     }
     if (error->n > 0) error->norm_u = squares > 0 ? sqrt(squares / exact) * 0x1p24 : isnan(squares) ? INFINITY : 0;
     if (error->n == 0 || error->ratio <= 1) return true;
-    out->status = NB_INACCURATE;
-    snprintf(out->reason, sizeof out->reason, "%s[%lld] is %.9g, should be %.9g within %.3g", w->name, (long long)worst,
-             (double)((const float *)w->got->data)[worst], w->want[worst],
-             nb_gradient_bound_parameter(bound, w->parameter, worst));
-    return false;
+    return nb_checked_fail(out, NB_INACCURATE, "%s[%lld] is %.9g, should be %.9g within %.3g", w->name,
+                           (long long)worst, (double)((const float *)w->got->data)[worst], w->want[worst],
+                           nb_gradient_bound_parameter(bound, w->parameter, worst));
 }
 
 static void judge_parameters(const struct nb_gradient_bound *bound, const struct nb_buffers *b,
@@ -252,9 +243,8 @@ static void judge_parameters(const struct nb_gradient_bound *bound, const struct
     compare(&dalpha, bound, &out->accuracy.dalpha, &judged);
     compare(&dbeta, bound, &out->accuracy.dbeta, &judged);
     compare(&dgamma, bound, &out->accuracy.dgamma, &judged);
-    if (!nb_status_timed(out->status) || judged.status != NB_INACCURATE) return;
-    out->status = judged.status;
-    snprintf(out->reason, sizeof out->reason, "%s", judged.reason);
+    if (nb_status_timed(out->status) && judged.status == NB_INACCURATE)
+        nb_checked_fail(out, NB_INACCURATE, "%s", judged.reason);
 }
 
 /* ---- the result, row by row -------------------------------------------------------------------------------------- */

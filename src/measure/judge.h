@@ -25,6 +25,10 @@ struct nb_checked {
         *digests; /* what the timed output is compared with (nb_n_digests() of them); owned; null after a failure */
 };
 
+/* Sets status and reason. Returns false, so that a function can end with it. */
+bool nb_checked_fail(struct nb_checked *out, enum nb_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Of a result: one for each row of y or dx, and one for all gradients of parameters. */
 static inline int64_t nb_n_digests(int64_t rows) { return rows + 1; }
 
