@@ -55,3 +55,15 @@ bool nb_is_contended(double probe, double floor);
 /* Which state a figure is of, from how many launches have a value in each: the uncontended one where enough have it, or, where
  * all are fewer than enough, three quarters of them; else the contended one by the same rule; else any. */
 enum nb_state nb_state_of_figure(const size_t n[NB_N_STATES], size_t enough);
+
+/* ---- a neighbour of our own ---- */
+
+/* What the probe of the core (src/measure/core_state.h) sees here, and how sensitive it is: with a neighbour of our own on the CPU's sibling. */
+
+struct nb_neighbour {
+    int cpu, sibling;  /* the first allowed CPU; one that shares its core, -1: the system shows none that is allowed */
+    double now, floor; /* cycles: median of some 10 ms; of earlier runs, NaN: not known */
+    double beside;     /* beside a thread that fills the sibling; NaN: there is none */
+};
+/* Takes some 20 ms. */
+void nb_neighbour_measure(struct nb_neighbour *n);

@@ -2,8 +2,10 @@
 /* A few rows of a case in buffers that are called on again and again while the inputs are transformed. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "src/accuracy/oracle.h"
 #include "src/core/kernel_entry.h"
 #include "src/measure/buffers.h"
 #include "src/plan/inputs.h"
@@ -29,3 +31,27 @@ void nb_fixture_reset(struct nb_fixture *fixture);
  * statistics of x as it is now. result: y or dx, packed. -1 when it returned an error. */
 int nb_fixture_call(struct nb_fixture *fixture, int64_t rows, int64_t range, void *result);
 void nb_fixture_release(struct nb_fixture *fixture);
+
+/* ---- rows times a power of two ---- */
+
+/* A fixture's rows times a power of two, which commutes with every rounding as long as nothing leaves the normal numbers; a gradient is
+ * linear in what comes in, so that dy and dresidual_out times 2^k give dx times 2^k. */
+
+/* The case's own x, residual and running statistics times 2^k (variances 4^k), and eps and alpha to match; backward: dy and dresidual_out.
+ * False when an element leaves the normal numbers of its dtype. */
+bool nb_scale(struct nb_fixture *fixture, int k);
+/* Why the result may not scale with the case's own rows, or null. oracle: of the whole case. */
+const char *nb_scale_excuse(struct nb_fixture *fixture, const struct nb_oracle *oracle, int k);
+
+/* ---- rows on which the last rounding is the only one ---- */
+
+/* Rows on which a kernel of the declared formula makes no rounding but the last: small integers times a power of two whose mean is 0 and
+ * whose mean square is a power of four, with eps 0. Sums are exact in every order, and so are mean, root, 1 / root and x times it; y is
+ * one product, x * rstd * w, rounded once, and weights are such that many of these products are ties. So every bit of y is known,
+ * without a bound: a rounding that is not to nearest even, or a root that is an ulp off in every row, shows. Backward: dy is such that
+ * both sums of a row are 0, and dx is rstd * dy * w. */
+
+/* Fills the fixture's inputs; want: each element of y or dx, before its rounding. Of some formulas a few products are
+ * beyond the numbers of the dtype. BatchNorm in training: likewise for each channel. Returns null, or why no such rows can
+ * be made, or why the formula may round in other places. */
+const char *nb_exact_rows(struct nb_fixture *fixture, double *want);

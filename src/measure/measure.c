@@ -14,7 +14,7 @@
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
-#include "src/measure/hidden_threads.h"
+#include "src/measure/pool.h"
 
 /* ---- what others did meanwhile ----------------------------------------------------------------------------------- */
 

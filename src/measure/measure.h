@@ -8,7 +8,7 @@
  * A kernel that leaves work out while it is timed must not look fast. Before a call one random element of its outputs gets random bits, and
  * before a block two rows of x change places; behind a sample the rows concerned must have the bits that were checked. A kernel that
  * wants to know whether it may skip a row would have to read all of x and y. It costs a store a call, and below 1 % of the time. Nor may one
- * have work done by threads that it does not declare: the CPU time of all threads of the process is looked at (hidden_threads.h). */
+ * have work done by threads that it does not declare: the CPU time of all threads of the process is looked at (pool.h). */
 #pragma once
 
 #include <stdbool.h>

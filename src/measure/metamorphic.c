@@ -13,9 +13,7 @@
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/measure/exact_rows.h"
 #include "src/measure/fixture.h"
-#include "src/measure/scaling.h"
 
 /* ---- what trials share ------------------------------------------------------------------------------------------- */
 
@@ -129,28 +127,15 @@ static const struct nb_member result_members[] = {NB_MEMBER_NAMED(struct nb_rela
                                                   R_OPTIONAL(TEXT, reason),
                                                   NB_MEMBERS_END};
 
-#define M(KIND, field) NB_MEMBER(KIND, struct nb_metamorphic, field)
 #define RELATION_OPTIONAL(name, i)                                                                                     \
     { name, NB_MEMBER_OBJECT, offsetof(struct nb_metamorphic, relations[i]), 0, NULL, result_members, true }
 #define RELATION(name, i)                                                                                              \
     { name, NB_MEMBER_OBJECT, offsetof(struct nb_metamorphic, relations[i]), 0, NULL, result_members, false }
-const struct nb_member nb_metamorphic_members[] = {RELATION("scale", NB_REL_SCALE),
-                                                   RELATION("negate", NB_REL_NEGATE),
-                                                   RELATION("permute", NB_REL_PERMUTE),
-                                                   RELATION("shift", NB_REL_SHIFT),
-                                                   RELATION("row_order", NB_REL_ROW_ORDER),
-                                                   RELATION("batch", NB_REL_BATCH),
-                                                   RELATION("ranges", NB_REL_RANGES),
-                                                   RELATION("twice", NB_REL_TWICE),
-                                                   RELATION("squares", NB_REL_SQUARES),
-                                                   RELATION("sum", NB_REL_SUM),
-                                                   RELATION_OPTIONAL("exact", NB_REL_EXACT),
-                                                   M(AMOUNT, order_noise_ulp),
-                                                   M(INDEX, scale_up),
-                                                   M(INDEX, scale_down),
-                                                   M(BOOL, up_ended_by_input),
-                                                   M(BOOL, down_ended_by_input),
-                                                   NB_MEMBERS_END};
+const struct nb_member nb_metamorphic_members[] = {
+    RELATION("scale", NB_REL_SCALE),   RELATION("negate", NB_REL_NEGATE),        RELATION("permute", NB_REL_PERMUTE),
+    RELATION("shift", NB_REL_SHIFT),   RELATION("row_order", NB_REL_ROW_ORDER),  RELATION("batch", NB_REL_BATCH),
+    RELATION("ranges", NB_REL_RANGES), RELATION("twice", NB_REL_TWICE),          RELATION("squares", NB_REL_SQUARES),
+    RELATION("sum", NB_REL_SUM),       RELATION_OPTIONAL("exact", NB_REL_EXACT), NB_MEMBERS_END};
 
 const char *nb_relation_name(enum nb_relation r) { return nb_metamorphic_members[r].name; }
 
@@ -282,23 +267,12 @@ static void try_negate(struct trials *t) {
 
 /* Multiplying by 2^k commutes with every rounding as long as nothing leaves the normal numbers. */
 
-/* Elements of rows whose bits are others than the first call's; -1 when the call fails. */
-static int64_t count_changed(struct trials *t, int64_t rows, int64_t *first) {
-    const enum nb_dtype dtype = t->fixture->in.dtype;
-    const int64_t n = rows * t->fixture->in.cols;
-    int64_t changed = 0;
-    if (!trial_call(t, NB_REL_SCALE, rows, 0)) return -1;
-    for (int64_t i = 0; i < n; i++)
-        if (!same_bits(t->y, i, t->first, i, dtype) && changed++ == 0) *first = i;
-    return changed;
-}
-
-static void judge_powers(struct trials *t) {
+static void try_scale(struct trials *t) {
     static const int powers[] = {1, -1, 4, -4};
     const uint32_t root = t->fixture->c.formula.root;
     const bool estimate = t->fixture->c.op != NB_OP_DYT && (root == NB_ROOT_RSQRT_NR || root == NB_ROOT_RSQRT_RAW);
     const char *why = NULL;
-    int64_t changed = 0, at = -1;
+    const struct nb_inputs *in = &t->fixture->in;
     int tried = 0;
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
         const char *excused = nb_scale_excuse(t->fixture, t->oracle, powers[i]);
@@ -307,77 +281,18 @@ static void judge_powers(struct trials *t) {
             why = excused;
             continue;
         }
-        int64_t first = -1, n = count_changed(t, t->fixture->in.rows, &first);
-        if (n < 0) return;
-        if (changed == 0 && n > 0) at = first;
-        changed += n;
+        if (!trial_call(t, NB_REL_SCALE, in->rows, 0)) return;
+        for (int64_t j = 0; j < in->rows * in->cols; j++)
+            if (!same_bits(t->y, j, t->first, j, in->dtype)) count(t, NB_REL_SCALE, j / in->cols, j % in->cols);
         tried++;
     }
-    if (tried == 0) {
+    nb_fixture_reset(t->fixture);
+    if (tried == 0)
         trial_skip(t, NB_REL_SCALE, why ? why : "");
-        return;
-    }
-    t->out->relations[NB_REL_SCALE].figure = (double)changed;
-    if (at >= 0) {
-        t->out->relations[NB_REL_SCALE].row = at / t->fixture->in.cols;
-        t->out->relations[NB_REL_SCALE].col = at % t->fixture->in.cols;
-    }
-    if (changed > 0 && estimate)
+    else if (estimate && t->out->relations[NB_REL_SCALE].figure > 0)
         trial_skip(t, NB_REL_SCALE, "the hardware's estimate is declared, and it need not scale");
     else
         trial_judge(t, NB_REL_SCALE, "a power of two changes the bits");
-}
-
-/* ---- scan ---- */
-
-enum { MOST = 256 };
-
-enum step { SAME, CHANGED, INPUT_ENDS };
-
-static enum step step_at(struct trials *t, int64_t rows, int k) {
-    int64_t first;
-    if (!nb_scale(t->fixture, k)) return INPUT_ENDS;
-    return count_changed(t, rows, &first) == 0 ? SAME : CHANGED;
-}
-
-/* Doubling steps until something breaks, then halving between the last that held and the first that did not. */
-static int scan(struct trials *t, int sign, bool *ended_by_input) {
-    const int64_t rows = t->fixture->c.op == NB_OP_BATCHNORM ? t->fixture->in.rows : 1;
-    int held = 0, broken = MOST + 1;
-    enum step how = INPUT_ENDS;
-    for (int k = 4; k <= MOST; k *= 2) {
-        const enum step step = step_at(t, rows, sign * k);
-        if (step != SAME) {
-            broken = k;
-            how = step;
-            break;
-        }
-        held = k;
-    }
-    while (broken - held > 1) {
-        const int middle = held + (broken - held) / 2;
-        const enum step step = step_at(t, rows, sign * middle);
-        if (step == SAME) {
-            held = middle;
-        } else {
-            broken = middle;
-            how = step;
-        }
-    }
-    *ended_by_input = how == INPUT_ENDS;
-    return held;
-}
-
-/* Judges NB_REL_SCALE and scans for the powers up and down to which the bits stay. */
-static void try_scale(struct trials *t) {
-    const int64_t rows = t->fixture->in.rows;
-    judge_powers(t);
-    if (t->out->relations[NB_REL_SCALE].verdict == NB_BROKEN) return;
-    if (t->fixture->c.op != NB_OP_BATCHNORM) t->fixture->in.rows = 1;
-    t->out->scale_up = scan(t, 1, &t->out->up_ended_by_input);
-    t->out->scale_down = scan(t, -1, &t->out->down_ended_by_input);
-    t->fixture->in.rows = rows;
-    nb_fixture_reset(t->fixture);
 }
 
 /* ---- powers of two, backward ------------------------------------------------------------------------------------- */
@@ -423,7 +338,7 @@ static void try_scale_gradient(struct trials *t) {
 
 /* A row of y beside a row of the first call: the tolerances of both hold. place[i]: where column i went; null: nowhere. */
 static void compare_within(struct trials *t, enum nb_relation relation, const void *now, const void *before,
-                           int64_t row, const int64_t *place, const double *exact, const double *tolerance) {
+                           int64_t row, const int64_t *place, const double *tolerance) {
     struct nb_relation_result *worst = &t->out->relations[relation];
     const enum nb_dtype dtype = t->fixture->in.dtype;
     for (int64_t i = 0; i < t->fixture->in.cols; i++) {
@@ -433,8 +348,6 @@ static void compare_within(struct trials *t, enum nb_relation relation, const vo
         double ratio = isfinite(difference) ? difference / tolerance[i] : INFINITY;
         if (isnan(v) && isnan(w)) ratio = 0; /* the check has said so */
         t->n_compared++;
-        if (relation == NB_REL_PERMUTE && isfinite(difference))
-            t->out->order_noise_ulp = fmax(t->out->order_noise_ulp, difference / nb_ulp(exact[i], dtype));
         if (!(ratio > worst->figure)) continue;
         worst->figure = ratio;
         worst->row = row;
@@ -482,18 +395,16 @@ static void try_permute(struct trials *t) {
     move_columns(in->beta_f32, cols, sizeof(float), place);
     move_columns(in->gamma_x, cols, t->fixture->item, place);
     move_columns(in->beta_x, cols, t->fixture->item, place);
-    t->out->order_noise_ulp = 0;
     t->n_compared = 0;
     if (trial_call(t, NB_REL_PERMUTE, in->rows, 0)) {
         for (int64_t r = 0; r < in->rows; r++) {
             trial_exact(t, t->oracle, &t->bound, r % t->fixture->source_rows);
             for (int64_t i = 0; i < cols; i++) t->tolerance[i] *= 2;
             compare_within(t, NB_REL_PERMUTE, (unsigned char *)t->y + (size_t)r * bytes,
-                           (unsigned char *)t->first + (size_t)r * bytes, r, place, t->exact, t->tolerance);
+                           (unsigned char *)t->first + (size_t)r * bytes, r, place, t->tolerance);
         }
         trial_judge_ratio(t, NB_REL_PERMUTE, 1, "another order of the columns changes y beyond the bound");
     }
-    if (t->n_compared == 0) t->out->order_noise_ulp = NAN;
     free(place);
 }
 
@@ -551,7 +462,7 @@ static void shift_rows(struct trials *t, double by) {
     }
     for (int64_t r = 0; whole && r < in->rows; r++)
         compare_within(t, NB_REL_SHIFT, (unsigned char *)t->y + (size_t)r * bytes,
-                       (unsigned char *)before + (size_t)r * bytes, r, NULL, t->exact, sums + r * cols);
+                       (unsigned char *)before + (size_t)r * bytes, r, NULL, sums + r * cols);
     if (whole) trial_judge_ratio(t, NB_REL_SHIFT, 1, "a constant added to the row changes y beyond the bound");
     free(sums);
     free(before);
@@ -681,7 +592,7 @@ void nb_metamorphic_check(const struct nb_case *c, const struct nb_entry *entry,
                           struct nb_metamorphic *out) {
     struct nb_fixture fixture = {0};
     struct trials t = {.fixture = &fixture, .oracle = oracle, .out = out};
-    *out = (struct nb_metamorphic){.order_noise_ulp = NAN, .scale_up = -1, .scale_down = -1};
+    *out = (struct nb_metamorphic){0};
     for (int i = 0; i < NB_N_RELATIONS; i++) out->relations[i].row = out->relations[i].col = -1;
     if (c->op == NB_OP_COPY) {
         skip_all(&t, "a copy computes nothing");

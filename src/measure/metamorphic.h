@@ -25,7 +25,7 @@ enum nb_relation {
     NB_REL_TWICE,     /* the same call again: the same bits. Rows that differ */
     NB_REL_SQUARES, /* mean of y^2 = v / (v + eps) without gamma and beta: residual in units of the declared arithmetic */
     NB_REL_SUM,     /* centred ops: mean of y = 0, likewise */
-    NB_REL_EXACT, /* normal data: rows on which the last rounding is the only one (exact_rows.h): elements that are not it */
+    NB_REL_EXACT, /* normal data: rows on which the last rounding is the only one (fixture.h): elements that are not it */
     NB_N_RELATIONS
 };
 const char *nb_relation_name(enum nb_relation relation);
@@ -41,11 +41,6 @@ struct nb_relation_result {
 
 struct nb_metamorphic {
     struct nb_relation_result relations[NB_N_RELATIONS];
-    double order_noise_ulp; /* largest change of y by another order of the columns, in ulp; NaN: not tried */
-    /* The largest k, up and down, with the same bits for all powers tried up to it, of the first row; and whether the input's own
-     * range ended the scan. -1: not tried. */
-    int scale_up, scale_down;
-    bool up_ended_by_input, down_ended_by_input;
 };
 
 /* The same in the journal and in results.json (reports/schema/results.schema.json, "metamorphic"). */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Threads that help a kernel while it is timed, told from those that do not, by CPU times that are made up as a kernel of 250 Hz has them: the
  * pool's exact, another thread's as of its CPU's last tick while it runs, exact while it sleeps. */
-#include "src/measure/hidden_threads.h"
+#include "src/measure/pool.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

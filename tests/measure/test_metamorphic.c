@@ -47,7 +47,6 @@ Test(metamorphic, a_correct_kernel_keeps_every_relation) {
     cr_expect_eq(m.relations[NB_REL_PERMUTE].verdict, NB_HOLDS);
     cr_expect_eq(m.relations[NB_REL_SQUARES].verdict, NB_HOLDS);
     cr_expect_eq(m.relations[NB_REL_SHIFT].verdict, NB_NOT_PROMISED, "RMSNorm is not centred");
-    cr_expect(m.order_noise_ulp >= 0 && m.order_noise_ulp <= 1, "%g", m.order_noise_ulp);
 }
 
 Test(metamorphic, each_fault_breaks_its_own_relation) {
@@ -129,14 +128,4 @@ Test(metamorphic, kernels_that_are_right_break_nothing_on_hard_rows) {
                 only_breaks(key, -1);
             }
     }
-}
-
-/* An f32 square overflows beyond 2^64 and vanishes below 2^-75: the scan finds where the bits change. */
-Test(metamorphic, the_scan_finds_the_range_of_the_squares) {
-    struct nb_metamorphic m = tried("rmsnorm_twopass_scalar_f32/shape:4x64/data:alternating(1)/eps:1e-5");
-    cr_expect(m.scale_up >= 58 && m.scale_up <= 63, "64 squares of 2^k fit below 2^128 up to k = 60: %d", m.scale_up);
-    cr_expect_not(m.up_ended_by_input);
-    m = tried("rmsnorm_twopass_scalar_f16/shape:4x64/data:alternating(1)/eps:1e-5");
-    cr_expect_eq(m.scale_up, 15, "half ends at 2^15 before f32 statistics do: %d", m.scale_up);
-    cr_expect(m.up_ended_by_input);
 }
