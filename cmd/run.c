@@ -101,27 +101,16 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
                      double left_s, const char *dir) {
     const struct nb_plan_options options = {.filters = (const char *const *)keys->items, .n_filters = keys->n};
     struct nb_plan plan = {0};
-    struct nb_measuring again = *first;
-    char *folder = nb_path_join(dir, NB_CONFIRM_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
-    bool began;
     config->launches = config->most_launches = config->compare.confirm_launches;
     config->budget_s = 0; /* no case is left out that has not been tried */
     config->order_seed++; /* other orders and offsets than those that looked behind */
     int result = nb_plan_make(&plan, config, &options);
     if (result == 0 && plan.n_cases > 0) {
         plan.budget_s = fmax(left_s, 1e-9); /* over already: all is left out, and its records say so */
-        again.plan = &plan;
-        again.out = folder;
-        again.resume = nb_path_exists(journal) ? folder : NULL;
-        again.no_counters = true;
-        again.confirms = false;
         nb_note("%zu cases look behind: measured again", plan.n_cases);
-        result = nb_measuring_run(&again, folder, &began);
-        if (!began) result = -1;
+        result = nb_measuring_beside(first, &plan, first->config, dir, NB_CONFIRM_FOLDER);
     }
     nb_plan_release(&plan);
-    free(folder);
-    free(journal);
     return result;
 }
 

@@ -428,6 +428,23 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
     return ended;
 }
 
+int nb_measuring_beside(const struct nb_measuring *first, const struct nb_plan *plan, const char *config,
+                        const char *dir, const char *below) {
+    char *folder = nb_path_join(dir, below), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
+    struct nb_measuring m = *first;
+    bool began;
+    m.plan = plan;
+    m.config = config;
+    m.out = folder;
+    m.resume = nb_path_exists(journal) ? folder : NULL;
+    m.no_counters = true;
+    m.confirms = false;
+    const int ended = nb_measuring_run(&m, folder, &began);
+    free(folder);
+    free(journal);
+    return began ? ended : -1;
+}
+
 /* ---- of a plugin's kernels: the rows of `stress`, unasked ------------------------------------------------------------ */
 
 static bool is_listed(const char *names, const char *name) {
@@ -458,28 +475,16 @@ static int check_kernels(const struct nb_measuring *first, const char *kernels, 
     const struct nb_plan_options some = {.budget_s = budget_s};
     struct nb_config config = {0};
     struct nb_plan plan = {0};
-    struct nb_measuring checks = *first;
-    char *folder = nb_path_join(dir, NB_CHECKS_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
-    bool began;
     int result = nb_plan_request_config(&request, &config);
     config.launches = 0;
     if (result == 0) result = nb_plan_make(&plan, &config, &some);
     if (result == 0 && plan.n_cases > 0) {
         plan.leaves_none_out = !holds;
-        checks.plan = &plan;
-        checks.config = config.name;
-        checks.out = folder;
-        checks.resume = nb_path_exists(journal) ? folder : NULL;
-        checks.no_counters = true;
-        checks.confirms = false;
         nb_note("kernels of plugins are checked on the rows of `normbench stress` too");
-        result = nb_measuring_run(&checks, folder, &began);
-        if (!began) result = -1;
+        result = nb_measuring_beside(first, &plan, config.name, dir, NB_CHECKS_FOLDER);
     }
     nb_plan_release(&plan);
     nb_config_release(&config);
-    free(folder);
-    free(journal);
     return result;
 }
 

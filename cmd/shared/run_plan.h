@@ -103,6 +103,10 @@ int nb_first_use(const struct nb_plan *plan, const char *max_width);
 /* Opens the journal in dir and runs the plan; one that is resumed must be what it was, with the same builds on the same CPU. Returns 0, -1
  * after nb_error, or the number of the signal that ended it. began: there is a journal to be read. */
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began);
+/* Another plan behind the run in dir, without counters, in DIR/BELOW, where it goes on with what is there. The same, -1 also where it did
+ * not begin. */
+int nb_measuring_beside(const struct nb_measuring *first, const struct nb_plan *plan, const char *config,
+                        const char *dir, const char *below);
 
 /* Of a run that has ended in dir: the kernels of its plugins that were right there are checked on the rows of `stress` too, in DIR/checks,
  * whose failures nb_results_fold() adds to the run's. budget_s: drops cases until the estimate fits; 0: none. holds: it also leaves out what

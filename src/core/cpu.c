@@ -391,3 +391,10 @@ int nb_cpu_allowed(int *cpus, int max) {
     }
     return n;
 }
+
+void nb_cpu_pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}

@@ -36,6 +36,8 @@ const char *nb_cpu_refuses(uint32_t features, uint32_t width);
 uint32_t nb_width_features(uint32_t width);
 /* The CPU numbers this process may run on, in order; returns how many were written, at most max. */
 int nb_cpu_allowed(int *cpus, int max);
+/* The calling thread runs there from now on; where the CPU went offline meanwhile it stays unpinned, and the noise shows it. */
+void nb_cpu_pin(int cpu);
 
 /* ---- code for one instruction set ---- */
 

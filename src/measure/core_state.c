@@ -209,13 +209,6 @@ void nb_floors_keep(const struct nb_floors *f) {
 
 enum { PROBES = 5000 };
 
-static void pin(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
-
 static double median_probe(void) {
     static double probes[PROBES];
     for (int i = 0; i < PROBES; i++) probes[i] = nb_core_probe();
@@ -228,7 +221,7 @@ struct busy {
 };
 static void *fill_core(void *arg) {
     struct busy *b = arg;
-    pin(b->cpu);
+    nb_cpu_pin(b->cpu);
     for (atomic_store(&b->runs, true); !atomic_load(&b->ends);) nb_core_probe();
     return NULL;
 }
@@ -270,7 +263,7 @@ void nb_neighbour_measure(struct nb_neighbour *n) {
     nb_floors_release(&floors);
     n->sibling = sibling_of(n->cpu, allowed, n_allowed);
     pthread_getaffinity_np(pthread_self(), sizeof before, &before);
-    pin(n->cpu);
+    nb_cpu_pin(n->cpu);
     n->now = median_probe();
     n->beside = n->sibling >= 0 ? probe_beside(n->sibling) : (double)NAN;
     pthread_setaffinity_np(pthread_self(), sizeof before, &before);

@@ -297,7 +297,7 @@ void nb_journal_close(struct nb_journal *j) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
-int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg) {
+static int read_lines(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg, bool says_damage) {
     char *path = nb_path_join(dir, NB_JOURNAL_FILE);
     struct lines l;
     cJSON *line;
@@ -306,26 +306,23 @@ int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg),
         if ((result = visit(line, arg)) < 0) nb_error("%s:%zu: this line cannot be used", path, l.number);
         cJSON_Delete(line);
     }
-    if (result == 0 && next == 0) say_damage(&l, "; --resume measures again what is missing");
+    if (says_damage && result == 0 && next == 0) say_damage(&l, "; --resume measures again what is missing");
     close_lines(&l);
     free(path);
     return result < 0 || next < 0 ? -1 : 0;
 }
 
-int nb_journal_floors(const char *dir, struct nb_floors *f) {
-    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
-    struct lines l;
-    cJSON *line;
-    int result = open_lines(&l, path), next = 0;
-    while (result == 0 && (next = next_line(&l, &line)) > 0) {
-        if (nb_json_is(line, "type", "run")) nb_floors_from_json(f, nb_json_get(line, "floors"));
-        if (nb_json_is(line, "type", "launch")) nb_floors_take_line(f, line);
-        cJSON_Delete(line);
-    }
-    close_lines(&l);
-    free(path);
-    return result < 0 || next < 0 ? -1 : 0;
+int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg) {
+    return read_lines(dir, visit, arg, true);
 }
+
+static int take_floors(const cJSON *line, void *floors) {
+    if (nb_json_is(line, "type", "run")) nb_floors_from_json(floors, nb_json_get(line, "floors"));
+    if (nb_json_is(line, "type", "launch")) nb_floors_take_line(floors, line);
+    return 0;
+}
+
+int nb_journal_floors(const char *dir, struct nb_floors *f) { return read_lines(dir, take_floors, f, false); }
 
 /* ---- what a case has from its kernel ------------------------------------------------------------------------------ */
 

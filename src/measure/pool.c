@@ -107,18 +107,10 @@ static void run_task(struct nb_pool *p, int index) {
     }
 }
 
-static void pin_self(int cpu) {
-    if (cpu < 0) return;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
-
 static void *thread_main(void *arg) {
     struct member self = *(struct member *)arg;
     free(arg);
-    pin_self(self.cpu);
+    if (self.cpu >= 0) nb_cpu_pin(self.cpu);
     struct nb_pool *p = self.pool;
     const struct nb_fp_state state = nb_fp_state();
     for (unsigned seen = 0;;) {
@@ -156,7 +148,7 @@ struct nb_pool *nb_pool_new(int n_threads, const int *cpus) {
             return NULL;
         }
     }
-    if (cpus) pin_self(cpus[0]);
+    if (cpus) nb_cpu_pin(cpus[0]);
     return p;
 }
 

@@ -510,13 +510,6 @@ static char *take_inheritance(struct nb_workplace *w, bool is_forked) {
     return text;
 }
 
-static void pin(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set); /* a CPU that went offline meanwhile: unpinned, and the noise shows it */
-}
-
 /* Those of n cases, and the device that they run on. Libraries that kernels wrap start their threads
  * now, while this one may still hand on all of its CPUs. */
 static int open_kernels(struct nb_workplace *w, int first, int n) {
@@ -533,7 +526,7 @@ static int open_kernels(struct nb_workplace *w, int first, int n) {
         if (refusal) nb_worker_say_skipped(refusal);
         if (refusal) return -1;
     }
-    if (result == 0 && job->n_cpus > 0) pin(job->cpus[0]);
+    if (result == 0 && job->n_cpus > 0) nb_cpu_pin(job->cpus[0]);
     nb_faults_watch(); /* again: a library may have handlers of its own, which it sets when it is opened */
     return result;
 }
