@@ -4,16 +4,8 @@
 
 #include <cjson/cJSON.h>
 
-/* Only what stays the same from run to run, so that equal fingerprints are one machine and one build:
- *   build      version, commit, dirty, hash of the program, compiler, kernel_flags
- *   cpu        vendor, model, codename, family, model_number, stepping, microcode, features [..], n_online, l1d_bytes, l2_bytes,
- *              l3_bytes, siblings, hypervisor, disagreement
- *   system     os, kernel, architecture, governor, boost, clock_source, huge_pages, aslr, memory_bytes
- *   kernels    [{file, hash}], each shared object that is loaded
- *   libraries  libc, papi, cjson, libcpuid
- *   tuning     what kernels know of the machine, and where it comes from (src/core/tuning.h)
- *   gpu        name, uuid_hash, driver and more, where kernels for one are loaded and it can be used; else there is none
- * Null is what the machine does not say. Keys in this order; hashes are strings. */
+/* Only what stays the same from run to run, so that equal fingerprints are one machine and one build: build, cpu, system, kernels, libraries,
+ * tuning and gpu, as reports/schema/results.schema.json has them. Null is what the machine does not say. */
 cJSON *nb_fingerprint(void);
 /* The members of cpu that decide how fast code runs; null ends them. CPUs that have all of these alike are one kind: brand strings of
  * virtual CPUs do not distinguish generations. */

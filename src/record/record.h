@@ -50,9 +50,9 @@ struct nb_record {
     bool row_local;
 };
 
-/* Would it have been timed, or timed more often, with more time? */
 /* Is its time below a copy's of the same bytes by more than a twentieth, at 95 %? It is known of no kernel that does its work. */
 bool nb_record_beats_copy(const struct nb_record *r);
+/* Would it have been timed, or timed more often, with more time? */
 bool nb_record_is_over_budget(const struct nb_record *r);
 /* JSON both ways, with its sum, which is not checked; every key is described in reports/schema/results.schema.json. -1 after nb_error. */
 cJSON *nb_record_to_json(const struct nb_record *r);
@@ -76,12 +76,7 @@ char *nb_replay_command(const struct nb_replay *q);
 #define NB_CHECKS_FOLDER "checks" /* of a run's folder: what else its plugins' kernels were checked on */
 
 struct nb_results {
-    /* Everything but the records, as results.json has it (reports/schema/results.schema.json):
-     *   schema, program, version, started, config, argv, shard, plan {hash, n_cases, launches, blocks, sample_ms,
-     * order_seed}, plugins, fingerprint, skips [{reason, count, key?}], resumed [{started, argv, fingerprint}],
-     * elapsed_s, peak_memory_mib, interrupted (signal or null), complete (no planned case or launch is missing), counts
-     * {status: n}, sum (once printed or read), and in merged results: merged [{shard, started, elapsed_s, machine}], machines [{fingerprint,
-     * differs: [..]}], missing_shards [..]. */
+    /* Everything but the records, as reports/schema/results.schema.json has it. */
     cJSON *meta;
     struct nb_record *records; /* by group, then as planned; skipped cases last, by key */
     size_t n;
