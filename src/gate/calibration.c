@@ -326,7 +326,7 @@ const char *nb_gate_hopeless(const struct nb_calibration *c, const struct nb_gat
         snprintf(text, sizeof text, "the smallest effect it would find is %.1f%%, PASS is promised below %.3g%%",
                  100 * smallest, 100 * rule->pass_margin);
     else if (c->preempted > rule->most_preempted)
-        snprintf(text, sizeof text, "%.0f%% of the pairs saw a switch or a migration; %.0f%% are the most",
+        snprintf(text, sizeof text, "%.0f%% of the pairs were interrupted or moved to another CPU; %.0f%% are the most",
                  100 * c->preempted, 100 * rule->most_preempted);
     for (int t = 0; t < NB_N_COPIES && !text[0]; t++)
         if (fabs(c->bias[t].value) > log1p(rule->fail_margin))

@@ -174,7 +174,7 @@ static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule
         out->reason[0] = '\0'; /* few short pairs make the copy noisy too, and what is far stays so */
     }
     if (out->preempted > rule->most_preempted && !is_far(out)) /* long samples see a switch each */
-        return because(out, "%.0f%% of the pairs saw a switch or a migration", 100 * out->preempted);
+        return because(out, "%.0f%% of the pairs were interrupted or moved to another CPU", 100 * out->preempted);
     const double median = log(out->ratio.value), least = log(out->ratio_min), margin = log1p(rule->fail_margin);
     if ((median > margin && least < -margin) || (median < -margin && least > margin))
         return because(out, "medians say %+.1f%%, fastest samples %+.1f%%", 100 * expm1(median), 100 * expm1(least));

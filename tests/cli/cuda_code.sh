@@ -28,7 +28,7 @@ assert said("rows_f32_wide_32") == 0
 assert said("rows_f32_wide_32", wide_stores=0, other_stores=12) == 1
 assert said("rows_f32_wide_32", wide_loads=0, other_loads=16) == 1
 assert said("rows_f32_narrow_32", wide_loads=0, other_loads=16, other_stores=16) == 0
-assert said("kept_bf16_wide_rms_f32_warp", registers=96) == 1
+assert said("kept_bf16_wide_rms_f32_warp", registers=96, other_stores=0) == 1
 assert said("rows_f32_narrow_32", local=2) == said("rows_f32_narrow_32", stack=8) == said("columns_add", generic_stores=1) == 1
 # Loads that wait for each other; a branch and a loop that are followed.
 from trace import Instruction, Thread, in_flight

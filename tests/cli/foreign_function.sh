@@ -50,7 +50,7 @@ gives 1 'WRONG _ZN4text5words5countEPv: crashed: abort' --baseline "$WORK/$cxx-o
     --function _ZN4text5words5countEPv --setup text::words::count_setup --check text::words::is_right
 
 # ---- C, without any flags: what is wrong, and what does not come back ---------------------------------------------------------------------
-c() { gcc -O2 -Wall -Wextra -fPIC -shared -include tests/plugins/silent.h "${@:2}" tests/foreign/functions.c -o "$WORK/$1.so"; } # SIDE FLAGS...
+c() { gcc -O2 -Wall -Wextra -fPIC -shared -DSILENT -include tests/plugins/silent.h "${@:2}" tests/foreign/functions.c -o "$WORK/$1.so"; } # SIDE FLAGS...
 c old
 c slow -DSLOWER=100
 c bad -DBAD -DWRONG 2>/dev/null

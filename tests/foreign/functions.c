@@ -124,7 +124,7 @@ void list_teardown(void *state) { free(state); }
 
 /* ---- what cannot be compared, and what does not come back; only in the second build, where BAD ------------------------ */
 
-#ifndef SILENT_H
+#ifndef SILENT
 static __attribute__((unused)) void hang(void) {
     for (;;) pause();
 }

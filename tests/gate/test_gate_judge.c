@@ -149,7 +149,7 @@ Test(gate_judge, unfit_measurements_decide_nothing) {
     expect_inconclusive(w, "copy of the baseline");
     w = quiet;
     w.preempted = 0.5;
-    expect_inconclusive(w, "switch or a migration");
+    expect_inconclusive(w, "moved to another CPU");
     w = quiet;
     w.effect = 0.05;
     w.min_effect = -0.03;
