@@ -97,9 +97,10 @@ static void add_noise(const struct nb_summary *s, const struct nb_results *resul
     if (s->n_without_interval)
         nb_strbuf_addf(out, "%zu of %zu timed cases have no interval: fewer than 6 launches.\n", s->n_without_interval,
                        s->n_timed);
-    if (s->n_preempted > 0 && s->n_samples > 0)
-        nb_strbuf_addf(out, "%.2g%% of the timed samples saw an involuntary switch or a migration.\n",
-                       100.0 * (double)s->n_preempted / (double)s->n_samples);
+    if (s->n_preempted > 0 && s->n_samples > 0) {
+        nb_format_percent(out, (double)s->n_preempted / (double)s->n_samples);
+        nb_strbuf_add(out, " of the timed samples were interrupted or moved to another CPU.\n");
+    }
     if (s->n_throttled)
         nb_strbuf_addf(out,
                        "The GPU was throttled during launches of %zu of %zu timed cases: journal.jsonl says why.\n",

@@ -132,7 +132,7 @@ for wrong in throttled slowed; do
 done
 for format in summary table; do
     mock "" report "$WORK/throttled" --format $format || bad "report: $(cat "$WORK/err")"
-    grep -qE "on a throttled GPU|The GPU was throttled during launches of 1$" "$WORK/out" || bad "$format does not say that the GPU was throttled: $(cat "$WORK/out")"
+    grep -qE "on a throttled GPU|The GPU was throttled during launches of 1" "$WORK/out" || bad "$format does not say that the GPU was throttled: $(cat "$WORK/out")"
 done
 
 # What calls a kernel on the host's memory has no use for these.

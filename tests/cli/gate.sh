@@ -50,7 +50,7 @@ shared="contended 0.002 0.004 0.004"
 verdict 3 "REGRESSION.*gated_steady_f32: slower by 2.0% at least" steady "$old" "$new" "candidate:* 20400"
 verdict 0 "PASS gated_steady_f32 .0.00%" steady "$old" "$old"
 verdict 0 "PASS gated_steady_f32" steady "$old" "$new" "* 20000 0 spread=0.01" "slice 0.01 0.004"
-verdict 4 "INCONCLUSIVE gated_steady_f32: 100% of the pairs saw a switch" steady "$old" "$new" "switch 0.00001"
+verdict 4 "INCONCLUSIVE gated_steady_f32: 100% of the pairs were interrupted" steady "$old" "$new" "switch 0.00001"
 # A core that is another's, too, half of the time, which costs the candidate less.
 verdict 3 "REGRESSION gated_steady_f32 .2.00%" steady "$old" "$new" "candidate:* 20400 0 contended=1.2" "* 20000 0 contended=1.6" "$shared"
 verdict 0 "PASS gated_steady_f32 .0.00%" steady "$old" "$new" "candidate:* 20000 0 contended=1.2" "* 20000 0 contended=1.6" "$shared"

@@ -26,7 +26,7 @@ gone = {"abort": "signal 6", "crash": "signal 11", "leave": "exit code 0", "junk
 expected = {name: ("crashed", why) for name, why in gone.items()}
 expected |= {"norm": ("ok", ""), "fork": ("ok", ""), "print": ("ok", ""), "shrink": ("ok", ""),
              "error": ("returned_error", "ValueError: not today, na\\xC3\\xAFve"), "wrong": ("inaccurate", ""), "lazy": ("not_reproducible", "differs in call"),
-             "keep": ("not_reproducible", "calls"), "between": ("wrote_outside", "behind row 0 of y"), "input": ("changed_input", "")}
+             "keep": ("not_reproducible", "differs in call"), "between": ("wrote_outside", "behind row 0 of y"), "input": ("changed_input", "")}
 records = {r["variant"].split(":")[-1].removesuffix("_f32"): r for r in json.load(open(sys.argv[1]))["records"]}
 for name, (status, why) in expected.items():
     r = records[name]
