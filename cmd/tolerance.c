@@ -200,13 +200,13 @@ static int report(const struct nb_tolerance_request *q, double limit_s, const ch
     struct nb_strbuf text = {0};
     int exit_code = NB_EXIT_USAGE;
     const int result = q->kernel && q->kernel->plugin ? run_in_guard(t, q, limit_s) : nb_tolerance_run(t, q);
-    if (result > 0) exit_code = nb_interrupted() ? nb_ended_by(nb_interrupted(), "tolerance", NULL) : result;
-    if (result == 0) {
+    if (result == 0 || (result > 0 && t->trials > 0)) {
         nb_tolerance_view(t, q, format, &text);
         exit_code = nb_tolerance_is_kept(t) ? NB_EXIT_OK : NB_EXIT_FAILED;
         if ((strcmp(format, "table") == 0 ? nb_output_folded : nb_output)(&text, stdout) != 0)
             exit_code = NB_EXIT_FAILED;
     }
+    if (result > 0) exit_code = nb_interrupted() ? nb_ended_by(nb_interrupted(), "tolerance", NULL) : result;
     free(t);
     return exit_code;
 }

@@ -2,11 +2,18 @@
 /* Derived tolerances cover the bound on ordinary and hard rows, correct kernels pass, planted mistakes are seen as promised. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 #include "src/core/stats.h"
 #include "src/lab/tolerance/tolerance.h"
+#include "src/measure/process.h"
+
+static int64_t interrupted_at = -1; /* step */
+static int interrupt_of_test(void) { return interrupted_at >= 0 && interrupted_at-- == 0 ? SIGTERM : 0; }
+#define nb_interrupted interrupt_of_test
 #include "src/lab/tolerance/tolerance_run.c"
+#undef nb_interrupted
 #include "tests/support/sparsely.h"
 
 static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {
@@ -78,6 +85,20 @@ Test(tolerance, the_reference_is_part_of_the_tolerance) {
     cr_expect_float_eq(rtol[NB_REFERENCE_EXACT] * 0x1p8, 1, 0.03);
     cr_expect_float_eq(rtol[NB_REFERENCE_ROUNDED] * 0x1p8, 2, 0.05);
     cr_expect_float_eq(rtol[NB_REFERENCE_PEER] * 0x1p8, 2, 0.05);
+}
+
+Test(tolerance, an_interrupted_run_has_what_was_counted) {
+    const struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 96, 20);
+    struct nb_tolerance t;
+    interrupted_at = 30; /* in the calibration */
+    cr_expect_eq(nb_tolerance_run(&t, &q), 128 + SIGTERM);
+    cr_expect_eq(t.trials, 0);
+    interrupted_at = 45; /* behind the sixth test of those that count */
+    cr_expect_eq(nb_tolerance_run(&t, &q), 128 + SIGTERM);
+    cr_expect_eq(t.trials, 6);
+    cr_expect_eq(t.bug_trials, 6);
+    cr_expect_eq(t.subjects[0].alarms[NB_DERIVED].n, 6);
+    cr_expect_gt(t.subjects[0].alarms[NB_DERIVED].high, 0);
 }
 
 /* ---- mistakes ------------------------------------------------------------------------------------------------------------ */

@@ -74,7 +74,7 @@ struct nb_tolerance {
     struct nb_criterion criteria[NB_MAX_CRITERIA];
     int n_criteria;
     int64_t chain;                   /* of roundings that the bound allows */
-    int64_t rows, trials;            /* of a test; of each correct kernel */
+    int64_t rows, trials;            /* of a test; tests of each correct kernel that were counted */
     double rms;                      /* of the outputs */
     double max_ulp;                  /* of the derived tolerance, over elements, as the bound has it */
     double calibrated_share;         /* of derived; NaN: there are too few tests of correct kernels */
@@ -93,5 +93,5 @@ struct nb_tolerance {
 /* Do all kernels keep the derived tolerance, and has the one under test no bias that correct ones have not? */
 bool nb_tolerance_is_kept(const struct nb_tolerance *t);
 
-/* -1 after nb_error. 128 + signal: interrupted. */
+/* -1 after nb_error. 128 + signal: interrupted; t holds what was counted until then, if trials > 0. */
 int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request);

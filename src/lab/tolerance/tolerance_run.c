@@ -408,7 +408,8 @@ static enum nb_number store_of(const struct run *r) { return r->q.design.store; 
 
 static int step(struct run *r, const char *what) {
     nb_progress(++r->done, r->total, 0, what);
-    return nb_interrupted() ? 128 + nb_interrupted() : 0;
+    const int signal = nb_interrupted();
+    return signal ? 128 + signal : 0;
 }
 
 /* ---- how many ------------------------------------------------------------------------------------------------------------ */
@@ -426,7 +427,7 @@ static int plan(struct run *r) {
                         (long long)r->q.rows);
     int64_t tests = r->q.trials > 0 ? r->q.trials : clamp(0x1.8p20 / elements, 16, 1000);
     if (tests > available / 2) tests = available / 2;
-    r->t->trials = r->first_tests = tests;
+    r->first_tests = tests;
     r->t->bug_trials = clamp(0x1p20 / elements, 8, 200);
     if (r->t->bug_trials > tests) r->t->bug_trials = tests;
     r->total = (double)tests * 3;
@@ -660,10 +661,13 @@ static int all_steps(struct run *r) {
     if ((result = derive(r)) != 0) return result;
     r->t->criteria[NB_ULPS].limit = round_up(r->t->max_ulp);
     if ((result = calibrate(r)) != 0) return result;
-    for (int64_t i = 0; i < r->t->trials; i++)
-        if ((result = measure(r, i)) != 0) return result;
+    for (int64_t i = 0; i < r->first_tests && result == 0; i++) {
+        result = measure(r, i);
+        r->t->trials += result >= 0;
+    }
+    if (r->t->bug_trials > r->t->trials) r->t->bug_trials = r->t->trials;
     finish_rates(r->t);
-    return 0;
+    return result;
 }
 
 bool nb_tolerance_is_kept(const struct nb_tolerance *t) {
