@@ -235,7 +235,7 @@ static const struct {
     const char *answer, *behind;
 } answers[NB_N_CLAIM_VERDICTS] = {[NB_REPRODUCED] = {"yes", NULL},
                                   [NB_PARTLY] = {"in part", " is true only in part"},
-                                  [NB_NOT_REPRODUCED] = {"no", " is not true"},
+                                  [NB_NOT_REPRODUCED] = {"no", ""}, /* by the theme */
                                   [NB_FALSE_IN_PART] = {"false in part", " is false in part"},
                                   [NB_NEEDS_A_GPU] = {"needs a GPU", " is said of GPUs"},
                                   [NB_NOT_MEASURED] = {"not measured", " was not measured"},
@@ -368,15 +368,15 @@ static char *why_of(const cJSON *claim) {
 }
 
 static const struct theme {
-    const char *title, *prefixes[3];
-} themes[] = {{"Speed and memory", {"speed-", "memory-"}},
-              {"Training", {"train-"}},
-              {"BatchNorm against LayerNorm", {"bn-"}},
-              {"Precision", {"prec-"}},
-              {"Invariance and geometry", {"inv-", "norm-"}},
-              {"Formula and interface", {"form-"}},
-              {"Statements of fact", {"fact-"}},
-              {"Others", {""}}};
+    const char *title, *denied, *prefixes[3]; /* what was measured elsewhere may be true there */
+} themes[] = {{"Speed and memory", " is not reproduced here", {"speed-", "memory-"}},
+              {"Training", " is not reproduced here", {"train-"}},
+              {"BatchNorm against LayerNorm", " is not reproduced here", {"bn-"}},
+              {"Precision", " is not true", {"prec-"}},
+              {"Invariance and geometry", " is not true", {"inv-", "norm-"}},
+              {"Formula and interface", " is not true", {"form-"}},
+              {"Statements of fact", " is not true", {"fact-"}},
+              {"Others", " is not true", {""}}};
 enum { N_THEMES = sizeof themes / sizeof themes[0] };
 
 static size_t theme_of(const char *id) {
@@ -386,20 +386,22 @@ static size_t theme_of(const char *id) {
     return N_THEMES - 1;
 }
 
-static char *statement_of(const cJSON *claim, int verdict) {
+static char *statement_of(const cJSON *claim, int verdict, const struct theme *theme) {
     const char *title = nb_json_get_string(claim, "title");
     const char *behind = verdict < NB_N_CLAIM_VERDICTS ? answers[verdict].behind : "";
+    if (verdict == NB_NOT_REPRODUCED) behind = theme->denied;
     return behind ? nb_textf("\"%s\"%s", title, behind) : nb_strdup(title);
 }
 
 static void add_sentence(struct nb_claims_sentence *s, const cJSON *claim) {
     const char *id = nb_json_get_string(claim, "id");
     const int verdict = verdict_of(claim);
-    *s = (struct nb_claims_sentence){.theme = themes[theme_of(id)].title,
+    const struct theme *theme = &themes[theme_of(id)];
+    *s = (struct nb_claims_sentence){.theme = theme->title,
                                      .id = id,
                                      .answer = verdict < NB_N_CLAIM_VERDICTS ? answers[verdict].answer
                                                                              : nb_json_get_string(claim, "verdict"),
-                                     .said = statement_of(claim, verdict),
+                                     .said = statement_of(claim, verdict, theme),
                                      .is_measured = verdict != NB_NOT_MEASURED,
                                      .seen = why_of(claim)};
     const size_t n = strlen(s->answer);

@@ -48,7 +48,7 @@ Test(claims_page, a_claim_is_a_sentence_with_an_answer) {
         const char *verdict, *line;
     } cases[] = {
         {"REPRODUCED", "- **Yes:** it moves: the output by 16.0% to 82.0% \\(bn-it\\)"},
-        {"NOT REPRODUCED", "- **No:** \"it moves\" is not true: the output by 16.0% to 82.0% \\(bn-it\\)"},
+        {"NOT REPRODUCED", "- **No:** \"it moves\" is not reproduced here: the output by 16.0% to 82.0% \\(bn-it\\)"},
         {"PARTLY",
          "- **In part:** \"it moves\" is true only in part: the output by 16.0% to 82.0% \\(as it is\\) \\(bn-it\\)"},
         {"UNDECIDED",
