@@ -571,6 +571,7 @@ static void add_checks(const struct nb_claims_page *p, const cJSON *checks) {
     struct nb_grid grid;
     const cJSON *check;
     if (!checks || !checks->child) return;
+    nb_claims_add(p, "\n", ""); /* ends the table before */
     nb_claims_say(p, "", "The same passes in PyTorch here, the sum in proportion to the smaller batch:");
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     cJSON_ArrayForEach(check, checks) {

@@ -52,17 +52,18 @@ static void say_counts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
     if (s->g->ended_by) nb_strbuf_addf(out, ", ended by signal %d", s->g->ended_by);
 }
 
+/* Of one case its row says the same. */
 static void say_mean(const struct nb_gate_summary *s, struct nb_strbuf *out) {
     nb_strbuf_add(out, "");
-    if (s->n_timed == 0) return;
-    nb_strbuf_addf(out, "%zu case%s timed: time ", s->n_timed, s->n_timed == 1 ? "" : "s");
+    if (s->n_timed < 2) return;
+    nb_strbuf_addf(out, "%zu cases timed: time ", s->n_timed);
     add_change(out, &s->mean);
     add_interval(out, " ", &s->mean);
-    nb_strbuf_add(out, s->n_timed == 1 ? "." : " (geometric mean).");
+    nb_strbuf_add(out, " (geometric mean).");
     if (!isfinite(s->smallest_effect)) return;
-    nb_strbuf_addf(out, " Detectable 95%% of the time: a slowdown of %.1f%%", 100 * s->smallest_effect);
-    if (s->n_timed > 1) nb_strbuf_addf(out, " in the median case, of %.1f%% in the worst", 100 * s->largest_smallest);
-    nb_strbuf_add(out, ".");
+    nb_strbuf_addf(out,
+                   " Detectable 95%% of the time: a slowdown of %.1f%% in the median case, of %.1f%% in the worst.",
+                   100 * s->smallest_effect, 100 * s->largest_smallest);
 }
 
 static void say_layouts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
@@ -71,8 +72,8 @@ static void say_layouts(const struct nb_gate_summary *s, struct nb_strbuf *out) 
     if (s->n_layouts > 1)
         nb_strbuf_addf(out, "%d memory layouts compared.", s->n_layouts);
     else
-        nb_strbuf_add(out, "One memory layout compared, and another may cost 1%: give --baseline and --candidate "
-                           "several times, with builds linked in other orders.");
+        nb_strbuf_add(out, "One memory layout compared: a difference below 1% may be the layout's. --baseline and "
+                           "--candidate, given several times with builds linked in other orders, tell.");
 }
 
 /* The sign test as a sentence; empty where nothing leans. */
@@ -118,8 +119,7 @@ static const char *advice_of(enum nb_verdict v) {
         return "The results are less accurate than the baseline's. `normbench stress --plugin CANDIDATE.so` shows for "
                "which inputs; if you accept the loss, say so in the change.";
     case NB_VERDICT_REGRESSION:
-        return "Slower in launches made to confirm it, or above a budget of instructions. Compare the machine code "
-               "(objdump -d). To repeat one case, add --filter KEY, or name one --function.";
+        return "Compare the machine code (objdump -d). To repeat one case, add --filter KEY, or name one --function.";
     case NB_VERDICT_NOT_COMPARABLE:
         return "Nothing to compare with. Expected where a kernel was added, renamed or removed; otherwise fix what the "
                "reason names.";

@@ -38,19 +38,22 @@ static const char python[] = "# {title}\n"
                              "def kernel(x, w, b):\n"
                              "    \"\"\"Yours in the place of this one.\"\"\"\n"
                              "    return stored({mine} + {f32}(b))\n\n\n"
+                             "def test_norm():\n"
                              "{draw}\n"
-                             "exact = normalized(wide(x)) * wide(w) + wide(b)\n"
-                             "got, want = wide(kernel(x, w, b)), {want}\n"
-                             "{compare}\n";
-static const char python_bias[] = "# a bias common to all errors (a truncating store) is far below any rtol\n"
-                                  "large = abs(want) > (want**2).mean(axis=-1, keepdims=True) ** 0.5 / 4\n"
-                                  "bias = float(((abs(got) - abs(want)) / abs(want))[large].mean())\n"
-                                  "assert abs(bias) <= {bias}, f\"mean relative error {bias:.3g}\"\n";
+                             "    exact = normalized(wide(x)) * wide(w) + wide(b)\n"
+                             "    got, want = wide(kernel(x, w, b)), {want}\n"
+                             "    {compare}\n";
+static const char python_bias[] = "    # a bias common to all errors (a truncating store) is far below any rtol\n"
+                                  "    large = abs(want) > (want**2).mean(axis=-1, keepdims=True) ** 0.5 / 4\n"
+                                  "    bias = float(((abs(got) - abs(want)) / abs(want))[large].mean())\n"
+                                  "    assert abs(bias) <= {bias}, f\"mean relative error {bias:.3g}\"\n";
 static const char python_orders[] =
-    "# two orders are in use: rounded after the weight, or before it and again after it\n"
-    "after, before = wide(stored(exact)), wide(stored(wide(stored(normalized(wide(x)))) * wide(stored(w)) + wide(b)))\n"
-    "nearer = float(((got - {order}) ** 2).sum()) <= float(((got - {other}) ** 2).sum())\n"
-    "assert nearer, \"closer to a cast {other} the weight than to one {order} it\"\n";
+    "    # two orders are in use: rounded after the weight, or before it and again after it\n"
+    "    after = wide(stored(exact))\n"
+    "    before = wide(stored(wide(stored(normalized(wide(x)))) * wide(stored(w)) + wide(b)))\n"
+    "    nearer = float(((got - {order}) ** 2).sum()) <= float(((got - {other}) ** 2).sum())\n"
+    "    assert nearer, \"closer to a cast {other} the weight than to one {order} it\"\n";
+static const char python_end[] = "\n\nif __name__ == \"__main__\":\n    test_norm()\n"; /* without pytest */
 
 static const char c_program[] =
     "// {title}\n"
@@ -136,9 +139,9 @@ static const struct library {
      "import torch\n",
      "torch.Tensor.float",
      "torch.testing.assert_close(got, want, rtol=rtol, atol=atol)",
-     "torch.manual_seed({seed})\n"
-     "x = stored(torch.randn(rows, cols))  # rows as yours: the limits hold for {data}\n"
-     "w, b = {keep}({weight} * torch.ones(cols)), {keep}({beta} * torch.ones(cols))",
+     "    torch.manual_seed({seed})\n"
+     "    x = stored(torch.randn(rows, cols))  # rows as yours: the limits hold for {data}\n"
+     "    w, b = {keep}({weight} * torch.ones(cols)), {keep}({beta} * torch.ones(cols))",
      {"def wide(y):\n    return y.double()\n\n\ndef stored(y):\n    return y.to(torch.float32)",
       "def wide(y):\n    return y.double()\n\n\ndef stored(y):\n    return y.to(torch.float16)",
       "def wide(y):\n    return y.double()\n\n\ndef stored(y):\n    return y.to(torch.bfloat16)"}},
@@ -146,9 +149,9 @@ static const struct library {
      "import numpy as np\n",
      "np.float32",
      "np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)",
-     "rng = np.random.default_rng({seed})\n"
-     "x = stored(rng.standard_normal((rows, cols)))  # rows as yours: the limits hold for {data}\n"
-     "w, b = {keep}({weight} * np.ones(cols, np.float32)), {keep}({beta} * np.ones(cols, np.float32))",
+     "    rng = np.random.default_rng({seed})\n"
+     "    x = stored(rng.standard_normal((rows, cols)))  # rows as yours: the limits hold for {data}\n"
+     "    w, b = {keep}({weight} * np.ones(cols, np.float32)), {keep}({beta} * np.ones(cols, np.float32))",
      {"def wide(y):\n    return np.asarray(y, np.float64)\n\n\ndef stored(y):\n    return np.asarray(y, np.float32)",
       "def wide(y):\n    return np.asarray(y, np.float64)\n\n\ndef stored(y):\n    return np.asarray(y, np.float16)",
       "def wide(y):\n    return np.asarray(y, np.float64)\n\n\ndef stored(y):  # bf16, in f32\n"
@@ -271,5 +274,6 @@ void nb_tolerance_code(const struct nb_tolerance *t, const struct nb_tolerance_r
     add_template(out, language == C ? c_program : python, p.tokens);
     if (language != C) add_template(out, "{bias_test}", p.tokens);
     if (language != C && two_orders) add_template(out, python_orders, p.tokens);
+    if (language != C) nb_strbuf_add(out, python_end);
     for (int i = 0; i < p.n_texts; i++) free(p.texts[i]);
 }

@@ -422,8 +422,8 @@ static void add_savings(const struct summary *s, struct nb_grid *grid) {
                 add_saved_by(s, rms, ln, &styles[style][p]);
     }
     add_cells(s, grid, "RMSNorm saves", fastest);
-    add_cells(s, grid, "  both fused", styles[0]);
-    add_cells(s, grid, "  both unfused", styles[1]);
+    add_cells(s, grid, "  same code, fused", styles[0]);
+    add_cells(s, grid, "  same code, unfused", styles[1]);
 }
 
 /* The case that differs from r in its root alone. */
@@ -507,7 +507,7 @@ static void add_bf16(const struct summary *s, struct nb_grid *grid) {
         if (isfinite(ratio.value) && (bf16->timing.noisy || f32->timing.noisy)) nb_strbuf_add(&cells[p], "~");
         add_saved(&ratio, &cells[p]);
     }
-    add_cells(s, grid, "bf16 saves (unpaired)", cells);
+    add_cells(s, grid, "bf16 of f32, unpaired", cells);
 }
 
 /* Rounding to 16 bits takes nearly all of the bound of every such result, so that f32 says more where there is any. */

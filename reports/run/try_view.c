@@ -315,7 +315,7 @@ static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
         if (is_its(t, r) && nb_record_timed(r) && !own[p]) own[p] = r;
     }
     if (!own[0] && !own[1]) {
-        char *why = nb_textf("not timed: %s", t->is_cut ? cut : "only what is right is");
+        char *why = nb_textf("not timed: %s", t->is_cut ? cut : "it is wrong on the shapes that are timed");
         add_line(out, "how fast?", why);
         free(why);
         return;

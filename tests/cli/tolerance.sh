@@ -32,6 +32,7 @@ run_printed() {
 printed() { # OPTIONS..
     for language in c numpy torch; do
         "$NORMBENCH" tolerance "$@" "${many[@]}" --format $language >"$WORK/printed.$language" || bad "$language, $*: exit $?"
+        [ $language = c ] || grep -q '^def test_norm():' "$WORK/printed.$language" || bad "$language: nothing that pytest collects"
         [ $language = c ] || /usr/bin/python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$WORK/printed.$language" || bad "$language: no Python"
         run_printed $language >"$WORK/out" 2>&1 || bad "$language, $*: as it stands it gives $?: $(cat "$WORK/out")"
     done

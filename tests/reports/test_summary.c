@@ -55,7 +55,7 @@ Test(summary, memory_roots_and_bf16_have_their_lines) {
     r = nb_test_add(&results, "rmsnorm_twopass_v256_bf16", NB_OP_RMSNORM, "64x256");
     r->c.dtype = NB_BF16;
     nb_test_times(r, 4935, (struct nb_interval){1, NAN, NAN}, r->key);
-    expect_text("bf16 saves (unpaired)  50.0% [49.0, 51.0]\n");
+    expect_text("bf16 of f32, unpaired  50.0% [49.0, 51.0]\n");
     r = nb_test_add(&results, "rmsnorm_fast_v256_f32", NB_OP_RMSNORM, "64x256");
     nb_test_times(r, 100, (struct nb_interval){0.1, 0.1, 0.1}, reference);
     r->timing.suspect = true;
