@@ -140,11 +140,15 @@ void nb_floors_from_json(struct nb_floors *f, const cJSON *list) {
     cJSON_ArrayForEach(item, list) {
         const double cycles = nb_json_get_number(item, "cycles");
         const int cpu = nb_json_get_index(item, "cpu"), threads = nb_json_get_index(item, "threads");
-        if (cpu >= 0 && threads > 0 && cycles >= 1 && isfinite(cycles)) find_or_add(f, cpu, threads)->kept = cycles;
+        if (!(cpu >= 0 && threads > 0 && cycles >= 1 && isfinite(cycles))) continue;
+        struct nb_floor *c = find_or_add(f, cpu, threads);
+        const int unmet = nb_json_get_index(item, "unmet");
+        c->kept = cycles;
+        c->unmet = unmet > 0 ? unmet : 0;
     }
 }
 
-cJSON *nb_floors_to_json(const struct nb_floors *f) {
+static cJSON *to_json(const struct nb_floors *f, bool with_unmet) {
     cJSON *list = cJSON_CreateArray();
     for (size_t i = 0; i < f->n; i++) {
         if (isnan(cycles_of(&f->cpus[i]))) continue;
@@ -152,9 +156,11 @@ cJSON *nb_floors_to_json(const struct nb_floors *f) {
         nb_json_number(item, "cpu", f->cpus[i].cpu);
         nb_json_number(item, "threads", f->cpus[i].threads);
         nb_json_number(item, "cycles", round(cycles_of(&f->cpus[i])));
+        if (with_unmet) nb_json_number(item, "unmet", f->cpus[i].unmet);
     }
     return list;
 }
+cJSON *nb_floors_to_json(const struct nb_floors *f) { return to_json(f, false); }
 
 void nb_floors_release(struct nb_floors *f) {
     free(f->cpus);
@@ -188,18 +194,23 @@ void nb_floors_load(struct nb_floors *f) {
     free(path);
 }
 
-/* Is what this run found, from enough probes, lower than what is kept by more than they scatter? */
-static bool is_news(const struct nb_floor *c) {
+/* Takes in what this run found, where it has enough probes to tell; true: the file would change. */
+static bool learn(struct nb_floor *c) {
     const double own = lowest_window(c);
-    return c->n >= 1000 && !isnan(own) && (isnan(c->kept) || own < 0.97 * c->kept);
+    if (c->n < 1000 || isnan(own)) return false;
+    const bool is_first = isnan(c->kept), is_met = is_first || own < 1.03 * c->kept;
+    const bool is_news = is_first || own < 0.97 * c->kept || !is_met || c->unmet > 0;
+    c->unmet = is_met ? 0 : c->unmet + 1;
+    if (c->unmet >= NB_FLOOR_UNMET) *c = (struct nb_floor){c->cpu, c->threads, .kept = own};
+    return is_news;
 }
 
-void nb_floors_keep(const struct nb_floors *f) {
+void nb_floors_keep(struct nb_floors *f) {
     bool any = false;
-    for (size_t i = 0; i < f->n; i++) any |= is_news(&f->cpus[i]);
+    for (size_t i = 0; i < f->n; i++) any |= learn(&f->cpus[i]);
     char *path = any ? path_of_file() : NULL;
     if (!path) return;
-    cJSON *json = nb_floors_to_json(f);
+    cJSON *json = to_json(f, true);
     nb_tuning_file_write(path, json);
     cJSON_Delete(json);
     free(path);

@@ -22,12 +22,13 @@ extern const char *const nb_state_names[]; /* "uncontended" "contended" "any", n
  * neighbours of each other. A single probe may be nonsense, where a switch fell into it: on a busy host 5 % of them are too low, each by another
  * amount. So one counts that agrees within 4 % with the one before or behind it of the same arm, and the floor is the median of the lowest stretch
  * of 4 % that holds a hundredth of the run's probes; where an earlier run's is lower by more, it is that, since this run may have met no
- * uncontended core. Zero-initialise. */
-enum { NB_FLOOR_BINS = 3000 };
+ * uncontended core; but what ten runs in a row have not met is no floor any more. Zero-initialise. */
+enum { NB_FLOOR_BINS = 3000, NB_FLOOR_UNMET = 10 };
 struct nb_floors {
     struct nb_floor {
         int cpu, threads;
         double kept;                     /* of earlier runs; NaN: none */
+        int unmet;                       /* so many runs have not met it */
         uint32_t n_in[NB_FLOOR_BINS], n; /* those that count, in bins of half a percent; all probes */
     } * cpus;
     size_t n;
@@ -43,7 +44,7 @@ void nb_floors_from_json(struct nb_floors *f, const cJSON *list);
 cJSON *nb_floors_to_json(const struct nb_floors *f);
 /* What earlier commands found on this kind of CPU, beside the tuning (src/core/tuning.h); and keeps what is lower by now. No file is no error. */
 void nb_floors_load(struct nb_floors *f);
-void nb_floors_keep(const struct nb_floors *f);
+void nb_floors_keep(struct nb_floors *f);
 void nb_floors_forget(void); /* the file */
 void nb_floors_release(struct nb_floors *f);
 

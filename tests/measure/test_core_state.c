@@ -83,6 +83,16 @@ Test(core_state, the_floor_is_kept_beside_the_tuning) {
     nb_floors_load(&f);
     cr_expect_float_eq(nb_floors_get(&f, 0, 1), 900, 5);
     nb_floors_release(&f);
+    for (int run = 1; run <= NB_FLOOR_UNMET; run++) {
+        nb_floors_load(&f);
+        take(&f, 1900, 2000);
+        cr_expect_float_eq(nb_floors_get(&f, 0, 1), 900, 5, "run %d", run);
+        nb_floors_keep(&f);
+        nb_floors_release(&f);
+    }
+    nb_floors_load(&f);
+    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 1900, 10, "what no run meets any more is no floor");
+    nb_floors_release(&f);
     setenv("NORMBENCH_TUNING", "none", 1);
     nb_floors_load(&f);
     cr_expect_eq(f.n, 0);
