@@ -319,7 +319,8 @@ static int open_page(void) {
 
 static __attribute__((constructor)) void begin(void) {
     const char *named = getenv("NORMBENCH_PLAYED");
-    if (!getenv("XDG_CACHE_HOME")) setenv("NORMBENCH_TUNING", "none", 0); /* the user's cache keeps nothing of what is played */
+    if (!getenv("XDG_CACHE_HOME"))
+        setenv("NORMBENCH_TUNING", "none", 0); /* the user's cache keeps nothing of what is played */
     static char text[8192];
     const int fd = open_page();
     page = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
