@@ -143,7 +143,7 @@ static void decide(struct nb_ruled *r, double least, double most, int n_launches
         say(r, "%s", missing ? missing : "no value");
     } else if (!(v->low <= v->high)) { /* NaN: no interval */
         r->outcome = NB_UNDECIDED;
-        say(r, "no interval: %d launch%s, and %d are needed", n_launches, n_launches == 1 ? "" : "es", NB_MIN_LAUNCHES);
+        say(r, "no interval: it takes %d launches or seeds, of which %d were run", NB_MIN_LAUNCHES, n_launches);
     } else if (v->low >= least && v->high <= most) {
         r->outcome = NB_HOLDS_TRUE;
     } else if (v->high < least || v->low > most) {
