@@ -19,7 +19,7 @@ struct nb_finding {
     struct nb_tag *tags;
     size_t n_tags;
     struct nb_interval value; /* low == high == value: exact. NaN bounds: fewer launches than an interval needs */
-    int n_launches;           /* behind the interval; 0: exact */
+    int n_launches;           /* behind the interval; 0: exact, or over seeds */
     double *
         units; /* the value in each launch or with each seed, by its number, NaN where there is none; null: not known. What
                                  has a number in common was measured under the same conditions and can be paired. */

@@ -19,6 +19,7 @@
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/measure/fp_state.h"
+#include "src/measure/paired.h"
 #include "src/measure/pool.h"
 #include "src/plan/inputs.h"
 
@@ -118,6 +119,18 @@ struct nb_finding *nb_property_add_or(const struct nb_property_call *call, const
                                       double value, const char *reason) {
     if (!isnan(value)) return nb_property_add(call, name, unit, value);
     return tag_run(call, nb_findings_add_missing(call->out, name, "%s", reason));
+}
+
+struct nb_finding *nb_property_add_seeds(const struct nb_property_call *call, const char *name, const char *unit,
+                                         double *values, size_t n, const char *reason) {
+    const bool one = n == 1;
+    const struct nb_interval over =
+        one ? (struct nb_interval){values[0], values[0], values[0]} : nb_over_launches(values, n, 0.95);
+    struct nb_finding *f = nb_property_add_or(call, name, unit, over.value, reason);
+    f->value = over;
+    f->units = values;
+    f->n_units = one ? 0 : n;
+    return f;
 }
 
 /* ---- all runs ---- */
@@ -262,6 +275,12 @@ static const struct nb_member members[] = {NB_MEMBER(STRING, struct nb_finding, 
 static cJSON *finding_to_json(const struct nb_finding *f) {
     cJSON *json = nb_json_of_members(members, f), *tags = cJSON_AddObjectToObject(json, "tags");
     for (size_t i = 0; i < f->n_tags; i++) cJSON_AddStringToObject(tags, f->tags[i].axis, f->tags[i].value);
+    cJSON *units = cJSON_AddObjectToObject(json, "units");
+    for (size_t i = 0; i < f->n_units; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%zu", i);
+        nb_json_exact(units, number, f->units[i]);
+    }
     return json;
 }
 
@@ -278,6 +297,9 @@ static int finding_from_json(struct nb_findings *out, const cJSON *json, const c
     *f = read;
     const cJSON *item;
     cJSON_ArrayForEach(item, nb_json_get(json, "tags")) nb_finding_tag(f, item->string, cJSON_GetStringValue(item));
+    const cJSON *units = nb_json_get(json, "units");
+    f->units = nb_alloc((unsigned)cJSON_GetArraySize(units) + 1, sizeof *f->units);
+    cJSON_ArrayForEach(item, units) f->units[f->n_units++] = nb_json_get_exact(units, item->string);
     return 0;
 }
 

@@ -54,6 +54,9 @@ struct nb_finding *nb_property_add(const struct nb_property_call *call, const ch
 /* The same, but where the value is NaN, a finding without a value, with the reason. */
 struct nb_finding *nb_property_add_or(const struct nb_property_call *call, const char *name, const char *unit,
                                       double value, const char *reason);
+/* The same of a value for each of n seeds, which it takes over; more than one have an interval. */
+struct nb_finding *nb_property_add_seeds(const struct nb_property_call *call, const char *name, const char *unit,
+                                         double *values, size_t n, const char *reason);
 
 /* ---- a kernel of the registry called on plain numbers ---- */
 

@@ -233,14 +233,6 @@ static void take_row(struct tally *t, const double *y, const double *exact, int6
     if (whole > 0) t->errors[t->n_rows++] = sqrt(error / whole);
 }
 
-static void add_share(const struct nb_property_call *call, const char *name, double value, const struct nb_design *d) {
-    struct nb_finding *f = nb_property_add_or(call, name, "share", value, "every element is lost, or 0");
-    nb_finding_tag(f, "op", nb_op_names[d->op]);
-    nb_finding_tag(f, "store", nb_numbers[d->store].name);
-    nb_finding_tag(f, "statistics", nb_numbers[d->stat].name);
-    nb_finding_tag_number(f, "eps", d->eps);
-}
-
 static void execute(const struct nb_design *d, const struct nb_design_rows *rows, struct tally *t) {
     struct nb_case c;
     double *y = nb_alloc((unsigned long long)rows->cols, sizeof *y);
@@ -257,27 +249,54 @@ static void execute(const struct nb_design *d, const struct nb_design_rows *rows
     free(exact);
 }
 
-static void design_run(const struct nb_property_call *call) {
-    const char *design = nb_param_text(call, "design"), *data = nb_param_text(call, "data");
-    struct nb_design d;
+enum { LOST, NOT_FINITE, ERROR, N_OF_DESIGN };
+static const char *const of_design[N_OF_DESIGN] = {"lost", "not_finite", "error"};
+
+/* The figures of the rows of a seed; -1: there are no such rows. */
+static int draw_rows(const struct nb_property_call *call, const struct nb_design *d, uint64_t seed,
+                     double *figures[N_OF_DESIGN]) {
     struct nb_design_rows rows;
     struct tally t = {0};
-    struct nb_design_data source = {.data = data,
+    struct nb_design_data source = {.data = nb_param_text(call, "data"),
                                     .rows = nb_param_whole(call, "rows"),
                                     .cols = nb_param_whole(call, "cols"),
-                                    .seed = 1,
+                                    .seed = seed,
                                     .affine = NB_AFFINE_NONE};
-    if (nb_design_parse(&d, design) != 0 || nb_design_data_resolve(&source) != 0 ||
-        nb_design_rows_init(&rows, &d, &source) != 0) {
-        nb_findings_add_missing(call->out, "lost", "design '%.80s' on '%.80s' cannot be made", design, data);
-        return;
-    }
-    execute(&d, &rows, &t);
-    add_share(call, "lost", t.n_lost / t.n, &d);
-    add_share(call, "not_finite", t.n_nan / t.n, &d);
-    add_share(call, "error", t.n_rows ? nb_median(t.errors, (size_t)t.n_rows) : (double)NAN, &d);
+    if (nb_design_data_resolve(&source) != 0 || nb_design_rows_init(&rows, d, &source) != 0) return -1;
+    execute(d, &rows, &t);
+    figures[LOST][seed - 1] = t.n_lost / t.n;
+    figures[NOT_FINITE][seed - 1] = t.n_nan / t.n;
+    figures[ERROR][seed - 1] = t.n_rows ? nb_median(t.errors, (size_t)t.n_rows) : (double)NAN;
     free(t.errors);
     nb_design_rows_release(&rows);
+    return 0;
+}
+
+static void add_drawn(const struct nb_property_call *call, const char *name, double *values, size_t n,
+                      const struct nb_design *d) {
+    struct nb_finding *f = nb_property_add_seeds(call, name, "share", values, n, "every element is lost, or 0");
+    nb_finding_tag(f, "op", nb_op_names[d->op]);
+    nb_finding_tag(f, "store", nb_numbers[d->store].name);
+    nb_finding_tag(f, "statistics", nb_numbers[d->stat].name);
+    nb_finding_tag_number(f, "eps", d->eps);
+}
+
+static void design_run(const struct nb_property_call *call) {
+    const char *design = nb_param_text(call, "design");
+    const size_t n = (size_t)nb_param_whole(call, "seeds");
+    struct nb_design d;
+    double *figures[N_OF_DESIGN];
+    for (int i = 0; i < N_OF_DESIGN; i++) figures[i] = nb_alloc(n, sizeof *figures[i]);
+    bool drawn = nb_design_parse(&d, design) == 0;
+    for (size_t seed = 1; seed <= n && drawn; seed++) drawn = draw_rows(call, &d, seed, figures) == 0;
+    if (!drawn)
+        nb_findings_add_missing(call->out, "lost", "design '%.80s' on '%.80s' cannot be made", design,
+                                nb_param_text(call, "data"));
+    for (int i = 0; i < N_OF_DESIGN; i++)
+        if (drawn)
+            add_drawn(call, of_design[i], figures[i], n, &d);
+        else
+            free(figures[i]);
 }
 
 const struct nb_property nb_property_rounding[] = {
@@ -340,6 +359,7 @@ const struct nb_property nb_property_rounding[] = {
         .summary = "a class executed step by step in given formats",
         .params = {{"design", "[\"rmsnorm/store:f16\"]", "as `normbench emulate` takes them", false},
                    {"data", "[\"normal\"]", "rows, as the data axis takes them", false},
+                   {"seeds", "1", "draws of the rows, of which 6 or more give an interval", true},
                    {"rows", "16", "", true},
                    {"cols", "512", "", true}},
         .each = {{"design", "design"}, {"data", "data"}},

@@ -93,7 +93,7 @@ static struct rule_gap rule_gap_of(const struct rule_group *a, const struct rule
         if (isfinite(difference)) v[n++] = difference;
     }
     struct rule_gap gap = {{p.value - q.value, p.low - q.high, p.high - q.low}, n_launches(a)};
-    if (n > 0) gap = (struct rule_gap){nb_over_launches(v, n, 0.95), (int)n};
+    if (n > 0) gap = (struct rule_gap){nb_over_launches(v, n, 0.95), gap.n_launches ? (int)n : 0};
     free(v);
     return gap;
 }

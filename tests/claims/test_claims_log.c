@@ -50,6 +50,7 @@ static uint64_t fingerprint_of(const struct nb_claim *claim) {
     nb_strbuf_addf(&text, "%s", readings ? json_text(readings) : "");
     cJSON_ArrayForEach(experiment, cJSON_GetObjectItemCaseSensitive(file.root, "experiments")) {
         const cJSON *seeds = cJSON_GetObjectItemCaseSensitive(experiment, "seeds");
+        if (!seeds) seeds = nb_json_get(cJSON_GetObjectItemCaseSensitive(experiment, "params"), "seeds");
         if (seeds) nb_strbuf_addf(&text, " %s %.0f", experiment->string, seeds->valuedouble);
     }
     return nb_hash_text(text.text);
