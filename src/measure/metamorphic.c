@@ -186,12 +186,12 @@ enum { MANY_ROWS = 4096, FEW_FOR_MANY = 255, MANY_ELEMENTS = 1 << 20 };
 /* The rows of a long case again and again, in one call and in shorter ones. */
 static void compare_batches(struct trials *t, struct nb_fixture *many) {
     static const int64_t sizes[] = {1, 255, 256, 257};
-    const unsigned long long n = (unsigned long long)MANY_ROWS * (unsigned long long)many->in.cols;
+    const unsigned long long n = (unsigned long long)many->in.rows * (unsigned long long)many->in.cols;
     struct trials of_many = *t;
     of_many.fixture = many;
     of_many.first = nb_alloc(n, many->item);
     of_many.y = nb_alloc(n, many->item);
-    bool called = nb_fixture_call(many, MANY_ROWS, 0, of_many.first) == 0;
+    bool called = nb_fixture_call(many, many->in.rows, 0, of_many.first) == 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && called; i++) {
         called = trial_call(&of_many, NB_REL_BATCH, sizes[i], 0);
         for (int64_t r = 0; called && r < sizes[i]; r++) compare_row(&of_many, NB_REL_BATCH, r, r);
@@ -202,9 +202,11 @@ static void compare_batches(struct trials *t, struct nb_fixture *many) {
 
 static void try_many_rows(struct trials *t) {
     const struct nb_fixture *f = t->fixture;
+    const int64_t rows = MANY_ELEMENTS / f->in.cols;
     struct nb_fixture many = {0};
-    if (f->source_rows < FEW_FOR_MANY || f->in.cols > MANY_ELEMENTS / MANY_ROWS) return;
-    if (nb_fixture_init(&many, t->oracle->c, f->entry, f->source, MANY_ROWS) == 0) compare_batches(t, &many);
+    if (f->source_rows < FEW_FOR_MANY || rows < 4 * FEW_FOR_MANY) return;
+    if (nb_fixture_init(&many, t->oracle->c, f->entry, f->source, rows < MANY_ROWS ? rows : MANY_ROWS) == 0)
+        compare_batches(t, &many);
     nb_fixture_release(&many);
 }
 

@@ -60,7 +60,9 @@ Test(metamorphic, each_fault_breaks_its_own_relation) {
                  {"relations:by_size_f32/shape:4x64", NB_REL_SCALE},
                  {"relations:drops_last_f32/shape:4x64/data:linear(-63,1)", NB_REL_PERMUTE},
                  {"relations:no_eps_f32/shape:4x64/data:scale(0.1)/eps:1e-3", NB_REL_SQUARES},
-                 {"mistakes:rms_f16_inf_to_max/shape:4x64/affine:gamma", NB_REL_EXACT}};
+                 {"mistakes:rms_f16_inf_to_max/shape:4x64/affine:gamma", NB_REL_EXACT},
+                 /* of 261,120 results in bf16 some tens show another order of the sums, of 4,096 x 64 none */
+                 {"mistakes:rms_bf16_lanes_from_256_rows/shape:255x1024/affine:gamma", NB_REL_BATCH}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) only_breaks(cases[i].key, (int)cases[i].broken);
 }
 Test(metamorphic, ties_and_a_root_that_is_an_ulp_off_show_in_exact_rows) {

@@ -138,7 +138,7 @@ static bool adds(const struct at *a) { return a->base->op == NB_OP_ADD_RMSNORM |
 static float x_of(const struct at *a, int64_t i, bool for_statistics) {
     const struct nb_call *c = a->call;
     const int64_t stride = a->way == stride_ignored ? c->cols : c->x_stride;
-    float x = get(c->x, a->row * stride + i, a->base->dtype);
+    float x = get(c->x, (a->way == row_16_bit ? a->row & INT16_MAX : a->row) * stride + i, a->base->dtype);
     if (a->way == x_clipped) x = fminf(fmaxf(x, -1e4f), 1e4f);
     if (a->way == nan_skipped && for_statistics && isnan(x)) x = 0;
     if ((a->way == flushes_input || a->way == daz_ftz) && fabsf(x) < ldexpf(1, formats[a->base->dtype].emin)) x = 0;
@@ -263,6 +263,7 @@ static float sum_of(const struct term *t) {
     default:
         break;
     }
+    if (way == lanes_from_256_rows && t->at->call->rows >= 256) return sum_lanes(t, n, 8);
     if (way == sum_drops_last || (way == mean_drops_last && !t->squares)) n--;
     if (way == sum_drops_tail && n >= 8) n = n / 8 * 8;
     if (way == sum_stops_at_1024 && n > 1024) n = 1024;
