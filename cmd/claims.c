@@ -38,7 +38,7 @@ static const char help[] =
     "                       --format variants the kernels that they need, whether these are built or not\n"
     "  --explain ID         one claim: sources, readings, and what it expects of which figures; with the\n"
     "                       ID \"properties\", the property experiments that claims may use: parameters and defaults\n"
-    "  --model FILE         no claim: what RMSNorm would save in a step of your own model, here, fused and op by op; half a\n"
+    "  --model FILE         no claim: what RMSNorm would save in a step of your own model, here, fused and unfused; half a\n"
     "                       minute. A config.json as Hugging Face has it, a list of operations, or a name in configs/models/\n"
     "  --tokens N           of that step, of a config.json: 1 is generated (the default), more are a training step\n"
     "  --quick              fewer launches and smaller shapes: about two minutes\n"

@@ -29,7 +29,7 @@ struct measured {
     int ended; /* the number of a signal */
 };
 
-/* ---- which norms: ours fused and op by op, and each RMSNorm and LayerNorm of a plugin beside our other one ---- */
+/* ---- which norms: ours fused and unfused, and each RMSNorm and LayerNorm of a plugin beside our other one ---- */
 
 static const struct nb_entry *backward_of(const char *plugin, enum nb_op op) {
     for (size_t i = 0; i < nb_registry_size(); i++) {

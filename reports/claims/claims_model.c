@@ -25,23 +25,14 @@ static void add_percent(struct nb_strbuf *out, const cJSON *json, const char *na
     add_interval(out, times(json, name, 100), "%");
 }
 
-/* In the unit that suits the value. */
 static void add_seconds(struct nb_strbuf *out, struct nb_interval s) {
-    static const struct {
-        double least, factor;
-        const char *unit;
-    } units[] = {{1, 1, " s"}, {1e-3, 1e3, " ms"}, {0, 1e6, " us"}};
-    int u = 0;
-    while (s.value < units[u].least) u++;
-    const double value = units[u].factor * s.value;
-    nb_strbuf_addf(out, isnan(s.value) ? "-" : value < 100 ? "%.3g%s" : "%.0f%s", value, units[u].unit);
+    isnan(s.value) ? nb_strbuf_add(out, "-") : nb_format_time(out, 1e9 * s.value);
 }
 
 static const char *style_name(const cJSON *pair) {
     const char *style = nb_json_get_string(pair, "style");
-    if (strcmp(style, "composed") == 0) return "op by op";
     return strcmp(style, "plugin")
-               ? style
+               ? nb_tag_word(style)
                : nb_json_get_string(pair, strchr(nb_json_get_string(pair, "of"), ':') ? "of" : "against");
 }
 

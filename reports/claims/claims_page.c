@@ -115,9 +115,8 @@ static void add_rules(const struct nb_claims_page *p, const cJSON *reading) {
     const cJSON *rule;
     nb_claims_add(p, "", "<ul class=\"dim\">\n");
     cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) {
-        const double published = nb_json_get_number(rule, "published");
         add_item(p, "expected: ", nb_json_get_string(rule, "rule"), " (", nb_json_get_string(rule, "text"), ")");
-        if (isfinite(published)) nb_strbuf_addf(p->out, "; published %.4g", published);
+        nb_claims_published(rule, "; published ", p->out);
         nb_claims_add(p, "\n", "</li>\n");
     }
     nb_claims_add(p, "\n", "</ul>\n");

@@ -74,13 +74,13 @@ static void add_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
     const struct nb_interval norm = column_range(paper, offsetof(struct nb_paper_row, norm_cut));
     nb_strbuf_addf(
         out,
-        "What the 64%% is: the 7%% to 64%% are times of whole training steps, against the same step with LayerNorm. RMSNorm "
-        "itself spans %.1f%% to %.1f%% of them; %.1f%% is pRMSNorm, which spans %.1f%% to %.1f%%. ",
-        100 * plain.low, 100 * plain.high, 100 * partial.high, 100 * partial.low, 100 * partial.high);
+        "What the 64%% is: the 7%% to 64%% are savings of whole training steps, against the same step with LayerNorm. RMSNorm "
+        "itself saves %.1f%% to %.1f%% over %zu steps; %.1f%% is pRMSNorm, which saves %.1f%% to %.1f%%. ",
+        100 * plain.low, 100 * plain.high, paper->n, 100 * partial.high, 100 * partial.low, 100 * partial.high);
     nb_strbuf_addf(
         out,
         "By the steps without any norm in the same tables, LayerNorm was %.0f%% to %.0f%% of a step. Of the norm's own time RMSNorm then saved "
-        "%.0f%% to %.0f%%, unfused; what a step saves is the product of both.",
+        "%.0f%% to %.0f%% over these steps, unfused; what a step saves is the product of both.",
         100 * share.low, 100 * share.high, 100 * norm.low, 100 * norm.high);
 }
 

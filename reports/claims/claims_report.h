@@ -40,10 +40,12 @@ const char *nb_claims_verdict(const cJSON *claim);
 const cJSON *nb_claims_claim(const cJSON *document, const char *id);
 const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading);
 
-/* Of a figure of a reading: where it was measured ("style=composed, cols=512": its label, and the tags in which the figures differ), and
- * its value, "30.1 % [29.8 %, 30.6 %]", of an exact one the value alone. Both are appended. */
+/* Of a figure of a reading: where it was measured ("style unfused, cols 512": its label, and the tags in which the figures differ), and
+ * its value, "30.1% [29.8, 30.6]", of an exact one the value alone. Both are appended. */
 void nb_claims_figure(const cJSON *figure, const cJSON *figures, struct nb_strbuf *where, struct nb_strbuf *value);
-/* "makes or breaks it: style (composed REPRODUCED, fused NOT REPRODUCED)", one sentence for each axis that decides; "" for none. */
+/* Appends the published figure of a rule behind the lead, or nothing. */
+void nb_claims_published(const cJSON *rule, const char *lead, struct nb_strbuf *out);
+/* "makes or breaks it: style (unfused REPRODUCED, fused NOT REPRODUCED)", one sentence for each axis that decides; "" for none. */
 void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim);
 /* "31 yes, 5 in part ...". */
 void nb_claims_counts(struct nb_strbuf *out, const cJSON *document);

@@ -204,10 +204,11 @@ static const cJSON *readings_for(const struct row *row, const cJSON *document, c
     return readings_on(document, run, device, workload_of(row));
 }
 
-/* For a terminal: "31% [28, 33]", "0.9% [0.4, 1.8]". */
+/* For a terminal: "31% [28, 33]", "0.9% [0.4, 1.8]", "0.006% [0.004, 0.008]". */
 static void add_short(struct nb_grid *grid, const struct nb_interval *i) {
     const bool known = nb_interval_known(i) && i->low < i->high;
-    const int decimals = fabs(i->value) < 0.01 || (known && i->high - i->low < 0.02) ? 1 : 0;
+    const double size = fabs(i->value);
+    const int decimals = size < 0.001 ? 3 : size < 0.01 || (known && i->high - i->low < 0.02);
     if (isfinite(i->value)) nb_strbuf_addf(&grid->cell, "%.*f%%", decimals, 100 * i->value);
     if (known) nb_strbuf_addf(&grid->cell, " [%.*f, %.*f]", decimals, 100 * i->low, decimals, 100 * i->high);
     nb_grid_end_cell(grid);
@@ -254,9 +255,11 @@ static void add_torch(struct nb_grid *grid, const struct row *row, const cJSON *
     static const char *const styles[] = {"printed", "nn", "compiled"};
     for (size_t i = 0; i < (brief ? 1 : sizeof styles / sizeof styles[0]); i++) {
         const struct nb_interval cut = recorded_saving(file, workload_of(row), styles[i]);
+        const char *about = isfinite(cut.value) && !nb_interval_known(&cut) ? "~" : "";
+        if (brief) nb_strbuf_add(&grid->cell, about);
         if (brief) return add_short(grid, &cut);
         if (!isfinite(cut.value)) continue;
-        nb_strbuf_addf(&grid->cell, "%s%s%s", grid->cell.len ? "; " : "", i ? styles[i] : "", i ? " " : "");
+        nb_strbuf_addf(&grid->cell, "%s%s%s%s", grid->cell.len ? "; " : "", i ? styles[i] : "", i ? " " : "", about);
         add_cut(&grid->cell, &cut);
     }
     nb_grid_end_cell(grid);
@@ -298,7 +301,7 @@ void nb_claims_headline_note(const cJSON *document, struct nb_strbuf *out) {
     const cJSON *file = NULL, *entry;
     nb_strbuf_add(
         out,
-        "Brackets are 95% intervals. d: what the launch of an operation must cost for the published figure, on the source's GPU "
+        "Brackets are 95% intervals; ~: from too few launches for one. d: what the launch of an operation must cost for the published figure, on the source's GPU "
         "(a model). PyTorch: the norms as the sources print them; nn: its own; compiled: the printed ones by torch.compile");
     cJSON_ArrayForEach(entry, models_of(document)) {
         if (!file) file = recording_on(document, "cuda", nb_json_get_string(entry, "model"));
@@ -312,7 +315,8 @@ void nb_claims_headline_note(const cJSON *document, struct nb_strbuf *out) {
 /* ---- the picture: a row for each figure of the headline ---- */
 
 static const char caption[] =
-    "Time that RMSNorm saves against LayerNorm, in % of a step or, for the norm alone, of the norm; bars as in the table.";
+    "Time that RMSNorm saves against LayerNorm, in % of a step or, for the norm alone, of the norm. Bars are the intervals of the table; a "
+    "point of too few launches has none.";
 
 static void add_point(struct nb_figure *f, const char *series, size_t y, double offset, const struct nb_interval *cut) {
     if (!isfinite(cut->value)) return;
@@ -353,27 +357,28 @@ void nb_claims_savings_figure(struct nb_figures *figures, const cJSON *document,
 
 struct range {
     double low, high;
-    int n;
+    int n, open; /* open: without an interval */
 };
 
-static void take(struct range *r, double value) {
-    if (!isfinite(value)) return;
-    r->low = r->n ? fmin(r->low, value) : value;
-    r->high = r->n ? fmax(r->high, value) : value;
+static void take(struct range *r, struct nb_interval i) {
+    if (!isfinite(i.value)) return;
+    r->low = r->n ? fmin(r->low, i.value) : i.value;
+    r->high = r->n ? fmax(r->high, i.value) : i.value;
+    r->open += !nb_interval_known(&i);
     r->n++;
 }
 
-static void add_share(struct nb_strbuf *out, double share) {
-    const double size = fabs(share);
-    nb_strbuf_addf(out, size < 0.00095 ? "%.1g%%" : size < 0.0995 ? "%.1f%%" : "%.0f%%", 100 * share);
-}
-
-/* "0.4% to 13%": few digits. */
-static void add_range(struct nb_strbuf *out, const struct range *r) {
-    add_share(out, r->low);
-    if (r->high <= r->low) return;
-    nb_strbuf_add(out, " to ");
-    add_share(out, r->high);
+/* Between two texts "0.4% to 13%", of few digits; nothing of no figure. */
+static const char *ends(char text[80], const char *lead, const struct range *r, const char *behind) {
+    int n = snprintf(text, 80, "%s", r->n ? lead : "");
+    for (int i = 0; r->n && i <= (r->high > r->low); i++) {
+        const double percent = 100 * (i ? r->high : r->low), size = fabs(percent);
+        const int decimals = size < 9.95 ? 1 : 0;
+        n += snprintf(text + n, 80 - (size_t)n, size < 0.095 ? "%s%.*g%%" : "%s%.*f%%", i ? " to " : "", decimals,
+                      percent);
+    }
+    snprintf(text + n, 80 - (size_t)n, "%s", r->n ? behind : "");
+    return text;
 }
 
 struct ranges {
@@ -387,12 +392,12 @@ static struct ranges ranges_of(const struct row *rows, size_t n) {
     struct ranges r = {0};
     for (size_t i = 0; i < n; i++) {
         const struct row *row = &rows[i];
-        take(&r.published, row->published.value);
-        take(&r.share, row->share.value);
-        take(&r.step, row->step.value);
-        take(&r.norm, row->norm.value);
-        take(&r.fused, row->fused.value);
-        take(&r.fused_step, row->fused_step.value);
+        take(&r.published, row->published);
+        take(&r.share, row->share);
+        take(&r.step, row->step);
+        take(&r.norm, row->norm);
+        take(&r.fused, row->fused);
+        take(&r.fused_step, row->fused_step);
         r.asked += isfinite(row->there_us.value);
         r.reached += row->there_us.value <= LARGEST_USUAL_DISPATCH_US;
         r.reached_here += row->here_us.value <= LARGEST_USUAL_DISPATCH_US;
@@ -401,32 +406,24 @@ static struct ranges ranges_of(const struct row *rows, size_t n) {
 }
 
 static void say_norms(struct nb_strbuf *out, const struct ranges *r) {
+    char norm[80], fused[80];
     if (!r->norm.n) return;
-    nb_strbuf_add(out, "The norm alone, here: unfused, as the sources ran it, RMSNorm takes ");
-    add_range(out, &r->norm);
-    nb_strbuf_addf(out, " less time than LayerNorm (%d rows)", r->norm.n);
-    if (r->fused.n) {
-        nb_strbuf_add(out, "; fused ");
-        add_range(out, &r->fused);
-        nb_strbuf_add(out, " less");
-    }
-    nb_strbuf_add(out, ".");
+    nb_strbuf_addf(
+        out,
+        "The norm alone, here: unfused, as the sources ran it, RMSNorm takes %s less time than LayerNorm%s, over %d "
+        "rows of the table.",
+        ends(norm, "", &r->norm, ""), ends(fused, ", fused ", &r->fused, " less"), r->norm.n);
 }
 
 static void say_steps(struct nb_strbuf *out, const struct ranges *r) {
+    char share[80], step[80], fused[80], published[80];
     if (!r->step.n) return;
-    nb_strbuf_add(out, "A whole step, here: unfused LayerNorm is ");
-    add_range(out, &r->share);
-    nb_strbuf_add(out, " of it, so RMSNorm saves ");
-    add_range(out, &r->step);
-    if (r->fused_step.n) {
-        nb_strbuf_add(out, " (fused ");
-        add_range(out, &r->fused_step);
-        nb_strbuf_add(out, ")");
-    }
-    nb_strbuf_add(out, "; published are ");
-    add_range(out, &r->published);
-    nb_strbuf_add(out, ".");
+    nb_strbuf_addf(
+        out,
+        "A whole step, here: unfused LayerNorm is %s of it, so RMSNorm saves %s%s, over %d rows of the table; "
+        "published are %s over %d figures.",
+        ends(share, "", &r->share, ""), ends(step, "", &r->step, ""), ends(fused, " (fused ", &r->fused_step, ")"),
+        r->step.n, ends(published, "", &r->published, ""), r->published.n);
 }
 
 static void say_dispatch(struct nb_strbuf *out, const struct ranges *r) {
@@ -444,7 +441,7 @@ static struct range recorded_range(const cJSON *file, const char *style, bool no
     const cJSON *reading;
     cJSON_ArrayForEach(reading, nb_json_get(file, "readings")) {
         if (nb_json_is(reading, "style", style) && nb_json_is(reading, "workload", "norm") == norms)
-            take(&r, nb_json_get_number(reading, "saves"));
+            take(&r, saving_of(reading));
     }
     return r;
 }
@@ -452,19 +449,25 @@ static struct range recorded_range(const cJSON *file, const char *style, bool no
 static void say_recorded(struct nb_strbuf *out, const cJSON *file) {
     const struct range printed = recorded_range(file, "printed", false), own = recorded_range(file, "nn", false),
                        alone = recorded_range(file, "nn", true);
+    char text[3][80];
     if (!printed.n || !own.n) return;
-    nb_strbuf_addf(out, "PyTorch on %s (%s): with the norms as the sources print them RMSNorm saves ",
-                   nb_json_get_string(file, "machine"), nb_json_get_string(file, "date"));
-    add_range(out, &printed);
-    nb_strbuf_add(out, " of a step, with PyTorch's own norms ");
-    add_range(out, &own);
-    if (alone.n && alone.high < 0) {
+    nb_strbuf_addf(
+        out,
+        "PyTorch on %s (%s): with the norms as the sources print them RMSNorm saves %s of a step, with PyTorch's own "
+        "norms %s",
+        nb_json_get_string(file, "machine"), nb_json_get_string(file, "date"), ends(text[0], "", &printed, ""),
+        ends(text[1], "", &own, ""));
+    if (printed.n > 1) nb_strbuf_addf(out, ", over %d steps", printed.n);
+    if (own.n != printed.n) nb_strbuf_addf(out, " (%d with its own)", own.n);
+    if (alone.n && alone.high < 0)
         nb_strbuf_addf(out, "; alone, its RMSNorm takes %.2g to %.2g times as long as its LayerNorm", 1 - alone.high,
                        1 - alone.low);
-    } else if (alone.n) {
-        nb_strbuf_add(out, ", and of these norms alone ");
-        add_range(out, &alone);
-    }
+    else if (alone.n)
+        nb_strbuf_addf(out, ", and of these norms alone %s", ends(text[2], "", &alone, ""));
+    if (alone.n > 1) nb_strbuf_addf(out, " over %d shapes", alone.n);
+    if (printed.open + own.open)
+        nb_strbuf_addf(out, "; %d of these %d savings have too few launches for an interval", printed.open + own.open,
+                       printed.n + own.n);
     nb_strbuf_add(out, ".");
 }
 
@@ -517,7 +520,7 @@ static void add_model(struct nb_grid *grid, const cJSON *entry) {
                              alone = part_value(entry, part, "norm_cut");
     const double product_share = products.value / seconds.value;
     nb_grid_row(grid, nb_json_get_string(entry, "model"), nb_json_get_string(entry, "norm"),
-                nb_json_get_string(entry, "style"));
+                nb_tag_word(nb_json_get_string(entry, "style")));
     nb_grid_addf(grid, "%.0f", nb_json_get_number(entry, "tokens"));
     nb_format_time(&grid->cell, 1e9 * seconds.value);
     nb_grid_end_cell(grid);
@@ -530,9 +533,16 @@ static void add_model(struct nb_grid *grid, const cJSON *entry) {
 }
 
 static void add_models(const struct nb_claims_page *p, const cJSON *document) {
-    static const char *const titles[] = {
-        "model",      "norm",        "style",  "tokens", "time of the passes", "products", "LayerNorm's share",
-        "norm alone", "of the step", "why not"};
+    static const char *const titles[] = {"model",
+                                         "norm",
+                                         "style",
+                                         "tokens",
+                                         "time of the passes",
+                                         "products",
+                                         "LayerNorm's share",
+                                         "saves of the norm",
+                                         "saves of the step",
+                                         "why not"};
     struct nb_grid grid;
     const cJSON *entry;
     nb_grid_init(&grid, titles, 10);
@@ -602,7 +612,7 @@ static void add_item(const struct nb_claims_page *p, const char *text) {
 
 static void add_dispatches(const struct nb_claims_page *p, const cJSON *document) {
     const cJSON *entry, *row;
-    nb_claims_heading(p, 3, "dispatch", "What a published cut needs (a model)");
+    nb_claims_heading(p, 3, "dispatch", "What a published saving needs (a model)");
     nb_claims_say(p, "", dispatch_lead);
     nb_claims_add(p, "", "<ul>\n");
     add_item(p, nb_json_get_string(nb_json_get(nb_json_get(document, "steps"), "eager"), "sentence"));

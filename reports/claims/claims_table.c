@@ -161,37 +161,81 @@ static void add_sources(const struct nb_claim *claim, struct nb_strbuf *out) {
     }
 }
 
-static void add_tested(const struct nb_reading *r, const struct nb_claim *claim, struct nb_strbuf *out) {
-    const struct nb_experiment *e = &claim->experiments[r->experiment];
-    const char *refused = e->kind->refuses ? e->kind->refuses(e) : NULL;
-    for (size_t i = 0; i < r->needs.n && !refused; i++) refused = nb_claim_lacks(r->needs.items[i]);
-    add_wrapped(out, r->alternative ? "Also tested: " : "Tested: ", r->text);
-    if (refused) add_wrapped(out, "  cannot be tested here: ", refused);
+/* A paragraph whose lines but the first are indented further. */
+static void add_paragraph(struct nb_strbuf *out, size_t at, const char *text) {
+    nb_strbuf_addf(out, "%*s", (int)at, "");
+    add_hanging(out, text, at + 2, nb_screen_width(stdout));
 }
 
-static void add_rules(const struct nb_claim *claim, const struct nb_reading *r, struct nb_strbuf *out) {
-    struct nb_strbuf text = {0};
+static bool is_told_with(const struct nb_reading *a, const struct nb_reading *b) {
+    return a->alternative == b->alternative && strcmp(a->text, b->text) == 0;
+}
+
+/* Each rule that is not there yet, in a line of its own; what is published goes to a list. */
+static void add_rules(const struct nb_reading *r, struct nb_strbuf *rules, struct nb_strbuf *published) {
     for (size_t i = 0; i < r->n_rules; i++) {
-        const double published = r->rules[i].published.value;
-        nb_strbuf_clear(&text);
-        nb_strbuf_addf(&text, "%s (%s): ", r->id, claim->experiments[r->experiment].kind->name);
-        nb_rule_print(&r->rules[i], &text);
-        if (r->rules[i].text) nb_strbuf_addf(&text, " (%s)", r->rules[i].text);
-        if (isfinite(published)) nb_strbuf_addf(&text, "; published %.4g", published);
-        add_wrapped(out, "  ", text.text);
+        const struct nb_rule *rule = &r->rules[i];
+        struct nb_strbuf text = {0};
+        nb_strbuf_add(&text, "\n");
+        nb_rule_print(rule, &text);
+        if (rule->text) nb_strbuf_addf(&text, " (%s)", rule->text);
+        nb_strbuf_add(&text, "\n");
+        if (!rules->text || !strstr(rules->text, text.text)) nb_strbuf_add(rules, text.text);
+        nb_strbuf_release(&text);
+        if (isnan(rule->published.value)) continue;
+        nb_strbuf_add(published, published->len ? ", " : "published: ");
+        nb_rule_number_print(rule, rule->published.value, published);
     }
+}
+
+/* What readings of one text try, in prose, then their rules. */
+static void add_readings(const struct nb_claim *claim, const struct nb_reading *first, struct nb_strbuf *out) {
+    const struct nb_experiment *e = &claim->experiments[first->experiment];
+    const char *refused = e->kind->refuses ? e->kind->refuses(e) : NULL;
+    struct nb_strbuf text = {0}, rules = {0}, published = {0};
+    for (size_t i = 0; i < claim->n_readings; i++) {
+        const struct nb_reading *r = &claim->readings[i];
+        if (!is_told_with(r, first)) continue;
+        nb_strbuf_addf(&text, "%s%s", text.len ? ", " : "", r->id);
+        add_rules(r, &rules, &published);
+    }
+    for (size_t i = 0; i < first->needs.n && !refused; i++) refused = nb_claim_lacks(first->needs.items[i]);
+    nb_strbuf_addf(&text, ": %s", first->text);
+    add_paragraph(out, 2, text.text);
+    for (char *rest = NULL, *line = strtok_r(rules.text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        add_paragraph(out, 4, line);
+    if (published.len) add_paragraph(out, 4, published.text);
+    nb_strbuf_clear(&text);
+    nb_strbuf_addf(&text, "cannot be tested here: %s", refused ? refused : "");
+    if (refused) add_paragraph(out, 4, text.text);
     nb_strbuf_release(&text);
+    nb_strbuf_release(&rules);
+    nb_strbuf_release(&published);
+}
+
+static void add_all_readings(const struct nb_claim *claim, bool alternative, const char *title, struct nb_strbuf *out) {
+    bool any = false;
+    for (size_t i = 0; i < claim->n_readings; i++) {
+        size_t first = 0;
+        while (!is_told_with(&claim->readings[first], &claim->readings[i])) first++;
+        if (claim->readings[i].alternative != alternative || first < i) continue;
+        if (!any) nb_strbuf_addf(out, "\n%s\n", title);
+        any = true;
+        add_readings(claim, &claim->readings[i], out);
+    }
 }
 
 static void add_experiments(const struct nb_claim *claim, struct nb_strbuf *out) {
+    bool any = false;
     for (size_t i = 0; i < claim->n_experiments; i++) {
         const struct nb_experiment *e = &claim->experiments[i];
         struct nb_strbuf text = {0};
         if (!e->kind->describe) continue;
-        nb_strbuf_addf(&text, "experiment %s, ", e->name);
+        nb_strbuf_addf(&text, "%s: ", e->name);
         e->kind->describe(e, &text);
-        nb_strbuf_add(out, "\n");
-        add_wrapped(out, "", text.text);
+        nb_strbuf_add(out, any ? "" : "\nExperiments\n");
+        any = true;
+        add_paragraph(out, 2, text.text);
         nb_strbuf_release(&text);
     }
 }
@@ -205,14 +249,15 @@ void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out) {
     add_wrapped(out, "Scope: ", claim->scope);
     add_wrapped(out, "Correction: ", claim->correction);
     add_wrapped(out, "", claim->remark);
-    for (size_t i = 0; i < claim->n_readings; i++) add_tested(&claim->readings[i], claim, out);
-    nb_strbuf_add(out, "\nIt is true where these hold:\n");
-    for (size_t i = 0; i < claim->n_readings; i++) add_rules(claim, &claim->readings[i], out);
+    add_all_readings(claim, false, "It is true where each of these holds", out);
+    add_all_readings(claim, true, "Also tested, without a vote", out);
     for (size_t i = 0; i < claim->n_sensitivities; i++)
-        nb_strbuf_addf(&axes, "%s%s", i ? ", " : "", claim->sensitivities[i].axis);
+        if (!axes.text || !strstr(axes.text, claim->sensitivities[i].axis))
+            nb_strbuf_addf(&axes, "%s%s", i ? ", " : "", claim->sensitivities[i].axis);
+    if (axes.len) nb_strbuf_add(out, "\n");
     add_wrapped(out, "It may depend on: ", axes.text);
-    for (size_t i = 0; i < claim->changed_after_data.n; i++)
-        add_wrapped(out, "Rule changed after data were known: ", claim->changed_after_data.items[i]);
+    if (claim->changed_after_data.n) nb_strbuf_add(out, "\nChanged when data were known\n");
+    for (size_t i = 0; i < claim->changed_after_data.n; i++) add_paragraph(out, 2, claim->changed_after_data.items[i]);
     add_experiments(claim, out);
     nb_strbuf_add(out, "\n");
     add_wrapped(out, "File: ", claim->path);

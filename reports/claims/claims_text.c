@@ -11,6 +11,7 @@
 #include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/measure/paired.h"
 
 bool nb_claims_is_bug(const cJSON *claim) { return nb_claim_is_bug(nb_json_get_string(claim, "id")); }
 
@@ -32,32 +33,13 @@ const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const c
 
 /* ---- figures ---- */
 
-/* "44.7%", "1.81", "12 ulp". */
 static void add_value(struct nb_strbuf *out, double value, const char *unit) {
-    if (!isfinite(value)) {
-        nb_strbuf_add(out, "-");
-    } else if (strcmp(unit, "share") == 0) {
-        nb_strbuf_addf(out, fabs(value) < 0.001 && value != 0 ? "%.2g%%" : "%.1f%%", 100 * value);
-    } else {
-        if (value == floor(value) && fabs(value) < 1e6) /* a count, or an exact 0 */
-            nb_strbuf_addf(out, "%.0f", value);
-        else
-            nb_format_digits(out, value, 4);
-        if (*unit) nb_strbuf_addf(out, " %s", unit);
-    }
+    nb_figure_print(out, &(struct nb_interval){value, value, value}, unit);
 }
 
-/* "30.1% [29.8, 30.6]"; of an exact one the value alone. */
-static void add_interval(struct nb_strbuf *out, const cJSON *figure) {
-    const struct nb_interval i = {nb_json_get_number(figure, "value"), nb_json_get_number(figure, "low"),
-                                  nb_json_get_number(figure, "high")};
-    const char *unit = nb_json_get_string(figure, "unit");
-    if (!nb_interval_known(&i) || i.low == i.high)
-        add_value(out, i.value, unit);
-    else if (strcmp(unit, "share") == 0)
-        nb_format_share(out, &i);
-    else
-        nb_format_ratio(out, &i);
+static struct nb_interval interval_of(const cJSON *figure) {
+    return (struct nb_interval){nb_json_get_number(figure, "value"), nb_json_get_number(figure, "low"),
+                                nb_json_get_number(figure, "high")};
 }
 
 static const char *figure_name(const cJSON *reading, const cJSON *figure) {
@@ -66,12 +48,37 @@ static const char *figure_name(const cJSON *reading, const cJSON *figure) {
     return nb_json_get_string(cJSON_GetArrayItem(rules, at >= 0 && at < 1000 ? (int)at : 0), "figure");
 }
 
+/* A tag that follows from another one adds nothing. */
+static bool follows(const char *axis, const cJSON *tags) {
+    static const char *const of_kernel[] = {"op", "style", "stats", "stats_dtype", "variance", "against", NULL};
+    static const char *const of_shape[] = {"rows", "cols", NULL};
+    for (size_t i = 0; of_kernel[i]; i++)
+        if (strcmp(axis, of_kernel[i]) == 0 && *nb_json_get_string(tags, "kernel")) return true;
+    for (size_t i = 0; of_shape[i]; i++)
+        if (strcmp(axis, of_shape[i]) == 0 && *nb_json_get_string(tags, "shape")) return true;
+    return false;
+}
+
 struct range {
     const cJSON *first;
     double low, high;
-    int n;
-    bool mixed; /* figures of several names */
+    int n, launches;  /* launches: the fewest of a figure without an interval; 0: all have one */
+    bool mixed;       /* figures of several names */
+    const char *axis; /* on which alone they differ; "": on several; null: on none */
 };
+
+/* The tag in which two figures differ; "": several; null: none. */
+static const char *axis_between(const cJSON *a, const cJSON *b, const char *known) {
+    const cJSON *tag;
+    cJSON_ArrayForEach(tag, nb_json_get(a, "tags")) {
+        const char *other = nb_json_get_text(nb_json_get(b, "tags"), tag->string);
+        if (!cJSON_IsString(tag) || follows(tag->string, nb_json_get(a, "tags")) || !other ||
+            strcmp(other, tag->valuestring) == 0)
+            continue;
+        known = !known || strcmp(known, tag->string) == 0 ? tag->string : "";
+    }
+    return known;
+}
 
 /* name: of those figures alone; null: of all. */
 static struct range range_of(const cJSON *reading, const char *name) {
@@ -82,6 +89,9 @@ static struct range range_of(const cJSON *reading, const char *name) {
         if (!isfinite(v) || (name && strcmp(figure_name(reading, figure), name) != 0)) continue;
         if (!r.first) r.first = figure;
         r.mixed |= strcmp(figure_name(reading, r.first), figure_name(reading, figure)) != 0;
+        r.axis = axis_between(r.first, figure, r.axis);
+        const double launches = nb_json_get_number(figure, "launches");
+        if (launches > 0 && isnan(nb_json_get_number(figure, "low"))) r.launches = (int)launches;
         r.low = fmin(r.low, v);
         r.high = fmax(r.high, v);
         r.n++;
@@ -89,26 +99,45 @@ static struct range range_of(const cJSON *reading, const char *name) {
     return r;
 }
 
-static void add_ratio(struct nb_strbuf *out, double low, double high) {
-    nb_strbuf_addf(out, low == high ? "; ratio %.3g" : "; ratio %.3g to %.3g", 1 / (1 - low), 1 / (1 - high));
-}
-
-/* Ends that read alike are said once. */
-static void add_range(struct nb_strbuf *out, const struct range *r, const char *unit) {
+/* "0.31 to 0.42 ulp", "16% to 82%"; ends that read alike are said once. */
+static void add_ends(struct nb_strbuf *out, double from, double to, const char *unit) {
     struct nb_strbuf low = {0}, high = {0};
-    add_value(&low, r->low, unit);
-    add_value(&high, r->high, unit);
-    nb_strbuf_add(out, low.text);
-    if (strcmp(low.text, high.text) != 0) nb_strbuf_addf(out, " to %s", high.text);
+    add_value(&low, from, unit);
+    add_value(&high, to, unit);
+    if (strcmp(low.text, high.text) != 0) nb_strbuf_addf(out, "%.*s to ", (int)strcspn(low.text, " "), low.text);
+    nb_strbuf_add(out, high.text);
     nb_strbuf_release(&low);
     nb_strbuf_release(&high);
 }
 
-/* All figures of a reading in one: the value of a single one, else the range of the values, "21.9 % to 44.1 % (12 figures)". Of a
- * cut the ratio stands behind it, so that both conventions are there. */
+static void add_ratio(struct nb_strbuf *out, double low, double high) {
+    nb_strbuf_addf(out, low == high ? "; ratio %.3g" : "; ratio %.3g to %.3g", 1 / (1 - low), 1 / (1 - high));
+}
+
+/* What a range is over: "over 3 widths", "over 12 cases". */
+static void add_over(struct nb_strbuf *out, const struct range *r) {
+    static const char *const plain[] = {"width", "dtype", "shape", "norm", "kernel", "form"};
+    bool one = false;
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) one |= r->axis && strcmp(r->axis, plain[i]) == 0;
+    nb_strbuf_addf(out, " over %d %ss", r->n, one ? r->axis : "case");
+}
+
+/* Of a single figure its interval, else the range of the values: "16% to 82% over 3 cases"; sign: -1 turns it about. */
+static void add_range(struct nb_strbuf *out, const struct range *r, double sign) {
+    const char *unit = nb_json_get_string(r->first, "unit");
+    const struct nb_interval i = interval_of(r->first), turned = {-i.value, -i.high, -i.low};
+    if (r->n == 1) {
+        nb_figure_print(out, sign < 0 ? &turned : &i, unit);
+        return;
+    }
+    const size_t before = out->len;
+    add_ends(out, sign < 0 ? -r->high : r->low, sign < 0 ? -r->low : r->high, unit);
+    if (strstr(out->text + before, " to ")) add_over(out, r);
+}
+
+/* All figures of a reading in one. Of a cut the ratio stands behind it, so that both conventions are there. */
 static void add_measured(struct nb_strbuf *out, const cJSON *reading) {
     const struct range r = range_of(reading, NULL);
-    const char *unit = r.first ? nb_json_get_string(r.first, "unit") : "";
     nb_strbuf_add(out, "");
     if (r.n == 0) return;
     const char *name = figure_name(reading, r.first);
@@ -116,13 +145,19 @@ static void add_measured(struct nb_strbuf *out, const cJSON *reading) {
         nb_strbuf_addf(out, "%d figures", r.n);
         return;
     }
-    nb_strbuf_addf(out, "%s ", name);
-    if (r.n == 1)
-        add_interval(out, r.first);
-    else
-        add_range(out, &r, unit);
+    nb_rule_figure_print(name, out);
+    nb_strbuf_add(out, " ");
+    add_range(out, &r, 1);
     if (strcmp(name, "cut") == 0) add_ratio(out, r.low, r.high);
-    if (r.n > 1) nb_strbuf_addf(out, " (%d figures)", r.n);
+}
+
+void nb_claims_published(const cJSON *rule, const char *lead, struct nb_strbuf *out) {
+    const double published = nb_json_get_number(rule, "published");
+    const char *name = nb_json_get_string(rule, "figure");
+    const bool share = strstr(name, "cut") != NULL || strcmp(name, "relative_error") == 0;
+    if (!isfinite(published)) return;
+    nb_strbuf_add(out, lead);
+    add_value(out, published, share ? "share" : "");
 }
 
 /* What the source says: figures of the rules, else "". */
@@ -131,12 +166,8 @@ static void add_published(struct nb_strbuf *out, const cJSON *reading) {
     bool some = false;
     nb_strbuf_add(out, "");
     cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) {
-        const double published = nb_json_get_number(rule, "published");
-        const char *name = nb_json_get_string(rule, "figure");
-        const bool share = strstr(name, "cut") != NULL || strcmp(name, "relative_error") == 0;
-        if (!isfinite(published)) continue;
-        if (some) nb_strbuf_add(out, ", ");
-        add_value(out, published, share ? "share" : "");
+        if (!isfinite(nb_json_get_number(rule, "published"))) continue;
+        nb_claims_published(rule, some ? ", " : "", out);
         some = true;
     }
 }
@@ -152,18 +183,7 @@ static bool differs(const char *axis, const char *value, const cJSON *figures) {
     return false;
 }
 
-/* A tag that follows from another one adds nothing. */
-static bool follows(const char *axis, const cJSON *tags) {
-    static const char *const of_kernel[] = {"op", "style", "stats", "stats_dtype", "variance", "against", NULL};
-    static const char *const of_shape[] = {"rows", "cols", NULL};
-    for (size_t i = 0; of_kernel[i]; i++)
-        if (strcmp(axis, of_kernel[i]) == 0 && *nb_json_get_string(tags, "kernel")) return true;
-    for (size_t i = 0; of_shape[i]; i++)
-        if (strcmp(axis, of_shape[i]) == 0 && *nb_json_get_string(tags, "shape")) return true;
-    return false;
-}
-
-/* "style=composed, cols=512", of the tags in which the figures of a reading differ. */
+/* "style unfused, cols 512", of the tags in which the figures of a reading differ. */
 static void add_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *figures) {
     const cJSON *tags = nb_json_get(figure, "tags"), *tag;
     const size_t before = out->len;
@@ -171,14 +191,15 @@ static void add_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *fi
     cJSON_ArrayForEach(tag, tags) {
         if (!cJSON_IsString(tag) || follows(tag->string, tags) || !differs(tag->string, tag->valuestring, figures))
             continue;
-        nb_strbuf_addf(out, "%s%s=%s", out->len > before ? ", " : "", tag->string, tag->valuestring);
+        nb_strbuf_addf(out, "%s%s %s", out->len > before ? ", " : "", tag->string, nb_tag_word(tag->valuestring));
     }
 }
 
 void nb_claims_figure(const cJSON *figure, const cJSON *figures, struct nb_strbuf *where, struct nb_strbuf *value) {
     nb_strbuf_add(where, nb_json_get_string(figure, "label"));
+    const struct nb_interval i = interval_of(figure);
     add_tags(where, figure, figures);
-    add_interval(value, figure);
+    nb_figure_print(value, &i, nb_json_get_string(figure, "unit"));
 }
 
 /* ---- sensitivity ---- */
@@ -193,7 +214,7 @@ static bool is_first(const cJSON *list, const cJSON *sensed) {
     return p == sensed;
 }
 
-/* "style (norm): composed REPRODUCED, fused NOT REPRODUCED"; the reading is named where it is not the one that decides. */
+/* "style (norm): unfused REPRODUCED, fused NOT REPRODUCED"; the reading is named where it is not the one that decides. */
 static void add_axis(struct nb_strbuf *out, const cJSON *first, const char *decides) {
     const char *reading = nb_json_get_string(first, "reading");
     int n = 0;
@@ -202,7 +223,7 @@ static void add_axis(struct nb_strbuf *out, const cJSON *first, const char *deci
     nb_strbuf_add(out, ": ");
     for (const cJSON *s = first; s; s = s->next) {
         if (!same_question(s, first)) continue;
-        nb_strbuf_addf(out, "%s%s %s", n++ ? ", " : "", nb_json_get_string(s, "value"),
+        nb_strbuf_addf(out, "%s%s %s", n++ ? ", " : "", nb_tag_word(nb_json_get_string(s, "value")),
                        nb_json_get_string(s, "verdict"));
     }
 }
@@ -303,7 +324,7 @@ static struct range range_to_say(const cJSON *reading) {
     return range_of(reading, nb_json_get_string(cJSON_GetArrayItem(rules, cJSON_GetArraySize(rules) - 1), "figure"));
 }
 
-static const char range_gap[] = "{}", count_gap[] = "{holds}";
+static const char count_gap[] = "{holds}";
 
 /* "5 of 9": how many figures of a reading hold. */
 static void add_count(struct nb_strbuf *out, const cJSON *reading) {
@@ -313,20 +334,34 @@ static void add_count(struct nb_strbuf *out, const cJSON *reading) {
     nb_strbuf_addf(out, "%d of %d", held, cJSON_GetArraySize(figures));
 }
 
-/* "the output moves by 16.0% to 82.4%"; false: nothing was measured, or there are no words for it. */
+/* What stands for a gap: "{}", "{holds}", or one of two words for the sign, "{above|below}". */
+static void add_gap(struct nb_strbuf *out, const cJSON *reading, const struct range *r, const char *gap, bool signs) {
+    const size_t first = strcspn(gap, "|}"), length = strcspn(gap, "}");
+    const bool negative = signs && r->high < 0;
+    if (length == 0)
+        add_range(out, r, negative ? -1 : 1);
+    else if (first == length)
+        add_count(out, reading);
+    else if (negative)
+        nb_strbuf_addn(out, gap + first + 1, length - first - 1);
+    else
+        nb_strbuf_addn(out, gap, first);
+}
+
+/* "the output moves by 16% to 82% over 3 cases"; false: nothing was measured, or there are no words for it. */
 static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const char *lead) {
     const struct range r = range_to_say(reading);
-    const char *seen = nb_json_get_string(reading, "seen"), *counted = strstr(seen, count_gap);
-    const char *gap = counted ? counted : strstr(seen, range_gap);
-    if (!gap || r.n == 0) return false;
-    nb_strbuf_addf(out, "%s%.*s", lead, (int)(gap - seen), seen);
-    if (counted)
-        add_count(out, reading);
-    else if (r.n == 1)
-        add_interval(out, r.first);
-    else
-        add_range(out, &r, nb_json_get_string(r.first, "unit"));
-    nb_strbuf_add(out, gap + strlen(counted ? count_gap : range_gap));
+    const char *at = nb_json_get_string(reading, "seen"), *open;
+    const bool signs = strchr(at, '|');
+    if (!strchr(at, '{') || r.n == 0) return false;
+    nb_strbuf_add(out, lead);
+    if (r.launches) nb_strbuf_addf(out, "so far, from %d of %d launches or seeds: ", r.launches, NB_MIN_LAUNCHES);
+    for (; (open = strchr(at, '{')); at = open + strcspn(open, "}") + 1) {
+        nb_strbuf_addn(out, at, (size_t)(open - at));
+        add_gap(out, reading, &r, open + 1, signs);
+        if (!strchr(open, '}')) return true;
+    }
+    nb_strbuf_add(out, at);
     return true;
 }
 

@@ -61,7 +61,7 @@ const struct nb_reading *nb_claim_reading(const struct nb_claim *c, const char *
 }
 
 /* The experiments' cases select kernels of the CPU. */
-static const char *lacks_gpu(void) { return "a GPU: experiments run on the CPU only"; }
+static const char *lacks_gpu(void) { return "a GPU; experiments run on the CPU only"; }
 
 static const char *lacks_counters(void) {
     return nb_counters_have_hardware() ? NULL : "hardware counters (a PMU), which this machine does not offer";
@@ -488,13 +488,11 @@ static const struct nb_ruled *first_of(const struct nb_rulings *r, enum nb_outco
 
 static void say_undecided(const struct nb_rulings *r, struct nb_strbuf *out) {
     const struct nb_ruled *undecided = first_of(r, NB_UNDECIDED), *missing = first_of(r, NB_MISSING);
-    if (missing && r->count[NB_MISSING] == r->n)
-        nb_strbuf_addf(out, "not measured: %s", missing->reason);
-    else if (missing)
-        nb_strbuf_addf(out, "%zu of %zu figures not measured: %s", r->count[NB_MISSING], r->n, missing->reason);
-    if (undecided)
-        nb_strbuf_addf(out, "%s%zu of %zu figures undecided: %s", missing ? "; " : "", r->count[NB_UNDECIDED], r->n,
-                       undecided->reason);
+    if (missing && r->count[NB_MISSING] < r->n) nb_strbuf_addf(out, "%zu of %zu figures ", r->count[NB_MISSING], r->n);
+    if (missing) nb_strbuf_addf(out, "not measured: %s", missing->reason);
+    if (undecided && missing) nb_strbuf_add(out, "; ");
+    if (undecided && r->n > 1) nb_strbuf_addf(out, "%zu of %zu figures ", r->count[NB_UNDECIDED], r->n);
+    if (undecided) nb_strbuf_addf(out, "undecided: %s", undecided->reason);
 }
 
 /* Votes that are alike decide; votes that differ do so whatever is open. */
@@ -512,8 +510,10 @@ enum nb_claim_verdict nb_verdict_of(const struct nb_rulings *r, char **reason) {
         holds, fails, open,
         r->count[NB_MISSING] > r->count[NB_UNDECIDED] || open == 0 ? NB_NOT_MEASURED : NB_UNDECIDED_HERE);
     struct nb_strbuf text = {0};
-    if (verdict < NB_FIRST_OPEN)
-        nb_strbuf_addf(&text, "%zu of %zu figures hold%s", holds, decided, decided == 1 && holds == 1 ? "s" : "");
+    if (verdict < NB_FIRST_OPEN && decided == 1)
+        nb_strbuf_add(&text, holds ? "it holds" : "it does not hold");
+    else if (verdict < NB_FIRST_OPEN)
+        nb_strbuf_addf(&text, "%zu of %zu figures hold", holds, decided);
     if (open > 0) {
         if (text.len) nb_strbuf_add(&text, "; ");
         say_undecided(r, &text);
@@ -627,34 +627,40 @@ static bool same_condition(const struct nb_reading *a, const struct nb_reading *
     return a->under && b->under && strcmp(a->under, b->under) == 0;
 }
 
-/* "transformer, cifar": the readings of the condition that are open, or those that hold. */
-static void add_rows(const struct nb_claim_result *result, const struct nb_reading *first, bool open, const char *lead,
-                     struct nb_strbuf *out) {
-    const struct nb_claim *c = result->claim;
-    int n = 0;
-    for (size_t i = 0; i < c->n_readings; i++) {
-        const enum nb_claim_verdict v = result->reads[i].verdict;
-        if (!same_condition(&c->readings[i], first) || (open ? v < NB_FIRST_OPEN : v != NB_REPRODUCED)) continue;
-        nb_strbuf_addf(out, "%s%s", n++ ? ", " : lead, c->readings[i].id);
+/* "transformer" of "transformer-norm": the longest name of an experiment that its id begins with, else the id. */
+static int row_length(const struct nb_claim *c, const char *id) {
+    size_t longest = 0;
+    for (size_t i = 0; i < c->n_experiments; i++) {
+        const size_t n = strlen(c->experiments[i].name);
+        if (n > longest && strncmp(id, c->experiments[i].name, n) == 0 && (!id[n] || id[n] == '-')) longest = n;
     }
+    return (int)(longest ? longest : strlen(id));
 }
 
-/* "4 of 5 rows decided: 0 hold on whole steps here; open: cifar", of the readings of one condition. */
-static void add_condition(const struct nb_claim_result *result, const struct nb_reading *first, struct nb_strbuf *out) {
+/* "transformer, cifar": the rows of the condition that are open, or those that hold. Returns how many. */
+static size_t add_rows(const struct nb_claim_result *result, const struct nb_reading *first, bool open,
+                       const char *lead, struct nb_strbuf *out) {
     const struct nb_claim *c = result->claim;
-    size_t n = 0, decided = 0, holds = 0;
+    size_t n = 0;
     for (size_t i = 0; i < c->n_readings; i++) {
-        if (!same_condition(&c->readings[i], first)) continue;
-        n++;
-        decided += result->reads[i].verdict < NB_FIRST_OPEN;
-        holds += result->reads[i].verdict == NB_REPRODUCED;
+        const enum nb_claim_verdict v = result->reads[i].verdict;
+        const char *id = c->readings[i].id;
+        if (!same_condition(&c->readings[i], first) || (open ? v < NB_FIRST_OPEN : v != NB_REPRODUCED)) continue;
+        nb_strbuf_addf(out, "%s%.*s", n++ ? ", " : lead, row_length(c, id), id);
     }
-    if (decided == n)
-        nb_strbuf_addf(out, "%zu of %zu hold %s", holds, n, first->under);
-    else
-        nb_strbuf_addf(out, "%zu of %zu rows decided: %zu hold %s", decided, n, holds, first->under);
-    if (holds > 0 && holds < n) add_rows(result, first, false, ": ", out);
-    add_rows(result, first, true, ", open: ", out);
+    return n;
+}
+
+/* "models whose step saves 7%: 1 of 5 (transformer), not decided: cifar", of the readings of one condition. */
+static void add_condition(const struct nb_claim_result *result, const struct nb_reading *first, struct nb_strbuf *out) {
+    struct nb_strbuf held = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < result->claim->n_readings; i++) n += same_condition(&result->claim->readings[i], first);
+    const size_t holds = add_rows(result, first, false, " (", &held);
+    nb_strbuf_addf(out, "%s: %zu of %zu", first->under, holds, n);
+    if (holds > 0 && holds < n) nb_strbuf_addf(out, "%s)", held.text);
+    add_rows(result, first, true, ", not decided: ", out);
+    nb_strbuf_release(&held);
 }
 
 static bool is_first_of_condition(const struct nb_claim *c, size_t at) {

@@ -18,9 +18,11 @@ struct nb_claim_source {
 
 struct nb_reading {
     char *id, *text;
-    char *under; /* "on whole steps here": readings of one condition are counted as rows; or null */
     char *
-        seen; /* what its figures say, "{}" for their range, "{holds}" for how many hold: "the output moves by {}"; or null */
+        under; /* "models whose step saves 7%": readings of one condition are rows, of which the reason counts those that hold; or null */
+    char *
+        seen; /* what its figures say: "{}" for their range, "{holds}" for how many hold, "{above|below}" for their sign, which {} then
+                  * leaves out: "the saving is {} {above|below} that at 64"; or null */
     size_t experiment;       /* index */
     bool alternative;        /* another way to read the statement: shown, and no part of the verdict */
     struct nb_strings needs; /* what a machine must have: "gpu" */

@@ -28,14 +28,6 @@ static void add_tags(cJSON *json, const struct nb_finding *f) {
     for (size_t i = 0; i < f->n_tags; i++) nb_json_text(tags, f->tags[i].axis, f->tags[i].value);
 }
 
-/* Of a comparison: that of the figures compared. */
-static const char *unit_of(const struct nb_ruled *r, const struct nb_findings *findings) {
-    if (r->finding != NB_NO_FINDING) return findings->items[r->finding].unit;
-    for (size_t i = 0; i < findings->n; i++)
-        if (strcmp(findings->items[i].name, r->rule->figure) == 0) return findings->items[i].unit;
-    return "";
-}
-
 static cJSON *ruled_json(const struct nb_ruled *r, const struct nb_findings *findings,
                          const struct nb_reading *reading) {
     cJSON *json = interval_json(&r->value);
@@ -43,7 +35,7 @@ static cJSON *ruled_json(const struct nb_ruled *r, const struct nb_findings *fin
     nb_json_text(json, "outcome", nb_outcome_names[r->outcome]);
     if (r->reason) nb_json_text(json, "reason", r->reason);
     if (r->label) nb_json_text(json, "label", r->label);
-    nb_json_text(json, "unit", unit_of(r, findings));
+    nb_json_text(json, "unit", r->unit);
     if (r->finding == NB_NO_FINDING) return json;
     const struct nb_finding *f = &findings->items[r->finding];
     nb_json_number(json, "launches", f->n_launches);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Step experiments: a model's list of operations, norms against LayerNorm, fused or op by op. Figures of each norm and style, by part:
+/* Step experiments: a model's list of operations, norms against LayerNorm, fused or unfused. Figures of each norm and style, by part:
  *     cut         what the norms save of the step
  *     norm_share  LayerNorm's share of it
  *     norm_cut    what the norms save of their own time
@@ -195,7 +195,7 @@ static const char *const *parts_of(const struct nb_model_step *model) {
     return model->training ? training : inference;
 }
 
-/* Is the published row one of this norm's, op by op as all sources ran it? */
+/* Is the published row one of this norm's, unfused as all sources ran it? */
 static bool is_of(const struct published *p, const struct asked *a) {
     return strcmp(style_of(a), "composed") == 0 && strcmp(p->norm ? p->norm : "rmsnorm", norm_of(a)) == 0;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/format.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"
@@ -53,6 +54,35 @@ const char *nb_finding_get(const struct nb_finding *f, const char *axis) {
         if (strcmp(f->tags[i].axis, axis) == 0) return f->tags[i].value;
     return NULL;
 }
+
+/* "44.7%", "1.81", "12 ulp"; a count, an exact 0 and 100% without decimals. */
+static void print_exact(struct nb_strbuf *out, double value, const char *unit) {
+    const bool share = strcmp(unit, "share") == 0, points = strcmp(unit, "points") == 0;
+    const double shown = share || points ? 100 * value : value, size = fabs(shown), whole = round(shown);
+    if (size < 1e6 && fabs(shown - whole) <= 1e-12 * fabs(whole))
+        nb_strbuf_addf(out, "%.0f", whole + 0.0);
+    else if (share || points)
+        nb_strbuf_addf(out, size < 0.1 ? "%.2g" : "%.1f", shown);
+    else
+        nb_format_digits(out, value, 4);
+    nb_strbuf_addf(out, "%s%s", share ? "%" : *unit ? " " : "", share ? "" : unit);
+}
+
+void nb_figure_print(struct nb_strbuf *out, const struct nb_interval *i, const char *unit) {
+    const struct nb_interval percent = {100 * i->value, 100 * i->low, 100 * i->high};
+    if (!isfinite(i->value))
+        nb_strbuf_add(out, "-");
+    else if (!nb_interval_known(i) || i->low == i->high)
+        print_exact(out, i->value, unit);
+    else if (strcmp(unit, "share") == 0)
+        nb_format_share(out, i);
+    else if (strcmp(unit, "points") == 0)
+        nb_format_interval(out, &percent, " points");
+    else
+        nb_format_ratio(out, i);
+}
+
+const char *nb_tag_word(const char *value) { return strcmp(value, "composed") == 0 ? "unfused" : value; }
 
 void nb_findings_release(struct nb_findings *f) {
     for (size_t i = 0; i < f->n; i++) {

@@ -8,6 +8,7 @@
 
 #include "src/core/json.h"
 #include "src/core/stats.h"
+#include "src/core/text.h"
 
 struct nb_tag {
     char *axis, *value; /* "style", "composed" */
@@ -25,7 +26,7 @@ struct nb_finding {
                                  has a number in common was measured under the same conditions and can be paired. */
     size_t n_units;
     char *evidence; /* a key, a command, a formula; null: none */
-    char *reason;   /* why there is no value, or null */
+    char *reason;   /* why there is no value, or none of more launches; or null */
 };
 
 /* Zero-initialise. A finding stays where it is until the next one is added. */
@@ -35,6 +36,10 @@ struct nb_findings {
 };
 struct nb_finding *nb_findings_add(struct nb_findings *f, const char *name, const char *unit, struct nb_interval value);
 struct nb_finding *nb_findings_add_exact(struct nb_findings *f, const char *name, const char *unit, double value);
+/* For people: "30.1% [29.8, 30.6]", "1.5 points [-2.8, 7.2]", "12 ulp"; "-": no value. Of an exact one the value alone. */
+void nb_figure_print(struct nb_strbuf *out, const struct nb_interval *value, const char *unit);
+/* The value of a tag in the reader's word: "unfused" of "composed". */
+const char *nb_tag_word(const char *value);
 /* No value; the reason is a format. */
 struct nb_finding *nb_findings_add_missing(struct nb_findings *f, const char *name, const char *reason, ...)
     __attribute__((format(printf, 3, 4)));

@@ -107,8 +107,8 @@ static void fewer_ops_run(const struct nb_property_call *call) {
 static const struct implementation {
     const char *norm, *style, *program;
 } implementations[] = {
-    {"layernorm", "op by op", "m=mean(x) q=var(x) v=add(q,e) s=sqrt(v) d=sub(x,m) n=div(d,s) g=mul(n,w) y=add(g,b)"},
-    {"rmsnorm", "op by op", "s=pow(x,2) m=mean(s) v=add(m,e) r=rsqrt(v) n=mul(x,r) y=mul(n,w)"},
+    {"layernorm", "unfused", "m=mean(x) q=var(x) v=add(q,e) s=sqrt(v) d=sub(x,m) n=div(d,s) g=mul(n,w) y=add(g,b)"},
+    {"rmsnorm", "unfused", "s=pow(x,2) m=mean(s) v=add(m,e) r=rsqrt(v) n=mul(x,r) y=mul(n,w)"},
     {"layernorm", "fused", "y=layernorm(x,w)"},
     {"rmsnorm", "fused", "y=rmsnorm(x,w)"},
     /* Llama's and MiniMind's class: f32 inside, rounded before the weight; beside it PyTorch's LayerNorm. */

@@ -20,7 +20,7 @@
 struct rule_group {                    /* zero-initialise */
     const struct nb_finding **figures; /* that have a value */
     size_t n;
-    const char *missing; /* why another has none, or null */
+    const char *missing; /* why some have none, or no interval; or null */
 };
 
 struct rule_gap {
@@ -29,10 +29,8 @@ struct rule_gap {
 };
 
 static void rule_group_add(struct rule_group *g, const struct nb_finding *f) {
-    if (isnan(f->value.value)) {
-        g->missing = f->reason;
-        return;
-    }
+    if (f->reason) g->missing = f->reason;
+    if (isnan(f->value.value)) return;
     g->figures = nb_realloc(g->figures, g->n + 1, sizeof *g->figures);
     g->figures[g->n++] = f;
 }
@@ -113,10 +111,10 @@ static void __attribute__((format(printf, 2, 3))) say(struct nb_ruled *r, const 
 }
 
 static struct nb_ruled *add(struct nb_rulings *out, const struct nb_rule *rule, size_t finding,
-                            struct nb_interval value) {
+                            struct nb_interval value, const char *unit) {
     if ((out->n & (out->n - 1)) == 0) out->items = nb_realloc(out->items, out->n ? 2 * out->n : 1, sizeof *out->items);
     struct nb_ruled *r = &out->items[out->n++];
-    *r = (struct nb_ruled){.rule = rule, .finding = finding, .value = value};
+    *r = (struct nb_ruled){.rule = rule, .finding = finding, .value = value, .unit = unit};
     return r;
 }
 
@@ -125,25 +123,28 @@ static void say_launches(struct nb_ruled *r, double bound, int n_launches) {
     const double half = r->value.value > bound ? r->value.value - r->value.low : r->value.high - r->value.value;
     const double distance = fabs(r->value.value - bound);
     const double needed = n_launches * (half / distance) * (half / distance);
-    char text[96];
-    snprintf(text, sizeof text, "its interval [%.3g, %.3g] includes the threshold %.3g", r->value.low, r->value.high,
-             bound);
-    if (n_launches <= 0)
-        say(r, "%s", text);
-    else if (distance > 0 && needed < 1000)
-        say(r, "%s; about --launches %.0f would decide", text, round(needed) + 1);
-    else
-        say(r, "%s, and so nearly does its value that more launches would not decide", text);
+    struct nb_strbuf text = {0};
+    nb_figure_print(&text, &r->value, r->unit);
+    nb_strbuf_add(&text, " includes the threshold ");
+    nb_figure_print(&text, &(struct nb_interval){bound, bound, bound}, r->unit);
+    if (n_launches > 0 && distance > 0 && needed < 1000)
+        nb_strbuf_addf(&text, "; about --launches %.0f would decide", round(needed) + 1);
+    else if (n_launches > 0)
+        nb_strbuf_add(&text, "; it would take more than 1000 launches");
+    say(r, "%s", text.text);
+    nb_strbuf_release(&text);
 }
 
-static void decide(struct nb_ruled *r, double least, double most, int n_launches, const char *missing) {
+/* why: what is missing, or what kept launches from being made; or null. */
+static void decide(struct nb_ruled *r, double least, double most, int n_launches, const char *why) {
     const struct nb_interval *v = &r->value;
     if (isnan(v->value)) {
         r->outcome = NB_MISSING;
-        say(r, "%s", missing ? missing : "no value");
+        say(r, "%s", why ? why : "no value");
     } else if (!(v->low <= v->high)) { /* NaN: no interval */
         r->outcome = NB_UNDECIDED;
-        say(r, "no interval: it takes %d launches or seeds, of which %d were run", NB_MIN_LAUNCHES, n_launches);
+        say(r, "no interval: it takes %d launches or seeds, of which %d were run%s%s", NB_MIN_LAUNCHES, n_launches,
+            why ? "; " : "", why ? why : "");
     } else if (v->low >= least && v->high <= most) {
         r->outcome = NB_HOLDS_TRUE;
     } else if (v->high < least || v->low > most) {
@@ -175,7 +176,7 @@ static void apply_bounds(const struct nb_rule *rule, const struct nb_findings *f
     for (size_t i = 0; i < findings->n; i++) {
         const struct nb_finding *f = &findings->items[i];
         if (!takes(rule, f, relaxed, value)) continue;
-        decide(add(out, rule, i, f->value), rule->least, rule->most, f->n_launches, f->reason);
+        decide(add(out, rule, i, f->value, f->unit), rule->least, rule->most, f->n_launches, f->reason);
     }
 }
 
@@ -203,6 +204,14 @@ static void relate(struct nb_interval *v, double to) {
     v->high /= to;
 }
 
+/* Of a difference of such figures. */
+static const char *unit_of_gap(const struct nb_rule *rule, const struct nb_findings *findings) {
+    const char *unit = "";
+    for (size_t i = 0; i < findings->n && !*unit; i++)
+        if (strcmp(findings->items[i].name, rule->figure) == 0) unit = findings->items[i].unit;
+    return rule->relative ? "share" : strcmp(unit, "share") == 0 ? "points" : unit;
+}
+
 static void apply_ordering(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                            const char *value, struct nb_rulings *out) {
     struct rule_group *groups = nb_alloc(rule->n_steps, sizeof *groups);
@@ -213,11 +222,12 @@ static void apply_ordering(const struct nb_rule *rule, const struct nb_findings 
                 rule_group_add(&groups[s], &findings->items[i]);
     for (size_t s = 1; s < rule->n_steps; s++) {
         const struct rule_gap gap = rule_gap_of(&groups[s], &groups[s - 1]);
-        struct nb_ruled *r = add(out, rule, NB_NO_FINDING, gap.value);
+        struct nb_ruled *r = add(out, rule, NB_NO_FINDING, gap.value, unit_of_gap(rule, findings));
         label_step(rule, s, groups, r);
-        const char *missing = groups[s].n == 0 ? groups[s].missing : groups[s - 1].missing;
+        const char *missing = groups[s].missing ? groups[s].missing : groups[s - 1].missing;
         if (rule->relative) relate(&r->value, rule_group_value(&groups[s - 1]).value);
-        decide(r, rule->margin, INFINITY, gap.n_launches, missing ? missing : why_none(findings));
+        decide(r, rule->margin, INFINITY, gap.n_launches,
+               missing || !isnan(gap.value.value) ? missing : why_none(findings));
     }
     for (size_t s = 0; s < rule->n_steps; s++) rule_group_release(&groups[s]);
     free(groups);
@@ -277,20 +287,22 @@ static struct extremes extremes_of(const struct rule_group *groups, size_t n, bo
 
 static void apply_spread(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                          const char *value, struct nb_rulings *out) {
-    const char **seen = nb_alloc(findings->n + 1, sizeof *seen), *tag;
+    const char **seen = nb_alloc(findings->n + 1, sizeof *seen), *tag, *why = NULL;
     struct rule_group *groups = nb_alloc(findings->n + 1, sizeof *groups);
     size_t n = 0, n_known = 0;
     while ((tag = next_value(rule, findings, seen, n, relaxed, value))) {
         seen[n++] = tag;
         groups[n_known] = group_at(rule, findings, tag, relaxed, value);
+        if (groups[n_known].missing) why = groups[n_known].missing;
         n_known += groups[n_known].n > 0;
     }
     const struct extremes e = extremes_of(groups, n_known, rule->relative);
-    struct nb_ruled *r = add(out, rule, NB_NO_FINDING, e.spread.value);
+    struct nb_ruled *r = add(out, rule, NB_NO_FINDING, e.spread.value, unit_of_gap(rule, findings));
     struct nb_strbuf label = {0};
     nb_strbuf_addf(&label, "from %.4g to %.4g over %zu values of %s", e.least, e.most, n_known, rule->across);
     r->label = label.text;
-    decide(r, rule->least, rule->most, e.spread.n_launches, "fewer than two values of the axis were measured");
+    decide(r, rule->least, rule->most, e.spread.n_launches,
+           n_known > 1 ? why : "fewer than two values of the axis were measured");
     for (size_t i = 0; i < n_known; i++) rule_group_release(&groups[i]);
     free(groups);
     free(seen);
@@ -306,7 +318,7 @@ void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *finding
     else
         apply_bounds(rule, findings, relaxed, value, out);
     if (out->n == before && !relaxed) { /* a rule that nothing answers to must not pass by silence */
-        struct nb_ruled *r = add(out, rule, NB_NO_FINDING, (struct nb_interval){NAN, NAN, NAN});
+        struct nb_ruled *r = add(out, rule, NB_NO_FINDING, (struct nb_interval){NAN, NAN, NAN}, "");
         r->outcome = NB_MISSING;
         struct nb_strbuf text = {0};
         nb_rule_print(rule, &text);
@@ -487,26 +499,42 @@ void nb_rule_release(struct nb_rule *rule) {
 
 static void print_selector(const struct nb_selector *s, const char *before, struct nb_strbuf *out) {
     for (size_t i = 0; i < s->n; i++) {
-        nb_strbuf_addf(out, "%s%s=", i ? ", " : before, s->axes[i].axis);
-        for (size_t j = 0; j < s->axes[i].n; j++) nb_strbuf_addf(out, "%s%s", j ? "|" : "", s->axes[i].values[j]);
+        nb_strbuf_addf(out, "%s%s ", i ? ", " : before, s->axes[i].axis);
+        for (size_t j = 0; j < s->axes[i].n; j++)
+            nb_strbuf_addf(out, "%s%s", j ? " or " : "", nb_tag_word(s->axes[i].values[j]));
     }
+}
+
+void nb_rule_figure_print(const char *figure, struct nb_strbuf *out) {
+    const char *saved = strstr(figure, "cut");
+    nb_strbuf_add(out, saved == figure ? "time " : "");
+    for (const char *p = figure; *p && p != saved; p++) nb_strbuf_addf(out, "%c", *p == '_' ? ' ' : *p);
+    nb_strbuf_add(out, saved ? "saved" : "");
+}
+
+void nb_rule_number_print(const struct nb_rule *rule, double bound, struct nb_strbuf *out) {
+    const bool share = rule->relative || strstr(rule->figure, "cut");
+    nb_strbuf_addf(out, share ? "%.4g%%" : "%.4g", share ? 100 * bound : bound);
 }
 
 void nb_rule_print(const struct nb_rule *rule, struct nb_strbuf *out) {
     if (rule->form == NB_RULE_SPREAD)
         nb_strbuf_addf(out, "%sspread over %s of ", rule->relative ? "relative " : "", rule->across);
-    nb_strbuf_add(out, rule->figure);
+    nb_rule_figure_print(rule->figure, out);
     if (rule->form == NB_RULE_ORDERING) {
-        nb_strbuf_addf(out, rule->relative ? " rises by %.4g of it" : " rises by %.4g", rule->margin);
+        nb_strbuf_add(out, " rises by at least ");
+        nb_rule_number_print(rule, rule->margin, out);
         for (size_t i = 0; i < rule->n_steps; i++) print_selector(&rule->steps[i], i ? " to " : " from ", out);
-    } else if (rule->least == rule->most) {
-        nb_strbuf_addf(out, " = %.6g", rule->least);
-    } else if (isinf(rule->most)) {
-        nb_strbuf_addf(out, " >= %.4g", rule->least);
-    } else if (isinf(rule->least)) {
-        nb_strbuf_addf(out, " <= %.4g", rule->most);
     } else {
-        nb_strbuf_addf(out, " in [%.4g, %.4g]", rule->least, rule->most);
+        nb_strbuf_add(out, rule->least == rule->most ? " is "
+                           : isinf(rule->most)       ? " at least "
+                           : isinf(rule->least)      ? " at most "
+                                                     : " from ");
+        nb_rule_number_print(rule, isinf(rule->least) ? rule->most : rule->least, out);
+        if (rule->least < rule->most && isfinite(rule->least) && isfinite(rule->most)) {
+            nb_strbuf_add(out, " to ");
+            nb_rule_number_print(rule, rule->most, out);
+        }
     }
-    print_selector(&rule->where, " where ", out);
+    print_selector(&rule->where, ", where ", out);
 }

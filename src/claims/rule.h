@@ -47,8 +47,12 @@ struct nb_rule {
 /* Reads an entry of "expect". -1 after nb_error. */
 int nb_rule_read(struct nb_rule *rule, const struct nb_jsonc *file, const cJSON *node);
 void nb_rule_release(struct nb_rule *rule);
-/* "cut >= 0.07", for people. */
+/* "time saved at least 7%, where style unfused", for people. */
 void nb_rule_print(const struct nb_rule *rule, struct nb_strbuf *out);
+/* A bound or a published figure of the rule; what is saved is a share: "7%". */
+void nb_rule_number_print(const struct nb_rule *rule, double number, struct nb_strbuf *out);
+/* A figure's name: "time saved" of "cut", "memory saved" of "memory_cut". */
+void nb_rule_figure_print(const char *figure, struct nb_strbuf *out);
 
 enum nb_outcome_kind { NB_HOLDS_TRUE, NB_FAILS, NB_UNDECIDED, NB_MISSING, NB_N_OUTCOMES };
 extern const char *const nb_outcome_names[NB_N_OUTCOMES]; /* "holds", "fails", "undecided", "missing" */
@@ -58,7 +62,8 @@ struct nb_ruled {
     const struct nb_rule *rule;
     size_t finding; /* index; of comparisons NB_NO_FINDING */
     struct nb_interval value;
-    char *label; /* of a comparison; or null */
+    const char *unit; /* borrowed; "points": of a difference of shares */
+    char *label;      /* of a comparison; or null */
     enum nb_outcome_kind outcome;
     char *reason; /* of what is undecided or missing; or null */
 };

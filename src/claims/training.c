@@ -176,6 +176,7 @@ static void add(const struct sink *s, const struct figure *k, int of, int agains
         isnan(figure.value.value)
             ? nb_findings_add_missing(s->out, k->name, "%s", figure.reason ? figure.reason : "not measured")
             : nb_findings_add(s->out, k->name, k->unit, k->cut ? cut_of(&figure.value) : figure.value);
+    if (figure.reason && !f->reason) f->reason = nb_strdup(figure.reason);
     f->n_launches = figure.n_measured;
     f->units = figure.rounds;
     f->n_units = (size_t)figure.n_rounds;

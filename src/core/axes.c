@@ -208,7 +208,7 @@ const struct nb_axis nb_axes[] = {
     {"width", NB_AXIS_SELECT, NULL,
      "SIMD width in bits; vector: 256, or 128 on a CPU without; 256x: 256 bits in AVX-512 encoding; native: the kernel chooses, and is always selected",
      nb_width_names, NAMED(width), NULL},
-    {"style", NB_AXIS_SELECT, NULL, "fused, or op by op with temporaries", nb_style_names, NAMED(style), NULL},
+    {"style", NB_AXIS_SELECT, NULL, "fused, or unfused with temporaries", nb_style_names, NAMED(style), NULL},
     {"stats", NB_AXIS_SELECT, NULL, "where the statistics live: registers, a [rows, 1] tensor, a full-size tensor",
      nb_stats_names, NAMED(stats), NULL},
     {"stats_dtype", NB_AXIS_SELECT, NULL, "statistics in f32 or in the dtype of x", nb_stats_dtype_names,

@@ -233,7 +233,7 @@ uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
 
 /* How many sets a cold case takes. What counts is what the leanest arm touches of a set: the tensors that others read (a copy's pattern may
- * have more of them, an op op by op has scratch) keep nothing of its own out of the cache. A device's last cache is its own. */
+ * have more of them, an unfused op has scratch) keep nothing of its own out of the cache. A device's last cache is its own. */
 static int n_cold_sets(double set_bytes, double cold_bytes, const struct nb_arm *arms, int n_arms) {
     const struct nb_device_api *device = nb_device_of(arms[0].entry->kernel->backend);
     if (cold_bytes == 0) return 1;

@@ -220,7 +220,7 @@ static void plain_layers(const struct builder *b) {
     elementwise(b, c->hidden, 2, 1, 1, 2, "residual sums");
     product(b, c->hidden, c->inner, 1, "up");
     if (gpt2)
-        elementwise(b, c->inner, 10, 8, 8, 1, "GELU, op by op");
+        elementwise(b, c->inner, 10, 8, 8, 1, "GELU, unfused");
     else
         elementwise(b, c->inner, 1, 1, 1, 1, "GELU");
     product(b, c->inner, c->hidden, 1, "down");

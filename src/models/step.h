@@ -49,7 +49,7 @@ struct nb_norm_time {
     int64_t rows, cols, timed_rows;
     enum nb_pass pass;
     struct nb_interval against_s, ratio;   /* of one call, all rows; time of `of` over that of `against` */
-    int of_dispatches, against_dispatches; /* phases of a kernel that runs op by op, else 1 */
+    int of_dispatches, against_dispatches; /* phases of an unfused kernel, else 1 */
     double of_bytes, against_bytes;        /* tensors that the kernel declares to load and store */
     char *reason;                          /* why it was not timed, or null */
 };

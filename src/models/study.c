@@ -220,7 +220,7 @@ struct nb_torch_figure nb_torch_figure_of(const struct nb_torch_results *r, cons
     if (n > 0) {
         for (size_t i = 0; i < n && logarithmic; i++) values[i] = log(values[i]);
         out.value = logarithmic ? nb_ratio_over_launches(values, n, 0.95) : nb_over_launches(values, n, 0.95);
-        out.reason = NULL;
+        if (n >= NB_MIN_LAUNCHES) out.reason = NULL;
     }
     out.n_measured = (int)n;
     free(values);
@@ -420,14 +420,16 @@ static struct job next_of(const struct party *p, int group) {
     return j;
 }
 
-/* What is out says so, for each arm, with the seconds that it would take. */
+/* What is out says so, for each arm, with the time that it would take. */
 static void say_out(struct party *p, int group) {
     const struct share *s = &p->budget.shares[group];
     const struct nb_torch_group *g = group_at(p, group);
     struct job j = next_of(p, group);
     cJSON *answer = cJSON_CreateObject();
-    char *reason = nb_textf("the time allowed for PyTorch does not hold it: about %.0f s more would%s (--train-budget)",
-                            fmax(1, ceil(share_cost(s))), s->n_done ? "" : ", as a guess");
+    const double seconds = fmax(1, ceil(share_cost(s)));
+    char *reason = nb_textf(
+        "the time allowed for PyTorch is too short: about %.0f %s more would do%s (--train-budget SECONDS)",
+        seconds < 100 ? seconds : ceil(seconds / 60), seconds < 100 ? "s" : "min", s->n_done ? "" : ", as a guess");
     nb_warn("%s, %s: %s", g->workload->name, nb_torch_measure_names[g->measure], reason);
     cJSON_AddItemToObject(answer, "request", request_of(p, &j));
     nb_json_text(answer, "status", nb_status_name(NB_NOT_RUN));

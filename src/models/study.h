@@ -95,7 +95,7 @@ struct nb_torch_figure {
     struct nb_interval value;
     double *rounds; /* the value in each, NaN where there is none; owned */
     int n_rounds, n_measured;
-    const char *reason; /* why there is no value, borrowed from the results; or null */
+    const char *reason; /* why there is no value or no interval, borrowed from the results; or null */
 };
 struct nb_torch_figure nb_torch_figure_of(const struct nb_torch_results *r, const struct nb_torch_question *q,
                                           const char *arm, const char *against, nb_torch_value *value,

@@ -233,7 +233,7 @@ static struct nb_claim rows_claim(void) {
             &text,
             "%s{\"id\":\"%c\",\"text\":\"t\",\"under\":\"%s\",\"alternative\":%s,\"experiment\":\"x\",\"expect\":[{"
             "\"figure\":\"%c\",\"form\":\"at_least\",\"least\":1}]}",
-            id > 'a' ? "," : "", id, id > 'e' ? "for the norm alone" : "on whole steps here",
+            id > 'a' ? "," : "", id, id > 'e' ? "norms alone that do" : "whole steps that save 1",
             id > 'e' ? "true" : "false", id);
     nb_strbuf_add(&text, "]}");
     cr_assert_eq(nb_claim_parse(&c, "mine.json", text.text, text.len), 0);
@@ -263,17 +263,14 @@ Test(claims_files, a_row_that_is_open_overrides_none_that_are_decided) {
         enum nb_claim_verdict verdict;
         const char *reason;
     } cases[] = {
-        {"----?++", NB_NOT_REPRODUCED,
-         "4 of 5 rows decided: 0 hold on whole steps here, open: e; 2 of 2 hold for the norm alone"},
-        {"--+-?+-", NB_PARTLY,
-         "4 of 5 rows decided: 1 hold on whole steps here: c, open: e; 1 of 2 hold for the norm alone: f"},
-        {"+++++  ", NB_REPRODUCED,
-         "5 of 5 hold on whole steps here; 0 of 2 rows decided: 0 hold for the norm alone, open: f, g"},
-        {"++++?++", NB_REPRODUCED, "4 of 5 rows decided: 4 hold on whole steps here: a, b, c, d, open: e"},
-        {"+++??++", NB_UNDECIDED_HERE, "3 of 5 rows decided"},
-        {"--???++", NB_UNDECIDED_HERE, "open: c, d, e"},
-        {"     ++", NB_NOT_MEASURED, "0 of 5 rows decided"},
-        {"??   ++", NB_NOT_MEASURED, "0 of 5 rows decided"},
+        {"----?++", NB_NOT_REPRODUCED, "whole steps that save 1: 0 of 5, not decided: e; norms alone that do: 2 of 2"},
+        {"--+-?+-", NB_PARTLY, "whole steps that save 1: 1 of 5 (c), not decided: e; norms alone that do: 1 of 2 (f)"},
+        {"+++++  ", NB_REPRODUCED, "whole steps that save 1: 5 of 5; norms alone that do: 0 of 2, not decided: f, g"},
+        {"++++?++", NB_REPRODUCED, "whole steps that save 1: 4 of 5 (a, b, c, d), not decided: e"},
+        {"+++??++", NB_UNDECIDED_HERE, "3 of 5 (a, b, c), not decided: d, e"},
+        {"--???++", NB_UNDECIDED_HERE, "0 of 5, not decided: c, d, e"},
+        {"     ++", NB_NOT_MEASURED, "0 of 5, not decided: a, b, c, d, e"},
+        {"??   ++", NB_NOT_MEASURED, "0 of 5, not decided: a, b, c, d, e"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char reason[400];

@@ -37,6 +37,8 @@ static int n_logged(const char *log, const char *id, const char *date) {
 static void drop_words(cJSON *node) {
     cJSON_DeleteItemFromObjectCaseSensitive(node, "text");
     cJSON_DeleteItemFromObjectCaseSensitive(node, "seen");
+    if (cJSON_HasObjectItem(node, "experiment")) /* of a reading; a selector may have it as an axis */
+        cJSON_DeleteItemFromObjectCaseSensitive(node, "under");
     for (cJSON *item = node ? node->child : NULL; item; item = item->next) drop_words(item);
 }
 

@@ -130,16 +130,16 @@ static const struct {
     /* x, x - mean, the quotient, and the root; the casting class keeps x in f32 and the rounded quotient. */
     {"kept",
      "{\"dtype\":[\"f32\",\"bf16\"],\"rows\":1000,\"cols\":100}",
-     {NEAR("kept_bytes_per_element", "dtype=f32;style=op by op;norm=layernorm", 12 + row, 1e-9),
-      NEAR("kept_bytes_per_element", "dtype=f32;style=op by op;norm=rmsnorm", 8 + row, 1e-9),
+     {NEAR("kept_bytes_per_element", "dtype=f32;style=unfused;norm=layernorm", 12 + row, 1e-9),
+      NEAR("kept_bytes_per_element", "dtype=f32;style=unfused;norm=rmsnorm", 8 + row, 1e-9),
       NEAR("kept_bytes_per_element", "dtype=bf16;style=fused;norm=layernorm", 2 + 2 * row, 1e-9),
       NEAR("kept_bytes_per_element", "dtype=bf16;style=casting class;norm=rmsnorm", 6 + row, 1e-9),
-      BELOW("kept_cut", "dtype=bf16;style=casting class", 0), ABOVE("kept_cut", "dtype=bf16;style=op by op", 0.3)}},
+      BELOW("kept_cut", "dtype=bf16;style=casting class", 0), ABOVE("kept_cut", "dtype=bf16;style=unfused", 0.3)}},
     /* A token of 1000 numbers besides 10 norms of 100: of LayerNorm 3 rows each, of RMSNorm 2, and a root of f32 of either. A quarter
      * of the step does not depend on tokens. */
     {"kept",
      "{\"dtype\":\"f32\",\"cols\":100,\"norms\":10,\"besides\":1000,\"fixed\":1e6,\"total\":4e6}",
-     {NEAR("memory_cut", "style=op by op", 0.75 * 10 * 400 / (4000 + 10 * 1204.), 1e-9),
+     {NEAR("memory_cut", "style=unfused", 0.75 * 10 * 400 / (4000 + 10 * 1204.), 1e-9),
       NEAR("memory_cut", "style=fused", 0.75 * 10 * 4 / (4000 + 10 * 408.), 1e-9),
       NEAR("memory_cut", "style=casting class", -0.75 * 10 * 396 / (4000 + 10 * 408.), 1e-9)}},
     {"cast_order",

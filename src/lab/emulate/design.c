@@ -20,7 +20,7 @@ const struct nb_design_preset nb_design_presets[] = {
     {"cast_each", "C", "rmsnorm/store:bf16/weight:bf16/rstd:bf16/scale:bf16",
      "rstd rounded to the dtype, each product too"},
     {"eager", "D", "rmsnorm/store:bf16/weight:bf16/stat:bf16/rstd:bf16/scale:bf16",
-     "op by op in the dtype, sums in f32 (PyTorch eager without a cast)"},
+     "unfused in the dtype, sums in f32 (PyTorch eager without a cast)"},
     {"truncate", "F", "rmsnorm/store:bf16/weight:bf16/store_round:rz", "as ideal, but the last rounding cuts off"},
     {"gemma", NULL, "rmsnorm/store:bf16/weight:bf16/weight_offset:1", "1 + w in f32, rounded once at the end (Gemma)"},
     {"gemma_bf16", "G", "rmsnorm/store:bf16/weight:bf16/weight_offset:1/offset:bf16",
