@@ -187,7 +187,7 @@ static size_t say_library(const struct nb_peer_comparison *first, size_t n, stru
                        "ours is faster in %zu of %zu comparisons, slower in %zu; theirs takes %.2g times as long",
                        n_ahead, n_figures, n_behind, exp(sum / (double)n_figures));
     if (n_figures == 1) nb_strbuf_add(&text, ".");
-    if (n_figures > 1) nb_strbuf_addf(&text, " (geometric mean; %.2g to %.2g).", least, most);
+    if (n_figures > 1) nb_strbuf_addf(&text, " (geometric mean; %.2g to %.2g over these %zu).", least, most, n_figures);
     nb_strings_add(out, text.text);
     nb_strbuf_release(&text);
     return n_all;
