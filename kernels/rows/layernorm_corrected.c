@@ -2,7 +2,8 @@
 /* LayerNorm, two-pass with the residual mean (Chan, Golub & LeVeque 1983): the second sweep also sums d = x - mean, whose mean
  * would be 0 if the first were exact. It is taken off the variance, squared, and off every element by itself, since
  * mean + residual is no f32 number. The mean's error then is u sigma instead of h u |mean|: a few ulp of y up to
- * rho = |mean| / sigma of about 1 / (h u), where two-pass has lost log2(h rho) bits. A constant row gives exactly 0. */
+ * rho = |mean| / sigma of about 1 / (h u), where two-pass has lost log2(h rho) bits. A constant row gives exactly 0. Rows whose sum or
+ * squares overflow are summed again in double, which costs them alone. */
 #include "kernels/rows/row.h"
 #include "kernels/shared/moments.h"
 
@@ -12,6 +13,22 @@ struct corrected {
     float unused[2]; /* beyond 16 bytes a struct is returned in memory */
 };
 
+static __attribute__((noinline)) struct corrected stats_in_double(const struct nb_call *call, int64_t row) {
+    const elem *x = row_in(call->x, call->x_stride, row);
+    const struct nb_formula *f = &call->formula;
+    const double n = (double)call->cols;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < call->cols; i++) sum += (double)elem_get(x + i);
+    const double exact = sum / n;
+    for (int64_t i = 0; i < call->cols; i++)
+        squares += ((double)elem_get(x + i) - exact) * ((double)elem_get(x + i) - exact);
+    double s = __builtin_sqrt(squares / n + (f->eps_place == NB_EPS_INSIDE ? call->eps : 0));
+    if (f->eps_place == NB_EPS_OUTSIDE) s += call->eps;
+    if (f->eps_place == NB_EPS_CLAMP && s < call->eps) s = call->eps;
+    const float mean = (float)exact;
+    return (struct corrected){
+        .mean = mean, .residual = (float)(exact - (double)mean), .scale = (float)(root_divides(f) ? s : 1 / s)};
+}
 static __attribute__((noinline)) struct corrected stats(const struct nb_call *call, int64_t row) {
     const elem *x = row_in(call->x, call->x_stride, row);
     const float n = (float)call->cols;
@@ -19,6 +36,7 @@ static __attribute__((noinline)) struct corrected stats(const struct nb_call *ca
     struct moments d = moments_about(x, call->cols, mean);
     float residual = d.sum / n;
     float variance = __builtin_fmaf(-residual, d.sum, d.squares) / n;
+    if (__builtin_expect(!(variance < __builtin_inff()), 0)) return stats_in_double(call, row);
     return (struct corrected){.mean = mean, .residual = residual, .scale = row_scale(variance, call)};
 }
 

@@ -157,11 +157,10 @@ static void judge_accuracy(struct nb_checked *out, const struct spread *spread) 
             "%lld rows unbounded here: the error bound of the formula allows errors as large as the results",
             (long long)a->n_rows_lost);
     } else if (a->n_rows_lost > 0) {
-        nb_checked_fail(out, NB_OUT_OF_RANGE, "%lld rows lost to %s, as the formula predicts%s",
-                        (long long)a->n_rows_lost, nb_loss_names[a->loss],
-                        a->loss == NB_LOSS_SQUARE_OVERFLOW
-                            ? "; to scale such rows first costs a sweep for the largest element"
-                            : "");
+        nb_checked_fail(
+            out, NB_OUT_OF_RANGE, "%lld rows may be lost to %s, as the formula predicts%s", (long long)a->n_rows_lost,
+            nb_loss_names[a->loss],
+            a->loss == NB_LOSS_SQUARE_OVERFLOW ? "; to sum such rows again in double costs other rows nothing" : "");
     } else {
         out->status = NB_OK;
     }

@@ -4,6 +4,7 @@
  * needs no edit here. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,6 +129,48 @@ Test(kernels, refuse_what_has_no_answer) {
             cr_expect_not_null(nb_kernel_applicable(k, &call), "%s: %s", k->variant, calls[j].what);
             n++;
         }
+    cr_expect_gt(n, 0);
+}
+
+/* Rows whose sum or squares overflow f32, two of them of numbers next to each other; the third is no such row. */
+Test(kernels, corrected_two_passes_are_right_where_squares_overflow) {
+    static const double rows[][4] = {{0x1p126, 0x1.000002p126, 0x1p126, 0x1.000002p126},
+                                     {0x1p126, 0x1.02p126, 0x1p126, 0x1.02p126},
+                                     {-1, 1, -1, 1},
+                                     {-0x1p100, 0x1p100, -0x1p100, 0x1p100}};
+    int n = 0;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_kernel *k = nb_registry_at(i)->kernel;
+        float x[16], y[16], rstd[4];
+        struct nb_call call = {.struct_size = sizeof call,
+                               .rows = 4,
+                               .cols = 4,
+                               .eps = 0x1p-40,
+                               .x = x,
+                               .y = y,
+                               .x_stride = 4,
+                               .y_stride = 4,
+                               .rstd = rstd};
+        if (strcmp(k->name, "layernorm_corrected") != 0 || k->dtype == NB_F16 ||
+            nb_cpu_refuses(k->cpu_features, k->width))
+            continue;
+        for (uint32_t root = 0; root <= NB_ROOT_MUL_RECIP; root++)
+            for (uint32_t place = 0; place < NB_N_EPS_PLACES; place++) {
+                call.formula =
+                    (struct nb_formula){.struct_size = sizeof call.formula, .root = root, .eps_place = place};
+                for (int e = 0; e < 16; e++) nb_set(x, e, (enum nb_dtype)k->dtype, rows[e / 4][e % 4]);
+                if (k->dtype == NB_BF16) nb_set(x, 0, NB_BF16, (double)INFINITY);
+                cr_assert_eq(k->run(&call, 0, 0, 4), 0);
+                for (int e = 0; e < 16; e++) {
+                    const double got = nb_get(y, e, (enum nb_dtype)k->dtype), want = e % 2 ? 1 : -1;
+                    cr_expect(k->dtype == NB_BF16 && e < 4 ? isnan(got) : got == want, "%s: y[%d] is %g", k->variant, e,
+                              got);
+                }
+                cr_expect_eq(rstd[3], 0x1p-100f);
+                n++;
+            }
+    }
     cr_expect_gt(n, 0);
 }
 
