@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
@@ -156,19 +157,19 @@ static int configure(struct nb_tolerance_request *q, const struct tolerance_opti
     return 0;
 }
 
-/* A plugin's kernel is called in the guard alone, where it is loaded. */
+/* A plugin's kernel is called in the guard alone, where it is loaded. What is counted there stands in memory that this process sees, too:
+ * when a signal ends it, no answer is waited for. */
 struct guarded {
     struct nb_tolerance_request q;
     char kernel[NB_VARIANT_MAX];
-    struct nb_tolerance t;
+    struct nb_tolerance *t;
     int result;
 };
-_Static_assert(sizeof(struct guarded) <= NB_GUARD_BYTES, "what the guard is asked fits its packet");
 
 static void run_there(void *arg) {
     struct guarded *g = arg;
     g->q.kernel = nb_registry_find(g->kernel);
-    g->result = g->q.kernel ? nb_tolerance_run(&g->t, &g->q) : nb_error("%s: is gone", g->kernel);
+    g->result = g->q.kernel ? nb_tolerance_run(g->t, &g->q) : nb_error("%s: is gone", g->kernel);
 }
 
 /* What a kernel's process hands back may have been written over by the kernel. */
@@ -181,25 +182,26 @@ static bool is_whole(const struct nb_tolerance *t) {
     return whole;
 }
 
-static int run_in_guard(struct nb_tolerance *t, const struct nb_tolerance_request *q, double limit_s) {
-    struct guarded *g = nb_alloc(1, sizeof *g);
-    g->q = *q;
-    g->result = -1;
-    snprintf(g->kernel, sizeof g->kernel, "%s", q->kernel->id);
-    const char *why = nb_guarded(run_there, g, sizeof *g, limit_s);
-    if (!why && g->result == 0 && !is_whole(&g->t)) why = "wrote over the answer of its process";
-    const int result = why ? NB_EXIT_FAILED : g->result;
-    if (why) nb_error("%s: its code %s", q->kernel->id, why);
-    *t = g->t;
-    free(g);
-    return result;
+static int run_in_guard(struct nb_tolerance *t, struct nb_tolerance *shared, const struct nb_tolerance_request *q,
+                        double limit_s) {
+    struct guarded g = {.q = *q, .t = shared, .result = -1};
+    snprintf(g.kernel, sizeof g.kernel, "%s", q->kernel->id);
+    const char *why = nb_guarded(run_there, &g, sizeof g, limit_s);
+    *t = *shared;
+    if (why && nb_interrupted()) g.result = 128 + nb_interrupted(), why = NULL;
+    if (!why && g.result >= 0 && !is_whole(t)) why = "wrote over the answer of its process";
+    if (!why) return nb_tolerance_finish(t), g.result;
+    nb_error("%s: its code %s", q->kernel->id, why);
+    t->trials = 0;
+    return NB_EXIT_FAILED;
 }
 
-static int report(const struct nb_tolerance_request *q, double limit_s, const char *format) {
+static int report(const struct nb_tolerance_request *q, struct nb_tolerance *shared, double limit_s,
+                  const char *format) {
     struct nb_tolerance *t = nb_alloc(1, sizeof *t);
     struct nb_strbuf text = {0};
     int exit_code = NB_EXIT_USAGE;
-    const int result = q->kernel && q->kernel->plugin ? run_in_guard(t, q, limit_s) : nb_tolerance_run(t, q);
+    const int result = q->kernel && q->kernel->plugin ? run_in_guard(t, shared, q, limit_s) : nb_tolerance_run(t, q);
     if (result == 0 || (result > 0 && t->trials > 0)) {
         nb_tolerance_view(t, q, format, &text);
         exit_code = nb_tolerance_is_kept(t) ? NB_EXIT_OK : NB_EXIT_FAILED;
@@ -221,12 +223,16 @@ static int tolerance_main(int argc, char **argv) {
                                   .data = "normal",
                                   .affine = NB_N_AFFINES};
     struct nb_tolerance_request request;
+    struct nb_tolerance *shared = /* older than the guard */
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int exit_code;
     if (parse(&o, argc, argv, &exit_code)) {
         exit_code = NB_EXIT_USAGE;
-        if (nb_load_kernels(&o.plugins, NULL) == 0 && configure(&request, &o) == 0) {
-            if (o.plugins.n == 0) nb_watch_interrupts(); /* the guard is ended with this process */
-            exit_code = report(&request, o.case_timeout_s, o.format);
+        if (shared == MAP_FAILED) {
+            nb_error("tolerance: no memory to share with a kernel's process");
+        } else if (nb_load_kernels(&o.plugins, NULL) == 0 && configure(&request, &o) == 0) {
+            nb_watch_interrupts();
+            exit_code = report(&request, shared, o.case_timeout_s, o.format);
         }
     }
     nb_texts_release(&o.plugins);

@@ -83,4 +83,9 @@ code=0
 code=0
 "$NORMBENCH" tolerance --plugin "$plugins/hang.so" --case-timeout 1 "${few[@]}" >"$WORK/out" 2>"$WORK/err" || code=$?
 [ "$code" = 1 ] && grep -q 'hang:.*did not end within 1 s' "$WORK/err" || bad "hang.so: exit $code: $(cat "$WORK/err")"
+# Ended in the fourth of the tests that count, which never ends: three were made.
+code=0
+NORMBENCH_TEST_FAULT=run:interrupt "$NORMBENCH" tolerance --plugin "$plugins/around.so" "${few[@]}" >"$WORK/out" 2>"$WORK/err" || code=$?
+[ "$code" = 143 ] && grep -q 'mistakes detected, of 3 tests' "$WORK/out" && grep -q 'ended by signal 15' "$WORK/err" ||
+    bad "a plugin's kernel, interrupted: exit $code: $(cat "$WORK/out" "$WORK/err")"
 exit "$failed"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A correct kernel in a file that misbehaves around it. NORMBENCH_TEST_FAULT says WHERE:WHAT[:WHOM]. WHERE: in the file's constructor, its
  * destructor, normbench_kernels() ("table"), applicable(), run() or a thread of its own. WHAT: exit, _exit, crash, kill, hang, junk (forged
- * answers, written to every descriptor but the first three) or child (one that outlives it). WHOM: workers alone, the file candidate.so
+ * answers, written to every descriptor but the first three), child (one that outlives it) or interrupt (of the process that asked, in the 12th call,
+ * which never ends). WHOM: workers alone, the file candidate.so
  * alone, or both ("worker+candidate"); without it every process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -82,6 +83,9 @@ static void misbehave(const char *where) {
     if (strncmp(what, "hang", n) == 0) hang();
     if (strncmp(what, "junk", n) == 0) write_junk();
     if (strncmp(what, "child", n) == 0) leave_a_child();
+    static int n_calls;
+    if (strncmp(what, "interrupt", n) == 0 && ++n_calls == 12)
+        for (kill(getppid(), SIGTERM);;) pause();
 }
 
 static void *work_apart(void *arg) {

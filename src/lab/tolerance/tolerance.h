@@ -95,3 +95,5 @@ bool nb_tolerance_is_kept(const struct nb_tolerance *t);
 
 /* -1 after nb_error. 128 + signal: interrupted; t holds what was counted until then, if trials > 0. */
 int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request);
+/* The rates of what was counted, where that was ended before it returned. */
+void nb_tolerance_finish(struct nb_tolerance *t);

@@ -619,7 +619,8 @@ static int measure(struct run *r, int64_t index) {
     return step(r, "counting alarms");
 }
 
-static void finish_rates(struct nb_tolerance *t) {
+void nb_tolerance_finish(struct nb_tolerance *t) {
+    if (t->bug_trials > t->trials) t->bug_trials = t->trials;
     for (int c = 0; c < t->n_criteria; c++) {
         for (int s = 0; s < t->n_subjects; s++) finish_rate(&t->subjects[s].alarms[c]);
         for (int b = 0; b < t->n_bugs; b++) finish_rate(&t->bugs[b].caught[c]);
@@ -665,8 +666,7 @@ static int all_steps(struct run *r) {
         result = measure(r, i);
         r->t->trials += result >= 0;
     }
-    if (r->t->bug_trials > r->t->trials) r->t->bug_trials = r->t->trials;
-    finish_rates(r->t);
+    nb_tolerance_finish(r->t);
     return result;
 }
 
