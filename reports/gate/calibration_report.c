@@ -155,6 +155,8 @@ static cJSON *calibration_to_json(const struct report *report) {
 static const char *const titles[] = {"op",        "dtype",   "shape",    "spread",           "within", "copies",
                                      "preempted", "fastest", "smallest", "launches x pairs", "s",      "power"};
 static const bool right[] = {false, false, false, true, true, true, true, true, true, true, true, true};
+static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 4, 3, 1, 2,
+                            NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS};
 
 static void __attribute__((format(printf, 3, 4))) cell(struct nb_grid *grid, bool known, const char *format, ...) {
     char text[80] = "";
@@ -204,10 +206,10 @@ static void add_explanation(struct nb_strbuf *out, const struct report *r) {
     nb_strbuf_addf(
         out,
         "\nspread    standard deviation between launches of the median of ln(copy / baseline), %d pairs a launch\n"
-        "within    the part of it that more pairs would shrink; copies: how far a byte copy is off\n"
-        "fastest   the same spread of the fastest samples; <: tighter than the medians here\n"
         "smallest  effect that %d + 2 x %d launches find in %.0f%% of gates\n"
-        "launches  screening + 2 x confirming, x pairs, that find %.3g%%; s: seconds a case, unchanged - changed\n",
+        "launches  screening + 2 x confirming, x pairs, that find %.3g%%; s: seconds a case, unchanged - changed\n"
+        "more      on a wider screen: within, the part of the spread that more pairs would shrink; copies, how far a byte "
+        "copy is off; fastest, the spread of the fastest samples (<: tighter than the medians here)\n",
         r->run->g->plan.blocks, r->run->g->plan.screen_launches, r->run->g->plan.confirm_launches,
         100 * NB_WANTED_POWER, 100 * r->effect);
 }
@@ -240,13 +242,15 @@ static int print_table(const struct report *r, FILE *out) {
     struct nb_grid grid;
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
+    grid.ranks = ranks;
     for (size_t i = 0; i < r->run->n_groups; i++) add_row(&grid, &r->run->groups[i], &r->findings[i]);
     add_machine(&text);
     nb_strbuf_add(&text, "\n");
-    nb_page_grid(&(struct nb_page){.color = nb_screen_color(out), .out = &text}, &grid);
+    const struct nb_page page = nb_page_for(out, false, &text);
+    nb_page_grid(&page, &grid);
     add_explanation(&text, r);
     add_conclusion(&text, r);
-    return nb_output(&text, out);
+    return nb_output_folded(&text, out);
 }
 
 int nb_calibration_report(const struct nb_calibration_run *run, const char *config, double effect, const char *format,

@@ -142,8 +142,7 @@ static int hex_digit(char c) {
     return -1;
 }
 
-/* Undoes %XX in place; -1: not such a text. */
-static int unescape(char *text) {
+int nb_case_key_unescape(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {
         if (*from != '%') {
@@ -182,7 +181,7 @@ static int parse_part(struct nb_case *c, char *part, const char *key, uint64_t *
     uint64_t bit = (uint64_t)1 << (axis - nb_axes);
     if (*seen & bit) return nb_error("case key '%s': '%s' stands twice", key, axis->name);
     *seen |= bit;
-    if (unescape(value) != 0) return nb_error("case key '%s': '%s' has a broken %%XX", key, axis->name);
+    if (nb_case_key_unescape(value) != 0) return nb_error("case key '%s': '%s' has a broken %%XX", key, axis->name);
     if (nb_axis_set(axis, c, value, reason, sizeof reason) != 0)
         return nb_error("case key '%s': %s: '%s' %s", key, axis->name, value, reason);
     return 0;
@@ -195,7 +194,7 @@ int nb_case_parse(struct nb_case *c, const char *key) {
     nb_case_init(c);
     c->formula.affine = NB_N_AFFINES; /* the op's usual one, unless the key says which */
     char *variant = strsep(&rest, "/");
-    if (unescape(variant) != 0 || !*variant || strlen(variant) >= sizeof c->variant) {
+    if (nb_case_key_unescape(variant) != 0 || !*variant || strlen(variant) >= sizeof c->variant) {
         nb_error("case key '%s': does not begin with a variant, such as rmsnorm_twopass_v256_f32", key);
         goto out;
     }

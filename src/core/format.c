@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/log.h"
 
 /* The decimal exponent of the value once it is rounded to so many digits: 9.996 has 1 with three of them. */
@@ -172,12 +173,23 @@ void nb_key_parts_release(struct nb_key_parts *p) {
     *p = (struct nb_key_parts){0};
 }
 
+/* As it was before it became part of a key. */
+static void add_value(struct nb_strbuf *out, const char *value, size_t n) {
+    char *text = copy(value, n);
+    if (nb_case_key_unescape(text) == 0)
+        nb_strbuf_add(out, text);
+    else
+        nb_strbuf_addn(out, value, n);
+    free(text);
+}
+
 void nb_key_parts_common(const struct nb_key_parts *p, struct nb_strbuf *out) {
     const char *separator = "";
     nb_strbuf_add(out, "");
     for (size_t i = 0; i < p->n; i++) {
         if (p->parts[i].varies) continue;
-        nb_strbuf_addf(out, "%s%s %s", separator, p->parts[i].axis, p->parts[i].value);
+        nb_strbuf_addf(out, "%s%s ", separator, p->parts[i].axis);
+        add_value(out, p->parts[i].value, strlen(p->parts[i].value));
         separator = ", ";
     }
 }
@@ -189,6 +201,7 @@ void nb_key_parts_short(const struct nb_key_parts *p, const char *key, struct nb
     for (size_t n_axis, n_value; next_part(&at, &axis, &n_axis, &value, &n_value);) {
         const struct nb_key_part *part = find(p, axis, n_axis);
         if (part && !part->varies) continue;
-        nb_strbuf_addf(out, " %.*s:%.*s", (int)n_axis, axis, (int)n_value, value);
+        nb_strbuf_addf(out, " %.*s:", (int)n_axis, axis);
+        add_value(out, value, n_value);
     }
 }

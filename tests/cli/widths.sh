@@ -50,5 +50,6 @@ reads tolerance --dtype bf16 --n 64 --trials 8 --rows 2
 reads claims --list
 reads claims --explain speed-paper-range
 reads gate --baseline "$plugins/gate_old.so" --candidate "$plugins/gate_new.so" --kernel '*zeros*'
+reads gate --calibrate --kernel 'rmsnorm_twopass' --filter '*_scalar_f32*' --axis shape=4x64 --axis dtype=f32 --cases 1 --launches 6 --blocks 8
 reads try "$plugins/wrong.so" --budget 1 --out "$WORK/try" # the second time its folder is there
 exit "$failed"

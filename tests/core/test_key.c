@@ -6,6 +6,7 @@
 #include "src/core/axes.h"
 #include "src/core/case.h"
 #include "src/core/case_key.h"
+#include "src/core/format.h"
 #include "tests/support/cases.h"
 #include "tests/support/files.h"
 
@@ -127,6 +128,18 @@ Test(key, bad_values_are_refused_with_what_would_be_right) {
         cr_expect(strstr(reason, wants[i].words), "%s=%s: %s", wants[i].axis, wants[i].value, reason);
         cr_expect(same_case(&c, &before), "%s=%s changed the case", wants[i].axis, wants[i].value);
     }
+}
+
+Test(key, parts_are_shown_as_they_were_given) {
+    static const char *const keys[] = {"a_f32/shape:4x8/k:6.25%25/eps:0", "a_f32/shape:4x8/k:6.25%25/eps:1"};
+    struct nb_key_parts parts;
+    struct nb_strbuf common = {0}, own = {0};
+    nb_key_parts_init(&parts, keys, 2);
+    nb_key_parts_common(&parts, &common);
+    cr_expect_str_eq(common.text, "shape 4x8, k 6.25%");
+    nb_key_parts_init(&parts, &keys[1], 1);
+    nb_key_parts_short(&parts, "b_f32/data:%2Ftmp%2Fx.npy/eps:1%zz", &own);
+    cr_expect_str_eq(own.text, "b_f32 data:/tmp/x.npy");
 }
 
 static void key_is_refused(const char *key, const char *words) {
