@@ -255,19 +255,21 @@ static void add_summary(cJSON *object, const struct nb_gate_summary *s) {
     add_signs(json, "control_signs", s->n_control_slower, s->n_control);
 }
 
+#define P(KIND, field) NB_MEMBER(KIND, struct nb_gate_plan, field)
+const struct nb_member nb_gate_plan_members[] = {P(COUNT, screen_launches), P(COUNT, confirm_launches),
+                                                 P(COUNT, blocks),          P(NUMBER, sample_ms),
+                                                 P(UINT64, seed),           NB_MEMBERS_END};
+#define R(field) NB_MEMBER(NUMBER, struct nb_gate_rule, field)
+const struct nb_member nb_gate_rule_members[] = {R(fail_margin), R(pass_margin), R(run_level), R(pass_level),
+                                                 NB_MEMBERS_END};
+
 static void add_plan(cJSON *object, const struct nb_gate_plan *plan) {
-    cJSON *json = cJSON_AddObjectToObject(object, "plan"), *rule = cJSON_AddObjectToObject(object, "rule");
-    cJSON_AddNumberToObject(json, "screen_launches", plan->screen_launches);
-    cJSON_AddNumberToObject(json, "confirm_launches", plan->confirm_launches);
-    cJSON_AddNumberToObject(json, "blocks", plan->blocks);
-    nb_json_number(json, "sample_ms", plan->sample_ms);
+    cJSON *json = nb_json_of_members(nb_gate_plan_members, plan);
+    cJSON *rule = nb_json_of_members(nb_gate_rule_members, &plan->rule);
+    cJSON_AddItemToObject(object, "plan", json);
+    cJSON_AddItemToObject(object, "rule", rule);
     nb_json_number(json, "budget_s", plan->budget_s > 0 ? plan->budget_s : (double)NAN);
-    nb_json_uint64(json, "seed", plan->seed);
     cJSON_AddBoolToObject(json, "time_identical", plan->ignore_identity);
-    nb_json_number(rule, "fail_margin", plan->rule.fail_margin);
-    nb_json_number(rule, "pass_margin", plan->rule.pass_margin);
-    nb_json_number(rule, "run_level", plan->rule.run_level);
-    nb_json_number(rule, "pass_level", plan->rule.pass_level);
     nb_json_number(rule, "screen_level", plan->rule.screen_level);
     nb_json_number(rule, "most_preempted", plan->rule.most_preempted);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "src/core/format.h"
+#include "src/core/json_fields.h"
 #include "src/gate/gate.h"
 
 /* The gate as a whole: how many of each verdict, the worst of them, what it could have seen, and whether everything leans to one side. */
@@ -36,6 +37,9 @@ bool nb_gate_leans(size_t k, size_t n);
 const char *nb_gate_overall(const struct nb_gate_summary *s);
 /* What repeats a wrong kernel alone; owned. Null: there is none (functions have their names, the gate's own figures the gate). */
 char *nb_gate_replay(const struct nb_gate *g, const struct nb_gate_case *c);
+
+/* Of struct nb_gate_plan and its rule: what gate.json says, and trials.json. */
+extern const struct nb_member nb_gate_plan_members[], nb_gate_rule_members[];
 
 /* reports/schema/gate.schema.json; ratios as metrics, which travel between machines, where times do not. */
 cJSON *nb_gate_document(const struct nb_gate_summary *s);

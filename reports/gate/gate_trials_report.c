@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/gate/gate_figures.h"
 #include "reports/gate/gate_report.h"
 #include "reports/text/output.h"
 #include "src/core/files.h"
@@ -313,20 +314,12 @@ static cJSON *begin_line(const struct nb_trials_record *r, const char *type) {
 }
 
 static cJSON *plan_to_json(const struct nb_gate *g, const struct nb_trial_plan *plan) {
-    const struct nb_gate_rule *rule = &g->plan.rule;
     cJSON *json = cJSON_CreateObject(), *effects = cJSON_AddArrayToObject(json, "effects_percent");
     for (int i = 0; i < plan->n_effects; i++) cJSON_AddItemToArray(effects, cJSON_CreateNumber(plan->effects[i]));
     cJSON_AddNumberToObject(json, "trials", plan->trials);
     cJSON_AddNumberToObject(json, "powered", plan->powered);
-    cJSON_AddNumberToObject(json, "screen_launches", g->plan.screen_launches);
-    cJSON_AddNumberToObject(json, "confirm_launches", g->plan.confirm_launches);
-    cJSON_AddNumberToObject(json, "blocks", g->plan.blocks);
-    nb_json_number(json, "sample_ms", g->plan.sample_ms);
-    nb_json_uint64(json, "seed", g->plan.seed);
-    nb_json_number(json, "fail_margin", rule->fail_margin);
-    nb_json_number(json, "pass_margin", rule->pass_margin);
-    nb_json_number(json, "run_level", rule->run_level);
-    nb_json_number(json, "pass_level", rule->pass_level);
+    nb_json_add_members(json, nb_gate_plan_members, &g->plan);
+    nb_json_add_members(json, nb_gate_rule_members, &g->plan.rule);
     return json;
 }
 

@@ -288,16 +288,16 @@ static int digest_function(const struct nb_code *code, const struct nb_gate_case
     return nb_code_digest_of(code, roots, n_roots, digest, reason, n);
 }
 
-static void describe_function(const struct nb_gate_request *q, struct nb_job *job, cJSON *options) {
+static void describe_function(const struct nb_gate_request *q, cJSON *options) {
     cJSON *names = cJSON_AddArrayToObject(options, "names");
     for (int role = 0; role < NB_N_FUNCTION_ROLES; role++)
         cJSON_AddItemToArray(names, cJSON_CreateString(parts_of(q->c)->names[role]));
     cJSON_AddItemToObject(options, "arms", cJSON_CreateStringArray(q->keys, q->n_arms));
-    job->kind = "gate_function";
 }
 
 const struct nb_gate_subject nb_gate_functions = {
     .noun = "function",
+    .job = "gate_function",
     .injects = "time behind the calls of a sample, of which a percent is less than one",
     .instructions = "instr. (1 call)",
     .has = has_function,

@@ -224,20 +224,21 @@ struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, str
     cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
     nb_launcher_cpus(cpus, q->threads, q->launch);
     for (int i = 0; i < q->n_arms; i++) asked[i] = (struct nb_asked){.key = q->keys[i]};
-    struct nb_job job = {.launch = q->launch,
-                         .check_only = q->check_only,
-                         .plugins = q->files,
-                         .n_plugins = q->n_files,
-                         .asked = asked,
-                         .blocks = q->blocks,
-                         .sample_s = 1e-3 * q->sample_ms,
-                         .digests_at = -1,
-                         .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
-                         .cpus = cpus,
-                         .n_cpus = q->threads,
-                         .options = options};
-    q->subject->describe(q, &job, options);
-    return job;
+    if (q->subject->describe) q->subject->describe(q, options);
+    return (struct nb_job){.kind = q->subject->job,
+                           .n_cases = q->subject->describe ? 0 : q->n_arms,
+                           .launch = q->launch,
+                           .check_only = q->check_only,
+                           .plugins = q->files,
+                           .n_plugins = q->n_files,
+                           .asked = asked,
+                           .blocks = q->blocks,
+                           .sample_s = 1e-3 * q->sample_ms,
+                           .digests_at = -1,
+                           .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
+                           .cpus = cpus,
+                           .n_cpus = q->threads,
+                           .options = options};
 }
 
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {

@@ -423,14 +423,9 @@ static int digest_kernel(const struct nb_code *code, const struct nb_gate_case *
     return nb_code_digest(code, entry_of(c, build), part, digest, reason, n);
 }
 
-static void describe_kernels(const struct nb_gate_request *q, struct nb_job *job, cJSON *options) {
-    (void)options;
-    job->kind = "gate";
-    job->n_cases = q->n_arms;
-}
-
 const struct nb_gate_subject nb_gate_kernels = {
     .noun = "kernel",
+    .job = "gate",
     .injects = "more rows, or time behind the calls of a kernel that takes all its rows together",
     .instructions = "instr. (1 row)",
     .has = has_kernel,
@@ -438,6 +433,5 @@ const struct nb_gate_subject nb_gate_kernels = {
     .digest = digest_kernel,
     .check = check_kernel,
     .count = count_instructions,
-    .describe = describe_kernels,
     .doubt = nb_gate_doubt_copy,
     .injected = injected_into_kernel};

@@ -21,8 +21,9 @@ struct nb_gate_subject {
                   uint64_t digest[2], char *reason, size_t n);
     /* Decides the case where one of the builds fails, or the candidate is worse. */
     int (*check)(const struct nb_gate *g, struct nb_gate_case *c);
-    /* The worker's job and what it is told besides. */
-    void (*describe)(const struct nb_gate_request *q, struct nb_job *job, cJSON *options);
+    const char *job; /* its kind */
+    /* What the worker is told of the arms. Missing: they are cases of kernels. */
+    void (*describe)(const struct nb_gate_request *q, cJSON *options);
     /* Instructions of 100 + percent rows / those of 100 - 1; NaN with the reason. Missing: time is injected. */
     double (*injected)(const struct nb_gate_case *c, int percent, char *reason, size_t n);
 };
