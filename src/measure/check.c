@@ -108,8 +108,7 @@ static bool closes_inputs(const struct subject *s, const struct attempt *a) {
            !nb_kernel_is_of_program(k);
 }
 
-/* Of a call with its tensors: a gradient that wants nothing may take nothing. */
-static bool declares_units(const struct nb_kernel *k, const struct nb_call *call) {
+bool nb_declares_units(const struct nb_kernel *k, const struct nb_call *call) {
     int64_t n = 0;
     for (int phase = 0; phase < nb_kernel_n_phases(k, call); phase++) n += nb_kernel_n_units(k, call, phase);
     return n > 0;
@@ -136,7 +135,7 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
         return nb_checked_fail(s->out, NB_SKIPPED, "no memory for its buffers and scratch");
     nb_buffers_attach(b, s->c, &call);
     if (a->parameters_alone) call.dx = NULL;
-    if (!declares_units(s->entry->kernel, &call))
+    if (!nb_declares_units(s->entry->kernel, &call))
         return nb_checked_fail(s->out, NB_RETURNED_ERROR, "n_units() declares no unit in any phase");
     if (closes_inputs(s, a)) nb_buffers_close_inputs(b);
     nb_faults_set_buffers(b);
@@ -279,45 +278,38 @@ static void tell_read_outside(struct subject *s, int64_t rows) {
     *s->out = wrong;
 }
 
-/* The figures that a kernel declares decide how often it is called, with which ranges, and what it may be off by. No reduction rounds
- * more than a few times for each of its elements; a longer chain would be a licence for any error. */
-static bool declares_sense(struct subject *s, const struct nb_call *call) {
-    const struct nb_kernel *k = s->entry->kernel;
+bool nb_check_declared(const struct nb_case *c, const struct nb_kernel *k, const struct nb_call *call,
+                       struct nb_checked *out) {
     const int64_t most_units = call->rows * call->cols + 1024, n_phases = nb_kernel_n_phases(k, call);
-    const int64_t reduced = s->c->op == NB_OP_BATCHNORM ? call->n * call->hw : call->cols;
+    const int64_t reduced = c->op == NB_OP_BATCHNORM ? call->n * call->hw : call->cols;
     const int64_t chain = nb_kernel_chain(k, call), column_chain = nb_kernel_column_chain(k, call);
-    const int64_t column = s->c->op == NB_OP_BATCHNORM ? reduced : call->rows;
+    const int64_t column = c->op == NB_OP_BATCHNORM ? reduced : call->rows;
     const char *not_applicable = nb_kernel_applicable(k, call);
     struct nb_range range;
-    if (not_applicable) return nb_checked_fail(s->out, NB_SKIPPED, "%s", not_applicable);
-    if (n_phases < 1 || n_phases > 1000) {
-        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "n_phases() declares %lld phases", (long long)n_phases);
-    }
+    if (not_applicable) return nb_checked_fail(out, NB_SKIPPED, "%s", not_applicable);
+    if (n_phases < 1 || n_phases > 1000)
+        return nb_checked_fail(out, NB_RETURNED_ERROR, "n_phases() declares %lld phases", (long long)n_phases);
     for (int phase = 0; phase < n_phases; phase++) {
         int64_t n = nb_kernel_n_units(k, call, phase);
         if (n >= 0 && n <= most_units) continue;
-        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "n_units() declares %lld units in phase %d", (long long)n,
+        return nb_checked_fail(out, NB_RETURNED_ERROR, "n_units() declares %lld units in phase %d", (long long)n,
                                phase);
     }
     nb_kernel_range(k, call, &range);
-    if (!(range.min_rms >= 0 && range.max_abs > 0 && range.min_rms <= range.max_abs && range.max_rho >= 0)) {
-        return nb_checked_fail(s->out, NB_RETURNED_ERROR,
+    if (!(range.min_rms >= 0 && range.max_abs > 0 && range.min_rms <= range.max_abs && range.max_rho >= 0))
+        return nb_checked_fail(out, NB_RETURNED_ERROR,
                                "range() declares a root mean square from %g, magnitudes up to %g, |mean| / sd up to %g",
                                range.min_rms, range.max_abs, range.max_rho);
-    }
     const size_t scratch = nb_kernel_scratch_bytes(k, call);
-    if (scratch > NB_SCRATCH_MAX) {
-        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "scratch_bytes() declares %zu bytes", scratch);
-    }
-    if (chain < 0 || chain > 8 * reduced + 1024) {
-        return nb_checked_fail(s->out, NB_RETURNED_ERROR,
+    if (scratch > NB_SCRATCH_MAX)
+        return nb_checked_fail(out, NB_RETURNED_ERROR, "scratch_bytes() declares %zu bytes", scratch);
+    if (chain < 0 || chain > 8 * reduced + 1024)
+        return nb_checked_fail(out, NB_RETURNED_ERROR,
                                "chain() declares %lld roundings in a reduction of %lld elements", (long long)chain,
                                (long long)reduced);
-    }
     if (column_chain >= 0 && column_chain <= 8 * column + 1024) return true;
-    return nb_checked_fail(s->out, NB_RETURNED_ERROR,
-                           "column_chain() declares %lld roundings in a sum of %lld elements", (long long)column_chain,
-                           (long long)column);
+    return nb_checked_fail(out, NB_RETURNED_ERROR, "column_chain() declares %lld roundings in a sum of %lld elements",
+                           (long long)column_chain, (long long)column);
 }
 
 /* At the end of all calls. */
@@ -341,7 +333,7 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     struct subject s = {c, entry, in, exact, out, nb_formats[in->dtype].bytes, false};
     struct nb_call call;
     nb_case_call(c, &call);
-    if (!declares_sense(&s, &call)) return;
+    if (!nb_check_declared(c, entry->kernel, &call, out)) return;
     s.joined = refuses_gaps(&s);
     out->chain = nb_kernel_chain(entry->kernel, &call);
     out->column_chain = nb_kernel_column_chain(entry->kernel, &call);

@@ -9,6 +9,13 @@
 #include "src/measure/judge.h"
 #include "src/plan/inputs.h"
 
+/* Are the figures that a kernel declares for a call (without tensors) such that it can be called? They decide how often, with which ranges, and what
+ * it may be off by: no reduction rounds more than a few times for each of its elements, and a longer chain would be a licence for any error. */
+bool nb_check_declared(const struct nb_case *c, const struct nb_kernel *k, const struct nb_call *call,
+                       struct nb_checked *out);
+/* Of a call with its tensors: a gradient that wants nothing may take nothing. */
+bool nb_declares_units(const struct nb_kernel *k, const struct nb_call *call);
+
 /* The inputs of a backward case have its saved statistics. Calls the kernel in four placements (buffers.h), cut into ranges and whole, and
  * judges what it wrote against the oracle. The process may die of it: nb_faults_watch() should stand. */
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,

@@ -13,6 +13,7 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/timer.h"
+#include "src/measure/check.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
@@ -27,8 +28,8 @@ static int fail(struct nb_trial *t, const char *reason) {
 int nb_trial_init(struct nb_trial *t, const struct nb_case *c, const struct nb_entry *entry) {
     *t = (struct nb_trial){.c = *c, .entry = entry};
     nb_case_call(&t->c, &t->call);
-    const char *refused = nb_kernel_applicable(entry->kernel, &t->call);
-    if (refused) return fail(t, refused);
+    struct nb_checked declared = {.status = NB_OK};
+    if (!nb_check_declared(&t->c, entry->kernel, &t->call, &declared)) return fail(t, declared.reason);
     if (nb_inputs_init(&t->in, &t->c) != 0) return fail(t, "no memory for its inputs");
     const struct nb_layout_request q = {
         .wants = nb_buffers_wants(&t->c, false),
@@ -39,10 +40,9 @@ int nb_trial_init(struct nb_trial *t, const struct nb_case *c, const struct nb_e
         .scratch_bytes = nb_kernel_scratch_bytes(entry->kernel, &t->call),
         .poison = NB_POISON_NAN,
     };
-    if (q.scratch_bytes > NB_SCRATCH_MAX) return fail(t, "scratch_bytes() declares an absurd number");
     if (nb_buffers_init(&t->buffers, &t->in, &q) != 0) return fail(t, "no memory for its buffers and scratch");
     nb_buffers_attach(&t->buffers, &t->c, &t->call);
-    return 0;
+    return nb_declares_units(entry->kernel, &t->call) ? 0 : fail(t, "n_units() declares no unit in any phase");
 }
 
 void nb_trial_set_eps(struct nb_trial *t, double eps) {
