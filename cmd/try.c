@@ -30,7 +30,8 @@ static const char help[] =
     "(else where not, and the command that repeats it), how accurate (grade, worst row), how fast, as a share of the copy\n"
     "and against the others, and what it does inside. `normbench new-plugin` writes a file to begin with.\n\n"
     "  --kernel GLOBS       only these of its kernels, with commas between\n"
-    "  --budget SECONDS     about how long it takes (default 20); many kernels take longer\n"
+    "  --budget SECONDS     about how long it takes (default 20); many kernels take longer; what is silent then is ended\n"
+    "                       within 5 s\n"
     "  --no-peers           leaves out the peers that are built\n"
     "  --max-width WIDTH    hides wider kernels of ours\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 10, or half of a smaller budget)\n" NB_LOAD_TIMEOUT_HELP
@@ -39,6 +40,8 @@ static const char help[] =
     "Exit codes: 0 all of its kernels are right, 1 one is wrong, crashed or hung, 2 usage, or a file that cannot be loaded,\n"
     "4 one is faster than a copy of the same bytes: it leaves work out while it is timed, or the copy was slowed,\n"
     "77 none of them can run on this machine, 128+n ended by signal n.\n";
+
+enum { LATE_TIMEOUT_S = 5 }; /* as the help says */
 
 struct try_options {
     struct nb_plan_request request; /* of which the plugins matter */
@@ -159,10 +162,10 @@ static void add_block(cJSON *blocks, const struct nb_entry *e, bool cold) {
 /* Half of the time goes to the run, a quarter to the hard rows; the rest to loading and probing. Every kernel gets the launches that an
  * interval needs, however long they take. */
 static void set_time(const struct try_options *o, struct nb_plan *plan) {
-    plan->budget_s = fmax(o->budget_s / 2, 2 * plan->estimate_s); /* a busy machine is slower than the estimate */
-    plan->leaves_none_out = true;                                 /* late is better than no answer about a kernel */
+    plan->budget_s = o->budget_s / 2;
+    plan->leaves_none_out = true; /* late is better than no answer about a kernel */
     if (plan->estimate_s > o->budget_s)
-        nb_note("about %.0f s, more than the %.0f given: these are %zu cases; --kernel chooses", 2 * plan->estimate_s,
+        nb_note("about %.0f s, more than the %.0f given: these are %zu cases; --kernel chooses", plan->estimate_s,
                 o->budget_s, plan->n_cases);
 }
 /* Of many kernels each gets what one has in the least budget: a row that is left out finds nothing. */
@@ -236,7 +239,7 @@ static int probe(const struct try_options *o, const struct subjects *s, const st
                                    .plugins = o->request.plugins.items,
                                    .n_plugins = (int)o->request.plugins.n,
                                    .max_width = o->max_width,
-                                   .silence_s = o->case_timeout_s,
+                                   .silence_s = fmin(o->case_timeout_s, LATE_TIMEOUT_S),
                                    .label = "probing"};
     return p->n > 0 ? nb_study_run(&study, take_answer, p) : 0;
 }
@@ -349,6 +352,7 @@ static int measure(const struct try_options *o, const struct subjects *s, const 
                                    .no_counters = true,
                                    .silent = true,
                                    .case_timeout_s = o->case_timeout_s,
+                                   .late_timeout_s = LATE_TIMEOUT_S,
                                    .argc = argc,
                                    .argv = argv};
     char *dir = nb_measuring_folder(&m);

@@ -411,7 +411,8 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
                                            .n_plugins = (int)m->request->plugins.n,
                                            .max_width = m->request->max_width,
                                            .no_counters = m->no_counters,
-                                           .case_timeout_s = m->case_timeout_s};
+                                           .case_timeout_s = m->case_timeout_s,
+                                           .late_timeout_s = m->late_timeout_s};
     const int first = dir && !m->resume ? nb_first_use(m->plan, m->request->max_width) : 0;
     *began = false;
     if (first != 0) return first;
@@ -456,6 +457,13 @@ static bool is_listed(const char *names, const char *name) {
     return found;
 }
 
+static bool has_hung(const struct nb_results *results, const char *variant) {
+    bool has = false;
+    for (size_t i = 0; i < results->n; i++)
+        has |= results->records[i].status == NB_TIMED_OUT && strcmp(results->records[i].c.variant, variant) == 0;
+    return has;
+}
+
 /* The kernels of plugins that have been right so far, with commas between. One that crashed or hung would do so in every case. */
 static char *foreign_kernels(const struct nb_results *results) {
     struct nb_strbuf names = {0};
@@ -463,7 +471,9 @@ static char *foreign_kernels(const struct nb_results *results) {
         const struct nb_record *r = &results->records[i];
         const struct nb_entry *entry =
             r->c.is_peer || !nb_status_timed(r->status) ? NULL : nb_registry_find(r->c.variant);
-        if (!entry || !entry->plugin || !nb_case_is_timed(&r->c) || is_listed(names.text, entry->kernel_id)) continue;
+        if (!entry || !entry->plugin || !nb_case_is_timed(&r->c) || is_listed(names.text, entry->kernel_id) ||
+            has_hung(results, r->c.variant))
+            continue;
         nb_strbuf_addf(&names, "%s%s", names.text ? "," : "", entry->kernel_id);
     }
     return names.text;

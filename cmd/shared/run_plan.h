@@ -86,11 +86,11 @@ struct nb_measuring {
     const char *config;       /* its name */
     const char *out, *resume; /* folder to make, or to go on with; both null: a new one below results/ */
     bool no_counters;
-    bool confirms;     /* what looks behind will be measured again after it */
-    const char *whole; /* the folder that --resume takes; null: the run's own */
-    bool silent;       /* no note says how much there is to do */
-    double case_timeout_s;
-    int argc; /* what the journal keeps, so that --resume can make the plan again */
+    bool confirms;                         /* what looks behind will be measured again after it */
+    const char *whole;                     /* the folder that --resume takes; null: the run's own */
+    bool silent;                           /* no note says how much there is to do */
+    double case_timeout_s, late_timeout_s; /* as struct nb_run_options */
+    int argc;                              /* what the journal keeps, so that --resume can make the plan again */
     char **argv;
 };
 

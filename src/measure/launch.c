@@ -153,7 +153,6 @@ enum { ROUNDS_OF_A_PROGRAM = 3 };
 static int launch_all(struct nb_run *run, bool fewest) {
     int *units = nb_alloc(run->plan->n_groups + 1, sizeof *units), result = 0;
     for (int n = 1; n > 0 && result == 0 && !stopped(run); run->n_rounds++) {
-        nb_run_drop_hung(run);
         drop_failed(run);
         if (fewest && !nb_schedule_lacks(&run->schedule)) break;
         n = nb_schedule_round(&run->schedule, run->n_rounds, left_s(run), units);

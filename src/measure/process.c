@@ -384,8 +384,10 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
     struct nb_job given = *wanted, *const job = &given;
     struct nb_kept_programs *programs = lend_programs(wanted);
     const int programs_fd = programs ? nb_kept_programs_send(programs, &given.n_programs) : -1;
-    *outcome = (struct nb_outcome){
-        .ending = NB_NOT_STARTED, .current = -1, .had_company = programs && nb_kept_programs_had_company(programs)};
+    *outcome = (struct nb_outcome){.ending = NB_NOT_STARTED,
+                                   .current = -1,
+                                   .silence_s = silence_s,
+                                   .had_company = programs && nb_kept_programs_had_company(programs)};
     struct reader reader = {.lines = cJSON_CreateArray(), .outcome = outcome};
     struct nb_shared *shared = NULL;
     int ends[2] = {-1, -1}, shared_fd = -1;
@@ -443,7 +445,7 @@ void nb_process_run(struct nb_fork_server *fork_server, const struct nb_job *job
 
 enum nb_status nb_outcome_blame(const struct nb_outcome *o, char *reason, size_t n) {
     if (o->ending == NB_ENDED_SILENT) {
-        snprintf(reason, n, "no end within the time allowed");
+        snprintf(reason, n, "no end within %.3g s", o->silence_s);
         return NB_TIMED_OUT;
     }
     if (o->fault_status[0]) {

@@ -52,6 +52,7 @@ enum nb_ending {
 struct nb_outcome {
     enum nb_ending ending;
     int signal, exit_code;
+    double silence_s;                         /* that it was allowed */
     int current;                              /* the case it was at, or -1 */
     bool had_company;                         /* other workers have called kernels of programs that it was lent */
     char fault_status[32], fault_reason[128]; /* its last words, "" without */

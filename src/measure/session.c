@@ -78,6 +78,7 @@ void nb_run_release(struct nb_run *run) {
     }
     free(run->groups);
     free(run->calls_many);
+    nb_strings_release(&run->hung);
     nb_known_counts_release(&run->known_counts);
     nb_schedule_release(&run->schedule);
     if (run->digests_fd >= 0) close(run->digests_fd);
@@ -305,32 +306,33 @@ static void fail(struct session *v, int member, enum nb_status status, const cha
     v->state->cases[member] = (struct nb_case_state){true, true, status};
     nb_run_write(v->run,
                  nb_failure_to_json(&(struct nb_failure){v->number, v->launch, key_of(v, member), reason, status}));
-}
-
-static bool has_hung(const struct nb_run *run, const char *variant) {
-    for (size_t g = 0; g < run->plan->n_groups; g++)
-        for (size_t i = 0; i < run->plan->groups[g].n; i++)
-            if (run->groups[g].cases[i].checked && run->groups[g].cases[i].status == NB_TIMED_OUT &&
-                strcmp(case_at(run->plan, (int)g, (int)i)->variant, variant) == 0)
-                return true;
-    return false;
-}
-
-void nb_run_drop_hung(struct nb_run *run) {
-    if (run->plan->budget_s <= 0 || 2 * run->silent_s < run->plan->budget_s) return;
-    for (size_t g = 0; g < run->plan->n_groups; g++)
-        for (size_t i = 0; i < run->plan->groups[g].n; i++) {
-            struct session v = {.run = run, .number = (int)g, .launch = -1, .state = &run->groups[g]};
-            v.group = &run->plan->groups[g];
-            if (nb_status_timed(v.state->cases[i].status) && has_hung(run, case_at(run->plan, (int)g, (int)i)->variant))
-                fail(&v, (int)i, NB_SKIPPED,
-                     "not timed: the kernel hung in another case, and waiting for it took half of the budget");
-        }
+    pthread_mutex_lock(&v->run->shared);
+    if (status == NB_TIMED_OUT) nb_strings_add(&v->run->hung, case_of(v, member)->variant);
+    pthread_mutex_unlock(&v->run->shared);
 }
 
 static void leave_out(struct session *v, int position) {
     memmove(v->members + position, v->members + position + 1, (size_t)(v->n - position - 1) * sizeof *v->members);
     v->n--;
+}
+
+static bool is_given_up(struct nb_run *run, const char *variant) {
+    bool has_hung = false;
+    pthread_mutex_lock(&run->shared);
+    for (size_t i = 0; i < run->hung.n && 2 * run->silent_s >= run->plan->budget_s; i++)
+        has_hung |= strcmp(run->hung.items[i], variant) == 0;
+    pthread_mutex_unlock(&run->shared);
+    return has_hung;
+}
+
+/* Where kernels that hung took half of the budget by being waited for, they are not called any more. */
+static void give_up_hung(struct session *v) {
+    for (int at = v->n - 1; at >= 0; at--) {
+        if (!is_given_up(v->run, case_of(v, v->members[at])->variant)) continue;
+        fail(v, v->members[at], NB_SKIPPED,
+             "not tried: the kernel hung in another case, and waiting for it took half of the budget");
+        leave_out(v, at);
+    }
 }
 
 /* No worker could be started, or the user has ended the last one. */
@@ -346,10 +348,23 @@ static int64_t digest_bytes(const struct nb_plan *plan, int group) {
     return (int64_t)plan->groups[group].n * nb_n_digests(rows) * (int64_t)sizeof(uint64_t);
 }
 
+/* When the time of the run is over, by nb_now_s(). */
+static double end_s(const struct nb_run *run) {
+    return run->started_s + run->plan->budget_s - run->plan->kept_s - run->used_s;
+}
+
+/* The last time by which a case may begin; 0: there is none. */
+static double until_s(const struct nb_run *run) {
+    return isfinite(run->plan->budget_s) && !run->plan->leaves_none_out ? end_s(run) : 0;
+}
+
 static double silence(const struct session *v) {
-    double largest = 0;
+    const double left_s = fmax(end_s(v->run) - nb_now_s(), 0);
+    double largest = 0, limit_s = v->run->options->case_timeout_s;
     for (int i = 0; i < v->n; i++) largest = fmax(largest, elements(case_of(v, v->members[i])));
-    return v->run->options->case_timeout_s + silence_s_per_element * largest;
+    const double late_s = v->run->options->late_timeout_s;
+    if (late_s > 0) limit_s = fmin(limit_s, left_s + late_s);
+    return limit_s + silence_s_per_element * largest;
 }
 
 /* Is the key one of those sent? */
@@ -491,13 +506,6 @@ static void choose_copies(struct nb_job *job, int i, const struct nb_group_state
     job->asked[i].other_copy = add_copy(job, other);
 }
 
-/* When the time of the run is over, by nb_now_s(); 0: it has no such time. */
-static double end_s(const struct nb_run *run) {
-    const struct nb_plan *plan = run->plan;
-    const bool holds = isfinite(plan->budget_s) && !plan->leaves_none_out;
-    return holds ? run->started_s + plan->budget_s - plan->kept_s - run->used_s : 0;
-}
-
 /* Sends members to a worker and takes its answers. */
 static void work(struct session *v, const char *kind) {
     struct nb_run *run = v->run;
@@ -523,7 +531,7 @@ static void work(struct session *v, const char *kind) {
                          .sample_s = 1e-3 * plan->sample_ms,
                          .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
                          .cold_bytes = nb_cold_bytes(first),
-                         .until_s = end_s(run),
+                         .until_s = until_s(run),
                          .programs_anew = v->anew || (v->alone && v->launch < 0),
                          .digests_at = v->state->digests_at,
                          .digests_bytes = digest_bytes(plan, v->number),
@@ -540,7 +548,7 @@ static void work(struct session *v, const char *kind) {
     }
     nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
     pthread_mutex_lock(&run->shared);
-    if (v->outcome.ending == NB_ENDED_SILENT) run->silent_s += silence(v);
+    if (v->outcome.ending == NB_ENDED_SILENT) run->silent_s += v->outcome.silence_s;
     pthread_mutex_unlock(&run->shared);
     free(asked);
 }
@@ -655,13 +663,14 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
     v.cpu = cpu;
     v.fork_server = fork_server;
     take_members(&v, true);
+    give_up_hung(&v);
     while (v.n > 0) {
         char reason[200];
         const int n_answered = cJSON_GetArraySize(v.answers); /* by earlier workers */
         work(&v, "check");
         const int sent = n_sent(&v), before = v.n, culprit = settle(&v, true), at = find_member(&v, culprit);
         if (is_over(&v)) break;
-        late = v.n > 0 && v.outcome.ending == NB_ENDED_WELL && end_s(run) > 0 && nb_now_s() > end_s(run);
+        late = v.n > 0 && v.outcome.ending == NB_ENDED_WELL && until_s(run) > 0 && nb_now_s() > until_s(run);
         if (late) break;
         if (begins_anew(&v, at, n_answered)) continue;
         if (at < 0 && v.n == before && v.outcome.had_company) { /* a program that others left unable to begin */
@@ -788,6 +797,7 @@ int nb_session_launch(struct nb_run *run, int group, int launch) {
     cJSON *alone = NULL, *line;
     init_session(&v, run, group, launch);
     take_members(&v, false);
+    give_up_hung(&v);
     const bool together = v.n > 1 && !v.state->apart;
     bool is_clean = together && launch_together(&v);
     if (!is_clean && !is_over(&v)) {

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "src/core/cpu.h"
+#include "src/core/text.h"
 #include "src/measure/journal.h"
 #include "src/measure/known_counts.h"
 #include "src/measure/launcher.h"
@@ -21,6 +22,7 @@ struct nb_run_options {
     bool no_counters;
     /* A worker without a step forward for longer (and a time that grows with the shape) is ended. */
     double case_timeout_s;
+    double late_timeout_s; /* no longer than this behind the end of the budget; 0: as before it */
 };
 
 struct nb_case_state {
@@ -53,6 +55,7 @@ struct nb_run {
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
     double silent_s;               /* for which kernels that hung were waited for */
+    struct nb_strings hung;        /* their variants */
     double used_s;                 /* by what the journal held already, of all stages */
     int n_rounds, n_rounds_served; /* of launches; those in which there was one */
     struct nb_schedule schedule;
@@ -67,8 +70,6 @@ void nb_run_release(struct nb_run *run);
 int nb_checks_at_once(const struct nb_plan *plan, int n_cpus);
 /* Is something of the group to come that the journal does not hold yet? */
 bool nb_run_is_due(const struct nb_run *run, int group);
-/* Where kernels that hung took half of the budget by being waited for, what was right of them is not timed. */
-void nb_run_drop_hung(struct nb_run *run);
 /* A line of the journal; takes it over. */
 void nb_run_write(struct nb_run *run, cJSON *line);
 

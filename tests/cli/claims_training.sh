@@ -91,7 +91,7 @@ for how in crashes exits hangs memory; do
     case $how in
     crashes) said='was ended by signal 11' ;;
     exits) said='ended with exit code 3, after lines that are not of the protocol' ;;
-    hangs) said='no end within the time allowed' ;;
+    hangs) said='no end within ' ;;
     memory) said='ran out of memory' ;;
     esac
     reads "r['course']['verdict'] == 'REPRODUCED' and r['memory']['verdict'] == r['steps']['verdict'] == 'NOT MEASURED'"

@@ -58,7 +58,7 @@ back=(--baseline "$WORK/bad.so" --candidate "$WORK/old.so")
 wrong=(--baseline "$WORK/old.so" --candidate "$WORK/bad.so")
 gives 1 'WRONG parse: its 24 bytes of output differ from the baseline.s 24, first at byte 0' "${wrong[@]}" --function parse
 gives 1 'WRONG crashes: crashed: segmentation fault' "${wrong[@]}" --function crashes
-gives 1 'WRONG hangs: timed_out: no end within the time allowed' "${wrong[@]}" --function hangs --case-timeout 2
+gives 1 'WRONG hangs: timed_out: no end within 2 s' "${wrong[@]}" --function hangs --case-timeout 2
 gives 1 'WRONG leaves: crashed: ended the process with exit code 0' "${wrong[@]}" --function leaves
 gives 1 'WRONG grows: its 8 bytes of output differ' "${wrong[@]}" --function grows
 gives 1 'WRONG judged: the check returns 7 after call 1' "${wrong[@]}" --function judged
