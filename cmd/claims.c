@@ -130,41 +130,34 @@ static int launches_of(const struct claims_options *o, int usually) {
 
 static void print_list(const struct nb_claims *claims, const char *format) {
     static const char *const titles[] = {"claim", "kind", "statement"};
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     static const int ranks[] = {NB_GRID_STAYS, 1, NB_GRID_STAYS};
     nb_grid_init(&grid, titles, 3);
     grid.ranks = ranks;
     for (size_t i = 0; i < claims->n; i++) {
         const struct nb_claim *c = &claims->items[i];
-        struct nb_strbuf kinds = {0};
+        struct nb_strbuf kinds released_by(nb_strbuf_release) = {0};
         nb_strbuf_add(&kinds, c->n_experiments ? "" : "fact");
         for (size_t j = 0; j < c->n_experiments; j++)
             if (!kinds.len || !strstr(kinds.text, c->experiments[j].kind->name))
                 nb_strbuf_addf(&kinds, "%s%s", kinds.len ? ", " : "", c->experiments[j].kind->name);
         nb_grid_row(&grid, c->id, kinds.text, c->title);
-        nb_strbuf_release(&kinds);
     }
     nb_grid_print(&grid, format, stdout);
-    nb_grid_release(&grid);
 }
 
 static int explain(const char *id) {
-    struct nb_claims claims;
-    struct nb_strbuf text = {0};
-    if (strcmp(id, "properties") == 0) {
+    struct nb_claims claims released_by(nb_claims_release) = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
+    if (strcmp(id, "properties") == 0)
         nb_properties_explain(&text);
-        fputs(text.text, stdout);
-        nb_strbuf_release(&text);
-        return NB_EXIT_OK;
-    }
-    if (nb_claims_read(&claims, &id, 1) != 0) return NB_EXIT_USAGE;
+    else if (nb_claims_read(&claims, &id, 1) != 0)
+        return NB_EXIT_USAGE;
     for (size_t i = 0; i < claims.n; i++) {
         if (i) nb_strbuf_add(&text, "\n");
         nb_claim_explain(&claims.items[i], &text);
     }
     fputs(text.text, stdout);
-    nb_strbuf_release(&text);
-    nb_claims_release(&claims);
     return NB_EXIT_OK;
 }
 
@@ -187,12 +180,7 @@ static void plan(const struct nb_claims *claims, const char *device, struct nb_t
         }
 }
 
-static bool has_journal(const char *dir) {
-    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
-    const bool there = nb_path_exists(path);
-    free(path);
-    return there;
-}
+static bool has_journal(const char *dir) { return nb_dir_holds(dir, NB_JOURNAL_FILE); }
 
 /* 0, -1 after nb_error, or the number of the signal that ended it. */
 static int ask(const struct claims_options *o, const struct nb_torch_plan *p, const struct nb_torch *torch,
@@ -224,9 +212,9 @@ static int ask(const struct claims_options *o, const struct nb_torch_plan *p, co
 /* Asks PyTorch what the claims need, if it is there: it is looked for once. As ask() returns. */
 static int claims_train(const struct claims_options *o, const struct nb_claims *claims, const char *dir,
                         struct claims_trained *out) {
-    struct nb_torch_plan p = {0};
-    struct nb_torch torch = {0};
-    char *folder = nb_path_join(dir, NB_CLAIMS_TRAINING_FOLDER);
+    struct nb_torch_plan p released_by(nb_torch_plan_release) = {0};
+    struct nb_torch torch released_by(nb_torch_release) = {0};
+    char *folder freed = nb_path_join(dir, NB_CLAIMS_TRAINING_FOLDER);
     int result = 0;
     plan(claims, o->quick && isnan(o->train_budget_s) ? NULL : o->device, &p);
     if (o->request.launches != NB_AS_CONFIGURED) nb_torch_plan_usual_seeds(&p); /* the user's number counts */
@@ -241,9 +229,6 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
         out->there = true;
         result = ask(o, &p, &torch, folder, out);
     }
-    nb_torch_release(&torch);
-    nb_torch_plan_release(&p);
-    free(folder);
     return result;
 }
 
@@ -265,13 +250,12 @@ static int claims_rates(const struct claims_options *o, const struct nb_claims *
         }
     out->there = out->rates.n > 0;
     if (!out->there) return 0;
-    char *folder = nb_path_join(dir, NB_CLAIMS_RATES_FOLDER);
+    char *folder freed = nb_path_join(dir, NB_CLAIMS_RATES_FOLDER);
     cJSON *run = cJSON_CreateObject();
     nb_json_text(run, "config", NB_CLAIMS_RATES_FOLDER);
     int result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
     if (result == 0) result = nb_rates_measure(&out->rates, folder, &journal, launches_of(o, NB_MIN_LAUNCHES));
     nb_journal_close(&journal);
-    free(folder);
     return result;
 }
 
@@ -299,9 +283,9 @@ static void measured_release(struct measured *m) {
 /* One plan into its own folder below DIR. */
 static int run_plan(const struct claims_options *o, struct nb_config *config, const char *dir, int which,
                     struct measured *m) {
-    struct nb_plan plan = {0};
+    struct nb_plan plan released_by(nb_plan_release) = {0};
     bool began = false;
-    char *folder = nb_path_join(dir, nb_claims_plan_names[which]);
+    char *folder freed = nb_path_join(dir, nb_claims_plan_names[which]);
     int result = nb_plan_make(&plan, config, &o->request.options);
     if (result == 0 && plan.n_cases > 0) {
         const bool resume = o->output.resume && has_journal(folder);
@@ -322,8 +306,6 @@ static int run_plan(const struct claims_options *o, struct nb_config *config, co
         result = m->there[which] && m->ended >= 0 ? nb_results_write(&m->results[which], folder) : -1;
         if (result == 0 && !o->output.no_plots) result = nb_html_write(&m->results[which], folder);
     }
-    nb_plan_release(&plan);
-    free(folder);
     return result;
 }
 
@@ -335,10 +317,8 @@ static const char eager_config[] = "{ \"blocks\": [ { \"op\": \"rmsnorm\", \"bac
 
 /* Null, or why PyTorch is not there. */
 static const char *load_pytorch(struct nb_texts *plugins) {
-    char *adapter = nb_peer_adapter("pytorch");
-    const bool built = nb_path_exists(adapter);
-    free(adapter);
-    if (!built) return "its adapter is not built (normbench peers pytorch)";
+    char *adapter freed = nb_peer_adapter("pytorch");
+    if (!nb_path_exists(adapter)) return "its adapter is not built (normbench peers pytorch)";
     char *spec = nb_peer_spec("pytorch", NULL);
     if (!spec || nb_registry_describe(spec) != 0) {
         free(spec);
@@ -349,15 +329,13 @@ static const char *load_pytorch(struct nb_texts *plugins) {
 }
 
 static int run_eager(struct claims_options *o, const char *dir, struct measured *m) {
-    struct nb_config config;
+    struct nb_config config released_by(nb_config_release) = {0};
     m->no_eager = load_pytorch(&o->request.plugins);
     if (m->no_eager) return 0;
     m->no_eager = "its RMSNorm was not timed (eager/ says why)";
     if (nb_config_parse(&config, nb_claims_plan_names[NB_PLAN_EAGER], eager_config, sizeof eager_config - 1) != 0)
         return -1;
-    const int result = run_plan(o, &config, dir, NB_PLAN_EAGER, m);
-    nb_config_release(&config);
-    return result;
+    return run_plan(o, &config, dir, NB_PLAN_EAGER, m);
 }
 
 static struct nb_interval eager_us(const struct measured *m) {
@@ -422,12 +400,10 @@ static int write_readings(const cJSON *document, const char *dir) {
     const cJSON *cpu = nb_json_get(nb_json_get(document, "fingerprint"), "cpu");
     char date[16];
     nb_utc_now("%Y-%m-%d", date, sizeof date);
-    cJSON *readings = nb_training_readings(nb_json_get(document, "training"), nb_json_get_string(cpu, "model"), date);
-    char *path = nb_path_join(dir, "readings.json");
-    const int result = readings ? nb_json_write(readings, path) : 0;
-    cJSON_Delete(readings);
-    free(path);
-    return result;
+    cJSON *readings released_by(nb_json_release) =
+        nb_training_readings(nb_json_get(document, "training"), nb_json_get_string(cpu, "model"), date);
+    char *path freed = nb_path_join(dir, "readings.json");
+    return readings ? nb_json_write(readings, path) : 0;
 }
 
 static int report(const struct claims_options *o, const struct nb_claim_result *results, size_t n,
@@ -445,7 +421,7 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
                                     .eager_us = eager_us(m),
                                     .no_eager = m->no_eager};
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
-    cJSON *document = nb_claims_document(results, n, &about);
+    cJSON *document released_by(nb_json_release) = nb_claims_document(results, n, &about);
     int result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
     fflush(stdout);
     if (nb_claims_document_write(document, dir) != 0 || write_readings(document, dir) != 0 ||
@@ -453,35 +429,28 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
         result = -1;
     else
         nb_note("verdicts: %s/" NB_CLAIMS_FILE "; page: %s/" NB_CLAIMS_PAGE, dir, dir);
-    cJSON_Delete(document);
     return result;
 }
 
 /* Tries the claims, whose blocks move to the plans, into dir. Returns the exit code. */
 static int try_claims(struct claims_options *o, struct nb_claims *claims, const char *dir) {
-    struct measured m = {0};
-    struct nb_claim_result *results = NULL;
+    struct measured m released_by(measured_release) = {0};
     const double started = nb_now_s();
     size_t n_denied = 0;
-    int exit_code = NB_EXIT_USAGE;
     bool is_whole = measure(o, claims, dir, &m) == 0, any = is_whole;
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) any |= m.there[i];
-    if (!any) goto out;
+    if (!any) return NB_EXIT_USAGE;
     const struct nb_claims_measured measured = all_measured(&m);
-    results = judge(claims, &measured);
+    struct nb_claim_result *results freed = judge(claims, &measured);
     if (m.ended == 0) m.ended = nb_interrupted();
     for (size_t i = 0; i < claims->n; i++)
         n_denied += results[i].verdict == NB_NOT_REPRODUCED && !nb_claim_is_bug(results[i].claim->id);
     is_whole &= report(o, results, claims->n, &m, is_whole && m.ended == 0, dir, nb_now_s() - started) == 0;
-    exit_code = m.ended > 0                 ? nb_ended_by(m.ended, "claims", dir)
-                : o->strict && n_denied > 0 ? NB_EXIT_FAILED
-                : is_whole                  ? NB_EXIT_OK
-                                            : NB_EXIT_USAGE;
-out:
-    for (size_t i = 0; results && i < claims->n; i++) nb_claim_result_release(&results[i]);
-    free(results);
-    measured_release(&m);
-    return exit_code;
+    for (size_t i = 0; i < claims->n; i++) nb_claim_result_release(&results[i]);
+    return m.ended > 0                 ? nb_ended_by(m.ended, "claims", dir)
+           : o->strict && n_denied > 0 ? NB_EXIT_FAILED
+           : is_whole                  ? NB_EXIT_OK
+                                       : NB_EXIT_USAGE;
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------------ */
@@ -502,10 +471,10 @@ static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *sav
     const bool strict = o->strict, no_plots = o->output.no_plots;
     bool taken = false;
     for (int i = 0; i <= NB_N_CLAIMS_PLANS && !taken; i++) {
-        char *folder = nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : NB_CLAIMS_TRAINING_FOLDER);
+        char *folder freed =
+            nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : NB_CLAIMS_TRAINING_FOLDER);
         const bool there = has_journal(folder);
         if (there) taken = nb_journaled_argv_read(saved, folder, "claims", &o->output, &o->request, exit_code);
-        free(folder);
         if (there && !taken) return false;
     }
     if (!taken) return nb_error("--resume %s: no run of claims began there", dir), false;
@@ -543,40 +512,30 @@ static int ask_model(const struct claims_options *o) {
                                                              .argv = o->argv});
 }
 
+static void release(struct claims_options *o) {
+    nb_texts_release(&o->patterns);
+    nb_plan_request_release(&o->request);
+}
+
 static int claims_main(int argc, char **argv) {
-    struct claims_options o = usual;
-    struct nb_journaled_argv saved = {0};
-    struct nb_claims claims = {0};
-    char *dir = NULL;
-    int exit_code = NB_EXIT_USAGE;
-    if (!parse(&o, argc, argv, &exit_code)) goto out;
-    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
-    if (!wants_variants(&o) && nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) goto out;
-    if (o.explain) {
-        exit_code = explain(o.explain);
-        goto out;
-    }
-    if (o.model) {
-        exit_code = ask_model(&o);
-        goto out;
-    }
-    if (nb_claims_read(&claims, o.patterns.items, o.patterns.n) != 0) goto out;
-    if (wants_variants(&o)) {
+    struct claims_options o released_by(release) = usual;
+    struct nb_journaled_argv saved released_by(nb_journaled_argv_release) = {0};
+    struct nb_claims claims released_by(nb_claims_release) = {0};
+    char *dir freed = NULL;
+    int exit_code;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
+    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) return exit_code;
+    if (!wants_variants(&o) && nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) return NB_EXIT_USAGE;
+    if (o.explain) return explain(o.explain);
+    if (o.model) return ask_model(&o);
+    if (nb_claims_read(&claims, o.patterns.items, o.patterns.n) != 0) return NB_EXIT_USAGE;
+    if (wants_variants(&o))
         print_variants(&claims, o.quick);
-        exit_code = NB_EXIT_OK;
-    } else if (o.output.list) {
+    else if (o.output.list)
         print_list(&claims, o.output.format ? o.output.format : "table");
-        exit_code = NB_EXIT_OK;
-    } else if (folder_of(&o, &dir) == 0) {
-        exit_code = try_claims(&o, &claims, dir);
-    }
-out:
-    free(dir);
-    nb_claims_release(&claims);
-    nb_texts_release(&o.patterns);
-    nb_plan_request_release(&o.request);
-    nb_journaled_argv_release(&saved);
-    return exit_code;
+    else
+        return folder_of(&o, &dir) == 0 ? try_claims(&o, &claims, dir) : NB_EXIT_USAGE;
+    return NB_EXIT_OK;
 }
 
 const struct nb_command nb_command_claims = {

@@ -62,27 +62,21 @@ static int compare(const struct options *o, const struct nb_results *runs, struc
     return o->strict && !whole ? NB_EXIT_NOT_COMPARABLE : NB_EXIT_OK;
 }
 
+static void release(struct options *o) { nb_texts_release(&o->filters); }
+
 static int compare_main(int argc, char **argv) {
-    struct options o = {.format = "table"};
-    struct nb_results *runs = NULL;
-    struct nb_comparison *comparisons = NULL;
-    size_t n = 0;
-    int exit_code;
-    if (!parse(&o, argc, argv, &exit_code)) goto out;
-    n = (size_t)(argc - optind);
-    runs = nb_alloc(n, sizeof *runs);
-    comparisons = nb_alloc(n, sizeof *comparisons);
-    for (size_t i = 0; i < n; i++)
-        if (nb_results_read(&runs[i], argv[optind + (int)i]) != 0) goto out;
-    exit_code = compare(&o, runs, comparisons, n - 1);
-out:
+    struct options o released_by(release) = {.format = "table"};
+    int exit_code, result = 0;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
+    const size_t n = (size_t)(argc - optind);
+    struct nb_results *runs freed = nb_alloc(n, sizeof *runs);
+    struct nb_comparison *comparisons freed = nb_alloc(n, sizeof *comparisons);
+    for (size_t i = 0; i < n && result == 0; i++) result = nb_results_read(&runs[i], argv[optind + (int)i]);
+    if (result == 0) exit_code = compare(&o, runs, comparisons, n - 1);
     for (size_t i = 0; i < n; i++) {
         nb_comparison_release(&comparisons[i]);
         nb_results_release(&runs[i]);
     }
-    free(comparisons);
-    free(runs);
-    nb_texts_release(&o.filters);
     return exit_code;
 }
 

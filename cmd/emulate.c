@@ -58,12 +58,11 @@ static int add_quantum(struct emulate_options *o, const char *name) {
 
 static int set_quantize(void *to, const char *list) {
     struct emulate_options *o = to;
-    struct nb_strings names = {0};
+    struct nb_strings names released_by(nb_strings_release) = {0};
     int result = 0;
     o->quantize = true;
     nb_strings_split(&names, strcmp(list, "all") == 0 ? "e4m3,e5m2,int8" : list, ',');
     for (size_t i = 0; i < names.n && result == 0; i++) result = add_quantum(o, names.items[i]);
-    nb_strings_release(&names);
     return result;
 }
 
@@ -90,12 +89,8 @@ static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_co
 /* ---- measuring --------------------------------------------------------------------------------------------------------- */
 
 static int parse_design(struct nb_judged_design *e, const char *text, const char *eps) {
-    struct nb_strbuf with_eps = {0};
-    nb_strbuf_add(&with_eps, text);
-    if (eps) nb_strbuf_addf(&with_eps, "/eps:%s", eps);
-    const int result = nb_design_parse(&e->design, with_eps.text);
-    nb_strbuf_release(&with_eps);
-    if (result != 0) return -1;
+    char *with_eps freed = nb_textf("%s%s%s", text, eps ? "/eps:" : "", eps ? eps : "");
+    if (nb_design_parse(&e->design, with_eps) != 0) return -1;
     struct nb_strbuf canonical = {0};
     nb_design_print(&e->design, &canonical);
     e->text = canonical.text;
@@ -129,24 +124,21 @@ static size_t quantize_values(struct nb_quantized_rows *out, const struct emulat
 /* The rows, those of the first design, behind each design. */
 static int quantize_all(struct nb_judged_design *list, const struct emulate_options *o) {
     enum { EACH = NB_N_QUANTA * NB_N_SCALINGS };
-    struct nb_quantized_rows *out = nb_alloc((o->designs.n + 1) * EACH, sizeof *out);
+    struct nb_quantized_rows *out freed = nb_alloc((o->designs.n + 1) * EACH, sizeof *out);
     size_t n = 0;
     int result = 0;
     for (size_t i = 0; i < o->designs.n && result == 0; i++) {
-        struct nb_design_rows rows;
+        struct nb_design_rows rows released_by(nb_design_rows_release);
         result = nb_design_rows_init(&rows, &list[i].design, &o->data);
         if (result != 0) break;
         if (i == 0) n = quantize_values(out, o, "x", rows.x);
-        double *y = nb_alloc((unsigned long long)(rows.rows * rows.cols), sizeof *y);
+        double *y freed = nb_alloc((unsigned long long)(rows.rows * rows.cols), sizeof *y);
         for (int64_t row = 0; row < rows.rows; row++)
             nb_emulate_row(&list[i].design, rows.cols, rows.x + row * rows.cols, rows.gamma, rows.beta,
                            y + row * rows.cols, o->data.seed + (uint64_t)row);
         n += quantize_values(out + n, o, list[i].text, y);
-        free(y);
-        nb_design_rows_release(&rows);
     }
     if (result == 0) result = nb_print_quantized(out, n, &o->data, o->format);
-    free(out);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
@@ -165,21 +157,17 @@ static int emulate_all(struct nb_judged_design *list, struct emulate_options *o)
     return printed == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
+static void release(struct emulate_options *o) { nb_texts_release(&o->designs); }
+
 static int emulate_main(int argc, char **argv) {
-    struct emulate_options o = {.format = "table", .data = {.data = "scales", .seed = 1, .affine = NB_N_AFFINES}};
-    struct nb_judged_design *list_of = NULL;
-    int exit_code = NB_EXIT_USAGE;
-    if (!parse(&o, argc, argv, &exit_code)) goto out;
-    if (o.list) {
-        exit_code = nb_list_designs(o.format) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
-        goto out;
-    }
-    list_of = nb_alloc(o.designs.n, sizeof *list_of);
+    struct emulate_options o released_by(release) = {.format = "table",
+                                                     .data = {.data = "scales", .seed = 1, .affine = NB_N_AFFINES}};
+    int exit_code;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
+    if (o.list) return nb_list_designs(o.format) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+    struct nb_judged_design *list_of freed = nb_alloc(o.designs.n, sizeof *list_of);
     exit_code = emulate_all(list_of, &o);
-out:
-    for (size_t i = 0; list_of && i < o.designs.n; i++) free(list_of[i].text);
-    free(list_of);
-    nb_texts_release(&o.designs);
+    for (size_t i = 0; i < o.designs.n; i++) free(list_of[i].text);
     return exit_code;
 }
 

@@ -111,7 +111,7 @@ static const struct nb_trial_plan default_trials = {
 
 static int set_effects(void *to, const char *value) {
     struct nb_trial_plan *plan = to;
-    struct nb_strings words = {0};
+    struct nb_strings words released_by(nb_strings_release) = {0};
     bool good = true;
     nb_strings_split(&words, value, ',');
     plan->n_effects = 0;
@@ -121,14 +121,13 @@ static int set_effects(void *to, const char *value) {
         good = *words.items[i] && *end == '\0' && percent >= 1 && percent <= 100 && plan->n_effects < NB_MAX_EFFECTS;
         if (good) plan->effects[plan->n_effects++] = (int)percent;
     }
-    nb_strings_release(&words);
     if (good) return 0;
     return nb_error("--effects %s: up to %d whole numbers from 1 to 100, with commas", value, NB_MAX_EFFECTS);
 }
 
 static int set_loads(void *to, const char *value) {
     struct nb_trial_plan *plan = to;
-    struct nb_strings words = {0};
+    struct nb_strings words released_by(nb_strings_release) = {0};
     bool good = true;
     nb_strings_split(&words, value, ',');
     memset(plan->loads, 0, sizeof plan->loads);
@@ -138,7 +137,6 @@ static int set_loads(void *to, const char *value) {
         good = l < NB_N_LOAD_KINDS;
         if (good) plan->loads[l] = true;
     }
-    nb_strings_release(&words);
     return good ? 0 : nb_error("--load %s: idle, cpu and memory, with commas", value);
 }
 
@@ -316,36 +314,36 @@ static int make_functions(const struct gate_options *o, struct nb_gate *g) {
 
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
 
+static void release(struct gate_options *o) {
+    nb_selection_release(&o->selection);
+    nb_texts_release(&o->functions);
+}
+
 static int gate_main(int argc, char **argv) {
-    struct gate_options o = {.format = "table",
-                             .inconclusive = "neutral",
-                             .not_comparable = "neutral",
-                             .trials = default_trials,
-                             .cases = 2,
-                             .launches = 20,
-                             .effect = 1.5,
-                             .fail_margin_percent = NAN,
-                             .pass_margin_percent = NAN,
-                             .level_percent = NAN};
-    struct nb_gate g;
-    int exit_code, did;
+    struct gate_options o released_by(release) = {.format = "table",
+                                                  .inconclusive = "neutral",
+                                                  .not_comparable = "neutral",
+                                                  .trials = default_trials,
+                                                  .cases = 2,
+                                                  .launches = 20,
+                                                  .effect = 1.5,
+                                                  .fail_margin_percent = NAN,
+                                                  .pass_margin_percent = NAN,
+                                                  .level_percent = NAN};
+    struct nb_gate g released_by(nb_gate_release);
+    int exit_code;
     nb_gate_init(&g);
     o.plan = g.plan;
-    if (!parse(&o, argc, argv, &exit_code)) goto out;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
     g.plan = o.plan;
     if (o.out && !is_with_itself(&o) && !o.selection.list) nb_gate_clear(o.out);
     const int made =
         o.functions.n > 0 ? make_functions(&o, &g) : nb_selection_make(&o.selection, &g, is_with_itself(&o));
     if (made == NB_OTHER_ABI) exit_code = taken_as(o.not_comparable, NB_EXIT_NOT_COMPARABLE);
-    if (made != 0 || settle_margins(&g, &o) != 0) goto out;
-    if (nb_selection_settles(&o.selection, &g, &exit_code)) goto out;
-    did = (o.self_test ? self_test : o.calibrate ? calibrate : compare_builds)(&g, &o, &exit_code);
-    if (did != 0) exit_code = did < 0 ? NB_EXIT_USAGE : nb_ended_by(did, "gate", NULL);
-out:
-    nb_gate_release(&g);
-    nb_selection_release(&o.selection);
-    nb_texts_release(&o.functions);
-    return exit_code;
+    if (made != 0 || settle_margins(&g, &o) != 0 || nb_selection_settles(&o.selection, &g, &exit_code))
+        return exit_code;
+    const int did = (o.self_test ? self_test : o.calibrate ? calibrate : compare_builds)(&g, &o, &exit_code);
+    return did == 0 ? exit_code : did < 0 ? NB_EXIT_USAGE : nb_ended_by(did, "gate", NULL);
 }
 
 const struct nb_command nb_command_gate = {"gate", "says whether a build is slower than another", help, gate_main};

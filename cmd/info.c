@@ -9,6 +9,7 @@
 #include "reports/run/report.h"
 #include "reports/text/output.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/measure/core_state.h"
 #include "src/record/fingerprint.h"
@@ -36,10 +37,9 @@ static const char *text(const cJSON *object, const char *name) {
 static void escape_texts(cJSON *json) {
     cJSON *item;
     cJSON_ArrayForEach(item, json) {
-        struct nb_strbuf safe = {0};
+        struct nb_strbuf safe released_by(nb_strbuf_release) = {0};
         if (cJSON_IsString(item)) nb_escape_terminal(&safe, item->valuestring, true);
         if (safe.text) cJSON_SetValuestring(item, safe.text);
-        nb_strbuf_release(&safe);
         escape_texts(item);
     }
 }
@@ -276,15 +276,15 @@ static void print_table(const cJSON *survey, struct nb_strbuf *out) {
 
 static int info_main(int argc, char **argv) {
     const char *format = "table";
-    struct nb_texts plugins = {0};
+    struct nb_texts plugins released_by(nb_texts_release) = {0};
     const struct nb_option options[] = {{"format", .text = &format, .among = nb_table_json},
                                         {"plugin", .texts = &plugins},
                                         NB_LOAD_TIMEOUT_OPTION,
                                         {.name = NULL}};
     int exit_code;
-    if (!nb_read_options(&nb_command_info, options, 0, argc, argv, &exit_code)) goto out;
-    if (nb_load_kernels(&plugins, NULL) != 0) goto out;
-    cJSON *survey = nb_survey();
+    if (!nb_read_options(&nb_command_info, options, 0, argc, argv, &exit_code)) return exit_code;
+    if (nb_load_kernels(&plugins, NULL) != 0) return NB_EXIT_USAGE;
+    cJSON *survey released_by(nb_json_release) = nb_survey();
     if (strcmp(format, "json") == 0) {
         nb_json_put(survey, stdout);
     } else {
@@ -293,12 +293,8 @@ static int info_main(int argc, char **argv) {
         print_table(survey, &text);
         nb_output_folded(&text, stdout);
     }
-    cJSON_Delete(survey);
-    exit_code = NB_EXIT_OK;
-out:
     nb_registry_release();
-    nb_texts_release(&plugins);
-    return exit_code;
+    return NB_EXIT_OK;
 }
 
 const struct nb_command nb_command_info = {"info", "what this machine is, what runs here, what is missing", help,

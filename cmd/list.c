@@ -82,13 +82,12 @@ static void add_absent_kernels(struct nb_grid *grid) {
     const struct nb_entry *catalogue = nb_catalogue(&n);
     for (size_t i = 0; i < n; i++) {
         const struct nb_entry *e = &catalogue[i];
-        struct nb_strbuf absent = {0};
+        struct nb_strbuf absent released_by(nb_strbuf_release) = {0};
         if (strcmp(e->kernel_id, last) == 0 || nb_registry_has_kernel(e->kernel_id)) continue;
         last = e->kernel_id;
         add_absent(&absent, last);
         add_properties(grid, last, e->kernel);
         nb_grid_row(grid, "", "", "", absent.text, "not built");
-        nb_strbuf_release(&absent);
     }
 }
 
@@ -96,7 +95,7 @@ static void add_absent_kernels(struct nb_grid *grid) {
 static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
     const struct nb_entry *entry = nb_registry_at(first);
     const struct nb_kernel *k = entry->kernel;
-    struct nb_strbuf dtypes = {0}, widths = {0}, refused = {0}, absent = {0};
+    released_by(nb_strbuf_release) struct nb_strbuf dtypes = {0}, widths = {0}, refused = {0}, absent = {0};
     nb_strbuf_add(&refused, "");
     nb_strbuf_add(&absent, "");
     for (size_t i = first; i < end; i++) {
@@ -108,10 +107,6 @@ static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
     add_absent(&absent, entry->kernel_id);
     add_properties(grid, entry->kernel_id, k);
     nb_grid_row(grid, dtypes.text, widths.text, refused.text, absent.text, k->summary);
-    nb_strbuf_release(&dtypes);
-    nb_strbuf_release(&widths);
-    nb_strbuf_release(&refused);
-    nb_strbuf_release(&absent);
 }
 
 static int list_kernels(struct nb_grid *grid) {
@@ -122,9 +117,8 @@ static int list_kernels(struct nb_grid *grid) {
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     grid->ranks = ranks;
     for (int b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++) {
-        char *file = nb_backend_library((enum nb_backend)b);
+        char *file freed = nb_backend_library((enum nb_backend)b);
         if (file && nb_registry_describe(file) != 0) nb_warn("%s: its kernels are not listed", file);
-        free(file);
     }
     for (size_t i = 0, end; i < nb_registry_size(); i = end) {
         for (end = i + 1; end < nb_registry_size(); end++)
@@ -149,7 +143,7 @@ static int list_kernels(struct nb_grid *grid) {
 static int list_configs(struct nb_grid *grid) {
     static const char *const titles[] = {"config", "launches", "blocks", "description"};
     static const int ranks[] = {NB_GRID_STAYS, 2, 1, NB_GRID_STAYS};
-    struct nb_strings names;
+    struct nb_strings names released_by(nb_strings_release);
     nb_config_list(&names);
     const int result = names.n > 0 ? 0 : nb_error("no configs are found; NORMBENCH_CONFIGS names their folder");
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
@@ -168,34 +162,29 @@ static int list_configs(struct nb_grid *grid) {
                                          : "");
         if (is_read) nb_config_release(&config);
     }
-    nb_strings_release(&names);
     return result;
 }
 
 static int list_shapes(struct nb_grid *grid) {
     static const char *const titles[] = {"shape", "stands_for", "source"};
     static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, 1};
-    struct nb_jsonc file;
-    char *path = nb_jsonc_find("shapes.json");
+    struct nb_jsonc file released_by(nb_jsonc_release) = {0};
+    char *path freed = nb_jsonc_find("shapes.json");
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     grid->ranks = ranks;
-    int result =
-        path ? nb_jsonc_read(&file, path) : nb_error("no shapes.json is found; NORMBENCH_CONFIGS names its folder");
-    free(path);
-    if (result != 0) return -1;
+    if (!path) return nb_error("no shapes.json is found; NORMBENCH_CONFIGS names its folder");
+    if (nb_jsonc_read(&file, path) != 0) return -1;
     const cJSON *preset, *shape;
     cJSON_ArrayForEach(preset, file.root) {
         const cJSON *source = nb_json_get(preset, "source");
-        struct nb_strbuf shapes = {0};
+        struct nb_strbuf shapes released_by(nb_strbuf_release) = {0};
         nb_strbuf_add(&shapes, "");
         cJSON_ArrayForEach(shape, nb_json_get(preset, "shapes")) {
             if (cJSON_IsString(shape)) nb_strbuf_addf(&shapes, "%s%s", shapes.len ? " " : "", shape->valuestring);
         }
         nb_grid_row(grid, preset->string ? preset->string : "", shapes.text,
                     cJSON_IsString(source) ? source->valuestring : "");
-        nb_strbuf_release(&shapes);
     }
-    nb_jsonc_release(&file);
     return 0;
 }
 
@@ -208,20 +197,19 @@ static int list_axes(struct nb_grid *grid) {
     grid->ranks = ranks;
     for (size_t a = 0; a < nb_n_axes; a++) {
         const struct nb_axis *axis = &nb_axes[a];
-        struct nb_strbuf values = {0};
+        struct nb_strbuf values released_by(nb_strbuf_release) = {0};
         nb_strbuf_add(&values, "");
         for (size_t i = 0; axis->choices && axis->choices[i]; i++)
             nb_strbuf_addf(&values, "%s%s", i ? " " : "", axis->choices[i]);
         nb_grid_row(grid, axis->name, axis->kind == NB_AXIS_SELECT ? "selects kernels" : "sets the case",
                     axis->fallback ? axis->fallback : "all", values.text, axis->help);
-        nb_strbuf_release(&values);
     }
     return 0;
 }
 
 /* "64 x 384 real rows" */
 static void add_rows(struct nb_grid *grid, const char *dir, const char *name) {
-    struct nb_strbuf path = {0}, meaning = {0};
+    released_by(nb_strbuf_release) struct nb_strbuf path = {0}, meaning = {0};
     struct nb_array x;
     char reason[1024];
     nb_strbuf_addf(&path, "%s/%s_x.npy", dir, name);
@@ -232,15 +220,13 @@ static void add_rows(struct nb_grid *grid, const char *dir, const char *name) {
         nb_strbuf_addf(&meaning, "cannot be read: %s", reason);
     }
     nb_grid_add(grid, meaning.text);
-    nb_strbuf_release(&path);
-    nb_strbuf_release(&meaning);
 }
 
 static int list_data(struct nb_grid *grid) {
     static const char *const titles[] = {"data", "kind", "meaning"};
     static const int ranks[] = {NB_GRID_STAYS, 1, NB_GRID_STAYS};
-    char *dir = nb_data_dir();
-    struct nb_strings sets = nb_inputs_list();
+    char *dir freed = nb_data_dir();
+    struct nb_strings sets released_by(nb_strings_release) = nb_inputs_list();
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     grid->ranks = ranks;
     for (size_t i = 0; i < nb_n_distributions; i++) {
@@ -250,8 +236,6 @@ static int list_data(struct nb_grid *grid) {
         nb_grid_row(grid, sets.items[i], "data set");
         add_rows(grid, dir, sets.items[i]);
     }
-    nb_strings_release(&sets);
-    free(dir);
     return 0;
 }
 
@@ -296,9 +280,9 @@ static void ask_apart(const char *adapter, struct answer *a) {
 }
 
 static void add_peer(struct nb_grid *grid, const struct nb_peer_info *info) {
-    struct nb_strbuf command = {0};
+    struct nb_strbuf command released_by(nb_strbuf_release) = {0};
     struct answer a = {0};
-    char *adapter = nb_peer_adapter(info->name);
+    char *adapter freed = nb_peer_adapter(info->name);
     const bool is_built = nb_path_exists(adapter);
     if (is_built) ask_apart(adapter, &a);
     nb_strbuf_add(&command, "");
@@ -308,8 +292,6 @@ static void add_peer(struct nb_grid *grid, const struct nb_peer_info *info) {
                 : is_built ? "missing"
                            : "",
                 a.version, a.library, command.text, info->what);
-    nb_strbuf_release(&command);
-    free(adapter);
 }
 
 /* Each library is loaded in a process of its own, where it can meet no other, and only to be asked for its version. */
@@ -345,17 +327,16 @@ static const struct topic *find_topic(const char *name) {
 }
 
 static int run_topic(const struct topic *topic, const char *format, bool wide, const struct nb_texts *plugins) {
-    struct nb_grid grid = {0};
+    struct nb_grid grid released_by(nb_grid_release) = {0};
     if ((topic->needs_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) return NB_EXIT_USAGE;
     int result = topic->list(&grid);
     grid.wide = wide;
     if (result == 0) result = nb_grid_print(&grid, format, stdout);
-    nb_grid_release(&grid);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
 static int list_main(int argc, char **argv) {
-    struct nb_texts plugins = {0};
+    struct nb_texts plugins released_by(nb_texts_release) = {0};
     const char *format = "table";
     bool wide = false;
     const char *names[N_TOPICS + 1] = {NULL};
@@ -369,7 +350,6 @@ static int list_main(int argc, char **argv) {
         const struct topic *topic = optind < argc ? find_topic(argv[optind]) : &topics[0];
         if (topic) exit_code = run_topic(topic, format, wide, &plugins);
     }
-    nb_texts_release(&plugins);
     return exit_code;
 }
 

@@ -46,7 +46,7 @@ static const struct nb_command *command_named(const char *name) {
 }
 
 static void print_help(FILE *out) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&text,
                   "usage: normbench COMMAND [OPTIONS]\n\n"
                   "A laboratory for normalization kernels (RMSNorm, LayerNorm, BatchNorm and relatives): how fast "
@@ -67,7 +67,6 @@ static void print_help(FILE *out) {
         "Exit codes: 0 ok, 1 a case failed, 2 usage or configuration, 3 regression, 4 inconclusive, 5 not comparable, "
         "77 nothing of what was selected can run here, 128+n ended by signal n.\n");
     nb_print_help(text.text, out);
-    nb_strbuf_release(&text);
 }
 
 static int unknown(const char *name) {

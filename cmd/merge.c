@@ -47,17 +47,10 @@ struct options {
     bool partial;
 };
 
-static bool has(const char *dir, const char *file) {
-    char *path = nb_path_join(dir, file);
-    const bool there = nb_path_exists(path);
-    free(path);
-    return there;
-}
-
 static int holds_run(const char *dir) {
     static const char *const files[] = {NB_RESULTS_FILE, NB_JOURNAL_FILE, NB_CLAIMS_FILE};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        if (has(dir, files[i])) return nb_error("merge: %s already holds a run; use another --out", dir);
+        if (nb_dir_holds(dir, files[i])) return nb_error("merge: %s already holds a run; use another --out", dir);
     return 0;
 }
 
@@ -107,11 +100,10 @@ static void note_machines(const struct nb_results *results) {
 }
 
 static void note_names(const cJSON *meta) {
-    struct nb_strbuf lines = {0};
+    struct nb_strbuf lines released_by(nb_strbuf_release) = {0};
     nb_meta_machines(meta, &lines);
     for (char *rest = lines.text, *line; (line = strsep(&rest, "\n")) != NULL;)
         if (*line) nb_note("%s", line);
-    nb_strbuf_release(&lines);
 }
 
 /* The searches of all shards of a `stress`; a kernel's are in one. */
@@ -130,20 +122,18 @@ static int gather_searches(const struct options *o, struct nb_searched *all) {
 }
 
 static int merge_stress(const struct options *o, const struct nb_results *results, const struct nb_searched *all) {
-    struct nb_grades grades;
+    struct nb_grades grades released_by(nb_grades_release);
     nb_grades_make(&grades, results, NULL);
-    cJSON *stress = nb_stress_judge(results, &grades, all);
+    cJSON *stress released_by(nb_json_release) = nb_stress_judge(results, &grades, all);
     int result = nb_stress_write(stress, o->out);
     if (result == 0 && nb_stress_format_known(o->format)) result = nb_stress_print(stress, results, o->format, stdout);
     if (result == 0) result = nb_stress_report(o->out, stress);
-    cJSON_Delete(stress);
-    nb_grades_release(&grades);
     return result;
 }
 
 static int merge_main(int argc, char **argv) {
     struct options o = {.format = "table"};
-    struct nb_results results;
+    struct nb_results results released_by(nb_results_release) = {0};
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
     if (nb_results_merge(&results, o.dirs, o.n_dirs, o.partial) != 0) return NB_EXIT_USAGE;
@@ -163,7 +153,6 @@ static int merge_main(int argc, char **argv) {
     if (result == 0) result = nb_plots_write(&results, o.out);
     if (result == 0) result = nb_html_write(&results, o.out);
     cJSON_Delete(searched.list);
-    nb_results_release(&results);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 

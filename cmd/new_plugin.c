@@ -116,10 +116,9 @@ static int write_new(const char *path, const char *text) {
 static int write_header(void) {
     size_t n;
     if (!nb_path_exists(header)) return write_new(header, nb_example_header);
-    char *there = nb_file_read(header, 1 << 20, &n);
+    char *there freed = nb_file_read(header, 1 << 20, &n);
     if (there && strcmp(there, nb_example_header) != 0)
         nb_note("%s: is there already, and is not this program's; it is left as it is", header);
-    free(there);
     return there ? 0 : -1;
 }
 
@@ -138,16 +137,14 @@ static int new_plugin_main(int argc, char **argv) {
     o.name = argv[optind];
     const struct language *language = find_language(o.language);
     if (!language || check_name(o.name, language) != 0) return NB_EXIT_USAGE;
-    char *text = text_of(language, o.name);
-    char *path = nb_textf("%s%s", o.name, language->ending);
+    char *text freed = text_of(language, o.name);
+    char *path freed = nb_textf("%s%s", o.name, language->ending);
     const bool written = write_new(path, text) == 0 && (!language->compiler || write_header() == 0);
     if (written && language->compiler)
         printf("%s -O2 -shared -fPIC %s -o %s.so%s\nnormbench try ./%s.so\n", language->compiler, path, o.name,
                language->libraries, o.name);
     else if (written)
         printf("normbench try %s\n", path);
-    free(text);
-    free(path);
     return written ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 

@@ -55,7 +55,7 @@ static int check_folder(const char *folder) {
 
 /* Make takes this process's place; what it prints is progress. Comes back only where that cannot be. */
 static void become_make(const char *sources, const char *folder, char *peers) {
-    struct nb_strbuf root = {0}, build = {0}, libraries = {0};
+    released_by(nb_strbuf_release) struct nb_strbuf root = {0}, build = {0}, libraries = {0};
     nb_strbuf_addf(&root, "%s/../..", sources);
     nb_strbuf_addf(&build, "BUILD=%s", folder);
     nb_strbuf_addf(&libraries, "PEERS_DIR=%s/libraries", folder);
@@ -67,23 +67,17 @@ static void become_make(const char *sources, const char *folder, char *peers) {
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execvp(argv[0], argv);
     nb_error("peers: make: %s%s", strerror(errno), errno == ENOENT ? "; apt-get install make gcc python3-pip" : "");
-    nb_strbuf_release(&root);
-    nb_strbuf_release(&build);
-    nb_strbuf_release(&libraries);
 }
 
 static int peers_main(int argc, char **argv) {
     const struct nb_option options[] = {{.name = NULL}};
     int exit_code;
     if (!nb_read_options(&nb_command_peers, options, NB_ANY_ARGUMENTS, argc, argv, &exit_code)) return exit_code;
-    char *names = names_of(argc - optind, argv + optind), *folder = nb_peer_user_dir();
-    char *sources = nb_share_dir(NULL, "kernels/peers");
+    char *names freed = names_of(argc - optind, argv + optind), *folder freed = nb_peer_user_dir();
+    char *sources freed = nb_share_dir(NULL, "kernels/peers");
     if (names && !sources)
         nb_error("peers: no sources of adapters near the program; in a checkout: make peers '%s'", names);
     if (names && sources && check_folder(folder) == 0) become_make(sources, folder, names);
-    free(names);
-    free(folder);
-    free(sources);
     return exit_code;
 }
 

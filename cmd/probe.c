@@ -46,11 +46,10 @@ struct probe_options {
 
 /* Are the words of a list names that there are? */
 static bool check_list(const char *option, const char *list, const char *const *names) {
-    struct nb_strings words = {0};
+    struct nb_strings words released_by(nb_strings_release) = {0};
     bool known = true;
     if (list) nb_strings_split(&words, list, ',');
     for (size_t i = 0; i < words.n && known; i++) known = nb_option_name(option, words.items[i], names) >= 0;
-    nb_strings_release(&words);
     return known;
 }
 
@@ -84,17 +83,13 @@ static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code
 
 /* ---- what is asked ---- */
 
-static bool is_file(const char *what) {
-    const size_t n = strlen(what);
-    return (n > 3 && strcmp(what + n - 3, ".so") == 0) || nb_kernel_program_is(what);
-}
+static bool is_file(const char *what) { return nb_text_ends(what, ".so") || nb_kernel_program_is(what); }
 
 static bool lists(const char *list, const char *const *names, uint32_t value) {
-    struct nb_strings words = {0};
+    struct nb_strings words released_by(nb_strings_release) = {0};
     bool found = !list;
     if (list) nb_strings_split(&words, list, ',');
     for (size_t i = 0; i < words.n; i++) found |= nb_name_find(names, words.items[i]) == (int)value;
-    nb_strings_release(&words);
     return found;
 }
 
@@ -107,11 +102,10 @@ static bool is_selected(const struct probe_options *o, const struct nb_entry *en
 }
 
 static int nothing_matches(const struct probe_options *o) {
-    struct nb_strbuf near = {0};
+    struct nb_strbuf near released_by(nb_strbuf_release) = {0};
     nb_registry_suggest(o->what, &near);
     nb_error("no kernel matches '%s'%s%s; `normbench list kernels` has the names", o->what,
              o->dtypes || o->widths ? " with that --dtype and --width" : "", near.text ? near.text : "");
-    nb_strbuf_release(&near);
     return NB_EXIT_USAGE;
 }
 
@@ -150,14 +144,18 @@ static int ask(const struct probe_options *o, const struct nb_case *cases, int n
     return answers.n_failed ? NB_EXIT_FAILED : NB_EXIT_OK;
 }
 
+static void release(struct probe_options *o) {
+    nb_texts_release(&o->plugins);
+    nb_texts_release(&o->axes);
+}
+
 static int probe_main(int argc, char **argv) {
-    struct probe_options o = {.format = "table", .case_timeout_s = 20};
-    struct nb_case *cases = NULL;
-    int exit_code = NB_EXIT_USAGE, n = 0, n_selected = 0;
-    if (!parse(&o, argc, argv, &exit_code)) goto out;
+    struct probe_options o released_by(release) = {.format = "table", .case_timeout_s = 20};
+    int exit_code, n = 0, n_selected = 0;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
     if (is_file(o.what)) nb_texts_add(&o.plugins, o.what);
-    if (nb_load_kernels(&o.plugins, o.max_width) != 0) goto out;
-    cases = nb_alloc(nb_registry_size(), sizeof *cases);
+    if (nb_load_kernels(&o.plugins, o.max_width) != 0) return NB_EXIT_USAGE;
+    struct nb_case *cases freed = nb_alloc(nb_registry_size(), sizeof *cases);
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *entry = nb_registry_at(i);
         if (!is_selected(&o, entry)) continue;
@@ -168,14 +166,8 @@ static int probe_main(int argc, char **argv) {
         else
             n++;
     }
-    exit_code = NB_EXIT_NOTHING_RUNS;
-    if (n_selected == 0) exit_code = nothing_matches(&o);
-    if (n > 0) exit_code = ask(&o, cases, n);
-out:
-    free(cases);
-    nb_texts_release(&o.plugins);
-    nb_texts_release(&o.axes);
-    return exit_code;
+    if (n_selected == 0) return nothing_matches(&o);
+    return n > 0 ? ask(&o, cases, n) : NB_EXIT_NOTHING_RUNS;
 }
 
 const struct nb_command nb_command_probe = {.name = "probe",

@@ -80,9 +80,8 @@ static void take_own(struct replay_options *o, const char *replay) {
     o->check_only |= strstr(replay, " --check-only") != NULL;
     if (seconds && o->case_timeout_s == 0) o->case_timeout_s = strtod(seconds + strlen(limit), NULL);
     if (!load_s || nb_load_timeout_s(0) > 0) return;
-    char *value = nb_textf("%.*s", (int)strspn(load_s + strlen(load), "0123456789."), load_s + strlen(load));
+    char *value freed = nb_textf("%.*s", (int)strspn(load_s + strlen(load), "0123456789."), load_s + strlen(load));
     nb_take_load_timeout(NULL, value);
-    free(value);
 }
 
 /* The one case of DIR's results that the text names; its plugins join the options'. */
@@ -166,14 +165,13 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
 
 static int print_results(const struct nb_results *results, const char *format) {
     if (strcmp(format, "table") == 0) return nb_renderer_find("table")->render(results, stdout);
-    cJSON *json = nb_record_to_json(&results->records[0]);
+    cJSON *json released_by(nb_json_release) = nb_record_to_json(&results->records[0]);
     nb_json_put(json, stdout);
-    cJSON_Delete(json);
     return 0;
 }
 
 static int measure(const struct nb_plan *plan, struct replay_options *o, int argc, char **argv) {
-    struct nb_results results = {0};
+    struct nb_results results released_by(nb_results_release) = {0};
     int exit_code = NB_EXIT_USAGE, lock = -1;
     bool began;
     char *temporary = o->out ? NULL : nb_temporary_dir("replay", &lock);
@@ -196,30 +194,25 @@ static int measure(const struct nb_plan *plan, struct replay_options *o, int arg
     if (ended == 0) exit_code = nb_results_failed(&results) ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (o->out && nb_results_write(&results, dir) != 0) exit_code = nb_exit_unwritten(exit_code);
 out:
-    nb_results_release(&results);
     nb_temporary_dir_remove(temporary, lock);
     return exit_code;
 }
 
+static void release(struct replay_options *o) { nb_texts_release(&o->plugins); }
+
 static int replay_main(int argc, char **argv) {
-    struct replay_options o = {.format = "json", .launches = 6, .blocks = 24};
-    struct nb_results earlier = {0};
-    struct nb_plan plan = {0};
-    char *key = NULL;
-    int exit_code = NB_EXIT_USAGE;
-    if (!parse(&o, argc, argv, &exit_code)) goto out;
-    if (o.dir && find_in_run(&o, &earlier, &key) != 0) goto out;
+    struct replay_options o released_by(release) = {.format = "json", .launches = 6, .blocks = 24};
+    struct nb_results earlier released_by(nb_results_release) = {0};
+    struct nb_plan plan released_by(nb_plan_release) = {0};
+    char *key freed = NULL;
+    int exit_code;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
+    if (o.dir && find_in_run(&o, &earlier, &key) != 0) return NB_EXIT_USAGE;
     if (o.case_timeout_s == 0) o.case_timeout_s = 20;
-    if (nb_load_kernels(&o.plugins, o.max_width) != 0) goto out;
-    int planned = plan_one(&plan, key ? key : o.key, &o);
-    if (planned == 0) exit_code = measure(&plan, &o, argc, argv);
-    if (planned > 0) exit_code = NB_EXIT_NOTHING_RUNS;
-out:
-    nb_plan_release(&plan);
-    nb_results_release(&earlier);
-    nb_texts_release(&o.plugins);
-    free(key);
-    return exit_code;
+    if (nb_load_kernels(&o.plugins, o.max_width) != 0) return NB_EXIT_USAGE;
+    const int planned = plan_one(&plan, key ? key : o.key, &o);
+    if (planned != 0) return planned > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
+    return measure(&plan, &o, argc, argv);
 }
 
 const struct nb_command nb_command_replay = {

@@ -7,6 +7,7 @@
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
 #include "src/claims/claims_document.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
 #include "src/record/record.h"
@@ -48,32 +49,29 @@ static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
 
 /* The folder of a stress run: its tables, unless others are asked for by name. */
 static int render_stress(const struct options *o, const struct nb_results *results) {
-    struct nb_grades grades;
+    struct nb_grades grades released_by(nb_grades_release) = {0};
     struct nb_searched searched;
     if (nb_searched_read(&searched, o->dir) != 0) return -1;
     nb_grades_make(&grades, results, NULL);
-    cJSON *stress = nb_stress_judge(results, &grades, &searched);
+    cJSON *stress released_by(nb_json_release) = nb_stress_judge(results, &grades, &searched);
     int result = nb_stress_print(stress, results, o->format, stdout);
     if (result == 0 && !o->no_write) result = nb_stress_write(stress, o->dir);
-    cJSON_Delete(stress);
     cJSON_Delete(searched.list);
-    nb_grades_release(&grades);
     return result;
 }
 
 /* The folder of a run of claims: verdicts as they were found, pages made again. */
 static int render_claims(const struct options *o) {
-    cJSON *document = nb_claims_document_read(o->dir);
+    cJSON *document released_by(nb_json_release) = nb_claims_document_read(o->dir);
     if (!document) return NB_EXIT_USAGE;
     int result = nb_claims_print(document, o->format, stdout);
     if (result == 0 && !o->no_write) result = nb_claims_pages(o->dir, document, true);
-    cJSON_Delete(document);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
 static int report_main(int argc, char **argv) {
     struct options o = {.format = "table"};
-    struct nb_results results;
+    struct nb_results results released_by(nb_results_release) = {0};
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
     if (nb_claims_document_exists(o.dir) && nb_claims_format_known(o.format)) return render_claims(&o);
@@ -97,7 +95,6 @@ static int report_main(int argc, char **argv) {
     if (result == 0 && !o.no_write) result = nb_plots_write(&results, o.dir);
     if (result == 0 && !o.no_write && nb_stress_report_read(o.dir) < 0) result = -1;
     if (result == 0 && !o.no_write) result = nb_html_write(&results, o.dir);
-    nb_results_release(&results);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 

@@ -100,7 +100,7 @@ static void suspects(const struct nb_peer_comparisons *comparisons, struct nb_te
 static int run_again(const struct nb_measuring *first, struct nb_config *config, const struct nb_texts *keys,
                      double left_s, const char *dir) {
     const struct nb_plan_options options = {.filters = (const char *const *)keys->items, .n_filters = keys->n};
-    struct nb_plan plan = {0};
+    struct nb_plan plan released_by(nb_plan_release) = {0};
     config->launches = config->most_launches = config->compare.confirm_launches;
     config->budget_s = 0; /* no case is left out that has not been tried */
     config->order_seed++; /* other orders and offsets than those that looked behind */
@@ -110,27 +110,20 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
         nb_note("%zu cases look behind: measured again", plan.n_cases);
         result = nb_measuring_beside(first, &plan, first->config, dir, NB_CONFIRM_FOLDER);
     }
-    nb_plan_release(&plan);
     return result;
 }
 
 /* DIR/confirm: a run of its own with the cases that look behind in the run in dir, which has ended; goes on with one that was cut off.
  * left_s: of the budget. Changes config's launches and seed. As nb_run_plan(): 0, -1 after nb_error, or the signal that ended it. */
 static int confirm(const struct nb_measuring *first, struct nb_config *config, double left_s, const char *dir) {
-    struct nb_results results = {0};
-    struct nb_peer_comparisons comparisons = {0};
-    struct nb_texts keys = {0};
+    struct nb_results results released_by(nb_results_release) = {0};
+    struct nb_peer_comparisons comparisons released_by(nb_peer_comparisons_release) = {0};
+    struct nb_texts keys released_by(nb_texts_release) = {0};
     if (config->compare.ours.n == 0 || config->compare.confirm_launches == 0) return 0;
     int result = nb_results_fold(&results, dir);
     if (result == 0) result = nb_peer_comparisons_make(&comparisons, &results);
-    if (result == 0) {
-        suspects(&comparisons, &keys);
-        if (keys.n > 0) result = run_again(first, config, &keys, left_s, dir);
-        nb_peer_comparisons_release(&comparisons);
-    }
-    nb_texts_release(&keys);
-    nb_results_release(&results);
-    return result;
+    if (result == 0) suspects(&comparisons, &keys);
+    return keys.n > 0 ? run_again(first, config, &keys, left_s, dir) : result;
 }
 
 /* ---- after the measuring ------------------------------------------------------------------------------------------- */
@@ -153,7 +146,7 @@ static int refuse_empty(const struct nb_results *results) {
 }
 
 static int report(const struct run_options *o, const char *dir, bool compares, size_t *n_failed) {
-    struct nb_results results = {0};
+    struct nb_results results released_by(nb_results_release) = {0};
     if (nb_results_fold(&results, dir) != 0) return -1;
     *n_failed = nb_results_failed(&results);
     const char *format = o->output.format ? o->output.format : compares ? "peers" : "summary";
@@ -166,9 +159,7 @@ static int report(const struct run_options *o, const char *dir, bool compares, s
         nb_note("results: %s/results.json%s%s%s", dir,
                 o->output.no_plots ? "" : "; page: ", o->output.no_plots ? "" : dir,
                 o->output.no_plots ? "" : "/index.html");
-    if (refuse_empty(&results) != 0) result = -1;
-    nb_results_release(&results);
-    return result;
+    return refuse_empty(&results) == 0 ? result : -1;
 }
 
 static int measure(const struct run_options *o, const struct nb_plan *plan, struct nb_config *config, int argc,
@@ -186,7 +177,7 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
     const bool holds = isfinite(plan->budget_s);
     const double until_s = nb_now_s() + plan->budget_s,
                  kept_s = holds ? o->request.options.kept_share * plan->budget_s : 0; /* for plugins */
-    char *dir = nb_measuring_folder(&m);
+    char *dir freed = nb_measuring_folder(&m);
     size_t n_failed = 0;
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
@@ -194,12 +185,10 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
     if (began && ended == 0 && !o->no_stress)
         ended = nb_measuring_check_plugins(&m, holds ? until_s - nb_now_s() : 0, holds, dir);
     const bool is_whole = began && report(o, dir, config->compare.ours.n > 0, &n_failed) == 0 && ended >= 0;
-    const int exit_code = ended > 0      ? nb_ended_by(ended, "run", began ? dir : NULL)
-                          : n_failed > 0 ? NB_EXIT_FAILED
-                          : is_whole     ? NB_EXIT_OK
-                                         : NB_EXIT_USAGE;
-    free(dir);
-    return exit_code;
+    return ended > 0      ? nb_ended_by(ended, "run", began ? dir : NULL)
+           : n_failed > 0 ? NB_EXIT_FAILED
+           : is_whole     ? NB_EXIT_OK
+                          : NB_EXIT_USAGE;
 }
 
 /* --resume: the plan is made from the command line that the journal holds. */
@@ -223,28 +212,22 @@ static int print_variants(const struct run_options *o, struct nb_config *config)
     return NB_EXIT_OK;
 }
 
+static void release(struct run_options *o) { nb_plan_request_release(&o->request); }
+
 static int run_main(int argc, char **argv) {
-    struct run_options o = usual;
-    struct nb_journaled_argv saved = {0};
-    struct nb_config config = {0};
-    struct nb_plan plan = {0};
-    int exit_code = NB_EXIT_USAGE;
-    if (!parse(&o, argc, argv, &exit_code)) goto out;
-    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
-    if (o.output.format && strcmp(o.output.format, "variants") == 0) {
-        exit_code = print_variants(&o, &config);
-        goto out;
-    }
+    struct run_options o released_by(release) = usual;
+    struct nb_journaled_argv saved released_by(nb_journaled_argv_release) = {0};
+    struct nb_config config released_by(nb_config_release) = {0};
+    struct nb_plan plan released_by(nb_plan_release) = {0};
+    int exit_code;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
+    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) return exit_code;
+    if (o.output.format && strcmp(o.output.format, "variants") == 0) return print_variants(&o, &config);
     o.request.plugins_join = true;
     if (!o.no_stress) o.request.kept_for_plugins = KEPT_FOR_STRESS;
-    if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
+    if (nb_plan_request_make(&o.request, &config, &plan) != 0) return NB_EXIT_USAGE;
     if (!nb_plan_only_shown(&plan, &config, o.output.list, o.output.format, &exit_code))
         exit_code = measure(&o, &plan, &config, argc, argv);
-out:
-    nb_plan_release(&plan);
-    nb_config_release(&config);
-    nb_plan_request_release(&o.request);
-    nb_journaled_argv_release(&saved);
     return exit_code;
 }
 

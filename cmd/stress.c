@@ -137,14 +137,12 @@ struct judged {
 
 static int judge(const struct stress_options *o, const struct nb_plan *plan, const char *dir, bool search,
                  struct judged *out) {
-    struct nb_results results = {0};
-    struct nb_grades grades = {0};
+    struct nb_results results released_by(nb_results_release) = {0};
+    struct nb_grades grades released_by(nb_grades_release) = {0};
     struct nb_searched searched = {0};
-    cJSON *stress = NULL;
-    int result = -1;
-    if (nb_results_fold(&results, dir) != 0) goto out;
+    if (nb_results_fold(&results, dir) != 0) return -1;
     nb_grades_make(&grades, &results, NULL);
-    if (nb_searched_read(&searched, dir) != 0) goto out;
+    if (nb_searched_read(&searched, dir) != 0) return -1;
     const struct nb_stress_search q = {.plan = plan,
                                        .results = &results,
                                        .grades = &grades,
@@ -156,24 +154,19 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
                                        .dir = dir};
     if (search) out->ended = nb_stress_search(&q, &searched);
     if (!search && !o->no_search) searched.complete = false;
-    stress = nb_stress_judge(&results, &grades, &searched);
+    cJSON *stress released_by(nb_json_release) = nb_stress_judge(&results, &grades, &searched);
     out->failed = nb_results_failed(&results) > 0 || has_failed_search(&searched) || has_broken_relation(&results) ||
                   is_below(&grades, o->min_grade);
+    cJSON_Delete(searched.list);
     const int printed = nb_stress_print(stress, &results, o->output.format, stdout);
     fflush(stdout);
-    if (nb_results_write(&results, dir) != 0 || nb_stress_write(stress, dir) != 0) goto out;
+    if (nb_results_write(&results, dir) != 0 || nb_stress_write(stress, dir) != 0) return -1;
     if (!o->output.no_plots &&
         (nb_plots_write(&results, dir) != 0 || nb_stress_report(dir, stress) != 0 || nb_html_write(&results, dir) != 0))
-        goto out;
+        return -1;
     nb_note("judgement: %s/stress.json%s%s%s", dir, o->output.no_plots ? "" : "; page: ", o->output.no_plots ? "" : dir,
             o->output.no_plots ? "" : "/" NB_STRESS_PAGE);
-    result = out->ended < 0 ? -1 : printed;
-out:
-    cJSON_Delete(stress);
-    cJSON_Delete(searched.list);
-    nb_grades_release(&grades);
-    nb_results_release(&results);
-    return result;
+    return out->ended < 0 ? -1 : printed;
 }
 
 static int measure(const struct stress_options *o, const struct nb_plan *plan, const char *config, int argc,
@@ -187,42 +180,37 @@ static int measure(const struct stress_options *o, const struct nb_plan *plan, c
                                    .case_timeout_s = o->output.case_timeout_s,
                                    .argc = argc,
                                    .argv = argv};
-    char *dir = nb_measuring_folder(&m);
+    char *dir freed = nb_measuring_folder(&m);
     struct judged judged = {0};
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
     const bool is_whole = began && judge(o, plan, dir, ended == 0 && !o->no_search, &judged) == 0 && ended >= 0;
     if (ended == 0) ended = judged.ended;
-    const int exit_code = ended > 0       ? nb_ended_by(ended, "stress", began ? dir : NULL)
-                          : judged.failed ? NB_EXIT_FAILED
-                          : is_whole      ? NB_EXIT_OK
-                                          : NB_EXIT_USAGE;
-    free(dir);
-    return exit_code;
+    return ended > 0       ? nb_ended_by(ended, "stress", began ? dir : NULL)
+           : judged.failed ? NB_EXIT_FAILED
+           : is_whole      ? NB_EXIT_OK
+                           : NB_EXIT_USAGE;
 }
 
+static void release(struct stress_options *o) { nb_plan_request_release(&o->request); }
+
 static int stress_main(int argc, char **argv) {
-    struct stress_options o = usual;
-    struct nb_journaled_argv saved = {0};
-    struct nb_config config = {0};
-    struct nb_plan plan = {0};
-    int exit_code = NB_EXIT_USAGE;
-    if (!parse(&o, argc, argv, &exit_code)) goto out;
-    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) goto out;
+    struct stress_options o released_by(release) = usual;
+    struct nb_journaled_argv saved released_by(nb_journaled_argv_release) = {0};
+    struct nb_config config released_by(nb_config_release) = {0};
+    struct nb_plan plan released_by(nb_plan_release) = {0};
+    int exit_code;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
+    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) return exit_code;
     if (!o.output.format) o.output.format = "table";
     o.request.usual[0] = "stress";
     o.request.usual[1] = "bugs";
     o.request.plugins_alone = true;
     o.request.untimed = true;
-    if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
+    if (nb_plan_request_make(&o.request, &config, &plan) != 0) return NB_EXIT_USAGE;
     plan.leaves_none_out = true; /* what is found must not depend on how busy the machine is */
     if (!nb_plan_only_shown(&plan, &config, o.output.list, o.output.format, &exit_code))
         exit_code = measure(&o, &plan, config.name, argc, argv);
-out:
-    nb_plan_release(&plan);
-    nb_config_release(&config);
-    nb_plan_request_release(&o.request);
-    nb_journaled_argv_release(&saved);
     return exit_code;
 }
 

@@ -198,7 +198,7 @@ static int run_in_guard(struct nb_tolerance *t, struct nb_tolerance *shared, con
 
 static int report(const struct nb_tolerance_request *q, struct nb_tolerance *shared, double limit_s,
                   const char *format) {
-    struct nb_tolerance *t = nb_alloc(1, sizeof *t);
+    struct nb_tolerance *t freed = nb_alloc(1, sizeof *t);
     struct nb_strbuf text = {0};
     int exit_code = NB_EXIT_USAGE;
     const int result = q->kernel && q->kernel->plugin ? run_in_guard(t, shared, q, limit_s) : nb_tolerance_run(t, q);
@@ -209,7 +209,6 @@ static int report(const struct nb_tolerance_request *q, struct nb_tolerance *sha
             exit_code = NB_EXIT_FAILED;
     }
     if (result > 0) exit_code = nb_interrupted() ? nb_ended_by(nb_interrupted(), "tolerance", NULL) : result;
-    free(t);
     return exit_code;
 }
 

@@ -50,19 +50,14 @@ struct try_options {
     bool no_peers;
 };
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
 static int check_file(const char *file) {
     if (!file)
         return nb_error(
             "try: FILE, a shared object, Python or a program with kernels; `normbench new-plugin NAME` writes one to begin with");
-    if (ends_with(file, ".c"))
+    if (nb_text_ends(file, ".c"))
         return nb_error("%s: is a source; cc -O2 -shared -fPIC %s -o %.*s.so -lm, then try that", file, file,
                         (int)strlen(file) - 2, file);
-    if (ends_with(file, ".cpp"))
+    if (nb_text_ends(file, ".cpp"))
         return nb_error("%s: is a source; c++ -O2 -shared -fPIC %s -o %.*s.so, then try that", file, file,
                         (int)strlen(file) - 4, file);
     return 0;
@@ -70,10 +65,7 @@ static int check_file(const char *file) {
 
 /* Nothing goes on with a run of this command: it is too short for that. */
 static int check_out(const char *out) {
-    char *journal = out ? nb_path_join(out, NB_JOURNAL_FILE) : NULL;
-    const bool is_used = journal && nb_path_exists(journal);
-    free(journal);
-    return is_used ? nb_error("--out %s: already holds a run; use another folder", out) : 0;
+    return nb_dir_holds(out, NB_JOURNAL_FILE) ? nb_error("--out %s: already holds a run; use another folder", out) : 0;
 }
 
 static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) {
@@ -99,16 +91,15 @@ struct subjects {
 };
 
 static bool is_wanted(const struct try_options *o, const struct nb_entry *e) {
-    struct nb_strings globs = {0};
+    struct nb_strings globs released_by(nb_strings_release) = {0};
     bool wanted = !o->kernels;
     if (o->kernels) nb_strings_split(&globs, o->kernels, ',');
     for (size_t i = 0; i < globs.n; i++) wanted |= nb_entry_is_named(e, globs.items[i]);
-    nb_strings_release(&globs);
     return wanted && e->kernel->op != NB_OP_COPY;
 }
 
 static int find_subjects(const struct try_options *o, struct subjects *s) {
-    struct nb_strbuf names = {0};
+    struct nb_strbuf names released_by(nb_strbuf_release) = {0};
     s->items = nb_alloc(nb_registry_size() + 1, sizeof *s->items);
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *e = nb_registry_at(i);
@@ -128,17 +119,15 @@ static int find_subjects(const struct try_options *o, struct subjects *s) {
         nb_error("%s: none of its kernels is called '%s'; it has%s", o->file, o->kernels, names.text ? names.text : "");
     else
         nb_error("%s: none of its kernels is a norm for the CPU", o->file);
-    nb_strbuf_release(&names);
     return -1;
 }
 
 /* ---- beside what, on which shapes ------------------------------------------------------------------------------------ */
 
 static void add_ours(const struct nb_kernel *k, const char *ending, struct nb_texts *names) {
-    char *name = nb_textf("%s%s", nb_op_names[k->op], ending);
+    char *name freed = nb_textf("%s%s", nb_op_names[k->op], ending);
     const struct nb_entry *ours = nb_registry_widest(name, (enum nb_dtype)k->dtype);
     if (ours) nb_texts_add(names, ours->id);
-    free(name);
 }
 
 /* The kernel, ours of its op, pass and dtype at the widest width, the peers'. */
@@ -146,7 +135,7 @@ static void add_block(cJSON *blocks, const struct nb_entry *e, bool cold) {
     static const char *const endings[NB_N_PASSES][3] = {{"_twopass", "_fused", "_fast"},
                                                         {"_backward_plain", "_backward_fast", NULL}};
     const struct nb_kernel *k = e->kernel;
-    struct nb_texts names = {0};
+    struct nb_texts names released_by(nb_texts_release) = {0};
     nb_texts_add(&names, e->id);
     for (int i = 0; i < 3 && endings[k->pass][i]; i++) add_ours(k, endings[k->pass][i], &names);
     for (size_t i = 0; i < nb_registry_size(); i++) {
@@ -156,7 +145,6 @@ static void add_block(cJSON *blocks, const struct nb_entry *e, bool cold) {
             nb_texts_add(&names, peer->id);
     }
     cJSON_AddItemToArray(blocks, nb_plugin_block(e, names.items, names.n, cold));
-    nb_texts_release(&names);
 }
 
 /* Half of the time goes to the run, a quarter to the hard rows; the rest to loading and probing. Every kernel gets the launches that an
@@ -174,7 +162,7 @@ static double checks_s(const struct try_options *o, size_t n_kernels) {
 }
 
 static int make_config(const struct subjects *s, struct nb_config *config) {
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json released_by(nb_json_release) = cJSON_CreateObject();
     cJSON_AddItemToObject(json, "launches", cJSON_CreateIntArray((const int[]){7, 40}, 2));
     cJSON *blocks = cJSON_AddArrayToObject(json, "blocks");
     for (int cold = 0; cold < 2; cold++)
@@ -182,7 +170,6 @@ static int make_config(const struct subjects *s, struct nb_config *config) {
     char *text = cJSON_PrintUnformatted(json);
     const int result = nb_config_parse(config, "try", text, strlen(text));
     cJSON_free(text);
-    cJSON_Delete(json);
     return result;
 }
 
@@ -285,18 +272,18 @@ static bool gave_nan(const struct nb_results *results, const struct nb_entry *e)
 
 static int print(const struct subjects *s, const struct nb_results *results, const char *dir,
                  const struct probing *probing, bool is_cut) {
-    struct nb_results checks = {0};
-    struct nb_grades grades, own_grades;
-    struct nb_sample_table samples = {0};
+    struct nb_results checks released_by(nb_results_release) = {0};
+    released_by(nb_grades_release) struct nb_grades grades, own_grades;
+    struct nb_sample_table samples released_by(nb_sample_table_release) = {0};
     struct nb_strbuf out = {0};
-    char *folder = nb_path_join(dir, NB_CHECKS_FOLDER);
+    char *folder freed = nb_path_join(dir, NB_CHECKS_FOLDER);
     const bool checked = nb_path_exists(folder);
     int result = checked ? nb_results_fold(&checks, folder) : 0;
     if (result == 0) result = nb_sample_table_read(&samples, dir);
     nb_grades_make(&grades, &checks, NULL);
     nb_grades_make(&own_grades, results, NULL);
     for (size_t i = 0; i < s->n && result == 0; i++) {
-        struct nb_strbuf differs = {0};
+        struct nb_strbuf differs released_by(nb_strbuf_release) = {0};
         for (int k = 0; k < probing->n; k++)
             if (probing->subject[k] == i)
                 nb_probe_differences(&probing->cases[k], probing->answers[i],
@@ -314,20 +301,14 @@ static int print(const struct subjects *s, const struct nb_results *results, con
                                        .is_cut = is_cut};
         if (i > 0) nb_strbuf_add(&out, "\n");
         nb_try_view(&tried, &out);
-        nb_strbuf_release(&differs);
     }
     if (result == 0) result = nb_output(&out, stdout);
-    nb_grades_release(&grades);
-    nb_grades_release(&own_grades);
-    nb_sample_table_release(&samples);
-    nb_results_release(&checks);
-    free(folder);
     return result;
 }
 
 /* After the measuring, in dir, which may have been ended by a signal (its number) or an error (-1), else 0: what is known then. */
 static int answer(const struct try_options *o, const struct subjects *s, const char *dir, int ended) {
-    struct nb_results results = {0};
+    struct nb_results results released_by(nb_results_release) = {0};
     struct probing probing = {0};
     int exit_code = NB_EXIT_USAGE;
     if (nb_results_fold(&results, dir) != 0) goto out;
@@ -339,7 +320,6 @@ static int answer(const struct try_options *o, const struct subjects *s, const c
     nb_note("all cases: `normbench report %s`", dir);
 out:
     probing_release(&probing, s->n);
-    nb_results_release(&results);
     return exit_code;
 }
 
@@ -355,39 +335,35 @@ static int measure(const struct try_options *o, const struct subjects *s, const 
                                    .late_timeout_s = LATE_TIMEOUT_S,
                                    .argc = argc,
                                    .argv = argv};
-    char *dir = nb_measuring_folder(&m);
+    char *dir freed = nb_measuring_folder(&m);
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
     if (began && ended == 0) ended = nb_measuring_check_plugins(&m, checks_s(o, s->n), false, dir);
-    const int exit_code = began       ? answer(o, s, dir, ended)
-                          : ended > 0 ? nb_ended_by(ended, "try", NULL)
-                                      : NB_EXIT_USAGE;
-    free(dir);
-    return exit_code;
+    if (began) return answer(o, s, dir, ended);
+    return ended > 0 ? nb_ended_by(ended, "try", NULL) : NB_EXIT_USAGE;
 }
 
+static void release(struct try_options *o) { nb_plan_request_release(&o->request); }
+static void subjects_release(struct subjects *s) { free(s->items); }
+
 static int try_main(int argc, char **argv) {
-    struct try_options o = {.request = NB_PLAN_REQUEST_INIT, .budget_s = 20};
+    struct try_options o released_by(release) = {.request = NB_PLAN_REQUEST_INIT, .budget_s = 20};
     const struct nb_plan_options all = {0};
-    struct subjects subjects = {0};
-    struct nb_config config = {0};
-    struct nb_plan plan = {0};
-    int exit_code = NB_EXIT_USAGE;
-    if (!parse(&o, argc, argv, &exit_code)) goto out;
+    struct subjects subjects released_by(subjects_release) = {0};
+    struct nb_config config released_by(nb_config_release) = {0};
+    struct nb_plan plan released_by(nb_plan_release) = {0};
+    int exit_code;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
     if (o.case_timeout_s == 0) o.case_timeout_s = fmin(10, o.budget_s / 2);
     nb_texts_add(&o.request.plugins, o.file);
-    if (!o.no_peers && nb_peers_add_built(&o.request.plugins) != 0) goto out;
     o.request.max_width = o.max_width;
-    if (nb_load_kernels(&o.request.plugins, o.max_width) != 0 || find_subjects(&o, &subjects) != 0) goto out;
-    if (make_config(&subjects, &config) != 0 || nb_plan_make(&plan, &config, &all) != 0) goto out;
+    if ((!o.no_peers && nb_peers_add_built(&o.request.plugins) != 0) ||
+        nb_load_kernels(&o.request.plugins, o.max_width) != 0 || find_subjects(&o, &subjects) != 0 ||
+        make_config(&subjects, &config) != 0 || nb_plan_make(&plan, &config, &all) != 0)
+        return NB_EXIT_USAGE;
     set_time(&o, &plan);
     if (!nb_plan_only_shown(&plan, &config, false, NULL, &exit_code))
         exit_code = measure(&o, &subjects, &plan, argc, argv);
-out:
-    nb_plan_release(&plan);
-    nb_config_release(&config);
-    nb_plan_request_release(&o.request);
-    free(subjects.items);
     return exit_code;
 }
 

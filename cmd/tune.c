@@ -75,7 +75,7 @@ static void print(const struct tune_options *o, const cJSON *json) {
 
 /* Without a file what is used in its place. */
 static int show(const struct tune_options *o, const char *path) {
-    cJSON *json = NULL;
+    cJSON *json released_by(nb_json_release) = NULL;
     if (path && nb_path_exists(path)) {
         json = nb_tuning_file_read(path);
         if (!json) return NB_EXIT_USAGE;
@@ -86,7 +86,6 @@ static int show(const struct tune_options *o, const char *path) {
         json = nb_tuning_choice_to_json();
     }
     print(o, json);
-    cJSON_Delete(json);
     return NB_EXIT_OK;
 }
 
@@ -126,28 +125,23 @@ static int check_place(const struct tune_options *o, const char *path) {
 
 static int measure(const struct tune_options *o, const char *path) {
     const struct nb_tune_options options = {.launches = o->launches, .blocks = 20, .sample_ms = 0.06};
-    int exit_code = NB_EXIT_USAGE;
-    cJSON *json = NULL;
+    cJSON *json released_by(nb_json_release) = NULL;
     size_t n_measured;
     nb_tuning_choose("default");
     if (nb_load_kernels(NULL, o->max_width) != 0) return NB_EXIT_USAGE;
     const int ended = nb_tune_run(&options, &json, &n_measured);
     if (ended < 0) return NB_EXIT_USAGE;
     if (ended == 0 || n_measured > 0) print(o, json);
-    if (ended > 0)
-        exit_code = nb_ended_by(ended, "tune", NULL);
-    else if (n_measured == 0)
-        nb_error("no kernel that can be tuned is built, or none ran; the defaults hold, and nothing is kept");
-    else if (keep(o, json, path) == 0)
-        exit_code = NB_EXIT_OK;
-    cJSON_Delete(json);
-    return exit_code;
+    if (ended > 0) return nb_ended_by(ended, "tune", NULL);
+    if (n_measured > 0) return keep(o, json, path) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+    nb_error("no kernel that can be tuned is built, or none ran; the defaults hold, and nothing is kept");
+    return NB_EXIT_USAGE;
 }
 
 static int tune_main(int argc, char **argv) {
     struct tune_options o = {.launches = NB_TUNE_LAUNCHES, .format = "table"};
     int exit_code;
-    char *path = NULL;
+    char *path freed = NULL;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;
     path = nb_tuning_path();
     if (o.show)
@@ -156,7 +150,6 @@ static int tune_main(int argc, char **argv) {
         exit_code = NB_EXIT_USAGE;
     else
         exit_code = o.reset ? reset(path) : measure(&o, path);
-    free(path);
     nb_registry_release();
     return exit_code;
 }

@@ -7,6 +7,7 @@
 
 #include "reports/run/report.h"
 #include "reports/text/output.h"
+#include "src/core/log.h"
 #include "src/core/text.h"
 
 /* ---- help --------------------------------------------------------------------------------------------------------- */
@@ -114,9 +115,8 @@ static struct nb_strbuf wrapped_help(const char *text, size_t width) {
 }
 
 void nb_print_help(const char *text, FILE *out) {
-    struct nb_strbuf wrapped = wrapped_help(text, nb_screen_width(out));
+    struct nb_strbuf wrapped released_by(nb_strbuf_release) = wrapped_help(text, nb_screen_width(out));
     fputs(wrapped.text, out);
-    nb_strbuf_release(&wrapped);
 }
 
 /* ---- manual pages ------------------------------------------------------------------------------------------------ */
@@ -149,13 +149,11 @@ static void put_title(const char *name, const char *summary) {
 
 void nb_print_man(const struct nb_command *command, const struct nb_command *const *commands, size_t n) {
     if (command) {
-        char *name = nb_textf("normbench-%s", command->name);
+        char *name freed = nb_textf("normbench-%s", command->name);
         put_title(name, command->summary);
-        free(name);
         puts(".SH DESCRIPTION\n.nf");
-        struct nb_strbuf help = wrapped_help(command->help, USUAL_WIDTH);
+        struct nb_strbuf help released_by(nb_strbuf_release) = wrapped_help(command->help, USUAL_WIDTH);
         for (const char *line = help.text; *line; line += strcspn(line, "\n"), line += *line != '\0') put_line(line);
-        nb_strbuf_release(&help);
         puts(".fi\n.SH SEE ALSO\n.BR normbench (1)");
         return;
     }

@@ -26,11 +26,9 @@ static bool wants_it(const struct nb_plan *plan) {
 
 /* Does a file or an option say already? */
 static bool is_said(void) {
-    cJSON *choice = nb_tuning_choice_to_json();
+    cJSON *choice released_by(nb_json_release) = nb_tuning_choice_to_json();
     const char *source = nb_json_get_text(choice, "source");
-    const bool said = !source || strcmp(source, "defaults") != 0;
-    cJSON_Delete(choice);
-    return said;
+    return !source || strcmp(source, "defaults") != 0;
 }
 
 /* What other work takes of the caches now is no property of the CPU: a later command tries again. */
@@ -47,7 +45,7 @@ static bool is_busy(void) {
 
 static void keep(const cJSON *json, const char *path) {
     const cJSON *topic;
-    struct nb_strbuf settings = {0};
+    struct nb_strbuf settings released_by(nb_strbuf_release) = {0};
     cJSON_ArrayForEach(topic, nb_json_get(json, "topics")) {
         const char *setting = nb_json_get_text(topic, "setting");
         if (setting) nb_strbuf_addf(&settings, "%s%s", settings.len ? "," : "", setting);
@@ -58,20 +56,17 @@ static void keep(const cJSON *json, const char *path) {
             nb_json_get_number(json, "elapsed_s"), settings.len ? settings.text : "the defaults stay", path);
         nb_tuning_choose(NULL);
     }
-    nb_strbuf_release(&settings);
 }
 
 int nb_first_use(const struct nb_plan *plan, const char *max_width) {
     const struct nb_tune_options options = {
         .first_use = true, .launches = NB_TUNE_LAUNCHES, .blocks = 20, .sample_ms = 0.06};
-    char *path = nb_tuning_path();
-    cJSON *json = NULL;
+    char *path freed = nb_tuning_path();
+    cJSON *json released_by(nb_json_release) = NULL;
     size_t n_measured = 0;
     int ended = 0;
     if (path && !max_width && !nb_path_exists(path) && !is_said() && wants_it(plan) && !is_busy())
         ended = nb_tune_run(&options, &json, &n_measured);
     if (ended == 0 && n_measured > 0) keep(json, path);
-    cJSON_Delete(json);
-    free(path);
     return ended > 0 ? ended : 0;
 }

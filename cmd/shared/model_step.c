@@ -69,27 +69,20 @@ static void choose_pairs(struct measured *m) {
 
 /* ---- measuring ---- */
 
-static bool has_journal(const char *dir) {
-    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
-    const bool there = nb_path_exists(path);
-    free(path);
-    return there;
-}
-
 static int launches_of(const struct nb_model_question *q) {
     return q->request->launches == NB_AS_CONFIGURED ? USUAL_LAUNCHES : q->request->launches;
 }
 
 static int time_norms(const struct nb_model_question *q, const char *dir, struct measured *m) {
-    struct nb_config config = {.name = nb_strdup("timing"),
-                               .path = nb_strdup(m->step.path),
-                               .launches = launches_of(q),
-                               .blocks_per_launch = 8,
-                               .sample_ms = 0.06,
-                               .order_seed = 1};
-    struct nb_plan plan = {0};
+    struct nb_config config released_by(nb_config_release) = {.name = nb_strdup("timing"),
+                                                              .path = nb_strdup(m->step.path),
+                                                              .launches = launches_of(q),
+                                                              .blocks_per_launch = 8,
+                                                              .sample_ms = 0.06,
+                                                              .order_seed = 1};
+    struct nb_plan plan released_by(nb_plan_release) = {0};
     bool began = false;
-    char *folder = nb_path_join(dir, "timing");
+    char *folder freed = nb_path_join(dir, "timing");
     nb_norms_plan(&m->step, m->pairs, m->n_pairs, false, &config);
     int result = config.n_blocks > 0 ? nb_plan_make(&plan, &config, &q->request->options) : 0;
     if (result == 0 && plan.n_cases > 0) {
@@ -97,7 +90,8 @@ static int time_norms(const struct nb_model_question *q, const char *dir, struct
                                                .plan = &plan,
                                                .config = config.name,
                                                .out = folder,
-                                               .resume = q->resume && has_journal(folder) ? folder : NULL,
+                                               .resume =
+                                                   q->resume && nb_dir_holds(folder, NB_JOURNAL_FILE) ? folder : NULL,
                                                .no_counters = true,
                                                .case_timeout_s = q->case_timeout_s,
                                                .argc = q->argc,
@@ -107,22 +101,19 @@ static int time_norms(const struct nb_model_question *q, const char *dir, struct
         if (result == 0) result = nb_results_write(&m->results, folder);
         if (result == 0) result = nb_sample_table_read(&m->samples, folder);
     }
-    nb_plan_release(&plan);
-    nb_config_release(&config);
-    free(folder);
     return result;
 }
 
 static int time_rates(const struct nb_model_question *q, const char *dir, struct measured *m) {
     struct nb_journal journal = {0};
-    char *folder = nb_path_join(dir, "rates");
+    char *folder freed = nb_path_join(dir, "rates");
     cJSON *run = cJSON_CreateObject();
     nb_json_text(run, "config", "rates");
     nb_rates_add(&m->rates, &m->step);
-    int result = nb_run_begin(&journal, folder, q->resume && has_journal(folder), run, q->argc, q->argv);
+    int result =
+        nb_run_begin(&journal, folder, q->resume && nb_dir_holds(folder, NB_JOURNAL_FILE), run, q->argc, q->argv);
     if (result == 0) m->ended = nb_rates_measure(&m->rates, folder, &journal, launches_of(q));
     nb_journal_close(&journal);
-    free(folder);
     return result != 0 || m->ended < 0 ? -1 : 0;
 }
 
@@ -136,10 +127,8 @@ static int measure(const struct nb_model_question *q, const char *dir, struct me
 
 /* A folder that holds such a run already would be written over. */
 static bool is_taken(const struct nb_model_question *q, const char *dir) {
-    char *path = nb_path_join(dir, NB_STEP_FILE);
-    const bool taken = !q->resume && nb_path_exists(path);
+    const bool taken = !q->resume && nb_dir_holds(dir, NB_STEP_FILE);
     if (taken) nb_error("--out %s holds a model's step already; name another folder, or --resume it", dir);
-    free(path);
     return taken;
 }
 
@@ -147,20 +136,18 @@ static int report(const struct nb_model_question *q, const char *dir, struct mea
     for (size_t i = 0; i < m->n_pairs; i++)
         nb_norm_times_find(&m->norms[i], &m->pairs[i], &m->step, false, m->results.meta ? &m->results : NULL,
                            m->results.meta ? &m->samples : NULL);
-    cJSON *document = nb_step_document(&(struct nb_step_about){.step = &m->step,
-                                                               .rates = &m->rates,
-                                                               .norms = m->norms,
-                                                               .n_norms = m->n_pairs,
-                                                               .argc = q->argc,
-                                                               .argv = q->argv,
-                                                               .elapsed_s = elapsed_s,
-                                                               .complete = m->ended == 0});
-    char *path = nb_path_join(dir, NB_STEP_FILE);
+    cJSON *document released_by(nb_json_release) = nb_step_document(&(struct nb_step_about){.step = &m->step,
+                                                                                            .rates = &m->rates,
+                                                                                            .norms = m->norms,
+                                                                                            .n_norms = m->n_pairs,
+                                                                                            .argc = q->argc,
+                                                                                            .argv = q->argv,
+                                                                                            .elapsed_s = elapsed_s,
+                                                                                            .complete = m->ended == 0});
+    char *path freed = nb_path_join(dir, NB_STEP_FILE);
     int result = nb_model_answer_print(document, q->format ? q->format : "table", stdout);
     if (result == 0) result = nb_json_write(document, path);
     if (result == 0) nb_note("figures: %s", path);
-    free(path);
-    cJSON_Delete(document);
     return result;
 }
 
@@ -183,16 +170,11 @@ static int read_model(const struct nb_model_question *q, struct nb_model_step *s
 
 int nb_model_question_run(const struct nb_model_question *q) {
     const struct nb_measuring where = {.request = q->request, .config = "model", .out = q->out, .resume = q->resume};
-    struct measured m = {0};
+    struct measured m released_by(release) = {0};
     const double start = nb_now_s();
-    char *dir = NULL;
-    int exit_code = NB_EXIT_USAGE;
-    if (read_model(q, &m.step) != 0) goto out;
-    dir = nb_measuring_folder(&where);
-    if (!dir || is_taken(q, dir) || measure(q, dir, &m) != 0 || report(q, dir, &m, nb_now_s() - start) != 0) goto out;
-    exit_code = m.ended > 0 ? nb_ended_by(m.ended, "claims", dir) : NB_EXIT_OK;
-out:
-    free(dir);
-    release(&m);
-    return exit_code;
+    if (read_model(q, &m.step) != 0) return NB_EXIT_USAGE;
+    char *dir freed = nb_measuring_folder(&where);
+    if (!dir || is_taken(q, dir) || measure(q, dir, &m) != 0 || report(q, dir, &m, nb_now_s() - start) != 0)
+        return NB_EXIT_USAGE;
+    return m.ended > 0 ? nb_ended_by(m.ended, "claims", dir) : NB_EXIT_OK;
 }

@@ -60,7 +60,7 @@ static void bad_option(const char *typed, const struct option *options, const st
     word[strcspn(word, "=")] = '\0';
     const char *nearest = nb_nearest(word, names, n);
     const struct option *meant = NULL;
-    struct nb_strbuf begun = {0};
+    struct nb_strbuf begun released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < n && *word; i++) {
         if (strncmp(names[i], word, strlen(word)) != 0) continue;
         nb_strbuf_addf(&begun, "%s--%s", n_begun++ ? ", " : "", names[i]);
@@ -74,7 +74,6 @@ static void bad_option(const char *typed, const struct option *options, const st
         nb_error("%s: no option '%s'; did you mean '--%s'?", command->name, typed, nearest);
     else
         nb_error("%s: no option '%s'; `normbench %s --help` lists them", command->name, typed, command->name);
-    nb_strbuf_release(&begun);
 }
 
 int nb_option_number(const char *option, const char *text, double least, double most, double *out) {
@@ -103,10 +102,9 @@ static int take_whole(const struct nb_option *o, const char *value) {
 }
 
 static int refuse_text(const struct nb_option *o, const char *value) {
-    struct nb_strbuf allowed = {0};
+    struct nb_strbuf allowed released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; o->among[i]; i++) nb_strbuf_addf(&allowed, "%s%s", i ? ", " : "", o->among[i]);
     nb_error("--%s %s: one of %s", o->name, value, allowed.text);
-    nb_strbuf_release(&allowed);
     return -1;
 }
 
@@ -204,10 +202,9 @@ static int set_library(struct nb_texts *plugins, const char *name, const char *l
     for (size_t i = plugins->n; i > 0; i--) {
         const char *other;
         if (!nb_peer_is(plugins->items[i - 1])) continue;
-        char *known = nb_peer_name(plugins->items[i - 1], &other);
+        char *known freed = nb_peer_name(plugins->items[i - 1], &other);
         const bool is_it = !name || strcmp(known, name) == 0;
         char *spec = is_it ? nb_peer_spec(known, library) : NULL;
-        free(known);
         if (!is_it) continue;
         if (spec) own_text(plugins, i - 1, spec);
         return spec ? 0 : -1;
@@ -220,11 +217,8 @@ static int set_library(struct nb_texts *plugins, const char *name, const char *l
 int nb_take_peer_library(void *plugins, const char *value) {
     const char *equals = strchr(value, '='), *slash = strchr(value, '/');
     if (!equals || equals == value || (slash && slash < equals)) return set_library(plugins, NULL, value);
-    char *name = nb_strdup(value);
-    name[equals - value] = '\0';
-    int result = set_library(plugins, name, equals + 1);
-    free(name);
-    return result;
+    char *name freed = nb_textf("%.*s", (int)(equals - value), value);
+    return set_library(plugins, name, equals + 1);
 }
 
 int nb_take_peer(void *arg, const char *name) {
@@ -241,9 +235,8 @@ static bool is_named(const struct nb_texts *plugins, const char *peer) {
     bool named = false;
     for (size_t i = 0; i < plugins->n && !named; i++) {
         const char *library;
-        char *name = nb_peer_is(plugins->items[i]) ? nb_peer_name(plugins->items[i], &library) : NULL;
+        char *name freed = nb_peer_is(plugins->items[i]) ? nb_peer_name(plugins->items[i], &library) : NULL;
         named = name && strcspn(name, "-") == len && strncmp(name, peer, len) == 0;
-        free(name);
     }
     return named;
 }
@@ -251,10 +244,9 @@ static bool is_named(const struct nb_texts *plugins, const char *peer) {
 int nb_peers_add_built(struct nb_texts *plugins) {
     int result = 0;
     for (size_t i = 0; i < nb_n_peers && result == 0; i++) {
-        char *adapter = nb_peer_adapter(nb_peers[i].name);
+        char *adapter freed = nb_peer_adapter(nb_peers[i].name);
         if (adapter && nb_path_exists(adapter) && !is_named(plugins, nb_peers[i].name))
             result = nb_take_peer(plugins, nb_peers[i].name);
-        free(adapter);
     }
     return result;
 }
@@ -267,11 +259,10 @@ struct start {
 static void start(void *arg) {
     struct start *s = arg;
     size_t n = 0;
-    const struct nb_entry **peers = nb_alloc(nb_registry_size() + 1, sizeof *peers);
+    const struct nb_entry **peers freed = nb_alloc(nb_registry_size() + 1, sizeof *peers);
     for (size_t i = 0; i < nb_registry_size(); i++)
         if (nb_registry_at(i)->is_peer) peers[n++] = nb_registry_at(i);
     s->result = nb_kernels_open(peers, n, 1, NULL, s->reason, sizeof s->reason);
-    free(peers);
 }
 
 static int start_peers(void) {
@@ -325,8 +316,8 @@ static int add_builtin(struct nb_gate_selection *s) {
 
 int nb_selection_make(struct nb_gate_selection *s, struct nb_gate *g, bool with_itself) {
     const struct nb_filters filters = {s->filters.items, s->filters.n};
-    struct nb_config config = {0};
-    struct nb_skips skips = {0};
+    struct nb_config config released_by(nb_config_release) = {0};
+    struct nb_skips skips released_by(nb_skips_release) = {0};
     if (with_itself && s->baselines.n == 0 && add_builtin(s) != 0) return -1;
     const struct nb_texts *candidates = with_itself ? &s->baselines : &s->candidates;
     int result = nb_gate_builds_init(&g->builds, s->baselines.items, s->baselines.n, candidates->items, candidates->n);
@@ -338,8 +329,6 @@ int nb_selection_make(struct nb_gate_selection *s, struct nb_gate *g, bool with_
         result = nb_gate_cases_make(g, &config, s->kernels.items, s->kernels.n, &filters, &skips, &s->n_elsewhere);
     g->settings = config.gate;
     config.gate = (struct nb_gate_settings){0};
-    nb_config_release(&config);
-    nb_skips_release(&skips);
     return result;
 }
 

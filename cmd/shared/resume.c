@@ -64,12 +64,11 @@ static void describe_first(const char *path, const cJSON *before, const cJSON *n
 
 /* Takes both over. */
 static int refuse_differences(const char *dir, cJSON *before, cJSON *now, const char *what, const char *mend) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_json_differences(before, now, describe_first, &text);
     const int result = text.len ? nb_error("--resume %s: %s than when the run began (%s); %s, or start a new run", dir,
                                            what, text.text, mend)
                                 : 0;
-    nb_strbuf_release(&text);
     cJSON_Delete(before);
     cJSON_Delete(now);
     return result;
@@ -105,7 +104,7 @@ static int compare_cpus(const char *dir, const cJSON *before, const cJSON *now) 
 
 /* -1 after nb_error. */
 static int compare_runs(const char *dir, const cJSON *now) {
-    cJSON *before = read_run_line(dir);
+    cJSON *before released_by(nb_json_release) = read_run_line(dir);
     const cJSON *a = nb_json_get(before, "fingerprint"), *b = nb_json_get(now, "fingerprint");
     int result = before ? compare_cpus(dir, a, b) : -1;
     if (result == 0)
@@ -120,7 +119,6 @@ static int compare_runs(const char *dir, const cJSON *now) {
                                     cJSON_Duplicate(nb_json_get(nb_json_get(b, "tuning"), "fields"), true),
                                     "the tuning is another one", "choose the same by --tuning");
     if (result == 0) result = compare_plans(dir, before, now);
-    cJSON_Delete(before);
     return result;
 }
 
@@ -134,21 +132,19 @@ bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, co
         return nb_error("--resume %s continues that run: leave out names, --out, --list and options of the plan",
                         o->resume),
                false;
-    cJSON *run = read_run_line(dir);
+    cJSON *run released_by(nb_json_release) = read_run_line(dir);
     const cJSON *argv = nb_json_get(run, "argv"), *fingerprint = nb_json_get(run, "fingerprint");
     if (!run) return false;
     saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
     cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
     const char *began = saved->argc > 0 ? saved->argv[0] : "run";
-    cJSON *now = nb_fingerprint();
+    cJSON *now released_by(nb_json_release) = nb_fingerprint();
     const bool same_command = strcmp(began, command) == 0,
                same_cpu = same_command && compare_cpus(dir, fingerprint, now) == 0;
     if (!same_command) nb_error("--resume %s: `normbench %s` began it and must continue it", o->resume, began);
     if (same_command && !same_cpu) *exit_code = NB_EXIT_NOT_COMPARABLE;
     /* The run's own tuning, whatever the file of this CPU says by now; one that the user chose was chosen before, and is compared below. */
     if (same_cpu) nb_tuning_choose_again(nb_json_get(fingerprint, "tuning"));
-    cJSON_Delete(now);
-    cJSON_Delete(run);
     return same_cpu;
 }
 
@@ -178,7 +174,7 @@ static void move_members(cJSON *to, cJSON *from) {
 
 int nb_run_begin(struct nb_journal *journal, const char *dir, bool resume, cJSON *plan, int argc, char **argv) {
     char started[32];
-    cJSON *line = cJSON_CreateObject(), *again = cJSON_CreateObject();
+    cJSON *line = cJSON_CreateObject(), *again released_by(nb_json_release) = cJSON_CreateObject();
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
     nb_json_text(line, "type", "run");
     nb_json_text(line, "schema", NB_SCHEMA_VERSION);
@@ -197,6 +193,5 @@ int nb_run_begin(struct nb_journal *journal, const char *dir, bool resume, cJSON
     cJSON_AddItemToObject(first, "argv", list);
     if (result == 0) result = nb_journal_write(journal, first);
     cJSON_Delete(line);
-    cJSON_Delete(again);
     return result;
 }

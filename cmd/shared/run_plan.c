@@ -47,7 +47,7 @@ static int read_config(const struct nb_plan_request *q, struct nb_config *config
 
 /* kernel=PLUGIN:*,.. of all plugins loaded. */
 static int select_plugins(struct nb_config *config) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&text, "kernel=");
     const char *last = "";
     for (size_t i = 0; i < nb_registry_size(); i++) {
@@ -56,9 +56,7 @@ static int select_plugins(struct nb_config *config) {
         nb_strbuf_addf(&text, "%s%s:*", *last ? "," : "", plugin);
         last = plugin;
     }
-    int result = *last ? nb_config_axis(config, text.text) : 0;
-    nb_strbuf_release(&text);
-    return result;
+    return *last ? nb_config_axis(config, text.text) : 0;
 }
 
 /* ---- a plugin's kernels in a preset ---- */
@@ -116,7 +114,7 @@ static bool names_shapes(const struct nb_texts *axes) {
 /* The blocks of a preset name the dtypes, passes and layouts that it is about. Here each kernel of a plugin has one of its own, so that
  * none goes unchecked and untimed; a case that the preset has too is there once. Real rows have one length: not with shapes of the user's. */
 static int join_plugins(const struct nb_plan_request *q, struct nb_config *config) {
-    cJSON *more = cJSON_CreateObject(), *blocks = cJSON_AddArrayToObject(more, "blocks");
+    cJSON *more released_by(nb_json_release) = cJSON_CreateObject(), *blocks = cJSON_AddArrayToObject(more, "blocks");
     struct nb_config own;
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *e = nb_registry_at(i);
@@ -129,23 +127,17 @@ static int join_plugins(const struct nb_plan_request *q, struct nb_config *confi
     const int result = text ? nb_config_parse(&own, "plugins", text, strlen(text)) : 0;
     if (text && result == 0) nb_config_append(config, &own);
     cJSON_free(text);
-    cJSON_Delete(more);
     return result;
 }
 
-static bool is_preset(const char *name) {
-    const size_t n = name ? strlen(name) : 0;
-    return !name || (!strchr(name, '/') && !(n > 5 && strcmp(name + n - 5, ".json") == 0));
-}
+static bool is_preset(const char *name) { return !name || (!strchr(name, '/') && !nb_text_ends(name, ".json")); }
 
 /* ---- options ---- */
 
 static int set_axis(struct nb_config *config, const char *axis, const char *values) {
     if (!values) return 0;
-    char *text = nb_textf("%s=%s", axis, values);
-    const int result = nb_config_axis(config, text);
-    free(text);
-    return result;
+    char *text freed = nb_textf("%s=%s", axis, values);
+    return nb_config_axis(config, text);
 }
 
 static int apply_options(const struct nb_plan_request *q, struct nb_config *config) {
@@ -267,9 +259,8 @@ static void add_plugins(cJSON *line, const struct nb_texts *plugins) {
                 name = nb_registry_at(i)->plugin;
         cJSON *plugin = nb_json_add_object(array);
         nb_json_text(plugin, "name", name ? name : plugins->items[p]);
-        char *file = nb_path_absolute(plugins->items[p]); /* replay lines work from anywhere */
+        char *file freed = nb_path_absolute(plugins->items[p]); /* replay lines work from anywhere */
         nb_json_text(plugin, "file", file);
-        free(file);
     }
 }
 
@@ -278,10 +269,9 @@ static cJSON *plan_of_run(const struct nb_measuring *m) {
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "config", m->config);
     nb_journal_add_plan(line, m->plan, m->request->options.shard, m->request->options.n_shards);
-    struct nb_floors floors = {0};
+    struct nb_floors floors released_by(nb_floors_release) = {0};
     nb_floors_load(&floors);
     cJSON_AddItemToObject(line, "floors", nb_floors_to_json(&floors));
-    nb_floors_release(&floors);
     add_plugins(line, &m->request->plugins);
     return line;
 }
@@ -303,7 +293,7 @@ static void print_skips(const struct nb_plan *plan, FILE *out) {
 }
 
 static void print_json(const struct nb_plan *plan, const struct nb_config *config, FILE *out) {
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json released_by(nb_json_release) = cJSON_CreateObject();
     nb_json_text(json, "config", config->name);
     cJSON_AddNumberToObject(json, "n_cases", (double)plan->n_cases);
     cJSON_AddNumberToObject(json, "n_groups", (double)plan->n_groups);
@@ -317,7 +307,6 @@ static void print_json(const struct nb_plan *plan, const struct nb_config *confi
         if (plan->skips[i].key) nb_json_text(skip, "key", plan->skips[i].key);
     }
     nb_json_put(json, out);
-    cJSON_Delete(json);
 }
 
 /* Seconds for one comparison measured again: its two sides and their copy, of what a group takes on average. */
@@ -367,10 +356,9 @@ static int print_plan(const struct nb_plan *plan, const struct nb_config *config
     for (size_t i = 0; i < plan->n_cases; i++) nb_print_line(out, "%s", plan->keys[i]);
     fflush(out);
     print_skips(plan, stderr);
-    struct nb_strbuf how = {0};
+    struct nb_strbuf how released_by(nb_strbuf_release) = {0};
     describe_plan(&how, plan, false, true);
     nb_note("%s", how.text);
-    nb_strbuf_release(&how);
     return 0;
 }
 
@@ -378,7 +366,7 @@ static int print_plan(const struct nb_plan *plan, const struct nb_config *config
 
 /* results/20250131T120000Z-quick, with -2, -3 ... when it is there already; made, so that it is this run's alone. */
 static char *default_folder(const struct nb_plan_request *q, const char *name) {
-    struct nb_strbuf base = {0}, dir = {0};
+    struct nb_strbuf base released_by(nb_strbuf_release) = {0}, dir = {0};
     char when[32];
     nb_utc_now("%Y%m%dT%H%M%SZ", when, sizeof when);
     if (nb_dir_make("results") != 0) return NULL;
@@ -390,7 +378,6 @@ static char *default_folder(const struct nb_plan_request *q, const char *name) {
         if (i > 1) nb_strbuf_addf(&dir, "-%d", i);
         if (mkdir(dir.text, 0777) == 0 || errno != EEXIST) break;
     }
-    nb_strbuf_release(&base);
     return dir.text;
 }
 
@@ -399,10 +386,9 @@ char *nb_measuring_folder(const struct nb_measuring *m) {
 }
 
 static void say_plan(const struct nb_measuring *m, const char *dir) {
-    struct nb_strbuf how = {0};
+    struct nb_strbuf how released_by(nb_strbuf_release) = {0};
     describe_plan(&how, m->plan, m->no_counters, m->confirms);
     nb_note("%s; into %s", how.text, dir);
-    nb_strbuf_release(&how);
 }
 
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began) {
@@ -431,29 +417,26 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
 
 int nb_measuring_beside(const struct nb_measuring *first, const struct nb_plan *plan, const char *config,
                         const char *dir, const char *below) {
-    char *folder = nb_path_join(dir, below), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
+    char *folder freed = nb_path_join(dir, below);
     struct nb_measuring m = *first;
     bool began;
     m.plan = plan;
     m.config = config;
     m.out = folder;
-    m.resume = nb_path_exists(journal) ? folder : NULL;
+    m.resume = nb_dir_holds(folder, NB_JOURNAL_FILE) ? folder : NULL;
     m.no_counters = true;
     m.confirms = false;
     const int ended = nb_measuring_run(&m, folder, &began);
-    free(folder);
-    free(journal);
     return began ? ended : -1;
 }
 
 /* ---- of a plugin's kernels: the rows of `stress`, unasked ------------------------------------------------------------ */
 
 static bool is_listed(const char *names, const char *name) {
-    struct nb_strings words = {0};
+    struct nb_strings words released_by(nb_strings_release) = {0};
     bool found = false;
     if (names) nb_strings_split(&words, names, ',');
     for (size_t i = 0; i < words.n; i++) found |= strcmp(words.items[i], name) == 0;
-    nb_strings_release(&words);
     return found;
 }
 
@@ -483,8 +466,8 @@ static int check_kernels(const struct nb_measuring *first, const char *kernels, 
                          const char *dir) {
     const struct nb_plan_request request = {.usual = {"stress", "bugs"}, .kernels = kernels};
     const struct nb_plan_options some = {.budget_s = budget_s};
-    struct nb_config config = {0};
-    struct nb_plan plan = {0};
+    struct nb_config config released_by(nb_config_release) = {0};
+    struct nb_plan plan released_by(nb_plan_release) = {0};
     int result = nb_plan_request_config(&request, &config);
     config.launches = 0;
     if (result == 0) result = nb_plan_make(&plan, &config, &some);
@@ -493,21 +476,17 @@ static int check_kernels(const struct nb_measuring *first, const char *kernels, 
         nb_note("kernels of plugins are checked on the rows of `normbench stress` too");
         result = nb_measuring_beside(first, &plan, config.name, dir, NB_CHECKS_FOLDER);
     }
-    nb_plan_release(&plan);
-    nb_config_release(&config);
     return result;
 }
 
 int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, bool holds, const char *dir) {
-    struct nb_results results = {0};
+    struct nb_results results released_by(nb_results_release) = {0};
     int result = m->request->plugins.n > 0 ? nb_results_fold(&results, dir) : 0;
-    char *kernels = result == 0 ? foreign_kernels(&results) : NULL;
+    char *kernels freed = result == 0 ? foreign_kernels(&results) : NULL;
     if (kernels && holds && budget_s < 1)
         nb_warn("the budget is over: kernels of plugins are not checked on the rows of `normbench stress`");
     else if (kernels)
         result = check_kernels(m, kernels, budget_s, holds, dir);
-    free(kernels);
-    nb_results_release(&results);
     return result;
 }
 

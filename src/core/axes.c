@@ -310,10 +310,9 @@ static int append(struct nb_values *v, const char *text, char *reason, size_t n)
 }
 
 static int add_shapes(struct nb_values *v, const char *text, char *reason, size_t n) {
-    struct nb_strings shapes;
+    struct nb_strings shapes released_by(nb_strings_release);
     int result = nb_shape_expand(text, &shapes, reason, n);
     for (size_t i = 0; i < shapes.n && result == 0; i++) result = append(v, shapes.items[i], reason, n);
-    nb_strings_release(&shapes);
     return result;
 }
 

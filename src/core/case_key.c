@@ -114,7 +114,7 @@ static void add_escaped(struct nb_strbuf *out, const char *text) {
 }
 
 void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
-    struct nb_strbuf value = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     add_escaped(out, c->variant);
     for (size_t i = 0; i < nb_n_axes; i++) {
         const struct nb_axis *axis = &nb_axes[i];
@@ -124,7 +124,6 @@ void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
         nb_strbuf_addf(out, "/%s:", axis->name);
         add_escaped(out, value.text);
     }
-    nb_strbuf_release(&value);
 }
 
 void nb_case_axis(const struct nb_case *c, const char *name, struct nb_strbuf *out) {
@@ -188,21 +187,15 @@ static int parse_part(struct nb_case *c, char *part, const char *key, uint64_t *
 }
 
 int nb_case_parse(struct nb_case *c, const char *key) {
-    char *text = nb_strdup(key), *rest = text;
+    char *text freed = nb_strdup(key), *rest = text;
     uint64_t seen = 0;
-    int result = -1;
     nb_case_init(c);
     c->formula.affine = NB_N_AFFINES; /* the op's usual one, unless the key says which */
     char *variant = strsep(&rest, "/");
-    if (nb_case_key_unescape(variant) != 0 || !*variant || strlen(variant) >= sizeof c->variant) {
-        nb_error("case key '%s': does not begin with a variant, such as rmsnorm_twopass_v256_f32", key);
-        goto out;
-    }
+    if (nb_case_key_unescape(variant) != 0 || !*variant || strlen(variant) >= sizeof c->variant)
+        return nb_error("case key '%s': does not begin with a variant, such as rmsnorm_twopass_v256_f32", key);
     snprintf(c->variant, sizeof c->variant, "%s", variant);
     while (rest)
-        if (parse_part(c, strsep(&rest, "/"), key, &seen) != 0) goto out;
-    result = 0;
-out:
-    free(text);
-    return result;
+        if (parse_part(c, strsep(&rest, "/"), key, &seen) != 0) return -1;
+    return 0;
 }

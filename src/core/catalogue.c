@@ -70,11 +70,9 @@ const struct nb_entry *nb_catalogue(size_t *n) {
 }
 
 const char *nb_catalogue_remedy(const struct nb_entry *entry) {
-    char *dir = nb_program_dir(), *share = nb_path_join(dir, "../share/normbench");
-    const bool is_installed = nb_path_exists(share);
-    free(share);
-    free(dir);
-    if (is_installed) return "this installation lacks it: packages and `make install` have every kernel";
+    char *dir freed = nb_program_dir();
+    if (nb_dir_holds(dir, "../share/normbench"))
+        return "this installation lacks it: packages and `make install` have every kernel";
     for (size_t w = 0; w < N_WIDTHS; w++)
         if (widths[w].width == entry->kernel->width && widths[w].by_default)
             return "`make VARIANTS=all` builds every kernel, in some 3 minutes on two CPUs";

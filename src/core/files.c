@@ -35,17 +35,20 @@ FILE *nb_file_open(const char *path) {
     return f;
 }
 
+void nb_file_release(FILE **file) {
+    if (*file) fclose(*file);
+}
+
 char *nb_file_read(const char *path, size_t limit, size_t *len) {
     struct nb_strbuf text = {0};
     char chunk[16384];
-    FILE *f = nb_file_open(path);
+    FILE *f released_by(nb_file_release) = nb_file_open(path);
     if (!f) return NULL;
     nb_strbuf_addn(&text, "", 0);
     for (size_t n; text.len <= limit && (n = fread(chunk, 1, sizeof chunk, f)) > 0;) nb_strbuf_addn(&text, chunk, n);
     const bool failed = ferror(f);
     if (failed) nb_error("%s: %s", path, strerror(errno));
     if (text.len > limit) nb_error("%s: larger than %zu bytes", path, limit);
-    fclose(f);
     if (failed || text.len > limit) nb_strbuf_release(&text);
     if (len) *len = text.len;
     return text.text;
@@ -94,15 +97,13 @@ static char *past_links(const char *path) {
 
 int nb_file_write_parts(const char *path, bool (*next)(void *context, struct nb_strbuf *part), void *context) {
     if (nb_file_check_place(path) != 0) return -1;
-    char *place = past_links(path);
-    char *temporary = nb_textf("%s.%d.tmp", place, (int)getpid());
+    char *place freed = past_links(path);
+    char *temporary freed = nb_textf("%s.%d.tmp", place, (int)getpid());
     const bool done = write_whole(temporary, next, context) && rename(temporary, place) == 0;
     if (!done) {
         nb_error("%s: %s", path, strerror(errno));
         unlink(temporary);
     }
-    free(temporary);
-    free(place);
     return done ? 0 : -1;
 }
 
@@ -122,7 +123,7 @@ int nb_file_write(const char *path, const char *text, size_t len) {
 }
 
 int nb_dir_make(const char *dir) {
-    char *path = nb_strdup(dir);
+    char *path freed = nb_strdup(dir);
     int result = 0;
     for (char *p = path + 1;; p++) {
         if (*p != '/' && *p != '\0') continue;
@@ -137,11 +138,21 @@ int nb_dir_make(const char *dir) {
     }
     struct stat st;
     if (result == 0 && (stat(dir, &st) != 0 || !S_ISDIR(st.st_mode))) result = nb_error("%s: not a folder", dir);
-    free(path);
     return result;
 }
 
 bool nb_path_exists(const char *path) { return access(path, F_OK) == 0; }
+
+bool nb_dir_holds(const char *dir, const char *name) {
+    char *path freed = dir ? nb_path_join(dir, name) : NULL;
+    return path && nb_path_exists(path);
+}
+
+char *nb_path_found(char *path) {
+    if (!path || nb_path_exists(path)) return path;
+    free(path);
+    return NULL;
+}
 
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
     (void)st, (void)flag, (void)ftw;
@@ -161,7 +172,7 @@ static int lock_dir(const char *dir) {
 
 /* Those that begin so and nobody holds: their processes were killed. */
 static void sweep(const char *tmp, const char *begin) {
-    struct nb_strings names = nb_dir_list(tmp, "");
+    struct nb_strings names released_by(nb_strings_release) = nb_dir_list(tmp, "");
     for (size_t i = 0; i < names.n; i++) {
         if (strncmp(names.items[i], begin, strlen(begin)) != 0) continue;
         char *dir = nb_path_join(tmp, names.items[i]);
@@ -171,12 +182,12 @@ static void sweep(const char *tmp, const char *begin) {
         else
             free(dir);
     }
-    nb_strings_release(&names);
 }
 
 char *nb_temporary_dir(const char *name, int *lock) {
     const char *named = getenv("TMPDIR"), *tmp = named && *named ? named : "/tmp";
-    char *begin = nb_textf("normbench-%s-", name), *pattern = nb_textf("%s/%sXXXXXX", tmp, begin), *dir = NULL;
+    char *begin freed = nb_textf("normbench-%s-", name), *pattern freed = nb_textf("%s/%sXXXXXX", tmp, begin),
+                *dir = NULL;
     sweep(tmp, begin);
     for (bool is_mine = false; !is_mine;) { /* until another's sweep does not come between */
         free(dir);
@@ -187,8 +198,6 @@ char *nb_temporary_dir(const char *name, int *lock) {
         if (!is_mine && *lock >= 0) close(*lock);
     }
     if (!dir) nb_error("%s: no folder can be made there: %s", tmp, strerror(errno));
-    free(begin);
-    free(pattern);
     return dir;
 }
 
@@ -232,8 +241,7 @@ char *nb_path_absolute(const char *path) {
 
 char *nb_path_join(const char *dir, const char *name) {
     size_t n = strlen(dir);
-    char *path = nb_textf("%s%s%s", dir, n > 0 && dir[n - 1] == '/' ? "" : "/", name);
-    return path;
+    return nb_textf("%s%s%s", dir, n > 0 && dir[n - 1] == '/' ? "" : "/", name);
 }
 
 char *nb_program_dir(void) {
@@ -250,16 +258,14 @@ char *nb_share_dir(const char *environment, const char *folder) {
     const char *named = environment ? getenv(environment) : NULL;
     if (named && *named) return nb_strdup(named);
     static const char *const places[] = {"", "../", "../share/normbench/"};
-    char *program = nb_program_dir();
-    struct nb_strbuf path = {0};
+    char *program freed = nb_program_dir();
+    struct nb_strbuf path released_by(nb_strbuf_release) = {0};
     char *found = NULL;
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !found; i++) {
         nb_strbuf_clear(&path);
         nb_strbuf_addf(&path, "%s/%s%s", program, places[i], folder);
         found = realpath(path.text, NULL); /* without the "..", for people read it in messages */
     }
-    nb_strbuf_release(&path);
-    free(program);
     return found;
 }
 

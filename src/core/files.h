@@ -10,6 +10,7 @@
 
 /* For reading; null after nb_error. A pipe or a device is refused, since whoever reads it would wait for its other end. */
 FILE *nb_file_open(const char *path);
+void nb_file_release(FILE **file); /* for released_by(); null: nothing to do */
 /* Whole file as an owned, null-terminated string; null after nb_error. limit: largest size accepted. */
 char *nb_file_read(const char *path, size_t limit, size_t *len);
 /* Can a file be written or deleted there, as far as what stands there now says? -1 after nb_error: a folder, a pipe or a device. */
@@ -21,6 +22,9 @@ int nb_file_write_parts(const char *path, bool (*next)(void *context, struct nb_
 /* dir and its parents; fine when it is there. */
 int nb_dir_make(const char *dir);
 bool nb_path_exists(const char *path);
+bool nb_dir_holds(const char *dir, const char *name); /* dir: or null, which holds nothing */
+/* The path, which it takes over, where something is; else null. */
+char *nb_path_found(char *path);
 /* A new folder in TMPDIR, "normbench-NAME-XXXXXX", owned, and whoever dies without removing it leaves it to the next that wants one of this name: *lock is held
  * until then. Null after nb_error. */
 char *nb_temporary_dir(const char *name, int *lock);

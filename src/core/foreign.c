@@ -17,7 +17,7 @@
 void *nb_object_open(const char *path) {
     struct stat st;
     struct statvfs fs;
-    char *resolved = realpath(path, NULL);
+    char *resolved freed = realpath(path, NULL);
     void *handle = NULL;
     if (!resolved || stat(resolved, &st) != 0)
         nb_error("%s: %s", path, strerror(errno));
@@ -29,7 +29,6 @@ void *nb_object_open(const char *path) {
             statvfs(resolved, &fs) == 0 && fs.f_flag & ST_NOEXEC
                 ? "; it, or the copy of it that is used, lies on a file system that is mounted noexec: move it, or set TMPDIR"
                 : "");
-    free(resolved);
     return handle;
 }
 
@@ -72,10 +71,9 @@ const char *nb_object_soname(const char *path) {
 
 const char *nb_object_libraries(const char *path, void (*take)(const char *file, const char *soname, void *arg),
                                 void *arg) {
-    char *resolved = realpath(path, NULL);
+    char *resolved freed = realpath(path, NULL);
     void *handle = resolved ? dlopen(resolved, RTLD_NOW | RTLD_LOCAL) : NULL;
     struct link_map *own;
-    free(resolved);
     if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &own) != 0) {
         const char *why = dlerror();
         return why ? why : strerror(errno);

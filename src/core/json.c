@@ -21,7 +21,7 @@ void nb_json_number(cJSON *object, const char *name, double value) {
 }
 
 double nb_json_get_number(const cJSON *object, const char *name) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+    const cJSON *item = nb_json_get(object, name);
     return cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
 }
 
@@ -38,7 +38,7 @@ void nb_json_text(cJSON *object, const char *name, const char *text) {
 }
 
 const char *nb_json_get_text(const cJSON *object, const char *name) {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+    return cJSON_GetStringValue(nb_json_get(object, name));
 }
 
 const char *nb_json_get_string(const cJSON *object, const char *name) {
@@ -71,7 +71,7 @@ int nb_json_check_schema(const cJSON *json, const char *path, const char *ours) 
 }
 
 static void print_sum(const cJSON *object, char out[17]) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const cJSON *member;
     nb_strbuf_add(&text, "{");
     cJSON_ArrayForEach(member, object) {
@@ -83,7 +83,6 @@ static void print_sum(const cJSON *object, char out[17]) {
     }
     nb_strbuf_add(&text, "}");
     snprintf(out, 17, "%016" PRIx64, nb_hash(NB_HASH_EMPTY, text.text, text.len));
-    nb_strbuf_release(&text);
 }
 
 void nb_json_add_sum(cJSON *object) {
@@ -115,9 +114,7 @@ int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *na
     return 0;
 }
 
-bool nb_json_get_bool(const cJSON *object, const char *name) {
-    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, name));
-}
+bool nb_json_get_bool(const cJSON *object, const char *name) { return cJSON_IsTrue(nb_json_get(object, name)); }
 
 void nb_json_exact(cJSON *object, const char *name, double value) {
     char text[64];
@@ -144,7 +141,7 @@ void nb_json_interval(cJSON *object, const char *name, const struct nb_interval 
 }
 
 struct nb_interval nb_json_get_interval(const cJSON *object, const char *name) {
-    const cJSON *json = cJSON_GetObjectItemCaseSensitive(object, name);
+    const cJSON *json = nb_json_get(object, name);
     return (struct nb_interval){nb_json_get_number(json, "value"), nb_json_get_number(json, "low"),
                                 nb_json_get_number(json, "high")};
 }
@@ -260,19 +257,16 @@ char *nb_json_shown(const cJSON *json) {
 }
 
 void nb_json_put(const cJSON *json, FILE *out) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_json_print_pretty(json, 0, &text);
     fprintf(out, "%s\n", text.text);
-    nb_strbuf_release(&text);
 }
 
 int nb_json_write(const cJSON *json, const char *path) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_json_print_pretty(json, 0, &text);
     nb_strbuf_add(&text, "\n");
-    const int result = nb_file_write(path, text.text, text.len);
-    nb_strbuf_release(&text);
-    return result;
+    return nb_file_write(path, text.text, text.len);
 }
 
 /* ---- files that people write ---- */
@@ -315,11 +309,10 @@ static const char *skip_number(const char *path, const char *text, const char *p
     const size_t n_digits = strspn(p, "0123456789"), n_mantissa = strspn(p, "0123456789.");
     const int n = (int)strspn(p, "0123456789.eE+-");
     const double value = strtod(p, NULL);
-    struct nb_strbuf exact = {0};
+    struct nb_strbuf exact released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&exact, "%.0f", value);
     const bool is_whole = (int)n_digits == n && isfinite(value);
     const bool changes = is_whole && value >= 0x1p53 && (exact.len != n_digits || memcmp(exact.text, p, n_digits) != 0);
-    nb_strbuf_release(&exact);
     if (changes)
         nb_error("%s:%d: %.*s is too long for a JSON number, which would be %.0f; write it as a text: \"%.*s\"", path,
                  line_of(text, p), n, p, value, n, p);
@@ -465,7 +458,7 @@ static int parse_prepared(struct nb_jsonc *file, const char *text, size_t len) {
 int nb_jsonc_parse(struct nb_jsonc *file, const char *path, const char *text, size_t len) {
     *file = (struct nb_jsonc){.path = nb_strdup(path)};
     int result = -1;
-    char *copy = nb_alloc(len + 1, 1);
+    char *copy freed = nb_alloc(len + 1, 1);
     memcpy(copy, text, len);
     const char *zero = memchr(text, '\0', len);
     if (len > NB_JSONC_MAX_BYTES)
@@ -474,7 +467,6 @@ int nb_jsonc_parse(struct nb_jsonc *file, const char *path, const char *text, si
         nb_error("%s:%d: holds a zero byte", path, line_of(text, zero));
     else if (prepare(path, copy) == 0)
         result = parse_prepared(file, copy, len);
-    free(copy);
     if (result != 0) nb_jsonc_release(file);
     return result;
 }
@@ -482,11 +474,8 @@ int nb_jsonc_parse(struct nb_jsonc *file, const char *path, const char *text, si
 int nb_jsonc_read(struct nb_jsonc *file, const char *path) {
     size_t len = 0;
     *file = (struct nb_jsonc){0};
-    char *text = nb_file_read(path, NB_JSONC_MAX_BYTES, &len);
-    if (!text) return -1;
-    int result = nb_jsonc_parse(file, path, text, len);
-    free(text);
-    return result;
+    char *text freed = nb_file_read(path, NB_JSONC_MAX_BYTES, &len);
+    return text ? nb_jsonc_parse(file, path, text, len) : -1;
 }
 
 void nb_jsonc_release(struct nb_jsonc *file) {
@@ -497,13 +486,8 @@ void nb_jsonc_release(struct nb_jsonc *file) {
 }
 
 char *nb_jsonc_find(const char *file_name) {
-    char *dir = nb_share_dir("NORMBENCH_CONFIGS", "configs");
-    if (!dir) return NULL;
-    char *path = nb_path_join(dir, file_name);
-    free(dir);
-    if (nb_path_exists(path)) return path;
-    free(path);
-    return NULL;
+    char *dir freed = nb_share_dir("NORMBENCH_CONFIGS", "configs");
+    return nb_path_found(dir ? nb_path_join(dir, file_name) : NULL);
 }
 
 /* ---- errors of their readers ---- */
@@ -526,10 +510,9 @@ int nb_jsonc_unknown_key(const struct nb_jsonc *file, const cJSON *node, const c
     nb_error("%s:%d: unknown key \"%s\"%s%s%s", file->path, nb_jsonc_line(file, node), node->string,
              nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
     if (nearest) return -1;
-    struct nb_strbuf all = {0};
+    struct nb_strbuf all released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < n; i++) nb_strbuf_addf(&all, "%s %s", i ? "," : "", names[i]);
     nb_note("valid keys here:%s", all.text);
-    nb_strbuf_release(&all);
     return -1;
 }
 

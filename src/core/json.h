@@ -11,6 +11,9 @@
 
 #include "src/core/text.h"
 
+/* For released_by(). */
+static inline void nb_json_release(cJSON **json) { cJSON_Delete(*json); }
+
 /* A finite number, else null. */
 void nb_json_number(cJSON *object, const char *name, double value);
 /* A member, null when absent. */

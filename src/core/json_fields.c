@@ -206,7 +206,7 @@ static bool is_none(const cJSON *item) { return !item || cJSON_IsNull(item); }
 static bool is_count(double value, double most) { return value >= 0 && value <= most && value == floor(value); }
 
 static int get_count(const cJSON *object, const struct nb_member *m, void *at, const char *what) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, m->name);
+    const cJSON *item = nb_json_get(object, m->name);
     const bool none = m->kind != NB_MEMBER_COUNT && is_none(item);
     const double value = none ? (double)none_of(m) : cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
     if (!none && !is_count(value, m->size == sizeof(int32_t) ? INT32_MAX : 0x1p53)) return refuse(what, m, "a count");
@@ -220,7 +220,7 @@ static int get_count(const cJSON *object, const struct nb_member *m, void *at, c
 }
 
 static int get_number(const cJSON *object, const struct nb_member *m, double *at, const char *what) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, m->name);
+    const cJSON *item = nb_json_get(object, m->name);
     *at = nb_json_get_number(object, m->name);
     if (!is_none(item) && !cJSON_IsNumber(item)) return refuse(what, m, "a number or null");
     return m->kind == NB_MEMBER_AMOUNT && *at < 0 ? refuse(what, m, "a number from 0, or null") : 0;
@@ -228,10 +228,10 @@ static int get_number(const cJSON *object, const struct nb_member *m, double *at
 
 static int get_interval(const cJSON *object, const struct nb_member *m, struct nb_interval *at, const char *what) {
     static const char *const bounds[] = {"value", "low", "high"};
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, m->name);
+    const cJSON *item = nb_json_get(object, m->name);
     bool is_one = is_none(item) || cJSON_IsObject(item);
     for (int i = 0; i < 3; i++) {
-        const cJSON *bound = cJSON_GetObjectItemCaseSensitive(item, bounds[i]);
+        const cJSON *bound = nb_json_get(item, bounds[i]);
         is_one &= is_none(bound) || (cJSON_IsNumber(bound) && bound->valuedouble >= 0);
     }
     *at = nb_json_get_interval(object, m->name);
@@ -239,7 +239,7 @@ static int get_interval(const cJSON *object, const struct nb_member *m, struct n
 }
 
 static int get_counts(const cJSON *object, const struct nb_member *m, int64_t *counts, const char *what) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, m->name), *item;
+    const cJSON *list = nb_json_get(object, m->name), *item;
     const int n = (int)(m->size / sizeof *counts);
     if (cJSON_GetArraySize(list) != n) return nb_error("%s: \"%s\" does not hold %d counts", what, m->name, n);
     cJSON_ArrayForEach(item, list) {
@@ -302,8 +302,8 @@ static int get_member(const cJSON *object, const struct nb_member *m, void *at, 
     case NB_MEMBER_INTERVAL:
         return get_interval(object, m, at, what);
     case NB_MEMBER_OBJECT:
-        if (m->optional && !cJSON_GetObjectItemCaseSensitive(object, m->name)) return 0; /* an earlier program's */
-        return nb_json_get_members(cJSON_GetObjectItemCaseSensitive(object, m->name), m->members, at, what);
+        if (m->optional && !nb_json_get(object, m->name)) return 0; /* an earlier program's */
+        return nb_json_get_members(nb_json_get(object, m->name), m->members, at, what);
     }
     return 0;
 }

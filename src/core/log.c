@@ -105,7 +105,7 @@ static void put_words(const char *text, size_t column) {
 static void say(const char *color, const char *label, const char *format, va_list args) {
     nb_progress_end();
     bool on = nb_color_on(STDERR_FILENO);
-    char *message = NULL, *shown_text = NULL;
+    char *message freed = NULL, *shown_text freed = NULL;
     size_t n;
     if (vasprintf(&message, format, args) < 0) message = NULL;
     FILE *text = open_memstream(&shown_text, &n);
@@ -119,8 +119,6 @@ static void say(const char *color, const char *label, const char *format, va_lis
     else
         put_words(shown_text ? shown_text : format, sizeof "normbench: " - 1 + strlen(label));
     fputc('\n', stderr);
-    free(message);
-    free(shown_text);
 }
 
 int nb_error(const char *format, ...) {

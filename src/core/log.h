@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { NB_PROGRESS_LINE_S = 30, NB_USUAL_WIDTH = 80 };
 
@@ -34,3 +36,15 @@ void nb_progress_end(void);
 void *nb_alloc(unsigned long long n, unsigned long long size); /* zeroed */
 void *nb_realloc(void *p, unsigned long long n, unsigned long long size);
 char *nb_strdup(const char *s);
+
+/* A variable that says what releases it is released where its scope ends, in the reverse order of declarations; what goes to somebody else
+ * does not say so:
+ *     struct nb_oracle oracle released_by(nb_oracle_release) = {0};
+ *     char *path freed = nb_path_join(dir, "x"), *text freed = NULL; */
+#define released_by(release) __attribute__((cleanup(release)))
+#define freed released_by(nb_free_held)
+static inline void nb_free_held(const void *variable) {
+    void *memory;
+    memcpy(&memory, variable, sizeof memory);
+    free(memory);
+}

@@ -42,29 +42,21 @@ char *nb_peer_name(const char *spec, const char **library) {
 char *nb_peer_user_dir(void) { return nb_user_dir("XDG_DATA_HOME", ".local/share"); }
 
 static char *adapter_in(const char *folder, const char *below, const char *name) {
-    char *file = nb_textf("%s%s.so", below, name);
-    char *path = nb_path_join(folder, file);
-    free(file);
-    return path;
+    char *file freed = nb_textf("%s%s.so", below, name);
+    return nb_path_join(folder, file);
 }
 
 char *nb_peer_adapter(const char *name) {
     const char *named = getenv("NORMBENCH_PEERS");
     if (named && *named) return adapter_in(named, "", name);
-    char *program = nb_program_dir(), *own = nb_peer_user_dir(), *found = NULL;
+    char *program freed = nb_program_dir(), *own freed = nb_peer_user_dir(), *found = NULL;
     const struct {
         const char *folder, *below;
     } places[] = {{program, "peers/"}, {own, "peers/"}, {program, "../lib/normbench/peers/"}};
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !found; i++) {
-        char *path = places[i].folder ? adapter_in(places[i].folder, places[i].below, name) : NULL;
-        if (path && nb_path_exists(path))
-            found = path;
-        else
-            free(path);
+        if (places[i].folder) found = nb_path_found(adapter_in(places[i].folder, places[i].below, name));
     }
     if (!found) found = adapter_in(program, places[0].below, name);
-    free(program);
-    free(own);
     return found;
 }
 
@@ -84,24 +76,15 @@ static int refuse_adapter(const char *name, const char *path) {
 }
 
 char *nb_peer_spec(const char *name, const char *library) {
-    struct nb_strbuf spec = {0};
-    char *adapter = NULL, *resolved = NULL;
-    bool fine = nb_name_is_plain(name);
-    if (!fine) {
+    if (!nb_name_is_plain(name)) {
         nb_error("--peer %s: a name of letters, digits, '_', '.', '+' or '-'", name);
-        goto out;
+        return NULL;
     }
-    adapter = nb_peer_adapter(name);
-    fine = nb_path_exists(adapter) || refuse_adapter(name, adapter) == 0;
-    if (fine && library) {
-        resolved = realpath(library, NULL);
-        fine = resolved || nb_error("--peer-lib %s: %s", library, strerror(errno)) == 0;
-    }
-    if (fine) nb_strbuf_addf(&spec, "%s%s%s%s", prefix, name, resolved ? "=" : "", resolved ? resolved : "");
-out:
-    free(adapter);
-    free(resolved);
-    return spec.text;
+    char *adapter freed = nb_peer_adapter(name);
+    if (!nb_path_exists(adapter) && refuse_adapter(name, adapter) != 0) return NULL;
+    char *resolved freed = library ? realpath(library, NULL) : NULL;
+    if (library && !resolved && nb_error("--peer-lib %s: %s", library, strerror(errno)) != 0) return NULL;
+    return nb_textf("%s%s%s%s", prefix, name, resolved ? "=" : "", resolved ? resolved : "");
 }
 
 /* ---- loading ---- */

@@ -101,13 +101,11 @@ static int compare_by_order(const void *a, const void *b) {
 static char *variant_name(const struct nb_kernel *k) {
     static const char *const suffixes[NB_N_WIDTHS] = {"scalar", "v128", "v256", "v256x", "v512", "native"};
     if (k->variant) return nb_strdup(k->variant);
-    char *name = nb_textf("%s_%s_%s", k->name, suffixes[k->width], nb_formats[k->dtype].name);
-    return name;
+    return nb_textf("%s_%s_%s", k->name, suffixes[k->width], nb_formats[k->dtype].name);
 }
 
 static char *qualified(const char *plugin, const char *name) {
-    char *id = nb_textf("%s%s%s", plugin ? plugin : "", plugin ? ":" : "", name);
-    return id;
+    return nb_textf("%s%s%s", plugin ? plugin : "", plugin ? ":" : "", name);
 }
 
 /* ---- where code lies ---- */
@@ -321,44 +319,26 @@ int nb_registry_load_builtin(void) {
     static const char *const places[] = {"libnormkernels.so", "../lib/normbench/libnormkernels.so"};
     const char *named = getenv("NORMBENCH_KERNELS");
     if (named && *named) return load(named, nb_strdup(named), NULL, NULL);
-    char *program = nb_program_dir(), *path = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        path = nb_path_join(program, places[i]);
-        if (nb_path_exists(path)) break;
-        free(path);
-        path = NULL;
-    }
-    int result = path
-                     ? load(path, nb_strdup(path), NULL, NULL)
-                     : nb_error("no libnormkernels.so in %s or its ../lib/normbench; build it with make, or name it in "
-                                "NORMBENCH_KERNELS",
-                                program);
-    free(path);
-    free(program);
-    return result;
+    char *program freed = nb_program_dir(), *path freed = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && !path; i++)
+        path = nb_path_found(nb_path_join(program, places[i]));
+    if (path) return load(path, nb_strdup(path), NULL, NULL);
+    return nb_error(
+        "no libnormkernels.so in %s or its ../lib/normbench; build it with make, or name it in NORMBENCH_KERNELS",
+        program);
 }
 
 char *nb_backend_library(enum nb_backend backend) {
     static const char *const names[NB_N_BACKENDS] = {
         NULL, "libnormkernels_cuda.so", "libnormkernels_cuda_emulated.so"}; /* own_prefix and the plugin's name */
-    static const char *const places[] = {"", "../lib/normbench"};
+    static const char *const places[] = {"", "../lib/normbench/"};
     assert(backend > NB_BACKEND_CPU && backend < NB_N_BACKENDS);
     const char *named = getenv("NORMBENCH_KERNELS"), *slash = named ? strrchr(named, '/') : NULL;
-    char *program = nb_program_dir(), *path = NULL;
-    if (slash) {
-        char *beside = nb_textf("%.*s/%s", (int)(slash - named), named, names[backend]);
-        path = beside;
-    }
-    for (size_t i = 0; i < sizeof places / sizeof places[0] && !(path && nb_path_exists(path)); i++) {
-        char *folder = nb_path_join(program, places[i]);
-        free(path);
-        path = nb_path_join(folder, names[backend]);
-        free(folder);
-    }
-    free(program);
-    if (nb_path_exists(path)) return path;
-    free(path);
-    return NULL;
+    char *program freed = nb_program_dir();
+    char *path = slash ? nb_path_found(nb_textf("%.*s/%s", (int)(slash - named), named, names[backend])) : NULL;
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && !path; i++)
+        path = nb_path_found(nb_textf("%s/%s%s", program, places[i], names[backend]));
+    return path;
 }
 
 /* ---- reading ---- */
@@ -406,7 +386,7 @@ static const char **all_names(size_t *n) {
 void nb_registry_suggest(const char *name, struct nb_strbuf *out) {
     enum { MOST = 3 };
     size_t n;
-    const char **names = all_names(&n), *nearest;
+    const char **names freed = all_names(&n), *nearest;
     for (int i = 0; i < MOST && (nearest = nb_nearest(name, names, n)) != NULL; i++) {
         size_t kept = 0;
         nb_strbuf_addf(out, "%s%s", i ? ", " : "; near it: ", nearest);
@@ -414,12 +394,11 @@ void nb_registry_suggest(const char *name, struct nb_strbuf *out) {
             if (strcmp(names[k], nearest) != 0) names[kept++] = names[k];
         n = kept;
     }
-    free(names);
 }
 
 /* What is wrong with a name that stands for none, or for several. */
 static void refuse_name(const char *option, const char *name, size_t n) {
-    struct nb_strbuf why = {0};
+    struct nb_strbuf why released_by(nb_strbuf_release) = {0};
     size_t n_known;
     const struct nb_entry *catalogue = nb_catalogue(&n_known), *absent = NULL;
     for (size_t i = 0; i < n_known && n == 0; i++)
@@ -439,7 +418,6 @@ static void refuse_name(const char *option, const char *name, size_t n) {
                 nb_strbuf_addf(&why, "%s %s", said++ ? "," : "", nb_registry_at(i)->id);
     }
     nb_error("%s'%s': %s", option, name, why.text);
-    nb_strbuf_release(&why);
 }
 
 const struct nb_entry *nb_registry_meant(const char *option, const char *name) {

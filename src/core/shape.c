@@ -190,7 +190,7 @@ static int expand_ranges(struct nb_strings *out, const char *text, char *reason,
         return 0;
     }
     if (read_range(&r, at, reason, n) != 0) return -1;
-    struct nb_strbuf one = {0};
+    struct nb_strbuf one released_by(nb_strbuf_release) = {0};
     int result = 0;
     for (long long v = r.first; result == 0;) {
         nb_strbuf_clear(&one);
@@ -199,7 +199,6 @@ static int expand_ranges(struct nb_strings *out, const char *text, char *reason,
         if (r.multiply ? v > r.last / r.step : v > r.last - r.step) break;
         v = r.multiply ? v * r.step : v + r.step;
     }
-    nb_strbuf_release(&one);
     return result;
 }
 
@@ -226,16 +225,14 @@ int nb_shape_level(const char *text, enum nb_level *level, char *plain, size_t n
 /* Each shape of the ranges behind the level, with the level in front of it again. */
 static int expand_level(struct nb_strings *out, const char *text, const char *plain, enum nb_level level, char *reason,
                         size_t n) {
-    struct nb_strings shapes = {0};
+    struct nb_strings shapes released_by(nb_strings_release) = {0};
     const size_t prefix = prefix_length(text);
     int result = expand_ranges(&shapes, plain, reason, n);
     for (size_t i = 0; result == 0 && i < shapes.n; i++) {
-        struct nb_strbuf one = {0};
+        struct nb_strbuf one released_by(nb_strbuf_release) = {0};
         nb_strbuf_addf(&one, "%.*s%s%s", (int)prefix, text, level_names[level], shapes.items[i] + prefix + 1);
         nb_strings_add(out, one.text);
-        nb_strbuf_release(&one);
     }
-    nb_strings_release(&shapes);
     return result;
 }
 
@@ -247,16 +244,15 @@ static bool is_name(const char *text) {
 
 static int unknown_name(const cJSON *root, const char *text, char *reason, size_t n) {
     size_t count = 0;
-    const char **names = nb_alloc((unsigned long long)cJSON_GetArraySize(root), sizeof *names);
+    const char **names freed = nb_alloc((unsigned long long)cJSON_GetArraySize(root), sizeof *names);
     for (const cJSON *item = root->child; item; item = item->next) names[count++] = item->string;
     snprintf(reason, n, "is neither a shape nor one of the presets that `normbench list shapes` shows%s",
              nb_did_you_mean(text, names, count).text);
-    free(names);
     return -1;
 }
 
 static int expand_preset(struct nb_strings *out, const cJSON *preset, char *reason, size_t n) {
-    const cJSON *shapes = cJSON_GetObjectItemCaseSensitive(preset, "shapes");
+    const cJSON *shapes = nb_json_get(preset, "shapes");
     if (!cJSON_IsArray(shapes) || !shapes->child) {
         snprintf(reason, n, "has no list \"shapes\" in configs/shapes.json");
         return -1;
@@ -272,21 +268,16 @@ static int expand_preset(struct nb_strings *out, const cJSON *preset, char *reas
 }
 
 static int expand_name(struct nb_strings *out, const char *text, char *reason, size_t n) {
-    struct nb_jsonc file = {0};
-    char *path = nb_jsonc_find("shapes.json");
-    int result = -1;
+    struct nb_jsonc file released_by(nb_jsonc_release) = {0};
+    char *path freed = nb_jsonc_find("shapes.json");
     if (!path || nb_jsonc_read(&file, path) != 0 || !cJSON_IsObject(file.root)) {
         snprintf(reason, n,
                  "is the name of a preset, but configs/shapes.json cannot be read; NORMBENCH_CONFIGS says where "
                  "the folder is");
-        goto out;
+        return -1;
     }
-    const cJSON *preset = cJSON_GetObjectItemCaseSensitive(file.root, text);
-    result = preset ? expand_preset(out, preset, reason, n) : unknown_name(file.root, text, reason, n);
-out:
-    nb_jsonc_release(&file);
-    free(path);
-    return result;
+    const cJSON *preset = nb_json_get(file.root, text);
+    return preset ? expand_preset(out, preset, reason, n) : unknown_name(file.root, text, reason, n);
 }
 
 int nb_shape_expand(const char *text, struct nb_strings *texts, char *reason, size_t n) {

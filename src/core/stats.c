@@ -33,12 +33,10 @@ static double sorted_quantile(const double *v, size_t n, double q) {
 double nb_quantile(const double *v, size_t n, double q) {
     assert(q >= 0 && q <= 1);
     if (n == 0 || any_nan(v, n) || !(q >= 0 && q <= 1)) return NAN;
-    double *sorted = nb_alloc(n, sizeof *sorted);
+    double *sorted freed = nb_alloc(n, sizeof *sorted);
     memcpy(sorted, v, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, compare_doubles);
-    double result = sorted_quantile(sorted, n, q);
-    free(sorted);
-    return result;
+    return sorted_quantile(sorted, n, q);
 }
 
 double nb_median(const double *v, size_t n) { return nb_quantile(v, n, 0.5); }
@@ -56,14 +54,13 @@ static double *signed_rank_distribution(size_t n, size_t last) {
 /* The largest c with P(W <= c) <= alpha / 2, or -1: the interval leaves out c + 1 Walsh averages on either side, less one. */
 static long critical_value(size_t n, double alpha) {
     const size_t half = n * (n + 1) / 4; /* P(W <= half) is about 1/2 */
-    double *p = signed_rank_distribution(n, half), sum = 0;
+    double *p freed = signed_rank_distribution(n, half), sum = 0;
     long c = -1;
     for (size_t w = 0; w <= half; w++) {
         sum += p[w];
         if (sum > alpha / 2) break;
         c = (long)w;
     }
-    free(p);
     return c;
 }
 
@@ -72,7 +69,7 @@ struct nb_interval nb_hodges_lehmann(const double *v, size_t n, double confidenc
     struct nb_interval result = {NAN, NAN, NAN};
     if (n == 0 || any_nan(v, n)) return result;
     const size_t n_pairs = n * (n + 1) / 2;
-    double *walsh = nb_alloc(n_pairs, sizeof *walsh);
+    double *walsh freed = nb_alloc(n_pairs, sizeof *walsh);
     size_t at = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++) walsh[at++] = v[i] + (v[j] - v[i]) / 2;
@@ -83,7 +80,6 @@ struct nb_interval nb_hodges_lehmann(const double *v, size_t n, double confidenc
         result.low = walsh[c];
         result.high = walsh[n_pairs - 1 - (size_t)c];
     }
-    free(walsh);
     return result;
 }
 

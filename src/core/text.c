@@ -63,6 +63,18 @@ void nb_strbuf_release(struct nb_strbuf *b) {
     *b = (struct nb_strbuf){0};
 }
 
+bool nb_text_ends(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+char *nb_base_name(const char *path, const char *end) {
+    const char *slash = strrchr(path, '/');
+    char *name = nb_strdup(slash ? slash + 1 : path);
+    if (nb_text_ends(name, end)) name[strlen(name) - strlen(end)] = '\0';
+    return name;
+}
+
 void nb_strings_add(struct nb_strings *s, const char *text) {
     s->items = nb_realloc(s->items, s->n + 1, sizeof *s->items);
     s->items[s->n++] = nb_strdup(text);
@@ -70,7 +82,7 @@ void nb_strings_add(struct nb_strings *s, const char *text) {
 
 void nb_strings_split(struct nb_strings *s, const char *text, char separator) {
     const char separators[] = {separator, '\0'};
-    struct nb_strbuf word = {0};
+    struct nb_strbuf word released_by(nb_strbuf_release) = {0};
     for (;; text++) {
         const size_t n = strcspn(text, separators);
         nb_strbuf_clear(&word);
@@ -79,7 +91,6 @@ void nb_strings_split(struct nb_strings *s, const char *text, char separator) {
         text += n;
         if (*text == '\0') break;
     }
-    nb_strbuf_release(&word);
 }
 
 void nb_strings_release(struct nb_strings *s) {

@@ -21,6 +21,10 @@ void nb_strbuf_release(struct nb_strbuf *b);
 /* A text as printf() makes it; owned. */
 char *nb_textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+bool nb_text_ends(const char *text, const char *end);
+/* "quick" of "dir/quick.json" and ".json"; owned. */
+char *nb_base_name(const char *path, const char *end);
+
 /* Zero-initialise. The texts are copies, which the list owns. */
 struct nb_strings {
     char **items;

@@ -117,11 +117,10 @@ static int parse_one(struct nb_tuning *t, const char *text, char *reason, size_t
 
 int nb_tuning_parse(struct nb_tuning *t, const char *text, char *reason, size_t n) {
     struct nb_tuning changed = *t;
-    struct nb_strings fields = {0};
+    struct nb_strings fields released_by(nb_strings_release) = {0};
     int result = 0;
     nb_strings_split(&fields, text, ',');
     for (size_t i = 0; i < fields.n && result == 0; i++) result = parse_one(&changed, fields.items[i], reason, n);
-    nb_strings_release(&fields);
     if (result == 0) *t = changed;
     return result;
 }
@@ -189,7 +188,7 @@ bool nb_tuning_holds(const void *address) {
 
 cJSON *nb_tuning_to_json(const struct nb_tuning *t) {
     cJSON *json = cJSON_CreateObject();
-    struct nb_strbuf native = {0};
+    struct nb_strbuf native released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
         const struct nb_tuning_field *field = &nb_tuning_fields[i];
         nb_strbuf_clear(&native);
@@ -199,7 +198,6 @@ cJSON *nb_tuning_to_json(const struct nb_tuning *t) {
         else
             nb_json_number(json, field->name, (double)nb_tuning_get(t, field));
     }
-    nb_strbuf_release(&native);
     return json;
 }
 
@@ -207,7 +205,7 @@ int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json) {
     if (!cJSON_IsObject(json)) return nb_error("a tuning that is no object");
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
         const struct nb_tuning_field *field = &nb_tuning_fields[i];
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, field->name);
+        const cJSON *item = nb_json_get(json, field->name);
         if (!item) continue;
         if (i == 0) {
             if (!cJSON_IsString(item)) return nb_error("a tuning's \"%s\" is no text", field->name);
@@ -251,7 +249,7 @@ void nb_tuning_default(struct nb_tuning *t) {
 
 char *nb_tuning_cpu(void) {
     const struct nb_cpu *cpu = nb_cpu_light();
-    struct nb_strbuf kind = {0}, name = {0};
+    struct nb_strbuf kind released_by(nb_strbuf_release) = {0}, name = {0};
     nb_strbuf_addf(&kind, "%s|%u|%lld|%lld|%lld", cpu->model, cpu->features, (long long)cpu->l1d_bytes,
                    (long long)cpu->l2_bytes, (long long)cpu->l3_bytes);
     for (const char *p = cpu->vendor[0] ? cpu->vendor : "cpu"; *p; p++) {
@@ -260,7 +258,6 @@ char *nb_tuning_cpu(void) {
         nb_strbuf_addn(&name, &safe, 1);
     }
     nb_strbuf_addf(&name, "-%d-%d-%d-%08x", cpu->family, cpu->model_number, cpu->stepping, nb_hash32_text(kind.text));
-    nb_strbuf_release(&kind);
     return name.text;
 }
 
@@ -269,37 +266,29 @@ char *nb_tuning_cpu(void) {
 char *nb_tuning_path(void) {
     const char *named = getenv("NORMBENCH_TUNING");
     if (named && *named) return strcmp(named, "none") == 0 ? NULL : nb_strdup(named);
-    char *folder = nb_user_dir("XDG_CACHE_HOME", ".cache");
-    if (!folder) return NULL;
-    char *cpu = nb_tuning_cpu();
-    char *path = nb_textf("%s/tuning-%s.json", folder, cpu);
-    free(cpu);
-    free(folder);
-    return path;
+    char *folder freed = nb_user_dir("XDG_CACHE_HOME", ".cache"), *cpu freed = nb_tuning_cpu();
+    return folder ? nb_textf("%s/tuning-%s.json", folder, cpu) : NULL;
 }
 
 /* ---- reading and writing ---- */
 
 static int check(const cJSON *json, const char *path) {
-    const char *identity = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(json, "cpu"), "identity");
+    const char *identity = nb_json_get_text(nb_json_get(json, "cpu"), "identity");
     struct nb_tuning tuning;
     if (nb_json_check_schema(json, path, NB_TUNING_SCHEMA) != 0) return -1;
-    char *here = nb_tuning_cpu();
-    const bool same = identity && strcmp(identity, here) == 0;
-    if (!same) nb_error("%s: is the tuning of another CPU (%s; this one is %s)", path, identity ? identity : "?", here);
-    free(here);
-    if (!same) return -1;
+    char *here freed = nb_tuning_cpu();
+    if (!identity || strcmp(identity, here) != 0)
+        return nb_error("%s: is the tuning of another CPU (%s; this one is %s)", path, identity ? identity : "?", here);
     nb_tuning_default(&tuning);
-    if (nb_tuning_from_json(&tuning, cJSON_GetObjectItemCaseSensitive(json, "tuning")) == 0) return 0;
+    if (nb_tuning_from_json(&tuning, nb_json_get(json, "tuning")) == 0) return 0;
     return nb_error("%s: cannot be used; `normbench tune` makes a new one", path);
 }
 
 cJSON *nb_tuning_file_read(const char *path) {
     size_t len;
-    char *text = nb_file_read(path, FILE_MAX_BYTES, &len);
+    char *text freed = nb_file_read(path, FILE_MAX_BYTES, &len);
     if (!text) return NULL;
     cJSON *json = strlen(text) == len && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
-    free(text);
     if (!cJSON_IsObject(json))
         nb_error("%s: is not a JSON object; `normbench tune --reset` deletes it", path);
     else if (check(json, path) == 0)
@@ -309,11 +298,10 @@ cJSON *nb_tuning_file_read(const char *path) {
 }
 
 int nb_tuning_file_write(const char *path, const cJSON *json) {
-    char *folder = nb_strdup(path), *slash = strrchr(folder, '/');
+    char *folder freed = nb_strdup(path), *slash = strrchr(folder, '/');
     if (slash && slash != folder) *slash = '\0';
     int result = slash && slash != folder ? nb_dir_make(folder) : 0;
     if (result == 0) result = nb_json_write(json, path);
-    free(folder);
     return result;
 }
 
@@ -326,33 +314,30 @@ static struct {
 } chosen;
 
 static void take_file(struct nb_tuning *t) {
-    char *path = nb_tuning_path();
+    char *path freed = nb_tuning_path();
     const char *named = getenv("NORMBENCH_TUNING");
     if (path && named && *named && !nb_path_exists(path))
         nb_warn(
             "NORMBENCH_TUNING=%s: no such file; `normbench tune` or the first run that needs it makes it, and until then the defaults apply",
             path);
-    cJSON *json = path && nb_path_exists(path) ? nb_tuning_file_read(path) : NULL;
+    cJSON *json released_by(nb_json_release) = path && nb_path_exists(path) ? nb_tuning_file_read(path) : NULL;
     const char *measured = nb_json_get_text(json, "measured");
-    if (json && nb_tuning_from_json(t, cJSON_GetObjectItemCaseSensitive(json, "tuning")) == 0) {
+    if (json && nb_tuning_from_json(t, nb_json_get(json, "tuning")) == 0) {
         chosen.source = "file";
         snprintf(chosen.file, sizeof chosen.file, "%s", path);
         snprintf(chosen.measured, sizeof chosen.measured, "%s", measured ? measured : "");
     } else if (path && nb_path_exists(path)) {
         nb_warn("the defaults are used instead%s", named && *named ? "; NORMBENCH_TUNING=none: no file is read" : "");
     }
-    cJSON_Delete(json);
-    free(path);
 }
 
 static int check_native(const struct nb_tuning *t) {
     const uint32_t missing = t->native & ~nb_cpu_light()->features;
     if (!missing) return 0;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const struct nb_tuning wanted = {.native = missing};
     nb_tuning_print_field(&wanted, &nb_tuning_fields[0], &text);
     nb_error("a tuning's native: this CPU has no %s", text.text);
-    nb_strbuf_release(&text);
     return -1;
 }
 
@@ -407,13 +392,12 @@ void nb_tuning_choose_again(const cJSON *choice) {
 cJSON *nb_tuning_choice_to_json(void) {
     const struct nb_tuning *t = nb_tuning_used();
     if (!t || !chosen.source) return cJSON_CreateNull();
-    char *replay = nb_tuning_replay();
+    char *replay freed = nb_tuning_replay();
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "source", chosen.source);
     nb_json_text(json, "file", chosen.file[0] ? chosen.file : NULL);
     nb_json_text(json, "measured", chosen.measured[0] ? chosen.measured : NULL);
     nb_json_text(json, "replay", replay);
     cJSON_AddItemToObject(json, "fields", nb_tuning_to_json(t));
-    free(replay);
     return json;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/core/guard.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/device/device.h"
 #include "src/programs/kernel_program.h"
@@ -57,14 +58,13 @@ enum { SURVEY_LIMIT_S = 30 }; /* a driver that wakes its GPU takes seconds */
 static void survey_there(void *arg) {
     struct nb_device_survey *s = arg;
     const char *why = nb_device_cuda.open();
-    cJSON *properties = cJSON_CreateObject();
+    cJSON *properties released_by(nb_json_release) = cJSON_CreateObject();
     snprintf(s->refusal, sizeof s->refusal, "%s", why ? why : "");
     if (!why) {
         nb_device_cuda.properties(properties);
         s->l2_bytes = nb_device_cuda.l2_bytes();
     }
     if (!cJSON_PrintPreallocated(properties, s->properties, sizeof s->properties, 0)) s->properties[0] = '\0';
-    cJSON_Delete(properties);
 }
 
 const struct nb_device_survey *nb_device_survey(uint32_t backend) {

@@ -218,30 +218,23 @@ static void name_hole(const struct hole *h, char *text, size_t n) {
 /* Does the kernel write the same bits again? A difference under other poison is a read of it; else the cut or the
  * alignment. */
 static bool check_again(struct subject *s, const struct attempt *a) {
-    struct nb_buffers b;
+    struct nb_buffers b released_by(nb_buffers_release) = {0};
     int64_t row = 0;
     char unwritten[200], what[64];
-    if (!call_once(s, a, &b)) {
-        nb_buffers_release(&b);
-        return false;
-    }
+    if (!call_once(s, a, &b)) return false;
     bool comparable = s->c->op != NB_OP_COPY && (a->rows == s->c->shape.rows || s->out->row_local);
     bool same = !comparable || repeats(s, a, &b, &row);
     struct hole hole = {.tensor = -1};
-    if (!same) hole = find_hole(&b, s->c, row);
-    nb_buffers_release(&b);
     if (same) return true;
+    hole = find_hole(&b, s->c, row);
     bool cut = a->range > 0;
     if (cut) {
         struct attempt whole = *a;
         whole.range = 0;
         int64_t other;
-        if (!call_once(s, &whole, &b)) {
-            nb_buffers_release(&b);
-            return false;
-        }
-        cut = repeats(s, &whole, &b, &other);
         nb_buffers_release(&b);
+        if (!call_once(s, &whole, &b)) return false;
+        cut = repeats(s, &whole, &b, &other);
     }
     bool polluted = !cut && a->poison != NB_POISON_NAN;
     name_row(s, row, what, sizeof what);
@@ -391,7 +384,7 @@ void nb_check_on(const struct nb_case *c, const struct nb_entry *entry, const st
                  struct nb_checked *out) {
     enum { MOST_BYTES = 64 << 20, FIRST = 5, LAST = 11 };
     struct subject s = {c, entry, in, NULL, out, nb_formats[in->dtype].bytes, false};
-    struct nb_buffers b;
+    struct nb_buffers b released_by(nb_buffers_release) = {0};
     struct nb_call call;
     char what[64], where[200];
     const double bytes = nb_case_bytes(c), end_s = nb_now_s() + 0.25;
@@ -414,6 +407,5 @@ void nb_check_on(const struct nb_case *c, const struct nb_entry *entry, const st
     }
     if (is_right && nb_buffers_verify(&b, where, sizeof where) != NB_INTACT)
         nb_checked_fail(s.out, NB_WROTE_OUTSIDE, "%s", where);
-    nb_buffers_release(&b);
     settle(&s);
 }

@@ -40,7 +40,7 @@ static int try_copies(struct nb_workplace *w, const struct nb_case *c, int n_loa
     const struct nb_entry *entries[MAX_CANDIDATES];
     struct nb_case cases[MAX_CANDIDATES];
     struct nb_arm arms[MAX_CANDIDATES] = {0};
-    struct nb_bench bench = {
+    struct nb_bench bench released_by(nb_bench_release) = {
         .arms = arms, .n = candidates(c, w->job.single_width, n_loads, n_stores, entries), .blocks = TRIAL_BLOCKS};
     if (bench.n == 0) return 0;
     for (int i = 0; i < bench.n; i++) {
@@ -48,23 +48,20 @@ static int try_copies(struct nb_workplace *w, const struct nb_case *c, int n_loa
         nb_case_set_entry(&cases[i], entries[i]);
         arms[i] = (struct nb_arm){.entry = entries[i], .c = &cases[i]};
     }
-    const int result = nb_bench_init(&bench, w);
-    if (result == 0) {
-        bench.options = (struct nb_measure_options){.blocks = TRIAL_BLOCKS,
-                                                    .sample_s = w->job.sample_s,
-                                                    .seed = w->job.seed,
-                                                    .cold = c->cache == NB_COLD,
-                                                    .device = bench.options.device};
-        nb_bench_time(&bench);
-    }
-    for (int i = 0; i < bench.n && result == 0; i++) {
+    if (nb_bench_init(&bench, w) != 0) return -1;
+    bench.options = (struct nb_measure_options){.blocks = TRIAL_BLOCKS,
+                                                .sample_s = w->job.sample_s,
+                                                .seed = w->job.seed,
+                                                .cold = c->cache == NB_COLD,
+                                                .device = bench.options.device};
+    nb_bench_time(&bench);
+    for (int i = 0; i < bench.n; i++) {
         cJSON *copy = cJSON_CreateObject();
         nb_json_text(copy, "variant", entries[i]->id);
         nb_json_number(copy, "ns", paired_ns(&arms[i], &arms[0]));
         cJSON_AddItemToArray(out, copy);
     }
-    nb_bench_release(&bench);
-    return result;
+    return 0;
 }
 
 static int copies_job(struct nb_workplace *w) {

@@ -108,14 +108,14 @@ void nb_floors_take(struct nb_floors *f, int cpu, int threads, const double *pro
 static size_t count_probes(const cJSON *arms) {
     size_t n = 0;
     const cJSON *arm;
-    cJSON_ArrayForEach(arm, arms) n += (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(arm, "probe"));
+    cJSON_ArrayForEach(arm, arms) n += (size_t)cJSON_GetArraySize(nb_json_get(arm, "probe"));
     return n;
 }
 static size_t add_probes(const cJSON *arms, double *probes) {
     size_t n = 0;
     const cJSON *arm, *probe;
     cJSON_ArrayForEach(arm, arms) {
-        cJSON_ArrayForEach(probe, cJSON_GetObjectItemCaseSensitive(arm, "probe")) probes[n++] =
+        cJSON_ArrayForEach(probe, nb_json_get(arm, "probe")) probes[n++] =
             cJSON_IsNumber(probe) ? probe->valuedouble : (double)NAN;
     }
     return n;
@@ -127,12 +127,11 @@ void nb_floors_take_line(struct nb_floors *f, const cJSON *line) {
     const int cpu = place_of(line, &threads);
     size_t n = 0;
     if (cpu < 0 || threads < 0) return;
-    for (int i = 0; i < 3; i++) n += count_probes(cJSON_GetObjectItemCaseSensitive(line, lists[i]));
-    double *probes = nb_alloc(n + 1, sizeof *probes);
+    for (int i = 0; i < 3; i++) n += count_probes(nb_json_get(line, lists[i]));
+    double *probes freed = nb_alloc(n + 1, sizeof *probes);
     n = 0;
-    for (int i = 0; i < 3; i++) n += add_probes(cJSON_GetObjectItemCaseSensitive(line, lists[i]), probes + n);
+    for (int i = 0; i < 3; i++) n += add_probes(nb_json_get(line, lists[i]), probes + n);
     nb_floors_take(f, cpu, threads, probes, n);
-    free(probes);
 }
 
 void nb_floors_from_json(struct nb_floors *f, const cJSON *list) {
@@ -171,27 +170,21 @@ void nb_floors_release(struct nb_floors *f) {
 
 /* Beside the tuning; owned. Null: nothing is kept. */
 static char *path_of_file(void) {
-    char *tuning = nb_tuning_path();
-    char *path = tuning ? nb_textf("%s.probe", tuning) : NULL;
-    free(tuning);
-    return path;
+    char *tuning freed = nb_tuning_path();
+    return tuning ? nb_textf("%s.probe", tuning) : NULL;
 }
 
 void nb_floors_forget(void) {
-    char *path = path_of_file();
+    char *path freed = path_of_file();
     if (path) remove(path);
-    free(path);
 }
 
 void nb_floors_load(struct nb_floors *f) {
-    char *path = path_of_file();
+    char *path freed = path_of_file();
     size_t len;
-    char *text = path && nb_path_exists(path) ? nb_file_read(path, 1 << 20, &len) : NULL;
-    cJSON *json = text ? cJSON_Parse(text) : NULL;
+    char *text freed = path && nb_path_exists(path) ? nb_file_read(path, 1 << 20, &len) : NULL;
+    cJSON *json released_by(nb_json_release) = text ? cJSON_Parse(text) : NULL;
     if (json) nb_floors_from_json(f, json);
-    cJSON_Delete(json);
-    free(text);
-    free(path);
 }
 
 /* Takes in what this run found, where it has enough probes to tell; true: the file would change. */
@@ -208,12 +201,10 @@ static bool learn(struct nb_floor *c) {
 void nb_floors_keep(struct nb_floors *f) {
     bool any = false;
     for (size_t i = 0; i < f->n; i++) any |= learn(&f->cpus[i]);
-    char *path = any ? path_of_file() : NULL;
+    char *path freed = any ? path_of_file() : NULL;
     if (!path) return;
-    cJSON *json = to_json(f, true);
+    cJSON *json released_by(nb_json_release) = to_json(f, true);
     nb_tuning_file_write(path, json);
-    cJSON_Delete(json);
-    free(path);
 }
 
 /* ---- a neighbour of our own ---- */
@@ -266,12 +257,11 @@ static int sibling_of(int cpu, const int *allowed, int n_allowed) {
 void nb_neighbour_measure(struct nb_neighbour *n) {
     int allowed[NB_MAX_CPUS];
     cpu_set_t before;
-    struct nb_floors floors = {0};
+    struct nb_floors floors released_by(nb_floors_release) = {0};
     const int n_allowed = nb_cpu_allowed(allowed, NB_MAX_CPUS);
     *n = (struct nb_neighbour){.cpu = n_allowed > 0 ? allowed[0] : 0};
     nb_floors_load(&floors);
     n->floor = nb_floors_get(&floors, n->cpu, 1);
-    nb_floors_release(&floors);
     n->sibling = sibling_of(n->cpu, allowed, n_allowed);
     pthread_getaffinity_np(pthread_self(), sizeof before, &before);
     nb_cpu_pin(n->cpu);

@@ -65,8 +65,8 @@ static void shrink(struct nb_case *c) {
 
 static void step(const struct nb_case *c, const struct nb_entry *entry, struct nb_pool *pool, cJSON *out) {
     struct nb_case small = *c;
-    struct nb_inputs in = {0};
-    struct nb_buffers b = {0};
+    struct nb_inputs in released_by(nb_inputs_release) = {0};
+    struct nb_buffers b released_by(nb_buffers_release) = {0};
     struct nb_counter exact = {.name = "instructions_exact", .value = NAN};
     struct nb_call call;
     shrink(&small);
@@ -94,8 +94,6 @@ static void step(const struct nb_case *c, const struct nb_entry *entry, struct n
     } else {
         snprintf(exact.reason, sizeof exact.reason, "no memory for the small call");
     }
-    nb_buffers_release(&b);
-    nb_inputs_release(&in);
     cJSON_AddItemToArray(out, nb_json_of_members(nb_counter_members, &exact));
 }
 
@@ -119,11 +117,8 @@ static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJS
     const struct nb_case *c = &w->job.cases[i];
     struct nb_arm arm = {.entry = w->job.entries[i], .c = c};
     struct nb_counter counters[NB_MAX_COUNTERS];
-    struct nb_bench bench = {.arms = &arm, .n = 1, .blocks = 1, .pool = pool};
-    if (nb_bench_init(&bench, w) != 0) {
-        nb_bench_release(&bench);
-        return -1;
-    }
+    struct nb_bench bench released_by(nb_bench_release) = {.arms = &arm, .n = 1, .blocks = 1, .pool = pool};
+    if (nb_bench_init(&bench, w) != 0) return -1;
     int calls = calls_for(&arm, pool);
     struct counted_call work = {pool, arm.entry->kernel, &arm.calls[0]};
     char shared[sizeof counters[0].reason];
@@ -132,7 +127,6 @@ static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJS
     size_t n = nb_counters_measure(run_counted, &work, calls, counters, NB_MAX_COUNTERS - 1);
     if (is_part) take_values(counters, n, shared);
     for (size_t k = 0; k < n; k++) cJSON_AddItemToArray(out, nb_json_of_members(nb_counter_members, &counters[k]));
-    nb_bench_release(&bench);
     return 0;
 }
 

@@ -197,7 +197,7 @@ static void extend(struct extent *e, double v) {
 
 static struct extent extent_of(const struct nb_fixture *fixture) {
     const struct nb_inputs *in = &fixture->in;
-    double *row = nb_alloc((unsigned long long)in->cols, sizeof *row);
+    double *row freed = nb_alloc((unsigned long long)in->cols, sizeof *row);
     struct extent e = {.least = INFINITY, .finite = true};
     for (int64_t r = 0; r < in->rows; r++) {
         nb_truth_row(&fixture->c, in, r, row);
@@ -207,7 +207,6 @@ static struct extent extent_of(const struct nb_fixture *fixture) {
             if (in->residual) extend(&e, nb_get(in->residual, r * in->cols + i, in->dtype));
         }
     }
-    free(row);
     return e;
 }
 

@@ -149,14 +149,13 @@ static int next_line(struct lines *l, cJSON **line) {
 
 static void say_damage(const struct lines *l, const char *then) {
     enum { NAMED = 5 };
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     if (l->n_damaged == 0) return;
     for (size_t i = 0; i < l->n_damaged && i < NAMED; i++)
         nb_strbuf_addf(&text, "%s%zu%s", i ? "; " : "", l->damaged[i].number,
                        l->damaged[i].is_torn ? ", torn at the end" : l->damaged[i].what);
     if (l->n_damaged > NAMED) nb_strbuf_addf(&text, "; %zu more", l->n_damaged - NAMED);
     nb_warn("%s: damaged and left out: line %s%s", l->path, text.text, then);
-    nb_strbuf_release(&text);
 }
 
 static int open_lines(struct lines *l, const char *path) {
@@ -184,7 +183,6 @@ static int lock(const struct nb_journal *j) {
 int nb_journal_create(struct nb_journal *j, const char *dir) {
     *j = (struct nb_journal){.fd = -1};
     if (nb_dir_make(dir) != 0) return -1;
-    char *results = nb_path_join(dir, "results.json");
     struct stat st;
     j->path = nb_path_join(dir, NB_JOURNAL_FILE);
     j->fd = open(j->path, O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
@@ -195,10 +193,9 @@ int nb_journal_create(struct nb_journal *j, const char *dir) {
         nb_error("%s: is not a file; use another --out", j->path);
     else if (lock(j) == 0 && fstat(j->fd, &st) == 0)
         result =
-            st.st_size == 0 && !nb_path_exists(results)
+            st.st_size == 0 && !nb_dir_holds(dir, "results.json")
                 ? 0
                 : nb_error("%s: already holds a run; use another --out, or continue it with --resume %s", dir, dir);
-    free(results);
     if (result != 0) nb_journal_close(j);
     return result;
 }
@@ -208,10 +205,9 @@ static int take_out(const struct lines *l, int fd) {
     bool lacks_newline = l->is_open;
     for (size_t i = 0; i < l->n_damaged; i++) {
         const struct damaged_line *d = &l->damaged[i];
-        char *blanks = nb_alloc(d->n + 1, 1);
+        char *blanks freed = nb_alloc(d->n + 1, 1);
         memset(blanks, ' ', d->n);
         const bool done = d->is_torn ? ftruncate(fd, d->at) == 0 : pwrite(fd, blanks, d->n, d->at) == (ssize_t)d->n;
-        free(blanks);
         if (!done) return -1;
         lacks_newline &= !d->is_torn;
     }
@@ -256,16 +252,15 @@ static int write_all(int fd, const char *text, size_t len) {
 
 int nb_journal_write(struct nb_journal *j, const cJSON *line) {
     assert(nb_json_get_text(line, "type"));
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     struct stat before;
     nb_json_print(line, &text);
     add_sum(&text);
     nb_strbuf_add(&text, "\n");
     if (strcmp(nb_json_get_text(line, "type"), "run") == 0) { /* twice, since nothing can be read without it */
         const size_t once = text.len;
-        char *copy = nb_strdup(text.text);
+        char *copy freed = nb_strdup(text.text);
         nb_strbuf_addn(&text, copy, once);
-        free(copy);
     }
     int result = fstat(j->fd, &before);
     if (result == 0) {
@@ -276,17 +271,14 @@ int nb_journal_write(struct nb_journal *j, const cJSON *line) {
         if (result != 0 && ftruncate(j->fd, before.st_size) != 0) nb_warn("%s: ends in half a line", j->path);
         errno = why;
     }
-    nb_strbuf_release(&text);
     return result == 0 ? 0 : nb_error("%s: %s", j->path, strerror(errno));
 }
 
 int nb_journal_write_answer(struct nb_journal *j, const cJSON *answer) {
-    cJSON *line = cJSON_CreateObject();
+    cJSON *line released_by(nb_json_release) = cJSON_CreateObject();
     nb_json_text(line, "type", "answer");
     cJSON_AddItemToObject(line, "answer", cJSON_Duplicate(answer, true));
-    const int result = nb_journal_write(j, line);
-    cJSON_Delete(line);
-    return result;
+    return nb_journal_write(j, line);
 }
 
 void nb_journal_close(struct nb_journal *j) {
@@ -298,7 +290,7 @@ void nb_journal_close(struct nb_journal *j) {
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
 static int read_lines(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg, bool says_damage) {
-    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
+    char *path freed = nb_path_join(dir, NB_JOURNAL_FILE);
     struct lines l;
     cJSON *line;
     int result = open_lines(&l, path), next = 0;
@@ -308,7 +300,6 @@ static int read_lines(const char *dir, int (*visit)(const cJSON *line, void *arg
     }
     if (says_damage && result == 0 && next == 0) say_damage(&l, "; --resume measures again what is missing");
     close_lines(&l);
-    free(path);
     return result < 0 || next < 0 ? -1 : 0;
 }
 
@@ -348,20 +339,18 @@ static const char peer_prefix[] = "peer:";
 /* A plugin may call its variants as it likes: where theirs does not follow from the kernel's name, that is kept too. */
 static void add_kernel_name(cJSON *object, const struct nb_case *c) {
     struct nb_case unnamed = *c;
-    struct nb_strbuf name = {0};
+    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
     unnamed.kernel[0] = '\0';
     nb_kernel_name(&unnamed, &name);
     if (c->kernel[0] && strcmp(c->kernel, name.text) != 0) nb_json_text(object, "kernel", c->kernel);
-    nb_strbuf_release(&name);
 }
 
 void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
-    struct nb_strbuf backend = {0};
+    struct nb_strbuf backend released_by(nb_strbuf_release) = {0};
     nb_case_axis(c, "backend", &backend);
     nb_json_text(object, "variant", c->variant);
     add_kernel_name(object, c);
     nb_json_text(object, "backend", backend.text);
-    nb_strbuf_release(&backend);
     for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
         uint32_t value;
         memcpy(&value, (const char *)c + enum_fields[i].offset, sizeof value);
@@ -495,7 +484,7 @@ static cJSON *labels_to_json(const struct nb_labels *labels) {
 void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int n_shards) {
     add_head(run, plan, shard, n_shards);
     cJSON *kernels = cJSON_AddArrayToObject(run, "kernels");
-    struct nb_text_map known = {0};
+    struct nb_text_map known released_by(nb_text_map_release) = {0};
     for (size_t i = 0; i < plan->n_cases; i++) add_kernel(kernels, &known, &plan->cases[i]);
     if (plan->labels.n > 0) cJSON_AddItemToObject(run, "labels", labels_to_json(&plan->labels));
     cJSON *groups = cJSON_AddArrayToObject(run, "groups"), *skips = cJSON_AddArrayToObject(run, "skips");
@@ -504,5 +493,4 @@ void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int 
         if (plan->skips[i].key) add_skipped_kernel(kernels, &known, plan->skips[i].key);
         add_skip(skips, &plan->skips[i]);
     }
-    nb_text_map_release(&known);
 }

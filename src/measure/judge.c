@@ -53,8 +53,8 @@ static bool residual_is_right(const struct subject *s, const struct nb_buffers *
 static bool running_is_right(const struct subject *s, const struct nb_buffers *b, const struct nb_bound *bound) {
     const struct nb_tensor *mean = &b->tensors[NB_T_RUNNING_MEAN_OUT], *var = &b->tensors[NB_T_RUNNING_VAR_OUT];
     if (!mean->data || !var->data) return true;
-    double *want_mean = nb_alloc((unsigned long long)mean->cols, sizeof(double));
-    double *want_var = nb_alloc((unsigned long long)mean->cols, sizeof(double));
+    double *want_mean freed = nb_alloc((unsigned long long)mean->cols, sizeof(double));
+    double *want_var freed = nb_alloc((unsigned long long)mean->cols, sizeof(double));
     nb_oracle_running(s->oracle, want_mean, want_var);
     bool right = true;
     for (int64_t i = 0; i < mean->cols && right; i++) {
@@ -66,8 +66,6 @@ static bool running_is_right(const struct subject *s, const struct nb_buffers *b
                                 "running statistics of channel %lld are %.9g, %.9g, should be %.9g, %.9g", (long long)i,
                                 got_mean, got_var, want_mean[i], want_var[i]);
     }
-    free(want_mean);
-    free(want_var);
     return right;
 }
 
@@ -308,7 +306,7 @@ static void judge_rows(const struct subject *s, const struct nb_buffers *b, cons
                        struct nb_ratios *ratios, double *want) {
     const struct nb_tensor *result = nb_buffers_result(b, s->c);
     const struct sample sample = sample_of(s->c, result);
-    double *tolerance = nb_alloc((unsigned long long)result->cols, sizeof(double));
+    double *tolerance freed = nb_alloc((unsigned long long)result->cols, sizeof(double));
     int64_t n_judged = 0;
     struct spread spread = {.rows = result->rows, .cols = result->cols};
     struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(s->in->dtype));
@@ -335,24 +333,22 @@ static void judge_rows(const struct subject *s, const struct nb_buffers *b, cons
     if (nb_inputs_is_random(s->c)) nb_accuracy_judge_bias(&s->out->accuracy, s->in->dtype, reader->bias);
     judge_accuracy(s->out, &spread);
     judge_broken(s->out, s->c);
-    free(tolerance);
 }
 
 static void judge_backward(const struct subject *s, const struct nb_buffers *b, const struct nb_gradient *gradient,
                            bool flushes, double *want) {
-    struct nb_gradient_bound bound;
+    struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
     struct nb_bias bias;
     nb_gradient_bound_init(&bound, s->c, gradient, s->c->recomputes ? s->oracle : NULL, s->out->chain,
                            s->out->column_chain, flushes);
     nb_bias_predict_gradient(s->c, gradient, &bias);
     judge_rows(s, b, &(struct reader){backward_row, &bound, &bias}, &(struct nb_ratios){0}, want);
     judge_parameters(&bound, b, s->out);
-    nb_gradient_bound_release(&bound);
 }
 
 static void judge_forward(const struct subject *s, const struct nb_buffers *b, const struct nb_exact *exact,
                           double *want) {
-    struct nb_bound bound;
+    struct nb_bound bound released_by(nb_bound_release);
     struct nb_bias bias;
     nb_bound_init(&bound, s->c, s->oracle, s->out->chain);
     nb_bias_predict(&bound, &bias);
@@ -360,17 +356,15 @@ static void judge_forward(const struct subject *s, const struct nb_buffers *b, c
                want);
     if (nb_status_timed(s->out->status) && residual_is_right(s, b, want) && statistics_are_right(s, b, &bound))
         running_is_right(s, b, &bound);
-    nb_bound_release(&bound);
 }
 
 void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_exact *exact, bool flushes,
               const struct nb_buffers *b, struct nb_checked *out) {
     const struct subject s = {c, in, exact->oracle, out};
-    double *want = nb_alloc((unsigned long long)nb_buffers_result(b, c)->cols, sizeof(double));
+    double *want freed = nb_alloc((unsigned long long)nb_buffers_result(b, c)->cols, sizeof(double));
     assert(exact->oracle && (c->pass == NB_FORWARD || exact->gradient));
     if (c->pass == NB_BACKWARD)
         judge_backward(&s, b, exact->gradient, flushes, want);
     else
         judge_forward(&s, b, exact, want);
-    free(want);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/core/case_key.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
@@ -39,16 +40,15 @@ static char *what_decides(const struct nb_case *c) {
 }
 
 const cJSON *nb_known_counts_find(const struct nb_known_counts *known, const struct nb_case *c) {
-    char *what = what_decides(c);
+    char *what freed = what_decides(c);
     const cJSON *found = NULL;
     for (size_t i = 0; i < known->n && !found; i++)
         if (strcmp(known->items[i].what, what) == 0) found = known->items[i].counter;
-    free(what);
     return found;
 }
 
 void nb_known_counts_exchange(struct nb_known_counts *known, const struct nb_case *c, cJSON *answer) {
-    cJSON *counters = cJSON_GetObjectItemCaseSensitive(answer, "counters"), *counter;
+    cJSON *counters = nb_json_get(answer, "counters"), *counter;
     cJSON_ArrayForEach(counter, counters) {
         const char *name = nb_json_get_text(counter, "name");
         if (!name || strcmp(name, "instructions_exact") != 0) continue;

@@ -107,7 +107,7 @@ static int check_all(struct nb_run *run) {
 /* The groups that width alone parts in turns. */
 static int launch_unit(struct nb_run *run, int first) {
     const int n = nb_schedule_unit_size(run->plan, first), launch = nb_schedule_next(&run->schedule, first);
-    int *order = nb_alloc((unsigned)n, sizeof *order), result = 0;
+    int *order freed = nb_alloc((unsigned)n, sizeof *order), result = 0;
     assert(launch >= 0);
     for (int i = 0; i < n; i++) order[i] = i;
     if (n > 1) nb_turns(order, n, launch);
@@ -118,7 +118,6 @@ static int launch_unit(struct nb_run *run, int first) {
         if (!stopped(run)) nb_schedule_tried(&run->schedule, g, launch, nb_now_s() - start_s);
         say_step(run, g, "timing");
     }
-    free(order);
     return result;
 }
 
@@ -151,7 +150,7 @@ enum { ROUNDS_OF_A_PROGRAM = 3 };
 
 /* fewest: those alone that every group has. */
 static int launch_all(struct nb_run *run, bool fewest) {
-    int *units = nb_alloc(run->plan->n_groups + 1, sizeof *units), result = 0;
+    int *units freed = nb_alloc(run->plan->n_groups + 1, sizeof *units), result = 0;
     for (int n = 1; n > 0 && result == 0 && !stopped(run); run->n_rounds++) {
         drop_failed(run);
         if (fewest && !nb_schedule_lacks(&run->schedule)) break;
@@ -167,7 +166,6 @@ static int launch_all(struct nb_run *run, bool fewest) {
         }
         run->n_rounds_served += launched;
     }
-    free(units);
     return result;
 }
 
@@ -268,24 +266,20 @@ double nb_run_estimate_s(const struct nb_plan *plan, int launches, bool no_count
 
 int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const char *dir,
                 const struct nb_run_options *options) {
-    struct nb_run run = {
+    struct nb_run run released_by(nb_run_release) = {
         .plan = plan, .journal = journal, .options = options, .digests_fd = -1, .started_s = nb_now_s()};
-    int result = -1;
     run.n_cpus = nb_cpu_allowed(run.cpus, NB_MAX_CPUS);
-    if (nb_run_init(&run, dir) != 0) goto out;
+    if (nb_run_init(&run, dir) != 0) return -1;
     struct nb_fork_server fork_server = {.plugins = options->plugins,
                                          .n_plugins = options->n_plugins,
                                          .max_width = options->max_width,
                                          .seed = plan->order_seed};
     if (plan->launches > 0 && nb_fork_server_pays(options->plugins, options->n_plugins)) run.fork_server = &fork_server;
     nb_watch_interrupts();
-    result = run_stages(&run);
+    const int result = run_stages(&run);
     nb_progress_end();
     nb_fork_server_renew(&fork_server);
     write_end(&run);
     nb_floors_keep(&run.schedule.floors);
-    if (result == 0) result = nb_interrupted();
-out:
-    nb_run_release(&run);
-    return result;
+    return result == 0 ? nb_interrupted() : result;
 }

@@ -369,17 +369,16 @@ static int launch_job(struct nb_workplace *w) {
     const struct nb_entry *floor = floor_of(job);
     const int n_copies = job->n_copies + (floor != NULL), n_arms = job->n_cases + n_copies;
     const double start = nb_now_s();
-    struct nb_arm *arms = nb_alloc((unsigned)n_arms, sizeof *arms);
-    struct nb_case *copy_cases = nb_alloc((unsigned)n_copies, sizeof *copy_cases);
-    bool *failed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
-    double *floor_ns = nb_alloc((unsigned)job->n_cases, sizeof *floor_ns);
-    struct nb_bench bench = {.arms = arms, .n = n_arms, .several_layouts = true};
+    struct nb_arm *arms freed = nb_alloc((unsigned)n_arms, sizeof *arms);
+    struct nb_case *copy_cases freed = nb_alloc((unsigned)n_copies, sizeof *copy_cases);
+    bool *failed freed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
+    double *floor_ns freed = nb_alloc((unsigned)job->n_cases, sizeof *floor_ns);
+    struct nb_bench bench released_by(nb_bench_release) = {.arms = arms, .n = n_arms, .several_layouts = true};
     struct core_rates rates, after; /* a clock that moves shows in one of them */
-    cJSON *device = NULL, *before;
-    int result = -1;
-    if (init_arms(w, arms, copy_cases, floor) != 0 || nb_bench_init(&bench, w) != 0) goto out;
+    cJSON *device = NULL;
+    if (init_arms(w, arms, copy_cases, floor) != 0 || nb_bench_init(&bench, w) != 0) return -1;
     core_rates_measure(&rates);
-    before = device_state(job);
+    cJSON *before = device_state(job);
     nb_bench_time(&bench);
     for (int i = 0; i < job->n_cases; i++) floor_ns[i] = nb_measure_empty_ns(&arms[i], bench.sets.n_of_arm, bench.pool);
     if (before) {
@@ -392,14 +391,7 @@ static int launch_job(struct nb_workplace *w) {
     settle(&(struct aftermath){w, &bench, failed});
     nb_worker_at(w, -1);
     say_launch(job, &bench, &rates, floor_ns, device, nb_now_s() - start);
-    result = 0;
-out:
-    nb_bench_release(&bench);
-    free(arms);
-    free(copy_cases);
-    free(failed);
-    free(floor_ns);
-    return result;
+    return 0;
 }
 
 const struct nb_job_type nb_launch_job = {.work = launch_job};

@@ -115,7 +115,7 @@ struct study_run {
 };
 
 static cJSON *ask_about(const struct nb_study *study, int i, const cJSON *options, int cpu, struct nb_outcome *o) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_case_key(&study->cases[i], &text);
     struct nb_asked asked = {.key = text.text};
     const struct nb_job job = {.kind = study->kind,
@@ -130,9 +130,7 @@ static cJSON *ask_about(const struct nb_study *study, int i, const cJSON *option
                                .cpus = &cpu,
                                .n_cpus = 1,
                                .options = options};
-    cJSON *answer = nb_launcher_ask(&job, study->silence_s, o);
-    nb_strbuf_release(&text);
-    return answer;
+    return nb_launcher_ask(&job, study->silence_s, o);
 }
 
 /* What is left, in equal shares, less what a worker needs besides its budget. Negative: nothing is left. */
@@ -166,9 +164,8 @@ static int next_case(void *arg, int seat) {
     if (p->failed || nb_interrupted() || p->next == p->study->n_cases) return -1;
     const int i = p->next++;
     p->seats[seat] = (struct study_seat){.budget_s = share(p, i), .before_s = nb_now_s()};
-    char *label = nb_textf("%s %s", p->study->label, p->study->cases[i].variant);
+    char *label freed = nb_textf("%s %s", p->study->label, p->study->cases[i].variant);
     nb_progress(p->n_done, p->study->n_cases, nb_now_s() - p->start_s, label);
-    free(label);
     return i;
 }
 
@@ -176,10 +173,9 @@ static void study_case(void *arg, int i, int seat) {
     struct study_run *p = arg;
     struct study_seat *s = &p->seats[seat];
     struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    cJSON *options = options_with(p->study, s->budget_s);
+    cJSON *options released_by(nb_json_release) = options_with(p->study, s->budget_s);
     s->answer = s->budget_s < 0 ? not_run() : ask_about(p->study, i, options, p->cpus[seat], &o);
     if (o.ending == NB_NOT_STARTED) s->failed = true;
-    cJSON_Delete(options);
 }
 
 static void settle_case(void *arg, int i, int seat) {

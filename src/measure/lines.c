@@ -40,9 +40,9 @@ cJSON *nb_check_line_to_json(const struct nb_check_line *l, enum nb_number numbe
 }
 
 int nb_check_line_read_figures(struct nb_check_line *l, const cJSON *json) {
-    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(json, "accuracy");
-    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
-    const cJSON *metamorphic = cJSON_GetObjectItemCaseSensitive(json, "metamorphic");
+    const cJSON *accuracy = nb_json_get(json, "accuracy");
+    const cJSON *evidence = nb_json_get(json, "evidence");
+    const cJSON *metamorphic = nb_json_get(json, "metamorphic");
     *l = (struct nb_check_line){.has_accuracy = cJSON_IsObject(accuracy),
                                 .has_evidence = cJSON_IsObject(evidence),
                                 .has_metamorphic = cJSON_IsObject(metamorphic)};
@@ -64,7 +64,7 @@ int nb_check_line_read(struct nb_check_line *l, const cJSON *line) {
 int nb_counters_read(struct nb_counter *counters, const cJSON *json) {
     const cJSON *item;
     int n = 0;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "counters")) {
+    cJSON_ArrayForEach(item, nb_json_get(json, "counters")) {
         if (n == NB_MAX_COUNTERS) return nb_error("more than %d counters", NB_MAX_COUNTERS);
         struct nb_counter *counter = &counters[n++];
         if (nb_json_get_members(item, nb_counter_members, counter, "counter") != 0) return -1;
@@ -123,8 +123,8 @@ static int check_case(const struct nb_launch_line *l, size_t i) {
 }
 
 int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line, const struct nb_floors *floors) {
-    const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases"), *item;
-    const cJSON *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
+    const cJSON *cases = nb_json_get(line, "cases"), *item;
+    const cJSON *copies = nb_json_get(line, "copies");
     *l = (struct nb_launch_line){.n_cases = (size_t)cJSON_GetArraySize(cases)};
     l->arms = nb_alloc(l->n_cases + (size_t)cJSON_GetArraySize(copies), sizeof *l->arms);
     if (nb_json_get_members(line, nb_launch_line_members, l, "launch") != 0) return -1;

@@ -705,9 +705,9 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     uint64_t random = options->seed;
     const uint64_t digest = digest_of_arms(arms, n_arms, n_sets);
     nb_faults_guard_heap();
-    int *order = nb_alloc((unsigned)n_arms, sizeof *order);
+    int *order freed = nb_alloc((unsigned)n_arms, sizeof *order);
     if (options->probed) init_probes(arms, n_arms, options->blocks);
-    int64_t *spoils = nb_alloc((unsigned)n_arms, sizeof *spoils);
+    int64_t *spoils freed = nb_alloc((unsigned)n_arms, sizeof *spoils);
     for (int a = 0; a < n_arms; a++) order[a] = a;
     for (int a = 0; a < n_arms; a++) {
         watch(&l, arms, a);
@@ -743,8 +743,6 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
     for (int a = 0; a < n_arms; a++)
         if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;
-    free(order);
-    free(spoils);
 }
 
 /* ---- after timing, and before ---- */

@@ -169,11 +169,10 @@ static void try_row_order(struct trials *t) {
     void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
     for (int i = 0; i < 4; i++) {
         if (!tensors[i]) continue;
-        unsigned char *copy = nb_alloc((unsigned long long)in->rows, bytes);
+        unsigned char *copy freed = nb_alloc((unsigned long long)in->rows, bytes);
         memcpy(copy, tensors[i], (size_t)in->rows * bytes);
         for (int64_t r = 0; r < in->rows; r++)
             memcpy((unsigned char *)tensors[i] + (size_t)r * bytes, copy + (size_t)(in->rows - 1 - r) * bytes, bytes);
-        free(copy);
     }
     if (!trial_call(t, NB_REL_ROW_ORDER, in->rows, 0)) return;
     for (int64_t r = 0; r < in->rows; r++) compare_row(t, NB_REL_ROW_ORDER, r, in->rows - 1 - r);
@@ -203,11 +202,10 @@ static void compare_batches(struct trials *t, struct nb_fixture *many) {
 static void try_many_rows(struct trials *t) {
     const struct nb_fixture *f = t->fixture;
     const int64_t rows = MANY_ELEMENTS / f->in.cols;
-    struct nb_fixture many = {0};
+    struct nb_fixture many released_by(nb_fixture_release) = {0};
     if (f->source_rows < FEW_FOR_MANY || rows < 4 * FEW_FOR_MANY) return;
     if (nb_fixture_init(&many, t->oracle->c, f->entry, f->source, rows < MANY_ROWS ? rows : MANY_ROWS) == 0)
         compare_batches(t, &many);
-    nb_fixture_release(&many);
 }
 
 /* The first and the last row, each alone; of a case with many rows some hundreds of them. */
@@ -368,10 +366,9 @@ static void shuffle(int64_t *place, int64_t from, int64_t to, uint64_t seed) {
 
 static void move_columns(void *row, int64_t cols, size_t item, const int64_t *place) {
     if (!row) return;
-    unsigned char *copy = nb_alloc((unsigned long long)cols, item), *to = row;
+    unsigned char *copy freed = nb_alloc((unsigned long long)cols, item), *to = row;
     memcpy(copy, row, (size_t)cols * item);
     for (int64_t i = 0; i < cols; i++) memcpy(to + (size_t)place[i] * item, copy + (size_t)i * item, item);
-    free(copy);
 }
 
 /* The first column stays, since a shifted variance is taken about it; what pRMSNorm looks at stays among itself. */
@@ -383,7 +380,7 @@ static void try_permute(struct trials *t) {
         trial_skip(t, NB_REL_PERMUTE, cols < 3 ? "fewer than 3 columns" : "nothing is summed along a row");
         return;
     }
-    int64_t *place = nb_alloc((unsigned long long)cols, sizeof *place);
+    int64_t *place freed = nb_alloc((unsigned long long)cols, sizeof *place);
     for (int64_t i = 0; i < cols; i++) place[i] = i;
     shuffle(place, 1, seen, t->fixture->c.seed + 1);
     shuffle(place, seen, cols, t->fixture->c.seed + 2);
@@ -407,7 +404,6 @@ static void try_permute(struct trials *t) {
         }
         trial_judge_ratio(t, NB_REL_PERMUTE, 1, "another order of the columns changes y beyond the bound");
     }
-    free(place);
 }
 
 /* ---- shift ---- */
@@ -453,8 +449,8 @@ static void shift_rows(struct trials *t, double by) {
     struct nb_inputs *in = &t->fixture->in;
     const int64_t cols = in->cols, n = in->rows * cols;
     const size_t bytes = (size_t)cols * t->fixture->item;
-    double *sums = nb_alloc((unsigned long long)n, sizeof *sums);
-    void *before = nb_alloc((unsigned long long)in->rows, bytes);
+    double *sums freed = nb_alloc((unsigned long long)n, sizeof *sums);
+    void *before freed = nb_alloc((unsigned long long)in->rows, bytes);
     t->n_compared = 0;
     bool whole = add_tolerances(t, sums) && trial_call(t, NB_REL_SHIFT, in->rows, 0);
     if (whole) {
@@ -466,8 +462,6 @@ static void shift_rows(struct trials *t, double by) {
         compare_within(t, NB_REL_SHIFT, (unsigned char *)t->y + (size_t)r * bytes,
                        (unsigned char *)before + (size_t)r * bytes, r, NULL, sums + r * cols);
     if (whole) trial_judge_ratio(t, NB_REL_SHIFT, 1, "a constant added to the row changes y beyond the bound");
-    free(sums);
-    free(before);
 }
 
 /* Two rows are enough for a relation that needs oracles of its own. */
@@ -534,7 +528,8 @@ static void try_exact(struct trials *t) {
         trial_skip(t, NB_REL_EXACT, "tried with normal data alone");
         return;
     }
-    double *want = nb_alloc((unsigned long long)fixture->in.rows * (unsigned long long)fixture->in.cols, sizeof *want);
+    double *want freed =
+        nb_alloc((unsigned long long)fixture->in.rows * (unsigned long long)fixture->in.cols, sizeof *want);
     nb_fixture_reset(fixture);
     const char *why = nb_exact_rows(fixture, want);
     if (why) {
@@ -544,7 +539,6 @@ static void try_exact(struct trials *t) {
         trial_judge(t, NB_REL_EXACT, "not the exact product rounded to nearest even, though nothing else is rounded");
     }
     nb_fixture_reset(fixture);
-    free(want);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
@@ -592,7 +586,7 @@ enum { ROWS = 5, LONG_ROWS = 2, LONG = 16384 };
 
 void nb_metamorphic_check(const struct nb_case *c, const struct nb_entry *entry, const struct nb_oracle *oracle,
                           struct nb_metamorphic *out) {
-    struct nb_fixture fixture = {0};
+    struct nb_fixture fixture released_by(nb_fixture_release) = {0};
     struct trials t = {.fixture = &fixture, .oracle = oracle, .out = out};
     *out = (struct nb_metamorphic){0};
     for (int i = 0; i < NB_N_RELATIONS; i++) out->relations[i].row = out->relations[i].col = -1;
@@ -607,5 +601,4 @@ void nb_metamorphic_check(const struct nb_case *c, const struct nb_entry *entry,
     } else {
         skip_all(&t, "the kernel refuses so few rows, or there is no memory");
     }
-    nb_fixture_release(&fixture);
 }

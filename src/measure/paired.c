@@ -54,9 +54,9 @@ static int read_probes(struct nb_samples *s, const cJSON *probes) {
 }
 
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm, double floor) {
-    const cJSON *samples = cJSON_GetObjectItemCaseSensitive(arm, "sample_ns"), *item;
-    const cJSON *positions = cJSON_GetObjectItemCaseSensitive(arm, "position");
-    const cJSON *probes = cJSON_GetObjectItemCaseSensitive(arm, "probe");
+    const cJSON *samples = nb_json_get(arm, "sample_ns"), *item;
+    const cJSON *positions = nb_json_get(arm, "position");
+    const cJSON *probes = nb_json_get(arm, "probe");
     const size_t n = (size_t)cJSON_GetArraySize(samples);
     double *ns = nb_alloc(n, sizeof *ns);
     bool *preempted = nb_alloc(n, sizeof *preempted);
@@ -67,7 +67,7 @@ int nb_samples_from_json(struct nb_samples *s, const cJSON *arm, double floor) {
         if (!time && !cJSON_IsNull(item)) return nb_error("a sample's time is neither positive nor null");
         ns[block++] = time ? item->valuedouble : (double)NAN;
     }
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, "preempted");
+    const cJSON *list = nb_json_get(arm, "preempted");
     if (read_blocks(preempted, n, list, "preempted") != 0) return -1;
     if (positions && read_positions(s, positions) != 0) return -1;
     return probes ? read_probes(s, probes) : 0;
@@ -107,7 +107,7 @@ struct nb_contention nb_samples_contention(const struct nb_samples *s) {
 static struct nb_by_state medians(const double *values, size_t n, const struct nb_samples *a,
                                   const struct nb_samples *b) {
     struct nb_by_state out = NB_NO_STATE;
-    double *among = nb_alloc(n + 1, sizeof *among);
+    double *among freed = nb_alloc(n + 1, sizeof *among);
     for (int state = 0; state < NB_N_STATES; state++) {
         const size_t fewest = state == NB_ANY_STATE ? 1 : NB_FEWEST_PAIRS;
         size_t n_among = 0;
@@ -115,7 +115,6 @@ static struct nb_by_state medians(const double *values, size_t n, const struct n
             if (isfinite(values[i]) && are_in((enum nb_state)state, a, b, i)) among[n_among++] = values[i];
         if (n_among >= fewest) out.ln[state] = nb_median(among, n_among);
     }
-    free(among);
     return out;
 }
 
@@ -127,11 +126,9 @@ struct nb_by_state nb_samples_ln(const struct nb_samples *s) {
 
 struct nb_by_state nb_pairs_ln(const struct nb_samples *a, const struct nb_samples *b) {
     const size_t n = a->n < b->n ? a->n : b->n;
-    double *ln = nb_alloc(n + 1, sizeof *ln);
+    double *ln freed = nb_alloc(n + 1, sizeof *ln);
     for (size_t i = 0; i < n; i++) ln[i] = log(a->ns[i] / b->ns[i]);
-    const struct nb_by_state out = medians(ln, n, a, b);
-    free(ln);
-    return out;
+    return medians(ln, n, a, b);
 }
 
 static bool is_among(enum nb_pairs which, size_t block, const struct nb_samples *a, const struct nb_samples *b) {
@@ -153,15 +150,13 @@ static bool is_among(enum nb_pairs which, size_t block, const struct nb_samples 
 double nb_paired_ln(const struct nb_samples *a, const struct nb_samples *b, enum nb_pairs which) {
     const size_t most = a->n < b->n ? a->n : b->n;
     assert((which != NB_PAIRS_FIRST && which != NB_PAIRS_SECOND) || (a->position && b->position));
-    double *ratios = nb_alloc(most + 1, sizeof *ratios);
+    double *ratios freed = nb_alloc(most + 1, sizeof *ratios);
     size_t n = 0;
     for (size_t i = 0; i < most; i++) {
         const double ratio = log(a->ns[i] / b->ns[i]);
         if (isfinite(ratio) && is_among(which, i, a, b)) ratios[n++] = ratio;
     }
-    const double median = n ? nb_median(ratios, n) : (double)NAN;
-    free(ratios);
-    return median;
+    return n ? nb_median(ratios, n) : (double)NAN;
 }
 
 static bool is_preempted(const struct nb_samples *s, size_t block) { return s->preempted && s->preempted[block]; }
@@ -184,13 +179,11 @@ const struct nb_member nb_noise_members[] = {N(NUMBER, steal_ms), N(NUMBER, invo
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 
 struct nb_interval nb_over_launches(const double *v, size_t n, double confidence) {
-    double *known = nb_alloc(n + 1, sizeof *known);
+    double *known freed = nb_alloc(n + 1, sizeof *known);
     size_t n_known = 0;
     for (size_t i = 0; i < n; i++)
         if (!isnan(v[i])) known[n_known++] = v[i];
-    const struct nb_interval interval = nb_hodges_lehmann(known, n_known, confidence);
-    free(known);
-    return interval;
+    return nb_hodges_lehmann(known, n_known, confidence);
 }
 
 struct nb_interval nb_interval_exp(struct nb_interval ln) {
@@ -217,11 +210,9 @@ enum nb_state nb_state_over_launches(const struct nb_by_state *v, size_t n, doub
 }
 
 struct nb_interval nb_ratio_in_state(const struct nb_by_state *v, size_t n, enum nb_state state, double confidence) {
-    double *ln = nb_alloc(n + 1, sizeof *ln);
+    double *ln freed = nb_alloc(n + 1, sizeof *ln);
     for (size_t i = 0; i < n; i++) ln[i] = v[i].ln[state];
-    const struct nb_interval ratio = nb_ratio_over_launches(ln, n, confidence);
-    free(ln);
-    return ratio;
+    return nb_ratio_over_launches(ln, n, confidence);
 }
 
 static int zigzag(int i, int n) { return i % 2 ? (i + 1) / 2 : (n - i / 2) % n; }
@@ -247,13 +238,13 @@ static struct nb_sample_case *case_of(struct nb_sample_table *s, const char *key
 }
 
 static void take_plan(struct nb_sample_table *s, const cJSON *run) {
-    const cJSON *group, *key, *groups = cJSON_GetObjectItemCaseSensitive(run, "groups");
-    s->adaptive = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(run, "plan"), "most_launches") > 0;
+    const cJSON *group, *key, *groups = nb_json_get(run, "groups");
+    s->adaptive = nb_json_get_number(nb_json_get(run, "plan"), "most_launches") > 0;
     s->references = nb_alloc((unsigned)cJSON_GetArraySize(groups) + 1, sizeof *s->references);
     s->families = nb_alloc((unsigned)cJSON_GetArraySize(groups) + 1, sizeof *s->families);
     cJSON_ArrayForEach(group, groups) {
         const double at = nb_json_get_number(group, "reference"), family = nb_json_get_number(group, "family");
-        const cJSON *keys = cJSON_GetObjectItemCaseSensitive(group, "keys");
+        const cJSON *keys = nb_json_get(group, "keys");
         const cJSON *reference = at >= 0 && at < 1e9 ? cJSON_GetArrayItem(keys, (int)at) : NULL;
         cJSON_ArrayForEach(key, keys) {
             if (cJSON_IsString(key)) case_of(s, key->valuestring, (int)s->n_parts);
@@ -266,7 +257,7 @@ static void take_plan(struct nb_sample_table *s, const cJSON *run) {
 /* row: but for what stands beside the samples. */
 static int take_case(struct nb_sample_table *s, const cJSON *json, struct nb_sample_row row, double floor) {
     const char *key = nb_json_get_text(json, "key");
-    if (!key || !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "sample_ns"))) return 0;
+    if (!key || !cJSON_IsArray(nb_json_get(json, "sample_ns"))) return 0;
     struct nb_sample_case *c = case_of(s, key, row.part);
     row.per_sample = nb_json_get_number(json, "per_sample");
     row.chunked = nb_json_get_bool(json, "chunked");
@@ -291,7 +282,7 @@ static int take_line(const cJSON *line, void *arg) {
         return 0;
     const struct nb_sample_row row = {.part = (int)part, .launch = (int)launch, .process = s->n_processes++};
     const double floor = nb_floors_of_line(&s->floors, line);
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
+    cJSON_ArrayForEach(item, nb_json_get(line, "cases")) {
         if (take_case(s, item, row, floor) != 0) return -1;
     }
     return 0;
@@ -413,7 +404,7 @@ struct nb_paired nb_paired_ratio(const struct nb_sample_table *s, const char *a_
     struct nb_paired p = {.ratio = {NAN, NAN, NAN}, .contended = {NAN, NAN, NAN}, .state = NB_ANY_STATE};
     const struct nb_sample_case *a = find(s, a_key), *b = find(s, b_key);
     const double confidence = nb_confidence(s->adaptive);
-    struct nb_by_state *values = nb_alloc(s->n_launches + 1, sizeof *values);
+    struct nb_by_state *values freed = nb_alloc(s->n_launches + 1, sizeof *values);
     for (size_t l = 0; l < s->n_launches; l++) values[l] = NB_NO_STATE;
     size_t n = 0;
     for (int way = NB_WITHIN_BLOCKS; a && b && n == 0 && way <= NB_NEIGHBOURS; way++) {
@@ -427,6 +418,5 @@ struct nb_paired nb_paired_ratio(const struct nb_sample_table *s, const char *a_
         p.n_launches += isfinite(values[l].ln[p.state]);
         if (ln) ln[l] = values[l].ln[p.state];
     }
-    free(values);
     return p;
 }

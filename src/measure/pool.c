@@ -226,10 +226,9 @@ int nb_pool_threads(const struct nb_pool *pool) { return pool->n; }
 double nb_pool_probe(struct nb_pool *pool) {
     static const struct nb_kernel probe = {.struct_size = sizeof probe, .run = probe_cores};
     if (pool->n == 1) return nb_core_probe();
-    double *cycles = nb_alloc((unsigned)pool->n, sizeof *cycles), slowest = 0;
+    double *cycles freed = nb_alloc((unsigned)pool->n, sizeof *cycles), slowest = 0;
     nb_pool_run(pool, &probe, &(struct nb_call){.struct_size = sizeof(struct nb_call), .rows = pool->n, .y = cycles});
     for (int i = 0; i < pool->n; i++) slowest = fmax(slowest, cycles[i]);
-    free(cycles);
     return slowest;
 }
 

@@ -80,7 +80,7 @@ static int execute_worker(pid_t *pid, const int fds[NB_N_WORKER_FDS], uint64_t s
     char program[] = "normbench", subcommand[] = "__worker", name[] = "-0";
     char *own[] = {program, subcommand, NULL}, *emulated[] = {program, name, program, NULL, subcommand, NULL};
     const char *emulator = nb_cpu_emulator();
-    char *file = emulator ? realpath("/proc/self/exe", NULL) : NULL;
+    char *file freed = emulator ? realpath("/proc/self/exe", NULL) : NULL;
     emulated[3] = file; /* by which the emulator finds it: its /proc/self/exe is the emulator */
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -103,11 +103,9 @@ static int execute_worker(pid_t *pid, const int fds[NB_N_WORKER_FDS], uint64_t s
         posix_spawn_file_actions_adddup2(&actions, away + i, FIRST + i);
         posix_spawn_file_actions_addclose(&actions, away + i);
     }
-    char **environment = padded_environment(seed, padding, 4096);
+    char **environment freed = padded_environment(seed, padding, 4096);
     int error = posix_spawn(pid, emulator ? emulator : "/proc/self/exe", &actions, &attributes, file ? emulated : own,
                             environment);
-    free(environment);
-    free(file);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return error;
@@ -175,7 +173,7 @@ static const char **choose(const char *const *files, int n, bool programs, int *
 
 static bool start_server(struct nb_fork_server *n) {
     int n_objects;
-    const char **objects = choose(n->plugins, n->n_plugins, false, &n_objects);
+    const char **objects freed = choose(n->plugins, n->n_plugins, false, &n_objects);
     const struct nb_job job = {
         .kind = "fork_server", .plugins = objects, .n_plugins = n_objects, .max_width = n->max_width, .digests_at = -1};
     int ends[2], ready, shared_fd = -1;
@@ -199,7 +197,6 @@ static bool start_server(struct nb_fork_server *n) {
     if (job_fd >= 0) close(job_fd);
     if (shared_fd >= 0) close(shared_fd);
     free(text);
-    free(objects);
     return fine;
 }
 
@@ -369,12 +366,11 @@ static void warn_of_strangers(const struct nb_job *job) {
 /* The programs that the job's worker is to have. Null: none. */
 static struct nb_kept_programs *lend_programs(const struct nb_job *job) {
     int n, n_needed = 0;
-    const char **files = choose(job->plugins, job->n_plugins, true, &n);
+    const char **files freed = choose(job->plugins, job->n_plugins, true, &n);
     for (int i = 0; i < n; i++)
         if (nb_job_needs(job, files[i])) files[n_needed++] = files[i];
     struct nb_kept_programs *programs =
         n_needed > 0 ? nb_kept_programs_lend(files, n_needed, job->programs_anew) : NULL;
-    free(files);
     return programs;
 }
 

@@ -66,33 +66,30 @@ static int read_samples(struct nb_samples *s, const cJSON *arm, double floor) {
 }
 
 static int read_copy(struct nb_samples *s, const cJSON *line, const char *variant, double floor) {
-    return read_samples(s, nb_json_find(cJSON_GetObjectItemCaseSensitive(line, "copies"), "variant", variant), floor);
+    return read_samples(s, nb_json_find(nb_json_get(line, "copies"), "variant", variant), floor);
 }
 
 static int take_case(struct nb_launches *launches, const cJSON *line, const cJSON *arm,
                      const struct nb_samples *reference) {
     const double floor = reference->floor;
     static const struct nb_noise unused = {0};
-    struct nb_samples own = {0}, copy = {0}, other = {0};
+    released_by(nb_samples_release) struct nb_samples own = {0}, copy = {0}, other = {0};
     const size_t before = launches->n;
     int result = read_samples(&own, arm, floor);
     if (result == 0) result = read_copy(&copy, line, nb_json_get_text(arm, "copy"), floor);
     if (result == 0) result = read_copy(&other, line, nb_json_get_text(arm, "other_copy"), floor);
     if (result == 0) nb_launches_add(launches, &own, copy.n ? &copy : NULL, reference->n ? reference : NULL, &unused);
     if (launches->n > before && other.n > 0) nb_launches_add_other(launches, &own, &other);
-    nb_samples_release(&own);
-    nb_samples_release(&copy);
-    nb_samples_release(&other);
     return result;
 }
 
 static int take_launch(struct nb_schedule *s, int group, const cJSON *line) {
     const struct nb_group *planned = &s->plan->groups[group];
     struct nb_scheduled_group *g = &s->groups[group];
-    const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases");
+    const cJSON *cases = nb_json_get(line, "cases");
     const char *const reference_key = s->plan->keys[planned->cases[planned->reference]];
     const double floor = nb_floors_of_line(&s->floors, line);
-    struct nb_samples reference;
+    struct nb_samples reference released_by(nb_samples_release);
     int result = read_samples(&reference, nb_json_find(cases, "key", reference_key), floor);
     reference.floor = floor;
     for (size_t i = 0; result == 0 && i < planned->n; i++) {
@@ -102,7 +99,6 @@ static int take_launch(struct nb_schedule *s, int group, const cJSON *line) {
         const double width = nb_launches_width(&g->cases[i]);
         g->widths[i] = g->cases[i].n == 0 ? 0 : isfinite(width) ? width : 1;
     }
-    nb_samples_release(&reference);
     return result;
 }
 
@@ -322,7 +318,7 @@ void nb_schedule_leave_out(struct nb_schedule *s, int group) {
 
 void nb_schedule_keep_budget(struct nb_schedule *s, double left_s) {
     const bool holds = isfinite(left_s) && !s->plan->leaves_none_out;
-    struct part *parts = holds ? nb_alloc(s->plan->n_groups + 1, sizeof *parts) : NULL;
+    struct part *parts freed = holds ? nb_alloc(s->plan->n_groups + 1, sizeof *parts) : NULL;
     for (double over_s; parts && (over_s = all_s(s, least_s) + kept_s(s) - left_s) > 0;) {
         const int n = long_parts(parts, open_parts(s, parts));
         int k = 0;
@@ -334,7 +330,6 @@ void nb_schedule_keep_budget(struct nb_schedule *s, double left_s) {
         for (int i = 0; i < k; i++) set_left_out(s, &parts[spread(i, k, n)], true);
         if (k == 0) break;
     }
-    free(parts);
 }
 
 int nb_schedule_take_back(struct nb_schedule *s, double left_s) {
@@ -434,12 +429,11 @@ bool nb_schedule_lacks(const struct nb_schedule *s) {
 
 int nb_schedule_round(struct nb_schedule *s, int round, double left_s, int *units) {
     assert(s && units && round >= 0);
-    struct unit *due = nb_alloc(s->plan->n_groups + 1, sizeof *due);
+    struct unit *due freed = nb_alloc(s->plan->n_groups + 1, sizeof *due);
     int n = lacking(s, due);
     if (n == 0) n = gaining(s, left_s, due);
     shuffle(due, n, s->plan->order_seed, round);
     for (int i = 0; i < n; i++) units[i] = due[i].first;
-    free(due);
     return n;
 }
 

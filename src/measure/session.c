@@ -46,8 +46,8 @@ static double elements(const struct nb_case *c) { return (double)c->shape.rows *
 
 static void choose_smallest(struct nb_run *run) {
     const struct nb_plan *plan = run->plan;
-    struct nb_text_map first = {0};
-    size_t *smallest = nb_alloc(plan->n_cases, sizeof *smallest);
+    struct nb_text_map first released_by(nb_text_map_release) = {0};
+    size_t *smallest freed = nb_alloc(plan->n_cases, sizeof *smallest);
     run->calls_many = nb_alloc(plan->n_cases, sizeof *run->calls_many);
     for (size_t i = 0; i < plan->n_cases; i++) {
         const size_t seen = nb_text_map_add(&first, plan->cases[i].variant, i), at = seen == NB_NOWHERE ? i : seen;
@@ -55,8 +55,6 @@ static void choose_smallest(struct nb_run *run) {
         if (seen != NB_NOWHERE) run->calls_many[smallest[at]] = false;
         run->calls_many[smallest[at] = i] = true;
     }
-    nb_text_map_release(&first);
-    free(smallest);
 }
 
 static void init_groups(struct nb_run *run) {
@@ -87,8 +85,8 @@ void nb_run_release(struct nb_run *run) {
 /* ---- from the journal --------------------------------------------------------------------------------------------- */
 
 static int take_run(struct nb_run *run, const cJSON *line) {
-    const char *hash = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(line, "plan"), "hash");
-    const cJSON *groups = cJSON_GetObjectItemCaseSensitive(line, "groups");
+    const char *hash = nb_json_get_text(nb_json_get(line, "plan"), "hash");
+    const cJSON *groups = nb_json_get(line, "groups");
     if (hash && strcmp(hash, run->plan->hash) == 0 && cJSON_GetArraySize(groups) == (int)run->plan->n_groups) return 0;
     return nb_error(
         "the journal belongs to another plan: another config, other kernels or another CPU; start a new run");
@@ -109,9 +107,9 @@ static double take_time(struct nb_run *run, const cJSON *line, int at_once) {
 }
 
 static void take_check(struct nb_run *run, int g, const cJSON *line) {
-    const cJSON *c, *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
+    const cJSON *c, *copies = nb_json_get(line, "copies");
     take_time(run, line, cJSON_GetArraySize(copies) > 0 ? 1 : run->schedule.checks_at_once);
-    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) take_status(run, g, c, true);
+    cJSON_ArrayForEach(c, nb_json_get(line, "cases")) take_status(run, g, c, true);
     if (cJSON_GetArraySize(copies) > 0) {
         cJSON_Delete(run->groups[g].copies);
         run->groups[g].copies = cJSON_Duplicate(copies, 1);
@@ -126,7 +124,7 @@ static bool *launched_at(const struct nb_run *run, int group, int launch, int in
 /* A launch has one line, or several with different cases. */
 static int take_launch(struct nb_run *run, int g, int launch, const cJSON *line) {
     const cJSON *c;
-    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
+    cJSON_ArrayForEach(c, nb_json_get(line, "cases")) {
         const int i = find_case(run->plan, g, nb_json_get_text(c, "key"));
         if (i >= 0) *launched_at(run, g, launch, i) = true;
     }
@@ -376,11 +374,10 @@ static bool was_sent(const struct session *v, const char *key) {
 }
 
 static bool can_read_launch(const struct session *v, const cJSON *line) {
-    struct nb_launch_line l;
+    struct nb_launch_line l released_by(nb_launch_line_release);
     bool fits = nb_launch_line_read(&l, line, &v->run->schedule.floors) == 0 && l.group == v->number &&
                 l.launch == v->launch && l.n_cases == (size_t)n_sent(v) && l.n_blocks == (size_t)v->run->plan->blocks;
     for (size_t i = 0; fits && i < l.n_cases; i++) fits = was_sent(v, l.arms[i].key);
-    nb_launch_line_release(&l);
     return fits;
 }
 
@@ -409,8 +406,7 @@ static void take_copies(struct nb_group_state *state, cJSON *line) {
     cJSON_ArrayForEach(copy, state->copies) {
         const cJSON *now = nb_json_find(copies, "variant", nb_json_get_text(copy, "variant"));
         const double before_ns = nb_json_get_number(copy, "ns"), now_ns = nb_json_get_number(now, "ns");
-        cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(copy, "ns"),
-                             exp((n * log(before_ns) + log(now_ns)) / (n + 1)));
+        cJSON_SetNumberValue(nb_json_get(copy, "ns"), exp((n * log(before_ns) + log(now_ns)) / (n + 1)));
     }
     if (state->copies)
         cJSON_Delete(copies);
@@ -512,7 +508,7 @@ static void work(struct session *v, const char *kind) {
     const struct nb_plan *plan = run->plan;
     const struct nb_case *first = case_of(v, v->members[0]);
     const int n = n_sent(v);
-    struct nb_asked *asked = nb_alloc((unsigned)n, sizeof *asked);
+    struct nb_asked *asked freed = nb_alloc((unsigned)n, sizeof *asked);
     const char *copies[MAX_COPIES];
     int cpus[NB_MAX_CPUS];
     const struct nb_random random = nb_random_stream(plan->order_seed, (uint64_t)v->number);
@@ -550,7 +546,6 @@ static void work(struct session *v, const char *kind) {
     pthread_mutex_lock(&run->shared);
     if (v->outcome.ending == NB_ENDED_SILENT) run->silent_s += v->outcome.silence_s;
     pthread_mutex_unlock(&run->shared);
-    free(asked);
 }
 
 /* Its place among the members, or -1. */

@@ -97,7 +97,7 @@ static size_t copy_of(const struct nb_launches *l) {
 /* One for all figures of a case: a launch counts that has each of them. */
 static enum nb_state state_of(const struct nb_launches *l) {
     const size_t members[] = {AT(time), vs_copy_of(l), AT(reference)};
-    struct nb_by_state *all = nb_alloc(l->n + 1, sizeof *all);
+    struct nb_by_state *all freed = nb_alloc(l->n + 1, sizeof *all);
     for (size_t i = 0; i < l->n; i++) {
         all[i] = (struct nb_by_state){{0}};
         for (size_t m = 0; m < sizeof members / sizeof *members; m++) {
@@ -105,31 +105,25 @@ static enum nb_state state_of(const struct nb_launches *l) {
             for (int s = 0; s < NB_N_STATES && isfinite(v.ln[NB_ANY_STATE]); s++) all[i].ln[s] += v.ln[s];
         }
     }
-    const enum nb_state state = nb_state_over_launches(all, l->n, nb_confidence(l->adaptive));
-    free(all);
-    return state;
+    return nb_state_over_launches(all, l->n, nb_confidence(l->adaptive));
 }
 
 /* Over the launches that have it, of a member of the launch values. */
 static struct nb_interval ratio_of(const struct nb_launches *l, size_t offset, enum nb_state state) {
-    struct nb_by_state *v = nb_alloc(l->n + 1, sizeof *v);
+    struct nb_by_state *v freed = nb_alloc(l->n + 1, sizeof *v);
     for (size_t i = 0; i < l->n; i++) v[i] = value_at(l, i, offset);
-    const struct nb_interval ratio = nb_ratio_in_state(v, l->n, state, nb_confidence(l->adaptive));
-    free(v);
-    return ratio;
+    return nb_ratio_in_state(v, l->n, state, nb_confidence(l->adaptive));
 }
 
 /* The median over launches of a number that each has one of. */
 static double median_of(const struct nb_launches *l, size_t offset) {
-    double *v = nb_alloc(l->n + 1, sizeof *v);
+    double *v freed = nb_alloc(l->n + 1, sizeof *v);
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
         memcpy(&v[n], (const char *)&l->values[i] + offset, sizeof *v);
         n += isfinite(v[n]);
     }
-    const double median = n ? nb_median(v, n) : (double)NAN;
-    free(v);
-    return median;
+    return n ? nb_median(v, n) : (double)NAN;
 }
 
 /* Half the width of a ratio's interval, relative: ln(high / low) / 2. */
@@ -189,8 +183,8 @@ static double drift_of(const struct nb_launches *l, enum nb_state state) {
 /* Of each launch that has both the larger of copy and core, on a device of copy and floor. The bound is the latter's where it is so in most
  * launches. */
 static void find_roofline(const struct nb_launches *l, enum nb_state state, struct nb_roofline *out) {
-    double *share = nb_alloc(l->n + 1, sizeof *share), *time = nb_alloc(l->n + 1, sizeof *time);
-    double *core = nb_alloc(l->n + 1, sizeof *core), *excess = nb_alloc(l->n + 1, sizeof *excess);
+    double *share freed = nb_alloc(l->n + 1, sizeof *share), *time freed = nb_alloc(l->n + 1, sizeof *time);
+    double *core freed = nb_alloc(l->n + 1, sizeof *core), *excess freed = nb_alloc(l->n + 1, sizeof *excess);
     bool has_core = false;
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
@@ -211,10 +205,6 @@ static void find_roofline(const struct nb_launches *l, enum nb_state state, stru
                                 .core_ns = nb_ratio_over_launches(core, has_core ? n : 0, confidence).value};
     const char *least = has_core ? "core" : "launch";
     if (n > 0) snprintf(out->bottleneck, sizeof out->bottleneck, "%s", nb_median(excess, n) > 0 ? least : l->level);
-    free(share);
-    free(time);
-    free(core);
-    free(excess);
 }
 
 static void find_contended(const struct nb_launches *l, enum nb_state state, struct nb_in_contention *out) {

@@ -99,7 +99,7 @@ static void add_plugins(cJSON *json, const struct nb_job *job) {
 
 char *nb_job_print(const struct nb_job *job) {
     assert(find_type(job->kind));
-    cJSON *json = nb_json_of_members(members, job);
+    cJSON *json released_by(nb_json_release) = nb_json_of_members(members, job);
     add_plugins(json, job);
     add_texts(json, "copies", job->copies, job->n_copies);
     if (nb_tuning_used()) cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(nb_tuning_used()));
@@ -110,13 +110,12 @@ char *nb_job_print(const struct nb_job *job) {
         cJSON_AddItemToArray(cases, nb_json_of_members(asked_members, &job->asked[i]));
     struct nb_strbuf text = {0};
     nb_json_print(json, &text);
-    cJSON_Delete(json);
     return text.text;
 }
 
 /* Texts of an array, borrowed. */
 static const char **get_texts(const cJSON *json, const char *name, int *n) {
-    const cJSON *array = cJSON_GetObjectItemCaseSensitive(json, name), *item;
+    const cJSON *array = nb_json_get(json, name), *item;
     *n = 0;
     const char **texts = nb_alloc((unsigned)cJSON_GetArraySize(array), sizeof *texts);
     cJSON_ArrayForEach(item, array) if (cJSON_IsString(item)) texts[(*n)++] = item->valuestring;
@@ -160,14 +159,14 @@ static int job_read(struct nb_job *job, const char *text) {
     if (!job->type) return nb_error("a worker's job cannot be read");
     job->plugins = get_texts(json, "plugins", &job->n_plugins);
     job->copies = get_texts(json, "copies", &job->n_copies);
-    job->options = cJSON_GetObjectItemCaseSensitive(json, "options");
-    const cJSON *cpus = cJSON_GetObjectItemCaseSensitive(json, "cpus");
+    job->options = nb_json_get(json, "options");
+    const cJSON *cpus = nb_json_get(json, "cpus");
     job->cpus = nb_alloc((unsigned)cJSON_GetArraySize(cpus), sizeof(int));
     cJSON_ArrayForEach(item, cpus) job->cpus[job->n_cpus++] = item->valueint;
     for (int i = 0; i < job->n_cpus; i++)
         if (job->cpus[i] < 0 || job->cpus[i] >= NB_MAX_CPUS)
             return nb_error("a worker's job names CPU %d", job->cpus[i]);
-    const unsigned n = (unsigned)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "cases"));
+    const unsigned n = (unsigned)cJSON_GetArraySize(nb_json_get(json, "cases"));
     job->cases = nb_alloc(n, sizeof *job->cases);
     job->asked = nb_alloc(n, sizeof *job->asked);
     job->entries = nb_alloc(n, sizeof *job->entries);
@@ -178,9 +177,8 @@ static int job_read(struct nb_job *job, const char *text) {
 static int find_kernels(struct nb_job *job) {
     const cJSON *item;
     if (job->type->no_kernels) return 0;
-    if (use_tuning(cJSON_GetObjectItemCaseSensitive(job->json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(job->json, "cases")) if (get_case(job, job->n_cases++,
-                                                                                                item) != 0) return -1;
+    if (use_tuning(nb_json_get(job->json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
+    cJSON_ArrayForEach(item, nb_json_get(job->json, "cases")) if (get_case(job, job->n_cases++, item) != 0) return -1;
     return job->n_cases > 0 || job->type->no_cases ? 0 : nb_error("a worker's job has no case");
 }
 
@@ -198,10 +196,9 @@ static void job_release(struct nb_job *job) {
 /* A worker that cannot speak (a kernel closed its descriptors) ends where it is, so that the case under way gets the blame. What a
  * kernel forked and let run on is not the worker, and ends likewise. */
 void nb_worker_say(cJSON *json) {
-    struct nb_strbuf line = {0};
+    struct nb_strbuf line released_by(nb_strbuf_release) = {0};
     nb_json_print(json, &line);
     if (!nb_answers_say(line.text, line.len, false)) _exit(1);
-    nb_strbuf_release(&line);
     cJSON_Delete(json);
 }
 
@@ -608,7 +605,7 @@ int nb_worker_main(void) {
     int result = 1;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_IGN); /* the parent decides */
-    char *text = take_inheritance(&w, is_forked);
+    char *text freed = take_inheritance(&w, is_forked);
     if (!text) goto out;
     nb_worker_at(&w, -1);
     nb_limit_memory();
@@ -630,6 +627,5 @@ out:
         nb_registry_rest();
     else
         nb_registry_release();
-    free(text);
     return result;
 }

@@ -49,7 +49,7 @@ static bool backend_selected(const char *text, const struct nb_entry *e) {
 
 static bool text_selects(const char *text, const struct nb_axis *axis, const struct nb_entry *e) {
     const struct nb_kernel *k = e->kernel;
-    struct nb_strbuf value = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     if (strcmp(text, "all") == 0)
         return strcmp(axis->name, "op") == 0        ? k->op != NB_OP_COPY
                : strcmp(axis->name, "backend") == 0 ? k->backend == NB_BACKEND_CPU
@@ -67,9 +67,7 @@ static bool text_selects(const char *text, const struct nb_axis *axis, const str
                               .stats_dtype = k->stats_dtype,
                               .variance = k->variance};
     nb_axis_print(axis, &c, &value);
-    bool selected = strcmp(value.text, text) == 0;
-    nb_strbuf_release(&value);
-    return selected;
+    return strcmp(value.text, text) == 0;
 }
 
 /* Is the kernel's value of a selecting axis in the list? Kernel names and plugins are globs; "all" is everything but a copy, for the op,
@@ -83,13 +81,10 @@ static bool list_selects(const struct nb_values *list, const struct nb_axis *axi
 /* ---- cell axes ---- */
 
 static bool same_value(const struct nb_axis *axis, const struct nb_case *a, const struct nb_case *b) {
-    struct nb_strbuf p = {0}, q = {0};
+    released_by(nb_strbuf_release) struct nb_strbuf p = {0}, q = {0};
     nb_axis_print(axis, a, &p);
     nb_axis_print(axis, b, &q);
-    bool same = strcmp(p.text, q.text) == 0;
-    nb_strbuf_release(&p);
-    nb_strbuf_release(&q);
-    return same;
+    return strcmp(p.text, q.text) == 0;
 }
 
 static bool list_has_value_of(const struct nb_values *list, const struct nb_axis *axis, const struct nb_case *c) {
@@ -168,16 +163,14 @@ static bool data_exists(const char *name, char *reason, size_t n) {
     struct nb_recipe recipe;
     if (nb_distribution_parse(name, &recipe, reason, n) != 0) return false;
     bool exists = recipe.data || (strpbrk(name, "/.") && nb_path_exists(name));
-    struct nb_strings sets = nb_inputs_list();
+    struct nb_strings sets released_by(nb_strings_release) = nb_inputs_list();
     for (size_t i = 0; i < sets.n; i++) exists = exists || strcmp(sets.items[i], name) == 0;
-    nb_strings_release(&sets);
     if (exists) return true;
     struct nb_case c;
     nb_case_init(&c);
     snprintf(c.data, sizeof c.data, "%s", name);
-    char *why = nb_inputs_refuse(&c);
+    char *why freed = nb_inputs_refuse(&c);
     snprintf(reason, n, "%s", why ? why : "cannot be read");
-    free(why);
     return false;
 }
 
@@ -252,11 +245,7 @@ static bool axis_selects(const struct product *p, size_t axis, const struct nb_e
     if (list->n > 0) return list_selects(list, &nb_axes[axis], e);
     const char *default_text = strcmp(nb_axes[axis].name, "backend") == 0 ? "all" : nb_axes[axis].fallback;
     if (!default_text) return true;
-    char *fallback = nb_strdup(default_text);
-    const struct nb_values one = {.texts = &fallback, .n = 1};
-    bool selected = list_selects(&one, &nb_axes[axis], e);
-    free(fallback);
-    return selected;
+    return text_selects(default_text, &nb_axes[axis], e);
 }
 
 static bool product_selects(const struct product *p, const struct nb_entry *entry) {
@@ -362,7 +351,7 @@ static int check_kernels(const struct nb_values *list, const char *path) {
     int result = 0;
     for (size_t i = 0; i < list->n; i++) {
         char *text = list->texts[i], *colon = strchr(text, ':');
-        struct nb_strbuf near = {0}, place = {0};
+        released_by(nb_strbuf_release) struct nb_strbuf near = {0}, place = {0};
         if (is_glob(text) || is_known_kernel(text)) continue;
         if (list->line > 0)
             nb_strbuf_addf(&place, "%s:%d: kernel ", path, list->line);
@@ -371,8 +360,6 @@ static int check_kernels(const struct nb_values *list, const char *path) {
         nb_registry_suggest(text, &near);
         nb_error("%s'%s': no kernel has this name%s; %s", place.text, text, near.text ? near.text : "",
                  colon ? "--plugin FILE or --peer NAME loads other kernels" : "`normbench list kernels` has the names");
-        nb_strbuf_release(&near);
-        nb_strbuf_release(&place);
         result = -1;
     }
     return result;

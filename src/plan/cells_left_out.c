@@ -46,8 +46,8 @@ static int compare_ranked(const void *a, const void *b) {
 }
 
 void nb_skips_sort(struct nb_skips *s) {
-    struct nb_text_map firsts = {0};
-    struct ranked *ranked = nb_alloc(s->n, sizeof *ranked);
+    struct nb_text_map firsts released_by(nb_text_map_release) = {0};
+    struct ranked *ranked freed = nb_alloc(s->n, sizeof *ranked);
     for (size_t i = 0; i < s->n; i++) {
         size_t found = nb_text_map_add(&firsts, s->items[i].reason, i);
         ranked[i] = (struct ranked){.skip = s->items[i], .first = found == NB_NOWHERE ? i : found, .index = i};
@@ -56,8 +56,6 @@ void nb_skips_sort(struct nb_skips *s) {
     for (size_t i = 0; i < s->n; i++) ranked[i].total = ranked[ranked[i].first].total;
     if (s->n > 1) qsort(ranked, s->n, sizeof *ranked, compare_ranked);
     for (size_t i = 0; i < s->n; i++) s->items[i] = ranked[i].skip;
-    free(ranked);
-    nb_text_map_release(&firsts);
     nb_text_map_release(&s->by_reason); /* its indices hold no more */
 }
 

@@ -109,7 +109,7 @@ void nb_compare_settings_from_json(struct nb_compare_settings *s, const cJSON *j
     const cJSON *glob;
     *s = (struct nb_compare_settings){.behind = behind >= 0 && behind <= 1 ? behind : 0.05};
     if (launches >= 0 && launches <= 1000) s->confirm_launches = (int)launches;
-    cJSON_ArrayForEach(glob, cJSON_GetObjectItemCaseSensitive(json, "ours")) {
+    cJSON_ArrayForEach(glob, nb_json_get(json, "ours")) {
         if (cJSON_IsString(glob)) nb_strings_add(&s->ours, glob->valuestring);
     }
 }
@@ -324,18 +324,9 @@ static int read_top(const struct nb_jsonc *file, struct nb_config *config) {
     return 0;
 }
 
-/* "dir/quick.json" -> "quick". */
-static char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *name = nb_strdup(slash ? slash + 1 : path);
-    size_t n = strlen(name);
-    if (n > 5 && strcmp(name + n - 5, ".json") == 0) name[n - 5] = '\0';
-    return name;
-}
-
 static int read_opened(struct nb_config *config, const struct nb_jsonc *file) {
     config->path = nb_strdup(file->path);
-    config->name = base_name(file->path);
+    config->name = nb_base_name(file->path, ".json");
     /* Eight are one more than the fewest that have an interval where launches are added as needed. */
     config->launches = 8;
     config->most_launches = 100;
@@ -349,31 +340,20 @@ static int read_opened(struct nb_config *config, const struct nb_jsonc *file) {
 }
 
 static int read_file(struct nb_config *config, const char *path) {
-    struct nb_jsonc file;
-    if (nb_jsonc_read(&file, path) != 0) return -1;
-    int result = read_opened(config, &file);
-    nb_jsonc_release(&file);
-    return result;
+    struct nb_jsonc file released_by(nb_jsonc_release) = {0};
+    return nb_jsonc_read(&file, path) == 0 ? read_opened(config, &file) : -1;
 }
 
 int nb_config_parse(struct nb_config *config, const char *path, const char *text, size_t len) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release) = {0};
     *config = (struct nb_config){0};
-    if (nb_jsonc_parse(&file, path, text, len) != 0) return -1;
-    int result = read_opened(config, &file);
-    nb_jsonc_release(&file);
-    return result;
+    return nb_jsonc_parse(&file, path, text, len) == 0 ? read_opened(config, &file) : -1;
 }
 
 /* ---- which file ---- */
 
-static bool ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 void nb_config_list(struct nb_strings *names) {
-    char *dir = nb_share_dir("NORMBENCH_CONFIGS", "configs");
+    char *dir freed = nb_share_dir("NORMBENCH_CONFIGS", "configs");
     const struct nb_strings all = nb_dir_list(dir, ".json");
     *names = (struct nb_strings){.items = all.items};
     for (size_t i = 0; i < all.n; i++) {
@@ -382,11 +362,10 @@ void nb_config_list(struct nb_strings *names) {
         else
             names->items[names->n++] = all.items[i];
     }
-    free(dir);
 }
 
 static int unknown_config(const char *name) {
-    struct nb_strings names;
+    struct nb_strings names released_by(nb_strings_release);
     nb_config_list(&names);
     if (names.n == 0)
         nb_error("config '%s': there is no folder with configs; NORMBENCH_CONFIGS says where it is", name);
@@ -394,34 +373,29 @@ static int unknown_config(const char *name) {
         nb_error("config '%s': no such preset%s (`normbench list configs` shows them; a file is named with a slash or "
                  ".json)",
                  name, nb_did_you_mean(name, (const char *const *)names.items, names.n).text);
-    nb_strings_release(&names);
     return -1;
 }
 
 int nb_config_read(struct nb_config *config, const char *name) {
     *config = (struct nb_config){0};
-    if (strchr(name, '/') || ends_with(name, ".json")) return read_file(config, name);
-    char *file = nb_textf("%s.json", name);
+    if (strchr(name, '/') || nb_text_ends(name, ".json")) return read_file(config, name);
+    char *file freed = nb_textf("%s.json", name);
     const bool may_be = *name && *name != '.' && strcmp(name, "shapes") != 0; /* shapes.json names shapes */
-    char *path = may_be ? nb_jsonc_find(file) : NULL;
-    int result = path ? read_file(config, path) : unknown_config(name);
-    free(file);
-    free(path);
-    return result;
+    char *path freed = may_be ? nb_jsonc_find(file) : NULL;
+    return path ? read_file(config, path) : unknown_config(name);
 }
 
 /* ---- --axis ---- */
 
 static const struct nb_axis *option_axis(const char *name, size_t len, const char *assignment) {
     const char *names[NB_MAX_AXES];
-    char *copy = nb_strdup(name);
+    char *copy freed = nb_strdup(name);
     copy[len] = '\0';
     const struct nb_axis *axis = nb_axis_find(copy);
     if (!axis) {
         for (size_t i = 0; i < nb_n_axes; i++) names[i] = nb_axes[i].name;
         nb_error("--axis %s: unknown axis '%s'%s", assignment, copy, nb_did_you_mean(copy, names, nb_n_axes).text);
     }
-    free(copy);
     return axis;
 }
 
@@ -441,13 +415,10 @@ static int read_option_values(struct nb_values *values, const struct nb_axis *ax
     char reason[256];
     for (const char *p = list;; p++) {
         size_t n = value_length(p);
-        struct nb_strbuf value = {0};
-        nb_strbuf_addn(&value, p, n);
-        int result = n == 0 ? nb_error("--axis %s: %s has an empty value", assignment, axis->name)
-                            : nb_values_add(values, axis, value.text, reason, sizeof reason);
-        if (result != 0 && n > 0) nb_error("--axis %s: %s: '%s' %s", assignment, axis->name, value.text, reason);
-        nb_strbuf_release(&value);
-        if (result != 0) return -1;
+        char *value freed = nb_textf("%.*s", (int)n, p);
+        if (n == 0) return nb_error("--axis %s: %s has an empty value", assignment, axis->name);
+        if (nb_values_add(values, axis, value, reason, sizeof reason) != 0)
+            return nb_error("--axis %s: %s: '%s' %s", assignment, axis->name, value, reason);
         p += n;
         if (!*p) return 0;
     }
@@ -464,7 +435,7 @@ int nb_config_axis(struct nb_config *config, const char *assignment) {
     if (!equals) return nb_error("--axis %s: is not of the form NAME=VALUE,VALUE...", assignment);
     const struct nb_axis *axis = option_axis(assignment, (size_t)(equals - assignment), assignment);
     if (!axis) return -1;
-    struct nb_values values = {0};
+    struct nb_values values released_by(nb_values_release) = {0};
     int result = read_option_values(&values, axis, equals + 1, assignment);
     const size_t a = (size_t)(axis - nb_axes);
     for (size_t i = 0; result == 0 && i < config->n_blocks; i++) {
@@ -473,7 +444,6 @@ int nb_config_axis(struct nb_config *config, const char *assignment) {
         for (size_t j = 0; j < block->n_includes; j++)
             if (block->includes[j].values[a].n > 0) copy_values(&block->includes[j].values[a], &values);
     }
-    nb_values_release(&values);
     return result;
 }
 
@@ -558,7 +528,7 @@ static bool narrow_block(struct nb_block *block, size_t a, const struct nb_value
 }
 
 static int read_list(struct nb_values *values, const struct nb_axis *axis, const char *list) {
-    struct nb_strings words = {0};
+    struct nb_strings words released_by(nb_strings_release) = {0};
     char reason[256];
     int result = 0;
     nb_strings_split(&words, list, ',');
@@ -566,13 +536,12 @@ static int read_list(struct nb_values *values, const struct nb_axis *axis, const
         if (*words.items[i] && nb_values_add(values, axis, words.items[i], reason, sizeof reason) != 0)
             result = nb_error("--%s %s: '%s' %s", axis->name, list, words.items[i], reason);
     if (result == 0 && values->n == 0) result = nb_error("--%s: the list is empty", axis->name);
-    nb_strings_release(&words);
     return result;
 }
 
 int nb_config_narrow(struct nb_config *config, const char *axis, const char *list) {
     const struct nb_axis *found = nb_axis_find(axis);
-    struct nb_values wanted = {0};
+    struct nb_values wanted released_by(nb_values_release) = {0};
     size_t n = 0;
     int result = read_list(&wanted, found, list);
     for (size_t i = 0; result == 0 && i < config->n_blocks; i++) {
@@ -583,6 +552,5 @@ int nb_config_narrow(struct nb_config *config, const char *axis, const char *lis
     }
     if (result == 0) config->n_blocks = n;
     if (result == 0 && n == 0) result = nb_error("--%s %s: no block of %s has it", axis, list, config->path);
-    nb_values_release(&wanted);
     return result;
 }

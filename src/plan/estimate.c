@@ -157,8 +157,8 @@ static int longest_first(const void *a, const void *b) {
 
 void nb_shards_deal(const double *seconds, size_t n, int n_shards, int *shard_of) {
     assert(n_shards > 0 && (n == 0 || (seconds && shard_of)));
-    struct load *loads = nb_alloc(n, sizeof *loads);
-    double *taken = nb_alloc((size_t)n_shards, sizeof *taken);
+    struct load *loads freed = nb_alloc(n, sizeof *loads);
+    double *taken freed = nb_alloc((size_t)n_shards, sizeof *taken);
     for (size_t i = 0; i < n; i++) loads[i] = (struct load){seconds[i], i};
     if (n > 1) qsort(loads, n, sizeof *loads, longest_first);
     for (size_t i = 0; i < n; i++) {
@@ -168,6 +168,4 @@ void nb_shards_deal(const double *seconds, size_t n, int n_shards, int *shard_of
         taken[least] += loads[i].s;
         shard_of[loads[i].at] = least + 1;
     }
-    free(loads);
-    free(taken);
 }

@@ -27,30 +27,20 @@ char *nb_data_dir(void) {
     return dir ? dir : nb_share_dir("NORMBENCH_DATA", "data");
 }
 
-static bool ends_in(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
 struct nb_strings nb_inputs_list(void) {
-    char *dir = nb_data_dir();
-    const struct nb_strings names = nb_dir_list(dir, x_suffix);
-    free(dir);
-    return names;
+    char *dir freed = nb_data_dir();
+    return nb_dir_list(dir, x_suffix);
 }
 
-static bool is_path(const char *data) { return strchr(data, '/') || ends_in(data, ".npy") || nb_array_is_raw(data); }
+static bool is_path(const char *data) {
+    return strchr(data, '/') || nb_text_ends(data, ".npy") || nb_array_is_raw(data);
+}
 
 /* The file of x of a name, as far as there is one; owned, or null. */
 static char *x_path(const char *data) {
     if (is_path(data)) return nb_strdup(data);
-    char *dir = nb_data_dir();
-    if (!dir) return NULL;
-    char *path = nb_textf("%s/%s%s", dir, data, x_suffix);
-    free(dir);
-    if (nb_path_exists(path)) return path;
-    free(path);
-    return NULL;
+    char *dir freed = nb_data_dir();
+    return nb_path_found(dir ? nb_textf("%s/%s%s", dir, data, x_suffix) : NULL);
 }
 
 /* "a/foo_x.npy" and "a/foo.npy", "gamma" -> "a/foo_gamma.npy"; owned. */
@@ -64,9 +54,9 @@ static char *sibling_path(const char *x, const char *what) {
 
 /* With the names that a typing error may have meant. */
 static void say_unknown(const char *data, char *reason, size_t n) {
-    struct nb_strings sets = nb_inputs_list();
+    struct nb_strings sets released_by(nb_strings_release) = nb_inputs_list();
     size_t n_names = 0;
-    const char **names = nb_alloc(nb_n_distributions + sets.n, sizeof *names);
+    const char **names freed = nb_alloc(nb_n_distributions + sets.n, sizeof *names);
     for (size_t i = 0; i < nb_n_distributions; i++) names[n_names++] = nb_distributions[i].name;
     for (size_t i = 0; i < sets.n; i++) names[n_names++] = sets.items[i];
     char name[64];
@@ -76,8 +66,6 @@ static void say_unknown(const char *data, char *reason, size_t n) {
         snprintf(reason, n, "data %.80s is not known; did you mean %s?", data, nearest);
     else
         snprintf(reason, n, "data %.80s is not known; `normbench list data` shows what there is", data);
-    free(names);
-    nb_strings_release(&sets);
 }
 
 static int open_rows(struct nb_array *a, const char *path, int64_t cols, bool header_only, char *reason, size_t n) {
@@ -99,16 +87,14 @@ static int open_parameters(struct nb_array *a, const char *path, int64_t n_param
 
 static int open_siblings(struct nb_source *s, const char *x, const struct nb_case *c, bool header_only, char *reason,
                          size_t n) {
-    char *gamma = sibling_path(x, "gamma"), *beta = sibling_path(x, "beta"), *dy = sibling_path(x, "dy");
+    char *gamma freed = sibling_path(x, "gamma"), *beta freed = sibling_path(x, "beta"),
+                *dy freed = sibling_path(x, "dy");
     int64_t n_params = nb_case_n_params(c);
     int result = 0;
     if (nb_path_exists(gamma)) result = open_parameters(&s->gamma, gamma, n_params, header_only, reason, n);
     if (result == 0 && nb_path_exists(beta)) result = open_parameters(&s->beta, beta, n_params, header_only, reason, n);
     if (result == 0 && c->pass == NB_BACKWARD && nb_path_exists(dy))
         result = open_rows(&s->dy, dy, c->shape.cols, header_only, reason, n);
-    free(gamma);
-    free(beta);
-    free(dy);
     return result;
 }
 
@@ -126,45 +112,35 @@ static int open_named(const char *name, struct nb_recipe *recipe, struct nb_arra
 }
 
 static int open_dy(struct nb_source *s, const struct nb_case *c, bool header_only, char *reason, size_t n) {
-    char *path = NULL;
+    char *path freed = NULL;
     nb_array_release(&s->dy);
     if (strcmp(c->dy, NB_DY_PARALLEL) == 0) return 0;
-    const int result = open_named(c->dy, &s->dy_recipe, &s->dy, &path, c->shape.cols, header_only, reason, n);
-    free(path);
-    return result;
+    return open_named(c->dy, &s->dy_recipe, &s->dy, &path, c->shape.cols, header_only, reason, n);
 }
 
 int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_only, char *reason, size_t n) {
     *s = (struct nb_source){0};
-    char *path = NULL;
+    char *path freed = NULL;
     int result = open_named(c->data, &s->recipe, &s->x, &path, c->shape.cols, header_only, reason, n);
     if (result == 0 && path) result = open_siblings(s, path, c, header_only, reason, n);
     if (result == 0 && nb_case_chooses_dy(c)) result = open_dy(s, c, header_only, reason, n);
     if (result != 0) nb_source_release(s);
-    free(path);
     return result;
 }
 
 int nb_source_size(const char *data, int64_t *rows, int64_t *cols, char *reason, size_t n) {
     struct nb_recipe recipe = {0};
-    struct nb_array array = {0};
+    struct nb_array array released_by(nb_array_release) = {0};
     *rows = *cols = 0;
     if (!is_path(data) && nb_distribution_parse(data, &recipe, reason, n) != 0) return -1;
     if (recipe.data) return 0;
-    char *path = x_path(data);
-    if (!path) {
-        say_unknown(data, reason, n);
-        return -1;
-    }
-    const bool raw = nb_array_is_raw(path);
-    const int result = nb_array_read(&array, path, 1, true, reason, n);
-    if (result == 0 && !raw) {
-        *rows = array.rows;
-        *cols = array.cols;
-    }
-    nb_array_release(&array);
-    free(path);
-    return result;
+    char *path freed = x_path(data);
+    if (!path) say_unknown(data, reason, n);
+    if (!path || nb_array_read(&array, path, 1, true, reason, n) != 0) return -1;
+    if (nb_array_is_raw(path)) return 0;
+    *rows = array.rows;
+    *cols = array.cols;
+    return 0;
 }
 
 void nb_source_release(struct nb_source *s) {
@@ -323,14 +299,12 @@ static int fill_missing(struct nb_inputs *in, const struct nb_case *c, const str
 }
 
 int nb_inputs_add(struct nb_inputs *in, const struct nb_case *c) {
-    struct nb_source source;
+    struct nb_source source released_by(nb_source_release) = {0};
     char reason[1024];
     assert((uint32_t)in->dtype == c->dtype && in->rows == c->shape.rows && in->cols == c->shape.cols);
     assert(in->n_params == nb_case_n_params(c));
     if (nb_source_open(&source, c, false, reason, sizeof reason) != 0) return nb_error("%s", reason);
-    int result = fill_missing(in, c, &source);
-    nb_source_release(&source);
-    return result;
+    return fill_missing(in, c, &source);
 }
 
 int nb_inputs_init(struct nb_inputs *in, const struct nb_case *c) {
@@ -379,11 +353,9 @@ void nb_inputs_release(struct nb_inputs *in) {
 }
 
 char *nb_inputs_refuse(const struct nb_case *c) {
-    struct nb_source source;
+    struct nb_source source released_by(nb_source_release) = {0};
     char reason[1024];
-    if (nb_source_open(&source, c, true, reason, sizeof reason) != 0) return nb_strdup(reason);
-    nb_source_release(&source);
-    return NULL;
+    return nb_source_open(&source, c, true, reason, sizeof reason) == 0 ? NULL : nb_strdup(reason);
 }
 
 /* Squares must stay among the normal numbers for the draws to be no extreme. */

@@ -214,11 +214,9 @@ static int set_shape(struct source *s, const struct nb_npy_header *h, char *reas
 static int read_npy_header(struct source *s, const char *path, char *reason, size_t n) {
     struct nb_npy_header h;
     char why[96];
-    unsigned char *start = nb_alloc(NB_NPY_MAX_HEADER + 12, 1);
-    size_t got = fread(start, 1, NB_NPY_MAX_HEADER + 12, s->file);
-    int result = nb_npy_header_parse(&h, start, got, why, sizeof why);
-    free(start);
-    if (result != 0) return fail(reason, n, path, why);
+    unsigned char *start freed = nb_alloc(NB_NPY_MAX_HEADER + 12, 1);
+    const size_t got = fread(start, 1, NB_NPY_MAX_HEADER + 12, s->file);
+    if (nb_npy_header_parse(&h, start, got, why, sizeof why) != 0) return fail(reason, n, path, why);
     if (parse_descr(h.descr, &s->format, reason, n, path) != 0) return -1;
     if (set_shape(s, &h, reason, n, path) != 0) return -1;
     s->offset = (int64_t)h.data_offset;
@@ -277,11 +275,8 @@ static int read_values(const struct source *s, double *values, const char *path,
 
 /* The raw format that the name says; N_FORMATS: none. */
 static enum format raw_format(const char *path) {
-    size_t n = strlen(path);
-    for (int f = 0; f < N_FORMATS; f++) {
-        size_t m = strlen(extensions[f]);
-        if (n > m && strcmp(path + n - m, extensions[f]) == 0) return (enum format)f;
-    }
+    for (int f = 0; f < N_FORMATS; f++)
+        if (nb_text_ends(path, extensions[f])) return (enum format)f;
     return N_FORMATS;
 }
 
@@ -320,7 +315,7 @@ void nb_array_release(struct nb_array *a) {
 
 int nb_npy_write(const char *path, const void *values, const char *descr, const int64_t *dims, int n_dims) {
     assert(path && values && descr && dims && n_dims > 0);
-    struct nb_strbuf dict = {0}, text = {0};
+    released_by(nb_strbuf_release) struct nb_strbuf dict = {0}, text = {0};
     size_t elements = 1, size = strlen(descr) > 2 ? (size_t)atoi(descr + 2) : 0;
     nb_strbuf_addf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int i = 0; i < n_dims; i++) {
@@ -336,8 +331,5 @@ int nb_npy_write(const char *path, const void *values, const char *descr, const 
     nb_strbuf_addn(&text, length, 2);
     nb_strbuf_addn(&text, dict.text, dict.len);
     nb_strbuf_addn(&text, values, elements * size);
-    int result = nb_file_write(path, text.text, text.len);
-    nb_strbuf_release(&dict);
-    nb_strbuf_release(&text);
-    return result;
+    return nb_file_write(path, text.text, text.len);
 }

@@ -52,13 +52,12 @@ static size_t number_of(struct nb_text_map *known, const char *key, size_t *n) {
 
 /* Of each cell the family, and of each family whether its widths are to be kept apart. */
 static void find_families(const struct nb_cells *cells, char **keys, size_t *family, bool *apart) {
-    struct nb_text_map known = {0};
+    struct nb_text_map known released_by(nb_text_map_release) = {0};
     size_t n = 0;
     for (size_t i = 0; i < cells->n; i++) {
         family[i] = number_of(&known, keys[i], &n);
         apart[family[i]] |= cells->items[i].isolate_width;
     }
-    nb_text_map_release(&known);
 }
 
 static int by_family(const void *a, const void *b) {
@@ -87,10 +86,10 @@ static char *with_width(char *key, const struct nb_case *c) {
 
 /* Wholes that are zero but for by_op, in the order of their first cells, families together. */
 static void make_wholes(struct wholes *wholes, const struct nb_cells *cells) {
-    struct nb_text_map known = {0};
-    char **keys = nb_alloc(cells->n, sizeof *keys);
-    size_t *family = nb_alloc(cells->n, sizeof *family);
-    bool *apart = nb_alloc(cells->n, sizeof *apart);
+    struct nb_text_map known released_by(nb_text_map_release) = {0};
+    char **keys freed = nb_alloc(cells->n, sizeof *keys);
+    size_t *family freed = nb_alloc(cells->n, sizeof *family);
+    bool *apart freed = nb_alloc(cells->n, sizeof *apart);
     wholes->items = nb_alloc(cells->n, sizeof *wholes->items);
     for (size_t i = 0; i < cells->n; i++) keys[i] = group_key(&cells->items[i].c, wholes->by_op);
     find_families(cells, keys, family, apart);
@@ -104,10 +103,6 @@ static void make_wholes(struct wholes *wholes, const struct nb_cells *cells) {
     }
     put_families_together(wholes);
     for (size_t i = 0; i < cells->n; i++) free(keys[i]);
-    free(keys);
-    free(family);
-    free(apart);
-    nb_text_map_release(&known);
 }
 
 static void release_wholes(struct wholes *wholes) {
@@ -163,11 +158,10 @@ static size_t choose_reference(const struct whole *whole, const struct nb_cells 
  * matches, else a fused LayerNorm at the widest width, else the first. */
 static void arrange_whole(struct whole *whole, const struct nb_cells *cells, const char *reference) {
     if (whole->n == 0) return;
-    struct ranked *ranked = nb_alloc(whole->n, sizeof *ranked);
+    struct ranked *ranked freed = nb_alloc(whole->n, sizeof *ranked);
     for (size_t i = 0; i < whole->n; i++) ranked[i] = rank_cell(cells, whole->cells[i]);
     if (whole->n > 1) qsort(ranked, whole->n, sizeof *ranked, compare_ranked);
     for (size_t i = 0; i < whole->n; i++) whole->cells[i] = ranked[i].cell;
-    free(ranked);
     size_t at = choose_reference(whole, cells, reference), cell = whole->cells[at];
     memmove(whole->cells + 1, whole->cells, at * sizeof *whole->cells);
     whole->cells[0] = cell;
@@ -191,11 +185,10 @@ static struct ranked rank_mathematics(const struct nb_cells *cells, size_t cell)
 }
 
 static void arrange_by_mathematics(struct whole *whole, const struct nb_cells *cells) {
-    struct ranked *ranked = nb_alloc(whole->n, sizeof *ranked);
+    struct ranked *ranked freed = nb_alloc(whole->n, sizeof *ranked);
     for (size_t i = 0; i < whole->n; i++) ranked[i] = rank_mathematics(cells, whole->cells[i]);
     if (whole->n > 1) qsort(ranked, whole->n, sizeof *ranked, compare_ranked);
     for (size_t i = 0; i < whole->n; i++) whole->cells[i] = ranked[i].cell;
-    free(ranked);
 }
 
 struct placed {
@@ -211,7 +204,7 @@ static int by_kernel_and_place(const void *a, const void *b) {
 /* All cells, those with equal inputs and the same mathematics side by side; by_kernel: of one kernel and dtype after the other. Owned. */
 static struct placed *place_cells(struct wholes *wholes, const struct nb_cells *cells, bool by_kernel) {
     struct placed *order = nb_alloc(cells->n, sizeof *order);
-    struct nb_text_map known = {0};
+    struct nb_text_map known released_by(nb_text_map_release) = {0};
     size_t n = 0, n_kernels = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         arrange_by_mathematics(&wholes->items[i], cells);
@@ -223,7 +216,6 @@ static struct placed *place_cells(struct wholes *wholes, const struct nb_cells *
         }
     }
     if (by_kernel && n > 1) qsort(order, n, sizeof *order, by_kernel_and_place);
-    nb_text_map_release(&known);
     return order;
 }
 
@@ -231,7 +223,7 @@ static struct placed *place_cells(struct wholes *wholes, const struct nb_cells *
  * has some; by_kernel: the groups of a kernel go to one of them. */
 static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells, const struct nb_plan_options *options) {
     struct wholes batches = {.items = nb_alloc(cells->n, sizeof *batches.items)};
-    struct placed *order = place_cells(wholes, cells, options->by_kernel);
+    struct placed *order freed = place_cells(wholes, cells, options->by_kernel);
     struct whole *open = NULL;
     double elements = 0;
     size_t most = batch_cases;
@@ -249,7 +241,6 @@ static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells, co
         append(open, order[i].cell);
         elements += own;
     }
-    free(order);
     release_wholes(wholes);
     *wholes = batches;
 }
@@ -265,8 +256,8 @@ static double estimate_s(const struct nb_cells *cells, const size_t *which, size
 /* mine[i]: does whole i belong to shard (1-based) of n_shards? Families, which stand together, stay so. Returns how long all shards take. */
 static double choose_shard(const struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                            int shard, int n_shards, bool *mine) {
-    double *seconds = nb_alloc(wholes->n, sizeof *seconds), sum_s = 0;
-    int *shard_of = nb_alloc(wholes->n, sizeof *shard_of);
+    double *seconds freed = nb_alloc(wholes->n, sizeof *seconds), sum_s = 0;
+    int *shard_of freed = nb_alloc(wholes->n, sizeof *shard_of);
     size_t n = 0, family = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         n += i == 0 || wholes->items[i].family != wholes->items[i - 1].family;
@@ -278,8 +269,6 @@ static double choose_shard(const struct wholes *wholes, const struct nb_cells *c
         mine[i] = shard_of[family] == shard;
     }
     for (size_t i = 0; i < n; i++) sum_s += seconds[i];
-    free(seconds);
-    free(shard_of);
     return sum_s;
 }
 
@@ -301,8 +290,8 @@ static size_t count_named(const struct whole *whole, const struct nb_cells *cell
 
 /* The same of a whole's cells, in their order: those named stay longest, then the first, with which they are compared. */
 static void thin_cells(const struct whole *whole, const struct nb_cells *cells, size_t keep, size_t *which) {
-    size_t *members = nb_alloc(whole->n, sizeof *members), *stay = nb_alloc(keep, sizeof *stay), next = 0;
-    bool *stays = nb_alloc(whole->n, sizeof *stays);
+    size_t *members freed = nb_alloc(whole->n, sizeof *members), *stay freed = nb_alloc(keep, sizeof *stay), next = 0;
+    bool *stays freed = nb_alloc(whole->n, sizeof *stays);
     const size_t n_named = count_named(whole, cells),
                  first = keep > 1 && n_named > 0 && !is_named(cells, whole->cells[0]),
                  named = n_named < keep - first ? n_named : keep - first, of[3] = {named, first, keep - named - first};
@@ -315,9 +304,6 @@ static void thin_cells(const struct whole *whole, const struct nb_cells *cells, 
     }
     for (size_t j = 0; j < whole->n; j++)
         if (stays[j]) which[next++] = j;
-    free(members);
-    free(stay);
-    free(stays);
 }
 
 /* Deals `total` of all cells out to the wholes in proportion to their sizes, the roundings carried on from one to the next. */
@@ -334,11 +320,10 @@ static double thinned_s(const struct wholes *wholes, const struct nb_cells *cell
                         const size_t *keep) {
     double s = 0;
     for (size_t i = 0; i < wholes->n; i++) {
-        size_t *which = nb_alloc(keep[i], sizeof *which);
+        size_t *which freed = nb_alloc(keep[i], sizeof *which);
         thin_cells(&wholes->items[i], cells, keep[i], which);
         for (size_t j = 0; j < keep[i]; j++) which[j] = wholes->items[i].cells[which[j]];
         s += estimate_s(cells, which, keep[i], effort);
-        free(which);
     }
     return s;
 }
@@ -351,7 +336,7 @@ struct choice {
 /* Seconds of `stay` of them, evenly spaced; keep says which. */
 static double keep_wholes(const struct wholes *wholes, const struct choice *of, const double *seconds, size_t stay,
                           size_t *keep) {
-    size_t *which = nb_alloc(stay, sizeof *which);
+    size_t *which freed = nb_alloc(stay, sizeof *which);
     double s = 0;
     thin(of->n, stay, which);
     for (size_t i = 0; i < of->n; i++) keep[of->which[i]] = 0;
@@ -360,7 +345,6 @@ static double keep_wholes(const struct wholes *wholes, const struct choice *of, 
         keep[whole] = wholes->items[whole].n;
         s += seconds[whole];
     }
-    free(which);
     return s;
 }
 /* The most of them that fit; returns their seconds. What even spacing takes does not grow with every one more: looked for from above. */
@@ -391,14 +375,13 @@ static void choose_wholes(const struct wholes *wholes, const double *seconds, do
 /* The same by whole groups: keep[i] is all of whole i or nothing. *least_s: the cheapest group. */
 static void thin_wholes_for_budget(const struct wholes *wholes, const struct nb_cells *cells,
                                    const struct nb_effort *effort, double budget_s, size_t *keep, double *least_s) {
-    double *seconds = nb_alloc(wholes->n, sizeof *seconds);
+    double *seconds freed = nb_alloc(wholes->n, sizeof *seconds);
     *least_s = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         seconds[i] = estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort);
         if (seconds[i] > 0 && (*least_s <= 0 || seconds[i] < *least_s)) *least_s = seconds[i];
     }
     choose_wholes(wholes, seconds, budget_s, keep);
-    free(seconds);
 }
 
 /* How many cells of each whole to keep, so that all of it takes no more than budget_s: thinned evenly over the plan. All 0 when
@@ -426,7 +409,7 @@ static void thin_for_budget(const struct wholes *wholes, const struct nb_cells *
 /* The same, of wholes with named cells first: those are thinned only where they alone take too long, and then nothing else is left. */
 static void thin_others_for_budget(const struct wholes *wholes, const struct nb_cells *cells,
                                    const struct nb_effort *effort, double budget_s, size_t *keep, double *least_s) {
-    size_t *places = nb_alloc(wholes->n, sizeof *places), *own = nb_alloc(wholes->n, sizeof *own);
+    size_t *places freed = nb_alloc(wholes->n, sizeof *places), *own freed = nb_alloc(wholes->n, sizeof *own);
     struct wholes some = {.items = nb_alloc(wholes->n, sizeof *some.items)};
     double left_s = budget_s, one_s;
     for (int others = 0; others < 2; others++) {
@@ -448,8 +431,6 @@ static void thin_others_for_budget(const struct wholes *wholes, const struct nb_
         if (!is_whole) left_s = 0;
     }
     free(some.items);
-    free(places);
-    free(own);
 }
 
 /* ---- hash ---- */
@@ -458,12 +439,11 @@ static uint64_t hash_line(uint64_t h, const char *text) { return nb_hash(nb_hash
 
 static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const struct wholes *wholes,
                       const struct nb_config *config) {
-    struct nb_strbuf head = {0};
+    struct nb_strbuf head released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&head, "%d %d %.17g %llu %s", plan->launches, plan->blocks, plan->sample_ms,
                    (unsigned long long)plan->order_seed, config->reference ? config->reference : "");
     if (nb_plan_is_adaptive(plan)) nb_strbuf_addf(&head, " %d %.17g", plan->most_launches, plan->aim);
     uint64_t h = hash_line(NB_HASH_EMPTY, head.text);
-    nb_strbuf_release(&head);
     for (size_t i = 0; i < wholes->n; i++) {
         for (size_t j = 0; j < wholes->items[i].n; j++) h = hash_line(h, cells->items[wholes->items[i].cells[j]].key);
         h = hash_line(h, "");
@@ -476,7 +456,7 @@ static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const 
 /* Keeps the groups that are this shard's. Returns how long all shards take, the same on every machine. */
 static double keep_shard(struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                          const struct nb_plan_options *options, struct nb_skips *skips) {
-    bool *mine = nb_alloc(wholes->n, sizeof *mine);
+    bool *mine freed = nb_alloc(wholes->n, sizeof *mine);
     struct nb_effort anywhere = *effort;
     size_t n = 0;
     anywhere.anywhere = true;
@@ -490,7 +470,6 @@ static double keep_shard(struct wholes *wholes, const struct nb_cells *cells, co
         free(wholes->items[i].cells);
     }
     wholes->n = n;
-    free(mine);
     return sum_s;
 }
 
@@ -515,7 +494,7 @@ static void drop_refused(struct nb_plan *plan, struct wholes *wholes, const stru
 
 static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *cells, const char *reason,
                        struct nb_skips *skips) {
-    size_t *which = nb_alloc(keep, sizeof *which), next = 0;
+    size_t *which freed = nb_alloc(keep, sizeof *which), next = 0;
     thin_cells(whole, cells, keep, which);
     for (size_t j = 0; j < whole->n; j++) {
         if (next < keep && which[next] == j)
@@ -524,7 +503,6 @@ static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *
             nb_skips_case(skips, cells->items[whole->cells[j]].key, reason);
     }
     whole->n = keep;
-    free(which);
 }
 
 /* "90 s", and how much of it is for later. */
@@ -539,7 +517,8 @@ static int keep_budget(struct nb_plan *plan, struct wholes *wholes, const struct
     const bool by_whole = wholes->by_op;
     char budget[80], reason[128];
     double least_s = 0;
-    size_t *keep = nb_alloc(wholes->n, sizeof *keep), before = 0, after = 0, named_before = 0, named_after = 0;
+    size_t *keep freed = nb_alloc(wholes->n, sizeof *keep);
+    size_t before = 0, after = 0, named_before = 0, named_after = 0;
     (by_whole ? thin_wholes_for_budget : thin_others_for_budget)(wholes, cells, effort, plan->budget_s - plan->kept_s,
                                                                  keep, &least_s);
     describe_budget(plan, budget, sizeof budget);
@@ -551,7 +530,6 @@ static int keep_budget(struct nb_plan *plan, struct wholes *wholes, const struct
         after += keep[i];
         named_after += count_named(&wholes->items[i], cells);
     }
-    free(keep);
     plan->n_over_budget = before - after;
     if ((before == 0 || after > 0) && (named_before == 0 || named_after > 0)) return 0;
     return nb_error(
@@ -584,7 +562,7 @@ static struct nb_group *add_part(struct nb_plan *plan, const size_t *cases, size
 static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb_cells *cells,
                       const struct nb_effort *effort) {
     const size_t n_parts = nb_count_parts(whole->n, effort);
-    size_t *cases = nb_alloc(whole->n, sizeof *cases);
+    size_t *cases freed = nb_alloc(whole->n, sizeof *cases);
     for (size_t i = 0; i < whole->n; i++) cases[i] = add_case(plan, &cells->items[whole->cells[i]]);
     for (size_t part = 0; part < n_parts; part++) {
         size_t from = part * whole->n / n_parts, to = (part + 1) * whole->n / n_parts;
@@ -598,7 +576,6 @@ static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb
         group->estimate_s = nb_estimate_total_s(group->step_s, effort);
         plan->estimate_s += group->estimate_s;
     }
-    free(cases);
 }
 
 static void fill(struct nb_plan *plan, const struct wholes *wholes, struct nb_cells *cells,
@@ -629,9 +606,9 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     const struct nb_filters filters = {options->filters, options->n_filters};
     const struct nb_effort effort = {
         .launches = config->launches, .blocks = config->blocks_per_launch, .sample_ms = config->sample_ms};
-    struct nb_cells cells = {0};
-    struct wholes wholes = {.by_op = config->compare.ours.n > 0};
-    struct nb_skips skips = {0};
+    struct nb_cells cells released_by(nb_cells_release) = {0};
+    struct wholes wholes released_by(release_wholes) = {.by_op = config->compare.ours.n > 0};
+    struct nb_skips skips released_by(nb_skips_release) = {0};
     const double budget_s = options->budget_s > 0 ? options->budget_s : config->budget_s;
     *plan = (struct nb_plan){.launches = config->launches,
                              .most_launches =
@@ -645,8 +622,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
                              .counters = config->launches > 0,
                              .is_shard = options->n_shards > 0};
     copy_compare_settings(&plan->compare, &config->compare);
-    int result = nb_cells_expand(&cells, config, &filters, &skips);
-    if (result != 0) goto out;
+    if (nb_cells_expand(&cells, config, &filters, &skips) != 0) return -1;
     make_wholes(&wholes, &cells);
     hash_plan(plan, &cells, &wholes, config); /* before batches, whose size depends on the number of shards */
     if (config->launches == 0) batch_wholes(&wholes, &cells, options);
@@ -654,8 +630,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         arrange_whole(&wholes.items[i], &cells, config->reference);
-    if (budget_s > 0) result = keep_budget(plan, &wholes, &cells, &effort, &skips);
-    if (result != 0) goto out;
+    if (budget_s > 0 && keep_budget(plan, &wholes, &cells, &effort, &skips) != 0) return -1;
     fill(plan, &wholes, &cells, &effort);
     nb_skips_sort(&skips);
     plan->labels = cells.labels;
@@ -664,11 +639,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     plan->n_skips = skips.n;
     skips.items = NULL;
     skips.n = 0;
-out:
-    nb_skips_release(&skips);
-    release_wholes(&wholes);
-    nb_cells_release(&cells);
-    return result;
+    return 0;
 }
 
 void nb_plan_release(struct nb_plan *plan) {

@@ -54,11 +54,10 @@ static const char *refuse_answer(const union message *m, size_t n, const struct 
 /* Its text, owned: short, in ASCII, so that it may be cut anywhere, and no terminal takes it for a command. */
 static char *text_of(const union message *m) {
     enum { LONGEST = 240 };
-    struct nb_strbuf raw = {0}, text = {0};
+    struct nb_strbuf raw released_by(nb_strbuf_release) = {0}, text = {0};
     nb_strbuf_addn(&raw, m->bytes + m->head.bytes - m->answer.text_bytes, m->answer.text_bytes);
     nb_escape_terminal(&text, raw.text ? raw.text : "", false);
     if (text.len > LONGEST) text.text[LONGEST] = '\0';
-    nb_strbuf_release(&raw);
     return text.text ? text.text : nb_strdup("");
 }
 
@@ -237,9 +236,8 @@ static bool ask(struct nb_kernel_program *p, uint16_t type, void *question, size
 /* 0 of an answer without a status, else that, with its text in p->said. */
 static int status_of(struct nb_kernel_program *p, const union message *m) {
     if (m->answer.status == 0) return 0;
-    char *text = text_of(m);
+    char *text freed = text_of(m);
     snprintf(p->said, sizeof p->said, "%s", text);
-    free(text);
     return m->answer.status == NB_PROGRAM_GONE ? -1 : m->answer.status;
 }
 

@@ -26,15 +26,11 @@
 #include "src/core/text.h"
 #include "src/core/timer.h"
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-static bool is_python(const char *file) { return ends_with(file, ".py"); }
+static bool is_python(const char *file) { return nb_text_ends(file, ".py"); }
 
 static bool is_shared_object(const char *file) {
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-    return ends_with(name, ".so") || strstr(name, ".so.");
+    return nb_text_ends(name, ".so") || strstr(name, ".so.");
 }
 
 /* A static program that lies anywhere in memory (PIE) differs from a shared object in this flag alone. */
@@ -77,10 +73,9 @@ bool nb_kernel_program_is(const char *file) {
 
 char *nb_python_path(void) {
     const char *path = getenv("PYTHONPATH");
-    char *package = nb_share_dir("NORMBENCH_PACKAGE", "cmd/packaging/python/src"), *out = NULL;
+    char *package freed = nb_share_dir("NORMBENCH_PACKAGE", "cmd/packaging/python/src"), *out = NULL;
     if (!package) package = nb_share_dir("NORMBENCH_PACKAGE", "python");
     if (package) out = nb_textf("PYTHONPATH=%s%s%s", package, path && *path ? ":" : "", path ? path : "");
-    free(package);
     return out;
 }
 
@@ -89,8 +84,8 @@ enum { SOCKET_FD = 3, MEMORY_FD = 4 };
 extern char **environ;
 static void environment_of(const char *file, struct nb_strings *out) {
     static const char *const ours[] = {"NORMBENCH_WORKER_FD=", "NORMBENCH_MEMORY_FD=", "PYTHONPATH="};
-    struct nb_strbuf text = {0};
-    char *package = is_python(file) ? nb_python_path() : NULL;
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
+    char *package freed = is_python(file) ? nb_python_path() : NULL;
     for (char **e = environ; *e; e++) {
         bool is_ours = false;
         for (int i = 0; i < (package ? 3 : 2); i++) is_ours |= strncmp(*e, ours[i], strlen(ours[i])) == 0;
@@ -102,8 +97,6 @@ static void environment_of(const char *file, struct nb_strings *out) {
     nb_strbuf_addf(&text, "%s%d", ours[1], MEMORY_FD);
     nb_strings_add(out, text.text);
     if (package) nb_strings_add(out, package);
-    nb_strbuf_release(&text);
-    free(package);
     out->items = nb_realloc(out->items, out->n + 1, sizeof *out->items);
     out->items[out->n] = NULL;
 }
@@ -391,20 +384,18 @@ bool nb_program_start(struct nb_program_process *p, const char *file, int memory
                       size_t n) {
     assert(p && file && memory >= 0 && why);
     char python[] = "python3", option[] = "-c";
-    char *named = getenv("NORMBENCH_PYTHON"), *path = realpath(file, NULL);
+    char *named = getenv("NORMBENCH_PYTHON"), *path freed = realpath(file, NULL);
     char *for_python[] = {named && *named ? named : python, option, in_python, path, NULL};
     char *alone[] = {path, NULL}, **argv = is_python(file) ? for_python : alone;
-    struct nb_strings environment = {0};
+    struct nb_strings environment released_by(nb_strings_release) = {0};
     int error = errno;
     p->pid = 0;
     if (path) {
         environment_of(file, &environment);
         struct birth b = {.argv = argv, .environment = environment.items, .memory = memory, .begin = begin};
         error = start(p, &b);
-        nb_strings_release(&environment);
     }
     if (error) say_not_started(file, argv[0] ? argv[0] : file, error, why, n);
-    free(path);
     return error == 0;
 }
 

@@ -44,7 +44,7 @@ static size_t count_sizes(const struct nb_overhead_point *points, size_t n) {
 }
 
 static void median_of(const struct nb_overhead_point *points, size_t n, struct nb_overhead *out) {
-    double *ns = nb_alloc(n, sizeof *ns);
+    double *ns freed = nb_alloc(n, sizeof *ns);
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         ns[i] = points[i].ns.value;
@@ -53,7 +53,6 @@ static void median_of(const struct nb_overhead_point *points, size_t n, struct n
     }
     out->ns = (struct nb_interval){nb_median(ns, n), low, high};
     out->ns_per_byte = 0;
-    free(ns);
 }
 
 /* Sums of the weighted normal equations. */
@@ -125,16 +124,15 @@ static int by_ladder(const void *a, const void *b) {
 }
 
 static void fit_ladder(const struct rung *rungs, size_t n, struct nb_kernel_overhead *out) {
-    struct nb_overhead_point *points = nb_alloc(n, sizeof *points);
+    struct nb_overhead_point *points freed = nb_alloc(n, sizeof *points);
     for (size_t i = 0; i < n; i++)
         points[i] = (struct nb_overhead_point){rungs[i].record->bytes, rungs[i].record->timing.time_ns};
     out->record = rungs[0].record;
     overhead_fit(points, n, &out->overhead);
-    free(points);
 }
 
 size_t nb_overheads(const struct nb_record *records, size_t n, struct nb_kernel_overhead **out) {
-    struct rung *rungs = nb_alloc(n, sizeof *rungs);
+    struct rung *rungs freed = nb_alloc(n, sizeof *rungs);
     size_t n_rungs = 0, n_found = 0;
     for (size_t i = 0; i < n; i++) {
         struct nb_strbuf name = {0};
@@ -149,6 +147,5 @@ size_t nb_overheads(const struct nb_record *records, size_t n, struct nb_kernel_
         if (end - i >= MIN_POINTS) fit_ladder(&rungs[i], end - i, &(*out)[n_found++]);
     }
     for (size_t i = 0; i < n_rungs; i++) free(rungs[i].ladder);
-    free(rungs);
     return n_found;
 }

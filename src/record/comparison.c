@@ -22,15 +22,13 @@ const char *nb_change_name(enum nb_change c) { return c < NB_N_CHANGES ? change_
 
 /* What two runs differ in before any figure: machine, system, build, libraries, plan, load. */
 
-static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
-
 /* ---- the CPU ---------------------------------------------------------------------------------------------------------- */
 
 /* Merged results have several machines. */
 static const cJSON *fingerprint_of(const struct nb_results *r, int machine) {
-    const cJSON *machines = member(r->meta, "machines");
+    const cJSON *machines = nb_json_get(r->meta, "machines");
     const cJSON *one = cJSON_IsArray(machines) ? cJSON_GetArrayItem(machines, machine) : NULL;
-    return one ? member(one, "fingerprint") : member(r->meta, "fingerprint");
+    return one ? nb_json_get(one, "fingerprint") : nb_json_get(r->meta, "fingerprint");
 }
 
 static bool is_identity(const char *name) {
@@ -48,7 +46,8 @@ static void look_for_identity(const char *path, const cJSON *a, const cJSON *b, 
 
 /* What is not known is not the same. */
 static bool same_cpu(const struct nb_results *before, int machine, const struct nb_results *after, int other) {
-    const cJSON *a = member(fingerprint_of(before, machine), "cpu"), *b = member(fingerprint_of(after, other), "cpu");
+    const cJSON *a = nb_json_get(fingerprint_of(before, machine), "cpu"),
+                *b = nb_json_get(fingerprint_of(after, other), "cpu");
     bool same = nb_json_get_text(a, "model") && nb_json_get_text(b, "model");
     nb_json_differences(a, b, look_for_identity, &same);
     return same;
@@ -76,7 +75,7 @@ static void add(const char *path, const cJSON *a, const cJSON *b, void *arg) {
 static cJSON *hashes_of(const cJSON *fingerprint) {
     cJSON *list = cJSON_CreateArray();
     const cJSON *kernel;
-    cJSON_ArrayForEach(kernel, member(fingerprint, "kernels")) {
+    cJSON_ArrayForEach(kernel, nb_json_get(fingerprint, "kernels")) {
         const char *hash = nb_json_get_text(kernel, "hash");
         cJSON_AddItemToArray(list, cJSON_CreateString(hash ? hash : "-"));
     }
@@ -89,13 +88,11 @@ static void add_fingerprints(struct nb_comparison *c) {
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         struct section s = {c, sections[i]};
         if (strcmp(sections[i], "kernels") != 0) {
-            nb_json_differences(member(a, sections[i]), member(b, sections[i]), add, &s);
+            nb_json_differences(nb_json_get(a, sections[i]), nb_json_get(b, sections[i]), add, &s);
             continue;
         }
-        cJSON *before = hashes_of(a), *after = hashes_of(b);
+        released_by(nb_json_release) cJSON *before = hashes_of(a), *after = hashes_of(b);
         nb_json_differences(before, after, add, &s);
-        cJSON_Delete(before);
-        cJSON_Delete(after);
     }
 }
 
@@ -109,22 +106,21 @@ static bool plans_agree(const cJSON *a, const cJSON *b) {
 static void add_plans(struct nb_comparison *c) {
     const cJSON *a = c->runs[NB_BEFORE]->meta, *b = c->runs[NB_AFTER]->meta;
     struct section config = {c, "config"}, plan = {c, "plan"}, machines = {c, "machines"};
-    nb_json_differences(member(a, "config"), member(b, "config"), add, &config);
-    nb_json_differences(member(a, "plan"), member(b, "plan"), add, &plan);
-    const int n_before = cJSON_GetArraySize(member(a, "machines")), n_after = cJSON_GetArraySize(member(b, "machines"));
-    cJSON *before = cJSON_CreateNumber(n_before > 1 ? n_before : 1),
-          *after = cJSON_CreateNumber(n_after > 1 ? n_after : 1);
+    nb_json_differences(nb_json_get(a, "config"), nb_json_get(b, "config"), add, &config);
+    nb_json_differences(nb_json_get(a, "plan"), nb_json_get(b, "plan"), add, &plan);
+    const int n_before = cJSON_GetArraySize(nb_json_get(a, "machines")),
+              n_after = cJSON_GetArraySize(nb_json_get(b, "machines"));
+    cJSON *before released_by(nb_json_release) = cJSON_CreateNumber(n_before > 1 ? n_before : 1);
+    cJSON *after released_by(nb_json_release) = cJSON_CreateNumber(n_after > 1 ? n_after : 1);
     nb_json_differences(before, after, add, &machines);
-    cJSON_Delete(before);
-    cJSON_Delete(after);
-    c->same_plan = plans_agree(member(a, "plan"), member(b, "plan"));
+    c->same_plan = plans_agree(nb_json_get(a, "plan"), nb_json_get(b, "plan"));
 }
 
 /* ---- load ------------------------------------------------------------------------------------------------------------- */
 
 static struct nb_run_noise noise_of(const struct nb_results *r) {
     struct nb_run_noise noise = {.preempted = NAN, .wall_per_cpu = NAN};
-    double *wall = nb_alloc(r->n + 1, sizeof *wall), samples = 0, preempted = 0;
+    double *wall freed = nb_alloc(r->n + 1, sizeof *wall), samples = 0, preempted = 0;
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct nb_timing *t = &r->records[i].timing;
@@ -137,7 +133,6 @@ static struct nb_run_noise noise_of(const struct nb_results *r) {
     }
     if (samples > 0) noise.preempted = preempted / samples;
     if (n > 0) noise.wall_per_cpu = nb_median(wall, n);
-    free(wall);
     return noise;
 }
 
@@ -314,7 +309,7 @@ static int by_rank(const void *left, const void *right) {
 }
 
 static void rank(struct nb_comparison *c) {
-    struct ranked *ranked = nb_alloc(c->n_common + 1, sizeof *ranked);
+    struct ranked *ranked freed = nb_alloc(c->n_common + 1, sizeof *ranked);
     for (size_t i = 0; i < c->n_common; i++) {
         const bool refused = c->cases[i].change == NB_CHANGE_REFUSED;
         ranked[i] = (struct ranked){i, refused, refused ? 0 : nb_compared_rank(&c->cases[i])->value};
@@ -322,7 +317,6 @@ static void rank(struct nb_comparison *c) {
     if (c->n_common) qsort(ranked, c->n_common, sizeof *ranked, by_rank);
     c->order = nb_alloc(c->n_common + 1, sizeof *c->order);
     for (size_t i = 0; i < c->n_common; i++) c->order[i] = ranked[i].index;
-    free(ranked);
 }
 
 int nb_comparison_make(struct nb_comparison *c, const struct nb_results *before, const struct nb_results *after,

@@ -15,6 +15,7 @@
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
@@ -41,12 +42,11 @@ void nb_text_hash(const char *text, char out[20]) { print_hash(nb_hash_text(text
 void nb_file_hash(const char *path, char out[20]) {
     unsigned char chunk[65536];
     uint64_t hash = NB_HASH_EMPTY;
-    FILE *f = fopen(path, "rbe");
+    FILE *f released_by(nb_file_release) = fopen(path, "rbe");
     out[0] = '\0';
     if (!f) return;
     for (size_t n; (n = fread(chunk, 1, sizeof chunk, f)) > 0;) hash = nb_hash(hash, chunk, n);
     if (!ferror(f)) print_hash(hash, out);
-    fclose(f);
 }
 
 /* ---- sections ---- */
@@ -205,9 +205,8 @@ struct walk {
 static void compare(const struct walk *w, const char *path, const cJSON *a, const cJSON *b);
 
 static void compare_member(const struct walk *w, const char *path, const char *name, const cJSON *a, const cJSON *b) {
-    char *inner = nb_textf("%s%s%s", path, *path ? "." : "", name);
-    compare(w, inner, cJSON_GetObjectItemCaseSensitive(a, name), cJSON_GetObjectItemCaseSensitive(b, name));
-    free(inner);
+    char *inner freed = nb_textf("%s%s%s", path, *path ? "." : "", name);
+    compare(w, inner, nb_json_get(a, name), nb_json_get(b, name));
 }
 
 static void compare(const struct walk *w, const char *path, const cJSON *a, const cJSON *b) {
@@ -219,7 +218,7 @@ static void compare(const struct walk *w, const char *path, const cJSON *a, cons
     }
     cJSON_ArrayForEach(child, a) compare_member(w, path, child->string, a, b);
     cJSON_ArrayForEach(child, b) {
-        if (!cJSON_GetObjectItemCaseSensitive(a, child->string)) compare_member(w, path, child->string, a, b);
+        if (!nb_json_get(a, child->string)) compare_member(w, path, child->string, a, b);
     }
 }
 
@@ -318,12 +317,11 @@ static void warn_of_load(cJSON *list, int allowed, struct nb_strbuf *text) {
 
 static void add_warnings(cJSON *list, int allowed) {
     struct nb_system system;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_system_read(&system);
     warn_of_machine(list, nb_cpu(), &text);
     warn_of_settings(list, &system, &text);
     warn_of_load(list, allowed, &text);
-    nb_strbuf_release(&text);
 }
 
 /* ---- what is installed ---- */
@@ -352,26 +350,23 @@ static void add_tools(cJSON *list) {
     };
     for (size_t i = 0; i < sizeof tools / sizeof tools[0]; i++) {
         cJSON *object = nb_json_add_object(list);
-        char *path = find_program(tools[i].name);
+        char *path freed = find_program(tools[i].name);
         nb_json_text(object, "name", tools[i].name);
         nb_json_text(object, "path", path);
         nb_json_text(object, "purpose", tools[i].purpose);
         nb_json_text(object, "install", tools[i].install);
-        free(path);
     }
 }
 
 static void add_folders(cJSON *object) {
-    char *configs = nb_share_dir("NORMBENCH_CONFIGS", "configs"), *data = nb_data_dir();
+    char *configs freed = nb_share_dir("NORMBENCH_CONFIGS", "configs"), *data freed = nb_data_dir();
     nb_json_text(object, "configs", configs);
     nb_json_text(object, "data", data);
-    free(configs);
-    free(data);
 }
 
 static void add_data(cJSON *list) {
-    char *dir = nb_data_dir();
-    struct nb_strings names = nb_inputs_list();
+    char *dir freed = nb_data_dir();
+    struct nb_strings names released_by(nb_strings_release) = nb_inputs_list();
     for (size_t i = 0; i < names.n; i++) {
         struct nb_array x;
         char reason[1024];
@@ -383,14 +378,13 @@ static void add_data(cJSON *list) {
         nb_json_number(object, "cols", readable ? (double)x.cols : (double)NAN);
         free(path);
     }
-    nb_strings_release(&names);
-    free(dir);
 }
 
 static cJSON *gpu_to_json(void) {
     const struct nb_device_survey *s = nb_device_survey(NB_BACKEND_CUDA);
     cJSON *json = cJSON_CreateObject(), *device = cJSON_Parse(s->properties);
-    char *kernels = nb_backend_library(NB_BACKEND_CUDA), *emulated = nb_backend_library(NB_BACKEND_CUDA_EMULATED);
+    char *kernels freed = nb_backend_library(NB_BACKEND_CUDA),
+                  *emulated freed = nb_backend_library(NB_BACKEND_CUDA_EMULATED);
     nb_json_text(json, "refusal", s->refusal[0] ? s->refusal : NULL);
     if (s->refusal[0] || !device) {
         cJSON_Delete(device);
@@ -400,8 +394,6 @@ static cJSON *gpu_to_json(void) {
     nb_json_text(json, "kernels", kernels);
     nb_json_text(json, "emulation", emulated);
     nb_json_text(json, "results", NB_CUDA_HAS_RUN);
-    free(kernels);
-    free(emulated);
     return json;
 }
 

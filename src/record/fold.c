@@ -16,8 +16,6 @@
 #include "src/core/text.h"
 #include "src/measure/lines.h"
 
-static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
-
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 /* Every case that was planned has a record before anything is known of it, so that nothing can be forgotten silently. */
@@ -64,7 +62,7 @@ static const struct nb_member plan_members[] = {NB_MEMBER(COUNT, struct fold, la
 static const char *plugin_file(const cJSON *run, const char *variant) {
     const char *colon = strchr(variant, ':');
     const cJSON *plugin;
-    cJSON_ArrayForEach(plugin, member(run, "plugins")) {
+    cJSON_ArrayForEach(plugin, nb_json_get(run, "plugins")) {
         const char *name = nb_json_get_text(plugin, "name");
         size_t len = colon ? (size_t)(colon - variant) : 0;
         if (colon && name && strlen(name) == len && strncmp(name, variant, len) == 0)
@@ -75,8 +73,8 @@ static const char *plugin_file(const cJSON *run, const char *variant) {
 
 /* What the run's calls carried beyond the defaults of its CPU, or null. */
 static const char *tuning_of(const cJSON *run) {
-    const cJSON *fingerprint = member(run, "fingerprint");
-    return nb_json_get_text(member(fingerprint, "tuning"), "replay");
+    const cJSON *fingerprint = nb_json_get(run, "fingerprint");
+    return nb_json_get_text(nb_json_get(fingerprint, "tuning"), "replay");
 }
 
 /* ---- records ------------------------------------------------------------------------------------------------------ */
@@ -87,7 +85,7 @@ struct kernels {
 };
 
 static int index_kernels(struct kernels *k, const cJSON *run) {
-    const cJSON *list = member(run, "kernels"), *item;
+    const cJSON *list = nb_json_get(run, "kernels"), *item;
     size_t n = 0;
     k->items = nb_alloc((size_t)cJSON_GetArraySize(list), sizeof *k->items);
     cJSON_ArrayForEach(item, list) {
@@ -102,7 +100,7 @@ static int index_kernels(struct kernels *k, const cJSON *run) {
 /* What the run was told that a replay has to be told, too: try's kernels have half the time that others have. */
 static void add_timeouts(const cJSON *run, struct nb_strbuf *out) {
     static const char *const names[] = {"--case-timeout", "--load-timeout"};
-    const cJSON *argv = member(run, "argv"), *word;
+    const cJSON *argv = nb_json_get(run, "argv"), *word;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const size_t n = strlen(names[i]);
         const char *value = NULL;
@@ -120,12 +118,11 @@ static void add_timeouts(const cJSON *run, struct nb_strbuf *out) {
 
 /* Where nothing is timed relations between calls are judged, too. */
 static char *replay_of(const struct fold *f, const cJSON *run, const struct nb_record *r) {
-    struct nb_strbuf options = {0};
+    struct nb_strbuf options released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&options, f->launches > 0 && nb_case_is_timed(&r->c) ? "" : " --check-only");
     add_timeouts(run, &options);
     char *command = nb_replay_command(
         &(struct nb_replay){r->key, options.text + (options.len > 0), plugin_file(run, r->c.variant), tuning_of(run)});
-    nb_strbuf_release(&options);
     return command;
 }
 
@@ -152,7 +149,7 @@ static size_t add_record(struct fold *f, const cJSON *run, const struct kernels 
 
 /* The names of one key's labels. -1 after nb_error. */
 static int add_labels(struct nb_record *r, const cJSON *run, const cJSON *list) {
-    const cJSON *labels = member(run, "labels"), *at;
+    const cJSON *labels = nb_json_get(run, "labels"), *at;
     cJSON_ArrayForEach(at, list) {
         const double i = cJSON_IsNumber(at) ? at->valuedouble : -1;
         const bool is_index = i >= 0 && i < (double)cJSON_GetArraySize(labels) && i == floor(i);
@@ -167,8 +164,8 @@ static int add_labels(struct nb_record *r, const cJSON *run, const cJSON *list) 
 
 static int plan_group(struct fold *f, struct fold_group *group, const cJSON *run, const struct kernels *kernels,
                       const cJSON *json) {
-    const cJSON *keys = member(json, "keys"), *key;
-    const cJSON *labels = member(json, "labels");
+    const cJSON *keys = nb_json_get(json, "keys"), *key;
+    const cJSON *labels = nb_json_get(json, "labels");
     const size_t n = (size_t)cJSON_GetArraySize(keys);
     if (n == 0) return nb_error("a group without \"keys\"");
     if (nb_json_get_members(json, group_members, group, "group") != 0) return -1;
@@ -210,8 +207,8 @@ static int by_key(const void *a, const void *b) {
 
 /* In the order of their keys, which does not depend on how the plan was cut into shards. */
 static int plan_skips(struct fold *f, const cJSON *run, const struct kernels *kernels) {
-    const cJSON *list = member(run, "skips"), *skip;
-    const cJSON **keyed = nb_alloc((size_t)cJSON_GetArraySize(list), sizeof *keyed);
+    const cJSON *list = nb_json_get(run, "skips"), *skip;
+    const cJSON **keyed freed = nb_alloc((size_t)cJSON_GetArraySize(list), sizeof *keyed);
     size_t n = 0;
     int result = 0;
     cJSON_ArrayForEach(skip, list) {
@@ -226,7 +223,6 @@ static int plan_skips(struct fold *f, const cJSON *run, const struct kernels *ke
         f->results->records[at].status = NB_SKIPPED;
         f->results->records[at].reason = nb_strdup(nb_json_get_text(keyed[i], "reason"));
     }
-    free(keyed);
     return result;
 }
 
@@ -234,8 +230,8 @@ static int fold_plan(struct fold *f, const cJSON *run) {
     if (f->run) return nb_error("a second \"run\" line");
     f->run = cJSON_Duplicate(run, true);
     struct kernels kernels = {0};
-    const cJSON *groups = member(f->run, "groups"), *group;
-    int result = nb_json_get_members(member(f->run, "plan"), plan_members, f, "plan");
+    const cJSON *groups = nb_json_get(f->run, "groups"), *group;
+    int result = nb_json_get_members(nb_json_get(f->run, "plan"), plan_members, f, "plan");
     if (result == 0) result = index_kernels(&kernels, f->run);
     f->groups = nb_alloc((size_t)cJSON_GetArraySize(groups), sizeof *f->groups);
     cJSON_ArrayForEach(group, groups) {
@@ -333,14 +329,13 @@ static int add_case(const struct nb_launch_line *l, struct fold_group *group, co
 }
 
 static int fold_launch(struct fold *f, const cJSON *line) {
-    struct nb_launch_line l;
+    struct nb_launch_line l released_by(nb_launch_line_release);
     struct fold_group *group = fold_find_group(f, line);
     const int most = f->most_launches ? f->most_launches : f->launches;
     int result = nb_launch_line_read(&l, line, &f->floors);
     if (!group) result = -1;
     if (result == 0 && l.launch >= most) result = nb_error("\"launch\" is not the number of one of %d launches", most);
     for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(&l, group, &l.arms[i]);
-    nb_launch_line_release(&l);
     return result;
 }
 
@@ -384,7 +379,7 @@ static int fold_cases(struct fold *f, const cJSON *line,
     struct fold_group *group = fold_find_group(f, line);
     int result = group ? 0 : -1;
     const cJSON *item;
-    cJSON_ArrayForEach(item, member(line, "cases")) {
+    cJSON_ArrayForEach(item, nb_json_get(line, "cases")) {
         if (result == 0) result = fold(f, group, item);
     }
     return result;
@@ -468,7 +463,8 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
     } else if (arm->launches.n > 0) {
         r->has_timing = true;
         nb_launches_finish(&arm->launches, r->bytes, &r->timing);
-        const double datasheet = nb_json_get_number(member(member(f->run, "fingerprint"), "gpu"), "gbytes_per_s");
+        const double datasheet =
+            nb_json_get_number(nb_json_get(nb_json_get(f->run, "fingerprint"), "gpu"), "gbytes_per_s");
         const bool from_memory = r->c.backend == NB_BACKEND_CUDA && strcmp(arm->launches.level, "DRAM") == 0;
         r->timing.of_datasheet = from_memory ? r->timing.gbytes_per_s / datasheet : (double)NAN;
         memcpy(r->timing.copy, nb_launches_other_copy_is_faster(&arm->launches) ? arm->other_copy : arm->copy,
@@ -492,7 +488,7 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
 }
 
 static void add_copy(cJSON *meta, const cJSON *from, const char *name) {
-    const cJSON *item = member(from, name);
+    const cJSON *item = nb_json_get(from, name);
     cJSON_AddItemToObject(meta, name, item ? cJSON_Duplicate(item, true) : cJSON_CreateNull());
 }
 
@@ -522,7 +518,7 @@ static void add_meta(struct fold *f, bool complete) {
         cJSON_DeleteItemFromObjectCaseSensitive(item, "type");
         cJSON_AddItemToArray(resumed, item);
     }
-    if (member(f->run, "labels")) add_copy(meta, f->run, "labels");
+    if (nb_json_get(f->run, "labels")) add_copy(meta, f->run, "labels");
     add_ends(meta, f->ends);
     cJSON_AddBoolToObject(meta, "complete", complete);
     nb_results_count(f->results);
@@ -559,13 +555,10 @@ static void take_failures(struct fold *f, struct nb_results *checks) {
 }
 
 static int fold_checks(struct fold *f, const char *dir) {
-    char *folder = nb_path_join(dir, NB_CHECKS_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
-    struct nb_results checks = {0};
-    const int result = nb_path_exists(journal) ? nb_results_fold(&checks, folder) : 0;
+    char *folder freed = nb_path_join(dir, NB_CHECKS_FOLDER);
+    struct nb_results checks released_by(nb_results_release) = {0};
+    const int result = nb_dir_holds(folder, NB_JOURNAL_FILE) ? nb_results_fold(&checks, folder) : 0;
     if (result == 0) take_failures(f, &checks);
-    nb_results_release(&checks);
-    free(folder);
-    free(journal);
     return result;
 }
 

@@ -160,7 +160,7 @@ static void formula_of(const struct nb_case *c, struct nb_strbuf *out) {
     static const char *const axes[] = {"eps_place",     "root",        "affine",    "cast",
                                        "weight_offset", "param_dtype", "round_sum", "mode"};
     struct nb_case usual = *c;
-    struct nb_strbuf mine = {0}, theirs = {0};
+    released_by(nb_strbuf_release) struct nb_strbuf mine = {0}, theirs = {0};
     const size_t start = out->len, n = sizeof axes / sizeof axes[0];
     char reason[200];
     for (size_t i = 0; i < n; i++) {
@@ -177,8 +177,6 @@ static void formula_of(const struct nb_case *c, struct nb_strbuf *out) {
         nb_strbuf_addf(out, "%s%s:%s", out->len > start ? "/" : "", axes[i], mine.text);
     }
     if (out->len == start) nb_strbuf_add(out, "default");
-    nb_strbuf_release(&mine);
-    nb_strbuf_release(&theirs);
 }
 
 /* ---- in words ---------------------------------------------------------------------------------------------------- */
@@ -284,9 +282,9 @@ static bool concerns(const struct nb_record *r, const char *label) {
 }
 
 void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, const char *label) {
-    struct nb_text_map known = {0};
-    struct gathering *gatherings = NULL;
-    char **kernels = nb_alloc(results->n + 1, sizeof *kernels);
+    struct nb_text_map known released_by(nb_text_map_release) = {0};
+    struct gathering *gatherings freed = NULL;
+    char **kernels freed = nb_alloc(results->n + 1, sizeof *kernels);
     *grades = (struct nb_grades){0};
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
@@ -306,10 +304,7 @@ void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, 
         take(&grades->lines[at], &gatherings[at], r);
     }
     for (size_t i = 0; i < grades->n; i++) finish(&grades->lines[i], &gatherings[i]);
-    nb_text_map_release(&known);
     for (size_t i = 0; i < grades->n; i++) free(kernels[i]);
-    free(kernels);
-    free(gatherings);
     if (grades->n > 0) qsort(grades->lines, grades->n, sizeof *grades->lines, by_name);
 }
 

@@ -21,8 +21,6 @@ struct shard {
     int machine;
 };
 
-static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
-
 static int by_number(const void *a, const void *b) {
     return ((const struct shard *)a)->i - ((const struct shard *)b)->i;
 }
@@ -59,9 +57,9 @@ static size_t missing_shards(const struct shard *shards, size_t n, struct nb_str
 /* -1 after nb_error: it is none. */
 static int read_shard(struct shard *s, const char *dir) {
     if (nb_results_read(&s->results, dir) != 0) return -1;
-    const cJSON *document = s->results.meta, *shard = member(document, "shard");
+    const cJSON *document = s->results.meta, *shard = nb_json_get(document, "shard");
     const cJSON *i = cJSON_GetArrayItem(shard, 0), *n = cJSON_GetArrayItem(shard, 1);
-    const char *hash = nb_json_get_text(member(document, "plan"), "hash");
+    const char *hash = nb_json_get_text(nb_json_get(document, "plan"), "hash");
     if (!cJSON_IsNumber(i) || !cJSON_IsNumber(n) || i->valueint < 1 || i->valueint > n->valueint)
         return nb_error("%s: is not a shard: its run had no --shard i/n", dir);
     s->dir = dir;
@@ -74,7 +72,7 @@ static int read_shard(struct shard *s, const char *dir) {
 /* Sorts them by number. -1 after nb_error: they are of different plans, one is there twice, or one is missing; with partial that is a
  * warning. missing: an array for their numbers. */
 static int check_shards(struct shard *shards, size_t n, bool partial, cJSON *missing) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     qsort(shards, n, sizeof *shards, by_number);
     int result = check_family(shards, n);
     if (result == 0 && missing_shards(shards, n, &text, missing) > 0) {
@@ -84,7 +82,6 @@ static int check_shards(struct shard *shards, size_t n, bool partial, cJSON *mis
             result =
                 nb_error("of %d shards these are missing: %s (--partial merges without them)", shards[0].n, text.text);
     }
-    nb_strbuf_release(&text);
     return result;
 }
 
@@ -94,31 +91,27 @@ static int check_shards(struct shard *shards, size_t n, bool partial, cJSON *mis
 
 /* A missing value prints as null. */
 static void add_difference(const char *path, const cJSON *here, const cJSON *first, void *differs) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "%s: ", path);
     nb_json_print(here, &text);
     nb_strbuf_add(&text, ", first machine ");
     nb_json_print(first, &text);
     cJSON_AddItemToArray(differs, cJSON_CreateString(text.text));
-    nb_strbuf_release(&text);
 }
 
 /* What tells machines apart: not where a tuning was read and when it was measured, nor the memory, which is less by what each boot keeps. */
 static cJSON *machine_of(const cJSON *fingerprint) {
-    cJSON *json = cJSON_Duplicate(fingerprint, true), *tuning = cJSON_GetObjectItemCaseSensitive(json, "tuning");
+    cJSON *json = cJSON_Duplicate(fingerprint, true), *tuning = nb_json_get(json, "tuning");
     static const char *const origins[] = {"source", "file", "measured"};
     for (size_t i = 0; i < sizeof origins / sizeof origins[0]; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(tuning, origins[i]);
-    cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "system"), "memory_bytes");
+    cJSON_DeleteItemFromObjectCaseSensitive(nb_json_get(json, "system"), "memory_bytes");
     return json;
 }
 
 static bool is_machine(const cJSON *a, const cJSON *b) {
-    cJSON *one = machine_of(a), *other = machine_of(b);
-    const bool same = cJSON_Compare(one, other, true);
-    cJSON_Delete(one);
-    cJSON_Delete(other);
-    return same;
+    released_by(nb_json_release) cJSON *one = machine_of(a), *other = machine_of(b);
+    return cJSON_Compare(one, other, true);
 }
 
 /* The index in machines ([{"fingerprint", "differs"}]) of this fingerprint, which is added when none is equal. "differs" names every path
@@ -127,11 +120,11 @@ static int machine_index(cJSON *machines, const cJSON *fingerprint) {
     int index = 0;
     const cJSON *machine;
     cJSON_ArrayForEach(machine, machines) {
-        if (is_machine(cJSON_GetObjectItemCaseSensitive(machine, "fingerprint"), fingerprint)) return index;
+        if (is_machine(nb_json_get(machine, "fingerprint"), fingerprint)) return index;
         index++;
     }
     cJSON *json = cJSON_CreateObject(), *differs = cJSON_CreateArray();
-    const cJSON *first = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(machines, 0), "fingerprint");
+    const cJSON *first = nb_json_get(cJSON_GetArrayItem(machines, 0), "fingerprint");
     if (first) nb_json_differences(fingerprint, first, add_difference, differs);
     cJSON_AddItemToObject(json, "fingerprint", cJSON_Duplicate(fingerprint, true));
     cJSON_AddItemToObject(json, "differs", differs);
@@ -186,9 +179,9 @@ static void put_in_place(struct nb_record *records, struct place *places, size_t
 
 /* Each with its machine. */
 static int sort_records(struct nb_results *out, const struct shard *shards, size_t n) {
-    struct place *places = nb_alloc(out->n, sizeof *places);
-    struct nb_text_map keys = {0};
-    size_t *rank = nb_alloc(n, sizeof *rank);
+    struct place *places freed = nb_alloc(out->n, sizeof *places);
+    struct nb_text_map keys released_by(nb_text_map_release) = {0};
+    size_t *rank freed = nb_alloc(n, sizeof *rank);
     int result = 0;
     for (size_t k = 0; k < n; k++) rank[shards[k].at] = k;
     for (size_t i = 0; i < out->n; i++) {
@@ -200,9 +193,6 @@ static int sort_records(struct nb_results *out, const struct shard *shards, size
     }
     qsort(places, out->n, sizeof *places, by_place);
     put_in_place(out->records, places, out->n);
-    nb_text_map_release(&keys);
-    free(places);
-    free(rank);
     return result;
 }
 
@@ -210,7 +200,7 @@ static int sort_records(struct nb_results *out, const struct shard *shards, size
 
 static bool every_shard_skips(const struct shard *shards, size_t n, const cJSON *skip) {
     for (size_t k = 0; k < n; k++) {
-        const cJSON *other = member(shards[k].results.meta, "skips");
+        const cJSON *other = nb_json_get(shards[k].results.meta, "skips");
         other = other ? other->child : NULL;
         while (other && !cJSON_Compare(other, skip, true)) other = other->next;
         if (!other) return false;
@@ -224,8 +214,8 @@ static cJSON *merged_skips(const struct shard *shards, size_t n) {
     cJSON *skips = cJSON_CreateArray();
     for (size_t k = 0; k < n; k++) {
         const cJSON *skip;
-        cJSON_ArrayForEach(skip, member(shards[k].results.meta, "skips")) {
-            if (member(skip, "key") || (k == 0 && every_shard_skips(shards, n, skip)))
+        cJSON_ArrayForEach(skip, nb_json_get(shards[k].results.meta, "skips")) {
+            if (nb_json_get(skip, "key") || (k == 0 && every_shard_skips(shards, n, skip)))
                 cJSON_AddItemToArray(skips, cJSON_Duplicate(skip, true));
         }
     }
@@ -235,7 +225,7 @@ static cJSON *merged_skips(const struct shard *shards, size_t n) {
 static cJSON *shard_summary(const struct shard *s) {
     cJSON *json = cJSON_CreateObject();
     const cJSON *meta = s->results.meta;
-    cJSON_AddItemToObject(json, "shard", cJSON_Duplicate(member(meta, "shard"), true));
+    cJSON_AddItemToObject(json, "shard", cJSON_Duplicate(nb_json_get(meta, "shard"), true));
     nb_json_text(json, "started", nb_json_get_text(meta, "started"));
     nb_json_number(json, "elapsed_s", nb_json_get_number(meta, "elapsed_s"));
     cJSON_AddBoolToObject(json, "complete", nb_json_get_bool(meta, "complete"));
@@ -257,7 +247,7 @@ static struct totals sum_up(const struct shard *shards, size_t n) {
         const char *started = nb_json_get_text(meta, "started");
         t.elapsed_s += nb_json_get_number(meta, "elapsed_s");
         t.peak_mib = fmax(t.peak_mib, nb_json_get_number(meta, "peak_memory_mib"));
-        t.n_cases += nb_json_get_number(member(meta, "plan"), "n_cases");
+        t.n_cases += nb_json_get_number(nb_json_get(meta, "plan"), "n_cases");
         t.complete = t.complete && nb_json_get_bool(meta, "complete");
         if (started && (!t.started || strcmp(started, t.started) < 0)) t.started = started;
     }
@@ -278,11 +268,11 @@ static void merge_meta(struct nb_results *out, const struct shard *shards, size_
     cJSON *meta = out->meta = cJSON_Duplicate(shards[0].results.meta, true), *resumed = cJSON_CreateArray(), *merged;
     replace(meta, "started", cJSON_CreateString(t.started ? t.started : ""));
     replace(meta, "shard", cJSON_CreateNull());
-    replace(cJSON_GetObjectItemCaseSensitive(meta, "plan"), "n_cases", number_or_null(t.n_cases));
+    replace(nb_json_get(meta, "plan"), "n_cases", number_or_null(t.n_cases));
     replace(meta, "skips", merged_skips(shards, n));
     for (size_t k = 0; k < n; k++) {
         const cJSON *line;
-        cJSON_ArrayForEach(line, member(shards[k].results.meta, "resumed"))
+        cJSON_ArrayForEach(line, nb_json_get(shards[k].results.meta, "resumed"))
             cJSON_AddItemToArray(resumed, cJSON_Duplicate(line, true));
     }
     replace(meta, "resumed", resumed);
@@ -300,7 +290,7 @@ static void merge_meta(struct nb_results *out, const struct shard *shards, size_
 static int merge_shards(struct nb_results *r, struct shard *shards, size_t n, cJSON *missing) {
     cJSON *machines = cJSON_CreateArray();
     for (size_t k = 0; k < n; k++)
-        shards[k].machine = machine_index(machines, member(shards[k].results.meta, "fingerprint"));
+        shards[k].machine = machine_index(machines, nb_json_get(shards[k].results.meta, "fingerprint"));
     const int result = sort_records(r, shards, n);
     if (result == 0) {
         merge_meta(r, shards, n, machines, missing);
@@ -314,7 +304,7 @@ static int merge_shards(struct nb_results *r, struct shard *shards, size_t n, cJ
 int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bool partial) {
     *r = (struct nb_results){0};
     if (n == 0) return nb_error("no folder to merge");
-    struct shard *shards = nb_alloc(n, sizeof *shards);
+    struct shard *shards freed = nb_alloc(n, sizeof *shards);
     cJSON *missing = cJSON_CreateArray();
     int result = 0;
     for (size_t k = 0; k < n && result == 0; k++) {
@@ -328,7 +318,6 @@ int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bo
     else
         cJSON_Delete(missing);
     for (size_t k = 0; k < n; k++) nb_results_release(&shards[k].results);
-    free(shards);
     if (result != 0) nb_results_release(r);
     return result;
 }

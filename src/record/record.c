@@ -18,14 +18,13 @@ static const struct nb_member size[] = {R(AMOUNT, bytes), NB_MEMBERS_END};
 
 static void add_axes(cJSON *json, const struct nb_case *c) {
     cJSON *axes = cJSON_AddObjectToObject(json, "axes");
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < nb_n_axes; i++) {
         if (nb_axes[i].kind != NB_AXIS_CELL) continue;
         nb_strbuf_clear(&text);
         nb_case_axis(c, nb_axes[i].name, &text);
         if (text.len > 0) nb_json_text(axes, nb_axes[i].name, text.text);
     }
-    nb_strbuf_release(&text);
 }
 
 bool nb_record_beats_copy(const struct nb_record *r) {
@@ -132,16 +131,16 @@ int nb_record_take_counters(struct nb_record *r, const cJSON *json) {
 
 static int figures_from_json(struct nb_record *r, const cJSON *json) {
     static const char *const objects[] = {"accuracy", "evidence", "metamorphic", "timing"};
-    const cJSON *timing = cJSON_GetObjectItemCaseSensitive(json, "timing"), *label;
+    const cJSON *timing = nb_json_get(json, "timing"), *label;
     const char *reason = nb_json_get_text(json, "timing_reason");
     struct nb_check_line check;
     for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, objects[i]);
+        const cJSON *item = nb_json_get(json, objects[i]);
         if (item && !cJSON_IsNull(item) && !cJSON_IsObject(item))
             return nb_error("a record's \"%s\" is not an object or null", objects[i]);
     }
     r->timing_reason = reason ? nb_strdup(reason) : NULL;
-    cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(json, "labels")) {
+    cJSON_ArrayForEach(label, nb_json_get(json, "labels")) {
         if (cJSON_IsString(label)) nb_record_add_label(r, label->valuestring);
     }
     r->has_timing = cJSON_IsObject(timing);
@@ -192,10 +191,9 @@ char *nb_replay_command(const struct nb_replay *q) {
     add_quoted(&out, q->key);
     if (q->options && *q->options) nb_strbuf_addf(&out, " %s", q->options);
     if (q->file) {
-        char *file = nb_path_absolute(q->file);
+        char *file freed = nb_path_absolute(q->file);
         nb_strbuf_add(&out, " --plugin ");
         add_quoted(&out, file);
-        free(file);
     }
     if (q->tuning) {
         nb_strbuf_add(&out, " --tuning ");
@@ -237,10 +235,9 @@ static void print_meta(const struct nb_results *r, struct nb_strbuf *out) {
 }
 
 static void print_record(const struct nb_results *r, size_t i, struct nb_strbuf *out) {
-    cJSON *record = nb_record_to_json(&r->records[i]);
+    cJSON *record released_by(nb_json_release) = nb_record_to_json(&r->records[i]);
     nb_strbuf_add(out, i ? ",\n    " : "\n    ");
     nb_json_print_pretty(record, 4, out);
-    cJSON_Delete(record);
 }
 
 /* The text in parts: the meta data, each record, the end. */
@@ -269,10 +266,9 @@ void nb_results_print(const struct nb_results *r, struct nb_strbuf *out) {
 
 int nb_results_write(const struct nb_results *r, const char *dir) {
     struct parts parts = {.results = r};
-    char *path = nb_path_join(dir, NB_RESULTS_FILE);
+    char *path freed = nb_path_join(dir, NB_RESULTS_FILE);
     int result = nb_dir_make(dir);
     if (result == 0) result = nb_file_write_parts(path, print_part, &parts);
-    free(path);
     return result;
 }
 

@@ -26,7 +26,7 @@ static int line_of(const char *text, const char *at) {
 static int parse_document(const char *path, const char *mend, cJSON **meta, cJSON **records) {
     size_t len;
     const char *end = NULL;
-    char *text = nb_file_read(path, largest_file, &len);
+    char *text freed = nb_file_read(path, largest_file, &len);
     if (!text) return -1;
     int result = -1;
     if (strlen(text) == len && nb_json_is_utf8(text)) *meta = cJSON_ParseWithOpts(text, &end, true);
@@ -43,12 +43,11 @@ static int parse_document(const char *path, const char *mend, cJSON **meta, cJSO
         nb_error("%s: \"records\" stands twice", path);
     else
         result = nb_json_check_sum(*meta, path, "its head", mend);
-    free(text);
     return result;
 }
 
 static int read_records(struct nb_results *r, const char *path, const char *mend, const cJSON *records) {
-    struct nb_text_map keys = {0};
+    struct nb_text_map keys released_by(nb_text_map_release) = {0};
     const cJSON *item;
     int result = 0;
     r->records = nb_alloc((size_t)cJSON_GetArraySize(records), sizeof *r->records);
@@ -67,13 +66,12 @@ static int read_records(struct nb_results *r, const char *path, const char *mend
         result = nb_error("%s: records %zu and %zu are the same case: %s", path, before + 1, r->n, key);
         break;
     }
-    nb_text_map_release(&keys);
     return result;
 }
 
 /* A file that lost records says yet how many it had. */
 static int check_counts(const struct nb_results *r, const char *path) {
-    const cJSON *said = cJSON_GetObjectItemCaseSensitive(r->meta, "counts");
+    const cJSON *said = nb_json_get(r->meta, "counts");
     for (int s = 0; said && s < NB_N_STATUSES; s++) {
         const char *name = nb_status_name((enum nb_status)s);
         const double wanted = cJSON_HasObjectItem(said, name) ? nb_json_get_number(said, name) : 0;
@@ -87,31 +85,27 @@ static int check_counts(const struct nb_results *r, const char *path) {
 }
 
 bool nb_results_outdated(const char *dir) {
-    char *results = nb_path_join(dir, NB_RESULTS_FILE), *journal = nb_path_join(dir, NB_JOURNAL_FILE);
+    char *results freed = nb_path_join(dir, NB_RESULTS_FILE), *journal freed = nb_path_join(dir, NB_JOURNAL_FILE);
     struct stat old, new;
     bool outdated = false;
     if (stat(journal, &new) == 0) {
         outdated = stat(results, &old) != 0 || new.st_mtim.tv_sec > old.st_mtim.tv_sec ||
                    (new.st_mtim.tv_sec == old.st_mtim.tv_sec &&new.st_mtim.tv_nsec > old.st_mtim.tv_nsec);
     }
-    free(results);
-    free(journal);
     return outdated;
 }
 
 int nb_results_read(struct nb_results *r, const char *dir) {
     if (nb_results_outdated(dir)) return nb_results_fold(r, dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
-    char *path = nb_path_join(dir, NB_RESULTS_FILE), *journal = nb_path_join(dir, NB_JOURNAL_FILE);
-    const char *mend = nb_path_exists(journal) ? "delete it, and `normbench report` makes it again from the journal"
-                                               : "copy, merge or measure it again";
-    cJSON *records = NULL;
+    char *path freed = nb_path_join(dir, NB_RESULTS_FILE);
+    const char *mend = nb_dir_holds(dir, NB_JOURNAL_FILE)
+                           ? "delete it, and `normbench report` makes it again from the journal"
+                           : "copy, merge or measure it again";
+    cJSON *records released_by(nb_json_release) = NULL;
     int result = parse_document(path, mend, &r->meta, &records);
     if (result == 0) result = read_records(r, path, mend, records);
     if (result == 0) result = check_counts(r, path);
-    cJSON_Delete(records);
-    free(journal);
-    free(path);
     if (result != 0) nb_results_release(r);
     return result;
 }

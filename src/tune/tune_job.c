@@ -10,7 +10,7 @@
 #include "src/measure/worker.h"
 
 static int init_arms(const struct nb_job *job, struct nb_arm *arms, struct nb_case *cases, struct nb_tuning *tunings) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(job->options, "tunings");
+    const cJSON *list = nb_json_get(job->options, "tunings");
     for (int i = 0; i < job->n_cases; i++) {
         tunings[i] = (struct nb_tuning){.struct_size = sizeof tunings[i]};
         if (nb_tuning_from_json(&tunings[i], cJSON_GetArrayItem(list, i)) != 0) return -1;
@@ -55,14 +55,13 @@ static void say(const struct nb_job *job, const struct nb_bench *bench, bool dif
 static int tune_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     const int n = job->n_cases;
-    struct nb_arm *arms = nb_alloc((unsigned)n, sizeof *arms);
-    struct nb_case *cases = nb_alloc((unsigned)n, sizeof *cases);
-    struct nb_tuning *tunings = nb_alloc((unsigned)n, sizeof *tunings);
-    struct nb_bench bench = {.arms = arms, .n = n};
+    struct nb_arm *arms freed = nb_alloc((unsigned)n, sizeof *arms);
+    struct nb_case *cases freed = nb_alloc((unsigned)n, sizeof *cases);
+    struct nb_tuning *tunings freed = nb_alloc((unsigned)n, sizeof *tunings);
+    struct nb_bench bench released_by(nb_bench_release) = {.arms = arms, .n = n};
     bool differs = false;
     uint64_t first = 0;
-    int result = -1;
-    if (init_arms(job, arms, cases, tunings) != 0 || nb_bench_init(&bench, w) != 0) goto out;
+    if (init_arms(job, arms, cases, tunings) != 0 || nb_bench_init(&bench, w) != 0) return -1;
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
         const uint64_t digest = digest_of(&arms[i], &bench);
@@ -73,13 +72,7 @@ static int tune_job(struct nb_workplace *w) {
     nb_bench_time(&bench);
     nb_worker_at(w, -1);
     say(job, &bench, differs);
-    result = 0;
-out:
-    nb_bench_release(&bench);
-    free(arms);
-    free(cases);
-    free(tunings);
-    return result;
+    return 0;
 }
 
 const struct nb_job_type nb_tune_job = {.work = tune_job};

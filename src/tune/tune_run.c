@@ -293,7 +293,7 @@ struct answer {
 
 static int read_answer(const struct tune_trial *t, int n_arms, const cJSON *answer, struct nb_floors *floors,
                        struct answer *out) {
-    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "arms"), *arm;
+    const cJSON *arms = nb_json_get(answer, "arms"), *arm;
     const char *reason = nb_json_get_text(answer, "reason");
     struct nb_samples samples[N_SETTINGS + 1] = {{0}};
     int n = 0, result = cJSON_GetArraySize(arms) == n_arms ? 0 : -1;
@@ -311,11 +311,11 @@ static int read_answer(const struct tune_trial *t, int n_arms, const cJSON *answ
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended it. */
 static int ask(const struct tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options,
                struct nb_floors *floors, struct answer *out) {
-    struct nb_strbuf key = {0};
+    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     struct nb_asked asked[N_SETTINGS + 1];
     int cpu;
     struct nb_outcome outcome;
-    cJSON *json = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(json, "tunings");
+    cJSON *json released_by(nb_json_release) = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(json, "tunings");
     *out = (struct answer){.reason = ""};
     nb_case_key(&o->cases[trial], &key);
     for (int a = 0; a < o->n_arms; a++) {
@@ -335,12 +335,9 @@ static int ask(const struct tune_outcome *o, size_t trial, int launch, const str
                          .options = json};
     nb_launcher_cpus(&cpu, 1, launch);
     job.floor = nb_floors_get(floors, cpu, 1);
-    cJSON *answer = nb_launcher_ask(&job, silence_s, &outcome);
-    cJSON_Delete(json);
-    nb_strbuf_release(&key);
+    cJSON *answer released_by(nb_json_release) = nb_launcher_ask(&job, silence_s, &outcome);
     if (answer && read_answer(&o->trials[trial], o->n_arms, answer, floors, out) != 0 && !out->reason[0])
         snprintf(out->reason, sizeof out->reason, "what its worker said cannot be read");
-    cJSON_Delete(answer);
     return nb_launcher_ends(&outcome);
 }
 
@@ -407,7 +404,7 @@ static struct nb_interval mean_gain(const struct tune_trial *trials, size_t n, c
                                     size_t *n_differ) {
     size_t n_launches = 0;
     for (size_t t = 0; t < n; t++) n_launches = trials[t].n_launches > n_launches ? trials[t].n_launches : n_launches;
-    double *means = nb_alloc(n_launches + 1, sizeof *means);
+    double *means freed = nb_alloc(n_launches + 1, sizeof *means);
     for (size_t l = 0; l < n_launches; l++) {
         size_t counted = 0;
         for (size_t t = 0; t < n; t++) {
@@ -419,9 +416,7 @@ static struct nb_interval mean_gain(const struct tune_trial *trials, size_t n, c
         means[l] = counted ? means[l] / (double)counted : (double)NAN;
         if (counted > *n_differ) *n_differ = counted;
     }
-    const struct nb_interval result = nb_over_launches(means, n_launches, 0.95);
-    free(means);
-    return result;
+    return nb_over_launches(means, n_launches, 0.95);
 }
 
 /* The candidate with the largest sum of gains, counting of each trial only what is beyond the margin with its whole interval, gain or
@@ -483,7 +478,7 @@ static void add_gain(cJSON *json, const struct nb_interval *ln) {
 static void add_cpu(cJSON *json) {
     const struct nb_cpu *cpu = nb_cpu_light();
     cJSON *object = cJSON_AddObjectToObject(json, "cpu");
-    char *identity = nb_tuning_cpu();
+    char *identity freed = nb_tuning_cpu();
     nb_json_text(object, "identity", identity);
     nb_json_text(object, "vendor", cpu->vendor);
     nb_json_text(object, "model", cpu->model);
@@ -493,24 +488,22 @@ static void add_cpu(cJSON *json) {
     cJSON_AddNumberToObject(object, "l1d_bytes", (double)cpu->l1d_bytes);
     cJSON_AddNumberToObject(object, "l2_bytes", (double)cpu->l2_bytes);
     cJSON_AddNumberToObject(object, "l3_bytes", (double)cpu->l3_bytes);
-    free(identity);
 }
 
 /* The setting that makes an arm what it is; of a default that is none of the settings its own value. */
 static void add_setting(cJSON *json, const struct tune_outcome *o, int arm, const struct nb_tuning *base) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     if (arm < N_SETTINGS && o->topic->settings[arm] && !nb_tuning_equal(&o->arms[arm], base))
         nb_strbuf_add(&text, o->topic->settings[arm]);
     else
         nb_strbuf_addf(&text, "%s=%lld", o->topic->field,
                        (long long)nb_tuning_get(base, nb_tuning_field_find(o->topic->field)));
     nb_json_text(json, "setting", text.text);
-    nb_strbuf_release(&text);
 }
 
 static void add_trial(cJSON *trials, const struct tune_outcome *o, size_t t, const struct nb_tuning *base) {
     const struct tune_trial *trial = &o->trials[t];
-    struct nb_strbuf key = {0};
+    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     cJSON *json = nb_json_add_object(trials);
     nb_case_key(&o->cases[t], &key);
     nb_json_text(json, "key", key.text);
@@ -524,7 +517,6 @@ static void add_trial(cJSON *trials, const struct tune_outcome *o, size_t t, con
         cJSON_AddBoolToObject(arm, "default", a == trial->base_arm);
         add_gain(arm, &gain);
     }
-    nb_strbuf_release(&key);
 }
 
 static bool is_measured(const struct tune_outcome *o) {
@@ -535,7 +527,7 @@ static bool is_measured(const struct tune_outcome *o) {
 
 static void add_topic(cJSON *topics, const struct tune_outcome *o, const struct nb_tuning *base) {
     const bool changed = o->verdict.candidate >= 0;
-    struct nb_strbuf chosen = {0};
+    struct nb_strbuf chosen released_by(nb_strbuf_release) = {0};
     cJSON *json = nb_json_add_object(topics);
     nb_json_text(json, "name", o->topic->name);
     nb_json_text(json, "field", o->topic->field);
@@ -547,7 +539,6 @@ static void add_topic(cJSON *topics, const struct tune_outcome *o, const struct 
     cJSON_AddNumberToObject(json, "trials_that_differ", (double)o->verdict.n_trials);
     cJSON *trials = cJSON_AddArrayToObject(json, "trials");
     for (size_t t = 0; t < o->n_trials; t++) add_trial(trials, o, t, base);
-    nb_strbuf_release(&chosen);
 }
 
 static cJSON *tuning_json(const struct tuning_run *run) {
