@@ -11,7 +11,6 @@
 #include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/measure/paired.h"
 
 bool nb_claims_is_bug(const cJSON *claim) { return nb_claim_is_bug(nb_json_get_string(claim, "id")); }
 
@@ -62,8 +61,8 @@ static bool follows(const char *axis, const cJSON *tags) {
 struct range {
     const cJSON *first;
     double low, high;
-    int n, launches;  /* launches: the fewest of a figure without an interval; 0: all have one */
-    bool mixed;       /* figures of several names */
+    int n;
+    bool open, mixed; /* open: some have no interval; mixed: figures of several names */
     const char *axis; /* on which alone they differ; "": on several; null: on none */
 };
 
@@ -90,8 +89,7 @@ static struct range range_of(const cJSON *reading, const char *name) {
         if (!r.first) r.first = figure;
         r.mixed |= strcmp(figure_name(reading, r.first), figure_name(reading, figure)) != 0;
         r.axis = axis_between(r.first, figure, r.axis);
-        const double launches = nb_json_get_number(figure, "launches");
-        if (launches > 0 && isnan(nb_json_get_number(figure, "low"))) r.launches = (int)launches;
+        r.open |= isnan(nb_json_get_number(figure, "low"));
         r.low = fmin(r.low, v);
         r.high = fmax(r.high, v);
         r.n++;
@@ -348,6 +346,8 @@ static void add_gap(struct nb_strbuf *out, const cJSON *reading, const struct ra
         nb_strbuf_addn(out, gap, first);
 }
 
+static const char so_far[] = "so far, without an interval: "; /* in front of the first of a claim's */
+
 /* "the output moves by 16% to 82% over 3 cases"; false: nothing was measured, or there are no words for it. */
 static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const char *lead) {
     const struct range r = range_to_say(reading);
@@ -355,7 +355,7 @@ static bool add_seen_reading(struct nb_strbuf *out, const cJSON *reading, const 
     const bool signs = strchr(at, '|');
     if (!strchr(at, '{') || r.n == 0) return false;
     nb_strbuf_add(out, lead);
-    if (r.launches) nb_strbuf_addf(out, "so far, from %d of %d launches or seeds: ", r.launches, NB_MIN_LAUNCHES);
+    if (r.open && !strstr(out->text, so_far)) nb_strbuf_add(out, so_far);
     for (; (open = strchr(at, '{')); at = open + strcspn(open, "}") + 1) {
         nb_strbuf_addn(out, at, (size_t)(open - at));
         add_gap(out, reading, &r, open + 1, signs);

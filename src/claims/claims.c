@@ -491,7 +491,8 @@ static void say_undecided(const struct nb_rulings *r, struct nb_strbuf *out) {
     if (missing && r->count[NB_MISSING] < r->n) nb_strbuf_addf(out, "%zu of %zu figures ", r->count[NB_MISSING], r->n);
     if (missing) nb_strbuf_addf(out, "not measured: %s", missing->reason);
     if (undecided && missing) nb_strbuf_add(out, "; ");
-    if (undecided && r->n > 1) nb_strbuf_addf(out, "%zu of %zu figures ", r->count[NB_UNDECIDED], r->n);
+    if (undecided && r->count[NB_UNDECIDED] < r->n)
+        nb_strbuf_addf(out, "%zu of %zu figures ", r->count[NB_UNDECIDED], r->n);
     if (undecided) nb_strbuf_addf(out, "undecided: %s", undecided->reason);
 }
 
@@ -616,7 +617,7 @@ static void judge_reading(const struct nb_claim_result *result, struct nb_read *
         out->verdict = nb_verdict_of(&out->rulings, &out->reason);
         return;
     }
-    char *text = nb_textf("needed: %s", refused);
+    char *text = nb_textf("it needs %s", refused);
     out->reason = text;
 }
 

@@ -59,10 +59,10 @@ const char *nb_finding_get(const struct nb_finding *f, const char *axis) {
 static void print_exact(struct nb_strbuf *out, double value, const char *unit) {
     const bool share = strcmp(unit, "share") == 0, points = strcmp(unit, "points") == 0;
     const double shown = share || points ? 100 * value : value, size = fabs(shown), whole = round(shown);
-    if (size < 1e6 && fabs(shown - whole) <= 1e-12 * fabs(whole))
+    if (!points && size < 1e6 && fabs(shown - whole) <= 1e-12 * fabs(whole))
         nb_strbuf_addf(out, "%.0f", whole + 0.0);
     else if (share || points)
-        nb_strbuf_addf(out, size < 0.1 ? "%.2g" : "%.1f", shown);
+        nb_strbuf_addf(out, share && size < 0.1 ? "%.2g" : "%.1f", shown);
     else
         nb_format_digits(out, value, 4);
     nb_strbuf_addf(out, "%s%s", share ? "%" : *unit ? " " : "", share ? "" : unit);

@@ -143,8 +143,8 @@ static void decide(struct nb_ruled *r, double least, double most, int n_launches
         say(r, "%s", why ? why : "no value");
     } else if (!(v->low <= v->high)) { /* NaN: no interval */
         r->outcome = NB_UNDECIDED;
-        say(r, "no interval: it takes %d launches or seeds, of which %d were run%s%s", NB_MIN_LAUNCHES, n_launches,
-            why ? "; " : "", why ? why : "");
+        say(r, "no interval from %d of %d launches or seeds%s%s", n_launches, NB_MIN_LAUNCHES, why ? "; " : "",
+            why ? why : "");
     } else if (v->low >= least && v->high <= most) {
         r->outcome = NB_HOLDS_TRUE;
     } else if (v->high < least || v->low > most) {

@@ -427,9 +427,9 @@ static void say_out(struct party *p, int group) {
     struct job j = next_of(p, group);
     cJSON *answer = cJSON_CreateObject();
     const double seconds = fmax(1, ceil(share_cost(s)));
-    char *reason = nb_textf(
-        "the time allowed for PyTorch is too short: about %.0f %s more would do%s (--train-budget SECONDS)",
-        seconds < 100 ? seconds : ceil(seconds / 60), seconds < 100 ? "s" : "min", s->n_done ? "" : ", as a guess");
+    char *reason = nb_textf("PyTorch needs about %.0f %s more%s (--train-budget SECONDS)",
+                            seconds < 100 ? seconds : ceil(seconds / 60), seconds < 100 ? "s" : "min",
+                            s->n_done ? "" : ", by a guess");
     nb_warn("%s, %s: %s", g->workload->name, nb_torch_measure_names[g->measure], reason);
     cJSON_AddItemToObject(answer, "request", request_of(p, &j));
     nb_json_text(answer, "status", nb_status_name(NB_NOT_RUN));

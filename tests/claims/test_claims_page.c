@@ -79,7 +79,7 @@ Test(claims_page, a_sign_is_a_word_and_too_few_launches_are_said) {
          "{'value':0.5,'low':0.5,'high':0.5,'unit':'share','tags':{'width':'512'}}]",
          "it is 25% to 50% over 2 widths above that"},
         {"'seen':'it ends at {}','figures':[{'value':1.5,'low':null,'high':null,'unit':'','launches':1}]",
-         "so far, from 1 of 6 launches or seeds: it ends at 1.500"}};
+         "so far, without an interval: it ends at 1.500"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct nb_strbuf claims = {0};
         struct nb_claims_sentence *all;

@@ -64,7 +64,7 @@ needs 'PyTorch, which --quick leaves out .--train-budget SECONDS includes it.: a
 claims none --train-budget 0
 needs '--train-budget 0 leaves out'
 claims short --train-budget 0.01
-reads "'is too short: about ' in r['steps']['reason'] and '--train-budget' in r['course']['reason']"
+reads "'PyTorch needs about ' in r['steps']['reason'] and '--train-budget' in r['course']['reason']"
 TORCH_STUB=missing claims missing
 needs 'PyTorch; python has no PyTorch: pip install torch'
 [ "$(grep -c 'pip install torch' "$WORK/err")" = 1 ] || bad "not said once: $(cat "$WORK/err")"

@@ -213,6 +213,6 @@ Test(models_study, what_first_jobs_took_decides) {
     cr_expect_not_null(arm_in(&r, &q, LN, 0, &reason));
     cr_expect_null(arm_in(&r, &q, LN, 1, &reason));
     cr_assert_not_null(reason);
-    cr_expect_not_null(strstr(reason, "about 20 s more would do (--train-budget SECONDS)"), "%s", reason);
+    cr_expect_not_null(strstr(reason, "about 20 s more (--train-budget SECONDS)"), "%s", reason);
     nb_journal_close(&journal);
 }
