@@ -229,7 +229,7 @@ static void add_us(struct nb_strbuf *out, const struct nb_interval *d, const cha
 static void add_dispatch(struct nb_grid *grid, const struct row *row, bool brief) {
     add_us(&grid->cell, &row->there_us, brief ? "" : " us");
     if (!brief && isfinite(row->there_us.value)) {
-        nb_strbuf_add(&grid->cell, " there, ");
+        nb_strbuf_add(&grid->cell, " there; ");
         add_us(&grid->cell, &row->here_us, " us");
         nb_strbuf_add(&grid->cell, " here");
     }
@@ -301,8 +301,8 @@ void nb_claims_headline_note(const cJSON *document, struct nb_strbuf *out) {
     const cJSON *file = NULL, *entry;
     nb_strbuf_add(
         out,
-        "Brackets are 95% intervals; ~: from too few launches for one. d: what the launch of an operation must cost for the published figure, on the source's GPU "
-        "(a model). PyTorch: the norms as the sources print them; nn: its own; compiled: the printed ones by torch.compile");
+        "Brackets are 95% intervals; ~: from too few launches for one. d (a model): what launching an operation must cost for the published figure, with the "
+        "source's GPU (there) and with this CPU (here). PyTorch: the norms as the sources print them; nn: its own; compiled: the printed ones by torch.compile");
     cJSON_ArrayForEach(entry, models_of(document)) {
         if (!file) file = recording_on(document, "cuda", nb_json_get_string(entry, "model"));
     }
@@ -343,12 +343,12 @@ void nb_claims_savings_figure(struct nb_figures *figures, const cJSON *document,
                                  here =
                                      recorded_saving(readings_for(&rows[i], document, run, "cpu"), workload, "printed");
         const size_t y = nb_figure_name(f, rows[i].name);
-        add_point(f, "published, of a step", y, -0.3, &rows[i].published);
+        add_point(f, "published step", y, -0.3, &rows[i].published);
         add_point(f, "step here", y, -0.18, &rows[i].step);
-        add_point(f, "GPU, step in PyTorch", y, -0.06, &there);
-        add_point(f, "PyTorch here, step", y, 0.06, &here);
-        add_point(f, "unfused norm alone, here", y, 0.18, &rows[i].norm);
-        add_point(f, "fused norm alone, here", y, 0.3, &rows[i].fused);
+        add_point(f, "GPU step in PyTorch", y, -0.06, &there);
+        add_point(f, "PyTorch step here", y, 0.06, &here);
+        add_point(f, "unfused norm here", y, 0.18, &rows[i].norm);
+        add_point(f, "fused norm here", y, 0.3, &rows[i].fused);
     }
     cJSON_Delete(run);
 }

@@ -41,14 +41,32 @@ static bool is_empty_column(const struct nb_grid *grid, size_t column) {
 
 /* What page.css and page.js do with a column. */
 static const char *class_of(const char *title, const char *text) {
-    static const char *const classes[][2] = {{"claim", "k"}, {"where", "k w"},  {"statement", "w"},  {"measured", "w"},
-                                             {"why", "w"},   {"evidence", "w"}, {"published", "n m"}};
+    static const char *const classes[][2] = {{"claim", "k"},
+                                             {"where", "k w"},
+                                             {"statement", "w"},
+                                             {"measured", "w"},
+                                             {"why", "w"},
+                                             {"evidence", "w"},
+                                             {"published", "n m"},
+                                             {"step in PyTorch, GPU", "d"},
+                                             {"step in PyTorch, here", "d"},
+                                             {"d that reaches it", "d"}};
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
         if (strcmp(title, classes[i][0]) == 0) return classes[i][1];
     if (strcmp(title, "verdict") != 0) return "";
     if (strcmp(text, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return "g gA";
     if (strcmp(text, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return "g gF";
     return nb_claim_is_decided(text) ? "g gC" : "g";
+}
+
+/* Figures of one cell, "1.6% [0.6, 2.5]; nn -1.0% [-2.0, 0.1]", each whole in a line. */
+static void add_figures_cell(struct nb_strbuf *out, const char *class, const char *text) {
+    struct nb_strbuf whole = {0};
+    nb_strbuf_add(&whole, "");
+    for (const char *p = text; *p; p++)
+        nb_strbuf_addn(&whole, *p == ' ' && p[-1] != ';' ? "\u00a0" : p, *p == ' ' && p[-1] != ';' ? 2 : 1);
+    nb_html_cell(out, class, whole.text);
+    nb_strbuf_release(&whole);
 }
 
 /* Without the columns that nothing was measured for; a claim's name leads to its evidence. */
@@ -65,7 +83,8 @@ static void add_html_grid(const struct nb_grid *grid, struct nb_strbuf *out) {
         const bool leads = strcmp(title, "claim") == 0 && strncmp(text, "... ", 4) != 0;
         if (c % grid->n_columns == 0) nb_strbuf_add(out, "\n<tr>");
         if (is_empty_column(grid, c % grid->n_columns)) continue;
-        nb_html_cell(out, class_of(title, text), leads ? "" : text);
+        const char *class = class_of(title, text);
+        (strcmp(class, "d") == 0 ? add_figures_cell : nb_html_cell)(out, class, leads ? "" : text);
         nb_html_text(out, "<a href=\"#", leads ? text : "", "\">");
         nb_html_text(out, "", leads ? text : "", "</a>");
     }

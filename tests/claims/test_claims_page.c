@@ -145,7 +145,7 @@ Test(claims_page, the_headline_sets_what_was_published_beside_this_machine_and_p
     cr_expect_str_eq(cell(&grid, "CIFAR", 3), "", "no reading");
     cr_expect_str_eq(cell(&grid, "CIFAR", 4), "50.0%");
     cr_expect_str_eq(cell(&grid, "CIFAR", 5), "20.0%");
-    cr_expect_str_eq(cell(&grid, "CIFAR", 6), "never there, 5.1 us here");
+    cr_expect_str_eq(cell(&grid, "CIFAR", 6), "never there; 5.1 us here");
     cr_expect_str_eq(cell(&grid, "CIFAR", 7), "~5.0%", "of one launch");
     cr_expect_str_eq(cell(&grid, "Transformer", 3), "6.3% [5.1, 6.6]; nn 0.7% [0.6, 1.1]");
     cr_expect_str_eq(cell(&grid, "Transformer", 5), "", "not measured");

@@ -43,10 +43,10 @@ Test(claims_savings, a_row_of_the_picture_has_what_was_published_and_what_was_fo
     const struct nb_figure *f = &figures.list[0];
     cr_assert_eq(f->n_names, 1);
     cr_expect_str_eq(f->names[0], "Transformer, TensorFlow");
-    cr_expect_float_eq(point_of(f, "published, of a step")->x, 100 * (1 - 231.0 / 248), 1e-9);
+    cr_expect_float_eq(point_of(f, "published step")->x, 100 * (1 - 231.0 / 248), 1e-9);
     cr_expect_float_eq(point_of(f, "step here")->low, 9, 1e-9);
-    cr_expect_float_eq(point_of(f, "unfused norm alone, here")->high, 60, 1e-9);
-    cr_expect_float_eq(point_of(f, "GPU, step in PyTorch")->x, 4, 1e-9);
-    cr_expect(isnan(point_of(f, "GPU, step in PyTorch")->low));
+    cr_expect_float_eq(point_of(f, "unfused norm here")->high, 60, 1e-9);
+    cr_expect_float_eq(point_of(f, "GPU step in PyTorch")->x, 4, 1e-9);
+    cr_expect(isnan(point_of(f, "GPU step in PyTorch")->low));
     nb_figures_release(&figures);
 }
