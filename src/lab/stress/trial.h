@@ -23,7 +23,7 @@ struct nb_trial {
     void (*alive)(void *arg); /* called at every call, as a sign of life; may be null */
     void *alive_arg;
     const char *reason; /* why the last call failed, or null */
-    char reason_text[200];
+    char reason_text[256];
 };
 
 /* c: normalized, its kernel set. gamma and beta as nb_inputs gives them; nb_trial_set_param changes them. -1 with t->reason. */
