@@ -9,6 +9,7 @@
 #include "reports/text/output.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 
 /* ---- numbers ---- */
 
@@ -222,7 +223,7 @@ static void say(const struct nb_page *page, struct nb_strbuf *text) {
 
 static void add_page(const struct nb_page *page, const cJSON *document) {
     const cJSON *rates = nb_json_get(document, "rates");
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     add_answer(&text, document);
     say(page, &text);
     add_table(page, document);
@@ -231,7 +232,6 @@ static void add_page(const struct nb_page *page, const cJSON *document) {
     say(page, &text);
     add_copies(&text, rates);
     say(page, &text);
-    nb_strbuf_release(&text);
 }
 
 int nb_model_answer_print(const cJSON *document, const char *format, FILE *out) {

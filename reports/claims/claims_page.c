@@ -13,6 +13,7 @@
 #include "reports/text/escape.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 
 enum { MOST_FIGURES = 40 }; /* of a reading, in Markdown; claims.json has all */
 
@@ -30,8 +31,8 @@ static void add_items(const struct nb_claims_page *p, const struct nb_strings *i
 
 static void add_headline(const struct nb_claims_page *p, const cJSON *document) {
     struct nb_grid grid;
-    struct nb_strings sentences = {0};
-    struct nb_strbuf text = {0};
+    struct nb_strings sentences released_by(nb_strings_release) = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     if (nb_claims_headline(document, false, &grid)) {
         nb_claims_heading(p, 2, "headline", "Does RMSNorm save 7% to 64%?");
         nb_claims_grid(p, &grid);
@@ -42,11 +43,9 @@ static void add_headline(const struct nb_claims_page *p, const cJSON *document) 
         nb_claims_paper_sentence(&text);
         nb_claims_say(p, "", text.text);
     }
-    nb_strbuf_release(&text);
     nb_grid_release(&grid);
     nb_claims_takeaways(document, &sentences);
     add_items(p, &sentences);
-    nb_strings_release(&sentences);
 }
 
 static void add_sentence(const struct nb_claims_page *p, const struct nb_claims_sentence *s) {
@@ -130,13 +129,12 @@ static void add_figures(const struct nb_claims_page *p, const cJSON *reading) {
     int i = 0;
     nb_grid_init(&grid, titles, p->html ? 5 : 4);
     cJSON_ArrayForEach(figure, figures) {
-        struct nb_strbuf value = {0};
+        struct nb_strbuf value released_by(nb_strbuf_release) = {0};
         if (i++ >= MOST_FIGURES && !p->html) break;
         nb_claims_figure(figure, figures, &grid.cell, &value);
         nb_grid_end_cell(&grid);
         nb_grid_row(&grid, value.text, nb_json_get_string(figure, "outcome"), nb_json_get_string(figure, "reason"));
         if (p->html) nb_grid_add(&grid, nb_json_get_string(figure, "evidence"));
-        nb_strbuf_release(&value);
     }
     if (n > 0 && p->html) nb_strbuf_addf(p->out, "<details><summary>%d figures</summary>\n", n);
     if (n > 0) nb_claims_grid(p, &grid);
@@ -163,7 +161,7 @@ static void add_reading(const struct nb_claims_page *p, const cJSON *reading) {
 
 static void add_claim(const struct nb_claims_page *p, const cJSON *claim) {
     const cJSON *item;
-    struct nb_strbuf sensed = {0};
+    struct nb_strbuf sensed released_by(nb_strbuf_release) = {0};
     nb_claims_add(p, "<details>", "<details id=\"");
     if (p->html) nb_html_text(p->out, "", nb_json_get_string(claim, "id"), "");
     nb_claims_add(p, "<summary>", "\"><summary>");
@@ -184,7 +182,6 @@ static void add_claim(const struct nb_claims_page *p, const cJSON *claim) {
     nb_claims_sensitivity(&sensed, claim);
     nb_claims_say(p, "What makes or breaks it: ", sensed.text);
     nb_claims_add(p, "</details>\n\n", "</details>\n");
-    nb_strbuf_release(&sensed);
 }
 
 /* ---- the whole ---- */
@@ -211,7 +208,7 @@ static void add_pictures(const struct nb_claims_page *p, const struct nb_html_pi
 
 static void add_top(const struct nb_claims_page *p, const cJSON *document) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const cJSON *item;
     nb_claims_add(p, "# Claims\n\n", "<h1>Claims</h1>\n");
     nb_meta_footer(&meta, &text);
@@ -229,7 +226,6 @@ static void add_top(const struct nb_claims_page *p, const cJSON *document) {
         nb_html_text(p->out, "", item->string, "</a>");
     }
     nb_claims_add(p, "", "</nav>\n");
-    nb_strbuf_release(&text);
 }
 
 static void add_all(const struct nb_claims_page *p, const cJSON *document, struct nb_figures *figures,
@@ -260,17 +256,16 @@ void nb_claims_markdown(const cJSON *document, struct nb_figures *figures, struc
 }
 
 static int write_page(const char *dir, const char *name, struct nb_strbuf *text) {
-    char *path = nb_path_join(dir, name);
+    char *path freed = nb_path_join(dir, name);
     const int result = nb_file_write(path, text->text, text->len);
     nb_strbuf_release(text);
-    free(path);
     return result;
 }
 
 int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
     struct nb_figures figures = {0};
-    struct nb_strbuf page = {0}, markdown = {0};
+    struct nb_strbuf page released_by(nb_strbuf_release) = {0}, markdown released_by(nb_strbuf_release) = {0};
     int result = 0;
     nb_strbuf_add(&figures.notes, "");
     nb_claims_savings_figure(&figures, document, &meta);
@@ -282,8 +277,6 @@ int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
     add_all(&(struct nb_claims_page){.html = true, .out = &page}, document, &figures, dir);
     nb_html_end(&page);
     if (result == 0) result = write_page(dir, NB_CLAIMS_PAGE, &page);
-    nb_strbuf_release(&markdown);
-    nb_strbuf_release(&page);
     nb_figures_release(&figures);
     return result;
 }

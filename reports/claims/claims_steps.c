@@ -496,7 +496,7 @@ void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences) {
     static void (*const say[])(struct nb_strbuf *, const struct ranges *) = {say_norms, say_steps, say_dispatch};
     static const char *const devices[] = {"cuda", "cpu"};
     cJSON *run = readings_of_run(document);
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < sizeof say / sizeof say[0]; i++) {
         say[i](&text, &r);
         keep(sentences, &text);
@@ -507,7 +507,6 @@ void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences) {
         keep(sentences, &text);
     }
     cJSON_Delete(run);
-    nb_strbuf_release(&text);
 }
 
 /* ---- the tables behind ---- */
@@ -561,7 +560,7 @@ static void say_check(const struct nb_claims_page *p, const cJSON *rates) {
     const cJSON *check = nb_json_get(rates, "check");
     const cJSON *product = cJSON_GetArrayItem(nb_json_get(rates, "products"), nb_json_get_index(check, "product"));
     const struct nb_interval ratio = nb_json_get_interval(check, "ratio");
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&text, "Products are timed at up to 256 rows and scaled");
     if (isfinite(ratio.value) && product) {
         nb_strbuf_addf(&text, ": %.0f rows of %.0fx%.0f took ", nb_json_get_number(check, "rows"),
@@ -571,7 +570,6 @@ static void say_check(const struct nb_claims_page *p, const cJSON *rates) {
     }
     nb_strbuf_add(&text, ".");
     nb_claims_say(p, "", text.text);
-    nb_strbuf_release(&text);
 }
 
 /* How far a sum is from a step that runs. */
@@ -627,7 +625,7 @@ static void add_recording(const struct nb_claims_page *p, const cJSON *file) {
                                          "LayerNorm, ms", "RMSNorm, ms", "saves",   "note"};
     static const char *const times[] = {"none_ms", "layernorm_ms", "rmsnorm_ms"};
     struct nb_grid grid;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const cJSON *reading;
     nb_strbuf_addf(&text, "%s, PyTorch %s, %s, by %s. %s. In brackets %s.", nb_json_get_string(file, "machine"),
                    nb_json_get_string(file, "torch"), nb_json_get_string(file, "date"),
@@ -649,7 +647,6 @@ static void add_recording(const struct nb_claims_page *p, const cJSON *file) {
     }
     nb_claims_grid(p, &grid);
     nb_grid_release(&grid);
-    nb_strbuf_release(&text);
 }
 
 void nb_claims_steps(const struct nb_claims_page *p, const cJSON *document) {

@@ -12,6 +12,7 @@
 #include "src/claims/claims.h"
 #include "src/claims/property.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 
 bool nb_claims_format_known(const char *format) {
     return strcmp(format, "table") == 0 || strcmp(format, "markdown") == 0 || strcmp(format, "json") == 0;
@@ -19,7 +20,7 @@ bool nb_claims_format_known(const char *format) {
 
 /* A text in lines that begin at a column, but for the first, which begins where the line is. */
 static void add_hanging(struct nb_strbuf *out, const char *text, size_t at, size_t screen) {
-    struct nb_strbuf safe = {0};
+    struct nb_strbuf safe released_by(nb_strbuf_release) = {0};
     size_t column = at;
     nb_strbuf_add(&safe, "");
     nb_escape_terminal(&safe, text, nb_utf8_wanted());
@@ -33,18 +34,16 @@ static void add_hanging(struct nb_strbuf *out, const char *text, size_t at, size
         column += (column > at) + cells;
     }
     nb_strbuf_add(out, "\n");
-    nb_strbuf_release(&safe);
 }
 
 /* Two lines a claim: the answer in a sentence; its name and what was seen, or what is open. */
 static void add_claim(const struct nb_claims_sentence *s, size_t screen, struct nb_strbuf *text) {
     enum { SAID_AT = 17, SEEN_AT = 4 };
-    char *seen = nb_textf("%s: %s", s->id, s->seen);
+    char *seen freed = nb_textf("%s: %s", s->id, s->seen);
     nb_strbuf_addf(text, "  %-*s", SAID_AT - 2, s->answer);
     add_hanging(text, s->said, SAID_AT, screen);
     nb_strbuf_addf(text, "%*s", SEEN_AT, "");
     add_hanging(text, seen, SEEN_AT, screen);
-    free(seen);
 }
 
 /* Those of a theme that were not measured: their names, in one line. */
@@ -90,8 +89,8 @@ static void say(struct nb_strbuf *sentence, FILE *out, struct nb_strbuf *text) {
 }
 
 static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *text) {
-    struct nb_strings sentences = {0};
-    struct nb_strbuf note = {0};
+    struct nb_strings sentences released_by(nb_strings_release) = {0};
+    struct nb_strbuf note released_by(nb_strbuf_release) = {0};
     struct nb_grid grid;
     if (nb_claims_headline(document, true, &grid)) {
         nb_strbuf_add(text, "Does RMSNorm save 7% to 64%?\n");
@@ -108,12 +107,10 @@ static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *tex
     for (size_t i = 0; i < sentences.n; i++)
         nb_screen_wrap(text, sentences.items[i], nb_screen_width(out), nb_utf8_wanted());
     if (sentences.n) nb_strbuf_add(text, "\n");
-    nb_strings_release(&sentences);
-    nb_strbuf_release(&note);
 }
 
 static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) {
-    struct nb_strbuf sentence = {0};
+    struct nb_strbuf sentence released_by(nb_strbuf_release) = {0};
     nb_claims_counts(&sentence, document);
     nb_strbuf_add(&sentence, ".");
     say(&sentence, out, text);
@@ -125,7 +122,6 @@ static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) 
     add_headline(document, out, text);
     add_claims(document, out, text);
     add_bugs(document, out, text);
-    nb_strbuf_release(&sentence);
 }
 
 int nb_claims_print(const cJSON *document, const char *format, FILE *out) {
@@ -146,18 +142,16 @@ int nb_claims_print(const cJSON *document, const char *format, FILE *out) {
 
 static void add_wrapped(struct nb_strbuf *out, const char *lead, const char *text) {
     if (!text) return;
-    char *line = nb_textf("%s%s", lead, text);
+    char *line freed = nb_textf("%s%s", lead, text);
     nb_screen_wrap(out, line, nb_screen_width(stdout), nb_utf8_wanted());
-    free(line);
 }
 
 static void add_sources(const struct nb_claim *claim, struct nb_strbuf *out) {
     for (size_t i = 0; i < claim->n_sources; i++) {
         const struct nb_claim_source *s = &claim->sources[i];
-        char *text = nb_textf("%s%s%s%s%s", s->cite, s->says ? ": " : "", s->says ? s->says : "", s->note ? ". " : "",
-                              s->note ? s->note : "");
+        char *text freed = nb_textf("%s%s%s%s%s", s->cite, s->says ? ": " : "", s->says ? s->says : "",
+                                    s->note ? ". " : "", s->note ? s->note : "");
         add_wrapped(out, "Source: ", text);
-        free(text);
     }
 }
 
@@ -175,13 +169,12 @@ static bool is_told_with(const struct nb_reading *a, const struct nb_reading *b)
 static void add_rules(const struct nb_reading *r, struct nb_strbuf *rules, struct nb_strbuf *published) {
     for (size_t i = 0; i < r->n_rules; i++) {
         const struct nb_rule *rule = &r->rules[i];
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         nb_strbuf_add(&text, "\n");
         nb_rule_print(rule, &text);
         if (rule->text) nb_strbuf_addf(&text, " (%s)", rule->text);
         nb_strbuf_add(&text, "\n");
         if (!rules->text || !strstr(rules->text, text.text)) nb_strbuf_add(rules, text.text);
-        nb_strbuf_release(&text);
         if (isnan(rule->published.value)) continue;
         nb_strbuf_add(published, published->len ? ", " : "published: ");
         nb_rule_number_print(rule, rule->published.value, published);
@@ -192,7 +185,8 @@ static void add_rules(const struct nb_reading *r, struct nb_strbuf *rules, struc
 static void add_readings(const struct nb_claim *claim, const struct nb_reading *first, struct nb_strbuf *out) {
     const struct nb_experiment *e = &claim->experiments[first->experiment];
     const char *refused = e->kind->refuses ? e->kind->refuses(e) : NULL;
-    struct nb_strbuf text = {0}, rules = {0}, published = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0}, rules released_by(nb_strbuf_release) = {0},
+                          published released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < claim->n_readings; i++) {
         const struct nb_reading *r = &claim->readings[i];
         if (!is_told_with(r, first)) continue;
@@ -208,9 +202,6 @@ static void add_readings(const struct nb_claim *claim, const struct nb_reading *
     nb_strbuf_clear(&text);
     nb_strbuf_addf(&text, "cannot be tested here: %s", refused ? refused : "");
     if (refused) add_paragraph(out, 4, text.text);
-    nb_strbuf_release(&text);
-    nb_strbuf_release(&rules);
-    nb_strbuf_release(&published);
 }
 
 static void add_all_readings(const struct nb_claim *claim, bool alternative, const char *title, struct nb_strbuf *out) {
@@ -229,19 +220,18 @@ static void add_experiments(const struct nb_claim *claim, struct nb_strbuf *out)
     bool any = false;
     for (size_t i = 0; i < claim->n_experiments; i++) {
         const struct nb_experiment *e = &claim->experiments[i];
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         if (!e->kind->describe) continue;
         nb_strbuf_addf(&text, "%s: ", e->name);
         e->kind->describe(e, &text);
         nb_strbuf_add(out, any ? "" : "\nExperiments\n");
         any = true;
         add_paragraph(out, 2, text.text);
-        nb_strbuf_release(&text);
     }
 }
 
 void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out) {
-    struct nb_strbuf axes = {0};
+    struct nb_strbuf axes released_by(nb_strbuf_release) = {0};
     add_wrapped(out, "", claim->id);
     add_wrapped(out, "", claim->statement);
     nb_strbuf_add(out, "\n");
@@ -261,18 +251,16 @@ void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out) {
     add_experiments(claim, out);
     nb_strbuf_add(out, "\n");
     add_wrapped(out, "File: ", claim->path);
-    nb_strbuf_release(&axes);
 }
 
 void nb_properties_explain(struct nb_strbuf *out) {
     const struct nb_property *p;
     for (size_t i = 0; (p = nb_property_at(i)); i++) {
         if (i) nb_strbuf_add(out, "\n");
-        char *text = nb_textf("%s: %s", p->name, p->summary);
+        char *text freed = nb_textf("%s: %s", p->name, p->summary);
         add_wrapped(out, "", text);
         for (const struct nb_property_param *param = p->params; param->name; param++)
             nb_strbuf_addf(out, "  %s = %s%s%s\n", param->name, param->fallback, *param->help ? "   " : "",
                            param->help);
-        free(text);
     }
 }

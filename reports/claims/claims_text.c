@@ -99,13 +99,11 @@ static struct range range_of(const cJSON *reading, const char *name) {
 
 /* "0.31 to 0.42 ulp", "16% to 82%"; ends that read alike are said once. */
 static void add_ends(struct nb_strbuf *out, double from, double to, const char *unit) {
-    struct nb_strbuf low = {0}, high = {0};
+    struct nb_strbuf low released_by(nb_strbuf_release) = {0}, high released_by(nb_strbuf_release) = {0};
     add_value(&low, from, unit);
     add_value(&high, to, unit);
     if (strcmp(low.text, high.text) != 0) nb_strbuf_addf(out, "%.*s to ", (int)strcspn(low.text, " "), low.text);
     nb_strbuf_add(out, high.text);
-    nb_strbuf_release(&low);
-    nb_strbuf_release(&high);
 }
 
 static void add_ratio(struct nb_strbuf *out, double low, double high) {
@@ -299,17 +297,15 @@ void nb_claims_quick_note(const cJSON *document, struct nb_strbuf *out) {
     const size_t before = out->len;
     if (!nb_json_get_bool(document, "quick")) return;
     for (int i = 0; i < 2; i++) {
-        struct nb_strbuf ids = {0};
+        struct nb_strbuf ids released_by(nb_strbuf_release) = {0};
         add_ids(&ids, document, open[i]);
         if (ids.len) nb_strbuf_addf(out, "%s%s.", why[i], ids.text);
-        nb_strbuf_release(&ids);
     }
     if (out->len == before) return;
-    char *text = nb_textf("--quick cannot decide some statements; a run without it takes an hour or more.%s",
-                          out->text + before);
+    char *text freed = nb_textf("--quick cannot decide some statements; a run without it takes an hour or more.%s",
+                                out->text + before);
     nb_strbuf_clear(out);
     nb_strbuf_add(out, text);
-    free(text);
 }
 
 /* ---- sentences ---- */
@@ -498,25 +494,23 @@ static void add_figures(struct nb_grid *grid, const cJSON *reading) {
     nb_grid_end_cell(grid);
 }
 
-static void add_broken_cell(struct nb_grid *grid, const cJSON *claim) {
+/* What matters of a bug report is which kernels have the bug. */
+static void add_bug(struct nb_grid *grid, const cJSON *claim) {
+    const bool decided = nb_claim_is_decided(nb_json_get_string(claim, "verdict"));
+    begin_line(grid, "", claim, nb_json_get_string(claim, "title"));
+    if (decided) add_count(&grid->cell, main_reading(claim));
+    nb_strbuf_add(&grid->cell, decided ? " cases" : nb_json_get_string(claim, "reason"));
+    nb_grid_end_cell(grid);
     add_broken(&grid->cell, claim);
     nb_grid_end_cell(grid);
 }
 
-/* What matters of a bug report is which kernels have the bug. */
-static void add_bug(struct nb_grid *grid, const cJSON *claim) {
-    begin_line(grid, "", claim, nb_json_get_string(claim, "title"));
-    nb_grid_row(grid, nb_json_get_string(claim, "reason"), "");
-    add_broken_cell(grid, claim);
-}
-
 static void add_claim(struct nb_grid *grid, const cJSON *claim) {
     const cJSON *reading;
-    char *why = why_of(claim);
+    char *why freed = why_of(claim);
     begin_line(grid, "", claim, nb_json_get_string(claim, "title"));
     add_figures(grid, main_reading(claim));
     nb_grid_add(grid, why);
-    free(why);
     if (nb_claim_is_decided(nb_json_get_string(claim, "verdict"))) return;
     cJSON_ArrayForEach(reading, nb_json_get(claim, "readings")) {
         if (!nb_claim_is_decided(nb_json_get_string(reading, "verdict"))) continue;
@@ -529,7 +523,8 @@ static void add_claim(struct nb_grid *grid, const cJSON *claim) {
 size_t nb_claims_lines_grid(const cJSON *document, bool bugs, struct nb_grid *grid) {
     static const char *const titles[] = {"claim", "statement", "verdict", "measured", "published", "why"};
     const cJSON *claim;
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    static const char *const bug_titles[] = {"claim", "statement", "verdict", "breaks in", "kernels that it breaks"};
+    nb_grid_init(grid, bugs ? bug_titles : titles, bugs ? 5 : 6);
     cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
         if (nb_claims_is_bug(claim) == bugs) (bugs ? add_bug : add_claim)(grid, claim);
     }

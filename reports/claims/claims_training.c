@@ -94,12 +94,10 @@ static const char lead[] =
 static void add_lead(const struct nb_claims_page *p, const cJSON *document) {
     const cJSON *training = nb_json_get(document, "training");
     const char *version = nb_json_get_text(training, "torch"), *device = nb_json_get_text(training, "device");
-    char *torch = nb_textf("PyTorch %s", version ? version : "(version not known)");
-    char *text = nb_textf(lead, torch, !device || strcmp(device, "cpu") == 0 ? "the CPU" : device);
+    char *torch freed = nb_textf("PyTorch %s", version ? version : "(version not known)");
+    char *text freed = nb_textf(lead, torch, !device || strcmp(device, "cpu") == 0 ? "the CPU" : device);
     nb_claims_heading(p, 2, "training", "Steps, memory and losses in PyTorch");
     nb_claims_say(p, "", text);
-    free(text);
-    free(torch);
 }
 
 void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *document) {

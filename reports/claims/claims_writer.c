@@ -6,6 +6,7 @@
 #include "reports/claims/claims_report.h"
 #include "reports/run/report.h"
 #include "reports/text/escape.h"
+#include "src/core/log.h"
 
 void nb_claims_add(const struct nb_claims_page *p, const char *markdown, const char *html) {
     nb_strbuf_add(p->out, p->html ? html : markdown);
@@ -46,6 +47,7 @@ static const char *class_of(const char *title, const char *text) {
                                              {"statement", "w"},
                                              {"measured", "w"},
                                              {"why", "w"},
+                                             {"kernels that it breaks", "w"},
                                              {"evidence", "w"},
                                              {"published", "n m"},
                                              {"step in PyTorch, GPU", "d"},
@@ -61,12 +63,11 @@ static const char *class_of(const char *title, const char *text) {
 
 /* Figures of one cell, "1.6% [0.6, 2.5]; nn -1.0% [-2.0, 0.1]", each whole in a line. */
 static void add_figures_cell(struct nb_strbuf *out, const char *class, const char *text) {
-    struct nb_strbuf whole = {0};
+    struct nb_strbuf whole released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&whole, "");
     for (const char *p = text; *p; p++)
         nb_strbuf_addn(&whole, *p == ' ' && p[-1] != ';' ? "\u00a0" : p, *p == ' ' && p[-1] != ';' ? 2 : 1);
     nb_html_cell(out, class, whole.text);
-    nb_strbuf_release(&whole);
 }
 
 /* Without the columns that nothing was measured for; a claim's name leads to its evidence. */

@@ -231,15 +231,6 @@ static int check(const struct nb_claim *c, const struct nb_jsonc *file) {
     return 0;
 }
 
-/* "dir/speed-fused.json" -> "speed-fused". */
-static char *id_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *id = nb_strdup(slash ? slash + 1 : path);
-    const size_t n = strlen(id);
-    if (n > 5 && strcmp(id + n - 5, ".json") == 0) id[n - 5] = '\0';
-    return id;
-}
-
 static int read_claim(struct nb_claim *c, const struct nb_jsonc *file) {
     static const struct nb_field fields[] = {
         {"title", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, title), .required = true},
@@ -253,7 +244,7 @@ static int read_claim(struct nb_claim *c, const struct nb_jsonc *file) {
         {"false_in_part", NB_FIELD_BOOL, .offset = offsetof(struct nb_claim, false_in_part)},
         {"remark", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, remark)},
         {"changed_after_data", NB_FIELD_TEXTS, .offset = offsetof(struct nb_claim, changed_after_data)}};
-    *c = (struct nb_claim){.path = nb_strdup(file->path), .id = id_of(file->path)};
+    *c = (struct nb_claim){.path = nb_strdup(file->path), .id = nb_base_name(file->path, ".json")};
     int result = nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a claim", c);
     if (result == 0) result = check(c, file);
     if (result != 0) nb_claim_release(c);
@@ -278,25 +269,17 @@ static int claim_read_file(struct nb_claim *claim, const char *path) {
     return result;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static char *folder(void) {
-    char *configs = nb_share_dir("NORMBENCH_CONFIGS", "configs");
-    char *dir = configs ? nb_path_join(configs, "claims") : NULL;
-    free(configs);
-    return dir;
+    char *configs freed = nb_share_dir("NORMBENCH_CONFIGS", "configs");
+    return configs ? nb_path_join(configs, "claims") : NULL;
 }
 
 bool nb_claim_is_bug(const char *id) { return strncmp(id, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0; }
 
 /* Labels stand in ids as they are, but for '/', which would make a path of them. */
 static void add_bug(struct nb_strings *ids, const char *label) {
-    char *id = nb_textf("%s%s", NB_BUG_PREFIX, label);
+    char *id freed = nb_textf("%s%s", NB_BUG_PREFIX, label);
     nb_strings_add(ids, id);
-    free(id);
     for (char *p = ids->items[ids->n - 1]; *p; p++)
         if (*p == '/') *p = '-';
     for (size_t i = 0; i + 1 < ids->n; i++)
@@ -317,9 +300,8 @@ static int add_bugs(struct nb_strings *ids) {
 
 /* All that can be named, sorted, those of the family last. -1 after nb_error. */
 static int find_ids(struct nb_strings *ids) {
-    char *dir = folder();
+    char *dir freed = folder();
     *ids = nb_dir_list(dir, ".json");
-    free(dir);
     if (ids->n == 0) return nb_error("there is no folder configs/claims; NORMBENCH_CONFIGS says where configs is");
     return add_bugs(ids);
 }
@@ -328,7 +310,7 @@ static int find_ids(struct nb_strings *ids) {
 
 /* As a file of its own would have it. */
 static void print_bug(const struct nb_block *block, struct nb_strbuf *out) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const char *essence = block->text ? block->text : "a public bug report";
     nb_strbuf_addf(&text, "%s: %s", block->label, essence);
     nb_strbuf_add(out, "{\"title\":");
@@ -347,25 +329,22 @@ static void print_bug(const struct nb_block *block, struct nb_strbuf *out) {
         "}}},\"readings\":[{\"id\":\"breaks\",\"text\":\"no usable result: NaN, Inf or 0 instead of a number, or fewer than half the digits of the dtype\",\"experiment\":\"input\",\"expect\":"
         "[{\"figure\":\"survives\",\"form\":\"equals\",\"to\":0}]}],"
         "\"sensitivity\":[\"kernel\",\"dtype\",\"root\",\"eps\"]}");
-    nb_strbuf_release(&text);
 }
 
 static int read_bug(struct nb_claim *claim, const char *id) {
     struct nb_config bugs;
-    struct nb_strings one = {0};
+    struct nb_strings one released_by(nb_strings_release) = {0};
     int result = -1;
     if (nb_config_read(&bugs, "bugs") != 0) return -1;
     for (size_t i = 0; i < bugs.n_blocks && result != 0; i++) {
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         if (!bugs.blocks[i].label) continue;
         add_bug(&one, bugs.blocks[i].label);
         if (one.n == 0 || strcmp(one.items[one.n - 1], id) != 0) continue;
         print_bug(&bugs.blocks[i], &text);
         result = nb_claim_parse(claim, id, text.text, text.len);
-        nb_strbuf_release(&text);
         if (result != 0) break;
     }
-    nb_strings_release(&one);
     nb_config_release(&bugs);
     return result;
 }
@@ -374,12 +353,9 @@ static int read_bug(struct nb_claim *claim, const char *id) {
 
 static int read_id(struct nb_claim *claim, const char *id) {
     if (nb_claim_is_bug(id)) return read_bug(claim, id);
-    char *dir = folder();
-    char *name = nb_textf("%s/%s.json", dir ? dir : ".", id);
-    const int result = claim_read_file(claim, name);
-    free(name);
-    free(dir);
-    return result;
+    char *dir freed = folder();
+    char *name freed = nb_textf("%s/%s.json", dir ? dir : ".", id);
+    return claim_read_file(claim, name);
 }
 
 static int unknown(const char *pattern, const struct nb_strings *ids) {
@@ -388,7 +364,7 @@ static int unknown(const char *pattern, const struct nb_strings *ids) {
         pattern, nb_did_you_mean(pattern, (const char *const *)ids->items, ids->n).text);
 }
 
-static bool is_file(const char *pattern) { return strchr(pattern, '/') || ends_with(pattern, ".json"); }
+static bool is_file(const char *pattern) { return strchr(pattern, '/') || nb_text_ends(pattern, ".json"); }
 
 static bool is_wanted(const char *id, const char *const *patterns, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -413,11 +389,10 @@ static int read_all(struct nb_claims *claims, const struct nb_strings *ids, cons
 
 int nb_claims_read(struct nb_claims *claims, const char *const *patterns, size_t n_patterns) {
     assert(claims && (patterns || n_patterns == 0));
-    struct nb_strings ids = {0};
+    struct nb_strings ids released_by(nb_strings_release) = {0};
     *claims = (struct nb_claims){0};
     int result = find_ids(&ids);
     if (result == 0) result = read_all(claims, &ids, patterns, n_patterns);
-    nb_strings_release(&ids);
     if (result != 0) nb_claims_release(claims);
     return result;
 }
@@ -457,9 +432,8 @@ void nb_claims_bugs_on_plugins(struct nb_config *config) {
         for (size_t k = 0; k < nb_registry_size(); k++) {
             const char *plugin = nb_registry_at(k)->plugin;
             if (!plugin || strcmp(plugin, last) == 0) continue;
-            char *glob = nb_textf("%s:*", plugin);
+            char *glob freed = nb_textf("%s:*", plugin);
             nb_values_add(&block->values[axis - nb_axes], axis, glob, reason, sizeof reason);
-            free(glob);
             last = plugin;
         }
     }
@@ -654,14 +628,13 @@ static size_t add_rows(const struct nb_claim_result *result, const struct nb_rea
 
 /* "models whose step saves 7%: 1 of 5 (transformer), not decided: cifar", of the readings of one condition. */
 static void add_condition(const struct nb_claim_result *result, const struct nb_reading *first, struct nb_strbuf *out) {
-    struct nb_strbuf held = {0};
+    struct nb_strbuf held released_by(nb_strbuf_release) = {0};
     size_t n = 0;
     for (size_t i = 0; i < result->claim->n_readings; i++) n += same_condition(&result->claim->readings[i], first);
     const size_t holds = add_rows(result, first, false, " (", &held);
     nb_strbuf_addf(out, "%s: %zu of %zu", first->under, holds, n);
     if (holds > 0 && holds < n) nb_strbuf_addf(out, "%s)", held.text);
     add_rows(result, first, true, ", not decided: ", out);
-    nb_strbuf_release(&held);
 }
 
 static bool is_first_of_condition(const struct nb_claim *c, size_t at) {

@@ -46,7 +46,7 @@ static cJSON *ruled_json(const struct nb_ruled *r, const struct nb_findings *fin
 
 static cJSON *rule_json(const struct nb_rule *rule) {
     cJSON *json = cJSON_CreateObject();
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_rule_print(rule, &text);
     nb_json_text(json, "rule", text.text);
     nb_json_text(json, "form", nb_rule_form_names[rule->form]);
@@ -57,7 +57,6 @@ static cJSON *rule_json(const struct nb_rule *rule) {
     nb_json_number(json, "published_high", rule->published.high);
     nb_json_number(json, "least", rule->least);
     nb_json_number(json, "most", rule->most);
-    nb_strbuf_release(&text);
     return json;
 }
 
@@ -145,7 +144,7 @@ static void add_counts(cJSON *json, const struct nb_claim_result *results, size_
 static void add_eager(cJSON *section, const struct nb_claims_about *about) {
     const struct nb_interval *d = &about->eager_us;
     cJSON *eager = cJSON_AddObjectToObject(section, "eager");
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_json_interval(eager, "dispatch_us", d);
     if (d->value > 0)
         nb_strbuf_addf(&text, "PyTorch on this CPU, one operator at a time: d = %.3g us an operation [%.3g, %.3g].",
@@ -154,7 +153,6 @@ static void add_eager(cJSON *section, const struct nb_claims_about *about) {
         nb_strbuf_addf(&text, "What an operation costs PyTorch on this CPU is not known: %s.",
                        about->no_eager ? about->no_eager : "the run ended before");
     nb_json_text(eager, "sentence", text.text);
-    nb_strbuf_release(&text);
 }
 
 static void add_steps(cJSON *json, const struct nb_claim_result *results, size_t n,
@@ -252,17 +250,14 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
 }
 
 bool nb_claims_document_exists(const char *dir) {
-    char *path = nb_path_join(dir, NB_CLAIMS_FILE);
-    const bool there = nb_path_exists(path);
-    free(path);
-    return there;
+    char *path freed = nb_path_join(dir, NB_CLAIMS_FILE);
+    return nb_path_exists(path);
 }
 
 int nb_claims_document_write(const cJSON *document, const char *dir) {
-    char *path = nb_path_join(dir, NB_CLAIMS_FILE);
+    char *path freed = nb_path_join(dir, NB_CLAIMS_FILE);
     int result = nb_dir_make(dir);
     if (result == 0) result = nb_json_write(document, path);
-    free(path);
     return result;
 }
 
@@ -282,8 +277,8 @@ static bool has_claims(const cJSON *document, const char *path) {
 cJSON *nb_claims_document_read(const char *where) {
     const size_t n = strlen(where);
     const bool is_file = n > 5 && strcmp(where + n - 5, ".json") == 0;
-    char *path = is_file ? nb_strdup(where) : nb_path_join(where, NB_CLAIMS_FILE);
-    char *text = nb_file_read(path, LARGEST_FILE, NULL);
+    char *path freed = is_file ? nb_strdup(where) : nb_path_join(where, NB_CLAIMS_FILE);
+    char *text freed = nb_file_read(path, LARGEST_FILE, NULL);
     cJSON *json = text && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     if (text && !json) nb_error("%s: is not JSON in UTF-8", path);
     static const char mend[] = "`normbench claims --resume` makes it again";
@@ -292,15 +287,13 @@ cJSON *nb_claims_document_read(const char *where) {
         cJSON_Delete(json);
         json = NULL;
     }
-    free(text);
-    free(path);
     return json;
 }
 
 /* A file of configs/ as it stands there; null after nb_error. */
 static cJSON *read_shared(const char *file) {
     struct nb_jsonc read = {0};
-    char *path = nb_jsonc_find(file);
+    char *path freed = nb_jsonc_find(file);
     cJSON *root = NULL;
     if (!path)
         nb_error("there is no configs/%s", file);
@@ -309,28 +302,22 @@ static cJSON *read_shared(const char *file) {
         read.root = NULL;
         nb_jsonc_release(&read);
     }
-    free(path);
     return root;
 }
 
 cJSON *nb_claims_table_read(const char *name) {
-    char *file = nb_textf("claims/tables/%s.json", name);
-    cJSON *table = read_shared(file);
-    free(file);
-    return table;
+    char *file freed = nb_textf("claims/tables/%s.json", name);
+    return read_shared(file);
 }
 
 cJSON *nb_claims_readings(void) {
-    char *dir = nb_jsonc_find("models/readings");
-    struct nb_strings names = nb_dir_list(dir, ".json");
+    char *dir freed = nb_jsonc_find("models/readings");
+    struct nb_strings names released_by(nb_strings_release) = nb_dir_list(dir, ".json");
     cJSON *all = cJSON_CreateArray();
     for (size_t i = 0; i < names.n; i++) {
-        char *file = nb_textf("models/readings/%s.json", names.items[i]);
+        char *file freed = nb_textf("models/readings/%s.json", names.items[i]);
         cJSON *readings = read_shared(file);
         if (readings) cJSON_AddItemToArray(all, readings);
-        free(file);
     }
-    nb_strings_release(&names);
-    free(dir);
     return all;
 }

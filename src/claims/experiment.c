@@ -122,14 +122,13 @@ static const char *fits(double bytes, const cJSON *meta) {
 }
 
 static void tag_axis(struct nb_finding *f, const struct nb_case *c, const char *axis) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_case_axis(c, axis, &text);
     if (text.len > 0) nb_finding_tag(f, axis, text.text);
-    nb_strbuf_release(&text);
 }
 
 void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON *meta) {
-    struct nb_strbuf kernel = {0};
+    struct nb_strbuf kernel released_by(nb_strbuf_release) = {0};
     nb_kernel_name(&r->c, &kernel);
     nb_finding_tag(f, "kernel", kernel.text);
     nb_finding_tag(f, "op", nb_op_names[r->c.op]);
@@ -145,7 +144,6 @@ void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON 
     nb_finding_tag_number(f, "rows", (double)r->c.shape.rows);
     nb_finding_tag_number(f, "cols", (double)r->c.shape.cols);
     nb_finding_tag(f, "fits", r->c.cache == NB_COLD ? "memory" : fits(r->bytes, meta));
-    nb_strbuf_release(&kernel);
 }
 
 const char *nb_blocks_why_none(const struct nb_results *results) {

@@ -56,11 +56,10 @@ static int read_row(const struct nb_jsonc *file, const cJSON *node, struct publi
         return nb_error("%s:%d: \"part\" is '%s', and not forward, backward, update, passes or step", file->path,
                         nb_jsonc_line(file, node), out->part);
     if (nb_machine_of(out->gpu)) return 0;
-    struct nb_strbuf known = {0};
+    struct nb_strbuf known released_by(nb_strbuf_release) = {0};
     nb_machine_names(&known);
     nb_error("%s:%d: the rates of the GPU '%s' are not known; %s are", file->path, nb_jsonc_line(file, node), out->gpu,
              known.text);
-    nb_strbuf_release(&known);
     return -1;
 }
 
@@ -116,7 +115,7 @@ static int step_read(struct nb_experiment *e, const struct nb_jsonc *file, const
 }
 
 static void step_release(struct nb_experiment *e) {
-    struct step_experiment *s = e->own;
+    struct step_experiment *s freed = e->own;
     for (size_t i = 0; i < s->n_published; i++) {
         free(s->published[i].row);
         free(s->published[i].gpu);
@@ -129,7 +128,6 @@ static void step_release(struct nb_experiment *e) {
     nb_strings_release(&s->norms);
     nb_strings_release(&s->styles);
     nb_model_step_release(&s->model);
-    free(s);
 }
 
 static void step_plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {

@@ -83,7 +83,7 @@ static int timing_read(struct nb_experiment *e, const struct nb_jsonc *file, con
 }
 
 static void timing_release(struct nb_experiment *e) {
-    struct timing *t = e->own;
+    struct timing *t freed = e->own;
     for (size_t i = 0; i < t->n; i++) {
         struct compare *c = &t->compares[i];
         nb_sides_release(&c->pair);
@@ -93,7 +93,6 @@ static void timing_release(struct nb_experiment *e) {
     free(t->compares);
     free(t->isolate);
     nb_blocks_release(&t->matrix);
-    free(t);
 }
 
 static void timing_plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
@@ -328,9 +327,8 @@ static void timing_find(const struct nb_experiment *e, const struct nb_claims_me
             if (against != NO_CASE) add_pair(out, &at, m->samples);
         }
         if (out->n > before) continue;
-        char *why = why_none(&cases, &t->compares[i].pair, results);
+        char *why freed = why_none(&cases, &t->compares[i].pair, results);
         add_none(out, &t->compares[i], why);
-        free(why);
     }
     timed_cases_release(&cases);
 }

@@ -43,12 +43,11 @@ static void release_arms(struct nb_training *t) {
 
 /* Arms, with their tags, from the words; on_cpu: words of all of them, or null. Null, or what is wrong. */
 static const char *complete_arms(struct nb_training *t, const char *on_cpu, char *reason, size_t n) {
-    char *common = nb_textf("%s %s", t->common ? t->common : "", on_cpu ? on_cpu : "");
+    char *common freed = nb_textf("%s %s", t->common ? t->common : "", on_cpu ? on_cpu : "");
     const char *wrong = NULL;
     release_arms(t);
     t->arms = nb_alloc(t->words.n, sizeof *t->arms);
     for (size_t i = 0; i < t->words.n && !wrong; i++) wrong = add_arm(t, common, t->words.items[i], reason, n);
-    free(common);
     return wrong;
 }
 
@@ -118,7 +117,7 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
 }
 
 static void training_release(struct nb_experiment *e) {
-    struct nb_training *t = e->own;
+    struct nb_training *t freed = e->own;
     for (size_t i = 0; i < t->n_pairs; i++) nb_sides_release(&t->pairs[i]);
     release_arms(t);
     free(t->pairs);
@@ -128,7 +127,6 @@ static void training_release(struct nb_experiment *e) {
     free(t->needed);
     free(t->on_cpu);
     nb_strings_release(&t->words);
-    free(t);
 }
 
 static const char *training_refuses(const struct nb_experiment *e) {

@@ -312,13 +312,12 @@ struct work {
 static void work(void *arg) {
     struct work *w = arg;
     struct nb_findings found = {0};
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     cJSON *list = cJSON_CreateArray();
     property_run(w->own->property, w->own->params, &found);
     for (size_t i = 0; i < found.n; i++) cJSON_AddItemToArray(list, finding_to_json(&found.items[i]));
     nb_json_print(list, &text);
     if ((w->fits = text.len < sizeof w->text)) memcpy(w->text, text.text, text.len + 1);
-    nb_strbuf_release(&text);
     nb_findings_release(&found);
     cJSON_Delete(list);
 }

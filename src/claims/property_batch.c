@@ -69,8 +69,8 @@ static void coupling_run(const struct nb_property_call *call) {
     const struct trial t = {nb_param_whole(call, "batch"), nb_param_whole(call, "features")};
     const char *kernel = nb_param_text(call, "kernel");
     const int64_t n = t.batch * t.features;
-    double *x = nb_alloc(2 * (unsigned long long)n, sizeof *x), *y = x + n;
-    double *sums = nb_alloc(5 * (unsigned long long)t.features, sizeof *sums), *dx = sums + 4 * t.features;
+    double *x freed = nb_alloc(2 * (unsigned long long)n, sizeof *x), *y = x + n;
+    double *sums freed = nb_alloc(5 * (unsigned long long)t.features, sizeof *sums), *dx = sums + 4 * t.features;
     struct spread output = {sums, sums + t.features, t.features, 0},
                   gradient = {sums + 2 * t.features, sums + 3 * t.features, t.features, 0};
     const bool couples = strncmp(kernel, "batchnorm", 9) == 0;
@@ -84,8 +84,6 @@ static void coupling_run(const struct nb_property_call *call) {
     }
     if (result == 0) nb_property_add(call, "moved", "share", spread_of(&output));
     if (result == 0 && couples) nb_property_add(call, "gradient_moved", "share", spread_of(&gradient));
-    free(x);
-    free(sums);
 }
 
 /* running. BatchNorm in training and in inference on the same batch, after so many batches of training: root mean square of the difference over
@@ -126,12 +124,11 @@ static int both_modes(const struct nb_property_call *call, int64_t batch, int64_
 static void running_run(const struct nb_property_call *call) {
     const int64_t batch = nb_param_whole(call, "batch"), features = nb_param_whole(call, "features");
     const int64_t n = batch * features;
-    double *x = nb_alloc(3 * (unsigned long long)n, sizeof *x), *y = x + n, *z = y + n;
+    double *x freed = nb_alloc(3 * (unsigned long long)n, sizeof *x), *y = x + n, *z = y + n;
     if (both_modes(call, batch, features, x, y, z) == 0) {
         for (int64_t i = 0; i < n; i++) z[i] -= y[i];
         nb_property_add(call, "apart", "share", nb_rms_of(z, n) / nb_rms_of(y, n));
     }
-    free(x);
 }
 
 /* tokens. Do tokens share statistics? All rows but one are drawn anew; counted are the bits of the one that stays. */
@@ -147,7 +144,8 @@ static void fill_rows(double *x, int64_t rows, int64_t cols, int64_t kept, uint6
 static void tokens_run(const struct nb_property_call *call) {
     const char *kernel = nb_param_text(call, "kernel");
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols");
-    double *x = nb_alloc(3 * (unsigned long long)(rows * cols), sizeof *x), *y = x + rows * cols, *z = y + rows * cols;
+    double *x freed = nb_alloc(3 * (unsigned long long)(rows * cols), sizeof *x), *y = x + rows * cols,
+              *z = y + rows * cols;
     double moved = 0;
     int result = 0;
     for (int64_t kept = 0; kept < rows && result == 0; kept++) {
@@ -158,7 +156,6 @@ static void tokens_run(const struct nb_property_call *call) {
         if (result == 0) moved += nb_largest_difference(y + kept * cols, z + kept * cols, cols) > 0;
     }
     if (result == 0) nb_property_add(call, "rows_moved", "share", moved / (double)rows);
-    free(x);
 }
 
 /* depth. The difference between training and inference through many layers, h <- relu(norm(W h)): each BatchNorm has running averages from
@@ -174,7 +171,7 @@ struct net {
 static void multiply(const struct net *net, int layer) {
     const struct nb_random random = nb_random_stream(5, (uint64_t)layer);
     const double size = sqrt(2 / (double)net->width);
-    double *w = nb_alloc((unsigned long long)(net->width * net->width), sizeof *w);
+    double *w freed = nb_alloc((unsigned long long)(net->width * net->width), sizeof *w);
     for (int64_t i = 0; i < net->width * net->width; i++) w[i] = size * nb_random_normal(random, (uint64_t)i);
     for (int64_t b = 0; b < net->batch; b++)
         for (int64_t j = 0; j < net->width; j++) {
@@ -182,7 +179,6 @@ static void multiply(const struct net *net, int layer) {
             for (int64_t k = 0; k < net->width; k++) sum += w[j * net->width + k] * net->h[b * net->width + k];
             net->a[b * net->width + j] = sum;
         }
-    free(w);
 }
 
 /* One batch through all layers; out: what the last norm returned. */
@@ -207,7 +203,7 @@ static int pass(const struct nb_property_call *call, const struct net *net, uint
 
 static int modes_apart(const struct nb_property_call *call, const struct net *net, double *apart) {
     const int64_t n = net->batch * net->width, params_n = net->depth * net->width;
-    double *y = nb_alloc(2 * (unsigned long long)n, sizeof *y), *z = y + n;
+    double *y freed = nb_alloc(2 * (unsigned long long)n, sizeof *y), *z = y + n;
     int result = 0;
     for (int64_t i = 0; i < params_n; i++) net->var[i] = 1;
     for (int64_t b = 0; b < nb_param_whole(call, "batches") && result == 0; b++)
@@ -216,7 +212,6 @@ static int modes_apart(const struct nb_property_call *call, const struct net *ne
     if (result == 0) result = pass(call, net, 0, NB_TRAINING, y);
     for (int64_t i = 0; i < n; i++) z[i] -= y[i];
     *apart = nb_rms_of(z, n) / nb_rms_of(y, n);
-    free(y);
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "src/claims/property.h"
+#include "src/core/log.h"
 #include "src/core/random.h"
 
 /* descent. Gradient descent on y = w x + b with the mean squared error, the worked example of tutorials: does it converge at the given rate,
@@ -171,7 +172,7 @@ static double kept(const double *y, int64_t rows, int64_t cols) {
 static void gradient_balance_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "samples"), cols = nb_param_count(call, "features"), n = rows * cols;
     const char *norm = nb_param_text(call, "norm");
-    double *x = nb_norm_normal(n, 2 * n), *y = x + n;
+    double *x freed = nb_norm_normal(n, 2 * n), *y = x + n;
     int result = 0;
     for (int64_t i = 0; i < n; i++)
         x[i] = nb_param_number_at(call, "features", (int)(i % cols)) * (1 + nb_param_number(call, "spread") * x[i]);
@@ -183,7 +184,6 @@ static void gradient_balance_run(const struct nb_property_call *call) {
         nb_property_add(call, "gradient_ratio", "", ratio_of(y, rows, cols));
         nb_property_add(call, "rows_kept_apart", "share", kept(y, rows, cols));
     }
-    free(x);
 }
 
 /* gradient_scale. The worked example of a gradient: the mean squared error over N inputs, w x against targets that each prediction misses by `error`,

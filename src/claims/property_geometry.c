@@ -20,25 +20,23 @@ static double turned(const double *x, const double *y, int64_t n) {
 
 static void direction_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols");
-    double *x = nb_norm_rows(call, nb_param_text(call, "data"), rows, cols, "turned"), most = 0;
+    double *x freed = nb_norm_rows(call, nb_param_text(call, "data"), rows, cols, "turned"), most = 0;
     if (!x) return;
-    double *y = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
+    double *y freed = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
     if (nb_norm_plain(call, nb_param_text(call, "kernel"), nb_param_number(call, "eps"), x, rows, cols, y, "turned") ==
         0) {
         for (int64_t r = 0; r < rows; r++) most = fmax(most, turned(x + r * cols, y + r * cols, cols));
         nb_property_add(call, "turned", "", most);
     }
-    free(x);
-    free(y);
 }
 
 /* moments. Mean, variance and standard deviation of what a norm returns, with gamma 1 and beta 0. */
 
 static void moments_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols");
-    double *x = nb_norm_rows(call, nb_param_text(call, "data"), rows, cols, "std"), mean = 0, off = 0;
+    double *x freed = nb_norm_rows(call, nb_param_text(call, "data"), rows, cols, "std"), mean = 0, off = 0;
     if (!x) return;
-    double *y = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
+    double *y freed = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
     if (nb_norm_plain(call, nb_param_text(call, "kernel"), nb_param_number(call, "eps"), x, rows, cols, y, "std") ==
         0) {
         for (int64_t r = 0; r < rows; r++) {
@@ -49,8 +47,6 @@ static void moments_run(const struct nb_property_call *call) {
         nb_property_add(call, "variance_off", "", off); /* largest |variance - 1| of a row */
         nb_property_add(call, "std", "", sqrt(nb_variance_of(y, rows * cols)));
     }
-    free(x);
-    free(y);
 }
 
 /* structure. Does a norm keep the structure of the data? Within a row: the order of its elements (share of neighbours in sorted order that change
@@ -89,16 +85,13 @@ static double inverted(const double *x, const double *y, int64_t rows, int64_t c
 
 static void structure_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols");
-    double *x = nb_norm_normal(rows * cols, 2 * rows * cols), *y = x + rows * cols;
+    double *x freed = nb_norm_normal(rows * cols, 2 * rows * cols), *y = x + rows * cols;
     for (int64_t i = 0; i < rows * cols; i++) x[i] = pow(100, (double)(i / cols) / (double)(rows - 1) - 0.5) * x[i];
     if (nb_norm_plain(call, nb_param_text(call, "norm"), 1e-5, x, rows, cols, y, "inverted") == 0) {
-        double *before = distances(x, rows, cols), *after = distances(y, rows, cols);
+        double *before freed = distances(x, rows, cols), *after freed = distances(y, rows, cols);
         nb_property_add(call, "inverted", "", inverted(x, y, rows, cols));
         nb_property_add(call, "distances_kept", "", correlation(before, after, rows * (rows - 1) / 2));
-        free(before);
-        free(after);
     }
-    free(x);
 }
 
 /* spread. Differences between samples, before and after a norm: the variance between samples, by feature and on average; and how much the sizes
@@ -115,24 +108,21 @@ static double between(const double *v, int64_t rows, int64_t cols) {
 }
 
 static double size_variation(const double *v, int64_t rows, int64_t cols) {
-    double *size = nb_alloc((unsigned long long)rows, sizeof *size);
+    double *size freed = nb_alloc((unsigned long long)rows, sizeof *size);
     for (int64_t r = 0; r < rows; r++) size[r] = nb_rms_of(v + r * cols, cols);
-    const double variation = sqrt(nb_variance_of(size, rows)) / nb_mean_of(size, rows);
-    free(size);
-    return variation;
+    return sqrt(nb_variance_of(size, rows)) / nb_mean_of(size, rows);
 }
 
 static void spread_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols");
     const double scale = nb_param_number(call, "scale");
-    double *x = nb_norm_normal(rows * cols, 2 * rows * cols), *y = x + rows * cols;
+    double *x freed = nb_norm_normal(rows * cols, 2 * rows * cols), *y = x + rows * cols;
     for (int64_t i = 0; i < rows * cols; i++)
         x[i] = scale * pow(10, (double)(i / cols) / (double)(rows - 1) - 0.5) * x[i];
     if (nb_norm_plain(call, nb_param_text(call, "norm"), 1e-5, x, rows, cols, y, "variance_kept") == 0) {
         nb_property_add(call, "variance_kept", "", between(y, rows, cols) / between(x, rows, cols));
         nb_property_add(call, "sizes_kept", "", size_variation(y, rows, cols) / size_variation(x, rows, cols));
     }
-    free(x);
 }
 
 /* outlier. One extreme value among normal ones: how much does it change what a norm makes of the others? By how much their largest magnitude
@@ -147,19 +137,17 @@ static int normalized(const struct nb_property_call *call, const double *x, int6
 
 /* Standard deviation of the others after over before: 1 where the spike changes nothing. */
 static double spread_kept(const double *before, const double *after, int64_t first, int64_t step, int64_t n) {
-    double *b = nb_alloc(2 * (unsigned long long)n, sizeof *b), *a = b + n;
+    double *b freed = nb_alloc(2 * (unsigned long long)n, sizeof *b), *a = b + n;
     for (int64_t i = 1; i < n; i++) { /* element 0 is the spike */
         b[i - 1] = before[first + i * step];
         a[i - 1] = after[first + i * step];
     }
-    const double kept = sqrt(nb_variance_of(a, n - 1) / nb_variance_of(b, n - 1));
-    free(b);
-    return kept;
+    return sqrt(nb_variance_of(a, n - 1) / nb_variance_of(b, n - 1));
 }
 
 static void outlier_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols"), n = rows * cols;
-    double *x = nb_norm_normal(n, 3 * n), *before = x + n, *after = before + n;
+    double *x freed = nb_norm_normal(n, 3 * n), *before = x + n, *after = before + n;
     int result = normalized(call, x, rows, cols, before);
     x[0] = nb_param_number(call, "spike");
     if (result == 0) result = normalized(call, x, rows, cols, after);
@@ -169,7 +157,6 @@ static void outlier_run(const struct nb_property_call *call) {
         nb_finding_tag(nb_property_add(call, "changed", "share", row), "where", "row");
         nb_finding_tag(nb_property_add(call, "changed", "share", column), "where", "column");
     }
-    free(x);
 }
 
 /* saturation. Sigmoid and tanh behind a layer, with and without a norm between: the mean of their derivative over its largest value, and the share
@@ -196,13 +183,12 @@ static void add_function(const struct nb_property_call *call, const double *v, i
 
 static void saturation_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols"), n = rows * cols;
-    double *x = nb_norm_normal(n, 2 * n), *y = x + n;
+    double *x freed = nb_norm_normal(n, 2 * n), *y = x + n;
     for (int64_t i = 0; i < n; i++) x[i] = nb_param_number(call, "scale") * x[i];
     if (nb_norm_plain(call, nb_param_text(call, "norm"), 1e-5, x, rows, cols, y, "slope") == 0) {
         add_function(call, y, n, "sigmoid", sigmoid_slope);
         add_function(call, y, n, "tanh", tanh_slope);
     }
-    free(x);
 }
 
 /* linear_stack. x -> relu(W x + b), layer after layer, weights and biases uniform within 1 / sqrt(n) as nn.Linear begins with, and a norm behind
@@ -211,7 +197,7 @@ static void saturation_run(const struct nb_property_call *call) {
 /* out = relu(in W^T + b); the stream is the layer's own. */
 static void linear_relu(const double *in, double *out, int64_t rows, int64_t n, struct nb_random random) {
     const double bound = 1 / sqrt((double)n);
-    double *w = nb_alloc((unsigned long long)(n * n), sizeof *w);
+    double *w freed = nb_alloc((unsigned long long)(n * n), sizeof *w);
     for (int64_t i = 0; i < n * n; i++) w[i] = bound * (2 * nb_random_open(random, (uint64_t)(n + i)) - 1);
     for (int64_t r = 0; r < rows; r++) {
         double *y = out + r * n;
@@ -220,20 +206,18 @@ static void linear_relu(const double *in, double *out, int64_t rows, int64_t n, 
             for (int64_t j = 0; j < n; j++) y[j] += in[r * n + k] * w[k * n + j];
         for (int64_t j = 0; j < n; j++) y[j] = fmax(y[j], 0);
     }
-    free(w);
 }
 
 static void linear_stack_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols"), n = rows * cols;
     const int64_t layers = nb_param_whole(call, "layers");
-    double *x = nb_norm_normal(n, 2 * n), *y = x + n;
+    double *x freed = nb_norm_normal(n, 2 * n), *y = x + n;
     for (int64_t layer = 1; layer <= layers; layer++) {
         linear_relu(x, y, rows, cols, nb_random_stream((uint64_t)nb_param_number(call, "seed"), (uint64_t)layer));
         if (nb_norm_plain(call, nb_param_text(call, "norm"), 1e-5, y, rows, cols, x, "std") != 0) break;
         struct nb_finding *f = nb_property_add(call, "std", "", sqrt(nb_variance_of(x, n)));
         nb_finding_tag_number(f, "layer", (double)layer);
     }
-    free(x);
 }
 
 const struct nb_property nb_property_geometry[] = {

@@ -85,7 +85,7 @@ static void add(const struct nb_property_call *call, const char *name, double va
 static void add_results(const struct nb_property_call *call, const struct shape *x, bool without) {
     const double eps = nb_param_number(call, "eps");
     const long cols = x->d[x->n - 1], rows = size_of(x) / cols;
-    double *v = tokens(rows, cols, eps), *y = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
+    double *v freed = tokens(rows, cols, eps), *y freed = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
     const double *scale = v + rows * cols;
     double off = 0, kept = 0;
     const int ran = nb_norm_plain(call, nb_param_text(call, "kernel"), eps, v, rows, cols, y, "wrong");
@@ -99,8 +99,6 @@ static void add_results(const struct nb_property_call *call, const struct shape 
         add(call, "wrong", off > 1e-6, "no");
         add(call, "off", off, "no");
     }
-    free(v);
-    free(y);
 }
 
 static bool sizes_are_apart(const struct shape *x) {
@@ -158,14 +156,13 @@ static void normalized_shape_run(const struct nb_property_call *call) {
         return;
     }
     snprintf(whole, sizeof whole, "%lldx%.60s", (long long)rows, shape);
-    double *x = nb_norm_normal(rows * all, 3 * rows * all), *y = x + rows * all, *z = y + rows * all;
+    double *x freed = nb_norm_normal(rows * all, 3 * rows * all), *y = x + rows * all, *z = y + rows * all;
     const struct nb_norm module = {.kernel = kernel, .eps = 1e-5, .shape = whole};
     const struct nb_matrix_view v = {.rows = rows, .cols = all, .x = x};
     if (nb_norm_found(call, &module, &v, y, "apart") == 0 &&
         nb_norm_plain(call, kernel, 1e-5, x, rows * all / last, last, z, "apart") == 0)
         nb_finding_tag_number(nb_property_add(call, "apart", "", nb_largest_difference(y, z, rows * all)), "dimensions",
                               n_dims);
-    free(x);
 }
 
 /* same_result. Two kernels on the same rows: how far do their results lie apart? With "centred" the rows lie on a grid and have a mean of
@@ -194,10 +191,10 @@ static void add_apart(const struct nb_property_call *call, const char *name, con
 static void same_result_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols"), n = rows * cols;
     const double eps = nb_param_number(call, "eps");
-    double *x = nb_norm_rows(call, nb_param_text(call, "data"), rows, cols, "apart"), ulps = 0;
+    double *x freed = nb_norm_rows(call, nb_param_text(call, "data"), rows, cols, "apart"), ulps = 0;
     if (!x) return;
     for (int64_t r = 0; r < rows && nb_param_number(call, "centred") != 0; r++) centre_rows(x + r * cols, cols);
-    double *y = nb_alloc(2 * (unsigned long long)n, sizeof *y), *z = y + n;
+    double *y freed = nb_alloc(2 * (unsigned long long)n, sizeof *y), *z = y + n;
     if (nb_norm_plain(call, nb_param_text(call, "of"), eps, x, rows, cols, y, "apart") == 0 &&
         nb_norm_plain(call, nb_param_text(call, "against"), eps, x, rows, cols, z, "apart") == 0) {
         const double rms = nb_rms_of(z, n);
@@ -205,8 +202,6 @@ static void same_result_run(const struct nb_property_call *call) {
         add_apart(call, "apart_ulp", "ulp", ulps);
         add_apart(call, "apart", "", nb_largest_difference(y, z, n) / rms);
     }
-    free(x);
-    free(y);
 }
 
 const struct nb_property nb_property_interface[] = {

@@ -90,12 +90,10 @@ static int normalized(const struct nb_property_call *call, struct layer *l, doub
         products(l, y);
         return 0;
     }
-    double *a = nb_alloc((unsigned long long)(l->cases * l->neurons), sizeof *a);
+    double *a freed = nb_alloc((unsigned long long)(l->cases * l->neurons), sizeof *a);
     products(l, a);
     snprintf(kernel, sizeof kernel, "%.40s_twopass", norm);
-    const int result = nb_norm_plain(call, kernel, nb_param_number(call, "eps"), a, l->cases, l->neurons, y, "change");
-    free(a);
-    return result;
+    return nb_norm_plain(call, kernel, nb_param_number(call, "eps"), a, l->cases, l->neurons, y, "change");
 }
 
 /* Largest change of any output over the rms of all. */
@@ -105,11 +103,10 @@ static void try_change(const struct nb_property_call *call, int change) {
     layer_init(&after, call);
     apply_change(&after, change, nb_param_number(call, "factor"));
     const int64_t n = before.cases * before.neurons;
-    double *y = nb_alloc(2 * (unsigned long long)n, sizeof *y), *z = y + n;
+    double *y freed = nb_alloc(2 * (unsigned long long)n, sizeof *y), *z = y + n;
     if (normalized(call, &before, y) == 0 && normalized(call, &after, z) == 0)
         nb_finding_tag(nb_property_add(call, "change", "", nb_largest_difference(y, z, n) / nb_rms_of(y, n)), "under",
                        change_names[change]);
-    free(y);
     layer_release(&before);
     layer_release(&after);
 }

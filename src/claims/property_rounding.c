@@ -48,13 +48,12 @@ static void cast_order_run(const struct nb_property_call *call) {
     const char *weight = nb_param_text(call, "weight");
     const double spread = strcmp(weight, "ones") == 0 ? 0 : strcmp(weight, "wide") == 0 ? 3 : 0.3;
     const struct nb_random weights = nb_random_stream(1, 1);
-    double *x = nb_norm_normal(n, 3 * n + cols), *before = x + n, *after = before + n, *gamma = after + n;
+    double *x freed = nb_norm_normal(n, 3 * n + cols), *before = x + n, *after = before + n, *gamma = after + n;
     for (int64_t i = 0; i < n; i++) x[i] = nb_round_to(x[i], dtype);
     for (int64_t i = 0; i < cols; i++)
         gamma[i] = nb_round_to(1 + spread * nb_random_normal(weights, (uint64_t)i), dtype);
     const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x, .gamma = gamma};
     if (compute(call, dtype, &v, before, after) == 0) compare(call, dtype, before, after, n);
-    free(x);
 }
 
 /* promotion. x rounded to 16 bits after the scaling, then times a weight of another dtype: an eager framework gives the product the wider of both
@@ -66,7 +65,7 @@ static void promotion_run(const struct nb_property_call *call) {
     const enum nb_dtype dtype = parsed < 0 ? NB_BF16 : (enum nb_dtype)parsed;
     const enum nb_dtype other = strcmp(nb_param_text(call, "weight"), "f32") == 0 ? NB_F32 : dtype;
     const struct nb_random weights = nb_random_stream(1, 1);
-    double *x = nb_norm_normal(n, 2 * n), *y = x + n, beyond = 0;
+    double *x freed = nb_norm_normal(n, 2 * n), *y = x + n, beyond = 0;
     for (int64_t i = 0; i < n; i++) x[i] = nb_round_to(x[i], dtype);
     const struct nb_norm norm = {.kernel = "rmsnorm_twopass", .dtype = dtype, .eps = 1e-6};
     const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x};
@@ -81,7 +80,6 @@ static void promotion_run(const struct nb_property_call *call) {
         nb_property_add(call, "result_bits", "", 8 * (double)nb_formats[result].bytes);
         nb_property_add(call, "beyond_dtype", "", beyond / (double)n);
     }
-    free(x);
 }
 
 /* quantized. Rows stored in 8 bits or in f16, as they are and behind a norm: what is lost, and the mean relative error of an element. */
@@ -114,14 +112,12 @@ static double relative_error(const struct nb_property_call *call, const double *
 static void quantized_run(const struct nb_property_call *call) {
     const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols");
     const double sizes = nb_param_number(call, "sizes");
-    double *x = nb_norm_rows(call, nb_param_text(call, "data"), rows, cols, "relative_error");
+    double *x freed = nb_norm_rows(call, nb_param_text(call, "data"), rows, cols, "relative_error");
     if (!x) return;
     for (int64_t i = 0; i < rows * cols; i++) x[i] *= pow(sizes, (double)(i / cols) / (double)rows - 0.5);
-    double *y = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
+    double *y freed = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
     if (nb_norm_plain(call, nb_param_text(call, "norm"), 1e-6, x, rows, cols, y, "relative_error") == 0)
         nb_property_add_or(call, "relative_error", "share", relative_error(call, y, rows, cols), "nothing but zeros");
-    free(x);
-    free(y);
 }
 
 /* root_forms. Ways to form 1/sqrt(v) in f32 (src/lab/roots/root_variants.h) against the correctly rounded one, over every so many of the
@@ -180,14 +176,12 @@ static void root_forms_run(const struct nb_property_call *call) {
 static double gain(const struct nb_property_call *call, enum nb_eps_place place) {
     const int64_t cols = nb_param_whole(call, "cols");
     const double rms = nb_param_number(call, "rms");
-    double *x = nb_alloc(2 * (unsigned long long)cols, sizeof *x), *y = x + cols;
+    double *x freed = nb_alloc(2 * (unsigned long long)cols, sizeof *x), *y = x + cols;
     for (int64_t i = 0; i < cols; i++) x[i] = i % 2 ? -rms : rms;
     struct nb_norm n = {.kernel = nb_param_text(call, "kernel"), .eps = nb_param_number(call, "eps")};
     n.formula.eps_place = place;
     const struct nb_matrix_view v = {.rows = 1, .cols = cols, .x = x};
-    const double result = nb_norm_found(call, &n, &v, y, "gain") == 0 ? nb_rms_of(y, cols) : (double)NAN;
-    free(x);
-    return result;
+    return nb_norm_found(call, &n, &v, y, "gain") == 0 ? nb_rms_of(y, cols) : (double)NAN;
 }
 
 static struct nb_finding *add_gain(const struct nb_property_call *call, const char *name, double value) {
@@ -235,8 +229,8 @@ static void take_row(struct tally *t, const double *y, const double *exact, int6
 
 static void execute(const struct nb_design *d, const struct nb_design_rows *rows, struct tally *t) {
     struct nb_case c;
-    double *y = nb_alloc((unsigned long long)rows->cols, sizeof *y);
-    double *exact = nb_alloc((unsigned long long)rows->cols, sizeof *exact);
+    double *y freed = nb_alloc((unsigned long long)rows->cols, sizeof *y);
+    double *exact freed = nb_alloc((unsigned long long)rows->cols, sizeof *exact);
     nb_design_case(&c, d, rows->rows, rows->cols, rows->affine);
     t->errors = nb_alloc((unsigned long long)rows->rows, sizeof *t->errors);
     for (int64_t row = 0; row < rows->rows; row++) {
@@ -245,8 +239,6 @@ static void execute(const struct nb_design *d, const struct nb_design_rows *rows
         nb_exact_row(&c, x, rows->gamma, rows->beta, NULL, exact, NULL);
         take_row(t, y, exact, rows->cols);
     }
-    free(y);
-    free(exact);
 }
 
 enum { LOST, NOT_FINITE, ERROR, N_OF_DESIGN };

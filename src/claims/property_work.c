@@ -35,7 +35,7 @@ struct work_of_call {
 static int parameters_used(const struct nb_norm_prepared *p) {
     const size_t bytes = (size_t)p->call.rows * (size_t)p->call.cols * sizeof(float);
     float *const vectors[] = {p->buffers.gamma, p->buffers.beta};
-    char *before = nb_alloc(bytes, 1);
+    char *before freed = nb_alloc(bytes, 1);
     int used = 0;
     for (int i = 0; i < 2; i++) {
         nb_norm_call(p);
@@ -44,13 +44,12 @@ static int parameters_used(const struct nb_norm_prepared *p) {
         nb_norm_call(p);
         used += memcmp(before, p->buffers.y, bytes) != 0;
     }
-    free(before);
     return used;
 }
 
 /* With the parameters that the op usually has: gamma, and of LayerNorm beta. */
 static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_call *w) {
-    double *x = nb_alloc((unsigned long long)(rows * cols + 2 * cols), sizeof *x), *gamma = x + rows * cols;
+    double *x freed = nb_alloc((unsigned long long)(rows * cols + 2 * cols), sizeof *x), *gamma = x + rows * cols;
     for (int64_t i = 0; i < rows * cols + 2 * cols; i++) x[i] = (double)(i % 7) - 2.5;
     const struct nb_norm n = {.kernel = kernel, .eps = 1e-5};
     struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x, .gamma = gamma};
@@ -67,7 +66,6 @@ static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_
         w->style = nb_style_names[p.entry->kernel->style];
         nb_norm_prepared_release(&p);
     }
-    free(x);
     return result;
 }
 

@@ -43,14 +43,13 @@ static void rule_group_release(struct rule_group *g) {
 /* The median of the values, and of both ends of the intervals; NaN where there is no figure. */
 static struct nb_interval rule_group_value(const struct rule_group *g) {
     if (g->n == 0) return (struct nb_interval){NAN, NAN, NAN};
-    double *v = nb_alloc(3 * g->n, sizeof *v), *low = v + g->n, *high = low + g->n;
+    double *v freed = nb_alloc(3 * g->n, sizeof *v), *low = v + g->n, *high = low + g->n;
     for (size_t i = 0; i < g->n; i++) {
         v[i] = g->figures[i]->value.value;
         low[i] = g->figures[i]->value.low;
         high[i] = g->figures[i]->value.high;
     }
     const struct nb_interval out = {nb_median(v, g->n), nb_median(low, g->n), nb_median(high, g->n)};
-    free(v);
     return out;
 }
 
@@ -65,15 +64,13 @@ static size_t common_units(const struct rule_group *g) {
 
 /* The group's median in one unit, NaN where a figure has no value there: a median over other figures would be another quantity. */
 static double median_in(const struct rule_group *g, size_t unit) {
-    double *v = nb_alloc(g->n, sizeof *v);
+    double *v freed = nb_alloc(g->n, sizeof *v);
     bool whole = true;
     for (size_t i = 0; i < g->n; i++) {
         v[i] = g->figures[i]->units[unit];
         whole &= isfinite(v[i]) != 0;
     }
-    const double median = whole ? nb_median(v, g->n) : (double)NAN;
-    free(v);
-    return median;
+    return whole ? nb_median(v, g->n) : (double)NAN;
 }
 
 static int n_launches(const struct rule_group *g) { return g->n > 0 ? g->figures[g->n - 1]->n_launches : 0; }
@@ -84,7 +81,7 @@ static int n_launches(const struct rule_group *g) { return g->n > 0 ? g->figures
 static struct rule_gap rule_gap_of(const struct rule_group *a, const struct rule_group *b) {
     const struct nb_interval p = rule_group_value(a), q = rule_group_value(b);
     const size_t na = common_units(a), nb = common_units(b), units = na < nb ? na : nb;
-    double *v = nb_alloc(units + 1, sizeof *v);
+    double *v freed = nb_alloc(units + 1, sizeof *v);
     size_t n = 0;
     for (size_t u = 0; u < units; u++) {
         const double difference = median_in(a, u) - median_in(b, u);
@@ -92,7 +89,6 @@ static struct rule_gap rule_gap_of(const struct rule_group *a, const struct rule
     }
     struct rule_gap gap = {{p.value - q.value, p.low - q.high, p.high - q.low}, n_launches(a)};
     if (n > 0) gap = (struct rule_gap){nb_over_launches(v, n, 0.95), gap.n_launches ? (int)n : 0};
-    free(v);
     return gap;
 }
 
@@ -123,7 +119,7 @@ static void say_launches(struct nb_ruled *r, double bound, int n_launches) {
     const double half = r->value.value > bound ? r->value.value - r->value.low : r->value.high - r->value.value;
     const double distance = fabs(r->value.value - bound);
     const double needed = n_launches * (half / distance) * (half / distance);
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_figure_print(&text, &r->value, r->unit);
     nb_strbuf_add(&text, " includes the threshold ");
     nb_figure_print(&text, &(struct nb_interval){bound, bound, bound}, r->unit);
@@ -132,7 +128,6 @@ static void say_launches(struct nb_ruled *r, double bound, int n_launches) {
     else if (n_launches > 0)
         nb_strbuf_add(&text, "; it would take more than 1000 launches");
     say(r, "%s", text.text);
-    nb_strbuf_release(&text);
 }
 
 /* why: what is missing, or what kept launches from being made; or null. */

@@ -25,18 +25,15 @@ static struct nb_samples samples_of(const cJSON *arm, const char *part) {
 
 /* Pairs of one block: drift and neighbours weigh on both. */
 static double time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
-    struct nb_samples a = samples_of(arm, part), b = samples_of(against, part);
-    const double ratio = exp(nb_paired_ln(&a, &b, NB_PAIRS_ALL));
-    nb_samples_release(&a);
-    nb_samples_release(&b);
-    return ratio;
+    struct nb_samples a released_by(nb_samples_release) = samples_of(arm, part),
+                        b released_by(nb_samples_release) = samples_of(against, part);
+    return exp(nb_paired_ln(&a, &b, NB_PAIRS_ALL));
 }
 
 static double median_time(const cJSON *arm, const cJSON *against, const void *part) {
-    struct nb_samples s = samples_of(arm, part);
+    struct nb_samples s released_by(nb_samples_release) = samples_of(arm, part);
     const double median = 1e-9 * nb_samples_median(&s);
     (void)against;
-    nb_samples_release(&s);
     return median;
 }
 
@@ -117,7 +114,7 @@ struct layers_question {
 static double layers_value(const cJSON *arm, const cJSON *against, const void *context) {
     const struct layers_question *l = context;
     int n;
-    double *v = nb_training_layers(arm, l->place, l->gradient, l->last, &n), low = INFINITY, high = -INFINITY;
+    double *v freed = nb_training_layers(arm, l->place, l->gradient, l->last, &n), low = INFINITY, high = -INFINITY;
     double result = NAN;
     (void)against;
     for (int i = 0; v && i < n; i++) {
@@ -131,7 +128,6 @@ static double layers_value(const cJSON *arm, const cJSON *against, const void *c
                  : l->what == LAYERS_SPREAD ? high / low
                                             : first / last;
     }
-    free(v);
     return result;
 }
 
@@ -344,15 +340,13 @@ static void gather(struct subject *s, const cJSON *answers) {
 
 /* The median over the rounds of entry i of a list; NaN where none has a number. */
 static double median_at(const cJSON *const *lists, size_t n, int i) {
-    double *values = nb_alloc(n + 1, sizeof *values);
+    double *values freed = nb_alloc(n + 1, sizeof *values);
     size_t count = 0;
     for (size_t r = 0; r < n; r++) {
         const cJSON *item = cJSON_GetArrayItem(lists[r], i);
         if (cJSON_IsNumber(item)) values[count++] = item->valuedouble;
     }
-    const double median = count > 0 ? nb_median(values, count) : (double)NAN;
-    free(values);
-    return median;
+    return count > 0 ? nb_median(values, count) : (double)NAN;
 }
 
 static void append(cJSON *list, double value) {
@@ -382,7 +376,7 @@ static void add_cut(cJSON *json, const struct subject *s, const struct nb_torch_
     for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++) {
         const size_t n = strlen(norms[i]);
         if (strncmp(s->arm, norms[i], n) != 0 || (s->arm[n] && s->arm[n] != ' ')) continue;
-        char *against = nb_textf("layernorm%s", s->arm + n);
+        char *against freed = nb_textf("layernorm%s", s->arm + n);
         if (was_measured(r, s, against)) {
             struct nb_torch_figure f = nb_torch_figure_of(r, &s->question, s->arm, against, time_ratio, "step", true);
             const struct nb_interval cut = cut_of(&f.value);
@@ -390,7 +384,6 @@ static void add_cut(cJSON *json, const struct subject *s, const struct nb_torch_
             nb_json_interval(json, "cut", &cut);
             free(f.rounds);
         }
-        free(against);
     }
 }
 
@@ -400,14 +393,13 @@ static void add_losses(cJSON *json, const struct subject *s) {
     cJSON *loss = cJSON_AddObjectToObject(json, "loss");
     cJSON *steps = cJSON_AddArrayToObject(loss, "steps"), *median = cJSON_AddArrayToObject(loss, "median");
     const int n = s->question.steps, points = n < CURVE_POINTS ? n : CURVE_POINTS;
-    const cJSON **lists = nb_alloc(s->n + 1, sizeof *lists);
+    const cJSON **lists freed = nb_alloc(s->n + 1, sizeof *lists);
     for (size_t r = 0; r < s->n; r++) lists[r] = nb_json_get(s->rounds[r], "loss");
     for (int p = 0; p < points; p++) {
         const int step = points > 1 ? (int)((int64_t)p * (n - 1) / (points - 1)) : 0;
         cJSON_AddItemToArray(steps, cJSON_CreateNumber(step));
         append(median, median_at(lists, s->n, step));
     }
-    free(lists);
 }
 
 /* ---- entries ---- */
@@ -495,7 +487,7 @@ cJSON *nb_training_to_json(const struct nb_torch_results *results) {
 static double ms_of(const cJSON *entries, const char *workload, const char *arm, const char *norm) {
     const cJSON *entry;
     struct nb_model_arm a;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     char reason[200];
     double ms = NAN;
     if (nb_model_arm_parse(&a, arm, norm, reason, sizeof reason)) return ms;
@@ -504,15 +496,14 @@ static double ms_of(const cJSON *entries, const char *workload, const char *arm,
         if (nb_json_is(entry, "workload", workload) && nb_json_is(entry, "arm", text.text))
             ms = 1e3 * nb_json_get_interval(entry, "seconds").value;
     }
-    nb_strbuf_release(&text);
     return ms;
 }
 
 static void add_reading(cJSON *list, const cJSON *entries, const cJSON *entry, bool training) {
     const char *workload = nb_json_get_string(entry, "workload"), *arm = nb_json_get_string(entry, "arm");
     const struct nb_interval cut = nb_json_get_interval(entry, "cut");
-    char *name = nb_textf("%s%s", workload, training ? "" : "-inference");
-    char *what = nb_textf("%s, %s", arm, training ? "training" : "inference");
+    char *name freed = nb_textf("%s%s", workload, training ? "" : "-inference");
+    char *what freed = nb_textf("%s, %s", arm, training ? "training" : "inference");
     cJSON *json = nb_json_add_object(list);
     nb_json_text(json, "workload", name);
     nb_json_text(json, "what", what);
@@ -524,8 +515,6 @@ static void add_reading(cJSON *list, const cJSON *entries, const cJSON *entry, b
     nb_json_number(json, "low", cut.low);
     nb_json_number(json, "high", cut.high);
     nb_json_number(json, "launches", nb_json_get_number(entry, "launches"));
-    free(what);
-    free(name);
 }
 
 cJSON *nb_training_readings(const cJSON *training, const char *machine, const char *date) {
