@@ -107,10 +107,11 @@ static void add_why(const struct nb_tried *t, struct nb_strbuf *out) {
     struct nb_strbuf probe = {0}, pattern = {0};
     const double rho = broken_from(t);
     nb_strbuf_add(&probe, t->differs ? t->differs : "");
-    if (isfinite(rho))
-        nb_strbuf_addf(&probe, "%sNaN or Inf from mean/sd = %.4g on", !probe.len ? "" : ": ", rho);
-    else if (isinf(rho))
-        nb_strbuf_addf(&probe, "%sNaN or Inf in rows of equal elements", !probe.len ? "" : ": ");
+    if (!isnan(rho)) nb_strbuf_addf(&probe, "%sNaN or Inf ", !probe.len ? "" : ": ");
+    if (isfinite(rho) && rho >= 1)
+        nb_strbuf_addf(&probe, "from mean/sd = %.4g on", rho);
+    else if (!isnan(rho))
+        nb_strbuf_add(&probe, isinf(rho) ? "in rows of equal elements" : "whatever mean/sd is");
     nb_failure_pattern(t->results, t->checks, t->entry->id, &pattern);
     if (probe.len) add_line(out, "  why", probe.text);
     if (pattern.len) add_line(out, "  where", pattern.text);

@@ -282,12 +282,21 @@ static void probe_affine(struct nb_probe *p) {
     if (!p->failure) ask_fma(p);
 }
 
-/* ---- Does gamma multiply, or 1 + gamma? With gamma 0 the one gives a row of zeros ---- */
+/* ---- Does gamma multiply, or 1 + gamma? With gamma 0 the one gives a row of zeros; or is it not looked at? ---- */
+
+static double largest_y(struct nb_box *b, double gamma) {
+    double largest = 0;
+    for (int64_t i = 0; i < b->cols; i++) b->gamma[i] = gamma;
+    nb_trial_set_params(&b->t, b->gamma, b->beta);
+    nb_box_run(b);
+    for (int64_t i = 0; i < b->cols && !b->broken; i++) largest = fmax(largest, fabs(nb_box_y(b, 0, i)));
+    return largest;
+}
 
 /* 1 + gamma or gamma. */
 static void probe_params(struct nb_probe *p) {
     struct nb_box b;
-    double largest = 0;
+    double of_0 = 0, of_1 = 0;
     p->unit = 1;
     if (!p->has_gamma) {
         nb_probe_say(p, "weight_offset", NULL, NULL, "no gamma is passed with this formula");
@@ -296,14 +305,18 @@ static void probe_params(struct nb_probe *p) {
     p->unit = 0; /* the box then lays zeros there */
     if (nb_box_init(&b, p, 1, 64, 1e-5) == 0) {
         for (int64_t i = 0; i < 64; i++) nb_box_set(&b, 0, i, i % 2 ? -1 - (double)(i % 4) / 4 : 1.5);
-        nb_box_run(&b);
-        for (int64_t i = 0; i < 64 && !b.broken; i++) largest = fmax(largest, fabs(nb_box_y(&b, 0, i)));
+        of_1 = largest_y(&b, 1);
+        of_0 = largest_y(&b, 0);
     }
-    const bool offset = largest > 0;
+    const bool ignored = of_0 > 0 && of_0 == of_1, offset = of_0 > 0 && !ignored;
     p->unit = offset ? 0 : 1;
+    p->has_gamma = !ignored;
     if (!p->failure)
-        nb_probe_say(p, "weight_offset", offset ? "1" : "0", "certain", "with gamma = 0 the largest |y| is %.4g",
-                     largest);
+        nb_probe_say(p, "weight_offset",
+                     offset    ? "1"
+                     : ignored ? "ignored"
+                               : "0",
+                     "certain", "with gamma = 0 the largest |y| is %.4g, with gamma = 1 %.4g", of_0, of_1);
     nb_box_release(&b);
 }
 
@@ -365,7 +378,9 @@ void nb_probe_differences(const struct nb_case *c, const cJSON *probe, bool gave
     if (gave_nan && variance && strcmp(variance, nb_variance_names[NB_VAR_ONEPASS]) == 0)
         add_difference(out, "variance as %s", "E[x^2] - mean^2");
     if (cast && strcmp(cast, nb_cast_names[c->formula.cast]) != 0) add_difference(out, "cast %s the weight", cast);
-    if (offset && (*offset == '1') != (c->formula.weight_offset == 1))
+    if (offset && strcmp(offset, "ignored") == 0)
+        add_difference(out, "gamma has no effect%s", "");
+    else if (offset && (*offset == '1') != (c->formula.weight_offset == 1))
         add_difference(out, "the weight is %s", *offset == '1' ? "1 + gamma" : "gamma");
     for (size_t i = 0; i < sizeof formats / sizeof *formats && !takes_16_bits; i++) {
         const char *format = value_of(answers, formats[i].question);
@@ -380,7 +395,7 @@ void nb_probe_differences(const struct nb_case *c, const cJSON *probe, bool gave
 /* ---- All questions in order, and what becomes of the answers ---- */
 
 const struct nb_probe_question nb_probe_questions[] = {
-    {"weight_offset", "is gamma the weight (0), or 1 + gamma (1)?"},
+    {"weight_offset", "is gamma the weight (0), 1 + gamma (1), or neither (ignored)?"},
     {"eps_place", "inside the root, outside, a clamp, or nowhere"},
     {"eps_added_to", "the mean or the sum"},
     {"eps_effective", "the eps that the outputs show"},
@@ -388,7 +403,7 @@ const struct nb_probe_question nb_probe_questions[] = {
     {"statistics_dtype", "the format of the variance or mean square"},
     {"variance", "LayerNorm: twopass, corrected, welford, onepass or shifted"},
     {"accumulator", "the format of the running sums of squares"},
-    {"rounding", "of the output: nearest, towards zero"},
+    {"rounding", "of the output: nearest, towards or away from zero, down or up"},
     {"root", "div_sqrt, mul_recip, rsqrt_nr, rsqrt_raw, correctly_rounded (in double) or quake"},
     {"root_instruction", "the formula, or the instruction of this CPU, whose bits it has"},
     {"cast", "16 bits: is x * rstd rounded before the weight, or after?"},

@@ -201,38 +201,48 @@ static int64_t distinguish_ways(const struct way *ways, int n, struct nb_box *b)
  * in use, estimates as this CPU gives them. One output that differs disproves a way. How outputs are rounded is seen first, without any
  * root: x r = y must hold for one r in all columns. */
 
+enum { TO_NEAREST, TO_ZERO, FROM_ZERO, DOWN, UP, N_ROUNDINGS };
+
+/* How far below |y| and above it |x r| may lie, in ulp of y; beside 0, what goes down or up changes sides. */
+static const struct {
+    const char *name;
+    double below[2], above[2]; /* of y > 0, of y < 0 */
+} roundings[N_ROUNDINGS] = {[TO_NEAREST] = {"nearest", {0.5, 0.5}, {0.5, 0.5}},
+                            [TO_ZERO] = {"towards zero", {0, 0}, {1, 1}},
+                            [FROM_ZERO] = {"away from zero", {1, 1}, {0, 0}},
+                            [DOWN] = {"down", {0, 1}, {1, 0}},
+                            [UP] = {"up", {1, 0}, {0, 1}}};
+
 /* Is there an r with x r rounded to y in all columns of a row? The slack is that of a product rounded to f32 first. */
-static bool is_consistent(const struct nb_box *b, int64_t row, double below, double above) {
+static bool is_consistent(const struct nb_box *b, int64_t row, int rounding) {
     const enum nb_dtype dtype = (enum nb_dtype)b->p->c.dtype;
     const double slack = dtype == NB_F32 ? 0x1p-50 : 0x1p-23;
     double low = 0, high = INFINITY;
     for (int64_t i = 0; i < b->cols; i++) {
-        const double x = fabs(b->x[row * b->cols + i]), y = fabs(nb_box_y(b, row, i)), ulp = nb_ulp(y, dtype);
-        low = fmax(low, (y - below * ulp) / x * (1 - slack));
-        high = fmin(high, (y + above * ulp) / x * (1 + slack));
+        const double x = b->x[row * b->cols + i], y = fabs(nb_box_y(b, row, i)), ulp = nb_ulp(y, dtype);
+        low = fmax(low, (y - roundings[rounding].below[x < 0] * ulp) / fabs(x) * (1 - slack));
+        high = fmin(high, (y + roundings[rounding].above[x < 0] * ulp) / fabs(x) * (1 + slack));
     }
     return low <= high;
 }
 
 /* Rows that each rounding explains. */
 struct consistent {
-    int64_t nearest, down, up;
+    int64_t rows[N_ROUNDINGS];
 };
 static struct consistent count_consistent(const struct nb_box *b) {
     struct consistent n = {0};
-    for (int64_t r = 0; r < b->rows; r++) {
-        n.nearest += is_consistent(b, r, 0.5, 0.5);
-        n.down += is_consistent(b, r, 0, 1);
-        n.up += is_consistent(b, r, 1, 0);
-    }
+    for (int64_t r = 0; r < b->rows; r++)
+        for (int i = 0; i < N_ROUNDINGS; i++) n.rows[i] += is_consistent(b, r, i);
     return n;
 }
 
+/* Null where none explains all rows, or several do. */
 static const char *rounding_of(const struct consistent *n, int64_t rows) {
-    if (n->nearest == rows && n->down < rows && n->up < rows) return "nearest";
-    if (n->down == rows && n->nearest < rows && n->up < rows) return "towards zero";
-    if (n->up == rows && n->nearest < rows && n->down < rows) return "away from zero";
-    return NULL;
+    const char *name = NULL;
+    for (int i = 0, explain = 0; i < N_ROUNDINGS; i++)
+        if (n->rows[i] == rows) name = explain++ ? NULL : roundings[i].name;
+    return name;
 }
 
 /* On numbers of full precision, or, where their mean is missed, on integers. */
@@ -243,7 +253,7 @@ static void say_rounding(struct nb_probe *p, const struct consistent *normal, co
     nb_probe_say(
         p, "rounding", value ? value : rounding_of(integers, rows), "certain",
         "one factor explains all outputs of a row, rounded to nearest, in %lld of %lld rows; towards zero in %lld",
-        (long long)n->nearest, (long long)rows, (long long)n->down);
+        (long long)n->rows[TO_NEAREST], (long long)rows, (long long)n->rows[TO_ZERO]);
 }
 
 /* ---- the root ---- */
