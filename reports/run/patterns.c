@@ -85,10 +85,6 @@ static void try_shapes(const struct judged *j, struct best *best) {
     try_shape(j, has_few, most.rows, "with up to %lld rows", best);
 }
 
-static bool fails_by_value(const struct nb_record *r) {
-    return r->status == NB_INACCURATE || r->status == NB_BIASED || r->status == NB_NOT_REPRODUCIBLE;
-}
-
 static bool is_taken(const struct judged *j, const struct nb_record *r) {
     for (size_t i = 0; i < j->n; i++)
         if (strcmp(j->items[i]->key, r->key) == 0) return true;
@@ -99,7 +95,7 @@ static bool is_taken(const struct judged *j, const struct nb_record *r) {
 static void gather(struct judged *j, const struct nb_results *results, const char *variant, bool failing) {
     for (size_t i = 0; results && i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        if (strcmp(r->c.variant, variant) != 0 || fails_by_value(r) != failing) continue;
+        if (strcmp(r->c.variant, variant) != 0 || nb_status_failed(r->status) != failing) continue;
         if ((failing || nb_status_timed(r->status)) && !is_taken(j, r)) j->items[j->n++] = r;
     }
 }

@@ -266,8 +266,14 @@ static enum nb_loss forward_row(const void *of, int64_t row, double *want, doubl
 }
 static enum nb_loss backward_row(const void *of, int64_t row, double *want, double *tolerance) {
     const struct nb_gradient_bound *bound = of;
-    nb_gradient_row(bound->g, row, want);
-    return nb_gradient_bound_row(bound, row, want, tolerance);
+    const struct nb_gradient *g = bound->g;
+    nb_gradient_row(g, row, want);
+    const enum nb_loss loss = nb_gradient_bound_row(bound, row, want, tolerance);
+    /* As above; the mean of |dy w| is that of all elements that dx has in it. */
+    const struct nb_gradient_place at = nb_gradient_place_of(g->c, row);
+    for (int64_t i = 0; g->rows && loss == NB_LOSS_INPUT_NOT_FINITE && i < at.n_coupled; i++)
+        if (isnan(want[i]) && isnan(g->rows[at.stat + i * at.stat_step].mean_abs_g)) tolerance[i] = 0;
+    return loss;
 }
 
 /* The oracle of a large tensor takes seconds on a CPU, and a device would wait for it. The first row, the

@@ -6,7 +6,7 @@
 set -f # a * is a kernel, not a file
 
 some="rms_f32_rstd_ulp_up rms_bf16_flushes_output lnb_f32_dy_stride_of_x bn_bf16_ties_away rms_f32_rsqrt_declared
-    rmsb_bf16_backwards rms_bf16_row_16_bit"
+    rmsb_bf16_backwards rms_bf16_row_16_bit rmsb_f32_dy_nan_skipped"
 kernels=${MISTAKES:-$some}
 
 # What no check finds yet; every other mistake is found, so that a loss is seen by its name.

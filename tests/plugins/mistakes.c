@@ -499,7 +499,8 @@ static int rows_forward(const struct nb_call *c, const struct base *base, enum w
 
 static double dy_of(const struct at *a, int64_t i) {
     const int64_t stride = a->way == dy_stride_of_x ? a->call->x_stride : a->call->dy_stride;
-    return get(a->call->dy, a->row * stride + i, a->base->dtype);
+    const float dy = get(a->call->dy, a->row * stride + i, a->base->dtype);
+    return a->way == dy_nan_skipped && isnan(dy) ? 0 : dy;
 }
 static double g_of(const struct at *a, int64_t i) {
     const double g = dy_of(a, i) * weight(a, i);

@@ -54,7 +54,7 @@
     /* running statistics */ \
     M(training_of_running) \
     /* many rows */ \
-    M(row_16_bit) M(lanes_from_256_rows)
+    M(row_16_bit) M(lanes_from_256_rows) M(dy_nan_skipped)
 
 #define HONEST(M) \
     M(correct) M(lanes_8) M(lanes_64) M(pairwise) M(kahan) M(in_double) M(backwards) M(divides) M(welford) M(corrected) M(one_pass_double) M(folded) \
@@ -117,6 +117,7 @@
     K(prms_f32, k_last) K(l2_f32, l2_centred) K(bn_f32, gamma_beta_swapped) K(bn_f32, layout_ignored) K(bn_f32, training_of_running) \
     K(bn_bf16, running_bf16) K(rmsb_f32, pull_of_previous_row) K(rmsb_f32, dgamma_16_rows) K(rmsb_bf16, through_f16) K(lnb_f32, dy_stride_of_x) \
     K(lnb_f32, xhat_from_y) K(rms_bf16, row_16_bit) K(rms_bf16, lanes_from_256_rows) \
+    K(rmsb_f32, dy_nan_skipped) \
     /* correct ones */ \
     K(rms_f32, correct) K(rms_f32, lanes_8) K(rms_f32, lanes_64) K(rms_f32, pairwise) K(rms_f32, kahan) K(rms_f32, in_double) K(rms_f32, backwards) \
     K(rms_f32, divides) K(rms_f32, rstd_times_gamma) K(rms_f32, rstd_from_double) K(rms_f32, scaled) K(rms_f32, blocks_of_64) \
