@@ -136,7 +136,7 @@ static void add_figures(const struct nb_claims_page *p, const cJSON *reading) {
         nb_grid_row(&grid, value.text, nb_json_get_string(figure, "outcome"), nb_json_get_string(figure, "reason"));
         if (p->html) nb_grid_add(&grid, nb_json_get_string(figure, "evidence"));
     }
-    if (n > 0 && p->html) nb_strbuf_addf(p->out, "<details><summary>%d figures</summary>\n", n);
+    if (n > 0 && p->html) nb_strbuf_addf(p->out, "<details><summary>%d figure%s</summary>\n", n, n == 1 ? "" : "s");
     if (n > 0) nb_claims_grid(p, &grid);
     if (n > MOST_FIGURES && !p->html)
         nb_strbuf_addf(p->out, "\n%d of %d figures; claims.json has all.\n", MOST_FIGURES, n);

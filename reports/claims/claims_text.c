@@ -142,7 +142,7 @@ static void add_measured(struct nb_strbuf *out, const cJSON *reading) {
         return;
     }
     nb_rule_figure_print(name, out);
-    nb_strbuf_add(out, " ");
+    nb_strbuf_add(out, r.open ? " ~" : " ");
     add_range(out, &r, 1);
     if (strcmp(name, "cut") == 0) add_ratio(out, r.low, r.high);
 }

@@ -179,13 +179,22 @@ static void apply_bounds(const struct nb_rule *rule, const struct nb_findings *f
 
 static void print_step(const struct nb_selector *s, struct nb_strbuf *out) {
     for (size_t i = 0; i < s->n; i++)
-        nb_strbuf_addf(out, "%s%s=%s", i ? ", " : "", s->axes[i].axis, s->axes[i].values[0]);
+        nb_strbuf_addf(out, "%s%s %s", i ? ", " : "", s->axes[i].axis, s->axes[i].values[0]);
 }
 
+/* A value of one side. */
+static void print_side(struct nb_strbuf *out, double value, const char *unit) {
+    nb_figure_print(out, &(struct nb_interval){value, value, value}, unit);
+}
+
+/* "40.4% at cols 64, 42.2% at cols 16384". */
 static void label_step(const struct nb_rule *rule, size_t s, const struct rule_group *groups, struct nb_ruled *r) {
     struct nb_strbuf label = {0};
     for (size_t i = s - 1; i <= s; i++) {
-        nb_strbuf_addf(&label, "%s%.4g at ", i == s ? ", " : "", rule_group_value(&groups[i]).value);
+        const struct rule_group *g = &groups[i];
+        nb_strbuf_add(&label, i == s ? ", " : "");
+        print_side(&label, rule_group_value(g).value, g->n ? g->figures[0]->unit : "");
+        nb_strbuf_add(&label, " at ");
         print_step(&rule->steps[i], &label);
     }
     r->label = label.text;
@@ -294,7 +303,12 @@ static void apply_spread(const struct nb_rule *rule, const struct nb_findings *f
     const struct extremes e = extremes_of(groups, n_known, rule->relative);
     struct nb_ruled *r = add(out, rule, NB_NO_FINDING, e.spread.value, unit_of_gap(rule, findings));
     struct nb_strbuf label = {0};
-    nb_strbuf_addf(&label, "from %.4g to %.4g over %zu values of %s", e.least, e.most, n_known, rule->across);
+    const char *unit = n_known ? groups[0].figures[0]->unit : "";
+    nb_strbuf_add(&label, "from ");
+    print_side(&label, e.least, unit);
+    nb_strbuf_add(&label, " to ");
+    print_side(&label, e.most, unit);
+    nb_strbuf_addf(&label, " over %zu values of %s", n_known, rule->across);
     r->label = label.text;
     decide(r, rule->least, rule->most, e.spread.n_launches,
            n_known > 1 ? why : "fewer than two values of the axis were measured");
@@ -509,7 +523,11 @@ void nb_rule_figure_print(const char *figure, struct nb_strbuf *out) {
 
 void nb_rule_number_print(const struct nb_rule *rule, double bound, struct nb_strbuf *out) {
     const bool share = rule->relative || strstr(rule->figure, "cut");
-    nb_strbuf_addf(out, share ? "%.4g%%" : "%.4g", share ? 100 * bound : bound);
+    const bool of_gap = rule->form == NB_RULE_ORDERING || rule->form == NB_RULE_SPREAD;
+    nb_strbuf_addf(out, "%.4g%s", share ? 100 * bound : bound,
+                   !share                      ? ""
+                   : of_gap && !rule->relative ? " points"
+                                               : "%");
 }
 
 void nb_rule_print(const struct nb_rule *rule, struct nb_strbuf *out) {
