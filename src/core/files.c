@@ -21,7 +21,7 @@ static int refuse_kind(const char *path, mode_t mode, const char *done) {
     return nb_error("%s: is a pipe or a device; only a file can be %s here", path, done);
 }
 
-FILE *nb_file_open(const char *path) {
+FILE *nb_file_open(const char *path, size_t limit) {
     struct stat st;
     FILE *f = NULL;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* which does not wait for a pipe's writer */
@@ -29,6 +29,8 @@ FILE *nb_file_open(const char *path) {
         nb_error("%s: %s", path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
         refuse_kind(path, st.st_mode, "read");
+    else if ((uintmax_t)st.st_size > limit)
+        nb_error("%s: larger than %zu bytes", path, limit);
     else if (!(f = fdopen(fd, "r")))
         nb_error("%s: %s", path, strerror(errno));
     if (!f && fd >= 0) close(fd);
@@ -42,7 +44,7 @@ void nb_file_release(FILE **file) {
 char *nb_file_read(const char *path, size_t limit, size_t *len) {
     struct nb_strbuf text = {0};
     char chunk[16384];
-    FILE *f released_by(nb_file_release) = nb_file_open(path);
+    FILE *f released_by(nb_file_release) = nb_file_open(path, limit);
     if (!f) return NULL;
     nb_strbuf_addn(&text, "", 0);
     for (size_t n; text.len <= limit && (n = fread(chunk, 1, sizeof chunk, f)) > 0;) nb_strbuf_addn(&text, chunk, n);

@@ -8,10 +8,11 @@
 
 #include "src/core/text.h"
 
-/* For reading; null after nb_error. A pipe or a device is refused, since whoever reads it would wait for its other end. */
-FILE *nb_file_open(const char *path);
+/* For reading; null after nb_error. A pipe or a device is refused, since whoever reads it would wait for its other end. limit: largest
+ * size accepted. */
+FILE *nb_file_open(const char *path, size_t limit);
 void nb_file_release(FILE **file); /* for released_by(); null: nothing to do */
-/* Whole file as an owned, null-terminated string; null after nb_error. limit: largest size accepted. */
+/* Whole file as an owned, null-terminated string; null after nb_error. */
 char *nb_file_read(const char *path, size_t limit, size_t *len);
 /* Can a file be written or deleted there, as far as what stands there now says? -1 after nb_error: a folder, a pipe or a device. */
 int nb_file_check_place(const char *path);

@@ -25,6 +25,7 @@
 
 /* Ends each line: a hash of the bytes before it, which any one byte that changes changes. */
 #define SUM ",\"sum\":\"%016llx\"}"
+static const size_t largest_file = (size_t)16 << 30;
 enum { SUM_CHARS = sizeof ",\"sum\":\"0123456789abcdef\"}" - 1 };
 
 /* An object's text gets its sum as a last member. */
@@ -159,7 +160,7 @@ static void say_damage(const struct lines *l, const char *then) {
 }
 
 static int open_lines(struct lines *l, const char *path) {
-    *l = (struct lines){.path = path, .f = nb_file_open(path)};
+    *l = (struct lines){.path = path, .f = nb_file_open(path, largest_file)};
     return l->f ? 0 : -1;
 }
 
