@@ -126,7 +126,7 @@ static const char *ending(const siginfo_t *info) {
 static const char *wait_for_answer(double limit_s) {
     enum { LOOK_MS = 20 };
     static char late[40];
-    const double start_s = nb_now_s();
+    const double start_s = nb_now_s(), waited_s = nb_waited_for_cpu_s(guard.pid);
     siginfo_t info;
     for (;;) {
         struct pollfd p = {.fd = guard.socket, .events = POLLIN};
@@ -134,7 +134,7 @@ static const char *wait_for_answer(double limit_s) {
         if (ready > 0 && p.revents & POLLIN) return NULL;
         if (has_ended(&info)) return ending(&info);
         if (is_over && is_over()) return "was interrupted";
-        if (nb_is_overdue(guard.pid, start_s, limit_s)) break;
+        if (nb_is_overdue(guard.pid, start_s + nb_waited_for_cpu_s(guard.pid) - waited_s, limit_s)) break;
     }
     snprintf(late, sizeof late, "did not end within %g s", limit_s);
     return late;

@@ -115,6 +115,17 @@ void nb_wait_s(double s) {
     nanosleep(&t, NULL);
 }
 
+/* /proc/PID/schedstat: ns on a CPU, ns in its queue, and how often it ran. */
+double nb_waited_for_cpu_s(pid_t process) {
+    char path[48];
+    double waited_ns = 0;
+    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)process);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%*u %lf", &waited_ns) != 1) waited_ns = 0;
+    if (f) fclose(f);
+    return 1e-9 * waited_ns;
+}
+
 bool nb_is_overdue(pid_t process, double since_s, double limit_s) {
     (void)process;
     return nb_now_s() - since_s >= limit_s;

@@ -40,6 +40,8 @@ void nb_load_average(double average[3]);
 double nb_core_probe(void);
 
 void nb_wait_s(double s);
+/* How long that process was ready to run since its start while others had the CPUs: a busy machine is no silence of its own. 0: not known. */
+double nb_waited_for_cpu_s(pid_t process);
 /* Is it limit_s, or more, since since_s, at which that process of ours said something last? */
 bool nb_is_overdue(pid_t process, double since_s, double limit_s);
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -290,6 +291,14 @@ static bool has_ended(struct child *c) {
     return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == c->pid;
 }
 
+/* For a CPU: the worker, and the programs whose kernels it calls. */
+static double waited_s(const struct child *c, const struct nb_shared *shared) {
+    double s = nb_waited_for_cpu_s(c->pid);
+    for (size_t i = 0; i < sizeof shared->groups / sizeof shared->groups[0]; i++)
+        if (shared->groups[i] > 1) s += nb_waited_for_cpu_s(shared->groups[i]);
+    return s;
+}
+
 /* The worker, or a program whose kernels it calls. */
 static bool is_overdue(const struct child *c, const struct nb_shared *shared, double since_s, double limit_s) {
     bool is = nb_is_overdue(c->pid, since_s, limit_s);
@@ -302,7 +311,7 @@ static bool is_overdue(const struct child *c, const struct nb_shared *shared, do
  * what a kernel forked holds it too. A worker that takes no step for silence_s, or that the user no longer wants, is killed. */
 static void follow(struct reader *r, int fd, struct child *c, const struct nb_shared *shared, double silence_s) {
     int32_t beats = shared->beats;
-    double last_step = nb_now_s();
+    double last_step = nb_now_s(), waited = waited_s(c, shared);
     bool more = true;
     pid_t group;
     while (!has_ended(c)) {
@@ -313,10 +322,11 @@ static void follow(struct reader *r, int fd, struct child *c, const struct nb_sh
         if (r->answers.next != next || shared->beats != beats) {
             beats = shared->beats;
             last_step = nb_now_s();
+            waited = waited_s(c, shared);
         }
         if (interrupted)
             r->outcome->ending = NB_ENDED_BY_USER;
-        else if (is_overdue(c, shared, last_step, silence_s))
+        else if (is_overdue(c, shared, last_step + fmax(waited_s(c, shared) - waited, 0), silence_s))
             r->outcome->ending = NB_ENDED_SILENT;
         else
             continue;

@@ -13,6 +13,7 @@
 #define nb_core_probe real_core_probe
 #define nb_wait_s real_wait_s
 #define nb_is_overdue real_is_overdue
+#define nb_waited_for_cpu_s real_waited_for_cpu_s
 #define nb_worked real_worked
 #include "src/core/timer.c"
 
@@ -43,4 +44,6 @@ Test(timer, whoever_is_silent_is_overdue_at_the_limit) {
     const double now = nb_now_s();
     cr_expect(nb_is_overdue(1, now - 2, 1));
     cr_expect(!nb_is_overdue(1, now, 1e6));
+    cr_expect_geq(nb_waited_for_cpu_s(getpid()), 0);
+    cr_expect_eq(nb_waited_for_cpu_s(-1), 0, "there is no such process");
 }
