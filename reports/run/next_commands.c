@@ -75,13 +75,14 @@ static bool is_on_path(void) {
     return false;
 }
 
-/* How this program is called: as what started it says (the wheel's command), by its name where PATH finds it, else by its file, from here. */
-static char *program_name(void) {
+/* How this program is called: as what started it says (the wheel's command), by its name where PATH finds it, else by its file, which is
+ * shorter from here than from anywhere. */
+static char *program_name(bool from_here) {
     char own[PATH_MAX], here[PATH_MAX];
     const char *command = getenv("NORMBENCH_COMMAND");
     if (command && *command) return nb_strdup(command);
     if (is_on_path() || !realpath("/proc/self/exe", own)) return nb_strdup("normbench");
-    const size_t n = getcwd(here, sizeof here) ? strlen(here) : 0;
+    const size_t n = from_here && getcwd(here, sizeof here) ? strlen(here) : 0;
     return nb_strdup(n > 1 && strncmp(own, here, n) == 0 && own[n] == '/' ? own + n + 1 : own);
 }
 
@@ -168,7 +169,7 @@ static char *short_key(const struct nb_results *results, const char *key) {
 }
 
 void nb_add_replay(const struct nb_results *results, const struct nb_record *r, size_t width, struct nb_strbuf *out) {
-    char *key = short_key(results, r->key), *program = program_name(), *dir = nb_path_absolute(results->dir);
+    char *key = short_key(results, r->key), *program = program_name(false), *dir = nb_path_absolute(results->dir);
     const char *const words[] = {program, "replay", dir, key};
     bool printable = true;
     for (size_t i = 0; i < 4; i++) printable &= is_printable(words[i]);
@@ -181,7 +182,11 @@ void nb_add_replay(const struct nb_results *results, const struct nb_record *r, 
 static void add_replay(struct commands *c, const struct nb_record *r, const char *purpose) {
     if (!r || !r->key || !c->next->results->dir) return;
     char *key = short_key(c->next->results, r->key), *dir = nb_path_absolute(c->next->results->dir);
+    char *from_here = c->program;
+    c->program = program_name(false);
     add_command(c, "replay", dir, key, purpose);
+    free(c->program);
+    c->program = from_here;
     free(dir);
     free(key);
 }
@@ -234,7 +239,7 @@ out:
 }
 
 int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out) {
-    struct commands c = {.next = next, .out = out, .program = program_name(), .begin = out->len};
+    struct commands c = {.next = next, .out = out, .program = program_name(true), .begin = out->len};
     const struct nb_results *results = next->results;
     char *journal = results->dir ? nb_path_join(results->dir, NB_JOURNAL_FILE) : NULL;
     const bool going_on = journal && nb_path_exists(journal) && cJSON_IsFalse(nb_meta(results, "complete"));

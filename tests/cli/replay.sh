@@ -67,9 +67,9 @@ all_repeat places inaccurate not_written
 "$NORMBENCH" stress --plugin ./relations.so --kernel relations:rounds_up,relations:by_place --filter 'shape:4x256/' --filter data:normal \
     --no-search --no-plots --quiet --out stressed >/dev/null 2>&1
 all_repeat stressed "relation"
-# What try prints, over as many lines as it takes, by its folder.
-"$NORMBENCH" try ./relations.so --kernel relations:by_batch --budget 5 --no-peers --quiet --out tried >"$WORK/tried" 2>&1
-awk '/^  normbench replay/ { on = 1 } on { print } on && !/\\$/ { exit }' "$WORK/tried" >"$WORK/line"
+# What try prints, over as many lines as it takes, by its folder; from the program's own, too, where PATH does not find it.
+(cd "$(dirname "$NORMBENCH")" && PATH=/usr/bin:/bin "$NORMBENCH" try "$WORK/here/relations.so" --kernel relations:by_batch --budget 5 --no-peers --quiet --out "$WORK/here/tried" >"$WORK/tried" 2>&1)
+awk '/^  [^ ]*normbench[^ ]* replay/ { on = 1 } on { print } on && !/\\$/ { exit }' "$WORK/tried" >"$WORK/line"
 repeats "$(cat "$WORK/line")" "$(sed -n 's/^right? *NO: \([a-z_]*\).*/\1/p' "$WORK/tried")"
 echo '{ "blocks": [ { "op": "rmsnorm", "shape": "16x64" } ] }' >"$WORK/gate.json"
 "$NORMBENCH" gate --config "$WORK/gate.json" --baseline "$plugins/gate_old.so" --candidate "$plugins/gate_new.so" --kernel gated_zeros --kernel gated_crashes \
