@@ -371,7 +371,8 @@ static void take(struct range *r, struct nb_interval i) {
 /* Between two texts "0.4% to 13%", of few digits; nothing of no figure. */
 static const char *ends(char text[80], const char *lead, const struct range *r, const char *behind) {
     int n = snprintf(text, 80, "%s", r->n ? lead : "");
-    for (int i = 0; r->n && i <= (r->high > r->low); i++) {
+    const int n_ends = !r->n ? 0 : r->high > r->low ? 2 : 1;
+    for (int i = 0; i < n_ends; i++) {
         const double percent = 100 * (i ? r->high : r->low), size = fabs(percent);
         const int decimals = size < 9.95 ? 1 : 0;
         n += snprintf(text + n, 80 - (size_t)n, size < 0.095 ? "%s%.*g%%" : "%s%.*f%%", i ? " to " : "", decimals,
