@@ -108,10 +108,9 @@ static int report(const struct nb_limits *l, const struct limits_options *o) {
     }
     nb_progress_end();
     if (n == 0 && nb_interrupted()) return nb_ended_by(nb_interrupted(), "limits", NULL);
-    if (n == 0) {
-        nb_error("limits: no line has '%s' in its name or group; without --filter all are shown", o->filter);
-        return NB_EXIT_USAGE;
-    }
+    if (n == 0)
+        return nb_error("limits: no line has '%s' in its name or group; without --filter all are shown", o->filter),
+               NB_EXIT_USAGE;
     struct nb_strbuf text = {0};
     nb_limits_view(l, lines, n, o->format, &text);
     if ((strcmp(o->format, "table") == 0 ? nb_output_folded : nb_output)(&text, stdout) != 0) return NB_EXIT_FAILED;

@@ -132,7 +132,6 @@ static int ask(const struct probe_options *o, const struct nb_case *cases, int n
                                    .n_cases = n,
                                    .plugins = o->plugins.items,
                                    .n_plugins = (int)o->plugins.n,
-                                   .max_width = o->max_width,
                                    .silence_s = o->case_timeout_s,
                                    .label = "probing"};
     const int ended = nb_study_run(&study, take, &answers);

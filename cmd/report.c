@@ -76,17 +76,15 @@ static int report_main(int argc, char **argv) {
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
     if (nb_claims_document_exists(o.dir) && nb_claims_format_known(o.format)) return render_claims(&o);
     const struct nb_renderer *renderer = nb_renderer_find(o.format);
-    if (nb_claims_document_exists(o.dir)) {
-        nb_error(
-            "report: --format %s: %s holds claims, which have table, markdown and json; the runs behind them are in "
-            "folders of their own, such as %s/timing",
-            o.format, o.dir, o.dir);
-        return NB_EXIT_USAGE;
-    }
-    if (!renderer) {
-        nb_error("report: --format %s is not known; `normbench report --help` lists the formats", o.format);
-        return NB_EXIT_USAGE;
-    }
+    if (nb_claims_document_exists(o.dir))
+        return nb_error(
+                   "report: --format %s: %s holds claims, which have table, markdown and json; the runs behind them are in "
+                   "folders of their own, such as %s/timing",
+                   o.format, o.dir, o.dir),
+               NB_EXIT_USAGE;
+    if (!renderer)
+        return nb_error("report: --format %s is not known; `normbench report --help` lists the formats", o.format),
+               NB_EXIT_USAGE;
     bool outdated = nb_results_outdated(o.dir);
     if (nb_results_read(&results, o.dir) != 0) return NB_EXIT_USAGE;
     const bool stress = nb_stress_exists(o.dir) && nb_stress_format_known(o.format);

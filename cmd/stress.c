@@ -148,7 +148,6 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
                                        .grades = &grades,
                                        .plugins = o->request.plugins.items,
                                        .n_plugins = (int)o->request.plugins.n,
-                                       .max_width = o->request.max_width,
                                        .budget_s = o->search_s,
                                        .silence_s = o->output.case_timeout_s + o->search_s,
                                        .dir = dir};

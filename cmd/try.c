@@ -225,7 +225,6 @@ static int probe(const struct try_options *o, const struct subjects *s, const st
                                    .n_cases = p->n,
                                    .plugins = o->request.plugins.items,
                                    .n_plugins = (int)o->request.plugins.n,
-                                   .max_width = o->max_width,
                                    .silence_s = fmin(o->case_timeout_s, LATE_TIMEOUT_S),
                                    .label = "probing"};
     return p->n > 0 ? nb_study_run(&study, take_answer, p) : 0;

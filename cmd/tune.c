@@ -95,10 +95,7 @@ static int reset(const char *path) {
         nb_note("there is no tuning to delete");
         return NB_EXIT_OK;
     }
-    if (remove(path) != 0) {
-        nb_error("%s: cannot be deleted", path);
-        return NB_EXIT_USAGE;
-    }
+    if (remove(path) != 0) return nb_error("%s: cannot be deleted", path), NB_EXIT_USAGE;
     nb_note("%s is gone; the defaults hold", path);
     return NB_EXIT_OK;
 }

@@ -104,8 +104,7 @@ static int take_whole(const struct nb_option *o, const char *value) {
 static int refuse_text(const struct nb_option *o, const char *value) {
     struct nb_strbuf allowed released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; o->among[i]; i++) nb_strbuf_addf(&allowed, "%s%s", i ? ", " : "", o->among[i]);
-    nb_error("--%s %s: one of %s", o->name, value, allowed.text);
-    return -1;
+    return nb_error("--%s %s: one of %s", o->name, value, allowed.text);
 }
 
 static int take_text(const struct nb_option *o, const char *value) {

@@ -187,10 +187,9 @@ int nb_run_begin(struct nb_journal *journal, const char *dir, bool resume, cJSON
     nb_json_text(again, "type", "resume");
     if (resume)
         cJSON_AddItemToObject(again, "fingerprint", cJSON_DetachItemFromObjectCaseSensitive(line, "fingerprint"));
-    cJSON *first = resume ? again : line, *list = cJSON_CreateArray();
-    for (int i = 0; i < argc; i++) cJSON_AddItemToArray(list, cJSON_CreateString(argv[i]));
+    cJSON *first = resume ? again : line;
     nb_json_text(first, "started", started);
-    cJSON_AddItemToObject(first, "argv", list);
+    cJSON_AddItemToObject(first, "argv", cJSON_CreateStringArray((const char *const *)argv, argc));
     if (result == 0) result = nb_journal_write(journal, first);
     cJSON_Delete(line);
     return result;

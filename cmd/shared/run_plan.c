@@ -395,7 +395,6 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
     struct nb_journal journal = {0};
     const struct nb_run_options options = {.plugins = m->request->plugins.items,
                                            .n_plugins = (int)m->request->plugins.n,
-                                           .max_width = m->request->max_width,
                                            .no_counters = m->no_counters,
                                            .case_timeout_s = m->case_timeout_s,
                                            .late_timeout_s = m->late_timeout_s};

@@ -26,10 +26,8 @@ static int set_real(double *field, const char *text, double below, const char *w
     bool plain =
         text[0] && text[strspn(text, "0123456789abcdefABCDEFxXpP.+-")] == '\0' && strchr("0123456789.", text[0]);
     bool underflow = errno == ERANGE && fabs(value) < 1;
-    if (!plain || *end || end == text || underflow || !isfinite(value) || value >= below) {
-        snprintf(reason, n, "is not %s", wanted);
-        return -1;
-    }
+    if (!plain || *end || end == text || underflow || !isfinite(value) || value >= below)
+        return nb_reason(reason, n, "is not %s", wanted);
     *field = value;
     return 0;
 }
@@ -46,10 +44,8 @@ static int set_shape(struct nb_case *c, const char *text, char *reason, size_t n
 }
 
 static int set_name(char *field, size_t size, const char *text, char *reason, size_t n) {
-    if (!*text || strlen(text) >= size) {
-        snprintf(reason, n, "is not a name or a path of at most %zu characters", size - 1);
-        return -1;
-    }
+    if (!*text || strlen(text) >= size)
+        return nb_reason(reason, n, "is not a name or a path of at most %zu characters", size - 1);
     snprintf(field, size, "%s", text);
     return 0;
 }
@@ -62,10 +58,7 @@ static int set_dy(struct nb_case *c, const char *text, char *reason, size_t n) {
 
 static int set_seed(struct nb_case *c, const char *text, char *reason, size_t n) {
     uint64_t seed;
-    if (read_count(&seed, text) != 0) {
-        snprintf(reason, n, "is not a whole number from 0 to 2^64 - 1");
-        return -1;
-    }
+    if (read_count(&seed, text) != 0) return nb_reason(reason, n, "is not a whole number from 0 to 2^64 - 1");
     c->seed = seed;
     return 0;
 }
@@ -73,10 +66,8 @@ static int set_seed(struct nb_case *c, const char *text, char *reason, size_t n)
 static int set_eps(struct nb_case *c, const char *text, char *reason, size_t n) {
     const char *wanted = "a number from 0 to below 1e6, such as \"1e-5\" or \"0x1p-7\"";
     double value;
-    if (strlen(text) >= sizeof c->eps_text) {
-        snprintf(reason, n, "is longer than %d characters", NB_TEXT_MAX - 1);
-        return -1;
-    }
+    if (strlen(text) >= sizeof c->eps_text)
+        return nb_reason(reason, n, "is longer than %d characters", NB_TEXT_MAX - 1);
     if (set_real(&value, text, 1e6, wanted, reason, n) != 0) return -1;
     c->eps = value;
     snprintf(c->eps_text, sizeof c->eps_text, "%s", text);
@@ -88,10 +79,7 @@ static const char *const affine_choices[] = {"none", "gamma", "gamma_beta", "def
 
 static int set_params(struct nb_case *c, const char *text, char *reason, size_t n) {
     struct nb_params params;
-    if (strlen(text) >= sizeof c->params) {
-        snprintf(reason, n, "is longer than %d characters", NB_TEXT_MAX - 1);
-        return -1;
-    }
+    if (strlen(text) >= sizeof c->params) return nb_reason(reason, n, "is longer than %d characters", NB_TEXT_MAX - 1);
     if (nb_params_parse(text, &params, reason, n) != 0) return -1;
     snprintf(c->params, sizeof c->params, "%s", text);
     return 0;
@@ -104,10 +92,9 @@ static int set_k(struct nb_case *c, const char *text, char *reason, size_t n) {
     size_t fraction = digits < len && text[digits] == '.' ? strspn(text + digits + 1, "0123456789") + 1 : 0;
     bool whole = digits > 0 && digits + (percent ? fraction + 1 : 0) == len && digits + fraction <= 10;
     double value = whole ? strtod(text, NULL) : 0;
-    if (!whole || fraction == 1 || value <= 0 || (percent && value > 100)) {
-        snprintf(reason, n, "is not a count of elements or a percentage above 0 and up to 100, such as \"6.25%%\"");
-        return -1;
-    }
+    if (!whole || fraction == 1 || value <= 0 || (percent && value > 100))
+        return nb_reason(reason, n,
+                         "is not a count of elements or a percentage above 0 and up to 100, such as \"6.25%%\"");
     snprintf(c->k_text, sizeof c->k_text, "%s", text);
     return 0;
 }
@@ -123,20 +110,16 @@ static int set_momentum(struct nb_case *c, const char *text, char *reason, size_
 
 static int set_stride(struct nb_case *c, const char *text, char *reason, size_t n) {
     uint64_t pad = 0;
-    if (strcmp(text, "packed") != 0 && (read_count(&pad, text) != 0 || pad > 1 << 20)) {
-        snprintf(reason, n, "is not \"packed\" or a padding of up to 1048576 elements");
-        return -1;
-    }
+    if (strcmp(text, "packed") != 0 && (read_count(&pad, text) != 0 || pad > 1 << 20))
+        return nb_reason(reason, n, "is not \"packed\" or a padding of up to 1048576 elements");
     c->pad = (int64_t)pad;
     return 0;
 }
 
 static int set_threads(struct nb_case *c, const char *text, char *reason, size_t n) {
     uint64_t threads;
-    if (read_count(&threads, text) != 0 || threads < 1 || threads > 1024) {
-        snprintf(reason, n, "is not a count of threads from 1 to 1024");
-        return -1;
-    }
+    if (read_count(&threads, text) != 0 || threads < 1 || threads > 1024)
+        return nb_reason(reason, n, "is not a count of threads from 1 to 1024");
     c->threads = (int)threads;
     return 0;
 }
@@ -276,10 +259,7 @@ int nb_axis_set(const struct nb_axis *axis, struct nb_case *c, const char *text,
     assert(axis->kind == NB_AXIS_CELL);
     if (!axis->named) return axis->set(c, text, reason, n);
     const int found = nb_name_find(axis->choices, text);
-    if (found < 0) {
-        nb_name_refuse(axis->choices, text, reason, n);
-        return -1;
-    }
+    if (found < 0) return nb_name_refuse(axis->choices, text, reason, n);
     *(uint32_t *)((char *)c + axis->named) = (uint32_t)found;
     return 0;
 }
@@ -300,10 +280,7 @@ void nb_axis_print(const struct nb_axis *axis, const struct nb_case *c, struct n
 enum { MAX_VALUES = 100000 };
 
 static int append(struct nb_values *v, const char *text, char *reason, size_t n) {
-    if (v->n == MAX_VALUES) {
-        snprintf(reason, n, "is the %dth value of its list", MAX_VALUES + 1);
-        return -1;
-    }
+    if (v->n == MAX_VALUES) return nb_reason(reason, n, "is the %dth value of its list", MAX_VALUES + 1);
     v->texts = nb_realloc(v->texts, v->n + 1, sizeof *v->texts);
     v->texts[v->n++] = nb_strdup(text);
     return 0;
@@ -321,8 +298,7 @@ static int add_choice(struct nb_values *v, const struct nb_axis *axis, const cha
     if (strcmp(text, "all") == 0 || is_vector) return append(v, text, reason, n);
     int found = nb_name_find(axis->choices, text);
     if (found >= 0) return append(v, axis->choices[found], reason, n);
-    nb_name_refuse(axis->choices, text, reason, n);
-    return -1;
+    return nb_name_refuse(axis->choices, text, reason, n);
 }
 
 static bool starts_with_name(const char *text, const char *prefix) {
@@ -335,14 +311,9 @@ static int add_selection(struct nb_values *v, const struct nb_axis *axis, const 
     bool is_backend = strcmp(axis->name, "backend") == 0;
     bool known = !strcmp(text, "all") || nb_name_find(nb_backend_names, text) >= 0 ||
                  starts_with_name(text, "plugin:") || starts_with_name(text, "peer:");
-    if (is_backend && !known) {
-        snprintf(reason, n, "is not cpu, cuda, cuda-emulated, plugin:NAME or peer:NAME");
-        return -1;
-    }
-    if (!*text || strlen(text) >= NB_VARIANT_MAX) {
-        snprintf(reason, n, "is not a name or glob of up to %d characters", NB_VARIANT_MAX - 1);
-        return -1;
-    }
+    if (is_backend && !known) return nb_reason(reason, n, "is not cpu, cuda, cuda-emulated, plugin:NAME or peer:NAME");
+    if (!*text || strlen(text) >= NB_VARIANT_MAX)
+        return nb_reason(reason, n, "is not a name or glob of up to %d characters", NB_VARIANT_MAX - 1);
     return append(v, text, reason, n);
 }
 

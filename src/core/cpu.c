@@ -13,13 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool read_line(const char *path, char *text, size_t n) {
-    FILE *f = fopen(path, "re");
-    bool read = f && fgets(text, (int)n, f);
-    if (f) fclose(f);
-    if (read) text[strcspn(text, "\n")] = '\0';
-    return read;
-}
+#include "src/core/files.h"
 
 /* ---- features and names ---- */
 
@@ -190,7 +184,7 @@ static void fill_hypervisor(struct nb_cpu *c) {
                                            {"Google Compute", "KVM"}};
     char text[96];
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (!read_line(places[i], text, sizeof text)) continue;
+        if (!nb_file_line(places[i], text, sizeof text)) continue;
         for (size_t j = 0; j < sizeof names / sizeof names[0] && !c->hypervisor[0]; j++)
             if (strncmp(text, names[j][0], strlen(names[j][0])) == 0)
                 snprintf(c->hypervisor, sizeof c->hypervisor, "%s", names[j][1]);
@@ -282,7 +276,7 @@ static int64_t parse_size(const char *text) {
 static bool read_cache_file(int cpu, int index, const char *name, char *text, size_t n) {
     char path[128];
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/%s", cpu, index, name);
-    return read_line(path, text, n);
+    return nb_file_line(path, text, n);
 }
 
 /* The kernel's view of the caches that one CPU reaches; where it shows none, the C library's, which asks the CPU. */

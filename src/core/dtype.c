@@ -25,20 +25,10 @@ static int ulp_exponent(double y, const struct nb_format *f) {
     return (e > f->emin ? e : f->emin) - f->precision + 1;
 }
 
-double nb_ulp(double y, enum nb_dtype dtype) {
-    if (!isfinite(y)) return NAN;
-    return power_of_two(ulp_exponent(y, &nb_formats[dtype]));
-}
+double nb_ulp(double y, enum nb_dtype dtype) { return nb_number_ulp(y, nb_number_of(dtype)); }
 
 double nb_round_to(double value, enum nb_dtype dtype) {
-    const struct nb_format *f = &nb_formats[dtype];
-    double magnitude = fabs(value);
-    if (isnan(value)) return value;
-    if (magnitude >= f->overflow) return copysign(INFINITY, value);
-    int e = ulp_exponent(value, f);
-    const double to_integer = 0x1p52; /* from here on doubles are integers: adding it rounds to nearest even */
-    double steps = (magnitude * power_of_two(-e) + to_integer) - to_integer;
-    return copysign(steps * power_of_two(e), value);
+    return nb_number_round(value, 0, nb_number_of(dtype), NB_ROUND_NEAREST, 0);
 }
 
 float nb_f16_decode(uint16_t h) {

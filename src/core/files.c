@@ -56,6 +56,14 @@ char *nb_file_read(const char *path, size_t limit, size_t *len) {
     return text.text;
 }
 
+bool nb_file_line(const char *path, char *text, size_t n) {
+    FILE *f = fopen(path, "re");
+    const bool read = f && fgets(text, (int)n, f);
+    if (f) fclose(f);
+    text[read ? strcspn(text, "\n") : 0] = '\0';
+    return read;
+}
+
 /* What is left of the whole file when each step succeeds; errno says why one did not. */
 static bool write_whole(const char *path, bool (*next)(void *context, struct nb_strbuf *part), void *context) {
     FILE *f = fopen(path, "wbe");

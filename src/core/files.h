@@ -14,6 +14,8 @@ FILE *nb_file_open(const char *path, size_t limit);
 void nb_file_release(FILE **file); /* for released_by(); null: nothing to do */
 /* Whole file as an owned, null-terminated string; null after nb_error. */
 char *nb_file_read(const char *path, size_t limit, size_t *len);
+/* The first line without its newline; false, and "": it cannot be read. */
+bool nb_file_line(const char *path, char *text, size_t n);
 /* Can a file be written or deleted there, as far as what stands there now says? -1 after nb_error: a folder, a pipe or a device. */
 int nb_file_check_place(const char *path);
 /* Writes to a temporary name beside path, or beside what a link there leads to, then renames. -1 after nb_error. */

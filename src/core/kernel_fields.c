@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/core/program_api.h"
+#include "src/core/text.h"
 
 #define FIELD_END(field) (offsetof(struct nb_kernel, field) + sizeof(((struct nb_kernel *)0)->field))
 #define DECLARES(k, field) ((k)->struct_size >= FIELD_END(field) && (k)->field)
@@ -176,8 +177,8 @@ static int validate_ranges(const struct nb_kernel *k, char *reason, size_t n) {
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         if (ranges[i].value < ranges[i].n) continue;
-        snprintf(reason, n, "%s is %u, but the values are 0 to %u", ranges[i].field, ranges[i].value, ranges[i].n - 1);
-        return -1;
+        return nb_reason(reason, n, "%s is %u, but the values are 0 to %u", ranges[i].field, ranges[i].value,
+                         ranges[i].n - 1);
     }
     return 0;
 }
@@ -187,8 +188,7 @@ static int validate_byte_model(const struct nb_kernel *k, char *reason, size_t n
     static const char *const names[] = {"loads", "stores", "flops"};
     for (size_t i = 0; i < 3; i++) {
         if (isfinite(model[i]) && model[i] >= 0) continue;
-        snprintf(reason, n, "%s per element is %g, not a number from 0", names[i], (double)model[i]);
-        return -1;
+        return nb_reason(reason, n, "%s per element is %g, not a number from 0", names[i], (double)model[i]);
     }
     return 0;
 }
@@ -197,23 +197,14 @@ int nb_kernel_validate(const struct nb_kernel *k, char *reason, size_t n) {
     assert(k && reason && n > 0);
     /* Far more than the struct will ever grow to: what is beyond is not a size. */
     const uint32_t largest = 65536;
-    if (k->struct_size < FIELD_END(run) || k->struct_size > largest) {
-        snprintf(reason, n, "struct_size is %u, but sizeof(struct nb_kernel) is %zu", k->struct_size,
-                 sizeof(struct nb_kernel));
-        return -1;
-    }
-    if (!nb_name_is_plain(k->name)) {
-        snprintf(reason, n, "its name must be letters, digits, '_', '.', '+' or '-'");
-        return -1;
-    }
-    if (k->variant && !nb_name_is_plain(k->variant)) {
-        snprintf(reason, n, "its variant must be letters, digits, '_', '.', '+' or '-', or null");
-        return -1;
-    }
+    if (k->struct_size < FIELD_END(run) || k->struct_size > largest)
+        return nb_reason(reason, n, "struct_size is %u, but sizeof(struct nb_kernel) is %zu", k->struct_size,
+                         sizeof(struct nb_kernel));
+    if (!nb_name_is_plain(k->name))
+        return nb_reason(reason, n, "its name must be letters, digits, '_', '.', '+' or '-'");
+    if (k->variant && !nb_name_is_plain(k->variant))
+        return nb_reason(reason, n, "its variant must be letters, digits, '_', '.', '+' or '-', or null");
     if (validate_ranges(k, reason, n) != 0 || validate_byte_model(k, reason, n) != 0) return -1;
-    if (!k->run) {
-        snprintf(reason, n, "run is null");
-        return -1;
-    }
+    if (!k->run) return nb_reason(reason, n, "run is null");
     return 0;
 }

@@ -62,10 +62,8 @@ int nb_level_shape(const struct nb_case *c, const char *text, const struct nb_le
                    size_t n, char *reason, size_t reason_size) {
     enum nb_level level = NB_L1;
     char one[128];
-    if (nb_shape_level(text, &level, one, sizeof one) != 0 || !is_known(level, caches)) {
-        snprintf(reason, reason_size, "shape %.60s: this machine does not say how large its caches are", text);
-        return -1;
-    }
+    if (nb_shape_level(text, &level, one, sizeof one) != 0 || !is_known(level, caches))
+        return nb_reason(reason, reason_size, "shape %.60s: this machine does not say how large its caches are", text);
     const struct window w = window_of(level, caches);
     const double first = bytes_of(c, one, 1), each = bytes_of(c, one, 2) - first;
     int64_t count = (int64_t)((w.wanted - first) / each) + 1;

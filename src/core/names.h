@@ -31,4 +31,4 @@ size_t nb_names_count(const char *const *names);
 /* The index of a name or of another usual word for it ("ln", "fp32", "v512"); -1. */
 int nb_name_find(const char *const *names, const char *text);
 /* Writes "is not one of a, b, c; did you mean 'b'?". */
-void nb_name_refuse(const char *const *names, const char *text, char *reason, size_t n);
+int nb_name_refuse(const char *const *names, const char *text, char *reason, size_t n);

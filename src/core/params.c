@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/text.h"
+
 static const double largest = 3.4e38; /* what f32 can hold, about */
 
 /* "values(g0,g1,..)" */
@@ -54,9 +56,9 @@ int nb_params_parse(const char *text, struct nb_params *params, char *reason, si
         return 0;
     }
     if (parse_fixed(text, params) || parse_values(text, params)) return 0;
-    snprintf(reason, n,
-             "is not one of drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA), values(GAMMA,GAMMA,..)");
-    return -1;
+    return nb_reason(
+        reason, n,
+        "is not one of drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA), values(GAMMA,GAMMA,..)");
 }
 
 double nb_params_gamma(const struct nb_params *params, int64_t i, double z) {

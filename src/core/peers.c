@@ -76,10 +76,8 @@ static int refuse_adapter(const char *name, const char *path) {
 }
 
 char *nb_peer_spec(const char *name, const char *library) {
-    if (!nb_name_is_plain(name)) {
-        nb_error("--peer %s: a name of letters, digits, '_', '.', '+' or '-'", name);
-        return NULL;
-    }
+    if (!nb_name_is_plain(name))
+        return nb_error("--peer %s: a name of letters, digits, '_', '.', '+' or '-'", name), NULL;
     char *adapter freed = nb_peer_adapter(name);
     if (!nb_path_exists(adapter) && refuse_adapter(name, adapter) != 0) return NULL;
     char *resolved freed = library ? realpath(library, NULL) : NULL;
@@ -118,16 +116,13 @@ static int claim_library(const char *path, const char *peer, char *reason, size_
             used[i].peer, peer, base);
         return -1;
     }
-    snprintf(reason, n, "too many peers in one process");
-    return -1;
+    return nb_reason(reason, n, "too many peers in one process");
 }
 
 /* A file may have any name: what the loader knows a library by is seen once it is loaded. */
 static int use(const struct nb_peer *peer, const char *name, const char *library, char *reason, size_t n) {
-    if (!peer || peer->struct_size < sizeof *peer || !peer->use) {
-        snprintf(reason, n, "its normbench_peer() has another version; rebuild it with `normbench peers`");
-        return -1;
-    }
+    if (!peer || peer->struct_size < sizeof *peer || !peer->use)
+        return nb_reason(reason, n, "its normbench_peer() has another version; rebuild it with `normbench peers`");
     const char *path = library ? library : peer->library;
     if (claim_library(path, name, reason, n) != 0 || peer->use(library, reason, n) != 0) return -1;
     const char *soname = nb_object_soname(path);

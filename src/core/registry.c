@@ -190,11 +190,10 @@ static int read_table(const struct library *lib, struct entry_list *out) {
         return nb_error("%s: does not export normbench_kernels(); a plugin defines it as kernels/kernel.h says",
                         lib->file);
     const struct nb_kernel *const *table = ((kernels_fn)(uintptr_t)symbol)(NB_ABI_VERSION, &n);
-    if (!table) {
-        nb_error("%s: does not serve kernel ABI version %d; rebuild it against this program's kernels/kernel.h",
-                 lib->file, NB_ABI_VERSION);
-        return NB_OTHER_ABI;
-    }
+    if (!table)
+        return nb_error("%s: does not serve kernel ABI version %d; rebuild it against this program's kernels/kernel.h",
+                        lib->file, NB_ABI_VERSION),
+               NB_OTHER_ABI;
     if (n == 0 || n > MAX_KERNELS) return nb_error("%s: its table says %zu kernels", lib->file, n);
     out->items = nb_alloc(n, sizeof *out->items);
     const void *base = nb_object_of(symbol, NULL);

@@ -20,23 +20,18 @@ struct dims {
     int n_outer; /* dimensions before the bracket; -1: no bracket */
 };
 
-static int refuse(char *reason, size_t n, const char *why) {
-    snprintf(reason, n, "%s", why);
-    return -1;
-}
-
 /* One number at *p; the product of all dimensions stays within max_elements. */
 static int read_dim(const char **p, struct dims *d, int64_t *product, char *reason, size_t n) {
     int64_t value = 0;
     if (**p < '0' || **p > '9')
-        return refuse(reason, n, "is not a shape, such as 64x384, 2x3x[4x5] or nchw:8x64x28x28");
+        return nb_reason(reason, n, "is not a shape, such as 64x384, 2x3x[4x5] or nchw:8x64x28x28");
     for (; **p >= '0' && **p <= '9'; (*p)++) {
         value = value * 10 + (**p - '0');
-        if (value > max_elements) return refuse(reason, n, "has more than 2^32 elements");
+        if (value > max_elements) return nb_reason(reason, n, "has more than 2^32 elements");
     }
-    if (value == 0) return refuse(reason, n, "has a dimension of 0");
-    if (value > max_elements / *product) return refuse(reason, n, "has more than 2^32 elements");
-    if (d->n == NB_MAX_DIMS) return refuse(reason, n, "has more than 8 dimensions");
+    if (value == 0) return nb_reason(reason, n, "has a dimension of 0");
+    if (value > max_elements / *product) return nb_reason(reason, n, "has more than 2^32 elements");
+    if (d->n == NB_MAX_DIMS) return nb_reason(reason, n, "has more than 8 dimensions");
     *product *= value;
     d->size[d->n++] = value;
     return 0;
@@ -57,14 +52,14 @@ static int read_dims(const char *text, struct dims *d, char *reason, size_t n) {
         if (*p == ']' && open) {
             open = false;
             p++;
-            if (*p) return refuse(reason, n, "has something after its bracket: the normalized dimensions come last");
+            if (*p) return nb_reason(reason, n, "has something after its bracket: the normalized dimensions come last");
         }
         if (!*p) break;
         if (*p != 'x' && *p != 'X')
-            return refuse(reason, n, "has something other than numbers, 'x' and one bracket in it");
+            return nb_reason(reason, n, "has something other than numbers, 'x' and one bracket in it");
         p++;
     }
-    return open ? refuse(reason, n, "has a bracket that does not close") : 0;
+    return open ? nb_reason(reason, n, "has a bracket that does not close") : 0;
 }
 
 static int64_t product_of(const struct dims *d, int from, int to) {
@@ -84,7 +79,7 @@ static void print_dims(const struct nb_shape *s, const struct dims *d, char *tex
 
 /* nchw: N x C x positions; nhwc: N x positions x C, as they lie in memory; the positions may be left out or be several. */
 static int set_image(struct nb_shape *s, const struct dims *d, char *reason, size_t n) {
-    if (d->n < 2 || d->n_outer >= 0) return refuse(reason, n, "needs at least N and C, without brackets");
+    if (d->n < 2 || d->n_outer >= 0) return nb_reason(reason, n, "needs at least N and C, without brackets");
     bool channels_last = s->layout == NB_NHWC;
     s->n = d->size[0];
     s->c = channels_last ? d->size[d->n - 1] : d->size[1];
@@ -96,10 +91,10 @@ static int set_image(struct nb_shape *s, const struct dims *d, char *reason, siz
 
 static int set_rows(struct nb_shape *s, const struct dims *d, char *reason, size_t n) {
     if (d->n_outer < 0 && d->n != 2)
-        return refuse(reason, n,
-                      d->n < 2
-                          ? "has one dimension: write ROWSxCOLS"
-                          : "has more than two dimensions: put those to normalize over into brackets, as in 2x3x[4x5]");
+        return nb_reason(
+            reason, n,
+            d->n < 2 ? "has one dimension: write ROWSxCOLS"
+                     : "has more than two dimensions: put those to normalize over into brackets, as in 2x3x[4x5]");
     int outer = d->n_outer < 0 ? 1 : d->n_outer;
     s->rows = product_of(d, 0, outer);
     s->cols = product_of(d, outer, d->n);
@@ -163,8 +158,7 @@ static int read_range(struct range *r, const char *text, char *reason, size_t n)
         ok = r->first >= 1 && r->last >= r->first && r->step >= (r->multiply ? 2 : 1);
     }
     if (ok) return 0;
-    snprintf(reason, n, "has a range that is not FIRST:LAST:*FACTOR or FIRST:LAST:+STEP, such as 256:65536:*4");
-    return -1;
+    return nb_reason(reason, n, "has a range that is not FIRST:LAST:*FACTOR or FIRST:LAST:+STEP, such as 256:65536:*4");
 }
 
 /* The first number of the text with a ':' behind it; null: no range left. A prefix such as "nchw:" has no number. */
@@ -182,10 +176,7 @@ static int expand_ranges(struct nb_strings *out, const char *text, char *reason,
     const char *at = find_range(text);
     if (!at) {
         if (nb_shape_parse(&shape, text, reason, n) != 0) return -1;
-        if (out->n == MAX_EXPANDED) {
-            snprintf(reason, n, "stands for more than %d shapes", MAX_EXPANDED);
-            return -1;
-        }
+        if (out->n == MAX_EXPANDED) return nb_reason(reason, n, "stands for more than %d shapes", MAX_EXPANDED);
         nb_strings_add(out, shape.text);
         return 0;
     }
@@ -246,22 +237,17 @@ static int unknown_name(const cJSON *root, const char *text, char *reason, size_
     size_t count = 0;
     const char **names freed = nb_alloc((unsigned long long)cJSON_GetArraySize(root), sizeof *names);
     for (const cJSON *item = root->child; item; item = item->next) names[count++] = item->string;
-    snprintf(reason, n, "is neither a shape nor one of the presets that `normbench list shapes` shows%s",
-             nb_did_you_mean(text, names, count).text);
-    return -1;
+    return nb_reason(reason, n, "is neither a shape nor one of the presets that `normbench list shapes` shows%s",
+                     nb_did_you_mean(text, names, count).text);
 }
 
 static int expand_preset(struct nb_strings *out, const cJSON *preset, char *reason, size_t n) {
     const cJSON *shapes = nb_json_get(preset, "shapes");
-    if (!cJSON_IsArray(shapes) || !shapes->child) {
-        snprintf(reason, n, "has no list \"shapes\" in configs/shapes.json");
-        return -1;
-    }
+    if (!cJSON_IsArray(shapes) || !shapes->child)
+        return nb_reason(reason, n, "has no list \"shapes\" in configs/shapes.json");
     for (const cJSON *item = shapes->child; item; item = item->next) {
-        if (!cJSON_IsString(item)) {
-            snprintf(reason, n, "has something other than texts in its list of configs/shapes.json");
-            return -1;
-        }
+        if (!cJSON_IsString(item))
+            return nb_reason(reason, n, "has something other than texts in its list of configs/shapes.json");
         if (expand_ranges(out, item->valuestring, reason, n) != 0) return -1;
     }
     return 0;
@@ -270,22 +256,18 @@ static int expand_preset(struct nb_strings *out, const cJSON *preset, char *reas
 static int expand_name(struct nb_strings *out, const char *text, char *reason, size_t n) {
     struct nb_jsonc file released_by(nb_jsonc_release) = {0};
     char *path freed = nb_jsonc_find("shapes.json");
-    if (!path || nb_jsonc_read(&file, path) != 0 || !cJSON_IsObject(file.root)) {
-        snprintf(reason, n,
-                 "is the name of a preset, but configs/shapes.json cannot be read; NORMBENCH_CONFIGS says where "
-                 "the folder is");
-        return -1;
-    }
+    if (!path || nb_jsonc_read(&file, path) != 0 || !cJSON_IsObject(file.root))
+        return nb_reason(
+            reason, n,
+            "is the name of a preset, but configs/shapes.json cannot be read; NORMBENCH_CONFIGS says where "
+            "the folder is");
     const cJSON *preset = nb_json_get(file.root, text);
     return preset ? expand_preset(out, preset, reason, n) : unknown_name(file.root, text, reason, n);
 }
 
 int nb_shape_expand(const char *text, struct nb_strings *texts, char *reason, size_t n) {
     *texts = (struct nb_strings){0};
-    if (strlen(text) > MAX_TEXT) {
-        snprintf(reason, n, "is longer than %d characters", MAX_TEXT);
-        return -1;
-    }
+    if (strlen(text) > MAX_TEXT) return nb_reason(reason, n, "is longer than %d characters", MAX_TEXT);
     char plain[MAX_TEXT + 8];
     enum nb_level level;
     int result = nb_shape_level(text, &level, plain, sizeof plain) == 0

@@ -75,6 +75,14 @@ char *nb_base_name(const char *path, const char *end) {
     return name;
 }
 
+int nb_reason(char *reason, size_t n, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, n, format, args);
+    va_end(args);
+    return -1;
+}
+
 void nb_strings_add(struct nb_strings *s, const char *text) {
     s->items = nb_realloc(s->items, s->n + 1, sizeof *s->items);
     s->items[s->n++] = nb_strdup(text);

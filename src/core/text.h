@@ -25,6 +25,9 @@ bool nb_text_ends(const char *text, const char *end);
 /* "quick" of "dir/quick.json" and ".json"; owned. */
 char *nb_base_name(const char *path, const char *end);
 
+/* Why something is refused, for a caller who says where it stands; returns -1, so that a function can end with `return nb_reason(...)`. */
+int nb_reason(char *reason, size_t n, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* Zero-initialise. The texts are copies, which the list owns. */
 struct nb_strings {
     char **items;

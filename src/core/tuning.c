@@ -85,8 +85,7 @@ static int refuse(const struct nb_tuning_field *field, const char *text, char *r
     const char *wanted = is_native(field)  ? "0 or avx512_bf16"
                          : field->is_bytes ? "a number of bytes, such as 65536, 64K or 2M"
                                            : "a whole number";
-    snprintf(reason, n, "%s: '%.60s' is not %s", field->name, text, wanted);
-    return -1;
+    return nb_reason(reason, n, "%s: '%.60s' is not %s", field->name, text, wanted);
 }
 
 static int unknown_field(const char *text, size_t len, char *reason, size_t n) {
@@ -95,9 +94,8 @@ static int unknown_field(const char *text, size_t len, char *reason, size_t n) {
     assert(nb_n_tuning_fields <= 16);
     snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), text);
     for (size_t i = 0; i < nb_n_tuning_fields; i++) names[i] = nb_tuning_fields[i].name;
-    snprintf(reason, n, "'%s' is not a field of the tuning%s", name,
-             nb_did_you_mean(name, names, nb_n_tuning_fields).text);
-    return -1;
+    return nb_reason(reason, n, "'%s' is not a field of the tuning%s", name,
+                     nb_did_you_mean(name, names, nb_n_tuning_fields).text);
 }
 
 /* One FIELD=VALUE. */
@@ -337,8 +335,7 @@ static int check_native(const struct nb_tuning *t) {
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const struct nb_tuning wanted = {.native = missing};
     nb_tuning_print_field(&wanted, &nb_tuning_fields[0], &text);
-    nb_error("a tuning's native: this CPU has no %s", text.text);
-    return -1;
+    return nb_error("a tuning's native: this CPU has no %s", text.text);
 }
 
 int nb_tuning_choose(const char *option) {

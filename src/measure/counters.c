@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "src/core/cpu.h"
+#include "src/core/files.h"
 #include "src/core/random.h"
 
 /* What getrusage() and the thread's clock know. */
@@ -221,8 +223,7 @@ static int papi_open(struct open_event *o, const struct event *event, char *reas
     if (error == PAPI_OK && (error = PAPI_add_event(o->handle, code)) != PAPI_OK) papi_close(o);
     if (error == PAPI_OK) return 0;
     const char *why = component_reason();
-    snprintf(reason, n, "PAPI: %.80s", why ? why : PAPI_strerror(error));
-    return -1;
+    return nb_reason(reason, n, "PAPI: %.80s", why ? why : PAPI_strerror(error));
 }
 
 static int papi_begin(struct open_event *o) { return PAPI_start(o->handle) == PAPI_OK ? 0 : -1; }
@@ -244,11 +245,8 @@ static const struct source source_papi = {"papi", "papi_software", papi_open, pa
 
 /* The setting that governs who may count; 100 when it cannot be read. */
 static int paranoid_level(void) {
-    FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-    int level = 100;
-    if (f && fscanf(f, "%d", &level) != 1) level = 100;
-    if (f) fclose(f);
-    return level;
+    char level[16];
+    return nb_file_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof level) ? atoi(level) : 100;
 }
 
 static void explain_perf(int error, bool software, char *reason, size_t n) {
@@ -288,10 +286,8 @@ static int perf_open(struct open_event *o, const struct event *event, char *reas
                                    .exclude_hv = 1};
     long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0 && (errno == EACCES || errno == EPERM)) {
-        if (happens_in_kernel(event) && paranoid_level() == 2) {
-            snprintf(reason, n, "perf_event_paranoid is 2; run `sysctl kernel.perf_event_paranoid=1` as root");
-            return -1;
-        }
+        if (happens_in_kernel(event) && paranoid_level() == 2)
+            return nb_reason(reason, n, "perf_event_paranoid is 2; run `sysctl kernel.perf_event_paranoid=1` as root");
         attr.exclude_kernel = 1;
         fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     }
@@ -378,17 +374,15 @@ static int count(const struct source *s, struct open_event *o, nb_work work, voi
     return s->end(o, value);
 }
 
-static bool believe(const struct source *s, struct open_event *o, char *reason, size_t n) {
+/* 0, or -1 with the reason. */
+static int believe(const struct source *s, struct open_event *o, char *reason, size_t n) {
     double value = 0;
-    if (o->event->can_happen && !o->event->can_happen()) return true;
-    if (count(s, o, o->event->known, NULL, 1, &value) != 0) {
-        snprintf(reason, n, "%s opens it but cannot count", source_name(s, o->event));
-        return false;
-    }
-    if (value >= o->event->low && value <= o->event->high) return true;
-    snprintf(reason, n, "%s counted %.0f in work that makes %.0f at least", source_name(s, o->event), value,
-             o->event->low);
-    return false;
+    if (o->event->can_happen && !o->event->can_happen()) return 0;
+    if (count(s, o, o->event->known, NULL, 1, &value) != 0)
+        return nb_reason(reason, n, "%s opens it but cannot count", source_name(s, o->event));
+    if (value >= o->event->low && value <= o->event->high) return 0;
+    return nb_reason(reason, n, "%s counted %.0f in work that makes %.0f at least", source_name(s, o->event), value,
+                     o->event->low);
 }
 
 /* Of the reasons along the ladder the last one said stands: it names the cause nearest to the machine. */
@@ -400,7 +394,7 @@ static void probe_event(struct found *f, const struct event *e) {
         if (!e->software && ladder[i] == &source_getrusage) continue;
         snprintf(f->info.source, sizeof f->info.source, "%s", source_name(ladder[i], e));
         if (ladder[i]->open(&open, e, f->info.reason, sizeof f->info.reason) != 0) continue;
-        if (believe(ladder[i], &open, f->info.reason, sizeof f->info.reason)) f->source = ladder[i];
+        if (believe(ladder[i], &open, f->info.reason, sizeof f->info.reason) == 0) f->source = ladder[i];
         ladder[i]->close(&open);
     }
     f->info.available = f->source != NULL;

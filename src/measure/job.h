@@ -61,7 +61,6 @@ struct nb_job {
     bool single_width;    /* copies: of the cases' own width alone */
     const char **plugins; /* borrowed from json; a worker loads those of its cases */
     int n_plugins;
-    const char *max_width; /* or null */
     struct nb_case *cases;
     struct nb_asked *asked; /* of each case */
     const struct nb_entry **entries;

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "src/core/case_key.h"
-#include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"
@@ -318,22 +318,16 @@ int nb_journal_floors(const char *dir, struct nb_floors *f) { return read_lines(
 
 /* ---- what a case has from its kernel ------------------------------------------------------------------------------ */
 
-/* The fields that are one of an enum, with the names of its values. */
-static const struct enum_field {
-    const char *name;
-    const char *const *values;
-    size_t offset; /* in struct nb_case */
-} enum_fields[] = {
-    {"op", nb_op_names, offsetof(struct nb_case, op)},
-    {"pass", nb_pass_names, offsetof(struct nb_case, pass)},
-    {"dtype", nb_dtype_names, offsetof(struct nb_case, dtype)},
-    {"width", nb_width_names, offsetof(struct nb_case, width)},
-    {"style", nb_style_names, offsetof(struct nb_case, style)},
-    {"stats", nb_stats_names, offsetof(struct nb_case, stats)},
-    {"stats_dtype", nb_stats_dtype_names, offsetof(struct nb_case, stats_dtype)},
-    {"variance", nb_variance_names, offsetof(struct nb_case, variance)},
-};
-enum { N_ENUM_FIELDS = sizeof enum_fields / sizeof enum_fields[0] };
+#define K(field, names) NB_MEMBER_NAMED(struct nb_case, field, names)
+static const struct nb_member kernel_members[] = {K(op, nb_op_names),
+                                                  K(pass, nb_pass_names),
+                                                  K(dtype, nb_dtype_names),
+                                                  K(width, nb_width_names),
+                                                  K(style, nb_style_names),
+                                                  K(stats, nb_stats_names),
+                                                  K(stats_dtype, nb_stats_dtype_names),
+                                                  K(variance, nb_variance_names),
+                                                  NB_MEMBERS_END};
 
 static const char peer_prefix[] = "peer:";
 
@@ -352,11 +346,7 @@ void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
     nb_json_text(object, "variant", c->variant);
     add_kernel_name(object, c);
     nb_json_text(object, "backend", backend.text);
-    for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
-        uint32_t value;
-        memcpy(&value, (const char *)c + enum_fields[i].offset, sizeof value);
-        nb_json_text(object, enum_fields[i].name, enum_fields[i].values[value]);
-    }
+    nb_json_add_members(object, kernel_members, c);
     if (c->op != NB_OP_COPY) return;
     nb_json_number(object, "copy_loads", c->copy_loads);
     nb_json_number(object, "copy_stores", c->copy_stores);
@@ -373,16 +363,7 @@ int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
                      ? NB_BACKEND_CUDA_EMULATED
                      : NB_BACKEND_CPU;
     c->is_peer = backend && strncmp(backend, peer_prefix, sizeof peer_prefix - 1) == 0;
-    for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
-        const struct enum_field *field = &enum_fields[i];
-        const char *text = nb_json_get_text(object, field->name);
-        uint32_t value = 0;
-        while (text && field->values[value] && strcmp(text, field->values[value]) != 0) value++;
-        if (!text || !field->values[value])
-            return nb_error("%s: \"%s\" is \"%s\", which this version does not know", variant, field->name,
-                            text ? text : "(missing)");
-        memcpy((char *)c + field->offset, &value, sizeof value);
-    }
+    if (nb_json_get_members(object, kernel_members, c, variant) != 0) return -1;
     double loads = nb_json_get_number(object, "copy_loads"), stores = nb_json_get_number(object, "copy_stores");
     c->copy_loads = isfinite(loads) ? loads : 0;
     c->copy_stores = isfinite(stores) ? stores : 0;

@@ -270,10 +270,8 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
         .plan = plan, .journal = journal, .options = options, .digests_fd = -1, .started_s = nb_now_s()};
     run.n_cpus = nb_cpu_allowed(run.cpus, NB_MAX_CPUS);
     if (nb_run_init(&run, dir) != 0) return -1;
-    struct nb_fork_server fork_server = {.plugins = options->plugins,
-                                         .n_plugins = options->n_plugins,
-                                         .max_width = options->max_width,
-                                         .seed = plan->order_seed};
+    struct nb_fork_server fork_server = {
+        .plugins = options->plugins, .n_plugins = options->n_plugins, .seed = plan->order_seed};
     if (plan->launches > 0 && nb_fork_server_pays(options->plugins, options->n_plugins)) run.fork_server = &fork_server;
     nb_watch_interrupts();
     const int result = run_stages(&run);

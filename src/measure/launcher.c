@@ -122,7 +122,6 @@ static cJSON *ask_about(const struct nb_study *study, int i, const cJSON *option
                                .launch = -1,
                                .plugins = study->plugins,
                                .n_plugins = study->n_plugins,
-                               .max_width = study->max_width,
                                .asked = &asked,
                                .n_cases = 1,
                                .digests_at = -1,

@@ -42,7 +42,6 @@ struct nb_study {
     int n_cases;
     const char **plugins;
     int n_plugins;
-    const char *max_width;
     const cJSON *options; /* handed to the worker as it is; may be null */
     double budget_s; /* for all cases: each is given its share of what is left as option "budget_s"; 0: no such thing */
     double silence_s;  /* a worker without a step forward (nb_worker_at) for longer is ended */

@@ -399,18 +399,14 @@ static size_t gather_through(const struct nb_sample_table *s, const struct nb_sa
 }
 
 struct nb_paired nb_paired_ratio(const struct nb_sample_table *s, const char *a_key, const char *b_key, double *ln) {
-    static gathering *const ways[] = {
-        [NB_WITHIN_BLOCKS] = gather, [NB_THROUGH_REFERENCE] = gather_through, [NB_NEIGHBOURS] = gather_neighbours};
+    static gathering *const ways[] = {gather, gather_through, gather_neighbours};
     struct nb_paired p = {.ratio = {NAN, NAN, NAN}, .contended = {NAN, NAN, NAN}, .state = NB_ANY_STATE};
     const struct nb_sample_case *a = find(s, a_key), *b = find(s, b_key);
     const double confidence = nb_confidence(s->adaptive);
     struct nb_by_state *values freed = nb_alloc(s->n_launches + 1, sizeof *values);
     for (size_t l = 0; l < s->n_launches; l++) values[l] = NB_NO_STATE;
     size_t n = 0;
-    for (int way = NB_WITHIN_BLOCKS; a && b && n == 0 && way <= NB_NEIGHBOURS; way++) {
-        n = ways[way](s, a, b, values);
-        p.pairing = (enum nb_pairing)way;
-    }
+    for (int way = 0; a && b && n == 0 && way < 3; way++) n = ways[way](s, a, b, values);
     p.state = nb_state_over_launches(values, s->n_launches, confidence);
     if (n > 0) p.ratio = nb_ratio_in_state(values, s->n_launches, p.state, confidence);
     if (p.state == NB_UNCONTENDED) p.contended = nb_ratio_in_state(values, s->n_launches, NB_CONTENDED, confidence);

@@ -129,7 +129,6 @@ struct nb_paired {
     struct nb_interval contended; /* beside an uncontended ratio; NaN where too few launches have it */
     enum nb_state state;
     int n_launches; /* that have a number in it */
-    enum nb_pairing { NB_WITHIN_BLOCKS, NB_THROUGH_REFERENCE, NB_NEIGHBOURS } pairing;
 };
 /* ln: room for n_launches numbers, ln(a / b) in each launch, NaN where it has none; or null. */
 struct nb_paired nb_paired_ratio(const struct nb_sample_table *s, const char *a, const char *b, double *ln);

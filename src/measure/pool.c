@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "src/core/cpu.h"
+#include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/faults.h"
@@ -387,11 +388,7 @@ void nb_kernels_close(const struct nb_entry *const *entries, size_t n) {
 static bool is_running(pid_t id) {
     char path[64], line[512];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)id);
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    const bool has_line = fgets(line, sizeof line, f) != NULL;
-    fclose(f);
-    const char *close = has_line ? strrchr(line, ')') : NULL;
+    const char *close = nb_file_line(path, line, sizeof line) ? strrchr(line, ')') : NULL;
     return close && close[1] == ' ' && close[2] == 'R';
 }
 

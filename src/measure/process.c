@@ -175,8 +175,7 @@ static const char **choose(const char *const *files, int n, bool programs, int *
 static bool start_server(struct nb_fork_server *n) {
     int n_objects;
     const char **objects freed = choose(n->plugins, n->n_plugins, false, &n_objects);
-    const struct nb_job job = {
-        .kind = "fork_server", .plugins = objects, .n_plugins = n_objects, .max_width = n->max_width, .digests_at = -1};
+    const struct nb_job job = {.kind = "fork_server", .plugins = objects, .n_plugins = n_objects, .digests_at = -1};
     int ends[2], ready, shared_fd = -1;
     char *text = nb_job_print(&job);
     const int job_fd = memory_file("normbench-job", text, strlen(text));

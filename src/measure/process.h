@@ -23,7 +23,6 @@
 struct nb_fork_server {
     const char **plugins; /* borrowed, as the rest of what its job holds */
     int n_plugins;
-    const char *max_width;
     uint64_t seed; /* of where its stack begins; another one with each start */
     pid_t pid;     /* 0: none runs */
     int socket;

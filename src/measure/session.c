@@ -519,7 +519,6 @@ static void work(struct session *v, const char *kind) {
                          .single_width = v->group->single_width,
                          .plugins = run->options->plugins,
                          .n_plugins = run->options->n_plugins,
-                         .max_width = run->options->max_width,
                          .asked = asked,
                          .n_cases = n,
                          .copies = copies,

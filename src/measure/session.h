@@ -18,7 +18,6 @@
 struct nb_run_options {
     const char **plugins; /* files */
     int n_plugins;
-    const char *max_width; /* text, or null */
     bool no_counters;
     /* A worker without a step forward for longer (and a time that grows with the shape) is ended. */
     double case_timeout_s;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "src/core/log.h"
+#include "src/core/text.h"
 
 #if defined(__x86_64__)
 #include <pthread.h>
@@ -144,10 +145,7 @@ static int64_t count(nb_work work, void *arg, int64_t limit) {
 int64_t nb_single_step(nb_work work, void *arg, int64_t limit, char *reason, size_t n) {
     struct trap_setting before;
     work(arg);
-    if (enter(&before) != 0) {
-        snprintf(reason, n, "no signal stack can be set");
-        return -1;
-    }
+    if (enter(&before) != 0) return nb_reason(reason, n, "no signal stack can be set");
     /* The call, the clearing of the flag, and the return of the empty work. */
     int64_t around = count(nb_step_nothing, NULL, 1000) - 1;
     int64_t total = around > 0 ? count(work, arg, limit + around) : -1;
@@ -172,13 +170,11 @@ int nb_single_step_probe(char *reason, size_t n) {
 
 int64_t nb_single_step(nb_work work, void *arg, int64_t limit, char *reason, size_t n) {
     (void)work, (void)arg, (void)limit;
-    snprintf(reason, n, "single stepping is written for x86-64 only");
-    return -1;
+    return nb_reason(reason, n, "single stepping is written for x86-64 only");
 }
 
 int nb_single_step_probe(char *reason, size_t n) {
-    snprintf(reason, n, "single stepping is written for x86-64 only");
-    return -1;
+    return nb_reason(reason, n, "single stepping is written for x86-64 only");
 }
 
 #endif

@@ -11,19 +11,12 @@
 #include <unistd.h>
 
 #include "src/core/cpu.h"
+#include "src/core/files.h"
 #include "src/core/timer.h"
-
-/* The first line of a file; "" when it cannot be read. */
-static void read_line(const char *path, char *text, size_t n) {
-    FILE *f = fopen(path, "re");
-    if (!f || !fgets(text, (int)n, f)) text[0] = '\0';
-    if (f) fclose(f);
-    text[strcspn(text, "\n")] = '\0';
-}
 
 static int64_t read_number(const char *path) {
     char text[32], *end;
-    read_line(path, text, sizeof text);
+    nb_file_line(path, text, sizeof text);
     long long value = strtoll(text, &end, 10);
     return end > text ? value : -1;
 }
@@ -79,13 +72,13 @@ void nb_system_read(struct nb_system *s) {
         snprintf(s->architecture, sizeof s->architecture, "%.31s", name.machine);
     }
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", cpu);
-    read_line(path, s->governor, sizeof s->governor);
+    nb_file_line(path, s->governor, sizeof s->governor);
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    read_line(path, s->siblings, sizeof s->siblings);
+    nb_file_line(path, s->siblings, sizeof s->siblings);
     read_boost(s->boost, sizeof s->boost);
-    read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", s->clock_source,
-              sizeof s->clock_source);
-    read_line("/sys/kernel/mm/transparent_hugepage/enabled", s->huge_pages, sizeof s->huge_pages);
+    nb_file_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", s->clock_source,
+                 sizeof s->clock_source);
+    nb_file_line("/sys/kernel/mm/transparent_hugepage/enabled", s->huge_pages, sizeof s->huge_pages);
     keep_bracketed(s->huge_pages);
     read_field("/proc/cpuinfo", "microcode", s->microcode, sizeof s->microcode);
     s->aslr = (int)read_number("/proc/sys/kernel/randomize_va_space");

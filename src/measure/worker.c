@@ -60,10 +60,9 @@ static const struct nb_job_type *find_type(const char *kind) {
 
 #define J(KIND, field) NB_MEMBER(KIND, struct nb_job, field)
 static const struct nb_member members[] = {
-    J(BORROWED, kind),     J(INDEX, group),         J(INDEX, launch),      J(BOOL, check_only),
-    J(BOOL, single_width), J(BORROWED, max_width),  J(COUNT, blocks),      J(NUMBER, sample_s),
-    J(NUMBER, floor),      J(UINT64, seed),         J(NUMBER, cold_bytes), J(NUMBER, until_s),
-    J(INDEX, digests_at),  J(COUNT, digests_bytes), J(COUNT, n_programs),  NB_MEMBERS_END};
+    J(BORROWED, kind),  J(INDEX, group),      J(INDEX, launch),        J(BOOL, check_only),  J(BOOL, single_width),
+    J(COUNT, blocks),   J(NUMBER, sample_s),  J(NUMBER, floor),        J(UINT64, seed),      J(NUMBER, cold_bytes),
+    J(NUMBER, until_s), J(INDEX, digests_at), J(COUNT, digests_bytes), J(COUNT, n_programs), NB_MEMBERS_END};
 
 static const struct nb_member asked_members[] = {NB_MEMBER(BORROWED, struct nb_asked, key),
                                                  NB_MEMBER(COUNT, struct nb_asked, sample),
@@ -72,11 +71,6 @@ static const struct nb_member asked_members[] = {NB_MEMBER(BORROWED, struct nb_a
                                                  NB_MEMBER(BOOL, struct nb_asked, step),
                                                  NB_MEMBER(BOOL, struct nb_asked, many),
                                                  NB_MEMBERS_END};
-
-static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
-    cJSON *array = cJSON_AddArrayToObject(object, name);
-    for (int i = 0; i < n; i++) cJSON_AddItemToArray(array, cJSON_CreateString(texts[i]));
-}
 
 bool nb_job_needs(const struct nb_job *job, const char *file) {
     bool is_known = false;
@@ -101,7 +95,7 @@ char *nb_job_print(const struct nb_job *job) {
     assert(find_type(job->kind));
     cJSON *json released_by(nb_json_release) = nb_json_of_members(members, job);
     add_plugins(json, job);
-    add_texts(json, "copies", job->copies, job->n_copies);
+    cJSON_AddItemToObject(json, "copies", cJSON_CreateStringArray(job->copies, job->n_copies));
     if (nb_tuning_used()) cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(nb_tuning_used()));
     cJSON_AddItemToObject(json, "cpus", cJSON_CreateIntArray(job->cpus, job->n_cpus));
     if (job->options) cJSON_AddItemToObject(json, "options", cJSON_Duplicate(job->options, 1));

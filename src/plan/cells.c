@@ -170,8 +170,7 @@ static bool data_exists(const char *name, char *reason, size_t n) {
     nb_case_init(&c);
     snprintf(c.data, sizeof c.data, "%s", name);
     char *why freed = nb_inputs_refuse(&c);
-    snprintf(reason, n, "%s", why ? why : "cannot be read");
-    return false;
+    return nb_reason(reason, n, "%s", why ? why : "cannot be read"), false;
 }
 
 static const char *data_refuses(struct data_fits *fits, const struct nb_case *c) {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/text.h"
+
 static uint64_t position(const struct nb_draw *d, int64_t row, int64_t col) {
     return (uint64_t)row * (uint64_t)d->cols + (uint64_t)col;
 }
@@ -312,21 +314,16 @@ static int parse_numbers(const char *text, const char *p, struct nb_recipe *reci
     for (;;) {
         char *end;
         const double value = strtod(p, &end);
-        if (end == p || (*end != ',' && strcmp(end, ")") != 0)) {
-            snprintf(reason, n, "data %.80s: write a number in the brackets, as in %s(2)", text, d->name);
-            return -1;
-        }
-        if (recipe->n_given == d->most) {
-            snprintf(reason, n, "data %.80s: %s takes no more than %d number%s", text, d->name, d->most,
-                     d->most == 1 ? "" : "s");
-            return -1;
-        }
+        if (end == p || (*end != ',' && strcmp(end, ")") != 0))
+            return nb_reason(reason, n, "data %.80s: write a number in the brackets, as in %s(2)", text, d->name);
+        if (recipe->n_given == d->most)
+            return nb_reason(reason, n, "data %.80s: %s takes no more than %d number%s", text, d->name, d->most,
+                             d->most == 1 ? "" : "s");
         const struct nb_data_number *number = number_of(d, recipe->n_given);
         if (!(value >= number->low && value <= number->high)) {
             char which[32] = "the number";
             if (d->most > 1) snprintf(which, sizeof which, "number %d", recipe->n_given + 1);
-            snprintf(reason, n, "data %.80s: %s must be from %g to %g", text, which, number->low, number->high);
-            return -1;
+            return nb_reason(reason, n, "data %.80s: %s must be from %g to %g", text, which, number->low, number->high);
         }
         recipe->numbers[recipe->n_given++] = value;
         if (*end == ')') return 0;
@@ -342,12 +339,10 @@ int nb_distribution_parse(const char *text, struct nb_recipe *recipe, char *reas
     for (int i = 0; i < d->most; i++) recipe->numbers[i] = number_of(d, i)->fallback;
     if (text[name_n] == '\0') {
         if (d->least == 0) return 0;
-        snprintf(reason, n, "data %s: it needs numbers in brackets, as in %s(1,2)", d->name, d->name);
-        return -1;
+        return nb_reason(reason, n, "data %s: it needs numbers in brackets, as in %s(1,2)", d->name, d->name);
     }
     if (d->most > 0) return parse_numbers(text, text + name_n + 1, recipe, reason, n);
-    snprintf(reason, n, "data %s takes no number in brackets", d->name);
-    return -1;
+    return nb_reason(reason, n, "data %s takes no number in brackets", d->name);
 }
 
 /* ---- values ---- */

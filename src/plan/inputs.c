@@ -71,18 +71,16 @@ static void say_unknown(const char *data, char *reason, size_t n) {
 static int open_rows(struct nb_array *a, const char *path, int64_t cols, bool header_only, char *reason, size_t n) {
     if (nb_array_read(a, path, cols, header_only, reason, n) != 0) return -1;
     if (a->cols == cols) return 0;
-    snprintf(reason, n, "%s has rows of %lld values, the shape has %lld columns; use a shape such as %lldx%lld", path,
-             (long long)a->cols, (long long)cols, (long long)a->rows, (long long)a->cols);
-    return -1;
+    return nb_reason(reason, n, "%s has rows of %lld values, the shape has %lld columns; use a shape such as %lldx%lld",
+                     path, (long long)a->cols, (long long)cols, (long long)a->rows, (long long)a->cols);
 }
 
 static int open_parameters(struct nb_array *a, const char *path, int64_t n_params, bool header_only, char *reason,
                            size_t n) {
     if (nb_array_read(a, path, n_params, header_only, reason, n) != 0) return -1;
     if (a->rows == 1 && a->cols == n_params) return 0;
-    snprintf(reason, n, "%s has shape %lldx%lld, the case needs %lld values", path, (long long)a->rows,
-             (long long)a->cols, (long long)n_params);
-    return -1;
+    return nb_reason(reason, n, "%s has shape %lldx%lld, the case needs %lld values", path, (long long)a->rows,
+                     (long long)a->cols, (long long)n_params);
 }
 
 static int open_siblings(struct nb_source *s, const char *x, const struct nb_case *c, bool header_only, char *reason,

@@ -76,10 +76,7 @@ static bool take_bool(struct cursor *c, bool *value) {
     return *value || take(c, "False");
 }
 
-static int fail_header(char *reason, size_t n, const char *what) {
-    snprintf(reason, n, "%s", what);
-    return -1;
-}
+static int fail_header(char *reason, size_t n, const char *what) { return nb_reason(reason, n, "%s", what); }
 
 enum seen { SEEN_DESCR = 1, SEEN_ORDER = 2, SEEN_SHAPE = 4, SEEN_ALL = 7 };
 
@@ -124,10 +121,8 @@ int nb_npy_header_parse(struct nb_npy_header *h, const unsigned char *bytes, siz
     if (n < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
         return fail_header(reason, reason_n, "is not a .npy file (no magic number)");
     unsigned major = bytes[6];
-    if (major < 1 || major > 3) {
-        snprintf(reason, reason_n, "has .npy format %u.%u; 1.0 to 3.0 are read", major, bytes[7]);
-        return -1;
-    }
+    if (major < 1 || major > 3)
+        return nb_reason(reason, reason_n, "has .npy format %u.%u; 1.0 to 3.0 are read", major, bytes[7]);
     size_t start = major == 1 ? 10 : 12;
     if (n < start) return fail_header(reason, reason_n, "ends inside its header");
     size_t length = (size_t)bytes[8] | (size_t)bytes[9] << 8;
@@ -159,8 +154,7 @@ struct source {
 };
 
 static int fail(char *reason, size_t n, const char *path, const char *what) {
-    snprintf(reason, n, "%s %s", path, what);
-    return -1;
+    return nb_reason(reason, n, "%s %s", path, what);
 }
 
 /* Looked at before it is opened: opening a pipe would wait for its other end. */
@@ -168,10 +162,7 @@ static int open_source(struct source *s, const char *path, char *reason, size_t 
     struct stat st;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) return fail(reason, n, path, "is not a file");
     s->file = fopen(path, "rbe");
-    if (!s->file || fstat(fileno(s->file), &st) != 0) {
-        snprintf(reason, n, "%s: %s", path, strerror(errno));
-        return -1;
-    }
+    if (!s->file || fstat(fileno(s->file), &st) != 0) return nb_reason(reason, n, "%s: %s", path, strerror(errno));
     s->bytes = st.st_size;
     return 0;
 }
@@ -183,15 +174,13 @@ static int parse_descr(const char *descr, enum format *format, char *reason, siz
     bool has_order = *descr && strchr("<>=|", *descr);
     for (size_t i = 0; i < 3; i++) {
         if (strcmp(descr + has_order, kinds[i]) != 0) continue;
-        if (*descr == '>') {
-            snprintf(reason, n, "%s holds big-endian values; save x.astype('<%s')", path, kinds[i]);
-            return -1;
-        }
+        if (*descr == '>')
+            return nb_reason(reason, n, "%s holds big-endian values; save x.astype('<%s')", path, kinds[i]);
         *format = formats[i];
         return 0;
     }
-    snprintf(reason, n, "%s holds '%s'; float16, float32 and float64 are read: save x.astype('<f4')", path, descr);
-    return -1;
+    return nb_reason(reason, n, "%s holds '%s'; float16, float32 and float64 are read: save x.astype('<f4')", path,
+                     descr);
 }
 
 /* Rows are all dimensions but the last, taken together. */
@@ -222,20 +211,18 @@ static int read_npy_header(struct source *s, const char *path, char *reason, siz
     s->offset = (int64_t)h.data_offset;
     int64_t want = s->rows * s->cols * item_bytes[s->format], have = s->bytes - s->offset;
     if (have == want) return 0;
-    snprintf(reason, n, "%s has %lld bytes of values, but its header promises %lld; it is cut off or not a plain array",
-             path, (long long)have, (long long)want);
-    return -1;
+    return nb_reason(reason, n,
+                     "%s has %lld bytes of values, but its header promises %lld; it is cut off or not a plain array",
+                     path, (long long)have, (long long)want);
 }
 
 static int read_raw_shape(struct source *s, const char *path, int64_t cols, char *reason, size_t n) {
     int64_t row = cols * item_bytes[s->format];
     s->cols = cols;
     s->rows = s->bytes / row;
-    if (s->rows == 0 || s->bytes % row != 0) {
-        snprintf(reason, n, "%s has %lld bytes, which is no whole number of rows of %lld values (%lld bytes)", path,
-                 (long long)s->bytes, (long long)cols, (long long)row);
-        return -1;
-    }
+    if (s->rows == 0 || s->bytes % row != 0)
+        return nb_reason(reason, n, "%s has %lld bytes, which is no whole number of rows of %lld values (%lld bytes)",
+                         path, (long long)s->bytes, (long long)cols, (long long)row);
     if (s->bytes / item_bytes[s->format] > MAX_ELEMENTS)
         return fail(reason, n, path, "holds more than 2^28 values; keep fewer rows, cases repeat them");
     return 0;

@@ -253,10 +253,10 @@ static double estimate_s(const struct nb_cells *cells, const size_t *which, size
     return nb_estimate_total_s(step_s, effort);
 }
 
-/* mine[i]: does whole i belong to shard (1-based) of n_shards? Families, which stand together, stay so. Returns how long all shards take. */
-static double choose_shard(const struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
-                           int shard, int n_shards, bool *mine) {
-    double *seconds freed = nb_alloc(wholes->n, sizeof *seconds), sum_s = 0;
+/* mine[i]: does whole i belong to shard (1-based) of n_shards? Families, which stand together, stay so. */
+static void choose_shard(const struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
+                         int shard, int n_shards, bool *mine) {
+    double *seconds freed = nb_alloc(wholes->n, sizeof *seconds);
     int *shard_of freed = nb_alloc(wholes->n, sizeof *shard_of);
     size_t n = 0, family = 0;
     for (size_t i = 0; i < wholes->n; i++) {
@@ -268,8 +268,6 @@ static double choose_shard(const struct wholes *wholes, const struct nb_cells *c
         family += i > 0 && wholes->items[i].family != wholes->items[i - 1].family;
         mine[i] = shard_of[family] == shard;
     }
-    for (size_t i = 0; i < n; i++) sum_s += seconds[i];
-    return sum_s;
 }
 
 /* ---- budget ---- */
@@ -453,14 +451,14 @@ static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const 
 
 /* ---- what is left of the groups ---- */
 
-/* Keeps the groups that are this shard's. Returns how long all shards take, the same on every machine. */
-static double keep_shard(struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
-                         const struct nb_plan_options *options, struct nb_skips *skips) {
+/* Keeps the groups that are this shard's, the same on every machine. */
+static void keep_shard(struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
+                       const struct nb_plan_options *options, struct nb_skips *skips) {
     bool *mine freed = nb_alloc(wholes->n, sizeof *mine);
     struct nb_effort anywhere = *effort;
     size_t n = 0;
     anywhere.anywhere = true;
-    const double sum_s = choose_shard(wholes, cells, &anywhere, options->shard, options->n_shards, mine);
+    choose_shard(wholes, cells, &anywhere, options->shard, options->n_shards, mine);
     for (size_t i = 0; i < wholes->n; i++) {
         if (mine[i]) {
             wholes->items[n++] = wholes->items[i];
@@ -470,7 +468,6 @@ static double keep_shard(struct wholes *wholes, const struct nb_cells *cells, co
         free(wholes->items[i].cells);
     }
     wholes->n = n;
-    return sum_s;
 }
 
 /* Takes away the cells that this machine refuses; each has a record that says why. */
@@ -626,7 +623,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     make_wholes(&wholes, &cells);
     hash_plan(plan, &cells, &wholes, config); /* before batches, whose size depends on the number of shards */
     if (config->launches == 0) batch_wholes(&wholes, &cells, options);
-    if (options->n_shards > 0) plan->shards_s = keep_shard(&wholes, &cells, &effort, options, &skips);
+    if (options->n_shards > 0) keep_shard(&wholes, &cells, &effort, options, &skips);
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         arrange_whole(&wholes.items[i], &cells, config->reference);

@@ -46,7 +46,6 @@ struct nb_plan {
     bool leaves_none_out; /* the budget ends added launches, no more: each group has what every group has to have */
     double sample_ms, estimate_s; /* with the fewest launches */
     bool is_shard;
-    double shards_s; /* of a shard: the estimate of all shards together, the same on every machine */
     uint64_t order_seed;
     struct nb_compare_settings compare; /* the config's */
     /* Of everything that decides what is measured, before this CPU, --shard and --budget took their part away: the shards of one

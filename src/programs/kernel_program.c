@@ -540,10 +540,8 @@ static int open_calls(struct nb_kernel_program *p, const struct program_kernel *
     if (!make_place(p)) return NB_PROGRAM_GONE;
     struct opened o = {.kernel = k, .first = p->next_handle, .n = (uint32_t)c->n};
     for (int i = 0; i < c->n && code == 0; i++) {
-        if (!write_case(&question, k, &c->calls[i])) {
-            snprintf(p->said, sizeof p->said, "its tensors do not lie in memory that can be shared");
-            return -1;
-        }
+        if (!write_case(&question, k, &c->calls[i]))
+            return nb_reason(p->said, sizeof p->said, "its tensors do not lie in memory that can be shared");
         question.handle = p->next_handle++;
         const size_t bytes = offsetof(struct opening, areas) + question.n_areas * sizeof question.areas[0];
         if (!ask(p, OPEN, &question, bytes, &m, sizeof m.answer)) return NB_PROGRAM_GONE;

@@ -15,6 +15,7 @@
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"
@@ -115,17 +116,10 @@ static void add_cpu(cJSON *object, const struct nb_cpu *cpu, const struct nb_sys
 const char *const nb_cpu_identity[] = {"vendor",   "model",     "family",   "model_number", "stepping",
                                        "features", "l1d_bytes", "l2_bytes", "l3_bytes",     NULL};
 
-static void add_system(cJSON *object, const struct nb_system *s) {
-    add_text(object, "os", s->os);
-    add_text(object, "kernel", s->kernel);
-    add_text(object, "architecture", s->architecture);
-    add_text(object, "governor", s->governor);
-    add_text(object, "boost", s->boost);
-    add_text(object, "clock_source", s->clock_source);
-    add_text(object, "huge_pages", s->huge_pages);
-    add_number(object, "aslr", s->aslr, s->aslr >= 0);
-    add_number(object, "memory_bytes", s->memory_bytes, s->memory_bytes >= 0);
-}
+#define S(KIND, field) NB_MEMBER(KIND, struct nb_system, field)
+static const struct nb_member system_members[] = {
+    S(TEXT, os),           S(TEXT, kernel),     S(TEXT, architecture), S(TEXT, governor),      S(TEXT, boost),
+    S(TEXT, clock_source), S(TEXT, huge_pages), S(INDEX, aslr),        S(INDEX, memory_bytes), NB_MEMBERS_END};
 
 static void add_kernels(cJSON *list) {
     const char *file;
@@ -172,7 +166,7 @@ cJSON *nb_fingerprint(void) {
     nb_system_read(&system);
     add_build(cJSON_AddObjectToObject(json, "build"));
     add_cpu(cJSON_AddObjectToObject(json, "cpu"), nb_cpu(), &system);
-    add_system(cJSON_AddObjectToObject(json, "system"), &system);
+    cJSON_AddItemToObject(json, "system", nb_json_of_members(system_members, &system));
     add_kernels(cJSON_AddArrayToObject(json, "kernels"));
     add_libraries(cJSON_AddObjectToObject(json, "libraries"));
     cJSON_AddItemToObject(json, "tuning", nb_tuning_choice_to_json());

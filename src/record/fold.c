@@ -134,10 +134,7 @@ static size_t add_record(struct fold *f, const cJSON *run, const struct kernels 
     *r = (struct nb_record){.status = NB_NOT_RUN};
     if (nb_case_parse(&r->c, key) != 0) return NB_NOWHERE;
     size_t kernel = nb_text_map_find(&kernels->by_variant, r->c.variant);
-    if (kernel == NB_NOWHERE) {
-        nb_error("%s: its kernel is not among \"kernels\"", key);
-        return NB_NOWHERE;
-    }
+    if (kernel == NB_NOWHERE) return nb_error("%s: its kernel is not among \"kernels\"", key), NB_NOWHERE;
     if (nb_kernel_fields_from_json(&r->c, kernels->items[kernel]) != 0) return NB_NOWHERE;
     r->key = nb_strdup(key);
     r->bytes = nb_case_bytes(&r->c);

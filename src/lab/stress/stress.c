@@ -443,7 +443,6 @@ int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searc
                                    .n_cases = s.n,
                                    .plugins = q->plugins,
                                    .n_plugins = q->n_plugins,
-                                   .max_width = q->max_width,
                                    .options = options,
                                    .budget_s = q->budget_s,
                                    .silence_s = q->silence_s,

@@ -39,7 +39,6 @@ struct nb_stress_search {
     const struct nb_grades *grades;
     const char **plugins;
     int n_plugins;
-    const char *max_width;
     double budget_s, silence_s;
     const char *dir; /* stress.json is written every few seconds; reproducers go into dir/reproducers */
 };
