@@ -5,8 +5,7 @@
  *
  * Roundings: xhat 2, g = dy w 1 (2 with an offset), sum and mean row_sums_chain() + 1, the two terms of dx 2, rstd 1, store. dgamma: xhat 2
  * and the fma of each row, one row after another in its block, block after block: backward_column_chain(). */
-#ifndef NB_BACKWARD_PLAIN_H
-#define NB_BACKWARD_PLAIN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -257,5 +256,3 @@ static inline int64_t backward_column_chain(const struct nb_call *call) {
     .loads = 4, .stores = 1, .row_local = always_row_local, .chain = row_sums_chain,                                   \
     .scratch_bytes = backward_scratch_bytes, .n_phases = backward_n_phases, .n_units = backward_n_units,               \
     .column_chain = backward_column_chain
-
-#endif

@@ -5,8 +5,7 @@
  *     dx = ((g - c1) - xhat * c2) * rstd (+ dresidual_out)
  * as a framework runs it where the gradient of a norm is written in its own operators. 16-bit tensors are cast up first and dx
  * down at the end. xhat is computed anew: a call is given x, mean and rstd. */
-#ifndef NB_COMPOSED_BACKWARD_H
-#define NB_COMPOSED_BACKWARD_H
+#pragma once
 
 #include "kernels/batchnorm/sum_operations.h"
 #include "kernels/shared/composed_norm.h"
@@ -98,5 +97,3 @@ static inline int64_t composed_column_chain(const struct nb_call *call) { return
 #define COMPOSED_GRADIENT                                                                                              \
     COMPOSED_KERNEL, .scratch_bytes = composed_gradient_scratch, .chain = composed_chain,                              \
                      .column_chain = composed_column_chain
-
-#endif

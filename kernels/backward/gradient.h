@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The frame of the fast row backwards: which loop runs, over which rows. */
-#ifndef NB_GRADIENT_H
-#define NB_GRADIENT_H
+#pragma once
 
 #include "kernels/backward/gradient_plan.h"
 
@@ -347,5 +346,3 @@ static inline const char *gradient_implementation(const struct nb_call *call) {
     const struct gradient_plan p = cut_of(&all);
     return rounds_natively(&all, &p) ? "avx512_bf16" : NULL;
 }
-
-#endif

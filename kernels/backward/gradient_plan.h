@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a fast row backward cuts its work, and where its arrays lie. */
-#ifndef NB_GRADIENT_PLAN_H
-#define NB_GRADIENT_PLAN_H
+#pragma once
 
 #include "kernels/backward/gradient_rows.h"
 #include "kernels/shared/pack.h"
@@ -255,5 +254,3 @@ static inline void gradient_range(const struct nb_call *call, struct nb_range *r
     if (call->eps < 0x1p-100) range->min_rms = 0x1p-48;
     range->max_abs = 0x1p60;
 }
-
-#endif

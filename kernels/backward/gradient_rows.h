@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The arithmetic of the fast row backwards and the loop over rows. */
-#ifndef NB_GRADIENT_ROWS_H
-#define NB_GRADIENT_ROWS_H
+#pragma once
 
 #include "kernels/shared/pack.h"
 
@@ -440,5 +439,3 @@ NB_INLINE void run_pairs(const struct gradient_work *s, const struct assignment 
         next_rows(s, &m, finish);
     }
 }
-
-#endif

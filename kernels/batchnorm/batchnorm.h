@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the BatchNorm kernels share. */
-#ifndef NB_BATCHNORM_H
-#define NB_BATCHNORM_H
+#pragma once
 
 #include "kernels/shared/normalize.h"
 
@@ -182,5 +181,3 @@ NB_ONCE void finish_channel_columns(const struct nb_call *call, int64_t begin, i
 static inline bool sums_gradients(const struct nb_call *call) {
     return is_training(call) || call->dgamma || call->dbeta;
 }
-
-#endif

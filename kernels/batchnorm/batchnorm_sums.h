@@ -2,8 +2,7 @@
 /* Sums of BatchNorm's channels. NCHW: a channel's planes one by one, their sums added as a binary tree, so that the chain of
  * roundings grows with the logarithm of the batch. NHWC: by columns, ROW_GROUP rows at a time in registers, so that the
  * array of sums is read and written once a group. */
-#ifndef NB_BATCHNORM_SUMS_H
-#define NB_BATCHNORM_SUMS_H
+#pragma once
 
 #include <string.h>
 
@@ -103,5 +102,3 @@ static inline void mean_of_blocks(const struct nb_call *call, int per_block, int
         typed_store_lanes(out, i, sum / n, lanes, false);
     }
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* The recipe of composed BatchNorm: mean, x - mean, square, mean, + eps, root, scale, * gamma, + beta, each over the whole
  * tensor; in inference the running statistics instead of the means. Means of channels are taken by planes (NCHW) or from
  * partial sums of blocks of rows (NHWC), as the other BatchNorm kernels do. */
-#ifndef NB_COMPOSED_BATCHNORM_H
-#define NB_COMPOSED_BATCHNORM_H
+#pragma once
 
 #include "kernels/batchnorm/sum_operations.h"
 #include "kernels/shared/composed_norm.h"
@@ -77,5 +76,3 @@ static inline void batchnorm_recipe(struct program *p) {
 static inline int64_t batchnorm_composed_chain(const struct nb_call *call) {
     return is_training(call) ? sums_chain(call) + 1 : 0;
 }
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Slabs: one phase, a unit is a channel (or some columns) with statistics and output, so that memory is read once.
  * Else three phases: partial sums of at most BLOCKS_MAX blocks, their combination by channels, the output. */
-#ifndef NB_SLAB_H
-#define NB_SLAB_H
+#pragma once
 
 #include "kernels/batchnorm/batchnorm.h"
 
@@ -158,5 +157,3 @@ NB_ONCE struct span output_span(const struct nb_call *call, int64_t begin, int64
     if (parts == 1) return (struct span){begin, end - begin, 0, call->hw};
     return (struct span){begin / parts, 1, call->hw * part / parts, call->hw * (part + 1) / parts};
 }
-
-#endif

@@ -4,8 +4,7 @@
  *   backward   dx = weight * g + (slope * (x - about) + constant), in inference weight * g alone
  * with coefficients of a channel (planes) or of every column (matrix), which are swept a few rows at a time, so that the
  * coefficients are loaded once for all of them. */
-#ifndef NB_SLAB_LINES_H
-#define NB_SLAB_LINES_H
+#pragma once
 
 #include "kernels/batchnorm/slab_sums.h"
 #include "kernels/shared/stream.h"
@@ -189,5 +188,3 @@ NB_INLINE void line_matrix(const struct pages *p, int64_t rows, int64_t cols, co
         line_run(p, begin, rows - begin < run ? rows : begin + run, cols, l, f);
     }
 }
-
-#endif

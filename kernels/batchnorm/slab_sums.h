@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The two sums of the fast BatchNorm kernels, by planes and by columns. */
-#ifndef NB_SLAB_SUMS_H
-#define NB_SLAB_SUMS_H
+#pragma once
 
 #include <string.h>
 
@@ -318,5 +317,3 @@ static inline int64_t slab_chain(const struct nb_call *call) {
     const struct matrix m = matrix_of(call);
     return is_matrix(call) ? slab_columns_chain(&m) : slab_planes_chain(call);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scratch of the fast BatchNorm kernels. Matrix: for every block four arrays over columns, then coefficients by columns (where
  * they are not those of the channels), then arrays over channels. Planes: a line for every channel, and the totals of blocks. */
-#ifndef NB_SLAB_WORK_H
-#define NB_SLAB_WORK_H
+#pragma once
 
 #include "kernels/batchnorm/slab_lines.h"
 
@@ -112,5 +111,3 @@ NB_ONCE void gather_channels(const struct work *w, const struct matrix *m, enum 
         for (int64_t channel = 0; channel < end - begin; channel++)
             out[channel] = array_sum(all + channel * m->group, m->group);
 }
-
-#endif

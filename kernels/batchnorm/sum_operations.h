@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Operations of composed kernels that add up over rows: BatchNorm's statistics of channels, and the gradients of parameters. */
-#ifndef NB_SUM_OPERATIONS_H
-#define NB_SUM_OPERATIONS_H
+#pragma once
 
 #include "kernels/batchnorm/batchnorm_sums.h"
 #include "kernels/shared/elementwise.h"
@@ -47,6 +46,4 @@ NB_OPERATION(op_running_var, const struct step *s, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
         s->call->running_var_out[i] = running_var(s->call, i, typed_get(s->a.data, i, s->a.narrow));
 }
-#endif
-
 #endif

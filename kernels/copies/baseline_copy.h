@@ -2,8 +2,7 @@
 /* Copies: the loads and stores of an op without its arithmetic, a register at a time, as fast as memory and this width allow.
  * Elements are moved bit by bit. Rows that lie next to each other are one run of bytes; the end of a run is moved by a
  * last register that overlaps the one before, so that no length or alignment costs more than one access. */
-#ifndef NB_COPY_H
-#define NB_COPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -133,5 +132,3 @@ NB_INLINE int copy_rows(const struct nb_call *call, int64_t begin, int64_t end, 
 }
 
 #define COPY_KERNEL .row_local = always_row_local, .chain = no_chain
-
-#endif

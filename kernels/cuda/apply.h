@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The host part of apply.cu. */
-#ifndef NB_CUDA_APPLY_H
-#define NB_CUDA_APPLY_H
+#pragma once
 
 #include "kernels/cuda/host.h"
 
@@ -19,5 +18,3 @@ static inline int launch_apply(const struct nb_call *call, const struct apply_ar
     const int64_t vectors = a->rows * divided(a->cols, VECTOR);
     return launch_part(call, "apply", apply_is_wide(a), part, divided(vectors, BLOCK), BLOCK, 1, 0, a);
 }
-
-#endif

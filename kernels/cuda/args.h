@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the host gives to a device function: one block of plain data, passed by value. C for the host, C++ for the device. Strides count
  * elements of the dtype; what is null is not wanted. */
-#ifndef NB_CUDA_ARGS_H
-#define NB_CUDA_ARGS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -148,5 +147,3 @@ struct copy_args {
     int64_t in_stride[3], out_stride[2]; /* bytes */
     int64_t rows, bytes;                 /* of a row */
 };
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The host part of BatchNorm. NCHW in training: one launch, a channel a block or a cluster. NHWC: sums over columns, then the channels'
  * values, then each element. Inference: the channels' values, then each element. */
-#ifndef NB_CUDA_BATCHNORM_H
-#define NB_CUDA_BATCHNORM_H
+#pragma once
 
 #include "kernels/batchnorm/batchnorm.h"
 #include "kernels/cuda/apply.h"
@@ -111,5 +110,3 @@ static inline int sum_channels(const struct nb_call *call, struct column_args a,
                                  .divisor = {divisor, divisor}};
     return code ? code : launch_add_columns(call, &add);
 }
-
-#endif

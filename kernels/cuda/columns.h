@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The host part of sums over columns (columns.cu). */
-#ifndef NB_CUDA_COLUMNS_H
-#define NB_CUDA_COLUMNS_H
+#pragma once
 
 #include "kernels/cuda/host.h"
 
@@ -25,5 +24,3 @@ static inline int launch_column_sums(const struct nb_call *call, const struct co
 static inline int launch_add_columns(const struct nb_call *call, const struct add_args *a) {
     return launch_function(call, "columns_add", divided(a->cols, WARP) * a->n, BLOCK, 1, BLOCK * sizeof(float), a);
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The host part of the baseline copies (copies.cu). */
-#ifndef NB_CUDA_COPIES_H
-#define NB_CUDA_COPIES_H
+#pragma once
 
 #include "kernels/cuda/host.h"
 
@@ -43,5 +42,3 @@ static inline int64_t nothing_chained(const struct nb_call *call) {
 
 #define CUDA_COPY                                                                                                      \
     .op = NB_OP_COPY, .row_local = always_row_local, .chain = nothing_chained, .n_units = one_unit, CUDA_KERNEL
-
-#endif

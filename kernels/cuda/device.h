@@ -23,8 +23,7 @@
  *
  * a * b + c is two roundings (-fmad=false, -ffp-contract=off); what is to be rounded once is written fmaf. Division and sqrtf are
  * rounded correctly. canonical(v): a NaN as a GPU's arithmetic makes it, whose bits do not depend on its operands. */
-#ifndef NB_CUDA_DEVICE_H
-#define NB_CUDA_DEVICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -317,6 +316,4 @@ DEVICE void store_any(void *p, int64_t i, const float (&v)[N], int64_t left, boo
     M(f32_narrow, float, false)                                                                                        \
     M(f16_wide, struct f16, true)                                                                                      \
     M(f16_narrow, struct f16, false) M(bf16_wide, struct bf16, true) M(bf16_narrow, struct bf16, false)
-#endif
-
 #endif

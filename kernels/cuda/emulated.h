@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The vocabulary of device.h on a CPU. A block's threads are fibers: each runs until it meets a barrier or a shuffle, and goes on when all
  * that take part are there (emulated.cpp). */
-#ifndef NB_CUDA_EMULATED_H
-#define NB_CUDA_EMULATED_H
+#pragma once
 
 #include <math.h>
 #include <stdlib.h>
@@ -107,5 +106,3 @@ DEVICE float canonical(float v) { return v != v ? float_of(0x7fffffff) : v; }
  * middle of two, as all of two binades show, which stand for the others. */
 DEVICE float rsqrt_rounded(float v) { return (float)(1.0 / sqrt((double)v)); }
 DEVICE float rsqrt_estimate(float v) { return rsqrt_rounded(v); }
-
-#endif

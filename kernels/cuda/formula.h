@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The formulas of kernels/README.md, an element at a time, by branches that are the same for a whole launch. */
-#ifndef NB_CUDA_FORMULA_H
-#define NB_CUDA_FORMULA_H
+#pragma once
 
 #include "kernels/cuda/device.h"
 
@@ -47,5 +46,3 @@ DEVICE float batchnorm_gradient(float x, float dy, float mean, float rstd, float
     const float g = f.affine == NB_AFFINE_NONE ? dy : dy * weight_of<E>(gamma, f);
     return training ? (g - mean_g - (x - mean) * rstd * mean_product) * rstd : g * rstd;
 }
-
-#endif

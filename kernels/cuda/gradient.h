@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The host part of the gradients of the norms of rows (gradient.cu): two launches, rows and then columns. */
-#ifndef NB_CUDA_GRADIENT_H
-#define NB_CUDA_GRADIENT_H
+#pragma once
 
 #include "kernels/cuda/columns.h"
 #include "kernels/shared/reduce.h"
@@ -123,5 +122,3 @@ static inline int64_t gradient_column_chain(const struct nb_call *call) {
     .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 2, .stores = 1, .row_local = always_row_local,      \
     .chain = gradient_chain, .column_chain = gradient_column_chain, .scratch_bytes = gradient_scratch,                 \
     .n_units = one_unit
-
-#endif

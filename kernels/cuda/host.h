@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the host parts of the kernels share. A host part is compiled once for each dtype, for the GPU's library and for the emulation's; it
  * fills the arguments of device functions and launches them, on whatever pointers the call has. */
-#ifndef NB_CUDA_HOST_H
-#define NB_CUDA_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -117,5 +116,3 @@ static inline int64_t team_chain(int64_t cols, int large) {
     const int64_t a = layout_chain(l, cols), b = layout_chain(alone, cols);
     return a > b ? a : b;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Launching a device function by name: on a GPU (driver.c), or emulated on the CPU (emulated.cpp). */
-#ifndef NB_CUDA_LAUNCH_H
-#define NB_CUDA_LAUNCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +41,4 @@ const char *nb_launch_refused(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

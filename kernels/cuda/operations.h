@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The operations of kernels/shared/elementwise.h as launches: with them the CPU's recipes of composed kernels run on a GPU, a launch each.
  * Part of elementwise.h, which has struct step. Every tensor is f32 but x, y and their like: no recipe here stays in x's dtype. */
-#ifndef NB_CUDA_OPERATIONS_H
-#define NB_CUDA_OPERATIONS_H
+#pragma once
 
 #include "kernels/cuda/columns.h"
 
@@ -159,5 +158,3 @@ static inline void op_running_var(const struct step *s, int64_t begin, int64_t e
                                    .running_var_out = s->call->running_var_out + begin};
     update_channels(s, a, begin, end);
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The host part of the forward norms of rows: kept.cu, if it has the formula, else rows.cu. */
-#ifndef NB_CUDA_ROWS_H
-#define NB_CUDA_ROWS_H
+#pragma once
 
 #include <string.h>
 
@@ -97,5 +96,3 @@ static inline int launch_rows(const struct nb_call *call, struct row_args *a) {
 static inline int64_t rows_chain(const struct nb_call *call) { return team_chain(call->cols, ROW_TILE); }
 
 #define CUDA_ROWS .row_local = always_row_local, CUDA_KERNEL
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Norms of rows whose statistics go through memory: a launch writes them, as a [rows, 1] tensor or at the size of x, the next reads them. */
-#ifndef NB_CUDA_STORED_H
-#define NB_CUDA_STORED_H
+#pragma once
 
 #include "kernels/cuda/apply.h"
 #include "kernels/cuda/rows.h"
@@ -48,5 +47,3 @@ static inline size_t stored_bytes(const struct nb_call *call, bool expanded) {
 
 #define CUDA_STORED                                                                                                    \
     .formulas = {NB_EVERY_FORMULA}, .chain = rows_chain, .row_local = always_row_local, .n_units = one_unit, CUDA_KERNEL
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Threads that share a row, from a few lanes of a warp to a cluster of blocks, and their sums: by shuffles within a warp, through shared
  * memory between warps, through that of the other blocks within a cluster. All of them get the same bits. */
-#ifndef NB_CUDA_TEAM_H
-#define NB_CUDA_TEAM_H
+#pragma once
 
 #include "kernels/cuda/device.h"
 
@@ -142,5 +141,3 @@ DEVICE float add_cluster(float v, struct cluster_sums &s) {
 DEVICE void leave_team(const struct team &t) {
     if (t.cluster > 1) cluster_barrier();
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The header of kernels/simd/ that a host part is compiled with, so that it can use what kernels/shared/ says of formulas and chains. Of the
  * CPU's vectors it uses conversions alone; 32 lanes make the chains those of a block: 8 accumulators of 32 lanes are 256 threads. */
-#ifndef NB_CUDA_WIDTH_H
-#define NB_CUDA_WIDTH_H
+#pragma once
 
 #include "kernels/simd/scalar.h"
 #undef NB_LANES
@@ -10,5 +9,3 @@
 #undef NB_WIDTH
 #define NB_WIDTH NB_NATIVE
 #define BLOCKS_MAX 264 /* blocks of rows whose columns are added: GRID of args.h */
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The parts of an adapter. variant.c is compiled once for each kernel and knows its op, pass and dtype, which a call does not say;
  * table.c makes the table of them; the peer's own file defines the functions here. C linkage, also from C++. */
-#ifndef NB_PEER_ADAPTER_H
-#define NB_PEER_ADAPTER_H
+#pragma once
 
 #include "kernels/peers/peer.h"
 
@@ -33,6 +32,4 @@ void peer_describe(const struct peer_variant *v, struct nb_kernel *kernel);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What adapters in C share: loading of the library, and what is made once for a kind of call and kept. */
-#ifndef NB_PEER_LIBRARY_H
-#define NB_PEER_LIBRARY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ void peer_cache_clear(struct peer_cache *c, void (*free_item)(void *item));
 static inline void *peer_tensor(const struct nb_call *call, size_t field) {
     return *(void *const *)((const char *)call + field);
 }
-
-#endif

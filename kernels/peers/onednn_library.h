@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The functions of any libdnnl.so.3, by name, with its engine and stream. Only what its first version had: one adapter serves 3.0 and
  * every later release, whatever runs their threads. */
-#ifndef NB_PEER_ONEDNN_LIBRARY_H
-#define NB_PEER_ONEDNN_LIBRARY_H
+#pragma once
 
 #include <oneapi/dnnl/dnnl.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ int onednn_load(const char *path, char *reason, size_t n);
 /* Engine and stream, with so many threads. 0, or a status of the library. Later calls only change the number of threads. */
 int onednn_start(int n_threads);
 void onednn_stop(void);
-
-#endif

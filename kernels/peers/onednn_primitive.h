@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* oneDNN primitives by what they compute, made once and kept. Everything that decides a primitive is in its key, and the tensors'
  * addresses are set at each call, so that a call never meets another's primitive. */
-#ifndef NB_PEER_ONEDNN_PRIMITIVE_H
-#define NB_PEER_ONEDNN_PRIMITIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ struct onednn_primitive *onednn_find(const struct peer_variant *v, const struct 
 /* Makes it: its arguments' memory objects, and its code. */
 dnnl_status_t onednn_make(struct onednn_primitive *p);
 void onednn_forget_all(void);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What an adapter to another library (a peer) exports beside its kernels (kernel.h): where the library is, and how it is taken into
  * use. The library is loaded by name when the program asks for it, so that a build of the user's can stand in its place. */
-#ifndef NB_PEER_H
-#define NB_PEER_H
+#pragma once
 
 #include "kernels/kernel.h"
 
@@ -19,5 +18,3 @@ extern "C"
 #endif
     NB_EXPORT const struct nb_peer *
     normbench_peer(void);
-
-#endif

@@ -2,8 +2,7 @@
 /* The frame of the fused residual-add kernels: the first sweep adds and stores the sum, the later ones take it from there.
  * When the statistics and the output are to see the f32 sum (round_sum = 0) of 16-bit elements, they add again instead. When
  * the sum is not wanted, y holds it until the last pass. */
-#ifndef NB_ADD_H
-#define NB_ADD_H
+#pragma once
 
 #include "kernels/rows/row.h"
 
@@ -58,5 +57,3 @@ NB_INLINE int norm_rows_of_sum(const struct nb_call *call, int64_t begin, int64_
 #endif
     return rows_of_form(call, begin, end, rounded, f, rows_of_rounded_sum);
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* The output of the fast row kernels: y = (x - mean) * scale * weight + beta, while the sums of a later row are made in the same loop.
  * Where the mean is small beside the spread, the first part is x * scale - mean * scale, one operation less (folds_mean).
  * Each form is compiled apart; what costs no more than a branch that goes the same way all along the row is no part of it. */
-#ifndef NB_FAST_OUTPUT_H
-#define NB_FAST_OUTPUT_H
+#pragma once
 
 #include "kernels/rows/fast_stats.h"
 
@@ -382,5 +381,3 @@ static __attribute__((noinline, unused)) void store_nan(const struct fast_output
         if (o->params.adds && beta[i] != beta[i]) elem_set(o->y + i, beta[i]);
     }
 }
-
-#endif

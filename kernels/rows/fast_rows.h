@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The frame of the fast row kernels: how the rows of a call are cut and taken, and the loops over them. */
-#ifndef NB_FAST_ROWS_H
-#define NB_FAST_ROWS_H
+#pragma once
 
 #include "kernels/rows/fast_output.h"
 #include "kernels/rows/fast_stats.h"
@@ -494,5 +493,3 @@ static inline int64_t fast_chain(const struct nb_call *call) {
     .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,        \
     .chain = fast_chain, .range = fast_range, .flags = NB_FLAG_STREAMS_BEYOND | (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0),   \
     .implementation = fast_implementation
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Statistics of a row for the fast row kernels: sums over the row, or a segment of one, then its mean and scale. */
-#ifndef NB_FAST_STATS_H
-#define NB_FAST_STATS_H
+#pragma once
 
 #include "kernels/shared/pair_native.h"
 #include "kernels/shared/root.h"
@@ -465,5 +464,3 @@ NB_INLINE struct row_numbers row_finished(int64_t row, struct summed_row s, stru
     }
     return r;
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The frame of the fused row kernels: statistics of a row, then y = (x - mean) * scale * gamma + beta in one sweep.
  * A kernel gives its statistics; this file has every formula, each compiled as a loop of its own and chosen once a call. */
-#ifndef NB_ROW_H
-#define NB_ROW_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -143,5 +142,3 @@ static __attribute__((noinline, unused)) struct row_stats stats_about_mean(const
 
 /* What the kernels of this frame declare. */
 #define ROW_KERNEL .formulas = {NB_EVERY_FORMULA}, .row_local = always_row_local
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Statistics that go through memory before they are used. */
-#ifndef NB_STORED_STATS_H
-#define NB_STORED_STATS_H
+#pragma once
 
 #include "kernels/rows/row.h"
 #include "kernels/shared/normalize.h"
@@ -81,5 +80,3 @@ NB_INLINE int expanded_rows(const struct nb_call *call, int64_t begin, int64_t e
     sweep_of_formula(&s, &call->formula, usual, (int)call->formula.affine);
     return 0;
 }
-
-#endif

@@ -7,8 +7,7 @@
  *     drop(p, square);
  * The recipe is walked anew for every phase and only the wanted step is kept, so that nothing is stored between calls. A
  * dropped temporary is given out again to the next operation, as a caching allocator does. */
-#ifndef NB_COMPOSED_H
-#define NB_COMPOSED_H
+#pragma once
 
 #include <assert.h>
 
@@ -157,5 +156,3 @@ static inline size_t composed_gradient_scratch(const struct nb_call *call) {
 static inline int64_t composed_chain(const struct nb_call *call) { return row_chain(call) + 1; }
 
 #define COMPOSED_KERNEL .run = composed_run, .n_phases = composed_phases, .n_units = composed_units
-
-#endif

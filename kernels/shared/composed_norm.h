@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The parts that the recipes of composed row kernels share: casts, mean, eps and root, scaling, the affine step. */
-#ifndef NB_COMPOSED_NORM_H
-#define NB_COMPOSED_NORM_H
+#pragma once
 
 #include "kernels/shared/composed.h"
 
@@ -187,5 +186,3 @@ static inline struct tensor add_residual(struct program *p) {
         p->step = (struct step){op_cast, .dst = out, .a = sum, .n_units = rows, .cols = cols};
     return sum;
 }
-
-#endif

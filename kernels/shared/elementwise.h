@@ -2,8 +2,7 @@
 /* Elementary operations on whole tensors, as an eager framework runs them: each reads its operands, writes its result and
  * keeps nothing. The loops are those of the fused kernels (one vector an iteration, a masked tail), so that a composed kernel
  * differs from a fused one by its traffic. Where no operand is broadcast, rows without padding are run as one long row. */
-#ifndef NB_ELEMENTWISE_H
-#define NB_ELEMENTWISE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -280,7 +279,5 @@ NB_OPERATION(op_sum_rows, const struct step *s, int64_t begin, int64_t end) {
         typed_set(s->dst.data, r, sum / s->scalar, lowp);
     }
 }
-
-#endif
 
 #endif

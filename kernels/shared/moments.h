@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* First and second moment of a row in one sweep, about a number that the caller chooses. */
-#ifndef NB_MOMENTS_H
-#define NB_MOMENTS_H
+#pragma once
 
 #include "kernels/shared/reduce.h"
 
@@ -52,5 +51,3 @@ NB_INLINE struct moments moments_about(const elem *x, int64_t n, float shift) {
 static inline int64_t moments_chain(const struct nb_call *call) {
     return reduction_chain(call->cols, MOMENT_ACCUMULATORS) + 1;
 }
-
-#endif

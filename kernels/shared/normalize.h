@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* y = (x - mean) * scale * gamma + beta with statistics and parameters that come from memory in f32: one for each element of
  * a row (BatchNorm by columns, statistics expanded to full size) or one for a whole row (BatchNorm by planes). */
-#ifndef NB_NORMALIZE_H
-#define NB_NORMALIZE_H
+#pragma once
 
 #include "kernels/shared/elementwise.h"
 
@@ -105,5 +104,3 @@ NB_ONCE void store_beta(const struct nb_call *call, float *out, int64_t begin, i
                                              : vec_set1(0.0f));
     for (; i < end; i++) out[i - begin] = beta_of(call, i);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * whole packs.
  * Stores of bf16 packs take every NaN for one whose low 16 bits are 0, as those of widened elements and those that
  * arithmetic makes are: pack_quiet() and quiet() make one of any other. */
-#ifndef NB_PACK_H
-#define NB_PACK_H
+#pragma once
 
 #include <string.h>
 
@@ -134,5 +133,3 @@ NB_INLINE vec pack_keep(vec v, int i, int64_t columns) {
     if (n >= NB_LANES) return v;
     return vec_keep(v, n);
 }
-
-#endif

@@ -6,8 +6,7 @@
  *   pair_load, pair_store, pair_load_f32    any alignment; ..._tail: the first n elements, 0 < n < PAIR, absent ones 0
  *   pair_keep(v, n)                         elements from n on become 0
  *   pair_round                              to the dtype and back */
-#ifndef NB_PAIR_H
-#define NB_PAIR_H
+#pragma once
 
 #include "kernels/shared/reduce.h"
 
@@ -236,5 +235,3 @@ NB_INLINE struct pair pair_load_f32(const float *p) {
 NB_INLINE struct pair pair_load_f32(const float *p) { return pair_of_floats(floats_load(p)); }
 #endif
 NB_INLINE struct pair pair_load_f32_tail(const float *p, int64_t n) { return pair_of_floats(floats_load_tail(p, n)); }
-
-#endif

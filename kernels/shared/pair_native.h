@@ -7,8 +7,7 @@
  *   ordered_load, ordered_store    a pair in order, which the rest of pair.h keeps where PAIR_IN_ORDER alone; ..._tail as there
  *   bits_narrow(a, b)              a in the lower half
  *   bits_squares(sum, v)           to each lane the squares of two elements are added, one after the other */
-#ifndef NB_PAIR_NATIVE_H
-#define NB_PAIR_NATIVE_H
+#pragma once
 
 #include "kernels/shared/stream.h"
 
@@ -54,5 +53,3 @@ static inline bool call_is_native(const struct nb_call *call) {
     const bool allowed = PAIR_NATIVE && call->tuning && (call->tuning->native & NB_CPU_AVX512BF16);
     return allowed && (call->formula.cast == NB_CAST_AFTER || call->formula.affine == NB_AFFINE_NONE);
 }
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Error of a sum of terms t: |computed - exact| <= gamma_h sum |t|, gamma_h = h u / (1 - h u), u = 2^-24, with h =
  * reduction_chain(); of a sum of squares by fma the same, since each square enters unrounded. */
-#ifndef NB_REDUCE_H
-#define NB_REDUCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -181,5 +180,3 @@ static inline void one_pass_range(const struct nb_call *call, struct nb_range *r
     square_range(call, range);
     range->max_rho = 64;
 }
-
-#endif

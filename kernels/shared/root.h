@@ -4,8 +4,7 @@
  * The estimate-based roots are as their users write them: a zero or infinite argument keeps what the hardware estimate
  * gives without the Newton step and becomes NaN with it (0 * inf), which is what the accuracy checks are there to show. No
  * comparison here turns a NaN into a number. */
-#ifndef NB_ROOT_H
-#define NB_ROOT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ static inline float row_scale(float v, const struct nb_call *call) {
 static inline float scale_to_rstd(float scale, const struct nb_formula *f) {
     return root_divides(f) ? 1.0f / scale : scale;
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Non-temporal stores, and which calls are worth them. A store that misses reads its line first; one that streams does not, which
  * saves a third of a forward norm's traffic to memory, and costs up to half of the speed where the caches would have held the line. */
-#ifndef NB_STREAM_H
-#define NB_STREAM_H
+#pragma once
 
 #include "kernels/shared/pair.h"
 
@@ -88,5 +87,3 @@ static inline bool rows_stream(const void *tensor, int64_t stride) {
 static inline int64_t unaligned_elements(const elem *p) {
     return (int64_t)(-(uintptr_t)p % (uintptr_t)STREAM_ALIGN) / (int64_t)sizeof(elem);
 }
-
-#endif

@@ -8,8 +8,7 @@
  * Above, d = 2 / (e + 1) <= 0.446 carries the relative errors of e (1.6 u by r, the polynomial and its last addition), of e + 1
  * and of the division (u each): 3.6 u d <= 1.6 u, where an ulp of the result, at least 0.554, is u; the subtraction adds 1/2.
  * From |z| = 9.02 on the result is 1. NaN stays NaN, and the sign of zero is kept. */
-#ifndef NB_TANH_H
-#define NB_TANH_H
+#pragma once
 
 #include "kernels/shared/reduce.h"
 
@@ -45,5 +44,3 @@ NB_INLINE vec vec_tanh(vec x) {
     const vec large = tanh_large(vec_min(vec_set1(9.2f), z)); /* of a NaN: NaN */
     return vec_copysign(vec_select_less(z, vec_set1(0.625f), tanh_small(z), large), x);
 }
-
-#endif

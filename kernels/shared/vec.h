@@ -20,8 +20,7 @@
  *   nb_rsqrt_estimate   the width's own hardware estimate of 1/sqrt
  *   raw                 a full register of bytes, moved as they are; raw_opaque keeps a load from being
  *                       dropped, or a loop of them from being taken for memcpy */
-#ifndef NB_VEC_H
-#define NB_VEC_H
+#pragma once
 
 #include "kernels/kernel.h"
 
@@ -103,5 +102,3 @@ static inline int64_t no_chain(const struct nb_call *call) {
 static inline const char *prefix_applicable(const struct nb_call *call) {
     return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
 }
-
-#endif

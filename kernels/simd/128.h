@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The vocabulary of ../vec.h with 4 lanes; compiled with the flags of 256.h, so that the two differ in width alone. */
-#ifndef NB_SIMD_128_H
-#define NB_SIMD_128_H
+#pragma once
 
 #include "kernels/simd/intrinsics.h"
 #include <stdint.h>
@@ -49,5 +48,3 @@ static inline void vec16_store(uint16_t *p, vec16 h) { _mm_storel_epi64((__m128i
 static inline __attribute__((always_inline)) void vec_stream_f16(uint16_t *p, vec v) {
     _mm_stream_si64((long long *)p, _mm_cvtsi128_si64(nb_narrow_f16(v)));
 }
-
-#endif

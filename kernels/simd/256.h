@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The vocabulary of ../vec.h with 8 lanes; AVX2, FMA, F16C. */
-#ifndef NB_SIMD_256_H
-#define NB_SIMD_256_H
+#pragma once
 
 #include "kernels/simd/intrinsics.h"
 #include <stdint.h>
@@ -62,5 +61,3 @@ static inline void vec16_store(uint16_t *p, vec16 h) { _mm_storeu_si128((__m128i
 static inline __attribute__((always_inline)) void vec_stream_f16(uint16_t *p, vec v) {
     _mm_stream_si128((__m128i *)p, nb_narrow_f16(v));
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The vocabulary of ../vec.h with 16 lanes; AVX-512 F, BW, VL, DQ. Tails use opmasks, which suppress faults. */
-#ifndef NB_SIMD_512_H
-#define NB_SIMD_512_H
+#pragma once
 
 #include "kernels/simd/intrinsics.h"
 #include <stdint.h>
@@ -59,5 +58,3 @@ static inline uint16_t vec16_first(vec16 h) { return (uint16_t)_mm256_extract_ep
 static inline __attribute__((always_inline)) void vec_stream_f16(uint16_t *p, vec v) {
     _mm256_stream_si256((__m256i *)p, nb_narrow_f16(v));
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is the same in every width of aarch64: single elements. */
-#ifndef NB_SIMD_ARM_H
-#define NB_SIMD_ARM_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -25,5 +24,3 @@ static inline uint16_t nb_f32_to_f16(float v) {
     memcpy(&h, &f, sizeof h);
     return h;
 }
-
-#endif

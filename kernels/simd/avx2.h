@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What 128.h and 256.h share. Up to 7 elements of 16 bits with AVX2, which masks no finer than 32: loaded in pairs by mask, an odd last one by
  * itself. */
-#ifndef NB_SIMD_AVX2_H
-#define NB_SIMD_AVX2_H
+#pragma once
 
 #include <string.h>
 
@@ -46,5 +45,3 @@ static inline raw nb_quiet_nans(vec v, raw rounded) {
     const raw quiet = NB_RAW(or)(NB_RAW(castps)(v), NB_VEC(set1_epi32)(0x400000));
     return NB_VEC(blendv_epi8)(rounded, quiet, NB_RAW(castps)(NB_VEC(cmp_ps)(v, v, _CMP_UNORD_Q)));
 }
-
-#endif

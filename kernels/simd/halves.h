@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is the same in every width that has vec16, a vector of 16 bits a lane, from what its header defines. */
-#ifndef NB_SIMD_HALVES_H
-#define NB_SIMD_HALVES_H
+#pragma once
 
 static inline vec vec_load_f16(const uint16_t *p) { return nb_widen_f16(vec16_load(p)); }
 static inline vec vec_load_bf16(const uint16_t *p) { return nb_widen_bf16(vec16_load(p)); }
@@ -13,5 +12,3 @@ static inline void vec_store_f16_tail(uint16_t *p, vec v, int64_t n) { vec16_sto
 static inline void vec_store_bf16_tail(uint16_t *p, vec v, int64_t n) { vec16_store_tail(p, nb_narrow_bf16(v), n); }
 static inline vec vec_round_f16(vec v) { return nb_widen_f16(nb_narrow_f16(v)); }
 static inline vec vec_round_bf16(vec v) { return nb_widen_bf16(nb_narrow_bf16(v)); }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The vocabulary of ../vec.h with the 4 lanes of Advanced SIMD (NEON), which every aarch64 has. Sums are made in the order of 128.h, so
  * that both give the same bits. */
-#ifndef NB_SIMD_NEON128_H
-#define NB_SIMD_NEON128_H
+#pragma once
 
 #include <arm_neon.h>
 #include <stdint.h>
@@ -120,5 +119,3 @@ static inline float nb_bf16_to_f32(uint16_t h) { return vec_first(nb_widen_bf16(
 static inline uint16_t nb_f32_to_bf16(float f) { return vget_lane_u16(nb_narrow_bf16(vdupq_n_f32(f)), 0); }
 
 #include "kernels/simd/halves.h"
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The vocabulary of ../vec.h with one lane. */
-#ifndef NB_SIMD_SCALAR_H
-#define NB_SIMD_SCALAR_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -112,5 +111,3 @@ static inline raw raw_opaque(raw v) {
     __asm__ volatile("" : "+r"(v));
     return v;
 }
-
-#endif

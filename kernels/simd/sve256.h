@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The vocabulary of ../vec.h with SVE vectors of 256 bits (-msve-vector-bits=256): 8 lanes, and predicates for tails. Sums are made in the
  * order of 256.h, so that both give the same bits. */
-#ifndef NB_SIMD_SVE256_H
-#define NB_SIMD_SVE256_H
+#pragma once
 
 #include <arm_sve.h>
 #include <stdint.h>
@@ -105,5 +104,3 @@ static inline uint16_t nb_f32_to_bf16(float f) {
 }
 
 #include "kernels/simd/halves.h"
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is the same in every width of x86, from what 128.h, 256.h and 512.h define: NB_VEC(x) and NB_RAW(x) are the width's instruction x. */
-#ifndef NB_SIMD_X86_H
-#define NB_SIMD_X86_H
+#pragma once
 
 static inline vec vec_set1(float s) { return NB_VEC(set1_ps)(s); }
 static inline vec vec_load_f32(const float *p) { return NB_VEC(loadu_ps)(p); }
@@ -67,5 +66,3 @@ static inline float nb_rsqrt_estimate(float v) {
 }
 
 static inline void raw_stream_end(void) { _mm_sfence(); }
-
-#endif
