@@ -566,7 +566,7 @@ static bool has_saved(const struct nb_case *c) {
 }
 
 int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c) {
-    struct nb_oracle oracle;
+    struct nb_oracle oracle released_by(nb_oracle_release) = {0};
     if (!has_saved(c) || nb_inputs_saved(in, c) >= 0) return 0;
     if (nb_oracle_init(&oracle, c, in) != 0) return -1;
     const unsigned long long n = (unsigned long long)oracle.n_truth;
@@ -577,18 +577,14 @@ int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c) {
                                           .rstd = nb_alloc(n, sizeof *saved->rstd),
                                           .n = oracle.n_truth};
     nb_gradient_statistics(&oracle, saved->mean, saved->rstd);
-    nb_oracle_release(&oracle);
     return 0;
 }
 
 int nb_saved_statistics_gradient(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in) {
     const int at = nb_inputs_saved(in, c);
     if (c->recomputes && has_saved(c)) {
-        struct nb_oracle oracle;
-        if (nb_oracle_init(&oracle, c, in) != 0) return -1;
-        const int result = nb_gradient_of_oracle(g, &oracle);
-        nb_oracle_release(&oracle);
-        return result;
+        struct nb_oracle oracle released_by(nb_oracle_release);
+        return nb_oracle_init(&oracle, c, in) == 0 ? nb_gradient_of_oracle(g, &oracle) : -1;
     }
     return nb_gradient_init(g, c, in, at >= 0 ? in->saved[at].mean : NULL, at >= 0 ? in->saved[at].rstd : NULL);
 }

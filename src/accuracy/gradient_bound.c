@@ -346,7 +346,7 @@ enum nb_loss nb_gradient_bound_row(const struct nb_gradient_bound *b, int64_t ro
 /* ---- the struct -------------------------------------------------------------------------------------------------------- */
 
 static void set_own(struct nb_gradient_bound *b, const struct nb_oracle *own) {
-    struct nb_bound forward;
+    struct nb_bound forward released_by(nb_bound_release);
     nb_bound_init(&forward, b->c, own, b->chain);
     b->own = nb_alloc((unsigned long long)b->g->n_stats, sizeof *b->own);
     for (int64_t i = 0; i < b->g->n_stats; i++) {
@@ -354,7 +354,6 @@ static void set_own(struct nb_gradient_bound *b, const struct nb_oracle *own) {
         b->max_own_scale = fmax(b->max_own_scale, e.scale);
         b->max_own_shift = fmax(b->max_own_shift, e.shift);
     }
-    nb_bound_release(&forward);
 }
 
 void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c, const struct nb_gradient *g,

@@ -189,7 +189,7 @@ static struct nb_twofold square_about(double x, double centre) {
 static void channels_last_truth(struct nb_row_truth *truth, const struct nb_case *c, const struct nb_inputs *in,
                                 double *row) {
     const int64_t channels = c->shape.c;
-    struct column *cols = nb_alloc((unsigned long long)channels, sizeof *cols);
+    struct column *cols freed = nb_alloc((unsigned long long)channels, sizeof *cols);
     for (int64_t r = 0; r < in->rows; r++) {
         nb_truth_row(c, in, r, row);
         for (int64_t i = 0; i < channels; i++) column_add(&cols[i], row[i]);
@@ -213,7 +213,6 @@ static void channels_last_truth(struct nb_row_truth *truth, const struct nb_case
             set_variance(&truth[i], nb_twofold_renormalize(cols[i].squares.hi, cols[i].squares.lo),
                          (double)cols[i].s.n);
     }
-    free(cols);
 }
 
 static void planes_truth(struct nb_row_truth *t, const struct nb_case *c, const struct nb_inputs *in, int64_t channel,
@@ -252,7 +251,7 @@ static void batchnorm_truth(struct nb_row_truth *truth, const struct nb_case *c,
 static void fill_truth(struct nb_row_truth *truth, int64_t n_truth, const struct nb_case *c,
                        const struct nb_inputs *in) {
     if (c->op == NB_OP_COPY || c->op == NB_OP_DYT) return;
-    double *row = nb_alloc((unsigned long long)in->cols, sizeof *row);
+    double *row freed = nb_alloc((unsigned long long)in->cols, sizeof *row);
     if (c->op == NB_OP_BATCHNORM)
         batchnorm_truth(truth, c, in, row);
     else {
@@ -261,7 +260,6 @@ static void fill_truth(struct nb_row_truth *truth, int64_t n_truth, const struct
             nb_truth_of_row(&truth[r], c, row, nb_truth_elements(c));
         }
     }
-    free(row);
 }
 
 /* ---- tanh ------------------------------------------------------------------------------------------------------------ */

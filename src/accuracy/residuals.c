@@ -91,12 +91,11 @@ static void judge_rows(const struct nb_bound *b, const void *y, int64_t rows, st
 
 static void judge_channels(const struct nb_bound *b, const void *y, int64_t rows, struct nb_residuals *out) {
     const struct nb_inputs *in = b->o->in;
-    struct sums *sums = nb_alloc((unsigned long long)b->o->n_truth, sizeof *sums);
+    struct sums *sums freed = nb_alloc((unsigned long long)b->o->n_truth, sizeof *sums);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < in->cols; i++)
             add_y(&sums[nb_oracle_truth(b->o, r, i) - b->o->truth], nb_get(y, r * in->cols + i, in->dtype));
     for (int64_t i = 0; i < b->o->n_truth; i++) judge_sums(b, &sums[i], i, i, out);
-    free(sums);
 }
 
 void nb_residuals(const struct nb_bound *bound, const void *y, int64_t rows, struct nb_residuals *out) {

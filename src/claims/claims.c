@@ -252,21 +252,15 @@ static int read_claim(struct nb_claim *c, const struct nb_jsonc *file) {
 }
 
 int nb_claim_parse(struct nb_claim *claim, const char *path, const char *text, size_t len) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release);
     *claim = (struct nb_claim){0};
-    if (nb_jsonc_parse(&file, path, text, len) != 0) return -1;
-    const int result = read_claim(claim, &file);
-    nb_jsonc_release(&file);
-    return result;
+    return nb_jsonc_parse(&file, path, text, len) == 0 ? read_claim(claim, &file) : -1;
 }
 
 static int claim_read_file(struct nb_claim *claim, const char *path) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release);
     *claim = (struct nb_claim){0};
-    if (nb_jsonc_read(&file, path) != 0) return -1;
-    const int result = read_claim(claim, &file);
-    nb_jsonc_release(&file);
-    return result;
+    return nb_jsonc_read(&file, path) == 0 ? read_claim(claim, &file) : -1;
 }
 
 static char *folder(void) {
@@ -290,11 +284,10 @@ static void add_bug(struct nb_strings *ids, const char *label) {
 }
 
 static int add_bugs(struct nb_strings *ids) {
-    struct nb_config bugs;
+    struct nb_config bugs released_by(nb_config_release);
     if (nb_config_read(&bugs, "bugs") != 0) return -1;
     for (size_t i = 0; i < bugs.n_blocks; i++)
         if (bugs.blocks[i].label) add_bug(ids, bugs.blocks[i].label);
-    nb_config_release(&bugs);
     return 0;
 }
 
@@ -332,21 +325,18 @@ static void print_bug(const struct nb_block *block, struct nb_strbuf *out) {
 }
 
 static int read_bug(struct nb_claim *claim, const char *id) {
-    struct nb_config bugs;
+    struct nb_config bugs released_by(nb_config_release);
     struct nb_strings one released_by(nb_strings_release) = {0};
-    int result = -1;
     if (nb_config_read(&bugs, "bugs") != 0) return -1;
-    for (size_t i = 0; i < bugs.n_blocks && result != 0; i++) {
+    for (size_t i = 0; i < bugs.n_blocks; i++) {
         struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         if (!bugs.blocks[i].label) continue;
         add_bug(&one, bugs.blocks[i].label);
         if (one.n == 0 || strcmp(one.items[one.n - 1], id) != 0) continue;
         print_bug(&bugs.blocks[i], &text);
-        result = nb_claim_parse(claim, id, text.text, text.len);
-        if (result != 0) break;
+        return nb_claim_parse(claim, id, text.text, text.len);
     }
-    nb_config_release(&bugs);
-    return result;
+    return -1;
 }
 
 /* ---- which are meant ---- */
@@ -510,8 +500,8 @@ static const struct nb_reading *reading_of(const struct nb_claim_result *result,
 
 static void apply(const struct nb_reading *r, const struct nb_findings *findings, const char *axis, const char *value,
                   struct nb_sensed *out) {
-    struct nb_rulings rulings = {0};
-    char *reason = NULL;
+    struct nb_rulings rulings released_by(nb_rulings_release) = {0};
+    char *reason freed = NULL;
     for (size_t i = 0; i < r->n_rules; i++) nb_rule_apply(&r->rules[i], findings, axis, value, &rulings);
     out->low = INFINITY;
     out->high = -INFINITY;
@@ -521,8 +511,6 @@ static void apply(const struct nb_reading *r, const struct nb_findings *findings
     }
     out->n = rulings.n;
     out->verdict = nb_verdict_of(&rulings, &reason);
-    free(reason);
-    nb_rulings_release(&rulings);
 }
 
 static bool is_known(const struct nb_claim_result *result, const struct nb_sensitivity *by, const char *value) {

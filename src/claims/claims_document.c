@@ -292,16 +292,12 @@ cJSON *nb_claims_document_read(const char *where) {
 
 /* A file of configs/ as it stands there; null after nb_error. */
 static cJSON *read_shared(const char *file) {
-    struct nb_jsonc read = {0};
+    struct nb_jsonc read released_by(nb_jsonc_release) = {0};
     char *path freed = nb_jsonc_find(file);
-    cJSON *root = NULL;
-    if (!path)
-        nb_error("there is no configs/%s", file);
-    else if (nb_jsonc_read(&read, path) == 0) {
-        root = read.root;
-        read.root = NULL;
-        nb_jsonc_release(&read);
-    }
+    if (!path) nb_error("there is no configs/%s", file);
+    if (!path || nb_jsonc_read(&read, path) != 0) return NULL;
+    cJSON *root = read.root;
+    read.root = NULL;
     return root;
 }
 

@@ -38,7 +38,7 @@ struct nb_experiment_kind {
     const char *name, *summary;
     /* Takes over what the file says beside "kind"; e->own is the kind's. -1 after nb_error with file and line. */
     int (*read)(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node);
-    void (*release)(struct nb_experiment *e);
+    void (*release)(struct nb_experiment *e); /* what lies in e->own, not itself */
     /* Moves the blocks of the experiment, under its label, to the config of its plan; null: it has none. */
     void (*plan)(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]);
     /* Adds the products of its steps; null: it has none. */

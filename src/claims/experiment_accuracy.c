@@ -57,10 +57,7 @@ static int accuracy_read(struct nb_experiment *e, const struct nb_jsonc *file, c
     return nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "an accuracy experiment", e->own);
 }
 
-static void accuracy_release(struct nb_experiment *e) {
-    nb_blocks_release(e->own);
-    free(e->own);
-}
+static void accuracy_release(struct nb_experiment *e) { nb_blocks_release(e->own); }
 
 static void accuracy_plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
     nb_blocks_move(e->own, quick, e->label, &configs[NB_PLAN_ACCURACY]);

@@ -115,7 +115,7 @@ static int step_read(struct nb_experiment *e, const struct nb_jsonc *file, const
 }
 
 static void step_release(struct nb_experiment *e) {
-    struct step_experiment *s freed = e->own;
+    struct step_experiment *s = e->own;
     for (size_t i = 0; i < s->n_published; i++) {
         free(s->published[i].row);
         free(s->published[i].gpu);
@@ -289,7 +289,7 @@ static void add_sentence(cJSON *json, const struct asked *a, const struct publis
                          const struct nb_interval *there) {
     const struct nb_machine *gpu = nb_machine_of(p->gpu);
     const struct nb_step_side side = side_of(a, part_of(p), NULL), far = side_of(a, part_of(p), gpu);
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "%s, %s: ", a->s->model.name, p->row);
     if (is_never(here) && is_never(there)) {
         nb_strbuf_addf(&text, "no dispatch is enough for %.1f%%, neither with the products and memory of this CPU nor",
@@ -310,7 +310,6 @@ static void add_sentence(cJSON *json, const struct asked *a, const struct publis
     nb_strbuf_addf(&text, "; if dispatch were all that costs, the cut would be %.1f%%. Here the sum gives %.2g%%.",
                    100 * nb_step_cut_limit(&side), 100 * nb_step_cut(&side, 0).value);
     nb_json_text(json, "sentence", text.text);
-    nb_strbuf_release(&text);
 }
 
 static void add_row(cJSON *list, const struct asked *a, const struct published *p) {

@@ -83,7 +83,7 @@ static int timing_read(struct nb_experiment *e, const struct nb_jsonc *file, con
 }
 
 static void timing_release(struct nb_experiment *e) {
-    struct timing *t freed = e->own;
+    struct timing *t = e->own;
     for (size_t i = 0; i < t->n; i++) {
         struct compare *c = &t->compares[i];
         nb_sides_release(&c->pair);
@@ -266,18 +266,16 @@ static void add_figure(struct nb_findings *out, const char *name, double share, 
 }
 
 static void add_pair(struct nb_findings *out, const struct place *at, const struct nb_sample_table *samples) {
-    struct timed_pair p = measure(at->cases, samples, at->of, at->against);
+    struct timed_pair p released_by(timed_pair_release) = measure(at->cases, samples, at->of, at->against);
     const double s = at->by->share;
     if (at->by->has_and) {
-        struct timed_pair q = partner(at->cases, samples, &at->by->and, at->of), first = p;
+        struct timed_pair first released_by(timed_pair_release) = p;
+        struct timed_pair q released_by(timed_pair_release) = partner(at->cases, samples, &at->by->and, at->of);
         p = join(&first, &q);
-        timed_pair_release(&first);
-        timed_pair_release(&q);
     }
     add_figure(out, "cut", 1, &p, at);
     add_figure(out, "ratio", NAN, &p, at);
     if (!isnan(s)) add_figure(out, "step_cut", s, &p, at);
-    timed_pair_release(&p);
 }
 
 static void add_side(struct nb_strbuf *text, const struct timed_cases *c, const struct nb_selector *s) {
@@ -315,7 +313,7 @@ static void add_none(struct nb_findings *out, const struct compare *by, const ch
 static void timing_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
     const struct timing *t = e->own;
     const struct nb_results *results = m->results[NB_PLAN_TIMING];
-    struct timed_cases cases = {0};
+    struct timed_cases cases released_by(timed_cases_release) = {0};
     if (results) timed_cases_init(&cases, results, e->label);
     for (size_t i = 0; i < t->n; i++) {
         const size_t before = out->n;
@@ -330,7 +328,6 @@ static void timing_find(const struct nb_experiment *e, const struct nb_claims_me
         char *why freed = why_none(&cases, &t->compares[i].pair, results);
         add_none(out, &t->compares[i], why);
     }
-    timed_cases_release(&cases);
 }
 
 const struct nb_experiment_kind nb_experiment_timing = {

@@ -117,7 +117,7 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
 }
 
 static void training_release(struct nb_experiment *e) {
-    struct nb_training *t freed = e->own;
+    struct nb_training *t = e->own;
     for (size_t i = 0; i < t->n_pairs; i++) nb_sides_release(&t->pairs[i]);
     release_arms(t);
     free(t->pairs);
@@ -150,11 +150,9 @@ static void training_torch(const struct nb_experiment *e, struct nb_torch_plan *
 
 /* On two cores. */
 static double minutes_of(const struct nb_training *t) {
-    struct nb_torch_plan p = {0};
+    struct nb_torch_plan p released_by(nb_torch_plan_release) = {0};
     add_to_plan(t, &p);
-    const double seconds = nb_torch_plan_s(&p);
-    nb_torch_plan_release(&p);
-    return ceil(seconds / 2 / 60);
+    return ceil(nb_torch_plan_s(&p) / 2 / 60);
 }
 
 static void training_describe(const struct nb_experiment *e, struct nb_strbuf *out) {

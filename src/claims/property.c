@@ -154,9 +154,8 @@ static void property_run(const struct nb_property *p, const cJSON *params, struc
     int n = 1;
     for (const struct nb_property_each *e = p->each; e->param; e++) n *= count_of(params, e->param);
     for (int i = 0; i < n; i++) {
-        cJSON *run = params_of_run(p, params, i);
+        cJSON *run released_by(nb_json_release) = params_of_run(p, params, i);
         p->run(&(struct nb_property_call){.property = p, .params = run, .out = out});
-        cJSON_Delete(run);
     }
 }
 
@@ -249,17 +248,13 @@ static void property_describe(const struct nb_experiment *e, struct nb_strbuf *o
     const struct named *own = e->own;
     nb_strbuf_addf(out, "%s: %s", own->property->name, own->property->summary);
     for (const cJSON *item = own->params->child; item; item = item->next) {
-        char *value = cJSON_PrintUnformatted(item);
+        char *value freed = cJSON_PrintUnformatted(item);
         nb_strbuf_addf(out, "%s%s %s", item == own->params->child ? " (" : ", ", item->string, value);
-        cJSON_free(value);
     }
     if (own->params->child) nb_strbuf_add(out, ")");
 }
 
-static void property_release(struct nb_experiment *e) {
-    cJSON_Delete(((struct named *)e->own)->params);
-    free(e->own);
-}
+static void property_release(struct nb_experiment *e) { cJSON_Delete(((struct named *)e->own)->params); }
 
 /* ---- findings, which are exact, come from the guard as text ---- */
 
@@ -311,23 +306,20 @@ struct work {
 
 static void work(void *arg) {
     struct work *w = arg;
-    struct nb_findings found = {0};
+    struct nb_findings found released_by(nb_findings_release) = {0};
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    cJSON *list = cJSON_CreateArray();
+    cJSON *list released_by(nb_json_release) = cJSON_CreateArray();
     property_run(w->own->property, w->own->params, &found);
     for (size_t i = 0; i < found.n; i++) cJSON_AddItemToArray(list, finding_to_json(&found.items[i]));
     nb_json_print(list, &text);
     if ((w->fits = text.len < sizeof w->text)) memcpy(w->text, text.text, text.len + 1);
-    nb_findings_release(&found);
-    cJSON_Delete(list);
 }
 
 static int read_findings(struct nb_findings *out, const char *text, const char *what) {
-    cJSON *list = cJSON_Parse(text);
+    cJSON *list released_by(nb_json_release) = cJSON_Parse(text);
     const cJSON *item;
     int result = cJSON_IsArray(list) ? 0 : -1;
     cJSON_ArrayForEach(item, list) if (result == 0) result = finding_from_json(out, item, what);
-    cJSON_Delete(list);
     return result;
 }
 
@@ -461,7 +453,7 @@ void nb_norm_prepared_release(struct nb_norm_prepared *p) { free(p->buffers.bloc
 
 /* -1 with the reason written. */
 static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, char *reason, size_t reason_n) {
-    struct nb_norm_prepared p;
+    struct nb_norm_prepared p released_by(nb_norm_prepared_release);
     if (nb_norm_prepare(&p, n, v, reason, reason_n) != 0) return -1;
     const int code = nb_norm_call(&p);
     const size_t bytes = (size_t)p.n_params * sizeof(float);
@@ -470,7 +462,6 @@ static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, dou
     for (int64_t i = 0; code == 0 && i < v->rows * v->cols; i++) y[i] = nb_get(p.buffers.y, i, n->dtype);
     if (code == 0 && trains && v->running_mean) memcpy(v->running_mean, p.buffers.mean_out, bytes);
     if (code == 0 && trains && v->running_var) memcpy(v->running_var, p.buffers.var_out, bytes);
-    nb_norm_prepared_release(&p);
     return code == 0 ? 0 : -1;
 }
 
@@ -494,7 +485,7 @@ int nb_norm_plain(const struct nb_property_call *call, const char *kernel, doubl
 double *nb_norm_rows(const struct nb_property_call *call, const char *data, int64_t rows, int64_t cols,
                      const char *figure) {
     struct nb_case c;
-    struct nb_inputs in = {0};
+    struct nb_inputs in released_by(nb_inputs_release) = {0};
     const struct nb_entry *entry = nb_registry_widest("rmsnorm_twopass", NB_F32);
     nb_case_init(&c);
     if (entry) nb_case_set_kernel(&c, entry->kernel, NULL);
@@ -503,15 +494,13 @@ double *nb_norm_rows(const struct nb_property_call *call, const char *data, int6
     c.shape.cols = cols;
     snprintf(c.data, sizeof c.data, "%s", data);
     c.seed = 1;
-    char *refused = nb_inputs_refuse(&c);
+    char *refused freed = nb_inputs_refuse(&c);
     if (refused || nb_inputs_init(&in, &c) != 0) {
         nb_findings_add_missing(call->out, figure, "data %s: %s", data, refused ? refused : "cannot be made");
-        free(refused);
         return NULL;
     }
     double *x = nb_alloc((unsigned long long)(rows * cols), sizeof *x);
     for (int64_t i = 0; i < rows * cols; i++) x[i] = nb_get(in.x, i, NB_F32);
-    nb_inputs_release(&in);
     return x;
 }
 

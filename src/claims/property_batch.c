@@ -102,7 +102,7 @@ static void fill_batch(double *x, int64_t batch, int64_t features, uint64_t draw
 static int both_modes(const struct nb_property_call *call, int64_t batch, int64_t features, double *x, double *y,
                       double *z) {
     const int64_t batches = nb_param_whole(call, "batches");
-    float *mean = nb_alloc(2 * (unsigned long long)features, sizeof *mean), *var = mean + features;
+    float *mean freed = nb_alloc(2 * (unsigned long long)features, sizeof *mean), *var = mean + features;
     struct nb_norm n = {
         .kernel = nb_param_text(call, "kernel"), .eps = 1e-5, .momentum = nb_param_number(call, "momentum")};
     const struct nb_matrix_view v = {.rows = batch, .cols = features, .x = x, .running_mean = mean, .running_var = var};
@@ -117,7 +117,6 @@ static int both_modes(const struct nb_property_call *call, int64_t batch, int64_
     if (result == 0) result = nb_norm_found(call, &n, &v, z, "apart");
     n.mode = NB_TRAINING;
     if (result == 0) result = nb_norm_found(call, &n, &v, y, "apart");
-    free(mean);
     return result;
 }
 

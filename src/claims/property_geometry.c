@@ -98,12 +98,11 @@ static void structure_run(const struct nb_property_call *call) {
  * of samples (their rms) differ, as coefficient of variation. */
 
 static double between(const double *v, int64_t rows, int64_t cols) {
-    double sum = 0, *column = nb_alloc((unsigned long long)rows, sizeof *column);
+    double sum = 0, *column freed = nb_alloc((unsigned long long)rows, sizeof *column);
     for (int64_t c = 0; c < cols; c++) {
         for (int64_t r = 0; r < rows; r++) column[r] = v[r * cols + c];
         sum += nb_variance_of(column, rows) / (double)cols;
     }
-    free(column);
     return sum;
 }
 

@@ -98,7 +98,7 @@ static int normalized(const struct nb_property_call *call, struct layer *l, doub
 
 /* Largest change of any output over the rms of all. */
 static void try_change(const struct nb_property_call *call, int change) {
-    struct layer before, after;
+    struct layer before released_by(layer_release), after released_by(layer_release);
     layer_init(&before, call);
     layer_init(&after, call);
     apply_change(&after, change, nb_param_number(call, "factor"));
@@ -107,8 +107,6 @@ static void try_change(const struct nb_property_call *call, int change) {
     if (normalized(call, &before, y) == 0 && normalized(call, &after, z) == 0)
         nb_finding_tag(nb_property_add(call, "change", "", nb_largest_difference(y, z, n) / nb_rms_of(y, n)), "under",
                        change_names[change]);
-    layer_release(&before);
-    layer_release(&after);
 }
 
 static void invariance_run(const struct nb_property_call *call) {

@@ -247,7 +247,7 @@ static const char *const of_design[N_OF_DESIGN] = {"lost", "not_finite", "error"
 /* The figures of the rows of a seed; -1: there are no such rows. */
 static int draw_rows(const struct nb_property_call *call, const struct nb_design *d, uint64_t seed,
                      double *figures[N_OF_DESIGN]) {
-    struct nb_design_rows rows;
+    struct nb_design_rows rows released_by(nb_design_rows_release) = {0};
     struct tally t = {0};
     struct nb_design_data source = {.data = nb_param_text(call, "data"),
                                     .rows = nb_param_whole(call, "rows"),
@@ -260,7 +260,6 @@ static int draw_rows(const struct nb_property_call *call, const struct nb_design
     figures[NOT_FINITE][seed - 1] = t.n_nan / t.n;
     figures[ERROR][seed - 1] = t.n_rows ? nb_median(t.errors, (size_t)t.n_rows) : (double)NAN;
     free(t.errors);
-    nb_design_rows_release(&rows);
     return 0;
 }
 

@@ -55,18 +55,15 @@ static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_
     struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x, .gamma = gamma};
     const struct nb_entry *entry = nb_registry_widest(kernel, NB_F32);
     if (entry && (entry->kernel->op == NB_OP_LAYERNORM || entry->kernel->op == NB_OP_BATCHNORM)) v.beta = gamma + cols;
-    struct nb_norm_prepared p;
-    const int result = nb_norm_prepare(&p, &n, &v, w->reason, sizeof w->reason);
-    if (result == 0) {
-        const int64_t counted = count_instructions(&p, w->reason, sizeof w->reason);
-        w->instructions = counted < 0 ? (double)NAN : (double)counted;
-        w->sweeps = (double)p.entry->kernel->loads + (double)p.entry->kernel->stores;
-        w->phases = nb_kernel_n_phases(p.entry->kernel, &p.call);
-        w->parameters = parameters_used(&p);
-        w->style = nb_style_names[p.entry->kernel->style];
-        nb_norm_prepared_release(&p);
-    }
-    return result;
+    struct nb_norm_prepared p released_by(nb_norm_prepared_release);
+    if (nb_norm_prepare(&p, &n, &v, w->reason, sizeof w->reason) != 0) return -1;
+    const int64_t counted = count_instructions(&p, w->reason, sizeof w->reason);
+    w->instructions = counted < 0 ? (double)NAN : (double)counted;
+    w->sweeps = (double)p.entry->kernel->loads + (double)p.entry->kernel->stores;
+    w->phases = nb_kernel_n_phases(p.entry->kernel, &p.call);
+    w->parameters = parameters_used(&p);
+    w->style = nb_style_names[p.entry->kernel->style];
+    return 0;
 }
 
 static void add(const struct nb_property_call *call, const char *name, double of, double against, const char *kernel,

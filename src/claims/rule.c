@@ -49,8 +49,7 @@ static struct nb_interval rule_group_value(const struct rule_group *g) {
         low[i] = g->figures[i]->value.low;
         high[i] = g->figures[i]->value.high;
     }
-    const struct nb_interval out = {nb_median(v, g->n), nb_median(low, g->n), nb_median(high, g->n)};
-    return out;
+    return (struct nb_interval){nb_median(v, g->n), nb_median(low, g->n), nb_median(high, g->n)};
 }
 
 /* ---- pairs ---- */
@@ -218,7 +217,7 @@ static const char *unit_of_gap(const struct nb_rule *rule, const struct nb_findi
 
 static void apply_ordering(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                            const char *value, struct nb_rulings *out) {
-    struct rule_group *groups = nb_alloc(rule->n_steps, sizeof *groups);
+    struct rule_group *groups freed = nb_alloc(rule->n_steps, sizeof *groups);
     for (size_t s = 0; s < rule->n_steps; s++)
         for (size_t i = 0; i < findings->n; i++)
             if (takes(rule, &findings->items[i], relaxed, value) &&
@@ -234,7 +233,6 @@ static void apply_ordering(const struct nb_rule *rule, const struct nb_findings 
                missing || !isnan(gap.value.value) ? missing : why_none(findings));
     }
     for (size_t s = 0; s < rule->n_steps; s++) rule_group_release(&groups[s]);
-    free(groups);
 }
 
 /* The value of the axis that comes first in the findings and behind those seen. */
@@ -291,8 +289,8 @@ static struct extremes extremes_of(const struct rule_group *groups, size_t n, bo
 
 static void apply_spread(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                          const char *value, struct nb_rulings *out) {
-    const char **seen = nb_alloc(findings->n + 1, sizeof *seen), *tag, *why = NULL;
-    struct rule_group *groups = nb_alloc(findings->n + 1, sizeof *groups);
+    const char **seen freed = nb_alloc(findings->n + 1, sizeof *seen), *tag, *why = NULL;
+    struct rule_group *groups freed = nb_alloc(findings->n + 1, sizeof *groups);
     size_t n = 0, n_known = 0;
     while ((tag = next_value(rule, findings, seen, n, relaxed, value))) {
         seen[n++] = tag;
@@ -313,8 +311,6 @@ static void apply_spread(const struct nb_rule *rule, const struct nb_findings *f
     decide(r, rule->least, rule->most, e.spread.n_launches,
            n_known > 1 ? why : "fewer than two values of the axis were measured");
     for (size_t i = 0; i < n_known; i++) rule_group_release(&groups[i]);
-    free(groups);
-    free(seen);
 }
 
 void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
@@ -329,13 +325,12 @@ void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *finding
     if (out->n == before && !relaxed) { /* a rule that nothing answers to must not pass by silence */
         struct nb_ruled *r = add(out, rule, NB_NO_FINDING, (struct nb_interval){NAN, NAN, NAN}, "");
         r->outcome = NB_MISSING;
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         nb_rule_print(rule, &text);
         if (why_none(findings))
             say(r, "%s", why_none(findings));
         else
             say(r, "nothing was measured for: %s", text.text);
-        nb_strbuf_release(&text);
     }
     for (size_t i = before; i < out->n; i++) out->count[out->items[i].outcome]++;
 }

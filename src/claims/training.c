@@ -25,16 +25,15 @@ static struct nb_samples samples_of(const cJSON *arm, const char *part) {
 
 /* Pairs of one block: drift and neighbours weigh on both. */
 static double time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
-    struct nb_samples a released_by(nb_samples_release) = samples_of(arm, part),
-                        b released_by(nb_samples_release) = samples_of(against, part);
+    struct nb_samples a released_by(nb_samples_release) = samples_of(arm, part);
+    struct nb_samples b released_by(nb_samples_release) = samples_of(against, part);
     return exp(nb_paired_ln(&a, &b, NB_PAIRS_ALL));
 }
 
 static double median_time(const cJSON *arm, const cJSON *against, const void *part) {
     struct nb_samples s released_by(nb_samples_release) = samples_of(arm, part);
-    const double median = 1e-9 * nb_samples_median(&s);
     (void)against;
-    return median;
+    return 1e-9 * nb_samples_median(&s);
 }
 
 static double number(const cJSON *arm, const cJSON *against, const void *name) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/core/json.h"
+#include "src/core/log.h"
 
 #define AT(field) offsetof(struct nb_model_arm, field)
 
@@ -122,12 +123,11 @@ static const char *refuse(const char *word, char *reason, size_t n) {
 }
 
 static const char *parse(struct nb_model_arm *arm, const char *text, bool *has_norm, char *reason, size_t n) {
-    struct nb_strings words = {0};
+    struct nb_strings words released_by(nb_strings_release) = {0};
     const char *wrong = NULL;
     nb_strings_split(&words, text, ' ');
     for (size_t i = 0; i < words.n && !wrong; i++)
         if (*words.items[i] && !take(arm, words.items[i], has_norm)) wrong = refuse(words.items[i], reason, n);
-    nb_strings_release(&words);
     return wrong;
 }
 
@@ -172,10 +172,9 @@ void nb_model_arm_print(const struct nb_model_arm *arm, struct nb_strbuf *out) {
 
 cJSON *nb_model_arm_json(const struct nb_model_arm *arm) {
     cJSON *json = cJSON_CreateObject();
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_model_arm_print(arm, &text);
     nb_json_text(json, "arm", text.text);
-    nb_strbuf_release(&text);
     for (int c = 0; c < N_CHOICES; c++) {
         const int i = chosen(arm, &choices[c]);
         if (choices[c].is_flag)
@@ -229,9 +228,8 @@ void nb_model_arm_tag(const struct nb_model_arm *arm, void (*tag)(void *context,
             tag(context, choices[c].axis, choices[c].tags[0] ? choices[c].tags[i] : choices[c].words[i]);
     }
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         add_number(&text, sizes[i].value);
         tag(context, sizes[i].axis, text.text);
-        nb_strbuf_release(&text);
     }
 }

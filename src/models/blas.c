@@ -52,14 +52,13 @@ const struct nb_blas *nb_blas_open(int n_threads) {
 const char *nb_blas_lacks(void) {
     /* With one thread the library starts none. */
     const char *before = getenv("OPENBLAS_NUM_THREADS");
-    char *kept = before ? nb_strdup(before) : NULL;
+    char *kept freed = before ? nb_strdup(before) : NULL;
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     void *handle = dlopen(FILE_NAME, RTLD_LAZY | RTLD_LOCAL);
     if (kept)
         setenv("OPENBLAS_NUM_THREADS", kept, 1);
     else
         unsetenv("OPENBLAS_NUM_THREADS");
-    free(kept);
     if (!handle) return "libopenblas.so.0 for matrix products: apt-get install libopenblas0-pthread";
     dlclose(handle);
     return NULL;

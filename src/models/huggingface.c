@@ -50,7 +50,7 @@ static int size_of(const struct nb_jsonc *file, const char *key, int usual, int 
 static int family_of(const struct nb_jsonc *file, const struct family **out) {
     const cJSON *node = nb_json_get(file->root, "model_type");
     const char *names[N_FAMILIES];
-    struct nb_strbuf known = {0};
+    struct nb_strbuf known released_by(nb_strbuf_release) = {0};
     for (int i = 0; i < N_FAMILIES; i++) {
         names[i] = families[i].name;
         nb_strbuf_addf(&known, "%s%s", i == 0 ? "" : i == N_FAMILIES - 1 ? " and " : ", ", names[i]);
@@ -61,7 +61,6 @@ static int family_of(const struct nb_jsonc *file, const struct family **out) {
             "%s:%d: \"model_type\": the family '%.40s' is not known; %s are. A list of its operations can be written for "
             "any other (cmd/guide/claims.md)",
             file->path, nb_jsonc_line(file, node), cJSON_IsString(node) ? node->valuestring : "", known.text);
-    nb_strbuf_release(&known);
     return *out ? 0 : -1;
 }
 

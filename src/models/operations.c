@@ -304,26 +304,20 @@ static int read_file(struct nb_model_step *step, const struct nb_jsonc *file, in
 }
 
 int nb_model_step_parse(struct nb_model_step *step, const char *path, const char *text, size_t len, int tokens) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release);
     *step = (struct nb_model_step){0};
-    int result = nb_jsonc_parse(&file, path, text, len);
-    if (result == 0) result = read_file(step, &file, tokens);
-    nb_jsonc_release(&file);
-    return result;
+    return nb_jsonc_parse(&file, path, text, len) == 0 ? read_file(step, &file, tokens) : -1;
 }
 
 static int unknown_model(const char *name) {
-    char *dir = nb_share_dir("NORMBENCH_CONFIGS", "configs"), *folder = dir ? nb_path_join(dir, "models") : NULL;
-    struct nb_strings known = nb_dir_list(folder, ".json");
-    struct nb_strbuf names = {0};
+    char *dir freed = nb_share_dir("NORMBENCH_CONFIGS", "configs");
+    char *folder freed = dir ? nb_path_join(dir, "models") : NULL;
+    struct nb_strings known released_by(nb_strings_release) = nb_dir_list(folder, ".json");
+    struct nb_strbuf names released_by(nb_strbuf_release) = {0};
     const struct nb_hint hint = nb_did_you_mean(name, (const char *const *)known.items, known.n);
     for (size_t i = 0; i < known.n; i++) nb_strbuf_addf(&names, "%s %s", i ? "," : "; there are", known.items[i]);
     nb_error("model '%s': no such model in configs/models%s (a file is named with a slash or .json)", name,
              *hint.text || !names.text ? hint.text : names.text);
-    nb_strbuf_release(&names);
-    nb_strings_release(&known);
-    free(folder);
-    free(dir);
     return -1;
 }
 
@@ -331,22 +325,16 @@ static int unknown_model(const char *name) {
 static char *find(const char *name) {
     const size_t n = strlen(name);
     if (strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".json") == 0)) return nb_strdup(name);
-    char *file = nb_textf("models/%s.json", name), *path = nb_jsonc_find(file);
-    free(file);
+    char *file freed = nb_textf("models/%s.json", name), *path = nb_jsonc_find(file);
     if (!path) unknown_model(name);
     return path;
 }
 
 int nb_model_step_read(struct nb_model_step *step, const char *name, int tokens) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release) = {0};
     *step = (struct nb_model_step){0};
-    char *path = find(name);
-    if (!path) return -1;
-    int result = nb_jsonc_read(&file, path);
-    if (result == 0) result = read_file(step, &file, tokens);
-    nb_jsonc_release(&file);
-    free(path);
-    return result;
+    char *path freed = find(name);
+    return path && nb_jsonc_read(&file, path) == 0 ? read_file(step, &file, tokens) : -1;
 }
 
 void nb_model_step_release(struct nb_model_step *step) {

@@ -125,9 +125,8 @@ static int take_answer(const cJSON *line, void *arg) {
     const cJSON *answer = nb_json_get(line, "answer"), *request = nb_json_get(answer, "request");
     const int launch = nb_json_get_index(request, "launch");
     if (!answer || launch < 0 || launch >= a->n || a->items[launch]) return 0;
-    cJSON *own = request_of(a->rates, launch); /* the list may have changed since */
+    cJSON *own released_by(nb_json_release) = request_of(a->rates, launch); /* the list may have changed since */
     if (cJSON_Compare(request, own, true)) a->items[launch] = cJSON_Duplicate(answer, true);
-    cJSON_Delete(own);
     return 0;
 }
 
@@ -166,32 +165,25 @@ static const cJSON *samples_in(const cJSON *answer, const char *member, int inde
 }
 
 static void take_probes(struct nb_floors *floors, const cJSON *answer, const cJSON *samples) {
-    struct nb_samples s;
+    struct nb_samples s released_by(nb_samples_release) = {0};
     if (!samples || nb_samples_from_json(&s, samples, NAN) != 0) return;
     if (s.probe) nb_floors_take(floors, nb_json_get_index(answer, "cpu"), 1, s.probe, s.n);
-    nb_samples_release(&s);
 }
 
 static struct nb_by_state ln_of(const struct nb_floors *floors, const cJSON *answer, const char *member, int index) {
-    struct nb_samples s;
-    struct nb_by_state v = NB_NO_STATE;
+    struct nb_samples s released_by(nb_samples_release) = {0};
     const cJSON *samples = samples_in(answer, member, index);
     const double floor = nb_floors_get(floors, nb_json_get_index(answer, "cpu"), 1);
-    if (samples && nb_samples_from_json(&s, samples, floor) == 0) {
-        v = nb_samples_ln(&s);
-        nb_samples_release(&s);
-    }
-    return v;
+    return samples && nb_samples_from_json(&s, samples, floor) == 0 ? nb_samples_ln(&s) : NB_NO_STATE;
 }
 
 /* Seconds, of the state that serves. */
 static struct nb_interval seconds_of(const struct answers *a, const struct nb_floors *floors, const char *member,
                                      int index, double factor) {
-    struct nb_by_state *v = nb_alloc((unsigned)a->n + 1, sizeof *v);
+    struct nb_by_state *v freed = nb_alloc((unsigned)a->n + 1, sizeof *v);
     for (int l = 0; l < a->n; l++) v[l] = ln_of(floors, a->items[l], member, index);
     const enum nb_state state = nb_state_over_launches(v, (size_t)a->n, 0.95);
     const struct nb_interval ns = nb_ratio_in_state(v, (size_t)a->n, state, 0.95);
-    free(v);
     return (struct nb_interval){1e-9 * factor * ns.value, 1e-9 * factor * ns.low, 1e-9 * factor * ns.high};
 }
 
@@ -199,18 +191,17 @@ static void find_check(struct nb_rates *rates, const struct answers *a, const st
     struct nb_rate_check *c = &rates->check;
     if (c->rows == 0) return;
     const double factor = scale(&rates->products[c->product], (struct size){c->rows, c->inner, c->cols});
-    struct nb_by_state *v = nb_alloc((unsigned)a->n + 1, sizeof *v);
+    struct nb_by_state *v freed = nb_alloc((unsigned)a->n + 1, sizeof *v);
     for (int l = 0; l < a->n; l++) {
         const struct nb_by_state scaled = ln_of(floors, a->items[l], "products", (int)c->product);
         v[l] = ln_of(floors, a->items[l], "check", -1);
         for (int s = 0; s < NB_N_STATES; s++) v[l].ln[s] -= scaled.ln[s] + log(factor);
     }
     c->ratio = nb_ratio_in_state(v, (size_t)a->n, nb_state_over_launches(v, (size_t)a->n, 0.95), 0.95);
-    free(v);
 }
 
 static void evaluate(struct nb_rates *rates, const struct answers *a) {
-    struct nb_floors floors = {0};
+    struct nb_floors floors released_by(nb_floors_release) = {0};
     nb_floors_load(&floors);
     rates->n_launches = 0;
     for (int l = 0; l < a->n; l++) {
@@ -231,7 +222,6 @@ static void evaluate(struct nb_rates *rates, const struct answers *a) {
         rates->copies[i] = (struct nb_rate_copy){nb_copy_bytes(i), seconds_of(a, &floors, "copies", i, 1)};
     rates->call_s = seconds_of(a, &floors, "call", -1, 1);
     find_check(rates, a, &floors);
-    nb_floors_release(&floors);
 }
 
 int nb_rates_measure(struct nb_rates *rates, const char *dir, struct nb_journal *journal, int launches) {

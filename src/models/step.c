@@ -64,9 +64,9 @@ static void add_block(cJSON *blocks, const struct nb_model_step *step, const cha
     for (size_t i = 0; i < step->n_works; i++) {
         const struct nb_step_work *w = &step->works[i];
         if (w->kind != NB_WORK_NORM || w->part != (pass == NB_BACKWARD ? NB_PART_BACKWARD : NB_PART_FORWARD)) continue;
-        char *shape = nb_textf("%lldx%lld", (long long)timed_rows_of(w->rows, w->cols, quick), (long long)w->cols);
+        char *shape freed =
+            nb_textf("%lldx%lld", (long long)timed_rows_of(w->rows, w->cols, quick), (long long)w->cols);
         cJSON_AddItemToArray(shapes, cJSON_CreateString(shape));
-        free(shape);
     }
     if (shapes->child)
         cJSON_AddItemToArray(blocks, block);
@@ -76,9 +76,9 @@ static void add_block(cJSON *blocks, const struct nb_model_step *step, const cha
 
 void nb_norms_plan(const struct nb_model_step *step, const struct nb_norm_pair *pairs, size_t n, bool quick,
                    struct nb_config *config) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     struct nb_config more;
-    cJSON *json = cJSON_CreateObject(), *blocks = cJSON_AddArrayToObject(json, "blocks");
+    cJSON *json released_by(nb_json_release) = cJSON_CreateObject(), *blocks = cJSON_AddArrayToObject(json, "blocks");
     for (int pass = NB_FORWARD; pass <= NB_BACKWARD; pass++)
         for (size_t i = 0; i < n; i++) {
             add_block(blocks, step, pairs[i].against[pass], (enum nb_pass)pass, quick);
@@ -89,8 +89,6 @@ void nb_norms_plan(const struct nb_model_step *step, const struct nb_norm_pair *
     const int result = any ? nb_config_parse(&more, step->path, text.text, text.len) : -1;
     assert(result == 0 || !any);
     if (result == 0) nb_config_append(config, &more);
-    nb_strbuf_release(&text);
-    cJSON_Delete(json);
 }
 
 /* ---- what they took ---- */
@@ -105,14 +103,12 @@ static const struct nb_record *record_of(const struct nb_results *results, const
                                          const struct nb_norm_time *t) {
     for (size_t i = 0; results && i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        struct nb_strbuf name = {0};
+        struct nb_strbuf name released_by(nb_strbuf_release) = {0};
         if (r->c.pass != (uint32_t)t->pass || r->c.shape.rows != t->timed_rows || r->c.shape.cols != t->cols ||
             !is_labelled(r))
             continue;
         nb_kernel_name(&r->c, &name);
-        const bool same = strcmp(name.text, kernel) == 0;
-        nb_strbuf_release(&name);
-        if (same) return r;
+        if (strcmp(name.text, kernel) == 0) return r;
     }
     return NULL;
 }

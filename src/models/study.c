@@ -31,10 +31,10 @@ enum { FIND_S = 120 }; /* an import of PyTorch from a cold disk takes most of a 
 
 void nb_torch_find(struct nb_torch *t, const char *device) {
     struct nb_outcome o;
-    cJSON *options = cJSON_CreateObject();
+    cJSON *options released_by(nb_json_release) = cJSON_CreateObject();
     cJSON_AddTrueToObject(options, "about");
     const struct nb_job job = {.kind = "torch", .launch = -1, .digests_at = -1, .options = options};
-    cJSON *answer = nb_launcher_ask(&job, nb_load_timeout_s(FIND_S), &o);
+    cJSON *answer released_by(nb_json_release) = nb_launcher_ask(&job, nb_load_timeout_s(FIND_S), &o);
     const char *python = nb_json_get_text(answer, "interpreter"), *version = nb_json_get_text(answer, "torch"),
                *gpu = nb_json_get_text(answer, "gpu"), *reason = nb_json_get_text(answer, "reason");
     *t = (struct nb_torch){.python = python ? nb_strdup(python) : NULL,
@@ -47,8 +47,6 @@ void nb_torch_find(struct nb_torch *t, const char *device) {
             nb_textf("a GPU: PyTorch %s of %s sees none; leave out --device cuda, or name a Python whose PyTorch "
                      "has CUDA in NORMBENCH_PYTHON",
                      version, python);
-    cJSON_Delete(answer);
-    cJSON_Delete(options);
 }
 
 void nb_torch_release(struct nb_torch *t) {
@@ -345,7 +343,7 @@ static cJSON *message_of(const struct party *p, const struct job *j) {
 /* Owned; null when the user ended it or no process can be started. */
 static cJSON *ask(const struct party *p, const struct job *j, bool *failed) {
     struct nb_outcome o;
-    cJSON *options = cJSON_CreateObject();
+    cJSON *options released_by(nb_json_release) = cJSON_CreateObject();
     const double start = nb_now_s();
     nb_json_text(options, "python", p->study->torch->python);
     cJSON_AddItemToObject(options, "request", message_of(p, j));
@@ -355,7 +353,6 @@ static cJSON *ask(const struct party *p, const struct job *j, bool *failed) {
                                .seed = nb_random_bits(nb_random_stream(1, (uint64_t)j->round), 0),
                                .options = options};
     cJSON *answer = nb_launcher_ask(&job, p->study->silence_s, &o);
-    cJSON_Delete(options);
     if (o.ending == NB_NOT_STARTED) *failed = true;
     if (!answer) return NULL;
     cJSON_DeleteItemFromObjectCaseSensitive(answer, "request");
@@ -427,15 +424,14 @@ static void say_out(struct party *p, int group) {
     struct job j = next_of(p, group);
     cJSON *answer = cJSON_CreateObject();
     const double seconds = fmax(1, ceil(share_cost(s)));
-    char *reason = nb_textf("PyTorch needs about %.0f %s more%s (--train-budget SECONDS)",
-                            seconds < 100 ? seconds : ceil(seconds / 60), seconds < 100 ? "s" : "min",
-                            s->n_done ? "" : ", by a guess");
+    char *reason freed = nb_textf("PyTorch needs about %.0f %s more%s (--train-budget SECONDS)",
+                                  seconds < 100 ? seconds : ceil(seconds / 60), seconds < 100 ? "s" : "min",
+                                  s->n_done ? "" : ", by a guess");
     nb_warn("%s, %s: %s", g->workload->name, nb_torch_measure_names[g->measure], reason);
     cJSON_AddItemToObject(answer, "request", request_of(p, &j));
     nb_json_text(answer, "status", nb_status_name(NB_NOT_RUN));
     nb_json_text(answer, "reason", reason);
     nb_torch_results_add(p->results, answer);
-    free(reason);
     free(j.arms);
 }
 
@@ -443,7 +439,7 @@ static void guess(struct party *p, int group) {
     const struct nb_torch_group *g = group_at(p, group);
     struct share *s = &p->budget.shares[group];
     const bool steps = nb_torch_is_timed(g->measure);
-    int *due = nb_alloc((unsigned)g->n_arms + 1, sizeof *due);
+    int *due freed = nb_alloc((unsigned)g->n_arms + 1, sizeof *due);
     s->n_seats = is_alone(p, group) ? 1 : p->n_seats;
     const int workers = !steps ? g->n_arms : on_cuda(p) ? 1 : p->n_cpus;
     for (int a = 0; a < g->n_arms; a++) s->job_s += arm_s(g, a, p->study->launch_s, on_cuda(p)) / workers;
@@ -451,16 +447,14 @@ static void guess(struct party *p, int group) {
         const int n = arms_due(p, group, r, due);
         s->n_left += steps ? n > 0 : n;
     }
-    free(due);
 }
 
 /* ---- sweeps: a round of each group, the cheapest first ---- */
 
 static void show(const struct party *p, const struct job *j) {
     const struct nb_torch_group *g = group_at(p, j->group);
-    char *label = nb_textf("PyTorch: %s, %s", g->workload->name, nb_torch_measure_names[g->measure]);
+    char *label freed = nb_textf("PyTorch: %s, %s", g->workload->name, nb_torch_measure_names[g->measure]);
     nb_progress(p->done_s, p->done_s + budget_cost(&p->budget), nb_now_s() - p->start_s, label);
-    free(label);
 }
 
 static int next_job(void *arg, int seat) {

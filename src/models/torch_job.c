@@ -156,19 +156,18 @@ static cJSON *ask_about(struct nb_workplace *w, const char *path) {
     }
     if (said) return said;
     said = cJSON_CreateObject();
-    char *reason = nb_textf("%s ended without saying whether it has PyTorch (stderr says why)", path);
+    char *reason freed = nb_textf("%s ended without saying whether it has PyTorch (stderr says why)", path);
     nb_json_text(said, "missing", reason);
-    free(reason);
     return said;
 }
 
 static int about_job(struct nb_workplace *w) {
     const char *named = getenv("NORMBENCH_PYTHON");
-    char *folder = nb_share_dir(NULL, "peers/survey/torch"),
-         *survey = folder ? nb_path_join(folder, "bin/python3") : NULL;
+    char *folder freed = nb_share_dir(NULL, "peers/survey/torch");
+    char *survey freed = folder ? nb_path_join(folder, "bin/python3") : NULL;
     const bool is_named = named && *named;
     const char *const paths[] = {is_named ? named : "python3", is_named ? NULL : survey};
-    char *missing = NULL; /* what the first of them said */
+    char *missing freed = NULL; /* what the first of them said */
     cJSON *said = NULL;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0] && paths[i] && !said; i++) {
         said = ask_about(w, paths[i]);
@@ -189,9 +188,6 @@ static int about_job(struct nb_workplace *w) {
     cJSON_DeleteItemFromObjectCaseSensitive(said, "type");
     nb_json_text(said, "type", "answer");
     nb_worker_say(said);
-    free(missing);
-    free(survey);
-    free(folder);
     return 0;
 }
 
@@ -215,21 +211,19 @@ static cJSON *follow(struct python *p, struct nb_workplace *w) {
 
 static void say_crashed(const struct python *p, int status) {
     cJSON *json = cJSON_CreateObject();
-    char *how = WIFSIGNALED(status)
-                    ? nb_textf("was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)))
-                    : nb_textf("ended with exit code %d", WEXITSTATUS(status));
-    char *reason = nb_textf("PyTorch gave no answer: %s %s%s (stderr says more)", p->path, how,
-                            p->n_strange ? ", after lines that are not of the protocol" : "");
+    char *how freed = WIFSIGNALED(status)
+                          ? nb_textf("was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)))
+                          : nb_textf("ended with exit code %d", WEXITSTATUS(status));
+    char *reason freed = nb_textf("PyTorch gave no answer: %s %s%s (stderr says more)", p->path, how,
+                                  p->n_strange ? ", after lines that are not of the protocol" : "");
     nb_json_text(json, "type", "answer");
     nb_json_text(json, "status", nb_status_name(NB_CRASHED));
     nb_json_text(json, "reason", reason);
     nb_worker_say(json);
-    free(reason);
-    free(how);
 }
 
 static int request_job(struct nb_workplace *w, const char *path) {
-    struct nb_strbuf request = {0};
+    struct nb_strbuf request released_by(nb_strbuf_release) = {0};
     struct python p;
     nb_json_print(nb_json_get(w->job.options, "request"), &request);
     nb_strbuf_add(&request, "\n");
@@ -250,7 +244,6 @@ static int request_job(struct nb_workplace *w, const char *path) {
         nb_worker_say(answer);
     else
         say_crashed(&p, status);
-    nb_strbuf_release(&request);
     return 0;
 }
 

@@ -364,7 +364,7 @@ static void print_from(const struct nb_design *d, const char *start, struct nb_s
     (void)result;
     nb_strbuf_clear(out);
     nb_strbuf_add(out, start);
-    struct nb_strbuf want = {0}, have = {0};
+    struct nb_strbuf want released_by(nb_strbuf_release) = {0}, have released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < nb_n_design_keys; i++) {
         if (nb_design_keys[i].kind == NB_KEY_SEVERAL) continue;
         nb_strbuf_clear(&want);
@@ -373,19 +373,17 @@ static void print_from(const struct nb_design *d, const char *start, struct nb_s
         nb_design_key_print(&nb_design_keys[i], &base, &have);
         if (strcmp(want.text, have.text) != 0) nb_strbuf_addf(out, "/%s:%s", nb_design_keys[i].name, want.text);
     }
-    nb_strbuf_release(&want);
-    nb_strbuf_release(&have);
 }
 
 /* Acc and lanes are written as one: acc:f32x16. */
 static void join_lanes(const struct nb_design *d, struct nb_strbuf *text) {
     char *lanes = strstr(text->text, "/lanes:");
     if (!lanes) return;
-    char *rest = nb_strdup(lanes + 1 + strcspn(lanes + 1, "/"));
+    char *rest freed = nb_strdup(lanes + 1 + strcspn(lanes + 1, "/"));
     text->len = (size_t)(lanes - text->text);
     *lanes = '\0';
     char *acc = strstr(text->text, "/acc:");
-    struct nb_strbuf joined = {0};
+    struct nb_strbuf joined released_by(nb_strbuf_release) = {0};
     if (acc) {
         char *after = acc + 1 + strcspn(acc + 1, "/");
         nb_strbuf_addn(&joined, text->text, (size_t)(after - text->text));
@@ -396,23 +394,20 @@ static void join_lanes(const struct nb_design *d, struct nb_strbuf *text) {
     nb_strbuf_add(&joined, rest);
     nb_strbuf_clear(text);
     nb_strbuf_add(text, joined.text);
-    nb_strbuf_release(&joined);
-    free(rest);
 }
 
 static void keep_shorter(const struct nb_design *d, const char *start, struct nb_strbuf *best) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     print_from(d, start, &text);
     join_lanes(d, &text);
     if (!best->text || best->len == 0 || text.len < best->len) {
         nb_strbuf_clear(best);
         nb_strbuf_add(best, text.text);
     }
-    nb_strbuf_release(&text);
 }
 
 void nb_design_print(const struct nb_design *d, struct nb_strbuf *out) {
-    struct nb_strbuf best = {0}, start = {0};
+    struct nb_strbuf best released_by(nb_strbuf_release) = {0}, start released_by(nb_strbuf_release) = {0};
     keep_shorter(d, nb_op_names[d->op], &best);
     for (int number = 0; number < NB_N_NUMBERS; number++) {
         for (int all = 0; all < 2; all++) {
@@ -423,8 +418,6 @@ void nb_design_print(const struct nb_design *d, struct nb_strbuf *out) {
     }
     for (size_t i = 0; i < nb_n_design_presets; i++) keep_shorter(d, nb_design_presets[i].name, &best);
     nb_strbuf_add(out, best.text);
-    nb_strbuf_release(&best);
-    nb_strbuf_release(&start);
 }
 
 /* ---- what follows from a design ---------------------------------------------------------------------------------------- */

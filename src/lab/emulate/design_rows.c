@@ -67,7 +67,7 @@ int nb_design_data_resolve(struct nb_design_data *data) {
 int nb_design_rows_init(struct nb_design_rows *r, const struct nb_design *d, const struct nb_design_data *data) {
     assert(data->rows > 0 && data->cols > 0);
     struct nb_case c;
-    struct nb_source source;
+    struct nb_source source released_by(nb_source_release) = {0};
     char reason[1024];
     *r = (struct nb_design_rows){.rows = data->rows, .cols = data->cols, .affine = data->affine};
     if (r->affine == NB_N_AFFINES) r->affine = usual_affine(d->op);
@@ -76,15 +76,12 @@ int nb_design_rows_init(struct nb_design_rows *r, const struct nb_design *d, con
     if (nb_source_open(&source, &c, false, reason, sizeof reason) != 0) return nb_error("%s", reason);
     r->random = nb_inputs_is_random(&c) != 0;
     r->x = calloc((size_t)r->rows * (size_t)r->cols, sizeof *r->x);
-    if (!r->x) {
-        nb_source_release(&source);
+    if (!r->x)
         return nb_error("no memory for %lld x %lld values; fewer --rows or a smaller --n", (long long)r->rows,
                         (long long)r->cols);
-    }
     fill_x(r, d, &source, data->seed);
     if (r->affine != NB_AFFINE_NONE) r->gamma = parameters(r, d, &source.gamma, data->seed, STREAM_GAMMA);
     if (r->affine == NB_AFFINE_GAMMA_BETA) r->beta = parameters(r, d, &source.beta, data->seed, STREAM_BETA);
-    nb_source_release(&source);
     return 0;
 }
 

@@ -121,15 +121,13 @@ static struct running over_blocks(const struct walk *w, int64_t n) {
 static struct running over_lanes(const struct walk *w, int64_t n) {
     int64_t lanes = w->d->lanes;
     if (lanes == 1) return one_after_another(w, 0, n);
-    struct running *m = nb_alloc((unsigned long long)lanes, sizeof *m);
+    struct running *m freed = nb_alloc((unsigned long long)lanes, sizeof *m);
     for (int64_t i = 0, lane = 0; i < n; i++, lane = lane + 1 < lanes ? lane + 1 : 0) update(w, &m[lane], w->x[i]);
     for (; lanes > 1; lanes = (lanes + 1) / 2) {
         for (int64_t i = 0; i < lanes / 2; i++) m[i] = merged(w, &m[2 * i], &m[2 * i + 1]);
         if (lanes % 2) m[lanes / 2] = m[lanes - 1];
     }
-    const struct running total = m[0];
-    free(m);
-    return total;
+    return m[0];
 }
 
 static struct running in_order(const struct nb_design *d, struct nb_rounder *r, const double *x, int64_t n,

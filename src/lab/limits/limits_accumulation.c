@@ -30,16 +30,14 @@ static double running_sum(double q, int64_t n, enum nb_number acc) {
 
 static double tree_of_lanes(const struct nb_design *d, double addend, int64_t n) {
     const int64_t lanes = d->lanes, extra = n % lanes;
-    double *lane = nb_alloc((unsigned long long)lanes, sizeof *lane);
+    double *lane freed = nb_alloc((unsigned long long)lanes, sizeof *lane);
     const double more = running_sum(addend, n / lanes + 1, d->acc), fewer = running_sum(addend, n / lanes, d->acc);
     for (int64_t i = 0; i < lanes; i++) lane[i] = i < extra ? more : fewer;
     for (int64_t count = lanes; count > 1; count = (count + 1) / 2) {
         for (int64_t i = 0; i < count / 2; i++) lane[i] = nb_rn_add(lane[2 * i], lane[2 * i + 1], d->acc);
         if (count % 2) lane[count / 2] = lane[count - 1];
     }
-    const double sum = lane[0];
-    free(lane);
-    return sum;
+    return lane[0];
 }
 
 /* Halves differ by one element at most, so that each level has two sizes: the sums of n and n + 1 elements. */
@@ -118,11 +116,10 @@ static bool one_is_lost(const struct nb_limits *l, double v, char *seen, size_t 
     const int64_t lanes = l->design.lanes, cols = (n + 1) * lanes;
     if (n < 0) return snprintf(seen, size, "no row of exact squares adds up to %.9g", v), false;
     parts[n] = 1;
-    double *x = nb_alloc((unsigned long long)cols, sizeof *x);
+    double *x freed = nb_alloc((unsigned long long)cols, sizeof *x);
     for (int i = 0; i <= n; i++) x[i * lanes] = parts[i];
     const double s = l->execute.sum_of_squares(&l->design, cols, x, 1);
     snprintf(seen, size, "%.9g + 1 = %.9g", v, s);
-    free(x);
     return s == v;
 }
 

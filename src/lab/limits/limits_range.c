@@ -161,11 +161,10 @@ static int ordered_squares_overflow(const struct nb_limits *l, struct nb_limit *
     return 0;
 }
 static bool ordered_squares_are_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
-    double *x = nb_alloc((unsigned long long)l->n, sizeof *x);
+    double *x freed = nb_alloc((unsigned long long)l->n, sizeof *x);
     for (int64_t i = 0; i < l->n; i++) x[i] = v;
     const double s = l->execute.sum_of_squares(&l->design, l->n, x, 1);
     snprintf(seen, size, "row of %.9g: sum %.6g, exact %.6g", v, s, (double)l->n * v * v);
-    free(x);
     return !isfinite(s);
 }
 
@@ -218,7 +217,7 @@ static int output_overflow(const struct nb_limits *l, struct nb_limit *line) {
 }
 static bool output_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
     struct nb_design d = nb_limits_isolated(l);
-    double *x = nb_alloc((unsigned long long)l->n, 3 * sizeof *x), *gamma = x + l->n, *y = gamma + l->n;
+    double *x freed = nb_alloc((unsigned long long)l->n, 3 * sizeof *x), *gamma = x + l->n, *y = gamma + l->n;
     d.op = l->design.op;
     d.variance = NB_VAR_TWOPASS;
     d.store = l->design.store;
@@ -229,7 +228,6 @@ static bool output_is_infinite(const struct nb_limits *l, double v, char *seen, 
     l->execute.row(&d, l->n, x, gamma, NULL, y, 1);
     const bool infinite = !isfinite(y[0]);
     snprintf(seen, size, "one element, gamma %.9g: y %.6g", v, y[0]);
-    free(x);
     return infinite;
 }
 

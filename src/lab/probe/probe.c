@@ -13,6 +13,7 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"
@@ -28,44 +29,37 @@ static const char *kept_or_flushed(bool kept, bool flushed) { return kept ? "kep
 
 /* x of half the smallest normal number, and a rstd of 2^8 by eps. */
 static void ask_inputs(struct nb_probe *p) {
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release);
     const double x = p->format->min_normal / 2;
     double eps = p->eps_place == NB_EPS_INSIDE ? 0x1p-16 : 0x1p-8;
     if (p->eps_place < 0) eps = 0x1p-16;
-    if (nb_box_init(&b, p, 1, SPECIAL_COLS, eps) == 0) {
-        nb_box_set(&b, 0, 3, x);
-        nb_box_set(&b, 0, 4, -x);
-        if (nb_box_run(&b) == 0) {
-            const double y = nb_box_y(&b, 0, 3);
-            nb_probe_say(p, "subnormal_inputs", kept_or_flushed(y > x * 16 && isfinite(y), y == 0), "certain",
-                         "x = %.3g gives %.3g, which is normal when x counts", x, y);
-        }
-    }
-    nb_box_release(&b);
+    if (nb_box_init(&b, p, 1, SPECIAL_COLS, eps) != 0) return;
+    nb_box_set(&b, 0, 3, x);
+    nb_box_set(&b, 0, 4, -x);
+    if (nb_box_run(&b) != 0) return;
+    const double y = nb_box_y(&b, 0, 3);
+    nb_probe_say(p, "subnormal_inputs", kept_or_flushed(y > x * 16 && isfinite(y), y == 0), "certain",
+                 "x = %.3g gives %.3g, which is normal when x counts", x, y);
 }
 
 /* x normal, rstd 2^-6: an output of half the smallest normal number or less. */
 static void ask_outputs(struct nb_probe *p) {
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release);
     const double x = p->format->min_normal * 4, large = 64 * 8;
-    if (nb_box_init(&b, p, 1, SPECIAL_COLS, 0) == 0) {
-        nb_box_set(&b, 0, 0, large); /* v = 2 * 2^18 / 64, or 2^19 */
-        nb_box_set(&b, 0, 1, -large);
-        nb_box_set(&b, 0, 3, x);
-        if (nb_box_run(&b) == 0) {
-            const double rstd = nb_box_y(&b, 0, 0) / large, y = nb_box_y(&b, 0, 3);
-            const bool kept = fabs(y - x * rstd) < 0.1 * x * rstd;
-            const bool in_range = x * rstd < p->format->min_normal && x * rstd > 16 * p->format->min_subnormal;
-            nb_probe_say(p, "subnormal_outputs", in_range ? kept_or_flushed(kept, y == 0) : NULL, "certain",
-                         "%.3g times rstd %.3g gives %.3g", x, rstd, y);
-        }
-    }
-    nb_box_release(&b);
+    if (nb_box_init(&b, p, 1, SPECIAL_COLS, 0) != 0) return;
+    nb_box_set(&b, 0, 0, large); /* v = 2 * 2^18 / 64, or 2^19 */
+    nb_box_set(&b, 0, 1, -large);
+    nb_box_set(&b, 0, 3, x);
+    if (nb_box_run(&b) != 0) return;
+    const double rstd = nb_box_y(&b, 0, 0) / large, y = nb_box_y(&b, 0, 3);
+    const bool kept = fabs(y - x * rstd) < 0.1 * x * rstd;
+    const bool in_range = x * rstd < p->format->min_normal && x * rstd > 16 * p->format->min_subnormal;
+    nb_probe_say(p, "subnormal_outputs", in_range ? kept_or_flushed(kept, y == 0) : NULL, "certain",
+                 "%.3g times rstd %.3g gives %.3g", x, rstd, y);
 }
 
 /* x^2 = 2^-128 beside eps = 2^-126, both f32: v + eps is 1.25 eps, or eps. */
 static void ask_squares(struct nb_probe *p) {
-    struct nb_box b;
     const double x = p->of_sum ? 0x1p-67 : 0x1p-64;
     if (p->c.dtype == NB_F16 || p->eps_place != NB_EPS_INSIDE || !p->eps_plain || p->eps_on_sum) {
         nb_probe_say(p, "subnormal_squares", NULL, NULL, "%s",
@@ -73,40 +67,33 @@ static void ask_squares(struct nb_probe *p) {
                                           : "it can be seen only where eps is inside the root");
         return;
     }
-    if (nb_box_init(&b, p, 1, SPECIAL_COLS, 0x1p-126) == 0) {
-        for (int64_t i = 0; i < SPECIAL_COLS; i++) nb_box_set(&b, 0, i, i % 2 ? -x : x);
-        if (nb_box_run(&b) == 0) {
-            const double gain = nb_box_y(&b, 0, 0) / x * 0x1p-63;
-            nb_probe_say(p, "subnormal_squares", kept_or_flushed(fabs(gain - sqrt(0.8)) < 0.02, fabs(gain - 1) < 0.02),
-                         "certain", "v = 2^-128 beside eps = 2^-126: rstd is 2^63 times %.4g (0.894 when v counts)",
-                         gain);
-        }
-    }
-    nb_box_release(&b);
+    struct nb_box b released_by(nb_box_release);
+    if (nb_box_init(&b, p, 1, SPECIAL_COLS, 0x1p-126) != 0) return;
+    for (int64_t i = 0; i < SPECIAL_COLS; i++) nb_box_set(&b, 0, i, i % 2 ? -x : x);
+    if (nb_box_run(&b) != 0) return;
+    const double gain = nb_box_y(&b, 0, 0) / x * 0x1p-63;
+    nb_probe_say(p, "subnormal_squares", kept_or_flushed(fabs(gain - sqrt(0.8)) < 0.02, fabs(gain - 1) < 0.02),
+                 "certain", "v = 2^-128 beside eps = 2^-126: rstd is 2^63 times %.4g (0.894 when v counts)", gain);
 }
 
 /* One column is NaN or Inf: what do it and the others become? */
 static void ask_special(struct nb_probe *p, const char *question, double special) {
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release);
     int64_t nan = 0, zero = 0;
     const char *value = "hidden from the others";
-    if (nb_box_init(&b, p, 1, SPECIAL_COLS, 1e-5) == 0) {
-        for (int64_t i = 0; i < SPECIAL_COLS; i++) nb_box_set(&b, 0, i, i % 2 ? -1.25 : 1);
-        nb_box_set(&b, 0, 7, special);
-        if (nb_box_run(&b) == 0) {
-            const double own = nb_box_y(&b, 0, 7);
-            for (int64_t i = 0; i < SPECIAL_COLS; i++) {
-                nan += i != 7 && isnan(nb_box_y(&b, 0, i));
-                zero += i != 7 && nb_box_y(&b, 0, i) == 0;
-            }
-            if (nan == SPECIAL_COLS - 1 && isnan(own)) value = "the whole row is NaN";
-            if (zero == SPECIAL_COLS - 1) value = isnan(own) ? "the others are 0, itself NaN" : "the others are 0";
-            nb_probe_say(p, question, value, "certain",
-                         "the element itself gives %g; of %d others %lld are NaN and %lld are 0", own, SPECIAL_COLS - 1,
-                         (long long)nan, (long long)zero);
-        }
+    if (nb_box_init(&b, p, 1, SPECIAL_COLS, 1e-5) != 0) return;
+    for (int64_t i = 0; i < SPECIAL_COLS; i++) nb_box_set(&b, 0, i, i % 2 ? -1.25 : 1);
+    nb_box_set(&b, 0, 7, special);
+    if (nb_box_run(&b) != 0) return;
+    const double own = nb_box_y(&b, 0, 7);
+    for (int64_t i = 0; i < SPECIAL_COLS; i++) {
+        nan += i != 7 && isnan(nb_box_y(&b, 0, i));
+        zero += i != 7 && nb_box_y(&b, 0, i) == 0;
     }
-    nb_box_release(&b);
+    if (nan == SPECIAL_COLS - 1 && isnan(own)) value = "the whole row is NaN";
+    if (zero == SPECIAL_COLS - 1) value = isnan(own) ? "the others are 0, itself NaN" : "the others are 0";
+    nb_probe_say(p, question, value, "certain", "the element itself gives %g; of %d others %lld are NaN and %lld are 0",
+                 own, SPECIAL_COLS - 1, (long long)nan, (long long)zero);
 }
 
 /* Subnormals, NaN, Inf. */
@@ -243,7 +230,6 @@ static void say_forms(struct nb_probe *p, const int64_t wrong[N_FORMS], int64_t 
 }
 
 static void ask_fma(struct nb_probe *p) {
-    struct nb_box b;
     int64_t wrong[N_FORMS] = {0};
     if (!p->has_beta) {
         nb_probe_say(p, "affine_fma", NULL, NULL, "no beta is passed with this formula");
@@ -254,21 +240,20 @@ static void ask_fma(struct nb_probe *p) {
                      "products of 16-bit numbers are exact in f32: rounded or not, they are the same");
         return;
     }
-    if (nb_box_init(&b, p, 1, COLS, 0) == 0) {
-        fill_exact(&b);
-        for (int64_t i = 0; i < COLS; i++) {
-            b.gamma[i] = wide_weight(i) - (p->unit == 0 ? 1 : 0);
-            b.beta[i] = -(double)(float)(b.x[i] * wide_weight(i));
-        }
-        nb_trial_set_params(&b.t, b.gamma, b.beta);
-        if (nb_box_run(&b) == 0 && compare_forms(&b, wrong) == 0) say_forms(p, wrong, COLS);
+    struct nb_box b released_by(nb_box_release);
+    if (nb_box_init(&b, p, 1, COLS, 0) != 0) return;
+    fill_exact(&b);
+    for (int64_t i = 0; i < COLS; i++) {
+        b.gamma[i] = wide_weight(i) - (p->unit == 0 ? 1 : 0);
+        b.beta[i] = -(double)(float)(b.x[i] * wide_weight(i));
     }
-    nb_box_release(&b);
+    nb_trial_set_params(&b.t, b.gamma, b.beta);
+    if (nb_box_run(&b) == 0 && compare_forms(&b, wrong) == 0) say_forms(p, wrong, COLS);
 }
 
 /* Cast order, dtype of 1 + gamma, fma with beta. */
 static void probe_affine(struct nb_probe *p) {
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release) = {0};
     const bool narrow = p->c.dtype != NB_F32;
     if (!p->has_gamma || !narrow)
         nb_probe_say(p, "cast", NULL, NULL, "%s", narrow ? "no gamma is passed with this formula" : "f32 is not cast");
@@ -278,7 +263,6 @@ static void probe_affine(struct nb_probe *p) {
         ask_cast(p, &b);
         if (p->unit == 0 && !b.broken) ask_offset(p, &b);
     }
-    if (p->has_gamma && narrow) nb_box_release(&b);
     if (!p->failure) ask_fma(p);
 }
 
@@ -295,19 +279,16 @@ static double largest_y(struct nb_box *b, double gamma) {
 
 /* 1 + gamma or gamma. */
 static void probe_params(struct nb_probe *p) {
-    struct nb_box b;
-    double of_0 = 0, of_1 = 0;
     p->unit = 1;
     if (!p->has_gamma) {
         nb_probe_say(p, "weight_offset", NULL, NULL, "no gamma is passed with this formula");
         return;
     }
+    struct nb_box b released_by(nb_box_release);
     p->unit = 0; /* the box then lays zeros there */
-    if (nb_box_init(&b, p, 1, 64, 1e-5) == 0) {
-        for (int64_t i = 0; i < 64; i++) nb_box_set(&b, 0, i, i % 2 ? -1 - (double)(i % 4) / 4 : 1.5);
-        of_1 = largest_y(&b, 1);
-        of_0 = largest_y(&b, 0);
-    }
+    if (nb_box_init(&b, p, 1, 64, 1e-5) != 0) return;
+    for (int64_t i = 0; i < 64; i++) nb_box_set(&b, 0, i, i % 2 ? -1 - (double)(i % 4) / 4 : 1.5);
+    const double of_1 = largest_y(&b, 1), of_0 = largest_y(&b, 0);
     const bool ignored = of_0 > 0 && of_0 == of_1, offset = of_0 > 0 && !ignored;
     p->unit = offset ? 0 : 1;
     p->has_gamma = !ignored;
@@ -317,7 +298,6 @@ static void probe_params(struct nb_probe *p) {
                      : ignored ? "ignored"
                                : "0",
                      "certain", "with gamma = 0 the largest |y| is %.4g, with gamma = 1 %.4g", of_0, of_1);
-    nb_box_release(&b);
 }
 
 /* Of an array of answers: null when undetermined or not asked. */
@@ -483,7 +463,7 @@ static void (*const subjects[])(struct nb_probe *) = {probe_params,  nb_probe_ep
 
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {
     assert(entry && !nb_probe_refuses(c));
-    struct nb_strbuf summary = {0};
+    struct nb_strbuf summary released_by(nb_strbuf_release) = {0};
     cJSON *result = cJSON_CreateObject();
     struct nb_probe p;
     nb_probe_init(&p, c, entry);
@@ -497,6 +477,5 @@ cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, vo
     probe_summary(&p, &summary);
     nb_json_text(result, "summary", summary.text);
     nb_json_number(result, "calls", (double)p.calls);
-    nb_strbuf_release(&summary);
     return result;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/lab/probe/probe_box.h"
 #include "src/lab/probe/probe_parts.h"
@@ -71,20 +72,17 @@ static void ask_place(struct nb_probe *p, struct nb_box *b) {
 
 /* The gain of two elements +-a in a long row of zeros: a so small that v adds less than 1/256 of eps, or of its root. */
 static double effective_eps(struct nb_probe *p, double *a, double *share) {
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release);
     const bool inside = p->eps_place == NB_EPS_INSIDE;
     const double eps = p->c.eps, least = p->format->min_subnormal * 16;
-    double gained = NAN;
     *a = fmax(exp2(floor(log2(inside ? sqrt(eps) : eps)) - 4), least);
     const double v = 2 * *a * *a / (p->of_sum ? 1 : (double)NB_PROBE_COLS);
     *share = inside ? v / eps * (p->eps_on_sum ? (double)NB_PROBE_COLS : 1) : sqrt(v) / eps;
-    if (nb_box_init(&b, p, 1, NB_PROBE_COLS, eps) == 0) {
-        nb_box_set(&b, 0, 0, *a);
-        nb_box_set(&b, 0, 1, -*a);
-        if (nb_box_run(&b) == 0) gained = nb_box_y(&b, 0, 0) / *a;
-    }
-    nb_box_release(&b);
-    const double multiple = p->eps_on_sum ? (double)NB_PROBE_COLS : 1;
+    if (nb_box_init(&b, p, 1, NB_PROBE_COLS, eps) != 0) return NAN;
+    nb_box_set(&b, 0, 0, *a);
+    nb_box_set(&b, 0, 1, -*a);
+    if (nb_box_run(&b) != 0) return NAN;
+    const double gained = nb_box_y(&b, 0, 0) / *a, multiple = p->eps_on_sum ? (double)NB_PROBE_COLS : 1;
     return inside ? multiple / (gained * gained) : 1 / gained;
 }
 
@@ -181,24 +179,21 @@ static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
 /* Eight rows whose v differ by 2^-13 of itself, each an exact sum in any order. Returns how many are weighed right, -1: they cannot be. */
 enum { N_SUMS = 8 };
 static int weigh_neighbours(struct nb_probe *p, int *coarse, const char **why) {
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release);
     struct nb_scale s;
     const double a = 16;
-    int right = -1;
+    int right = 0;
     *coarse = 0;
     *why = "a call failed";
-    if (nb_box_init(&b, p, 1, COLS, 0) == 0 && nb_scale_init(&s, &b, 0, a, why) == 0) {
-        const double base = s.known * (p->of_sum ? 1 : COLS);
-        right = 0;
-        for (int64_t k = 1; k <= N_SUMS; k++) { /* pairs of +-1/8 */
-            nb_box_set(&b, 0, 30 + 2 * k, 0.125);
-            nb_box_set(&b, 0, 31 + 2 * k, -0.125);
-            const double off = fabs(nb_scale_weigh(&s, &b, 0, a) - base - (double)k / 32);
-            right += off <= 0.008;
-            *coarse += off > 0.016;
-        }
+    if (nb_box_init(&b, p, 1, COLS, 0) != 0 || nb_scale_init(&s, &b, 0, a, why) != 0) return -1;
+    const double base = s.known * (p->of_sum ? 1 : COLS);
+    for (int64_t k = 1; k <= N_SUMS; k++) { /* pairs of +-1/8 */
+        nb_box_set(&b, 0, 30 + 2 * k, 0.125);
+        nb_box_set(&b, 0, 31 + 2 * k, -0.125);
+        const double off = fabs(nb_scale_weigh(&s, &b, 0, a) - base - (double)k / 32);
+        right += off <= 0.008;
+        *coarse += off > 0.016;
     }
-    nb_box_release(&b);
     return right;
 }
 
@@ -232,19 +227,18 @@ static int n_differing(const double a[SEERS], const double b[SEERS]) {
 /* Where v is rounded to x's format no output moves within the cell, and most do where v crosses its end; 1 / sqrt(v), were it rounded,
  * would stay in its own cell throughout. */
 static void say_cells(struct nb_probe *p) {
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release);
     double low[SEERS], high[SEERS], beyond[SEERS];
-    if (nb_box_init(&b, p, 1, CELL_COLS, 0) == 0 && see_cell(&b, -0.8, low) == 0 && see_cell(&b, 0.88, high) == 0 &&
-        see_cell(&b, 1.12, beyond) == 0) {
-        char finer[40];
-        const int inside = n_differing(low, high), across = n_differing(high, beyond);
-        snprintf(finer, sizeof finer, "finer than %s", p->format->name);
-        const char *value = inside > SEERS / 5 ? finer : inside == 0 && across > SEERS / 4 ? p->format->name : NULL;
-        nb_probe_say(p, "statistics_dtype", value, "strong",
-                     "of %d outputs %d change while v stays next to one number of %s, %d where it goes on to the next",
-                     SEERS, inside, p->format->name, across);
-    }
-    nb_box_release(&b);
+    if (nb_box_init(&b, p, 1, CELL_COLS, 0) != 0 || see_cell(&b, -0.8, low) != 0 || see_cell(&b, 0.88, high) != 0 ||
+        see_cell(&b, 1.12, beyond) != 0)
+        return;
+    char finer[40];
+    const int inside = n_differing(low, high), across = n_differing(high, beyond);
+    snprintf(finer, sizeof finer, "finer than %s", p->format->name);
+    const char *value = inside > SEERS / 5 ? finer : inside == 0 && across > SEERS / 4 ? p->format->name : NULL;
+    nb_probe_say(p, "statistics_dtype", value, "strong",
+                 "of %d outputs %d change while v stays next to one number of %s, %d where it goes on to the next",
+                 SEERS, inside, p->format->name, across);
 }
 
 static void ask_statistics(struct nb_probe *p) {
@@ -264,13 +258,10 @@ static void ask_statistics(struct nb_probe *p) {
 }
 
 void nb_probe_eps(struct nb_probe *p) {
-    struct nb_box b;
-    p->eps_place = -1;
-    if (nb_box_init(&b, p, 1, COLS, 0) == 0) {
-        ask_place(p, &b);
-        if (!b.broken) ask_value(p);
-        ask_dtype(p, &b);
-    }
-    nb_box_release(&b);
+    struct nb_box b released_by(nb_box_release);
+    if (nb_box_init(&b, p, 1, COLS, 0) != 0) return;
+    ask_place(p, &b);
+    if (!b.broken) ask_value(p);
+    ask_dtype(p, &b);
     if (!p->failure) ask_statistics(p);
 }

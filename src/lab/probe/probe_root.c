@@ -177,7 +177,7 @@ static void draw_sums(struct search *s, const struct nb_box *b, int batch) {
 
 /* Fills b with rows on which ways that have not been wrong differ; each pair on several, if such rows are found. The number of rows. */
 static int64_t distinguish_ways(const struct way *ways, int n, struct nb_box *b) {
-    struct search *s = nb_alloc(1, sizeof *s);
+    struct search *s freed = nb_alloc(1, sizeof *s);
     const int64_t most = (int64_t)1 << integers_of[b->p->c.dtype].bits;
     int64_t row = 0;
     for (int i = 0; i < n; i++)
@@ -193,7 +193,6 @@ static int64_t distinguish_ways(const struct way *ways, int n, struct nb_box *b)
         }
     }
     for (int64_t r = row; r < b->rows; r++) integers_set(b, r, 1, 2); /* the rest: any row whose v is known */
-    free(s);
     return row;
 }
 
@@ -279,7 +278,7 @@ static int n_left(const struct way *ways, int n) {
 
 static void say_root(struct nb_probe *p, const struct way *ways, int n, long long outputs, double error) {
     const char *root = NULL;
-    struct nb_strbuf names = {0};
+    struct nb_strbuf names released_by(nb_strbuf_release) = {0};
     bool one_class = true;
     const int left = n_left(ways, n);
     for (int i = 0; i < n; i++) {
@@ -299,7 +298,6 @@ static void say_root(struct nb_probe *p, const struct way *ways, int n, long lon
                      "the largest relative error of an output is 2^%.1f%s", log2(error),
                      left > 1 ? "; more than one way fits" : "");
     }
-    nb_strbuf_release(&names);
 }
 
 /* Integers have an exact mean of 0 and v in every plain sum; in others v is off by a few spacings, which few bits of y do not show. */
@@ -315,26 +313,23 @@ static bool is_variance_exact(struct nb_probe *p) {
 void nb_probe_root(struct nb_probe *p) {
     enum { ROWS = 512 };
     struct way ways[MAX_WAYS];
-    struct nb_box b;
-    double error = 0;
+    struct nb_box b released_by(nb_box_release);
     const int64_t cols = integers_of[p->c.dtype].cols;
     const int n = ways_list(ways);
-    if (nb_box_init(&b, p, ROWS, cols, 0) != 0) goto out;
+    if (nb_box_init(&b, p, ROWS, cols, 0) != 0) return;
     nb_box_fill_normal(&b, 0);
-    if (nb_box_run(&b) != 0) goto out;
+    if (nb_box_run(&b) != 0) return;
     const struct consistent normal = count_consistent(&b);
     fill_integers(&b);
-    if (nb_box_run(&b) != 0) goto out;
+    if (nb_box_run(&b) != 0) return;
     const struct consistent integers = count_consistent(&b);
     say_rounding(p, &normal, &integers, ROWS);
-    if (!is_variance_exact(p)) goto out;
+    if (!is_variance_exact(p)) return;
     ways_test(ways, n, &b);
-    error = largest_error(&b);
+    const double error = largest_error(&b);
     if (n_left(ways, n) > 1 && distinguish_ways(ways, n, &b) > 0) {
-        if (nb_box_run(&b) != 0) goto out;
+        if (nb_box_run(&b) != 0) return;
         ways_test(ways, n, &b);
     }
     say_root(p, ways, n, (long long)(2 * ROWS * cols), error);
-out:
-    nb_box_release(&b);
 }

@@ -2,6 +2,7 @@
 /* The format of sums of squares, and which variance a LayerNorm forms. */
 #include <math.h>
 
+#include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/lab/probe/probe_box.h"
@@ -34,50 +35,42 @@ static double loss_beside(struct nb_box *b, const struct nb_scale *s, double a) 
 /* Beside A^2 = 2^34 (2^30 in f16) a tree of f32 sums loses 2^11 (2^7) ones, more than the loss about 2^24 can distinguish from none; wider
  * sums lose none, and v, rounded to f32, is off by a fraction of that. */
 static bool is_wide(struct nb_probe *p) {
+    if (p->centres) return false; /* ones do not outweigh such an A */
     const double a = p->c.dtype == NB_F16 ? 0x1p15 : 0x1p17;
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release);
     struct nb_scale s;
     const char *why;
-    double sum = NAN;
-    if (p->centres) return false; /* ones do not outweigh such an A */
-    if (nb_box_init(&b, p, 1, NB_PROBE_COLS, 0) == 0 && nb_scale_init(&s, &b, 0, a, &why) == 0) {
-        for (int64_t i = 0; i < NB_PROBE_COLS; i++) nb_box_set(&b, 0, i, i ? 1 : a);
-        sum = nb_scale_weigh(&s, &b, 0, a);
-    }
-    nb_box_release(&b);
+    if (nb_box_init(&b, p, 1, NB_PROBE_COLS, 0) != 0 || nb_scale_init(&s, &b, 0, a, &why) != 0) return false;
+    for (int64_t i = 0; i < NB_PROBE_COLS; i++) nb_box_set(&b, 0, i, i ? 1 : a);
+    const double sum = nb_scale_weigh(&s, &b, 0, a);
     return fabs(a * a + (double)(NB_PROBE_COLS - 1) - sum) < a * a * 0x1p-24 * 0.6;
 }
 
 static void measure_squares(struct sum *m, struct nb_probe *p) {
-    struct nb_box b;
-    struct nb_scale s;
     *m = (struct sum){.lost = NAN, .why = p->why_not_weighed};
     if (!p->fine_stats) return;
-    if (nb_box_init(&b, p, 1, NB_PROBE_COLS, 0) == 0 && nb_scale_init(&s, &b, 0, A, &m->why) == 0) {
-        const double tolerance = s.tolerance + 1.2; /* an odd number of ones is rounded where it joins A^2 */
-        m->lost = loss_beside(&b, &s, A);
-        m->why = isnan(m->lost) ? "a row left the scale" : "too little is lost beside 2^24";
-        if (m->lost > tolerance && nb_scale_init(&s, &b, 0, A / 2, &m->why) == 0) {
-            m->is_f32 = fabs(loss_beside(&b, &s, A / 2)) <= s.tolerance + 3;
-            m->why = "squares are lost beside 2^22 too";
-        }
-        m->is_wide = fabs(m->lost) <= tolerance && is_wide(p);
+    struct nb_box b released_by(nb_box_release);
+    struct nb_scale s;
+    if (nb_box_init(&b, p, 1, NB_PROBE_COLS, 0) != 0 || nb_scale_init(&s, &b, 0, A, &m->why) != 0) return;
+    const double tolerance = s.tolerance + 1.2; /* an odd number of ones is rounded where it joins A^2 */
+    m->lost = loss_beside(&b, &s, A);
+    m->why = isnan(m->lost) ? "a row left the scale" : "too little is lost beside 2^24";
+    if (m->lost > tolerance && nb_scale_init(&s, &b, 0, A / 2, &m->why) == 0) {
+        m->is_f32 = fabs(loss_beside(&b, &s, A / 2)) <= s.tolerance + 3;
+        m->why = "squares are lost beside 2^22 too";
     }
-    nb_box_release(&b);
+    m->is_wide = fabs(m->lost) <= tolerance && is_wide(p);
 }
 
 /* 128 columns of 2^4 (bf16) or 2^6 (f16), then 2^17 of 1, in any number of lanes up to 128: a sum in x's dtype loses the ones. Read
  * off the output, since v is coarse. */
 static void say_coarse(struct nb_probe *p) {
     enum { LARGE = 128, COLS = 1 << 17 };
-    struct nb_box b;
-    double sum = NAN;
+    struct nb_box b released_by(nb_box_release);
     const double a = p->c.dtype == NB_BF16 ? 16 : 64, exact = LARGE * (a * a) + COLS - LARGE;
-    if (nb_box_init(&b, p, 1, COLS, 0) == 0) {
-        for (int64_t i = 0; i < COLS; i++) nb_box_set(&b, 0, i, (i % 2 ? -1 : 1) * (i < LARGE ? a : 1));
-        if (nb_box_run(&b) == 0) sum = pow(a / nb_box_y(&b, 0, 0), 2) * COLS;
-    }
-    nb_box_release(&b);
+    if (nb_box_init(&b, p, 1, COLS, 0) != 0) return;
+    for (int64_t i = 0; i < COLS; i++) nb_box_set(&b, 0, i, (i % 2 ? -1 : 1) * (i < LARGE ? a : 1));
+    const double sum = nb_box_run(&b) == 0 ? pow(a / nb_box_y(&b, 0, 0), 2) * COLS : (double)NAN;
     const bool lost = sum < 0.93 * exact || isinf(sum), kept = fabs(sum - exact) < 0.03 * exact;
     const char *value = lost ? p->format->name : kept ? "f32 or wider" : NULL;
     if (p->of_sum || (p->centres && !kept)) value = NULL; /* a variance may be lost otherwise */
@@ -115,28 +108,25 @@ struct mean {
  * quotients. gamma makes what is small visible in f16. */
 static void count_missed(struct mean *m, struct nb_probe *p) {
     enum { ROWS = 16, COLS = 6144 };
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release);
     const struct nb_random random = nb_random_stream(7, 1);
-    if (nb_box_init(&b, p, ROWS, COLS, 0) == 0) {
-        for (int64_t i = 0; i < COLS; i++) b.gamma[i] = p->has_gamma ? 4096 : p->unit;
-        nb_trial_set_params(&b.t, b.gamma, b.beta);
-        for (int64_t r = 0; r < ROWS; r++)
-            for (int64_t i = 1; i < COLS / 2; i++) {
-                const uint64_t bits = nb_random_bits(random, (uint64_t)(r * COLS + i));
-                const double x = (double)(bits % 101) * (bits >> 63 ? -1 : 1);
-                nb_box_set(&b, r, i, x);
-                nb_box_set(&b, r, COLS / 2 + (i * 1021 + 7 * r) % (COLS / 2),
-                           -x); /* 1021 is odd and no multiple of 3 */
-            }
-        m->n_rows = ROWS;
-        const bool ran = nb_box_run(&b) == 0;
-        for (int64_t r = 0; ran && r < ROWS; r++) {
-            const double missed = fabs(nb_box_y(&b, r, 0)) / (p->has_gamma ? 4096 : 1);
-            m->n_missed += missed != 0;
-            m->far_missed = m->far_missed || missed > 0x1p-14;
+    if (nb_box_init(&b, p, ROWS, COLS, 0) != 0) return;
+    for (int64_t i = 0; i < COLS; i++) b.gamma[i] = p->has_gamma ? 4096 : p->unit;
+    nb_trial_set_params(&b.t, b.gamma, b.beta);
+    for (int64_t r = 0; r < ROWS; r++)
+        for (int64_t i = 1; i < COLS / 2; i++) {
+            const uint64_t bits = nb_random_bits(random, (uint64_t)(r * COLS + i));
+            const double x = (double)(bits % 101) * (bits >> 63 ? -1 : 1);
+            nb_box_set(&b, r, i, x);
+            nb_box_set(&b, r, COLS / 2 + (i * 1021 + 7 * r) % (COLS / 2), -x); /* 1021: odd, no multiple of 3 */
         }
+    m->n_rows = ROWS;
+    if (nb_box_run(&b) != 0) return;
+    for (int64_t r = 0; r < ROWS; r++) {
+        const double missed = fabs(nb_box_y(&b, r, 0)) / (p->has_gamma ? 4096 : 1);
+        m->n_missed += missed != 0;
+        m->far_missed = m->far_missed || missed > 0x1p-14;
     }
-    nb_box_release(&b);
 }
 
 /* ---- means between two numbers of f32 ---- */
@@ -144,20 +134,17 @@ static void count_missed(struct mean *m, struct nb_probe *p) {
 /* C + d (-1, 0, 1 in turn), one element raised by d: all sums are exact, and the mean is C + d / n, a third of a spacing from a number of
  * f32. y of an element C beside that of an element C + d shows what was taken off: the mean, or that number. */
 static void see_fractions(struct mean *m, struct nb_probe *p) {
-    struct nb_box b;
+    struct nb_box b released_by(nb_box_release);
     const double centre = p->c.dtype == NB_F16 ? 1024 : 4096, d = p->c.dtype == NB_BF16 ? 32 : 1;
     const int64_t n = p->c.dtype == NB_BF16 ? 12288 : 768;
-    if (nb_box_init(&b, p, 1, n, 0) == 0) {
-        for (int64_t i = 0; i < n; i++) nb_box_set(&b, 0, i, centre + d * (double)(i % 3 - 1));
-        nb_box_set(&b, 0, 31, centre + d); /* 31 % 3 == 1 */
-        if (nb_box_run(&b) == 0) {
-            const double exact = d / (double)n, rounded = (double)(float)(centre + exact) - centre;
-            const double seen = -nb_box_y(&b, 0, 1) / nb_box_y(&b, 0, 2);
-            m->hits_fractions = fabs(seen * (d - exact) / exact - 1) < 0.02;
-            m->rounds_fractions = fabs(seen * (d - rounded) / rounded - 1) < 0.02;
-        }
-    }
-    nb_box_release(&b);
+    if (nb_box_init(&b, p, 1, n, 0) != 0) return;
+    for (int64_t i = 0; i < n; i++) nb_box_set(&b, 0, i, centre + d * (double)(i % 3 - 1));
+    nb_box_set(&b, 0, 31, centre + d); /* 31 % 3 == 1 */
+    if (nb_box_run(&b) != 0) return;
+    const double exact = d / (double)n, rounded = (double)(float)(centre + exact) - centre;
+    const double seen = -nb_box_y(&b, 0, 1) / nb_box_y(&b, 0, 2);
+    m->hits_fractions = fabs(seen * (d - exact) / exact - 1) < 0.02;
+    m->rounds_fractions = fabs(seen * (d - rounded) / rounded - 1) < 0.02;
 }
 
 /* ---- the sum ---- */
@@ -167,20 +154,17 @@ static void see_fractions(struct mean *m, struct nb_probe *p) {
  * In f16, whose numbers span less, gamma lifts y. */
 static void see_losses(struct mean *m, struct nb_probe *p) {
     enum { N = NB_PROBE_COLS, LARGE = 1024, AT = N / 2 };
-    struct nb_box b;
     const bool narrow = p->c.dtype == NB_F16;
     const double large = narrow ? 0x1p15 : 0x1p24, unit = large * 0x1p-24, lift = narrow ? 0x1p14 : 1;
     if (narrow && !p->has_gamma) return;
-    if (nb_box_init(&b, p, 1, N, 0) == 0) {
-        for (int64_t i = 0; i < N; i++) nb_box_set(&b, 0, i, i < LARGE ? large : i < N - LARGE ? unit : -large);
-        b.gamma[AT] = lift - (p->unit == 0 ? 1 : 0);
-        nb_trial_set_params(&b.t, b.gamma, b.beta);
-        if (nb_box_run(&b) == 0) {
-            const double taken_off = 1 - nb_box_y(&b, 0, AT) / lift / nb_box_y(&b, 0, 0) * 0x1p24; /* in u */
-            m->loses = fabs(taken_off) < 0.02;
-        }
-    }
-    nb_box_release(&b);
+    struct nb_box b released_by(nb_box_release);
+    if (nb_box_init(&b, p, 1, N, 0) != 0) return;
+    for (int64_t i = 0; i < N; i++) nb_box_set(&b, 0, i, i < LARGE ? large : i < N - LARGE ? unit : -large);
+    b.gamma[AT] = lift - (p->unit == 0 ? 1 : 0);
+    nb_trial_set_params(&b.t, b.gamma, b.beta);
+    if (nb_box_run(&b) != 0) return;
+    const double taken_off = 1 - nb_box_y(&b, 0, AT) / lift / nb_box_y(&b, 0, 0) * 0x1p24; /* in u */
+    m->loses = fabs(taken_off) < 0.02;
 }
 
 static void mean_measure(struct mean *m, struct nb_probe *p) {
@@ -225,22 +209,20 @@ static int drops_at(struct nb_box *b, fill_fn fill, int variation, double share,
  * The least of three levels, since an estimate's y may rise here and there. NaN: why. */
 static double miss(struct nb_probe *p, int64_t n, fill_fn fill, int variation, const char **why) {
     static const double shares[] = {0.25, 0.31, 0.37};
-    struct nb_box b;
     double drops[2], least = INFINITY;
     int n_known = 0;
     *why = "eps cannot be weighed against";
     if (p->eps_place < 0 || p->eps_place == NB_EPS_CLAMP || !p->eps_plain) return NAN;
-    if (nb_box_init(&b, p, 1, n, 0) == 0)
-        for (int i = 0; i < 3; i++) {
-            const double v = fill(&b, 0, variation), unit = nb_eps_unit(p, n);
-            if (drops_at(&b, fill, variation, shares[i], drops) != 0) continue;
-            n_known++;
-            if (!isnan(drops[1]))
-                least =
-                    fmin(least, fabs(drops[1] - drops[0]) / unit / (p->eps_place == NB_EPS_OUTSIDE ? sqrt(v) / 2 : v));
-        }
-    nb_box_release(&b);
     *why = "y does not fall where eps grows";
+    struct nb_box b released_by(nb_box_release);
+    if (nb_box_init(&b, p, 1, n, 0) != 0) return NAN;
+    for (int i = 0; i < 3; i++) {
+        const double v = fill(&b, 0, variation), unit = nb_eps_unit(p, n);
+        if (drops_at(&b, fill, variation, shares[i], drops) != 0) continue;
+        n_known++;
+        if (!isnan(drops[1]))
+            least = fmin(least, fabs(drops[1] - drops[0]) / unit / (p->eps_place == NB_EPS_OUTSIDE ? sqrt(v) / 2 : v));
+    }
     return n_known ? least : NAN;
 }
 

@@ -423,14 +423,12 @@ static const char *const frontier_names[NB_N_FRONTIERS] = {"scale_max", "scale_m
 static void add_key(cJSON *json, const char *name, const struct nb_trial *t, enum nb_frontier_of of, double value,
                     uint64_t seed) {
     char number[32], data[64];
-    struct nb_strbuf key = {0}, replay = {0};
+    struct nb_strbuf key released_by(nb_strbuf_release) = {0}, replay released_by(nb_strbuf_release) = {0};
     nb_shortest_text(value, number);
     snprintf(data, sizeof data, "%s(%s)", of == NB_RHO_MAX ? "offset" : "scale", number);
     nb_trial_key(t, &t->c, data, seed, 0, &key, &replay);
     nb_json_text(json, name, key.text);
     if (name[0] == 'b') nb_json_text(json, "replay", replay.text);
-    nb_strbuf_release(&key);
-    nb_strbuf_release(&replay);
 }
 
 static const struct nb_member reproducer_members[] = {
@@ -484,21 +482,19 @@ static cJSON *to_json(struct prober *p, const struct nb_frontier *f) {
 cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options) {
     (void)options;
     enum { SEEDS = 2 };
-    struct prober p;
+    struct prober p released_by(prober_release);
     if (prober_init(&p, t, SEEDS) != 0) return NULL;
     cJSON *all = cJSON_CreateArray();
-    for (int i = 0; all && i < NB_N_FRONTIERS * NB_N_DEMANDS; i++) {
+    for (int i = 0; i < NB_N_FRONTIERS * NB_N_DEMANDS; i++) {
         struct nb_frontier f;
         cJSON *one = NULL;
         if (find(&p, (enum nb_frontier_of)(i / NB_N_DEMANDS), (enum nb_demand)(i % NB_N_DEMANDS), &f) == 0)
             one = to_json(&p, &f);
-        if (one) {
-            cJSON_AddItemToArray(all, one);
-            continue;
+        if (!one) {
+            cJSON_Delete(all);
+            return NULL;
         }
-        cJSON_Delete(all);
-        all = NULL;
+        cJSON_AddItemToArray(all, one);
     }
-    prober_release(&p);
     return all;
 }

@@ -142,8 +142,8 @@ static void add_row(struct point *p, enum nb_dtype dtype, const double *want, co
 }
 
 static void compare(struct scan *s, const struct nb_oracle *oracle, struct point *out) {
-    double *want = nb_alloc((unsigned long long)s->cols, sizeof *want);
-    double *got = nb_alloc((unsigned long long)s->cols, sizeof *got);
+    double *want freed = nb_alloc((unsigned long long)s->cols, sizeof *want);
+    double *got freed = nb_alloc((unsigned long long)s->cols, sizeof *got);
     out->state = POINT_OK;
     for (int64_t r = 0; r < s->rows; r++) {
         nb_oracle_row(oracle, r, want);
@@ -155,13 +155,11 @@ static void compare(struct scan *s, const struct nb_oracle *oracle, struct point
                      : out->inf                          ? POINT_INF
                      : 2 * out->zero > s->rows * s->cols ? POINT_ZERO
                                                          : POINT_OK;
-    free(want);
-    free(got);
 }
 
 /* Calls the kernel at a point. */
 static void scan_measure(struct scan *s, double scale, double rho, struct point *out) {
-    struct nb_oracle oracle;
+    struct nb_oracle oracle released_by(nb_oracle_release) = {0};
     *out = (struct point){POINT_FAILED, NAN, 0, 0, 0};
     for (int64_t i = 0; i < s->rows * s->cols; i++) s->x[i] = scale * (rho + s->z[i]);
     if (!is_storable(s)) {
@@ -171,7 +169,6 @@ static void scan_measure(struct scan *s, double scale, double rho, struct point 
     nb_trial_set_x(&s->trial, s->x, NULL);
     if (nb_trial_run(&s->trial) != 0 || nb_oracle_init(&oracle, &s->trial.c, &s->trial.in) != 0) return;
     compare(s, &oracle, out);
-    nb_oracle_release(&oracle);
 }
 
 /* ---- What theory says of a scan before it is made ---- */
@@ -385,11 +382,10 @@ static cJSON *map_of(const struct nb_trial *t, const struct extent *q) {
     const struct nb_format *f = &nb_formats[t->c.dtype];
     const struct axis scale = {{f->emin - f->precision + 1, f->emax}, q->scales};
     const struct axis rho = {{-4, f->precision + 2}, q->rhos};
-    struct scan s;
+    struct scan s released_by(scan_release);
     cJSON *json = cJSON_CreateObject();
     if (scan_init(&s, t, q->rows, q->cols) != 0) {
         nb_json_text(json, "reason", s.trial.reason);
-        scan_release(&s);
         return json;
     }
     nb_json_number(json, "n", (double)s.cols);
@@ -400,7 +396,6 @@ static cJSON *map_of(const struct nb_trial *t, const struct extent *q) {
     measure(&s, &scale, &rho, json);
     const struct theory theory = theory_of(&s);
     cJSON_AddItemToObject(json, "predicted", breakdown_lines(&theory, scale.ends, rho.ends));
-    scan_release(&s);
     return json;
 }
 

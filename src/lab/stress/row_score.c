@@ -57,13 +57,12 @@ static void of_norm(const struct nb_oracle *o, int64_t row, const double *v, dou
 }
 
 void nb_input_noise(const struct nb_oracle *o, int64_t row, double *noise) {
-    double *v = nb_alloc((unsigned long long)o->in->cols, sizeof *v);
+    double *v freed = nb_alloc((unsigned long long)o->in->cols, sizeof *v);
     nb_truth_row(o->c, o->in, row, v);
     if (o->c->op == NB_OP_DYT)
         of_tanh(o, v, noise);
     else
         of_norm(o, row, v, noise);
-    free(v);
 }
 
 /* magnitude[i]: of y_i, or of what cancels in it: beta, and where the op centres the root mean square of gamma_i times the
@@ -180,19 +179,16 @@ static void score_row(const struct nb_trial *t, const struct nb_bound *b, const 
 
 int nb_row_score(struct nb_trial *t, struct nb_row_score *scores) {
     const unsigned long long cols = (unsigned long long)t->in.cols;
-    struct nb_oracle oracle;
-    struct nb_bound bound;
+    struct nb_oracle oracle released_by(nb_oracle_release);
+    struct nb_bound bound released_by(nb_bound_release) = {0};
     if (nb_oracle_init(&oracle, &t->c, &t->in) != 0) {
         t->reason = "the oracle does not run with subnormals flushed";
         return -1;
     }
     nb_bound_init(&bound, &t->c, &oracle, nb_kernel_chain(t->entry->kernel, &t->call));
-    double *space = nb_alloc(4 * cols, sizeof *space);
+    double *space freed = nb_alloc(4 * cols, sizeof *space);
     struct row r = {.want = space, .tolerance = space + cols, .noise = space + 2 * cols, .magnitude = space + 3 * cols};
     nb_kernel_range(t->entry->kernel, &t->call, &r.range);
     for (int64_t row = 0; row < t->in.rows; row++) score_row(t, &bound, &r, row, &scores[row]);
-    free(space);
-    nb_bound_release(&bound);
-    nb_oracle_release(&oracle);
     return 0;
 }

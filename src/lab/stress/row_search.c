@@ -526,27 +526,25 @@ static void add_reproducer(cJSON *json, const struct found *c, int objective) {
 
 /* A name of its own for each case, kernel and objective: what a path may not hold is left out, the key's hash is added. */
 static void name_file(const struct nb_case *c, const char *dir, int objective, struct nb_strbuf *path) {
-    struct nb_strbuf key = {0};
+    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     nb_case_key(c, &key);
     nb_strbuf_addf(path, "%s/", dir);
     for (const char *p = c->variant; *p; p++) nb_strbuf_addn(path, *p == ':' || *p == '/' ? "-" : p, 1);
     nb_strbuf_addf(path, "-%08x-%s.npy", nb_hash32_text(key.text), objective_names[objective]);
-    nb_strbuf_release(&key);
 }
 
 /* One row to a .npy file, f32 or f16 as the dtype (bf16 in f32); -1 after nb_error. */
 static int write_row(const struct nb_trial *t, const double *x, const char *path) {
     const int64_t cols = t->in.cols;
     const enum nb_dtype dtype = t->in.dtype == NB_F16 ? NB_F16 : NB_F32; /* .npy knows no bf16 */
-    void *values = nb_alloc((unsigned long long)cols, nb_formats[dtype].bytes);
+    void *values freed = nb_alloc((unsigned long long)cols, nb_formats[dtype].bytes);
     for (int64_t i = 0; i < cols; i++) nb_set(values, i, dtype, nb_round_to(x[i], t->in.dtype));
-    const int result = nb_npy_write(path, values, dtype == NB_F16 ? "<f2" : "<f4", &cols, 1);
-    free(values);
-    return result;
+    return nb_npy_write(path, values, dtype == NB_F16 ? "<f2" : "<f4", &cols, 1);
 }
 
 static void add_files(cJSON *json, const struct search *h, const struct found *c, int objective, const char *dir) {
-    struct nb_strbuf path = {0}, key = {0}, replay = {0};
+    struct nb_strbuf path released_by(nb_strbuf_release) = {0}, key released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf replay released_by(nb_strbuf_release) = {0};
     name_file(&h->t->c, dir, objective, &path);
     if (path.len < NB_DATA_MAX && write_row(h->t, c->x, path.text) == 0) {
         nb_trial_key(h->t, &h->t->c, path.text, h->t->c.seed, 1, &key, &replay);
@@ -554,9 +552,6 @@ static void add_files(cJSON *json, const struct search *h, const struct found *c
         nb_json_text(json, "key", key.text);
         nb_json_text(json, "replay", replay.text);
     }
-    nb_strbuf_release(&path);
-    nb_strbuf_release(&key);
-    nb_strbuf_release(&replay);
 }
 
 static cJSON *found_to_json(const struct search *h, int objective, const char *dir) {
@@ -605,24 +600,18 @@ static void search_in_turn(struct search *h, cJSON *attempts) {
 cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
     const double start = nb_now_s();
     const int64_t first_call = t->calls;
-    struct search h;
+    struct search h released_by(search_release) = {0};
     if (search_init(&h, t, number_or(options, "budget_s", 2), (int64_t)number_or(options, "budget_calls", 0)) != 0)
         return NULL;
-    cJSON *attempts = cJSON_CreateArray(), *all = NULL;
-    search_in_turn(&h, attempts);
-    if (!h.failed) {
-        all = cJSON_CreateArray();
-        for (int q = 0; q < NB_N_OBJECTIVES; q++)
-            if (h.found[q].x)
-                cJSON_AddItemToArray(all, found_to_json(&h, q, nb_json_get_text(options, "reproducer_dir")));
-        cJSON *summary = nb_json_add_object(all);
-        nb_json_text(summary, "objective", "search");
-        nb_json_number(summary, "calls", (double)(t->calls - first_call));
-        nb_json_number(summary, "seconds", nb_now_s() - start);
-        cJSON_AddItemToObject(summary, "attempts", attempts);
-        attempts = NULL;
-    }
-    cJSON_Delete(attempts);
-    search_release(&h);
-    return all;
+    cJSON *summary = cJSON_CreateObject(), *all = cJSON_CreateArray();
+    nb_json_text(summary, "objective", "search");
+    search_in_turn(&h, cJSON_AddArrayToObject(summary, "attempts"));
+    for (int q = 0; q < NB_N_OBJECTIVES && !h.failed; q++)
+        if (h.found[q].x) cJSON_AddItemToArray(all, found_to_json(&h, q, nb_json_get_text(options, "reproducer_dir")));
+    nb_json_number(summary, "calls", (double)(t->calls - first_call));
+    nb_json_number(summary, "seconds", nb_now_s() - start);
+    cJSON_AddItemToArray(all, summary);
+    if (!h.failed) return all;
+    cJSON_Delete(all);
+    return NULL;
 }

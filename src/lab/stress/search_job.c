@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/lab/stress/search.h"
 
 typedef cJSON *(*search_fn)(struct nb_trial *t, const cJSON *options);
@@ -46,7 +47,7 @@ static struct nb_case few_rows(const struct nb_case *c) {
 static void answer_one(struct place *p, cJSON *answer, const char *name, search_fn search) {
     const struct nb_job *job = &p->w->job;
     const struct nb_case c = few_rows(&job->cases[p->at]);
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release);
     cJSON *found = NULL;
     if (nb_trial_init(&t, &c, job->entries[p->at]) == 0) {
         t.alive = say_alive;
@@ -55,7 +56,6 @@ static void answer_one(struct place *p, cJSON *answer, const char *name, search_
     }
     if (!found && !cJSON_GetObjectItemCaseSensitive(answer, "reason")) nb_json_text(answer, "reason", t.reason);
     cJSON_AddItemToObject(answer, name, found ? found : cJSON_CreateNull());
-    nb_trial_release(&t);
 }
 
 static int search_job(struct nb_workplace *w) {

@@ -89,13 +89,10 @@ static cJSON *who_to_json(const struct nb_grade_line *line) {
 
 static cJSON *bug_to_json(const struct nb_results *results, const cJSON *label) {
     const char *name = nb_json_get_text(label, "name");
-    struct nb_grades grades;
+    struct nb_grades grades released_by(nb_grades_release);
     const struct nb_grade_line *worst = NULL;
     nb_grades_make(&grades, results, name);
-    if (grades.n == 0) {
-        nb_grades_release(&grades);
-        return NULL;
-    }
+    if (grades.n == 0) return NULL;
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "label", name);
     nb_json_text(json, "text", nb_json_get_text(label, "text"));
@@ -109,7 +106,6 @@ static cJSON *bug_to_json(const struct nb_results *results, const cJSON *label) 
         if (line->why_all && lower) worst = line;
     }
     cJSON_AddItemToObject(json, "worst", worst ? why_to_json(worst->why_all, &worst->all) : cJSON_CreateNull());
-    nb_grades_release(&grades);
     return json;
 }
 
@@ -160,10 +156,10 @@ static const char *plugin_file(const struct nb_case *c) {
 static cJSON *study_of(const struct nb_case *c, const cJSON *answer) {
     static const char *const answers[] = {"frontiers", "worst", "map"};
     const char *status = nb_json_get_text(answer, "status");
-    struct nb_strbuf key = {0};
+    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     nb_case_key(c, &key);
-    char *tuning = nb_tuning_replay(),
-         *replay = nb_replay_command(&(struct nb_replay){key.text, "--check-only", plugin_file(c), tuning});
+    char *tuning freed = nb_tuning_replay();
+    char *replay freed = nb_replay_command(&(struct nb_replay){key.text, "--check-only", plugin_file(c), tuning});
     cJSON *study = cJSON_CreateObject();
     nb_json_text(study, "key", key.text);
     nb_json_text(study, "variant", c->variant);
@@ -172,9 +168,6 @@ static cJSON *study_of(const struct nb_case *c, const cJSON *answer) {
     nb_json_text(study, "status", status ? status : nb_status_name(NB_OK));
     nb_json_text(study, "reason", nb_json_get_text(answer, "reason"));
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) add_copy(study, answer, answers[i]);
-    nb_strbuf_release(&key);
-    free(replay);
-    free(tuning);
     return study;
 }
 
@@ -200,23 +193,19 @@ cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades 
 }
 
 int nb_stress_write(const cJSON *stress, const char *dir) {
-    char *path = nb_path_join(dir, NB_STRESS_FILE);
-    const int result = nb_json_write(stress, path);
-    free(path);
-    return result;
+    char *path freed = nb_path_join(dir, NB_STRESS_FILE);
+    return nb_json_write(stress, path);
 }
 
 bool nb_stress_exists(const char *dir) {
-    char *path = nb_path_join(dir, NB_STRESS_FILE);
-    bool exists = nb_path_exists(path);
-    free(path);
-    return exists;
+    char *path freed = nb_path_join(dir, NB_STRESS_FILE);
+    return nb_path_exists(path);
 }
 
 cJSON *nb_stress_read(const char *dir) {
-    char *path = nb_path_join(dir, NB_STRESS_FILE);
+    char *path freed = nb_path_join(dir, NB_STRESS_FILE);
     size_t len;
-    char *text = nb_file_read(path, largest_file, &len);
+    char *text freed = nb_file_read(path, largest_file, &len);
     cJSON *json = text && strlen(text) == len && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     if (text && !json) nb_error("%s: is not JSON in UTF-8", path);
     const bool usable = json && nb_json_check_schema(json, path, NB_SCHEMA_VERSION) == 0;
@@ -229,8 +218,6 @@ cJSON *nb_stress_read(const char *dir) {
         cJSON_Delete(json);
         json = NULL;
     }
-    free(text);
-    free(path);
     return json;
 }
 
@@ -253,13 +240,12 @@ static void drop_damaged(cJSON *list, const char *dir) {
 int nb_searched_read(struct nb_searched *searched, const char *dir) {
     *searched = (struct nb_searched){.complete = true, .elapsed_s = NAN};
     if (!nb_stress_exists(dir)) return 0;
-    cJSON *stress = nb_stress_read(dir);
+    cJSON *stress released_by(nb_json_release) = nb_stress_read(dir);
     if (!stress) return -1;
     searched->list = cJSON_DetachItemFromObjectCaseSensitive(stress, "studies");
     drop_damaged(searched->list, dir);
     searched->complete = nb_json_get_bool(stress, "complete");
     searched->elapsed_s = nb_json_get_number(stress, "studies_elapsed_s");
-    cJSON_Delete(stress);
     return 0;
 }
 
@@ -317,7 +303,7 @@ static int case_of(const struct candidate *candidate, struct nb_case *c) {
 }
 
 static bool is_known(const struct nb_searched *searched, const struct nb_case *c) {
-    struct nb_strbuf key = {0};
+    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     const cJSON *study;
     bool known = false;
     nb_case_key(c, &key);
@@ -325,7 +311,6 @@ static bool is_known(const struct nb_searched *searched, const struct nb_case *c
         const char *other = nb_json_get_text(study, "key"), *status = nb_json_get_text(study, "status");
         known = known || (other && strcmp(other, key.text) == 0 && status && nb_status_parse(status) != NB_NOT_RUN);
     }
-    nb_strbuf_release(&key);
     return known;
 }
 
@@ -355,10 +340,8 @@ static void put(struct nb_searched *searched, cJSON *study) {
 
 static int write_so_far(struct search *s) {
     s->searched->elapsed_s = s->before_s + nb_now_s() - s->start_s;
-    cJSON *stress = nb_stress_judge(s->q->results, s->q->grades, s->searched);
-    int result = nb_stress_write(stress, s->q->dir);
-    cJSON_Delete(stress);
-    return result;
+    cJSON *stress released_by(nb_json_release) = nb_stress_judge(s->q->results, s->q->grades, s->searched);
+    return nb_stress_write(stress, s->q->dir);
 }
 
 /* How much of a search a kill may cost: the file is long. */
@@ -375,17 +358,15 @@ static void keep(int i, cJSON *answer, void *arg) {
 
 /* A study that has no answer, or none yet. */
 static void put_without_answer(struct search *s, const struct nb_case *c, enum nb_status status, const char *reason) {
-    cJSON *answer = cJSON_CreateObject();
+    cJSON *answer released_by(nb_json_release) = cJSON_CreateObject();
     nb_json_text(answer, "status", nb_status_name(status));
     nb_json_text(answer, "reason", reason);
     put(s->searched, study_of(c, answer));
-    cJSON_Delete(answer);
 }
 
 static void leave_out(struct search *s, const struct nb_case *c, const struct nb_record *r) {
-    char *reason = nb_textf("not searched: %s in %s", nb_status_name(r->status), r->key);
+    char *reason freed = nb_textf("not searched: %s in %s", nb_status_name(r->status), r->key);
     put_without_answer(s, c, NB_SKIPPED, reason);
-    free(reason);
 }
 
 static int choose(struct search *s) {
@@ -431,8 +412,9 @@ static bool all_done(const struct nb_searched *searched) {
 int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searched) {
     assert(q->dir && q->budget_s >= 0);
     struct search s = {.q = q, .searched = searched, .start_s = nb_now_s()};
-    char *reproducers = nb_path_join(q->dir, "reproducers"), *absolute = NULL; /* replay lines work from anywhere */
-    cJSON *options = cJSON_CreateObject();
+    char *reproducers freed = nb_path_join(q->dir, "reproducers");
+    char *absolute freed = NULL; /* replay lines work from anywhere */
+    cJSON *options released_by(nb_json_release) = cJSON_CreateObject();
     if (!searched->list) searched->list = cJSON_CreateArray();
     s.before_s = isfinite(searched->elapsed_s) ? searched->elapsed_s : 0;
     int result = nb_dir_make(reproducers) == 0 ? choose(&s) : -1;
@@ -454,9 +436,6 @@ int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searc
     }
     searched->complete = result == 0 && all_done(searched);
     if (result >= 0 && (s.failed || write_so_far(&s) != 0)) result = -1;
-    cJSON_Delete(options);
     free(s.cases);
-    free(reproducers);
-    free(absolute);
     return result;
 }

@@ -125,7 +125,7 @@ static double *drawn(const struct nb_trial *t, uint64_t seed, enum stream stream
 
 void nb_draws_init(struct nb_draws *d, const struct nb_trial *t, uint64_t seed) {
     struct nb_case c = t->c;
-    struct nb_inputs in;
+    struct nb_inputs in released_by(nb_inputs_release) = {0};
     *d = (struct nb_draws){.seed = seed, .n = t->in.rows * t->in.cols, .z = drawn(t, seed, STREAM_X)};
     if (t->in.residual) d->z_other = drawn(t, seed, STREAM_RESIDUAL);
     c.seed = seed;
@@ -137,7 +137,6 @@ void nb_draws_init(struct nb_draws *d, const struct nb_trial *t, uint64_t seed) 
         d->gamma[i] = (double)in.gamma_f32[i];
         d->beta[i] = (double)in.beta_f32[i];
     }
-    nb_inputs_release(&in);
 }
 
 void nb_draws_release(struct nb_draws *d) {
@@ -157,12 +156,11 @@ static void fill(double *to, const double *z, const struct nb_trial *t, enum nb_
 }
 
 void nb_trial_load(struct nb_trial *t, const struct nb_draws *d, enum nb_family family, double p) {
-    double *x = nb_alloc(2 * (unsigned long long)d->n, sizeof *x), *other = d->z_other ? x + d->n : NULL;
+    double *x freed = nb_alloc(2 * (unsigned long long)d->n, sizeof *x), *other = d->z_other ? x + d->n : NULL;
     fill(x, d->z, t, family, p);
     if (other) fill(other, d->z_other, t, family, p);
     nb_trial_set_params(t, d->gamma, d->beta);
     nb_trial_set_x(t, x, other);
-    free(x);
 }
 
 void nb_trial_key(const struct nb_trial *t, const struct nb_case *of, const char *data, uint64_t seed, int64_t rows,
@@ -175,8 +173,7 @@ void nb_trial_key(const struct nb_trial *t, const struct nb_case *of, const char
         snprintf(c.shape.text, sizeof c.shape.text, "%lldx%lld", (long long)rows, (long long)c.shape.cols);
     }
     nb_case_key(&c, key);
-    char *command = nb_replay_command(
+    char *command freed = nb_replay_command(
         &(struct nb_replay){key->text, "--check-only", t->entry->plugin ? t->entry->file : NULL, NULL});
     nb_strbuf_add(replay, command);
-    free(command);
 }

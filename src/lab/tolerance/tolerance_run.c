@@ -80,7 +80,7 @@ static double cross(struct point o, struct point a, struct point b) {
 /* Not negative; both rounded up to three digits. */
 static void cloud_line(const struct nb_cloud *c, double *rtol, double *atol) {
     assert(c->largest);
-    struct point *hull = nb_alloc(BINS + 2, sizeof *hull);
+    struct point *hull freed = nb_alloc(BINS + 2, sizeof *hull);
     const double at = cloud_rms(c);
     int n = 0;
     hull[n++] = (struct point){0, c->largest[0]};
@@ -98,7 +98,6 @@ static void cloud_line(const struct nb_cloud *c, double *rtol, double *atol) {
     double above = 0; /* with the slope as printed */
     for (int k = 0; k < n; k++) above = fmax(above, hull[k].y - *rtol * hull[k].x);
     *atol = round_up(above);
-    free(hull);
 }
 
 /* ---- Truth and bound of generated rows, as for a design's report ---- */
@@ -164,7 +163,7 @@ static void judge_rows(struct nb_tolerance_test *t, const struct nb_design *d, i
                                .beta = t->beta,
                                .n_params = cols,
                                .n_stats = nb_design_elements(d, cols)};
-    struct nb_bound bound;
+    struct nb_bound bound released_by(nb_bound_release);
     nb_bound_init(&bound, &t->c, &oracle, chain);
     for (int64_t row = 0; row < rows; row++) {
         double *y = t->exact + row * cols, *allowed = t->allowed + row * cols;
@@ -175,7 +174,6 @@ static void judge_rows(struct nb_tolerance_test *t, const struct nb_design *d, i
             t->n_lost += !isfinite(allowed[i]);
         }
     }
-    nb_bound_release(&bound);
 }
 
 static int test_init(struct nb_tolerance_test *t, const struct nb_tolerance_request *q, int64_t chain, int64_t index) {
@@ -362,7 +360,7 @@ static int list_correct(const struct nb_tolerance_request *q, int64_t chain, str
 static int call_kernel(const struct correct *s, const struct nb_tolerance_test *t, double *got, char *reason,
                        size_t size) {
     const int64_t rows = t->rows.rows, cols = t->rows.cols;
-    struct nb_trial trial;
+    struct nb_trial trial released_by(nb_trial_release) = {0};
     struct nb_case c;
     if (s->kernel->kernel->run == nb_kernel_elsewhere) {
         snprintf(reason, size, "a plugin is not called in this process");
@@ -377,7 +375,6 @@ static int call_kernel(const struct correct *s, const struct nb_tolerance_test *
     }
     if (result != 0) snprintf(reason, size, "%s", trial.reason ? trial.reason : "it could not be called");
     for (int64_t i = 0; result == 0 && i < t->n; i++) got[i] = nb_trial_y(&trial, i / cols, i % cols);
-    nb_trial_release(&trial);
     return result;
 }
 
@@ -451,10 +448,9 @@ static int derive(struct run *r) {
     struct nb_cloud cloud = {0};
     int result = 0;
     for (int64_t i = 0; i < r->first_tests && result == 0; i++) {
-        struct nb_tolerance_test test;
+        struct nb_tolerance_test test released_by(test_release);
         if ((result = test_init(&test, &r->q, r->t->chain, i)) != 0) break;
         add_to_cloud(r, &cloud, &test);
-        test_release(&test);
         result = step(r, "bounds");
     }
     struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
@@ -507,7 +503,7 @@ static double mean_error_limit(const double *errors, int64_t n) {
 }
 
 static int run_correct(struct run *r, int64_t index) {
-    struct nb_tolerance_test test;
+    struct nb_tolerance_test test released_by(test_release);
     if (test_init(&test, &r->q, r->t->chain, index) != 0) return -1;
     for (int s = 0; s < r->t->n_subjects; s++) {
         struct nb_subject *subject = &r->t->subjects[s];
@@ -518,7 +514,6 @@ static int run_correct(struct run *r, int64_t index) {
         r->worst[at] = largest_share(&r->t->criteria[NB_DERIVED], &test, r->got, &element);
         r->mean_errors[at] = mean_error(test.rows.rows, test.rows.cols, r->got, test.want, test.usable);
     }
-    test_release(&test);
     return step(r, "calibrating");
 }
 
@@ -604,7 +599,7 @@ static void note_worst(const struct run *r, struct nb_subject *subject, const st
 }
 
 static int measure(struct run *r, int64_t index) {
-    struct nb_tolerance_test test;
+    struct nb_tolerance_test test released_by(test_release);
     if (test_init(&test, &r->q, r->t->chain, r->first_tests + index) != 0) return -1;
     count_held_out(r, &test);
     for (int s = 0; s < r->t->n_subjects; s++) {
@@ -615,7 +610,6 @@ static int measure(struct run *r, int64_t index) {
         count_alarms(r, &test, r->got, subject->alarms);
     }
     if (index < r->t->bug_trials) run_bugs(r, &test);
-    test_release(&test);
     return step(r, "counting alarms");
 }
 
@@ -680,7 +674,7 @@ bool nb_tolerance_is_kept(const struct nb_tolerance *t) {
 
 int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request) {
     assert(request->data);
-    struct run *r = nb_alloc(1, sizeof *r);
+    struct run *r freed = nb_alloc(1, sizeof *r);
     *t = (struct nb_tolerance){0};
     r->t = t;
     r->q = *request;
@@ -710,6 +704,5 @@ int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *
     free(r->worst);
     free(r->mean_errors);
     free(r->got);
-    free(r);
     return result;
 }
