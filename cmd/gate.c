@@ -307,7 +307,7 @@ static int calibrate(struct nb_gate *g, const struct gate_options *o, int *exit_
 static int make_functions(const struct gate_options *o, struct nb_gate *g) {
     const struct nb_texts *baselines = &o->selection.baselines;
     const struct nb_texts *candidates = is_with_itself(o) ? baselines : &o->selection.candidates;
-    if (nb_gate_objects_init(&g->builds, baselines->items, baselines->n, candidates->items, candidates->n) != 0)
+    if (nb_gate_builds_init(&g->builds, baselines->items, baselines->n, candidates->items, candidates->n, false) != 0)
         return -1;
     return nb_gate_functions_make(g, o->functions.items, o->functions.n, o->roles);
 }

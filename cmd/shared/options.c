@@ -319,7 +319,8 @@ int nb_selection_make(struct nb_gate_selection *s, struct nb_gate *g, bool with_
     struct nb_skips skips released_by(nb_skips_release) = {0};
     if (with_itself && s->baselines.n == 0 && add_builtin(s) != 0) return -1;
     const struct nb_texts *candidates = with_itself ? &s->baselines : &s->candidates;
-    int result = nb_gate_builds_init(&g->builds, s->baselines.items, s->baselines.n, candidates->items, candidates->n);
+    int result =
+        nb_gate_builds_init(&g->builds, s->baselines.items, s->baselines.n, candidates->items, candidates->n, true);
     if (result == 0 && !s->builtin) result = nb_registry_load_builtin(); /* copies are among theirs */
     if (result != 0) return result;
     result = nb_config_read(&config, s->config ? s->config : "gate");

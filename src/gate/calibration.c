@@ -113,7 +113,7 @@ static double within_variance(const struct nb_calibration_launch *launches, size
 
 /* Medians over launches of what is no spread. */
 static void take_costs(struct nb_calibration *out, const struct nb_calibration_launch *launches, size_t n) {
-    double *v = nb_alloc(2 * n, sizeof *v);
+    double *v freed = nb_alloc(2 * n, sizeof *v);
     for (size_t i = 0; i < n; i++) {
         v[i] = launches[i].overhead_s;
         v[n + i] = launches[i].sample_s;
@@ -121,24 +121,22 @@ static void take_costs(struct nb_calibration *out, const struct nb_calibration_l
     }
     out->overhead_s = nb_median(v, n);
     out->sample_s = nb_median(v + n, n);
-    free(v);
 }
 
 static void take_biases(struct nb_calibration *out, const struct nb_calibration_launch *launches, size_t n) {
-    double *v = nb_alloc(n, sizeof *v);
+    double *v freed = nb_alloc(n, sizeof *v);
     for (int t = 0; t < NB_N_REPLICAS; t++) {
         for (size_t i = 0; i < n; i++) v[i] = launches[i].replicas[t].ratio;
         out->bias[t] = nb_over_launches(v, n, 0.95);
     }
     for (size_t i = 0; i < n; i++) v[i] = launches[i].replicas[NB_REPLICA_COPY].order_effect;
     out->order_effect = nb_over_launches(v, n, 0.95);
-    free(v);
 }
 
 /* Of launches of one group's cases. A launch with a value that is not finite is left out. */
 static void calibration_estimate(const struct nb_calibration_launch *launches, size_t n, int blocks,
                                  struct nb_calibration *out) {
-    struct nb_calibration_launch *whole = nb_alloc(n + 1, sizeof *whole);
+    struct nb_calibration_launch *whole freed = nb_alloc(n + 1, sizeof *whole);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         if (is_whole(&launches[i])) whole[kept++] = launches[i];
@@ -147,7 +145,6 @@ static void calibration_estimate(const struct nb_calibration_launch *launches, s
     if (kept < cases + 2) {
         out->launch_sd = out->launch_sd_high = out->within_sd = out->between_sd = NAN;
         out->same_sd = out->min_sd = out->preempted = out->overhead_s = out->sample_s = NAN;
-        free(whole);
         return;
     }
     const double df = (double)(kept - cases);
@@ -160,7 +157,6 @@ static void calibration_estimate(const struct nb_calibration_launch *launches, s
     keep_residuals(out, whole, kept);
     take_costs(out, whole, kept);
     take_biases(out, whole, kept);
-    free(whole);
 }
 
 /* The spread between launches with so many blocks in each. */
@@ -412,13 +408,12 @@ static int rounds(struct nb_calibration_run *r) {
 
 /* That of the copies, which the judge of a run would take, too. */
 static void take_one_state(struct nb_calibration_group *group) {
-    struct nb_gate_launch *copies = nb_alloc(group->n_launches + 1, sizeof *copies);
+    struct nb_gate_launch *copies freed = nb_alloc(group->n_launches + 1, sizeof *copies);
     for (size_t i = 0; i < group->n_launches; i++) copies[i] = group->launches[i].replicas[NB_REPLICA_COPY];
     const enum nb_state state = nb_gate_state_of(copies, group->n_launches);
     for (size_t i = 0; i < group->n_launches; i++)
         for (int t = 0; t < NB_N_REPLICAS; t++)
             group->launches[i].replicas[t] = nb_gate_launch_in(&group->launches[i].replicas[t], state);
-    free(copies);
 }
 
 int nb_calibration_run(struct nb_calibration_run *r) {

@@ -574,13 +574,12 @@ static bool shares_variable(const struct walk *w, size_t n, uint64_t function) {
     bool any = false, shares = false;
     for (size_t i = 0; i < n; i++) any |= is_variable(w->code, w->pieces[i].address);
     if (!any) return false;
-    struct walk *t = nb_alloc(1, sizeof *t);
+    struct walk *t freed = nb_alloc(1, sizeof *t);
     *t = (struct walk){.code = w->code, .others = w->others, .n_others = w->n_others, .looks_for_data = true};
     add_root(t, function);
     walk_on(t, 0);
     for (size_t i = 0; i < t->n && !shares; i++) shares = has_variable(w, n, &t->pieces[i]);
     shares |= t->failed != NULL;
-    free(t);
     return shares;
 }
 
@@ -604,12 +603,10 @@ static int finish(struct walk *w, uint64_t digest[2], char *reason, size_t n) {
 
 int nb_code_digest_of(const struct nb_code *code, const uint64_t *functions, size_t n_functions, uint64_t digest[2],
                       char *reason, size_t n) {
-    struct walk *w = nb_alloc(1, sizeof *w);
+    struct walk *w freed = nb_alloc(1, sizeof *w);
     w->code = code;
     for (size_t i = 0; i < n_functions; i++) add_root(w, functions[i]);
-    const int result = finish(w, digest, reason, n);
-    free(w);
-    return result;
+    return finish(w, digest, reason, n);
 }
 
 static bool is_timed(const char *function) {
@@ -618,8 +615,8 @@ static bool is_timed(const char *function) {
 
 int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enum nb_code_part part, uint64_t digest[2],
                    char *reason, size_t n) {
-    struct walk *w = nb_alloc(1, sizeof *w);
-    uint64_t *others = nb_alloc(nb_registry_size() * NB_N_KERNEL_FUNCTIONS + 1, sizeof *others);
+    struct walk *w freed = nb_alloc(1, sizeof *w);
+    uint64_t *others freed = nb_alloc(nb_registry_size() * NB_N_KERNEL_FUNCTIONS + 1, sizeof *others);
     w->code = code;
     w->others = others;
     for (size_t i = 0; i < nb_registry_size(); i++) {
@@ -636,10 +633,7 @@ int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enu
         add_root(w, entry->functions[i]);
     }
     mix(w, entry->kernel->flags);
-    const int result = finish(w, digest, reason, n);
-    free(others);
-    free(w);
-    return result;
+    return finish(w, digest, reason, n);
 }
 
 #else /* no decoder */

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static char *copy_path(const struct nb_gate_builds *b, int layout, int build) {
 /* Read once, so that a file that is replaced meanwhile gives the same bytes to all. */
 static int copy_build(struct nb_gate_builds *b, int layout, const char *from, const int *builds, int n) {
     size_t len;
-    char *bytes = nb_file_read(from, LARGEST, &len);
+    char *bytes freed = nb_file_read(from, LARGEST, &len);
     int result = bytes ? 0 : -1;
     for (int i = 0; i < n && result == 0; i++) {
         char *to = copy_path(b, layout, builds[i]);
@@ -43,17 +44,13 @@ static int copy_build(struct nb_gate_builds *b, int layout, const char *from, co
         nb_log_shows(to, from);
         result = nb_file_write(to, bytes, len);
     }
-    free(bytes);
     return result;
 }
 
 static bool are_same_bytes(const char *file, const char *other) {
     size_t n, n_other;
-    char *bytes = nb_file_read(file, LARGEST, &n), *others = nb_file_read(other, LARGEST, &n_other);
-    const bool same = bytes && others && n == n_other && memcmp(bytes, others, n) == 0;
-    free(bytes);
-    free(others);
-    return same;
+    char *bytes freed = nb_file_read(file, LARGEST, &n), *others freed = nb_file_read(other, LARGEST, &n_other);
+    return bytes && others && n == n_other && memcmp(bytes, others, n) == 0;
 }
 
 /* Two builds are compared by turns in one process. */
@@ -68,9 +65,8 @@ static int refuse_program(const char *file) {
 static int copy_layout(struct nb_gate_builds *b, int layout, const char *baseline, const char *candidate) {
     static const int baselines[] = {NB_BUILD_BASELINE, NB_BUILD_CONTROL}, candidates[] = {NB_BUILD_CANDIDATE};
     if (refuse_program(baseline) != 0 || refuse_program(candidate) != 0) return -1;
-    char *dir = copy_path(b, layout, -1);
+    char *dir freed = copy_path(b, layout, -1);
     int result = nb_dir_make(dir);
-    free(dir);
     if (result == 0) result = copy_build(b, layout, baseline, baselines, 2);
     if (result == 0) result = copy_build(b, layout, candidate, candidates, 1);
     nb_guard_end(); /* the next knows the copies' names */
@@ -161,10 +157,8 @@ static int compare_libraries(const struct libraries *baseline, const struct libr
 
 static bool names_origin(const char *file) {
     size_t n;
-    char *bytes = nb_file_read(file, LARGEST, &n);
-    const bool names = bytes && (memmem(bytes, n, "$ORIGIN", 7) || memmem(bytes, n, "${ORIGIN}", 9));
-    free(bytes);
-    return names;
+    char *bytes freed = nb_file_read(file, LARGEST, &n);
+    return bytes && (memmem(bytes, n, "$ORIGIN", 7) || memmem(bytes, n, "${ORIGIN}", 9));
 }
 
 /* Does the copy, in another folder, find the same libraries as the file itself? */
@@ -274,8 +268,8 @@ static int check_bindings(const struct nb_gate_builds *b, int layout, const char
     return result;
 }
 
-static int open_builds(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
-                       const char *const *candidates, size_t n_candidates, bool of_kernels) {
+int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
+                        const char *const *candidates, size_t n_candidates, bool of_kernels) {
     assert(b && (baselines || n_baselines == 0) && (candidates || n_candidates == 0));
     uint64_t names[NB_GATE_LAYOUTS][NB_N_BUILDS] = {{0}};
     *b = (struct nb_gate_builds){.n_layouts = (int)(n_baselines > n_candidates ? n_baselines : n_candidates),
@@ -304,16 +298,6 @@ static int open_builds(struct nb_gate_builds *b, const char *const *baselines, s
     return 0;
 }
 
-int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
-                        const char *const *candidates, size_t n_candidates) {
-    return open_builds(b, baselines, n_baselines, candidates, n_candidates, true);
-}
-
-int nb_gate_objects_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
-                         const char *const *candidates, size_t n_candidates) {
-    return open_builds(b, baselines, n_baselines, candidates, n_candidates, false);
-}
-
 void nb_gate_builds_release(struct nb_gate_builds *b) {
     nb_log_shows(NULL, NULL);
     for (int l = 0; l < b->n_layouts; l++)
@@ -337,9 +321,12 @@ struct nb_gate_case *nb_gate_add_case(struct nb_gate *g, const char *key, size_t
     return c;
 }
 
-void nb_gate_decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason) {
+void nb_gate_decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason, ...) {
+    va_list args;
+    va_start(args, reason);
+    vsnprintf(c->reason, sizeof c->reason, reason, args);
+    va_end(args);
     c->verdict = verdict;
-    snprintf(c->reason, sizeof c->reason, "%s", reason);
 }
 
 void nb_gate_init(struct nb_gate *g) {

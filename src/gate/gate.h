@@ -30,12 +30,10 @@ struct nb_gate_builds {
 /* Each arm in one or more layouts (builds of the same source that differ in padding and order); the arm with fewer repeats
  * them. Copies all, looks at all, and leaves the first layout of each loaded (with more than one, instead of whatever was loaded before).
  * After nb_error -1: a file that is no build of kernels, that binds to code of another one or would run another one's library, or
- * that has other kernels than its arm's first; NB_OTHER_ABI. */
+ * that has other kernels than its arm's first; NB_OTHER_ABI. of_kernels false: any shared objects, of whose contents nothing is asked, and
+ * which are not loaded here. */
 int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
-                        const char *const *candidates, size_t n_candidates);
-/* The same of any shared objects, of whose contents nothing is asked, and which are not loaded here. */
-int nb_gate_objects_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
-                         const char *const *candidates, size_t n_candidates);
+                        const char *const *candidates, size_t n_candidates, bool of_kernels);
 void nb_gate_builds_release(struct nb_gate_builds *b);
 
 /* ---- the gate -------------------------------------------------------------------------------------------------------- */
@@ -96,7 +94,8 @@ void nb_gate_init(struct nb_gate *g);
 void nb_gate_release(struct nb_gate *g);
 /* One case more, which nothing is known of, with room for the subject's parts. */
 struct nb_gate_case *nb_gate_add_case(struct nb_gate *g, const char *key, size_t parts);
-void nb_gate_decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason);
+void nb_gate_decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* A launch of the case's three builds in the layout whose turn it is. */
 struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct nb_gate_case *c, int launch);

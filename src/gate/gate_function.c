@@ -29,7 +29,7 @@ static const struct role {
 
 /* The symbol of a C++ function: "ns::parse" is _ZN2ns5parseEPv, "parse" is _Z5parsePv. Each namespace is numbered before the types. */
 static void mangle(const char *name, enum nb_function_role role, struct nb_strbuf *out) {
-    struct nb_strbuf parts = {0};
+    struct nb_strbuf parts released_by(nb_strbuf_release) = {0};
     int n_parts = 0;
     for (const char *at = name; *at; n_parts++) {
         const size_t len = strcspn(at, ":");
@@ -42,15 +42,13 @@ static void mangle(const char *name, enum nb_function_role role, struct nb_strbu
         nb_strbuf_addf(out, roles[role].parameters, n_parts - 1);
     else
         nb_strbuf_add(out, roles[role].parameters);
-    nb_strbuf_release(&parts);
 }
 
 void *nb_function_find(void *handle, const char *path, const char *name, enum nb_function_role role) {
-    struct nb_strbuf symbol = {0};
+    struct nb_strbuf symbol released_by(nb_strbuf_release) = {0};
     void *found = nb_object_symbol(handle, path, name);
     mangle(name, role, &symbol);
     if (!found) found = nb_object_symbol(handle, path, symbol.text);
-    nb_strbuf_release(&symbol);
     return found && nb_object_is_function(found) ? found : NULL;
 }
 
@@ -100,7 +98,7 @@ static int look_into(struct lookup *l, const char *copied, const char *file, con
 /* "" or what else the file has, the nearest first. */
 static void say_others(const char *name, char *exported, struct nb_strbuf *out) {
     enum { MOST = 12 };
-    struct nb_strings all = {0};
+    struct nb_strings all released_by(nb_strings_release) = {0};
     nb_strings_split(&all, exported, '\n');
     if (all.n > 0 && !*all.items[all.n - 1]) all.n--;
     const char *nearest = nb_nearest(name, (const char *const *)all.items, all.n);
@@ -112,14 +110,12 @@ static void say_others(const char *name, char *exported, struct nb_strbuf *out) 
     for (size_t i = 0; i < all.n && i < MOST; i++)
         nb_strbuf_addf(out, "%s%s", i ? ", " : nearest ? " It has " : "; it has ", all.items[i]);
     if (all.n > MOST) nb_strbuf_addf(out, " and %zu more (nm -D --defined-only)", all.n - MOST);
-    nb_strings_release(&all);
 }
 
 static int refuse(const char *file, const char *name, enum nb_function_role role, char *exported) {
-    struct nb_strbuf others = {0};
+    struct nb_strbuf others released_by(nb_strbuf_release) = {0};
     say_others(name, exported, &others);
     nb_error("%s: no function '%s' (--%s)%s", file, name, roles[role].suffix, others.text ? others.text : "");
-    nb_strbuf_release(&others);
     return -1;
 }
 
@@ -147,10 +143,10 @@ static void compare_roles(struct nb_gate_case *c) {
     const uint64_t *baseline = f->addresses[NB_BUILD_BASELINE], *candidate = f->addresses[NB_BUILD_CANDIDATE];
     for (int role = NB_FUNCTION_SETUP; role < NB_FUNCTION_TEARDOWN && c->verdict == NB_VERDICT_NONE; role++) {
         if (!baseline[role] == !candidate[role]) continue;
-        c->verdict = NB_VERDICT_NOT_COMPARABLE;
-        snprintf(c->reason, sizeof c->reason, "the %s has %.100s and the %s has not: both builds are called alike",
-                 nb_build_names[baseline[role] ? NB_BUILD_BASELINE : NB_BUILD_CANDIDATE], f->names[role],
-                 nb_build_names[baseline[role] ? NB_BUILD_CANDIDATE : NB_BUILD_BASELINE]);
+        nb_gate_decide(c, NB_VERDICT_NOT_COMPARABLE,
+                       "the %s has %.100s and the %s has not: both builds are called alike",
+                       nb_build_names[baseline[role] ? NB_BUILD_BASELINE : NB_BUILD_CANDIDATE], f->names[role],
+                       nb_build_names[baseline[role] ? NB_BUILD_CANDIDATE : NB_BUILD_BASELINE]);
     }
 }
 
@@ -264,11 +260,10 @@ static int check_function(const struct nb_gate *g, struct nb_gate_case *c) {
         is_spoilt = result == 0 && failed < 0;
         failed = 0;
     }
-    c->verdict = failed == 1 || is_spoilt ? NB_VERDICT_WRONG : NB_VERDICT_NOT_COMPARABLE;
-    snprintf(c->reason, sizeof c->reason, "%.180s%s", reason,
-             is_spoilt     ? " (the baseline beside the candidate; alone it is right)"
-             : failed == 0 ? " (the baseline)"
-                           : "");
+    nb_gate_decide(c, failed == 1 || is_spoilt ? NB_VERDICT_WRONG : NB_VERDICT_NOT_COMPARABLE, "%.180s%s", reason,
+                   is_spoilt     ? " (the baseline beside the candidate; alone it is right)"
+                   : failed == 0 ? " (the baseline)"
+                                 : "");
     return result;
 }
 

@@ -182,9 +182,9 @@ static int time_arms(struct bench *b, struct nb_pool *pool) {
     bool same[NB_GATE_ARMS];
     struct nb_noise noise;
     const size_t blocks = (size_t)job->blocks;
-    double *ns = nb_alloc(blocks * (size_t)b->n, sizeof *ns);
-    bool *preempted = nb_alloc(blocks * (size_t)b->n, sizeof *preempted);
-    int *position = nb_alloc(blocks * (size_t)b->n, sizeof *position);
+    double *ns freed = nb_alloc(blocks * (size_t)b->n, sizeof *ns);
+    bool *preempted freed = nb_alloc(blocks * (size_t)b->n, sizeof *preempted);
+    int *position freed = nb_alloc(blocks * (size_t)b->n, sizeof *position);
     for (size_t i = 0; i < blocks * (size_t)b->n; i++) ns[i] = NAN;
     for (int i = 0; i < b->n; i++) {
         const size_t at = blocks * (size_t)i;
@@ -215,9 +215,6 @@ static int time_arms(struct bench *b, struct nb_pool *pool) {
     tear_down(b);
     nb_gate_say(job, arms, b->n, &noise, same);
     for (int i = 0; i < b->n; i++) free(arms[i].probe);
-    free(ns);
-    free(preempted);
-    free(position);
     return 0;
 }
 

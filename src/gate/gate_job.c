@@ -46,12 +46,12 @@ static uint64_t *digests_of(struct nb_arm *arm, struct nb_bench *bench) {
 }
 
 /* One more sample of the arm, on memory as it was at first: the same result, and nothing harmed? */
-static bool recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests) {
+static bool recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool) {
     int64_t row;
     if (arm->error || arm->damage != NB_INTACT) return true;
     if (arm->is_wrong) return false;
     nb_buffers_fill(set);
-    const bool same = nb_measure_recheck(arm, set, pool, digests, &row);
+    const bool same = nb_measure_recheck(arm, set, pool, arm->digests, &row);
     arm->damage = nb_buffers_verify(set, arm->where, sizeof arm->where);
     return same;
 }
@@ -94,38 +94,33 @@ static int gate_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     const int n = job->n_cases;
     const cJSON *extra = cJSON_GetObjectItemCaseSensitive(job->options, "extra_percent");
-    struct nb_arm *arms = nb_alloc((unsigned)n, sizeof *arms);
-    uint64_t **digests = nb_alloc((unsigned)n, sizeof *digests);
-    bool *same = nb_alloc((unsigned)n, sizeof *same);
-    struct nb_bench bench = {.arms = arms, .n = n, .one_home = true, .several_layouts = true};
+    struct nb_arm *arms freed = nb_alloc((unsigned)n, sizeof *arms);
+    bool *same freed = nb_alloc((unsigned)n, sizeof *same);
+    struct nb_bench bench released_by(nb_bench_release) = {
+        .arms = arms, .n = n, .one_home = true, .several_layouts = true};
     for (int i = 0; i < n; i++) {
         const cJSON *percent = cJSON_GetArrayItem(extra, i);
         arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &job->cases[i]};
         arms[i].extra_percent = percent ? percent->valueint : 0;
     }
     const int result = nb_bench_init(&bench, w);
-    if (result != 0) goto out;
+    if (result != 0) return result;
     nb_gate_own_pages(job);
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
-        arms[i].digests = digests[i] = digests_of(&arms[i], &bench);
+        arms[i].digests = digests_of(&arms[i], &bench);
     }
     for (int s = 0; s < bench.sets.n; s++) nb_buffers_fill(&bench.sets.sets[s]);
     bench.options.even_samples = true;
     nb_bench_time(&bench);
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
-        same[i] = recheck(&arms[i], nb_bench_home(&bench, &arms[i]), bench.pool, digests[i]);
+        same[i] = recheck(&arms[i], nb_bench_home(&bench, &arms[i]), bench.pool);
     }
     nb_worker_at(w, -1);
     nb_gate_say(job, arms, n, &bench.noise, same);
-out:
-    nb_bench_release(&bench);
-    for (int i = 0; i < n; i++) free(digests[i]);
-    free(digests);
-    free(arms);
-    free(same);
-    return result;
+    for (int i = 0; i < n; i++) free((void *)(uintptr_t)arms[i].digests);
+    return 0;
 }
 
 const struct nb_job_type nb_gate_job = {.work = gate_job};
@@ -168,11 +163,9 @@ static double samples_fastest(const struct nb_samples *s) {
 
 /* Of the launch's CPU, the launch counted. */
 static double floor_of(const cJSON *line, struct nb_floors *floors) {
-    struct nb_floors own = {0}, *const f = floors ? floors : &own;
+    struct nb_floors own released_by(nb_floors_release) = {0}, *const f = floors ? floors : &own;
     nb_floors_take_line(f, line);
-    const double cycles = nb_floors_of_line(f, line);
-    nb_floors_release(&own);
-    return cycles;
+    return nb_floors_of_line(f, line);
 }
 
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_floors *floors,

@@ -51,7 +51,9 @@ static void add_values(struct values *out, const struct nb_gate_launch *launches
     }
 }
 
-/* Of all launches; owned. */
+static void values_release(struct values *values) { free(values->v); }
+
+/* Of all launches. */
 static struct values all_values(const struct nb_gate_evidence *e, enum member m) {
     struct values out = {.v = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof(double))};
     add_values(&out, e->screen, e->n_screen, m);
@@ -60,10 +62,8 @@ static struct values all_values(const struct nb_gate_evidence *e, enum member m)
 }
 
 static double median_of(const struct nb_gate_evidence *e, enum member m) {
-    struct values all = all_values(e, m);
-    double median = nb_median(all.v, all.n);
-    free(all.v);
-    return median;
+    struct values all released_by(values_release) = all_values(e, m);
+    return nb_median(all.v, all.n);
 }
 
 /* One-sided bounds at `level` each. */
@@ -117,9 +117,8 @@ static bool __attribute__((format(printf, 2, 3))) because(struct nb_gate_judgeme
 /* The copy of the baseline is the baseline: what makes it differ makes the candidate differ. */
 static bool control_is_off(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
                            struct nb_gate_judgement *out) {
-    struct values control = all_values(e, CONTROL);
+    struct values control released_by(values_release) = all_values(e, CONTROL);
     const struct nb_interval ln = bounds(&control, 0.025);
-    free(control.v);
     out->control = nb_interval_exp(ln);
     if (!isfinite(ln.value) || fabs(ln.value) <= log1p(rule->fail_margin)) return false;
     return because(out, "a byte copy of the baseline differs from it by %+.1f%%", 100 * expm1(ln.value));
@@ -133,7 +132,7 @@ struct layout_effects {
 static struct layout_effects by_layout(const struct nb_gate_evidence *e) {
     struct layout_effects effects = {INFINITY, -INFINITY, 0};
     const size_t n = e->n_screen + e->n_confirm;
-    struct values one = {.v = nb_alloc(n + 1, sizeof(double))};
+    struct values one released_by(values_release) = {.v = nb_alloc(n + 1, sizeof(double))};
     for (int layout = 0; layout < 64; layout++) {
         one.n = 0;
         for (size_t i = 0; i < n; i++) {
@@ -146,7 +145,6 @@ static struct layout_effects by_layout(const struct nb_gate_evidence *e) {
         effects.most = fmax(effects.most, effect);
         effects.n++;
     }
-    free(one.v);
     return effects;
 }
 
@@ -209,7 +207,7 @@ double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_r
 }
 
 static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
-    struct values all = all_values(e, RATIO);
+    struct values all released_by(values_release) = all_values(e, RATIO);
     out->ratio = nb_interval_exp(bounds(&all, 0.025));
     out->t_ratio = nb_interval_exp(t_bounds(&all, 0.025));
     out->launch_sd = sd_of(&all);
@@ -219,16 +217,14 @@ static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule
     /* A small effect would have had the pairs that far launches were spared. */
     const bool is_known = isfinite(out->ratio.low) && !is_far(out);
     out->smallest_effect = is_known ? nb_gate_smallest(e, rule, out->launch_sd) : (double)NAN;
-    free(all.v);
 }
 
 static bool is_confirmed(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
                          struct nb_gate_judgement *out) {
     const double k = e->n_confirming > 0 ? (double)e->n_confirming : 1;
-    struct values fresh = {.v = nb_alloc(e->n_confirm + 1, sizeof(double))};
+    struct values fresh released_by(values_release) = {.v = nb_alloc(e->n_confirm + 1, sizeof(double))};
     add_values(&fresh, e->confirm, e->n_confirm, RATIO);
     const struct nb_interval ln = bounds(&fresh, rule->run_level * fail_share[e->stage] / k);
-    free(fresh.v);
     out->confirmed = nb_interval_exp(ln);
     return ln.low > log1p(rule->fail_margin);
 }
@@ -236,18 +232,14 @@ static bool is_confirmed(const struct nb_gate_evidence *e, const struct nb_gate_
 /* Does the last stage's own data still point to a regression? Then a PASS would come too early. */
 static bool still_suspicious(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule) {
     const bool screening = e->stage == NB_GATE_SCREEN;
-    struct values v = {.v = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof(double))};
+    struct values v released_by(values_release) = {.v = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof(double))};
     add_values(&v, screening ? e->screen : e->confirm, screening ? e->n_screen : e->n_confirm, RATIO);
-    const bool above = bounds(&v, rule->screen_level).low > log1p(rule->fail_margin);
-    free(v.v);
-    return above;
+    return bounds(&v, rule->screen_level).low > log1p(rule->fail_margin);
 }
 
 static bool is_cleared(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule) {
-    struct values all = all_values(e, RATIO);
-    const bool below = bounds(&all, rule->pass_level * pass_share[e->stage]).high < log1p(rule->pass_margin);
-    free(all.v);
-    return below;
+    struct values all released_by(values_release) = all_values(e, RATIO);
+    return bounds(&all, rule->pass_level * pass_share[e->stage]).high < log1p(rule->pass_margin);
 }
 
 static enum nb_verdict pass(const struct nb_gate_judgement *out, const struct nb_gate_rule *rule) {
@@ -257,14 +249,12 @@ static enum nb_verdict pass(const struct nb_gate_judgement *out, const struct nb
 /* ---- states of the core ------------------------------------------------------------------------------------------------ */
 
 enum nb_state nb_gate_state_of(const struct nb_gate_launch *launches, size_t n) {
-    struct nb_by_state *ratios = nb_alloc(n + 1, sizeof *ratios);
+    struct nb_by_state *ratios freed = nb_alloc(n + 1, sizeof *ratios);
     for (size_t i = 0; i < n; i++) {
         ratios[i] = launches[i].is_probed ? launches[i].ratio_in : NB_NO_STATE;
         ratios[i].ln[NB_ANY_STATE] = launches[i].ratio;
     }
-    const enum nb_state state = nb_state_over_launches(ratios, n, 0.95);
-    free(ratios);
-    return state;
+    return nb_state_over_launches(ratios, n, 0.95);
 }
 
 struct nb_gate_launch nb_gate_launch_in(const struct nb_gate_launch *launch, enum nb_state state) {
@@ -285,19 +275,15 @@ static size_t take_those_in(enum nb_state state, const struct nb_gate_launch *fr
     return kept;
 }
 
-struct settled {
-    struct nb_gate_evidence e;
-    struct nb_gate_launch *launches; /* of e; owned */
-};
 /* What is confirmed is so by launches of its own: where there are any they choose the state. */
-static struct settled in_one_state(const struct nb_gate_evidence *e, enum nb_state *state) {
-    struct settled s = {.e = *e, .launches = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof *s.launches)};
-    struct nb_gate_launch *const screen = s.launches, *const confirm = s.launches + e->n_screen;
+static struct nb_gate_evidence in_one_state(const struct nb_gate_evidence *e, struct nb_gate_launch *launches,
+                                            enum nb_state *state) {
+    struct nb_gate_evidence s = *e;
     *state = e->n_confirm > 0 ? nb_gate_state_of(e->confirm, e->n_confirm) : nb_gate_state_of(e->screen, e->n_screen);
-    s.e.n_screen = take_those_in(*state, e->screen, e->n_screen, screen);
-    s.e.n_confirm = take_those_in(*state, e->confirm, e->n_confirm, confirm);
-    s.e.screen = screen;
-    s.e.confirm = confirm;
+    s.screen = launches;
+    s.confirm = launches + e->n_screen;
+    s.n_screen = take_those_in(*state, e->screen, e->n_screen, launches);
+    s.n_confirm = take_those_in(*state, e->confirm, e->n_confirm, launches + e->n_screen);
     return s;
 }
 
@@ -332,9 +318,9 @@ static void judge_in_state(const struct nb_gate_evidence *e, const struct nb_gat
 static void judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out,
                   bool last) {
     *out = (struct nb_gate_judgement){.confirmed = {NAN, NAN, NAN}, .layout_spread = NAN};
-    const struct settled s = in_one_state(e, &out->state);
-    judge_in_state(&s.e, rule, out, last);
-    free(s.launches);
+    struct nb_gate_launch *launches freed = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof *launches);
+    const struct nb_gate_evidence s = in_one_state(e, launches, &out->state);
+    judge_in_state(&s, rule, out, last);
 }
 
 void nb_gate_judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {

@@ -70,7 +70,7 @@ static void drop_files(struct nb_block *block) {
 static int check_names(const struct making *m) {
     for (size_t k = 0; k < m->n_kernels; k++) {
         const char *name = without_build(m->kernels[k]);
-        struct nb_strbuf near = {0}, of_build = {0};
+        struct nb_strbuf near released_by(nb_strbuf_release) = {0}, of_build released_by(nb_strbuf_release) = {0};
         bool known = strpbrk(name, "*?[") != NULL;
         for (size_t i = 0; i < nb_registry_size() && !known; i++)
             known = nb_registry_at(i)->plugin && nb_entry_is_named(nb_registry_at(i), name);
@@ -78,8 +78,6 @@ static int check_names(const struct making *m) {
         nb_strbuf_addf(&of_build, "%s:%s", nb_build_names[NB_BUILD_CANDIDATE], name);
         nb_registry_suggest(of_build.text, &near);
         nb_error("--kernel '%s': no kernel has this name%s", m->kernels[k], near.text ? near.text : "");
-        nb_strbuf_release(&of_build);
-        nb_strbuf_release(&near);
         return -1;
     }
     return 0;
@@ -111,14 +109,12 @@ static void add_case(struct making *m, const struct nb_cell *cell) {
 /* For the candidate first, then for the baseline to see which kernels are gone. */
 static int expand(struct making *m, struct nb_config *config, int build) {
     static const struct nb_filters none = {0};
-    struct nb_cells cells = {0};
-    struct nb_strbuf backend = {0};
+    struct nb_cells cells released_by(nb_cells_release) = {0};
+    struct nb_strbuf backend released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&backend, "backend=plugin:%s", nb_build_names[build]);
     int result = nb_config_axis(config, backend.text);
     if (result == 0) result = nb_cells_expand(&cells, config, &none, m->skips);
     for (size_t i = 0; i < cells.n && result == 0; i++) add_case(m, &cells.items[i]);
-    nb_cells_release(&cells);
-    nb_strbuf_release(&backend);
     return result;
 }
 
@@ -130,7 +126,7 @@ int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *
                        .filters = filters,
                        .n_elsewhere = n_elsewhere,
                        .skips = skips};
-    struct nb_skips again = {0}; /* the same cells fall away a second time */
+    struct nb_skips again released_by(nb_skips_release) = {0}; /* the same cells fall away a second time */
     *n_elsewhere = 0;
     g->subject = &nb_gate_kernels;
     for (size_t i = 0; i < config->n_blocks; i++) drop_files(&config->blocks[i]);
@@ -140,7 +136,6 @@ int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *
     size_t elsewhere_again = 0;
     m.n_elsewhere = &elsewhere_again;
     if (result == 0) result = expand(&m, config, NB_BUILD_BASELINE);
-    nb_skips_release(&again);
     nb_text_map_release(&m.known);
     return result;
 }
@@ -304,21 +299,19 @@ static int run_checks(const struct nb_gate *g, struct checks *checks) {
 static void judge_checks(const struct checks *checks) {
     struct nb_gate_case *c = checks->c;
     const enum nb_status baseline = checks->status[NB_BUILD_BASELINE], candidate = checks->status[NB_BUILD_CANDIDATE];
-    char reason[240];
     if (nb_status_failed(candidate) || nb_status_failed(baseline)) {
         const int b = nb_status_failed(candidate) ? NB_BUILD_CANDIDATE : NB_BUILD_BASELINE;
-        snprintf(reason, sizeof reason, "%s%s%s%s", nb_status_name(checks->status[b]), checks->reason[b][0] ? ": " : "",
-                 checks->reason[b],
-                 b == NB_BUILD_BASELINE       ? " (the baseline; the candidate is right)"
-                 : nb_status_failed(baseline) ? " (the baseline fails too)"
-                                              : "");
-        nb_gate_decide(c, b == NB_BUILD_CANDIDATE ? NB_VERDICT_WRONG : NB_VERDICT_NOT_COMPARABLE, reason);
+        nb_gate_decide(c, b == NB_BUILD_CANDIDATE ? NB_VERDICT_WRONG : NB_VERDICT_NOT_COMPARABLE, "%s%s%s%s",
+                       nb_status_name(checks->status[b]), checks->reason[b][0] ? ": " : "", checks->reason[b],
+                       b == NB_BUILD_BASELINE       ? " (the baseline; the candidate is right)"
+                       : nb_status_failed(baseline) ? " (the baseline fails too)"
+                                                    : "");
     } else if (!nb_status_timed(candidate) || !nb_status_timed(baseline)) {
-        nb_gate_decide(c, NB_VERDICT_NOT_COMPARABLE,
+        nb_gate_decide(c, NB_VERDICT_NOT_COMPARABLE, "%s",
                        checks->reason[nb_status_timed(candidate) ? NB_BUILD_BASELINE : NB_BUILD_CANDIDATE]);
     } else if (c->has_accuracy[NB_BUILD_BASELINE] && c->has_accuracy[NB_BUILD_CANDIDATE]) {
         const char *worse = gate_less_accurate(&c->accuracy[NB_BUILD_BASELINE], &c->accuracy[NB_BUILD_CANDIDATE]);
-        if (worse) nb_gate_decide(c, NB_VERDICT_LESS_ACCURATE, worse);
+        if (worse) nb_gate_decide(c, NB_VERDICT_LESS_ACCURATE, "%s", worse);
     }
 }
 
@@ -348,8 +341,8 @@ static void run_work(void *arg) {
 static double count_injected(const struct nb_case *c, const struct nb_entry *entry, int percent, char *reason,
                              size_t n) {
     struct nb_case small = *c;
-    struct nb_inputs in = {0};
-    struct nb_buffers b = {0};
+    struct nb_inputs in released_by(nb_inputs_release) = {0};
+    struct nb_buffers b released_by(nb_buffers_release) = {0};
     double ratio = NAN;
     if (c->shape.layout != NB_ROWS) {
         snprintf(reason, n, "not counted for BatchNorm");
@@ -381,8 +374,6 @@ static double count_injected(const struct nb_case *c, const struct nb_entry *ent
     } else {
         snprintf(reason, n, "no memory for the counted call");
     }
-    nb_buffers_release(&b);
-    nb_inputs_release(&in);
     return ratio;
 }
 

@@ -37,15 +37,14 @@ static void gate_keep_budget(const struct nb_gate *g, struct nb_gate_case *c) {
         const struct nb_instruction_budget *b = &g->settings.budgets[i];
         const double most = b->relative ? (1 + b->most) * before : b->most;
         if (!is_bound_by(b, c) || !(counted > most)) continue;
-        c->verdict = NB_VERDICT_REGRESSION;
         c->over_budget = true;
         if (b->relative)
-            snprintf(c->reason, sizeof c->reason,
-                     "instructions: %.0f against the baseline's %.0f (%+.2f%%), \"%.60s\" allows +%g%%", counted,
-                     before, 100 * (counted / before - 1), b->filter, 100 * b->most);
+            nb_gate_decide(c, NB_VERDICT_REGRESSION,
+                           "instructions: %.0f against the baseline's %.0f (%+.2f%%), \"%.60s\" allows +%g%%", counted,
+                           before, 100 * (counted / before - 1), b->filter, 100 * b->most);
         else
-            snprintf(c->reason, sizeof c->reason, "instructions: %.0f, \"%.60s\" allows %.0f", counted, b->filter,
-                     most);
+            nb_gate_decide(c, NB_VERDICT_REGRESSION, "instructions: %.0f, \"%.60s\" allows %.0f", counted, b->filter,
+                           most);
         return;
     }
 }
@@ -55,8 +54,7 @@ static void gate_settle_budget(const struct nb_gate *g, struct nb_gate_case *c) 
     const bool passed =
         c->verdict == NB_VERDICT_PASS || c->verdict == NB_VERDICT_IMPROVED || c->verdict == NB_VERDICT_IDENTICAL;
     if (!passed || !c->uncounted[0] || !gate_has_budget(g, c, c->verdict == NB_VERDICT_IDENTICAL)) return;
-    c->verdict = NB_VERDICT_INCONCLUSIVE;
-    snprintf(c->reason, sizeof c->reason, "its budget of instructions cannot be looked at: %.150s", c->uncounted);
+    nb_gate_decide(c, NB_VERDICT_INCONCLUSIVE, "its budget of instructions cannot be looked at: %.150s", c->uncounted);
 }
 
 /* ---- what there is to compare ----------------------------------------------------------------------------------------- */
@@ -65,12 +63,12 @@ static bool is_comparable(const struct nb_gate *g, struct nb_gate_case *c) {
     const struct nb_gate_subject *s = g->subject;
     const bool baseline = s->has(c, NB_BUILD_BASELINE), candidate = s->has(c, NB_BUILD_CANDIDATE);
     const char *reason = baseline && candidate && s->refuses ? s->refuses(c) : NULL;
-    char missing[100];
-    snprintf(missing, sizeof missing, "the %s has no such %s%s",
-             nb_build_names[baseline ? NB_BUILD_CANDIDATE : NB_BUILD_BASELINE], s->noun, baseline ? " any more" : "");
-    if (!baseline || !candidate) reason = missing;
-    if (reason) nb_gate_decide(c, NB_VERDICT_NOT_COMPARABLE, reason);
-    return !reason;
+    if (reason) nb_gate_decide(c, NB_VERDICT_NOT_COMPARABLE, "%s", reason);
+    if (!baseline || !candidate)
+        nb_gate_decide(c, NB_VERDICT_NOT_COMPARABLE, "the %s has no such %s%s",
+                       nb_build_names[baseline ? NB_BUILD_CANDIDATE : NB_BUILD_BASELINE], s->noun,
+                       baseline ? " any more" : "");
+    return c->verdict == NB_VERDICT_NONE;
 }
 
 struct codes {
@@ -116,7 +114,7 @@ static int check_case(const struct nb_gate *g, struct nb_gate_case *c, struct co
     /* The same code that says something else of its results is checked by that. */
     if (!identical || !is_identical(codes, c, NB_CODE_ALL)) result = g->subject->check(g, c);
     const bool is_open = result == 0 && c->verdict == NB_VERDICT_NONE;
-    if (is_open && identical) nb_gate_decide(c, NB_VERDICT_IDENTICAL, "");
+    if (is_open && identical) c->verdict = NB_VERDICT_IDENTICAL;
     if (is_open && (!identical || gate_has_budget(g, c, true))) {
         if (g->subject->count) result = g->subject->count(g, c);
         gate_keep_budget(g, c);
@@ -162,16 +160,12 @@ static void keep_launch(struct nb_gate_launch **list, size_t *n, const struct nb
 /* What the candidate breaks is the candidate's fault; a baseline that does not run cannot be compared with. A build that is right when it
  * runs alone was spoilt by the one beside it: is_spoilt. */
 static void take_failure(struct nb_gate_case *c, const struct nb_gate_answer *a, bool is_spoilt) {
-    char reason[240];
     const bool candidate = a->failed == NB_BUILD_CANDIDATE || is_spoilt;
-    snprintf(reason, sizeof reason, "%s while timed: %s%s%.120s%s",
-             nb_build_names[candidate                 ? NB_BUILD_CANDIDATE
-                            : a->failed < NB_N_BUILDS ? a->failed
-                                                      : 0],
-             nb_status_name(a->status), a->reason[0] ? ", " : "", a->reason,
-             is_spoilt ? " (seen in the baseline beside it, which is right alone)" : "");
+    const int build = candidate ? NB_BUILD_CANDIDATE : a->failed < NB_N_BUILDS ? a->failed : NB_BUILD_BASELINE;
     c->wrong_when_timed = candidate;
-    nb_gate_decide(c, candidate ? NB_VERDICT_WRONG : NB_VERDICT_NOT_COMPARABLE, reason);
+    nb_gate_decide(c, candidate ? NB_VERDICT_WRONG : NB_VERDICT_NOT_COMPARABLE, "%s while timed: %s%s%.120s%s",
+                   nb_build_names[build], nb_status_name(a->status), a->reason[0] ? ", " : "", a->reason,
+                   is_spoilt ? " (seen in the baseline beside it, which is right alone)" : "");
 }
 
 /* Is one build of the request right to the end of a launch in which no other is in its process? Returns as nb_gate_launch_run() does. */
@@ -271,7 +265,7 @@ static void judge_all(struct nb_gate *g, enum nb_gate_stage stage, size_t k, boo
             nb_gate_judge_exhausted(&e, &g->plan.rule, &c->judgement);
         else
             nb_gate_judge(&e, &g->plan.rule, &c->judgement);
-        if (c->judgement.verdict != NB_VERDICT_NONE) nb_gate_decide(c, c->judgement.verdict, c->judgement.reason);
+        if (c->judgement.verdict != NB_VERDICT_NONE) nb_gate_decide(c, c->judgement.verdict, "%s", c->judgement.reason);
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Is an improvement too good to be believed? After timing, for the cases that are IMPROVED alone. README.md has the reasons of the rule. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,19 +17,11 @@ static const double most_by_order = 8;
 
 enum { DOUBT_LAUNCHES = 6 };
 
-static void __attribute__((format(printf, 2, 3))) suspect(struct nb_gate_case *c, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(c->reason, sizeof c->reason, format, args);
-    va_end(args);
-    c->verdict = NB_VERDICT_SUSPECT;
-}
-
 static void doubt_instructions(struct nb_gate_case *c) {
     const double instructions = c->instructions[NB_BUILD_CANDIDATE] / c->instructions[NB_BUILD_BASELINE];
     if (instructions / c->judgement.ratio.high > most_by_order)
-        suspect(c, "at most %.2g%% of the baseline's time for %.3g%% of its instructions",
-                100 * c->judgement.ratio.high, 100 * instructions);
+        nb_gate_decide(c, NB_VERDICT_SUSPECT, "at most %.2g%% of the baseline's time for %.3g%% of its instructions",
+                       100 * c->judgement.ratio.high, 100 * instructions);
 }
 
 /* ---- the baseline, without the candidate ---------------------------------------------------------------------------------- */
@@ -61,8 +52,9 @@ static int doubt_baseline(const struct nb_gate *g, struct nb_gate_case *c) {
     }
     const struct nb_interval longer = nb_interval_exp(nb_over_launches(ln, DOUBT_LAUNCHES, 0.95));
     if (longer.low > 1 + g->plan.rule.pass_margin)
-        suspect(c, "beside the candidate the baseline takes longer than alone: by %.1f%% at least",
-                100 * (longer.low - 1));
+        nb_gate_decide(c, NB_VERDICT_SUSPECT,
+                       "beside the candidate the baseline takes longer than alone: by %.1f%% at least",
+                       100 * (longer.low - 1));
     return 0;
 }
 
@@ -111,7 +103,9 @@ int nb_gate_doubt_copy(const struct nb_gate *g, struct nb_gate_case *c) {
     const bool measured = q.n_arms > 1 && result == 0;
     const struct nb_interval copy =
         measured ? nb_interval_exp(nb_over_launches(ln, DOUBT_LAUNCHES, 0.9)) : (struct nb_interval){NAN, NAN, NAN};
-    if (copy.low > 1) suspect(c, "faster than a copy of the same bytes: by %.1f%% at least", 100 * (copy.low - 1));
+    if (copy.low > 1)
+        nb_gate_decide(c, NB_VERDICT_SUSPECT, "faster than a copy of the same bytes: by %.1f%% at least",
+                       100 * (copy.low - 1));
     for (int i = 1; i < q.n_arms; i++) free((char *)(uintptr_t)q.keys[i]);
     return result;
 }

@@ -54,7 +54,7 @@ static void expect_apart(const char *variant) {
 
 static void compare(const char *baseline, const char *candidate, const char *variant) {
     struct nb_gate_builds builds released_by(nb_gate_builds_release);
-    cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1), 0);
+    cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1, true), 0);
     expect_apart(variant);
 }
 
@@ -82,7 +82,7 @@ Test(gate, equal_names_in_two_builds_stay_apart) {
     char *old = plugin_path("gate_global_old"), *new = plugin_path("gate_global_new");
     const char *baseline = old, *candidate = new;
     struct nb_gate_builds builds released_by(nb_gate_builds_release);
-    cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1), 0);
+    cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1, true), 0);
     expect_apart("gated_global_f32");
     cr_expect_eq(result_of(build_entry(NB_BUILD_BASELINE, "gated_global_f32")), 1);
     cr_expect_eq(result_of(build_entry(NB_BUILD_CONTROL, "gated_global_f32")), 1);
@@ -92,7 +92,7 @@ Test(gate, equal_names_in_two_builds_stay_apart) {
 Test(gate, an_arm_with_fewer_layouts_repeats_them) {
     const char *good = plugin_path("gate_old"), *layouts[] = {good, good};
     struct nb_gate_builds builds released_by(nb_gate_builds_release);
-    cr_expect_eq(nb_gate_builds_init(&builds, layouts, 2, &good, 1), 0);
+    cr_expect_eq(nb_gate_builds_init(&builds, layouts, 2, &good, 1, true), 0);
     cr_expect_eq(builds.n_layouts, 2);
     expect_apart("gated_steady_f32");
 }
@@ -104,7 +104,7 @@ Test(gate, a_build_that_is_replaced_meanwhile_changes_nothing) {
     struct nb_gate_builds builds released_by(nb_gate_builds_release);
     cr_assert_eq(nb_file_write(mine, bytes, n), 0);
     const char *arms[] = {mine};
-    cr_assert_eq(nb_gate_builds_init(&builds, arms, 1, arms, 1), 0);
+    cr_assert_eq(nb_gate_builds_init(&builds, arms, 1, arms, 1, true), 0);
     FILE *f = fopen(mine, "r+b"); /* in place: what is mapped would change */
     cr_assert(f);
     for (size_t i = 0; i < n; i++) fputc(0xcc, f);

@@ -29,7 +29,7 @@ TestSuite(gate_report, .init = begin, .fini = release);
 static void add_case(const char *key, enum nb_verdict verdict, const char *reason) {
     struct nb_gate_case *c = nb_gate_add_case(&g, key, 1);
     c->seconds = 1.5;
-    nb_gate_decide(c, verdict, reason);
+    nb_gate_decide(c, verdict, "%s", reason);
 }
 
 /* Launches that alternate about the ratio, and the judgement that they come to. */
@@ -214,7 +214,7 @@ Test(gate_report, two_launches_have_neither_an_interval_nor_an_effect_that_they_
     last()->n_screen = 2;
     const struct nb_gate_evidence e = {.screen = last()->screen, .n_screen = 2, .n_confirming = 1};
     nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &last()->judgement);
-    nb_gate_decide(last(), last()->judgement.verdict, last()->judgement.reason);
+    nb_gate_decide(last(), last()->judgement.verdict, "%s", last()->judgement.reason);
     char *table = print("table"), *json = print("json");
     has(table, "INCONCLUSIVE one_v256_f32: too few launches for an interval (the time ran out after 2 launches)\n");
     has(table, "+5.00%");
