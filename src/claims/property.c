@@ -92,20 +92,13 @@ const char *nb_param_text(const struct nb_property_call *call, const char *name)
 
 int nb_param_count(const struct nb_property_call *call, const char *name) { return count_of(call->params, name); }
 
-static const struct nb_property_each *each_of(const struct nb_property *p, const char *param) {
-    for (const struct nb_property_each *e = p->each; e->param; e++)
-        if (strcmp(e->param, param) == 0) return e;
-    return NULL;
-}
-
 static struct nb_finding *tag_run(const struct nb_property_call *call, struct nb_finding *f) {
     for (const struct nb_property_param *param = call->property->params; param->name; param++) {
-        const struct nb_property_each *e = each_of(call->property, param->name);
-        if (!e || !e->tag) continue;
+        if (!param->tag || !*param->tag) continue;
         if (cJSON_IsNumber(item_of(call->params, param->name, 0)))
-            nb_finding_tag_number(f, e->tag, nb_param_number(call, param->name));
+            nb_finding_tag_number(f, param->tag, nb_param_number(call, param->name));
         else
-            nb_finding_tag(f, e->tag, nb_param_text(call, param->name));
+            nb_finding_tag(f, param->tag, nb_param_text(call, param->name));
     }
     return f;
 }
@@ -139,10 +132,11 @@ struct nb_finding *nb_property_add_seeds(const struct nb_property_call *call, co
 static cJSON *params_of_run(const struct nb_property *p, const cJSON *params, int at) {
     cJSON *run = cJSON_Duplicate(params, true);
     int n = 0;
-    while (p->each[n].param) n++;
+    while (p->params[n].name) n++;
     for (int i = n - 1; i >= 0; i--) {
-        const char *name = p->each[i].param;
+        const char *name = p->params[i].name;
         const int count = count_of(params, name);
+        if (!p->params[i].tag) continue;
         cJSON_ReplaceItemInObjectCaseSensitive(run, name, cJSON_Duplicate(item_of(params, name, at % count), true));
         at /= count;
     }
@@ -152,7 +146,8 @@ static cJSON *params_of_run(const struct nb_property *p, const cJSON *params, in
 /* All runs of an experiment with such params. */
 static void property_run(const struct nb_property *p, const cJSON *params, struct nb_findings *out) {
     int n = 1;
-    for (const struct nb_property_each *e = p->each; e->param; e++) n *= count_of(params, e->param);
+    for (const struct nb_property_param *param = p->params; param->name; param++)
+        if (param->tag) n *= count_of(params, param->name);
     for (int i = 0; i < n; i++) {
         cJSON *run released_by(nb_json_release) = params_of_run(p, params, i);
         p->run(&(struct nb_property_call){.property = p, .params = run, .out = out});

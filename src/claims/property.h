@@ -17,6 +17,9 @@ struct nb_property_param {
     const char *fallback; /* as JSON: "1e-5", "[1, 2]", "\"rmsnorm_twopass\"" */
     const char *help;
     bool count; /* a whole number from 1 to NB_PROPERTY_MOST, so that no claim can take all memory */
+    /* Not null: its list is gone through. The experiment is run for each combination of such values, the last one's changing fastest, and
+     * its findings are tagged with these values; "": they are not. */
+    const char *tag;
 };
 #define NB_PROPERTY_MOST 4096
 
@@ -29,11 +32,6 @@ struct nb_property_call {
 struct nb_property {
     const char *name, *summary;
     struct nb_property_param params[8]; /* seven at most */
-    /* Parameters whose lists are gone through: the experiment is run for each combination of their values, the last one's changing
-     * fastest, and its findings are tagged with these values, in the order of params; tag null: they are not. */
-    struct nb_property_each {
-        const char *param, *tag;
-    } each[5]; /* four at most */
     void (*run)(const struct nb_property_call *call);
 };
 

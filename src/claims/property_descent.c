@@ -226,11 +226,10 @@ const struct nb_property nb_property_descent[] = {
         .name = "descent",
         .summary = "gradient descent on raw and on divided inputs",
         .params = {{"x", "[100, 200, 300]", "inputs", false},
-                   {"divide", "[1, 100]", "inputs and errors divided by", false},
+                   {"divide", "[1, 100]", "inputs and errors divided by", false, "divide"},
                    {"error", "10", "of each prediction at the start", false},
                    {"rate", "0.001", "", false},
                    {"steps", "100", "", true}},
-        .each = {{"divide", "divide"}},
         .run = descent_run,
     },
     {
@@ -247,9 +246,8 @@ const struct nb_property nb_property_descent[] = {
         .params = {{"features", "[10000, 30]", "mean of each: income, age", false},
                    {"spread", "0.3", "standard deviation over the mean", false},
                    {"norm", "[\"none\", \"minmax\", \"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]",
-                    "", false},
+                    "", false, "norm"},
                    {"samples", "1000", "", true}},
-        .each = {{"norm", "norm"}},
         .run = gradient_balance_run,
     },
     {

@@ -208,10 +208,9 @@ const struct nb_property nb_property_interface[] = {
     {
         .name = "broadcast",
         .summary = "statistics with and without keepdim: error, wrong result, or neither",
-        .params = {{"shapes", "[\"2x4x8\"]", "sizes, the features last: BxSxH", false},
+        .params = {{"shapes", "[\"2x4x8\"]", "sizes, the features last: BxSxH", false, "shape"},
                    {"eps", "1e-5", "inside the root", false},
                    {"kernel", "\"rmsnorm_keepdim\"", "computes the result with keepdim", false}},
-        .each = {{"shapes", "shape"}},
         .run = broadcast_run,
     },
     {
@@ -219,8 +218,7 @@ const struct nb_property nb_property_interface[] = {
         .summary = "statistics over all dimensions or the last one",
         .params = {{"kernel", "\"rmsnorm_twopass\"", "", false},
                    {"rows", "4", "", true},
-                   {"shape", "[\"[6]\", \"[2x3]\"]", "normalized_shape, as shapes have it", false}},
-        .each = {{"shape", "shape"}},
+                   {"shape", "[\"[6]\", \"[2x3]\"]", "normalized_shape, as shapes have it", false, "shape"}},
         .run = normalized_shape_run,
     },
     {
@@ -228,12 +226,11 @@ const struct nb_property nb_property_interface[] = {
         .summary = "two kernels on the same rows",
         .params = {{"of", "\"rmsnorm_twopass\"", "", false},
                    {"against", "\"layernorm_twopass\"", "", false},
-                   {"data", "[\"normal\"]", "", false},
-                   {"centred", "[0, 1]", "1: the mean of each row is taken away, exactly", false},
+                   {"data", "[\"normal\"]", "", false, "data"},
+                   {"centred", "[0, 1]", "1: the mean of each row is taken away, exactly", false, ""},
                    {"rows", "32", "", true},
                    {"cols", "512", "", true},
                    {"eps", "1e-5", "", false}},
-        .each = {{"data", "data"}, {"centred", NULL}},
         .run = same_result_run,
     },
     {.name = NULL}};

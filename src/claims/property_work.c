@@ -202,14 +202,13 @@ const struct nb_property nb_property_work[] = {
     {
         .name = "kept",
         .summary = "what automatic differentiation keeps of a norm, by implementation",
-        .params = {{"dtype", "[\"f32\", \"bf16\"]", "of the activations", false},
+        .params = {{"dtype", "[\"f32\", \"bf16\"]", "of the activations", false, "dtype"},
                    {"rows", "4096", "", true},
                    {"cols", "512", "", true},
                    {"norms", "0", "of a model, each of one row a token", false},
                    {"besides", "0", "numbers that a token keeps elsewhere in it", false},
                    {"fixed", "0", "bytes of a step whatever its batch: parameters, gradients, moments", false},
                    {"total", "0", "bytes of a step with LayerNorm; 0: no step is asked for", false}},
-        .each = {{"dtype", "dtype"}},
         .run = kept_run,
     },
     {.name = NULL}};
