@@ -58,9 +58,8 @@ static int read_row(const struct nb_jsonc *file, const cJSON *node, struct publi
     if (nb_machine_of(out->gpu)) return 0;
     struct nb_strbuf known released_by(nb_strbuf_release) = {0};
     nb_machine_names(&known);
-    nb_error("%s:%d: the rates of the GPU '%s' are not known; %s are", file->path, nb_jsonc_line(file, node), out->gpu,
-             known.text);
-    return -1;
+    return nb_error("%s:%d: the rates of the GPU '%s' are not known; %s are", file->path, nb_jsonc_line(file, node),
+                    out->gpu, known.text);
 }
 
 static int read_published(const struct nb_jsonc *file, const cJSON *node, void *into) {

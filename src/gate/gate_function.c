@@ -115,8 +115,7 @@ static void say_others(const char *name, char *exported, struct nb_strbuf *out) 
 static int refuse(const char *file, const char *name, enum nb_function_role role, char *exported) {
     struct nb_strbuf others released_by(nb_strbuf_release) = {0};
     say_others(name, exported, &others);
-    nb_error("%s: no function '%s' (--%s)%s", file, name, roles[role].suffix, others.text ? others.text : "");
-    return -1;
+    return nb_error("%s: no function '%s' (--%s)%s", file, name, roles[role].suffix, others.text ? others.text : "");
 }
 
 /* ---- cases ------------------------------------------------------------------------------------------------------- */

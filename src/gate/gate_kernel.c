@@ -77,8 +77,7 @@ static int check_names(const struct making *m) {
         if (known) continue;
         nb_strbuf_addf(&of_build, "%s:%s", nb_build_names[NB_BUILD_CANDIDATE], name);
         nb_registry_suggest(of_build.text, &near);
-        nb_error("--kernel '%s': no kernel has this name%s", m->kernels[k], near.text ? near.text : "");
-        return -1;
+        return nb_error("--kernel '%s': no kernel has this name%s", m->kernels[k], near.text ? near.text : "");
     }
     return 0;
 }

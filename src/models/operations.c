@@ -316,9 +316,8 @@ static int unknown_model(const char *name) {
     struct nb_strbuf names released_by(nb_strbuf_release) = {0};
     const struct nb_hint hint = nb_did_you_mean(name, (const char *const *)known.items, known.n);
     for (size_t i = 0; i < known.n; i++) nb_strbuf_addf(&names, "%s %s", i ? "," : "; there are", known.items[i]);
-    nb_error("model '%s': no such model in configs/models%s (a file is named with a slash or .json)", name,
-             *hint.text || !names.text ? hint.text : names.text);
-    return -1;
+    return nb_error("model '%s': no such model in configs/models%s (a file is named with a slash or .json)", name,
+                    *hint.text || !names.text ? hint.text : names.text);
 }
 
 /* The path of what the user named; owned, null after nb_error. */
