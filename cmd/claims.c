@@ -304,6 +304,7 @@ static int run_plan(const struct claims_options *o, struct nb_config *config, co
         if (m->there[which] && which == NB_PLAN_TIMING)
             m->there[which] = nb_sample_table_read(&m->samples, folder) == 0;
         result = m->there[which] && m->ended >= 0 ? nb_results_write(&m->results[which], folder) : -1;
+        if (result == 0 && !o->output.no_plots) result = nb_plots_write(&m->results[which], folder);
         if (result == 0 && !o->output.no_plots) result = nb_html_write(&m->results[which], folder);
     }
     return result;

@@ -75,6 +75,7 @@ grep -q '1 yes, 1 in part, 1 false in part' "$WORK/out" || bad "no counts: $(cat
 for file in claims.json claims.md claims.html timing/results.json accuracy/results.json rates/journal.jsonl; do
     [ -s "$WORK/run/$file" ] || bad "$file was not left"
 done
+! command -v gnuplot >/dev/null || ! grep -q 'not drawn' "$WORK/run/timing/index.html" || bad "the run behind has no pictures"
 grep -q 'id="evidence"' "$WORK/run/claims.html" && grep -q '## Evidence' "$WORK/run/claims.md" || bad "the pages have no evidence"
 /usr/bin/python3 tests/check_schema.py reports/schema "$WORK/run" "$WORK/run/timing" "$WORK/run/accuracy" "$WORK/small.json" configs/claims/*.json
 code=$?
