@@ -3,11 +3,14 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "src/core/case_key.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
+#include "src/core/text.h"
 #include "src/lab/probe/probe.h"
 #include "tests/support/cases.h"
 #include "tests/support/files.h"
+#include "tests/support/released.h"
 
 static cJSON *result_of(const struct nb_entry *entry, struct nb_formula formula) {
     struct nb_case c;
@@ -143,6 +146,24 @@ Test(probe, tells_what_black_boxes_do) {
         const bool right = e->value ? value && strcmp(value, e->value) == 0 : !value;
         cr_expect(right, "%s: %s is %s, should be %s", e->kernel, e->question, value ? value : "undetermined",
                   e->value ? e->value : "undetermined");
+    }
+}
+
+Test(probe, differences_are_causes_in_words) {
+    static const char *const causes[][2] = {
+        {"mistakes:rms_f32_eps_clamp", "eps is a clamp inside: 1/sqrt(max(v, eps))"},
+        {"mistakes:rms_f32_gamma_forgotten", "gamma has no effect"},
+        {"mistakes:rms_f32_floors", "results are rounded down"},
+        {"mistakes:rms_f32_correct", ""}};
+    cr_assert_eq(nb_registry_load(plugin_path("mistakes")), 0);
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
+        struct nb_case c;
+        nb_case_init(&c);
+        nb_case_set_entry(&c, nb_registry_find(causes[i][0]));
+        nb_strbuf_add(&text, "");
+        nb_probe_differences(&c, asked(causes[i][0]), false, &text);
+        cr_expect_str_eq(text.text, causes[i][1], "%s: %s", causes[i][0], text.text);
     }
 }
 

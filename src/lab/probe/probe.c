@@ -352,7 +352,7 @@ void nb_probe_differences(const struct nb_case *c, const cJSON *probe, bool gave
     if (eps && strncmp(eps, "nowhere", 7) == 0)
         add_difference(out, "eps has no effect%s", "");
     else if (eps && strcmp(eps, nb_eps_place_names[c->formula.eps_place]) != 0)
-        add_difference(out, strcmp(eps, "clamp") == 0 ? "eps is a %s" : "eps is %s the root", eps);
+        add_difference(out, strncmp(eps, "clamp", 5) == 0 ? "eps is a %s" : "eps is %s the root", eps);
     if (added && strcmp(added, "sum") == 0 && c->op != NB_OP_L2NORM)
         add_difference(out, "eps is added to the %s", added);
     if (gave_nan && variance && strcmp(variance, nb_variance_names[NB_VAR_ONEPASS]) == 0)
