@@ -2,9 +2,7 @@
 /* claims.md and claims.html by one writer: the paper's rows, one sentence a claim, then the evidence for each, so that a reader can disagree
  * with it. */
 #include <ctype.h>
-#include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
@@ -30,7 +28,7 @@ static void add_items(const struct nb_claims_page *p, const struct nb_strings *i
 }
 
 static void add_headline(const struct nb_claims_page *p, const cJSON *document) {
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     struct nb_strings sentences released_by(nb_strings_release) = {0};
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     if (nb_claims_headline(document, false, &grid)) {
@@ -43,7 +41,6 @@ static void add_headline(const struct nb_claims_page *p, const cJSON *document) 
         nb_claims_paper_sentence(&text);
         nb_claims_say(p, "", text.text);
     }
-    nb_grid_release(&grid);
     nb_claims_takeaways(document, &sentences);
     add_items(p, &sentences);
 }
@@ -78,11 +75,10 @@ static void add_sentences(const struct nb_claims_page *p, const cJSON *document)
 }
 
 static void add_lines(const struct nb_claims_page *p, const cJSON *document, bool bugs) {
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     const size_t n = nb_claims_lines_grid(document, bugs, &grid);
     if (n > 0 && bugs) nb_claims_heading(p, 2, "bugs", "Public bug reports: does their input break kernels?");
     if (n > 0) nb_claims_grid(p, &grid);
-    nb_grid_release(&grid);
 }
 
 /* ---- evidence ---- */
@@ -124,7 +120,7 @@ static void add_rules(const struct nb_claims_page *p, const cJSON *reading) {
 static void add_figures(const struct nb_claims_page *p, const cJSON *reading) {
     static const char *const titles[] = {"where", "measured", "outcome", "why", "evidence"};
     const cJSON *figures = nb_json_get(reading, "figures"), *figure;
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     const int n = cJSON_GetArraySize(figures);
     int i = 0;
     nb_grid_init(&grid, titles, p->html ? 5 : 4);
@@ -141,7 +137,6 @@ static void add_figures(const struct nb_claims_page *p, const cJSON *reading) {
     if (n > MOST_FIGURES && !p->html)
         nb_strbuf_addf(p->out, "\n%d of %d figures; claims.json has all.\n", MOST_FIGURES, n);
     nb_claims_add(p, "\n", n > 0 ? "</details>\n" : "");
-    nb_grid_release(&grid);
 }
 
 static void add_reading(const struct nb_claims_page *p, const cJSON *reading) {
@@ -264,7 +259,7 @@ static int write_page(const char *dir, const char *name, struct nb_strbuf *text)
 
 int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
-    struct nb_figures figures = {0};
+    struct nb_figures figures released_by(nb_figures_release) = {0};
     struct nb_strbuf page released_by(nb_strbuf_release) = {0}, markdown released_by(nb_strbuf_release) = {0};
     int result = 0;
     nb_strbuf_add(&figures.notes, "");
@@ -277,6 +272,5 @@ int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
     add_all(&(struct nb_claims_page){.html = true, .out = &page}, document, &figures, dir);
     nb_html_end(&page);
     if (result == 0) result = write_page(dir, NB_CLAIMS_PAGE, &page);
-    nb_figures_release(&figures);
     return result;
 }

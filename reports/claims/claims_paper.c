@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/text/grid.h"
@@ -104,17 +103,12 @@ void nb_claims_paper_sentence(struct nb_strbuf *out) {
 }
 
 void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document) {
-    static const char *const titles[] = {"table",
-                                         "row",
-                                         "LayerNorm's share of the step",
-                                         "RMSNorm saves of the step",
-                                         "pRMSNorm saves",
-                                         "RMSNorm saves of the norm"};
     struct nb_paper paper;
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release) =
+        nb_grid_of("table", "row", "LayerNorm's share of the step", "RMSNorm saves of the step", "pRMSNorm saves",
+                   "RMSNorm saves of the norm");
     bool any = false;
     if (nb_paper_read(&paper) != 0) return;
-    nb_grid_init(&grid, titles, 6);
     for (size_t i = 0; i < paper.n; i++) {
         const struct nb_paper_row *r = &paper.rows[i];
         any |= nb_claims_figures(document, r->claim, "norm") != NULL;
@@ -131,5 +125,4 @@ void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document) {
             "Intervals at 95% from the deviations of the paper's three runs; shares from its steps without any norm.");
         nb_claims_grid(p, &grid);
     }
-    nb_grid_release(&grid);
 }

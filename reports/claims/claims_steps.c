@@ -3,7 +3,6 @@
  * steps as the sums of their operations, dispatch costs that would reach published cuts, and recorded readings in PyTorch. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
@@ -288,12 +287,11 @@ bool nb_claims_headline(const cJSON *document, bool brief, struct nb_grid *grid)
     nb_grid_init(grid, brief ? short_titles : titles, N);
     if (brief) grid->ranks = ranks;
     const size_t n = find_rows(document, rows);
-    cJSON *run = readings_of_run(document);
+    cJSON *run released_by(nb_json_release) = readings_of_run(document);
     for (size_t i = 0; i < n; i++) {
         add_name(grid, rows, n, i, brief);
         add_row(grid, &rows[i], document, run, brief);
     }
-    cJSON_Delete(run);
     return n > 0;
 }
 
@@ -329,7 +327,7 @@ void nb_claims_savings_figure(struct nb_figures *figures, const cJSON *document,
     const size_t n = find_rows(document, rows);
     if (n == 0) return;
     struct nb_figure *f = nb_figures_new(figures, meta, nb_strdup("savings"));
-    cJSON *run = readings_of_run(document);
+    cJSON *run released_by(nb_json_release) = readings_of_run(document);
     f->title = nb_strdup("Time that RMSNorm saves against LayerNorm");
     f->subtitle = nb_strdup("whole steps, and the norm alone");
     f->caption = nb_strdup(caption);
@@ -350,7 +348,6 @@ void nb_claims_savings_figure(struct nb_figures *figures, const cJSON *document,
         add_point(f, "unfused norm here", y, 0.18, &rows[i].norm);
         add_point(f, "fused norm here", y, 0.3, &rows[i].fused);
     }
-    cJSON_Delete(run);
 }
 
 /* ---- what a reader takes home: sentences that are made of the figures, each only where these are there ---- */
@@ -496,7 +493,7 @@ void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences) {
     const struct ranges r = ranges_of(rows, n);
     static void (*const say[])(struct nb_strbuf *, const struct ranges *) = {say_norms, say_steps, say_dispatch};
     static const char *const devices[] = {"cuda", "cpu"};
-    cJSON *run = readings_of_run(document);
+    cJSON *run released_by(nb_json_release) = readings_of_run(document);
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < sizeof say / sizeof say[0]; i++) {
         say[i](&text, &r);
@@ -507,7 +504,6 @@ void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences) {
         if (file) say_recorded(&text, file);
         keep(sentences, &text);
     }
-    cJSON_Delete(run);
 }
 
 /* ---- the tables behind ---- */
@@ -533,22 +529,12 @@ static void add_model(struct nb_grid *grid, const cJSON *entry) {
 }
 
 static void add_models(const struct nb_claims_page *p, const cJSON *document) {
-    static const char *const titles[] = {"model",
-                                         "norm",
-                                         "style",
-                                         "tokens",
-                                         "time of the passes",
-                                         "products",
-                                         "LayerNorm's share",
-                                         "saves of the norm",
-                                         "saves of the step",
-                                         "why not"};
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release) =
+        nb_grid_of("model", "norm", "style", "tokens", "time of the passes", "products", "LayerNorm's share",
+                   "saves of the norm", "saves of the step", "why not");
     const cJSON *entry;
-    nb_grid_init(&grid, titles, 10);
     cJSON_ArrayForEach(entry, models_of(document)) add_model(&grid, entry);
     nb_claims_grid(p, &grid);
-    nb_grid_release(&grid);
 }
 
 static const char steps_lead[] =
@@ -575,14 +561,12 @@ static void say_check(const struct nb_claims_page *p, const cJSON *rates) {
 
 /* How far a sum is from a step that runs. */
 static void add_checks(const struct nb_claims_page *p, const cJSON *checks) {
-    static const char *const titles[] = {"model",   "PyTorch's arm", "of the full size",       "sum",
-                                         "PyTorch", "threads",       "PyTorch x threads / sum"};
-    struct nb_grid grid;
+    struct nb_grid grid = nb_grid_of("model", "PyTorch's arm", "of the full size", "sum", "PyTorch", "threads",
+                                     "PyTorch x threads / sum");
     const cJSON *check;
     if (!checks || !checks->child) return;
     nb_claims_add(p, "\n", ""); /* ends the table before */
     nb_claims_say(p, "", "The same passes in PyTorch here, the sum in proportion to the smaller batch:");
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     cJSON_ArrayForEach(check, checks) {
         nb_grid_row(&grid, nb_json_get_string(check, "model"), nb_json_get_string(check, "arm"));
         nb_grid_addf(&grid, "%.3g%%", 100 * nb_json_get_number(check, "share"));
@@ -622,10 +606,9 @@ static void add_dispatches(const struct nb_claims_page *p, const cJSON *document
 }
 
 static void add_recording(const struct nb_claims_page *p, const cJSON *file) {
-    static const char *const titles[] = {"model",         "what",        "classes", "no norm, ms",
-                                         "LayerNorm, ms", "RMSNorm, ms", "saves",   "note"};
     static const char *const times[] = {"none_ms", "layernorm_ms", "rmsnorm_ms"};
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release) =
+        nb_grid_of("model", "what", "classes", "no norm, ms", "LayerNorm, ms", "RMSNorm, ms", "saves", "note");
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const cJSON *reading;
     nb_strbuf_addf(&text, "%s, PyTorch %s, %s, by %s. %s. In brackets %s.", nb_json_get_string(file, "machine"),
@@ -633,7 +616,6 @@ static void add_recording(const struct nb_claims_page *p, const cJSON *file) {
                    nb_json_get_string(file, "made_by"), nb_json_get_string(file, "how"),
                    nb_json_get_string(file, "interval"));
     nb_claims_say(p, "", text.text);
-    nb_grid_init(&grid, titles, 8);
     cJSON_ArrayForEach(reading, nb_json_get(file, "readings")) {
         const struct nb_interval saving = saving_of(reading);
         nb_grid_row(&grid, nb_json_get_string(reading, "workload"), nb_json_get_string(reading, "what"),
@@ -647,7 +629,6 @@ static void add_recording(const struct nb_claims_page *p, const cJSON *file) {
         nb_grid_add(&grid, nb_json_get_string(reading, "note"));
     }
     nb_claims_grid(p, &grid);
-    nb_grid_release(&grid);
 }
 
 void nb_claims_steps(const struct nb_claims_page *p, const cJSON *document) {

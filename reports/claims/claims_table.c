@@ -2,7 +2,6 @@
 /* The verdicts on a terminal: a line for each claim, what was measured beside what was published, and why. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
@@ -50,13 +49,12 @@ static void add_claim(const struct nb_claims_sentence *s, size_t screen, struct 
 static void add_unmeasured(const struct nb_claims_sentence *all, size_t n, const char *theme, size_t screen,
                            struct nb_strbuf *text) {
     enum { NAMES_AT = 17 };
-    struct nb_strbuf names = {0};
+    struct nb_strbuf names released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < n; i++)
         if (!all[i].is_measured && strcmp(all[i].theme, theme) == 0)
             nb_strbuf_addf(&names, "%s%s", names.len ? ", " : "", all[i].id);
     if (names.len) nb_strbuf_addf(text, "  %-*s", NAMES_AT - 2, "not measured");
     if (names.len) add_hanging(text, names.text, NAMES_AT, screen);
-    nb_strbuf_release(&names);
 }
 
 static void add_claims(const cJSON *document, FILE *out, struct nb_strbuf *text) {
@@ -73,14 +71,13 @@ static void add_claims(const cJSON *document, FILE *out, struct nb_strbuf *text)
 }
 
 static void add_bugs(const cJSON *document, FILE *out, struct nb_strbuf *text) {
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     const size_t n = nb_claims_bugs_grid(document, &grid), n_rows = grid.n_cells / grid.n_columns;
     grid.screen = nb_screen_width(out);
     if (n > 0) nb_strbuf_add(text, "\nPublic bug reports: does their input break kernels?\n");
     if (n_rows > 0) nb_grid_add_table(&grid, nb_screen_color(out), text);
     if (n > n_rows)
         nb_strbuf_addf(text, "The input of %zu break%s no kernel here.\n", n - n_rows, n - n_rows == 1 ? "s" : "");
-    nb_grid_release(&grid);
 }
 
 static void say(struct nb_strbuf *sentence, FILE *out, struct nb_strbuf *text) {
@@ -91,7 +88,7 @@ static void say(struct nb_strbuf *sentence, FILE *out, struct nb_strbuf *text) {
 static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *text) {
     struct nb_strings sentences released_by(nb_strings_release) = {0};
     struct nb_strbuf note released_by(nb_strbuf_release) = {0};
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     if (nb_claims_headline(document, true, &grid)) {
         nb_strbuf_add(text, "Does RMSNorm save 7% to 64%?\n");
         grid.screen = nb_screen_width(out);
@@ -102,7 +99,6 @@ static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *tex
         say(&note, out, text);
         nb_strbuf_add(text, "\n");
     }
-    nb_grid_release(&grid);
     nb_claims_takeaways(document, &sentences);
     for (size_t i = 0; i < sentences.n; i++)
         nb_screen_wrap(text, sentences.items[i], nb_screen_width(out), nb_utf8_wanted());

@@ -3,7 +3,6 @@
 #include "reports/claims/claims_report.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/text/grid.h"
@@ -103,14 +102,13 @@ static void add_lead(const struct nb_claims_page *p, const cJSON *document) {
 void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *document) {
     bool first = true;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        struct nb_grid grid;
+        struct nb_grid grid released_by(nb_grid_release);
         if (fill(&grid, &tables[i], document)) {
             if (first) add_lead(p, document);
             first = false;
             nb_claims_heading(p, 3, tables[i].list, tables[i].title);
             nb_claims_grid(p, &grid);
         }
-        nb_grid_release(&grid);
     }
 }
 

@@ -248,7 +248,7 @@ static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axi
 }
 
 static void add_tick(struct nb_strbuf *out, double at, enum nb_scale scale, bool first) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     if (scale == NB_SCALE_BYTES)
         nb_format_bytes(&text, at);
     else
@@ -256,7 +256,6 @@ static void add_tick(struct nb_strbuf *out, double at, enum nb_scale scale, bool
     nb_strbuf_add(out, first ? "" : ", ");
     nb_escape_gnuplot(out, text.text);
     nb_strbuf_addf(out, " %.17g", at);
-    nb_strbuf_release(&text);
 }
 
 /* Labels at every 2^(k step), at most about six of them; small ticks at the other powers of two. */
@@ -310,13 +309,12 @@ static void add_log2(const struct nb_figure *f, size_t panel, char axis, const s
                      struct nb_strbuf *out) {
     nb_strbuf_addf(out, "  set logscale %c 2\n  set %crange [%.17g:%.17g]\n", axis, axis, r->least_positive / 1.2,
                    fmax(r->most, r->least_positive) * 1.2);
-    struct nb_strbuf own = {0};
+    struct nb_strbuf own released_by(nb_strbuf_release) = {0};
     bool few = scale == NB_SCALE_LENGTH && axis == 'x' && add_own_ticks(f, panel, r, &own);
     if (few)
         nb_strbuf_add(out, own.text);
     else
         add_power_ticks(axis, r, scale, out);
-    nb_strbuf_release(&own);
 }
 
 /* "0.02", "200", "1e+06". */
@@ -521,11 +519,10 @@ static void lay_out(struct layout *l, const struct nb_figure *f) {
 }
 
 static void add_quoted(struct nb_strbuf *out, const char *text, size_t cells) {
-    struct nb_strbuf cut = {0};
+    struct nb_strbuf cut released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&cut, text ? text : "");
     nb_utf8_cut(&cut, cells, "…");
     nb_escape_gnuplot(out, cut.text);
-    nb_strbuf_release(&cut);
 }
 
 /* Label texts come from outside, the format is ours. y: from above. */

@@ -45,12 +45,10 @@ static bool choose_width(struct pairs *p) {
 
 /* "twopass"; "welford / twopass" where the kernels differ. */
 static void label_of(const struct pairs *p, const struct nb_cut *cut, struct nb_strbuf *out) {
-    char *ln = nb_kernel_suffix(&p->results->records[cut->layernorm]),
-         *rms = nb_kernel_suffix(&p->results->records[cut->rmsnorm]);
+    char *ln freed = nb_kernel_suffix(&p->results->records[cut->layernorm]),
+             *rms freed = nb_kernel_suffix(&p->results->records[cut->rmsnorm]);
     nb_strbuf_add(out, ln + (*ln == '_'));
     if (strcmp(ln, rms) != 0) nb_strbuf_addf(out, " / %s", rms + (*rms == '_'));
-    free(ln);
-    free(rms);
 }
 
 static bool is_layernorm_drawn(const struct nb_record *r, const void *arg) {
@@ -61,14 +59,13 @@ static bool is_layernorm_drawn(const struct nb_record *r, const void *arg) {
 
 static void add_cut(struct nb_figure *f, const struct pairs *p, size_t i, double x) {
     const struct nb_interval *cut = &p->cuts[i].cut;
-    struct nb_strbuf label = {0};
+    struct nb_strbuf label released_by(nb_strbuf_release) = {0};
     label_of(p, &p->cuts[i], &label);
     const struct nb_record *ln = &p->results->records[p->cuts[i].layernorm],
                            *rms = &p->results->records[p->cuts[i].rmsnorm];
     nb_figure_add(
         f, 0, nb_figure_entry(f, label.text),
         (struct nb_point){x, 100 * cut->value, 100 * cut->low, 100 * cut->high, ln->timing.noisy || rms->timing.noisy});
-    nb_strbuf_release(&label);
 }
 
 static void finish(struct nb_figure *f, const struct pairs *p, const char *against, const char *subtitle,
@@ -91,11 +88,10 @@ static void add_caches(struct nb_figure *f, const struct nb_results *results, in
 
 static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *figures) {
     const char *against = by == NB_BY_LENGTH ? "row length" : "working set";
-    struct nb_sweep sweep;
+    struct nb_sweep sweep released_by(nb_sweep_release);
     nb_sweep_find(&sweep, p->results, by, is_layernorm_drawn, p, NULL);
     if (sweep.n_steps < 2) {
         nb_figures_note(figures, "time saved by %s, %s: one value only", against, nb_formats[p->dtype].name);
-        nb_sweep_release(&sweep);
         return;
     }
     char *name = nb_textf("cut-%s-%s-%s", by == NB_BY_LENGTH ? "length" : "working-set", nb_pass_names[p->pass],
@@ -111,7 +107,6 @@ static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *
     nb_figure_sort(f);
     if (by == NB_BY_BYTES) add_caches(f, p->results, p->results->records[sweep.records[0]].machine);
     finish(f, p, against, sweep.subtitle, sweep.constants);
-    nb_sweep_release(&sweep);
 }
 
 void nb_plot_cut(const struct nb_results *results, struct nb_figures *figures) {

@@ -32,11 +32,10 @@ static bool is_drawable(const struct nb_record *r, const void *arg) {
 static void add_points(struct nb_figure *f, const struct nb_results *results, const struct nb_sweep *g) {
     for (size_t i = 0; i < g->n; i++) {
         const struct nb_record *r = &results->records[g->records[i]];
-        struct nb_strbuf kernel = {0};
+        struct nb_strbuf kernel released_by(nb_strbuf_release) = {0};
         nb_kernel_name(&r->c, &kernel);
         nb_figure_add(f, 0, nb_figure_entry(f, kernel.text),
                       (struct nb_point){cost_ns(r), 100 * r->accuracy.worst_ratio, NAN, NAN, r->timing.noisy});
-        nb_strbuf_release(&kernel);
     }
 }
 
@@ -46,7 +45,7 @@ enum { FEWEST_KERNELS = 4 };
 /* The most cases of one op, dtype and shape that share everything but kernel, width and formula. */
 static void draw(const struct nb_results *results, struct nb_figures *figures, const struct selection *s) {
     const char *op = nb_op_names[s->op], *dtype = nb_formats[s->dtype].name;
-    struct nb_sweep cases;
+    struct nb_sweep cases released_by(nb_sweep_release);
     nb_sweep_find(&cases, results, NB_ONE_SHAPE, is_drawable, s, free_axes);
     if (cases.n >= FEWEST_KERNELS) {
         struct nb_figure *f =
@@ -61,7 +60,6 @@ static void draw(const struct nb_results *results, struct nb_figures *figures, c
         f->caption = nb_strdup(caption);
         if (f->n_entries < FEWEST_KERNELS) nb_figures_drop_last(figures);
     }
-    nb_sweep_release(&cases);
 }
 
 void nb_plot_frontier(const struct nb_results *results, struct nb_figures *figures) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Our kernels beside other libraries': the geometric mean of each op, sorted. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "reports/figures/plot.h"
@@ -21,13 +20,12 @@ static int by_ratio(const void *left, const void *right) {
 static void add_mean(struct nb_figure *f, const struct nb_peer_mean *m) {
     const struct nb_case *c = &m->first->theirs->c;
     const bool rows = c->shape.layout == NB_ROWS;
-    char *label =
+    char *label freed =
         nb_textf("%s %s%s%s%s", m->first->library, nb_op_names[c->op], c->pass == NB_BACKWARD ? " backward" : "",
                  rows ? "" : " ", rows ? "" : nb_layout_names[c->shape.layout]);
     nb_figure_add(
         f, 0, nb_figure_entry(f, label),
         (struct nb_point){m->ratio.value, (double)nb_figure_name(f, label), m->ratio.low, m->ratio.high, false});
-    free(label);
 }
 
 static void draw(const struct nb_results *results, struct nb_peer_mean *means, size_t n, struct nb_figures *figures) {
@@ -46,10 +44,9 @@ static void draw(const struct nb_results *results, struct nb_peer_mean *means, s
 
 void nb_plot_peers(const struct nb_results *results, struct nb_figures *figures) {
     struct nb_peer_comparisons comparisons;
-    struct nb_peer_mean *means;
+    struct nb_peer_mean *means freed = NULL;
     if (!nb_meta(results, "plan.compare") || nb_peer_comparisons_make(&comparisons, results) != 0) return;
     const size_t n = nb_peer_means(&comparisons, &means);
     if (n > 0) draw(results, means, n, figures);
-    free(means);
     nb_peer_comparisons_release(&comparisons);
 }

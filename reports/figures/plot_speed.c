@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Speed against row length: for each op, pass and dtype its kernels, each at its fastest width. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/figures/plot.h"
@@ -30,7 +29,7 @@ static struct nb_point point_of(const struct nb_record *r) {
 /* Of a kernel's widths at one row length, the one that moves most bytes. */
 static bool is_fastest_width(const struct nb_results *results, const struct nb_sweep *sweep,
                              const struct nb_record *r) {
-    struct nb_strbuf mine = {0}, other = {0};
+    struct nb_strbuf mine released_by(nb_strbuf_release) = {0}, other released_by(nb_strbuf_release) = {0};
     bool fastest = true;
     nb_kernel_name(&r->c, &mine);
     for (size_t i = 0; i < sweep->n && fastest; i++) {
@@ -40,13 +39,11 @@ static bool is_fastest_width(const struct nb_results *results, const struct nb_s
         nb_kernel_name(&o->c, &other);
         fastest = strcmp(mine.text, other.text) != 0;
     }
-    nb_strbuf_release(&mine);
-    nb_strbuf_release(&other);
     return fastest;
 }
 
 static void fill(struct nb_figure *f, const struct nb_results *results, const struct nb_sweep *sweep) {
-    struct nb_strbuf label = {0};
+    struct nb_strbuf label released_by(nb_strbuf_release) = {0};
     f->n_panels = 1;
     f->panels[0] =
         (struct nb_panel){NULL, "row length, elements", "% of memcpy speed", NB_SCALE_LENGTH, NB_SCALE_SHARE};
@@ -58,13 +55,12 @@ static void fill(struct nb_figure *f, const struct nb_results *results, const st
         nb_figure_add(f, 0, nb_figure_entry(f, label.text), point_of(r));
     }
     nb_figure_sort(f);
-    nb_strbuf_release(&label);
 }
 
 /* Returns whether the results allow the figure. */
 static bool draw(struct nb_figures *figures, const struct nb_results *results, const struct subject *s) {
     const char *op = nb_op_names[s->op], *dtype = nb_formats[s->dtype].name;
-    struct nb_sweep sweep;
+    struct nb_sweep sweep released_by(nb_sweep_release);
     nb_sweep_find(&sweep, results, NB_BY_LENGTH, belongs, s, NULL);
     const bool drawn = sweep.n_steps > 1;
     if (drawn) {
@@ -75,7 +71,6 @@ static bool draw(struct nb_figures *figures, const struct nb_results *results, c
         f->subtitle = nb_strdup(sweep.subtitle);
         f->caption = nb_textf("%sFixed: %s.", caption, sweep.constants);
     }
-    nb_sweep_release(&sweep);
     return drawn;
 }
 
@@ -86,7 +81,7 @@ static bool is_there(const struct nb_results *results, const struct subject *s) 
 }
 
 void nb_plot_speed(const struct nb_results *results, struct nb_figures *figures) {
-    struct nb_strbuf missing = {0};
+    struct nb_strbuf missing released_by(nb_strbuf_release) = {0};
     for (uint32_t op = 0; op < NB_OP_COPY; op++)
         for (uint32_t pass = 0; pass < NB_N_PASSES; pass++)
             for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
@@ -98,5 +93,4 @@ void nb_plot_speed(const struct nb_results *results, struct nb_figures *figures)
     if (missing.len)
         nb_figures_note(figures, "kernels of an op: fewer than two row lengths with everything else equal: %s",
                         missing.text);
-    nb_strbuf_release(&missing);
 }

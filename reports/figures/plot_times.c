@@ -69,18 +69,17 @@ static void fill(struct nb_figure *f, const struct row *rows, size_t n) {
     for (size_t i = 0; i < n && i < MOST; i++) {
         const struct nb_record *r = rows[i].record;
         const struct nb_interval *t = &r->timing.time_ns;
-        char *label = nb_textf("%s %s", rows[i].kernel, nb_width_names[r->c.width]);
+        char *label freed = nb_textf("%s %s", rows[i].kernel, nb_width_names[r->c.width]);
         const size_t y = nb_figure_name(f, label);
         nb_figure_add(f, 0, nb_figure_entry(f, label),
                       (struct nb_point){t->value / 1e3, (double)y, t->low / 1e3, t->high / 1e3, r->timing.noisy});
-        free(label);
     }
     f->guides[f->n_guides++] =
         (struct nb_guide){.x = fastest->vs_copy.value * fastest->time_ns.value / 1e3, .label = "copy"};
 }
 
 static void draw(const struct nb_results *results, const struct selection *s, struct nb_figures *figures) {
-    struct nb_sweep cases;
+    struct nb_sweep cases released_by(nb_sweep_release);
     nb_sweep_find(&cases, results, NB_ONE_SHAPE, belongs, s, free_axes);
     struct row *rows = nb_alloc(cases.n + 1, sizeof *rows);
     const size_t n = sorted_rows(rows, results, &cases);
@@ -97,7 +96,6 @@ static void draw(const struct nb_results *results, const struct selection *s, st
     }
     for (size_t i = 0; i < n; i++) free(rows[i].kernel);
     free(rows);
-    nb_sweep_release(&cases);
 }
 
 void nb_plot_times(const struct nb_results *results, struct nb_figures *figures) {

@@ -32,9 +32,8 @@ struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_res
     /* Names are made safe and cut, so that two of them may become one. */
     for (int k = 2; is_taken(figures, made.name); k++) {
         nb_figure_release(&made);
-        char *other = nb_textf("%d-%s", k, name);
+        char *other freed = nb_textf("%d-%s", k, name);
         nb_figure_init(&made, other);
-        free(other);
     }
     nb_meta_footer(results, &footer);
     nb_strbuf_addf(&footer, "%snormbench %s", footer.len ? ", " : "", nb_meta_text(results, "version"));
@@ -79,9 +78,8 @@ void nb_figures_release(struct nb_figures *figures) {
 }
 
 static int write_file(const char *dir, const char *name, const char *ending, struct nb_strbuf *text) {
-    char *file = nb_textf("%s/%s%s", dir, name, ending);
+    char *file freed = nb_textf("%s/%s%s", dir, name, ending);
     int result = nb_file_write(file, text->text ? text->text : "", text->len);
-    free(file);
     nb_strbuf_release(text);
     return result;
 }
@@ -107,11 +105,10 @@ static int write_index(const struct nb_figures *figures, const char *dir) {
     }
     if (figures->notes.len) nb_strbuf_add(&readme, "\n\nNot drawn:\n\n    ");
     for (const char *s = figures->notes.text; *s; s += strcspn(s, "\n") + 1) {
-        struct nb_strbuf line = {0};
+        struct nb_strbuf line released_by(nb_strbuf_release) = {0};
         nb_strbuf_addn(&line, s, strcspn(s, "\n"));
         nb_escape_terminal(&readme, line.text, true);
         nb_strbuf_add(&readme, s[line.len + 1] ? "\n    " : "");
-        nb_strbuf_release(&line);
     }
     nb_strbuf_add(&readme, "\n");
     int result = write_file(dir, "all", ".gp", &all);
@@ -145,7 +142,7 @@ enum { NOT_STARTED = 127 };
 static int draw_all(const char *dir) {
     pid_t child;
     int status = 0;
-    char *log = nb_path_join(dir, "gnuplot.log");
+    char *log freed = nb_path_join(dir, "gnuplot.log");
     int error = start_gnuplot(dir, &child), result = 0;
     if (error == ENOENT || error == EACCES) {
         result = 1;
@@ -163,12 +160,11 @@ static int draw_all(const char *dir) {
             unlink(log);
     }
     if (result == 1) unlink(log);
-    free(log);
     return result;
 }
 
 int nb_figures_write(const struct nb_figures *figures, const char *dir, const char *folder) {
-    char *plots = nb_path_join(dir, folder);
+    char *plots freed = nb_path_join(dir, folder);
     int result = nb_dir_make(plots);
     for (size_t i = 0; i < figures->n && result == 0; i++) result = write_figure(&figures->list[i], plots);
     if (result == 0) result = write_index(figures, plots);
@@ -177,14 +173,11 @@ int nb_figures_write(const struct nb_figures *figures, const char *dir, const ch
         if (drawn > 0) nb_note("no gnuplot here: %s has the data and the scripts, but no pictures", plots);
         result = drawn < 0 ? -1 : 0;
     }
-    free(plots);
     return result;
 }
 
 int nb_plots_write(const struct nb_results *results, const char *dir) {
-    struct nb_figures figures;
+    struct nb_figures figures released_by(nb_figures_release);
     nb_figures_init(&figures, results);
-    int result = nb_figures_write(&figures, dir, "plots");
-    nb_figures_release(&figures);
-    return result;
+    return nb_figures_write(&figures, dir, "plots");
 }

@@ -39,21 +39,20 @@ static bool is_held(const struct nb_axis *axis, const char *const *free_axes) {
 }
 
 void nb_sweep_constants(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out) {
-    struct nb_strbuf value = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     for (size_t a = 0; a < nb_n_axes; a++) {
         if (!is_held(&nb_axes[a], free_axes)) continue;
         nb_strbuf_clear(&value);
         nb_case_axis(&r->c, nb_axes[a].name, &value);
         if (value.len) nb_strbuf_addf(out, "%s%s %s", out->len ? ", " : "", nb_axes[a].name, value.text);
     }
-    nb_strbuf_release(&value);
 }
 
 /* The title says dtype and pass; the op decides about the parameters. */
 static void add_subtitle(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out) {
     static const char *const always[] = {"data", "eps", "root", NULL}, *const never[] = {"pass", "dtype", "affine",
                                                                                          NULL};
-    struct nb_strbuf value = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     for (size_t a = 0; a < nb_n_axes; a++) {
         const struct nb_axis *axis = &nb_axes[a];
         if (!is_held(axis, free_axes) || nb_name_find(never, axis->name) >= 0) continue;
@@ -63,7 +62,6 @@ static void add_subtitle(const struct nb_record *r, const char *const *free_axes
         if (!value.len || (usual && nb_name_find(always, axis->name) < 0)) continue;
         nb_strbuf_addf(out, "%s%s %s", out->len ? ", " : "", axis->name, value.text);
     }
-    nb_strbuf_release(&value);
 }
 
 struct search {
@@ -160,7 +158,7 @@ static void try_rule(struct nb_sweep *sweep, struct member *members, const struc
 void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, enum nb_sweep_by by,
                    nb_record_filter *accepts, const void *arg, const char *const *free_axes) {
     const struct search search = {results, by, accepts, arg, free_axes};
-    struct member *members = nb_alloc(results->n + 1, sizeof *members);
+    struct member *members freed = nb_alloc(results->n + 1, sizeof *members);
     *sweep = (struct nb_sweep){0};
     if (by == NB_BY_LENGTH) {
         try_rule(sweep, members, &search, SAME_ROWS);
@@ -168,7 +166,6 @@ void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, enu
     } else {
         try_rule(sweep, members, &search, by == NB_BY_BYTES ? SAME_LENGTH : SAME_SHAPE);
     }
-    free(members);
 }
 
 void nb_sweep_release(struct nb_sweep *sweep) {
@@ -218,11 +215,10 @@ static void make_terms(const struct nb_record *r, struct nb_strbuf *out) {
 }
 
 char *nb_kernel_suffix(const struct nb_record *r) {
-    struct nb_strbuf kernel = {0};
+    struct nb_strbuf kernel released_by(nb_strbuf_release) = {0};
     nb_kernel_name(&r->c, &kernel);
     const char *op = nb_op_names[r->c.op], *found = strstr(kernel.text, op);
     char *suffix = nb_strdup(found ? found + strlen(op) : kernel.text);
-    nb_strbuf_release(&kernel);
     return suffix;
 }
 
@@ -277,7 +273,7 @@ static int by_record(const void *left, const void *right) {
 }
 
 size_t nb_cuts_find(const struct nb_results *results, struct nb_cut **cuts) {
-    struct side *sides = nb_alloc(results->n + 1, sizeof *sides);
+    struct side *sides freed = nb_alloc(results->n + 1, sizeof *sides);
     *cuts = nb_alloc(results->n + 1, sizeof **cuts);
     size_t n = collect_sides(sides, results), n_cuts = pair_up(sides, n, results, *cuts);
     if (n_cuts) qsort(*cuts, n_cuts, sizeof **cuts, by_record);
@@ -285,6 +281,5 @@ size_t nb_cuts_find(const struct nb_results *results, struct nb_cut **cuts) {
         free(sides[i].terms);
         free(sides[i].suffix);
     }
-    free(sides);
     return n_cuts;
 }

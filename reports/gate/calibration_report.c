@@ -194,12 +194,11 @@ static void add_row(struct nb_grid *grid, const struct nb_calibration_group *gro
 }
 
 static void add_machine(struct nb_strbuf *out) {
-    cJSON *fingerprint = nb_fingerprint();
+    cJSON *fingerprint released_by(nb_json_release) = nb_fingerprint();
     const cJSON *cpu = nb_json_get(fingerprint, "cpu");
     const char *model = nb_json_get_text(cpu, "model"), *hypervisor = nb_json_get_text(cpu, "hypervisor");
     nb_strbuf_addf(out, "on %s, %.0f CPUs%s%s\n", model ? model : "a CPU that does not say its name",
                    nb_json_get_number(cpu, "n_online"), hypervisor ? ", under " : "", hypervisor ? hypervisor : "");
-    cJSON_Delete(fingerprint);
 }
 
 static void add_explanation(struct nb_strbuf *out, const struct report *r) {
@@ -258,17 +257,15 @@ int nb_calibration_report(const struct nb_calibration_run *run, const char *conf
     struct report r = {.run = run, .config = config, .effect = effect};
     int result = 0;
     find_all(&r);
-    cJSON *json = calibration_to_json(&r);
+    cJSON *json released_by(nb_json_release) = calibration_to_json(&r);
     if (strcmp(format, "json") == 0)
         nb_json_put(json, out);
     else
         result = print_table(&r, out);
     if (dir) {
-        char *path = nb_path_join(dir, "calibration.json");
+        char *path freed = nb_path_join(dir, "calibration.json");
         if (nb_json_write(json, path) != 0) result = -1;
-        free(path);
     }
-    cJSON_Delete(json);
     free(r.findings);
     return result;
 }

@@ -42,7 +42,7 @@ static int by_badness(const void *left, const void *right) {
 }
 
 static void make_order(struct nb_gate_summary *s) {
-    struct ranked *ranked = nb_alloc(s->g->n_cases + 1, sizeof *ranked);
+    struct ranked *ranked freed = nb_alloc(s->g->n_cases + 1, sizeof *ranked);
     for (size_t i = 0; i < s->g->n_cases; i++) {
         const struct nb_gate_case *c = &s->g->cases[i];
         ranked[i] = (struct ranked){i, c->verdict, is_timed(c) ? c->judgement.ratio.value : 0};
@@ -50,7 +50,6 @@ static void make_order(struct nb_gate_summary *s) {
     if (s->g->n_cases) qsort(ranked, s->g->n_cases, sizeof *ranked, by_badness);
     s->order = nb_alloc(s->g->n_cases + 1, sizeof *s->order);
     for (size_t i = 0; i < s->g->n_cases; i++) s->order[i] = ranked[i].index;
-    free(ranked);
 }
 
 /* ---- geometric mean ------------------------------------------------------------------------------------------------- */
@@ -81,14 +80,13 @@ static struct nb_interval geometric_mean(const struct nb_gate *g, size_t n_timed
     if (n_timed == 0) return (struct nb_interval){NAN, NAN, NAN};
     for (size_t i = 0; i < g->n_cases; i++)
         if (g->cases[i].n_screen + g->cases[i].n_confirm > most) most = g->cases[i].n_screen + g->cases[i].n_confirm;
-    double *drawn = nb_alloc(most, sizeof *drawn);
+    double *drawn freed = nb_alloc(most, sizeof *drawn);
     for (size_t i = 0; i < g->n_cases; i++) {
         if (!is_timed(&g->cases[i])) continue;
         mean += log(g->cases[i].judgement.ratio.value) / (double)n_timed;
         is_known &= nb_interval_known(&g->cases[i].judgement.ratio);
         for (int d = 0; d < DRAWS; d++) draws[d] += redrawn(&g->cases[i], &state, drawn) / (double)n_timed;
     }
-    free(drawn);
     if (!is_known) return (struct nb_interval){exp(mean), NAN, NAN};
     const double centre = nb_median(draws, DRAWS);
     return (struct nb_interval){exp(mean), exp(mean + nb_quantile(draws, DRAWS, 0.025) - centre),
@@ -114,7 +112,7 @@ static void count_signs(struct nb_gate_summary *s, const struct nb_gate_case *c)
 }
 
 static void count_timed(struct nb_gate_summary *s) {
-    double *effects = nb_alloc(s->g->n_cases + 1, sizeof *effects);
+    double *effects freed = nb_alloc(s->g->n_cases + 1, sizeof *effects);
     size_t n = 0;
     for (size_t i = 0; i < s->g->n_cases; i++) {
         const struct nb_gate_case *c = &s->g->cases[i];
@@ -125,7 +123,6 @@ static void count_timed(struct nb_gate_summary *s) {
     }
     s->smallest_effect = n ? nb_median(effects, n) : (double)NAN;
     s->largest_smallest = n ? nb_quantile(effects, n, 1) : (double)NAN;
-    free(effects);
 }
 
 void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g) {
@@ -154,12 +151,10 @@ void nb_gate_summary_release(struct nb_gate_summary *s) {
 char *nb_gate_replay(const struct nb_gate *g, const struct nb_gate_case *c) {
     const char *file = g->builds.sources[0][NB_BUILD_CANDIDATE];
     if (c->verdict != NB_VERDICT_WRONG || g->subject != &nb_gate_kernels || !file) return NULL;
-    char *plugin = nb_plugin_name(file), *key = nb_textf("%s:%s", plugin, c->key), *tuning = nb_tuning_replay();
+    char *plugin freed = nb_plugin_name(file), *key freed = nb_textf("%s:%s", plugin, c->key),
+                 *tuning freed = nb_tuning_replay();
     char *command =
         nb_replay_command(&(struct nb_replay){key, c->wrong_when_timed ? NULL : "--check-only", file, tuning});
-    free(plugin);
-    free(key);
-    free(tuning);
     return command;
 }
 
@@ -201,16 +196,14 @@ static void add_judgement(cJSON *json, const struct nb_gate_case *c) {
 
 static cJSON *case_to_json(const struct nb_gate *g, const struct nb_gate_case *c) {
     cJSON *json = cJSON_CreateObject(), *builds = cJSON_CreateObject();
-    char *replay = nb_gate_replay(g, c);
+    char *replay freed = nb_gate_replay(g, c);
     nb_json_text(json, "key", c->key);
-    struct nb_strbuf variant = {0};
+    struct nb_strbuf variant released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&variant, "%.*s", (int)strcspn(c->key, "/"), c->key);
     nb_json_text(json, "variant", variant.text);
-    nb_strbuf_release(&variant);
     nb_json_text(json, "verdict", nb_verdict_name(c->verdict));
     nb_json_text(json, "reason", c->reason[0] ? c->reason : NULL);
     nb_json_text(json, "replay", replay);
-    free(replay);
     nb_json_number(json, "seconds", c->seconds);
     cJSON_AddBoolToObject(json, "over_budget", c->over_budget);
     nb_json_text(json, "uncounted", c->uncounted[0] ? c->uncounted : NULL);

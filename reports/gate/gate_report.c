@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A gate in words and tables, for people, and in JUnit's XML; and the choice of a format. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -140,10 +139,9 @@ static const char *const sentence_names[] = {"counts", "ratio", "leaning", "layo
 enum { COUNTS, N_SENTENCES = sizeof sentences / sizeof *sentences };
 
 static void say(const struct nb_gate_summary *s, int which, const struct nb_page *page) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     sentences[which](s, &text);
     nb_page_say(page, text.text);
-    nb_strbuf_release(&text);
 }
 
 /* ---- cells of all three -------------------------------------------------------------------------------------- */
@@ -196,11 +194,9 @@ static void add_cell(const struct nb_gate_summary *s, const struct nb_gate_case 
 
 /* Has any case a text in this column? */
 static bool has_column(const struct nb_gate_summary *s, enum gate_column column) {
-    struct nb_strbuf cell = {0};
+    struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < s->g->n_cases && !cell.len; i++) add_cell(s, &s->g->cases[i], column, &cell);
-    const bool has = cell.len > 0;
-    nb_strbuf_release(&cell);
-    return has;
+    return cell.len > 0;
 }
 
 static enum nb_grid_style style_of(enum nb_verdict v) {
@@ -259,7 +255,7 @@ static size_t add_cases(const struct nb_gate_summary *s, enum chosen chosen, siz
 
 static void add_open(const struct nb_gate_summary *s, enum nb_verdict v, const struct nb_page *page) {
     enum { MOST = 20 };
-    struct nb_strbuf line = {0};
+    struct nb_strbuf line released_by(nb_strbuf_release) = {0};
     size_t n = 0;
     for (size_t i = 0; i < s->g->n_cases; i++) {
         const struct nb_gate_case *c = &s->g->cases[s->order[i]];
@@ -269,16 +265,14 @@ static void add_open(const struct nb_gate_summary *s, enum nb_verdict v, const s
         nb_key_parts_short(&s->parts, c->key, &line);
         nb_strbuf_addf(&line, ": %s", c->reason);
         nb_page_say(page, line.text);
-        char *replay = nb_gate_replay(s->g, c);
+        char *replay freed = nb_gate_replay(s->g, c);
         if (replay) { /* never wrapped: it is there to be copied */
             nb_strbuf_add(page->out, "  ");
             nb_escape_terminal(page->out, replay, nb_utf8_wanted());
             nb_strbuf_add(page->out, "\n");
         }
-        free(replay);
     }
     if (n > MOST) nb_strbuf_addf(page->out, "... and %zu more\n", n - MOST);
-    nb_strbuf_release(&line);
     if (n == 0) return;
     struct nb_page indented = *page;
     if (page->screen) indented.screen -= 2;
@@ -299,7 +293,7 @@ static void say_cases(const struct nb_gate_summary *s, struct nb_strbuf *out) {
 }
 
 static void add_table(const struct nb_gate_summary *s, const struct nb_page *page) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "%s. ", word_of(s));
     say_counts(s, &text);
     nb_page_say(page, text.text);
@@ -312,7 +306,6 @@ static void add_table(const struct nb_gate_summary *s, const struct nb_page *pag
     nb_strbuf_clear(&text);
     say_cases(s, &text);
     nb_page_say(page, text.text);
-    nb_strbuf_release(&text);
 }
 
 /* ---- Markdown -------------------------------------------------------------------------------------------------------- */
@@ -335,7 +328,7 @@ static void add_advice(const struct nb_gate_summary *s, struct nb_strbuf *out) {
 }
 
 static void add_markdown(const struct nb_gate_summary *s, const struct nb_page *page) {
-    struct nb_strbuf text = {0}, passed = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0}, passed released_by(nb_strbuf_release) = {0};
     const struct nb_page folded = {.markdown = true, .out = &passed};
     nb_strbuf_addf(page->out, "## normbench gate: %s\n\n", word_of(s));
     say(s, COUNTS, page);
@@ -349,8 +342,6 @@ static void add_markdown(const struct nb_gate_summary *s, const struct nb_page *
     say_cases(s, &text);
     nb_escape_markdown(page->out, text.text);
     nb_strbuf_add(page->out, ".\n");
-    nb_strbuf_release(&text);
-    nb_strbuf_release(&passed);
 }
 
 /* ---- JUnit ----------------------------------------------------------------------------------------------------------- */
@@ -359,7 +350,7 @@ static void add_markdown(const struct nb_gate_summary *s, const struct nb_page *
 
 /* "change +2.10 %, interval [..], .." */
 static void add_figures(const struct nb_gate_summary *s, const struct nb_gate_case *c, struct nb_strbuf *out) {
-    struct nb_strbuf cell = {0};
+    struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(out, nb_verdict_name(c->verdict));
     if (c->reason[0]) nb_strbuf_addf(out, ": %s", c->reason);
     for (int column = CHANGE; column < SECONDS; column++) {
@@ -367,18 +358,17 @@ static void add_figures(const struct nb_gate_summary *s, const struct nb_gate_ca
         add_cell(s, c, (enum gate_column)column, &cell);
         if (cell.len) nb_strbuf_addf(out, "; %s %s", title_of(s, (enum gate_column)column), cell.text);
     }
-    nb_strbuf_release(&cell);
 }
 
 static void add_junit_case(const struct nb_gate_summary *s, const struct nb_gate_case *c, struct nb_junit *junit) {
-    struct nb_strbuf figures = {0};
+    struct nb_strbuf figures released_by(nb_strbuf_release) = {0};
     add_figures(s, c, &figures);
     const bool undecided =
         c->verdict == NB_VERDICT_INCONCLUSIVE || c->verdict == NB_VERDICT_SUSPECT || c->verdict == NB_VERDICT_NONE;
     const bool open = undecided || c->verdict == NB_VERDICT_NOT_COMPARABLE;
     const bool failed = c->verdict >= NB_VERDICT_REGRESSION || (undecided && s->g->plan.inconclusive_fails) ||
                         (c->verdict == NB_VERDICT_NOT_COMPARABLE && s->g->plan.not_comparable_fails);
-    char *why = nb_textf("%s: %s", nb_verdict_name(c->verdict), c->reason);
+    char *why freed = nb_textf("%s: %s", nb_verdict_name(c->verdict), c->reason);
     nb_junit_add(junit, &(struct nb_junit_case){.class_name = "normbench.gate",
                                                 .name = c->key,
                                                 .time_s = c->seconds,
@@ -386,13 +376,11 @@ static void add_junit_case(const struct nb_gate_summary *s, const struct nb_gate
                                                 .skipped = open && !failed ? why : NULL,
                                                 .message = c->reason,
                                                 .output = figures.text});
-    free(why);
-    nb_strbuf_release(&figures);
 }
 
 static void add_junit(const struct nb_gate_summary *s, const struct nb_page *page) {
     struct nb_junit junit = {0};
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     say_machine(s->fingerprint, &text);
     nb_junit_property(&junit, "machine", text.text);
     for (int i = 0; i < N_SENTENCES; i++) {
@@ -400,7 +388,6 @@ static void add_junit(const struct nb_gate_summary *s, const struct nb_page *pag
         sentences[i](s, &text);
         nb_junit_property(&junit, sentence_names[i], text.text);
     }
-    nb_strbuf_release(&text);
     for (size_t i = 0; i < s->g->n_cases; i++) add_junit_case(s, &s->g->cases[s->order[i]], &junit);
     nb_junit_finish(&junit, "normbench gate", "", s->g->elapsed_s, page->out);
 }
@@ -442,12 +429,11 @@ const char *const nb_gate_formats[] = {"table", "json", "markdown", "junit", "be
 
 int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out) {
     const struct format *f = find_format(format);
-    struct nb_gate_summary s;
+    struct nb_gate_summary s released_by(nb_gate_summary_release);
     struct nb_strbuf text = {0};
     nb_gate_summary_init(&s, g);
     const struct nb_page page = nb_page_for(out, strcmp(format, "markdown") == 0, &text);
     add_format(f, &s, &page);
-    nb_gate_summary_release(&s);
     return nb_output(&text, out);
 }
 
@@ -457,13 +443,11 @@ int nb_gate_write(const struct nb_gate *g, const char *dir) {
     if (result != 0) return -1;
     nb_gate_summary_init(&s, g);
     for (size_t i = 0; i < N_FORMATS && result == 0; i++) {
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         if (!formats[i].file) continue;
-        char *path = nb_path_join(dir, formats[i].file);
+        char *path freed = nb_path_join(dir, formats[i].file);
         add_format(&formats[i], &s, &(struct nb_page){.markdown = true, .out = &text});
         result = nb_file_write(path, text.text, text.len);
-        nb_strbuf_release(&text);
-        free(path);
     }
     nb_gate_summary_release(&s);
     return result;
@@ -473,8 +457,7 @@ void nb_gate_clear(const char *dir) {
     for (size_t i = 0; i <= N_FORMATS; i++) {
         const char *file = i < N_FORMATS ? formats[i].file : "samples.jsonl";
         if (!file) continue;
-        char *path = nb_path_join(dir, file);
+        char *path freed = nb_path_join(dir, file);
         unlink(path);
-        free(path);
     }
 }

@@ -66,9 +66,9 @@ static unsigned char *outcomes(const struct nb_trials *t, int effect, enum nb_ve
  * independent. */
 static double cluster_upper(const struct nb_trials *t, int effect, enum nb_verdict v, int cluster) {
     size_t n;
-    unsigned char *hits = outcomes(t, effect, v, &n);
+    unsigned char *hits freed = outcomes(t, effect, v, &n);
     const size_t clusters = n / (size_t)cluster;
-    double *rates = nb_alloc(DRAWS, sizeof *rates), upper = NAN;
+    double *rates freed = nb_alloc(DRAWS, sizeof *rates), upper = NAN;
     uint64_t random = 1;
     for (size_t d = 0; d < DRAWS && clusters > 1; d++) {
         size_t sum = 0;
@@ -79,33 +79,28 @@ static double cluster_upper(const struct nb_trials *t, int effect, enum nb_verdi
         rates[d] = (double)sum / (double)(clusters * (size_t)cluster);
     }
     if (clusters > 1) upper = nb_quantile(rates, DRAWS, 0.95);
-    free(rates);
-    free(hits);
     return upper;
 }
 
 /* Of runs of n cases drawn from the trials: the share with any REGRESSION. */
 static double run_rate(const struct nb_trials *t, int n_cases) {
     size_t n, alarms = 0;
-    unsigned char *hits = outcomes(t, 0, NB_VERDICT_REGRESSION, &n);
+    unsigned char *hits freed = outcomes(t, 0, NB_VERDICT_REGRESSION, &n);
     uint64_t random = 2;
     for (size_t d = 0; d < DRAWS && n > 0; d++) {
         bool any = false;
         for (int c = 0; c < n_cases; c++) any |= hits[nb_random_next(&random) % n] != 0;
         alarms += any;
     }
-    free(hits);
     return n > 0 ? (double)alarms / DRAWS : (double)NAN;
 }
 
 static double median_of(const struct nb_trials *t, int effect, double (*figure)(const struct nb_trial_result *)) {
-    double *v = nb_alloc(t->n + 1, sizeof *v);
+    double *v freed = nb_alloc(t->n + 1, sizeof *v);
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++)
         if (t->results[i].effect == effect && isfinite(figure(&t->results[i]))) v[n++] = figure(&t->results[i]);
-    const double median = n ? nb_median(v, n) : (double)NAN;
-    free(v);
-    return median;
+    return n ? nb_median(v, n) : (double)NAN;
 }
 static double seconds_of(const struct nb_trial_result *r) { return r->seconds; }
 static double spread_of(const struct nb_trial_result *r) { return r->launch_sd; }
@@ -155,7 +150,7 @@ static void add_share(struct nb_strbuf *out, int k, int n) {
 
 static void add_answer(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                        const struct nb_page *page) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const struct tally same = count(t, -1, 0);
     const char *separator = ". Slowdowns found: ";
     if (same.n == 0) {
@@ -174,7 +169,6 @@ static void add_answer(const struct nb_gate *g, const struct nb_trial_plan *plan
     nb_strbuf_addf(&text, ". %zu case%s, %.0f s%s.", g->n_cases, g->n_cases == 1 ? "" : "s", g->elapsed_s,
                    g->ended_by ? ", ended by a signal" : "");
     nb_page_say(page, text.text);
-    nb_strbuf_release(&text);
 }
 
 static void add_tally(struct nb_strbuf *out, const char *name, const struct tally *k) {
@@ -189,10 +183,9 @@ static void add_reason(const struct nb_trials *t, int effect, const struct nb_pa
     for (size_t i = 0; i < t->n; i++) {
         const struct nb_trial_result *r = &t->results[i];
         if (!counts(t, r, effect) || r->verdict != NB_VERDICT_INCONCLUSIVE) continue;
-        char *text = nb_textf("INCONCLUSIVE, for example: %s", r->reason);
+        char *text freed = nb_textf("INCONCLUSIVE, for example: %s", r->reason);
         nb_strbuf_add(page->out, "  ");
         nb_page_say(page, text);
-        free(text);
         return;
     }
 }
@@ -202,12 +195,11 @@ static void add_effect(const struct nb_gate *g, const struct nb_trials *t, int e
     struct nb_strbuf *out = page->out;
     const struct tally all = count(t, -1, effect);
     if (all.n == 0) return;
-    char *text = effect == 0 ? nb_strdup("Nothing changed (a byte copy): every REGRESSION is a false alarm")
-                             : nb_textf("%d%% slower (%s): median %+.2f%%", effect, g->subject->injects,
-                                        100 * (median_of(t, effect, ratio_of) - 1));
+    char *text freed = effect == 0 ? nb_strdup("Nothing changed (a byte copy): every REGRESSION is a false alarm")
+                                   : nb_textf("%d%% slower (%s): median %+.2f%%", effect, g->subject->injects,
+                                              100 * (median_of(t, effect, ratio_of) - 1));
     nb_strbuf_add(out, "\n");
     nb_page_say(page, text);
-    free(text);
     if (effect != 0 && isfinite(injected))
         nb_strbuf_addf(out, "  instructions counted one by one: %+.3f%%\n", 100 * injected);
     else if (effect != 0 && t->injected_reason[0])
@@ -224,7 +216,7 @@ static void add_effect(const struct nb_gate *g, const struct nb_trials *t, int e
 static void add_false_alarms(const struct nb_trials *t, const struct nb_page *page) {
     const double upper = cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER);
     if (count(t, -1, 0).n == 0) return;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "False alarms by stretches of %d neighbours: ", CLUSTER);
     if (isnan(upper))
         nb_strbuf_addf(&text, "not known below %d trials", 2 * CLUSTER);
@@ -237,7 +229,6 @@ static void add_false_alarms(const struct nb_trials *t, const struct nb_page *pa
                    median_of(t, 0, seconds_of));
     nb_strbuf_add(page->out, "\n");
     nb_page_say(page, text.text);
-    nb_strbuf_release(&text);
 }
 
 int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
@@ -260,23 +251,21 @@ static const char *const arm_names[] = {"baseline", "control", "copy", "injected
 
 /* Deletes the line. In one write: a gate that is killed leaves whole lines. */
 static void write_line(FILE *samples, cJSON *line) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_json_print(line, &text);
     nb_strbuf_add(&text, "\n");
     fwrite(text.text, 1, text.len, samples);
-    nb_strbuf_release(&text);
     cJSON_Delete(line);
 }
 
 static FILE *open_samples(const char *dir) {
     if (nb_dir_make(dir) != 0) return NULL;
-    char *path = nb_path_join(dir, "samples.jsonl");
+    char *path freed = nb_path_join(dir, "samples.jsonl");
     FILE *out = fopen(path, "we");
     if (out)
         setvbuf(out, NULL, _IONBF, 0);
     else
         nb_error("%s: %s", path, strerror(errno));
-    free(path);
     return out;
 }
 
@@ -382,7 +371,7 @@ int nb_trials_record_open(struct nb_trials_record *r, struct nb_gate *g, struct 
 
 static int write_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                         const char *dir) {
-    cJSON *json = trials_to_json(g, plan, t), *results;
+    cJSON *json released_by(nb_json_release) = trials_to_json(g, plan, t), *results;
     nb_json_text(json, "schema", "2.0");
     cJSON_AddItemToObject(json, "plan", plan_to_json(g, plan));
     results = cJSON_AddArrayToObject(json, "results");
@@ -390,11 +379,8 @@ static int write_trials(const struct nb_gate *g, const struct nb_trial_plan *pla
         cJSON_AddItemToArray(results, result_to_json(cJSON_CreateObject(), g, &t->results[i]));
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
     nb_json_add_sum(json);
-    char *path = nb_path_join(dir, "trials.json");
-    const int result = nb_json_write(json, path);
-    free(path);
-    cJSON_Delete(json);
-    return result;
+    char *path freed = nb_path_join(dir, "trials.json");
+    return nb_json_write(json, path);
 }
 
 int nb_trials_record_close(struct nb_trials_record *r, const struct nb_trial_plan *plan, const char *dir) {

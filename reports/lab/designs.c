@@ -101,12 +101,17 @@ static cJSON *report_to_json(const struct nb_design_report *report, const struct
     return json;
 }
 
-static void print_json(const struct nb_judged_design *list, size_t n, const struct nb_design_data *data) {
+static cJSON *json_of_data(const struct nb_design_data *data) {
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "data", data->data);
     nb_json_number(json, "rows", (double)data->rows);
     nb_json_number(json, "n", (double)data->cols);
     nb_json_uint64(json, "seed", data->seed);
+    return json;
+}
+
+static void print_json(const struct nb_judged_design *list, size_t n, const struct nb_design_data *data) {
+    cJSON *json released_by(nb_json_release) = json_of_data(data);
     cJSON *designs = cJSON_AddArrayToObject(json, "designs");
     for (size_t i = 0; i < n; i++) {
         cJSON *one = report_to_json(&list[i].report, &list[i].design);
@@ -115,7 +120,6 @@ static void print_json(const struct nb_judged_design *list, size_t n, const stru
         cJSON_AddItemToArray(designs, one);
     }
     nb_json_put(json, stdout);
-    cJSON_Delete(json);
 }
 
 int nb_print_designs(const struct nb_judged_design *designs, size_t n, const struct nb_design_data *data,
@@ -128,9 +132,7 @@ int nb_print_designs(const struct nb_judged_design *designs, size_t n, const str
 /* ---- what there is to choose from ---------------------------------------------------------------------------------------- */
 
 static int list_presets(const char *format) {
-    static const char *const titles[] = {"preset", "letter", "design", "what_it_is"};
-    struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    struct nb_grid grid = nb_grid_of("preset", "letter", "design", "what_it_is");
     for (size_t i = 0; i < nb_n_design_presets; i++) {
         const struct nb_design_preset *p = &nb_design_presets[i];
         nb_grid_row(&grid, p->name, p->letter ? p->letter : "", p->text, p->help);
@@ -139,18 +141,14 @@ static int list_presets(const char *format) {
 }
 
 static int list_parts(const char *format) {
-    static const char *const titles[] = {"part", "default", "what_it_is", "values"};
     struct nb_design plain;
-    struct nb_grid grid;
+    struct nb_grid grid = nb_grid_of("part", "default", "what_it_is", "values");
     nb_design_init(&plain);
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < nb_n_design_keys; i++) {
         const struct nb_design_key *k = &nb_design_keys[i];
-        struct nb_strbuf value = {0};
-        nb_strbuf_add(&value, "");
+        struct nb_strbuf value released_by(nb_strbuf_release) = nb_strbuf_empty();
         nb_design_key_print(k, &plain, &value);
         nb_grid_row(&grid, k->name, value.text, k->help, k->values);
-        nb_strbuf_release(&value);
     }
     return print_grid(&grid, format);
 }
@@ -166,10 +164,8 @@ int nb_list_designs(const char *format) {
 /* ---- 8 bits ---- */
 
 static int print_quantized_table(const struct nb_quantized_rows *out, size_t n, const char *format) {
-    static const char *const titles[] = {"values",        "to",   "scale", "sqnr_db", "rms_error", "max_error",
-                                         "mean_relative", "lost", "beyond"};
-    struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    struct nb_grid grid =
+        nb_grid_of("values", "to", "scale", "sqnr_db", "rms_error", "max_error", "mean_relative", "lost", "beyond");
     for (size_t i = 0; i < n; i++) {
         const struct nb_quantized *q = &out[i].q;
         nb_grid_row(&grid, out[i].values, nb_quantum_names[out[i].quantum], nb_scaling_names[out[i].scaling]);
@@ -184,11 +180,7 @@ static int print_quantized_table(const struct nb_quantized_rows *out, size_t n, 
 }
 
 static void print_quantized_json(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data) {
-    cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "data", data->data);
-    nb_json_number(json, "rows", (double)data->rows);
-    nb_json_number(json, "n", (double)data->cols);
-    nb_json_uint64(json, "seed", data->seed);
+    cJSON *json released_by(nb_json_release) = json_of_data(data);
     cJSON *list = cJSON_AddArrayToObject(json, "quantized");
     for (size_t i = 0; i < n; i++) {
         cJSON *one = nb_json_of_members(nb_quantized_members, &out[i].q);
@@ -198,7 +190,6 @@ static void print_quantized_json(const struct nb_quantized_rows *out, size_t n, 
         cJSON_AddItemToArray(list, one);
     }
     nb_json_put(json, stdout);
-    cJSON_Delete(json);
 }
 
 int nb_print_quantized(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data,

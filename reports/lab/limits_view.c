@@ -20,11 +20,10 @@ static void add_figure(const struct nb_limit *line, struct nb_strbuf *out) {
 }
 
 static void add_configuration(const struct nb_limits *l, struct nb_strbuf *out) {
-    struct nb_strbuf design = {0};
+    struct nb_strbuf design released_by(nb_strbuf_release) = {0};
     nb_design_print(&l->design, &design);
     nb_strbuf_addf(out, "%s of %lld elements in %s, eps %s: %s", nb_op_names[l->design.op], (long long)l->n,
                    nb_numbers[l->design.store].name, l->design.eps_text, design.text);
-    nb_strbuf_release(&design);
 }
 
 static void add_counts(const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
@@ -37,10 +36,9 @@ static void add_counts(const struct nb_limit *lines, size_t n, struct nb_strbuf 
 /* ---- table ------------------------------------------------------------------------------------------------------------- */
 
 static void add_block(const struct nb_limit *line, struct nb_strbuf *out) {
-    struct nb_strbuf figure = {0};
+    struct nb_strbuf figure released_by(nb_strbuf_release) = {0};
     add_figure(line, &figure);
     nb_strbuf_addf(out, "  %-49s %-21s %s\n", line->what, figure.text, nb_limit_states[line->state]);
-    nb_strbuf_release(&figure);
     if (line->at[0]) nb_strbuf_addf(out, "      seen     %s\n", line->at);
     if (line->beyond[0]) nb_strbuf_addf(out, "      beside   %s\n", line->beyond);
     if (!isnan(line->law) && line->law != line->from) nb_strbuf_addf(out, "      law      %.9g\n", line->law);
@@ -72,20 +70,17 @@ static void as_table(const struct nb_limits *l, const struct nb_limit *lines, si
 /* ---- Markdown ---------------------------------------------------------------------------------------------------------- */
 
 static void as_markdown(const struct nb_limits *l, const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
-    static const char *const titles[] = {"limit", "figure", "seen", "beside it", "verdict", "meaning"};
-    struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    struct nb_grid grid released_by(nb_grid_release) =
+        nb_grid_of("limit", "figure", "seen", "beside it", "verdict", "meaning");
     add_configuration(l, out);
     nb_strbuf_add(out, "\n\n");
     for (size_t i = 0; i < n; i++) {
-        struct nb_strbuf figure = {0};
+        struct nb_strbuf figure released_by(nb_strbuf_release) = {0};
         add_figure(&lines[i], &figure);
         nb_grid_row(&grid, lines[i].what, figure.text, lines[i].at, lines[i].beyond, nb_limit_states[lines[i].state],
                     lines[i].meaning);
-        nb_strbuf_release(&figure);
     }
     nb_grid_add_markdown(&grid, out);
-    nb_grid_release(&grid);
     nb_strbuf_add(out, "\n");
     add_counts(lines, n, out);
     nb_strbuf_add(out, "\n");
@@ -110,8 +105,8 @@ static cJSON *line_json(const struct nb_limit *line) {
 }
 
 static void as_json(const struct nb_limits *l, const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
-    cJSON *root = cJSON_CreateObject(), *list;
-    struct nb_strbuf design = {0};
+    cJSON *root released_by(nb_json_release) = cJSON_CreateObject(), *list;
+    struct nb_strbuf design released_by(nb_strbuf_release) = {0};
     nb_design_print(&l->design, &design);
     cJSON_AddStringToObject(root, "op", nb_op_names[l->design.op]);
     cJSON_AddStringToObject(root, "dtype", nb_numbers[l->design.store].name);
@@ -123,8 +118,6 @@ static void as_json(const struct nb_limits *l, const struct nb_limit *lines, siz
     char *text = cJSON_Print(root);
     nb_strbuf_addf(out, "%s\n", text);
     cJSON_free(text);
-    cJSON_Delete(root);
-    nb_strbuf_release(&design);
 }
 
 void nb_limits_view(const struct nb_limits *l, const struct nb_limit *lines, size_t n, const char *format,

@@ -20,10 +20,8 @@ static const char *meaning_of(const char *question) {
 }
 
 static void print_answers(const struct nb_page *page, const cJSON *answers) {
-    static const char *const titles[] = {"question", "answer, how sure, and what was seen"};
     const cJSON *answer;
-    struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    struct nb_grid grid = nb_grid_of("question", "answer, how sure, and what was seen");
     cJSON_ArrayForEach(answer, answers) {
         const char *value = nb_json_get_text(answer, "value"), *confidence = nb_json_get_text(answer, "confidence");
         nb_grid_add(&grid, nb_json_get_text(answer, "question"));
@@ -66,8 +64,8 @@ static void add_meanings(cJSON *answers) {
 }
 
 static void print_json(const struct nb_case *cases, cJSON *const *answers, int n, FILE *out) {
-    struct nb_strbuf key = {0};
-    cJSON *all = cJSON_CreateObject(), *probes = cJSON_AddArrayToObject(all, "probes");
+    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
+    cJSON *all released_by(nb_json_release) = cJSON_CreateObject(), *probes = cJSON_AddArrayToObject(all, "probes");
     for (int i = 0; i < n; i++) {
         if (!answers[i]) continue;
         cJSON *one = cJSON_Duplicate(answers[i], true);
@@ -79,8 +77,6 @@ static void print_json(const struct nb_case *cases, cJSON *const *answers, int n
         cJSON_AddItemToArray(probes, one);
     }
     nb_json_put(all, out);
-    nb_strbuf_release(&key);
-    cJSON_Delete(all);
 }
 
 void nb_probes_print(const struct nb_case *cases, cJSON *const *answers, int n, const char *format, FILE *out) {

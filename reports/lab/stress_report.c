@@ -16,11 +16,9 @@
 #include "src/lab/stress/stress.h"
 
 static void add_number(struct nb_strbuf *out, const char *class, double value, int digits) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
+    struct nb_strbuf text released_by(nb_strbuf_release) = nb_strbuf_empty();
     nb_format_digits(&text, value, digits);
     nb_html_cell(out, class, text.text);
-    nb_strbuf_release(&text);
 }
 
 /* ---- grades ---- */
@@ -49,13 +47,12 @@ static void add_line(const struct nb_stress_line *graded, struct nb_strbuf *out)
     nb_strbuf_add(out, "<tr>");
     for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
         const struct nb_grade_column *column = &nb_grade_columns[i];
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         nb_grade_cell(column, graded, column->digits, &text);
         if (column->kind == NB_CELL_GRADE)
             add_grade(graded->line, column, text.text, out);
         else
             nb_html_cell(out, class_of(column), text.text);
-        nb_strbuf_release(&text);
     }
     nb_strbuf_add(out, "\n");
 }
@@ -76,14 +73,13 @@ static const cJSON *usual_line(const struct nb_stress_lines *all, const cJSON *o
 static void add_both_grades(const cJSON *line, struct nb_strbuf *out) {
     const struct nb_grade_column declared = {.key = "declared"};
     const char *first = nb_json_get_string(line, "declared"), *all = nb_json_get_string(line, "all");
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&text, first);
     if (*all && strcmp(first, all) != 0) nb_strbuf_addf(&text, ", all %s", all);
     if (line)
         add_grade(line, &declared, text.text, out);
     else
         nb_html_cell(out, "", "");
-    nb_strbuf_release(&text);
 }
 
 static void add_answer(const struct nb_stress_lines *all, struct nb_strbuf *out) {
@@ -193,7 +189,7 @@ static int add_low(const cJSON *stress, const char *grade, const char *why, stru
 }
 
 static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
-    struct nb_strbuf lines = {0};
+    struct nb_strbuf lines released_by(nb_strbuf_release) = {0};
     const cJSON *study;
     nb_strbuf_add(out,
                   "<h2 id=\"replay\">To reproduce it</h2>\n<p>Below B in the range that the kernel declares:</p>\n");
@@ -215,7 +211,6 @@ static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
     if (n) nb_strbuf_addf(out, "<details><summary>Studies that did not finish: %d</summary>\n", n);
     if (n) nb_strbuf_add(out, lines.text);
     if (n) nb_strbuf_add(out, "</details>\n");
-    nb_strbuf_release(&lines);
 }
 
 /* ---- frontiers ---- */
@@ -355,7 +350,7 @@ static void add_bugs_section(const cJSON *stress, struct nb_strbuf *out) {
 /* ---- the page ---- */
 
 static void add_top(const struct nb_results *meta, const cJSON *stress, struct nb_strbuf *out) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_html_head("precision", out);
     nb_strbuf_add(out, "<h1>Precision");
     nb_html_text(out, ": ", nb_meta_text(meta, "config"), "");
@@ -370,18 +365,17 @@ static void add_top(const struct nb_results *meta, const cJSON *stress, struct n
         "<nav><a href=\"#grades\">grades</a><a href=\"#bugs\">public bugs</a><a href=\"#frontiers\">frontiers</a><a "
         "href=\"#worst\">worst rows</a><a href=\"#maps\">maps</a><a href=\"#replay\">how "
         "to reproduce it</a></nav>\n");
-    nb_strbuf_release(&text);
 }
 
 enum { N_KEY_MAPS = 2 }; /* behind the answer */
 
 int nb_stress_report(const char *dir, const cJSON *stress) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)stress};
-    struct nb_figures figures;
+    struct nb_figures figures released_by(nb_figures_release);
     struct nb_stress_lines lines;
-    struct nb_strbuf page = {0};
+    struct nb_strbuf page released_by(nb_strbuf_release) = {0};
     const struct nb_html_pictures pictures = {&figures, dir, NB_STRESS_PLOTS};
-    char *path = nb_path_join(dir, NB_STRESS_PAGE);
+    char *path freed = nb_path_join(dir, NB_STRESS_PAGE);
     nb_stress_figures_init(&figures, stress);
     int result = nb_figures_write(&figures, dir, NB_STRESS_PLOTS);
     nb_stress_lines_init(&lines, stress);
@@ -402,18 +396,13 @@ int nb_stress_report(const char *dir, const cJSON *stress) {
                          "</a>, <a href=\"" NB_STRESS_PLOTS "/\">" NB_STRESS_PLOTS "/</a>.</p>\n");
     nb_html_end(&page);
     if (nb_file_write(path, page.text, page.len) != 0) result = -1;
-    nb_strbuf_release(&page);
-    nb_figures_release(&figures);
     free(lines.list);
-    free(path);
     return result;
 }
 
 int nb_stress_report_read(const char *dir) {
     if (!nb_stress_exists(dir)) return 1;
-    cJSON *stress = nb_stress_read(dir);
+    cJSON *stress released_by(nb_json_release) = nb_stress_read(dir);
     if (!stress) return -1;
-    int result = nb_stress_report(dir, stress);
-    cJSON_Delete(stress);
-    return result;
+    return nb_stress_report(dir, stress);
 }

@@ -47,7 +47,7 @@ static void print_heading(const struct stress_text *p, const char *text) {
 static void say(const struct stress_text *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(const struct stress_text *p, const char *format, ...) {
     const bool markdown = strcmp(p->format, "markdown") == 0;
-    struct nb_strbuf text = {0}, safe = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0}, safe = {0};
     va_list args;
     va_start(args, format);
     nb_strbuf_addv(&text, format, args);
@@ -59,7 +59,6 @@ static void say(const struct stress_text *p, const char *format, ...) {
         nb_escape_terminal(&safe, text.text, p->utf8);
     nb_strbuf_add(&safe, "\n");
     (markdown ? nb_output : nb_output_folded)(&safe, p->out);
-    nb_strbuf_release(&text);
 }
 
 static void add_count(struct nb_grid *grid, double n) {
@@ -102,7 +101,7 @@ static int print_grades(const struct stress_text *p) {
     const char *titles[NB_N_GRADE_COLUMNS];
     bool right[NB_N_GRADE_COLUMNS];
     struct nb_stress_lines lines;
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     int n_hidden = 0;
     nb_stress_lines_init(&lines, p->stress);
     for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
@@ -131,7 +130,6 @@ static int print_grades(const struct stress_text *p) {
             n_hidden == 1 ? " is" : "s are");
     if (strcmp(p->format, "table") == 0 && nb_screen_width(p->out) < WIDE)
         say(p, "Narrow: COLUMNS=%d, --format markdown and precision.html have all columns.", WIDE);
-    nb_grid_release(&grid);
     free(lines.list);
     return result;
 }
@@ -160,12 +158,11 @@ static void print_answer(const struct stress_text *p) {
         const cJSON *line = lines.list[i].line;
         const char *formula = nb_json_get_string(line, "formula");
         if (!nb_stress_is_low(line, "declared")) continue;
-        struct nb_strbuf ulp = {0};
+        struct nb_strbuf ulp released_by(nb_strbuf_release) = {0};
         nb_format_digits(&ulp, nb_json_get_number(line, "componentwise_ulp"), 3);
         say(p, "  %s  %s %s%s%s%s%s", nb_json_get_string(line, "declared"), nb_json_get_string(line, "kernel"),
             nb_json_get_string(line, "dtype"), strcmp(formula, "default") ? ", " : "",
             strcmp(formula, "default") ? formula : "", ulp.len ? ", ulp: " : "", ulp.len ? ulp.text : "");
-        nb_strbuf_release(&ulp);
         said++;
     }
     if (n_low > said) say(p, "  ... and %zu more, below", n_low - said);
@@ -265,14 +262,12 @@ static bool is_listed(const struct stress_text *p, const cJSON *study, const cJS
 }
 
 static int print_frontiers(const struct stress_text *p) {
-    static const char *const titles[] = {"variant",   "limit", "demand",      "holds to",
-                                         "predicted", "ratio", "predicted by"};
     static const bool right[] = {false, false, false, true, true, true, false};
     const bool all = strcmp(p->format, "table") != 0;
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release) =
+        nb_grid_of("variant", "limit", "demand", "holds to", "predicted", "ratio", "predicted by");
     const cJSON *study, *f;
     int result = 0;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
     cJSON_ArrayForEach(study, stress_list(p, "studies")) {
         cJSON_ArrayForEach(f, nb_json_get(study, "frontiers")) {
@@ -284,7 +279,6 @@ static int print_frontiers(const struct stress_text *p) {
         result = nb_grid_print(&grid, p->format, p->out);
         if (!all) say(p, "Not shown: widths within a factor of 2 of one above, and what has no limit, as predicted.");
     }
-    nb_grid_release(&grid);
     return result;
 }
 
@@ -304,13 +298,12 @@ static void add_names(struct nb_grid *grid, const cJSON *list) {
 
 /* In a table for the eye the reports that nothing fails are counted. */
 static int print_bugs(const struct stress_text *p) {
-    static const char *const titles[] = {"report", "essence", "fail", "survive", "who fails", "who survives"};
     static const bool right[] = {false, false, true, true, false, false};
     static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 1};
     const cJSON *bug, *bugs = stress_list(p, "bugs");
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release) =
+        nb_grid_of("report", "essence", "fail", "survive", "who fails", "who survives");
     int n_broken = 0;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
     grid.ranks = ranks;
     cJSON_ArrayForEach(bug, bugs) {
@@ -323,27 +316,23 @@ static int print_bugs(const struct stress_text *p) {
         add_names(&grid, failed);
         add_names(&grid, survived);
     }
-    char *heading =
+    char *heading freed =
         nb_textf("Inputs of %d public bug reports: %d break a kernel here", cJSON_GetArraySize(bugs), n_broken);
     if (cJSON_GetArraySize(bugs) > 0) print_heading(p, heading);
     const int result = grid.n_cells > 0 ? nb_grid_print(&grid, p->format, p->out) : 0;
     if (grid.n_cells > 0)
         say(p, "Counts are of variants and formulas. To fail: NaN, Inf or 0, or half of the digits lost.");
-    free(heading);
-    nb_grid_release(&grid);
     return result;
 }
 
 /* ---- what failed ---------------------------------------------------------------------------------------------------- */
 
 static void print_failed_case(const struct stress_text *p, const struct nb_record *r) {
-    struct nb_strbuf reproducer = {0};
-    nb_strbuf_add(&reproducer, "");
+    struct nb_strbuf reproducer released_by(nb_strbuf_release) = nb_strbuf_empty();
     nb_failure_reproducer(r, &reproducer);
     say(p, "%s: %s", nb_status_name(r->status), r->key);
     say(p, "  %s", reproducer.text);
     say(p, "  %s", r->replay);
-    nb_strbuf_release(&reproducer);
 }
 
 static void print_failed_studies(const struct stress_text *p) {
@@ -376,20 +365,19 @@ static void print_relations(const struct stress_text *p) {
 static void print_patterns(const struct stress_text *p, const struct nb_summary *summary) {
     for (size_t i = 0; i < summary->n_failures; i++) {
         const char *variant = p->results->records[summary->failures[i]].c.variant;
-        struct nb_strbuf pattern = {0};
+        struct nb_strbuf pattern released_by(nb_strbuf_release) = {0};
         bool said = false;
         for (size_t k = 0; k < i && !said; k++)
             said = strcmp(p->results->records[summary->failures[k]].c.variant, variant) == 0;
         if (!said) nb_failure_pattern(p->results, NULL, variant, &pattern);
         if (pattern.len) say(p, "%s fails %s", variant, pattern.text);
-        nb_strbuf_release(&pattern);
     }
 }
 
 /* An element beyond its bound says more than a relation between two calls: those come first. */
 static void print_failed_cases(const struct stress_text *p, const struct nb_summary *summary) {
     size_t n = 0;
-    char *heading = nb_textf("%zu failed", summary->n_failures);
+    char *heading freed = nb_textf("%zu failed", summary->n_failures);
     print_heading(p, heading);
     print_patterns(p, summary);
     for (int beyond = 1; beyond >= 0; beyond--)
@@ -401,7 +389,6 @@ static void print_failed_cases(const struct stress_text *p, const struct nb_summ
         }
     if (summary->n_failures > n)
         fprintf(p->out, "... and %zu more: results.json has them all.\n", summary->n_failures - n);
-    free(heading);
 }
 
 static void print_failures(const struct stress_text *p, const struct nb_summary *summary) {
@@ -421,13 +408,13 @@ static void print_end(const struct stress_text *p, const struct nb_summary *summ
 int nb_stress_print(const cJSON *stress, const struct nb_results *results, const char *format, FILE *out) {
     const struct stress_text p = {
         .stress = stress, .results = results, .format = format, .utf8 = nb_utf8_wanted(), .out = out};
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     if (strcmp(format, "json") == 0) {
         nb_json_print_pretty(stress, 0, &text);
         nb_strbuf_add(&text, "\n");
         return nb_output(&text, out);
     }
-    struct nb_summary summary;
+    struct nb_summary summary released_by(nb_summary_release);
     nb_summary_init(&summary, results);
     say(&p, "%s", summary.footer);
     print_answer(&p);
@@ -435,7 +422,5 @@ int nb_stress_print(const cJSON *stress, const struct nb_results *results, const
     print_low(&p);
     print_failures(&p, &summary);
     print_end(&p, &summary);
-    nb_summary_release(&summary);
-    nb_strbuf_release(&text);
     return result;
 }

@@ -11,6 +11,7 @@
 #include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
+#include "src/core/log.h"
 #include "src/core/names.h"
 
 /* "rmsnorm, 16 rows of 4096 in bf16 (normal), eps 1e-6, against the exact result" */
@@ -58,9 +59,7 @@ static void end_table(struct nb_grid *grid, struct nb_strbuf *out) {
 }
 
 static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
-    static const char *const titles[] = {"criterion", "limit", "false alarms (95% bound)", "worst"};
-    struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    struct nb_grid grid = nb_grid_of("criterion", "limit", "false alarms (95% bound)", "worst");
     for (int c = 0; c < t->n_criteria; c++) {
         const char *name = "";
         const struct nb_rate *alarm = worst_alarm(t, c, &name);
@@ -79,7 +78,7 @@ static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
 /* "-": the mistake changes no output here. */
 static void add_bugs(const struct nb_tolerance *t, struct nb_strbuf *out) {
     const char *titles[1 + NB_MAX_CRITERIA];
-    char *heading = nb_textf("mistakes detected, of %lld tests", (long long)t->bug_trials);
+    char *heading freed = nb_textf("mistakes detected, of %lld tests", (long long)t->bug_trials);
     struct nb_grid grid;
     titles[0] = heading;
     for (int c = 0; c < t->n_criteria; c++) titles[1 + c] = t->criteria[c].name;
@@ -97,7 +96,6 @@ static void add_bugs(const struct nb_tolerance *t, struct nb_strbuf *out) {
     }
     end_table(&grid, out);
     nb_strbuf_add(out, "-: changes no output here\n");
-    free(heading);
 }
 
 static const struct nb_bug_result *find_bug(const struct nb_tolerance *t, const char *name) {
@@ -145,7 +143,7 @@ static void add_verdict(const struct nb_tolerance *t, const struct nb_tolerance_
 }
 
 static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
-    struct nb_strbuf design = {0};
+    struct nb_strbuf design released_by(nb_strbuf_release) = {0};
     const struct nb_criterion *derived = &t->criteria[NB_DERIVED], *calibrated = &t->criteria[NB_CALIBRATED];
     nb_design_print(&q->design, &design);
     tolerance_title(t, q, out);
@@ -185,7 +183,6 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
             "\n"
             "  The bound has room for the worst row in the worst order; --kernel, or a --design with its lanes, narrows it.");
     nb_strbuf_add(out, "\n  in brackets the largest error, as a share of the derived tolerance\n");
-    nb_strbuf_release(&design);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------------- */
@@ -220,8 +217,9 @@ static cJSON *criteria_json(const struct nb_tolerance *t) {
 }
 
 static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
-    cJSON *root = cJSON_CreateObject(), *subjects = cJSON_CreateArray(), *bugs = cJSON_CreateArray();
-    struct nb_strbuf design = {0};
+    cJSON *root released_by(nb_json_release) = cJSON_CreateObject(), *subjects = cJSON_CreateArray(),
+                *bugs = cJSON_CreateArray();
+    struct nb_strbuf design released_by(nb_strbuf_release) = {0};
     nb_design_print(&q->design, &design);
     cJSON_AddStringToObject(root, "op", nb_op_names[q->design.op]);
     cJSON_AddStringToObject(root, "dtype", nb_numbers[q->design.store].name);
@@ -260,8 +258,6 @@ static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_requ
     char *text = cJSON_Print(root);
     nb_strbuf_addf(out, "%s\n", text);
     cJSON_free(text);
-    cJSON_Delete(root);
-    nb_strbuf_release(&design);
 }
 
 void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,
@@ -271,9 +267,8 @@ void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_r
     else if (strcmp(format, "json") == 0)
         as_json(t, q, out);
     else {
-        struct nb_strbuf title = {0};
+        struct nb_strbuf title released_by(nb_strbuf_release) = {0};
         tolerance_title(t, q, &title);
         nb_tolerance_code(t, q, title.text, format, out);
-        nb_strbuf_release(&title);
     }
 }

@@ -51,8 +51,7 @@ static void print_run(struct comparing *p, int side) {
 }
 
 static void print_differences(struct comparing *p) {
-    static const char *const titles[] = {"differs", "before", "after"};
-    struct nb_grid grid;
+    struct nb_grid grid = nb_grid_of("differs", "before", "after");
     nb_page_heading(&p->page, 3, "The runs");
     for (int side = 0; side < NB_N_SIDES; side++) print_run(p, side);
     nb_strbuf_add(p->page.out, "\n");
@@ -61,7 +60,6 @@ static void print_differences(struct comparing *p) {
         say(p);
         return;
     }
-    nb_grid_init(&grid, titles, 3);
     for (size_t i = 0; i < p->c->n_differences; i++) {
         const struct nb_difference *d = &p->c->differences[i];
         nb_grid_style(&grid, d->forbids_times ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN);
@@ -103,15 +101,13 @@ static void add_case(const struct comparing *p, struct nb_grid *grid, const stru
 }
 
 static void print_ranked(struct comparing *p) {
-    static const char *const titles[] = {"case", "change", "against the copy", "against the reference", "time"};
     static const bool right[] = {false, false, true, true, true};
     static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 2, 1};
     const struct nb_comparison *c = p->c;
-    struct nb_grid grid;
+    struct nb_grid grid = nb_grid_of("case", "change", "against the copy", "against the reference", "time");
     const size_t n_ranked = c->n_common - c->n_changes[NB_CHANGE_REFUSED];
     if (n_ranked == 0) return;
     nb_page_heading(&p->page, 3, "After / before: above 1 is slower");
-    nb_grid_init(&grid, titles, 5);
     grid.right = right;
     grid.ranks = ranks;
     for (size_t i = 0; i < n_ranked; i++) add_case(p, &grid, &c->cases[c->order[i]]);
@@ -134,7 +130,7 @@ static const struct nb_compared *same_case(const struct nb_comparison *other, co
 static void print_between(struct comparing *p) {
     const size_t n = p->n_between + 1;
     const char **titles = nb_alloc(n + 1, sizeof *titles);
-    int *ranks = nb_alloc(n + 1, sizeof *ranks);
+    int *ranks freed = nb_alloc(n + 1, sizeof *ranks);
     struct nb_grid grid;
     nb_page_heading(&p->page, 3, "Every run / the first, by the ratio that ranks");
     titles[0] = "case";
@@ -159,13 +155,11 @@ static void print_between(struct comparing *p) {
     nb_strbuf_add(&p->text, "-: the case is not in that run, or not comparable; --format json has the reason.");
     say(p);
     free((void *)titles);
-    free(ranks);
 }
 
 static void print_refused(struct comparing *p) {
-    static const char *const titles[] = {"case", "not ranked because"};
     const struct nb_comparison *c = p->c;
-    struct nb_grid grid;
+    struct nb_grid grid = nb_grid_of("case", "not ranked because");
     if (c->n_changes[NB_CHANGE_REFUSED] == 0) return;
     nb_page_heading(&p->page, 3, "Not comparable");
     const size_t begin = c->n_common - c->n_changes[NB_CHANGE_REFUSED];
@@ -177,7 +171,6 @@ static void print_refused(struct comparing *p) {
         say(p);
         return;
     }
-    nb_grid_init(&grid, titles, 2);
     for (size_t i = begin; i < c->n_common; i++) add_case(p, &grid, &c->cases[c->order[i]]);
     nb_page_grid(&p->page, &grid);
 }
@@ -216,14 +209,12 @@ static void add_accuracy(const struct comparing *p, struct nb_grid *grid, const 
 }
 
 static void print_accuracy(struct comparing *p) {
-    static const char *const titles[] = {"case", "status", "max ulp before", "after", "bias/u before", "after"};
     static const bool right[] = {false, false, true, true, true, true};
     static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 1, 1};
-    struct nb_grid grid;
+    struct nb_grid grid = nb_grid_of("case", "status", "max ulp before", "after", "bias/u before", "after");
     size_t n = 0;
     if (p->c->n_inaccurate == 0) return;
     nb_page_heading(&p->page, 3, "Accuracy");
-    nb_grid_init(&grid, titles, 6);
     grid.right = right;
     grid.ranks = ranks;
     for (size_t i = 0; i < p->c->n_common; i++) {

@@ -2,9 +2,6 @@
 /* DIR/index.html: the answer, the pictures that a reader looks for first, every case, the other pictures. */
 #include "reports/run/report.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
 #include "reports/text/escape.h"
@@ -45,21 +42,18 @@ static void add_plots(struct nb_figures *figures, const struct nb_html_pictures 
 /* ---- what ran ---- */
 
 static bool is_in(const char *dir, const char *name) {
-    char *path = nb_path_join(dir, name);
-    const bool there = nb_path_exists(path);
-    free(path);
-    return there;
+    char *path freed = nb_path_join(dir, name);
+    return nb_path_exists(path);
 }
 
 static void add_peers(const struct nb_results *results, struct nb_strbuf *out) {
     struct nb_peer_comparisons comparisons;
-    struct nb_strings sentences = {0};
+    struct nb_strings sentences released_by(nb_strings_release) = {0};
     if (!nb_meta(results, "plan.compare") || nb_peer_comparisons_make(&comparisons, results) != 0) return;
     nb_peers_sentences(&comparisons, &sentences);
     nb_strbuf_add(out, "<ul>\n");
     for (size_t i = 0; i < sentences.n; i++) nb_html_text(out, "<li>", sentences.items[i], "</li>\n");
     nb_strbuf_add(out, "</ul>\n");
-    nb_strings_release(&sentences);
     nb_peer_comparisons_release(&comparisons);
 }
 
@@ -80,7 +74,7 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
 }
 
 static void add_failures(const struct nb_summary *summary, const struct nb_results *results, struct nb_strbuf *out) {
-    struct nb_strbuf reproducer = {0};
+    struct nb_strbuf reproducer released_by(nb_strbuf_release) = {0};
     if (summary->n_failures) nb_strbuf_addf(out, "<h2 id=\"failures\">Failures: %zu</h2>\n", summary->n_failures);
     for (size_t i = 0; i < summary->n_failures; i++) {
         const struct nb_record *r = &results->records[summary->failures[i]];
@@ -93,7 +87,6 @@ static void add_failures(const struct nb_summary *summary, const struct nb_resul
         nb_html_text(out, "<pre>", r->replay, "</pre>\n");
         nb_strbuf_add(out, "</article>\n");
     }
-    nb_strbuf_release(&reproducer);
 }
 
 static bool is_timed(const struct nb_view *view) {
@@ -125,7 +118,7 @@ static bool has_own_column(const struct nb_column *c) {
 
 static void print_conditions(const struct nb_view *view, const struct nb_section *section, const struct nb_record *r,
                              struct nb_strbuf *out) {
-    struct nb_strbuf value = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(out, "");
     for (size_t c = 0; c < view->n_columns; c++) {
         if (section->hidden[c] || has_own_column(&view->columns[c])) continue;
@@ -133,7 +126,6 @@ static void print_conditions(const struct nb_view *view, const struct nb_section
         nb_column_print(&view->columns[c], r, false, &value);
         if (value.len) nb_view_add_to_heading(view->columns[c].axis, value.text, out);
     }
-    nb_strbuf_release(&value);
 }
 
 /* What the rows of a section have cells of. */
@@ -151,14 +143,13 @@ static bool is_shown(const struct nb_view *view, const struct nb_section *sectio
 }
 
 static void find_shown(struct shown *shown, const struct nb_view *view, const struct nb_section *section) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     *shown = (struct shown){0};
     for (size_t c = 0; c < view->n_columns; c++)
         if (is_shown(view, section, c)) shown->columns[shown->n++] = c;
     for (size_t i = 0; i < section->n; i++)
         print_conditions(view, section, &view->results->records[section->records[i]], &text);
     shown->conditions = text.len > 0;
-    nb_strbuf_release(&text);
 }
 
 /* A note is folded: the table fits a screen without it. */
@@ -169,7 +160,7 @@ static void add_note(const char *text, struct nb_strbuf *out) {
 
 static void add_row(const struct nb_view *view, const struct nb_section *section, const struct shown *shown,
                     const struct nb_record *r, struct nb_strbuf *out) {
-    struct nb_strbuf cell = {0};
+    struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
     const bool doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
     nb_strbuf_add(out, r->status < NB_N_STATUSES && nb_status_failed(r->status) ? "<tr class=bad>"
                        : doubtful                                               ? "<tr class=doubt>"
@@ -188,7 +179,6 @@ static void add_row(const struct nb_view *view, const struct nb_section *section
         nb_html_cell(out, "c", cell.text);
     }
     nb_strbuf_add(out, "\n");
-    nb_strbuf_release(&cell);
 }
 
 static void add_headings(const struct nb_view *view, const struct shown *shown, struct nb_strbuf *out) {
@@ -227,7 +217,7 @@ enum { MOST_IN_ONE = 1000, MOST_OPEN = 200 };
 
 static void add_table(const struct nb_results *results, struct nb_strbuf *out) {
     const bool flat = results->n <= MOST_IN_ONE;
-    struct nb_view view;
+    struct nb_view view released_by(nb_view_release);
     nb_view_init(&view, results, flat);
     nb_strbuf_add(out, "<h2 id=\"results\">Results</h2>\n");
     nb_html_text(out, "<p class=dim>", view.n_sections ? legend : "No case ran.", "");
@@ -237,7 +227,6 @@ static void add_table(const struct nb_results *results, struct nb_strbuf *out) {
         n += view.sections[i].n;
         add_section(&view, &view.sections[i], flat || n <= MOST_OPEN, out);
     }
-    nb_view_release(&view);
 }
 
 static void add_skips(const struct nb_summary *summary, struct nb_strbuf *out) {
@@ -259,16 +248,14 @@ static void add_skips(const struct nb_summary *summary, struct nb_strbuf *out) {
 static void add_tree(const cJSON *item, const char *path, struct nb_strbuf *out) {
     const cJSON *child;
     if (!cJSON_IsObject(item) && !(item && cJSON_IsObject(item->child))) {
-        char *value = nb_json_shown(item);
+        char *value freed = nb_json_shown(item);
         nb_html_text(out, "<tr><td>", path, "</td>");
         nb_html_text(out, "<td class=\"w\">", value, "</td></tr>\n");
-        free(value);
         return;
     }
     cJSON_ArrayForEach(child, item) {
-        char *inner = nb_textf("%s%s%s", path, *path ? "." : "", child->string ? child->string : "");
+        char *inner freed = nb_textf("%s%s%s", path, *path ? "." : "", child->string ? child->string : "");
         add_tree(child, inner, out);
-        free(inner);
     }
 }
 
@@ -296,7 +283,7 @@ static void add_machine(const struct nb_results *results, struct nb_strbuf *out)
 }
 
 static void add_reproduce(const struct nb_results *results, struct nb_strbuf *out) {
-    struct nb_strbuf command = {0};
+    struct nb_strbuf command released_by(nb_strbuf_release) = {0};
     const cJSON *word;
     cJSON_ArrayForEach(word, nb_meta(results, "argv")) {
         if (cJSON_IsString(word)) nb_add_shell_word(&command, SIZE_MAX, word->valuestring);
@@ -309,7 +296,6 @@ static void add_reproduce(const struct nb_results *results, struct nb_strbuf *ou
                        "<p>This page, the plots and the table again:</p>\n<pre>normbench report DIR</pre>\n"
                        "<p>The files beside this page: <a href=\"results.json\">results.json</a>, <a "
                        "href=\"plots/\">plots/</a>.</p>\n");
-    nb_strbuf_release(&command);
 }
 
 /* Where the work was done, and what a call costs before its first row. */
@@ -322,10 +308,10 @@ static void add_libraries(const struct nb_summary *summary, struct nb_strbuf *ou
 }
 
 int nb_html_write(const struct nb_results *results, const char *dir) {
-    struct nb_summary summary;
-    struct nb_figures figures;
-    struct nb_strbuf page = {0};
-    char *path = nb_path_join(dir, "index.html");
+    struct nb_summary summary released_by(nb_summary_release);
+    struct nb_figures figures released_by(nb_figures_release);
+    struct nb_strbuf page released_by(nb_strbuf_release) = {0};
+    char *path freed = nb_path_join(dir, "index.html");
     const struct nb_html_pictures pictures = {&figures, dir, "plots"};
     nb_summary_init(&summary, results);
     nb_figures_init(&figures, results);
@@ -340,10 +326,5 @@ int nb_html_write(const struct nb_results *results, const char *dir) {
     add_machine(results, &page);
     add_reproduce(results, &page);
     nb_html_end(&page);
-    int result = nb_file_write(path, page.text, page.len);
-    nb_strbuf_release(&page);
-    nb_figures_release(&figures);
-    nb_summary_release(&summary);
-    free(path);
-    return result;
+    return nb_file_write(path, page.text, page.len);
 }

@@ -4,7 +4,6 @@
 
 #include <fnmatch.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +25,9 @@ static bool needs_quotes(const char *word) {
 
 /* What a terminal would take for a command of its own cannot be printed as it stands. */
 static bool is_printable(const char *word) {
-    struct nb_strbuf shown = {0};
-    nb_strbuf_add(&shown, "");
+    struct nb_strbuf shown released_by(nb_strbuf_release) = nb_strbuf_empty();
     nb_escape_terminal(&shown, word, true);
-    const bool same = strcmp(shown.text, word) == 0;
-    nb_strbuf_release(&shown);
-    return same;
+    return strcmp(shown.text, word) == 0;
 }
 
 void nb_add_shell_word(struct nb_strbuf *out, size_t width, const char *word) {
@@ -141,7 +137,7 @@ static size_t count_matches(const struct nb_results *results, const char *patter
 
 /* As much of the key as no other case has: its variant, and of the rest what the others that are left do not have. */
 static char *short_key(const struct nb_results *results, const char *key) {
-    struct nb_strbuf pattern = {0}, longer = {0};
+    struct nb_strbuf pattern = {0}, longer released_by(nb_strbuf_release) = {0};
     const char *rest = key + strcspn(key, "/");
     if (strpbrk(key, "*?[\\")) return nb_strdup(key);
     nb_strbuf_addn(&pattern, key, (size_t)(rest - key));
@@ -162,33 +158,28 @@ static char *short_key(const struct nb_results *results, const char *key) {
         nb_strbuf_clear(&pattern);
         nb_strbuf_add(&pattern, longer.text);
     }
-    nb_strbuf_release(&longer);
     if (n == 1) return pattern.text;
     nb_strbuf_release(&pattern);
     return nb_strdup(key);
 }
 
 void nb_add_replay(const struct nb_results *results, const struct nb_record *r, size_t width, struct nb_strbuf *out) {
-    char *key = short_key(results, r->key), *program = program_name(false), *dir = nb_path_absolute(results->dir);
+    char *key freed = short_key(results, r->key), *program freed = program_name(false),
+              *dir freed = nb_path_absolute(results->dir);
     const char *const words[] = {program, "replay", dir, key};
     bool printable = true;
     for (size_t i = 0; i < 4; i++) printable &= is_printable(words[i]);
     for (size_t i = 0; i < 4 && printable; i++) nb_add_shell_word(out, width, words[i]);
-    free(program);
-    free(dir);
-    free(key);
 }
 
 static void add_replay(struct commands *c, const struct nb_record *r, const char *purpose) {
     if (!r || !r->key || !c->next->results->dir) return;
-    char *key = short_key(c->next->results, r->key), *dir = nb_path_absolute(c->next->results->dir);
+    char *key freed = short_key(c->next->results, r->key), *dir freed = nb_path_absolute(c->next->results->dir);
     char *from_here = c->program;
     c->program = program_name(false);
     add_command(c, "replay", dir, key, purpose);
     free(c->program);
     c->program = from_here;
-    free(dir);
-    free(key);
 }
 
 /* Twice as many launches, and as many as an interval needs; where time ended them, twice the time. Returns the option that it replaces. */
@@ -212,7 +203,7 @@ static const char *longer_option(const struct nb_results *results, struct nb_str
 static void add_longer_run(struct commands *c) {
     const cJSON *argv = nb_meta(c->next->results, "argv"), *word;
     const double launches = nb_json_get_number(nb_meta(c->next->results, "plan"), "launches");
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     bool skips = false;
     const char *const left_out[] = {"--out", "--resume", "--format", longer_option(c->next->results, &text)};
     const cJSON *first = cJSON_GetArrayItem(argv, 0);
@@ -235,13 +226,12 @@ static void add_longer_run(struct commands *c) {
     nb_add_shell_word(c->out, c->next->width, text.text);
     end_command(c, "narrower intervals");
 out:
-    nb_strbuf_release(&text);
 }
 
 int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out) {
     struct commands c = {.next = next, .out = out, .program = program_name(true), .begin = out->len};
     const struct nb_results *results = next->results;
-    char *journal = results->dir ? nb_path_join(results->dir, NB_JOURNAL_FILE) : NULL;
+    char *journal freed = results->dir ? nb_path_join(results->dir, NB_JOURNAL_FILE) : NULL;
     const bool going_on = journal && nb_path_exists(journal) && cJSON_IsFalse(nb_meta(results, "complete"));
     nb_strbuf_add(out, "");
     if (going_on) add_command(&c, "run", "--resume", results->dir, "resumes it");
@@ -250,7 +240,6 @@ int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out) {
     if (next->noisy) add_longer_run(&c);
     if (next->nearest != next->failed) add_replay(&c, next->nearest, "least accurate");
     add_command(&c, "claims", "--quick", NULL, "papers' claims here");
-    free(journal);
     free(c.program);
     return c.n_lines;
 }

@@ -126,9 +126,8 @@ static int from_big_endian(const unsigned char *bytes) {
 /* Where gnuplot was missing there is no picture; data and script are linked all the same. PNGs have two pixels for each of the page's. */
 static bool read_picture(struct picture *p, const struct nb_figure *f, const struct nb_html_pictures *from) {
     *p = (struct picture){.pixels = nb_heat_is_in(f)};
-    char *path = nb_textf("%s/%s/%s.%s", from->dir, from->folder, f->name, p->pixels ? "png" : "svg");
+    char *path freed = nb_textf("%s/%s/%s.%s", from->dir, from->folder, f->name, p->pixels ? "png" : "svg");
     if (nb_path_exists(path)) p->data = nb_file_read(path, LARGEST_PICTURE, &p->len);
-    free(path);
     if (!p->data) return false;
     const unsigned char *bytes = (const unsigned char *)p->data;
     const char *box = p->pixels ? NULL : strstr(p->data, "viewBox=\"0 0 ");
@@ -142,7 +141,7 @@ static bool read_picture(struct picture *p, const struct nb_figure *f, const str
 }
 
 static void add_picture(const struct picture *p, const char *title, struct nb_strbuf *out) {
-    struct nb_strbuf svg = {0};
+    struct nb_strbuf svg released_by(nb_strbuf_release) = {0};
     nb_html_text(out, "<div class=wrap><img loading=lazy alt=\"", title, "\"");
     if (!p->pixels) nb_strbuf_add(out, " class=drawn");
     if (p->width > 0) nb_strbuf_addf(out, " width=%d height=%d", p->width, p->height);
@@ -154,7 +153,6 @@ static void add_picture(const struct picture *p, const char *title, struct nb_st
         add_address(out, svg.text);
     }
     nb_strbuf_add(out, "\"></div>\n");
-    nb_strbuf_release(&svg);
 }
 
 static void add_figure(const struct nb_figure *f, const struct nb_html_pictures *from, struct nb_strbuf *out) {

@@ -48,14 +48,13 @@ static void try_shape(const struct judged *j, has_fn has, int64_t than, const ch
 }
 
 static void try_axis(const struct judged *j, const char *axis, struct best *best) {
-    struct nb_strbuf value = {0}, other = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = nb_strbuf_empty(),
+                           other released_by(nb_strbuf_release) = {0};
     size_t n_in = 0;
     bool all = true;
-    nb_strbuf_add(&value, "");
     nb_case_axis(&j->items[0]->c, axis, &value);
     for (size_t i = 0; i < j->n && all; i++) {
         nb_strbuf_clear(&other);
-        nb_strbuf_add(&other, "");
         nb_case_axis(&j->items[i]->c, axis, &other);
         const bool same = strcmp(value.text, other.text) == 0;
         n_in += same;
@@ -65,8 +64,6 @@ static void try_axis(const struct judged *j, const char *axis, struct best *best
         best->n_in = n_in;
         snprintf(best->text, sizeof best->text, "with %s %s", axis, value.text);
     }
-    nb_strbuf_release(&value);
-    nb_strbuf_release(&other);
 }
 
 static void try_shapes(const struct judged *j, struct best *best) {

@@ -44,12 +44,11 @@ static int render_smaller_is_better(const struct nb_results *results, FILE *out)
     cJSON *json = cJSON_CreateArray();
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        struct nb_strbuf extra = {0};
+        struct nb_strbuf extra released_by(nb_strbuf_release) = {0};
         if (!r->key || !r->has_timing || nb_status_failed(r->status)) continue;
         nb_meta_whose(results, r, "", r->timing.noise[0] ? "; " : "", &extra);
         nb_strbuf_add(&extra, r->timing.noise);
         nb_smaller_is_better_add(json, r->key, "ns", &r->timing.time_ns, extra.text);
-        nb_strbuf_release(&extra);
     }
     return nb_output_json(json, out);
 }

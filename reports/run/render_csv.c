@@ -3,7 +3,6 @@
  * empty field where there is no figure. Columns come in one order; those that no case has a value for are left out, but for the key and
  * the status. */
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/run/report.h"
@@ -173,7 +172,7 @@ static void add_header(const char **counters, size_t n_counters, struct nb_strin
 
 static void add_record(const struct nb_record *r, const char **counters, size_t n_counters, struct nb_strings *cells) {
     bool lost = r->has_accuracy && r->accuracy.loss != NB_LOSS_NONE && r->accuracy.loss < NB_N_LOSSES;
-    struct nb_strbuf cell = {0};
+    struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
     add_text(cells, r->key);
     add_text(cells, r->status < NB_N_STATUSES ? nb_status_name(r->status) : "");
     add_text(cells, r->reason);
@@ -199,7 +198,6 @@ static void add_record(const struct nb_record *r, const char **counters, size_t 
         print_counter(r, counters[c], &cell);
         add_cell(cells, &cell);
     }
-    nb_strbuf_release(&cell);
 }
 
 static bool has_values(const struct nb_strings *cells, size_t n_columns, size_t column) {
@@ -211,12 +209,12 @@ static bool has_values(const struct nb_strings *cells, size_t n_columns, size_t 
 static int render(const struct nb_results *results, FILE *out) {
     enum { ALWAYS_THERE = 2 };
     const char *counters[MAX_COUNTERS];
-    struct nb_strings cells = {0};
+    struct nb_strings cells released_by(nb_strings_release) = {0};
     struct nb_strbuf text = {0};
     size_t n_counters = counter_names(results, counters);
     add_header(counters, n_counters, &cells);
     const size_t n_columns = cells.n;
-    bool *shown = nb_alloc(n_columns, sizeof *shown);
+    bool *shown freed = nb_alloc(n_columns, sizeof *shown);
     for (size_t i = 0; i < results->n; i++) add_record(&results->records[i], counters, n_counters, &cells);
     for (size_t c = 0; c < n_columns; c++) shown[c] = c < ALWAYS_THERE || has_values(&cells, n_columns, c);
     for (size_t i = 0; i < cells.n; i++) {
@@ -225,8 +223,6 @@ static int render(const struct nb_results *results, FILE *out) {
         if (shown[column]) nb_escape_csv(&text, cells.items[i]);
         if (column + 1 == n_columns) nb_strbuf_add(&text, "\r\n");
     }
-    free(shown);
-    nb_strings_release(&cells);
     return nb_output(&text, out);
 }
 

@@ -10,18 +10,16 @@
 #include "reports/text/output.h"
 
 static void add_case(struct nb_junit *junit, const struct nb_results *results, const struct nb_record *r) {
-    struct nb_strbuf reproducer = {0}, output = {0};
+    struct nb_strbuf reproducer released_by(nb_strbuf_release) = nb_strbuf_empty(),
+                                output released_by(nb_strbuf_release) = {0};
     const bool failed = nb_status_failed(r->status), ran = r->status != NB_SKIPPED && r->status != NB_NOT_RUN;
-    nb_strbuf_add(&reproducer, "");
     if (failed) nb_failure_reproducer(r, &reproducer);
     nb_meta_whose(results, r, "", "; ", &output);
     nb_strbuf_add(&output, nb_status_name(r->status));
     for (size_t i = NB_MEASURED_TIME; i < NB_N_MEASURED && ran; i++) {
-        struct nb_strbuf cell = {0};
-        nb_strbuf_add(&cell, "");
+        struct nb_strbuf cell released_by(nb_strbuf_release) = nb_strbuf_empty();
         nb_column_print(&nb_measured_columns[i], r, false, &cell);
         if (cell.len) nb_strbuf_addf(&output, "; %s %s", nb_measured_columns[i].title, cell.text);
-        nb_strbuf_release(&cell);
     }
     if (failed && r->replay) nb_strbuf_addf(&output, "; again: %s", r->replay);
     nb_junit_add(junit, &(struct nb_junit_case){.class_name = "normbench.run",
@@ -33,8 +31,6 @@ static void add_case(struct nb_junit *junit, const struct nb_results *results, c
                                                                        : "not run",
                                                 .message = reproducer.text,
                                                 .output = output.text});
-    nb_strbuf_release(&reproducer);
-    nb_strbuf_release(&output);
 }
 
 /* "machine 0: AMD EPYC": a property of each. */
@@ -46,14 +42,13 @@ static void add_machines(struct nb_junit *junit, char *lines) {
 }
 
 static int render(const struct nb_results *results, FILE *out) {
-    struct nb_summary summary;
+    struct nb_summary summary released_by(nb_summary_release);
     struct nb_junit junit = {0};
     struct nb_strbuf text = {0};
     nb_summary_init(&summary, results);
     nb_junit_property(&junit, "machine", summary.footer);
     add_machines(&junit, summary.machines);
     nb_junit_property(&junit, "counts", summary.counts_text);
-    nb_summary_release(&summary);
     for (size_t i = 0; i < results->n; i++) add_case(&junit, results, &results->records[i]);
     nb_junit_finish(&junit, "normbench run", nb_meta_text(results, "started"),
                     nb_json_get_number(results->meta, "elapsed_s"), &text);

@@ -17,7 +17,7 @@ static void add_escaped(struct nb_strbuf *out, const char *before, const char *t
 }
 
 static void print_failures(const struct nb_summary *summary, const struct nb_results *results, struct nb_strbuf *out) {
-    struct nb_strbuf reproducer = {0};
+    struct nb_strbuf reproducer released_by(nb_strbuf_release) = {0};
     if (summary->n_failures) nb_strbuf_add(out, "\n## Failures\n");
     for (size_t i = 0; i < summary->n_failures; i++) {
         const struct nb_record *r = &results->records[summary->failures[i]];
@@ -33,12 +33,11 @@ static void print_failures(const struct nb_summary *summary, const struct nb_res
         nb_escape_terminal(out, r->replay, true);
         nb_strbuf_add(out, "\n");
     }
-    nb_strbuf_release(&reproducer);
 }
 
 static void print_row(const struct nb_view *view, const struct nb_section *section, const struct nb_record *r,
                       struct nb_strbuf *out) {
-    struct nb_strbuf cell = {0};
+    struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(out, "|");
     for (size_t c = 0; c < view->n_columns; c++) {
         if (section->hidden[c]) continue;
@@ -49,7 +48,6 @@ static void print_row(const struct nb_view *view, const struct nb_section *secti
         nb_strbuf_add(out, "|");
     }
     nb_strbuf_add(out, "\n");
-    nb_strbuf_release(&cell);
 }
 
 static void print_section(const struct nb_view *view, const struct nb_section *section, struct nb_strbuf *out) {
@@ -79,8 +77,8 @@ static void print_skips(const struct nb_summary *summary, struct nb_strbuf *out)
 }
 
 static int render(const struct nb_results *results, FILE *out) {
-    struct nb_summary summary;
-    struct nb_view view;
+    struct nb_summary summary released_by(nb_summary_release);
+    struct nb_view view released_by(nb_view_release);
     struct nb_strbuf text = {0};
     nb_summary_init(&summary, results);
     nb_view_init(&view, results, false);
@@ -99,8 +97,6 @@ static int render(const struct nb_results *results, FILE *out) {
     print_failures(&summary, results, &text);
     for (size_t i = 0; i < view.n_sections; i++) print_section(&view, &view.sections[i], &text);
     print_skips(&summary, &text);
-    nb_view_release(&view);
-    nb_summary_release(&summary);
     return nb_output(&text, out);
 }
 

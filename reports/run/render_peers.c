@@ -60,15 +60,12 @@ static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
 }
 
 static void print_means(const struct peers *p) {
-    static const char *const titles[] = {"library",        "op",           "pass",   "layout",        "cells",
-                                         "geometric mean", "median",       "range",  "% of roofline", "ahead",
-                                         "even",           "looks behind", "behind", "no figure"};
     static const bool right[] = {false, false, false, false, true, true, true,
                                  true,  true,  true,  true,  true, true, true};
     struct nb_peer_mean *means;
-    struct nb_grid grid;
+    struct nb_grid grid = nb_grid_of("library", "op", "pass", "layout", "cells", "geometric mean", "median", "range",
+                                     "% of roofline", "ahead", "even", "looks behind", "behind", "no figure");
     const size_t n = nb_peer_means(p->comparisons, &means);
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
     for (size_t i = 0; i < n; i++) mean_to_row(&grid, &means[i]);
     nb_page_heading(p->page, 2, "Time of theirs / time of ours, by op");
@@ -136,13 +133,10 @@ static bool is_behind(const struct nb_peer_comparison *d) {
 
 /* All comparisons, or those alone that are or were behind; returns how many. */
 static size_t print_comparisons(const struct peers *p, bool behind_alone, const char *title) {
-    static const char *const titles[] = {"library", "op",   "pass", "dtype",  "shape",         "mode",
-                                         "threads", "ours", "time", "theirs", "theirs / ours", "% of roofline",
-                                         "verdict"};
     static const bool right[] = {false, false, false, false, false, false, true, false, true, true, true, true, false};
-    struct nb_grid grid;
+    struct nb_grid grid = nb_grid_of("library", "op", "pass", "dtype", "shape", "mode", "threads", "ours", "time",
+                                     "theirs", "theirs / ours", "% of roofline", "verdict");
     size_t n = 0;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
     for (size_t i = 0; i < p->comparisons->n; i++) {
         if (behind_alone && !is_behind(&p->comparisons->items[i])) continue;
@@ -178,7 +172,7 @@ static size_t say_library(const struct nb_peer_comparison *first, size_t n, stru
         least = fmin(least, d->ratio.value);
         most = fmax(most, d->ratio.value);
     }
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "%s: ", first->library);
     if (n_figures == 0)
         nb_strbuf_add(&text, "no comparison has a figure.");
@@ -189,7 +183,6 @@ static size_t say_library(const struct nb_peer_comparison *first, size_t n, stru
     if (n_figures == 1) nb_strbuf_add(&text, ".");
     if (n_figures > 1) nb_strbuf_addf(&text, " (geometric mean; %.2g to %.2g over these %zu).", least, most, n_figures);
     nb_strings_add(out, text.text);
-    nb_strbuf_release(&text);
     return n_all;
 }
 
@@ -209,7 +202,7 @@ static void say_unknown(const struct nb_peer_comparisons *d, size_t at, struct n
     const struct nb_peer_comparison *first = &d->items[at];
     const struct nb_case *c = &first->theirs->c;
     const char *why = first->theirs->reason;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     size_t n = 0;
     for (size_t i = 0; i < d->n; i++) {
         if (!alike(first, &d->items[i])) continue;
@@ -224,7 +217,6 @@ static void say_unknown(const struct nb_peer_comparisons *d, size_t at, struct n
     if (failed(first) && why && *why) nb_strbuf_addf(&text, ", %s", why);
     nb_strbuf_add(&text, ".");
     nb_strings_add(out, text.text);
-    nb_strbuf_release(&text);
 }
 
 void nb_peers_sentences(const struct nb_peer_comparisons *d, struct nb_strings *out) {
@@ -234,14 +226,13 @@ void nb_peers_sentences(const struct nb_peer_comparisons *d, struct nb_strings *
 }
 
 static void print_answer(const struct peers *p) {
-    struct nb_strings sentences = {0};
+    struct nb_strings sentences released_by(nb_strings_release) = {0};
     nb_peers_sentences(p->comparisons, &sentences);
     for (size_t i = 0; i < sentences.n; i++) nb_page_say(p->page, sentences.items[i]);
-    nb_strings_release(&sentences);
 }
 
 static void print_rules(const struct peers *p) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const struct nb_compare_settings *s = &p->comparisons->settings;
     nb_strbuf_addf(
         &text,
@@ -252,7 +243,6 @@ static void print_rules(const struct peers *p) {
         "is the larger of the times of copy and core.",
         p->comparisons->n_comparisons, p->comparisons->n, 100 * s->behind, s->confirm_launches);
     nb_page_say(p->page, text.text);
-    nb_strbuf_release(&text);
 }
 
 static void print_lines(const struct peers *p, const char *title, char *lines) {
@@ -263,7 +253,7 @@ static void print_lines(const struct peers *p, const char *title, char *lines) {
 void nb_peers_print(const struct nb_results *results, const struct nb_peer_comparisons *comparisons,
                     const struct nb_page *page) {
     const struct peers p = {results, comparisons, page};
-    struct nb_summary summary;
+    struct nb_summary summary released_by(nb_summary_release);
     nb_summary_init(&summary, results);
     nb_strbuf_add(page->out, page->markdown ? "# Our kernels and others\n\n" : "");
     nb_page_say(page, summary.footer);
@@ -279,7 +269,6 @@ void nb_peers_print(const struct nb_results *results, const struct nb_peer_compa
     print_comparisons(&p, false, "All comparisons");
     print_lines(&p, "Libraries", summary.libraries);
     print_lines(&p, "What a call costs", summary.overheads);
-    nb_summary_release(&summary);
 }
 
 /* ---- as a document: reports/schema/peers.schema.json ---- */
@@ -391,16 +380,13 @@ static int make(const struct nb_results *results, const struct nb_page *page, cJ
 }
 
 int nb_peers_write(const struct nb_results *results, const char *dir) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     cJSON *json = NULL;
     if (make(results, &(struct nb_page){.markdown = true, .out = &text}, &json) != 0) return -1;
-    char *page = nb_path_join(dir, "peers.md"), *document = nb_path_join(dir, "peers.json");
+    char *page freed = nb_path_join(dir, "peers.md"), *document freed = nb_path_join(dir, "peers.json");
     int result = nb_file_write(page, text.text, text.len);
     if (result == 0) result = nb_json_write(json, document);
-    free(page);
-    free(document);
     cJSON_Delete(json);
-    nb_strbuf_release(&text);
     return result;
 }
 

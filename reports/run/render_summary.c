@@ -135,24 +135,20 @@ static char *terms_of(const struct nb_record *r, const char *const *free_axes) {
 }
 
 static bool same_terms(const struct nb_record *a, const struct nb_record *b, const char *const *free_axes) {
-    char *left = terms_of(a, free_axes), *right = terms_of(b, free_axes);
-    const bool same = strcmp(left, right) == 0;
-    free(left);
-    free(right);
-    return same;
+    char *left freed = terms_of(a, free_axes), *right freed = terms_of(b, free_axes);
+    return strcmp(left, right) == 0;
 }
 
 /* Of merged results the machine that timed most: what is said here of times is of one. */
 static int choose_machine(const struct nb_results *results) {
     const int n = cJSON_GetArraySize(nb_meta(results, "machines"));
-    size_t *timed = nb_alloc((unsigned)n + 1, sizeof *timed);
+    size_t *timed freed = nb_alloc((unsigned)n + 1, sizeof *timed);
     int most = 0;
     for (size_t i = 0; i < results->n; i++)
         if (nb_record_timed(&results->records[i]) && results->records[i].machine < n)
             timed[results->records[i].machine]++;
     for (int m = 1; m < n; m++)
         if (timed[m] > timed[most]) most = m;
-    free(timed);
     return most;
 }
 
@@ -225,8 +221,8 @@ static void choose_pass_and_dtype(struct summary *s) {
 
 /* Numbers the cells of the cases that answer. */
 static void find_cells(struct summary *s) {
-    struct nb_text_map index = {0};
-    char **terms = nb_alloc(s->results->n + 1, sizeof *terms);
+    struct nb_text_map index released_by(nb_text_map_release) = {0};
+    char **terms freed = nb_alloc(s->results->n + 1, sizeof *terms);
     s->cells = nb_alloc(s->results->n + 1, sizeof *s->cells);
     s->cell_of = nb_alloc(s->results->n + 1, sizeof *s->cell_of);
     for (size_t i = 0; i < s->results->n; i++) {
@@ -244,8 +240,6 @@ static void find_cells(struct summary *s) {
         s->cells[at].ops |= 1u << r->c.op;
     }
     for (size_t i = 0; i < s->results->n; i++) free(terms[i]);
-    free(terms);
-    nb_text_map_release(&index);
 }
 
 /* The cell with the most cases; before all others one that has several of the ops, and so can compare them. */
@@ -295,11 +289,9 @@ static struct nb_interval ratio_of(const struct summary *s, const struct nb_reco
 }
 
 static bool are_alike(const struct nb_record *a, const struct nb_record *b) {
-    char *left = nb_kernel_suffix(a), *right = nb_kernel_suffix(b);
+    char *left freed = nb_kernel_suffix(a), *right freed = nb_kernel_suffix(b);
     const bool alike = strcmp(left, right) == 0 && a->c.width == b->c.width && a->c.style == b->c.style &&
                        a->c.stats == b->c.stats && a->c.stats_dtype == b->c.stats_dtype;
-    free(left);
-    free(right);
     return alike;
 }
 
@@ -387,7 +379,7 @@ static const char *op_name(uint32_t op) {
 
 static void add_fastest(const struct summary *s, size_t op, struct nb_grid *grid) {
     struct nb_strbuf kernels[2] = {{0}}, times[2] = {{0}}, shares[2] = {{0}};
-    char *label = nb_textf("fastest %s", op_name(s->ops[op]));
+    char *label freed = nb_textf("fastest %s", op_name(s->ops[op]));
     for (int p = 0; p < 2; p++) {
         const struct nb_record *r = s->places[p].first ? s->places[p].fastest[op] : NULL;
         if (!r) continue;
@@ -398,7 +390,6 @@ static void add_fastest(const struct summary *s, size_t op, struct nb_grid *grid
     add_cells(s, grid, label, kernels);
     add_cells(s, grid, "", times);
     add_cells(s, grid, "", shares);
-    free(label);
 }
 
 /* What a saves of b's time: `~` where one of them is too noisy to rank. */
@@ -458,7 +449,7 @@ static void add_roots(struct summary *s) {
                              *const titles[N_USUAL] = {"of x * (1 / sqrt)", "of x / sqrt"};
     const struct nb_record *r = find_cheap_root(s);
     if (!r) return;
-    struct nb_strbuf kernel = {0};
+    struct nb_strbuf kernel released_by(nb_strbuf_release) = {0};
     const char *heads[1 + N_USUAL];
     struct nb_grid grid;
     size_t n = 1;
@@ -480,7 +471,6 @@ static void add_roots(struct summary *s) {
         }
     }
     add_grid(s, &grid);
-    nb_strbuf_release(&kernel);
 }
 
 /* The fastest case of the op that differs from the place in its dtype alone. */
@@ -537,7 +527,7 @@ struct disturbance {
 };
 
 static struct disturbance find_disturbance(const struct nb_results *results) {
-    double *values = nb_alloc(results->n + 1, sizeof *values);
+    double *values freed = nb_alloc(results->n + 1, sizeof *values);
     struct disturbance d = {.wall_per_cpu = NAN};
     size_t n = 0;
     for (size_t i = 0; i < results->n; i++) {
@@ -547,7 +537,6 @@ static struct disturbance find_disturbance(const struct nb_results *results) {
         if (t->steal_ms > d.steal_ms) d.steal_ms = t->steal_ms;
     }
     if (n) d.wall_per_cpu = nb_median(values, n);
-    free(values);
     return d;
 }
 
@@ -566,10 +555,9 @@ static void add_mend(const struct summary *s, const struct nb_summary *counts, s
 }
 
 static void add_trust(struct summary *s, const struct nb_summary *counts) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = nb_strbuf_empty();
     const double preempted = counts->n_samples ? (double)counts->n_preempted / (double)counts->n_samples : 0;
     const size_t n = counts->n_timed;
-    nb_strbuf_add(&text, "");
     if (counts->n_failures)
         nb_strbuf_addf(&text, " %zu FAILED: the replay below says where and by how much.", counts->n_failures);
     if (cJSON_IsFalse(nb_meta(s->results, "complete")))
@@ -590,7 +578,6 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
     nb_summary_contention(counts, &text);
     if (counts->n_noisy + counts->n_suspect > 0) add_mend(s, counts, &text);
     say(s, nb_strdup(text.len ? text.text + 1 : ""));
-    nb_strbuf_release(&text);
 }
 
 /* "quick, 2026-11-27, 63 s: 162 cases: 160 ok, 2 inaccurate" */
@@ -691,9 +678,8 @@ static void add_missing(struct summary *s) {
 
 static void read_samples(struct summary *s) {
     if (!s->results->dir) return;
-    char *journal = nb_path_join(s->results->dir, NB_JOURNAL_FILE);
+    char *journal freed = nb_path_join(s->results->dir, NB_JOURNAL_FILE);
     s->has_samples = nb_path_exists(journal) && nb_sample_table_read(&s->samples, s->results->dir) == 0;
-    free(journal);
 }
 
 static bool is_emulated(const struct summary *s) {
@@ -764,9 +750,9 @@ static void release(struct summary *s) {
 static int render_summary(const struct nb_results *results, FILE *out) {
     struct summary s;
     const struct nb_record *nearest = nearest_its_bound(results);
-    struct nb_summary counts;
+    struct nb_summary counts released_by(nb_summary_release);
     struct nb_next next = {.results = results, .nearest = nearest, .width = WIDTH};
-    struct nb_strbuf commands = {0};
+    struct nb_strbuf commands released_by(nb_strbuf_release) = {0};
     init(&s, results);
     nb_summary_init(&counts, results);
     next.failed = counts.n_failures ? &results->records[counts.failures[0]] : NULL;
@@ -775,22 +761,19 @@ static int render_summary(const struct nb_results *results, FILE *out) {
     s.most_lines -= nb_next_commands(&next, &commands);
     add_answer(&s, &counts, nearest);
     nb_strbuf_add(&s.out, commands.text);
-    nb_strbuf_release(&commands);
-    nb_summary_release(&counts);
     release(&s);
     return nb_output(&s.out, out);
 }
 
 void nb_html_answer(const struct nb_results *results, struct nb_strbuf *out) {
     struct summary s;
-    struct nb_summary counts;
+    struct nb_summary counts released_by(nb_summary_release);
     init(&s, results);
     s.utf8 = s.html = true;
     nb_summary_init(&counts, results);
     add_answer(&s, &counts, nearest_its_bound(results));
     nb_strbuf_add(out, s.out.text);
     nb_strbuf_release(&s.out);
-    nb_summary_release(&counts);
     release(&s);
 }
 

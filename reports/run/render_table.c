@@ -34,7 +34,7 @@ static void unpaint(struct table *t) { paint(t, "\033[0m"); }
 
 /* The value that most rows of the section have. */
 static void usual_value(const struct table *t, const struct nb_section *section, size_t column, struct nb_strbuf *out) {
-    struct nb_strbuf value = {0}, other = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0}, other released_by(nb_strbuf_release) = {0};
     size_t most = 0;
     nb_strbuf_clear(out);
     for (size_t i = 0; i < section->n; i++) {
@@ -52,14 +52,12 @@ static void usual_value(const struct table *t, const struct nb_section *section,
         nb_strbuf_clear(out);
         nb_strbuf_add(out, value.text);
     }
-    nb_strbuf_release(&value);
-    nb_strbuf_release(&other);
 }
 
 /* "rmsnorm_twopass 256 eps 1e-12 rsqrt_nr": of the columns of axes only what is not usual in the section. */
 static void print_case(const struct table *t, const struct nb_section *section, const struct nb_record *r,
                        struct nb_strbuf *out) {
-    struct nb_strbuf value = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     nb_kernel_name(&r->c, out);
     for (size_t c = 0; c < t->view->n_columns; c++) {
         const struct nb_axis *axis = t->view->columns[c].axis;
@@ -71,26 +69,23 @@ static void print_case(const struct table *t, const struct nb_section *section, 
         nb_strbuf_add(out, value.text);
     }
     if (r->status != NB_OK) nb_strbuf_addf(out, " %s", r->status < NB_N_STATUSES ? nb_status_name(r->status) : "?");
-    nb_strbuf_release(&value);
 }
 
 static void make_cell(const struct table *t, const struct nb_section *section, size_t column, const struct nb_record *r,
                       struct nb_strbuf *cell) {
     const struct nb_column *what = &t->view->columns[column];
-    struct nb_strbuf raw = {0};
+    struct nb_strbuf raw released_by(nb_strbuf_release) = {0};
     if (t->narrow && column == 0)
         print_case(t, section, r, &raw);
     else
         nb_column_print(what, r, t->narrow, &raw);
     nb_strbuf_clear(cell);
-    nb_strbuf_add(cell, "");
     nb_escape_terminal(cell, raw.text ? raw.text : "", t->utf8);
     nb_utf8_cut(cell, t->widths[column] && column == 0 && t->narrow ? t->widths[0] : MAX_CELL, t->utf8 ? "…" : "~");
-    nb_strbuf_release(&raw);
 }
 
 static void measure_columns(struct table *t) {
-    struct nb_strbuf cell = {0};
+    struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
     for (size_t c = 0; c < t->view->n_columns; c++) {
         size_t widest = nb_utf8_cells(t->view->columns[c].title);
         t->widths[c] = 0;
@@ -103,7 +98,6 @@ static void measure_columns(struct table *t) {
             }
         t->widths[c] = widest;
     }
-    nb_strbuf_release(&cell);
 }
 
 static size_t line_width(const struct table *t, const struct nb_section *section) {
@@ -147,7 +141,7 @@ static bool is_too_narrow(const struct table *t) {
 
 /* Columns of axes and the status go into the first one; what most rows of a section have goes into its heading. */
 static void narrow_section(struct table *t, struct nb_section *section) {
-    struct nb_strbuf usual = {0}, heading = {0};
+    struct nb_strbuf usual released_by(nb_strbuf_release) = {0}, heading = {0};
     nb_strbuf_add(&heading, section->heading);
     for (size_t c = 0; c < t->view->n_columns; c++) {
         const struct nb_axis *axis = t->view->columns[c].axis;
@@ -163,7 +157,6 @@ static void narrow_section(struct table *t, struct nb_section *section) {
     }
     free(section->heading);
     section->heading = heading.text;
-    nb_strbuf_release(&usual);
 }
 
 static void fit(struct table *t) {
@@ -204,7 +197,7 @@ static void print_titles(struct table *t, const struct nb_section *section) {
 }
 
 static void print_row(struct table *t, const struct nb_section *section, const struct nb_record *r) {
-    struct nb_strbuf cell = {0};
+    struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
     bool failed = nb_status_failed(r->status), doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
     paint(t, failed ? RED : doubtful ? YELLOW : "");
     for (size_t c = 0; c < t->view->n_columns; c++) {
@@ -215,13 +208,12 @@ static void print_row(struct table *t, const struct nb_section *section, const s
     while (t->out.len && t->out.text[t->out.len - 1] == ' ') t->out.text[--t->out.len] = '\0';
     if (failed || doubtful) unpaint(t);
     nb_strbuf_add(&t->out, "\n");
-    nb_strbuf_release(&cell);
 }
 
 static void print_wrapped(struct table *t, const char *text) { nb_screen_wrap(&t->out, text, t->screen, t->utf8); }
 
 static void print_heading(struct table *t, const char *heading) {
-    struct nb_strbuf line = {0};
+    struct nb_strbuf line released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&line, t->utf8 ? "── " : "-- ");
     nb_strbuf_add(&line, heading);
     if (t->screen && nb_utf8_cells(line.text) > t->screen) {
@@ -230,7 +222,6 @@ static void print_heading(struct table *t, const char *heading) {
         nb_escape_terminal(&t->out, line.text, t->utf8);
         nb_strbuf_add(&t->out, "\n");
     }
-    nb_strbuf_release(&line);
 }
 
 static void print_sections(struct table *t) {
@@ -254,14 +245,13 @@ static void print_sections(struct table *t) {
 }
 
 static void print_failure(struct table *t, const struct nb_record *r) {
-    struct nb_strbuf line = {0};
+    struct nb_strbuf line released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&line, "%s: ", nb_status_name(r->status));
     nb_strbuf_add(&line, r->key ? r->key : "?");
     paint(t, RED);
     print_wrapped(t, line.text);
     unpaint(t);
     nb_strbuf_clear(&line);
-    nb_strbuf_add(&line, "");
     nb_failure_reproducer(r, &line);
     if (line.len) {
         nb_strbuf_add(&t->out, "  ");
@@ -274,7 +264,6 @@ static void print_failure(struct table *t, const struct nb_record *r) {
         unpaint(t);
         nb_strbuf_add(&t->out, "\n");
     }
-    nb_strbuf_release(&line);
 }
 
 static void print_failures(struct table *t, const struct nb_summary *summary) {
@@ -290,8 +279,7 @@ static void print_failures(struct table *t, const struct nb_summary *summary) {
 
 /* As it stands where it fits, else in several lines. */
 static void print_fitting(struct table *t, const char *text) {
-    struct nb_strbuf line = {0};
-    nb_strbuf_add(&line, "");
+    struct nb_strbuf line released_by(nb_strbuf_release) = nb_strbuf_empty();
     nb_escape_terminal(&line, text, t->utf8);
     const size_t indent = strspn(text, " ");
     if (t->screen > indent && nb_utf8_cells(line.text) > t->screen) {
@@ -300,24 +288,22 @@ static void print_fitting(struct table *t, const char *text) {
     } else {
         nb_strbuf_addf(&t->out, "%s\n", line.text);
     }
-    nb_strbuf_release(&line);
 }
 
 static void print_skips(struct table *t, const struct nb_summary *summary) {
     if (summary->n_skips) nb_strbuf_addf(&t->out, "\n%zu cells left out\n", summary->n_skipped_cells);
     for (size_t i = 0; i < summary->n_skips && i < MAX_SKIPS; i++) {
-        struct nb_strbuf line = {0};
+        struct nb_strbuf line released_by(nb_strbuf_release) = {0};
         nb_strbuf_addf(&line, "%7zu  ", summary->skips[i].n);
         nb_strbuf_add(&line, summary->skips[i].text);
         print_fitting(t, line.text);
-        nb_strbuf_release(&line);
     }
     if (summary->n_skips > MAX_SKIPS)
         nb_strbuf_addf(&t->out, "         ... and %zu more reasons\n", summary->n_skips - MAX_SKIPS);
 }
 
 static void print_hidden(struct table *t) {
-    struct nb_strbuf line = {0};
+    struct nb_strbuf line released_by(nb_strbuf_release) = {0};
     for (size_t c = 0; c < t->view->n_columns; c++)
         if (t->dropped[c])
             nb_strbuf_addf(&line, "%s%s", line.len ? ", " : "Too narrow for: ", t->view->columns[c].title);
@@ -325,18 +311,16 @@ static void print_hidden(struct table *t) {
     nb_strbuf_add(&line, ". A wider terminal or --format=csv shows them.");
     nb_strbuf_add(&t->out, "\n");
     print_wrapped(t, line.text);
-    nb_strbuf_release(&line);
 }
 
 /* Lines of foreign text, each of them escaped. */
 static void print_lines(struct table *t, const char *text) {
-    struct nb_strbuf line = {0};
+    struct nb_strbuf line released_by(nb_strbuf_release) = {0};
     for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
         nb_strbuf_clear(&line);
         nb_strbuf_addn(&line, text, (size_t)(end - text));
         print_fitting(t, line.text ? line.text : "");
     }
-    nb_strbuf_release(&line);
 }
 
 static void print_end(struct table *t, const struct nb_summary *summary) {
@@ -346,14 +330,13 @@ static void print_end(struct table *t, const struct nb_summary *summary) {
     print_lines(t, summary->libraries);
     print_lines(t, summary->overheads);
     if (!results->dir) return;
-    char *text = nb_textf("Results: %s (results.json, index.html, plots/)", results->dir);
+    char *text freed = nb_textf("Results: %s (results.json, index.html, plots/)", results->dir);
     print_fitting(t, text);
-    free(text);
 }
 
 static int render(const struct nb_results *results, FILE *out) {
-    struct nb_summary summary;
-    struct nb_view view;
+    struct nb_summary summary released_by(nb_summary_release);
+    struct nb_view view released_by(nb_view_release);
     nb_summary_init(&summary, results);
     nb_view_init(&view, results, false);
     struct table t = {
@@ -362,16 +345,13 @@ static int render(const struct nb_results *results, FILE *out) {
     fit(&t);
     if (*summary.footer) print_wrapped(&t, summary.footer);
     print_lines(&t, summary.machines);
-    char *head = nb_textf("All cases: %s", view.constants);
+    char *head freed = nb_textf("All cases: %s", view.constants);
     if (*view.constants) print_wrapped(&t, head);
     print_sections(&t);
     print_failures(&t, &summary);
     print_skips(&t, &summary);
     print_hidden(&t);
     print_end(&t, &summary);
-    free(head);
-    nb_view_release(&view);
-    nb_summary_release(&summary);
     return nb_output(&t.out, out);
 }
 

@@ -288,7 +288,7 @@ static void add_libraries(const struct nb_results *results, struct nb_strbuf *ou
     nb_strbuf_add(out, "");
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        struct nb_strbuf choices = {0}, line = {0};
+        struct nb_strbuf choices released_by(nb_strbuf_release) = {0}, line released_by(nb_strbuf_release) = {0};
         if ((!r->library && !r->implementation) || !is_first(results, i, same_owner)) continue;
         add_choices(results, r, &choices);
         const size_t n = plugin_length(r);
@@ -304,8 +304,6 @@ static void add_libraries(const struct nb_results *results, struct nb_strbuf *ou
         if (line.len > 0)
             nb_escape_terminal(out, line.text, true); /* what a library says of itself may hold line ends */
         if (line.len > 0) nb_strbuf_add(out, "\n");
-        nb_strbuf_release(&line);
-        nb_strbuf_release(&choices);
     }
 }
 

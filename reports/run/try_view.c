@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What `normbench try` ends with: the answers about one kernel. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/figures/sweep.h"
@@ -16,13 +15,10 @@ enum { WIDTH = 80, LABEL = 19 };
 
 /* On as many lines as it needs, parted at blanks. */
 static void add_line(struct nb_strbuf *out, const char *label, const char *text) {
-    struct nb_strbuf line = {0}, safe = {0};
+    struct nb_strbuf line released_by(nb_strbuf_release) = {0}, safe released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&line, *text ? "%-*s%s" : "%*s%s", *text ? LABEL : 0, label, text);
-    nb_strbuf_add(&safe, "");
     nb_escape_terminal(&safe, line.text, nb_utf8_wanted());
     nb_screen_fold(out, safe.text, WIDTH);
-    nb_strbuf_release(&line);
-    nb_strbuf_release(&safe);
 }
 
 /* A case that was checked and not timed is not_run where a run was cut. */
@@ -83,11 +79,10 @@ static struct verdict verdict_of(const struct nb_tried *t) {
 }
 
 static void add_replay(const struct nb_results *results, const struct nb_record *r, struct nb_strbuf *out) {
-    struct nb_strbuf command = {0};
+    struct nb_strbuf command released_by(nb_strbuf_release) = {0};
     if (!results->dir) return;
     nb_add_replay(results, r, WIDTH - 2, &command);
     if (command.len) nb_strbuf_addf(out, "  %s\n", command.text);
-    nb_strbuf_release(&command);
 }
 
 /* From which mean / sd on NaN or Inf comes out of finite rows; NaN: it does not. */
@@ -104,7 +99,7 @@ static double broken_from(const struct nb_tried *t) {
 
 /* Why it is wrong: what the probe found, and what the failing cases have in common. */
 static void add_why(const struct nb_tried *t, struct nb_strbuf *out) {
-    struct nb_strbuf probe = {0}, pattern = {0};
+    struct nb_strbuf probe released_by(nb_strbuf_release) = {0}, pattern released_by(nb_strbuf_release) = {0};
     const double rho = broken_from(t);
     nb_strbuf_add(&probe, t->differs ? t->differs : "");
     if (!isnan(rho)) nb_strbuf_addf(&probe, "%sNaN or Inf ", !probe.len ? "" : ": ");
@@ -115,8 +110,6 @@ static void add_why(const struct nb_tried *t, struct nb_strbuf *out) {
     nb_failure_pattern(t->results, t->checks, t->entry->id, &pattern);
     if (probe.len) add_line(out, "  why", probe.text);
     if (pattern.len) add_line(out, "  where", pattern.text);
-    nb_strbuf_release(&probe);
-    nb_strbuf_release(&pattern);
 }
 
 static const char cut[] = "it was ended before";
@@ -124,7 +117,7 @@ static const char cut[] = "it was ended before";
 /* Its declared grades: "yes" beside an F would be a contradiction. */
 static void add_right(const struct nb_tried *t, const struct verdict *v, const struct nb_grade_line *declared,
                       struct nb_strbuf *out) {
-    struct nb_strbuf text = {0}, reproducer = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0}, reproducer released_by(nb_strbuf_release) = {0};
     const bool is_loose = declared && declared->declared.grade == NB_GRADE_F;
     if (v->n == 0) {
         nb_strbuf_addf(&text, "not tried: %s",
@@ -152,8 +145,6 @@ static void add_right(const struct nb_tried *t, const struct verdict *v, const s
     if (v->failed || is_loose) add_why(t, out);
     if (reproducer.len) add_line(out, "  first", reproducer.text);
     if (v->failed) add_replay(v->of, v->failed, out);
-    nb_strbuf_release(&text);
-    nb_strbuf_release(&reproducer);
 }
 
 /* ---- how accurate? ------------------------------------------------------------------------------------------------ */
@@ -176,7 +167,7 @@ static void find_lowest(const struct nb_tried *t, const struct nb_grade_line **d
 
 static void add_accurate(const struct nb_tried *t, const struct verdict *v, const struct nb_grade_line *declared,
                          const struct nb_grade_line *all, struct nb_strbuf *out) {
-    struct nb_strbuf text = {0}, worst = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0}, worst released_by(nb_strbuf_release) = {0};
     if (!all || all->all.grade == NB_GRADE_NONE) return;
     const bool in_range = declared->declared.grade != NB_GRADE_NONE;
     const struct nb_grade_line *line = in_range ? declared : all;
@@ -195,8 +186,6 @@ static void add_accurate(const struct nb_tried *t, const struct verdict *v, cons
         add_line(out, "  worst", worst.text);
         add_replay(t->checks ? t->checks : t->results, why, out);
     }
-    nb_strbuf_release(&text);
-    nb_strbuf_release(&worst);
 }
 
 /* ---- how fast? ---------------------------------------------------------------------------------------------------- */
@@ -236,7 +225,7 @@ static const struct nb_record *beside(const struct nb_tried *t, const struct nb_
 
 /* "  our fast one", "  onednn", "  mine:other". */
 static void add_name(const struct nb_record *r, struct nb_strbuf *out) {
-    struct nb_strbuf name = {0};
+    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
     nb_kernel_name(&r->c, &name);
     const char *colon = strchr(name.text, ':'), fast[] = "_fast";
     const size_t n = sizeof fast - 1;
@@ -247,12 +236,11 @@ static void add_name(const struct nb_record *r, struct nb_strbuf *out) {
         nb_strbuf_addf(out, "  %.*s", (int)(colon - name.text), name.text);
     else
         nb_strbuf_addf(out, "  %s", colon + 1);
-    nb_strbuf_release(&name);
 }
 
 static void add_other(const struct nb_tried *t, const struct nb_record *const own[2], const char *variant,
                       struct nb_grid *grid) {
-    struct nb_strbuf name = {0}, cells[2] = {{0}};
+    struct nb_strbuf name released_by(nb_strbuf_release) = {0}, cells[2] = {{0}};
     for (int p = 0; p < 2; p++) {
         const struct nb_record *r = beside(t, own[p], variant);
         if (!r) continue;
@@ -265,7 +253,6 @@ static void add_other(const struct nb_tried *t, const struct nb_record *const ow
         add_ratio(&ratio, &cells[p]);
     }
     add_cells(grid, name.text ? name.text : variant, cells);
-    nb_strbuf_release(&name);
 }
 
 /* Of its op; of the plugin's others those that are right. */
@@ -316,9 +303,8 @@ static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
         if (is_its(t, r) && nb_record_timed(r) && !own[p]) own[p] = r;
     }
     if (!own[0] && !own[1]) {
-        char *why = nb_textf("not timed: %s", t->is_cut ? cut : "it is wrong on the shapes that are timed");
+        char *why freed = nb_textf("not timed: %s", t->is_cut ? cut : "it is wrong on the shapes that are timed");
         add_line(out, "how fast?", why);
-        free(why);
         return;
     }
     for (int p = 0; p < 2; p++) {
@@ -354,8 +340,8 @@ static void add_inside(const struct nb_tried *t, struct nb_strbuf *out) {
 void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {
     const struct nb_kernel *k = t->entry->kernel;
     const struct verdict v = verdict_of(t);
-    char *what = nb_textf("%s: %s %s %s of %s", t->entry->id, nb_op_names[k->op], nb_pass_names[k->pass],
-                          nb_dtype_names[k->dtype], t->entry->file);
+    char *what freed = nb_textf("%s: %s %s %s of %s", t->entry->id, nb_op_names[k->op], nb_pass_names[k->pass],
+                                nb_dtype_names[k->dtype], t->entry->file);
     add_line(out, what, "");
     const struct nb_grade_line *declared = NULL, *all = NULL;
     find_lowest(t, &declared, &all);
@@ -363,5 +349,4 @@ void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {
     add_accurate(t, &v, declared, all, out);
     add_fast(t, out);
     add_inside(t, out);
-    free(what);
 }

@@ -15,14 +15,13 @@ static void add_text(struct nb_strbuf *out, const char *before, const char *text
 
 static void print_fields(const cJSON *fields, struct nb_strbuf *out) {
     struct nb_tuning t = {0};
-    struct nb_strbuf value = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     if (!cJSON_IsObject(fields) || nb_tuning_from_json(&t, fields) != 0) return;
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
         nb_strbuf_clear(&value);
         nb_tuning_print_field(&t, &nb_tuning_fields[i], &value);
         nb_strbuf_addf(out, "  %-17s %-12s %s\n", nb_tuning_fields[i].name, value.text, nb_tuning_fields[i].help);
     }
-    nb_strbuf_release(&value);
 }
 
 static void print_origin(const cJSON *json, struct nb_strbuf *out) {

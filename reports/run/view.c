@@ -122,7 +122,7 @@ static bool is_hidden(const struct nb_axis *axis) {
 
 /* Number of different values, up to 2; an axis that means nothing for a case has no value there. */
 static int count_values(const struct nb_results *results, const struct nb_axis *axis, struct nb_strbuf *first) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     int n = 0;
     for (size_t i = 0; i < results->n && n < 2; i++) {
         if (!has_run(&results->records[i])) continue;
@@ -131,7 +131,6 @@ static int count_values(const struct nb_results *results, const struct nb_axis *
         if (!text.len || (n == 1 && strcmp(text.text, first->text) == 0)) continue;
         if (n++ == 0) nb_strbuf_add(first, text.text);
     }
-    nb_strbuf_release(&text);
     return n;
 }
 
@@ -147,7 +146,7 @@ static int by_kernel(const void *left, const void *right) {
 
 /* Does a kernel appear with two values of the axis? If not, the kernel's name stands for the value. */
 static bool varies_within_kernel(const struct nb_results *results, const struct nb_axis *axis) {
-    struct pair *pairs = nb_alloc(results->n + 1, sizeof *pairs);
+    struct pair *pairs freed = nb_alloc(results->n + 1, sizeof *pairs);
     size_t n = 0;
     bool varies = false;
     for (size_t i = 0; i < results->n; i++) {
@@ -164,7 +163,6 @@ static bool varies_within_kernel(const struct nb_results *results, const struct 
         free(pairs[i].kernel);
         free(pairs[i].value);
     }
-    free(pairs);
     return varies;
 }
 
@@ -176,7 +174,7 @@ static enum role role_of(const struct nb_results *results, const struct nb_axis 
 }
 
 static void assign_roles(struct nb_view *view, enum role *roles) {
-    struct nb_strbuf constants = {0}, value = {0};
+    struct nb_strbuf constants = {0}, value released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&constants, "");
     for (size_t a = 0; a < nb_n_axes; a++) {
         nb_strbuf_clear(&value);
@@ -186,7 +184,6 @@ static void assign_roles(struct nb_view *view, enum role *roles) {
         nb_strbuf_addf(&constants, "%s%s ", constants.len ? ", " : "", nb_axes[a].name);
         nb_strbuf_add(&constants, n == 1 ? value.text : "by kernel");
     }
-    nb_strbuf_release(&value);
     view->constants = constants.text;
 }
 
@@ -208,7 +205,7 @@ void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struc
 /* Of merged results the machine comes first, whatever else the cases share. */
 static void print_heading(const struct nb_results *results, const struct nb_record *r, const enum role *roles,
                           struct nb_strbuf *out) {
-    struct nb_strbuf value = {0};
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(out, "");
     nb_meta_whose(results, r, "", "", out);
     for (size_t a = 0; a < nb_n_axes; a++) {
@@ -217,7 +214,6 @@ static void print_heading(const struct nb_results *results, const struct nb_reco
         nb_case_axis(&r->c, nb_axes[a].name, &value);
         nb_view_add_to_heading(&nb_axes[a], value.text, out);
     }
-    nb_strbuf_release(&value);
 }
 
 struct keyed {
@@ -256,7 +252,7 @@ static void cut_sections(struct nb_view *view, struct keyed *keyed, size_t n) {
 
 static void make_sections(struct nb_view *view, const enum role *roles) {
     const struct nb_results *results = view->results;
-    struct keyed *keyed = nb_alloc(results->n + 1, sizeof *keyed);
+    struct keyed *keyed freed = nb_alloc(results->n + 1, sizeof *keyed);
     size_t n = 0;
     for (size_t i = 0; i < results->n; i++) {
         struct nb_strbuf heading = {0};
@@ -266,7 +262,6 @@ static void make_sections(struct nb_view *view, const enum role *roles) {
     }
     if (n) cut_sections(view, keyed, n);
     for (size_t i = 0; i < n; i++) free(keyed[i].heading);
-    free(keyed);
 }
 
 static void release_sections(struct nb_view *view) {
@@ -288,13 +283,11 @@ static void add_axis_columns(struct nb_view *view, const enum role *roles) {
 }
 
 static bool is_empty(const struct nb_view *view, const struct nb_column *column) {
-    struct nb_strbuf cell = {0};
+    struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
     for (size_t s = 0; s < view->n_sections && !cell.len; s++)
         for (size_t i = 0; i < view->sections[s].n && !cell.len; i++)
             nb_column_print(column, &view->results->records[view->sections[s].records[i]], false, &cell);
-    bool empty = cell.len == 0;
-    nb_strbuf_release(&cell);
-    return empty;
+    return cell.len == 0;
 }
 
 /* The kernel comes first, then what cases of one kernel differ in, then what was found. */
@@ -308,22 +301,20 @@ static void make_columns(struct nb_view *view, const enum role *roles) {
 /* Has the axis at most one value in the section? Cases that it means nothing for have none. */
 static bool has_one_value(const struct nb_view *view, const struct nb_section *section, const struct nb_axis *axis,
                           struct nb_strbuf *value) {
-    struct nb_strbuf own = {0};
+    struct nb_strbuf own released_by(nb_strbuf_release) = {0};
     bool one = true;
     nb_strbuf_clear(value);
-    nb_strbuf_add(value, "");
     for (size_t i = 0; i < section->n && one; i++) {
         nb_strbuf_clear(&own);
         nb_case_axis(&view->results->records[section->records[i]].c, axis->name, &own);
         if (own.len && !value->len) nb_strbuf_add(value, own.text);
         one = !own.len || strcmp(own.text, value->text) == 0;
     }
-    nb_strbuf_release(&own);
     return one;
 }
 
 static void hide_columns(const struct nb_view *view, struct nb_section *section) {
-    struct nb_strbuf heading = {0}, value = {0};
+    struct nb_strbuf heading = {0}, value released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&heading, section->heading);
     for (size_t c = 0; c < view->n_columns; c++) {
         const struct nb_axis *axis = view->columns[c].axis;
@@ -333,7 +324,6 @@ static void hide_columns(const struct nb_view *view, struct nb_section *section)
     }
     free(section->heading);
     section->heading = heading.text;
-    nb_strbuf_release(&value);
 }
 
 void nb_view_init(struct nb_view *view, const struct nb_results *results, bool flat) {

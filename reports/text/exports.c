@@ -25,7 +25,7 @@ void nb_bencher_add(cJSON *benchmark, const char *measure, const struct nb_inter
 }
 
 void nb_bencher_keep(cJSON *document, const char *key, cJSON *benchmark) {
-    struct nb_strbuf name = {0};
+    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
     nb_stable_name(key, &name);
     if (name.len > NB_BENCHER_LONGEST)
         nb_warn("%.80s...: the name is too long for Bencher, and is left out", name.text);
@@ -33,7 +33,6 @@ void nb_bencher_keep(cJSON *document, const char *key, cJSON *benchmark) {
         cJSON_AddItemToObject(document, name.text, benchmark);
     else
         cJSON_Delete(benchmark);
-    nb_strbuf_release(&name);
 }
 
 /* ---- github-action-benchmark: range is a text that it shows behind the value ---- */
@@ -41,7 +40,7 @@ void nb_bencher_keep(cJSON *document, const char *key, cJSON *benchmark) {
 void nb_smaller_is_better_add(cJSON *list, const char *key, const char *unit, const struct nb_interval *i,
                               const char *extra) {
     if (!isfinite(i->value)) return;
-    struct nb_strbuf name = {0}, range = {0};
+    struct nb_strbuf name released_by(nb_strbuf_release) = {0}, range released_by(nb_strbuf_release) = {0};
     cJSON *line = nb_json_add_object(list);
     nb_stable_name(key, &name);
     nb_json_text(line, "name", name.text);
@@ -52,8 +51,6 @@ void nb_smaller_is_better_add(cJSON *list, const char *key, const char *unit, co
         nb_json_text(line, "range", range.text);
     }
     if (extra && *extra) nb_json_text(line, "extra", extra);
-    nb_strbuf_release(&name);
-    nb_strbuf_release(&range);
 }
 
 /* ---- JUnit: times are in seconds with a decimal point ---- */

@@ -23,7 +23,6 @@ void nb_grid_add(struct nb_grid *grid, const char *text) {
 void nb_grid_end_cell(struct nb_grid *grid) {
     nb_grid_add(grid, grid->cell.text ? grid->cell.text : "");
     nb_strbuf_clear(&grid->cell);
-    nb_strbuf_add(&grid->cell, "");
 }
 
 void nb_grid_add_texts(struct nb_grid *grid, ...) {
@@ -179,13 +178,11 @@ static bool print_line(const struct layout *l, const char **rest, bool first, st
         const bool right = is_right(l->grid, c);
         const size_t indent = !first && *rest[c] && !right && l->widths[c] > l->narrow[c] + 2 ? 2 : 0;
         const size_t n = nb_utf8_line(rest[c], l->widths[c] - indent);
-        struct nb_strbuf part = {0};
-        nb_strbuf_add(&part, "");
+        struct nb_strbuf part released_by(nb_strbuf_release) = nb_strbuf_empty();
         nb_strbuf_addn(&part, rest[c], n);
         const size_t cells = nb_utf8_cells(part.text), left = l->widths[c] - indent - cells;
         nb_strbuf_addf(out, "%*s%s", (int)(pad + indent + (right ? left : 0)), "", part.text);
         pad = 2 + (right ? 0 : left);
-        nb_strbuf_release(&part);
         rest[c] += n;
         rest[c] += strspn(rest[c], " ");
         more |= *rest[c] != '\0';
@@ -194,7 +191,7 @@ static bool print_line(const struct layout *l, const char **rest, bool first, st
 }
 
 static void print_rows(const struct layout *l, bool color, struct nb_strbuf *out) {
-    const char **rest = nb_alloc(l->grid->n_columns, sizeof *rest);
+    const char **rest freed = nb_alloc(l->grid->n_columns, sizeof *rest);
     for (size_t row = 0; row < l->n_rows; row++) {
         const char *style = color && row ? style_of(l->grid, row - 1) : "";
         for (size_t c = 0; c < l->grid->n_columns; c++) rest[c] = cell_at(l, row, c);
@@ -205,7 +202,6 @@ static void print_rows(const struct layout *l, bool color, struct nb_strbuf *out
             trim_line(out);
         }
     }
-    free(rest);
 }
 
 /* The room that a part of the columns leaves goes to those that were made narrower. */
@@ -217,7 +213,7 @@ static void widen(struct layout *l, size_t begin, size_t end) {
 /* As many columns at once as fit, the first in each part. */
 static void print_parts(struct layout *l, bool color, struct nb_strbuf *out) {
     const size_t n = l->grid->n_columns, screen = l->grid->screen;
-    size_t *all = nb_alloc(n, sizeof *all), at = 1;
+    size_t *all freed = nb_alloc(n, sizeof *all), at = 1;
     memcpy(all, l->widths, n * sizeof *all);
     do {
         const size_t begin = at;
@@ -229,7 +225,6 @@ static void print_parts(struct layout *l, bool color, struct nb_strbuf *out) {
         print_rows(l, color, out);
         while (at < n && !all[at]) at++;
     } while (at < n);
-    free(all);
 }
 
 void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
@@ -284,14 +279,13 @@ static void print_csv(const struct nb_grid *grid, bool color, struct nb_strbuf *
 
 static void print_json(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
     (void)color;
-    cJSON *rows = cJSON_CreateArray(), *row = NULL;
+    cJSON *rows released_by(nb_json_release) = cJSON_CreateArray(), *row = NULL;
     for (size_t i = 0; i < grid->n_cells; i++) {
         if (i % grid->n_columns == 0) cJSON_AddItemToArray(rows, row = cJSON_CreateObject());
         nb_json_text(row, grid->titles[i % grid->n_columns], grid->cells[i]);
     }
     nb_json_print_pretty(rows, 0, out);
     nb_strbuf_add(out, "\n");
-    cJSON_Delete(rows);
 }
 
 static const struct {
@@ -300,7 +294,7 @@ static const struct {
 } formats[] = {{"table", nb_grid_add_table}, {"markdown", print_markdown}, {"csv", print_csv}, {"json", print_json}};
 
 int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out) {
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     assert(grid->n_cells % grid->n_columns == 0);
     nb_strbuf_add(&text, "");
     struct nb_grid sized = *grid;
@@ -310,6 +304,5 @@ int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out) {
         if (strcmp(formats[i].name, format) == 0)
             formats[i].print(&sized, fileno(out) >= 0 && nb_color_on(fileno(out)), &text);
     bool written = fwrite(text.text, 1, text.len, out) == text.len && fflush(out) == 0;
-    nb_strbuf_release(&text);
     return written ? 0 : nb_error("the listing cannot be written");
 }

@@ -28,6 +28,12 @@ struct nb_grid {
 };
 
 void nb_grid_init(struct nb_grid *grid, const char *const *titles, size_t n_columns);
+/* A table with these titles, for the scope that declares it. */
+#define nb_grid_of(...)                                                                                                \
+    (struct nb_grid) {                                                                                                 \
+        .titles = (const char *const[]){__VA_ARGS__},                                                                  \
+        .n_columns = sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)                                            \
+    }
 /* The next cell of the row: a text, or what was written into grid->cell. */
 void nb_grid_add(struct nb_grid *grid, const char *text);
 void nb_grid_end_cell(struct nb_grid *grid);

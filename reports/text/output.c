@@ -9,6 +9,7 @@
 
 #include "reports/text/escape.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 
 bool nb_screen_color(FILE *out) {
     int fd = fileno(out);
@@ -16,9 +17,8 @@ bool nb_screen_color(FILE *out) {
 }
 
 void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool utf8) {
-    struct nb_strbuf safe = {0};
+    struct nb_strbuf safe released_by(nb_strbuf_release) = nb_strbuf_empty();
     size_t limit = screen ? screen : NB_USUAL_WIDTH, column = 0;
-    nb_strbuf_add(&safe, "");
     nb_escape_terminal(&safe, text, utf8);
     for (char *rest = NULL, *word = strtok_r(safe.text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         size_t cells = nb_utf8_cells(word);
@@ -28,7 +28,6 @@ void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool
         column = breaks ? 2 + cells : column + (column > 0) + cells;
     }
     nb_strbuf_add(out, "\n");
-    nb_strbuf_release(&safe);
 }
 
 /* Where the last text of a line begins that two blanks part from its labels; else two cells behind its first word. */
@@ -52,8 +51,7 @@ static bool is_command(const char *line) {
 void nb_screen_fold(struct nb_strbuf *out, const char *text, size_t screen) {
     for (const char *end; *text; text = *end ? end + 1 : end) {
         end = text + strcspn(text, "\n");
-        struct nb_strbuf line = {0};
-        nb_strbuf_add(&line, "");
+        struct nb_strbuf line released_by(nb_strbuf_release) = nb_strbuf_empty();
         nb_strbuf_addn(&line, text, (size_t)(end - text));
         const size_t hanging = text_of_row(line.text, line.len, screen);
         const char *rest = line.text;
@@ -64,7 +62,6 @@ void nb_screen_fold(struct nb_strbuf *out, const char *text, size_t screen) {
             n = nb_utf8_line(rest, screen - hanging);
         }
         nb_strbuf_add(out, "\n");
-        nb_strbuf_release(&line);
     }
 }
 
@@ -100,7 +97,7 @@ void nb_page_grid(const struct nb_page *page, struct nb_grid *grid) {
 }
 
 void nb_print_line(FILE *out, const char *format, ...) {
-    struct nb_strbuf safe = {0};
+    struct nb_strbuf safe released_by(nb_strbuf_release) = {0};
     char *text = NULL;
     va_list args;
     va_start(args, format);
@@ -108,7 +105,6 @@ void nb_print_line(FILE *out, const char *format, ...) {
     va_end(args);
     nb_escape_terminal(&safe, text ? text : format, true);
     fprintf(out, "%s\n", safe.text ? safe.text : "");
-    nb_strbuf_release(&safe);
     free(text);
 }
 

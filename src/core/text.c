@@ -53,9 +53,15 @@ char *nb_textf(const char *format, ...) {
     return text.text;
 }
 
+struct nb_strbuf nb_strbuf_empty(void) {
+    struct nb_strbuf b = {0};
+    nb_strbuf_clear(&b);
+    return b;
+}
+
 void nb_strbuf_clear(struct nb_strbuf *b) {
     b->len = 0;
-    if (b->text) b->text[0] = '\0';
+    nb_strbuf_add(b, "");
 }
 
 void nb_strbuf_release(struct nb_strbuf *b) {
@@ -150,6 +156,7 @@ struct nb_hint nb_did_you_mean(const char *s, const char *const *names, size_t n
 /* ---- what a terminal shows ---- */
 
 void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8) {
+    nb_strbuf_add(out, "");
     for (const char *s = text; *s;) {
         uint32_t code = 0;
         size_t len = nb_utf8_decode(s, &code);

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/core/log.h" /* released_by(), for whoever has a text */
+
 struct nb_strbuf {
     char *text;
     size_t len, cap;
@@ -16,8 +18,9 @@ void nb_strbuf_add(struct nb_strbuf *b, const char *s);
 void nb_strbuf_addn(struct nb_strbuf *b, const char *s, size_t n);
 void nb_strbuf_addf(struct nb_strbuf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void nb_strbuf_addv(struct nb_strbuf *b, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
-void nb_strbuf_clear(struct nb_strbuf *b); /* empty, memory kept */
+void nb_strbuf_clear(struct nb_strbuf *b); /* its text is "", memory kept */
 void nb_strbuf_release(struct nb_strbuf *b);
+struct nb_strbuf nb_strbuf_empty(void); /* whose text is "" already */
 /* A text as printf() makes it; owned. */
 char *nb_textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -7,7 +7,7 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/core/dtype.h"
-#include "tests/support/released.h"
+#include "src/core/log.h"
 #include "tests/support/softkernel.h"
 #include "tests/support/sparsely.h"
 

@@ -7,7 +7,7 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/core/dtype.h"
-#include "tests/support/released.h"
+#include "src/core/log.h"
 #include "tests/support/softkernel.h"
 #include "tests/support/sparsely.h"
 
@@ -203,7 +203,7 @@ Test(bound, predicts_where_the_formula_loses_its_result) {
 Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
     struct problem p released_by(problem_free);
     struct nb_oracle o;
-    struct nb_bound b;
+    struct nb_bound b released_by(nb_bound_release);
     double y[8], tolerance[8];
     problem_init(&p, NB_OP_RMSNORM, NB_F16, 1, 8);
     problem_fill_normal(&p, 1, 0.1, 4);
@@ -217,7 +217,6 @@ Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
         nb_oracle_row(&o, 0, y);
         cr_expect_eq(nb_bound_row(&b, 0, y, tolerance), NB_LOSS_OUTPUT_OVERFLOW);
         for (int i = 0; i < 8; i++) cr_expect_eq(isinf(tolerance[i]), i == 3);
-        nb_bound_release(&b);
         nb_oracle_release(&o);
     }
     p.c.op = NB_OP_COPY;
@@ -225,7 +224,6 @@ Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
     nb_bound_init(&b, &p.c, &o, 8);
     cr_expect_eq(nb_bound_row(&b, 0, y, tolerance), NB_LOSS_NONE);
     for (int i = 0; i < 8; i++) cr_expect_eq(tolerance[i], 0, "a copy is exact");
-    nb_bound_release(&b);
     nb_oracle_release(&o);
 }
 

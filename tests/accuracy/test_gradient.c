@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "src/measure/fp_state.h"
 #include "tests/support/backward.h"
-#include "tests/support/released.h"
 #include "tests/support/sparsely.h"
 
 #define BITS 700
@@ -144,7 +144,7 @@ static double deviation_of_dx(struct exact *e, const struct backward *b, int64_t
 
 static double worst_of_dx(struct exact *e, const struct backward *b, const struct nb_gradient *g) {
     const struct nb_shape *s = &b->p.c.shape;
-    double *dx = calloc((size_t)(s->rows * s->cols), sizeof *dx), worst = 0;
+    double *dx freed = calloc((size_t)(s->rows * s->cols), sizeof *dx), worst = 0;
     for (int64_t row = 0; row < s->rows; row++) nb_gradient_row(g, row, dx + row * s->cols);
     for (int64_t stat = 0; stat < b->n_stats; stat++) {
         if (b->p.c.op != NB_OP_DYT) set_means(e, b, stat);
@@ -154,7 +154,6 @@ static double worst_of_dx(struct exact *e, const struct backward *b, const struc
                 if (stat_of(b, row, col) == stat)
                     worst = fmax(worst, deviation_of_dx(e, b, row, col, dx[row * s->cols + col]));
     }
-    free(dx);
     return worst;
 }
 
@@ -351,7 +350,7 @@ Test(gradient, rows_with_inf_or_nan_follow_ieee_evaluation) {
 
 Test(gradient, refuses_to_run_where_subnormals_are_flushed) {
     struct backward b released_by(backward_free);
-    struct nb_gradient g;
+    struct nb_gradient g released_by(nb_gradient_release);
     backward_init(&b, NB_OP_RMSNORM, NB_F32, 1, 1);
     backward_statistics(&b);
     const struct nb_fp_state saved = nb_fp_state();
@@ -362,5 +361,4 @@ Test(gradient, refuses_to_run_where_subnormals_are_flushed) {
     const int result = nb_gradient_init(&g, &b.p.c, &b.p.in, b.mean, b.rstd);
     nb_fp_state_set(saved);
     cr_expect_eq(result, -1);
-    nb_gradient_release(&g);
 }

@@ -8,7 +8,7 @@
 
 #include "src/accuracy/gradient_bound.h"
 #include "src/core/dtype.h"
-#include "tests/support/released.h"
+#include "src/core/log.h"
 #include "tests/support/softgradient.h"
 #include "tests/support/sparsely.h"
 
@@ -29,9 +29,9 @@ static struct verdict judge(const struct backward *b, const struct soft_gradient
     struct verdict v = {0};
     const struct nb_inputs *in = &b->p.in;
     const size_t n = (size_t)(in->rows * in->cols), cols = (size_t)in->cols;
-    double *exact = calloc(cols, sizeof *exact), *tolerance = calloc(cols, sizeof *tolerance);
-    float *dx = calloc(n, sizeof *dx), *dgamma = calloc((size_t)in->n_params, sizeof *dgamma),
-          *dbeta = calloc((size_t)in->n_params, sizeof *dbeta);
+    double *exact freed = calloc(cols, sizeof *exact), *tolerance freed = calloc(cols, sizeof *tolerance);
+    float *dx freed = calloc(n, sizeof *dx), *dgamma freed = calloc((size_t)in->n_params, sizeof *dgamma),
+              *dbeta freed = calloc((size_t)in->n_params, sizeof *dbeta);
     const bool channels = b->p.c.op == NB_OP_BATCHNORM;
     const int64_t terms = channels ? b->p.c.shape.n * b->p.c.shape.hw : in->cols;
     backward_gradient(&g, b);
@@ -53,11 +53,6 @@ static struct verdict judge(const struct backward *b, const struct soft_gradient
         if (g.dbeta)
             v.dbeta = fmax(v.dbeta, ratio_of(dbeta[i], g.dbeta[i], nb_gradient_bound_parameter(&bound, NB_DBETA, i)));
     }
-    free(exact);
-    free(tolerance);
-    free(dx);
-    free(dgamma);
-    free(dbeta);
     return v;
 }
 

@@ -5,7 +5,7 @@
 
 #include "src/accuracy/gradient_bound.h"
 #include "src/core/dtype.h"
-#include "tests/support/released.h"
+#include "src/core/log.h"
 #include "tests/support/softgradient.h"
 
 static double ratio_of(double computed, double exact, double tolerance) {

@@ -8,8 +8,8 @@
 
 #include "src/accuracy/yardstick.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "tests/support/numerics.h"
-#include "tests/support/released.h"
 
 /* An f32 problem whose x is so coarse that half an f16 ulp more is exact: the noise of a f16 problem, replayed by the f32 oracle. */
 static void moved(struct problem *fine, const struct problem *coarse, const struct nb_oracle *o, int k) {
@@ -40,24 +40,21 @@ static void agrees(struct problem *coarse, struct problem *fine, const char *wha
     struct nb_oracle o released_by(nb_oracle_release);
     struct nb_yardstick yardstick released_by(nb_yardstick_release);
     const int64_t rows = coarse->in.rows, cols = coarse->in.cols;
-    double *largest = calloc((size_t)rows, sizeof *largest);
+    double *largest freed = calloc((size_t)rows, sizeof *largest);
     cr_assert_eq(nb_oracle_init(&o, &coarse->c, &coarse->in), 0);
     nb_yardstick_init(&yardstick, &o);
     moved(fine, coarse, NULL, 0);
-    double *at = exact_of(fine);
+    double *at freed = exact_of(fine);
     for (int k = 0; k < NB_PERTURBATIONS; k++) {
         moved(fine, coarse, &o, k);
-        double *now = exact_of(fine);
+        double *now freed = exact_of(fine);
         for (int64_t i = 0; i < rows * cols; i++) largest[i / cols] = fmax(largest[i / cols], fabs(now[i] - at[i]));
-        free(now);
     }
     for (int64_t r = 0; r < rows; r++) {
         const double said = yardstick.noise[r];
         cr_expect(fabs(said - largest[r]) <= 1e-6 * largest[r] + 1e-13, "%s, row %d: said %g, is %g", what, (int)r,
                   said, largest[r]);
     }
-    free(at);
-    free(largest);
 }
 
 Test(noise, is_what_inputs_that_are_really_moved_do) {
@@ -131,8 +128,8 @@ static struct nb_accuracy ratios_with(const struct problem *p, int steps, float 
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
     nb_yardstick_init(&yardstick, &o);
     struct nb_ratios ratios = {.yardstick = &yardstick};
-    double *exact = calloc((size_t)cols, sizeof *exact);
-    float *y = calloc((size_t)cols, sizeof *y);
+    double *exact freed = calloc((size_t)cols, sizeof *exact);
+    float *y freed = calloc((size_t)cols, sizeof *y);
     for (int64_t r = 0; r < p->in.rows; r++) {
         nb_oracle_row(&o, r, exact);
         for (int64_t i = 0; i < cols; i++) y[i] = (float)exact[i];
@@ -141,8 +138,6 @@ static struct nb_accuracy ratios_with(const struct problem *p, int steps, float 
         nb_ratios_row(&ratios, r, y, exact);
     }
     nb_ratios_finish(&ratios, &a);
-    free(exact);
-    free(y);
     return a;
 }
 

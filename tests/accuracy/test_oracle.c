@@ -9,9 +9,9 @@
 
 #include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "src/measure/fp_state.h"
 #include "tests/support/numerics.h"
-#include "tests/support/released.h"
 
 /* Enough to hold squares of f32 numbers from 2^-298 to 2^256 beside each other exactly. */
 #define BITS 700
@@ -132,12 +132,11 @@ static double worst_deviation_from_mpfr(const struct problem *p) {
     struct exact e;
     exact_init(&e);
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
-    double *y = calloc((size_t)p->c.shape.cols, sizeof *y), worst = 0;
+    double *y freed = calloc((size_t)p->c.shape.cols, sizeof *y), worst = 0;
     for (int64_t r = 0; r < p->c.shape.rows; r++) {
         nb_oracle_row(&o, r, y);
         worst = fmax(worst, worst_of_row(&e, p, &o, r, y));
     }
-    free(y);
     exact_clear(&e);
     return worst;
 }

@@ -9,10 +9,10 @@
 
 #include "src/accuracy/bound.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "src/plan/npy.h"
 #include "tests/support/files.h"
 #include "tests/support/numerics.h"
-#include "tests/support/released.h"
 
 static void release_array(void *array) { nb_array_release(array); }
 
@@ -58,7 +58,8 @@ static struct difference compare(const char *site, uint32_t op, enum nb_dtype dt
     cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
     nb_bound_init(&b, &p.c, &o, p.in.cols);
     b.folded = op == NB_OP_LAYERNORM;
-    double *y = calloc((size_t)p.in.cols, sizeof *y), *tolerance = calloc((size_t)p.in.cols, sizeof *tolerance);
+    double *y freed = calloc((size_t)p.in.cols, sizeof *y),
+              *tolerance freed = calloc((size_t)p.in.cols, sizeof *tolerance);
     for (int64_t r = 0; r < p.in.rows; r++) {
         nb_oracle_row(&o, r, y);
         cr_assert_eq(nb_bound_row(&b, r, y, tolerance), NB_LOSS_NONE);
@@ -70,8 +71,6 @@ static struct difference compare(const char *site, uint32_t op, enum nb_dtype dt
             d.n++;
         }
     }
-    free(y);
-    free(tolerance);
     return d;
 }
 

@@ -105,7 +105,7 @@ Test(case, a_backend_other_than_the_cpu_stands_in_place_of_the_width) {
         [NB_BACKEND_CUDA] = "my_rows_cuda_bf16", [NB_BACKEND_CUDA_EMULATED] = "my_rows_cuda_emulated_bf16"};
     struct nb_kernel kernel = kernel_of(NB_OP_RMSNORM, NB_BF16);
     for (uint32_t b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++) {
-        struct nb_strbuf name = {0};
+        struct nb_strbuf name released_by(nb_strbuf_release) = {0};
         struct nb_case c;
         kernel.backend = b;
         kernel.variant = variants[b];
@@ -117,7 +117,6 @@ Test(case, a_backend_other_than_the_cpu_stands_in_place_of_the_width) {
         cr_expect_str_eq(kernel_name, "mine:my_rows");
         cr_expect_str_eq(name.text, "mine:my_rows");
         cr_expect_str_eq(backend, nb_backend_names[b]);
-        nb_strbuf_release(&name);
     }
 }
 

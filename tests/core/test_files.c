@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Whole files: what stands in the place of one that is written. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,9 +13,8 @@ static void holds(const char *path, const char *expected) {
     struct stat st;
     cr_assert_eq(lstat(path, &st), 0, "%s", path);
     cr_expect(S_ISREG(st.st_mode), "%s is no file", path);
-    char *text = nb_file_read(path, 100, NULL);
+    char *text freed = nb_file_read(path, 100, NULL);
     cr_expect_str_eq(text, expected, "%s", path);
-    free(text);
 }
 
 static bool is_link(const char *path) {

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/json.h"
@@ -21,11 +20,11 @@ static double there_and_back(double value) {
 }
 
 Test(json, an_index_is_whole_and_fits) {
-    cJSON *json = cJSON_Parse("{\"a\":0,\"b\":2147483647,\"c\":-1,\"d\":1.5,\"e\":1e30,\"f\":\"1\"}");
+    cJSON *json released_by(nb_json_release) =
+        cJSON_Parse("{\"a\":0,\"b\":2147483647,\"c\":-1,\"d\":1.5,\"e\":1e30,\"f\":\"1\"}");
     cr_expect(nb_json_get_index(json, "a") == 0 && nb_json_get_index(json, "b") == 2147483647);
     for (const char *name = "cdefg"; *name; name++)
         cr_expect_eq(nb_json_get_index(json, (const char[]){*name, '\0'}), -1, "%c", *name);
-    cJSON_Delete(json);
 }
 
 Test(json, every_finite_double_reads_back_bit_for_bit) {
@@ -182,11 +181,10 @@ Test(json, members_that_are_not_what_they_must_be_are_refused_by_name) {
 }
 
 Test(strings, a_list_is_split_at_each_separator_and_a_word_may_be_empty) {
-    struct nb_strings words = {0};
+    struct nb_strings words released_by(nb_strings_release) = {0};
     nb_strings_split(&words, "a,,b c,", ',');
     nb_strings_split(&words, "", ',');
     static const char *const want[] = {"a", "", "b c", "", ""};
     cr_assert_eq(words.n, 5);
     for (size_t i = 0; i < words.n; i++) cr_expect_str_eq(words.items[i], want[i]);
-    nb_strings_release(&words);
 }

@@ -41,8 +41,7 @@ static char *temporary(const char *name, const void *bytes, size_t n) {
 
 static char *copy_of(const char *plugin, const char *name) {
     size_t n;
-    char *bytes = nb_file_read(plugin_path(plugin), 1 << 24, &n), *path = temporary(name, bytes, n);
-    free(bytes);
+    char *bytes freed = nb_file_read(plugin_path(plugin), 1 << 24, &n), *path = temporary(name, bytes, n);
     return path;
 }
 

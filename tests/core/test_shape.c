@@ -2,13 +2,12 @@
 /* Shapes: what each way of writing means, and what is refused. */
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/kernel.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/core/shape.h"
-#include "tests/support/released.h"
 
 static struct nb_shape parsed(const char *text) {
     struct nb_shape shape = {0};
@@ -108,7 +107,7 @@ Test(shape, bad_ranges_are_refused) {
 
 Test(shape, every_preset_has_shapes_and_a_source) {
     struct nb_jsonc file released_by(nb_jsonc_release);
-    char *path = nb_jsonc_find("shapes.json");
+    char *path freed = nb_jsonc_find("shapes.json");
     cr_assert(path);
     cr_assert_eq(nb_jsonc_read(&file, path), 0);
     cr_assert_gt(cJSON_GetArraySize(file.root), 15);
@@ -119,5 +118,4 @@ Test(shape, every_preset_has_shapes_and_a_source) {
         for (const cJSON *other = preset->next; other; other = other->next)
             cr_expect_str_neq(other->string, preset->string, "a name twice");
     }
-    free(path);
 }

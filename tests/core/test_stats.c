@@ -35,9 +35,8 @@ static double signed_rank_cdf(size_t n, long w) {
     const size_t most = n * (n + 1) / 2;
     if (w < 0) return 0;
     if ((size_t)w >= most) return 1;
-    double *p = signed_rank_distribution(n, (size_t)w), sum = 0;
+    double *p freed = signed_rank_distribution(n, (size_t)w), sum = 0;
     for (long i = 0; i <= w; i++) sum += p[i];
-    free(p);
     return sum;
 }
 

@@ -25,9 +25,11 @@
  * taken away. */
 static char *write_document(const char *folder, const char *name, const uint8_t *bytes, size_t n) {
     const bool as_it_is = n > 0 && *bytes == '!';
-    struct nb_strbuf summed = {0};
-    char *text = fuzz_text(bytes, n, NULL);
-    cJSON *json = !as_it_is && strlen(text) == n && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL, *record;
+    struct nb_strbuf summed released_by(nb_strbuf_release) = {0};
+    char *text freed = fuzz_text(bytes, n, NULL);
+    cJSON *json released_by(nb_json_release) =
+        !as_it_is && strlen(text) == n && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL,
+                *record;
     if (cJSON_IsObject(json)) {
         cJSON_ArrayForEach(record, nb_json_get(json, "records")) {
             if (cJSON_IsObject(record)) nb_json_add_sum(record);
@@ -38,9 +40,6 @@ static char *write_document(const char *folder, const char *name, const uint8_t 
         nb_strbuf_addn(&summed, (const char *)bytes + as_it_is, n - as_it_is);
     }
     char *dir = fuzz_file_in(folder, name, (const uint8_t *)summed.text, summed.len);
-    cJSON_Delete(json);
-    nb_strbuf_release(&summed);
-    free(text);
     return dir;
 }
 
@@ -48,17 +47,13 @@ static char *write_document(const char *folder, const char *name, const uint8_t 
 
 /* What was read is written in a form that reads as the same. */
 static void read_again(const struct nb_results *results) {
-    struct nb_strbuf once = {0}, twice = {0};
-    struct nb_results again = {0};
+    struct nb_strbuf once released_by(nb_strbuf_release) = {0}, twice released_by(nb_strbuf_release) = {0};
+    struct nb_results again released_by(nb_results_release) = {0};
     nb_results_print(results, &once);
-    char *dir = fuzz_file_in("again", NB_RESULTS_FILE, (const uint8_t *)once.text, once.len);
+    char *dir freed = fuzz_file_in("again", NB_RESULTS_FILE, (const uint8_t *)once.text, once.len);
     fuzz_check(nb_results_read(&again, dir) == 0, "what is written can be read");
     nb_results_print(&again, &twice);
     fuzz_same(once.text, twice.text, "results read as what they were written from");
-    nb_results_release(&again);
-    nb_strbuf_release(&once);
-    nb_strbuf_release(&twice);
-    free(dir);
 }
 
 /* Every format prints every run, but for that of comparisons where nothing is compared. */
@@ -76,7 +71,7 @@ static void render_all(const struct nb_results *results) {
 }
 
 static void show_results(const char *dir) {
-    struct nb_results results = {0};
+    struct nb_results results released_by(nb_results_release) = {0};
     struct nb_figures figures = {0};
     if (nb_results_read(&results, dir) == 0) {
         render_all(&results);
@@ -84,13 +79,11 @@ static void show_results(const char *dir) {
         nb_figures_release(&figures);
         read_again(&results);
     }
-    nb_results_release(&results);
 }
 
 void fuzz_results(const uint8_t *bytes, size_t n) {
-    char *dir = write_document("results", NB_RESULTS_FILE, bytes, n);
+    char *dir freed = write_document("results", NB_RESULTS_FILE, bytes, n);
     show_results(dir);
-    free(dir);
 }
 
 /* Lines whose sum does not fit are as if they were not there, so the sum of a line that ends with one is put right, unless the line begins
@@ -114,22 +107,17 @@ static void add_with_sums(struct nb_strbuf *out, char *text) {
 }
 
 static char *write_journal(const char *folder, const uint8_t *bytes, size_t n) {
-    struct nb_strbuf journal = {0};
-    char *text = fuzz_text(bytes, n, NULL);
-    nb_strbuf_add(&journal, "");
+    struct nb_strbuf journal released_by(nb_strbuf_release) = nb_strbuf_empty();
+    char *text freed = fuzz_text(bytes, n, NULL);
     add_with_sums(&journal, text);
     char *dir = fuzz_file_in(folder, NB_JOURNAL_FILE, (const uint8_t *)journal.text, journal.len);
-    nb_strbuf_release(&journal);
-    free(text);
     return dir;
 }
 
 void fuzz_journal(const uint8_t *bytes, size_t n) {
-    char *dir = write_journal("journal", bytes, n), *results = nb_path_join(dir, NB_RESULTS_FILE);
+    char *dir freed = write_journal("journal", bytes, n), *results freed = nb_path_join(dir, NB_RESULTS_FILE);
     unlink(results); /* else it would be read instead */
     show_results(dir);
-    free(results);
-    free(dir);
 }
 
 /* ---- two runs, with a null byte between them ---- */
@@ -140,10 +128,9 @@ struct folders {
 
 static struct folders two_folders(const uint8_t *bytes, size_t n) {
     size_t rest;
-    char *first = fuzz_text(bytes, n, &rest);
+    char *first freed = fuzz_text(bytes, n, &rest);
     struct folders f = {{write_document("first", NB_RESULTS_FILE, bytes, strlen(first)),
                          write_document("second", NB_RESULTS_FILE, bytes + n - rest, rest)}};
-    free(first);
     return f;
 }
 
@@ -153,7 +140,7 @@ static void release_folders(struct folders *f) {
 
 void fuzz_merge(const uint8_t *bytes, size_t n) {
     struct folders f = two_folders(bytes, n);
-    struct nb_results merged = {0};
+    struct nb_results merged released_by(nb_results_release) = {0};
     if (nb_results_merge(&merged, (const char *const *)f.dirs, 2, n % 2) == 0) {
         struct fuzz_page page;
         fuzz_page_begin(&page);
@@ -161,7 +148,6 @@ void fuzz_merge(const uint8_t *bytes, size_t n) {
         fuzz_page_end(&page);
         read_again(&merged);
     }
-    nb_results_release(&merged);
     release_folders(&f);
 }
 
@@ -191,15 +177,15 @@ void fuzz_compare(const uint8_t *bytes, size_t n) {
 /* As `normbench report` does: what was searched is judged again, and drawn as it stands. */
 void fuzz_stress(const uint8_t *bytes, size_t n) {
     static const char *const formats[] = {"table", "markdown", "json"};
-    char *dir = write_document("stress", NB_STRESS_FILE, bytes, n);
-    struct nb_results results = {.meta = cJSON_CreateObject()};
-    struct nb_grades grades;
+    char *dir freed = write_document("stress", NB_STRESS_FILE, bytes, n);
+    struct nb_results results released_by(nb_results_release) = {.meta = cJSON_CreateObject()};
+    struct nb_grades grades released_by(nb_grades_release);
     struct nb_searched searched;
     struct nb_figures figures;
-    cJSON *read = nb_stress_read(dir);
+    cJSON *read released_by(nb_json_release) = nb_stress_read(dir);
     nb_grades_make(&grades, &results, NULL);
     nb_searched_read(&searched, dir);
-    cJSON *judged = nb_stress_judge(&results, &grades, &searched);
+    cJSON *judged released_by(nb_json_release) = nb_stress_judge(&results, &grades, &searched);
     for (int i = 0; i < 6; i++) {
         const cJSON *stress = i < 3 ? read : judged;
         struct fuzz_page page;
@@ -212,21 +198,16 @@ void fuzz_stress(const uint8_t *bytes, size_t n) {
         nb_stress_figures_init(&figures, read);
         nb_figures_release(&figures);
     }
-    cJSON_Delete(read);
-    cJSON_Delete(judged);
     cJSON_Delete(searched.list);
-    nb_grades_release(&grades);
-    nb_results_release(&results);
-    free(dir);
 }
 
 void fuzz_claims(const uint8_t *bytes, size_t n) {
     static const char *const formats[] = {"table", "markdown", "json"};
-    char *dir = write_document("claims", NB_CLAIMS_FILE, bytes, n);
-    cJSON *document = nb_claims_document_read(dir);
+    char *dir freed = write_document("claims", NB_CLAIMS_FILE, bytes, n);
+    cJSON *document released_by(nb_json_release) = nb_claims_document_read(dir);
     if (document) {
-        struct nb_figures figures = {0};
-        struct nb_strbuf tables = {0};
+        struct nb_figures figures released_by(nb_figures_release) = {0};
+        struct nb_strbuf tables released_by(nb_strbuf_release) = {0};
         const struct nb_results meta = {.meta = document};
         for (int i = 0; i < 3; i++) {
             struct fuzz_page page;
@@ -236,24 +217,17 @@ void fuzz_claims(const uint8_t *bytes, size_t n) {
         }
         nb_claims_training_tables(&(struct nb_claims_page){.html = true, .out = &tables}, document);
         nb_claims_training_figures(&figures, document, &meta);
-        nb_figures_release(&figures);
-        nb_strbuf_release(&tables);
     }
-    cJSON_Delete(document);
-    free(dir);
 }
 
 /* PyTorch's answers, which are a journal of their own. */
 void fuzz_training(const uint8_t *bytes, size_t n) {
-    char *dir = write_journal("training", bytes, n);
-    struct nb_torch_results r = {0};
+    char *dir freed = write_journal("training", bytes, n);
+    struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     if (nb_journal_read(dir, take_answer, &r) == 0) {
         const cJSON *answer;
-        cJSON *section = nb_training_to_json(&r);
+        cJSON *section released_by(nb_json_release) = nb_training_to_json(&r);
         const struct nb_torch_question q = {NB_TORCH_COURSE, "tiny-transformer", 100};
         cJSON_ArrayForEach(answer, r.answers) nb_torch_answer_arm(answer, &q, "layernorm");
-        cJSON_Delete(section);
     }
-    nb_torch_results_release(&r);
-    free(dir);
 }

@@ -24,12 +24,11 @@ void fuzz_program(const uint8_t *bytes, size_t n) {
         at += len + 2;
         if (len > sizeof m || refuse_answer(&m, len, &question, questions[sequence % 4].body_bytes)) continue;
         struct program_kernel k = {0};
-        char *text = text_of(&m), reason[200];
+        char *text freed = text_of(&m), reason[200];
         fuzz_check(strlen(text) <= 4 * len, "a text ends");
         if (question.type == DESCRIBE && !read_kernel(&k, &m) &&
             nb_kernel_validate(&k.kernel, reason, sizeof reason) == 0)
             fuzz_check(nb_name_is_plain(k.kernel.variant) && own(&k.kernel) == &k, "a kernel that is valid has names");
         free(k.summary);
-        free(text);
     }
 }

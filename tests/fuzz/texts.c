@@ -35,9 +35,9 @@ static int read_key(struct nb_case *c, const char *key, uint8_t kernel) {
 
 void fuzz_key(const uint8_t *bytes, size_t n) {
     struct nb_case c, again;
-    struct nb_strbuf once = {0}, twice = {0};
+    struct nb_strbuf once released_by(nb_strbuf_release) = {0}, twice released_by(nb_strbuf_release) = {0};
     if (n == 0) return;
-    char *text = fuzz_text(bytes + 1, n - 1, NULL);
+    char *text freed = fuzz_text(bytes + 1, n - 1, NULL);
     if (read_key(&c, text, bytes[0]) == 0) {
         nb_case_key(&c, &once);
         fuzz_check(read_key(&again, once.text, bytes[0]) == 0, "a printed key can be read");
@@ -46,9 +46,6 @@ void fuzz_key(const uint8_t *bytes, size_t n) {
         fuzz_check(c.shape.rows > 0 && c.shape.cols > 0 && nb_case_bytes(&c) >= 0, "a case has a size");
         nb_case_conflict(&c);
     }
-    nb_strbuf_release(&once);
-    nb_strbuf_release(&twice);
-    free(text);
 }
 
 /* ---- shapes: plain, by name, a range, of a level of memory: every text that one stands for is a shape ---- */
@@ -67,7 +64,7 @@ static void check_plain(const char *text, const char *property) {
 
 static void expand(const char *text) {
     char reason[256] = "", plain[256];
-    struct nb_strings texts;
+    struct nb_strings texts released_by(nb_strings_release);
     const int result = nb_shape_expand(text, &texts, reason, sizeof reason);
     fuzz_check(result == 0 ? texts.n > 0 : reason[0] != '\0', "a text stands for shapes, or it is said why not");
     for (size_t i = 0; i < texts.n; i++) {
@@ -75,43 +72,38 @@ static void expand(const char *text) {
         const bool of_level = nb_shape_level(texts.items[i], &level, plain, sizeof plain) == 0;
         check_plain(of_level ? plain : texts.items[i], "what a text stands for is a shape");
     }
-    nb_strings_release(&texts);
 }
 
 void fuzz_shape(const uint8_t *bytes, size_t n) {
-    char *text = fuzz_text(bytes, n, NULL);
+    char *text freed = fuzz_text(bytes, n, NULL);
     check_plain(text, NULL);
     expand(text);
-    free(text);
 }
 
 /* A name, a null byte, and shapes.json. */
 void fuzz_shapes(const uint8_t *bytes, size_t n) {
     size_t rest;
-    char *name = fuzz_text(bytes, n, &rest);
-    char *dir = fuzz_file_in("configs", "shapes.json", bytes + n - rest, rest), *usual = getenv("NORMBENCH_CONFIGS");
+    char *name freed = fuzz_text(bytes, n, &rest);
+    char *dir freed = fuzz_file_in("configs", "shapes.json", bytes + n - rest, rest),
+              *usual = getenv("NORMBENCH_CONFIGS");
     if (usual) usual = nb_strdup(usual);
     setenv("NORMBENCH_CONFIGS", dir, 1);
     expand(name);
     usual ? setenv("NORMBENCH_CONFIGS", usual, 1) : unsetenv("NORMBENCH_CONFIGS");
     free(usual);
-    free(name);
-    free(dir);
 }
 
 /* ---- a config; what follows its first null byte is an --axis option ---- */
 
 void fuzz_config(const uint8_t *bytes, size_t n) {
     size_t rest;
-    char *text = fuzz_text(bytes, n, &rest);
+    char *text freed = fuzz_text(bytes, n, &rest);
     const size_t len = strlen(text);
-    struct nb_config config = {0};
+    struct nb_config config released_by(nb_config_release) = {0};
     if (nb_config_parse(&config, "config.json", text, len) == 0) {
         fuzz_check(config.n_blocks > 0, "a config that is read has blocks");
         if (rest > 0) nb_config_axis(&config, text + len + 1);
     }
-    nb_config_release(&config);
-    free(text);
 }
 
 /* ---- a design: what is read prints as a text that reads as the same, and can be executed ---- */
@@ -120,8 +112,8 @@ void fuzz_design(const uint8_t *bytes, size_t n) {
     enum { COLS = 8 };
     static const double x[COLS] = {1, -2, 0.5, 3, -0.25, 1.5, -1, 0.125};
     struct nb_design d, again;
-    struct nb_strbuf once = {0}, twice = {0};
-    char *text = fuzz_text(bytes, n, NULL);
+    struct nb_strbuf once released_by(nb_strbuf_release) = {0}, twice released_by(nb_strbuf_release) = {0};
+    char *text freed = fuzz_text(bytes, n, NULL);
     nb_design_init(&d);
     nb_design_init(&again);
     if (nb_design_parse(&d, text) == 0) {
@@ -138,9 +130,6 @@ void fuzz_design(const uint8_t *bytes, size_t n) {
         nb_design_unbounded(&d);
         nb_emulate_row(&d, COLS, x, NULL, NULL, y, 1);
     }
-    nb_strbuf_release(&once);
-    nb_strbuf_release(&twice);
-    free(text);
 }
 
 /* ---- the file of `normbench tune`: whatever stands in it, a tuning is chosen or refused with a reason, and what is chosen can be written
@@ -149,65 +138,56 @@ void fuzz_design(const uint8_t *bytes, size_t n) {
 static void put_cpu(struct nb_strbuf *out, const uint8_t *bytes, size_t n) {
     static const char mark[] = "@CPU@";
     const size_t len = sizeof mark - 1;
-    char *cpu = nb_tuning_cpu();
+    char *cpu freed = nb_tuning_cpu();
     for (size_t i = 0; i < n;) {
         const bool is_mark = i + len <= n && memcmp(bytes + i, mark, len) == 0;
         if (is_mark) nb_strbuf_add(out, cpu);
         if (!is_mark) nb_strbuf_addn(out, (const char *)bytes + i, 1);
         i += is_mark ? len : 1;
     }
-    free(cpu);
 }
 
 /* What was read is shown, and written so that it reads as the same. */
 static void keep_tuning(const char *path, const cJSON *json) {
-    struct nb_strbuf shown = {0}, once = {0}, twice = {0};
+    struct nb_strbuf shown released_by(nb_strbuf_release) = {0}, once released_by(nb_strbuf_release) = {0},
+                           twice released_by(nb_strbuf_release) = {0};
     nb_tune_print(json, &shown);
     nb_json_print(json, &once);
     fuzz_check(nb_tuning_file_write(path, json) == 0, "a file can be written");
-    cJSON *again = nb_tuning_file_read(path);
+    cJSON *again released_by(nb_json_release) = nb_tuning_file_read(path);
     fuzz_check(again != NULL, "what is written can be read");
     nb_json_print(again, &twice);
     fuzz_same(once.text, twice.text, "a tuning reads as what it was written from");
-    cJSON_Delete(again);
-    nb_strbuf_release(&shown);
-    nb_strbuf_release(&once);
-    nb_strbuf_release(&twice);
 }
 
 /* What --tuning must say to have the same without the file, says it. */
 static void check_replay(void) {
     const struct nb_tuning chosen = *nb_tuning_used();
-    char *replay = nb_tuning_replay();
+    char *replay freed = nb_tuning_replay();
     fuzz_check((chosen.native & ~nb_cpu_light()->features) == 0, "no instructions that the CPU does not have");
     fuzz_check(nb_tuning_choose(replay ? replay : "default") == 0, "what is to be said again can be read");
     fuzz_check(nb_tuning_equal(nb_tuning_used(), &chosen), "and says the same");
-    free(replay);
 }
 
 void fuzz_tuning(const uint8_t *bytes, size_t n) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
+    struct nb_strbuf text released_by(nb_strbuf_release) = nb_strbuf_empty();
     put_cpu(&text, bytes, n);
-    char *path = fuzz_file("tuning.json", (const uint8_t *)text.text, text.len);
+    char *path freed = fuzz_file("tuning.json", (const uint8_t *)text.text, text.len);
     setenv("NORMBENCH_TUNING", path, 1);
-    cJSON *json = nb_tuning_file_read(path);
+    cJSON *json released_by(nb_json_release) = nb_tuning_file_read(path);
     if (nb_tuning_choose(NULL) == 0)
         check_replay();
     else
         fuzz_check(json != NULL, "a file that cannot be used is left aside");
     if (json) keep_tuning(path, json);
-    cJSON_Delete(json);
-    free(path);
-    nb_strbuf_release(&text);
 }
 
 /* ---- a model's step: one that can be read consists of something, and its products can be timed ---- */
 
 void fuzz_model(const uint8_t *bytes, size_t n) {
-    char *text = fuzz_text(bytes, n, NULL);
-    struct nb_model_step step;
-    struct nb_rates rates = {0};
+    char *text freed = fuzz_text(bytes, n, NULL);
+    struct nb_model_step step released_by(nb_model_step_release);
+    struct nb_rates rates released_by(nb_rates_release) = {0};
     if (nb_model_step_parse(&step, "model.json", text, strlen(text), 0) == 0) {
         fuzz_check(step.n_works > 0 && step.tokens >= 1, "a step consists of something");
         nb_rates_add(&rates, &step);
@@ -219,30 +199,23 @@ void fuzz_model(const uint8_t *bytes, size_t n) {
                        "a product is timed at a size that it has");
         }
     }
-    nb_rates_release(&rates);
-    nb_model_step_release(&step);
-    free(text);
 }
 
 /* ---- a claim: one that can be read can be explained, and judged without a single measurement ---- */
 
 void fuzz_claim(const uint8_t *bytes, size_t n) {
-    char *text = fuzz_text(bytes, n, NULL);
-    struct nb_claim claim;
+    char *text freed = fuzz_text(bytes, n, NULL);
+    struct nb_claim claim released_by(nb_claim_release);
     if (nb_claim_parse(&claim, "claim.json", text, strlen(text)) == 0) {
-        struct nb_strbuf words = {0};
-        struct nb_claim_result result = {.claim = &claim};
+        struct nb_strbuf words released_by(nb_strbuf_release) = {0};
+        struct nb_claim_result result released_by(nb_claim_result_release) = {.claim = &claim};
         result.findings = nb_alloc(claim.n_experiments + 1, sizeof *result.findings);
         nb_claim_explain(&claim, &words);
         nb_claim_judge(&result);
         fuzz_check(result.verdict >= NB_FIRST_OPEN || result.verdict == NB_FALSE_IN_PART,
                    "nothing measured decides nothing");
         fuzz_check(result.reason && *result.reason, "a verdict has a reason");
-        nb_claim_result_release(&result);
-        nb_strbuf_release(&words);
     }
-    nb_claim_release(&claim);
-    free(text);
 }
 
 /* ---- .npy: the header alone, and a file with its values ---- */
@@ -266,7 +239,7 @@ void fuzz_npy(const uint8_t *bytes, size_t n) {
     struct nb_array a;
     char reason[256] = "";
     if (n == 0) return;
-    char *path = fuzz_file(names[bytes[0] % 5], bytes + 1, n - 1);
+    char *path freed = fuzz_file(names[bytes[0] % 5], bytes + 1, n - 1);
     if (nb_array_read(&a, path, 1 + bytes[0] / 5, 0, reason, sizeof reason) == 0) {
         double sum = 0;
         fuzz_check(a.rows > 0 && a.cols > 0, "an array is not empty");
@@ -278,7 +251,6 @@ void fuzz_npy(const uint8_t *bytes, size_t n) {
         fuzz_check(a.values == NULL, "a refused array is empty");
     }
     nb_array_release(&a);
-    free(path);
 }
 
 /* ---- shared objects whose machine code is compared: broken ones give a reason, or the same digest twice ---- */
@@ -288,9 +260,8 @@ void fuzz_elf(const uint8_t *bytes, size_t n) {
     char reason[200] = "";
     uint64_t functions[MAX_FUNCTIONS], first[2], second[2];
     size_t n_functions = 0;
-    char *path = fuzz_file("code.so", bytes, n);
+    char *path freed = fuzz_file("code.so", bytes, n);
     struct nb_code *code = nb_code_open(path, reason, sizeof reason);
-    free(path);
     fuzz_check(code || reason[0] != '\0', "a refusal has a reason");
     for (uint64_t address = 0; code && address < 16384 && n_functions < MAX_FUNCTIONS; address += 16) {
         const struct nb_code_place *place = nb_code_place(code, address);

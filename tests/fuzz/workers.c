@@ -12,7 +12,7 @@
 /* Kernels are not loaded: a job's cases are found in no registry. */
 void fuzz_job(const uint8_t *bytes, size_t n) {
     struct nb_job job;
-    char *text = fuzz_text(bytes, n, NULL);
+    char *text freed = fuzz_text(bytes, n, NULL);
     if (job_read(&job, text) == 0) {
         const cJSON *item;
         int i = 0;
@@ -20,16 +20,14 @@ void fuzz_job(const uint8_t *bytes, size_t n) {
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(job.json, "cases")) get_case(&job, i++, item);
     }
     job_release(&job);
-    free(text);
 }
 
 static void send_marked(int fd, uint64_t mark, bool is_last, const uint8_t *bytes, size_t n) {
     const struct head head = {mark, is_last};
-    struct nb_strbuf packet = {0};
+    struct nb_strbuf packet released_by(nb_strbuf_release) = {0};
     nb_strbuf_addn(&packet, (const char *)&head, sizeof head);
     nb_strbuf_addn(&packet, (const char *)bytes, n);
     send(fd, packet.text, packet.len, MSG_DONTWAIT);
-    nb_strbuf_release(&packet);
 }
 
 /* A packet for each text up to a null byte. The first byte says which: '=' a whole message, '-' a part of one, '!' last words, all with the

@@ -3,14 +3,12 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/gate/calibration.c"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 enum { BLOCKS = 100 };
 
@@ -41,11 +39,10 @@ static struct nb_calibration_launch launch_of(const struct world *w, int case_in
 }
 
 static struct nb_calibration calibrate(const struct world *w, size_t n, uint64_t seed) {
-    struct nb_calibration_launch *launches = nb_alloc(n, sizeof *launches);
+    struct nb_calibration_launch *launches freed = nb_alloc(n, sizeof *launches);
     struct nb_calibration c;
     for (size_t i = 0; i < n; i++) launches[i] = launch_of(w, (int)i % (w->cases ? w->cases : 1), &seed);
     calibration_estimate(launches, n, BLOCKS, &c);
-    free(launches);
     return c;
 }
 

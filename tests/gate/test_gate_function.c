@@ -3,7 +3,6 @@
  * tests/cli/foreign_function.sh. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/gate/gate_function.c"
@@ -24,29 +23,27 @@ Test(gate_function, names_are_mangled_as_compilers_do) {
                  {"is_right", NB_FUNCTION_CHECK, "_Z8is_rightPKvS0_"},
                  {"is_right", NB_FUNCTION_TEARDOWN, "_Z8is_rightPv"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        struct nb_strbuf symbol = {0};
+        struct nb_strbuf symbol released_by(nb_strbuf_release) = {0};
         mangle(known[i].name, known[i].role, &symbol);
         cr_expect_str_eq(symbol.text, known[i].symbol);
-        nb_strbuf_release(&symbol);
     }
 }
 
 /* Whatever is given on a command line. */
 Test(gate_function, any_name_can_be_asked_for) {
     static const char *const strange[] = {"", ":", "::", "a::", "::a", ":::a:::b:", " ", "%s%n"};
-    char *file = plugin_path("gate_old");
+    char *file freed = plugin_path("gate_old");
     void *handle = nb_object_open(file);
     cr_assert(handle);
     for (size_t i = 0; i < sizeof strange / sizeof strange[0]; i++)
         for (int role = 0; role < NB_N_FUNCTION_ROLES; role++)
             cr_expect_null(nb_function_find(handle, file, strange[i], (enum nb_function_role)role));
     dlclose(handle);
-    free(file);
 }
 
 Test(gate_function, all_that_a_file_exports_is_listed) {
     static char list[LISTED_MOST];
-    char *file = plugin_path("gate_old");
+    char *file freed = plugin_path("gate_old");
     void *handle = nb_object_open(file);
     cr_assert(handle);
     nb_object_functions(handle, list_function, list);
@@ -55,5 +52,4 @@ Test(gate_function, all_that_a_file_exports_is_listed) {
     cr_expect_null(nb_function_find(handle, file, "malloc", NB_FUNCTION_TIMED),
                    "a library's function is no function of the file");
     dlclose(handle);
-    free(file);
 }

@@ -154,7 +154,7 @@ static void measure_scratch(struct subject *s) {
 }
 
 static void check_manners(struct subject *s, size_t turn) {
-    struct nb_buffers want, b;
+    struct nb_buffers want released_by(nb_buffers_release), b;
     struct nb_tuning tuning;
     measure_scratch(s);
     lay_out(s, &want, NB_PLACE_INTERIOR, 0);
@@ -177,7 +177,6 @@ static void check_manners(struct subject *s, size_t turn) {
         }
         nb_buffers_release(&b);
     }
-    nb_buffers_release(&want);
 }
 
 static bool differs_by_itself(const struct nb_kernel *k) {
@@ -284,7 +283,7 @@ static void check_choices(const struct nb_entry *entry, const char *shape) {
     if (!kernel_case(&s.c, entry, shape, 0)) return;
     cr_assert_eq(nb_inputs_init(&s.in, &s.c), 0);
     s.key = key_of(&s.c);
-    double *sums = set_dy(&s.in, &s.c);
+    double *sums freed = set_dy(&s.in, &s.c);
     cr_assert_eq(nb_saved_statistics_add(&s.in, &s.c), 0);
     measure_scratch(&s);
     lay_out(&s, &want, NB_PLACE_INTERIOR, 0);
@@ -303,7 +302,6 @@ static void check_choices(const struct nb_entry *entry, const char *shape) {
     nb_buffers_release(&want);
     nb_buffers_release(&b);
     nb_inputs_release(&s.in);
-    free(sums);
 }
 
 Test(circumstances, gradients_are_given_in_any_choice) {

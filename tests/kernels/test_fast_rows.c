@@ -8,9 +8,9 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/measure/pool.h"
-#include "tests/support/released.h"
 
 enum { MAX_ROWS = 9 };
 

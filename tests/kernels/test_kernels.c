@@ -11,11 +11,11 @@
 #include "src/accuracy/gradient.h"
 #include "src/core/cpu.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/measure/check.h"
 #include "tests/support/cases.h"
 #include "tests/support/numerics.h"
-#include "tests/support/released.h"
 #include "tests/support/sparsely.h"
 
 enum { N_LENGTHS = 19 };

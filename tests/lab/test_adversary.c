@@ -9,10 +9,10 @@
 
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/log.h"
 #include "src/lab/stress/row_search.c"
 #include "src/lab/stress/trial.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/trials.h"
 
 static cJSON *options_of(double calls) {
@@ -126,7 +126,7 @@ static void expect_reproduced(const cJSON *one) {
     struct nb_row_score score;
     cr_assert_not_null(key);
     cr_assert(start_trial(&t, key, NULL)); /* nb_trial_init() reads the file: its inputs are the case's */
-    double *x = calloc((size_t)t.in.cols, sizeof *x);
+    double *x freed = calloc((size_t)t.in.cols, sizeof *x);
     for (int64_t i = 0; i < t.in.cols; i++) x[i] = nb_get(t.in.x, i, t.in.dtype);
     nb_trial_set_x(&t, x, x);
     cr_assert_eq(nb_trial_run(&t), 0);
@@ -137,7 +137,6 @@ static void expect_reproduced(const cJSON *one) {
                   score.worst[m].value, said);
     }
     cr_expect_eq(unlink(nb_json_get_text(one, "file")), 0);
-    free(x);
 }
 
 Test(adversary, reproducers_reproduce_from_their_files) {

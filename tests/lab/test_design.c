@@ -2,11 +2,10 @@
 /* Texts of designs: read, written, refused; and what follows from a design. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
-#include <string.h>
 
+#include "src/core/log.h"
 #include "src/lab/emulate/design.h"
 #include "tests/support/numerics.h"
-#include "tests/support/released.h"
 
 static struct nb_design parsed(const char *text) {
     struct nb_design d;

@@ -8,10 +8,10 @@
 #include "src/accuracy/yardstick.h"
 #include "src/core/case_key.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/lab/stress/frontier.c"
 #include "src/lab/stress/row_score.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/trials.h"
 
 static int frontier_find(struct nb_trial *t, int n_seeds, enum nb_frontier_of of, enum nb_demand demand,

@@ -203,7 +203,7 @@ Test(limits, the_sum_of_equals_is_that_of_the_additions) {
                                           "rmsnorm",
                                           "rmsnorm/all:bf16/acc:bf16x16"};
     enum { MOST = 5000 };
-    double *x = malloc(MOST * sizeof *x);
+    double *x freed = malloc(MOST * sizeof *x);
     const struct nb_random random = nb_random_stream(7, 7);
     for (uint64_t trial = 0; trial < 70; trial++) {
         struct nb_design d;
@@ -217,5 +217,4 @@ Test(limits, the_sum_of_equals_is_that_of_the_additions) {
         cr_expect(got == want || (!isfinite(got) && !isfinite(want)), "%s: %lld times %.9g: %.17g, not %.17g",
                   designs[trial % 7], (long long)n, q, got, want);
     }
-    free(x);
 }

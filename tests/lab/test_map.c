@@ -8,11 +8,11 @@
 
 #include "src/core/case_key.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/lab/stress/map.c"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
-#include "tests/support/released.h"
 #include "tests/support/sparsely.h"
 #include "tests/support/trials.h"
 

@@ -247,9 +247,8 @@ static void write_line(struct nb_journal *journal, const char *text, ...) {
     va_start(args, text);
     vsnprintf(line, sizeof line, text, args);
     va_end(args);
-    cJSON *json = cJSON_Parse(line);
+    cJSON *json released_by(nb_json_release) = cJSON_Parse(line);
     cr_assert(json && nb_journal_write(journal, json) == 0, "%s", line);
-    cJSON_Delete(json);
 }
 
 /* The first n groups are checked, tried for copies, launched as often as need be and counted; the next is checked alone. A second each. */
@@ -290,7 +289,8 @@ Test(budget, of_a_run_that_goes_on_knows_what_is_done) {
     cr_assert(mkdtemp(dir));
     begin(1e6, times(1, 1, 1, 1));
     snprintf(g.plan.hash, sizeof g.plan.hash, "hash");
-    struct nb_run run = {.plan = &g.plan, .journal = &journal, .options = &options, .digests_fd = -1, .n_cpus = 1};
+    struct nb_run run released_by(nb_run_release) = {
+        .plan = &g.plan, .journal = &journal, .options = &options, .digests_fd = -1, .n_cpus = 1};
     write_journal(dir, DONE);
     cr_assert_eq(nb_run_init(&run, dir), 0);
     cr_expect_float_eq(run.used_s, DONE * (LAUNCHES + 3) + 1, 1e-9, "%g s", run.used_s);
@@ -299,9 +299,7 @@ Test(budget, of_a_run_that_goes_on_knows_what_is_done) {
     cr_expect_float_eq(to_come_s, open_s, 1e-6 * open_s, "%g s to come, %g are open", to_come_s, open_s);
     nb_schedule_keep_budget(&run.schedule, 1.001 * open_s);
     for (int i = 0; i < GROUPS; i++) cr_expect_not(run.schedule.groups[i].left_out, "group %d", i);
-    nb_run_release(&run);
-    char *file = nb_path_join(dir, NB_JOURNAL_FILE);
+    char *file freed = nb_path_join(dir, NB_JOURNAL_FILE);
     unlink(file);
     rmdir(dir);
-    free(file);
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "src/core/case_key.h"
+#include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/measure/check.h"
-#include "tests/support/released.h"
 
 static int64_t n_calls, wrong_call;
 

@@ -26,7 +26,7 @@ Test(copies, the_faster_one_is_so_in_the_same_blocks) {
 static void take_trial(struct nb_group_state *state, double narrow_ns, double wide_ns, double stream_ns) {
     static const char *const variants[] = {"copy_v128_f32", "copy_v256_f32", "copy_stream_v256_f32"};
     const double ns[] = {narrow_ns, wide_ns, stream_ns};
-    cJSON *line = cJSON_CreateObject(), *copies = cJSON_AddArrayToObject(line, "copies");
+    cJSON *line released_by(nb_json_release) = cJSON_CreateObject(), *copies = cJSON_AddArrayToObject(line, "copies");
     for (int i = 0; i < (stream_ns > 0 ? 3 : 2); i++) {
         cJSON *copy = cJSON_CreateObject();
         nb_json_text(copy, "variant", variants[i]);
@@ -35,7 +35,6 @@ static void take_trial(struct nb_group_state *state, double narrow_ns, double wi
     }
     take_copies(state, line);
     state->copy_trials++;
-    cJSON_Delete(line);
 }
 
 Test(copies, the_one_that_loses_least_over_all_trials_is_chosen, .init = load_kernels) {

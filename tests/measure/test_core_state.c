@@ -12,16 +12,14 @@
 #include "src/measure/timing.h"
 #include "src/plan/inputs.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 /* ---- floors ---- */
 
 /* n probes in a row. */
 static void take(struct nb_floors *f, double cycles, int n) {
-    double *probes = nb_alloc((size_t)n, sizeof *probes);
+    double *probes freed = nb_alloc((size_t)n, sizeof *probes);
     for (int i = 0; i < n; i++) probes[i] = cycles;
     nb_floors_take(f, 0, 1, probes, (size_t)n);
-    free(probes);
 }
 
 Test(core_state, the_floor_is_that_of_the_lowest_crowd) {
@@ -52,15 +50,15 @@ Test(core_state, scattered_nonsense_is_no_floor) {
     for (int i = 0; i < N; i++) probes[i] = i % 2 ? 1000 : 3000;
     nb_floors_take(&f, 0, 1, probes, N);
     cr_expect(isnan(nb_floors_get(&f, 0, 1)), "no two agree");
-    cJSON *json = nb_floors_to_json(&f);
+    cJSON *json released_by(nb_json_release) = nb_floors_to_json(&f);
     cr_expect_eq(cJSON_GetArraySize(json), 0);
-    cJSON_Delete(json);
     nb_floors_release(&f);
 }
 
 /* A run that met no uncontended core goes by an earlier one's; one that finds a lower floor keeps it. */
 Test(core_state, the_floor_is_kept_beside_the_tuning) {
-    char *dir = new_folder(), *path = nb_path_join(dir, "tuning.json"), *kept = nb_path_join(dir, "tuning.json.probe");
+    char *dir = new_folder(), *path freed = nb_path_join(dir, "tuning.json"),
+         *kept freed = nb_path_join(dir, "tuning.json.probe");
     struct nb_floors f = {0};
     setenv("NORMBENCH_TUNING", path, 1);
     nb_floors_load(&f);
@@ -96,8 +94,6 @@ Test(core_state, the_floor_is_kept_beside_the_tuning) {
     setenv("NORMBENCH_TUNING", "none", 1);
     nb_floors_load(&f);
     cr_expect_eq(f.n, 0);
-    free(path);
-    free(kept);
 }
 
 /* ---- states ---- */
@@ -196,7 +192,7 @@ struct recording {
 static void read_recording(struct recording *r, const char *name) {
     char line[200];
     int n = 0, stretch;
-    char *dir = nb_data_dir(), *path = nb_path_join(dir, name);
+    char *dir freed = nb_data_dir(), *path freed = nb_path_join(dir, name);
     FILE *f = fopen(path, "re");
     cr_assert(f, "%s", path);
     while (fgets(line, sizeof line, f)) {
@@ -209,8 +205,6 @@ static void read_recording(struct recording *r, const char *name) {
     }
     cr_assert_eq(n, STRETCHES * BLOCKS);
     fclose(f);
-    free(path);
-    free(dir);
 }
 
 /* Each stretch as a launch. The ratio that a core of one's own has, and how many launches met one, on four hosts: the stretches

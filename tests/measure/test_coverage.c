@@ -148,7 +148,7 @@ static struct figure figure_of(const struct run *run, int n, double confidence) 
 static struct figure play(const struct scenario *scenario, int fewest, int most, uint64_t seed) {
     static struct run run;
     struct world w = {.scenario = scenario, .random = nb_random_mix(seed), .probe = 1};
-    struct nb_floors floors = {0};
+    struct nb_floors floors released_by(nb_floors_release) = {0};
     struct nb_floor known = {.cpu = 0, .threads = 1, .kept = floor_cycles};
     const double confidence = nb_confidence(fewest < most), aim = 0.005;
     struct figure f = {NB_ANY_STATE, {NAN, NAN, NAN}};
@@ -163,7 +163,6 @@ static struct figure play(const struct scenario *scenario, int fewest, int most,
         read_launches(&run, n + 1 == fewest ? 0 : n, n + 1, &floors);
         f = figure_of(&run, n + 1, confidence);
     }
-    nb_floors_release(&floors);
     return f;
 }
 

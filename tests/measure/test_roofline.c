@@ -2,7 +2,6 @@
 /* What can be had at all: the larger of copy and core, and which of them it is. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "src/core/case_key.h"
 #include "src/core/registry.h"
@@ -14,7 +13,7 @@
 
 /* Six launches of one sample: the case 100 ns, its copy, its core and a call of nothing so much. */
 static struct nb_timing timing_beside(double copy_ns, double core_ns, double floor_ns, const char *level) {
-    struct nb_launches launches = {0};
+    struct nb_launches launches released_by(nb_launches_release) = {0};
     struct nb_timing t = {0};
     const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1};
     for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
@@ -24,7 +23,6 @@ static struct nb_timing timing_beside(double copy_ns, double core_ns, double flo
         if (level) nb_launches_bound(&launches, core_ns, floor_ns, level);
     }
     nb_launches_finish(&launches, 800, &t);
-    nb_launches_release(&launches);
     return t;
 }
 

@@ -73,10 +73,10 @@ static void launch(int g, double centre, const double *spread, const double *sec
     const int number = nb_schedule_next(&b.schedule, g);
     const struct nb_random random = nb_random_stream(7, (uint64_t)g);
     cr_assert(number >= 0);
-    cJSON *line = launch_line(g, centre + spread[g] * (2 * nb_random_open(random, (uint64_t)number) - 1), number);
+    cJSON *line released_by(nb_json_release) =
+        launch_line(g, centre + spread[g] * (2 * nb_random_open(random, (uint64_t)number) - 1), number);
     nb_schedule_tried(&b.schedule, g, number, seconds ? seconds[g] : 1);
     cr_assert_eq(nb_schedule_take(&b.schedule, g, line), 0);
-    cJSON_Delete(line);
     b.launches[g]++;
 }
 
@@ -145,7 +145,7 @@ Test(schedule, what_the_ratios_are_decides_nothing) {
 
 /* A case that fails late would leave its group wide for ever, and one that stopped in the journal stays so. */
 Test(schedule, a_group_without_a_case_or_that_stopped_waits_for_no_launch) {
-    cJSON *stop = cJSON_Parse("{\"type\":\"stop\",\"launches\":8,\"why\":\"budget\"}");
+    cJSON *stop released_by(nb_json_release) = cJSON_Parse("{\"type\":\"stop\",\"launches\":8,\"why\":\"budget\"}");
     int units[GROUPS];
     for (int stopped = 0; stopped < 2; stopped++) {
         begin(FEWEST, MOST);
@@ -160,7 +160,6 @@ Test(schedule, a_group_without_a_case_or_that_stopped_waits_for_no_launch) {
         for (int g = 0; g < GROUPS; g++)
             cr_expect_eq(b.schedule.groups[g].stopped, stopped ? NB_STOP_BUDGET : NB_STOP_AIM);
     }
-    cJSON_Delete(stop);
 }
 
 /* ---- what the intervals hold ---- */

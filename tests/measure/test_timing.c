@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/core/log.h"
 #include "src/measure/timing.h"
-#include "tests/support/released.h"
 
 #define assert_near(a, b)                                                                                              \
     cr_assert(fabs((a) - (b)) <= 1e-12 * fabs((double)(b)), "%.17g, expected %.17g", (double)(a), (double)(b))

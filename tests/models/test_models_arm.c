@@ -13,7 +13,6 @@ static const char *same(const char *common, const char *text) {
     static char reason[200];
     struct nb_model_arm arm;
     nb_strbuf_clear(&out);
-    nb_strbuf_add(&out, "");
     if (!nb_model_arm_parse(&arm, common, text, reason, sizeof reason)) nb_model_arm_print(&arm, &out);
     return out.text;
 }
@@ -68,7 +67,7 @@ Test(models_arm, an_arm_is_selected_by_what_means_something_for_it) {
     const struct nb_model_workload *w = nb_model_workload_find("tiny-transformer");
     struct nb_model_arm arm;
     char reason[200];
-    struct nb_strbuf tags = {0};
+    struct nb_strbuf tags released_by(nb_strbuf_release) = {0};
     nb_model_arm_parse(&arm, NULL, "none batch=8", reason, sizeof reason);
     nb_model_arm_complete(&arm, w);
     nb_model_arm_tag(&arm, keep_tag, &tags);
@@ -79,6 +78,5 @@ Test(models_arm, an_arm_is_selected_by_what_means_something_for_it) {
     nb_model_arm_complete(&arm, w);
     nb_model_arm_tag(&arm, keep_tag, &tags);
     cr_expect(strstr(tags.text, " style:nn affine:learned place:post") && strstr(tags.text, " statistics:feature"));
-    nb_strbuf_release(&tags);
     cr_expect_null(nb_model_workload_find("nothing"));
 }

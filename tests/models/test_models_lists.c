@@ -3,11 +3,10 @@
  * parameters. A training step has three times the operations: each product has two in the backward pass. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
+#include "src/core/log.h"
 #include "src/models/operations.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 TestSuite(models_lists, .init = quiet);
 

@@ -8,7 +8,6 @@
 #include "src/models/study.c"
 #include "tests/support/files.h"
 #include "tests/support/played_time.h"
-#include "tests/support/released.h"
 
 TestSuite(models_study, .init = quiet);
 

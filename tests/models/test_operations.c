@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "src/core/files.h"
+#include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/models/operations.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 TestSuite(operations, .init = quiet);
 

@@ -3,14 +3,12 @@
  * saves a half. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/models/step.h"
 #include "tests/support/plans.h"
-#include "tests/support/released.h"
 
 TestSuite(step, .init = load_kernels_quietly, .fini = nb_registry_release);
 

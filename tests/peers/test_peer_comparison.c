@@ -11,12 +11,12 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/level_shape.h"
+#include "src/core/log.h"
 #include "src/core/shape.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/config.h"
 #include "src/record/fold.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 static const struct nb_compare_settings five_percent = {.confirm_launches = 16, .behind = 0.05};
@@ -79,9 +79,9 @@ struct doctored {
 /* Makes the run and hands its comparisons over. */
 static void with_comparisons(const struct doctored *d,
                              void (*look)(const struct nb_results *r, const struct nb_peer_comparisons *comparisons)) {
-    char *dir = new_folder(), *confirm = nb_path_join(dir, NB_CONFIRM_FOLDER);
-    struct nb_results results;
-    struct nb_peer_comparisons comparisons;
+    char *dir = new_folder(), *confirm freed = nb_path_join(dir, NB_CONFIRM_FOLDER);
+    struct nb_results results released_by(nb_results_release);
+    struct nb_peer_comparisons comparisons released_by(nb_peer_comparisons_release);
     write_run(dir, d->launches, d->ratio, d->status);
     if (d->confirmed > 0) {
         cr_assert_eq(nb_dir_make(confirm), 0);
@@ -92,9 +92,6 @@ static void with_comparisons(const struct doctored *d,
     cr_assert_eq(comparisons.n, 1);
     cr_expect_str_eq(comparisons.items[0].library, "mine");
     look(&results, &comparisons);
-    nb_peer_comparisons_release(&comparisons);
-    nb_results_release(&results);
-    free(confirm);
 }
 
 static enum nb_peer_comparison_verdict seen;
@@ -136,14 +133,13 @@ Test(peer_comparison, without_a_figure_there_is_a_reason) {
 }
 
 static void expect_documents(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
-    struct nb_peer_mean *means;
+    struct nb_peer_mean *means freed = NULL;
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     cr_assert_eq(nb_peer_means(comparisons, &means), 1);
     cr_expect_eq(means[0].n, 1);
     cr_expect_eq(means[0].n_of[NB_PEER_COMPARISON_BEHIND], 1);
     cr_expect_float_eq(means[0].ratio.value, comparisons->items[0].ratio.value, 1e-12);
     cr_expect_float_eq(means[0].ratio.low, comparisons->items[0].ratio.low, 5e-3);
-    free(means);
     nb_peers_print(r, comparisons, &(struct nb_page){.markdown = true, .out = &text});
     cr_expect_not_null(strstr(text.text, "## Behind, or looking so at first"), "%s", text.text);
     cr_expect_not_null(

@@ -8,9 +8,9 @@
 
 #include "src/core/case_key.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "src/plan/inputs.h"
 #include "tests/support/cases.h"
-#include "tests/support/released.h"
 
 /* One row of x; owned. */
 static double *row_of(const char *data, uint32_t dtype, int64_t cols, int64_t row) {
@@ -28,11 +28,10 @@ static double *row_of(const char *data, uint32_t dtype, int64_t cols, int64_t ro
 }
 
 static void row_is(const char *data, uint32_t dtype, const double *want, int64_t cols) {
-    double *got = row_of(data, dtype, cols, 1);
+    double *got freed = row_of(data, dtype, cols, 1);
     for (int64_t i = 0; i < cols; i++)
         cr_expect(got[i] == want[i] && signbit(got[i]) == signbit(want[i]), "%s, column %d: %g, should be %g", data,
                   (int)i, got[i], want[i]);
-    free(got);
 }
 
 Test(special_rows, are_the_values_that_the_text_gives) {
@@ -63,9 +62,9 @@ static int by_value(const void *a, const void *b) {
 
 Test(special_rows, sorted_ones_hold_the_same_numbers_in_their_orders) {
     enum { N = 101 };
-    double *ascending = row_of("ascending", NB_F32, N, 2), *descending = row_of("descending", NB_F32, N, 2);
-    double *growing = row_of("growing", NB_F32, N, 2), *shrinking = row_of("shrinking", NB_F32, N, 2);
-    double *interleaved = row_of("interleaved", NB_F32, N, 2), *other = row_of("ascending", NB_F32, N, 1);
+    double *ascending freed = row_of("ascending", NB_F32, N, 2), *descending = row_of("descending", NB_F32, N, 2);
+    double *growing = row_of("growing", NB_F32, N, 2), *shrinking freed = row_of("shrinking", NB_F32, N, 2);
+    double *interleaved = row_of("interleaved", NB_F32, N, 2), *other freed = row_of("ascending", NB_F32, N, 1);
     for (int i = 1; i < N; i++) {
         cr_expect(ascending[i] > ascending[i - 1]);
         cr_expect(descending[i] < descending[i - 1]);
@@ -80,16 +79,13 @@ Test(special_rows, sorted_ones_hold_the_same_numbers_in_their_orders) {
         for (int i = 0; i < N; i++) cr_expect_eq(sets[s][i], ascending[i]);
         free(sets[s]);
     }
-    free(ascending);
-    free(shrinking);
-    free(other);
 }
 
 Test(special_rows, stratified_ones_meet_every_binade_alike) {
     for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
         const struct nb_format *f = &nb_formats[dtype];
         const int binades = f->emax - f->emin + 1, n = 16 * (binades + 1);
-        int *counts = calloc((size_t)binades, sizeof *counts), subnormal = 0;
+        int *counts freed = calloc((size_t)binades, sizeof *counts), subnormal = 0;
         double *row = row_of("stratified", dtype, n, 0);
         for (int i = 0; i < n; i++) {
             cr_assert(isfinite(row[i]));
@@ -105,7 +101,6 @@ Test(special_rows, stratified_ones_meet_every_binade_alike) {
         row = row_of("stratified(1,4)", dtype, 64, 0);
         for (int i = 0; i < 64; i++) cr_expect(fabs(row[i]) >= 1 && fabs(row[i]) <= 4);
         free(row);
-        free(counts);
     }
 }
 

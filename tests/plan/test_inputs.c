@@ -75,16 +75,14 @@ Test(inputs, wrong_names_and_numbers_are_refused_with_a_hint) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct nb_case c = a_case(wrong[i].data, NB_F32, 2, 384);
-        char *why = nb_inputs_refuse(&c);
+        char *why freed = nb_inputs_refuse(&c);
         cr_expect_not_null(why, "%s was taken", wrong[i].data);
         if (why) cr_expect(strstr(why, wrong[i].words), "wanted \"%s\" in: %s", wrong[i].words, why);
-        free(why);
     }
     struct nb_case c = a_case("minilm_embed", NB_F32, 2, 100);
-    char *why = nb_inputs_refuse(&c);
+    char *why freed = nb_inputs_refuse(&c);
     cr_assert_not_null(why);
     cr_expect(strstr(why, "rows of 384 values, the shape has 100 columns"), "%s", why);
-    free(why);
 }
 
 Test(inputs, only_independent_draws_count_as_random) {

@@ -4,11 +4,11 @@
 #include <stdint.h>
 
 #include "src/core/cpu.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/plan/plan.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
-#include "tests/support/released.h"
 
 TestSuite(plan, .init = load_kernels);
 

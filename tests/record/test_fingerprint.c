@@ -46,11 +46,10 @@ Test(fingerprint, the_signature_is_in_hexadecimal_where_there_is_one) {
                  {{.vendor = "Arm", .signature = 0x414fd0c1}, "0x414fd0c1"},
                  {{.vendor = ""}, NULL}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        cJSON *object = cJSON_CreateObject();
+        cJSON *object released_by(nb_json_release) = cJSON_CreateObject();
         add_signature(object, &known[i].cpu);
         const char *text = nb_json_get_text(object, "signature");
         cr_expect(text == known[i].text || (text && known[i].text && strcmp(text, known[i].text) == 0), "%s",
                   text ? text : "none");
-        cJSON_Delete(object);
     }
 }

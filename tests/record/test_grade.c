@@ -10,7 +10,6 @@
 #include "src/lab/stress/stress.h"
 #include "src/record/grade.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 #define USUAL "rmsnorm_a_v256_f32/shape:10x100/data:normal"
 

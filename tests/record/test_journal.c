@@ -53,14 +53,13 @@ static void truncate_at_every_byte(const char *journal, int copies) {
     char *dir = new_folder();
     const size_t len = strlen(journal), first = strcspn(journal, "\n");
     for (size_t cut = 1; cut < len; cut += 3) {
-        char *whole = strndup(journal, cut);
+        char *whole freed = strndup(journal, cut);
         /* The line that lacks nothing but its newline is whole. */
         int expected = count_lines(whole) + (journal[cut] == '\n'), n = 0;
         if (expected >= copies) expected -= copies - 1;
         put_file(dir, NB_JOURNAL_FILE, journal, cut);
         cr_assert_eq(nb_journal_read(dir, count_line, &n), cut < first ? -1 : 0, "cut at %zu", cut);
         cr_assert_eq(n, expected, "cut at %zu: %d lines, %d expected", cut, n, expected);
-        free(whole);
     }
 }
 
@@ -98,7 +97,7 @@ Test(journal, a_byte_that_changes_costs_its_line_alone) {
     journal = written(journal);
     const size_t len = strlen(journal);
     put_file(dir, NB_JOURNAL_FILE, journal, len);
-    char *all = lines_of(dir);
+    char *all freed = lines_of(dir);
     size_t number = 0; /* of the line that the byte is in */
     for (size_t at = 0; at < len; number += journal[at] == '\n', at++) {
         if (at % 3 > 0) continue;
@@ -106,7 +105,7 @@ Test(journal, a_byte_that_changes_costs_its_line_alone) {
         journal[at] ^= (char)(1 << at % 8);
         put_file(dir, NB_JOURNAL_FILE, journal, len);
         begin_errors();
-        char *expected = number < 2 ? strdup(all) : without_line(all, number - 1), *got = lines_of(dir);
+        char *expected freed = number < 2 ? strdup(all) : without_line(all, number - 1), *got = lines_of(dir);
         cr_assert_str_eq(got, expected, "byte %zu of line %zu", at, number + 1);
         free(got);
         struct nb_journal j;
@@ -122,10 +121,8 @@ Test(journal, a_byte_that_changes_costs_its_line_alone) {
             cr_assert_str_empty(end_errors(), "byte %zu", at);
             free(got);
         }
-        free(expected);
         journal[at] = before;
     }
-    free(all);
 }
 
 Test(journal, resuming_after_any_truncation_goes_on_behind_the_last_whole_line) {
@@ -176,7 +173,7 @@ Test(journal, lines_without_sums_are_left_out_where_they_are_none) {
     const int n_lines = count_lines(journal);
     for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
         char *dir = new_folder();
-        struct nb_strbuf text = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         size_t first = strcspn(journal, "\n") + 1, second = first + strcspn(journal + first, "\n") + 1;
         nb_strbuf_addn(&text, journal, first);
         nb_strbuf_add(&text, damage[i]);
@@ -187,7 +184,6 @@ Test(journal, lines_without_sums_are_left_out_where_they_are_none) {
         cr_assert_eq(read_folder(dir), n_lines - 1, "%s", damage[i]);
         char *said = end_errors();
         cr_assert(strstr(said, NB_JOURNAL_FILE ": damaged and left out: line 2"), "%s", said);
-        nb_strbuf_release(&text);
     }
 }
 

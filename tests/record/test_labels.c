@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/measure/journal.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
-#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 #define LABELLED                                                                                                       \

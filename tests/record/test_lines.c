@@ -2,14 +2,13 @@
 /* Whatever may be written to a journal is read again: every kind of failure, every kind of line, the extremes of a launch. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/measure/lines.h"
 #include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 static const char *const keys[] = {KEY_RMS, KEY_LN, KEY_PLUGIN};

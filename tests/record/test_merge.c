@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Shards put together: the same as one run, or an error that says what does not fit. */
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/record/merge.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 #define GROUP(index, key) "{\"index\":" #index ",\"part\":0,\"keys\":[\"" key "\"],\"reference\":0}"

@@ -2,7 +2,6 @@
 /* Records there and back through JSON. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "src/core/case_key.h"
 #include "src/core/log.h"
@@ -17,7 +16,7 @@ static void begin(void) { results = folded(small_journal()); }
 TestSuite(record, .init = begin);
 
 Test(record, comes_back_exactly) {
-    struct nb_record *r = &results.records[0], back;
+    struct nb_record *r = &results.records[0], back released_by(nb_record_release);
     r->status = NB_OUT_OF_RANGE;
     r->reason = nb_strdup("squares overflow in f16 \"here\"");
     r->machine = 2;
@@ -35,7 +34,6 @@ Test(record, comes_back_exactly) {
               isnan(back.timing.vs_copy.low));
     cr_expect(back.n_counters == 2 && isnan(back.counters[1].value) && back.machine == 2);
     cr_expect_str_eq(back.counters[1].reason, "no vPMU");
-    nb_record_release(&back);
 }
 
 /* Results of a version that did not tell peers from plugins still read. */

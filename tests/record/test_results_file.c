@@ -9,11 +9,11 @@
 
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/record/fold.h"
 #include "src/record/record.h"
 #include "src/record/run_folder.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 TestSuite(results_file, .init = quiet);
@@ -134,7 +134,7 @@ Test(results_file, no_value_can_be_changed_but_white_space_can) {
 
 /* What to do is true: without the file the journal is read. */
 Test(results_file, changed_results_can_be_made_again_from_the_journal) {
-    char *dir = folder_with(small_journal()), *path = nb_path_join(dir, NB_RESULTS_FILE);
+    char *dir = folder_with(small_journal()), *path freed = nb_path_join(dir, NB_RESULTS_FILE);
     struct nb_results r released_by(nb_results_release);
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     cr_assert_eq(nb_results_write(&r, dir), 0);
@@ -145,7 +145,6 @@ Test(results_file, changed_results_can_be_made_again_from_the_journal) {
     expect_refused(read_results(dir), "another config", "delete it, and `normbench report` makes it again");
     unlink(path);
     cr_expect_eq(read_results(dir), 0);
-    free(path);
 }
 
 /* The first records with a timing in them, each with one member changed; the error names file, record and member. */

@@ -235,10 +235,9 @@ Test(gate_report, a_case_that_broke_while_timed_has_no_figures) {
 
 Test(gate_report, names_and_reasons_stay_text) {
     static const char attack[] = "\033[31m</failure>]]><script>\"'&`|\n## x\xEF\xBF\xBE\xFF";
-    struct nb_strbuf key = {0};
+    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&key, "%s/shape:4x8", attack);
     add_case(key.text, NB_VERDICT_REGRESSION, attack);
-    nb_strbuf_release(&key);
     char *table = print("table"), *markdown = print("markdown"), *junit = print("junit");
     char *json = print("json");
     has_not(table, "\033");
@@ -256,7 +255,7 @@ Test(gate_report, names_and_reasons_stay_text) {
 
 Test(gate_report, mean_and_leaning_are_those_of_the_timed_cases) {
     struct nb_gate_summary s;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     for (int i = 0; i < 10; i++) {
         char key[40];
         snprintf(key, sizeof key, "k%d_v256_f32/shape:4x8", i);
@@ -281,7 +280,6 @@ Test(gate_report, mean_and_leaning_are_those_of_the_timed_cases) {
     gate_say_leaning(&s, &text);
     has(text.text, "the measurement leans");
     nb_gate_summary_release(&s);
-    nb_strbuf_release(&text);
 }
 
 Test(gate_report, a_split_leans_only_where_chance_does_not_make_it) {

@@ -12,7 +12,6 @@
 #include "reports/run/report.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/reports.h"
 
 static char *folder;

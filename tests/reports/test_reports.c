@@ -9,7 +9,6 @@
 #include "reports/text/escape.h"
 #include "src/core/format.h"
 #include "src/core/log.h"
-#include "tests/support/released.h"
 #include "tests/support/reports.h"
 
 /* What a test renders. */
@@ -62,7 +61,7 @@ Test(reports, table_is_aligned_and_names_what_failed) {
 Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
     setenv("COLUMNS", "80", 1);
     results = nb_test_small();
-    char *reference = nb_strdup(results.records[0].key);
+    char *reference freed = nb_strdup(results.records[0].key);
     for (uint32_t root = NB_ROOT_DIV_SQRT; root <= NB_ROOT_RSQRT_RAW; root++) {
         struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x256");
         snprintf(r->c.eps_text, sizeof r->c.eps_text, "1e-12");
@@ -81,7 +80,6 @@ Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
     cr_assert_not_null(strstr(text, "3680"), "%s", text);
     cr_assert_not_null(strstr(text, "layernorm_twopass 256 eps 1e-5"), "%s", text);
     cr_assert_not_null(strstr(text, "rmsnorm_bad 256 eps 1e-5 inaccurate"), "%s", text);
-    free(reference);
 }
 
 /* Merged results of unlike machines say of every group whose it is, and what the machines are. */

@@ -20,14 +20,13 @@ TestSuite(stress_plots, .fini = release);
 static void draw(void) { nb_stress_figures_init(&figures, kept_json(nb_test_stress())); }
 
 Test(stress_plots, cells_that_are_missing_or_senseless_are_unknown) {
-    cJSON *map =
+    cJSON *map released_by(nb_json_release) =
         cJSON_Parse("{\"log2_scale\":[0,1],\"log2_rho\":[0,1],\"log10_ulp\":[[\"x\",null]],\"state\":[[\"ok\",7],3]}");
     struct nb_figure f = {.n_panels = 1};
     cr_assert(heat_read(&f.heats[0], map));
     cr_assert(f.heats[0].n_x == 2 && f.heats[0].n_y == 2);
     for (int i = 0; i < 4; i++) cr_assert_eq(f.heats[0].state[i], NB_HEAT_UNKNOWN);
     nb_figure_release(&f);
-    cJSON_Delete(map);
     cr_assert(!heat_read(&f.heats[0], NULL));
 }
 

@@ -10,7 +10,6 @@
 #include "reports/run/try_view.c"
 #include "reports/text/escape.h"
 #include "src/core/log.h"
-#include "tests/support/released.h"
 #include "tests/support/reports.h"
 
 /* What a test sums up. */
@@ -78,7 +77,7 @@ Test(summary, memory_roots_and_bf16_have_their_lines) {
 /* A plugin's kernels are named first, with their failures; so are groups that time did not suffice for. */
 Test(summary, the_user_s_own_kernels_and_dropped_groups_are_named) {
     results = nb_test_small();
-    char *reference = nb_strdup(results.records[0].key);
+    char *reference freed = nb_strdup(results.records[0].key);
     struct nb_record *r = nb_test_add(&results, "mine:rms_f32", NB_OP_RMSNORM, "64x256");
     nb_test_times(r, 19740, (struct nb_interval){1.6, 1.58, 1.62}, reference);
     r->timing.noisy = true;
@@ -90,7 +89,6 @@ Test(summary, the_user_s_own_kernels_and_dropped_groups_are_named) {
     r->group = 7;
     r->timing_reason = nb_strdup(NB_OVER_BUDGET);
     expect_text("Not measured, out of time: f32 forward 64x4096\n");
-    free(reference);
 }
 
 Test(summary, it_keeps_its_size_whatever_the_run_holds) {
@@ -158,7 +156,7 @@ Test(summary, long_commands_go_on_behind_a_backslash) {
 
 Test(summary, what_a_language_adds_to_a_call_is_said_of_programs_alone) {
     static const char *const titles[] = {"", "", ""};
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     struct nb_record plugin = {.timing.floor_ns = NAN}, slow = {.timing.floor_ns = 3500};
     char library[] = "Python 3.11, NumPy";
     struct nb_record program = {.library = library, .timing.floor_ns = 900};
@@ -169,7 +167,6 @@ Test(summary, what_a_language_adds_to_a_call_is_said_of_programs_alone) {
     cr_assert_eq(grid.n_cells, 3);
     cr_expect_str_eq(grid.cells[1], "Python adds 900.0 ns to a call");
     cr_expect_str_eq(grid.cells[2], "its program adds 3.500 us");
-    nb_grid_release(&grid);
 }
 
 /* ---- what is said of a failure ---- */
@@ -210,7 +207,7 @@ Test(summary, what_failing_cases_share_is_said_where_it_is_no_chance) {
 Test(summary, a_witness_stands_with_its_own_sentence) {
     results = nb_test_small();
     struct nb_record *r = &results.records[0];
-    struct nb_strbuf said = {0};
+    struct nb_strbuf said released_by(nb_strbuf_release) = {0};
     free(r->reason);
     r->reason = nb_strdup("the relation shift is broken");
     r->status = NB_INACCURATE;
@@ -226,5 +223,4 @@ Test(summary, a_witness_stands_with_its_own_sentence) {
     nb_strbuf_clear(&said);
     nb_failure_reproducer(r, &said);
     cr_expect_str_eq(said.text, "the relation shift is broken");
-    nb_strbuf_release(&said);
 }

@@ -45,11 +45,10 @@ void backward_fill_normal(struct backward *b, double mean, double sd, uint64_t s
 }
 
 void backward_statistics(struct backward *b) {
-    struct nb_oracle o;
+    struct nb_oracle o released_by(nb_oracle_release);
     cr_assert_eq(nb_oracle_init(&o, &b->p.c, &b->p.in), 0);
     cr_assert_eq(o.n_truth, b->n_stats);
     nb_gradient_statistics(&o, b->mean, b->rstd);
-    nb_oracle_release(&o);
 }
 
 void backward_gradient(struct nb_gradient *g, const struct backward *b) {

@@ -84,28 +84,24 @@ char *new_folder(void) {
 }
 
 void put_file(const char *dir, const char *name, const void *bytes, size_t n) {
-    char *path = nb_path_join(dir, name);
+    char *path freed = nb_path_join(dir, name);
     FILE *f = fopen(path, "wb");
     cr_assert_not_null(f, "%s", path);
     cr_assert_eq(fwrite(bytes, 1, n, f), n);
     cr_assert_eq(fclose(f), 0);
-    free(path);
 }
 
 void put_text(const char *dir, const char *name, const char *text) { put_file(dir, name, text, strlen(text)); }
 
 char *get_file(const char *dir, const char *name) {
-    char *path = nb_path_join(dir, name), *text = nb_file_read(path, LARGEST, NULL);
+    char *path freed = nb_path_join(dir, name), *text = nb_file_read(path, LARGEST, NULL);
     cr_assert_not_null(text, "%s", path);
-    free(path);
     return kept(text);
 }
 
 bool has_file(const char *dir, const char *name) {
-    char *path = nb_path_join(dir, name);
-    bool exists = nb_path_exists(path);
-    free(path);
-    return exists;
+    char *path freed = nb_path_join(dir, name);
+    return nb_path_exists(path);
 }
 
 char *plugin_path(const char *name) {
@@ -118,12 +114,11 @@ char *plugin_path(const char *name) {
 
 void change_file(const char *dir, const char *name, const char *old, const char *new) {
     char *text = get_file(dir, name), *hit = strstr(text, old);
-    struct nb_strbuf out = {0};
+    struct nb_strbuf out released_by(nb_strbuf_release) = {0};
     cr_assert_not_null(hit, "%s", old);
     nb_strbuf_addn(&out, text, (size_t)(hit - text));
     nb_strbuf_addf(&out, "%s%s", new, hit + strlen(old));
     put_file(dir, name, out.text, out.len);
-    nb_strbuf_release(&out);
 }
 
 static int errors = -1, usual = -1;

@@ -16,16 +16,14 @@ void load_kernels_quietly(void) {
 }
 
 static int make(struct request *r) {
-    struct nb_config config;
-    struct nb_strbuf text = {0};
+    struct nb_config config released_by(nb_config_release);
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "{ %s \"blocks\": [\n%s\n] }", r->head ? r->head : "", r->blocks);
     int result = nb_config_parse(&config, "dir/mine.json", text.text, text.len);
-    nb_strbuf_release(&text);
     if (result != 0) return -1;
     if (r->axis) result = nb_config_axis(&config, r->axis);
     config.blocks[config.n_blocks - 1].isolate_width = r->isolate_width;
     if (result == 0) result = nb_plan_make(&r->plan, &config, &r->options);
-    nb_config_release(&config);
     return result;
 }
 

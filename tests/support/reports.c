@@ -79,12 +79,11 @@ void nb_test_sweep(struct nb_results *results) {
         struct nb_record *r = nb_test_add(results, "layernorm_twopass_v256_f32", NB_OP_LAYERNORM, shapes[i]);
         nb_test_times(r, 1000 << (2 * i), (struct nb_interval){1, NAN, NAN}, r->key);
         nb_test_accuracy(r, 1.25, 0.0625);
-        char *reference = nb_strdup(r->key);
+        char *reference freed = nb_strdup(r->key);
         r = nb_test_add(results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shapes[i]);
         struct nb_interval ratio = {ratios[i], ratios[i] - 0.01, ratios[i] + 0.01};
         nb_test_times(r, ratios[i] * (1000 << (2 * i)), ratio, reference);
         nb_test_accuracy(r, 0.75, -0.125);
-        free(reference);
     }
 }
 
@@ -104,14 +103,13 @@ struct nb_results nb_test_small(void) {
     struct nb_results results = {
         .meta = cJSON_Parse(
             "{\"schema\":\"3.0\",\"version\":\"0.1.0\",\"config\":\"quick\",\"started\":\"2026-01-31T12:00:00Z\","
-            "\"fingerprint\":{\"cpu\":{\"model\":\"Some CPU\",\"l1d_bytes\":32768}},"
-            "\"argv\":[\"normbench\",\"run\",\"it's\"],"
-            "\"skips\":[{\"reason\":\"no such kernel\",\"count\":7}],\"complete\":true}"),
+            "\"fingerprint\":{\"cpu\":{\"model\":\"Some CPU\",\"l1d_bytes\":32768}},\"argv\":[\"normbench\",\"run\","
+            "\"it's\"],\"skips\":[{\"reason\":\"no such kernel\",\"count\":7}],\"complete\":true}"),
         .dir = nb_strdup("results/one")};
     struct nb_record *r = nb_test_add(&results, "layernorm_twopass_v256_f32", NB_OP_LAYERNORM, "64x256");
     nb_test_times(r, 12345.678, (struct nb_interval){1, 1, 1}, r->key);
     nb_test_accuracy(r, 1.25, 0.0625);
-    char *reference = nb_strdup(r->key);
+    char *reference freed = nb_strdup(r->key);
     r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x256");
     nb_test_times(r, 9870, (struct nb_interval){0.8, 0.79, 0.81}, reference);
     nb_test_accuracy(r, 0.75, -0.125);
@@ -122,7 +120,6 @@ struct nb_results nb_test_small(void) {
     r = nb_test_add(&results, "rmsnorm_twopass_v512_f32", NB_OP_RMSNORM, "64x256");
     r->status = NB_SKIPPED;
     r->reason = nb_strdup("no AVX-512");
-    free(reference);
     return results;
 }
 
@@ -162,7 +159,7 @@ const struct nb_figure *figure_named(const struct nb_figures *figures, const cha
 
 void expect_names_quoted(const struct nb_figures *figures) {
     for (size_t i = 0; i < figures->n; i++) {
-        struct nb_strbuf script = {0};
+        struct nb_strbuf script released_by(nb_strbuf_release) = {0};
         nb_figure_script(&figures->list[i], &script);
         for (const char *line = script.text; *line; line += strcspn(line, "\n") + 1) {
             bool quoted = false;
@@ -173,6 +170,5 @@ void expect_names_quoted(const struct nb_figures *figures) {
             cr_assert(!quoted, "a string that does not end on its line: %.80s", line);
         }
         cr_assert_null(strpbrk(figures->list[i].name, "'\"`\\/ <>&$()"));
-        nb_strbuf_release(&script);
     }
 }

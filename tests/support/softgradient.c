@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "src/core/dtype.h"
 #include "src/core/log.h"
@@ -69,10 +68,9 @@ static float term_dyx(const struct run *r, int64_t j) {
 
 /* Element j goes to lane j % lanes; the lanes are then added in order. */
 static float sum(const struct run *r, term_fn term) {
-    float *lane = nb_alloc((unsigned long long)r->k->lanes, sizeof *lane), total = 0;
+    float *lane freed = nb_alloc((unsigned long long)r->k->lanes, sizeof *lane), total = 0;
     for (int64_t j = 0; j < r->n; j++) lane[j % r->k->lanes] = add(r, lane[j % r->k->lanes] + term(r, j));
     for (int l = 0; l < r->k->lanes; l++) total = add(r, total + lane[l]);
-    free(lane);
     return total;
 }
 
@@ -160,7 +158,7 @@ static void add_lanes(const struct run *r, float *lanes) {
 void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, void *dx, float *dgamma, float *dbeta) {
     struct run r = {0};
     const unsigned long long n = (unsigned long long)(b->p.in.n_params * k->lanes);
-    float *gamma = nb_alloc(n, sizeof *gamma), *beta = nb_alloc(n, sizeof *beta);
+    float *gamma freed = nb_alloc(n, sizeof *gamma), *beta freed = nb_alloc(n, sizeof *beta);
     for (int64_t stat = 0; stat < b->n_stats; stat++) {
         start(&r, k, b, stat);
         store_row(&r, dx);
@@ -179,6 +177,4 @@ void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, 
         dgamma[i] = op(&r, gamma[i]);
         dbeta[i] = op(&r, beta[i]);
     }
-    free(gamma);
-    free(beta);
 }

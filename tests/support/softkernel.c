@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "src/core/dtype.h"
 #include "src/core/log.h"
@@ -66,14 +65,14 @@ static void soft_row(const struct soft_kernel *k, const struct problem *p, struc
 
 struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct problem *p, struct nb_bias *bias) {
     struct nb_accuracy a;
-    struct nb_oracle o;
-    struct nb_bound b;
+    struct nb_oracle o released_by(nb_oracle_release);
+    struct nb_bound b released_by(nb_bound_release);
     struct nb_design d;
     const int64_t cols = p->c.shape.cols;
     const size_t n = (size_t)cols;
-    double *all = nb_alloc(6 * n, sizeof *all), *exact = all, *tolerance = all + n;
+    double *all freed = nb_alloc(6 * n, sizeof *all), *exact = all, *tolerance = all + n;
     struct row w = {all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n};
-    float *computed = nb_alloc(n, sizeof *computed);
+    float *computed freed = nb_alloc(n, sizeof *computed);
     design_of(&d, k, &p->c);
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
     nb_bound_init(&b, &p->c, &o, (cols + k->lanes - 1) / k->lanes + k->lanes); /* as of lanes added one by one */
@@ -89,9 +88,5 @@ struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct probl
     nb_accuracy_finish(sum, &a);
     nb_bias_predict(&b, bias);
     nb_accuracy_judge_bias(&a, p->in.dtype, bias);
-    free(all);
-    free(computed);
-    nb_bound_release(&b);
-    nb_oracle_release(&o);
     return a;
 }

@@ -9,10 +9,9 @@
 
 /* 3 scales and 2 offsets, with a NaN and a lost zero. */
 static const char map[] =
-    "{\"log2_scale\":[-8,0,8],\"log2_rho\":[-4,12],"
-    "\"log10_ulp\":[[0.2,1.5,null],[-3.0,7.9,2.5]],"
-    "\"state\":[[\"ok\",\"ok\",\"nan\"],[\"ok\",\"ok\",\"zero\"]],"
-    "\"predicted\":[{\"name\":\"x^2 overflows\",\"line\":[[4,-4],[3,12]]},{\"name\":\"too short\",\"line\":[[1,1]]}]}";
+    "{\"log2_scale\":[-8,0,8],\"log2_rho\":[-4,12],\"log10_ulp\":[[0.2,1.5,null],[-3.0,7.9,2.5]],\"state\":[[\"ok\","
+    "\"ok\",\"nan\"],[\"ok\",\"ok\",\"zero\"]],\"predicted\":[{\"name\":\"x^2 overflows\",\"line\":[[4,-4],[3,12]]},"
+    "{\"name\":\"too short\",\"line\":[[1,1]]}]}";
 
 void nb_test_add_study(cJSON *stress, const char *variant, const char *dtype) {
     cJSON *study = cJSON_CreateObject();

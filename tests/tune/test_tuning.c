@@ -12,10 +12,10 @@
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/core/tuning.h"
 #include "src/tune/tune_run.c"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 /* ---- text and JSON ------------------------------------------------------------------------------------------------ */
 
@@ -151,7 +151,7 @@ static void use_folder(void) {
 /* A file for this CPU, or for another, with one field that is not the default's. */
 static char *write_file(bool of_this_cpu) {
     struct nb_tuning t;
-    char *path = nb_tuning_path(), *cpu = nb_tuning_cpu();
+    char *path = nb_tuning_path(), *cpu freed = nb_tuning_cpu();
     cr_assert_not_null(path);
     cr_expect_not_null(strstr(path, cpu), "a file for each kind of CPU");
     nb_tuning_default(&t);
@@ -162,7 +162,6 @@ static char *write_file(bool of_this_cpu) {
     nb_json_text(cJSON_AddObjectToObject(json, "cpu"), "identity", of_this_cpu ? cpu : "GenuineIntel-6-85-7-00000000");
     cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(&t));
     cr_assert_eq(nb_tuning_file_write(path, json), 0);
-    free(cpu);
     return kept(path);
 }
 
@@ -310,7 +309,7 @@ Test(tune, a_trial_without_launches_says_nothing) {
 
 Test(tuning, a_topic_without_a_winner_shows_what_its_trials_gave) {
     struct nb_strbuf out released_by(nb_strbuf_release) = {0};
-    cJSON *json = cJSON_Parse(
+    cJSON *json released_by(nb_json_release) = cJSON_Parse(
         "{\"measured\":\"now\",\"topics\":[{\"name\":\"ways\",\"verdict\":\"default\",\"trials\":["
         "{\"key\":\"copy/shape:1x1/\",\"arms\":[{\"setting\":\"k=a\",\"default\":true},{\"setting\":\"k=b\",\"default\":false,"
         "\"faster_percent\":{\"value\":-41,\"low\":-45,\"high\":-38}}]}]}]}");
@@ -320,5 +319,4 @@ Test(tuning, a_topic_without_a_winner_shows_what_its_trials_gave) {
                "ways: the default stays; nothing is faster over all shapes by more than noise\n    copy/shape:1x1\n"),
         "%s", out.text);
     cr_expect(strstr(out.text, " -41.0% [-45.0, -38.0]\n"), "%s", out.text);
-    cJSON_Delete(json);
 }
