@@ -80,15 +80,26 @@ bool nb_utf8_wanted(void) {
 /* XML 1.0 allows none of those that end a plane, HTML none of these at all. */
 static bool is_noncharacter(uint32_t code) { return (code & 0xFFFE) == 0xFFFE || (code >= 0xFDD0 && code <= 0xFDEF); }
 
-/* Copies text with each character that entity() has a text for replaced; what no document may hold becomes U+FFFD, line breaks
- * and tabs become `blank`. */
-static void replace(struct nb_strbuf *out, const char *text, const char *(*entity)(uint32_t code), const char *blank) {
+/* What stands for a character that has a meaning for the reader. */
+struct entity {
+    uint32_t code; /* 0: the last */
+    const char *text;
+};
+
+static const char *entity_of(const struct entity *entities, uint32_t code) {
+    while (entities->code && entities->code != code) entities++;
+    return entities->text;
+}
+
+/* Copies text with each character that is among the entities replaced; what no document may hold becomes U+FFFD, line breaks and tabs
+ * become blanks. */
+static void replace(struct nb_strbuf *out, const char *text, const struct entity *entities) {
     for (const char *s = text; *s;) {
         uint32_t code = 0;
         size_t len = nb_utf8_decode(s, &code);
-        const char *other = len ? entity(code) : NULL;
+        const char *other = len ? entity_of(entities, code) : NULL;
         if (len && (code == '\n' || code == '\t' || code == '\r'))
-            other = blank;
+            other = " ";
         else if (!len || nb_utf8_is_command(code) || is_noncharacter(code))
             other = "\xEF\xBF\xBD";
         if (other)
@@ -99,61 +110,26 @@ static void replace(struct nb_strbuf *out, const char *text, const char *(*entit
     }
 }
 
-static const char *html_entity(uint32_t code) {
-    switch (code) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
-    case '\'':
-        return "&#39;";
-    case '`':
-        return "&#96;";
-    default:
-        return NULL;
-    }
+void nb_escape_html(struct nb_strbuf *out, const char *text) {
+    static const struct entity entities[] = {
+        {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}, {'`', "&#96;"}, {0}};
+    replace(out, text, entities);
 }
-void nb_escape_html(struct nb_strbuf *out, const char *text) { replace(out, text, html_entity, " "); }
 
 /* Underscores stay: GitHub gives them no meaning inside a word, and kernels' names are full of them. */
-static const char *markdown_entity(uint32_t code) {
-    switch (code) {
-    case '|':
-        return "\\|";
-    case '\\':
-        return "\\\\";
-    case '`':
-        return "\\`";
-    case '*':
-        return "\\*";
-    case '[':
-        return "\\[";
-    case ']':
-        return "\\]";
-    case '~':
-        return "\\~";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '&':
-        return "&amp;";
-    default:
-        return NULL;
-    }
+void nb_escape_markdown(struct nb_strbuf *out, const char *text) {
+    static const struct entity entities[] = {{'|', "\\|"},  {'\\', "\\\\"}, {'`', "\\`"}, {'*', "\\*"},
+                                             {'[', "\\["},  {']', "\\]"},   {'~', "\\~"}, {'<', "&lt;"},
+                                             {'>', "&gt;"}, {'&', "&amp;"}, {0}};
+    replace(out, text, entities);
 }
-void nb_escape_markdown(struct nb_strbuf *out, const char *text) { replace(out, text, markdown_entity, " "); }
 
 /* gnuplot writes a quote inside single quotes as two, but 5.4 loses count where two of those follow each other or one stands first,
  * stops with a syntax error and draws nothing more. A typographic quote needs no escape. */
-static const char *gnuplot_entity(uint32_t code) { return code == '\'' ? "\xE2\x80\x99" : NULL; }
 void nb_escape_gnuplot(struct nb_strbuf *out, const char *text) {
+    static const struct entity entities[] = {{'\'', "\xE2\x80\x99"}, {0}};
     nb_strbuf_add(out, "'");
-    replace(out, text, gnuplot_entity, " ");
+    replace(out, text, entities);
     nb_strbuf_add(out, "'");
 }
 
