@@ -28,10 +28,10 @@ grep -q '"status": "ok"' "$WORK/record"
 tests/check_schema.py reports/schema "$WORK/run" >"$WORK/schema" 2>&1 || [ $? = 77 ] || { cat "$WORK/schema"; exit 1; }
 # The faults of gradients are tests/measure/test_backward.c's; the process of this one has to be ended.
 code=0
-"$NORMBENCH" run --plugin "$BUILD/tests/plugins/gradients.so" --axis backend=plugin:gradients --axis kernel=gradients:correct,gradients:writes_dx_unwanted \
+"$NORMBENCH" run --plugin "$BUILD/tests/plugins/mistakes.so" --axis backend=plugin:mistakes --axis kernel=mistakes:rmsb_f32_correct,mistakes:rmsb_f32_writes_dx_unwanted \
     --axis width=native --axis pass=backward --axis op=rmsnorm --axis shape=8x40 --launches 0 --no-stress --no-plots --format csv --out "$WORK/faults" \
     >"$WORK/faulty" || code=$?
-[ "$code" = 1 ] && grep -q '^gradients:correct_.*,ok,' "$WORK/faulty" && grep -q '^gradients:writes_dx_unwanted_.*,crashed,' "$WORK/faulty" ||
+[ "$code" = 1 ] && grep -q '^mistakes:rmsb_f32_correct.*,ok,' "$WORK/faulty" && grep -q '^mistakes:rmsb_f32_writes_dx_unwanted.*,crashed,' "$WORK/faulty" ||
     { echo "exit code $code, should be 1"; cat "$WORK/faulty"; exit 1; }
 
 # What asks for y says so.

@@ -18,7 +18,7 @@ sed "s/\"mistakes:KERNEL\"/$(printf '"mistakes:%s", ' $kernels | sed 's/, $//')/
 { "launches": 1, "blocks_per_launch": 2, "sample_ms": 0.05,
   "blocks": [ { "op": "all", "dtype": ["f32", "f16", "bf16"], "pass": ["forward", "backward"], "shape": "8x64", "kernel": ["mistakes:KERNEL"],
                 "include": { "pass": "forward", "dtype": "f32", "root": "rsqrt_nr" } },
-              { "op": "batchnorm", "dtype": ["f32", "bf16"], "shape": "nchw:2x3x4x4", "kernel": ["mistakes:KERNEL"] } ] }
+              { "op": "batchnorm", "dtype": ["f32", "bf16"], "pass": ["forward", "backward"], "shape": "nchw:2x3x4x4", "kernel": ["mistakes:KERNEL"] } ] }
 JSON
 code=0
 "$NORMBENCH" run "$WORK/run.json" --plugin "$plugin" --no-counters --no-plots --quiet --out "$WORK/run" >"$WORK/out" 2>"$WORK/err" || code=$?

@@ -34,11 +34,11 @@ plugins=$BUILD/tests/plugins
 grep -qE '^accumulator +f32, ' "$WORK/example" || bad "example.so: $(cat "$WORK/example")"
 # A kernel that crashes, and one that is well.
 code=0
-cp "$plugins/crash.so" "$plugins/boxes.so" "$WORK/"
-"$NORMBENCH" probe '*:*' --plugin "$WORK/crash.so" --plugin "$WORK/boxes.so" >"$WORK/both" 2>"$WORK/err" || code=$?
+cp "$plugins/crash.so" "$plugins/example.so" "$WORK/"
+"$NORMBENCH" probe '*:*' --plugin "$WORK/crash.so" --plugin "$WORK/example.so" >"$WORK/both" 2>"$WORK/err" || code=$?
 [ "$code" = 1 ] || bad "with a crash: exit $code, wanted 1"
 grep -qE '^crashed: ' "$WORK/both" || bad "does not say what crashed: $(grep -A2 crash "$WORK/both")"
-grep -qE '^boxes:flush_any: sums in f32' "$WORK/both" || bad "the crash cost another's answers"
+grep -qE '^example:example_f32: sums in f32' "$WORK/both" || bad "the crash cost another's answers"
 
 refuses "WHAT" probe
 refuses "near it: rmsnorm_twopass," probe rmsnorm_twopas

@@ -48,9 +48,9 @@ cp "$plugins/hang.so" . && "$NORMBENCH" run "$WORK/timed.json" --plugin ./hang.s
 all_repeat hung timed_out
 
 # ---- nothing timed: relations between calls, too, by the folder and by the whole line ------------------------------------------------------
-cp "$plugins/relations.so" "$plugins/mistakes.so" .
-"$NORMBENCH" run "$WORK/timed.json" --axis op=rmsnorm,layernorm --axis shape=4x256 --axis affine=none,gamma,gamma_beta --plugin ./relations.so --plugin ./mistakes.so \
-    --axis 'kernel=relations:*,mistakes:rms_f32_ties_away,mistakes:ln_f32_mean_narrow,mistakes:rms_f32_rsqrt*,mistakes:rms_f32_flushes_input' \
+cp "$plugins/mistakes.so" .
+"$NORMBENCH" run "$WORK/timed.json" --axis op=rmsnorm,layernorm --axis shape=4x256 --axis affine=none,gamma,gamma_beta --plugin ./mistakes.so \
+    --axis 'kernel=mistakes:rms_f32_by_*,mistakes:rms_f32_rounds_up,mistakes:rms_f32_sum_drops_last,mistakes:rms_f32_eps_forgotten,mistakes:ln_f32_one_pass,mistakes:rms_f32_ties_away,mistakes:ln_f32_mean_narrow,mistakes:rms_f32_rsqrt*,mistakes:rms_f32_flushes_input' \
     --axis data=normal,sparse,one,"values(1,-2,3,0)","scale(100)" --launches 0 --no-stress --no-plots --quiet --out checked >/dev/null 2>"$WORK/err" || [ $? = 1 ] || bad "checked: $(cat "$WORK/err")"
 all_repeat checked "relation"
 
@@ -64,11 +64,11 @@ done
 all_repeat places inaccurate not_written
 
 # ---- stress, try and the gate ------------------------------------------------------------------------------------------------------------
-"$NORMBENCH" stress --plugin ./relations.so --kernel relations:rounds_up,relations:by_place --filter 'shape:4x256/' --filter data:normal \
+"$NORMBENCH" stress --plugin ./mistakes.so --kernel mistakes:rms_f32_rounds_up,mistakes:rms_f32_by_place --filter 'shape:4x256/' --filter data:normal \
     --no-search --no-plots --quiet --out stressed >/dev/null 2>&1
 all_repeat stressed "relation"
 # What try prints, over as many lines as it takes, by its folder; from the program's own, too, where PATH does not find it.
-(cd "$(dirname "$NORMBENCH")" && PATH=/usr/bin:/bin "$NORMBENCH" try "$WORK/here/relations.so" --kernel relations:by_batch --budget 5 --no-peers --quiet --out "$WORK/here/tried" >"$WORK/tried" 2>&1)
+(cd "$(dirname "$NORMBENCH")" && PATH=/usr/bin:/bin "$NORMBENCH" try "$WORK/here/mistakes.so" --kernel mistakes:rms_f32_by_batch --budget 5 --no-peers --quiet --out "$WORK/here/tried" >"$WORK/tried" 2>&1)
 awk '/^  [^ ]*normbench[^ ]* replay/ { on = 1 } on { print } on && !/\\$/ { exit }' "$WORK/tried" >"$WORK/line"
 repeats "$(cat "$WORK/line")" "$(sed -n 's/^right? *NO: \([a-z_]*\).*/\1/p' "$WORK/tried")"
 echo '{ "blocks": [ { "op": "rmsnorm", "shape": "16x64" } ] }' >"$WORK/gate.json"

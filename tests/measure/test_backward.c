@@ -10,10 +10,10 @@
 #include "src/accuracy/gradient.h"
 #include "src/core/case_key.h"
 #include "src/core/registry.h"
+#include "src/core/text.h"
 #include "src/measure/check.h"
 #include "src/measure/metamorphic.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/trials.h"
 
 struct backward {
@@ -24,10 +24,10 @@ struct backward {
     struct nb_gradient gradient;
 };
 
-/* "gradients:correct_f32/shape:64x40" */
+/* "mistakes:rmsb_f32_in_double/shape:64x40" */
 static void begin(struct backward *s, const char *key) {
     cr_assert_eq(nb_case_parse(&s->c, key), 0);
-    s->entry = entry_of(strncmp(key, "mistakes:", 9) == 0 ? "mistakes" : "gradients", s->c.variant);
+    s->entry = entry_of("mistakes", s->c.variant);
     nb_case_set_entry(&s->c, s->entry);
     cr_assert_eq(nb_inputs_init(&s->in, &s->c), 0);
     cr_assert_eq(nb_saved_statistics_add(&s->in, &s->c), 0);
@@ -65,10 +65,10 @@ Test(backward, cases_that_share_buffers_have_statistics_of_their_own) {
     struct nb_case other;
     struct nb_call call = {0}, second = {0};
     struct nb_buffers b released_by(nb_buffers_release);
-    begin(&s, "gradients:correct_f32/shape:6x10/eps:1e-5");
+    begin(&s, "mistakes:rmsb_f32_in_double/shape:6x10/eps:1e-5");
     other = s.c;
     other.formula.affine = NB_AFFINE_GAMMA_BETA;
-    nb_case_set_kernel(&other, entry_of("gradients", "gradients:correct_centred_f32")->kernel, "gradients");
+    nb_case_set_kernel(&other, entry_of("mistakes", "mistakes:lnb_f32_in_double")->kernel, "mistakes");
     cr_assert_eq(nb_saved_statistics_add(&s.in, &other), 0);
     cr_assert_eq(nb_saved_statistics_add(&s.in, &s.c), 0);
     cr_expect_eq(s.in.n_saved, 2);
@@ -102,14 +102,14 @@ Test(backward, each_fault_has_its_own_status) {
         const char *key;
         enum nb_status status;
         const char *reason;
-    } cases[] = {{"gradients:correct_f32/shape:64x40", NB_OK, ""},
-                 {"gradients:correct_f32/shape:64x40/affine:none", NB_OK, ""},
-                 {"gradients:correct_f32/shape:3x1/weight_offset:1", NB_OK, ""},
-                 {"gradients:correct_centred_f32/shape:64x40/data:offset(1000)", NB_OK, ""},
-                 {"gradients:correct_add_f32/shape:64x40", NB_OK, ""},
-                 {"gradients:channels_f32/shape:nchw:3x5x4x6", NB_OK, ""},
-                 {"gradients:channels_f32/shape:nhwc:3x4x6x5/mode:inference", NB_OK, ""},
-                 {"gradients:channels_f32/shape:40x20/affine:none", NB_OK, ""},
+    } cases[] = {{"mistakes:rmsb_f32_in_double/shape:64x40", NB_OK, ""},
+                 {"mistakes:rmsb_f32_in_double/shape:64x40/affine:none", NB_OK, ""},
+                 {"mistakes:rmsb_f32_in_double/shape:3x1/weight_offset:1", NB_OK, ""},
+                 {"mistakes:lnb_f32_in_double/shape:64x40/data:offset(1000)", NB_OK, ""},
+                 {"mistakes:addlnb_f32_correct/shape:64x40", NB_OK, ""},
+                 {"mistakes:bnb_f32_correct/shape:nchw:3x5x4x6", NB_OK, ""},
+                 {"mistakes:bnb_f32_correct/shape:nhwc:3x4x6x5/mode:inference", NB_OK, ""},
+                 {"mistakes:bnb_f32_correct/shape:40x20/affine:none", NB_OK, ""},
                  {"mistakes:lnb_f32_no_mean_term/shape:64x40", NB_INACCURATE, "elements beyond the bound"},
                  {"mistakes:rmsb_f32_no_pull_term/shape:64x40", NB_INACCURATE, "elements beyond the bound"},
                  {"mistakes:rmsb_f32_n_minus_1/shape:64x40", NB_INACCURATE, "elements beyond the bound"},
@@ -117,14 +117,14 @@ Test(backward, each_fault_has_its_own_status) {
                  {"mistakes:rmsb_f32_dgamma_drops_row/shape:64x40", NB_INACCURATE, "dgamma["},
                  {"mistakes:lnb_f32_dbeta_weighted/shape:64x40", NB_INACCURATE, "dbeta["},
                  /* What it does not write, or reads before, is whatever was there. */
-                 {"gradients:accumulates_f32/shape:64x40", NB_READ_OUTSIDE, "gradients of the parameters differ"},
-                 {"gradients:leaves_dgamma_f32/shape:64x40", NB_NOT_WRITTEN, "dgamma is not written"},
-                 {"gradients:leaves_dgamma_f32/shape:64x40/affine:none", NB_OK, ""},
-                 {"gradients:changes_dy_f32/shape:64x40", NB_CHANGED_INPUT, "input dy"},
-                 {"gradients:writes_dgamma_behind_f32/shape:64x40", NB_WROTE_OUTSIDE, "dgamma"},
-                 {"gradients:reads_dy_behind_f32/shape:64x40", NB_READ_OUTSIDE, ""},
-                 {"gradients:no_unit_f32/shape:64x40", NB_RETURNED_ERROR, "n_units() declares no unit"},
-                 {"gradients:by_range_f32/shape:64x40", NB_NOT_REPRODUCIBLE,
+                 {"mistakes:rmsb_f32_dgamma_adds/shape:64x40", NB_READ_OUTSIDE, "gradients of the parameters differ"},
+                 {"mistakes:rmsb_f32_leaves_dgamma/shape:64x40", NB_NOT_WRITTEN, "dgamma is not written"},
+                 {"mistakes:rmsb_f32_leaves_dgamma/shape:64x40/affine:none", NB_OK, ""},
+                 {"mistakes:rmsb_f32_changes_dy/shape:64x40", NB_CHANGED_INPUT, "input dy"},
+                 {"mistakes:rmsb_f32_writes_dgamma_behind/shape:64x40", NB_WROTE_OUTSIDE, "dgamma"},
+                 {"mistakes:rmsb_f32_reads_dy_behind/shape:64x40", NB_READ_OUTSIDE, ""},
+                 {"mistakes:rmsb_f32_no_unit/shape:64x40", NB_RETURNED_ERROR, "n_units() declares no unit"},
+                 {"mistakes:rmsb_f32_dgamma_by_range/shape:64x40", NB_NOT_REPRODUCIBLE,
                   "the gradients of the parameters differ when the call is cut into ranges"},
                  {"mistakes:rmsb_f32_truncates/shape:128x400", NB_BIASED, "one-sided errors"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -137,24 +137,24 @@ Test(backward, a_kernel_is_judged_by_the_rstd_that_it_declares_to_use) {
         const char *key;
         enum nb_status status;
         double dx;
-    } cases[] = {{"correct_f32", NB_OK, 0.000799416136693},
-                 {"own_rstd_f32", NB_OK, 0.000799520239888},
-                 {"own_rstd_without_eps_f32", NB_INACCURATE, 0.000799520239888}};
+    } cases[] = {{"in_double", NB_OK, 0.000799416136693},
+                 {"own_rstd", NB_OK, 0.000799520239888},
+                 {"own_rstd_without_eps", NB_INACCURATE, 0.000799520239888}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char key[200];
         double dx[4];
         struct backward s;
-        snprintf(key, sizeof key, "gradients:%s/shape:1x4/data:values(1,0,0,0)/dy:parallel/eps:1e-4/affine:none",
-                 cases[i].key);
+        snprintf(key, sizeof key,
+                 "mistakes:rmsb_f32_%s/shape:1x4/data:values(1,0,0,0)/dy:parallel/eps:1e-4/affine:none", cases[i].key);
         begin(&s, key);
         nb_gradient_row(&s.gradient, 0, dx);
         cr_expect_float_eq(dx[0], cases[i].dx, 1e-12, "%s: %.12g", key, dx[0]);
         end(&s);
         comes_out(key, cases[i].status, "");
     }
-    comes_out("gradients:own_rstd_f32/shape:64x40", NB_OK, "");
-    comes_out("gradients:own_rstd_f32/shape:64x40/dy:parallel", NB_OK, "");
-    comes_out("gradients:own_rstd_f32/shape:64x40/data:offset(1000)/weight_offset:1", NB_OK, "");
+    comes_out("mistakes:rmsb_f32_own_rstd/shape:64x40", NB_OK, "");
+    comes_out("mistakes:rmsb_f32_own_rstd/shape:64x40/dy:parallel", NB_OK, "");
+    comes_out("mistakes:rmsb_f32_own_rstd/shape:64x40/data:offset(1000)/weight_offset:1", NB_OK, "");
 }
 
 /* dy as the axis says, of which the inputs and the record's key are made. */
@@ -168,7 +168,7 @@ Test(backward, dy_is_an_axis) {
         struct nb_strbuf key released_by(nb_strbuf_release) = {0}, given released_by(nb_strbuf_release) = {0};
         struct backward s;
         const bool file = isnan(cases[i].first);
-        nb_strbuf_addf(&given, "gradients:correct_f32/shape:2x%d/data:%s/dy:%s", file ? 384 : 4,
+        nb_strbuf_addf(&given, "mistakes:rmsb_f32_in_double/shape:2x%d/data:%s/dy:%s", file ? 384 : 4,
                        file ? "normal" : "values(5,7)", file ? "tests%2Fdata%2Fminilm_embed_x.npy" : cases[i].dy);
         begin(&s, given.text);
         nb_case_key(&s.c, &key);
@@ -181,8 +181,8 @@ Test(backward, dy_is_an_axis) {
     }
     struct nb_case c;
     struct nb_strbuf key released_by(nb_strbuf_release) = {0};
-    cr_assert_eq(nb_case_parse(&c, "gradients:correct_f32/shape:2x4"), 0);
-    nb_case_set_entry(&c, entry_of("gradients", c.variant));
+    cr_assert_eq(nb_case_parse(&c, "mistakes:rmsb_f32_in_double/shape:2x4"), 0);
+    nb_case_set_entry(&c, entry_of("mistakes", c.variant));
     nb_case_key(&c, &key);
     cr_expect_null(strstr(key.text, "dy:"), "a key is as it was: %s", key.text);
 }
@@ -216,7 +216,7 @@ Test(backward, the_record_has_what_was_judged) {
     struct backward s;
     struct nb_checked checked;
     struct nb_accuracy read;
-    begin(&s, "gradients:correct_centred_f32/shape:64x40");
+    begin(&s, "mistakes:lnb_f32_in_double/shape:64x40");
     check(&s, &checked);
     const struct nb_accuracy *a = &checked.accuracy;
     cr_expect(a->has_parameters && a->dgamma.n == 40 && a->dbeta.n == 40 && a->dalpha.n == 0);
@@ -241,7 +241,7 @@ static struct nb_metamorphic tried(const char *key) {
 }
 
 Test(backward, a_gradient_is_linear_in_what_comes_in) {
-    const struct nb_metamorphic whole = tried("gradients:correct_add_f32/shape:8x40");
+    const struct nb_metamorphic whole = tried("mistakes:addlnb_f32_correct/shape:8x40");
     static const enum nb_relation asked[] = {NB_REL_SCALE, NB_REL_NEGATE, NB_REL_ROW_ORDER,
                                              NB_REL_BATCH, NB_REL_RANGES, NB_REL_TWICE};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)

@@ -320,7 +320,9 @@ static float eps_of(const struct at *a) {
     const double n = (double)a->n;
     if (a->way == eps_times_n) return (float)(eps * n);
     if (a->way == eps_over_n) return (float)(eps / n);
-    if (a->way == eps_forgotten || a->way == eps_outside || a->way == eps_clamp || a->way == eps_on_rstd) return 0;
+    if (a->way == eps_forgotten || a->way == eps_outside || a->way == eps_clamp || a->way == eps_on_rstd ||
+        a->way == own_rstd_without_eps)
+        return 0;
     if (a->way == eps_twice) return (float)(2 * eps);
     if (a->way == eps_fixed_1e5) return 1e-5f;
     if (a->way == eps_fixed_1e8) return 1e-8f;
@@ -396,6 +398,12 @@ static struct statistics centred(const struct at *a) {
         const float v = variance_about(a, 0) - s.mean * s.mean;
         s.variance = a->way == one_pass ? clamped(v) : v;
     }
+    if (a->way == variance_about_last) {
+        const float last = x_of(a, a->n - 1, true);
+        const float off = sum_of(&(struct term){a, last, false, 1}) / n;
+        s = (struct statistics){.mean = last + off,
+                                .variance = sum_of(&(struct term){a, last, true, 1}) / n - off * off};
+    }
     if (a->way == variance_about_first) s.variance = variance_about(a, x_of(a, 0, true));
     if (a->way == one_pass_double) {
         const struct term squares = {a, 0, true, 1};
@@ -453,6 +461,7 @@ static double element(const struct at *a, const struct statistics *s, int64_t i)
         return x * scale + (beta - mean * scale);
     }
     const float xhat = (x - mean) * s->rstd;
+    if (a->way == truncates_before) return to_format(to_format(xhat, dtype, TRUNCATED) * w + beta, dtype, TRUNCATED);
     if (a->way == gamma_cast_before) return narrow(xhat, dtype) * w + beta;
     if (a->way == beta_before_gamma) return (xhat + beta) * w;
     if (a->way == beta_after_cast) return narrow(xhat * w, dtype) + beta;
@@ -470,7 +479,20 @@ static void put_residual(const struct at *a) {
     }
 }
 
+/* An ulp more: in the second row, in a call of one row, in what begins a range, in every other call, in rows beyond 8, as a table of ranges
+ * would give; or one less, by the number of the call. */
+static double disturbed(const struct at *a, const struct statistics *s, int64_t begin, int turn, int64_t i, double y) {
+    const bool more = (a->way == by_place && a->row == 1) || (a->way == by_batch && a->call->rows == 1) ||
+                      (a->way == by_range && a->row == begin && begin > 0) ||
+                      (a->way == by_turn && a->row == begin && turn % 2 == 0) ||
+                      (a->way == by_size && s->variance > 64);
+    const bool less = a->way == last_bit_by_turn && (uint64_t)(i + turn) * 0x9e3779b97f4a7c15u >> 63;
+    return more ? nextafterf((float)y, copysignf(INFINITY, (float)y)) : less ? nextafterf((float)y, 0) : y;
+}
+
 static int rows_forward(const struct nb_call *c, const struct base *base, enum way way, int64_t begin, int64_t end) {
+    static int turn;
+    turn++;
     const int64_t cols = way == index_16_bit && c->cols > INT16_MAX ? INT16_MAX : c->cols;
     left_over = 0;
     if (way == range_last_lost && begin > 0 && end - begin > 1) end--;
@@ -487,11 +509,30 @@ static int rows_forward(const struct nb_call *c, const struct base *base, enum w
         put_residual(&a);
         if (way == row_last_copied && is_last && row > 0) a.row--;
         for (int64_t i = 0; i < cols; i++) {
-            double y = element(&a, &s, i);
+            double y = disturbed(&a, &s, begin, turn, i, element(&a, &s, i));
             if (way == column_last_if_odd && i == c->cols - 1 && c->cols % 2) y = x_of(&a, i, false);
             store(c->y, row * (way == y_stride_of_x ? c->x_stride : c->y_stride) + i, base->dtype, y, way);
         }
     }
+    return 0;
+}
+
+/* Subnormal numbers are 0, by the CPU. */
+static int rows_flushed(const struct nb_call *c, const struct base *base, enum way way, int64_t begin, int64_t end) {
+#if defined(__x86_64__)
+    const unsigned state = _mm_getcsr();
+    _mm_setcsr(state | 0x8040); /* FTZ, DAZ */
+#elif defined(__aarch64__)
+    unsigned long state;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+    __asm__ volatile("msr fpcr, %0" : : "r"(state | 1ul << 24)); /* FZ */
+#endif
+    rows_forward(c, base, way, begin, end);
+#if defined(__x86_64__)
+    _mm_setcsr(state);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(state));
+#endif
     return 0;
 }
 
@@ -539,16 +580,19 @@ static void row_backward(const struct at *a) {
             if (a->way == residual_rounds_twice) dx = to_format(dx, a->base->dtype, NEAREST);
             dx += get(c->dresidual_out, a->row * c->dresidual_out_stride + i, a->base->dtype);
         }
+        if (a->way == reads_dy_behind && i == 0) dx += 0x1p-100 * dy_of(a, c->cols);
         if (a->way == column_last_zero && i == c->cols - 1 && c->cols % 2) dx = 0;
         if (c->dx) store(c->dx, a->row * c->dx_stride + i, a->base->dtype, dx, a->way);
     }
 }
 
-static void parameters_backward(const struct nb_call *c, const struct base *base, enum way way) {
+/* Of a range of rows: added to what those before have given. */
+static void parameters_backward(const struct nb_call *c, const struct base *base, enum way way, int64_t begin,
+                                int64_t end) {
     const int64_t step = way == dgamma_even_rows ? 2 : 1;
     for (int64_t i = 0; i < c->cols; i++) {
-        double dgamma = 0, dbeta = 0;
-        for (int64_t row = 0; row < c->rows; row++) {
+        double dgamma = begin && c->dgamma ? c->dgamma[i] : 0, dbeta = begin && c->dbeta ? c->dbeta[i] : 0;
+        for (int64_t row = begin; row < end; row++) {
             const struct at a = {c, base, way, row, c->cols};
             const double dy = dy_of(&a, i), w = weight(&a, i);
             double factor = xhat_of(&a, i);
@@ -569,6 +613,33 @@ static void parameters_backward(const struct nb_call *c, const struct base *base
         if (c->dgamma) c->dgamma[i] = (float)(way == dgamma_adds ? dgamma + c->dgamma[i] : dgamma);
         if (c->dbeta) c->dbeta[i] = (float)dbeta;
     }
+}
+
+/* rstd as a forward kernel would find it. */
+static void find_own_rstd(struct nb_call *c, const struct base *base, enum way way) {
+    static float rstd[1 << 13];
+    for (int64_t row = 0; row < c->rows; row++) {
+        const struct at a = {c, base, way, row, c->cols};
+        rstd[row] = root_of(&a, variance_about(&a, 0));
+    }
+    c->rstd = rstd;
+}
+
+static int rows_backward(const struct nb_call *c, const struct base *base, enum way way, int phase, int64_t begin,
+                         int64_t end) {
+    struct nb_call call = *c;
+    if (way == own_rstd || way == own_rstd_without_eps) find_own_rstd(&call, base, way);
+    if (way == leaves_dgamma) call.dgamma = NULL;
+    if (phase == 0) {
+        for (int64_t row = begin; row < end; row++) row_backward(&(struct at){&call, base, way, row, c->cols});
+        if (way == dgamma_by_range) parameters_backward(&call, base, way, begin, end);
+        if (way == writes_dx_unwanted) *(volatile float *)c->dx += 0;
+        return 0;
+    }
+    if (way != dgamma_by_range) parameters_backward(&call, base, way, 0, c->rows);
+    if (way == writes_dgamma_behind && c->dgamma) c->dgamma[c->cols] = 1;
+    if (way == changes_dy) ((float *)(uintptr_t)c->dy)[0] += 1;
+    return 0;
 }
 
 /* ---- BatchNorm ------------------------------------------------------------------------------------------------------- */
@@ -621,6 +692,28 @@ static int channels_forward(const struct nb_call *c, const struct base *base, en
     return 0;
 }
 
+static int channels_backward(const struct nb_call *c, const struct base *base, int64_t begin, int64_t end) {
+    const int64_t n = c->n * c->hw;
+    for (int64_t channel = begin; channel < end; channel++) {
+        const double w = weight(&(struct at){c, base, correct, 0, n}, channel), rstd = c->rstd[channel];
+        double dgamma = 0, dbeta = 0;
+        for (int turn = 0; turn < 2; turn++)
+            for (int64_t j = 0; j < n; j++) {
+                const double dy = get(c->dy, place(c, c->layout, channel, j, c->dy_stride), base->dtype);
+                const double x = get(c->x, place(c, c->layout, channel, j, c->x_stride), base->dtype);
+                const double xhat = (x - c->mean[channel]) * rstd;
+                if (turn == 0) dbeta += dy, dgamma += dy * xhat;
+                const double pull = c->mode == NB_TRAINING ? (dbeta + dgamma * xhat) / (double)n : 0;
+                if (turn == 1 && c->dx)
+                    set(c->dx, place(c, c->layout, channel, j, c->dx_stride), base->dtype,
+                        (float)(rstd * w * (dy - pull)));
+            }
+        if (c->dgamma) c->dgamma[channel] = (float)dgamma;
+        if (c->dbeta) c->dbeta[channel] = (float)dbeta;
+    }
+    return 0;
+}
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------- */
 
 static int64_t n_channels(const struct nb_call *c, int phase) {
@@ -633,13 +726,18 @@ static int n_phases_backward(const struct nb_call *c) {
 }
 static int64_t n_units_backward(const struct nb_call *c, int phase) { return phase == 0 ? c->rows : 1; }
 
+static int64_t none(const struct nb_call *c, int phase) {
+    (void)c, (void)phase;
+    return 0;
+}
+
 static int call_kernel(const struct nb_call *c, const struct base *base, enum way way, int phase, int64_t begin,
                        int64_t end) {
-    if (base->op == NB_OP_BATCHNORM) return channels_forward(c, base, way, begin, end);
-    if (base->pass == NB_FORWARD) return rows_forward(c, base, way, begin, end);
-    if (phase == 1) parameters_backward(c, base, way);
-    for (int64_t row = begin; phase == 0 && row < end; row++) row_backward(&(struct at){c, base, way, row, c->cols});
-    return 0;
+    const bool forward = base->pass == NB_FORWARD;
+    if (base->op == NB_OP_BATCHNORM)
+        return forward ? channels_forward(c, base, way, begin, end) : channels_backward(c, base, begin, end);
+    if (way == flushes_all) return rows_flushed(c, base, way, begin, end);
+    return forward ? rows_forward(c, base, way, begin, end) : rows_backward(c, base, way, phase, begin, end);
 }
 
 static const struct base rms_f32 = {"rms_f32", NB_OP_RMSNORM, NB_FORWARD, NB_F32},
@@ -659,7 +757,9 @@ static const struct base rms_f32 = {"rms_f32", NB_OP_RMSNORM, NB_FORWARD, NB_F32
                          rmsb_bf16 = {"rmsb_bf16", NB_OP_RMSNORM, NB_BACKWARD, NB_BF16},
                          lnb_f32 = {"lnb_f32", NB_OP_LAYERNORM, NB_BACKWARD, NB_F32},
                          lnb_bf16 = {"lnb_bf16", NB_OP_LAYERNORM, NB_BACKWARD, NB_BF16},
-                         addb_bf16 = {"addb_bf16", NB_OP_ADD_RMSNORM, NB_BACKWARD, NB_BF16};
+                         addb_bf16 = {"addb_bf16", NB_OP_ADD_RMSNORM, NB_BACKWARD, NB_BF16},
+                         addlnb_f32 = {"addlnb_f32", NB_OP_ADD_LAYERNORM, NB_BACKWARD, NB_F32},
+                         bnb_f32 = {"bnb_f32", NB_OP_BATCHNORM, NB_BACKWARD, NB_F32};
 
 /* A kernel's function gets nothing that says which kernel it is, so each has its own. */
 #define FUNCTION(base, way)                                                                                            \
@@ -696,15 +796,18 @@ static struct nb_kernel kernel_of(const struct entry *e) {
         .stores = 1,
         .flops = 4,
         .run = e->run,
-        .n_phases = backward ? n_phases_backward : NULL,
-        .n_units = channels   ? n_channels
-                   : backward ? n_units_backward
-                              : NULL,
+        .n_phases = backward && !channels ? n_phases_backward : NULL,
+        .n_units = e->way == no_unit ? none
+                   : channels        ? n_channels
+                   : backward        ? n_units_backward
+                                     : NULL,
     };
+    if (e->way == truncates_before) k.formulas.affines = 1u << NB_AFFINE_GAMMA, k.formulas.casts = 1u << NB_CAST_BEFORE;
     if (e->way == rsqrt_declared) k.formulas.roots = 1u << NB_ROOT_RSQRT_NR;
     if (e->way == welford) k.variance = NB_VAR_WELFORD;
     if (e->way == corrected) k.variance = NB_VAR_CORRECTED;
     if (e->way == folded) k.flags = NB_FLAG_FOLDED;
+    if (e->way == own_rstd || e->way == own_rstd_without_eps) k.flags = NB_FLAG_RECOMPUTES;
     return k;
 }
 

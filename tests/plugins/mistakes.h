@@ -54,11 +54,18 @@
     /* running statistics */ \
     M(training_of_running) \
     /* many rows */ \
-    M(row_16_bit) M(lanes_from_256_rows) M(dy_nan_skipped)
+    M(row_16_bit) M(lanes_from_256_rows) M(dy_nan_skipped) \
+    /* of the call and the row, not of their numbers: relations between calls */ \
+    M(by_place) M(by_batch) M(by_range) M(by_turn) M(by_size) M(last_bit_by_turn) \
+    /* how it computes, for probes */ \
+    M(flushes_all) M(truncates_before) M(variance_about_last) \
+    /* what a backward pass reads, writes and takes for its own */ \
+    M(changes_dy) M(reads_dy_behind) M(writes_dx_unwanted) M(own_rstd_without_eps) M(writes_dgamma_behind) M(leaves_dgamma) M(dgamma_by_range) M(no_unit)
 
 #define HONEST(M) \
     M(correct) M(lanes_8) M(lanes_64) M(pairwise) M(kahan) M(in_double) M(backwards) M(divides) M(welford) M(corrected) M(one_pass_double) M(folded) \
-    M(rstd_times_gamma) M(rstd_from_double) M(scaled) M(blocks_of_64) M(rsqrt_declared)
+    M(rstd_times_gamma) M(rstd_from_double) M(scaled) M(blocks_of_64) M(rsqrt_declared) \
+    M(own_rstd)
 // clang-format on
 
 /* Which kernels there are. */
@@ -117,7 +124,10 @@
     K(prms_f32, k_last) K(l2_f32, l2_centred) K(bn_f32, gamma_beta_swapped) K(bn_f32, layout_ignored) K(bn_f32, training_of_running) \
     K(bn_bf16, running_bf16) K(rmsb_f32, pull_of_previous_row) K(rmsb_f32, dgamma_16_rows) K(rmsb_bf16, through_f16) K(lnb_f32, dy_stride_of_x) \
     K(lnb_f32, xhat_from_y) K(rms_bf16, row_16_bit) K(rms_bf16, lanes_from_256_rows) \
-    K(rmsb_f32, dy_nan_skipped) \
+    K(rmsb_f32, dy_nan_skipped) K(rms_f32, by_place) K(rms_f32, by_batch) K(rms_f32, by_range) K(rms_f32, by_turn) K(rms_f32, by_size) \
+    K(rms_f32, last_bit_by_turn) K(rms_f32, flushes_all) K(rms_bf16, truncates_before) K(ln_f32, variance_about_last) \
+    K(rmsb_f32, changes_dy) K(rmsb_f32, reads_dy_behind) K(rmsb_f32, writes_dx_unwanted) K(rmsb_f32, own_rstd_without_eps) \
+    K(rmsb_f32, writes_dgamma_behind) K(rmsb_f32, leaves_dgamma) K(rmsb_f32, dgamma_by_range) K(rmsb_f32, no_unit) \
     /* correct ones */ \
     K(rms_f32, correct) K(rms_f32, lanes_8) K(rms_f32, lanes_64) K(rms_f32, pairwise) K(rms_f32, kahan) K(rms_f32, in_double) K(rms_f32, backwards) \
     K(rms_f32, divides) K(rms_f32, rstd_times_gamma) K(rms_f32, rstd_from_double) K(rms_f32, scaled) K(rms_f32, blocks_of_64) \
@@ -128,5 +138,5 @@
     K(ln_f16, correct) K(ln_f16, pairwise) K(add_f32, correct) K(add_bf16, correct) K(add_bf16, pairwise) K(addln_bf16, correct) \
     K(addln_bf16, welford) K(prms_f32, correct) K(prms_f32, lanes_8) K(l2_f32, correct) K(l2_f32, kahan) K(bn_f32, correct) K(bn_bf16, correct) \
     K(rmsb_f32, correct) K(rmsb_f32, in_double) K(rmsb_bf16, correct) K(rmsb_bf16, backwards) K(lnb_f32, correct) K(lnb_f32, in_double) \
-    K(lnb_bf16, correct) K(addb_bf16, correct)
+    K(lnb_bf16, correct) K(addb_bf16, correct) K(rmsb_f32, own_rstd) K(addlnb_f32, correct) K(bnb_f32, correct)
 // clang-format on
