@@ -2,13 +2,10 @@
 /* Machine code of two builds: what is the same, what differs, what cannot be told; and files that are no such files. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "src/core/files.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/gate/code_identity.c"
@@ -144,69 +141,6 @@ Test(code_identity, a_file_that_tells_too_little_is_refused_with_the_reason) {
     refuses(identity_path("stripped"), "no symbol table");
     refuses("/dev/null", "no x86-64 ELF file");
     refuses("/nonexistent.so", "no x86-64 ELF file");
-}
-
-/* ---- broken files ------------------------------------------------------------------------------------------------------ */
-
-struct file {
-    char *bytes;
-    size_t n;
-    char path[PATH_MAX];
-};
-
-static struct file read_same(void) {
-    struct file f = {0};
-    f.bytes = nb_file_read(identity_path("same"), 1 << 24, &f.n);
-    cr_assert(f.bytes);
-    snprintf(f.path, sizeof f.path, "/tmp/normbench-test-identity-%d", (int)getpid());
-    cr_assert_eq(nb_registry_load(identity_path("same")), 0);
-    return f;
-}
-
-/* The loaded file is whole; what is read in its place is not. A digest or a reason, and no crash. */
-static void survives(const struct file *f, const char *bytes, size_t n) {
-    char reason[200] = "";
-    uint64_t digest[2];
-    FILE *out = fopen(f->path, "wb");
-    cr_assert(out && fwrite(bytes, 1, n, out) == n && fclose(out) == 0);
-    struct nb_code *code = nb_code_open(f->path, reason, sizeof reason);
-    if (!code) {
-        cr_expect(reason[0], "no reason");
-        return;
-    }
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        reason[0] = '\0';
-        if (nb_code_digest(code, nb_registry_at(i), NB_CODE_ALL, digest, reason, sizeof reason) != 0)
-            cr_expect(reason[0], "no reason");
-    }
-    nb_code_close(code);
-}
-
-Test(code_identity, truncated_files_do_no_harm) {
-    struct file f = read_same();
-    for (size_t n = 0; n < f.n; n += n < 256 ? 1 : 97) survives(&f, f.bytes, n);
-    unlink(f.path);
-    free(f.bytes);
-}
-
-Test(code_identity, files_with_flipped_bits_do_no_harm) {
-    struct file f = read_same();
-    char *broken = malloc(f.n);
-    uint64_t state = 5;
-    cr_assert(broken);
-    for (int trial = 0; trial < 3000; trial++) {
-        memcpy(broken, f.bytes, f.n);
-        for (int flips = 1 + trial % 4; flips > 0; flips--) {
-            /* Headers, the tables behind the code, and anywhere. */
-            const size_t from = trial % 3 == 1 ? f.n / 2 : 0, most = trial % 3 == 0 ? 64 : f.n - from;
-            const size_t at = from + (size_t)(nb_random_next(&state) % most);
-            broken[at] = (char)(broken[at] ^ (1 << nb_random_next(&state) % 8));
-        }
-        survives(&f, broken, f.n);
-    }
-    unlink(f.path);
-    free(broken);
-    free(f.bytes);
 }
 
 /* ---- instructions ------------------------------------------------------------------------------------------------------ */

@@ -2,13 +2,12 @@
 /* Configs: what is read, and that every mistake is named with its place and the mend. */
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/axes.h"
+#include "src/core/text.h"
 #include "src/plan/config.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 static void release_config(void *config) { nb_config_release(config); }
 
@@ -242,35 +241,4 @@ Test(config, mistakes_about_gating_are_named) {
     refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": true } } }", "\"*\"",
             "number of instructions");
     refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"\": 5 } } }", "dir/mine.json:1", "empty filter");
-}
-
-/* ---- anything ---- */
-
-static bool parses(const char *text, size_t len) {
-    struct nb_config c;
-    begin_errors();
-    const bool parsed = nb_config_parse(&c, "dir/mine.json", text, len) == 0;
-    end_errors();
-    if (parsed) nb_config_release(&c);
-    return parsed;
-}
-
-Test(config, truncated_and_garbled_configs_never_crash) {
-    static const char text[] =
-        "{ // c\n \"launches\": 6, /* d */ \"blocks\": [ { \"op\": [\"rmsnorm\", \"ln\"], \"eps\": \"1e-5\",\n"
-        " \"shape\": [\"64x384\", \"2x3x[4x5]\", \"1x2:8:*2\"], \"include\": { \"dtype\": \"bf16\" },\n"
-        " \"exclude\": [ { \"width\": \"512\" } ], \"k\": \"6.25%\", \"seed\": 3 } ],\n"
-        " \"gate\": { \"level\": 2, \"instructions\": { \"*\": \"+2%\", \"a\": 7 } } }";
-    static const char bytes[] = "\"{}[],:/*\\\n0x-.eu\x01\x80\xff";
-    size_t n = sizeof text - 1, n_taken = 0;
-    for (size_t i = 0; i <= n; i++) n_taken += parses(text, i);
-    cr_expect_eq(n_taken, 1, "only the whole text is a config");
-    for (size_t i = 0; i < n; i++) {
-        for (size_t b = 0; b < sizeof bytes - 1; b++) {
-            char *copy = strdup(text);
-            copy[i] = bytes[b];
-            parses(copy, n);
-            free(copy);
-        }
-    }
 }
