@@ -15,7 +15,6 @@
 #include "src/core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
-#include "tests/support/released.h"
 
 TestSuite(claims_files, .init = load_kernels_quietly, .fini = nb_registry_release);
 
@@ -147,11 +146,9 @@ static void doctor(const struct nb_reading *reading, enum doctored how, struct n
 
 static enum nb_claim_verdict verdict_of(const struct nb_reading *reading, const struct nb_findings *findings) {
     struct nb_rulings rulings released_by(nb_rulings_release) = {0};
-    char *reason;
+    char *reason freed = NULL;
     for (size_t i = 0; i < reading->n_rules; i++) nb_rule_apply(&reading->rules[i], findings, NULL, NULL, &rulings);
-    const enum nb_claim_verdict v = nb_verdict_of(&rulings, &reason);
-    free(reason);
-    return v;
+    return nb_verdict_of(&rulings, &reason);
 }
 
 static void flips(const struct nb_claim *claim, const struct nb_reading *reading) {
@@ -243,7 +240,8 @@ static struct nb_claim rows_claim(void) {
 /* values: of each row '+' holds, '-' fails, '?' is too wide, ' ' not measured. */
 static enum nb_claim_verdict of_rows(const char *values, char reason[400]) {
     struct nb_claim c released_by(nb_claim_release) = rows_claim();
-    struct nb_claim_result result = {.claim = &c, .findings = nb_alloc(2, sizeof *result.findings)};
+    struct nb_claim_result result released_by(nb_claim_result_release) = {
+        .claim = &c, .findings = nb_alloc(2, sizeof *result.findings)};
     for (int i = 0; values[i]; i++) {
         const char name[] = {(char)('a' + i), '\0'};
         if (values[i] == ' ') continue;
@@ -253,7 +251,6 @@ static enum nb_claim_verdict of_rows(const char *values, char reason[400]) {
     nb_claim_judge(&result);
     const enum nb_claim_verdict v = result.verdict;
     snprintf(reason, 400, "%s", result.reason);
-    nb_claim_result_release(&result);
     return v;
 }
 
@@ -285,11 +282,10 @@ static enum nb_claim_verdict of_nothing(const char *rest) {
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(&text, "%s%s}", head, rest);
     cr_assert_eq(nb_claim_parse(&c, "mine.json", text.text, text.len), 0, "%s", text.text);
-    struct nb_claim_result result = {.claim = &c, .findings = nb_alloc(c.n_experiments + 1, sizeof *result.findings)};
+    struct nb_claim_result result released_by(nb_claim_result_release) = {
+        .claim = &c, .findings = nb_alloc(c.n_experiments + 1, sizeof *result.findings)};
     nb_claim_judge(&result);
-    const enum nb_claim_verdict v = result.verdict;
-    nb_claim_result_release(&result);
-    return v;
+    return result.verdict;
 }
 
 Test(claims_files, what_is_open_says_why) {

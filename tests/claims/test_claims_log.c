@@ -12,7 +12,6 @@
 #include "src/core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
-#include "tests/support/released.h"
 
 TestSuite(claims_log, .init = load_kernels_quietly, .fini = nb_registry_release);
 
@@ -59,7 +58,7 @@ static uint64_t fingerprint_of(const struct nb_claim *claim) {
 }
 
 Test(claims_log, no_rule_changes_without_a_line_in_the_log) {
-    struct nb_claims claims;
+    struct nb_claims claims released_by(nb_claims_release);
     const char *fingerprints = get_file("configs/claims", "fingerprints.csv");
     cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
     for (size_t i = 0; i < claims.n; i++) {
@@ -72,11 +71,10 @@ Test(claims_log, no_rule_changes_without_a_line_in_the_log) {
             "%s: its rules are not those of fingerprints.csv: log the change in changes.csv, then its fingerprint:%s",
             c->id, line);
     }
-    nb_claims_release(&claims);
 }
 
 Test(claims_log, what_was_changed_after_data_is_said_in_the_claim) {
-    struct nb_claims claims;
+    struct nb_claims claims released_by(nb_claims_release);
     int n = 0;
     const char *log = get_file("configs/claims", "changes.csv");
     cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
@@ -93,5 +91,4 @@ Test(claims_log, what_was_changed_after_data_is_said_in_the_claim) {
                      "%s: the log has changes after data that the claim does not own up to", c->id);
     }
     cr_expect_eq(n_logged(log, "", ""), n, "a line of the log names no claim");
-    nb_claims_release(&claims);
 }

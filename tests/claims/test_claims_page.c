@@ -5,9 +5,9 @@
 
 #include "reports/claims/claims_report.h"
 #include "src/claims/claims_document.c"
+#include "src/core/log.h"
 #include "src/core/text.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 TestSuite(claims_page, .init = quiet);
 
@@ -221,7 +221,7 @@ Test(claims_page, every_row_of_the_paper_has_its_published_figure) {
 }
 
 Test(claims_page, a_quick_run_says_what_it_cannot_decide) {
-    struct nb_strbuf claims = {0}, note = {0};
+    struct nb_strbuf claims = {0}, note released_by(nb_strbuf_release) = {0};
     begin_claim(&claims, "train-it", "NOT MEASURED");
     nb_strbuf_add(&claims, "]},");
     begin_claim(&claims, "speed-it", "UNDECIDED");
@@ -235,7 +235,6 @@ Test(claims_page, a_quick_run_says_what_it_cannot_decide) {
     nb_strbuf_add(&claims, "]}");
     nb_claims_quick_note(document_of(&claims, ""), &note);
     cr_expect_eq(note.len, 0, "a full run: %s", note.text);
-    nb_strbuf_release(&note);
 }
 
 Test(claims_page, a_sum_stands_beside_the_step_that_it_is_of) {

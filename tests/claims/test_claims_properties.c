@@ -3,15 +3,15 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/claims/claims.h"
 #include "src/claims/property.c"
 #include "src/core/registry.h"
+#include "src/core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
-#include "tests/support/released.h"
+#include "tests/support/runs.h"
 
 TestSuite(claims_properties, .init = load_kernels_quietly, .fini = nb_registry_release);
 
@@ -35,23 +35,10 @@ static struct nb_findings run(const char *name, const char *params) {
     return out;
 }
 
-/* The value of the first finding of that name with all the tags "axis=value;axis=value". */
 static double value_of(const struct nb_findings *f, const char *name, const char *tags) {
-    for (size_t i = 0; i < f->n; i++) {
-        const struct nb_finding *one = &f->items[i];
-        bool fits = strcmp(one->name, name) == 0;
-        for (const char *tag = tags; fits && *tag; tag += strcspn(tag, ";"), tag += *tag == ';') {
-            char axis[64], wanted[64] = "";
-            cr_assert_geq(sscanf(tag, "%63[^=]=%63[^;]", axis, wanted), 1);
-            const char *value = nb_finding_get(one, axis);
-            fits = value && strcmp(value, wanted) == 0;
-        }
-        if (!fits) continue;
-        cr_expect(!one->reason, "%s: %s", name, one->reason);
-        return one->value.value;
-    }
-    cr_expect(false, "nothing was found of %s, %s", name, tags);
-    return NAN;
+    const struct nb_finding *one = finding_of(f, name, tags);
+    cr_expect(!one->reason, "%s: %s", name, one->reason);
+    return one->value.value;
 }
 
 Test(claims_properties, defaults_are_json_and_mistakes_are_named) {
@@ -65,23 +52,21 @@ Test(claims_properties, defaults_are_json_and_mistakes_are_named) {
     }
     static const char *const counts[] = {"0", "-1", "1.5", "4097", "1e300", "[8,0]"};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        struct nb_jsonc file;
+        struct nb_jsonc file released_by(nb_jsonc_release);
         cJSON *all = NULL;
         char text[40];
         snprintf(text, sizeof text, "{\"batch\":%s}", counts[i]);
         cr_assert_eq(nb_jsonc_parse(&file, "params", text, strlen(text)), 0);
         cr_expect_eq(property_params(find_property("coupling"), &file, file.root, &all), -1, "%s", text);
         cJSON_Delete(all);
-        nb_jsonc_release(&file);
     }
     static const char *const wrong[] = {"{\"by\":\"x\"}", "{\"byy\":1}", "{\"by\":[1,2]}", "{\"x\":[]}", "[]"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct nb_jsonc file;
+        struct nb_jsonc file released_by(nb_jsonc_release);
         cJSON *all = NULL;
         cr_assert_eq(nb_jsonc_parse(&file, "params", wrong[i], strlen(wrong[i])), 0);
         cr_expect_eq(property_params(find_property("divide"), &file, file.root, &all), -1, "%s", wrong[i]);
         cJSON_Delete(all);
-        nb_jsonc_release(&file);
     }
 }
 

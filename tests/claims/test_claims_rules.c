@@ -7,8 +7,8 @@
 
 #include "src/claims/claims.h"
 #include "src/core/json.h"
+#include "src/core/text.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 static struct nb_rule rule_of(const char *text) {
     struct nb_jsonc file released_by(nb_jsonc_release);
@@ -128,7 +128,7 @@ Test(claims_rules, selectors_take_globs_lists_and_bounds) {
 
 static enum nb_claim_verdict verdict(size_t holds, size_t fails, size_t undecided) {
     struct nb_rulings r released_by(nb_rulings_release) = {0};
-    char *reason;
+    char *reason freed = NULL;
     r.n = holds + fails + undecided;
     r.items = calloc(r.n + 1, sizeof *r.items);
     r.count[NB_HOLDS_TRUE] = holds;
@@ -139,7 +139,6 @@ static enum nb_claim_verdict verdict(size_t holds, size_t fails, size_t undecide
     for (size_t i = 0; i < r.n; i++) r.items[i].reason = strdup("why");
     const enum nb_claim_verdict v = nb_verdict_of(&r, &reason);
     cr_expect(*reason, "a verdict has a reason");
-    free(reason);
     return v;
 }
 

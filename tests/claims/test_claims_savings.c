@@ -37,7 +37,7 @@ Test(claims_savings, a_row_of_the_picture_has_what_was_published_and_what_was_fo
         "\"dispatch\":[{\"row\":\"Table 4, TensorFlow\"}]}]},\"recorded\":[{\"device\":\"cuda\",\"date\":\"2026-11-27\",\"readings\":["
         "{\"workload\":\"transformer-base\",\"style\":\"printed\",\"saves\":0.04}]}]}"));
     const struct nb_results meta = {.meta = document};
-    struct nb_figures figures = {0};
+    struct nb_figures figures released_by(nb_figures_release) = {0};
     nb_claims_savings_figure(&figures, document, &meta);
     cr_assert_eq(figures.n, 1);
     const struct nb_figure *f = &figures.list[0];
@@ -48,5 +48,4 @@ Test(claims_savings, a_row_of_the_picture_has_what_was_published_and_what_was_fo
     cr_expect_float_eq(point_of(f, "unfused norm here")->high, 60, 1e-9);
     cr_expect_float_eq(point_of(f, "GPU step in PyTorch")->x, 4, 1e-9);
     cr_expect(isnan(point_of(f, "GPU step in PyTorch")->low));
-    nb_figures_release(&figures);
 }

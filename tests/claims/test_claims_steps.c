@@ -8,10 +8,11 @@
 #include "src/claims/claims.h"
 #include "src/claims/experiment_step.c"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
+#include "src/core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
-#include "tests/support/released.h"
 
 TestSuite(claims_steps, .init = load_kernels_quietly, .fini = nb_registry_release);
 

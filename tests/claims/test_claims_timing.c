@@ -10,7 +10,6 @@
 #include "src/core/text.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 TestSuite(claims_timing, .init = quiet);
@@ -59,29 +58,15 @@ Test(claims_timing, cases_that_were_launched_apart_are_no_pairs) {
 /* ---- a claim ---- */
 
 static const char claim_text[] =
-    "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],\"experiments\":{\"norm\":{"
-    "\"kind\":\"timing\",\"blocks\":[{\"op\":\"rmsnorm\"}],\"compare\":[{\"of\":{\"kernel\":\"rmsnorm_composed\"},"
-    "\"against\":"
-    "{\"kernel\":\"layernorm_composed\"},\"share\":0.5},{\"of\":{\"kernel\":\"rmsnorm_composed\"},\"against\":{"
-    "\"kernel\":"
-    "\"layernorm_composed\"},\"and\":{\"of\":{\"kernel\":\"prmsnorm_composed\"},\"against\":{\"kernel\":\"layernorm_"
-    "composed\"}},"
-    "\"tags\":{\"part\":\"both\"}},{\"of\":{\"kernel\":\"dyt*\"},\"against\":{\"kernel\":\"layernorm*\"},\"tags\":{"
-    "\"part\":"
-    "\"none\"}}]}},\"readings\":[{\"id\":\"cut\",\"text\":\"t\",\"experiment\":\"norm\",\"expect\":[{\"figure\":"
-    "\"cut\",\"form\":"
-    "\"between\",\"least\":0.2,\"most\":0.4,\"where\":{\"fits\":\"L2\",\"style\":\"composed\",\"cols\":\">=64\","
-    "\"part\":"
-    "\"both\"}}]}]}";
-
-static const struct nb_finding *found(const struct nb_findings *f, const char *name, const char *part) {
-    for (size_t i = 0; i < f->n; i++) {
-        const char *tag = nb_finding_get(&f->items[i], "part");
-        if (strcmp(f->items[i].name, name) == 0 && (part ? tag && strcmp(tag, part) == 0 : !tag)) return &f->items[i];
-    }
-    cr_assert(false, "no %s", name);
-    return NULL;
-}
+    "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],"
+    "\"experiments\":{\"norm\":{\"kind\":\"timing\",\"blocks\":[{\"op\":\"rmsnorm\"}],"
+    "\"compare\":[{\"of\":{\"kernel\":\"rmsnorm_composed\"},\"against\":{\"kernel\":\"layernorm_composed\"},"
+    "\"share\":0.5},{\"of\":{\"kernel\":\"rmsnorm_composed\"},\"against\":{\"kernel\":\"layernorm_composed\"},"
+    "\"and\":{\"of\":{\"kernel\":\"prmsnorm_composed\"},\"against\":{\"kernel\":\"layernorm_composed\"}},"
+    "\"tags\":{\"part\":\"both\"}},{\"of\":{\"kernel\":\"dyt*\"},\"against\":{\"kernel\":\"layernorm*\"},"
+    "\"tags\":{\"part\":\"none\"}}]}},\"readings\":[{\"id\":\"cut\",\"text\":\"t\",\"experiment\":\"norm\","
+    "\"expect\":[{\"figure\":\"cut\",\"form\":\"between\",\"least\":0.2,\"most\":0.4,\"where\":{\"fits\":\"L2\","
+    "\"style\":\"composed\",\"cols\":\">=64\",\"part\":\"both\"}}]}]}";
 
 Test(claims_timing, a_doctored_journal_decides_the_verdict) {
     static const struct {
@@ -144,10 +129,11 @@ Test(claims_timing, both_conventions_shares_and_sums) {
     struct nb_claim_result result released_by(nb_claim_result_release);
     claim_on_run(claim_text, dir, &claim, &result);
     const struct nb_findings *f = &result.findings[0];
-    cr_expect_float_eq(found(f, "cut", NULL)->value.value, 0.3, 1e-9);
-    cr_expect_float_eq(found(f, "ratio", NULL)->value.value, 1 / 0.7, 1e-9);
-    cr_expect_float_eq(found(f, "step_cut", NULL)->value.value, 0.15, 1e-9);
-    cr_expect_float_eq(found(f, "cut", "both")->value.value, (0.3 + 0.65) / 2, 1e-9, "both take LayerNorm's time once");
-    cr_expect_str_eq(nb_finding_get(found(f, "cut", NULL), "against"), "layernorm_composed");
-    cr_expect(found(f, "cut", "none")->reason, "a comparison without cases has a reason");
+    cr_expect_float_eq(finding_of(f, "cut", "")->value.value, 0.3, 1e-9);
+    cr_expect_float_eq(finding_of(f, "ratio", "")->value.value, 1 / 0.7, 1e-9);
+    cr_expect_float_eq(finding_of(f, "step_cut", "")->value.value, 0.15, 1e-9);
+    cr_expect_float_eq(finding_of(f, "cut", "part=both")->value.value, (0.3 + 0.65) / 2, 1e-9,
+                       "both take LayerNorm's time once");
+    cr_expect_str_eq(nb_finding_get(finding_of(f, "cut", ""), "against"), "layernorm_composed");
+    cr_expect(finding_of(f, "cut", "part=none")->reason, "a comparison without cases has a reason");
 }

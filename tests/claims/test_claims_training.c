@@ -13,7 +13,7 @@
 #include "src/core/text.h"
 #include "src/models/study.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
+#include "tests/support/runs.h"
 
 TestSuite(claims_training, .init = quiet);
 
@@ -38,7 +38,7 @@ static void add(struct nb_torch_results *r, const char *format, ...) {
     ",\"arms\":[" arms "]},\"status\":\"ok\",\"arms\":["
 
 /* Blocks drift by a factor that both arms share; rms: what a step with RMSNorm takes of one with LayerNorm, in this launch. */
-static void add_launch(struct nb_torch_results *r, int round, double rms) {
+static void add_steps(struct nb_torch_results *r, int round, double rms) {
     const double d = 1 + round;
     add(r,
         REQUEST("steps", "0", "\"" LN "\",\"" RMS "\"") "{\"arm\":\"" LN
@@ -56,16 +56,6 @@ static const char steps_text[] =
     "0.2,\"most\":0.4,\"where\":{\"part\":\"step\",\"norm\":\"rmsnorm\",\"style\":\"printed\",\"against\":"
     "\"layernorm\"}}]}]}";
 
-static const struct nb_finding *found(const struct nb_findings *f, const char *name, const char *axis,
-                                      const char *tag) {
-    for (size_t i = 0; i < f->n; i++) {
-        const char *value = nb_finding_get(&f->items[i], axis);
-        if (strcmp(f->items[i].name, name) == 0 && value && strcmp(value, tag) == 0) return &f->items[i];
-    }
-    cr_assert(false, "no %s with %s %s", name, axis, tag);
-    return NULL;
-}
-
 /* The verdict of the claim on these answers. f, if given, keeps its findings. */
 static enum nb_claim_verdict judged(const char *text, const struct nb_torch_results *r, struct nb_findings *f) {
     struct nb_claim claim released_by(nb_claim_release);
@@ -76,11 +66,10 @@ static enum nb_claim_verdict judged(const char *text, const struct nb_torch_resu
     result.findings = nb_alloc(2, sizeof *result.findings);
     e->kind->find(e, &m, &result.findings[0]);
     struct nb_rulings rulings released_by(nb_rulings_release) = {0};
-    char *reason;
+    char *reason freed = NULL;
     for (size_t i = 0; i < claim.readings[0].n_rules; i++)
         nb_rule_apply(&claim.readings[0].rules[i], &result.findings[0], NULL, NULL, &rulings);
     const enum nb_claim_verdict v = nb_verdict_of(&rulings, &reason);
-    free(reason);
     if (f)
         *f = result.findings[0];
     else
@@ -91,20 +80,20 @@ static enum nb_claim_verdict judged(const char *text, const struct nb_torch_resu
 
 static enum nb_claim_verdict of_launches(int n, double rms, double spread, struct nb_findings *f) {
     struct nb_torch_results r released_by(nb_torch_results_release) = {0};
-    for (int i = 0; i < n; i++) add_launch(&r, i, rms * (1 + spread * (i % 2 ? 1 : -1)));
+    for (int i = 0; i < n; i++) add_steps(&r, i, rms * (1 + spread * (i % 2 ? 1 : -1)));
     return judged(steps_text, &r, f);
 }
 
 Test(claims_training, a_step_claim_comes_out_as_the_steps_do) {
     struct nb_findings f released_by(nb_findings_release);
     cr_expect_eq(of_launches(8, 0.7, 0, &f), NB_REPRODUCED);
-    const struct nb_finding *cut = found(&f, "cut", "part", "step");
+    const struct nb_finding *cut = finding_of(&f, "cut", "part=step");
     cr_expect_float_eq(cut->value.value, 0.3, 1e-9, "drift cancels within blocks");
     cr_expect(cut->n_launches == 8 && strstr(cut->evidence, RMS " against " LN));
-    cr_expect_float_eq(found(&f, "time_ratio", "part", "step")->value.value, 0.7, 1e-9);
-    cr_expect_float_eq(found(&f, "time_ratio", "part", "forward")->value.value, 1, 1e-9,
+    cr_expect_float_eq(finding_of(&f, "time_ratio", "part=step")->value.value, 0.7, 1e-9);
+    cr_expect_float_eq(finding_of(&f, "time_ratio", "part=forward")->value.value, 1, 1e-9,
                        "of the blocks that both have");
-    cr_expect(isnan(found(&f, "time_ratio", "part", "update")->value.value));
+    cr_expect(isnan(finding_of(&f, "time_ratio", "part=update")->value.value));
     cr_expect_str_eq(nb_finding_get(cut, "tokens"), "256");
     cr_expect_eq(of_launches(8, 0.95, 0, NULL), NB_NOT_REPRODUCED);
     cr_expect_eq(of_launches(8, 1.2, 0.01, NULL), NB_NOT_REPRODUCED);
@@ -115,7 +104,7 @@ Test(claims_training, a_step_claim_comes_out_as_the_steps_do) {
 
 Test(claims_training, the_section_has_what_an_arm_saves_of_the_same_step_with_layernorm) {
     struct nb_torch_results r released_by(nb_torch_results_release) = {0};
-    for (int i = 0; i < 8; i++) add_launch(&r, i, 0.7);
+    for (int i = 0; i < 8; i++) add_steps(&r, i, 0.7);
     nb_json_text(r.answers->child, "torch", "2.15.0");
     nb_json_text(r.answers->child, "device", "cpu");
     cJSON *section = kept_json(nb_training_to_json(&r));
@@ -139,7 +128,7 @@ Test(claims_training, what_was_not_run_says_why) {
     add(&r, "{\"request\":{\"measure\":\"steps\",\"workload\":\"" WORKLOAD "\",\"round\":0,\"steps\":0,\"arms\":[\"" LN
             "\",\"" RMS "\"]},\"status\":\"crashed\",\"reason\":\"signal 11\"}");
     cr_expect_eq(judged(steps_text, &r, &f), NB_NOT_MEASURED);
-    cr_expect_str_eq(found(&f, "cut", "part", "step")->reason, "signal 11");
+    cr_expect_str_eq(finding_of(&f, "cut", "part=step")->reason, "signal 11");
 }
 
 /* ---- courses ---- */
@@ -148,21 +137,19 @@ static const char course_text[] =
     "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],\"experiments\":{\"e\":{"
     "\"kind\":"
     "\"training\",\"workload\":\"" WORKLOAD "\",\"measure\":\"course\",\"steps\":10,\"arms\":[\"layernorm\","
-    "\"none\"],\"compare\":{\"of\":{\"norm\":\"none\"},\"against\":{\"norm\":\"layernorm\"}}}},\"readings\":[{\"id\":"
-    "\"worse\",\"text\":\"t\",\"experiment\":\"e\",\"expect\":[{\"figure\":\"loss_ratio\",\"form\":\"at_least\","
-    "\"least\":"
-    "1.02,\"where\":{\"mode\":\"training\"}}]}]}";
+    "\"none\"],\"compare\":{\"of\":{\"norm\":\"none\"},\"against\":{\"norm\":\"layernorm\"}}}},"
+    "\"readings\":[{\"id\":\"worse\",\"text\":\"t\",\"experiment\":\"e\",\"expect\":[{\"figure\":\"loss_ratio\","
+    "\"form\":\"at_least\",\"least\":1.02,\"where\":{\"mode\":\"training\"}}]}]}";
 
 static void add_course(struct nb_torch_results *r, int seed, const char *arm, double loss, double last_layer) {
     add(r,
         "{\"request\":{\"measure\":\"course\",\"workload\":\"" WORKLOAD
-        "\",\"round\":%d,\"steps\":10,\"arms\":[\"%s\"]},\"status\":\"ok\",\"arms\":[{\"arm\":\"%s\",\"wanted_steps\":"
-        "10,"
-        "\"failed_steps\":2,\"final_loss\":%g,\"unseen_loss\":null,\"recorded_steps\":[0,9],\"curves\":[{\"place\":"
-        "\"layer0.a.input\",\"gradient\":false,\"std\":[1,2]},{\"place\":\"layer1.a.input\",\"gradient\":false,\"std\":"
-        "["
-        "0.5,3]},{\"place\":\"layer2.a.input\",\"gradient\":false,\"std\":[%g,null]},{\"place\":\"layer0.a.input\","
-        "\"gradient\":true,\"std\":[8,4]},{\"place\":\"layer1.a.input\",\"gradient\":true,\"std\":[2,4]}]}]}",
+        "\",\"round\":%d,\"steps\":10,\"arms\":[\"%s\"]},\"status\":\"ok\",\"arms\":[{\"arm\":\"%s\","
+        "\"wanted_steps\":10,\"failed_steps\":2,\"final_loss\":%g,\"unseen_loss\":null,\"recorded_steps\":[0,9],"
+        "\"curves\":[{\"place\":\"layer0.a.input\",\"gradient\":false,\"std\":[1,2]},{\"place\":\"layer1.a.input\","
+        "\"gradient\":false,\"std\":[0.5,3]},{\"place\":\"layer2.a.input\",\"gradient\":false,\"std\":[%g,null]},"
+        "{\"place\":\"layer0.a.input\",\"gradient\":true,\"std\":[8,4]},{\"place\":\"layer1.a.input\","
+        "\"gradient\":true,\"std\":[2,4]}]}]}",
         seed, arm, arm, loss, last_layer);
 }
 
@@ -178,10 +165,10 @@ static enum nb_claim_verdict of_seeds(int n, double none, struct nb_findings *f)
 Test(claims_training, a_loss_claim_comes_out_as_the_losses_do) {
     struct nb_findings f released_by(nb_findings_release);
     cr_expect_eq(of_seeds(6, 1.1, &f), NB_REPRODUCED);
-    cr_expect_float_eq(found(&f, "loss_ratio", "mode", "training")->value.value, 1.1, 1e-9, "seeds are paired");
-    cr_expect_eq(found(&f, "loss_ratio", "mode", "training")->n_launches, 6);
-    cr_expect(isnan(found(&f, "loss_ratio", "mode", "inference")->value.value));
-    cr_expect_float_eq(found(&f, "failed_steps", "norm", "none")->value.value, 0.2, 1e-12);
+    cr_expect_float_eq(finding_of(&f, "loss_ratio", "mode=training")->value.value, 1.1, 1e-9, "seeds are paired");
+    cr_expect_eq(finding_of(&f, "loss_ratio", "mode=training")->n_launches, 6);
+    cr_expect(isnan(finding_of(&f, "loss_ratio", "mode=inference")->value.value));
+    cr_expect_float_eq(finding_of(&f, "failed_steps", "norm=none")->value.value, 0.2, 1e-12);
     cr_expect_eq(of_seeds(6, 1.0, NULL), NB_NOT_REPRODUCED);
     cr_expect_eq(of_seeds(5, 1.1, NULL), NB_UNDECIDED_HERE);
 }
@@ -199,21 +186,20 @@ Test(claims_training, layers_become_figures) {
     struct nb_findings f released_by(nb_findings_release);
     int n;
     of_seeds(6, 1, &f);
-    const struct nb_finding *last = found(&f, "std_last", "at", "start");
+    const struct nb_finding *last = finding_of(&f, "std_last", "at=start");
     cr_expect_float_eq(last->value.value, 0.25, 1e-9);
     cr_expect_str_eq(nb_finding_get(last, "site"), "a.input");
-    cr_expect_float_eq(found(&f, "std_drift", "at", "start")->value.value, 4, 1e-9);
-    cr_expect_float_eq(found(&f, "std_spread", "at", "start")->value.value, 4, 1e-9);
-    cr_expect(isnan(found(&f, "std_last", "at", "end")->value.value), "no number is no figure");
-    cr_expect_float_eq(found(&f, "gradient_first_over_last", "at", "start")->value.value, 4, 1e-9);
-    cr_expect_float_eq(found(&f, "gradient_spread", "at", "end")->value.value, 1, 1e-9);
+    cr_expect_float_eq(finding_of(&f, "std_drift", "at=start")->value.value, 4, 1e-9);
+    cr_expect_float_eq(finding_of(&f, "std_spread", "at=start")->value.value, 4, 1e-9);
+    cr_expect(isnan(finding_of(&f, "std_last", "at=end")->value.value), "no number is no figure");
+    cr_expect_float_eq(finding_of(&f, "gradient_first_over_last", "at=start")->value.value, 4, 1e-9);
+    cr_expect_float_eq(finding_of(&f, "gradient_spread", "at=end")->value.value, 1, 1e-9);
     struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     add_course(&r, 0, LN, 1, 7);
     const cJSON *arm = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(r.answers->child, "arms"), 0);
-    double *layers = nb_training_layers(arm, "a.input", false, false, &n);
+    double *layers freed = nb_training_layers(arm, "a.input", false, false, &n);
     cr_assert_eq(n, 3);
     cr_expect(layers[0] == 1 && layers[1] == 0.5 && layers[2] == 7);
-    free(layers);
     cr_expect_null(nb_training_layers(arm, "a.inp", false, false, &n));
 }
 
@@ -230,7 +216,7 @@ Test(claims_training, a_gradient_that_vanished_altogether_is_a_share_of_nothing)
                       "{\"place\":\"layer0.a.input\",\"gradient\":true,\"std\":[0]},{\"place\":\"layer1.a.input\",\"gradient\":true,\"std\":[2]}]}]}",
             i);
     judged(course_text, &r, &f);
-    const struct nb_interval first = found(&f, "gradient_first_over_last", "at", "start")->value;
+    const struct nb_interval first = finding_of(&f, "gradient_first_over_last", "at=start")->value;
     cr_expect(first.value == 0 && first.low == 0 && first.high == 0, "%g [%g, %g]", first.value, first.low, first.high);
 }
 
@@ -258,7 +244,7 @@ static enum nb_claim_verdict learning_judged(double padded, double noise) {
     struct nb_torch_results results released_by(nb_torch_results_release) = {0};
     struct nb_findings findings released_by(nb_findings_release) = {0};
     struct nb_rulings rulings released_by(nb_rulings_release) = {0};
-    char *reason;
+    char *reason freed = NULL;
     cr_assert_eq(nb_claims_read(&claims, &id, 1), 0);
     const struct nb_reading *r = nb_claim_reading(&claims.items[0], "learning");
     cr_assert_not_null(r);
@@ -269,9 +255,7 @@ static enum nb_claim_verdict learning_judged(double padded, double noise) {
     nb_training_find(t, &results, NULL, &findings);
     for (size_t i = 0; i < r->n_rules; i++) nb_rule_apply(&r->rules[i], &findings, NULL, NULL, &rulings);
     cr_expect_eq(rulings.n, 2, "statistics by feature and by position");
-    const enum nb_claim_verdict verdict = nb_verdict_of(&rulings, &reason);
-    free(reason);
-    return verdict;
+    return nb_verdict_of(&rulings, &reason);
 }
 
 Test(claims_training, the_claim_about_padding_comes_out_as_the_losses_do) {

@@ -8,7 +8,6 @@
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 #include "tests/support/runs.h"
 
 TestSuite(claims_widths, .init = quiet);

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "src/record/fold.h"
@@ -179,14 +180,27 @@ struct nb_results folded(const char *journal) {
 
 enum nb_claim_verdict claim_on_run(const char *text, const char *dir, struct nb_claim *claim,
                                    struct nb_claim_result *result) {
-    struct nb_results results;
-    struct nb_sample_table samples;
+    struct nb_results results released_by(nb_results_release);
+    struct nb_sample_table samples released_by(nb_sample_table_release);
     cr_assert_eq(nb_claim_parse(claim, "dir/mine.json", text, strlen(text)), 0);
     cr_assert_eq(nb_results_fold(&results, dir), 0);
     cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
     const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
     nb_claim_try(result, claim, &m);
-    nb_sample_table_release(&samples);
-    nb_results_release(&results);
     return result->verdict;
+}
+
+const struct nb_finding *finding_of(const struct nb_findings *f, const char *name, const char *tags) {
+    for (size_t i = 0; i < f->n; i++) {
+        bool fits = strcmp(f->items[i].name, name) == 0;
+        for (const char *tag = tags; fits && *tag; tag += strcspn(tag, ";"), tag += *tag == ';') {
+            char axis[64], wanted[64] = "";
+            cr_assert_geq(sscanf(tag, "%63[^=]=%63[^;]", axis, wanted), 1);
+            const char *value = nb_finding_get(&f->items[i], axis);
+            fits = value && strcmp(value, wanted) == 0;
+        }
+        if (fits) return &f->items[i];
+    }
+    cr_assert_fail("nothing was found of %s, %s", name, tags);
+    return NULL;
 }

@@ -37,3 +37,5 @@ struct nb_results folded(const char *journal);
 /* A claim, by its text, on the run in that folder; findings stay in the result. */
 enum nb_claim_verdict claim_on_run(const char *text, const char *dir, struct nb_claim *claim,
                                    struct nb_claim_result *result);
+/* The first finding of that name with all the tags, "axis=value;axis=value"; there must be one. */
+const struct nb_finding *finding_of(const struct nb_findings *f, const char *name, const char *tags);
