@@ -84,12 +84,8 @@ static void print_machine(const cJSON *survey, struct nb_strbuf *out) {
                        nb_json_get_number(cpu, "model_number"), nb_json_get_number(cpu, "stepping"));
     if (nb_json_get_text(cpu, "signature")) nb_strbuf_addf(out, " (%s)", text(cpu, "signature"));
     nb_strbuf_add(out, "\n");
-    if (codename) {
-        row(out, "", "libcpuid takes it for %s", codename);
-    }
-    if (nb_json_get_text(cpu, "disagreement")) {
-        row(out, "", "%s", text(cpu, "disagreement"));
-    }
+    if (codename) row(out, "", "libcpuid takes it for %s", codename);
+    if (nb_json_get_text(cpu, "disagreement")) row(out, "", "%s", text(cpu, "disagreement"));
     begin_row(out, "runs on");
     if (emulator) nb_strbuf_addf(out, "%s, an emulator%s", emulator, hypervisor ? ", in a " : "");
     if (hypervisor) nb_strbuf_addf(out, "%s virtual machine", hypervisor);

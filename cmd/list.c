@@ -229,9 +229,8 @@ static int list_data(struct nb_grid *grid) {
     struct nb_strings sets released_by(nb_strings_release) = nb_inputs_list();
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     grid->ranks = ranks;
-    for (size_t i = 0; i < nb_n_distributions; i++) {
+    for (size_t i = 0; i < nb_n_distributions; i++)
         nb_grid_row(grid, nb_distributions[i].name, "distribution", nb_distributions[i].help);
-    }
     for (size_t i = 0; i < sets.n; i++) {
         nb_grid_row(grid, sets.items[i], "data set");
         add_rows(grid, dir, sets.items[i]);
@@ -242,9 +241,7 @@ static int list_data(struct nb_grid *grid) {
 static int list_formats(struct nb_grid *grid) {
     static const char *const titles[] = {"format", "meaning"};
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    for (size_t i = 0; nb_renderer_at(i); i++) {
-        nb_grid_row(grid, nb_renderer_at(i)->name, nb_renderer_at(i)->summary);
-    }
+    for (size_t i = 0; nb_renderer_at(i); i++) nb_grid_row(grid, nb_renderer_at(i)->name, nb_renderer_at(i)->summary);
     return 0;
 }
 

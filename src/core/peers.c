@@ -53,9 +53,8 @@ char *nb_peer_adapter(const char *name) {
     const struct {
         const char *folder, *below;
     } places[] = {{program, "peers/"}, {own, "peers/"}, {program, "../lib/normbench/peers/"}};
-    for (size_t i = 0; i < sizeof places / sizeof places[0] && !found; i++) {
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && !found; i++)
         if (places[i].folder) found = nb_path_found(adapter_in(places[i].folder, places[i].below, name));
-    }
     if (!found) found = adapter_in(program, places[0].below, name);
     return found;
 }

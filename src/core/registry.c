@@ -347,17 +347,10 @@ size_t nb_registry_size(void) { return by_order.n; }
 const struct nb_entry *nb_registry_at(size_t i) { return i < by_order.n ? &by_order.items[i]->entry : NULL; }
 
 const struct nb_entry *nb_registry_find(const char *id) {
-    size_t low = 0, high = by_id.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(id, by_id.items[middle]->entry.id);
-        if (order == 0) return &by_id.items[middle]->entry;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
+    const struct owned_entry *const wanted = &(struct owned_entry){.entry.id = (char *)(uintptr_t)id};
+    struct owned_entry *const *found = NULL;
+    if (by_id.n > 0) found = bsearch(&wanted, by_id.items, by_id.n, sizeof *by_id.items, compare_by_id);
+    return found ? &(*found)->entry : NULL;
 }
 
 static bool is_name_of(const char *pattern, const char *qualified_name) {

@@ -199,9 +199,8 @@ static struct nb_text_slot *place(const struct nb_text_map *map, const char *tex
 static void grow(struct nb_text_map *map) {
     struct nb_text_map larger = {.n = map->n, .n_slots = map->n_slots ? 2 * map->n_slots : 64};
     larger.slots = nb_alloc(larger.n_slots, sizeof *larger.slots);
-    for (size_t i = 0; i < map->n_slots; i++) {
+    for (size_t i = 0; i < map->n_slots; i++)
         if (map->slots[i].text) *place(&larger, map->slots[i].text) = map->slots[i];
-    }
     free(map->slots);
     *map = larger;
 }

@@ -311,9 +311,8 @@ static void settle(struct subject *s) {
     if (nb_status_timed(out->status) && nb_faults_heap_harmed())
         nb_checked_fail(s->out, NB_WROTE_OUTSIDE, "wrote to memory of the heap that is not its own");
     const int unwatched = nb_faults_unwatched();
-    if (nb_status_timed(out->status) && unwatched) {
+    if (nb_status_timed(out->status) && unwatched)
         nb_checked_fail(s->out, NB_WROTE_OUTSIDE, "replaced the handler of signal %d", unwatched);
-    }
     if (!nb_status_timed(out->status)) {
         free(out->digests);
         out->digests = NULL;

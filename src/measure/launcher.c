@@ -25,13 +25,16 @@ static void keep_answer(cJSON *line, void *arg) {
     *answer = line;
 }
 
-static cJSON *failure(const struct nb_outcome *o) {
-    char reason[200];
-    const enum nb_status status = nb_outcome_blame(o, reason, sizeof reason);
+static cJSON *no_answer(enum nb_status status, const char *reason) {
     cJSON *answer = cJSON_CreateObject();
     nb_json_text(answer, "status", nb_status_name(status));
     nb_json_text(answer, "reason", reason);
     return answer;
+}
+
+static cJSON *failure(const struct nb_outcome *o) {
+    char reason[200];
+    return no_answer(nb_outcome_blame(o, reason, sizeof reason), reason);
 }
 
 cJSON *nb_launcher_ask(const struct nb_job *job, double silence_s, struct nb_outcome *o) {
@@ -144,13 +147,6 @@ static double share(const struct study_run *p, int i) {
     return mine_s > least_s ? mine_s : least_s;
 }
 
-static cJSON *not_run(void) {
-    cJSON *answer = cJSON_CreateObject();
-    nb_json_text(answer, "status", nb_status_name(NB_NOT_RUN));
-    nb_json_text(answer, "reason", "the time allowed for all was used up before");
-    return answer;
-}
-
 /* The options of one case; owned. */
 static cJSON *options_with(const struct nb_study *study, double budget_s) {
     cJSON *options = study->options ? cJSON_Duplicate(study->options, true) : cJSON_CreateObject();
@@ -173,7 +169,8 @@ static void study_case(void *arg, int i, int seat) {
     struct study_seat *s = &p->seats[seat];
     struct nb_outcome o = {.ending = NB_ENDED_WELL};
     cJSON *options released_by(nb_json_release) = options_with(p->study, s->budget_s);
-    s->answer = s->budget_s < 0 ? not_run() : ask_about(p->study, i, options, p->cpus[seat], &o);
+    s->answer = s->budget_s < 0 ? no_answer(NB_NOT_RUN, "the time allowed for all was used up before")
+                                : ask_about(p->study, i, options, p->cpus[seat], &o);
     if (o.ending == NB_NOT_STARTED) s->failed = true;
 }
 

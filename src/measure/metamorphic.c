@@ -46,6 +46,12 @@ static void trial_skip(struct trials *t, enum nb_relation relation, const char *
     conclude(t, relation, NB_NOT_PROMISED, reason)->figure = NAN;
 }
 
+/* Where this holds, the relation is not tried. */
+static bool is_skipped(struct trials *t, enum nb_relation relation, bool holds, const char *reason) {
+    if (holds) trial_skip(t, relation, reason);
+    return holds;
+}
+
 /* Calls, and takes y; false after a failure, which is judged. */
 static bool trial_call(struct trials *t, enum nb_relation relation, int64_t rows, int64_t range) {
     if (nb_fixture_call(t->fixture, rows, range, t->y) == 0) return true;
@@ -161,10 +167,7 @@ static void compare_row(struct trials *t, enum nb_relation relation, int64_t row
 static void try_row_order(struct trials *t) {
     struct nb_inputs *in = &t->fixture->in;
     const size_t bytes = (size_t)in->cols * t->fixture->item;
-    if (is_batchnorm(t)) {
-        trial_skip(t, NB_REL_ROW_ORDER, "the statistics go over the rows");
-        return;
-    }
+    if (is_skipped(t, NB_REL_ROW_ORDER, is_batchnorm(t), "the statistics go over the rows")) return;
     nb_fixture_reset(t->fixture);
     void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
     for (int i = 0; i < 4; i++) {
@@ -213,10 +216,7 @@ static void try_batch(struct trials *t) {
     struct nb_inputs *in = &t->fixture->in;
     const int64_t rows = in->rows, last = rows - 1;
     const size_t bytes = (size_t)in->cols * t->fixture->item;
-    if (is_batchnorm(t)) {
-        trial_skip(t, NB_REL_BATCH, "the statistics go over the rows");
-        return;
-    }
+    if (is_skipped(t, NB_REL_BATCH, is_batchnorm(t), "the statistics go over the rows")) return;
     for (int64_t r = 0; r <= last; r += last > 0 ? last : 1) {
         nb_fixture_reset(t->fixture);
         void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
@@ -376,10 +376,10 @@ static void try_permute(struct trials *t) {
     struct nb_inputs *in = &t->fixture->in;
     const int64_t cols = in->cols, seen = t->oracle->n_stats < cols ? t->oracle->n_stats : cols;
     const size_t bytes = (size_t)cols * t->fixture->item;
-    if (is_batchnorm(t) || t->fixture->c.op == NB_OP_DYT || cols < 3) {
-        trial_skip(t, NB_REL_PERMUTE, cols < 3 ? "fewer than 3 columns" : "nothing is summed along a row");
+    if (is_skipped(t, NB_REL_PERMUTE, cols < 3, "fewer than 3 columns") ||
+        is_skipped(t, NB_REL_PERMUTE, is_batchnorm(t) || t->fixture->c.op == NB_OP_DYT,
+                   "nothing is summed along a row"))
         return;
-    }
     int64_t *place freed = nb_alloc((unsigned long long)cols, sizeof *place);
     for (int64_t i = 0; i < cols; i++) place[i] = i;
     shuffle(place, 1, seen, t->fixture->c.seed + 1);
@@ -467,10 +467,8 @@ static void shift_rows(struct trials *t, double by) {
 /* Two rows are enough for a relation that needs oracles of its own. */
 static void try_shift(struct trials *t) {
     const int64_t rows = t->fixture->in.rows;
-    if (!nb_op_centres(t->fixture->c.op) || (is_batchnorm(t) && t->fixture->c.mode == NB_INFERENCE)) {
-        trial_skip(t, NB_REL_SHIFT, "the op does not centre its rows");
-        return;
-    }
+    const bool centres = nb_op_centres(t->fixture->c.op) && !(is_batchnorm(t) && t->fixture->c.mode == NB_INFERENCE);
+    if (is_skipped(t, NB_REL_SHIFT, !centres, "the op does not centre its rows")) return;
     nb_fixture_reset(t->fixture);
     if (!is_batchnorm(t) && rows > 2) t->fixture->in.rows = 2;
     const double by = make_coarse(t->fixture);
@@ -524,10 +522,7 @@ static void compare_exact(struct trials *t, const double *want) {
 
 static void try_exact(struct trials *t) {
     struct nb_fixture *fixture = t->fixture;
-    if (strcmp(fixture->c.data, "normal") != 0) {
-        trial_skip(t, NB_REL_EXACT, "tried with normal data alone");
-        return;
-    }
+    if (is_skipped(t, NB_REL_EXACT, strcmp(fixture->c.data, "normal") != 0, "tried with normal data alone")) return;
     double *want freed =
         nb_alloc((unsigned long long)fixture->in.rows * (unsigned long long)fixture->in.cols, sizeof *want);
     nb_fixture_reset(fixture);

@@ -270,9 +270,8 @@ static struct fold_group *fold_find_group(struct fold *f, const cJSON *line) {
 }
 
 static struct fold_arm *fold_find_arm(struct fold_group *group, const char *key) {
-    for (size_t i = 0; key && i < group->n; i++) {
+    for (size_t i = 0; key && i < group->n; i++)
         if (strcmp(group->arms[i].key, key) == 0) return &group->arms[i];
-    }
     nb_error("\"%s\" is no case of group %d", key ? key : "(no key)", group->index);
     return NULL;
 }
@@ -291,9 +290,8 @@ static const struct nb_timed *find_reference(const struct nb_launch_line *l, con
 
 /* A launch counts once: a second line about it would give one process the weight of two. */
 static int mark_seen(struct fold_arm *arm, int launch) {
-    for (int i = 0; i < arm->n_seen; i++) {
+    for (int i = 0; i < arm->n_seen; i++)
         if (arm->seen[i] == launch) return nb_error("%s: launch %d a second time", arm->key, launch);
-    }
     arm->seen = nb_realloc(arm->seen, (unsigned)arm->n_seen + 1, sizeof *arm->seen);
     arm->seen[arm->n_seen++] = launch;
     return 0;
@@ -433,9 +431,8 @@ static int fold_line(const cJSON *line, void *arg) {
         {"failure", fold_failure}, {"resume", fold_resume}, {"end", fold_end},       {"stop", fold_stop},
     };
     const char *type = nb_json_get_text(line, "type");
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (strcmp(types[i].type, type) == 0) return types[i].fold(arg, line);
-    }
     return nb_error("unknown type \"%s\"", type);
 }
 
@@ -566,10 +563,9 @@ int nb_results_fold(struct nb_results *r, const char *dir) {
     if (result == 0) result = nb_journal_read(dir, fold_line, &f);
     if (result == 0 && !f.run) result = nb_error("%s/%s: holds no whole line", dir, NB_JOURNAL_FILE);
     bool complete = true;
-    for (size_t g = 0; result == 0 && g < f.n_groups; g++) {
+    for (size_t g = 0; result == 0 && g < f.n_groups; g++)
         for (size_t a = 0; a < f.groups[g].n; a++)
             complete = finish_arm(&f, &f.groups[g], &f.groups[g].arms[a]) && complete;
-    }
     if (result == 0) result = fold_checks(&f, dir);
     if (result == 0)
         add_meta(&f, complete);

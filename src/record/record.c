@@ -209,9 +209,8 @@ void nb_results_count(struct nb_results *r) {
     for (size_t i = 0; i < r->n; i++) counts[r->records[i].status]++;
     cJSON_DeleteItemFromObjectCaseSensitive(r->meta, "counts");
     cJSON *json = cJSON_AddObjectToObject(r->meta, "counts");
-    for (int s = 0; s < NB_N_STATUSES; s++) {
+    for (int s = 0; s < NB_N_STATUSES; s++)
         if (counts[s]) nb_json_number(json, nb_status_name((enum nb_status)s), (double)counts[s]);
-    }
 }
 
 size_t nb_results_failed(const struct nb_results *r) {

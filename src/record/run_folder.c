@@ -88,10 +88,9 @@ bool nb_results_outdated(const char *dir) {
     char *results freed = nb_path_join(dir, NB_RESULTS_FILE), *journal freed = nb_path_join(dir, NB_JOURNAL_FILE);
     struct stat old, new;
     bool outdated = false;
-    if (stat(journal, &new) == 0) {
+    if (stat(journal, &new) == 0)
         outdated = stat(results, &old) != 0 || new.st_mtim.tv_sec > old.st_mtim.tv_sec ||
                    (new.st_mtim.tv_sec == old.st_mtim.tv_sec &&new.st_mtim.tv_nsec > old.st_mtim.tv_nsec);
-    }
     return outdated;
 }
 
