@@ -176,10 +176,8 @@ void nb_key_parts_release(struct nb_key_parts *p) {
 /* As it was before it became part of a key. */
 static void add_value(struct nb_strbuf *out, const char *value, size_t n) {
     char *text = copy(value, n);
-    if (nb_case_key_unescape(text) == 0)
-        nb_strbuf_add(out, text);
-    else
-        nb_strbuf_addn(out, value, n);
+    nb_case_key_unescape(text);
+    nb_strbuf_add(out, text);
     free(text);
 }
 

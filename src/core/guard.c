@@ -167,7 +167,7 @@ const char *nb_guarded(void (*work)(void *arg), void *arg, size_t bytes, double 
         work(arg);
         return NULL;
     }
-    if (!start()) return "has no process to run in";
+    if (!start()) return "has no process to run in (`ulimit -u`, `ulimit -v`)";
     request.work = work;
     while (getrandom(&request.number, sizeof request.number, 0) < 0 && errno == EINTR) continue;
     if (bytes) memcpy(request.arg, arg, bytes);

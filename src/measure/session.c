@@ -314,8 +314,12 @@ static void leave_out(struct session *v, int position) {
     v->n--;
 }
 
-static bool is_given_up(struct nb_run *run, const char *variant) {
+/* A kernel that hung once is not waited for again in this group; nor in others where waiting took half of the budget. */
+static bool is_given_up(const struct session *v, const char *variant) {
+    struct nb_run *run = v->run;
     bool has_hung = false;
+    for (int i = 0; i < (int)v->group->n; i++)
+        has_hung |= v->state->cases[i].status == NB_TIMED_OUT && strcmp(case_of(v, i)->variant, variant) == 0;
     pthread_mutex_lock(&run->shared);
     for (size_t i = 0; i < run->hung.n && 2 * run->silent_s >= run->plan->budget_s; i++)
         has_hung |= strcmp(run->hung.items[i], variant) == 0;
@@ -323,12 +327,10 @@ static bool is_given_up(struct nb_run *run, const char *variant) {
     return has_hung;
 }
 
-/* Where kernels that hung took half of the budget by being waited for, they are not called any more. */
 static void give_up_hung(struct session *v) {
     for (int at = v->n - 1; at >= 0; at--) {
-        if (!is_given_up(v->run, case_of(v, v->members[at])->variant)) continue;
-        fail(v, v->members[at], NB_SKIPPED,
-             "not tried: the kernel hung in another case, and waiting for it took half of the budget");
+        if (!is_given_up(v, case_of(v, v->members[at])->variant)) continue;
+        fail(v, v->members[at], NB_SKIPPED, "not tried: the kernel hung in a case before");
         leave_out(v, at);
     }
 }
@@ -621,15 +623,6 @@ static bool has_siblings(const struct session *v, int member) {
     return false;
 }
 
-/* A kernel that hung once is not waited for again in this group. */
-static void skip_hung(struct session *v, int hung) {
-    for (int at = v->n - 1; at >= 0; at--) {
-        if (strcmp(case_of(v, v->members[at])->variant, case_of(v, hung)->variant) != 0) continue;
-        fail(v, v->members[at], NB_SKIPPED, "not tried: the kernel hung in a case before");
-        leave_out(v, at);
-    }
-}
-
 /* A kernel of a program is called behind others of it, whose leftovers (a thread, a timer, harmed memory) may have ended it or kept it from
  * answering. True: this may be so in the worker whose answers come behind the first n_answered, and the next one begins with this kernel. */
 static bool begins_anew(struct session *v, int at, int n_answered) {
@@ -674,10 +667,9 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
         /* A worker that ended well but left cases out was ended by one of them. */
         const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
         if (at >= 0 || (sent == 1 && v.n == before)) {
-            const int failed = v.members[at >= 0 ? at : 0];
-            fail(&v, failed, status, reason);
+            fail(&v, v.members[at >= 0 ? at : 0], status, reason);
             leave_out(&v, at >= 0 ? at : 0);
-            if (status == NB_TIMED_OUT) skip_hung(&v, failed);
+            give_up_hung(&v);
         } else {
             v.alone =
                 v.n > 0; /* before the first case, or behind the last: which one it was shows when they are alone */

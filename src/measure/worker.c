@@ -572,7 +572,8 @@ bool nb_worker_apart(struct nb_workplace *w, int i, void (*work)(struct nb_workp
         _exit(0);
     }
     if (pid < 0) {
-        nb_worker_say_skipped("no memory for the process of a case");
+        nb_worker_say_skipped(errno == EAGAIN ? "the user may have no more processes (`ulimit -u`)"
+                                              : "no memory for the process of a case");
         _exit(1);
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
