@@ -438,6 +438,7 @@ static int try_claims(struct claims_options *o, struct nb_claims *claims, const 
     struct measured m released_by(measured_release) = {0};
     const double started = nb_now_s();
     size_t n_denied = 0;
+    nb_watch_interrupts(); /* experiments with a known answer run in the guard, behind all that watches */
     bool is_whole = measure(o, claims, dir, &m) == 0, any = is_whole;
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) any |= m.there[i];
     if (!any) return NB_EXIT_USAGE;

@@ -63,7 +63,7 @@ expect "$code" 0 "--resume after a file size limit"
 tried=('speed-rsqrt' prec-zero-row --quick --launches 2 --train-budget 0 --no-plots --out "$WORK/claims")
 code=0; (ulimit -f 16; "$NORMBENCH" claims "${tried[@]}" >"$WORK/out" 2>"$WORK/err") || code=$?
 expect "$code" 2 "claims and a file size limit"
-grep -q 'prec-zero-row: with eps 0.0' "$WORK/out"
+grep -q 'prec-zero-row: with eps 0%' "$WORK/out"
 grep -q '/timing/journal.jsonl: File too large' "$WORK/err"
 grep -q 'claims --resume .*/claims. goes on' "$WORK/err"
 
@@ -101,6 +101,14 @@ ended() { # WHAT FILE LINES COMMAND...: behind so many lines, or (no FILE) behin
     ended "the first use of a CPU" "" 0 run "$WORK/config.json" --axis shape=2048x2048 --out "$WORK/first"
     [ ! -e "$WORK/first" ] && [ ! -e "$WORK/cache/normbench/"tuning* ]
 )
+# Of claims that experiments in the guard decide, what is known is printed.
+"$NORMBENCH" claims 'inv-*' 'form-*' 'bn-*' --quick --no-plots --out "$WORK/properties" >"$WORK/out" 2>"$WORK/err" &
+pid=$!
+until pgrep -P $pid >/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+kill -TERM $pid || true
+code=0; wait $pid || code=$?
+expect "$code" 143 "claims, in an experiment"
+grep -q 'ended by signal 15' "$WORK/err" && grep -q 'The run was cut short' "$WORK/out"
 ended "try" "$WORK/tried/journal.jsonl" 5 try "$BUILD/tests/plugins/example.so" --no-peers --budget 10000 --out "$WORK/tried"
 grep -q 'right? *so far: .*not all were tried' "$WORK/out"
 gate() { # SIGNAL: to a gate of a thousand launches, once the first is recorded
