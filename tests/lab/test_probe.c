@@ -5,12 +5,12 @@
 
 #include "src/core/case_key.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/lab/probe/probe.h"
 #include "tests/support/cases.h"
 #include "tests/support/files.h"
-#include "tests/support/released.h"
 
 static cJSON *result_of(const struct nb_entry *entry, struct nb_formula formula) {
     struct nb_case c;
