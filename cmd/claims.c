@@ -11,7 +11,6 @@
 #include "reports/claims/claims_report.h"
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
-#include "reports/text/output.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
 #include "src/claims/training.h"
@@ -23,7 +22,6 @@
 #include "src/core/timer.h"
 #include "src/measure/process.h"
 #include "src/models/study.h"
-#include "src/record/fingerprint.h"
 #include "src/record/fold.h"
 
 extern const struct nb_command nb_command_claims;

@@ -2,7 +2,6 @@
 /* normbench compare: runs side by side. A report; whether something became slower is the gate's question. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cmd/shared/options.h"
 #include "reports/run/report.h"

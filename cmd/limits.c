@@ -2,7 +2,6 @@
 /* normbench limits: where the arithmetic of one configuration ends, each figure tried on the spot. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/options.h"

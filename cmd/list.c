@@ -10,7 +10,6 @@
 #include "cmd/shared/options.h"
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
-#include "reports/text/output.h"
 #include "src/core/axes.h"
 #include "src/core/catalogue.h"
 #include "src/core/cpu.h"

@@ -2,7 +2,6 @@
 /* normbench merge: the folders of `run --shard i/n`, or of stress, put together to the results of one run. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/options.h"

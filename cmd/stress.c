@@ -2,7 +2,6 @@
 /* normbench stress: checks kernels on rows that are hard, searches for harder ones, and grades what came out. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
@@ -11,7 +10,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
-#include "src/measure/process.h"
 #include "src/record/fold.h"
 
 extern const struct nb_command nb_command_stress;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "reports/run/report.h"
-#include "reports/text/output.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 

@@ -19,7 +19,6 @@
 #include "src/core/timer.h"
 #include "src/measure/launch.h"
 #include "src/plan/cells.h"
-#include "src/record/fingerprint.h"
 #include "src/record/fold.h"
 #include "src/record/record.h"
 

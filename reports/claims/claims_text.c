@@ -8,7 +8,6 @@
 
 #include "reports/text/grid.h"
 #include "src/claims/claims.h"
-#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 

@@ -6,7 +6,6 @@
 
 #include "reports/figures/plot.h"
 #include "reports/figures/sweep.h"
-#include "reports/run/view.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

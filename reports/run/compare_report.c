@@ -7,7 +7,6 @@
 
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
-#include "reports/text/escape.h"
 #include "reports/text/output.h"
 #include "src/core/format.h"
 #include "src/core/json.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Accuracy experiments: cases that are checked and not timed. Each case gives the figures of the table below. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "src/claims/experiment.h"
 #include "src/core/dtype.h"

@@ -2,7 +2,6 @@
 #include "src/core/names.h"
 #include "src/core/log.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "src/core/text.h"

@@ -5,8 +5,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "src/core/log.h"
 #include "src/core/timer.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Is an improvement too good to be believed? After timing, for the cases that are IMPROVED alone. README.md has the reasons of the rule. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "src/core/case_key.h"

@@ -3,7 +3,6 @@
  * calling thread alone, so that where others take part there is no figure, but a reason. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "src/accuracy/gradient.h"
 #include "src/core/json.h"

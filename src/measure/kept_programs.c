@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "src/core/log.h"
-#include "src/core/text.h"
 #include "src/measure/system.h"
 #include "src/programs/kernel_program.h"
 #include "src/programs/program_memory.h"

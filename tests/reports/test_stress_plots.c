@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "reports/figures/plot.h"
 #include "reports/lab/plot_stress.c"
 #include "tests/support/files.h"
 #include "tests/support/reports.h"

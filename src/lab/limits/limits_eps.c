@@ -2,7 +2,6 @@
 /* What becomes of eps, and of 1 / sqrt(v + eps). */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "src/core/dtype.h"
 #include "src/lab/limits/limits_rules.h"

@@ -2,7 +2,6 @@
 /* What taking the mean away costs: cancellation, constant rows. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "src/core/case.h"
 #include "src/core/dtype.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Mistakes that norm kernels are known for. */
 #include <math.h>
-#include <string.h>
 
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
