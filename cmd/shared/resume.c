@@ -174,7 +174,8 @@ static void move_members(cJSON *to, cJSON *from) {
 
 int nb_run_begin(struct nb_journal *journal, const char *dir, bool resume, cJSON *plan, int argc, char **argv) {
     char started[32];
-    cJSON *line = cJSON_CreateObject(), *again released_by(nb_json_release) = cJSON_CreateObject();
+    cJSON *line released_by(nb_json_release) = cJSON_CreateObject();
+    cJSON *again released_by(nb_json_release) = cJSON_CreateObject();
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
     nb_json_text(line, "type", "run");
     nb_json_text(line, "schema", NB_SCHEMA_VERSION);
@@ -191,6 +192,5 @@ int nb_run_begin(struct nb_journal *journal, const char *dir, bool resume, cJSON
     nb_json_text(first, "started", started);
     cJSON_AddItemToObject(first, "argv", cJSON_CreateStringArray((const char *const *)argv, argc));
     if (result == 0) result = nb_journal_write(journal, first);
-    cJSON_Delete(line);
     return result;
 }

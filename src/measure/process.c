@@ -177,7 +177,7 @@ static bool start_server(struct nb_fork_server *n) {
     const char **objects freed = choose(n->plugins, n->n_plugins, false, &n_objects);
     const struct nb_job job = {.kind = "fork_server", .plugins = objects, .n_plugins = n_objects, .digests_at = -1};
     int ends[2], ready, shared_fd = -1;
-    char *text = nb_job_print(&job);
+    char *text freed = nb_job_print(&job);
     const int job_fd = memory_file("normbench-job", text, strlen(text));
     bool fine = job_fd >= 0 && nb_answers_open(&n->answers, ends) == 0;
     if (fine) {
@@ -196,7 +196,6 @@ static bool start_server(struct nb_fork_server *n) {
     }
     if (job_fd >= 0) close(job_fd);
     if (shared_fd >= 0) close(shared_fd);
-    free(text);
     return fine;
 }
 

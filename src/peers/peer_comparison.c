@@ -28,12 +28,11 @@ enum nb_peer_comparison_verdict nb_peer_comparison_judge(const struct nb_interva
 /* ---- comparisons -------------------------------------------------------------------------------------------------- */
 
 static bool is_ours(const struct nb_compare_settings *s, const struct nb_record *r) {
-    struct nb_strbuf name = {0};
+    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
     bool found = false;
     nb_kernel_name(&r->c, &name);
     for (size_t i = 0; i < s->ours.n && !found; i++)
         found = fnmatch(s->ours.items[i], name.text, 0) == 0 || fnmatch(s->ours.items[i], r->c.variant, 0) == 0;
-    nb_strbuf_release(&name);
     return found;
 }
 
@@ -45,13 +44,12 @@ static bool is_compared(const struct nb_record *r) {
 
 static void library_of(const struct nb_record *r, char *out, size_t n) {
     const char *colon = strchr(r->c.variant, ':');
-    struct nb_strbuf name = {0};
+    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
     nb_kernel_name(&r->c, &name);
     if (colon)
         snprintf(out, n, "%.*s", (int)(colon - r->c.variant), r->c.variant);
     else
         snprintf(out, n, "%s", name.text);
-    nb_strbuf_release(&name);
 }
 
 /* What the records of one comparison share: op, pass, dtype and all of the key but the variant. Owned. */
@@ -168,15 +166,13 @@ static int by_library(const void *a, const void *b) {
 
 /* Journals of the run and, where there is one, of its confirmation. */
 static int measure_all(struct nb_peer_comparisons *d, const struct nb_results *results) {
-    struct nb_sample_table samples = {0}, fresh = {0};
-    char *confirm = nb_path_join(results->dir, NB_CONFIRM_FOLDER), *journal = nb_path_join(confirm, NB_JOURNAL_FILE);
+    struct nb_sample_table samples released_by(nb_sample_table_release) = {0};
+    struct nb_sample_table fresh released_by(nb_sample_table_release) = {0};
+    char *confirm freed = nb_path_join(results->dir, NB_CONFIRM_FOLDER);
+    char *journal freed = nb_path_join(confirm, NB_JOURNAL_FILE);
     int result = nb_sample_table_read(&samples, results->dir);
     if (result == 0 && nb_path_exists(journal)) result = nb_sample_table_read(&fresh, confirm);
     for (size_t i = 0; result == 0 && i < d->n; i++) measure(&d->items[i], &d->settings, &samples, &fresh);
-    nb_sample_table_release(&samples);
-    nb_sample_table_release(&fresh);
-    free(confirm);
-    free(journal);
     return result;
 }
 
@@ -215,7 +211,7 @@ static bool together(const struct nb_peer_comparison *a, const struct nb_peer_co
 }
 
 static double median_roofline_share(const struct nb_peer_comparisons *d, const struct nb_peer_comparison *first) {
-    double *shares = nb_alloc(d->n + 1, sizeof *shares), median = NAN;
+    double *shares freed = nb_alloc(d->n + 1, sizeof *shares), median = NAN;
     size_t n = 0;
     for (size_t i = 0; i < d->n; i++) {
         const struct nb_record *ours = d->items[i].ours;
@@ -223,7 +219,6 @@ static double median_roofline_share(const struct nb_peer_comparisons *d, const s
             shares[n++] = ours->timing.roofline.share.value;
     }
     if (n > 0) median = nb_median(shares, n);
-    free(shares);
     return median;
 }
 

@@ -364,13 +364,12 @@ static void add_data(cJSON *list) {
     for (size_t i = 0; i < names.n; i++) {
         struct nb_array x;
         char reason[1024];
-        char *path = nb_textf("%s/%s_x.npy", dir, names.items[i]);
+        char *path freed = nb_textf("%s/%s_x.npy", dir, names.items[i]);
         bool readable = nb_array_read(&x, path, 0, 1, reason, sizeof reason) == 0;
         cJSON *object = nb_json_add_object(list);
         nb_json_text(object, "name", names.items[i]);
         nb_json_number(object, "rows", readable ? (double)x.rows : (double)NAN);
         nb_json_number(object, "cols", readable ? (double)x.cols : (double)NAN);
-        free(path);
     }
 }
 

@@ -558,7 +558,7 @@ static int fold_checks(struct fold *f, const char *dir) {
 
 int nb_results_fold(struct nb_results *r, const char *dir) {
     *r = (struct nb_results){.dir = nb_strdup(dir)};
-    struct fold f = {.results = r};
+    struct fold f released_by(fold_release) = {.results = r};
     int result = nb_journal_floors(dir, &f.floors);
     if (result == 0) result = nb_journal_read(dir, fold_line, &f);
     if (result == 0 && !f.run) result = nb_error("%s/%s: holds no whole line", dir, NB_JOURNAL_FILE);
@@ -571,6 +571,5 @@ int nb_results_fold(struct nb_results *r, const char *dir) {
         add_meta(&f, complete);
     else
         nb_results_release(r);
-    fold_release(&f);
     return result;
 }
