@@ -414,24 +414,17 @@ int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const s
                     size_t reason_n) {
     struct nb_case c;
     *p = (struct nb_norm_prepared){.entry = nb_registry_widest(n->kernel, n->dtype)};
-    if (!p->entry) {
-        snprintf(reason, reason_n, "no kernel %s in %s runs here", n->kernel, nb_formats[n->dtype].name);
-        return -1;
-    }
+    if (!p->entry)
+        return nb_reason(reason, reason_n, "no kernel %s in %s runs here", n->kernel, nb_formats[n->dtype].name);
     if (make_case(&c, n, v, p->entry, reason, reason_n) != 0) return -1;
     nb_case_call(&c, &p->call);
     const char *refused = nb_kernel_applicable(p->entry->kernel, &p->call);
-    if (refused) {
-        snprintf(reason, reason_n, "%s: %s", n->kernel, refused);
-        return -1;
-    }
+    if (refused) return nb_reason(reason, reason_n, "%s: %s", n->kernel, refused);
     p->n_params = nb_case_n_params(&c);
     if (p->call.rows * p->call.cols != v->rows * v->cols ||
         buffers_init(&p->buffers, &p->call, nb_formats[n->dtype].bytes,
-                     nb_kernel_scratch_bytes(p->entry->kernel, &p->call), p->n_params) != 0) {
-        snprintf(reason, reason_n, "no memory for %lld x %lld", (long long)v->rows, (long long)v->cols);
-        return -1;
-    }
+                     nb_kernel_scratch_bytes(p->entry->kernel, &p->call), p->n_params) != 0)
+        return nb_reason(reason, reason_n, "no memory for %lld x %lld", (long long)v->rows, (long long)v->cols);
     fill(&p->buffers, n, v, p->n_params);
     attach(&p->call, &p->buffers);
     return 0;

@@ -71,9 +71,8 @@ int nb_level_shape(const struct nb_case *c, const char *text, const struct nb_le
     const double bytes = first + each * (double)(count - 1);
     if (isfinite(bytes) && bytes > w.low && bytes <= w.high) return with_count(one, count, plain, n);
     const bool too_large = isfinite(bytes) && bytes > w.high;
-    snprintf(reason, reason_size, "shape %.60s: %s", text,
-             !too_large         ? "no number of rows makes its working set that large here"
-             : level == NB_DRAM ? "beyond this machine's caches it would take more than a gigabyte"
-                                : "the working set of a single row is larger than that here");
-    return -1;
+    return nb_reason(reason, reason_size, "shape %.60s: %s", text,
+                     !too_large         ? "no number of rows makes its working set that large here"
+                     : level == NB_DRAM ? "beyond this machine's caches it would take more than a gigabyte"
+                                        : "the working set of a single row is larger than that here");
 }

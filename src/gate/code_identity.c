@@ -655,8 +655,7 @@ const struct nb_code_place *nb_code_place(const struct nb_code *code, uint64_t a
 int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enum nb_code_part part, uint64_t digest[2],
                    char *reason, size_t n) {
     (void)code, (void)entry, (void)part, (void)digest;
-    snprintf(reason, n, "not on this architecture");
-    return -1;
+    return nb_reason(reason, n, "not on this architecture");
 }
 
 int nb_code_digest_of(const struct nb_code *code, const uint64_t *functions, size_t n_functions, uint64_t digest[2],

@@ -54,10 +54,7 @@ static const char *const order_names[] = {"sequential", "pairwise", "blocked", "
 /* found: the index in names, or below 0. The field is an enum or a uint32_t. */
 static int set_index(void *field, int found, const char *const *names, const char *text, char *reason, size_t n) {
     const uint32_t index = (uint32_t)found;
-    if (found < 0) {
-        nb_name_refuse(names, text, reason, n);
-        return -1;
-    }
+    if (found < 0) return nb_name_refuse(names, text, reason, n);
     memcpy(field, &index, sizeof index);
     return 0;
 }
@@ -69,16 +66,14 @@ static int set_number(enum nb_number *number, const char *text, char *reason, si
 static int set_count(int64_t *count, const char *text, char *reason, size_t n) {
     char *end;
     const long value = strtol(text, &end, 10);
-    if (end == text || *end || value < 1 || value > 1 << 20) {
-        snprintf(reason, n, "is not a whole number from 1 to 2^20");
-        return -1;
-    }
+    if (end == text || *end || value < 1 || value > 1 << 20)
+        return nb_reason(reason, n, "is not a whole number from 1 to 2^20");
     *count = value;
     return 0;
 }
 
 static int set_switch(bool *on, const char *text, char *reason, size_t n) {
-    uint32_t value;
+    uint32_t value = 0;
     if (set_index(&value, nb_name_find(nb_switch_names, text), nb_switch_names, text, reason, n) != 0) return -1;
     *on = value != 0;
     return 0;
@@ -92,7 +87,7 @@ static int set_op(struct nb_design *d, const char *text, char *reason, size_t n)
 }
 
 static int set_compute(struct nb_design *d, const char *text, char *reason, size_t n) {
-    enum nb_number number;
+    enum nb_number number = NB_NUM_F32;
     if (set_number(&number, text, reason, n) != 0) return -1;
     d->square = d->acc = d->stat = d->root = d->rstd = d->scale = d->offset = number;
     return 0;
@@ -128,10 +123,8 @@ static int set_variance(struct nb_design *d, const char *text, char *reason, siz
 static int set_eps(struct nb_design *d, const char *text, char *reason, size_t n) {
     char *end;
     const double eps = strtod(text, &end);
-    if (end == text || *end || !(eps >= 0) || isinf(eps) || strlen(text) >= sizeof d->eps_text) {
-        snprintf(reason, n, "is not a finite number of 0 or more, such as 1e-5");
-        return -1;
-    }
+    if (end == text || *end || !(eps >= 0) || isinf(eps) || strlen(text) >= sizeof d->eps_text)
+        return nb_reason(reason, n, "is not a finite number of 0 or more, such as 1e-5");
     d->eps = eps;
     snprintf(d->eps_text, sizeof d->eps_text, "%s", text);
     return 0;
@@ -145,10 +138,8 @@ static int set_k(struct nb_design *d, const char *text, char *reason, size_t n) 
         share /= 100;
         end++;
     }
-    if (end == text || *end || !(share > 0 && share <= 1)) {
-        snprintf(reason, n, "is not a share of the row above 0 and up to 1, such as 6.25%%");
-        return -1;
-    }
+    if (end == text || *end || !(share > 0 && share <= 1))
+        return nb_reason(reason, n, "is not a share of the row above 0 and up to 1, such as 6.25%%");
     d->k = share;
     return 0;
 }

@@ -414,9 +414,8 @@ int nb_probe_set_axis(struct nb_case *c, const char *text, char *reason, size_t 
     snprintf(name, sizeof name, "%.*s", (int)length, text);
     if (text[length] && nb_name_find(names, name) >= 0)
         return nb_axis_set(nb_axis_find(name), c, text + length + 1, reason, n);
-    snprintf(reason, n,
-             "is not NAME=VALUE, of eps, eps_place, root, affine, cast, weight_offset, param_dtype or round_sum");
-    return -1;
+    return nb_reason(
+        reason, n, "is not NAME=VALUE, of eps, eps_place, root, affine, cast, weight_offset, param_dtype or round_sum");
 }
 
 /* The op's usual one, as it stands in a normalized case; where the kernel has not that, as much as it has. */

@@ -362,10 +362,8 @@ static int call_kernel(const struct correct *s, const struct nb_tolerance_test *
     const int64_t rows = t->rows.rows, cols = t->rows.cols;
     struct nb_trial trial released_by(nb_trial_release) = {0};
     struct nb_case c;
-    if (s->kernel->kernel->run == nb_kernel_elsewhere) {
-        snprintf(reason, size, "a plugin is not called in this process");
-        return -1;
-    }
+    if (s->kernel->kernel->run == nb_kernel_elsewhere)
+        return nb_reason(reason, size, "a plugin is not called in this process");
     kernel_case(&c, &s->design, s->kernel, rows, cols, t->rows.affine);
     int result = nb_trial_init(&trial, &c, s->kernel);
     if (result == 0) {
