@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* All rules, and how any of them is predicted and verified. */
+/* All rules, how any of them is predicted and verified, and what they share. */
 #include "src/lab/limits/limits.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "src/core/case.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 const char *const nb_limit_states[NB_N_LIMIT_STATES] = {"holds", "does not hold", "does not apply"};
 
@@ -63,4 +65,44 @@ const struct nb_limit_rule *nb_limit_rule_at(size_t i) {
         for (const struct nb_limit_rule *rule = groups[g]; rule->id; rule++)
             if (i-- == 0) return rule;
     return NULL;
+}
+
+/* ---- what rules share -------------------------------------------------------------------------------------------------- */
+
+int nb_limit_says(struct nb_limit *line, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line->meaning, sizeof line->meaning, format, args);
+    va_end(args);
+    return -1;
+}
+
+void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
+                        const void *arg) {
+    const double first = nb_first_representable(number, ends, arg);
+    if (isfinite(first)) line->safe = first;
+    const double last = nb_next_below(first, number);
+    if (last > 0) line->from = last;
+}
+
+struct nb_design nb_limits_isolated(const struct nb_limits *l) {
+    struct nb_design d = l->design;
+    d.op = NB_OP_RMSNORM;
+    d.store = d.weight = d.square = d.acc = d.root = d.rstd = d.scale = d.offset = NB_NUM_F64;
+    d.order = NB_ORDER_SEQUENTIAL;
+    d.lanes = 1;
+    d.fma = d.folded = false;
+    d.root_form = NB_ROOT_MUL_RECIP;
+    d.eps_place = NB_EPS_INSIDE;
+    d.cast = NB_CAST_AFTER;
+    d.weight_offset = 0;
+    return d;
+}
+
+struct nb_emulated nb_limits_constant_row(const struct nb_limits *l, double v, double *y) {
+    double *x freed = nb_alloc((unsigned long long)l->n, 2 * sizeof *x);
+    for (int64_t i = 0; i < l->n; i++) x[i] = v;
+    const struct nb_emulated e = l->execute.row(&l->design, l->n, x, NULL, NULL, x + l->n, 1);
+    *y = x[l->n];
+    return e;
 }

@@ -10,7 +10,6 @@
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/lab/probe/probe_box.h"
-#include "src/lab/probe/probe_parts.h"
 
 enum { COLS = 64 };
 

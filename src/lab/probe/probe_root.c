@@ -10,7 +10,6 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/lab/probe/probe_box.h"
-#include "src/lab/probe/probe_parts.h"
 #include "src/lab/roots/root_variants.h"
 
 /* ---- Rows of integers whose squares have a sum that is exact in f32 in any order, so that v is known: by chance, or by taking the largest square that is left away, again and again: sums of squares need few terms ---- */

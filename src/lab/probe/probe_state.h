@@ -39,3 +39,8 @@ void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_
  * every other answer, "strong" where several numbers fit one answer of a family, or what the limit of the trial is. */
 void nb_probe_say(struct nb_probe *p, const char *question, const char *value, const char *confidence,
                   const char *evidence, ...) __attribute__((format(printf, 5, 6)));
+
+/* The parts of a probe that are files of their own, in the order in which probe.c asks them. */
+void nb_probe_eps(struct nb_probe *p);      /* place, value, dtype; the statistics' dtype */
+void nb_probe_variance(struct nb_probe *p); /* the format of sums of squares; the variance of a LayerNorm */
+void nb_probe_root(struct nb_probe *p);     /* form, instruction, rounding of the output */

@@ -6,7 +6,6 @@
 #include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/lab/probe/probe_box.h"
-#include "src/lab/probe/probe_parts.h"
 
 /* ---- The format of the running sums: what a large addend swallows.
  *
