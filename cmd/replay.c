@@ -29,18 +29,18 @@ extern const struct nb_command nb_command_replay;
 static const char help[] =
     "usage: normbench replay KEY [OPTIONS]\n"
     "       normbench replay DIR KEY [OPTIONS]\n\n"
-    "Runs one case again: checks it, times it beside its copy, and prints its whole record. KEY is a case's key as tables,\n"
+    "Run one case again: check it, time it beside its copy, and print what came of it. KEY is a case's key as tables,\n"
     "results and error messages print it; with DIR, a run's folder, a part of the key that only one case has is enough,\n"
     "and the run's plugins, tuning and time limits are used, and whether it timed the case: a failure is met again.\n\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
-    "  --max-width WIDTH    hides wider kernels\n"
+    "  --plugin FILE        add the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
+    "  --max-width WIDTH    hide wider kernels\n"
     "  --launches N         worker processes (default 6)\n"
     "  --blocks N           blocks in each launch (default 24)\n"
-    "  --check-only         no timing, no counters; relations between calls are judged, as `stress` does\n"
-    "  --no-counters        no counters\n"
+    "  --check-only         check, time nothing; judge relations between calls, as `stress` does\n"
+    "  --no-counters        skip the counter pass\n"
     "  --case-timeout S     default 20\n"
-    "  --out DIR            keeps journal and results there\n"
-    "  --format NAME        json prints the record as in results.json (default), table the usual table\n" NB_TUNING_HELP
+    "  --out DIR            keep journal and results there\n"
+    "  --format NAME        text (the default), json (the whole record, as in results.json) or table\n" NB_TUNING_HELP
         NB_COMMON_HELP "\n"
     "Example: normbench replay DIR rmsnorm_fast_v256_f32/shape:64x384\n"
     "Exit codes: 0 ok, 1 the case failed, 2 usage, 77 the case cannot run on this machine.\n";
@@ -54,7 +54,7 @@ struct replay_options {
 };
 
 static bool parse(struct replay_options *o, int argc, char **argv, int *exit_code) {
-    static const char *const formats[] = {"json", "table", NULL};
+    static const char *const formats[] = {"text", "json", "table", NULL};
     const struct nb_option options[] = {NB_PLUGIN_OPTIONS(&o->plugins),
                                         {"max-width", .text = &o->max_width},
                                         {"launches", .count = &o->launches, .least = 1, .most = 1000},
@@ -164,7 +164,9 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
 }
 
 static int print_results(const struct nb_results *results, const char *format) {
+    struct nb_strbuf text = {0};
     if (strcmp(format, "table") == 0) return nb_renderer_find("table")->render(results, stdout);
+    if (strcmp(format, "text") == 0) return nb_case_view(results, &text), nb_output(&text, stdout);
     cJSON *json released_by(nb_json_release) = nb_record_to_json(&results->records[0]);
     nb_json_put(json, stdout);
     return 0;
@@ -201,7 +203,7 @@ out:
 static void release(struct replay_options *o) { nb_texts_release(&o->plugins); }
 
 static int replay_main(int argc, char **argv) {
-    struct replay_options o released_by(release) = {.format = "json", .launches = 6, .blocks = 24};
+    struct replay_options o released_by(release) = {.format = "text", .launches = 6, .blocks = 24};
     struct nb_results earlier released_by(nb_results_release) = {0};
     struct nb_plan plan released_by(nb_plan_release) = {0};
     char *key freed = NULL;
@@ -216,4 +218,4 @@ static int replay_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_replay = {
-    .name = "replay", .summary = "runs one case again, from its key", .help = help, .run = replay_main};
+    .name = "replay", .summary = "run one case again, from its key", .help = help, .run = replay_main};

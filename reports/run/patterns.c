@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "reports/run/summary.h"
+#include "src/accuracy/oracle.h"
 #include "src/core/case_key.h"
 #include "src/core/log.h"
 
@@ -97,17 +98,22 @@ static void gather(struct judged *j, const struct nb_results *results, const cha
     }
 }
 
+static struct judged failures_of(const struct nb_results *results, const struct nb_results *more, const char *variant) {
+    struct judged j = {.items = nb_alloc(results->n + (more ? more->n : 0) + 1, sizeof *j.items)};
+    gather(&j, results, variant, true);
+    gather(&j, more, variant, true);
+    j.n_failed = j.n;
+    return j;
+}
+
 void nb_failure_pattern(const struct nb_results *results, const struct nb_results *more, const char *variant,
                         struct nb_strbuf *out) {
     static const char *const axes[] = {"affine", "weight_offset", "cast", "param_dtype", "eps_place",
                                        "eps",    "mode",          "data", "dy",          "stride"};
-    struct judged j = {.items = nb_alloc(results->n + (more ? more->n : 0) + 1, sizeof *j.items)};
+    struct judged j = failures_of(results, more, variant);
     struct best best = {.n_in = SIZE_MAX};
-    for (int failing = 1; failing >= 0; failing--) {
-        gather(&j, results, variant, failing);
-        gather(&j, more, variant, failing);
-        if (failing) j.n_failed = j.n;
-    }
+    gather(&j, results, variant, false);
+    gather(&j, more, variant, false);
     if (j.n_failed > 0) {
         try_shapes(&j, &best);
         for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) try_axis(&j, axes[i], &best);
@@ -115,5 +121,80 @@ void nb_failure_pattern(const struct nb_results *results, const struct nb_result
     if (best.n_in < SIZE_MAX)
         nb_strbuf_addf(out, "only %s: %zu of %zu such case%s, none of %zu others", best.text, j.n_failed, best.n_in,
                        best.n_in == 1 ? "" : "s", j.n - best.n_in);
+    free(j.items);
+}
+
+/* ---- right but for a factor ---------------------------------------------------------------------------------------- */
+
+/* Over the rows of cases that are. missing: the n - d that gives a row its factor, where its sum is divided by d, not by n. */
+struct factors {
+    double low, high, least_missing, most_missing;
+    double at_shortest, at_longest; /* factors; of rows of so many elements: */
+    int64_t shortest, longest;
+};
+
+/* Is what is left behind the factor of each row no more than its roundings? */
+static bool is_by_factor(const struct nb_record *r) {
+    const struct nb_evidence *e = &r->evidence;
+    const double off = fmax(fabs(e->factor_low - 1), fabs(e->factor_high - 1));
+    return r->has_evidence && e->factor_rest <= 2 * nb_formats[r->c.dtype].unit_roundoff && off >= 4 * e->factor_rest;
+}
+
+static void take_factors(struct factors *f, const struct nb_record *r) {
+    const double ends[2] = {r->evidence.factor_low, r->evidence.factor_high};
+    const int64_t n = nb_truth_elements(&r->c);
+    for (int i = 0; i < 2; i++) {
+        const double missing = (double)n * (1 - ends[i] * ends[i]);
+        f->low = fmin(f->low, ends[i]);
+        f->high = fmax(f->high, ends[i]);
+        f->least_missing = fmin(f->least_missing, missing);
+        f->most_missing = fmax(f->most_missing, missing);
+    }
+    if (f->shortest == 0 || n < f->shortest) {
+        f->shortest = n;
+        f->at_shortest = ends[1];
+    }
+    if (n > f->longest) {
+        f->longest = n;
+        f->at_longest = ends[1];
+    }
+}
+
+static void say_factors(const struct factors *f, struct nb_strbuf *out) {
+    const bool large = f->low > 1, small = f->high < 1;
+    const double least = small ? 1 / f->high : f->low, most = small ? 1 / f->low : f->high,
+                 missing = rint((f->least_missing + f->most_missing) / 2);
+    if (f->high == 0) {
+        nb_strbuf_add(out, "comes out as 0, as where a sum of squares overflows");
+        return;
+    }
+    nb_strbuf_addf(out, "is %s of %.5g",
+                   large   ? "too large by a factor"
+                   : small ? "too small by a factor"
+                           : "off by a factor",
+                   least);
+    if (most - least > 0.02 * fabs(least - 1)) nb_strbuf_addf(out, " to %.5g", most);
+    if (f->longest == f->shortest) return;
+    if (missing != 0 && f->most_missing - missing < 0.3 && missing - f->least_missing < 0.3)
+        nb_strbuf_addf(out, ", as if the sum were divided by n %c %.0f", missing > 0 ? '-' : '+', fabs(missing));
+    else if (large && f->at_longest - 1 > 1.02 * (f->at_shortest - 1))
+        nb_strbuf_add(out, ", more in longer rows, as where a sum loses terms");
+}
+
+void nb_failure_factor(const struct nb_results *results, const struct nb_results *more, const char *variant,
+                       struct nb_strbuf *out) {
+    struct judged j = failures_of(results, more, variant);
+    struct factors f = {.low = INFINITY, .least_missing = INFINITY, .most_missing = -INFINITY};
+    size_t n_by = 0;
+    for (size_t i = 0; i < j.n_failed; i++) {
+        if (!is_by_factor(j.items[i])) continue;
+        take_factors(&f, j.items[i]);
+        n_by++;
+    }
+    if (n_by > 0 && 2 * n_by >= j.n_failed) {
+        nb_strbuf_add(out, "every row ");
+        say_factors(&f, out);
+        if (n_by < j.n_failed) nb_strbuf_addf(out, " (in %zu of %zu such cases)", n_by, j.n_failed);
+    }
     free(j.items);
 }

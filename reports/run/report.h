@@ -82,7 +82,7 @@ void nb_add_replay(const struct nb_results *results, const struct nb_record *r, 
  * goes on in the next one. */
 void nb_add_shell_word(struct nb_strbuf *out, size_t width, const char *word);
 
-/* ---- One kernel of a plugin, as `normbench try` answers ---- */
+/* ---- One kernel of a plugin, as `normbench try` answers; one case, as `normbench replay` does ---- */
 
 struct nb_tried {
     const struct nb_entry *entry;
@@ -95,6 +95,8 @@ struct nb_tried {
     const char *differs;                   /* nb_probe_differences(); null: nothing */
     bool is_cut;                           /* ended before all was tried */
 };
+/* Appends what came of one case that was run alone: right or wrong, where and why, its error and bound, its time. */
+void nb_case_view(const struct nb_results *results, struct nb_strbuf *out);
 /* Appends ten lines of 80 cells, and one more for each peer beside it: is it right, how accurate, how fast, what does it do inside. */
 void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out);
 

@@ -50,6 +50,11 @@ bool nb_is_beyond_bound(const struct nb_record *r);
 void nb_failure_pattern(const struct nb_results *results, const struct nb_results *more, const char *variant,
                         struct nb_strbuf *out);
 
+/* "every row is too small by a factor of 1.0034 to 1.0092, as if the sum were divided by n - 7"; nothing where less than half of a variant's
+ * failures by what it computes are right but for a factor in each row. */
+void nb_failure_factor(const struct nb_results *results, const struct nb_results *more, const char *variant,
+                       struct nb_strbuf *out);
+
 /* What the meta data have by dotted path ("fingerprint.cpu.model"): null when absent; as a text "" when absent. */
 const cJSON *nb_meta(const struct nb_results *results, const char *path);
 const char *nb_meta_text(const struct nb_results *results, const char *path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What `normbench try` ends with: the answers about one kernel. */
+/* What `normbench try` ends with: the answers about one kernel; and what `normbench replay` says of one case. */
 #include <math.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "reports/text/output.h"
 #include "src/core/format.h"
 #include "src/core/names.h"
+#include "src/lab/probe/probe.h"
 
 enum { WIDTH = 80, LABEL = 19 };
 
@@ -41,11 +42,14 @@ struct verdict {
     const struct nb_record *failed, *skipped, *suspect;
 };
 
-/* An element beyond its bound says more than a relation between two calls, and than what stands beside y. */
+static bool is_outside(const struct nb_record *r) { return r->has_evidence && !r->evidence.covered; }
+
+/* A row of the range says more than one outside; then an element beyond its bound more than a relation between two calls, and than what
+ * stands beside y. */
 static bool is_plainer(const struct nb_record *r, const struct nb_record *than) {
-    const bool by_value =
-        than->status == NB_INACCURATE || than->status == NB_BIASED || than->status == NB_NOT_REPRODUCIBLE;
-    return by_value && nb_is_beyond_bound(r) && !nb_is_beyond_bound(than);
+    if (!nb_status_wrong(r->status) || !nb_status_wrong(than->status)) return false;
+    if (is_outside(r) != is_outside(than)) return is_outside(than);
+    return nb_is_beyond_bound(r) && !nb_is_beyond_bound(than);
 }
 
 static void count(struct verdict *v, const struct nb_results *results, const struct nb_record *r) {
@@ -85,6 +89,13 @@ static void add_replay(const struct nb_results *results, const struct nb_record 
     if (command.len) nb_strbuf_addf(out, "  %s\n", command.text);
 }
 
+static void add_range(const struct nb_record *r, struct nb_strbuf *out) {
+    if (is_outside(r))
+        nb_strbuf_addf(out, "; the row is outside %s",
+                       r->evidence.is_declared ? "the range that the kernel declares"
+                                               : "the range of our kernels (it declares none)");
+}
+
 /* From which mean / sd on NaN or Inf comes out of finite rows; NaN: it does not. */
 static double broken_from(const struct nb_tried *t) {
     const struct nb_results *const results[] = {t->results, t->checks};
@@ -101,7 +112,8 @@ static double broken_from(const struct nb_tried *t) {
 static void add_why(const struct nb_tried *t, struct nb_strbuf *out) {
     struct nb_strbuf probe released_by(nb_strbuf_release) = {0}, pattern released_by(nb_strbuf_release) = {0};
     const double rho = broken_from(t);
-    nb_strbuf_add(&probe, t->differs ? t->differs : "");
+    nb_failure_factor(t->results, t->checks, t->entry->id, &probe);
+    if (t->differs) nb_strbuf_addf(&probe, "%s%s", probe.len ? "; " : "", t->differs);
     if (!isnan(rho)) nb_strbuf_addf(&probe, "%sNaN or Inf ", !probe.len ? "" : ": ");
     if (isfinite(rho) && rho >= 1)
         nb_strbuf_addf(&probe, "from mean/sd = %.4g on", rho);
@@ -140,6 +152,7 @@ static void add_right(const struct nb_tried *t, const struct verdict *v, const s
     } else {
         nb_strbuf_addf(&text, "NO: %s in %zu of %zu cases", nb_status_name(v->failed->status), v->n_failed, v->n);
         nb_failure_reproducer(v->failed, &reproducer);
+        add_range(v->failed, &reproducer);
     }
     add_line(out, "right?", text.text);
     if (v->failed || is_loose) add_why(t, out);
@@ -334,7 +347,11 @@ static void add_inside(const struct nb_tried *t, struct nb_strbuf *out) {
                        : reason      ? reason
                        : t->is_cut   ? cut
                                      : "it gave no answer";
-    add_line(out, "inside", text);
+    struct nb_strbuf all = {0};
+    nb_strbuf_add(&all, text);
+    nb_probe_undetermined(t->probe, &all);
+    add_line(out, "inside", all.text);
+    nb_strbuf_release(&all);
 }
 
 void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {
@@ -349,4 +366,51 @@ void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {
     add_accurate(t, &v, declared, all, out);
     add_fast(t, out);
     add_inside(t, out);
+}
+
+/* ---- one case ----------------------------------------------------------------------------------------------------- */
+
+static void add_error(const struct nb_record *r, struct nb_strbuf *out) {
+    const struct nb_accuracy *a = &r->accuracy;
+    const double parameters = nb_accuracy_parameters_ratio(a);
+    if (!r->has_accuracy || !isfinite(a->max_ulp)) return;
+    nb_strbuf_addf(out, "at most %.4g ulp, mean %.3g ulp", a->max_ulp, a->mean_ulp);
+    if (isfinite(a->worst_ratio)) nb_strbuf_addf(out, "; %.3g of its bound", a->worst_ratio);
+    if (isfinite(parameters)) nb_strbuf_addf(out, "; gradients of parameters %.3g of theirs", parameters);
+}
+
+static void add_time(const struct nb_record *r, struct nb_strbuf *out) {
+    if (!nb_record_timed(r)) {
+        nb_strbuf_add(out, r->timing_reason ? r->timing_reason : "not timed");
+        return;
+    }
+    nb_format_time_interval(out, &r->timing.time_ns);
+    nb_strbuf_add(out, ", ");
+    add_share(r, out);
+    if (r->timing.noisy) nb_strbuf_addf(out, "; too noisy to rank: %s", r->timing.noise);
+}
+
+void nb_case_view(const struct nb_results *results, struct nb_strbuf *out) {
+    const struct nb_record *r = &results->records[0];
+    struct nb_strbuf lines[5] = {{0}};
+    static const char *const labels[] = {"  case", "  found", "  why", "  error", "  time"};
+    const char *said = nb_status_wrong(r->status)    ? "WRONG"
+                       : nb_status_failed(r->status) ? "FAILED"
+                       : r->status == NB_OK          ? "right"
+                       : nb_status_timed(r->status)  ? "lost, as its formula predicts"
+                                                     : "not run";
+    const char *axes = strchr(r->key, '/');
+    char *verdict = nb_textf("%s: %s (%s)", r->c.variant, said, nb_status_name(r->status));
+    nb_strbuf_add(&lines[0], axes ? axes + 1 : r->key);
+    if (r->status != NB_OK) nb_failure_reproducer(r, &lines[1]);
+    if (nb_status_failed(r->status)) add_range(r, &lines[1]);
+    nb_failure_factor(results, NULL, r->c.variant, &lines[2]);
+    add_error(r, &lines[3]);
+    add_time(r, &lines[4]);
+    add_line(out, verdict, "");
+    for (int i = 0; i < 5; i++) {
+        if (lines[i].len) add_line(out, labels[i], lines[i].text);
+        nb_strbuf_release(&lines[i]);
+    }
+    free(verdict);
 }

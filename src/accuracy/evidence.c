@@ -18,6 +18,8 @@ struct nb_evidence_sum {
     bool cancels;
     bool by_column;                      /* NHWC: each column has a truth of its own */
     double error_squares, exact_squares; /* of the row */
+    double shape_squares, error_shape;   /* and of y - beta, alone and times the error */
+    const double *beta;                  /* by column, or null */
     double rms;                          /* of the row's exact values */
     double largest;                      /* magnitude whose squares the statistics hold */
 };
@@ -40,13 +42,17 @@ struct nb_evidence_sum *nb_evidence_new(const struct nb_case *c, const struct nb
     s->by_column = op == NB_OP_BATCHNORM && oracle->c->shape.layout == NB_NHWC;
     s->statistics = &nb_formats[c->stats_dtype == NB_STATS_X ? s->dtype : NB_F32];
     s->largest = largest_of(oracle, s->statistics);
+    s->beta = oracle->c->pass == NB_FORWARD ? oracle->beta : NULL;
     s->e = (struct nb_evidence){.claimed = of->claimed,
                                 .is_declared = of->is_declared,
                                 .min_rms = INFINITY,
                                 .worst_row = -1,
                                 .worst_col = -1,
                                 .broken_row = -1,
-                                .broken_rho = NAN};
+                                .broken_rho = NAN,
+                                .factor_low = NAN,
+                                .factor_high = NAN,
+                                .factor_rest = NAN};
     return s;
 }
 
@@ -107,6 +113,7 @@ static bool exceptional(struct nb_evidence_sum *s, int64_t row, int64_t col, con
 
 static void compare(struct nb_evidence_sum *s, int64_t row, int64_t col, double got, double want, double tolerance) {
     struct nb_evidence *e = &s->e;
+    const double shape = s->beta ? want - s->beta[col] : want;
     const double error = fabs(got - want), ulp = nb_ulp(want, s->dtype), nearest = nb_nearest_multiple(want, ulp);
     const bool cancelled = s->cancels && fabs(want) < s->rms / NB_CANCELLING;
     const double ulps = error / (cancelled ? nb_ulp(s->rms / NB_CANCELLING, s->dtype) : ulp);
@@ -114,6 +121,8 @@ static void compare(struct nb_evidence_sum *s, int64_t row, int64_t col, double 
     const bool ordinary = fabs(want) >= nb_formats[s->dtype].min_normal && fabs(want) > s->rms * 0x1p-10;
     s->error_squares += error * error;
     s->exact_squares += want * want;
+    s->shape_squares += shape * shape;
+    s->error_shape += (got - want) * shape;
     keep_larger(&e->max_ulp, error / ulp);
     if (bounded) keep_larger(&e->bound_ratio, error == 0 ? 0 : error / tolerance);
     if (got == nearest) e->n_correct++;
@@ -134,6 +143,16 @@ static double rms_of(const double *exact, int64_t cols) {
     return n > 0 ? sqrt(sum / n) : 0;
 }
 
+/* Of the row; a row whose exact y is beta alone says nothing. */
+static void take_factor(struct nb_evidence_sum *s) {
+    struct nb_evidence *e = &s->e;
+    const double gain = s->error_shape / s->shape_squares, rest = s->error_squares / s->shape_squares - gain * gain;
+    if (s->oracle->c->op == NB_OP_BATCHNORM || !(s->shape_squares > 0)) return;
+    e->factor_low = fmin(e->factor_low, 1 + gain);
+    e->factor_high = fmax(e->factor_high, 1 + gain);
+    e->factor_rest = fmax(e->factor_rest, isfinite(rest) ? sqrt(fmax(rest, 0)) : (double)INFINITY);
+}
+
 void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *computed, const double *exact,
                      const double *tolerance) {
     const int64_t cols = s->oracle->in->cols;
@@ -141,7 +160,7 @@ void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *compute
     const bool met_all = s->by_column && s->e.n_rows > 0; /* every row has the same */
     bool finite = true;
     s->rms = rms_of(exact, cols);
-    s->error_squares = s->exact_squares = 0;
+    s->error_squares = s->exact_squares = s->shape_squares = s->error_shape = 0;
     for (int64_t i = 0; i < cols; i++) {
         const struct nb_row_truth *t = s->by_column ? &s->oracle->truth[i] : of_row;
         if (!is_finite(t)) finite = false;
@@ -154,6 +173,7 @@ void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *compute
         if (!isfinite(tolerance[i])) s->e.n_unbounded++;
         if (!exceptional(s, row, i, t, got, exact[i])) compare(s, row, i, got, exact[i], tolerance[i]);
     }
+    take_factor(s);
     s->e.n_rows++;
     if (!finite) s->e.n_rows_not_finite++;
     if (s->error_squares > 0)
@@ -201,6 +221,9 @@ static const struct nb_member evidence[] = {E(COUNT, n_rows),
                                             NB_MEMBER_OPTIONAL(BOOL, struct nb_evidence, is_declared),
                                             NB_MEMBER_OPTIONAL(COUNT, struct nb_evidence, n_broken),
                                             NB_MEMBER_OPTIONAL(AMOUNT, struct nb_evidence, broken_rho),
+                                            NB_MEMBER_OPTIONAL(NUMBER, struct nb_evidence, factor_low),
+                                            NB_MEMBER_OPTIONAL(NUMBER, struct nb_evidence, factor_high),
+                                            NB_MEMBER_OPTIONAL(AMOUNT, struct nb_evidence, factor_rest),
                                             NB_MEMBERS_END};
 
 cJSON *nb_evidence_to_json(const struct nb_evidence *e) {
@@ -221,8 +244,14 @@ static void settle(double *value, double null_means) {
 }
 
 int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json) {
-    *e = (struct nb_evidence){
-        .is_declared = true, .worst_row = -1, .worst_col = -1, .broken_row = -1, .broken_rho = NAN};
+    *e = (struct nb_evidence){.is_declared = true,
+                              .worst_row = -1,
+                              .worst_col = -1,
+                              .broken_row = -1,
+                              .broken_rho = NAN,
+                              .factor_low = NAN,
+                              .factor_high = NAN,
+                              .factor_rest = NAN};
     if (nb_json_get_members(json, evidence, e, "evidence") != 0) return -1;
     const cJSON *worst = cJSON_GetObjectItemCaseSensitive(json, "worst");
     const double unlimited = e->n > 0 ? (double)INFINITY : (double)NAN;

@@ -35,6 +35,9 @@ struct nb_evidence {
      * none: all of them), whatever the bound allows: how many, and the row with the smallest rho. */
     int64_t n_broken, broken_row;
     double broken_rho;
+    /* y - beta = factor times the exact one, by least squares in each row: the least and the largest factor, and the largest rest, relative in
+     * norm. NaN: BatchNorm, or no row with a finite result but 0. */
+    double factor_low, factor_high, factor_rest;
 };
 
 /* Relative errors say nothing about an element that cancels: below this part of its row's rms it is measured as if it stood there. */

@@ -34,6 +34,8 @@ bool nb_status_ends(enum nb_status s) { return nb_status_failed(s) || s == NB_SK
 
 bool nb_status_timed(enum nb_status s) { return s == NB_OK || s == NB_OUT_OF_RANGE; }
 
+bool nb_status_wrong(enum nb_status s) { return s == NB_INACCURATE || s == NB_BIASED || s == NB_NOT_REPRODUCIBLE; }
+
 bool nb_status_failed(enum nb_status s) {
     return !nb_status_timed(s) && s != NB_SKIPPED && s != NB_NOT_RUN && s < NB_N_STATUSES;
 }

@@ -29,3 +29,4 @@ bool nb_status_failed(enum nb_status s);          /* makes the exit code 1 */
 bool nb_status_ends(
     enum nb_status s); /* failed, or skipped by its worker: what a journal's line of a failure may say */
 bool nb_status_timed(enum nb_status s); /* ok and out_of_range */
+bool nb_status_wrong(enum nb_status s); /* by what it computed: it came back and kept to its memory */

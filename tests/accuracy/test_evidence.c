@@ -21,10 +21,10 @@ struct setting {
     float computed[COLS];
 };
 
-static void set_up(struct setting *s, uint32_t op, const float *x) {
+static void set_up_affine(struct setting *s, uint32_t op, const char *affine, const float *x) {
     s->c = case_of(op, NB_F32);
     set(&s->c, "shape", "1x4");
-    set(&s->c, "affine", "none");
+    set(&s->c, "affine", affine);
     cr_assert_eq(nb_inputs_init(&s->in, &s->c), 0);
     memcpy(s->in.x, x, COLS * sizeof *x);
     cr_assert_eq(nb_oracle_init(&s->oracle, &s->c, &s->in), 0);
@@ -34,6 +34,8 @@ static void set_up(struct setting *s, uint32_t op, const float *x) {
         s->tolerance[i] = 4 * nb_ulp(s->y[i], NB_F32);
     }
 }
+
+static void set_up(struct setting *s, uint32_t op, const float *x) { set_up_affine(s, op, "none", x); }
 
 static struct nb_evidence take(struct setting *s, const struct nb_range *claimed) {
     struct nb_evidence e;
@@ -157,5 +159,23 @@ Test(evidence, NaN_of_finite_rows_is_excused_by_the_declared_range_alone) {
         const struct nb_evidence e = take(&s, &rows[i].claimed);
         cr_assert_eq(e.n_broken, rows[i].n_broken, "row %zu", i);
         cr_assert(e.n_broken == 0 || fabs(e.broken_rho - 1000) < 1, "row %zu: %g", i, e.broken_rho);
+    }
+}
+
+/* Of y - beta; a single element that is off by more is the rest. */
+Test(evidence, the_factor_of_a_row_is_measured) {
+    static const char *const affines[] = {"none", "gamma", "gamma_beta"};
+    for (size_t i = 0; i < 2 * sizeof affines / sizeof *affines; i++) {
+        struct setting s;
+        set_up_affine(&s, NB_OP_LAYERNORM, affines[i / 2], (const float[]){1, 2, 3, 7});
+        for (int k = 0; k < COLS; k++) {
+            const double beta = s.oracle.beta ? s.oracle.beta[k] : 0;
+            s.computed[k] = (float)(beta + 0.99 * (s.y[k] - beta));
+        }
+        if (i % 2) s.computed[1] += 0.5F;
+        const struct nb_evidence e = take(&s, &no_limit);
+        cr_expect((fabs(e.factor_low - 0.99) < 1e-6) == (i % 2 == 0), "%s: %g", affines[i / 2], e.factor_low);
+        cr_expect((e.factor_rest < 1e-6) == (i % 2 == 0), "%s: %g", affines[i / 2], e.factor_rest);
+        cr_expect_eq(e.factor_low, e.factor_high);
     }
 }

@@ -22,7 +22,7 @@ assert by_op["layernorm"]["accuracy"]["parameters"]["dbeta"]["n"] == 256
 assert by_op["rmsnorm"]["accuracy"]["parameters"]["dbeta"] is None
 print(by_op["layernorm"]["key"])
 PY
-"$NORMBENCH" replay "$WORK/run" "$(cat "$WORK/key")" --check-only >"$WORK/record"
+"$NORMBENCH" replay "$WORK/run" "$(cat "$WORK/key")" --check-only --format json >"$WORK/record"
 grep -q '"status": "ok"' "$WORK/record"
 "$NORMBENCH" report "$WORK/run" --format csv | head -1 | grep -q dgamma_ratio_to_bound
 tests/check_schema.py reports/schema "$WORK/run" >"$WORK/schema" 2>&1 || [ $? = 77 ] || { cat "$WORK/schema"; exit 1; }

@@ -31,7 +31,7 @@ tests/check_schema.py reports/schema "$WORK/run" >"$WORK/schema" 2>&1 || [ $? = 
 "$NORMBENCH" run quick --launches 0 --filter "rmsnorm_twopass_scalar_f32/shape:64x384" --out "$WORK/quick" --no-plots >"$WORK/out" 2>&1 ||
     bad "quick: $(cat "$WORK/out")"
 key=$(python3 -c "import json,sys;print(json.load(open(sys.argv[1]+'/results.json'))['records'][-1]['key'])" "$WORK/run")
-"$NORMBENCH" replay "$key" --check-only | grep -q '"noise_ratio"' || bad "replay of $key has no ratios"
+"$NORMBENCH" replay "$key" --check-only --format json | grep -q '"noise_ratio"' || bad "replay of $key has no ratios"
 
 # What is in the journal is not checked again.
 head -c -200 "$WORK/run/journal.jsonl" >"$WORK/cut" && cp "$WORK/cut" "$WORK/run/journal.jsonl" && rm "$WORK/run/results.json"

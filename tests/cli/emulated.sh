@@ -56,7 +56,7 @@ lines=$(grep -c . "$WORK/run/journal.jsonl")
 [ "$(grep -c '"type":"check"' "$WORK/run/journal.jsonl")" = "$(head -n "$lines" "$WORK/run/journal.jsonl" | grep -c '"type":"check"')" ] ||
     bad "resumed, it checks again what is in the journal"
 
-"$NORMBENCH" replay "$WORK/run" '*rmsnorm_rows*16x64*' >"$WORK/out" 2>"$WORK/err" || bad "replay: $(cat "$WORK/err")"
+"$NORMBENCH" replay "$WORK/run" '*rmsnorm_rows*16x64*' --format json >"$WORK/out" 2>"$WORK/err" || bad "replay: $(cat "$WORK/err")"
 grep -q '"timing_reason": *"emulated"' "$WORK/out" || bad "a replay gives no reason: $(head -c 300 "$WORK/out")"
 "$NORMBENCH" run "$WORK/c.json" --axis backend=cuda-emulated --axis kernel=rmsnorm_rows --out "$WORK/alone" >"$WORK/out" 2>"$WORK/err" ||
     bad "emulated alone: $(cat "$WORK/err")"

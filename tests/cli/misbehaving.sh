@@ -58,7 +58,7 @@ PY
 [ ! -s "$WORK/wrong" ] || bad "$(cat "$WORK/wrong")"
 
 "$NORMBENCH" replay "crash:bad_crash_f32/shape:4x8" --plugin "$plugins/crash.so" --check-only >"$WORK/record" && bad "replay: a crash ends with 0"
-grep -q '"status": "crashed"' "$WORK/record" || bad "replay: $(cat "$WORK/record")"
+grep -q 'FAILED (crashed)' "$WORK/record" || bad "replay: $(cat "$WORK/record")"
 
 # ---- no text of a plugin, and no name of a file, reaches a terminal, a report or a page as a command of a terminal, nor a cell as a formula ----
 evil="$WORK/$(printf 'a\033[31m\302\2332J')"

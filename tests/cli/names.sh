@@ -26,7 +26,7 @@ says '^mine:example_f32/shape:64x4096/' run quick "${mine[@]}" --list --axis op=
 for name in mine:example_f32 example; do
     says '^mine:example_f32: ' probe "$name" "${mine[@]}"
     says '^mine:example_f32, at most' tolerance "${mine[@]}" --kernel "$name" --n 64 --rows 4 --trials 4
-    says '"key":.*mine:example_f32' replay "$name/shape:4x64/root:mul_recip" "${mine[@]}" --check-only
+    says '"key":.*mine:example_f32' replay "$name/shape:4x64/root:mul_recip" "${mine[@]}" --check-only --format json
     says '^example_f32/' gate --config ./c.json --baseline mine.so --candidate mine.so --kernel "$name" --list
     echo "{ \"blocks\": [ { \"kernel\": \"$name\", \"shape\": \"4x64\" } ] }" >g.json
     says '^example_f32/' gate --config ./g.json --baseline mine.so --candidate mine.so --list

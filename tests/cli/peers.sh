@@ -91,7 +91,7 @@ PY
 "$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=peer:fakelib --axis stride=packed --list 2>/dev/null >"$WORK/cases"
 [ "$(grep -vc '^fakelib:' "$WORK/cases")" = 0 ] || fail "backend=peer:fakelib selects more than the peer"
 replay=$(cat "$WORK/run/results.json.replay")
-eval "\"$NORMBENCH\" ${replay#normbench } --check-only" >"$WORK/record" || fail "$replay"
+eval "\"$NORMBENCH\" ${replay#normbench } --check-only --format json" >"$WORK/record" || fail "$replay"
 grep -q '"library": "fakelib 1.0"' "$WORK/record" || fail "the replayed record names no library"
 "$NORMBENCH" list kernels --peer fakelib --peer-lib "fakelib=$NORMBENCH" | grep -q "^fakelib:rmsnorm" || fail "list kernels --peer"
 "$NORMBENCH" probe fakelib:rmsnorm --peer fakelib >"$WORK/probe" || fail "probe --peer"

@@ -69,7 +69,7 @@ said list kernels --plugin "$program" | grep -q '^norms:norm '
 said info --plugin "$program" | grep -q norms
 said probe norms:norm --plugin "$program" >"$WORK/probed"
 grep -q "norms:norm_f32" "$WORK/probed" || { cat "$WORK/probed"; exit 1; }
-said replay "norms:wrong_f32/shape:4x8" --plugin "$program" --check-only | grep -q '"status": "inaccurate"'
+said replay "norms:wrong_f32/shape:4x8" --plugin "$program" --check-only | grep -q "WRONG (inaccurate)"
 said gate --baseline "$program" --candidate "$program" | grep -q "compares two builds as shared objects"
 said run "$WORK/config.json" --plugin "$program" --axis threads=2 --list | grep -q "does not use several threads"
 
@@ -86,8 +86,8 @@ refused name "a name that is too long or not padded"
 refused op "op is 77"
 refused dtype "a dtype that this program does not know"
 refused same "norm_f32 twice"
-NORMS_FAULT=time said replay "norms:norm_f32/shape:4x8" --plugin "$program" --check-only | grep -q "took longer than its whole answer"
-NORMS_FAULT=number said replay "norms:norm_f32/shape:4x8" --plugin "$program" --check-only | grep -q "another number of calls"
+NORMS_FAULT=time said replay "norms:norm_f32/shape:4x8" --plugin "$program" --check-only --format json | grep -q "took longer than its whole answer"
+NORMS_FAULT=number said replay "norms:norm_f32/shape:4x8" --plugin "$program" --check-only --format json | grep -q "another number of calls"
 NORMS_FAULT=refuse said replay "norms:norm_f32/shape:4x8" --plugin "$program" --check-only | grep -q "returned 5"
 printf '#!/bin/sh\necho hello\n' >"$WORK/script"
 chmod +x "$WORK/script"

@@ -89,7 +89,7 @@ print("\n".join(keys + [w["key"] for w in worst][:2]))
 PY
 [ -s "$WORK/keys" ] || fail "no keys"
 while read -r key; do
-    "$NORMBENCH" replay "$key" --check-only --quiet >"$WORK/out" </dev/null || fail "replay $key"
+    "$NORMBENCH" replay "$key" --check-only --quiet --format json >"$WORK/out" </dev/null || fail "replay $key"
     grep -q '"evidence"' "$WORK/out" || fail "replay $key says nothing"
 done <"$WORK/keys"
 

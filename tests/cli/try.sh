@@ -54,7 +54,7 @@ holds out '^inside +.'
 awk 'length > 82' out | grep -q . && bad "a line is too long: $(cat out)"
 # The line that replays the worst row does, as it stands.
 command=$(sed -n '/^  worst/,/^how fast/p' out | sed '1d;$d')
-eval "$command" >replayed 2>err && grep -q '"status"' replayed || bad "does not replay: $command: $(cat err)"
+eval "$command" >replayed 2>err && grep -q 'right (ok)' replayed || bad "does not replay: $command: $(cat err)"
 
 # ---- what is wrong is said ---------------------------------------------------------------------------------------------------------
 sed 's/call->cols + /call->cols + 1 + /' mine.c >wrong.c
@@ -67,6 +67,14 @@ holds out '^  first +[0-9]+ of [0-9]+ elements beyond the bound; row [0-9]+'
 holds out 'try-wrong'
 holds out '^how fast\? +not timed'
 holds out '^inside +.*rounding nearest' # of a wrong one, too: it may say why
+# Right but for a factor in each row, which names the mistake.
+sed 's/(float)call->cols + /(float)(call->cols - 7) + /' mine.c >short.c
+gcc -O2 -shared -fPIC short.c -o short.so -lm
+"$NORMBENCH" try ./short.so --no-peers --budget 5 --out try-short >out 2>err
+[ $? = 1 ] || bad "short.so: not wrong"
+holds out '^  why +every row is too small by a factor of 1\.0034 to 1\.0092, as if$'
+holds out '^ +the sum were divided by n - 7$'
+holds out '^inside .*; undetermined: sums \(' # and why
 # So fast that it cannot do its work, whatever comes out.
 echo "mine:* 2000 0.5" >played
 code=0

@@ -46,6 +46,7 @@ reads emulate rmsnorm llama --quantize all --rows 2 --n 64
 reads limits --dtype f16 --eps 1e-6
 reads limits --dtype bf16 --design layernorm
 reads probe rmsnorm_twopass_scalar_f32
+reads replay rmsnorm_fast_scalar_f32/shape:4x64 --launches 1 --blocks 2
 reads tolerance --dtype bf16 --n 64 --trials 8 --rows 2
 reads claims --list
 reads claims --explain speed-paper-range

@@ -166,6 +166,16 @@ Test(probe, differences_are_causes_in_words) {
     }
 }
 
+Test(probe, says_of_sums_that_are_undetermined_why) {
+    struct nb_strbuf said released_by(nb_strbuf_release) = {0};
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    cr_assert_eq(nb_registry_load(plugin_path("mistakes")), 0);
+    nb_probe_undetermined(asked("mistakes:rms_f32_eps_over_n"), &said);
+    cr_expect_eq(said.len, 0, "%s", said.text);
+    nb_probe_undetermined(asked("mistakes:rms_f32_eps_clamp"), &said);
+    cr_expect(said.text && strncmp(said.text, "; undetermined: sums (", 22) == 0, "%s", said.text);
+}
+
 Test(probe, says_why_a_kernel_that_returns_an_error_was_not_asked) {
     cr_assert_eq(nb_registry_load(plugin_path("error")), 0);
     const struct nb_entry *entry = nb_registry_at(nb_registry_size() - 1);

@@ -204,6 +204,80 @@ Test(summary, what_failing_cases_share_is_said_where_it_is_no_chance) {
     }
 }
 
+static struct nb_record *add_failure(const char *shape, double low, double high, double rest) {
+    struct nb_record *r = nb_test_add(&results, "mine:k", NB_OP_RMSNORM, shape);
+    r->status = NB_INACCURATE;
+    r->has_evidence = true;
+    r->evidence = (struct nb_evidence){.covered = true, .factor_low = low, .factor_high = high, .factor_rest = rest};
+    free(r->key);
+    r->key = nb_textf("mine:k/shape:%s/data:normal", shape);
+    return r;
+}
+
+Test(summary, a_factor_of_every_row_is_said_with_what_makes_it) {
+    const double of_384 = sqrt(377. / 384), of_1024 = sqrt(1017. / 1024), u = 0x1p-24;
+    const struct {
+        double low[2], high[2], rest;
+        const char *said;
+    } rows[] = {
+        {{of_384, of_1024},
+         {of_384, of_1024},
+         u,
+         "every row is too small by a factor of 1.0034 to 1.0092, as if the sum were divided by n - 7"},
+        {{1.01, 1.01}, {1.01, 1.01}, u, "every row is too large by a factor of 1.01"},
+        {{1.02, 1.1},
+         {1.03, 1.3},
+         u,
+         "every row is too large by a factor of 1.02 to 1.3, more in longer rows, as where a sum loses terms"},
+        {{0.97, 0.98}, {1.02, 1.03}, u, "every row is off by a factor of 0.97 to 1.03"},
+        {{0, 0}, {0, 0}, u, "every row comes out as 0, as where a sum of squares overflows"},
+        {{0.99, 0.5}, {0.99, 0.5}, 0.01, ""}, /* more is wrong */
+        {{1 + u, 1 + u}, {1 + u, 1 + u}, u, ""},
+        {{NAN, NAN}, {NAN, NAN}, NAN, ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct nb_strbuf said released_by(nb_strbuf_release) = {0};
+        results = (struct nb_results){0};
+        add_failure("64x384", rows[i].low[0], rows[i].high[0], rows[i].rest);
+        add_failure("1024x1024", rows[i].low[1], rows[i].high[1], rows[i].rest);
+        nb_failure_factor(&results, NULL, "mine:k", &said);
+        cr_expect_str_eq(said.text ? said.text : "", rows[i].said, "row %zu", i);
+        nb_results_release(&results);
+    }
+}
+
+Test(summary, a_failure_in_the_range_stands_before_one_outside) {
+    results = (struct nb_results){0};
+    add_failure("4x4", NAN, NAN, NAN);
+    add_failure("4x8", NAN, NAN, NAN);
+    struct nb_record *inside = &results.records[0], *outside = &results.records[1];
+    outside->evidence.covered = false;
+    outside->has_accuracy = true;
+    outside->accuracy = (struct nb_accuracy){.n_beyond = 1, .reproducer = {.row = 1, .col = 1}};
+    cr_expect(is_plainer(inside, outside));
+    cr_expect_not(is_plainer(outside, inside));
+    outside->evidence.covered = true;
+    cr_expect(is_plainer(outside, inside), "an element beyond its bound");
+}
+
+Test(summary, a_case_alone_is_said_in_words) {
+    struct nb_strbuf said released_by(nb_strbuf_release) = {0};
+    results = (struct nb_results){0};
+    struct nb_record *r = add_failure("4x64", 1.01, 1.01, 0x1p-24);
+    nb_test_accuracy(r, 12.5, 0);
+    r->evidence.covered = false;
+    r->reason = nb_strdup("256 of 256 elements beyond the bound");
+    nb_case_view(&results, &said);
+    static const char *const parts[] = {"mine:k: WRONG (inaccurate)\n  case             shape:4x64/data:normal\n",
+                                        "256 of 256 elements",
+                                        "outside the range of our kernels",
+                                        "too large by a factor of 1.01",
+                                        "12.5 ulp",
+                                        "not timed"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        cr_expect_not_null(strstr(said.text, parts[i]), "%s: %s", parts[i], said.text);
+}
+
 Test(summary, a_witness_stands_with_its_own_sentence) {
     results = nb_test_small();
     struct nb_record *r = &results.records[0];

@@ -361,6 +361,19 @@ static void probe_summary(const struct nb_probe *p, struct nb_strbuf *out) {
     if (!out->len) nb_strbuf_add(out, "nothing could be determined");
 }
 
+void nb_probe_undetermined(const cJSON *probe, struct nb_strbuf *out) {
+    static const char *const names[][2] = {
+        {"accumulator", "sums"}, {"variance", "variance"}, {"eps_place", "eps"}, {"root", "root"}};
+    bool any = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const cJSON *answer = nb_json_find(nb_json_get(probe, "answers"), "question", names[i][0]);
+        const char *why = nb_json_get_text(answer, "evidence");
+        if (!why || nb_json_get_text(answer, "value")) continue;
+        nb_strbuf_addf(out, "%s%s (%.*s)", any ? ", " : "; undetermined: ", names[i][1], (int)strcspn(why, ",;"), why);
+        any = true;
+    }
+}
+
 static void add_difference(struct nb_strbuf *out, const char *format, const char *value) {
     nb_strbuf_add(out, out->len ? "; " : "");
     nb_strbuf_addf(out, format, value);

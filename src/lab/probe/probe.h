@@ -33,6 +33,9 @@ cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, vo
  * there is none. */
 void nb_probe_differences(const struct nb_case *c, const cJSON *probe, bool gave_nan, struct nb_strbuf *out);
 
+/* Appends what of sums, variance, eps and root is undetermined, and why: "; undetermined: sums (eps enters multiplied)". */
+void nb_probe_undetermined(const cJSON *probe, struct nb_strbuf *out);
+
 /* For --help: the questions in the order in which they are asked. */
 struct nb_probe_question {
     const char *name, *help;
