@@ -29,15 +29,15 @@ extern const struct nb_command nb_command_claims;
 static const char help[] =
     "usage: normbench claims [ID|GLOB|FILE.json ...] [OPTIONS]\n"
     "       normbench claims --model NAME|FILE.json [--tokens N] [OPTIONS]\n\n"
-    "Tests published statements about norms on this machine: claims of configs/claims/, and the inputs of public bug\n"
+    "Test published statements about norms on this machine: claims of configs/claims/, and the inputs of public bug\n"
     "reports (bug-*). Each gets REPRODUCED, PARTLY, NOT REPRODUCED, FALSE IN PART, or why it is open here, with what was\n"
     "measured, the interval, the published figure, the reason, and which choice makes or breaks it. Without names: all.\n\n"
-    "  --list               the claims, what kind of experiment they are, and what they say; runs nothing; with\n"
+    "  --list               print the claims, what kind of experiment they are, and what they say; run nothing; with\n"
     "                       --format variants the kernels that they need, whether these are built or not\n"
-    "  --explain ID         one claim: sources, readings, and what it expects of which figures; with the\n"
+    "  --explain ID         explain a claim: sources, readings, and what it expects of which figures; with the\n"
     "                       ID \"properties\", the property experiments that claims may use: parameters and defaults\n"
-    "  --model FILE         no claim: what RMSNorm would save in a step of your own model, here, fused and unfused; half a\n"
-    "                       minute. A config.json as Hugging Face has it, a list of operations, or a name in configs/models/\n"
+    "  --model FILE         say what RMSNorm would save in a step of your own model, here, fused and unfused (half a\n"
+    "                       minute): a config.json as Hugging Face has it, a list of operations, or a name in configs/models/\n"
     "  --tokens N           of that step, of a config.json: 1 is generated (the default), more are a training step\n"
     "  --quick              fewer launches and smaller shapes: about two minutes\n"
     "  --launches N         worker processes for each group (default 24, with --quick 9; of training 8, and 6 seeds,\n"
@@ -46,15 +46,15 @@ static const char help[] =
     "                       with --quick 0); models train on the bytes of $NORMBENCH_TEXT, else on a licence that\n"
     "                       every Debian has\n"
     "  --device NAME        where PyTorch's models run: cpu (the default), cuda\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program; bug reports are then tested on them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
-    "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
-    "  --case-timeout S     ends a case that makes no progress for so long (default 20), and PyTorch after six times that\n"
+    "  --plugin FILE        add the kernels of a .so, .py or program; bug reports are then tested on them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
+    "  --max-width WIDTH    hide wider kernels: scalar, 128, 256, 256x, 512\n"
+    "  --case-timeout S     end a case that makes no progress for so long (default 20), and PyTorch after six times that\n"
     "  --out DIR            the folder (default results/TIME-claims): claims.json, claims.md, claims.html, and the\n"
     "                       runs behind them in timing/, accuracy/, rates/ and training/\n"
-    "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
+    "  --resume DIR         resume where a run was cut off; takes no option that would change the plan\n"
     "  --format NAME        on stdout: table (the default), markdown, json\n"
-    "  --no-plots           makes no pictures\n"
-    "  --strict             exit code 1 when a claim is NOT REPRODUCED\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "  --no-plots           make no pictures\n"
+    "  --strict             exit with 1 when a claim is NOT REPRODUCED\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Examples: normbench claims form-keepdim --quick; normbench claims --model llama-3-8b --tokens 4096\n"
     "Exit codes: 0 whatever the verdicts, 1 with --strict, 2 usage or configuration,\n"
     "5 --resume on another CPU, 128+n ended by signal n.\n";
@@ -385,9 +385,8 @@ static struct nb_claims_measured all_measured(const struct measured *m) {
 /* Experiments in this process are few seconds in all; each is named as it goes. */
 static struct nb_claim_result *judge(const struct nb_claims *claims, const struct nb_claims_measured *measured) {
     struct nb_claim_result *results = nb_alloc(claims->n + 1, sizeof *results);
-    const double started = nb_now_s();
     for (size_t i = 0; i < claims->n; i++) {
-        nb_progress((double)i, (double)claims->n, nb_now_s() - started, claims->items[i].id);
+        nb_progress((double)i, (double)claims->n, 0, claims->items[i].id);
         nb_claim_try(&results[i], &claims->items[i], measured);
     }
     nb_progress_end();
@@ -539,4 +538,4 @@ static int claims_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_claims = {
-    .name = "claims", .summary = "tests what papers and tutorials say", .help = help, .run = claims_main};
+    .name = "claims", .summary = "test what papers and tutorials say", .help = help, .run = claims_main};

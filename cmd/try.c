@@ -24,7 +24,7 @@ extern const struct nb_command nb_command_try;
 
 static const char help[] =
     "usage: normbench try FILE [OPTIONS]\n\n"
-    "What are the kernels of this file worth? It is a shared object, Python (mine.py) or a program of any language\n"
+    "Check and time the kernels of a file: a shared object, Python (mine.py) or a program of any language\n"
     "(cmd/guide/protocol.md). Each is checked, checked again on hard rows, and timed beside our reference, our fast kernel\n"
     "and the peers that are built; shapes, dtypes and passes are its own. It ends with ten lines for each kernel: is it right\n"
     "(else where not, and the command that repeats it), how accurate (grade, worst row), how fast, as a share of the copy\n"
@@ -32,9 +32,9 @@ static const char help[] =
     "  --kernel GLOBS       only these of its kernels, with commas between\n"
     "  --budget SECONDS     about how long it takes (default 20); many kernels take longer; what is silent then is ended\n"
     "                       within 5 s\n"
-    "  --no-peers           leaves out the peers that are built\n"
-    "  --max-width WIDTH    hides wider kernels of ours\n"
-    "  --case-timeout S     ends a case that makes no progress for so long (default 10, or half of a smaller budget)\n" NB_LOAD_TIMEOUT_HELP
+    "  --no-peers           leave out the peers that are built\n"
+    "  --max-width WIDTH    hide wider kernels of ours\n"
+    "  --case-timeout S     end a case that makes no progress for so long (default 10, or half of a smaller budget)\n" NB_LOAD_TIMEOUT_HELP
     "  --out DIR            the folder (default results/TIME-try): what `normbench run` leaves; `normbench report DIR`\n"
     "                       draws it\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 all of its kernels are right, 1 one is wrong, crashed or hung, 2 usage, or a file that cannot be loaded,\n"
@@ -147,18 +147,20 @@ static void add_block(cJSON *blocks, const struct nb_entry *e, bool cold) {
     cJSON_AddItemToArray(blocks, nb_plugin_block(e, names.items, names.n, cold));
 }
 
+/* Of many kernels each gets what one has in the least budget: a row that is left out finds nothing. */
+static double checks_s(const struct try_options *o, size_t n_kernels) {
+    return fmax(o->budget_s / 4, 1.25 * (double)n_kernels);
+}
+
 /* Half of the time goes to the run, a quarter to the hard rows; the rest to loading and probing. Every kernel gets the launches that an
  * interval needs, however long they take. */
-static void set_time(const struct try_options *o, struct nb_plan *plan) {
-    plan->budget_s = o->budget_s / 2;
+static void set_time(const struct try_options *o, size_t n_kernels, struct nb_plan *plan) {
+    plan->kept_s = checks_s(o, n_kernels);
+    plan->budget_s = plan->kept_s + o->budget_s / 2;
     plan->leaves_none_out = true; /* late is better than no answer about a kernel */
     if (plan->estimate_s > o->budget_s)
         nb_note("about %.0f s, more than the %.0f given: these are %zu cases; --kernel chooses", plan->estimate_s,
                 o->budget_s, plan->n_cases);
-}
-/* Of many kernels each gets what one has in the least budget: a row that is left out finds nothing. */
-static double checks_s(const struct try_options *o, size_t n_kernels) {
-    return fmax(o->budget_s / 4, 1.25 * (double)n_kernels);
 }
 
 static int make_config(const struct subjects *s, struct nb_config *config) {
@@ -197,7 +199,7 @@ static bool can_be_probed(const struct nb_results *results, const struct nb_entr
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         if (strcmp(r->c.variant, e->id) != 0) continue;
-        const bool by_value = r->status == NB_INACCURATE || r->status == NB_BIASED || r->status == NB_NOT_REPRODUCIBLE;
+        const bool by_value = nb_status_wrong(r->status);
         if (nb_status_failed(r->status) && !by_value) return false;
         n += by_value || nb_status_timed(r->status);
     }
@@ -360,13 +362,11 @@ static int try_main(int argc, char **argv) {
         nb_load_kernels(&o.request.plugins, o.max_width) != 0 || find_subjects(&o, &subjects) != 0 ||
         make_config(&subjects, &config) != 0 || nb_plan_make(&plan, &config, &all) != 0)
         return NB_EXIT_USAGE;
-    set_time(&o, &plan);
+    set_time(&o, subjects.n, &plan);
     if (!nb_plan_only_shown(&plan, &config, false, NULL, &exit_code))
         exit_code = measure(&o, &subjects, &plan, argc, argv);
     return exit_code;
 }
 
-const struct nb_command nb_command_try = {.name = "try",
-                                          .summary = "what a plugin's kernels are worth: right, how accurate, how fast",
-                                          .help = help,
-                                          .run = try_main};
+const struct nb_command nb_command_try = {
+    .name = "try", .summary = "check a file's kernels: right, how accurate, how fast", .help = help, .run = try_main};

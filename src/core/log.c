@@ -4,6 +4,7 @@
 #include "src/core/log.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -144,26 +145,41 @@ void nb_note(const char *format, ...) {
     va_end(args);
 }
 
-/* Seconds left; negative: too early to tell. */
-static double time_left(double share, double elapsed_s) { return share > 0.02 ? elapsed_s * (1 - share) / share : -1; }
+struct left {
+    char text[48]; /* "33 s left", "33 to 60 s left"; "": too early to tell */
+};
+
+static struct left time_left(double done, double least, double most, double elapsed_s) {
+    struct left left = {""};
+    if (!(elapsed_s > 0) || done < 0.1 * least) return left;
+    const double low = elapsed_s * (least / done - 1), high = elapsed_s * (most / done - 1);
+    if (isinf(high))
+        snprintf(left.text, sizeof left.text, "at least %.0f s left", low);
+    else if (high < 1.1 * low + 1)
+        snprintf(left.text, sizeof left.text, "%.0f s left", high);
+    else
+        snprintf(left.text, sizeof left.text, "%.0f to %.0f s left", low, high);
+    return left;
+}
 
 /* A log that says nothing for minutes looks like one of a program that hangs; one with a line for each step hides the rest. */
-static void progress_line(double share, double elapsed_s, const char *what) {
+static void progress_line(double share, double elapsed_s, const char *left, const char *what) {
     if (elapsed_s < last_line_s) last_line_s = 0; /* another stage has begun */
     if (elapsed_s - last_line_s < NB_PROGRESS_LINE_S) return;
     last_line_s = elapsed_s;
-    const double left = time_left(share, elapsed_s);
-    if (left >= 0)
-        nb_note("%.0f%% after %.0f s, %.0f s left: %.60s", 100 * share, elapsed_s, left, what);
-    else
-        nb_note("%.0f%% after %.0f s: %.60s", 100 * share, elapsed_s, what);
+    nb_note("%.0f%% after %.0f s%s%s: %.60s", 100 * share, elapsed_s, *left ? ", " : "", left, what);
 }
 
 void nb_progress(double done, double total, double elapsed_s, const char *what) {
-    if (quiet || total <= 0) return;
-    const double share = done / total < 1 ? done / total : 1;
+    nb_progress_between(done, total, total, elapsed_s, what);
+}
+
+void nb_progress_between(double done, double least, double most, double elapsed_s, const char *what) {
+    if (quiet || least <= 0) return;
+    const double total = isinf(most) ? least : most, share = done / total < 1 ? done / total : 1;
+    const struct left left = time_left(done, least, most, elapsed_s);
     if (!isatty(STDERR_FILENO)) {
-        progress_line(share, elapsed_s, what);
+        progress_line(share, elapsed_s, left.text, what);
         return;
     }
     enum { CELLS = 30 };
@@ -172,10 +188,7 @@ void nb_progress(double done, double total, double elapsed_s, const char *what) 
     memset(cells, '#', (size_t)filled);
     memset(cells + filled, '.', (size_t)(CELLS - filled));
     cells[CELLS] = '\0';
-    const double left = time_left(share, elapsed_s);
-    fprintf(stderr, "\r[%s] %3.0f %%", cells, 100 * share);
-    if (left >= 0) fprintf(stderr, "  %.0f s left", left);
-    fputs("  ", stderr);
+    fprintf(stderr, "\r[%s] %3.0f %%  %s%s", cells, 100 * share, left.text, *left.text ? "  " : "");
     put(stderr, what, 60);
     fputs("\033[K", stderr);
     bar_drawn = true;

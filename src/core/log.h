@@ -28,8 +28,11 @@ bool nb_color_on(int fd);
 /* Cells of a line: COLUMNS is the user's word, else what the terminal says; a file or a pipe: 80. */
 size_t nb_screen_width(FILE *out);
 
-/* How far it is, and an estimate of the time left: a bar where stderr is a terminal, elsewhere a line every half minute. */
+/* How far it is, and from a tenth on how long it takes yet, where steps are of equal length (else elapsed_s is 0): a bar where stderr is a
+ * terminal, elsewhere a line every half minute. */
 void nb_progress(double done, double total, double elapsed_s, const char *what);
+/* Of a total that is not known yet; most may be infinite. */
+void nb_progress_between(double done, double least, double most, double elapsed_s, const char *what);
 void nb_progress_end(void);
 
 /* Memory that cannot be had ends the program: a benchmark cannot go on without. */

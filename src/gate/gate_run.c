@@ -127,7 +127,7 @@ static int check_all(struct nb_gate *g) {
     int result = 0;
     if (!g->plan.ignore_identity) open_codes(&codes, g);
     for (size_t i = 0; i < g->n_cases && result == 0; i++) {
-        nb_progress((double)i, (double)g->n_cases, nb_now_s() - g->started_s, "checking");
+        nb_progress_between((double)i, (double)g->n_cases, INFINITY, nb_now_s() - g->started_s, "checking");
         result = check_case(g, &g->cases[i], &codes);
     }
     if (codes.n_unknown > 0)
@@ -222,9 +222,10 @@ static int launch_case(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_s
     return 0;
 }
 
-/* Rounds over all open cases; *done counts launches for the progress line. */
+/* Rounds over all open cases. How many go on to the stages that follow is not known yet. */
 static int run_launches(struct nb_gate *g, enum nb_gate_stage stage, int first, int n) {
-    const double total = (double)n * (double)count_open(g), started = nb_now_s();
+    const double total = (double)n * (double)count_open(g), started = nb_now_s(),
+                 to_come = (double)((NB_N_GATE_STAGES - 1 - stage) * g->plan.confirm_launches) * (double)count_open(g);
     double done = 0;
     for (int l = 0; l < n; l++)
         for (size_t i = 0; i < g->n_cases; i++) {
@@ -233,7 +234,7 @@ static int run_launches(struct nb_gate *g, enum nb_gate_stage stage, int first, 
             if (nb_gate_is_over(g)) return 0;
             char what[200];
             snprintf(what, sizeof what, "%s %.150s", stage_names[stage], c->c.variant);
-            nb_progress(done++, total, nb_now_s() - started, what);
+            nb_progress_between(done++, total, total + to_come, nb_now_s() - started, what);
             int result = launch_case(g, c, stage, first + l);
             if (result != 0) return result;
         }

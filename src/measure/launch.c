@@ -35,7 +35,11 @@ static void say_step(const struct nb_run *run, int group, const char *what) {
     if (nb_plan_is_adaptive(run->plan) && n_done > 0 && length < (int)sizeof text)
         snprintf(text + length, sizeof text - (size_t)length, "; %d of %zu groups are done", n_done,
                  run->plan->n_groups);
-    nb_progress(elapsed_s, elapsed_s + nb_schedule_to_come_s(&run->schedule, left_s(run)), elapsed_s, text);
+    const double least_s = nb_schedule_to_come_s(&run->schedule, left_s(run));
+    const bool is_open =
+        nb_plan_is_adaptive(run->plan) && nb_schedule_lacks(&run->schedule); /* how wide, is not known */
+    const double most_s = (is_open ? fmax(least_s, left_s(run)) : least_s) + run->plan->kept_s;
+    nb_progress_between(elapsed_s, elapsed_s + least_s, elapsed_s + most_s, elapsed_s, text);
 }
 
 /* ---- checks, side by side ---------------------------------------------------------------------------------------- */

@@ -256,6 +256,7 @@ double nb_schedule_to_come_s(const struct nb_schedule *s, double left_s) {
 struct part {
     int first, n;
     double s;
+    enum nb_worth worth;
 };
 
 static int part_size(const struct nb_plan *plan, int first) {
@@ -270,29 +271,33 @@ static bool is_open(const struct nb_schedule *s, int group) {
                                           spent[NB_STAGE_LAUNCH].n < steps_at_least(s, group, NB_STAGE_LAUNCH));
 }
 
-/* Those that may still be left out. Returns how many. */
-static int open_parts(const struct nb_schedule *s, struct part *parts) {
+/* Those that may still be left out, of no more than this worth. Returns how many. */
+static int open_parts(const struct nb_schedule *s, enum nb_worth most, struct part *parts) {
     int n_parts = 0;
     struct part part;
     for (int g = 0; g < (int)s->plan->n_groups; g += part.n) {
-        part = (struct part){.first = g, .n = part_size(s->plan, g)};
+        part = (struct part){.first = g, .n = part_size(s->plan, g), .worth = s->plan->groups[g].worth};
         bool open = false;
         for (int i = g; i < g + part.n; i++) {
             part.s += least_s(s, i);
             open |= is_open(s, i);
         }
-        if (open) parts[n_parts++] = part;
+        if (open && part.worth <= most) parts[n_parts++] = part;
     }
     return n_parts;
 }
 
-/* Moves those that take at least the mean to the front, in their order. Returns how many. */
+/* Moves those of the least worth among those that take at least the mean to the front, in their order. Returns how many. */
 static int long_parts(struct part *parts, int n) {
     double mean = 0;
     int n_long = 0;
+    enum nb_worth least = NB_WORTH_ANSWERS;
     for (int i = 0; i < n; i++) mean += parts[i].s / n;
+    mean *= 1 - 1e-9;
     for (int i = 0; i < n; i++)
-        if (parts[i].s >= mean * (1 - 1e-9)) parts[n_long++] = parts[i];
+        if (parts[i].s >= mean && parts[i].worth < least) least = parts[i].worth;
+    for (int i = 0; i < n; i++)
+        if (parts[i].s >= mean && parts[i].worth == least) parts[n_long++] = parts[i];
     return n_long;
 }
 
@@ -320,8 +325,9 @@ void nb_schedule_keep_budget(struct nb_schedule *s, double left_s) {
     const bool holds = isfinite(left_s) && !s->plan->leaves_none_out;
     struct part *parts freed = holds ? nb_alloc(s->plan->n_groups + 1, sizeof *parts) : NULL;
     for (double over_s; parts && (over_s = all_s(s, least_s) + kept_s(s) - left_s) > 0;) {
-        const int n = long_parts(parts, open_parts(s, parts));
-        int k = 0;
+        int n = open_parts(s, NB_WORTH_COMPARES, parts), k = 0;
+        if (n == 0) n = open_parts(s, NB_WORTH_ANSWERS, parts);
+        n = long_parts(parts, n);
         for (double gone_s = 0; k < n && gone_s < over_s;) {
             gone_s = 0;
             k++;

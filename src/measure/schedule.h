@@ -51,8 +51,8 @@ void nb_schedule_tried(struct nb_schedule *s, int group, int launch, double elap
 /* A case that failed keeps its group waiting no longer. */
 void nb_schedule_drop(struct nb_schedule *s, int group, int index);
 
-/* Leaves groups out until all that every group has to have fits into left_s: of those that take more than the
- * mean the fewest that are enough, evenly over the plan. */
+/* Leaves groups out until all that every group has to have fits into left_s: of those that take more than the mean the fewest that are enough,
+ * evenly over the plan; those of the least worth first (plan.h), and those that answer only when there are no others. */
 void nb_schedule_keep_budget(struct nb_schedule *s, double left_s);
 /* Leaves the group out for good, with those that go with it: the time was over before all of it was checked. */
 void nb_schedule_leave_out(struct nb_schedule *s, int group);

@@ -575,6 +575,38 @@ static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb
     }
 }
 
+/* ---- what answers first ---- */
+
+/* Cases of LayerNorm and of RMSNorm in groups [from, to), forward; 0: of one of them alone. */
+static size_t count_compared(const struct nb_plan *plan, size_t from, size_t to) {
+    size_t n_layernorm = 0, n_rmsnorm = 0;
+    for (size_t g = from; g < to; g++)
+        for (size_t i = 0; i < plan->groups[g].n; i++) {
+            const struct nb_case *c = &plan->cases[plan->groups[g].cases[i]];
+            n_layernorm += c->pass == NB_FORWARD && c->op == NB_OP_LAYERNORM;
+            n_rmsnorm += c->pass == NB_FORWARD && c->op == NB_OP_RMSNORM;
+        }
+    return n_layernorm && n_rmsnorm ? n_layernorm + n_rmsnorm : 0;
+}
+
+/* The family with most of them in f32 answers, of those in a cache and of those from memory. */
+static void set_worth(struct nb_plan *plan) {
+    size_t most[2] = {0}, answers[2] = {SIZE_MAX, SIZE_MAX};
+    for (size_t from = 0, to; from < plan->n_groups; from = to) {
+        const struct nb_case *c = &plan->cases[plan->groups[from].cases[0]];
+        const int cold = c->cache == NB_COLD;
+        for (to = from; to < plan->n_groups && plan->groups[to].family == plan->groups[from].family;) to++;
+        const size_t n = count_compared(plan, from, to);
+        for (size_t g = from; g < to; g++) plan->groups[g].worth = n > 0 ? NB_WORTH_COMPARES : NB_WORTH_LITTLE;
+        if (c->dtype != NB_F32 || n <= most[cold]) continue;
+        most[cold] = n;
+        answers[cold] = plan->groups[from].family;
+    }
+    for (size_t g = 0; g < plan->n_groups; g++)
+        if (plan->groups[g].family == answers[0] || plan->groups[g].family == answers[1])
+            plan->groups[g].worth = NB_WORTH_ANSWERS;
+}
+
 static void fill(struct nb_plan *plan, const struct wholes *wholes, struct nb_cells *cells,
                  const struct nb_effort *effort) {
     size_t n_cases = 0, n_groups = 0;
@@ -629,6 +661,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
         arrange_whole(&wholes.items[i], &cells, config->reference);
     if (budget_s > 0 && keep_budget(plan, &wholes, &cells, &effort, &skips) != 0) return -1;
     fill(plan, &wholes, &cells, &effort);
+    set_worth(plan);
     nb_skips_sort(&skips);
     plan->labels = cells.labels;
     cells.labels = (struct nb_labels){0};

@@ -11,6 +11,10 @@
 #include "src/plan/config.h"
 #include "src/plan/estimate.h"
 
+/* What a budget leaves out last: cases that answer first (which LayerNorm and which RMSNorm is the fastest, forward in f32, in a cache and from
+ * memory), before it other groups that compare those two. */
+enum nb_worth { NB_WORTH_LITTLE, NB_WORTH_COMPARES, NB_WORTH_ANSWERS };
+
 /* Of a plan without launches any cases. Else cases that share backend, pass, dtype, shape, data, seed, parameters, stride, threads and cache
  * state. cases[reference] is the one the others are compared with; a group that was split carries it in each part (only the first part
  * reports it). */
@@ -21,6 +25,7 @@ struct nb_group {
     int part;                   /* 0 for an unsplit group and for the first part */
     size_t index;               /* of the group that it is (a part of), in the whole plan, before --shard chose */
     size_t family;              /* of groups that width alone parts, which stand next to each other */
+    enum nb_worth worth;        /* the same of all that goes together */
     bool untimed;               /* nb_case_is_timed() of none of its cases, which are of one backend */
     bool single_width;          /* no case of another width may be timed beside its own */
     double step_s[NB_N_STAGES]; /* as estimated, of one step of each stage: a trial, a launch */

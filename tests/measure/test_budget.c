@@ -196,6 +196,24 @@ Test(budget, what_costs_much_is_left_out_and_not_all_of_its_kind) {
     cr_expect(abs(2 * first_half - n_large) <= n_large / 2 + 1, "%d of %d in the first half", first_half, n_large);
 }
 
+/* First long groups that compare nothing, then others; what answers stays although it is the longest. */
+Test(budget, what_answers_first_is_left_out_last) {
+    int n_left_out_of[3] = {0}, n_of[3] = {0};
+    begin(INFINITY, times(1, 1, 3, 1));
+    for (int i = 0; i < GROUPS; i++) g.groups[i].worth = i % 6 == 2 ? NB_WORTH_LITTLE : NB_WORTH_COMPARES;
+    g.groups[5].worth = g.groups[29].worth = NB_WORTH_ANSWERS;
+    g.plan.budget_s = g.plan.estimate_s;
+    holds("launches three times as slow");
+    for (int i = 2; i < GROUPS; i += 3) {
+        n_of[g.groups[i].worth]++;
+        n_left_out_of[g.groups[i].worth] += g.schedule.groups[i].left_out;
+    }
+    cr_expect_eq(n_left_out_of[NB_WORTH_ANSWERS], 0);
+    cr_expect_gt(n_left_out_of[NB_WORTH_LITTLE], 0);
+    cr_expect(n_left_out_of[NB_WORTH_COMPARES] == 0 || n_left_out_of[NB_WORTH_LITTLE] == n_of[NB_WORTH_LITTLE],
+              "%d and %d", n_left_out_of[NB_WORTH_COMPARES], n_left_out_of[NB_WORTH_LITTLE]);
+}
+
 /* Launches that are added beyond those that every group has end with the budget too. */
 Test(budget, added_launches_end_in_time) {
     begin(INFINITY, times(1, 1, 1, 1));

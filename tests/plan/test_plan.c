@@ -205,3 +205,23 @@ Test(plan, every_preset_makes_a_plan) {
         cr_expect_eq(left_out(&plan, "none has this name"), 0, "%s names a kernel that does not exist", name);
     }
 }
+
+/* One place in a cache and one in memory, where LayerNorm and RMSNorm stand side by side; what has none of them is worth little. */
+Test(plan, what_answers_first_is_known) {
+    struct nb_config config released_by(nb_config_release);
+    struct nb_plan plan released_by(nb_plan_release);
+    const struct nb_plan_options options = {0};
+    size_t answers[2] = {0}, of_worth[3] = {0};
+    cr_assert_eq(nb_config_read(&config, "quick"), 0);
+    cr_assert_eq(nb_plan_make(&plan, &config, &options), 0);
+    for (size_t g = 0; g < plan.n_groups; g++) {
+        const struct nb_case *c = &plan.cases[plan.groups[g].cases[0]];
+        of_worth[plan.groups[g].worth]++;
+        if (plan.groups[g].worth != NB_WORTH_ANSWERS) continue;
+        answers[c->cache == NB_COLD]++;
+        cr_expect_str_eq(c->shape.text, c->cache == NB_COLD ? "1024x1024" : "64x384");
+        cr_expect_eq(c->dtype, NB_F32);
+    }
+    cr_expect(answers[0] > 0 && answers[1] > 0);
+    cr_expect(of_worth[NB_WORTH_LITTLE] > 0 && of_worth[NB_WORTH_COMPARES] > 0);
+}
