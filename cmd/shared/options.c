@@ -87,7 +87,7 @@ int nb_option_name(const char *option, const char *text, const char *const *name
     char reason[256];
     const int found = nb_name_find(names, text);
     if (found >= 0) return found;
-    nb_name_refuse(names, text, reason, sizeof reason);
+    nb_name_refuse(names, reason, sizeof reason);
     return nb_error("--%s '%s' %s", option, text, reason);
 }
 

@@ -117,6 +117,22 @@ static void add_advice(const struct nb_tolerance *t, struct nb_strbuf *out) {
         nb_strbuf_addf(out, ", by the mean error in %lld.\n", (long long)by_mean->seen);
 }
 
+/* Which limit a test should have. */
+static void add_choice(const struct nb_tolerance *t, struct nb_strbuf *out) {
+    const char *before = "; the calibrated one where it must detect";
+    nb_strbuf_add(
+        out, "  use         the derived line: no correct kernel fails it (--format torch, numpy or c prints the test)");
+    for (int b = 0; b < t->n_bugs && !isnan(t->calibrated_share); b++) {
+        const struct nb_bug_result *bug = &t->bugs[b];
+        const struct nb_rate *by = &bug->caught[NB_CALIBRATED], *derived = &bug->caught[NB_DERIVED];
+        if (2 * by->seen <= by->n || 2 * derived->seen > derived->n) continue;
+        nb_strbuf_addf(out, "%s '%s'", before, bug->name);
+        before = ",";
+    }
+    if (*before == ',') nb_strbuf_addf(out, " and can bear %.2g%% of false alarms", 100 * t->calibrated_alarm);
+    nb_strbuf_add(out, "; the ulp line where your test counts ulp\n");
+}
+
 static void add_verdict(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
     const struct nb_subject *s = &t->subjects[0];
     for (int i = 1; i < t->n_subjects && !s->under_test; i++)
@@ -168,6 +184,7 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
     if (t->n_lost > 0)
         nb_strbuf_addf(out, "  %lld of %lld elements are lost in this arithmetic and are left out\n",
                        (long long)t->n_lost, (long long)t->n_elements);
+    add_choice(t, out);
     nb_strbuf_add(out, "\n");
     add_verdict(t, q, out);
     add_criteria(t, out);

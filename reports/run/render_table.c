@@ -71,6 +71,7 @@ static void print_case(const struct table *t, const struct nb_section *section, 
     if (r->status != NB_OK) nb_strbuf_addf(out, " %s", r->status < NB_N_STATUSES ? nb_status_name(r->status) : "?");
 }
 
+/* The case of a narrow table is never cut: it goes on in the next line. */
 static void make_cell(const struct table *t, const struct nb_section *section, size_t column, const struct nb_record *r,
                       struct nb_strbuf *cell) {
     const struct nb_column *what = &t->view->columns[column];
@@ -81,7 +82,7 @@ static void make_cell(const struct table *t, const struct nb_section *section, s
         nb_column_print(what, r, t->narrow, &raw);
     nb_strbuf_clear(cell);
     nb_escape_terminal(cell, raw.text ? raw.text : "", t->utf8);
-    nb_utf8_cut(cell, t->widths[column] && column == 0 && t->narrow ? t->widths[0] : MAX_CELL, t->utf8 ? "…" : "~");
+    if (!t->narrow || column > 0) nb_utf8_cut(cell, MAX_CELL, t->utf8 ? "…" : "~");
 }
 
 static void measure_columns(struct table *t) {
@@ -96,7 +97,7 @@ static void measure_columns(struct table *t) {
                 size_t cells = nb_utf8_cells(cell.text);
                 if (cells > widest) widest = cells;
             }
-        t->widths[c] = widest;
+        t->widths[c] = widest < MAX_CELL ? widest : MAX_CELL;
     }
 }
 
@@ -196,16 +197,28 @@ static void print_titles(struct table *t, const struct nb_section *section) {
     nb_strbuf_add(&t->out, "\n");
 }
 
+/* What of a case did not fit into its column. */
+static void add_rest(struct table *t, const char *text) {
+    for (size_t n; *(text += strspn(text, " ")); text += n) {
+        n = nb_utf8_line(text, t->widths[0] - 2);
+        nb_strbuf_addf(&t->out, "\n  %.*s", (int)n, text);
+    }
+}
+
 static void print_row(struct table *t, const struct nb_section *section, const struct nb_record *r) {
-    struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf cell released_by(nb_strbuf_release) = {0}, rest released_by(nb_strbuf_release) = {0};
     bool failed = nb_status_failed(r->status), doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
     paint(t, failed ? RED : doubtful ? YELLOW : "");
     for (size_t c = 0; c < t->view->n_columns; c++) {
         if (section->hidden[c]) continue;
         make_cell(t, section, c, r, &cell);
+        const size_t fits = c == 0 ? nb_utf8_line(cell.text, t->widths[0]) : cell.len;
+        nb_strbuf_add(&rest, cell.text + fits);
+        cell.text[fits] = '\0';
         add_padded(t, c, cell.text, c == last_column(t, section));
     }
     while (t->out.len && t->out.text[t->out.len - 1] == ' ') t->out.text[--t->out.len] = '\0';
+    add_rest(t, rest.text ? rest.text : "");
     if (failed || doubtful) unpaint(t);
     nb_strbuf_add(&t->out, "\n");
 }

@@ -470,7 +470,7 @@ static int convert(struct written *w, const struct nb_jsonc *file, const cJSON *
     char reason[200];
     const int form = nb_name_find(nb_rule_form_names, w->form);
     if (form < 0) {
-        nb_name_refuse(nb_rule_form_names, w->form, reason, sizeof reason);
+        nb_name_refuse(nb_rule_form_names, reason, sizeof reason);
         return nb_error("%s:%d: \"form\": '%.40s' %s", file->path, nb_jsonc_line(file, node), w->form, reason);
     }
     w->rule.form = (enum nb_rule_form)form;

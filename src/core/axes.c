@@ -259,7 +259,7 @@ int nb_axis_set(const struct nb_axis *axis, struct nb_case *c, const char *text,
     assert(axis->kind == NB_AXIS_CELL);
     if (!axis->named) return axis->set(c, text, reason, n);
     const int found = nb_name_find(axis->choices, text);
-    if (found < 0) return nb_name_refuse(axis->choices, text, reason, n);
+    if (found < 0) return nb_name_refuse(axis->choices, reason, n);
     *(uint32_t *)((char *)c + axis->named) = (uint32_t)found;
     return 0;
 }
@@ -298,7 +298,7 @@ static int add_choice(struct nb_values *v, const struct nb_axis *axis, const cha
     if (strcmp(text, "all") == 0 || is_vector) return append(v, text, reason, n);
     int found = nb_name_find(axis->choices, text);
     if (found >= 0) return append(v, axis->choices[found], reason, n);
-    return nb_name_refuse(axis->choices, text, reason, n);
+    return nb_name_refuse(axis->choices, reason, n);
 }
 
 static bool starts_with_name(const char *text, const char *prefix) {

@@ -78,10 +78,9 @@ int nb_name_find(const char *const *names, const char *text) {
     return found;
 }
 
-int nb_name_refuse(const char *const *names, const char *text, char *reason, size_t n) {
+int nb_name_refuse(const char *const *names, char *reason, size_t n) {
     struct nb_strbuf out released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&out, "is not one of");
     for (size_t i = 0; names[i]; i++) nb_strbuf_addf(&out, "%s %s", i ? "," : "", names[i]);
-    nb_strbuf_add(&out, nb_did_you_mean(text, names, nb_names_count(names)).text);
     return nb_reason(reason, n, "%s", out.text);
 }

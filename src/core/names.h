@@ -30,5 +30,5 @@ extern const char *const nb_op_names[],
 size_t nb_names_count(const char *const *names);
 /* The index of a name or of another usual word for it ("ln", "fp32", "v512"); -1. */
 int nb_name_find(const char *const *names, const char *text);
-/* Writes "is not one of a, b, c; did you mean 'b'?". */
-int nb_name_refuse(const char *const *names, const char *text, char *reason, size_t n);
+/* Writes "is not one of a, b, c"; -1. */
+int nb_name_refuse(const char *const *names, char *reason, size_t n);

@@ -6,7 +6,7 @@
 refuses "DESIGN is missing" emulate
 refuses "did you mean 'llama'" emulate lama
 refuses "did you mean 'store'" emulate rmsnorm/stroe:bf16
-refuses "did you mean 'bf16'" emulate rmsnorm/store:bf17
+refuses "bf17.*is not one of .*bf16" emulate rmsnorm/store:bf17
 refuses "eps:-1" emulate rmsnorm --eps -1
 refuses "variance" emulate rmsnorm/variance:onepass
 refuses "did you mean normal" emulate rmsnorm --data norml

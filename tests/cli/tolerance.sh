@@ -6,6 +6,7 @@ few=(--n 256 --rows 16 --trials 8)
 
 "$NORMBENCH" tolerance --dtype bf16 "${few[@]}" >"$WORK/table" 2>"$WORK/err" || bad "table: exit $?: $(cat "$WORK/err")"
 grep -qE 'derived +rtol 0\.00(39|4)' "$WORK/table" || bad "table: $(head -n 5 "$WORK/table")"
+grep -qE '^  use +the derived line: ' "$WORK/table" || bad "table: which limit a test should have is not said"
 grep -qE '^truncates +all' "$WORK/table" || bad "table: a truncating store is not seen"
 
 "$NORMBENCH" tolerance --op layernorm --dtype f16 --eps 1e-6 --data 'offset(10)' "${few[@]}" --format json >"$WORK/json" || bad "json: exit $?"
@@ -61,7 +62,7 @@ code=0
 [ $code = 1 ] && tr -s " \n" " " <"$WORK/table" | grep -q "on one side" || bad "a truncating kernel: exit $code: $(tail -n 1 "$WORK/table")"
 rm -f "$WORK/printed"*
 refuses "--dtype" tolerance --n 64
-refuses "did you mean|f32, f16, bf16" tolerance --dtype f17
+refuses "fp8.* is not one of f32, f16, bf16$" tolerance --dtype fp8
 refuses "f32, f16 and bf16" tolerance --design rmsnorm/store:e4m3
 refuses "leave out" tolerance --kernel rmsnorm_twopass_scalar_f32 --dtype f32
 refuses "no kernel" tolerance --kernel rmsnorm_nothing

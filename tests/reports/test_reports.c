@@ -69,6 +69,9 @@ Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
         nb_test_times(r, 5000 + root, (struct nb_interval){0.4, 0.38, 0.42}, reference);
         nb_test_accuracy(r, 3680, 0);
     }
+    struct nb_record *r = nb_test_add(&results, "rmsnorm_of_quite_a_long_name_v256_f32", NB_OP_RMSNORM, "64x256");
+    snprintf(r->c.eps_text, sizeof r->c.eps_text, "1e-12");
+    r->c.formula.root = NB_ROOT_RSQRT_RAW;
     char *text = nb_test_render("table", &results), *end = strstr(text, "\n1 failed");
     cr_assert_not_null(end);
     for (char *line = text; line < end; line = strchr(line, '\n') + 1)
@@ -80,6 +83,7 @@ Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
     cr_assert_not_null(strstr(text, "3680"), "%s", text);
     cr_assert_not_null(strstr(text, "layernorm_twopass 256 eps 1e-5"), "%s", text);
     cr_assert_not_null(strstr(text, "rmsnorm_bad 256 eps 1e-5 inaccurate"), "%s", text);
+    cr_assert_not_null(strstr(text, "rsqrt_raw\n"), "a long case goes on in the next line: %s", text);
 }
 
 /* Merged results of unlike machines say of every group whose it is, and what the machines are. */

@@ -52,15 +52,15 @@ static const char *const rounding_names[] = {"rn", "rz", "sr", NULL};
 static const char *const order_names[] = {"sequential", "pairwise", "blocked", "kahan", NULL};
 
 /* found: the index in names, or below 0. The field is an enum or a uint32_t. */
-static int set_index(void *field, int found, const char *const *names, const char *text, char *reason, size_t n) {
+static int set_index(void *field, int found, const char *const *names, char *reason, size_t n) {
     const uint32_t index = (uint32_t)found;
-    if (found < 0) return nb_name_refuse(names, text, reason, n);
+    if (found < 0) return nb_name_refuse(names, reason, n);
     memcpy(field, &index, sizeof index);
     return 0;
 }
 
 static int set_number(enum nb_number *number, const char *text, char *reason, size_t n) {
-    return set_index(number, nb_number_parse(text), number_names, text, reason, n);
+    return set_index(number, nb_number_parse(text), number_names, reason, n);
 }
 
 static int set_count(int64_t *count, const char *text, char *reason, size_t n) {
@@ -74,7 +74,7 @@ static int set_count(int64_t *count, const char *text, char *reason, size_t n) {
 
 static int set_switch(bool *on, const char *text, char *reason, size_t n) {
     uint32_t value = 0;
-    if (set_index(&value, nb_name_find(nb_switch_names, text), nb_switch_names, text, reason, n) != 0) return -1;
+    if (set_index(&value, nb_name_find(nb_switch_names, text), nb_switch_names, reason, n) != 0) return -1;
     *on = value != 0;
     return 0;
 }
@@ -83,7 +83,7 @@ static int set_op(struct nb_design *d, const char *text, char *reason, size_t n)
     static const char *const ops[] = {"rmsnorm", "prmsnorm", "layernorm", "l2norm", NULL};
     const int op = nb_name_find(nb_op_names, text);
     const bool known = op == NB_OP_RMSNORM || op == NB_OP_PRMSNORM || op == NB_OP_LAYERNORM || op == NB_OP_L2NORM;
-    return set_index(&d->op, known ? op : -1, ops, text, reason, n);
+    return set_index(&d->op, known ? op : -1, ops, reason, n);
 }
 
 static int set_compute(struct nb_design *d, const char *text, char *reason, size_t n) {
@@ -112,12 +112,12 @@ static int set_acc(struct nb_design *d, const char *text, char *reason, size_t n
 /* The form as everywhere else ("mul_recip"), or a format. */
 static int set_root(struct nb_design *d, const char *text, char *reason, size_t n) {
     if (nb_number_parse(text) >= 0) return set_number(&d->root, text, reason, n);
-    return set_index(&d->root_form, nb_name_find(nb_root_names, text), nb_root_names, text, reason, n);
+    return set_index(&d->root_form, nb_name_find(nb_root_names, text), nb_root_names, reason, n);
 }
 
 static int set_variance(struct nb_design *d, const char *text, char *reason, size_t n) {
     const int variance = nb_name_find(nb_variance_names, text);
-    return set_index(&d->variance, variance == NB_VAR_NONE ? -1 : variance, nb_variance_names + 1, text, reason, n);
+    return set_index(&d->variance, variance == NB_VAR_NONE ? -1 : variance, nb_variance_names + 1, reason, n);
 }
 
 static int set_eps(struct nb_design *d, const char *text, char *reason, size_t n) {
@@ -191,7 +191,7 @@ static int set_key(const struct nb_design_key *key, struct nb_design *d, const c
     if (key->kind == NB_KEY_NUMBER) return set_number(field, text, reason, n);
     if (key->kind == NB_KEY_COUNT) return set_count(field, text, reason, n);
     if (key->kind == NB_KEY_SWITCH) return set_switch(field, text, reason, n);
-    return set_index(field, nb_name_find(key->names, text), key->names, text, reason, n);
+    return set_index(field, nb_name_find(key->names, text), key->names, reason, n);
 }
 
 void nb_design_key_print(const struct nb_design_key *key, const struct nb_design *d, struct nb_strbuf *out) {
