@@ -14,7 +14,7 @@ extern const struct nb_command nb_command_compare;
 static const char help[] =
     "usage: normbench compare BEFORE [BETWEEN...] AFTER [OPTIONS]\n"
     "\n"
-    "Puts the results of two runs side by side: what differs between the machines, builds and plans, then the cases that both\n"
+    "Put the results of two runs side by side: what differs between the machines, builds and plans, then the cases that both\n"
     "have. Runs are folders that `normbench run` or `merge` left; nothing is written to them. With more than two, the last is\n"
     "compared with the first, and a table follows each of their cases through the runs between.\n"
     "\n"
@@ -24,7 +24,7 @@ static const char help[] =
     "a change made something slower; `normbench gate` does.\n"
     "\n"
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
-    "  --strict             exit 5 unless every case is in all runs and ranked, on one kind of CPU, by one plan\n"
+    "  --strict             exit with 5 unless every case is in all runs and ranked, on one kind of CPU, by one plan\n"
     "  --format NAME        table (the default), markdown or json (reports/schema/compare.schema.json)\n" NB_COMMON_HELP
     "\n"
     "Example: normbench compare results/*\n"
@@ -79,4 +79,4 @@ static int compare_main(int argc, char **argv) {
     return exit_code;
 }
 
-const struct nb_command nb_command_compare = {"compare", "puts runs side by side", help, compare_main};
+const struct nb_command nb_command_compare = {"compare", "put runs side by side", help, compare_main};

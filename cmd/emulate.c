@@ -17,20 +17,20 @@ extern const struct nb_command nb_command_emulate;
 static const char help[] =
     "usage: normbench emulate DESIGN [DESIGN...] [OPTIONS]\n"
     "       normbench emulate --list\n\n"
-    "Executes norms step by step, every operation rounded once to the format that the design gives it, and compares them\n"
+    "Execute norms step by step, every operation rounded once to the format that the design gives it, and compare them\n"
     "with the exact result. DESIGN is an op (rmsnorm, prmsnorm, layernorm, l2norm) or a preset (llama, gemma, all_bf16 ...),\n"
     "followed by any number of changes to it:\n"
     "  rmsnorm/store:bf16/acc:f32x16/cast:before\n"
     "  llama/store:f16\n"
     "  layernorm/variance:onepass/acc:f64\n\n"
-    "  --list               the presets and the parts of a design\n"
+    "  --list               print the presets and the parts of a design\n"
     "  --data NAME          rows: a distribution, a data set or a file (default scales: normal, rows of many sizes)\n"
     "  --n N                columns (default 4096, or as the file has)\n"
     "  --rows R             rows (default 64, or as the file has, up to 256)\n"
     "  --eps EPS            of all designs\n"
     "  --affine WHICH       none, gamma, gamma_beta (default: the op's usual one)\n"
     "  --seed S             of data and stochastic rounding (default 1)\n"
-    "  --quantize FORMATS   stores rows in 8 bits, as they are and behind each DESIGN: e4m3, e5m2, int8, with commas\n"
+    "  --quantize FORMATS   store rows in 8 bits, as they are and behind each DESIGN: e4m3, e5m2, int8, with commas\n"
     "                       between, or all; as they are, behind a scale for the whole tensor, and one for each row\n"
     "  --format NAME        table (default), markdown, csv or json\n" NB_COMMON_HELP "\n"
     "Of quantized rows: sqnr_db: 10 log10 of squares over squared errors. Errors are in the rms of their row. lost: share of\n"
@@ -172,7 +172,6 @@ static int emulate_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_emulate = {.name = "emulate",
-                                              .summary =
-                                                  "how accurate a norm would be in other formats, orders, roundings",
+                                              .summary = "execute norms in other formats, orders and roundings",
                                               .help = help,
                                               .run = emulate_main};

@@ -19,11 +19,11 @@ extern const struct nb_command nb_command_info;
 static const char help[] =
     "usage: normbench info [OPTIONS]\n"
     "\n"
-    "Says what this machine is, which kernels may run on it, which counters can count, whether there is a GPU, what will make\n"
+    "Say what this machine is, which kernels may run on it, which counters can count, whether there is a GPU, what will make\n"
     "timings noisy, which tools are missing and the command that gets each, and where configs, kernels and data are taken from.\n"
     "\n"
     "  --format NAME        table (the default) or json\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_COMMON_HELP
+    "  --plugin FILE        add the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_COMMON_HELP
     "\nExit codes: 0 ok; 2 wrong options, or kernels that cannot be loaded.\n";
 
 /* ---- reading the survey ---- */
@@ -293,5 +293,5 @@ static int info_main(int argc, char **argv) {
     return NB_EXIT_OK;
 }
 
-const struct nb_command nb_command_info = {"info", "what this machine is, what runs here, what is missing", help,
+const struct nb_command nb_command_info = {"info", "say what this machine is, what runs here, what is missing", help,
                                            info_main};

@@ -17,7 +17,7 @@ extern const struct nb_command nb_command_limits;
 
 static const char help[] =
     "usage: normbench limits --dtype NAME [OPTIONS]\n\n"
-    "Reports where the arithmetic of a norm breaks down for one configuration: from which |x| squares overflow, from which\n"
+    "Report where the arithmetic of a norm breaks down for one configuration: from which |x| squares overflow, from which\n"
     "rms their sum does, what is left of eps, where sums stop growing, where cancellation leaves no digit. Every figure is\n"
     "computed from the formats and then tried on a generated row: at the threshold, and at the number next to it. What random\n"
     "rows lose in an arithmetic is what `normbench emulate` measures.\n\n"
@@ -127,5 +127,5 @@ static int limits_main(int argc, char **argv) {
     return report(&limits, &o);
 }
 
-const struct nb_command nb_command_limits = {
-    "limits", "where the arithmetic of a configuration breaks down, each threshold tried on a row", help, limits_main};
+const struct nb_command nb_command_limits = {"limits", "report where the arithmetic breaks down, tried on rows", help,
+                                             limits_main};

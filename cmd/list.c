@@ -30,7 +30,7 @@ extern const struct nb_command nb_command_list;
 
 static const char help[] =
     "usage: normbench list [WHAT] [OPTIONS]\n\n"
-    "Lists what there is to choose from. WHAT is one of\n"
+    "List what there is to choose from. WHAT is one of\n"
     "  kernels    what can be measured (the default): op, properties, dtypes, widths\n"
     "  configs    presets for `normbench run`\n"
     "  axes       the axes of a config's blocks and of --axis, with their values and defaults\n"
@@ -39,8 +39,8 @@ static const char help[] =
     "  peers      libraries to compare with (--peer): what is here, and how to get what is not\n"
     "  formats    of `normbench run --format` and `normbench report --format`\n\n"
     "  --format NAME        table (the default), markdown, csv or json\n"
-    "  --wide               a table with all columns, however long its lines; without it, it fits the terminal\n"
-    "  --plugin FILE        lists the kernels of a .so, .py or program too; repeatable\n" NB_LOAD_TIMEOUT_HELP
+    "  --wide               print a table with all columns, however long its lines; without it, it fits the terminal\n"
+    "  --plugin FILE        list the kernels of a .so, .py or program too; repeatable\n" NB_LOAD_TIMEOUT_HELP
         NB_PEER_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 2 usage.\n";
 
@@ -349,5 +349,5 @@ static int list_main(int argc, char **argv) {
     return exit_code;
 }
 
-const struct nb_command nb_command_list = {
-    "list", "kernels, configs, axes, data, shapes, peers, formats to choose from", help, list_main};
+const struct nb_command nb_command_list = {"list", "list kernels, configs, axes, data, shapes, peers, formats", help,
+                                           list_main};

@@ -22,14 +22,14 @@ extern const struct nb_command nb_command_merge;
 static const char help[] =
     "usage: normbench merge DIR... --out DIR [OPTIONS]\n"
     "\n"
-    "Puts the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left (or `stress`), on this machine\n"
+    "Put the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left (or `stress`), on this machine\n"
     "or on another, in any order. The result holds the same cases in the same order as one run without --shard. Shards of\n"
     "different plans, a shard that is given twice and a shard that is missing are errors. When shards come from different\n"
     "machines or builds, what differs is listed under \"machines\" in results.json, and every record names its machine;\n"
     "cases are compared within a group only, and a group is always in one shard; tables name its machine, a curve is of one\n"
     "machine, the summary of that which timed most. What `stress` left is graded as a whole.\n"
     "\n"
-    "Writes into the --out folder what the command itself would have, but for reproducers/ of `stress`; prints the records or\n"
+    "This writes into the --out folder what the command itself would have, but for reproducers/ of `stress`, and prints the records or\n"
     "grades to stdout.\n"
     "\n"
     "  --out DIR            where the merged results go; must not hold a run\n"
@@ -155,4 +155,4 @@ static int merge_main(int argc, char **argv) {
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-const struct nb_command nb_command_merge = {"merge", "puts the shards of one plan together", help, merge_main};
+const struct nb_command nb_command_merge = {"merge", "put the shards of one plan together", help, merge_main};

@@ -17,8 +17,8 @@ extern const struct nb_command nb_command_new_plugin;
 
 static const char help[] =
     "usage: normbench new-plugin NAME [--lang LANGUAGE]\n\n"
-    "Writes a kernel to begin with into this folder: NAME.c, NAME.cpp or NAME.py, a complete RMSNorm that passes every check,\n"
-    "and for C and C++ kernel.h, the interface, where it is not there yet. Then says how to build it and what to type next.\n"
+    "Write a kernel to begin with into this folder: NAME.c, NAME.cpp or NAME.py, a complete RMSNorm that passes every check,\n"
+    "and for C and C++ kernel.h, the interface, where it is not there yet; say how to build it and what to type next.\n"
     "Nothing is overwritten.\n\n"
     "  --lang LANGUAGE      c (the default), c++ or python\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 written, 2 usage, or a file that is there already or cannot be written.\n";
@@ -149,4 +149,4 @@ static int new_plugin_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_new_plugin = {
-    .name = "new-plugin", .summary = "writes a kernel of your own to begin with", .help = help, .run = new_plugin_main};
+    .name = "new-plugin", .summary = "write a kernel of your own to begin with", .help = help, .run = new_plugin_main};

@@ -17,7 +17,7 @@ extern const struct nb_command nb_command_peers;
 
 static const char help[] =
     "usage: normbench peers NAME... [OPTIONS]\n\n"
-    "Downloads other libraries, each file held to its SHA-256, and builds the adapters to them, so that their norms can\n"
+    "Download other libraries, each file held to its SHA-256, and build the adapters to them, so that their norms can\n"
     "be measured beside ours: `normbench run peers`, or --peer NAME. `normbench list peers` has the names, and what is there\n"
     "already. Nothing is installed: all of it goes to $XDG_DATA_HOME/normbench, else ~/.local/share/normbench, and is gone with\n"
     "that folder. Needs make, a C compiler, python3 with pip; pytorch a C++20 compiler; onednn-omp, which is\n"
@@ -81,5 +81,7 @@ static int peers_main(int argc, char **argv) {
     return exit_code;
 }
 
-const struct nb_command nb_command_peers = {
-    .name = "peers", .summary = "gets other libraries to measure beside ours", .help = help, .run = peers_main};
+const struct nb_command nb_command_peers = {.name = "peers",
+                                            .summary = "download and build third-party libraries to compare with",
+                                            .help = help,
+                                            .run = peers_main};

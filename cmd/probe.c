@@ -22,16 +22,16 @@ extern const struct nb_command nb_command_probe;
 
 static const char help[] =
     "usage: normbench probe WHAT [OPTIONS]\n\n"
-    "Finds out what a row norm does inside, from its outputs alone: where eps is added and in which format, the format\n"
+    "Find out what a row norm does inside, from its outputs alone: where eps is added and in which format, the format\n"
     "of sums, which variance, which root (by its bits), cast order, fma or not, subnormals, NaN and infinity.\n"
     "WHAT is a file (X.so, X.py: all its row norms), a kernel, a variant, or a glob over them. Nothing that a kernel\n"
     "declares about itself is used. An answer is a value with the numbers seen, or `undetermined` with the reason.\n"
     "Whether outputs depend on other rows, threads, earlier calls or padding is what `normbench run --launches 0` checks.\n\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
+    "  --plugin FILE        add the kernels of a .so, .py or program; repeatable\n" NB_LOAD_TIMEOUT_HELP NB_PEER_HELP
     "  --dtype LIST         f32, f16, bf16; several with commas\n"
     "  --width LIST         scalar, 128, 256, 256x, 512, native\n"
-    "  --max-width WIDTH    hides wider kernels\n"
-    "  --case-timeout S     ends a kernel that makes no progress for so long (default 20)\n"
+    "  --max-width WIDTH    hide wider kernels\n"
+    "  --case-timeout S     end a kernel that makes no progress for so long (default 20)\n"
     "  --format NAME        table (the default) or json\n"
     "  --axis NAME=VALUE    of the formula that the kernel is called with, in place of its own: eps, eps_place, root, affine,\n"
     "                       cast, weight_offset, param_dtype or round_sum (`normbench list axes`); repeatable\n" NB_TUNING_HELP
@@ -170,6 +170,6 @@ static int probe_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_probe = {.name = "probe",
-                                            .summary = "finds out what a kernel does inside, from its outputs alone",
+                                            .summary = "find out what a kernel does inside, from its outputs alone",
                                             .help = help,
                                             .run = probe_main};

@@ -18,19 +18,19 @@ extern const struct nb_command nb_command_report;
 static const char help[] =
     "usage: normbench report DIR [OPTIONS]\n"
     "\n"
-    "Renders the results of a run again, without measuring anything. DIR is what `normbench run`, `stress` or `merge`\n"
+    "Render the results of a run again, without measuring anything. DIR is what `normbench run`, `stress` or `merge`\n"
     "left; what `stress` left is graded again, with the searches that it made. When DIR/journal.jsonl is newer than\n"
     "DIR/results.json, or alone (the run was killed, or is still going on), results.json is made from it first; cases\n"
     "that the run did not reach are \"not_run\".\n"
     "\n"
-    "Writes DIR/results.json (only when the journal is newer), DIR/plots/ (data and gnuplot scripts, and the pictures\n"
-    "where gnuplot is installed) and DIR/index.html; prints the records to stdout. Where `normbench stress` left\n"
+    "This writes DIR/results.json (only when the journal is newer), DIR/plots/ (data and gnuplot scripts, and the pictures\n"
+    "where gnuplot is installed) and DIR/index.html, and prints the records to stdout. Where `normbench stress` left\n"
     "DIR/stress.json, also DIR/precision.html and DIR/precision-plots/. Where `normbench claims` left DIR/claims.json,\n"
     "its verdicts are printed (table, markdown or json) and its pages made again.\n"
     "\n"
     "  --format NAME        what stdout gets: table (the default), summary, markdown, csv, json, or another tool's\n"
     "                       format (`normbench list formats`)\n"
-    "  --no-write           only print; DIR stays as it is\n" NB_COMMON_HELP "\n"
+    "  --no-write           print only; DIR stays as it is\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, also when cases of the run failed; 2 DIR holds no results, or they cannot be read or written.\n";
 
 struct options {
@@ -96,4 +96,4 @@ static int report_main(int argc, char **argv) {
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-const struct nb_command nb_command_report = {"report", "renders the results of a run again", help, report_main};
+const struct nb_command nb_command_report = {"report", "render the results of a run again", help, report_main};

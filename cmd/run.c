@@ -20,42 +20,42 @@ extern const struct nb_command nb_command_run;
 
 static const char help[] =
     "usage: normbench run [CONFIG] [OPTIONS]\n\n"
-    "Measures a matrix of kernels: checks each case against an exact oracle, times it interleaved with the others of its\n"
-    "group and with a copy (the same loads and stores without arithmetic), and counts events where the machine can.\n"
+    "Measure a matrix of kernels: check each case against an exact oracle, time it interleaved with the others of its\n"
+    "group and with a copy (the same loads and stores without arithmetic), and count events where the machine can.\n"
     "CONFIG is a preset's name (`normbench list configs`) or a file, with a slash or .json in its name; without it: quick.\n\n"
     "What to run\n"
-    "  --axis NAME=V1,V2    replaces an axis in every block (`normbench list axes`); repeatable; of one axis the last wins\n"
+    "  --axis NAME=V1,V2    replace an axis in every block (`normbench list axes`); repeatable; of one axis the last wins\n"
     "  --filter GLOB        only cases whose key (--list prints it) contains this text, or matches this glob as a whole or\n"
     "                       up to a slash; repeatable: any may match\n"
-    "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program; repeatable. A preset gets a case for each of them, of\n"
+    "  --max-width WIDTH    hide wider kernels: scalar, 128, 256, 256x, 512\n"
+    "  --plugin FILE        add the kernels of a .so, .py or program; repeatable. A preset gets a case for each of them, of\n"
     "                       its own dtype, pass and (BatchNorm) both layouts, beside those that its blocks select\n" NB_LOAD_TIMEOUT_HELP
         NB_PEER_HELP
     "  --budget SECONDS     checks and launches take about as long, the start and the report apart: cases are dropped,\n"
     "                       evenly over the plan and those of plugins last, until the estimate with the fewest launches fits,\n"
-    "                       and groups of cases while it runs, where they take longer than estimated; what is left goes to\n"
-    "                       more launches\n"
+    "                       and groups of cases while it runs, where they take longer than estimated, those that answer the\n"
+    "                       summary's first lines last; what is left goes to more launches\n"
     "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
-    "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing;\n"
+    "  --list               print the cases, what does not apply and why, and the time it would take; run nothing;\n"
     "                       with --format variants the kernels that they need, whether these are built or not\n\n"
     "How to run\n"
     "  --launches N:M       worker processes for each group: at least N, and up to M while one of its ratios is less exact\n"
     "                       than the aim and time is left; N alone: exactly N (6 are the fewest that give an interval),\n"
-    "                       with no budget but --budget; 0: checks the cases and times nothing\n"
+    "                       with no budget but --budget; 0: check the cases and time nothing\n"
     "  --aim PERCENT        half-width of the ratios' intervals at which a group has had enough launches (default 0.5)\n"
     "  --blocks N           random orders of all arms in one launch\n"
-    "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
-    "  --no-counters        skips the counter pass\n"
-    "  --no-stress          does not check a plugin's kernels on the rows of `normbench stress` too\n\n"
+    "  --case-timeout S     end a case that makes no progress for so long (default 20)\n"
+    "  --no-counters        skip the counter pass\n"
+    "  --no-stress          do not check a plugin's kernels on the rows of `normbench stress` too\n\n"
     "Results\n"
     "  --out DIR            the folder (default results/TIME-CONFIG): journal.jsonl, results.json, plots/, index.html\n"
-    "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
+    "  --resume DIR         resume where a run was cut off; takes no option that would change the plan\n"
     "  --format NAME        what stdout gets at the end: summary (the default), table (every case), or another of\n"
     "                       `normbench list formats`\n"
-    "  --no-plots           writes no plots and no page\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "  --no-plots           write no plots and no page\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Example: normbench run quick --axis op=layernorm --budget 30\n"
     "Exit codes: 0 all cases ok, 1 a case failed, 2 usage or configuration, 5 --resume on another CPU, 77 nothing selected\n"
-    "can run here, 128+n ended by signal n (what is done is kept; --resume goes on).\n";
+    "can run here, 128+n ended by signal n (what is done is kept; --resume continues).\n";
 
 struct run_options {
     struct nb_plan_request request;
@@ -232,4 +232,4 @@ static int run_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_run = {
-    .name = "run", .summary = "measures a matrix of kernels on real input", .help = help, .run = run_main};
+    .name = "run", .summary = "measure a matrix of kernels on real input", .help = help, .run = run_main};

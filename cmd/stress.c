@@ -16,9 +16,9 @@ extern const struct nb_command nb_command_stress;
 
 static const char help[] =
     "usage: normbench stress [CONFIG] [OPTIONS]\n\n"
-    "Checks kernels against an exact oracle on rows that are hard (special rows, heavy tails, massive activations,\n"
-    "every exponent, large offsets, inputs of public bug reports), searches for the worst rows and for how far each\n"
-    "kernel can be taken, and grades each variant with each formula, once over the range that the kernel declares (if it\n"
+    "Check kernels against an exact oracle on rows that are hard (special rows, heavy tails, massive activations,\n"
+    "every exponent, large offsets, inputs of public bug reports), search for the worst rows and for how far each\n"
+    "kernel can be taken, and grade each variant with each formula, once over the range that the kernel declares (if it\n"
     "declares none, that of our own kernels) and once over all finite inputs:\n"
     "  A+ correctly rounded everywhere\n"
     "  A  within 1 ulp, without bias\n"
@@ -29,31 +29,31 @@ static const char help[] =
     "Without CONFIG: the presets stress and bugs.\n\n"
     "What to stress\n"
     "  --kernel GLOBS       kernels, with commas between (default: all; with --plugin those of the plugins)\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program, and stresses them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
+    "  --plugin FILE        add the kernels of a .so, .py or program, and stress them alone; repeatable\n" NB_LOAD_TIMEOUT_HELP
         NB_PEER_HELP "  --dtype LIST         of the dtypes that the config names only these: f32, f16, bf16\n"
     "  --width LIST         scalar, 128, 256, 256x, 512\n"
-    "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n"
+    "  --axis NAME=V1,V2    replace an axis in every block; repeatable\n"
     "  --filter GLOB        only cases whose key contains this text or matches this glob; repeatable\n"
-    "  --max-width WIDTH    hides wider kernels\n"
-    "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits\n"
-    "  --shard I/N          the I-th of N parts, by whole kernels; `normbench merge` puts them together and grades all;\n"
-    "  --list               prints the cases and what does not apply; runs nothing\n\n"
+    "  --max-width WIDTH    hide wider kernels\n"
+    "  --budget SECONDS     drop cases, evenly over the plan, until the estimate fits\n"
+    "  --shard I/N          the I-th of N parts, by whole kernels; `normbench merge` puts them together and grades all\n"
+    "  --list               print the cases and what does not apply; run nothing\n\n"
     "How\n"
     "  --search SECONDS     time for all searches together (default 60)\n"
-    "  --no-search          checks and grades only\n"
-    "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
-    "  --min-grade GRADE    exit code 1 when any grade in a declared range is lower\n\n"
+    "  --no-search          check and grade only\n"
+    "  --case-timeout S     end a case that makes no progress for so long (default 20)\n"
+    "  --min-grade GRADE    exit with 1 when any grade in a declared range is lower\n\n"
     "Output\n"
     "  --out DIR            the folder (default results/TIME-stress): journal.jsonl, results.json, stress.json,\n"
     "                       reproducers/, plots/, index.html, precision-plots/, precision.html\n"
-    "  --resume DIR         goes on where it was cut off; takes no option that would change the plan\n"
+    "  --resume DIR         resume where it was cut off; takes no option that would change the plan\n"
     "  --format NAME        table (default), markdown or json (stress.json) on stdout\n"
-    "  --no-plots           writes no plots and no pages\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "  --no-plots           write no plots and no pages\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Example: normbench stress --kernel 'rmsnorm_*' --dtype bf16 --no-search\n"
     "Exit codes: 0 nothing failed, whatever the grades; 1 a case failed (inaccurate, crashed ...), a relation between\n"
     "calls that must hold (scaled, negated, permuted rows ...) did not, or a grade is below --min-grade; 2 usage or\n"
     "configuration, 5 --resume on another CPU, 77 nothing selected can run here, 128+n ended by signal n (what is done\n"
-    "is kept; --resume goes on with it).\n";
+    "is kept; --resume continues).\n";
 
 struct stress_options {
     struct nb_plan_request request;
@@ -212,4 +212,4 @@ static int stress_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_stress = {
-    .name = "stress", .summary = "checks and grades kernels on hard rows", .help = help, .run = stress_main};
+    .name = "stress", .summary = "check and grade kernels on hard rows", .help = help, .run = stress_main};

@@ -23,8 +23,8 @@ static const char help[] =
     "usage: normbench tolerance [--op NAME] --dtype NAME [OPTIONS]\n"
     "       normbench tolerance --kernel NAME [OPTIONS]\n"
     "       normbench tolerance --design TEXT [OPTIONS]\n\n"
-    "Derives rtol and atol for a test of a norm kernel from the rounding-error bound of its formula on your kind of rows, and\n"
-    "tries them: how often correct kernels fail (several orders of summation, and the built-in kernels of the same formula),\n"
+    "Derive rtol and atol for a test of a norm kernel from the rounding-error bound of its formula on your kind of rows, and\n"
+    "try them: how often correct kernels fail (several orders of summation, and the built-in kernels of the same formula),\n"
     "which planted mistakes are detected; next to the tolerances in common use.\n\n"
     "  --op NAME            rmsnorm (default), prmsnorm, layernorm or l2norm\n"
     "  --dtype NAME         f32, f16 or bf16; statistics are in f32, in any order, unless --design says otherwise\n"
@@ -33,7 +33,7 @@ static const char help[] =
     "  --design TEXT        another arithmetic, such as llama/store:f16; `normbench emulate --help`\n"
     "  --kernel NAME        a kernel's formula and order: a variant, such as layernorm_welford_v256_bf16, or the name of a\n"
     "                       kernel that has one\n"
-    "  --plugin FILE        adds the kernels of a .so, .py or program, for --kernel; of one that has a single kernel it is that one\n" NB_LOAD_TIMEOUT_HELP
+    "  --plugin FILE        add the kernels of a .so, .py or program, for --kernel; of one that has a single kernel it is that one\n" NB_LOAD_TIMEOUT_HELP
     "  --data NAME          a distribution or data set (default normal); `normbench list data`\n"
     "  --affine NAME        none, gamma or gamma_beta (default: the op's usual one)\n"
     "  --rows N             of one test (default 16)\n"
@@ -240,5 +240,4 @@ static int tolerance_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_tolerance = {
-    "tolerance", "rtol and atol that a correct kernel meets, how often it fails, which mistakes are detected", help,
-    tolerance_main};
+    "tolerance", "derive rtol and atol for a test, and try what they detect", help, tolerance_main};

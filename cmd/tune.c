@@ -20,17 +20,17 @@ extern const struct nb_command nb_command_tune;
 
 static const char help[] =
     "usage: normbench tune [OPTIONS]\n\n"
-    "Measures for some seconds what suits this CPU best where kernels have a choice, and keeps it in a file that every\n"
+    "Measure for some seconds what suits this CPU best where kernels have a choice, and keep it in a file that every\n"
     "later command reads. Each setting is timed as an arm of its own: one kernel, one shape, calls that differ in\n"
     "nothing else, interleaved, in at least six processes. A field keeps its default unless another\n"
     "value is faster by more than the noise. Without a file the defaults hold, which follow from the sizes of the caches; the\n"
     "first command that times calls of megabytes measures stream_bytes and column_tile and makes the file, if the machine is\n"
     "not busy.\n\n"
-    "  --show               prints what is kept for this CPU, and what was measured for it; measures nothing\n"
-    "  --reset              deletes the file, and what the probe of the core is known to take\n"
-    "  --out FILE           writes there, and not where later commands look; - is stdout\n"
+    "  --show               print what is kept for this CPU, and what was measured for it; measure nothing\n"
+    "  --reset              delete the file, and what the probe of the core is known to take\n"
+    "  --out FILE           write there, and not where later commands look; - is stdout\n"
     "  --launches N         processes for each trial (default 6, the fewest that give an interval)\n"
-    "  --max-width WIDTH    hides wider kernels\n"
+    "  --max-width WIDTH    hide wider kernels\n"
     "  --format NAME        table (the default) or json\n" NB_COMMON_HELP "\n"
     "The file is $NORMBENCH_TUNING, else $XDG_CACHE_HOME/normbench/tuning-CPU.json, else ~/.cache/normbench/...;\n"
     "NORMBENCH_TUNING=none: no file is read or written. --tuning of other commands sets fields by hand:\n\n"
@@ -152,4 +152,4 @@ static int tune_main(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_tune = {
-    .name = "tune", .summary = "measures once what suits this CPU, and keeps it", .help = help, .run = tune_main};
+    .name = "tune", .summary = "measure once what suits this CPU, and keep it", .help = help, .run = tune_main};

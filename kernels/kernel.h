@@ -76,7 +76,7 @@ enum nb_layout { NB_ROWS, NB_NCHW, NB_NHWC, NB_N_LAYOUTS };
 enum nb_backend { NB_BACKEND_CPU, NB_BACKEND_CUDA, NB_BACKEND_CUDA_EMULATED, NB_N_BACKENDS };
 
 /* What is structural in a kernel. */
-enum nb_style { NB_FUSED, NB_COMPOSED, NB_N_STYLES }; /* one sweep with everything, or op by op with temporaries */
+enum nb_style { NB_FUSED, NB_COMPOSED, NB_N_STYLES }; /* one sweep with everything, or unfused, with temporaries */
 enum nb_stats {
     NB_STATS_REGISTER, /* statistics never leave the registers */
     NB_STATS_KEEPDIM,  /* written to a [rows, 1] tensor, then broadcast with stride 0 */

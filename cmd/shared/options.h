@@ -60,7 +60,7 @@ int nb_take_load_timeout(void *unused, const char *value);
 #define NB_LOAD_TIMEOUT_OPTION                                                                                         \
     { "load-timeout", .take = nb_take_load_timeout }
 #define NB_LOAD_TIMEOUT_HELP                                                                                           \
-    "  --load-timeout S     gives a plugin so long to be loaded, imports included (default 10; .py and programs 60)\n"
+    "  --load-timeout S     give a plugin so long to be loaded, imports included (default 10; .py and programs 60)\n"
 
 /* Other libraries beside our kernels. A peer joins the list of plugins as "peer:NAME[=LIBRARY]" (src/core/peers.h), so that it goes
  * wherever plugins go. */
@@ -71,7 +71,7 @@ int nb_take_peer_library(void *plugins, const char *value);
         "peer-lib", .take = nb_take_peer_library, .to = (plugins)                                                      \
     }
 #define NB_PEER_HELP                                                                                                   \
-    "  --peer NAME          adds another library's kernels (`normbench list peers`); repeatable\n"                     \
+    "  --peer NAME          add another library's kernels (`normbench list peers`); repeatable\n"                      \
     "  --peer-lib PATH      your build of the library of the --peer before it; also NAME=PATH\n"
 
 /* Every peer whose adapter is built and that is not in the list yet, nor another build of its library. -1 after nb_error. */

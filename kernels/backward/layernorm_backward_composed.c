@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* LayerNorm backward op by op (composed_backward.h): dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), dgamma and dbeta the sums of dy *
+/* LayerNorm backward, unfused (composed_backward.h): dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), dgamma and dbeta the sums of dy *
  * xhat and dy. In f32 16 tensor reads and 9 writes where a fused kernel needs two and one. Errors of the means: at most (chain + 2) *
  * 2^-24 of the mean magnitudes. */
 #include "kernels/backward/composed_backward.h"
 
 static void build(struct program *p) { gradient_recipe(p, true, p->call->cols); }
 
-NB_KERNEL(layernorm_backward_composed, .summary = "LayerNorm backward op by op with temporaries, as an eager framework",
+NB_KERNEL(layernorm_backward_composed, .summary = "unfused LayerNorm backward with temporaries, as an eager framework",
           .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
           .formulas = {NB_EVERY_GRADIENT}, .loads = (GRADIENT_LOADS + CENTRED_LOADS) * F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = (GRADIENT_STORES + CENTRED_STORES) * F32_TENSOR + GRADIENT_CAST_STORES, .flops = 13,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Gradients of BatchNorm op by op, each over the whole tensor in f32, as a framework whose BatchNorm is made of its own operators:
+/* Gradients of BatchNorm, unfused, each over the whole tensor in f32, as a framework whose BatchNorm is made of its own operators:
  *   xhat = (x - mean) * rstd      dgamma = sum of dy * xhat      dbeta = sum of dy      g = dy * w
  *   dx = ((g - mean of g) - xhat * mean of g * xhat) * rstd, in inference g * rstd
  * In f32 with gamma and beta 16 tensor reads and 9 writes in training. */
@@ -70,7 +70,7 @@ static int64_t batchnorm_backward_composed_chain(const struct nb_call *call) {
 #define GRADIENT_CAST_STORES (5 * (F32_TENSOR - 1))
 
 /* In training. */
-NB_KERNEL(batchnorm_backward_composed, .summary = "gradients of BatchNorm op by op with temporaries",
+NB_KERNEL(batchnorm_backward_composed, .summary = "unfused gradients of BatchNorm with temporaries",
           .op = NB_OP_BATCHNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
           .formulas = {NB_EVERY_GRADIENT}, .loads = 16 * F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = 9 * F32_TENSOR + GRADIENT_CAST_STORES, .flops = 13, .run = batchnorm_backward_composed_run,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* DyT op by op (Zhu et al. 2025): alpha * x, tanh, * gamma, + beta. Nothing is reduced; root and eps mean nothing to it. In f32
+/* DyT, unfused (Zhu et al. 2025): alpha * x, tanh, * gamma, + beta. Nothing is reduced; root and eps mean nothing to it. In f32
  * with gamma and beta 4 tensor reads and 4 writes where a fused kernel needs one of each. Errors as of dyt_fused, and a
  * rounding more where gamma and beta are applied apart. */
 #include "kernels/shared/composed_norm.h"
@@ -37,7 +37,7 @@ static int64_t dyt_composed_chain(const struct nb_call *call) {
     return 1;
 }
 
-NB_KERNEL(dyt_composed, .summary = "DyT op by op with temporaries, as an eager framework", .op = NB_OP_DYT,
+NB_KERNEL(dyt_composed, .summary = "unfused DyT with temporaries, as an eager framework", .op = NB_OP_DYT,
           .style = NB_COMPOSED, .formulas = {NB_EVERY_FORMULA}, .loads = 4 * F32_TENSOR + CAST_LOADS,
           .stores = 4 * F32_TENSOR + CAST_STORES, .flops = 28, .scratch_bytes = composed_scratch,
           .chain = dyt_composed_chain, COMPOSED_KERNEL);

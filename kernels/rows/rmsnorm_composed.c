@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* RMSNorm op by op, as an eager framework runs x.float().pow(2).mean(-1, keepdim) and so on: y = x / sqrt(mean(x^2) + eps) *
+/* RMSNorm, unfused, as an eager framework runs x.float().pow(2).mean(-1, keepdim) and so on: y = x / sqrt(mean(x^2) + eps) *
  * gamma. In f32 with gamma 4 tensor reads and 3 writes where a fused kernel needs one of each. Error of the mean square: at
  * most (chain + 2) * 2^-24, relative. */
 #include "kernels/shared/composed_norm.h"
@@ -9,7 +9,7 @@ static void build(struct program *p) {
 }
 
 /* Loads: square, mean, scale, gamma. Stores: the same without the mean. */
-NB_KERNEL(rmsnorm_composed, .summary = "RMSNorm op by op with temporaries, as an eager framework", .op = NB_OP_RMSNORM,
+NB_KERNEL(rmsnorm_composed, .summary = "unfused RMSNorm with temporaries, as an eager framework", .op = NB_OP_RMSNORM,
           .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = {NB_EVERY_FORMULA},
           .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4,
           .chain = composed_chain, .range = square_range, COMPOSED_NORM);

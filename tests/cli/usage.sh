@@ -50,6 +50,16 @@ code=0
 "$NORMBENCH" >"$WORK/out" 2>"$WORK/err" || code=$?
 [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -q usage "$WORK/err" || { echo "without a command: exit $code"; failed=1; }
 
+# Each command's summary and help begin with the same verb, as a command; so do its options that do something.
+for command in $("$NORMBENCH" --help | sed -n 's/^  \([a-z-]\{1,\}\) .*/\1/p'); do
+    summary=$("$NORMBENCH" --help | sed -n "s/^  $command  *\([a-z]*\).*/\1/p")
+    "$NORMBENCH" "$command" --help >"$WORK/out"
+    sentence=$(sed '1,/^$/d' "$WORK/out" | head -n 1)
+    case ${sentence%% *} in *s | "") sentence=none ;; esac
+    [ "${sentence%% *}" = "${summary^}" ] || { echo "$command --help begins with '${sentence%% *}', its summary with '$summary'"; failed=1; }
+    grep -E '^  --[^ ]+( [A-Z][^ ]*)? +(add|hide|end|write|print|make|leave|drop|skip|keep|replace|do|give|store|delete)(e?s) ' "$WORK/out" && failed=1
+done
+
 # Each command is in one group of the help, and no help is wider than the terminal, nor a list that is not told to be.
 [ "$("$NORMBENCH" --help | grep -c '^  [a-z]')" = "$(ls cmd/*.c | grep -vc main.c)" ] || { echo "--help does not name every command once"; failed=1; }
 for command in $("$NORMBENCH" --help | sed -n 's/^  \([a-z-]\{1,\}\) .*/\1/p'); do
