@@ -321,7 +321,7 @@ static bool is_given_up(const struct session *v, const char *variant) {
     for (int i = 0; i < (int)v->group->n; i++)
         has_hung |= v->state->cases[i].status == NB_TIMED_OUT && strcmp(case_of(v, i)->variant, variant) == 0;
     pthread_mutex_lock(&run->shared);
-    for (size_t i = 0; i < run->hung.n && 2 * run->silent_s >= run->plan->budget_s; i++)
+    for (size_t i = 0; i < run->hung.n && 2 * run->silent_s >= run->plan->budget_s - run->plan->kept_s; i++)
         has_hung |= strcmp(run->hung.items[i], variant) == 0;
     pthread_mutex_unlock(&run->shared);
     return has_hung;
