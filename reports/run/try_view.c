@@ -347,11 +347,10 @@ static void add_inside(const struct nb_tried *t, struct nb_strbuf *out) {
                        : reason      ? reason
                        : t->is_cut   ? cut
                                      : "it gave no answer";
-    struct nb_strbuf all = {0};
+    struct nb_strbuf all released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&all, text);
     nb_probe_undetermined(t->probe, &all);
     add_line(out, "inside", all.text);
-    nb_strbuf_release(&all);
 }
 
 void nb_try_view(const struct nb_tried *t, struct nb_strbuf *out) {
@@ -400,7 +399,7 @@ void nb_case_view(const struct nb_results *results, struct nb_strbuf *out) {
                        : nb_status_timed(r->status)  ? "lost, as its formula predicts"
                                                      : "not run";
     const char *axes = strchr(r->key, '/');
-    char *verdict = nb_textf("%s: %s (%s)", r->c.variant, said, nb_status_name(r->status));
+    char *verdict freed = nb_textf("%s: %s (%s)", r->c.variant, said, nb_status_name(r->status));
     nb_strbuf_add(&lines[0], axes ? axes + 1 : r->key);
     if (r->status != NB_OK) nb_failure_reproducer(r, &lines[1]);
     if (nb_status_failed(r->status)) add_range(r, &lines[1]);
@@ -412,5 +411,4 @@ void nb_case_view(const struct nb_results *results, struct nb_strbuf *out) {
         if (lines[i].len) add_line(out, labels[i], lines[i].text);
         nb_strbuf_release(&lines[i]);
     }
-    free(verdict);
 }
