@@ -210,7 +210,7 @@ static void add_longer_run(struct commands *c) {
     bool can_be_shown =
         c->n < MOST_COMMANDS && cJSON_IsString(first) && strcmp(first->valuestring, "run") == 0 && launches >= 1;
     cJSON_ArrayForEach(word, argv) can_be_shown &= cJSON_IsString(word) && is_printable(word->valuestring);
-    if (!can_be_shown) goto out;
+    if (!can_be_shown) return;
     nb_add_shell_word(c->out, c->next->width, c->program);
     cJSON_ArrayForEach(word, argv) {
         bool skipped = skips;
@@ -225,7 +225,6 @@ static void add_longer_run(struct commands *c) {
     }
     nb_add_shell_word(c->out, c->next->width, text.text);
     end_command(c, "narrower intervals");
-out:
 }
 
 int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out) {

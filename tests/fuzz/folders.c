@@ -226,7 +226,7 @@ void fuzz_training(const uint8_t *bytes, size_t n) {
     struct nb_torch_results r released_by(nb_torch_results_release) = {0};
     if (nb_journal_read(dir, take_answer, &r) == 0) {
         const cJSON *answer;
-        cJSON *section released_by(nb_json_release) = nb_training_to_json(&r);
+        cJSON_Delete(nb_training_to_json(&r));
         const struct nb_torch_question q = {NB_TORCH_COURSE, "tiny-transformer", 100};
         cJSON_ArrayForEach(answer, r.answers) nb_torch_answer_arm(answer, &q, "layernorm");
     }
