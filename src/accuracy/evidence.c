@@ -19,7 +19,7 @@ struct nb_evidence_sum {
     bool by_column;                      /* NHWC: each column has a truth of its own */
     double error_squares, exact_squares; /* of the row */
     double shape_squares, error_shape;   /* and of y - beta, alone and times the error */
-    const double *beta;                  /* by column, or null */
+    const double *beta;                  /* by column; null: none, or BatchNorm, whose stand by channel */
     double rms;                          /* of the row's exact values */
     double largest;                      /* magnitude whose squares the statistics hold */
 };
@@ -42,7 +42,7 @@ struct nb_evidence_sum *nb_evidence_new(const struct nb_case *c, const struct nb
     s->by_column = op == NB_OP_BATCHNORM && oracle->c->shape.layout == NB_NHWC;
     s->statistics = &nb_formats[c->stats_dtype == NB_STATS_X ? s->dtype : NB_F32];
     s->largest = largest_of(oracle, s->statistics);
-    s->beta = oracle->c->pass == NB_FORWARD ? oracle->beta : NULL;
+    s->beta = oracle->c->pass == NB_FORWARD && oracle->c->op != NB_OP_BATCHNORM ? oracle->beta : NULL;
     s->e = (struct nb_evidence){.claimed = of->claimed,
                                 .is_declared = of->is_declared,
                                 .min_rms = INFINITY,

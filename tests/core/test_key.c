@@ -7,6 +7,7 @@
 #include "src/core/case.h"
 #include "src/core/case_key.h"
 #include "src/core/format.h"
+#include "src/core/log.h"
 #include "tests/support/cases.h"
 #include "tests/support/files.h"
 
@@ -132,13 +133,13 @@ Test(key, bad_values_are_refused_with_what_would_be_right) {
 
 Test(key, parts_are_shown_as_they_were_given) {
     static const char *const keys[] = {"a_f32/shape:4x8/k:6.25%25/eps:0", "a_f32/shape:4x8/k:6.25%25/eps:1"};
-    struct nb_key_parts parts;
-    struct nb_strbuf common = {0}, own = {0};
-    nb_key_parts_init(&parts, keys, 2);
-    nb_key_parts_common(&parts, &common);
+    struct nb_key_parts two released_by(nb_key_parts_release) = {0}, one released_by(nb_key_parts_release) = {0};
+    struct nb_strbuf common released_by(nb_strbuf_release) = {0}, own released_by(nb_strbuf_release) = {0};
+    nb_key_parts_init(&two, keys, 2);
+    nb_key_parts_common(&two, &common);
     cr_expect_str_eq(common.text, "shape 4x8, k 6.25%");
-    nb_key_parts_init(&parts, &keys[1], 1);
-    nb_key_parts_short(&parts, "b_f32/data:%2Ftmp%2Fx.npy/eps:1", &own);
+    nb_key_parts_init(&one, &keys[1], 1);
+    nb_key_parts_short(&one, "b_f32/data:%2Ftmp%2Fx.npy/eps:1", &own);
     cr_expect_str_eq(own.text, "b_f32 data:/tmp/x.npy");
 }
 
