@@ -24,8 +24,6 @@
 #include "src/models/study.h"
 #include "src/record/fold.h"
 
-extern const struct nb_command nb_command_claims;
-
 static const char help[] =
     "usage: normbench claims [ID|GLOB|FILE.json ...] [OPTIONS]\n"
     "       normbench claims --model NAME|FILE.json [--tokens N] [OPTIONS]\n\n"
@@ -100,7 +98,7 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
         {.name = NULL}};
     o->argc = argc;
     o->argv = argv;
-    if (!nb_read_options(&nb_command_claims, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
     for (; optind < argc; optind++) nb_texts_add(&o->patterns, argv[optind]);
     if (q->launches == 0)
         nb_error("--launches 0: a claim about time needs launches");

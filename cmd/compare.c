@@ -9,8 +9,6 @@
 #include "src/record/comparison.h"
 #include "src/record/run_folder.h"
 
-extern const struct nb_command nb_command_compare;
-
 static const char help[] =
     "usage: normbench compare BEFORE [BETWEEN...] AFTER [OPTIONS]\n"
     "\n"
@@ -42,7 +40,7 @@ static bool parse(struct options *o, int argc, char **argv, int *exit_code) {
                                         {"strict", .flag = &o->strict},
                                         {"format", .text = &o->format, .among = nb_table_markdown_json},
                                         {.name = NULL}};
-    if (!nb_read_options(&nb_command_compare, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
     if (argc - optind >= 2) return true;
     nb_error("compare: two folders are needed, %d are given; see `normbench compare --help`", argc - optind);
     return false;

@@ -12,8 +12,6 @@
 #include "src/lab/emulate/emulate.h"
 #include "src/lab/emulate/quantize.h"
 
-extern const struct nb_command nb_command_emulate;
-
 static const char help[] =
     "usage: normbench emulate DESIGN [DESIGN...] [OPTIONS]\n"
     "       normbench emulate --list\n\n"
@@ -78,7 +76,7 @@ static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_co
         {"quantize", .take = set_quantize, .to = o},
         {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
         {.name = NULL}};
-    const bool read = nb_read_options(&nb_command_emulate, options, NB_ANY_ARGUMENTS, argc, argv, exit_code);
+    const bool read = nb_read_options(help, options, NB_ANY_ARGUMENTS, argc, argv, exit_code);
     while (read && optind < argc) nb_texts_add(&o->designs, argv[optind++]);
     if (!read || (o->designs.n > 0) != o->list) return read;
     nb_error(o->list ? "emulate: --list takes no DESIGN"

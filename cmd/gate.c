@@ -8,14 +8,14 @@
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/gate/gate_report.h"
+#include "reports/text/output.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/gate/calibration.h"
 #include "src/gate/gate.h"
 #include "src/gate/gate_function.h"
 #include "src/gate/gate_trials.h"
-
-extern const struct nb_command nb_command_gate;
+#include "src/plan/config.h"
 
 static const char help[] =
     "usage: normbench gate --baseline A.so --candidate B.so [OPTIONS]\n"
@@ -94,11 +94,10 @@ static const char help[] =
     "a failure by an option comes behind 3.\n";
 
 struct gate_options {
-    struct nb_gate_selection selection;
-    const char *format, *out, *inconclusive, *not_comparable;
-    struct nb_texts functions;
+    struct nb_texts baselines, candidates, kernels, filters, axes, functions;
+    const char *config, *format, *out, *inconclusive, *not_comparable;
     const char *roles[NB_N_FUNCTION_ROLES]; /* --setup and so on, for all of them */
-    bool self_test, calibrate;
+    bool list, self_test, calibrate;
     int cases, launches;
     double effect;                                                  /* percent */
     double fail_margin_percent, pass_margin_percent, level_percent; /* NaN: as the config says */
@@ -144,22 +143,21 @@ static int set_loads(void *to, const char *value) {
 static bool is_with_itself(const struct gate_options *o) { return o->self_test || o->calibrate; }
 
 static int check_options(const struct gate_options *o) {
-    const struct nb_gate_selection *s = &o->selection;
     const char *const mode = o->calibrate ? "--calibrate" : "--self-test";
-    if (o->functions.n > 0 && (s->config || s->kernels.n > 0 || s->filters.n > 0 || s->axes.n > 0))
+    if (o->functions.n > 0 && (o->config || o->kernels.n > 0 || o->filters.n > 0 || o->axes.n > 0))
         return nb_error("--function compares what it names: no --config, --kernel, --filter or --axis");
     for (int role = 0; role < NB_N_FUNCTION_ROLES; role++)
         if (o->functions.n == 0 && o->roles[role])
             return nb_error("--setup, --bytes, --check and --teardown go with --function NAME");
-    if (o->functions.n > 0 && s->baselines.n == 0) return nb_error("--function NAME is looked for in --baseline A.so");
+    if (o->functions.n > 0 && o->baselines.n == 0) return nb_error("--function NAME is looked for in --baseline A.so");
     if (o->self_test && o->calibrate) return nb_error("--self-test or --calibrate, not both");
     if (o->calibrate && o->functions.n > 0)
         return nb_error("--calibrate is of kernels, by op, dtype and shape: no --function");
-    if (is_with_itself(o) && s->candidates.n > 0)
+    if (is_with_itself(o) && o->candidates.n > 0)
         return nb_error("%s compares a build with itself: no --candidate", mode);
     if (is_with_itself(o) && strcmp(o->format, "table") != 0 && strcmp(o->format, "json") != 0)
         return nb_error("%s: --format is one of table, json", mode);
-    if (!is_with_itself(o) && (o->selection.baselines.n == 0 || o->selection.candidates.n == 0))
+    if (!is_with_itself(o) && (o->baselines.n == 0 || o->candidates.n == 0))
         return nb_error("gate needs --baseline A.so and --candidate B.so; see `normbench gate --help`");
     return 0;
 }
@@ -192,8 +190,13 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
     static const char *const outcomes[] = {"neutral", "pass", "fail", NULL};
     struct nb_gate_plan *plan = &o->plan;
     const struct nb_option options[] = {
-        NB_SELECTION_OPTIONS(&o->selection),
-        {"candidate", .texts = &o->selection.candidates},
+        {"baseline", .texts = &o->baselines},
+        {"config", .text = &o->config},
+        {"kernel", .texts = &o->kernels},
+        {"filter", .texts = &o->filters},
+        {"axis", .texts = &o->axes},
+        {"list", .flag = &o->list},
+        {"candidate", .texts = &o->candidates},
         {"function", .texts = &o->functions},
         {"setup", .text = &o->roles[NB_FUNCTION_SETUP]},
         {"bytes", .text = &o->roles[NB_FUNCTION_BYTES]},
@@ -224,7 +227,7 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
         {"effect", .number = &o->effect, .least = 0.1, .most = 100},
         NB_TUNING_OPTION,
         {.name = NULL}};
-    if (!nb_read_options(&nb_command_gate, options, 0, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, 0, argc, argv, exit_code)) return false;
     plan->inconclusive_fails = strcmp(o->inconclusive, "fail") == 0;
     plan->not_comparable_fails = strcmp(o->not_comparable, "fail") == 0;
     return check_options(o) == 0;
@@ -293,8 +296,8 @@ static int calibrate(struct nb_gate *g, const struct gate_options *o, int *exit_
     if (o->out && nb_gate_record(g, o->out) != 0) return -1;
     int result = nb_calibration_run(&run);
     if (nb_gate_record_end(g) != 0) result = -1;
-    if (result >= 0 && nb_calibration_report(&run, o->selection.config ? o->selection.config : "gate", o->effect / 100,
-                                             o->format, stdout, o->out) != 0)
+    if (result >= 0 &&
+        nb_calibration_report(&run, o->config ? o->config : "gate", o->effect / 100, o->format, stdout, o->out) != 0)
         result = -1;
     *exit_code = NB_EXIT_FAILED;
     for (size_t i = 0; i < run.n_groups; i++)
@@ -303,20 +306,56 @@ static int calibrate(struct nb_gate *g, const struct gate_options *o, int *exit_
     return result;
 }
 
-/* Opens the builds and makes the cases, as nb_selection_make() does for kernels. */
-static int make_functions(const struct gate_options *o, struct nb_gate *g) {
-    const struct nb_texts *baselines = &o->selection.baselines;
-    const struct nb_texts *candidates = is_with_itself(o) ? baselines : &o->selection.candidates;
-    if (nb_gate_builds_init(&g->builds, baselines->items, baselines->n, candidates->items, candidates->n, false) != 0)
-        return -1;
-    return nb_gate_functions_make(g, o->functions.items, o->functions.n, o->roles);
-}
-
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
 
+/* A build beside itself is the built-in one where none is named. */
+static int take_builtin(struct gate_options *o) {
+    if (nb_registry_load_builtin() != 0) return -1;
+    nb_texts_add_owned(&o->baselines, nb_strdup(nb_registry_file(0)));
+    return 0;
+}
+
+static int make_kernels(const struct gate_options *o, struct nb_gate *g, size_t *n_elsewhere) {
+    const struct nb_filters filters = {o->filters.items, o->filters.n};
+    struct nb_config config released_by(nb_config_release) = {0};
+    struct nb_skips skips released_by(nb_skips_release) = {0};
+    int result = nb_config_read(&config, o->config ? o->config : "gate");
+    for (size_t i = 0; i < o->axes.n && result == 0; i++) result = nb_config_axis(&config, o->axes.items[i]);
+    if (result == 0)
+        result = nb_gate_cases_make(g, &config, o->kernels.items, o->kernels.n, &filters, &skips, n_elsewhere);
+    g->settings = config.gate;
+    config.gate = (struct nb_gate_settings){0};
+    return result;
+}
+
+/* Opens the builds and makes the cases. -1 after nb_error, or NB_OTHER_ABI. */
+static int make_cases(struct gate_options *o, struct nb_gate *g, size_t *n_elsewhere) {
+    const struct nb_texts *b = &o->baselines, *c = is_with_itself(o) ? b : &o->candidates;
+    const bool of_kernels = o->functions.n == 0, takes_builtin = of_kernels && is_with_itself(o) && b->n == 0;
+    if (takes_builtin && take_builtin(o) != 0) return -1;
+    int result = nb_gate_builds_init(&g->builds, b->items, b->n, c->items, c->n, of_kernels);
+    if (result == 0 && of_kernels && !takes_builtin) result = nb_registry_load_builtin(); /* copies are among theirs */
+    if (result != 0) return result;
+    return of_kernels ? make_kernels(o, g, n_elsewhere)
+                      : nb_gate_functions_make(g, o->functions.items, o->functions.n, o->roles);
+}
+
+/* --list, or nothing to do: true when the command is at its end, with its exit code. */
+static bool settles(const struct gate_options *o, const struct nb_gate *g, size_t n_elsewhere, int *exit_code) {
+    if (g->n_cases == 0) {
+        nb_error("no case is left; `normbench list kernels` and --list show what there is");
+        *exit_code = n_elsewhere > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
+        return true;
+    }
+    if (!o->list) return false;
+    for (size_t i = 0; i < g->n_cases; i++) nb_print_line(stdout, "%s", g->cases[i].key);
+    *exit_code = NB_EXIT_OK;
+    return true;
+}
+
 static void release(struct gate_options *o) {
-    nb_selection_release(&o->selection);
-    nb_texts_release(&o->functions);
+    struct nb_texts *const lists[] = {&o->baselines, &o->candidates, &o->kernels, &o->filters, &o->axes, &o->functions};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) nb_texts_release(lists[i]);
 }
 
 static int gate_main(int argc, char **argv) {
@@ -331,17 +370,16 @@ static int gate_main(int argc, char **argv) {
                                                   .pass_margin_percent = NAN,
                                                   .level_percent = NAN};
     struct nb_gate g released_by(nb_gate_release);
+    size_t n_elsewhere = 0;
     int exit_code;
     nb_gate_init(&g);
     o.plan = g.plan;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;
     g.plan = o.plan;
-    if (o.out && !is_with_itself(&o) && !o.selection.list) nb_gate_clear(o.out);
-    const int made =
-        o.functions.n > 0 ? make_functions(&o, &g) : nb_selection_make(&o.selection, &g, is_with_itself(&o));
+    if (o.out && !is_with_itself(&o) && !o.list) nb_gate_clear(o.out);
+    const int made = make_cases(&o, &g, &n_elsewhere);
     if (made == NB_OTHER_ABI) exit_code = taken_as(o.not_comparable, NB_EXIT_NOT_COMPARABLE);
-    if (made != 0 || settle_margins(&g, &o) != 0 || nb_selection_settles(&o.selection, &g, &exit_code))
-        return exit_code;
+    if (made != 0 || settle_margins(&g, &o) != 0 || settles(&o, &g, n_elsewhere, &exit_code)) return exit_code;
     const int did = (o.self_test ? self_test : o.calibrate ? calibrate : compare_builds)(&g, &o, &exit_code);
     return did == 0 ? exit_code : did < 0 ? NB_EXIT_USAGE : nb_ended_by(did, "gate", NULL);
 }

@@ -14,8 +14,6 @@
 #include "src/measure/core_state.h"
 #include "src/record/fingerprint.h"
 
-extern const struct nb_command nb_command_info;
-
 static const char help[] =
     "usage: normbench info [OPTIONS]\n"
     "\n"
@@ -278,7 +276,7 @@ static int info_main(int argc, char **argv) {
                                         NB_LOAD_TIMEOUT_OPTION,
                                         {.name = NULL}};
     int exit_code;
-    if (!nb_read_options(&nb_command_info, options, 0, argc, argv, &exit_code)) return exit_code;
+    if (!nb_read_options(help, options, 0, argc, argv, &exit_code)) return exit_code;
     if (nb_load_kernels(&plugins, NULL) != 0) return NB_EXIT_USAGE;
     cJSON *survey released_by(nb_json_release) = nb_survey();
     if (strcmp(format, "json") == 0) {

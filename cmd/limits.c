@@ -13,8 +13,6 @@
 #include "src/lab/limits/limits.h"
 #include "src/measure/process.h"
 
-extern const struct nb_command nb_command_limits;
-
 static const char help[] =
     "usage: normbench limits --dtype NAME [OPTIONS]\n\n"
     "Report where the arithmetic of a norm breaks down for one configuration: from which |x| squares overflow, from which\n"
@@ -48,7 +46,7 @@ static bool parse(struct limits_options *o, int argc, char **argv, int *exit_cod
                                         {"filter", .text = &o->filter},
                                         {"format", .text = &o->format, .among = nb_table_markdown_json},
                                         {.name = NULL}};
-    if (!nb_read_options(&nb_command_limits, options, 0, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, 0, argc, argv, exit_code)) return false;
     if (o->dtype && nb_number_parse(o->dtype) < 0)
         nb_error("--dtype %s: one of f32, tf32, f16, bf16, e5m2, e4m3", o->dtype);
     else if (!o->dtype && !o->design)

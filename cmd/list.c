@@ -26,8 +26,6 @@
 #include "src/plan/config.h"
 #include "src/plan/inputs.h"
 
-extern const struct nb_command nb_command_list;
-
 static const char help[] =
     "usage: normbench list [WHAT] [OPTIONS]\n\n"
     "List what there is to choose from. WHAT is one of\n"
@@ -342,7 +340,7 @@ static int list_main(int argc, char **argv) {
                                         {.name = NULL, .among = names}};
     int exit_code;
     for (size_t i = 0; i < N_TOPICS; i++) names[i] = topics[i].name;
-    if (nb_read_options(&nb_command_list, options, 1, argc, argv, &exit_code)) {
+    if (nb_read_options(help, options, 1, argc, argv, &exit_code)) {
         const struct topic *topic = optind < argc ? find_topic(argv[optind]) : &topics[0];
         if (topic) exit_code = run_topic(topic, format, wide, &plugins);
     }

@@ -17,8 +17,6 @@
 #include "src/record/merge.h"
 #include "src/record/record.h"
 
-extern const struct nb_command nb_command_merge;
-
 static const char help[] =
     "usage: normbench merge DIR... --out DIR [OPTIONS]\n"
     "\n"
@@ -64,7 +62,7 @@ static int check(const struct options *o) {
 static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
     const struct nb_option options[] = {
         {"out", .text = &o->out}, {"partial", .flag = &o->partial}, {"format", .text = &o->format}, {.name = NULL}};
-    if (!nb_read_options(&nb_command_merge, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
     o->dirs = (const char *const *)argv + optind;
     o->n_dirs = (size_t)(argc - optind);
     return check(o) == 0;

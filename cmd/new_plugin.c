@@ -13,8 +13,6 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 
-extern const struct nb_command nb_command_new_plugin;
-
 static const char help[] =
     "usage: normbench new-plugin NAME [--lang LANGUAGE]\n\n"
     "Write a kernel to begin with into this folder: NAME.c, NAME.cpp or NAME.py, a complete RMSNorm that passes every check,\n"
@@ -133,7 +131,7 @@ static int new_plugin_main(int argc, char **argv) {
     const struct nb_option options[] = {{"lang", .take = set_language, .among = names, .to = &o}, {.name = NULL}};
     int exit_code;
     for (size_t i = 0; i < N_LANGUAGES; i++) names[i] = languages[i].name;
-    if (!nb_read_options(&nb_command_new_plugin, options, 1, argc, argv, &exit_code)) return exit_code;
+    if (!nb_read_options(help, options, 1, argc, argv, &exit_code)) return exit_code;
     o.name = argv[optind];
     const struct language *language = find_language(o.language);
     if (!language || check_name(o.name, language) != 0) return NB_EXIT_USAGE;

@@ -13,8 +13,6 @@
 #include "src/core/peers.h"
 #include "src/core/text.h"
 
-extern const struct nb_command nb_command_peers;
-
 static const char help[] =
     "usage: normbench peers NAME... [OPTIONS]\n\n"
     "Download other libraries, each file held to its SHA-256, and build the adapters to them, so that their norms can\n"
@@ -72,7 +70,7 @@ static void become_make(const char *sources, const char *folder, char *peers) {
 static int peers_main(int argc, char **argv) {
     const struct nb_option options[] = {{.name = NULL}};
     int exit_code;
-    if (!nb_read_options(&nb_command_peers, options, NB_ANY_ARGUMENTS, argc, argv, &exit_code)) return exit_code;
+    if (!nb_read_options(help, options, NB_ANY_ARGUMENTS, argc, argv, &exit_code)) return exit_code;
     char *names freed = names_of(argc - optind, argv + optind), *folder freed = nb_peer_user_dir();
     char *sources freed = nb_share_dir(NULL, "kernels/peers");
     if (names && !sources)

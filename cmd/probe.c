@@ -18,8 +18,6 @@
 #include "src/measure/launcher.h"
 #include "src/programs/program_process.h"
 
-extern const struct nb_command nb_command_probe;
-
 static const char help[] =
     "usage: normbench probe WHAT [OPTIONS]\n\n"
     "Find out what a row norm does inside, from its outputs alone: where eps is added and in which format, the format\n"
@@ -71,7 +69,7 @@ static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code
                                         {"axis", .texts = &o->axes},
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
-    if (!nb_read_options(&nb_command_probe, options, 1, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, 1, argc, argv, exit_code)) return false;
     for (size_t i = 0; i < o->axes.n; i++)
         if (!check_axis(o->axes.items[i])) return false;
     if (!check_list("dtype", o->dtypes, nb_dtype_names) || !check_list("width", o->widths, nb_width_names))

@@ -24,8 +24,6 @@
 #include "src/record/record.h"
 #include "src/record/run_folder.h"
 
-extern const struct nb_command nb_command_replay;
-
 static const char help[] =
     "usage: normbench replay KEY [OPTIONS]\n"
     "       normbench replay DIR KEY [OPTIONS]\n\n"
@@ -66,7 +64,7 @@ static bool parse(struct replay_options *o, int argc, char **argv, int *exit_cod
                                         {"format", .text = &o->format, .among = formats},
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
-    if (!nb_read_options(&nb_command_replay, options, 2, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, 2, argc, argv, exit_code)) return false;
     if (argc - optind == 2) o->dir = argv[optind++];
     o->key = argv[optind];
     if (!o->key) nb_error("replay: KEY, or DIR and KEY; `normbench replay --help`");

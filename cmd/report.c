@@ -13,8 +13,6 @@
 #include "src/record/record.h"
 #include "src/record/run_folder.h"
 
-extern const struct nb_command nb_command_report;
-
 static const char help[] =
     "usage: normbench report DIR [OPTIONS]\n"
     "\n"
@@ -41,7 +39,7 @@ struct options {
 static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
     const struct nb_option options[] = {
         {"format", .text = &o->format}, {"no-write", .flag = &o->no_write}, {.name = NULL}};
-    if (!nb_read_options(&nb_command_report, options, 1, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, 1, argc, argv, exit_code)) return false;
     o->dir = argv[optind];
     if (!o->dir) nb_error("report: DIR is missing; see `normbench report --help`");
     return o->dir != NULL;

@@ -16,8 +16,6 @@
 #include "src/record/fold.h"
 #include "src/record/record.h"
 
-extern const struct nb_command nb_command_run;
-
 static const char help[] =
     "usage: normbench run [CONFIG] [OPTIONS]\n\n"
     "Measure a matrix of kernels: check each case against an exact oracle, time it interleaved with the others of its\n"
@@ -77,7 +75,7 @@ static bool parse(struct run_options *o, int argc, char **argv, int *exit_code) 
                                         NB_SHARD_OPTION(q),
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
-    if (!nb_read_options(&nb_command_run, options, 1, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, 1, argc, argv, exit_code)) return false;
     const char *format = o->output.format;
     q->config = argv[optind];
     if (!format || nb_renderer_find(format) || strcmp(format, "variants") == 0) return true;

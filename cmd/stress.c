@@ -12,8 +12,6 @@
 #include "src/lab/stress/stress.h"
 #include "src/record/fold.h"
 
-extern const struct nb_command nb_command_stress;
-
 static const char help[] =
     "usage: normbench stress [CONFIG] [OPTIONS]\n\n"
     "Check kernels against an exact oracle on rows that are hard (special rows, heavy tails, massive activations,\n"
@@ -85,7 +83,7 @@ static bool parse(struct stress_options *o, int argc, char **argv, int *exit_cod
                                         {"width", .text = &q->widths, .given = &q->changed},
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
-    if (!nb_read_options(&nb_command_stress, options, 1, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, 1, argc, argv, exit_code)) return false;
     q->config = argv[optind];
     q->options.by_kernel = q->options.n_shards > 0; /* grades and searches are a kernel's */
     return true;

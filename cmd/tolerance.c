@@ -17,8 +17,6 @@
 #include "src/lab/tolerance/tolerance.h"
 #include "src/measure/process.h"
 
-extern const struct nb_command nb_command_tolerance;
-
 static const char help[] =
     "usage: normbench tolerance [--op NAME] --dtype NAME [OPTIONS]\n"
     "       normbench tolerance --kernel NAME [OPTIONS]\n"
@@ -87,7 +85,7 @@ static bool parse(struct tolerance_options *o, int argc, char **argv, int *exit_
                                         {"format", .text = &o->format, .among = formats},
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
-    return nb_read_options(&nb_command_tolerance, options, 0, argc, argv, exit_code) && check_options(o) == 0;
+    return nb_read_options(help, options, 0, argc, argv, exit_code) && check_options(o) == 0;
 }
 
 /* ---- the arithmetic in question -------------------------------------------------------------------------------------------- */

@@ -20,8 +20,6 @@
 #include "src/record/fold.h"
 #include "src/record/grade.h"
 
-extern const struct nb_command nb_command_try;
-
 static const char help[] =
     "usage: normbench try FILE [OPTIONS]\n\n"
     "Check and time the kernels of a file: a shared object, Python (mine.py) or a program of any language\n"
@@ -78,7 +76,7 @@ static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) 
                                         {"out", .text = &o->out},
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
-    if (!nb_read_options(&nb_command_try, options, 1, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, 1, argc, argv, exit_code)) return false;
     o->file = argv[optind];
     return check_file(o->file) == 0 && check_out(o->out) == 0;
 }

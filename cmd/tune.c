@@ -16,8 +16,6 @@
 #include "src/measure/core_state.h"
 #include "src/tune/tune_run.h"
 
-extern const struct nb_command nb_command_tune;
-
 static const char help[] =
     "usage: normbench tune [OPTIONS]\n\n"
     "Measure for some seconds what suits this CPU best where kernels have a choice, and keep it in a file that every\n"
@@ -57,7 +55,7 @@ static bool parse(struct tune_options *o, int argc, char **argv, int *exit_code)
                                         {"max-width", .text = &o->max_width},
                                         {"format", .text = &o->format, .among = nb_table_json},
                                         {.name = NULL}};
-    if (!nb_read_options(&nb_command_tune, options, 0, argc, argv, exit_code)) return false;
+    if (!nb_read_options(help, options, 0, argc, argv, exit_code)) return false;
     const bool several = o->show + o->reset + (o->out != NULL) > 1;
     if (several) nb_error("tune: --show and --reset stand alone");
     return !several;

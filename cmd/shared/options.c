@@ -20,7 +20,6 @@
 #include "src/core/text.h"
 #include "src/core/tuning.h"
 #include "src/measure/pool.h"
-#include "src/plan/config.h"
 
 const char *const nb_table_json[] = {"table", "json", NULL};
 const char *const nb_table_markdown_json[] = {"table", "markdown", "json", NULL};
@@ -51,7 +50,7 @@ void nb_texts_release(struct nb_texts *t) {
 
 enum { MOST_OPTIONS = 48, FIRST_ID = 1000 };
 
-static void bad_option(const char *typed, const struct option *options, const struct nb_command *command) {
+static void bad_option(const char *typed, const struct option *options, const char *command) {
     const char *names[MOST_OPTIONS];
     size_t n = 0, n_begun = 0;
     for (; options[n].name; n++) names[n] = options[n].name;
@@ -67,13 +66,13 @@ static void bad_option(const char *typed, const struct option *options, const st
         if (!meant || strcmp(names[i], word) == 0) meant = &options[i];
     }
     if (meant && (n_begun == 1 || strcmp(meant->name, word) == 0))
-        nb_error("%s: option --%s %s", command->name, meant->name, meant->has_arg ? "needs a value" : "takes no value");
+        nb_error("%s: option --%s %s", command, meant->name, meant->has_arg ? "needs a value" : "takes no value");
     else if (meant)
-        nb_error("%s: option '%s' may be one of %s", command->name, typed, begun.text);
+        nb_error("%s: option '%s' may be one of %s", command, typed, begun.text);
     else if (nearest)
-        nb_error("%s: no option '%s'; did you mean '--%s'?", command->name, typed, nearest);
+        nb_error("%s: no option '%s'; did you mean '--%s'?", command, typed, nearest);
     else
-        nb_error("%s: no option '%s'; `normbench %s --help` lists them", command->name, typed, command->name);
+        nb_error("%s: no option '%s'; `normbench %s --help` lists them", command, typed, command);
 }
 
 int nb_option_number(const char *option, const char *text, double least, double most, double *out) {
@@ -142,8 +141,8 @@ int nb_take_affine(void *affine, const char *name) {
     return found < 0 ? -1 : 0;
 }
 
-bool nb_read_options(const struct nb_command *command, const struct nb_option *options, int arguments, int argc,
-                     char **argv, int *exit_code) {
+bool nb_read_options(const char *text, const struct nb_option *options, int arguments, int argc, char **argv,
+                     int *exit_code) {
     bool help = false, quiet = false;
     const struct nb_option common[] = {{"help", .flag = &help},
                                        {"quiet", .flag = &quiet},
@@ -173,22 +172,22 @@ bool nb_read_options(const struct nb_command *command, const struct nb_option *o
         const int id = getopt_long(argc, argv, "h", known, NULL);
         if (id == -1) break;
         if (id == '?') {
-            bad_option(before < argc && argv[before][0] == '-' ? argv[before] : argv[optind - 1], known, command);
+            bad_option(before < argc && argv[before][0] == '-' ? argv[before] : argv[optind - 1], known, argv[0]);
             return false;
         }
         if (id != 'h' && take(rows[id - FIRST_ID], optarg) != 0) return false;
         if (id == 'h' || help) {
-            nb_print_help(command->help, stdout);
+            nb_print_help(text, stdout);
             *exit_code = NB_EXIT_OK;
             return false;
         }
         if (quiet) nb_log_quiet(true);
     }
     for (int i = optind; i < argc; i++)
-        if (!*argv[i]) return nb_error("%s: an argument is empty", command->name), false;
+        if (!*argv[i]) return nb_error("%s: an argument is empty", argv[0]), false;
     if (argc - optind <= arguments) return true;
-    nb_error("%s: '%s' is one argument too many; see `normbench %s --help`", command->name, argv[optind + arguments],
-             command->name);
+    nb_error("%s: '%s' is one argument too many; see `normbench %s --help`", argv[0], argv[optind + arguments],
+             argv[0]);
     return false;
 }
 
@@ -302,53 +301,4 @@ int nb_load_kernels(const struct nb_texts *plugins, const char *max_width) {
     for (size_t i = 0; plugins && i < plugins->n; i++)
         if (nb_registry_describe(plugins->items[i]) != 0) return -1;
     return start_peers();
-}
-
-/* ---- kernels to compare ---- */
-
-static int add_builtin(struct nb_gate_selection *s) {
-    if (nb_registry_load_builtin() != 0) return -1;
-    s->builtin = nb_strdup(nb_registry_file(0));
-    nb_texts_add(&s->baselines, s->builtin);
-    return 0;
-}
-
-int nb_selection_make(struct nb_gate_selection *s, struct nb_gate *g, bool with_itself) {
-    const struct nb_filters filters = {s->filters.items, s->filters.n};
-    struct nb_config config released_by(nb_config_release) = {0};
-    struct nb_skips skips released_by(nb_skips_release) = {0};
-    if (with_itself && s->baselines.n == 0 && add_builtin(s) != 0) return -1;
-    const struct nb_texts *candidates = with_itself ? &s->baselines : &s->candidates;
-    int result =
-        nb_gate_builds_init(&g->builds, s->baselines.items, s->baselines.n, candidates->items, candidates->n, true);
-    if (result == 0 && !s->builtin) result = nb_registry_load_builtin(); /* copies are among theirs */
-    if (result != 0) return result;
-    result = nb_config_read(&config, s->config ? s->config : "gate");
-    for (size_t i = 0; i < s->axes.n && result == 0; i++) result = nb_config_axis(&config, s->axes.items[i]);
-    if (result == 0)
-        result = nb_gate_cases_make(g, &config, s->kernels.items, s->kernels.n, &filters, &skips, &s->n_elsewhere);
-    g->settings = config.gate;
-    config.gate = (struct nb_gate_settings){0};
-    return result;
-}
-
-bool nb_selection_settles(const struct nb_gate_selection *s, const struct nb_gate *g, int *exit_code) {
-    if (g->n_cases == 0) {
-        nb_error("no case is left; `normbench list kernels` and --list show what there is");
-        *exit_code = s->n_elsewhere > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
-        return true;
-    }
-    if (!s->list) return false;
-    for (size_t i = 0; i < g->n_cases; i++) nb_print_line(stdout, "%s", g->cases[i].key);
-    *exit_code = NB_EXIT_OK;
-    return true;
-}
-
-void nb_selection_release(struct nb_gate_selection *s) {
-    free(s->builtin);
-    nb_texts_release(&s->baselines);
-    nb_texts_release(&s->candidates);
-    nb_texts_release(&s->kernels);
-    nb_texts_release(&s->filters);
-    nb_texts_release(&s->axes);
 }

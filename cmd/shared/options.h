@@ -5,7 +5,7 @@
  *                                         {"design", .text = &o->design},
  *                                         {"format", .text = &o->format, .among = formats},
  *                                         {.name = NULL}};
- *     if (!nb_read_options(&nb_command_limits, options, 0, argc, argv, &exit_code)) return exit_code;
+ *     if (!nb_read_options(help, options, 0, argc, argv, &exit_code)) return exit_code;
  *
  * --help, --quiet and --color are every command's and stand in no table. */
 #pragma once
@@ -15,18 +15,17 @@
 #include <stddef.h>
 
 #include "cmd/command.h"
-#include "src/gate/gate.h"
 
 /* Lists of texts (cmd/command.h). */
 void nb_texts_add(struct nb_texts *t, const char *item);
 void nb_texts_add_owned(struct nb_texts *t, char *item);
 void nb_texts_release(struct nb_texts *t);
 
-/* Reads the options of a command line. The arguments that are none are moved to argv[optind] and behind, at most `arguments` of them.
+/* Reads the options of a command line, of which argv[0] is the command; text: what --help prints. The arguments that are none are moved to argv[optind] and behind, at most `arguments` of them.
  * False when the command has ended, with its code in *exit_code: after --help, or after nb_error. True leaves NB_EXIT_USAGE there, for
  * the checks that follow. */
-bool nb_read_options(const struct nb_command *command, const struct nb_option *options, int arguments, int argc,
-                     char **argv, int *exit_code);
+bool nb_read_options(const char *text, const struct nb_option *options, int arguments, int argc, char **argv,
+                     int *exit_code);
 enum { NB_ANY_ARGUMENTS = 1 << 30 };
 
 /* The usual lists of --format. */
@@ -94,26 +93,3 @@ struct nb_output_options {
         {"no-plots", .flag = &(o)->no_plots}, NB_CASE_TIMEOUT_OPTION(&(o)->case_timeout_s)
 #define NB_CASE_TIMEOUT_OPTION(seconds)                                                                                \
     { "case-timeout", .number = (seconds), .least = 0.1, .most = 86400 }
-
-/* ---- which builds and cases `gate` compares ---- */
-
-struct nb_gate_selection {
-    struct nb_texts baselines, candidates, kernels, filters, axes;
-    const char *config; /* null: gate */
-    bool list;
-    char *builtin;      /* the built-in kernels, where no baseline is named; owned */
-    size_t n_elsewhere; /* cells that only this CPU refuses */
-};
-
-#define NB_SELECTION_OPTIONS(s)                                                                                        \
-    {"baseline", .texts = &(s)->baselines}, {"config", .text = &(s)->config}, {"kernel", .texts = &(s)->kernels},      \
-        {"filter", .texts = &(s)->filters}, {"axis", .texts = &(s)->axes}, {                                           \
-        "list", .flag = &(s)->list                                                                                     \
-    }
-
-/* Opens the builds and makes the cases. with_itself: the candidates are the baselines again, and these the built-in kernels where none is
- * named. -1 after nb_error, or NB_OTHER_ABI. */
-int nb_selection_make(struct nb_gate_selection *s, struct nb_gate *g, bool with_itself);
-/* --list, or nothing to do: true when the command is at its end, with its exit code. */
-bool nb_selection_settles(const struct nb_gate_selection *s, const struct nb_gate *g, int *exit_code);
-void nb_selection_release(struct nb_gate_selection *s);
