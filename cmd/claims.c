@@ -102,8 +102,6 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
     for (; optind < argc; optind++) nb_texts_add(&o->patterns, argv[optind]);
     if (q->launches == 0)
         nb_error("--launches 0: a claim about time needs launches");
-    else if (o->output.resume && (q->changed || o->output.out || o->output.list || o->explain || o->patterns.n))
-        nb_error("--resume %s continues that run: leave out names, --out and options of the plan", o->output.resume);
     else if (wants_variants(o) && !o->output.list)
         nb_error("--format variants: with --list alone");
     else if (o->model && (o->patterns.n || o->output.list || o->explain || o->quick || o->strict))
@@ -120,6 +118,14 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
 /* The launches asked for, or the usual number. */
 static int launches_of(const struct claims_options *o, int usually) {
     return o->request.launches == NB_AS_CONFIGURED ? usually : o->request.launches;
+}
+
+/* Without a plan. */
+static struct nb_measuring measuring_of(const struct claims_options *o) {
+    struct nb_measuring m = nb_measuring_of(&o->request, &o->output, o->argc, o->argv);
+    m.config = o->model ? "model" : "claims";
+    m.no_counters = true;
+    return m;
 }
 
 /* ---- --list, --explain --------------------------------------------------------------------------------------------- */
@@ -159,10 +165,16 @@ static int explain(const char *id) {
 
 /* ---- what PyTorch is asked, in DIR/training/ --------------------------------------------------------------------------- */
 
-struct claims_trained {
-    struct nb_torch_results results;
-    bool there; /* something was asked for, and PyTorch is there */
-    char *why;  /* nothing was asked */
+struct measured { /* what each plan left */
+    struct nb_results results[NB_N_CLAIMS_PLANS];
+    bool there[NB_N_CLAIMS_PLANS];
+    struct nb_sample_table samples;
+    struct nb_rates rates; /* none: no claim is about a step */
+    struct nb_torch_results training;
+    bool trained;         /* something was asked for, and PyTorch is there */
+    char *no_training;    /* why nothing was asked */
+    const char *no_eager; /* why PyTorch was not timed */
+    int ended;            /* as nb_measuring_run() */
 };
 
 /* PyTorch says that it is alive every 5 s; its import takes longer than a case may. */
@@ -180,7 +192,7 @@ static bool has_journal(const char *dir) { return nb_dir_holds(dir, NB_JOURNAL_F
 
 /* 0, -1 after nb_error, or the number of the signal that ended it. */
 static int ask(const struct claims_options *o, const struct nb_torch_plan *p, const struct nb_torch *torch,
-               const char *folder, struct claims_trained *out) {
+               const char *folder, struct nb_torch_results *out) {
     struct nb_journal journal = {0};
     const int launches = launches_of(o, NB_TORCH_LAUNCHES), seeds = launches_of(o, NB_TORCH_SEEDS);
     const struct nb_torch_study study = {.plan = p,
@@ -200,14 +212,14 @@ static int ask(const struct claims_options *o, const struct nb_torch_plan *p, co
     nb_note("PyTorch %s, %s (%s)", torch->version,
             torch->gpu && strcmp(o->device, "cuda") == 0 ? torch->gpu : "on the CPU", torch->python);
     int result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
-    if (result == 0) result = nb_torch_study_run(&study, &out->results);
+    if (result == 0) result = nb_torch_study_run(&study, out);
     nb_journal_close(&journal);
     return result;
 }
 
 /* Asks PyTorch what the claims need, if it is there: it is looked for once. As ask() returns. */
 static int claims_train(const struct claims_options *o, const struct nb_claims *claims, const char *dir,
-                        struct claims_trained *out) {
+                        struct measured *m) {
     struct nb_torch_plan p released_by(nb_torch_plan_release) = {0};
     struct nb_torch torch released_by(nb_torch_release) = {0};
     char *folder freed = nb_path_join(dir, NB_CLAIMS_TRAINING_FOLDER);
@@ -215,65 +227,49 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
     plan(claims, o->quick && isnan(o->train_budget_s) ? NULL : o->device, &p);
     if (o->request.launches != NB_AS_CONFIGURED) nb_torch_plan_usual_seeds(&p); /* the user's number counts */
     if (o->train_budget_s <= 0)
-        out->why = nb_strdup("PyTorch, which --train-budget 0 leaves out");
+        m->no_training = nb_strdup("PyTorch, which --train-budget 0 leaves out");
     else if (p.n > 0)
         nb_torch_find(&torch, o->device);
     if (torch.lacks) {
-        out->why = nb_strdup(torch.lacks);
+        m->no_training = nb_strdup(torch.lacks);
         nb_warn("claims about training are left out: needed: %s", torch.lacks);
     } else if (torch.python) {
-        out->there = true;
-        result = ask(o, &p, &torch, folder, out);
+        m->trained = true;
+        result = ask(o, &p, &torch, folder, &m->training);
     }
     return result;
 }
 
 /* ---- what this machine takes for the operations of steps, in DIR/rates/ ---- */
 
-struct claims_rates {
-    struct nb_rates rates;
-    bool there; /* a claim is about a step */
-};
-
 /* 0, -1 after nb_error, or the number of the signal that ended it. */
 static int claims_rates(const struct claims_options *o, const struct nb_claims *claims, const char *dir,
-                        struct claims_rates *out) {
+                        struct nb_rates *rates) {
     struct nb_journal journal = {0};
     for (size_t i = 0; i < claims->n; i++)
         for (size_t j = 0; j < claims->items[i].n_experiments; j++) {
             const struct nb_experiment *e = &claims->items[i].experiments[j];
-            if (e->kind->rates) e->kind->rates(e, &out->rates);
+            if (e->kind->rates) e->kind->rates(e, rates);
         }
-    out->there = out->rates.n > 0;
-    if (!out->there) return 0;
+    if (rates->n == 0) return 0;
     char *folder freed = nb_path_join(dir, NB_CLAIMS_RATES_FOLDER);
     cJSON *run = cJSON_CreateObject();
     nb_json_text(run, "config", NB_CLAIMS_RATES_FOLDER);
     int result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
-    if (result == 0) result = nb_rates_measure(&out->rates, folder, &journal, launches_of(o, NB_MIN_LAUNCHES));
+    if (result == 0) result = nb_rates_measure(rates, folder, &journal, launches_of(o, NB_MIN_LAUNCHES));
     nb_journal_close(&journal);
     return result;
 }
 
 /* ---- all of a run ---- */
 
-struct measured { /* what each plan left */
-    struct nb_results results[NB_N_CLAIMS_PLANS];
-    bool there[NB_N_CLAIMS_PLANS];
-    struct nb_sample_table samples;
-    struct claims_rates rates;
-    struct claims_trained trained;
-    const char *no_eager; /* why PyTorch was not timed */
-    int ended;            /* as nb_measuring_run() */
-};
-
 static void measured_release(struct measured *m) {
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
         if (m->there[i]) nb_results_release(&m->results[i]);
     nb_sample_table_release(&m->samples);
-    nb_rates_release(&m->rates.rates);
-    nb_torch_results_release(&m->trained.results);
-    free(m->trained.why);
+    nb_rates_release(&m->rates);
+    nb_torch_results_release(&m->training);
+    free(m->no_training);
 }
 
 /* One plan into its own folder below DIR. */
@@ -285,16 +281,12 @@ static int run_plan(const struct claims_options *o, struct nb_config *config, co
     int result = nb_plan_make(&plan, config, &o->request.options);
     if (result == 0 && plan.n_cases > 0) {
         const bool resume = o->output.resume && has_journal(folder);
-        const struct nb_measuring measuring = {.request = &o->request,
-                                               .plan = &plan,
-                                               .config = config->name,
-                                               .out = folder,
-                                               .whole = dir,
-                                               .resume = resume ? folder : NULL,
-                                               .no_counters = true,
-                                               .case_timeout_s = o->output.case_timeout_s,
-                                               .argc = o->argc,
-                                               .argv = o->argv};
+        struct nb_measuring measuring = measuring_of(o);
+        measuring.plan = &plan;
+        measuring.config = config->name;
+        measuring.out = folder;
+        measuring.whole = dir;
+        measuring.resume = resume ? folder : NULL;
         m->ended = nb_measuring_run(&measuring, folder, &began);
         m->there[which] = began && nb_results_fold(&m->results[which], folder) == 0;
         if (m->there[which] && which == NB_PLAN_TIMING)
@@ -361,12 +353,12 @@ static int measure(struct claims_options *o, struct nb_claims *claims, const cha
         nb_config_release(&configs[i]);
     }
     if (result != 0 || m->ended != 0) {
-        m->trained.why = nb_strdup("PyTorch, before which the run was ended");
+        m->no_training = nb_strdup("PyTorch, before which the run was ended");
         return result;
     }
     m->ended = claims_rates(o, claims, dir, &m->rates);
-    if (m->ended == 0) m->ended = claims_train(o, claims, dir, &m->trained);
-    if (m->ended == 0 && m->rates.there) result = run_eager(o, dir, m);
+    if (m->ended == 0) m->ended = claims_train(o, claims, dir, m);
+    if (m->ended == 0 && m->rates.n > 0) result = run_eager(o, dir, m);
     return m->ended < 0 ? -1 : result;
 }
 
@@ -374,9 +366,9 @@ static struct nb_claims_measured all_measured(const struct measured *m) {
     struct nb_claims_measured all = {0};
     for (int i = 0; i < NB_PLAN_EAGER; i++) all.results[i] = m->there[i] ? &m->results[i] : NULL;
     all.samples = m->there[NB_PLAN_TIMING] ? &m->samples : NULL;
-    all.rates = m->rates.there ? &m->rates.rates : NULL;
-    all.training = m->trained.there ? &m->trained.results : NULL;
-    all.no_training = m->trained.why;
+    all.rates = m->rates.n > 0 ? &m->rates : NULL;
+    all.training = m->trained ? &m->training : NULL;
+    all.no_training = m->no_training;
     return all;
 }
 
@@ -454,19 +446,25 @@ static int try_claims(struct claims_options *o, struct nb_claims *claims, const 
 
 /* A folder that holds a run already would be written over. */
 static int folder_of(const struct claims_options *o, char **dir) {
-    const struct nb_measuring where = {
-        .request = &o->request, .config = "claims", .out = o->output.out, .resume = o->output.resume};
+    const struct nb_measuring where = measuring_of(o);
     *dir = nb_measuring_folder(&where);
     if (!*dir) return -1;
     const bool taken = !o->output.resume && nb_claims_document_exists(*dir);
     return taken ? nb_error("--out %s holds claims already; name another folder, or --resume it", *dir) : 0;
 }
 
-/* The claims and options of the run that is resumed, from the first journal that there is. */
-static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *saved, int *exit_code) {
-    const char *dir = o->output.resume, *format = o->output.format;
-    const bool strict = o->strict, no_plots = o->output.no_plots;
+static void release(struct claims_options *o) {
+    nb_texts_release(&o->patterns);
+    nb_plan_request_release(&o->request);
+}
+
+/* The claims and options of the run that is resumed, from the first journal that there is; what this command line says besides counts more. */
+static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *saved, int argc, char **argv,
+                         int *exit_code) {
+    const char *dir = o->output.resume;
     bool taken = false;
+    if (o->request.changed || o->output.out || o->output.list || o->explain || o->patterns.n)
+        return nb_error("--resume %s continues that run: leave out names, --out and options of the plan", dir), false;
     for (int i = 0; i <= NB_N_CLAIMS_PLANS && !taken; i++) {
         char *folder freed =
             nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : NB_CLAIMS_TRAINING_FOLDER);
@@ -475,15 +473,11 @@ static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *sav
         if (there && !taken) return false;
     }
     if (!taken) return nb_error("--resume %s: no run of claims began there", dir), false;
-    nb_plan_request_release(&o->request);
-    nb_texts_release(&o->patterns);
+    release(o);
     *o = usual;
-    if (!parse(o, saved->argc, saved->argv, exit_code)) return false;
-    o->output.resume = dir;
-    o->output.out = NULL;
-    o->output.format = format ? format : o->output.format;
-    o->strict |= strict;
-    o->output.no_plots |= no_plots;
+    if (!parse(o, saved->argc, saved->argv, exit_code) || !parse(o, argc, argv, exit_code)) return false;
+    o->argc = saved->argc;
+    o->argv = saved->argv;
     return true;
 }
 
@@ -497,23 +491,6 @@ static void print_variants(struct nb_claims *claims, bool quick) {
     }
 }
 
-static int ask_model(const struct claims_options *o) {
-    return nb_model_question_run(&(struct nb_model_question){.request = &o->request,
-                                                             .model = o->model,
-                                                             .tokens = o->tokens,
-                                                             .out = o->output.out,
-                                                             .resume = o->output.resume,
-                                                             .format = o->output.format,
-                                                             .case_timeout_s = o->output.case_timeout_s,
-                                                             .argc = o->argc,
-                                                             .argv = o->argv});
-}
-
-static void release(struct claims_options *o) {
-    nb_texts_release(&o->patterns);
-    nb_plan_request_release(&o->request);
-}
-
 static int claims_main(int argc, char **argv) {
     struct claims_options o released_by(release) = usual;
     struct nb_journaled_argv saved released_by(nb_journaled_argv_release) = {0};
@@ -521,10 +498,11 @@ static int claims_main(int argc, char **argv) {
     char *dir freed = NULL;
     int exit_code;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;
-    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) return exit_code;
+    if (o.output.resume && !take_resumed(&o, &saved, argc, argv, &exit_code)) return exit_code;
     if (!wants_variants(&o) && nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) return NB_EXIT_USAGE;
     if (o.explain) return explain(o.explain);
-    if (o.model) return ask_model(&o);
+    const struct nb_measuring measuring = measuring_of(&o);
+    if (o.model) return nb_model_question_run(&measuring, o.model, o.tokens, o.output.format);
     if (nb_claims_read(&claims, o.patterns.items, o.patterns.n) != 0) return NB_EXIT_USAGE;
     if (wants_variants(&o))
         print_variants(&claims, o.quick);

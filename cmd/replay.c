@@ -38,7 +38,7 @@ static const char help[] =
     "  --no-counters        skip the counter pass\n"
     "  --case-timeout S     default 20\n"
     "  --out DIR            keep journal and results there\n"
-    "  --format NAME        text (the default), json (the whole record, as in results.json) or table\n" NB_TUNING_HELP
+    "  --format NAME        text (the default) or json (the whole record, as in results.json)\n" NB_TUNING_HELP
         NB_COMMON_HELP "\n"
     "Example: normbench replay DIR rmsnorm_fast_v256_f32/shape:64x384\n"
     "Exit codes: 0 ok, 1 the case failed, 2 usage, 77 the case cannot run on this machine.\n";
@@ -52,7 +52,7 @@ struct replay_options {
 };
 
 static bool parse(struct replay_options *o, int argc, char **argv, int *exit_code) {
-    static const char *const formats[] = {"text", "json", "table", NULL};
+    static const char *const formats[] = {"text", "json", NULL};
     const struct nb_option options[] = {NB_PLUGIN_OPTIONS(&o->plugins),
                                         {"max-width", .text = &o->max_width},
                                         {"launches", .count = &o->launches, .least = 1, .most = 1000},
@@ -163,7 +163,6 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
 
 static int print_results(const struct nb_results *results, const char *format) {
     struct nb_strbuf text = {0};
-    if (strcmp(format, "table") == 0) return nb_renderer_find("table")->render(results, stdout);
     if (strcmp(format, "text") == 0) return nb_case_view(results, &text), nb_output(&text, stdout);
     cJSON *json released_by(nb_json_release) = nb_record_to_json(&results->records[0]);
     nb_json_put(json, stdout);

@@ -77,7 +77,7 @@ static bool parse(struct run_options *o, int argc, char **argv, int *exit_code) 
                                         {.name = NULL}};
     if (!nb_read_options(help, options, 1, argc, argv, exit_code)) return false;
     const char *format = o->output.format;
-    q->config = argv[optind];
+    if (optind < argc) q->config = argv[optind];
     if (!format || nb_renderer_find(format) || strcmp(format, "variants") == 0) return true;
     nb_error("--format %s: `normbench list formats` has the names", format);
     return false;
@@ -162,22 +162,17 @@ static int report(const struct run_options *o, const char *dir, bool compares, s
 
 static int measure(const struct run_options *o, const struct nb_plan *plan, struct nb_config *config, int argc,
                    char **argv) {
-    const struct nb_measuring m = {.request = &o->request,
-                                   .plan = plan,
-                                   .config = config->name,
-                                   .out = o->output.out,
-                                   .resume = o->output.resume,
-                                   .no_counters = o->no_counters,
-                                   .confirms = true,
-                                   .case_timeout_s = o->output.case_timeout_s,
-                                   .argc = argc,
-                                   .argv = argv};
+    struct nb_measuring m = nb_measuring_of(&o->request, &o->output, argc, argv);
     const bool holds = isfinite(plan->budget_s);
     const double until_s = nb_now_s() + plan->budget_s,
                  kept_s = holds ? o->request.options.kept_share * plan->budget_s : 0; /* for plugins */
-    char *dir freed = nb_measuring_folder(&m);
     size_t n_failed = 0;
     bool began;
+    m.plan = plan;
+    m.config = config->name;
+    m.no_counters = o->no_counters;
+    m.confirms = true;
+    char *dir freed = nb_measuring_folder(&m);
     int ended = nb_measuring_run(&m, dir, &began);
     if (began && ended == 0) ended = confirm(&m, config, until_s - kept_s - nb_now_s(), dir);
     if (began && ended == 0 && !o->no_stress)
@@ -189,17 +184,15 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
                           : NB_EXIT_USAGE;
 }
 
-/* --resume: the plan is made from the command line that the journal holds. */
-static bool take_resumed(struct run_options *o, struct nb_journaled_argv *saved, int *exit_code) {
+static void release(struct run_options *o) { nb_plan_request_release(&o->request); }
+
+/* --resume: the plan is made from the command line that the journal holds; what this one says besides counts more. */
+static bool take_resumed(struct run_options *o, struct nb_journaled_argv *saved, int argc, char **argv,
+                         int *exit_code) {
     if (!nb_journaled_argv_read(saved, o->output.resume, "run", &o->output, &o->request, exit_code)) return false;
-    struct run_options original = usual;
-    if (!parse(&original, saved->argc, saved->argv, exit_code)) return false;
-    nb_plan_request_release(&o->request);
-    o->request = original.request;
-    o->no_counters |= original.no_counters;
-    o->no_stress |= original.no_stress;
-    if (!o->output.format) o->output.format = original.output.format;
-    return true;
+    release(o);
+    *o = usual;
+    return parse(o, saved->argc, saved->argv, exit_code) && parse(o, argc, argv, exit_code);
 }
 
 /* --list --format variants: before anything is built. */
@@ -210,8 +203,6 @@ static int print_variants(const struct run_options *o, struct nb_config *config)
     return NB_EXIT_OK;
 }
 
-static void release(struct run_options *o) { nb_plan_request_release(&o->request); }
-
 static int run_main(int argc, char **argv) {
     struct run_options o released_by(release) = usual;
     struct nb_journaled_argv saved released_by(nb_journaled_argv_release) = {0};
@@ -219,7 +210,7 @@ static int run_main(int argc, char **argv) {
     struct nb_plan plan released_by(nb_plan_release) = {0};
     int exit_code;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;
-    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) return exit_code;
+    if (o.output.resume && !take_resumed(&o, &saved, argc, argv, &exit_code)) return exit_code;
     if (o.output.format && strcmp(o.output.format, "variants") == 0) return print_variants(&o, &config);
     o.request.plugins_join = true;
     if (!o.no_stress) o.request.kept_for_plugins = KEPT_FOR_STRESS;

@@ -84,22 +84,20 @@ static bool parse(struct stress_options *o, int argc, char **argv, int *exit_cod
                                         NB_TUNING_OPTION,
                                         {.name = NULL}};
     if (!nb_read_options(help, options, 1, argc, argv, exit_code)) return false;
-    q->config = argv[optind];
+    if (optind < argc) q->config = argv[optind];
     q->options.by_kernel = q->options.n_shards > 0; /* grades and searches are a kernel's */
     return true;
 }
 
-/* --resume: the plan is made from the command line that the journal holds. */
-static bool take_resumed(struct stress_options *o, struct nb_journaled_argv *saved, int *exit_code) {
+static void release(struct stress_options *o) { nb_plan_request_release(&o->request); }
+
+/* --resume: the plan is made from the command line that the journal holds; what this one says besides counts more. */
+static bool take_resumed(struct stress_options *o, struct nb_journaled_argv *saved, int argc, char **argv,
+                         int *exit_code) {
     if (!nb_journaled_argv_read(saved, o->output.resume, "stress", &o->output, &o->request, exit_code)) return false;
-    struct stress_options original = usual;
-    if (!parse(&original, saved->argc, saved->argv, exit_code)) return false;
-    nb_plan_request_release(&o->request);
-    o->request = original.request;
-    o->no_search |= original.no_search;
-    if (o->min_grade == NB_GRADE_NONE) o->min_grade = original.min_grade;
-    if (!o->output.format) o->output.format = original.output.format;
-    return true;
+    release(o);
+    *o = usual;
+    return parse(o, saved->argc, saved->argv, exit_code) && parse(o, argc, argv, exit_code);
 }
 
 /* ---- after the checks ---------------------------------------------------------------------------------------------- */
@@ -166,15 +164,10 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
 
 static int measure(const struct stress_options *o, const struct nb_plan *plan, const char *config, int argc,
                    char **argv) {
-    const struct nb_measuring m = {.request = &o->request,
-                                   .plan = plan,
-                                   .config = config,
-                                   .out = o->output.out,
-                                   .resume = o->output.resume,
-                                   .no_counters = true,
-                                   .case_timeout_s = o->output.case_timeout_s,
-                                   .argc = argc,
-                                   .argv = argv};
+    struct nb_measuring m = nb_measuring_of(&o->request, &o->output, argc, argv);
+    m.plan = plan;
+    m.config = config;
+    m.no_counters = true;
     char *dir freed = nb_measuring_folder(&m);
     struct judged judged = {0};
     bool began;
@@ -187,8 +180,6 @@ static int measure(const struct stress_options *o, const struct nb_plan *plan, c
                            : NB_EXIT_USAGE;
 }
 
-static void release(struct stress_options *o) { nb_plan_request_release(&o->request); }
-
 static int stress_main(int argc, char **argv) {
     struct stress_options o released_by(release) = usual;
     struct nb_journaled_argv saved released_by(nb_journaled_argv_release) = {0};
@@ -196,7 +187,7 @@ static int stress_main(int argc, char **argv) {
     struct nb_plan plan released_by(nb_plan_release) = {0};
     int exit_code;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;
-    if (o.output.resume && !take_resumed(&o, &saved, &exit_code)) return exit_code;
+    if (o.output.resume && !take_resumed(&o, &saved, argc, argv, &exit_code)) return exit_code;
     if (!o.output.format) o.output.format = "table";
     o.request.usual[0] = "stress";
     o.request.usual[1] = "bugs";

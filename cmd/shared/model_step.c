@@ -69,11 +69,11 @@ static void choose_pairs(struct measured *m) {
 
 /* ---- measuring ---- */
 
-static int launches_of(const struct nb_model_question *q) {
+static int launches_of(const struct nb_measuring *q) {
     return q->request->launches == NB_AS_CONFIGURED ? USUAL_LAUNCHES : q->request->launches;
 }
 
-static int time_norms(const struct nb_model_question *q, const char *dir, struct measured *m) {
+static int time_norms(const struct nb_measuring *q, const char *dir, struct measured *m) {
     struct nb_config config released_by(nb_config_release) = {.name = nb_strdup("timing"),
                                                               .path = nb_strdup(m->step.path),
                                                               .launches = launches_of(q),
@@ -86,16 +86,11 @@ static int time_norms(const struct nb_model_question *q, const char *dir, struct
     nb_norms_plan(&m->step, m->pairs, m->n_pairs, false, &config);
     int result = config.n_blocks > 0 ? nb_plan_make(&plan, &config, &q->request->options) : 0;
     if (result == 0 && plan.n_cases > 0) {
-        const struct nb_measuring measuring = {.request = q->request,
-                                               .plan = &plan,
-                                               .config = config.name,
-                                               .out = folder,
-                                               .resume =
-                                                   q->resume && nb_dir_holds(folder, NB_JOURNAL_FILE) ? folder : NULL,
-                                               .no_counters = true,
-                                               .case_timeout_s = q->case_timeout_s,
-                                               .argc = q->argc,
-                                               .argv = q->argv};
+        struct nb_measuring measuring = *q;
+        measuring.plan = &plan;
+        measuring.config = config.name;
+        measuring.out = folder;
+        measuring.resume = q->resume && nb_dir_holds(folder, NB_JOURNAL_FILE) ? folder : NULL;
         m->ended = nb_measuring_run(&measuring, folder, &began);
         result = began && m->ended >= 0 && nb_results_fold(&m->results, folder) == 0 ? 0 : -1;
         if (result == 0) result = nb_results_write(&m->results, folder);
@@ -104,7 +99,7 @@ static int time_norms(const struct nb_model_question *q, const char *dir, struct
     return result;
 }
 
-static int time_rates(const struct nb_model_question *q, const char *dir, struct measured *m) {
+static int time_rates(const struct nb_measuring *q, const char *dir, struct measured *m) {
     struct nb_journal journal = {0};
     char *folder freed = nb_path_join(dir, "rates");
     cJSON *run = cJSON_CreateObject();
@@ -117,7 +112,7 @@ static int time_rates(const struct nb_model_question *q, const char *dir, struct
     return result != 0 || m->ended < 0 ? -1 : 0;
 }
 
-static int measure(const struct nb_model_question *q, const char *dir, struct measured *m) {
+static int measure(const struct nb_measuring *q, const char *dir, struct measured *m) {
     choose_pairs(m);
     if (time_norms(q, dir, m) != 0) return -1;
     return m->ended == 0 ? time_rates(q, dir, m) : 0;
@@ -126,13 +121,14 @@ static int measure(const struct nb_model_question *q, const char *dir, struct me
 /* ---- the answer ---- */
 
 /* A folder that holds such a run already would be written over. */
-static bool is_taken(const struct nb_model_question *q, const char *dir) {
+static bool is_taken(const struct nb_measuring *q, const char *dir) {
     const bool taken = !q->resume && nb_dir_holds(dir, NB_STEP_FILE);
     if (taken) nb_error("--out %s holds a model's step already; name another folder, or --resume it", dir);
     return taken;
 }
 
-static int report(const struct nb_model_question *q, const char *dir, struct measured *m, double elapsed_s) {
+static int report(const struct nb_measuring *q, const char *format, const char *dir, struct measured *m,
+                  double elapsed_s) {
     for (size_t i = 0; i < m->n_pairs; i++)
         nb_norm_times_find(&m->norms[i], &m->pairs[i], &m->step, false, m->results.meta ? &m->results : NULL,
                            m->results.meta ? &m->samples : NULL);
@@ -145,7 +141,7 @@ static int report(const struct nb_model_question *q, const char *dir, struct mea
                                                                                             .elapsed_s = elapsed_s,
                                                                                             .complete = m->ended == 0});
     char *path freed = nb_path_join(dir, NB_STEP_FILE);
-    int result = nb_model_answer_print(document, q->format ? q->format : "table", stdout);
+    int result = nb_model_answer_print(document, format ? format : "table", stdout);
     if (result == 0) result = nb_json_write(document, path);
     if (result == 0) nb_note("figures: %s", path);
     return result;
@@ -159,22 +155,21 @@ static void release(struct measured *m) {
     nb_model_step_release(&m->step);
 }
 
-static int read_model(const struct nb_model_question *q, struct nb_model_step *step) {
+static int read_model(struct nb_model_step *step, const char *model, int tokens) {
     const char *lacks = nb_blas_lacks();
     if (lacks) return nb_error("--model needs %s", lacks);
-    if (nb_model_step_read(step, q->model, q->tokens) != 0) return -1;
+    if (nb_model_step_read(step, model, tokens) != 0) return -1;
     for (size_t i = 0; i < step->n_works; i++)
         if (step->works[i].kind == NB_WORK_NORM) return 0;
     return nb_error("%s: none of its operations is a norm: there is nothing that RMSNorm could save", step->path);
 }
 
-int nb_model_question_run(const struct nb_model_question *q) {
-    const struct nb_measuring where = {.request = q->request, .config = "model", .out = q->out, .resume = q->resume};
+int nb_model_question_run(const struct nb_measuring *q, const char *model, int tokens, const char *format) {
     struct measured m released_by(release) = {0};
     const double start = nb_now_s();
-    if (read_model(q, &m.step) != 0) return NB_EXIT_USAGE;
-    char *dir freed = nb_measuring_folder(&where);
-    if (!dir || is_taken(q, dir) || measure(q, dir, &m) != 0 || report(q, dir, &m, nb_now_s() - start) != 0)
+    if (read_model(&m.step, model, tokens) != 0) return NB_EXIT_USAGE;
+    char *dir freed = nb_measuring_folder(q);
+    if (!dir || is_taken(q, dir) || measure(q, dir, &m) != 0 || report(q, format, dir, &m, nb_now_s() - start) != 0)
         return NB_EXIT_USAGE;
     return m.ended > 0 ? nb_ended_by(m.ended, "claims", dir) : NB_EXIT_OK;
 }

@@ -380,6 +380,16 @@ static char *default_folder(const struct nb_plan_request *q, const char *name) {
     return dir.text;
 }
 
+struct nb_measuring nb_measuring_of(const struct nb_plan_request *q, const struct nb_output_options *o, int argc,
+                                    char **argv) {
+    return (struct nb_measuring){.request = q,
+                                 .out = o->out,
+                                 .resume = o->resume,
+                                 .case_timeout_s = o->case_timeout_s,
+                                 .argc = argc,
+                                 .argv = argv};
+}
+
 char *nb_measuring_folder(const struct nb_measuring *m) {
     return m->resume ? nb_strdup(m->resume) : m->out ? nb_strdup(m->out) : default_folder(m->request, m->config);
 }

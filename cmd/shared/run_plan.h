@@ -94,6 +94,9 @@ struct nb_measuring {
     char **argv;
 };
 
+/* What all runs of a command have in common, of its options. */
+struct nb_measuring nb_measuring_of(const struct nb_plan_request *q, const struct nb_output_options *o, int argc,
+                                    char **argv);
 /* The folder, of which a default one is made; owned, null after nb_error. */
 char *nb_measuring_folder(const struct nb_measuring *m);
 /* Where nothing is known of this CPU and the plan times calls of the size at which it matters: measures where stores past the
