@@ -19,7 +19,9 @@
 #include "src/record/fingerprint.h"
 #include "src/record/record.h"
 
-bool nb_gate_is_judged(const struct nb_gate_case *c) { return c->n_screen > 0 && c->judgement.ratio.value != 0; }
+bool nb_gate_is_judged(const struct nb_gate_case *c) {
+    return c->launches.n_screen > 0 && c->judgement.ratio.value != 0;
+}
 
 static bool is_timed(const struct nb_gate_case *c) {
     return nb_gate_is_judged(c) && isfinite(c->judgement.ratio.value);
@@ -54,16 +56,18 @@ static void make_order(struct nb_gate_summary *s) {
 
 /* ---- geometric mean ------------------------------------------------------------------------------------------------- */
 
-static double launch_at(const struct nb_gate_case *c, size_t i) {
-    return i < c->n_screen ? c->screen[i].ratio : c->confirm[i - c->n_screen].ratio;
+static size_t n_launches(const struct nb_gate_case *c) { return c->launches.n_screen + c->launches.n_confirm; }
+
+static double launch_at(const struct nb_gate_evidence *e, size_t i) {
+    return i < e->n_screen ? e->screen[i].ratio : e->confirm[i - e->n_screen].ratio;
 }
 
 /* The case's launches drawn again with replacement, and their median. */
 static double redrawn(const struct nb_gate_case *c, uint64_t *state, double *drawn) {
-    const size_t n = c->n_screen + c->n_confirm;
+    const size_t n = n_launches(c);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        const double value = launch_at(c, (size_t)(nb_random_next(state) % n));
+        const double value = launch_at(&c->launches, (size_t)(nb_random_next(state) % n));
         if (isfinite(value)) drawn[kept++] = value;
     }
     return kept ? nb_median(drawn, kept) : log(c->judgement.ratio.value);
@@ -79,7 +83,7 @@ static struct nb_interval geometric_mean(const struct nb_gate *g, size_t n_timed
     uint64_t state = g->plan.seed;
     if (n_timed == 0) return (struct nb_interval){NAN, NAN, NAN};
     for (size_t i = 0; i < g->n_cases; i++)
-        if (g->cases[i].n_screen + g->cases[i].n_confirm > most) most = g->cases[i].n_screen + g->cases[i].n_confirm;
+        if (n_launches(&g->cases[i]) > most) most = n_launches(&g->cases[i]);
     double *drawn freed = nb_alloc(most, sizeof *drawn);
     for (size_t i = 0; i < g->n_cases; i++) {
         if (!is_timed(&g->cases[i])) continue;
@@ -178,21 +182,19 @@ static void add_launches(cJSON *object, const char *name, const struct nb_gate_l
     }
 }
 
-static void add_judgement(cJSON *json, const struct nb_gate_case *c) {
-    const struct nb_gate_judgement *j = &c->judgement;
-    nb_json_text(json, "state", nb_state_names[j->state]);
-    nb_json_interval(json, "ratio", &j->ratio);
-    nb_json_interval(json, "confirmed", &j->confirmed);
-    nb_json_interval(json, "control", &j->control);
-    nb_json_interval(json, "t_ratio", &j->t_ratio);
-    nb_json_number(json, "ratio_min", j->ratio_min);
-    nb_json_number(json, "order_effect", j->order_effect);
-    nb_json_number(json, "preempted", j->preempted);
-    nb_json_number(json, "launch_sd", j->launch_sd);
-    nb_json_number(json, "smallest_effect", j->smallest_effect);
-    nb_json_number(json, "layout_spread", j->layout_spread);
-    cJSON_AddBoolToObject(json, "flagged", j->flagged);
-}
+#define J(KIND, field) NB_MEMBER(KIND, struct nb_gate_judgement, field)
+static const struct nb_member judgement_members[] = {NB_MEMBER_NAMED(struct nb_gate_judgement, state, nb_state_names),
+                                                     J(INTERVAL, ratio),
+                                                     J(INTERVAL, confirmed),
+                                                     J(INTERVAL, control),
+                                                     J(NUMBER, ratio_min),
+                                                     J(NUMBER, order_effect),
+                                                     J(NUMBER, preempted),
+                                                     J(NUMBER, launch_sd),
+                                                     J(NUMBER, smallest_effect),
+                                                     J(NUMBER, layout_spread),
+                                                     J(BOOL, flagged),
+                                                     NB_MEMBERS_END};
 
 static cJSON *case_to_json(const struct nb_gate *g, const struct nb_gate_case *c) {
     cJSON *json = cJSON_CreateObject(), *builds = cJSON_CreateObject();
@@ -216,10 +218,10 @@ static cJSON *case_to_json(const struct nb_gate *g, const struct nb_gate_case *c
             cJSON_AddItemToObject(build, "accuracy", nb_accuracy_to_json(&c->accuracy[b], nb_number_of(c->c.dtype)));
     }
     if (!nb_gate_is_judged(c)) return json;
-    add_judgement(json, c);
+    nb_json_add_members(json, judgement_members, &c->judgement);
     cJSON_AddBoolToObject(json, "chunked", c->chunked);
-    add_launches(json, "screen", c->screen, c->n_screen);
-    add_launches(json, "confirm", c->confirm, c->n_confirm);
+    add_launches(json, "screen", c->launches.screen, c->launches.n_screen);
+    add_launches(json, "confirm", c->launches.confirm, c->launches.n_confirm);
     return json;
 }
 

@@ -13,6 +13,7 @@
 #include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/gate/gate_subject.h"
 
 /* Verdicts from this one on call for something to be done. */
@@ -189,7 +190,7 @@ static void add_cell(const struct nb_gate_summary *s, const struct nb_gate_case 
     if (column == INTERVAL) add_interval(out, "", &j->ratio);
     if (column == DETECTABLE) add_percent(out, "%.1f%%", 1 + j->smallest_effect);
     if (column == CONTROL) add_percent(out, "%+.2f%%", j->control.value);
-    if (column == LAUNCHES) nb_strbuf_addf(out, "%zu", c->n_screen + c->n_confirm);
+    if (column == LAUNCHES) nb_strbuf_addf(out, "%zu", c->launches.n_screen + c->launches.n_confirm);
 }
 
 /* Has any case a text in this column? */
@@ -401,16 +402,17 @@ static void add_document(cJSON *json, const struct nb_page *page) {
 }
 
 static const struct format {
-    const char *name, *file; /* null: no file */
+    const char *file; /* null: none */
     void (*add)(const struct nb_gate_summary *s, const struct nb_page *page);
     cJSON *(*document)(const struct nb_gate_summary *s);
-} formats[] = {{"table", NULL, .add = add_table},
-               {"json", "gate.json", .document = nb_gate_document},
-               {"markdown", "gate.md", .add = add_markdown},
-               {"junit", "gate.xml", .add = add_junit},
-               {"bencher", "gate.bencher.json", .document = nb_gate_bencher},
-               {"benchmark_action", "gate.benchmark_action.json", .document = nb_gate_benchmark_action}};
+} formats[] = {{NULL, .add = add_table},
+               {"gate.json", .document = nb_gate_document},
+               {"gate.md", .add = add_markdown},
+               {"gate.xml", .add = add_junit},
+               {"gate.bencher.json", .document = nb_gate_bencher},
+               {"gate.benchmark_action.json", .document = nb_gate_benchmark_action}};
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
+const char *const nb_gate_formats[] = {"table", "json", "markdown", "junit", "bencher", "benchmark_action", NULL};
 
 static void add_format(const struct format *f, const struct nb_gate_summary *s, const struct nb_page *page) {
     if (f->add)
@@ -419,21 +421,12 @@ static void add_format(const struct format *f, const struct nb_gate_summary *s, 
         add_document(f->document(s), page);
 }
 
-static const struct format *find_format(const char *name) {
-    for (size_t i = 0; i < N_FORMATS; i++)
-        if (strcmp(formats[i].name, name) == 0) return &formats[i];
-    return NULL;
-}
-
-const char *const nb_gate_formats[] = {"table", "json", "markdown", "junit", "bencher", "benchmark_action", NULL};
-
 int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out) {
-    const struct format *f = find_format(format);
     struct nb_gate_summary s released_by(nb_gate_summary_release);
     struct nb_strbuf text = {0};
     nb_gate_summary_init(&s, g);
     const struct nb_page page = nb_page_for(out, strcmp(format, "markdown") == 0, &text);
-    add_format(f, &s, &page);
+    add_format(&formats[nb_name_find(nb_gate_formats, format)], &s, &page);
     return nb_output(&text, out);
 }
 

@@ -23,7 +23,7 @@ enum { CLUSTER = 10, RUN_CASES = 30 };
 /* ---- what came of it ---------------------------------------------------------------------------------------------------- */
 
 struct tally { /* of one load and effect */
-    int n, regression, pass, improved, inconclusive;
+    int n, regression, pass, inconclusive;
 };
 
 /* False alarms are those of trials of the copy alone: beside injected arms, which run the same code, its code is the warmer one. Where
@@ -44,8 +44,7 @@ static struct tally count(const struct nb_trials *t, int load, int effect) {
         if ((load >= 0 && r->load != load) || !counts(t, r, effect)) continue;
         tally.n++;
         tally.regression += r->verdict == NB_VERDICT_REGRESSION;
-        tally.pass += r->verdict == NB_VERDICT_PASS;
-        tally.improved += r->verdict == NB_VERDICT_IMPROVED;
+        tally.pass += r->verdict == NB_VERDICT_PASS || r->verdict == NB_VERDICT_IMPROVED;
         tally.inconclusive += r->verdict == NB_VERDICT_INCONCLUSIVE;
     }
     return tally;
@@ -110,7 +109,7 @@ static cJSON *tally_to_json(const struct tally *k) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddNumberToObject(json, "trials", k->n);
     cJSON_AddNumberToObject(json, "regression", k->regression);
-    cJSON_AddNumberToObject(json, "pass", k->pass + k->improved);
+    cJSON_AddNumberToObject(json, "pass", k->pass);
     cJSON_AddNumberToObject(json, "inconclusive", k->inconclusive);
     nb_json_number(json, "regression_low", k->n ? nb_proportion_lower(k->regression, k->n, 0.975) : (double)NAN);
     nb_json_number(json, "regression_high", k->n ? nb_proportion_upper(k->regression, k->n, 0.975) : (double)NAN);
@@ -173,7 +172,7 @@ static void add_answer(const struct nb_gate *g, const struct nb_trial_plan *plan
 
 static void add_tally(struct nb_strbuf *out, const char *name, const struct tally *k) {
     if (k->n == 0) return;
-    nb_strbuf_addf(out, "  %-8s %6d %6d %13d    ", name, k->n, k->pass + k->improved, k->inconclusive);
+    nb_strbuf_addf(out, "  %-8s %6d %6d %13d    ", name, k->n, k->pass, k->inconclusive);
     add_share(out, k->regression, k->n);
     nb_strbuf_add(out, "\n");
 }

@@ -344,8 +344,8 @@ void nb_gate_release(struct nb_gate *g) {
         free(g->cases[i].key);
         for (int b = 0; b < NB_N_BUILDS; b++) free(g->cases[i].arm_keys[b]);
         free(g->cases[i].parts);
-        free(g->cases[i].screen);
-        free(g->cases[i].confirm);
+        free(g->cases[i].launches.screen);
+        free(g->cases[i].launches.confirm);
     }
     free(g->cases);
     if (g->floors) nb_floors_release(g->floors);

@@ -53,8 +53,7 @@ struct nb_gate_case {
     char uncounted[160];              /* why not; "": counted, or not wanted */
     bool over_budget;                 /* REGRESSION by instructions, not by time */
     bool wrong_when_timed;            /* WRONG in a launch, not in its check */
-    struct nb_gate_launch *screen, *confirm;
-    size_t n_screen, n_confirm;
+    struct nb_gate_evidence launches;
     double call_ns[NB_N_BUILDS]; /* median over launches */
     bool chunked;
     double seconds; /* what it took */

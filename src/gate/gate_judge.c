@@ -30,6 +30,13 @@ static const char *const names[NB_N_VERDICTS] = {
 
 const char *nb_verdict_name(enum nb_verdict v) { return v < NB_N_VERDICTS ? names[v] : "?"; }
 
+void nb_gate_evidence_add(struct nb_gate_evidence *e, enum nb_gate_stage stage, const struct nb_gate_launch *launch) {
+    struct nb_gate_launch **list = stage == NB_GATE_SCREEN ? &e->screen : &e->confirm;
+    size_t *n = stage == NB_GATE_SCREEN ? &e->n_screen : &e->n_confirm;
+    *list = nb_realloc(*list, *n + 1, sizeof **list);
+    (*list)[(*n)++] = *launch;
+}
+
 /* ---- launch values -------------------------------------------------------------------------------------------------- */
 
 enum member { RATIO, CONTROL, RATIO_MIN, ORDER_EFFECT, PREEMPTED };
@@ -77,27 +84,6 @@ static double sd_of(const struct values *values) {
     for (size_t i = 0; i < values->n; i++) mean += values->v[i] / (double)values->n;
     for (size_t i = 0; i < values->n; i++) squares += (values->v[i] - mean) * (values->v[i] - mean);
     return sqrt(squares / (double)(values->n - 1));
-}
-
-/* Student's t at probability p and `df` degrees of freedom, from the normal quantile by the expansion of Cornish and Fisher
- * (Abramowitz & Stegun 26.7.5): to 1 % from df = 5 on, which a cross-check does not need better. */
-static double t_quantile(double p, double df) {
-    const double z = nb_normal_quantile(p), z2 = z * z;
-    const double g1 = (z2 + 1) * z / 4, g2 = ((5 * z2 + 16) * z2 + 3) * z / 96;
-    const double g3 = (((3 * z2 + 19) * z2 + 17) * z2 - 15) * z / 384;
-    return z + g1 / df + g2 / (df * df) + g3 / (df * df * df);
-}
-
-static struct nb_interval t_bounds(const struct values *values, double level) {
-    struct nb_interval out = {NAN, NAN, NAN};
-    const double n = (double)values->n, sd = sd_of(values);
-    if (values->n < 3) return out;
-    out.value = 0;
-    for (size_t i = 0; i < values->n; i++) out.value += values->v[i] / n;
-    const double reach = t_quantile(1 - level, n - 1) * sd / sqrt(n);
-    out.low = out.value - reach;
-    out.high = out.value + reach;
-    return out;
 }
 
 static bool is_far(const struct nb_gate_judgement *out) {
@@ -209,7 +195,6 @@ double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_r
 static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
     struct values all released_by(values_release) = all_values(e, RATIO);
     out->ratio = nb_interval_exp(bounds(&all, 0.025));
-    out->t_ratio = nb_interval_exp(t_bounds(&all, 0.025));
     out->launch_sd = sd_of(&all);
     out->ratio_min = exp(median_of(e, RATIO_MIN));
     out->order_effect = median_of(e, ORDER_EFFECT);

@@ -55,7 +55,7 @@ struct nb_gate_launch {
 enum nb_gate_stage { NB_GATE_SCREEN, NB_GATE_CONFIRM_1, NB_GATE_CONFIRM_2, NB_N_GATE_STAGES };
 
 struct nb_gate_evidence {
-    const struct nb_gate_launch *screen, *confirm; /* confirm: fresh launches alone */
+    struct nb_gate_launch *screen, *confirm; /* confirm: fresh launches alone */
     size_t n_screen, n_confirm;
     enum nb_gate_stage stage; /* the last that is complete */
     size_t n_planned;         /* fresh launches that confirmation would have in all */
@@ -63,13 +63,15 @@ struct nb_gate_evidence {
     int ended_by;             /* the signal that ended the run; 0: no time was left */
 };
 
+/* One launch more of a stage, to a list that the caller frees. */
+void nb_gate_evidence_add(struct nb_gate_evidence *e, enum nb_gate_stage stage, const struct nb_gate_launch *launch);
+
 struct nb_gate_judgement {
     enum nb_verdict verdict;  /* NB_VERDICT_NONE: goes on to the next stage */
     bool flagged;             /* screening's lower bound was above fail_margin */
     struct nb_interval ratio; /* of all launches, as candidate / baseline (1.02: 2 % slower), with a 95 % interval */
     struct nb_interval confirmed; /* of the confirming launches, lower bound at the level REGRESSION is judged at */
     struct nb_interval control;   /* copy / baseline */
-    struct nb_interval t_ratio;   /* by Student's t: a cross-check, no part of the verdict */
     double ratio_min;             /* by the launches' fastest samples */
     double order_effect, preempted;
     enum nb_state state; /* of the core, that ratios and control are of */

@@ -150,11 +150,6 @@ static size_t count_open(const struct nb_gate *g) {
     return n;
 }
 
-static void keep_launch(struct nb_gate_launch **list, size_t *n, const struct nb_gate_launch *launch) {
-    *list = nb_realloc(*list, *n + 1, sizeof **list);
-    (*list)[(*n)++] = *launch;
-}
-
 /* What the candidate breaks is the candidate's fault; a baseline that does not run cannot be compared with. A build that is right when it
  * runs alone was spoilt by the one beside it: is_spoilt. */
 static void take_failure(struct nb_gate_case *c, const struct nb_gate_answer *a, bool is_spoilt) {
@@ -186,9 +181,9 @@ static int launch_alone(const struct nb_gate_request *together, int build, bool 
 enum { FAR_BLOCKS = 10, FAR_SHORTER = 10 };
 static bool is_far(const struct nb_gate_case *c) {
     const double far = log(NB_GATE_FAR);
-    for (size_t i = 0; i < c->n_screen; i++)
-        if (!(c->screen[i].ratio > far && c->screen[i].ratio_min > far)) return false;
-    return c->n_screen > 0;
+    for (size_t i = 0; i < c->launches.n_screen; i++)
+        if (!(c->launches.screen[i].ratio > far && c->launches.screen[i].ratio_min > far)) return false;
+    return c->launches.n_screen > 0;
 }
 
 static int launch_case(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_stage stage, int number) {
@@ -211,14 +206,10 @@ static int launch_case(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_s
     }
     c->chunked = answer.chunked;
     for (int b = 0; b < NB_N_BUILDS; b++) {
-        const double n = (double)(c->n_screen + c->n_confirm), old = n > 0 ? c->call_ns[b] : 0;
+        const double n = (double)(c->launches.n_screen + c->launches.n_confirm), old = n > 0 ? c->call_ns[b] : 0;
         c->call_ns[b] = old + (answer.call_ns[b] - old) / (n + 1);
     }
-    const struct nb_gate_launch *value = &answer.launch[NB_BUILD_CANDIDATE];
-    if (stage == NB_GATE_SCREEN)
-        keep_launch(&c->screen, &c->n_screen, value);
-    else
-        keep_launch(&c->confirm, &c->n_confirm, value);
+    nb_gate_evidence_add(&c->launches, stage, &answer.launch[NB_BUILD_CANDIDATE]);
     return 0;
 }
 
@@ -243,27 +234,19 @@ static int run_launches(struct nb_gate *g, enum nb_gate_stage stage, int first, 
 
 /* ---- stages --------------------------------------------------------------------------------------------------------- */
 
-static struct nb_gate_evidence evidence_of(const struct nb_gate *g, const struct nb_gate_case *c,
-                                           enum nb_gate_stage stage, size_t k) {
-    return (struct nb_gate_evidence){.screen = c->screen,
-                                     .confirm = c->confirm,
-                                     .n_screen = c->n_screen,
-                                     .n_confirm = c->n_confirm,
-                                     .stage = c->n_confirm > 0 ? stage : NB_GATE_SCREEN,
-                                     .n_planned = 2 * (size_t)g->plan.confirm_launches,
-                                     .n_confirming = k,
-                                     .ended_by = nb_interrupted()};
-}
-
 static void judge_all(struct nb_gate *g, enum nb_gate_stage stage, size_t k, bool exhausted) {
     for (size_t i = 0; i < g->n_cases; i++) {
         struct nb_gate_case *c = &g->cases[i];
         if (!is_open(c)) continue;
-        const struct nb_gate_evidence e = evidence_of(g, c, stage, k);
-        if (exhausted || c->n_screen == 0)
-            nb_gate_judge_exhausted(&e, &g->plan.rule, &c->judgement);
+        struct nb_gate_evidence *e = &c->launches;
+        e->stage = e->n_confirm > 0 ? stage : NB_GATE_SCREEN;
+        e->n_planned = 2 * (size_t)g->plan.confirm_launches;
+        e->n_confirming = k;
+        e->ended_by = nb_interrupted();
+        if (exhausted || e->n_screen == 0)
+            nb_gate_judge_exhausted(e, &g->plan.rule, &c->judgement);
         else
-            nb_gate_judge(&e, &g->plan.rule, &c->judgement);
+            nb_gate_judge(e, &g->plan.rule, &c->judgement);
         if (c->judgement.verdict != NB_VERDICT_NONE) nb_gate_decide(c, c->judgement.verdict, "%s", c->judgement.reason);
     }
 }

@@ -78,8 +78,7 @@ const char *const nb_load_names[NB_N_LOAD_KINDS + 1] = {"idle", "cpu", "memory"}
 /* One arm of a trial on its way to a verdict. */
 struct contender {
     int effect;
-    struct nb_gate_launch *screen, *confirm;
-    size_t n_screen, n_confirm;
+    struct nb_gate_evidence launches;
     struct nb_gate_judgement judgement;
 };
 
@@ -122,13 +121,7 @@ static int launch_trial(struct self_test *s, size_t case_index, struct contender
     s->done++;
     if (answer.status != NB_OK)
         return nb_error("self-test: %s: %s %s", c->key, nb_status_name(answer.status), answer.reason);
-    for (int i = 0; i < n; i++) {
-        struct contender *k = &contenders[i];
-        struct nb_gate_launch **list = stage == NB_GATE_SCREEN ? &k->screen : &k->confirm;
-        size_t *count = stage == NB_GATE_SCREEN ? &k->n_screen : &k->n_confirm;
-        *list = nb_realloc(*list, *count + 1, sizeof **list);
-        (*list)[(*count)++] = answer.launch[2 + i];
-    }
+    for (int i = 0; i < n; i++) nb_gate_evidence_add(&contenders[i].launches, stage, &answer.launch[2 + i]);
     return 0;
 }
 
@@ -142,14 +135,10 @@ static void judge_open(const struct self_test *s, struct contender *contenders, 
     for (int i = 0; i < n; i++) {
         struct contender *k = &contenders[i];
         if (k->judgement.verdict != NB_VERDICT_NONE) continue;
-        const struct nb_gate_evidence e = {.screen = k->screen,
-                                           .confirm = k->confirm,
-                                           .n_screen = k->n_screen,
-                                           .n_confirm = k->n_confirm,
-                                           .stage = stage,
-                                           .n_planned = 2 * (size_t)s->g->plan.confirm_launches,
-                                           .n_confirming = 1};
-        nb_gate_judge(&e, &s->g->plan.rule, &k->judgement);
+        k->launches.stage = stage;
+        k->launches.n_planned = 2 * (size_t)s->g->plan.confirm_launches;
+        k->launches.n_confirming = 1;
+        nb_gate_judge(&k->launches, &s->g->plan.rule, &k->judgement);
     }
 }
 
@@ -188,8 +177,8 @@ static int run_trial(struct self_test *s, size_t case_index, bool powered) {
     const bool is_whole = result == 0 && count_open(contenders, n) == 0;
     for (int i = 0; i < n && is_whole; i++) keep_result(s, case_index, &contenders[i], powered, nb_now_s() - start);
     for (int i = 0; i < n; i++) {
-        free(contenders[i].screen);
-        free(contenders[i].confirm);
+        free(contenders[i].launches.screen);
+        free(contenders[i].launches.confirm);
     }
     s->out->trial++;
     s->total -= end - s->done;

@@ -253,13 +253,3 @@ Test(gate_judge, smallest_effect_is_seen) {
     cr_expect_geq(found, 930, "%d of 1000 at %g", found, w.effect);
     cr_expect_leq(found, 999, "%d of 1000 at %g: it could have claimed less", found, w.effect);
 }
-
-Test(gate_judge, bounds_by_t_agree_with_those_by_ranks) {
-    struct world w = quiet;
-    uint64_t state = 91;
-    for (int i = 0; i < 50; i++) {
-        const struct nb_gate_judgement j = gate(&w, &state);
-        cr_expect_float_eq(j.t_ratio.low, j.ratio.low, 0.001);
-        cr_expect_float_eq(j.t_ratio.high, j.ratio.high, 0.001);
-    }
-}

@@ -34,15 +34,15 @@ static void add_case(const char *key, enum nb_verdict verdict, const char *reaso
 
 /* Launches that alternate about the ratio, and the judgement that they come to. */
 static void time_case(struct nb_gate_case *c, double ratio, double control) {
-    c->screen = nb_alloc(N_LAUNCHES, sizeof *c->screen);
-    c->n_screen = N_LAUNCHES;
+    c->launches.screen = nb_alloc(N_LAUNCHES, sizeof *c->launches.screen);
+    c->launches.n_screen = N_LAUNCHES;
     for (int i = 0; i < N_LAUNCHES; i++)
-        c->screen[i] = (struct nb_gate_launch){.ratio = log(ratio) + (i % 2 ? 0.001 : -0.001),
-                                               .control = log(control),
-                                               .ratio_min = log(ratio),
-                                               .order_effect = NAN,
-                                               .preempted = 0.01};
-    const struct nb_gate_evidence e = {.screen = c->screen, .n_screen = N_LAUNCHES, .n_confirming = 1};
+        c->launches.screen[i] = (struct nb_gate_launch){.ratio = log(ratio) + (i % 2 ? 0.001 : -0.001),
+                                                        .control = log(control),
+                                                        .ratio_min = log(ratio),
+                                                        .order_effect = NAN,
+                                                        .preempted = 0.01};
+    const struct nb_gate_evidence e = {.screen = c->launches.screen, .n_screen = N_LAUNCHES, .n_confirming = 1};
     nb_gate_judge(&e, &nb_gate_rule_default, &c->judgement);
     for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = 1000;
 }
@@ -189,7 +189,6 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
     c->judgement = (struct nb_gate_judgement){.ratio = unknown,
                                               .confirmed = unknown,
                                               .control = unknown,
-                                              .t_ratio = unknown,
                                               .ratio_min = INFINITY,
                                               .order_effect = NAN,
                                               .preempted = NAN,
@@ -211,8 +210,8 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
 Test(gate_report, two_launches_have_neither_an_interval_nor_an_effect_that_they_detect) {
     add_case("one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "");
     time_case(last(), 1.05, 1);
-    last()->n_screen = 2;
-    const struct nb_gate_evidence e = {.screen = last()->screen, .n_screen = 2, .n_confirming = 1};
+    last()->launches.n_screen = 2;
+    const struct nb_gate_evidence e = {.screen = last()->launches.screen, .n_screen = 2, .n_confirming = 1};
     nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &last()->judgement);
     nb_gate_decide(last(), last()->judgement.verdict, "%s", last()->judgement.reason);
     char *table = print("table"), *json = print("json");
