@@ -98,7 +98,7 @@ static int report(const struct nb_limits *l, const struct limits_options *o) {
     for (size_t i = 0; nb_limit_rule_at(i) && n < sizeof lines / sizeof lines[0] && !nb_interrupted(); i++) {
         const struct nb_limit_rule *rule = nb_limit_rule_at(i);
         if (!is_wanted(rule, o->filter)) continue;
-        nb_progress((double)i, 25, 0, rule->what);
+        nb_progress((double)i, 13, 0, rule->what);
         nb_limit_predict(rule, l, &lines[n]);
         nb_limit_verify(rule, l, &lines[n]);
         if (lines[n++].state == NB_LIMIT_BROKEN) all_hold = false;

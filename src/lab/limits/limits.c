@@ -59,8 +59,7 @@ void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, in
 }
 
 const struct nb_limit_rule *nb_limit_rule_at(size_t i) {
-    static const struct nb_limit_rule *const groups[] = {nb_range_rules, nb_eps_rules, nb_accumulation_rules,
-                                                         nb_mean_rules};
+    static const struct nb_limit_rule *const groups[] = {nb_range_rules, nb_eps_rules, nb_sum_rules};
     for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++)
         for (const struct nb_limit_rule *rule = groups[g]; rule->id; rule++)
             if (i-- == 0) return rule;
@@ -97,12 +96,4 @@ struct nb_design nb_limits_isolated(const struct nb_limits *l) {
     d.cast = NB_CAST_AFTER;
     d.weight_offset = 0;
     return d;
-}
-
-struct nb_emulated nb_limits_constant_row(const struct nb_limits *l, double v, double *y) {
-    double *x freed = nb_alloc((unsigned long long)l->n, 2 * sizeof *x);
-    for (int64_t i = 0; i < l->n; i++) x[i] = v;
-    const struct nb_emulated e = l->execute.row(&l->design, l->n, x, NULL, NULL, x + l->n, 1);
-    *y = x[l->n];
-    return e;
 }

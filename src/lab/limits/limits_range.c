@@ -96,7 +96,7 @@ static bool square_is_subnormal(const struct nb_limits *l, double v, char *seen,
 
 /* ---- sums -------------------------------------------------------------------------------------------------------------- */
 
-/* n equal elements: their sum, or the sum of their squares, exact or in the design's order. */
+/* n equal elements: their exact sum, or that of their squares. */
 struct equal_row {
     const struct nb_limits *l;
     bool squared;
@@ -107,14 +107,6 @@ static bool exact_sum_overflows(double x, const void *arg) {
     const double limit = nb_numbers[row->l->design.acc].overflow;
     return fma(row->squared ? x * x : x, (double)row->l->n, -limit) >= 0;
 }
-
-static double ordered_sum(const struct equal_row *row, double x) {
-    const struct nb_design *d = &row->l->design;
-    double addend = x;
-    if (row->squared) addend = d->fma ? x * x : nb_rn(x * x, d->square);
-    return isfinite(addend) ? nb_sum_of_equals(d, addend, row->l->n) : (double)INFINITY;
-}
-static bool ordered_sum_overflows(double x, const void *arg) { return !isfinite(ordered_sum(arg, x)); }
 
 static int exact_overflow(const struct nb_limits *l, struct nb_limit *line, bool squared) {
     const struct equal_row row = {l, squared};
@@ -144,45 +136,6 @@ static int mean_overflow(const struct nb_limits *l, struct nb_limit *line) {
 }
 static bool mean_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
     return exact_sum_is_infinite(l, v, seen, size, false);
-}
-
-static int ordered_squares_overflow(const struct nb_limits *l, struct nb_limit *line) {
-    const struct equal_row row = {l, true};
-    begin_upwards(line, l->design.store, ordered_sum_overflows, &row);
-    if (isnan(line->from))
-        nb_limit_says(line, "In this order the sum of squares of %lld equal elements never overflows.",
-                      (long long)l->n);
-    else {
-        const double off = ordered_sum(&row, line->safe) / ((double)l->n * line->safe * line->safe) - 1;
-        nb_limit_says(
-            line, "In this design's order of additions. Just below, the sum is %.3g %% too %s, so that y is too %s.",
-            100 * fabs(off), off > 0 ? "large" : "small", off > 0 ? "small" : "large");
-    }
-    return 0;
-}
-static bool ordered_squares_are_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
-    double *x freed = nb_alloc((unsigned long long)l->n, sizeof *x);
-    for (int64_t i = 0; i < l->n; i++) x[i] = v;
-    const double s = l->execute.sum_of_squares(&l->design, l->n, x, 1);
-    snprintf(seen, size, "row of %.9g: sum %.6g, exact %.6g", v, s, (double)l->n * v * v);
-    return !isfinite(s);
-}
-
-static int ordered_mean_overflow(const struct nb_limits *l, struct nb_limit *line) {
-    const struct equal_row row = {l, false};
-    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm computes no mean.");
-    if (l->design.variance == NB_VAR_WELFORD) return nb_limit_says(line, "An updated mean is no sum.");
-    if (l->design.variance == NB_VAR_SHIFTED) return nb_limit_says(line, "A constant row, shifted, is 0.");
-    begin_upwards(line, l->design.store, ordered_sum_overflows, &row);
-    nb_limit_says(line, isnan(line->from) ? "In this order the sum of a constant row never overflows."
-                                          : "A constant row from here on has no finite mean in this order.");
-    return 0;
-}
-static bool ordered_mean_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
-    double y;
-    const struct nb_emulated e = nb_limits_constant_row(l, v, &y);
-    snprintf(seen, size, "row of %.9g: mean %.9g, y %.6g", v, e.mean, y);
-    return !isfinite(e.mean);
 }
 
 /* ---- output ------------------------------------------------------------------------------------------------------------ */
@@ -236,11 +189,7 @@ const struct nb_limit_rule nb_range_rules[] = {
     {"square_vanishes", "range", "a square is 0 up to", "|x|", square_vanishes, square_is_zero, NULL},
     {"square_subnormal", "range", "a square is subnormal up to", "|x|", square_subnormal, square_is_subnormal, NULL},
     {"sum_overflow", "range", "the sum of squares overflows from", "rms", squares_overflow, squares_are_infinite, NULL},
-    {"sum_overflow_ordered", "range", "the sum of squares overflows, in this order, from", "rms",
-     ordered_squares_overflow, ordered_squares_are_infinite, NULL},
     {"mean_overflow", "range", "the sum of x overflows from", "|mean|", mean_overflow, mean_is_infinite, NULL},
-    {"mean_overflow_ordered", "range", "the sum of x overflows, in this order, from", "|mean|", ordered_mean_overflow,
-     ordered_mean_is_infinite, NULL},
     {"output_overflow", "range", "y overflows from", "|gamma|", output_overflow, output_is_infinite, NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };

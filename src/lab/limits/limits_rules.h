@@ -51,7 +51,7 @@ struct nb_limit_rule {
     /* Sets at, beyond; true: as predicted. */
     bool (*check)(const struct nb_limits *l, struct nb_limit *line);
 };
-extern const struct nb_limit_rule nb_range_rules[], nb_eps_rules[], nb_accumulation_rules[], nb_mean_rules[];
+extern const struct nb_limit_rule nb_range_rules[], nb_eps_rules[], nb_sum_rules[];
 
 /* from = the largest number below which `ends` is not yet true, safe = the one above. */
 void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
@@ -61,8 +61,6 @@ int nb_limit_says(struct nb_limit *line, const char *format, ...) __attribute__(
 
 /* The design with every format but that of the statistics wide, so that one step is seen alone: RMSNorm, eps inside. */
 struct nb_design nb_limits_isolated(const struct nb_limits *l);
-/* y of the first element of a constant row, and its statistics. */
-struct nb_emulated nb_limits_constant_row(const struct nb_limits *l, double v, double *y);
 
 /* One operation, rounded to nearest. */
 static inline double nb_rn(double v, enum nb_number to) { return nb_number_round(v, 0, to, NB_ROUND_NEAREST, 0); }
@@ -78,7 +76,3 @@ static inline double nb_rn_div(double a, double b, enum nb_number to) {
 static inline double nb_rn_sqrt(double a, enum nb_number to) {
     return nb_rounded_sqrt(&(struct nb_rounder){.rounding = NB_ROUND_NEAREST}, a, to);
 }
-
-/* The sum of n equal positive addends, of up to 48 bits, in the design's order, rounding to nearest: exactly what it comes to,
- * found without adding them one by one. Infinity (e4m3: NaN) where it overflows. */
-double nb_sum_of_equals(const struct nb_design *d, double addend, int64_t n);
