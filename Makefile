@@ -42,8 +42,8 @@ compares_widths := %_twopass %_fast copy% rmsnorm_composed layernorm_composed
 KERNELS ?= %
 
 # ---- flags ---------------------------------------------------------------------------------------------------------
-WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings \
-	-Werror=implicit-function-declaration
+WARNINGS := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith \
+	-Wwrite-strings -Werror=implicit-function-declaration
 OPT ?= -O2
 VERSION := $(file <VERSION)
 # CI builds all of it with WERROR=-Werror.

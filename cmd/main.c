@@ -156,7 +156,6 @@ static void say_cut_short(int number) {
     static const char text[] =
         "normbench: error: a file that is in use was cut short, such as the library of the kernels by a build; "
         "start again when the build has ended (--resume DIR continues a run)\n";
-    (void)number;
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(128 + SIGBUS);
     _exit(NB_EXIT_USAGE);
 }

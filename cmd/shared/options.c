@@ -130,7 +130,6 @@ static const char *const colors[] = {"auto", "always", "never", NULL};
 
 static int take_color(void *unused, const char *when) {
     const int color = nb_option_name("color", when, colors);
-    (void)unused;
     if (color >= 0) nb_log_color((enum nb_color)color);
     return color < 0 ? -1 : 0;
 }
@@ -284,15 +283,11 @@ static int limit_width(const char *text) {
 
 int nb_take_load_timeout(void *unused, const char *value) {
     double seconds;
-    (void)unused;
     if (nb_option_number("load-timeout", value, 1, 86400, &seconds) != 0) return -1;
     return setenv(NB_LOAD_TIMEOUT, value, 1); /* for the processes that load them, too */
 }
 
-int nb_take_tuning(void *unused, const char *value) {
-    (void)unused;
-    return nb_tuning_choose(value);
-}
+int nb_take_tuning(void *unused, const char *value) { return nb_tuning_choose(value); }
 
 int nb_load_kernels(const struct nb_texts *plugins, const char *max_width) {
     if (max_width && limit_width(max_width) != 0) return -1;

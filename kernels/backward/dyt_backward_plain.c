@@ -70,10 +70,7 @@ static int dyt_backward_plain_run(const struct nb_call *call, int phase, int64_t
 static size_t dyt_backward_plain_scratch_bytes(const struct nb_call *call) {
     return backward_scratch_bytes(call) + BACKWARD_BLOCKS * sizeof(float);
 }
-static int dyt_backward_plain_n_phases(const struct nb_call *call) {
-    (void)call;
-    return 2;
-}
+static int dyt_backward_plain_n_phases(const struct nb_call *call) { return 2; }
 static int64_t dyt_backward_plain_n_units(const struct nb_call *call, int phase) {
     return phase == 1 ? backward_n_units(call, 1) + 1 : backward_blocks(call);
 }

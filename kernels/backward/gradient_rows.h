@@ -305,7 +305,6 @@ NB_INLINE struct row_gradient gradient_of(const struct gradient_work *s, int64_t
 
 NB_INLINE void begin_finish(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
     static const elem no_past[PACK_COLUMNS];
-    (void)f;
     const struct nb_call *call = v->s->call;
     const int64_t row = v->row++;
     r->x = row_in(call->x, call->x_stride, row);
@@ -317,7 +316,6 @@ NB_INLINE void begin_finish(struct row_context *v, struct row_at_hand *r, struct
     r->residual_mask = past ? -1 : 0;
 }
 NB_INLINE void next_finish(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
-    (void)f;
     const struct nb_call *call = v->s->call;
     r->x += v->step * call->x_stride;
     r->dy += v->step * call->dy_stride;
@@ -325,19 +323,14 @@ NB_INLINE void next_finish(struct row_context *v, struct row_at_hand *r, struct 
     if (GRADIENT_RESIDUAL) r->residual += v->step * call->dresidual_out_stride & r->residual_mask;
 }
 NB_INLINE void begin_totals(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
-    (void)f;
     if (GRADIENT_CENTRE) r->next_mean = vec_set1(v->s->call->mean[v->row++]);
     r->total = (struct gradient_sums){vec_set1(0.0f), vec_set1(0.0f)};
 }
 NB_INLINE void begin_piece(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
-    (void)v;
-    (void)f;
     NB_UNROLL
     for (int acc = 0; acc < GRADIENT_ACCUMULATORS; acc++) r->g[acc] = r->gd[acc] = vec_set1(0.0f);
 }
 NB_INLINE void end_piece(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
-    (void)v;
-    (void)f;
     r->total.g = r->total.g + (r->g[0] + r->g[1]);
     r->total.gd = r->total.gd + (r->gd[0] + r->gd[1]);
 }
@@ -348,7 +341,6 @@ NB_INLINE void set_row_numbers(struct row_at_hand *r, struct row_gradient k) {
     r->shift = vec_set1(k.shift);
 }
 NB_INLINE void take_numbers(struct row_context *v, struct row_at_hand *r, struct gradient_form f) {
-    (void)f;
     set_row_numbers(r, gradient_of(v->s, v->row++, r->total));
 }
 

@@ -56,7 +56,6 @@ static void fold_rows(const struct nb_call *call, int64_t begin, int64_t end) {
 }
 
 static int batchnorm_folded_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     if (!is_nchw(call)) {
         fold_rows(call, begin, end);
         return 0;

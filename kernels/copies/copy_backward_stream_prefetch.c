@@ -4,7 +4,6 @@
 #include "kernels/copies/baseline_copy.h"
 
 static int copy_backward_stream_prefetch_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     return copy_rows(call, begin, end,
                      (struct copy_form){.loads = 2, .stores = 1, .backward = true, .stream = true, .prefetch = true});
 }

@@ -15,7 +15,6 @@ static int copy_string_run(const struct nb_call *call, int phase, int64_t begin,
     const int64_t item = (int64_t)sizeof(elem);
     const bool joined = call->x_stride == call->cols && call->y_stride == call->cols;
     const int64_t step = joined ? end - begin : 1;
-    (void)phase;
     for (int64_t row = begin; row < end; row += step)
         move_string((char *)call->y + row * call->y_stride * item, (const char *)call->x + row * call->x_stride * item,
                     (size_t)(step * call->cols * item));

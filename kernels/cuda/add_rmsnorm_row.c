@@ -3,7 +3,6 @@
 #include "kernels/cuda/rows.h"
 
 static int add_rmsnorm_row_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     struct row_args a = row_args_of(call, begin, end, false);
     a.residual = row_in(call->residual, call->residual_stride, begin);
     if (call->residual_out) a.residual_out = row_out(call->residual_out, call->residual_out_stride, begin);

@@ -14,7 +14,6 @@ static int apply_channels(const struct nb_call *call) {
 }
 
 static int batchnorm_backward_channels_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
     struct channel_args a = channel_args_of(call);
     a.dgamma = call->dgamma;
     a.dbeta = call->dbeta;

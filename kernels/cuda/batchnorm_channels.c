@@ -12,7 +12,6 @@ static int apply_channels(const struct nb_call *call, const float *mean) {
 }
 
 static int batchnorm_channels_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
     struct channel_args a = channel_args_of(call);
     if (is_training(call) && wants_running_mean(call)) {
         a.running_mean_in = call->running_mean_in;

@@ -35,10 +35,7 @@ static inline int copy_tensors(const struct nb_call *call, struct copy_args a, i
     snprintf(function, sizeof function, "copies_%s_%d_%d", wide ? "wide" : "narrow", loads, stores);
     return launch_function(call, function, blocks < COPY_GRID ? blocks : COPY_GRID, BLOCK, 1, 0, &a);
 }
-static inline int64_t nothing_chained(const struct nb_call *call) {
-    (void)call;
-    return 0;
-}
+static inline int64_t nothing_chained(const struct nb_call *call) { return 0; }
 
 #define CUDA_COPY                                                                                                      \
     .op = NB_OP_COPY, .row_local = always_row_local, .chain = nothing_chained, .n_units = one_unit, CUDA_KERNEL

@@ -3,7 +3,6 @@
 #include "kernels/cuda/copies.h"
 
 static int copy_driver_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
     const bool joined = call->x_stride == call->cols && call->y_stride == call->cols;
     const int64_t rows = joined ? 1 : call->rows,
                   bytes = (joined ? call->rows : 1) * call->cols * (int64_t)sizeof(elem);

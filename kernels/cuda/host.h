@@ -9,18 +9,12 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/shared/vec.h"
 
-static inline const char *cuda_applicable(const struct nb_call *call) {
-    (void)call;
-    return nb_launch_refused();
-}
+static inline const char *cuda_applicable(const struct nb_call *call) { return nb_launch_refused(); }
 static inline const char *prefix_row_applicable(const struct nb_call *call) {
     const char *const reason = cuda_applicable(call);
     return reason ? reason : prefix_applicable(call);
 }
-static inline int64_t one_unit(const struct nb_call *call, int phase) {
-    (void)call, (void)phase;
-    return 1;
-}
+static inline int64_t one_unit(const struct nb_call *call, int phase) { return 1; }
 #define CUDA_KERNEL .applicable = cuda_applicable
 
 enum { VECTOR = 16 / sizeof(elem) }; /* elements of 16 bytes */

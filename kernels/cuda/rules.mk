@@ -12,8 +12,8 @@ cuda_headers := $(wildcard kernels/cuda/*.h kernels/shared/*.h kernels/batchnorm
 cuda_device_headers := $(patsubst %,kernels/cuda/%.h,args device emulated formula launch team) kernels/simd/scalar.h kernels/kernel.h
 backend_cuda := CUDA
 backend_cuda_emulated := CUDA_EMULATED
-CUDA_CXXFLAGS = -std=c++17 $(OPT) -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
-	$(WERROR) $(EMULATED) $(SANITIZE) $(and $(SANITIZE),$(findstring clang,$(CXX)),-fno-sanitize=function) $(ISA_V3) -I.
+CUDA_CXXFLAGS = -std=c++17 $(OPT) -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Wno-unused-parameter \
+	-Wno-unknown-pragmas $(WERROR) $(EMULATED) $(SANITIZE) $(and $(SANITIZE),$(findstring clang,$(CXX)),-fno-sanitize=function) $(ISA_V3) -I.
 
 # The host parts: an object for each kernel and dtype.
 define cuda_rules

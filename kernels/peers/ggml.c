@@ -225,7 +225,6 @@ const char *peer_applicable(const struct peer_variant *v, const struct nb_call *
 }
 
 const char *peer_implementation(const struct peer_variant *v, const struct nb_call *call) {
-    (void)v;
     return call->formula.affine == NB_AFFINE_NONE ? "one node" : "a node for each step";
 }
 

@@ -227,7 +227,6 @@ const char *peer_applicable(const peer_variant *v, const nb_call *call) {
 }
 
 const char *peer_implementation(const peer_variant *v, const nb_call *call) {
-    (void)call;
     if (v->op == NB_OP_RMSNORM) return "elementary operators, as rms_norm_composite";
     if (v->op == NB_OP_BATCHNORM) return v->pass == NB_BACKWARD ? "batch_norm_cpu_backward_stub" : "batch_norm_cpu_out";
     return v->pass == NB_BACKWARD ? "LayerNormBackwardKernel" : "LayerNormKernel";

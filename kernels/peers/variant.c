@@ -20,7 +20,6 @@ static int run_without_dx(struct nb_call call) {
 }
 
 static int peer_variant_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     if (begin >= end) return 0;
     return PEER_PASS == NB_BACKWARD && !call->dx ? run_without_dx(*call) : peer_run(&PEER_SYMBOL, call);
 }

@@ -52,8 +52,6 @@ NB_INLINE int norm_rows_of_sum(const struct nb_call *call, int64_t begin, int64_
     const struct row_form f = norm_form(centre);
 #ifndef NB_DTYPE_IS_F32
     if (!call->formula.round_sum) return rows_of_form(call, begin, end, unrounded, f, rows_of_f32_sum);
-#else
-    (void)unrounded;
 #endif
     return rows_of_form(call, begin, end, rounded, f, rows_of_rounded_sum);
 }

@@ -18,7 +18,6 @@ static __attribute__((noinline)) struct row_stats stats_unrounded(const struct n
 }
 
 static int add_layernorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     return norm_rows_of_sum(call, begin, end, stats_rounded, stats_unrounded, true);
 }
 

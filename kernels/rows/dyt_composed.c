@@ -32,10 +32,7 @@ static void build(struct program *p) {
 }
 
 /* As dyt_fused. */
-static int64_t dyt_composed_chain(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
+static int64_t dyt_composed_chain(const struct nb_call *call) { return 1; }
 
 NB_KERNEL(dyt_composed, .summary = "unfused DyT with temporaries, as an eager framework", .op = NB_OP_DYT,
           .style = NB_COMPOSED, .formulas = {NB_EVERY_FORMULA}, .loads = 4 * F32_TENSOR + CAST_LOADS,

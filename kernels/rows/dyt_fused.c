@@ -5,13 +5,9 @@
 #include "kernels/rows/row.h"
 #include "kernels/shared/tanh.h"
 
-NB_INLINE vec map_tanh(vec x, vec mean, vec residual, vec alpha, struct row_form f) {
-    (void)mean, (void)residual, (void)f;
-    return vec_tanh(alpha * x);
-}
+NB_INLINE vec map_tanh(vec x, vec mean, vec residual, vec alpha, struct row_form f) { return vec_tanh(alpha * x); }
 
 NB_INLINE int dyt_rows(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f) {
-    (void)stats;
     const struct row_stats s = {.scale = (float)call->alpha};
     for (int64_t r = begin; r < end; r++) {
         const elem *x = row_in(call->x, call->x_stride, r);
@@ -21,16 +17,12 @@ NB_INLINE int dyt_rows(const struct nb_call *call, int64_t begin, int64_t end, r
 }
 
 static int dyt_fused_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     return rows_of_form(call, begin, end, NULL, (struct row_form){.map = map_tanh, .affine = NB_AFFINE_GAMMA_BETA},
                         dyt_rows);
 }
 
 /* Nothing is reduced: the roundings of alpha x and of tanh. */
-static int64_t dyt_fused_chain(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
+static int64_t dyt_fused_chain(const struct nb_call *call) { return 1; }
 
 NB_KERNEL(dyt_fused, .summary = "DyT, gamma * tanh(alpha * x) + beta", .op = NB_OP_DYT, .loads = 1, .stores = 1,
           .flops = 28, .run = dyt_fused_run, .chain = dyt_fused_chain, ROW_KERNEL);

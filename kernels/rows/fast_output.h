@@ -114,14 +114,12 @@ NB_INLINE struct pair output_pair(const struct fast_output *o, int64_t i, struct
 #if PAIR_NATIVE
     if (f.native) return source_ordered(o->x, i);
 #endif
-    (void)f;
     return source_pair(o->x, i);
 }
 NB_INLINE struct pair output_pair_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
 #if PAIR_NATIVE
     if (f.native) return source_ordered_tail(o->x, i, n);
 #endif
-    (void)f;
     return source_pair_tail(o->x, i, n);
 }
 /* Of all but kernels that add, whose sums need the registers of the other rounding. */
@@ -169,7 +167,6 @@ NB_INLINE void store_pair_tail(const struct fast_output *o, int64_t i, struct pa
         return;
     }
 #endif
-    (void)f;
     pair_store_tail(o->y + i, y, n);
 }
 
@@ -246,7 +243,6 @@ NB_INLINE void store_block(const struct fast_output *o, int64_t i, struct fast_f
 #if PAIR_IN_ORDER
     NB_UNROLL
     for (int k = 0; k < 2 * BLOCK_PAIRS; k++) store_vec(o, i + k * NB_LANES);
-    (void)f;
 #else
     struct ties ties = ties_none();
     if ((!f.usual || f.stream) && o->later) prefetch_lines(o->later + i, BLOCK);

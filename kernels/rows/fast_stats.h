@@ -58,8 +58,6 @@ NB_INLINE struct fast_source source_from(struct fast_source s, int64_t n) {
 NB_INLINE struct pair sum_rounded(struct fast_source s, struct pair v) {
 #ifndef NB_DTYPE_IS_F32
     if (s.round) return pair_round(v);
-#else
-    (void)s;
 #endif
     return v;
 }
@@ -146,7 +144,6 @@ NB_INLINE void sums_take(struct fast_sums *s, int place, struct fast_source from
         return;
     }
 #endif
-    (void)dot;
     struct pair x = source_pair(from, i);
     if (FAST_CENTRE) x = (struct pair){x.a - shift, x.b - shift};
     sums_add(s, place, x);

@@ -42,7 +42,6 @@ static __attribute__((noinline)) struct corrected stats(const struct nb_call *ca
 
 NB_INLINE int corrected_rows(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn unused,
                              struct row_form f) {
-    (void)unused;
     for (int64_t r = begin; r < end; r++) {
         const elem *x = row_in(call->x, call->x_stride, r);
         const struct corrected c = stats(call, r);
@@ -54,7 +53,6 @@ NB_INLINE int corrected_rows(const struct nb_call *call, int64_t begin, int64_t 
 }
 
 static int layernorm_corrected_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     return rows_of_form(call, begin, end, NULL,
                         (struct row_form){.centre = true, .correct = true, .affine = NB_AFFINE_GAMMA_BETA},
                         corrected_rows);

@@ -6,10 +6,7 @@
  * to the dtype is the dtype's own operation, since 24 >= 2 p + 2. */
 #include "kernels/rows/row.h"
 
-NB_INLINE vec step_square_rounded(vec acc, vec x, vec shift) {
-    (void)shift;
-    return vec_round(acc + vec_round(x * x));
-}
+NB_INLINE vec step_square_rounded(vec acc, vec x, vec shift) { return vec_round(acc + vec_round(x * x)); }
 
 /* As vec_sum, each addition rounded to the dtype: halves of the lanes, and halves of these. */
 static float sum_rounded(vec v) {
@@ -43,7 +40,6 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
 }
 
 static int rmsnorm_lowp_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     return rows_of_form(call, begin, end, stats, (struct row_form){.cast_before = true, .affine = NB_AFFINE_GAMMA},
                         plain_rows);
 }

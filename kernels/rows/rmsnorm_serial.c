@@ -11,7 +11,6 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
 }
 
 static int rmsnorm_serial_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     return norm_rows(call, begin, end, stats, false);
 }
 

@@ -6,7 +6,6 @@
 #include "kernels/rows/row.h"
 
 static int rmsnorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     return norm_rows(call, begin, end, stats_of_squares, false);
 }
 

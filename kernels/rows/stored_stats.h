@@ -22,10 +22,7 @@ NB_ONCE struct row_stats stored_stats(const struct nb_call *call, int64_t r) {
     return (struct row_stats){.mean = stored_means(call)[r], .scale = stored_scales(call)[r]};
 }
 
-static inline int keepdim_phases(const struct nb_call *call) {
-    (void)call;
-    return 2;
-}
+static inline int keepdim_phases(const struct nb_call *call) { return 2; }
 static inline size_t keepdim_scratch(const struct nb_call *call) { return (size_t)(2 * call->rows) * sizeof(float); }
 
 /* Statistics materialised to the size of x before they are used, as stat.expand(x.shape).contiguous() does: phase 0 prepares
@@ -44,10 +41,7 @@ static inline float *expanded_mean(const struct nb_call *call) {
 static inline size_t expanded_scratch(const struct nb_call *call, int64_t n_tensors) {
     return (size_t)((2 + n_tensors * call->rows) * expanded_stride(call)) * sizeof(float);
 }
-static inline int expanded_phases(const struct nb_call *call) {
-    (void)call;
-    return 3;
-}
+static inline int expanded_phases(const struct nb_call *call) { return 3; }
 static inline int64_t expanded_units(const struct nb_call *call, int phase) { return phase == 0 ? 1 : call->rows; }
 
 static inline void prepare_parameters(const struct nb_call *call) {

@@ -83,14 +83,8 @@ NB_INLINE void pack_store_f32(float *p, struct pack a) {
     vec_store_f32(p, a.v[0]);
     vec_store_f32(p + NB_LANES, a.v[1]);
 }
-NB_INLINE struct pack pack_load_f32_tail(const float *p, int64_t n) {
-    (void)n;
-    return pack_load_f32(p);
-}
-NB_INLINE void pack_store_f32_tail(float *p, struct pack a, int64_t n) {
-    (void)n;
-    pack_store_f32(p, a);
-}
+NB_INLINE struct pack pack_load_f32_tail(const float *p, int64_t n) { return pack_load_f32(p); }
+NB_INLINE void pack_store_f32_tail(float *p, struct pack a, int64_t n) { pack_store_f32(p, a); }
 
 /* f32 columns in their own order -> a pack, and back. */
 NB_INLINE struct pack pack_of_pair(struct pair a) { return (struct pack){{a.a, a.b}}; }

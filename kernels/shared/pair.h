@@ -160,10 +160,7 @@ struct ties {
     char unused;
 };
 NB_INLINE struct ties ties_none(void) { return (struct ties){0}; }
-NB_INLINE bool ties_met(struct ties t) {
-    (void)t;
-    return false;
-}
+NB_INLINE bool ties_met(struct ties t) { return false; }
 #endif
 
 #define PAIR (2 * NB_LANES)

@@ -102,14 +102,8 @@ NB_INLINE vec source_load_tail(struct row_source s, int64_t i, int64_t n) {
 /* What an element does to an accumulator; shift is the number that the elements are taken about. */
 typedef vec (*reduce_step)(vec acc, vec x, vec shift);
 
-NB_INLINE vec step_sum(vec acc, vec x, vec shift) {
-    (void)shift;
-    return acc + x;
-}
-NB_INLINE vec step_square(vec acc, vec x, vec shift) {
-    (void)shift;
-    return vec_fma(x, x, acc);
-}
+NB_INLINE vec step_sum(vec acc, vec x, vec shift) { return acc + x; }
+NB_INLINE vec step_square(vec acc, vec x, vec shift) { return vec_fma(x, x, acc); }
 NB_INLINE vec step_square_about(vec acc, vec x, vec shift) {
     vec d = x - shift;
     return vec_fma(d, d, acc);

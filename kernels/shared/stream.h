@@ -51,7 +51,6 @@ NB_INLINE void pair_store_up(elem *p, struct pair v, struct ties *t) {
 #if PAIR_ROUNDS_UP
     bits_store(p, bits_join_up(v.a, v.b, t));
 #else
-    (void)t;
     pair_store(p, v);
 #endif
 }
@@ -59,7 +58,6 @@ NB_INLINE void pair_stream_up(elem *p, struct pair v, struct ties *t) {
 #if PAIR_ROUNDS_UP
     raw_stream((char *)p, bits_join_up(v.a, v.b, t));
 #else
-    (void)t;
     pair_stream(p, v);
 #endif
 }

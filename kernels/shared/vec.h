@@ -89,15 +89,9 @@ static inline elem *row_out(void *tensor, int64_t stride, int64_t r) { return (e
 #define NB_EVERY_GRADIENT .roots = NB_BIT(NB_ROOT_MUL_RECIP), NB_EVERY_AFFINE
 
 /* A row's result depends on that row alone: of a gradient dx, since dgamma and dbeta are sums over whatever rows there are. */
-static inline int always_row_local(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
+static inline int always_row_local(const struct nb_call *call) { return 1; }
 /* Nothing is reduced, and nothing rounded. */
-static inline int64_t no_chain(const struct nb_call *call) {
-    (void)call;
-    return 0;
-}
+static inline int64_t no_chain(const struct nb_call *call) { return 0; }
 /* pRMSNorm, whose statistics see the first k elements. */
 static inline const char *prefix_applicable(const struct nb_call *call) {
     return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";

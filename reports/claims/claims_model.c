@@ -116,7 +116,6 @@ static void part_cell(struct nb_strbuf *out, const cJSON *pair, const void *name
 }
 
 static void saved_cell(struct nb_strbuf *out, const cJSON *pair, const void *unused) {
-    (void)unused;
     add_share(out, nb_json_get_interval(pair, "saved_s").value, nb_json_get_interval(pair, "norms_s").value);
 }
 
@@ -125,7 +124,6 @@ static void count_cell(struct nb_strbuf *out, const cJSON *pair, const void *nam
 }
 
 static void limit_cell(struct nb_strbuf *out, const cJSON *pair, const void *unused) {
-    (void)unused;
     add_share(out, nb_json_get_number(pair, "limit"), 1);
 }
 

@@ -276,7 +276,6 @@ static int close_samples(FILE *samples) {
 static void record_sample(const struct nb_gate_case *c, enum nb_gate_stage stage, const struct nb_gate_request *q,
                           const cJSON *line, void *samples) {
     cJSON *sample = cJSON_Duplicate(line, 1);
-    (void)q;
     nb_json_text(sample, "key", c->key);
     cJSON_AddNumberToObject(sample, "stage", stage);
     write_line(samples, sample);

@@ -261,12 +261,10 @@ void nb_grid_add_markdown(const struct nb_grid *grid, struct nb_strbuf *out) {
 }
 
 static void print_markdown(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
-    (void)color;
     nb_grid_add_markdown(grid, out);
 }
 
 static void print_csv(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
-    (void)color;
     for (size_t c = 0; c < grid->n_columns; c++) {
         nb_escape_csv(out, grid->titles[c]);
         nb_strbuf_add(out, c + 1 < grid->n_columns ? "," : "\n");
@@ -278,7 +276,6 @@ static void print_csv(const struct nb_grid *grid, bool color, struct nb_strbuf *
 }
 
 static void print_json(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
-    (void)color;
     cJSON *rows released_by(nb_json_release) = cJSON_CreateArray(), *row = NULL;
     for (size_t i = 0; i < grid->n_cells; i++) {
         if (i % grid->n_columns == 0) cJSON_AddItemToArray(rows, row = cJSON_CreateObject());

@@ -321,7 +321,6 @@ static int read_findings(struct nb_findings *out, const char *text, const char *
 /* What was found before a crash is not kept: it cannot be trusted. */
 static void property_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
     static struct work w;
-    (void)m;
     w = (struct work){.own = e->own};
     nb_guard_end(); /* what the experiment points to is younger than the last guard */
     const char *why = nb_guarded(work, &w, sizeof w, limit_s);

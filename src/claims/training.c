@@ -31,14 +31,10 @@ static double time_ratio(const cJSON *arm, const cJSON *against, const void *par
 
 static double median_time(const cJSON *arm, const cJSON *against, const void *part) {
     struct nb_samples s released_by(nb_samples_release) = samples_of(arm, part);
-    (void)against;
     return 1e-9 * nb_samples_median(&s);
 }
 
-static double number(const cJSON *arm, const cJSON *against, const void *name) {
-    (void)against;
-    return nb_json_get_number(arm, name);
-}
+static double number(const cJSON *arm, const cJSON *against, const void *name) { return nb_json_get_number(arm, name); }
 
 static double number_ratio(const cJSON *arm, const cJSON *against, const void *name) {
     return nb_json_get_number(arm, name) / nb_json_get_number(against, name);
@@ -56,10 +52,7 @@ static double mean_of(const cJSON *arm, const char *name) {
     return n > 0 ? sum / n : (double)NAN;
 }
 
-double nb_training_mean_of(const cJSON *arm, const cJSON *against, const void *name) {
-    (void)against;
-    return mean_of(arm, name);
-}
+double nb_training_mean_of(const cJSON *arm, const cJSON *against, const void *name) { return mean_of(arm, name); }
 
 double nb_training_mean_ratio(const cJSON *arm, const cJSON *against, const void *name) {
     return mean_of(arm, name) / mean_of(against, name);
@@ -67,7 +60,6 @@ double nb_training_mean_ratio(const cJSON *arm, const cJSON *against, const void
 
 /* Steps without a finite loss or gradient among those wanted. */
 static double failed_share(const cJSON *arm, const cJSON *against, const void *context) {
-    (void)against, (void)context;
     return nb_json_get_number(arm, "failed_steps") / nb_json_get_number(arm, "wanted_steps");
 }
 
@@ -114,7 +106,6 @@ static double layers_value(const cJSON *arm, const cJSON *against, const void *c
     int n;
     double *v freed = nb_training_layers(arm, l->place, l->gradient, l->last, &n), low = INFINITY, high = -INFINITY;
     double result = NAN;
-    (void)against;
     for (int i = 0; v && i < n; i++) {
         low = fmin(low, v[i]);
         high = fmax(high, v[i]);

@@ -164,10 +164,7 @@ char *nb_path_found(char *path) {
     return NULL;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) { return remove(path); }
 
 /* -1: it is another user's, or another process holds it (EWOULDBLOCK). */
 static int lock_dir(const char *dir) {

@@ -639,28 +639,22 @@ int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enu
 #else /* no decoder */
 
 struct nb_code *nb_code_open(const char *path, char *reason, size_t n) {
-    (void)path;
     snprintf(reason, n, "not on this architecture");
     return NULL;
 }
 
 void nb_code_close(struct nb_code *code) { (void)code; }
 
-const struct nb_code_place *nb_code_place(const struct nb_code *code, uint64_t address) {
-    (void)code, (void)address;
-    return NULL;
-}
+const struct nb_code_place *nb_code_place(const struct nb_code *code, uint64_t address) { return NULL; }
 
 /* There is no file to digest. */
 int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enum nb_code_part part, uint64_t digest[2],
                    char *reason, size_t n) {
-    (void)code, (void)entry, (void)part, (void)digest;
     return nb_reason(reason, n, "not on this architecture");
 }
 
 int nb_code_digest_of(const struct nb_code *code, const uint64_t *functions, size_t n_functions, uint64_t digest[2],
                       char *reason, size_t n) {
-    (void)functions, (void)n_functions;
     return nb_code_digest(code, NULL, NB_CODE_ALL, digest, reason, n);
 }
 

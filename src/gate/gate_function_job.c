@@ -150,7 +150,6 @@ static int check(const struct bench *b, const struct subject *s) {
 /* ---- timing --------------------------------------------------------------------------------------------------------------------------- */
 
 static int run_function(const struct nb_call *c, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
     call(c->x);
     return 0;
 }

@@ -38,7 +38,6 @@ enum { LOOP_BUFFER = 4096 };
 enum { LOOP(bytes) = LOOP_WIDTH / 8 };
 
 static int64_t LOOP(fma)(unsigned char *buffer, int64_t rounds) {
-    (void)buffer;
     const FLOATS half = OP(set1_ps)(0.5f);
     FLOATS sums[SUMS];
     for (int i = 0; i < SUMS; i++) sums[i] = half;

@@ -63,7 +63,6 @@ enum { LOOP_TURNS = 1000000, BRANCHES = 100000, PAGES = 64, SLEEPS = 3 };
 
 /* Two instructions a turn on x86-64 and aarch64. */
 static void known_loop(void *arg) {
-    (void)arg;
     long turns = LOOP_TURNS;
 #if defined(__x86_64__)
     __asm__ volatile("1: dec %0\n\tjnz 1b" : "+r"(turns) : : "cc");
@@ -76,7 +75,6 @@ static void known_loop(void *arg) {
 
 /* Branches on random bits: about half are mispredicted. The empty statement keeps the compiler from a conditional move. */
 static void known_branches(void *arg) {
-    (void)arg;
     struct nb_random bits = nb_random_stream(1, 0);
     for (uint64_t i = 0; i < BRANCHES; i++)
         if (nb_random_bits(bits, i) & 1) __asm__ volatile("" : : : "memory");
@@ -84,7 +82,6 @@ static void known_branches(void *arg) {
 
 /* One load in each page of memory larger than the last-level cache, in random order: misses every cache and the TLB. */
 static void known_misses(void *arg) {
-    (void)arg;
     const size_t page = 4096, largest = (size_t)256 << 20;
     size_t bytes = 2 * (size_t)nb_cpu_light()->l3_bytes;
     if (bytes < (size_t)16 << 20) bytes = (size_t)16 << 20;
@@ -108,13 +105,11 @@ static double thread_ns(void) {
 }
 
 static void known_spin(void *arg) {
-    (void)arg;
     double end = thread_ns() + SPIN_NS;
     while (thread_ns() < end) continue;
 }
 
 static void known_faults(void *arg) {
-    (void)arg;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     volatile char *memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
@@ -124,7 +119,6 @@ static void known_faults(void *arg) {
 }
 
 static void known_sleeps(void *arg) {
-    (void)arg;
     for (int i = 0; i < SLEEPS; i++) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
@@ -148,7 +142,6 @@ static bool can_migrate(void) {
 static void known_migration(void *arg) {
     cpu_set_t before, there;
     int cpus[2];
-    (void)arg;
     bool can = widen(&before, cpus);
     for (int i = 0; i < 2 && can; i++) {
         CPU_ZERO(&there);
@@ -330,7 +323,6 @@ static int usage_now(enum usage usage, double *value) {
 
 /* An event that it does not know leaves the reason of the source before. */
 static int usage_open(struct open_event *o, const struct event *event, char *reason, size_t n) {
-    (void)reason, (void)n;
     *o = (struct open_event){.event = event};
     return event->usage == USAGE_NONE ? -1 : 0;
 }

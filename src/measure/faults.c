@@ -55,7 +55,6 @@ static int access_was_write(const void *context) {
     const ucontext_t *uc = context;
     return (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
 #else
-    (void)context;
     return -1;
 #endif
 }

@@ -75,7 +75,6 @@ static void bring_forth(void) {
 }
 
 static int fork_server_job(struct nb_workplace *w) {
-    (void)w;
     if (nb_threads_others() > 0 || !say(0)) return -1;
     bring_forth();
     return 0;

@@ -342,7 +342,6 @@ static size_t gather(const struct nb_sample_table *s, const struct nb_sample_cas
                      struct nb_by_state *ln) {
     size_t n = 0;
     int part = -1;
-    (void)s;
     for (size_t i = 0; i < a->n; i++) {
         const struct nb_sample_row *other = row_at(b, a->rows[i].part, a->rows[i].launch);
         if (!other || (part >= 0 && a->rows[i].part != part)) continue;

@@ -217,7 +217,6 @@ int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const
 
 /* Of each unit its probe. */
 static int probe_cores(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     for (int64_t i = begin; i < end; i++) ((double *)call->y)[i] = nb_core_probe();
     return 0;
 }

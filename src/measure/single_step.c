@@ -39,7 +39,6 @@ static bool is_repeated_string(const unsigned char *code) {
 }
 
 static void on_trap(int signal, siginfo_t *info, void *context) {
-    (void)signal, (void)info;
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     uintptr_t at = (uintptr_t)registers[REG_RIP];
     steps.n_traps = steps.n_traps + 1;
@@ -169,7 +168,6 @@ int nb_single_step_probe(char *reason, size_t n) {
 #else
 
 int64_t nb_single_step(nb_work work, void *arg, int64_t limit, char *reason, size_t n) {
-    (void)work, (void)arg, (void)limit;
     return nb_reason(reason, n, "single stepping is written for x86-64 only");
 }
 

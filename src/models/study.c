@@ -461,7 +461,6 @@ static int next_job(void *arg, int seat) {
     struct party *p = arg;
     int best = -1;
     double least = INFINITY;
-    (void)seat;
     for (int j = 0; j < p->n_jobs && !p->failed && !nb_interrupted(); j++) {
         const double cost = share_cost(&p->budget.shares[p->jobs[j].group]);
         if (p->jobs[j].begun || cost >= least || !budget_takes(&p->budget, p->jobs[j].group, left_s(p))) continue;

@@ -24,13 +24,9 @@ static int64_t marked_column(const struct nb_draw *d, int64_t row) { return row 
 
 /* ---- values that the text gives ---- */
 
-static double draw_values(const struct nb_draw *d, int64_t row, int64_t col) {
-    (void)row;
-    return d->numbers[col % d->n_given];
-}
+static double draw_values(const struct nb_draw *d, int64_t row, int64_t col) { return d->numbers[col % d->n_given]; }
 
 static double draw_linear(const struct nb_draw *d, int64_t row, int64_t col) {
-    (void)row;
     return d->numbers[0] + d->numbers[1] * (double)col;
 }
 
@@ -168,24 +164,16 @@ static double scales(const struct nb_draw *d, int64_t row, int64_t col) {
 
 static double offset(const struct nb_draw *d, int64_t row, int64_t col) { return d->numbers[0] + normal(d, row, col); }
 
-static double constant(const struct nb_draw *d, int64_t row, int64_t col) {
-    (void)row, (void)col;
-    return d->numbers[0];
-}
+static double constant(const struct nb_draw *d, int64_t row, int64_t col) { return d->numbers[0]; }
 
-static double zeros(const struct nb_draw *d, int64_t row, int64_t col) {
-    (void)d, (void)row, (void)col;
-    return 0;
-}
+static double zeros(const struct nb_draw *d, int64_t row, int64_t col) { return 0; }
 
 /* Multiples of 1/256 below 1 are exact in every dtype, so that the statistics have a closed form. */
 static double ramp(const struct nb_draw *d, int64_t row, int64_t col) {
-    (void)row;
     return d->numbers[0] + (double)(col % 256) / 256;
 }
 
 static double alternating(const struct nb_draw *d, int64_t row, int64_t col) {
-    (void)row;
     return col % 2 ? -d->numbers[0] : d->numbers[0];
 }
 
@@ -193,10 +181,7 @@ static double one(const struct nb_draw *d, int64_t row, int64_t col) {
     return col == marked_column(d, row) ? d->numbers[0] : 0;
 }
 
-static double swamp(const struct nb_draw *d, int64_t row, int64_t col) {
-    (void)row;
-    return col == 0 ? d->numbers[0] : 1;
-}
+static double swamp(const struct nb_draw *d, int64_t row, int64_t col) { return col == 0 ? d->numbers[0] : 1; }
 
 /* The quantile of Student's t with two degrees of freedom. */
 static double heavy_tail(const struct nb_draw *d, int64_t row, int64_t col) {

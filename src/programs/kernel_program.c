@@ -284,16 +284,9 @@ static bool restart(struct nb_kernel_program *p) {
 
 /* ---- its table ---- */
 
-static int yes(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
-static int64_t one_unit(const struct nb_call *call, int phase) {
-    (void)call, (void)phase;
-    return 1;
-}
+static int yes(const struct nb_call *call) { return 1; }
+static int64_t one_unit(const struct nb_call *call, int phase) { return 1; }
 int nb_kernel_of_program(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)call, (void)phase, (void)begin, (void)end;
     assert(!"a kernel of another process is called here");
     return -1;
 }
@@ -309,7 +302,6 @@ static void pin(pid_t pid) {
     if (threads) closedir(threads);
 }
 static int open_programs(int n_threads) {
-    (void)n_threads;
     for (struct nb_kernel_program *p = programs; p; p = p->next) {
         if (!runs_here(p) && !restart(p)) return nb_error("%s: its program %s", p->file, p->said);
         pin(p->process.pid);

@@ -13,20 +13,10 @@ static void stop(void *arg) {
     *(int *)arg = 1;
     abort();
 }
-static void stay(void *arg) {
-    (void)arg;
-    hang();
-}
-static void leave(void *arg) {
-    (void)arg;
-    exit(0);
-}
-static void close_all(void *arg) {
-    (void)arg;
-    close_range(3, ~0u, 0);
-}
+static void stay(void *arg) { hang(); }
+static void leave(void *arg) { exit(0); }
+static void close_all(void *arg) { close_range(3, ~0u, 0); }
 static void write_to_all(void *arg) {
-    (void)arg;
     for (int fd = 3; fd < 1024; fd++)
         if (write(fd, "junk", 4) < 0) continue;
 }
@@ -85,10 +75,7 @@ Test(guard, survives_a_stack_that_overflows) {
 
 static int begun;
 static void begin(void) { begun++; }
-static void begin_again(void *arg) {
-    (void)arg;
-    begun++;
-}
+static void begin_again(void *arg) { begun++; }
 static void count_begun(void *arg) { *(int *)arg = begun; }
 
 Test(guard, keeps_what_it_did_until_it_ends) {

@@ -160,7 +160,6 @@ GIVES(makes, (made = list_part(NODES), &made), sizeof made)
 static uint64_t later;
 DOES(makes_later, later = list_part(NODES);)
 const void *makes_later_bytes(const void *state, size_t *n) {
-    (void)state;
     *n = sizeof later;
     BREAKS(later = list_part(NODES);)
     return &later;

@@ -30,7 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 /* FUZZ_TARGET=list prints the names. */
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     const char *name = getenv("FUZZ_TARGET");
-    (void)argc, (void)argv;
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
         if (name && strcmp(name, "list") == 0) puts(targets[i].name);
         if (name && strcmp(name, targets[i].name) == 0) feed = targets[i].feed;

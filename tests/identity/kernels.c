@@ -75,7 +75,6 @@ static __attribute__((noinline)) void add_vector(float *y) {
 static int first(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     const float *x = call->x;
     float *y = call->y;
-    (void)phase;
     for (int64_t i = begin; i < end; i++)
         y[i] = turn(x[i], i) * FACTOR + table[x[i] > 0 ? i % 40 : 1] + identity_helper(steps[i & 1](x[i])) + shift;
     for (int r = 0; r < identity_repeats; r++) y[0] = identity_chosen(y[0]);
@@ -86,7 +85,6 @@ static int first(const struct nb_call *call, int phase, int64_t begin, int64_t e
 
 static int second(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     float *y = call->y;
-    (void)phase;
 #if defined(CHANGED_other)
     for (int64_t i = begin; i < end; i++) y[i] = y[i] * 3.0f + 7.0f;
 #else

@@ -91,7 +91,6 @@ static void run_row(const struct nb_call *call, int64_t row) {
 }
 
 static int run_box(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     for (int64_t row = begin; row < end; row++) run_row(call, row);
     return 0;
 }

@@ -12,7 +12,6 @@
 static int64_t n_calls, wrong_call;
 
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     for (int64_t row = begin; row < end; row++) {
         const float *x = (const float *)call->x + row * call->x_stride;
         float *y = (float *)call->y + row * call->y_stride;

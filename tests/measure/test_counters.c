@@ -121,12 +121,10 @@ Test(single_step, the_handlers_and_masks_of_before_stand_again) {
 
 static volatile int questions;
 static int64_t ask_at_length(const struct nb_call *call, int phase) {
-    (void)phase;
     for (int i = 0; i < 1000; i++) questions++;
     return call->rows;
 }
 static int store_one(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase, (void)begin, (void)end;
     ((float *)call->y)[0] = 1;
     return 0;
 }

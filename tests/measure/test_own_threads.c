@@ -19,7 +19,6 @@ static _Atomic(pid_t) helper_id;
 static pthread_t helper;
 
 static void *help(void *arg) {
-    (void)arg;
     atomic_store(&helper_id, gettid());
     while (!atomic_load(&ending)) {
         atomic_store(&seen_spinning, atomic_load(&spinning));
@@ -62,8 +61,6 @@ static struct {
 } met;
 
 static int run_whole(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)call;
-    (void)phase;
     met.calls++;
     met.begin = begin;
     met.end = end;
@@ -73,8 +70,6 @@ static int run_whole(const struct nb_call *call, int phase, int64_t begin, int64
 
 static atomic_int parts;
 static int run_part(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)call;
-    (void)phase;
     atomic_fetch_add(&parts, begin < end);
     return 0;
 }

@@ -11,16 +11,9 @@ enum { UNITS = 1000, PHASES = 3 };
 static atomic_int sessions[PHASES][UNITS];
 static atomic_int early;
 
-static int count_phases(const struct nb_call *call) {
-    (void)call;
-    return PHASES;
-}
-static int64_t count_units(const struct nb_call *call, int phase) {
-    (void)call;
-    return UNITS - phase;
-}
+static int count_phases(const struct nb_call *call) { return PHASES; }
+static int64_t count_units(const struct nb_call *call, int phase) { return UNITS - phase; }
 static int session(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)call;
     for (int64_t u = begin; u < end; u++) {
         if (phase > 0)
             for (int64_t other = 0; other < UNITS - phase + 1; other += 97)
@@ -30,8 +23,6 @@ static int session(const struct nb_call *call, int phase, int64_t begin, int64_t
     return 0;
 }
 static int fail_late(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)call;
-    (void)phase;
     return begin <= 700 && 700 < end ? 42 : 0;
 }
 
@@ -79,7 +70,6 @@ Test(pool, returns_the_code_of_a_failing_unit) {
 }
 
 static int leave_rounding_up(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)call, (void)phase, (void)begin, (void)end;
     return fegetround() == FE_TONEAREST ? fesetround(FE_UPWARD) : 1;
 }
 static const struct nb_kernel careless = {.struct_size = sizeof careless, .name = "careless", .run = leave_rounding_up};
@@ -108,7 +98,6 @@ Test(pool, cuts_phases_into_ranges_without_a_gap) {
 static const double *played_s;
 static int n_read;
 static struct nb_cpu_times played(const struct nb_pool *p, double *took_s) {
-    (void)p;
     *took_s = played_s[n_read];
     return (struct nb_cpu_times){.others_s = n_read++};
 }

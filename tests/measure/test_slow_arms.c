@@ -16,15 +16,11 @@ static double slow_s;
 static int64_t per_sample; /* of the launch */
 
 static int take_a_while(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     if (begin < end && end == call->rows) nb_played_work(calls_made++ < n_slow ? slow_s : 1e-6);
     return 0;
 }
 
-static int64_t one_unit(const struct nb_call *call, int phase) {
-    (void)phase;
-    return call->rows;
-}
+static int64_t one_unit(const struct nb_call *call, int phase) { return call->rows; }
 
 /* The samples that one arm got in a launch of 20 blocks whose first `slow` calls take so long, the others a us; calls_made says how many
  * calls they took. */
@@ -78,8 +74,6 @@ Test(slow_arms, a_first_call_that_waits_makes_no_short_samples) {
 }
 
 static int a_microsecond_a_row(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)call;
-    (void)phase;
     nb_played_work(1e-6 * (double)(end - begin));
     return 0;
 }
@@ -128,9 +122,6 @@ enum { SETS = 3 };
 static int n_stays, stays[64], calls_in[64]; /* on which sets calls were made without leaving them, and how many */
 
 static int note_set(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
-    (void)begin;
-    (void)end;
     const int set = *(const int *)call->x;
     nb_played_work(1e-5);
     if (n_stays == 0 || stays[n_stays - 1] != set) {

@@ -97,7 +97,6 @@ static void with_comparisons(const struct doctored *d,
 static enum nb_peer_comparison_verdict seen;
 static struct nb_interval seen_ratio;
 static void note_verdict(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
-    (void)r;
     seen = comparisons->items[0].verdict;
     seen_ratio = comparisons->items[0].ratio;
 }

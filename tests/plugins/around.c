@@ -104,7 +104,6 @@ __attribute__((constructor)) static void begin(void) {
 __attribute__((destructor)) static void end(void) { misbehave("destructor"); }
 
 static const char *applicable(const struct nb_call *call) {
-    (void)call;
     misbehave("applicable");
     return NULL;
 }

@@ -80,10 +80,7 @@ static int run_lazy(ROWS) {
 }
 static int run_copy(ROWS) { return enqueue(call, copy_there, 0); }
 static int run_nothing(ROWS) { return enqueue(call, nothing_there, 0); }
-static int64_t one_unit(const struct nb_call *call, int phase) {
-    (void)call, (void)phase;
-    return 1;
-}
+static int64_t one_unit(const struct nb_call *call, int phase) { return 1; }
 
 #define KERNEL(name_, op_, tensors, run_, ...)                                                                         \
     {                                                                                                                  \
@@ -114,7 +111,6 @@ static void *sleeper(void *unused) {
 
 static int use(const char *path, char *reason, size_t n) {
     pthread_t thread;
-    (void)path, (void)reason, (void)n;
     return pthread_create(&thread, NULL, sleeper, NULL);
 }
 const struct nb_peer *normbench_peer(void) {

@@ -11,10 +11,7 @@ static int run_wrong(ROWS) {
     return 0;
 }
 
-static int row_local(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
+static int row_local(const struct nb_call *call) { return 1; }
 
 #define KERNEL(name_, suffix, backend_, run_)                                                                          \
     {                                                                                                                  \

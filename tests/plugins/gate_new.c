@@ -75,10 +75,7 @@ static int fails(ROWS) {
 
 /* Its units are four rows each, which whoever hands it a stretch of rows does not know. */
 static int units(ROWS) { return correct_rows(call, 4 * begin, 4 * end < call->rows ? 4 * end : call->rows); }
-static int64_t n_units(const struct nb_call *call, int phase) {
-    (void)phase;
-    return (call->rows + 3) / 4;
-}
+static int64_t n_units(const struct nb_call *call, int phase) { return (call->rows + 3) / 4; }
 
 /* As many instructions as the baseline's, but quick ones. */
 static int waits(ROWS) {

@@ -23,10 +23,7 @@ static int waits(ROWS) {
 #define fails correct
 #define gone correct
 #define units correct
-static int by_rows(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
+static int by_rows(const struct nb_call *call) { return 1; }
 static const struct nb_kernel kernels[] = {GATED(steady, ), GATED(doubled, ), GATED(rough, ),
                                            GATED(zeros, ),  GATED(crashes, ), GATED(hangs, ),
                                            GATED(strays, ), GATED(changes, ), GATED(skips, ),

@@ -240,22 +240,10 @@ ANSWER(int, no_phase) { return -1; }
 ANSWER(int64_t, endless) { return INT64_MAX; }
 ANSWER(const char *, crashes) { return *(const char *volatile *)NULL; }
 ANSWER(int, yes) { return 1; }
-static int64_t fours(const struct nb_call *call, int phase) {
-    (void)phase;
-    return (call->rows + 3) / 4;
-}
-static int64_t none(const struct nb_call *call, int phase) {
-    (void)call, (void)phase;
-    return 0;
-}
-static void up_to_nothing(const struct nb_call *call, struct nb_range *range) {
-    (void)call;
-    range->max_abs = -1;
-}
-static void to_nan(const struct nb_call *call, struct nb_range *range) {
-    (void)call;
-    range->min_rms = NAN;
-}
+static int64_t fours(const struct nb_call *call, int phase) { return (call->rows + 3) / 4; }
+static int64_t none(const struct nb_call *call, int phase) { return 0; }
+static void up_to_nothing(const struct nb_call *call, struct nb_range *range) { range->max_abs = -1; }
+static void to_nan(const struct nb_call *call, struct nb_range *range) { range->min_rms = NAN; }
 static char words[100000];
 ANSWER(const char *, many_words) { return memset(words, 'i', sizeof words - 1); }
 static const char *many_numbers(void) { return memset(words, 'v', sizeof words - 1); }

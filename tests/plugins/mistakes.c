@@ -716,20 +716,11 @@ static int channels_backward(const struct nb_call *c, const struct base *base, i
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------- */
 
-static int64_t n_channels(const struct nb_call *c, int phase) {
-    (void)phase;
-    return c->c;
-}
-static int n_phases_backward(const struct nb_call *c) {
-    (void)c;
-    return 2;
-}
+static int64_t n_channels(const struct nb_call *c, int phase) { return c->c; }
+static int n_phases_backward(const struct nb_call *c) { return 2; }
 static int64_t n_units_backward(const struct nb_call *c, int phase) { return phase == 0 ? c->rows : 1; }
 
-static int64_t none(const struct nb_call *c, int phase) {
-    (void)c, (void)phase;
-    return 0;
-}
+static int64_t none(const struct nb_call *c, int phase) { return 0; }
 
 static int call_kernel(const struct nb_call *c, const struct base *base, enum way way, int phase, int64_t begin,
                        int64_t end) {

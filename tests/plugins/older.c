@@ -4,7 +4,6 @@
 #include "kernels/kernel.h"
 
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    (void)phase;
     for (int64_t row = begin; row < end; row++)
         for (int64_t col = 0; col < call->cols; col++)
             ((float *)call->y)[row * call->y_stride + col] = ((const float *)call->x)[row * call->x_stride + col];

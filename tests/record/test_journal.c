@@ -14,7 +14,6 @@
 #include "tests/support/runs.h"
 
 static int count_line(const cJSON *line, void *arg) {
-    (void)line;
     (*(int *)arg)++;
     return 0;
 }

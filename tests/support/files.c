@@ -63,10 +63,7 @@ char *json_text_of(cJSON *json) {
     return text;
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place) {
-    (void)status, (void)type, (void)place;
-    return remove(path);
-}
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place) { return remove(path); }
 
 static void remove_folders(void) {
     for (size_t i = 0; i < folders.n; i++) nftw(folders.items[i], remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);

@@ -291,14 +291,10 @@ void nb_wait_s(double s) {
     move(1e9 * s, false);
 }
 
-double nb_waited_for_cpu_s(pid_t process) {
-    (void)process;
-    return 0;
-}
+double nb_waited_for_cpu_s(pid_t process) { return 0; }
 
 bool nb_is_overdue(pid_t process, double since_s, double limit_s) {
     enum { SAID_S = 3600 }; /* tests/plugins/silent.h */
-    (void)since_s;
     return limit_s < SAID_S && page->hung[process % MOST_HUNG] == process;
 }
 

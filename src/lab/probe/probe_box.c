@@ -77,10 +77,7 @@ int nb_box_run(struct nb_box *b) {
 /* A call with another value of what y falls with. */
 typedef int (*try_fn)(struct nb_box *b, int64_t col, double value);
 
-static int try_eps(struct nb_box *b, int64_t col, double eps) {
-    (void)col;
-    return nb_box_rerun(b, eps);
-}
+static int try_eps(struct nb_box *b, int64_t col, double eps) { return nb_box_rerun(b, eps); }
 static int try_weight(struct nb_box *b, int64_t col, double divisor) {
     b->gamma[col] = 1 / divisor - (b->p->unit == 0 ? 1 : 0);
     nb_trial_set_params(&b->t, b->gamma, b->beta);

@@ -480,7 +480,6 @@ static cJSON *to_json(struct prober *p, const struct nb_frontier *f) {
 }
 
 cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options) {
-    (void)options;
     enum { SEEDS = 2 };
     struct prober p released_by(prober_release);
     if (prober_init(&p, t, SEEDS) != 0) return NULL;

@@ -398,7 +398,4 @@ static cJSON *map_of(const struct nb_trial *t, const struct extent *q) {
     return json;
 }
 
-cJSON *nb_landscape(struct nb_trial *t, const cJSON *options) {
-    (void)options;
-    return map_of(t, &usual);
-}
+cJSON *nb_landscape(struct nb_trial *t, const cJSON *options) { return map_of(t, &usual); }
