@@ -234,7 +234,6 @@ static void add_frontier(const cJSON *study, const cJSON *frontier, struct nb_st
     nb_strbuf_add(out, off ? "<tr class=\"doubt\">" : "<tr>");
     nb_html_cell(out, "k", nb_json_get_string(study, "variant"));
     nb_html_cell(out, "", nb_json_get_string(frontier, "of"));
-    nb_html_cell(out, "", nb_json_get_string(frontier, "demand"));
     add_limit(frontier, "good", out);
     add_limit(frontier, "bad", out);
     add_number(out, "n", nb_json_get_number(frontier, "predicted"), 5);
@@ -256,7 +255,7 @@ static void add_frontiers_section(const cJSON *stress, struct nb_strbuf *out) {
                     "<p class=\"dim\">The last value that is right and the first that is not, found by bisection, beside the "
                     "closed form. A ratio far from 1 means that the theory or the kernel is not what it is assumed to be.</p>\n"
                     "<details open><summary>Frontiers</summary><div class=wrap><table class=rows>\n"
-                    "<tr><th class=k>variant<th>frontier<th>demand<th class=\"n m\">holds to<th class=n>fails at<th class=n>predicted<th class=n>ratio<th class=w>predicted by\n");
+                    "<tr><th class=k>variant<th>frontier<th class=\"n m\">holds to<th class=n>fails at<th class=n>predicted<th class=n>ratio<th class=w>predicted by\n");
             any = true;
             add_frontier(study, frontier, out);
         }

@@ -200,8 +200,7 @@ enum { MAX_NAMES = 4 };
 
 static void add_frontier(struct nb_grid *grid, const cJSON *study, const cJSON *f) {
     const char *status = nb_json_get_string(f, "status"), *rule = nb_json_get_string(f, "rule");
-    const char *of = nb_json_get_string(f, "of"), *demand = nb_json_get_string(f, "demand");
-    nb_grid_row(grid, nb_json_get_string(study, "variant"), of, demand);
+    nb_grid_row(grid, nb_json_get_string(study, "variant"), nb_json_get_string(f, "of"));
     if (strcmp(status, "found") == 0)
         add_number(grid, nb_json_get_number(f, "good"), 4);
     else
@@ -215,12 +214,9 @@ static void add_frontier(struct nb_grid *grid, const cJSON *study, const cJSON *
     nb_grid_add(grid, rule);
 }
 
-/* Accuracy proper; for the offset also where the last correct digit is lost. */
 static bool is_asked(const cJSON *f) {
-    const char *of = nb_json_get_string(f, "of"), *demand = nb_json_get_string(f, "demand");
     const char *status = nb_json_get_string(f, "status");
-    if (!*status || strcmp(status, "does_not_apply") == 0) return false;
-    return strcmp(demand, "accurate") == 0 || (strcmp(of, "rho_max") == 0 && strcmp(demand, "one_digit") == 0);
+    return *status && strcmp(status, "does_not_apply") != 0;
 }
 
 /* False: nothing was found, and nothing predicted as far as was searched (to the end of what the dtype can store). */
@@ -241,8 +237,8 @@ static const char *kernel_of(const struct stress_text *p, const char *variant) {
 
 static bool is_same(const cJSON *f, const cJSON *g) {
     const double good = nb_json_get_number(f, "good"), other = nb_json_get_number(g, "good");
-    return nb_json_same_text(f, g, "of") && nb_json_same_text(f, g, "demand") && nb_json_same_text(f, g, "status") &&
-           !(good > 2 * other) && !(good < other / 2);
+    return nb_json_same_text(f, g, "of") && nb_json_same_text(f, g, "status") && !(good > 2 * other) &&
+           !(good < other / 2);
 }
 
 /* Another width of the kernel, listed before, that breaks down within a factor of two of it. */
@@ -262,10 +258,10 @@ static bool is_listed(const struct stress_text *p, const cJSON *study, const cJS
 }
 
 static int print_frontiers(const struct stress_text *p) {
-    static const bool right[] = {false, false, false, true, true, true, false};
+    static const bool right[] = {false, false, true, true, true, false};
     const bool all = strcmp(p->format, "table") != 0;
     struct nb_grid grid released_by(nb_grid_release) =
-        nb_grid_of("variant", "limit", "demand", "holds to", "predicted", "ratio", "predicted by");
+        nb_grid_of("variant", "limit", "holds to", "predicted", "ratio", "predicted by");
     const cJSON *study, *f;
     int result = 0;
     grid.right = right;

@@ -41,31 +41,17 @@ static double value_of(const cJSON *found, const char *name) {
 
 /* ---- the whole search ---- */
 
-static double lanes_found(const cJSON *found) {
-    const cJSON *attempts = cJSON_GetObjectItemCaseSensitive(objective(found, "search"), "attempts"), *a;
-    double lanes = 0, worst = 0;
-    cJSON_ArrayForEach(a, attempts) {
-        const double error = fabs(nb_json_get_number(a, "sum_error_u"));
-        if (!(error > worst)) continue;
-        worst = error;
-        lanes = nb_json_get_number(a, "lanes");
-    }
-    return lanes;
-}
-
 Test(adversary, the_order_of_summation_is_found) {
-    static const struct {
-        const char *key;
-        double lanes;
-    } wanted[] = {{"rmsnorm_serial_scalar_f32/shape:1x4096", 1},
-                  {"rmsnorm_twopass_scalar_f32/shape:1x4096", 8},
-                  {"rmsnorm_lowp_scalar_f16/shape:1x512", 1}};
+    static const char *const wanted[][2] = {{"rmsnorm_serial_scalar_f32/shape:1x4096", " 1 lane,"},
+                                            {"rmsnorm_twopass_scalar_f32/shape:1x4096", " 8 lanes,"},
+                                            {"rmsnorm_lowp_scalar_f16/shape:1x512", " 1 lane,"}};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         struct nb_trial t released_by(nb_trial_release);
-        if (!start_trial(&t, wanted[i].key, NULL)) continue;
+        if (!start_trial(&t, wanted[i][0], NULL)) continue;
         cJSON *found = kept_json(search(&t, 60));
         cr_assert_not_null(found, "%s", t.reason);
-        cr_expect_eq(lanes_found(found), wanted[i].lanes, "%s: %g lanes", wanted[i].key, lanes_found(found));
+        const char *generator = nb_json_get_string(objective(found, "sum_error_u"), "generator");
+        cr_expect(strstr(generator, wanted[i][1]), "%s: %s", wanted[i][0], generator);
     }
 }
 

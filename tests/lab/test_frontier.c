@@ -14,18 +14,10 @@
 #include "tests/support/files.h"
 #include "tests/support/trials.h"
 
-static int frontier_find(struct nb_trial *t, int n_seeds, enum nb_frontier_of of, enum nb_demand demand,
-                         struct nb_frontier *out) {
-    struct prober p;
-    if (prober_init(&p, t, n_seeds) != 0) return -1;
-    const int result = find(&p, of, demand, out);
-    prober_release(&p);
-    return result;
-}
-
-static struct nb_frontier find_frontier(struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand) {
+static struct nb_frontier find_frontier(struct nb_trial *t, enum nb_frontier_of of) {
+    struct prober p released_by(prober_release);
     struct nb_frontier f;
-    cr_assert_eq(frontier_find(t, 2, of, demand, &f), 0, "%s", t->reason);
+    cr_assert(prober_init(&p, t) == 0 && find(&p, of, &f) == 0, "%s", t->reason);
     return f;
 }
 
@@ -44,7 +36,7 @@ static double largest_x(struct nb_trial *t, enum nb_family family, double parame
 Test(frontier, f16_squares_overflow_at_256) {
     struct nb_trial t released_by(nb_trial_release);
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x1/eps:1e-6", NULL)) return;
-    const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT);
+    const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX);
     cr_assert(f.has_good && f.has_bad);
     cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, f.good), 255.875); /* 255.875^2 = 65472 */
     cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.bad), 256);
@@ -54,13 +46,13 @@ Test(frontier, f16_squares_overflow_at_256) {
 Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statistics_do_not) {
     struct nb_trial t;
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x64/eps:0", NULL)) return;
-    const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN, NB_DEMAND_DIGIT);
+    const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN);
     nb_trial_release(&t);
     cr_assert(low.has_good && low.has_bad);
-    cr_expect(low.good > 0x1p-13 && low.good < 0x1p-10, "%g", low.good); /* x^2 = 2^-25 is at 2^-12.5 */
+    cr_expect(low.good > 0x1p-12 && low.good < 0x1p-8, "%g", low.good); /* x^2 is 0 at 2^-12.5, and subnormal at 2^-7 */
     cr_expect(low.good / low.predicted.at > 0.5 && low.good / low.predicted.at < 2, "%g", low.predicted.at);
     if (!start_trial(&t, "rmsnorm_serial_scalar_f16/shape:1x64/eps:0", NULL)) return;
-    const struct nb_frontier single = find_frontier(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
+    const struct nb_frontier single = find_frontier(&t, NB_SCALE_MIN);
     cr_expect(!single.has_bad, "wrong at %g", single.bad);
     cr_expect(single.predicted.at < 0x1p-24, "%g", single.predicted.at); /* smaller than any f16 */
     nb_trial_release(&t);
@@ -68,22 +60,14 @@ Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statist
 
 /* ---- rho ---- */
 
-static double rho_of(const char *key, enum nb_demand demand, double *predicted) {
+Test(frontier, one_pass_loses_its_digits_before_the_root_of_1_over_u) {
     struct nb_trial t released_by(nb_trial_release);
-    if (!start_trial(&t, key, NULL)) return NAN;
-    const struct nb_frontier f = find_frontier(&t, NB_RHO_MAX, demand);
-    if (predicted) *predicted = f.predicted.at;
-    return f.has_bad ? f.good : f.searched_to;
-}
-
-Test(frontier, one_pass_loses_its_digits_near_the_root_of_1_over_u) {
-    double predicted;
-    const double rho = rho_of("layernorm_onepass_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_DIGIT, &predicted);
-    if (isnan(rho)) return;
-    cr_expect(rho > 4096.0 / 32 && rho < 4096, "%g", rho); /* u^-1/2 = 4096, over the root of its error's constant */
-    cr_expect(rho / predicted > 0.25 && rho / predicted < 4, "%g, predicted %g", rho, predicted);
-    const double half = rho_of("layernorm_onepass_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_HALF, &predicted);
-    cr_expect(half < rho / 4 && half / predicted > 0.25 && half / predicted < 4, "%g, predicted %g", half, predicted);
+    if (!start_trial(&t, "layernorm_onepass_scalar_f32/shape:2x1024/eps:1e-6", NULL)) return;
+    const struct nb_frontier f = find_frontier(&t, NB_RHO_MAX);
+    const double ratio = f.good / f.predicted.at;
+    cr_assert(f.has_good && f.has_bad);
+    cr_expect(f.good > 1 && f.good < 4096, "%g", f.good); /* u^-1/2 */
+    cr_expect(ratio > 0.25 && ratio < 4, "%g, predicted %g", f.good, f.predicted.at);
 }
 
 /* ---- planted ---- */
@@ -91,16 +75,14 @@ Test(frontier, one_pass_loses_its_digits_near_the_root_of_1_over_u) {
 Test(frontier, a_planted_breakdown_is_found_to_one_ulp_and_what_is_right_again_beyond_is_named) {
     struct nb_trial t released_by(nb_trial_release);
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
-    const struct nb_frontier high = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
+    const struct nb_frontier high = find_frontier(&t, NB_SCALE_MAX);
     cr_assert(high.has_good && high.has_bad);
     cr_expect_eq(high.bad, (double)nextafterf((float)high.good, INFINITY));
     cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, high.good), 1000);
     cr_expect_gt(largest_x(&t, NB_FAMILY_SCALE, high.bad), 1000);
     cr_expect(!high.monotone);
     cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, high.good_beyond), 1e6);
-    const struct nb_frontier lax = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT); /* a percent off is no digit off */
-    cr_expect(lax.has_good && !lax.has_bad && lax.monotone, "wrong at %g", lax.bad);
-    const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
+    const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN);
     cr_assert(low.has_good && low.has_bad);
     cr_expect_eq(low.bad, (double)nextafterf((float)low.good, 0));
 }
@@ -148,7 +130,7 @@ Test(frontier, the_report_has_keys_that_parse) {
     cJSON *all = kept_json(nb_frontiers(&t, NULL)), *f;
     int n_found = 0;
     cr_assert_not_null(all);
-    cr_expect_eq(cJSON_GetArraySize(all), NB_N_FRONTIERS * NB_N_DEMANDS);
+    cr_expect_eq(cJSON_GetArraySize(all), NB_N_FRONTIERS);
     cJSON_ArrayForEach(f, all) {
         const char *key = nb_json_get_text(f, "bad_key");
         struct nb_case c;
@@ -161,7 +143,7 @@ Test(frontier, the_report_has_keys_that_parse) {
         cr_expect_eq(parameter, nb_json_get_number(f, "bad"), "%s, %s", c.data, want);
         cr_expect_not_null(strstr(nb_json_get_text(f, "replay"), "--plugin"));
     }
-    cr_expect_eq(n_found, 5); /* a percent off is too much for two demands, zeros are for all three */
+    cr_expect_eq(n_found, 2); /* a percent off above, zeros below */
 }
 
 /* ---- noise ---- */

@@ -20,10 +20,9 @@ void nb_test_add_study(cJSON *stress, const char *variant, const char *dtype) {
     nb_json_text(study, "dtype", dtype);
     nb_json_text(study, "replay", "normbench replay it");
     nb_json_text(study, "status", "ok");
-    cJSON_AddItemToObject(
-        study, "frontiers",
-        cJSON_Parse("[{\"of\":\"rho_max\",\"demand\":\"accurate\",\"status\":\"found\",\"good\":4,\"bad\":5,"
-                    "\"predicted\":4096,\"ratio\":0.001,\"rule\":\"<i>rule</i>\"}]"));
+    cJSON_AddItemToObject(study, "frontiers",
+                          cJSON_Parse("[{\"of\":\"rho_max\",\"status\":\"found\",\"good\":4,\"bad\":5,"
+                                      "\"predicted\":4096,\"ratio\":0.001,\"rule\":\"<i>rule</i>\"}]"));
     cJSON_AddItemToObject(study, "worst",
                           cJSON_Parse("[{\"objective\":\"ulp\",\"value\":12.5,\"generator\":\"<u>greedy\","
                                       "\"replay\":\"normbench replay '<q>'\"}]"));

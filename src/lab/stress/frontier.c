@@ -17,28 +17,9 @@
 /* ---- Where a kernel should break down, in closed form, from what it declares: the dtype of its statistics, its way to the variance, its
  * chain. Each rule gives a threshold of its own; the tightest is the prediction. ---- */
 
-static const char *const demand_names[NB_N_DEMANDS] = {"accurate", "half_the_bits", "one_digit"};
-
-static double demand_relative(enum nb_demand demand, enum nb_dtype dtype) {
-    switch (demand) {
-    case NB_DEMAND_HALF:
-        return sqrt(nb_formats[dtype].unit_roundoff);
-    case NB_DEMAND_DIGIT:
-        return 0.1;
-    default:
-        return 0;
-    }
-}
-
 /* Of an error that all elements of a row share: k ulp are from k u to 2 k u, so about 1.5 k u. */
-static double shared_tolerance(enum nb_demand demand, enum nb_dtype dtype) {
-    return fmax(demand_relative(demand, dtype), 1.5 * nb_granted_ulp(dtype) * nb_formats[dtype].unit_roundoff);
-}
-
-static struct nb_arithmetic arithmetic_of(const struct nb_trial *t) {
-    struct nb_arithmetic a;
-    nb_arithmetic_init(&a, &t->c, nb_kernel_chain(t->entry->kernel, &t->call));
-    return a;
+static double shared_tolerance(enum nb_dtype dtype) {
+    return 1.5 * nb_granted_ulp(dtype) * nb_formats[dtype].unit_roundoff;
 }
 
 /* ---- the largest scale ---- */
@@ -73,10 +54,10 @@ static double root_limit(const struct nb_arithmetic *a, const struct nb_case *c,
 }
 
 static struct nb_prediction smallest_scale(const struct nb_arithmetic *a, const struct nb_trial *t,
-                                           enum nb_demand demand, const struct nb_draw_facts *f) {
+                                           const struct nb_draw_facts *f) {
     const struct nb_case *c = &t->c;
     const enum nb_dtype stats = c->stats_dtype == NB_STATS_X ? t->in.dtype : NB_F32;
-    const double stored = nb_round_to(c->eps, stats), tolerance = shared_tolerance(demand, t->in.dtype);
+    const double stored = nb_round_to(c->eps, stats), tolerance = shared_tolerance(t->in.dtype);
     struct nb_prediction p = {0, "none: eps covers what underflows"};
     const struct nb_prediction rules[] = {
         {eps_limit(c, f, stored, tolerance), "eps is stored inexactly"},
@@ -121,30 +102,27 @@ static struct spread_errors errors_at(const struct nb_arithmetic *a, const struc
 }
 
 /* Noise of inputs of size rho is 0.75 u rho, for elements of any size: next to the largest |y| it weighs least. */
-static bool is_granted(const struct nb_arithmetic *a, const struct nb_trial *t, enum nb_demand demand, double n,
-                       double rho) {
+static bool is_granted(const struct nb_arithmetic *a, const struct nb_trial *t, double n, double rho) {
     const struct spread_errors e = errors_at(a, t, n, rho);
     const double noise = NB_GRANTED_NOISE * 0.75 * nb_formats[t->in.dtype].unit_roundoff * rho;
-    const double granted = shared_tolerance(demand, t->in.dtype), y_max = sqrt(2 * log(fmax(n, 2)));
+    const double granted = shared_tolerance(t->in.dtype), y_max = sqrt(2 * log(fmax(n, 2)));
     return e.mean <= fmax(granted, noise) && e.gain <= fmax(granted, noise / y_max);
 }
 
-static double precision_limit(const struct nb_arithmetic *a, const struct nb_trial *t, enum nb_demand demand,
-                              const struct nb_draw_facts *f) {
-    const double n = (double)f->n;
+static double precision_limit(const struct nb_arithmetic *a, const struct nb_trial *t, double n) {
     double low = 0x1p-10, high = 0x1p60;
-    if (is_granted(a, t, demand, n, high)) return INFINITY;
+    if (is_granted(a, t, n, high)) return INFINITY;
     while (high / low > 1 + 0x1p-20) {
         const double middle = sqrt(low * high);
-        *(is_granted(a, t, demand, n, middle) ? &low : &high) = middle;
+        *(is_granted(a, t, n, middle) ? &low : &high) = middle;
     }
     return low;
 }
 
-static struct nb_prediction largest_rho(const struct nb_arithmetic *a, const struct nb_trial *t, enum nb_demand demand,
+static struct nb_prediction largest_rho(const struct nb_arithmetic *a, const struct nb_trial *t,
                                         const struct nb_draw_facts *f) {
     const bool squares_x = t->c.variance == NB_VAR_ONEPASS;
-    struct nb_prediction p = {precision_limit(a, t, demand, f), "rounding errors grow with rho, or its square"};
+    struct nb_prediction p = {precision_limit(a, t, (double)f->n), "rounding errors grow with rho, or its square"};
     const double sum = a->sum.overflow / (double)f->n;
     if (isinf(p.at)) p.rule = "none: errors grow no faster than input noise";
     if (t->c.variance != NB_VAR_WELFORD && t->c.variance != NB_VAR_SHIFTED && sum < p.at)
@@ -154,43 +132,38 @@ static struct nb_prediction largest_rho(const struct nb_arithmetic *a, const str
     return p;
 }
 
-static struct nb_prediction predict(const struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand,
+static struct nb_prediction predict(const struct nb_trial *t, enum nb_frontier_of of,
                                     const struct nb_draw_facts *facts) {
-    const struct nb_arithmetic a = arithmetic_of(t);
+    struct nb_arithmetic a;
+    nb_arithmetic_init(&a, &t->c, nb_kernel_chain(t->entry->kernel, &t->call));
     if (t->c.op == NB_OP_DYT)
         return (struct nb_prediction){of == NB_SCALE_MIN ? 0 : (double)INFINITY, "none: the op sums nothing"};
     if (of == NB_SCALE_MAX) return largest_scale(&a, facts);
-    if (of == NB_SCALE_MIN) return smallest_scale(&a, t, demand, facts);
-    if (nb_op_centres(t->c.op)) return largest_rho(&a, t, demand, facts);
+    if (of == NB_SCALE_MIN) return smallest_scale(&a, t, facts);
+    if (nb_op_centres(t->c.op)) return largest_rho(&a, t, facts);
     return (struct nb_prediction){INFINITY, "none: the op does not centre"};
 }
 
-/* ---- One question of the search: do the rows of this family and parameter come back right? ---- */
+/* ---- One question of the search: do the rows of this parameter come back right? ---- */
 
 /* What the worst row of one call over all seeds had. */
 struct seen {
     int64_t nan, inf, zero; /* elements of all rows */
-    double accurate, relative;
-    double max_ulp; /* NaN: nothing to measure */
-    uint64_t seed;  /* of the reproducer: the first strange element, else the one with the largest error */
-    int64_t row, col;
-    double got, want;
+    double accurate;        /* largest |error| / what is granted */
+    double max_ulp;         /* NaN: nothing to measure */
+    uint64_t seed;          /* of the reproducer: the first strange element, else the one with the largest error */
+    int64_t row;
+    struct nb_row_worst at;
 };
 
-struct answer {
-    enum nb_family family;
-    double parameter;
-    struct seen seen;
-};
+enum { SEEDS = 2 };
 
 struct prober {
     struct nb_trial *t;
-    int n_seeds;
-    struct nb_draws *draws;
+    struct nb_draws draws[SEEDS];
     struct nb_draw_facts facts;
     struct nb_row_score *scores;
-    struct answer *answers; /* remembered */
-    int n_answers, room;
+    enum nb_frontier_of of;
 };
 
 /* What the closed forms need to know of the draws. */
@@ -198,7 +171,7 @@ static void take_facts(struct prober *p) {
     const int64_t rows = p->t->in.rows, cols = p->t->in.cols, seen = nb_truth_elements(&p->t->c);
     const bool adds = p->t->in.residual != NULL;
     p->facts = (struct nb_draw_facts){.n = seen, .least_square = INFINITY};
-    for (int s = 0; s < p->n_seeds; s++)
+    for (int s = 0; s < SEEDS; s++)
         for (int64_t r = 0; r < rows; r++) {
             const double *z = p->draws[s].z + r * cols, *other = adds ? p->draws[s].z_other + r * cols : NULL;
             double squares = 0;
@@ -212,97 +185,60 @@ static void take_facts(struct prober *p) {
         }
 }
 
-static int prober_init(struct prober *p, struct nb_trial *t, int n_seeds) {
-    const char *refused = nb_row_score_refuses(&t->c);
-    *p = (struct prober){.t = t, .n_seeds = n_seeds > 0 ? n_seeds : 1};
-    if (refused) {
-        t->reason = refused;
-        return -1;
-    }
-    p->draws = nb_alloc((unsigned)p->n_seeds, sizeof *p->draws);
-    for (int s = 0; s < p->n_seeds; s++) nb_draws_init(&p->draws[s], t, t->c.seed + (unsigned)s);
+static int prober_init(struct prober *p, struct nb_trial *t) {
+    *p = (struct prober){.t = t};
+    t->reason = nb_row_score_refuses(&t->c);
+    if (t->reason) return -1;
+    for (int s = 0; s < SEEDS; s++) nb_draws_init(&p->draws[s], t, t->c.seed + (unsigned)s);
     p->scores = nb_alloc((unsigned long long)t->in.rows, sizeof *p->scores);
     take_facts(p);
     return 0;
 }
 
 static void prober_release(struct prober *p) {
-    for (int s = 0; p->draws && s < p->n_seeds; s++) nb_draws_release(&p->draws[s]);
-    free(p->draws);
+    for (int s = 0; s < SEEDS; s++) nb_draws_release(&p->draws[s]);
     free(p->scores);
-    free(p->answers);
-    *p = (struct prober){0};
 }
 
-static void set_reproducer(struct seen *seen, uint64_t seed, int64_t row, int64_t col, double got, double want) {
-    seen->seed = seed;
-    seen->row = row;
-    seen->col = col;
-    seen->got = got;
-    seen->want = want;
-}
+static int64_t n_strange(const struct seen *seen) { return seen->nan + seen->inf + seen->zero; }
 
 static void add_row(struct seen *seen, uint64_t seed, int64_t row, const struct nb_row_score *s) {
     const struct nb_row_worst *ulp = &s->worst[NB_BY_SCALED];
-    const bool first_strange = seen->nan + seen->inf + seen->zero == 0 && !nb_row_is_ordinary(s);
-    const bool nothing_strange = seen->nan + seen->inf + seen->zero == 0;
-    if (first_strange)
-        set_reproducer(seen, seed, row, s->strange_col, s->strange_got, s->strange_want);
-    else if (nothing_strange && ulp->col >= 0 && !(ulp->value <= seen->max_ulp))
-        set_reproducer(seen, seed, row, ulp->col, ulp->got, ulp->want);
+    const bool is_strange = s->strange.col >= 0;
+    if (n_strange(seen) == 0 && (is_strange || (ulp->col >= 0 && !(ulp->value <= seen->max_ulp)))) {
+        seen->seed = seed;
+        seen->row = row;
+        seen->at = is_strange ? s->strange : *ulp;
+    }
     seen->nan += s->n_nan;
     seen->inf += s->n_inf;
     seen->zero += s->n_zero;
     seen->accurate = fmax(seen->accurate, s->accurate);
-    seen->relative = fmax(seen->relative, s->relative);
     if (ulp->col >= 0) seen->max_ulp = fmax(seen->max_ulp, ulp->value);
 }
 
-static int ask(struct prober *p, enum nb_family family, double parameter, struct seen *seen) {
-    *seen = (struct seen){.row = -1, .col = -1, .max_ulp = NAN};
-    for (int s = 0; s < p->n_seeds; s++) {
-        nb_trial_load(p->t, &p->draws[s], family, parameter);
+static enum nb_family family(const struct prober *p) {
+    return p->of == NB_RHO_MAX ? NB_FAMILY_OFFSET : NB_FAMILY_SCALE;
+}
+
+/* -1 with t->reason when the kernel failed. */
+static int look(struct prober *p, double parameter, struct seen *seen) {
+    *seen = (struct seen){.row = -1, .at.col = -1, .max_ulp = NAN};
+    for (int s = 0; s < SEEDS; s++) {
+        nb_trial_load(p->t, &p->draws[s], family(p), parameter);
         if (nb_trial_run(p->t) != 0 || nb_row_score(p->t, p->scores) != 0) return -1;
         for (int64_t r = 0; r < p->t->in.rows; r++) add_row(seen, p->draws[s].seed, r, &p->scores[r]);
     }
     return 0;
 }
 
-/* -1 with t->reason when the kernel failed. */
-static int prober_look(struct prober *p, enum nb_family family, double parameter, struct seen *seen) {
-    for (int i = 0; i < p->n_answers; i++)
-        if (p->answers[i].family == family && p->answers[i].parameter == parameter) {
-            *seen = p->answers[i].seen;
-            return 0;
-        }
-    if (ask(p, family, parameter, seen) != 0) return -1;
-    if (p->n_answers == p->room) {
-        p->room = p->room ? 2 * p->room : 256;
-        p->answers = nb_realloc(p->answers, (unsigned)p->room, sizeof *p->answers);
-    }
-    p->answers[p->n_answers++] = (struct answer){family, parameter, *seen};
-    return 0;
-}
-
-static bool seen_is_right(const struct seen *seen, enum nb_demand demand, enum nb_dtype dtype) {
-    if (seen->nan + seen->inf + seen->zero > 0) return false;
-    return seen->accurate <= 1 || seen->relative <= demand_relative(demand, dtype);
-}
-
-/* 1, 0, or -1 with t->reason. */
-static int prober_right(struct prober *p, enum nb_family family, double parameter, enum nb_demand demand) {
-    struct seen seen;
-    if (prober_look(p, family, parameter, &seen) != 0) return -1;
-    return seen_is_right(&seen, demand, p->t->in.dtype) ? 1 : 0;
-}
-
 /* ---- The search proper. A parameter is a positive number of the dtype, taken as its bits: neighbours are one apart, powers of two a
- * fixed stride. Answers are remembered, since three demands ask about the same rows. */
+ * fixed stride. ---- */
 
 static int64_t ordinal(double value, enum nb_dtype dtype) {
-    unsigned char item[8] = {0};
-    nb_set(item, 0, dtype, value);
-    return (int64_t)nb_bits(item, 0, dtype);
+    uint64_t item = 0;
+    nb_set(&item, 0, dtype, value);
+    return (int64_t)nb_bits(&item, 0, dtype);
 }
 
 static double number(int64_t ordinal_of_it, enum nb_dtype dtype) {
@@ -326,39 +262,32 @@ static double end_of(enum nb_frontier_of of, enum nb_dtype dtype) {
     return of == NB_SCALE_MIN ? f->min_subnormal : ldexp(1, f->precision - 1);
 }
 
-/* ---- search ---- */
-
-struct walk {
-    struct prober *p;
-    enum nb_dtype dtype;
-    enum nb_frontier_of of;
-    enum nb_demand demand;
-    enum nb_family family;
-    int direction; /* of the ordinals: outwards */
-};
-
-/* 1 right, 0 wrong, -1 failed. */
-static int right_at(const struct walk *w, int64_t at) {
-    return prober_right(w->p, w->family, number(at, w->dtype), w->demand);
+/* 1 right, 0 wrong, -1 with t->reason. */
+static int right_at(struct prober *p, int64_t at) {
+    struct seen seen;
+    if (look(p, number(at, p->t->in.dtype), &seen) != 0) return -1;
+    return n_strange(&seen) == 0 && seen.accurate <= 1;
 }
 
-static bool is_beyond(const struct walk *w, int64_t at, int64_t end) { return w->direction * (at - end) > 0; }
+/* Of the ordinals: outwards. */
+static int direction(const struct prober *p) { return p->of == NB_SCALE_MIN ? -1 : 1; }
+static bool is_beyond(const struct prober *p, int64_t at, int64_t end) { return direction(p) * (at - end) > 0; }
 
 /* Outwards by powers of two, all the way: the last right one before the first wrong one, that one, and one right beyond. */
 struct coarse {
     int64_t good, bad, good_beyond; /* -1: none */
 };
 
-static int64_t next_power(const struct walk *w, int64_t at, int64_t end) {
-    const double value = number(at, w->dtype) * (w->direction > 0 ? 2 : 0.5);
-    const int64_t next = ordinal(value, w->dtype);
-    return is_beyond(w, next, end) || next == at ? end : next;
+static int64_t next_power(const struct prober *p, int64_t at, int64_t end) {
+    const double value = number(at, p->t->in.dtype) * (direction(p) > 0 ? 2 : 0.5);
+    const int64_t next = ordinal(value, p->t->in.dtype);
+    return is_beyond(p, next, end) || next == at ? end : next;
 }
 
-static int walk_out(const struct walk *w, int64_t start, int64_t end, struct coarse *c) {
+static int walk_out(struct prober *p, int64_t start, int64_t end, struct coarse *c) {
     *c = (struct coarse){-1, -1, -1};
-    for (int64_t at = start;; at = next_power(w, at, end)) {
-        const int right = right_at(w, at);
+    for (int64_t at = start;; at = next_power(p, at, end)) {
+        const int right = right_at(p, at);
         if (right < 0) return -1;
         if (right && c->bad < 0) c->good = at;
         if (right && c->bad >= 0) c->good_beyond = at;
@@ -367,10 +296,10 @@ static int walk_out(const struct walk *w, int64_t start, int64_t end, struct coa
     }
 }
 
-static int bisect(const struct walk *w, int64_t *good, int64_t *bad) {
+static int bisect(struct prober *p, int64_t *good, int64_t *bad) {
     while (llabs(*bad - *good) > 1) {
         const int64_t middle = *good + (*bad - *good) / 2;
-        const int right = right_at(w, middle);
+        const int right = right_at(p, middle);
         if (right < 0) return -1;
         *(right ? good : bad) = middle;
     }
@@ -378,40 +307,39 @@ static int bisect(const struct walk *w, int64_t *good, int64_t *bad) {
 }
 
 /* Steps on either side, near ones and some further off: all before the frontier should be right, all beyond it wrong. */
-static int verify_sides(const struct walk *w, int64_t good, int64_t bad, int64_t end, struct nb_frontier *out) {
+static int verify_sides(struct prober *p, int64_t good, int64_t bad, int64_t end, struct nb_frontier *out) {
     static const int64_t steps[] = {1, 2, 3, 5, 16, 128, 4096};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        const int64_t before = good - w->direction * steps[i], beyond = bad + w->direction * steps[i];
-        const bool in_range = before > 0 && !is_beyond(w, before, end) && !is_beyond(w, beyond, end) && beyond > 0;
+        const int64_t before = good - direction(p) * steps[i], beyond = bad + direction(p) * steps[i];
+        const bool in_range = before > 0 && !is_beyond(p, before, end) && !is_beyond(p, beyond, end) && beyond > 0;
         if (!in_range) continue;
-        const int was = right_at(w, before), is = right_at(w, beyond);
+        const int was = right_at(p, before), is = right_at(p, beyond);
         if (was < 0 || is < 0) return -1;
         if (!was) out->monotone = false;
-        if (is) out->good_beyond = number(beyond, w->dtype);
+        if (is) out->good_beyond = number(beyond, p->t->in.dtype);
     }
     return 0;
 }
 
-static int find(struct prober *p, enum nb_frontier_of of, enum nb_demand demand, struct nb_frontier *out) {
+static int find(struct prober *p, enum nb_frontier_of of, struct nb_frontier *out) {
     const struct nb_trial *t = p->t;
-    const struct walk w = {
-        p, t->in.dtype, of, demand, of == NB_RHO_MAX ? NB_FAMILY_OFFSET : NB_FAMILY_SCALE, of == NB_SCALE_MIN ? -1 : 1};
-    *out = (struct nb_frontier){.of = of, .demand = demand, .monotone = true, .good = NAN, .bad = NAN};
-    out->good_beyond = NAN;
-    out->facts = p->facts;
-    out->searched_to = end_of(of, w.dtype);
-    out->predicted = predict(t, of, demand, &p->facts);
+    const enum nb_dtype dtype = t->in.dtype;
+    *out = (struct nb_frontier){.of = of, .monotone = true, .good = NAN, .bad = NAN, .good_beyond = NAN};
+    out->searched_to = end_of(of, dtype);
+    out->predicted = predict(t, of, &p->facts);
+    p->of = of;
     if (of == NB_RHO_MAX && !nb_op_centres(t->c.op)) return 0;
-    const int64_t end = ordinal(out->searched_to, w.dtype);
+    const int64_t end = ordinal(out->searched_to, dtype);
     struct coarse c;
-    if (walk_out(&w, ordinal(of == NB_RHO_MAX ? 0x1p-4 : 1, w.dtype), end, &c) != 0) return -1;
+    if (walk_out(p, ordinal(of == NB_RHO_MAX ? 0x1p-4 : 1, dtype), end, &c) != 0) return -1;
     out->has_good = c.good >= 0;
     out->has_bad = c.bad >= 0;
-    if (c.good >= 0 && c.bad >= 0 && bisect(&w, &c.good, &c.bad) != 0) return -1;
-    if (out->has_good) out->good = number(c.good, w.dtype);
-    if (out->has_bad) out->bad = number(c.bad, w.dtype);
-    if (c.good_beyond >= 0) out->good_beyond = number(c.good_beyond, w.dtype);
-    if (out->has_good && out->has_bad && verify_sides(&w, c.good, c.bad, end, out) != 0) return -1;
+    if (c.good_beyond >= 0) out->good_beyond = number(c.good_beyond, dtype);
+    if (out->has_good && out->has_bad &&
+        (bisect(p, &c.good, &c.bad) != 0 || verify_sides(p, c.good, c.bad, end, out) != 0))
+        return -1;
+    if (out->has_good) out->good = number(c.good, dtype);
+    if (out->has_bad) out->bad = number(c.bad, dtype);
     if (!isnan(out->good_beyond)) out->monotone = false;
     return 0;
 }
@@ -432,8 +360,12 @@ static void add_key(cJSON *json, const char *name, const struct nb_trial *t, enu
 }
 
 static const struct nb_member reproducer_members[] = {
-    NB_MEMBER(UINT64, struct seen, seed), NB_MEMBER(COUNT, struct seen, row),  NB_MEMBER(COUNT, struct seen, col),
-    NB_MEMBER(EXACT, struct seen, got),   NB_MEMBER(EXACT, struct seen, want), NB_MEMBERS_END,
+    NB_MEMBER(UINT64, struct seen, seed),
+    NB_MEMBER(COUNT, struct seen, row),
+    NB_MEMBER_AS("col", COUNT, struct seen, at.col),
+    NB_MEMBER_AS("got", EXACT, struct seen, at.got),
+    NB_MEMBER_AS("want", EXACT, struct seen, at.want),
+    NB_MEMBERS_END,
 };
 static const struct nb_member seen_members[] = {
     NB_MEMBER_GROUP("reproducer", reproducer_members),
@@ -452,11 +384,10 @@ static const char *status_of(const struct nb_frontier *f) {
 
 /* Null after a failure of the kernel. */
 static cJSON *to_json(struct prober *p, const struct nb_frontier *f) {
+    struct seen seen = {.seed = p->t->c.seed};
+    if (f->has_bad && look(p, f->bad, &seen) != 0) return NULL;
     cJSON *json = cJSON_CreateObject();
-    const enum nb_family family = f->of == NB_RHO_MAX ? NB_FAMILY_OFFSET : NB_FAMILY_SCALE;
     nb_json_text(json, "of", frontier_names[f->of]);
-    nb_json_text(json, "demand", demand_names[f->demand]);
-    nb_json_number(json, "relative", demand_relative(f->demand, p->t->in.dtype));
     nb_json_number(json, "ulp", nb_granted_ulp(p->t->in.dtype));
     nb_json_number(json, "noise", NB_GRANTED_NOISE);
     nb_json_text(json, "status", status_of(f));
@@ -468,11 +399,6 @@ static cJSON *to_json(struct prober *p, const struct nb_frontier *f) {
     nb_json_number(json, "predicted", f->predicted.at);
     nb_json_text(json, "rule", f->predicted.rule);
     nb_json_number(json, "ratio", f->has_good && f->has_bad ? f->good / f->predicted.at : NAN);
-    struct seen seen = {.seed = p->t->c.seed};
-    if (f->has_bad && prober_look(p, family, f->bad, &seen) != 0) {
-        cJSON_Delete(json);
-        return NULL;
-    }
     if (f->has_bad) cJSON_AddItemToObject(json, "seen", nb_json_of_members(seen_members, &seen));
     if (f->has_good) add_key(json, "good_key", p->t, f->of, f->good, seen.seed);
     if (f->has_bad) add_key(json, "bad_key", p->t, f->of, f->bad, seen.seed);
@@ -480,15 +406,12 @@ static cJSON *to_json(struct prober *p, const struct nb_frontier *f) {
 }
 
 cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options) {
-    enum { SEEDS = 2 };
     struct prober p released_by(prober_release);
-    if (prober_init(&p, t, SEEDS) != 0) return NULL;
+    if (prober_init(&p, t) != 0) return NULL;
     cJSON *all = cJSON_CreateArray();
-    for (int i = 0; i < NB_N_FRONTIERS * NB_N_DEMANDS; i++) {
+    for (int of = 0; of < NB_N_FRONTIERS; of++) {
         struct nb_frontier f;
-        cJSON *one = NULL;
-        if (find(&p, (enum nb_frontier_of)(i / NB_N_DEMANDS), (enum nb_demand)(i % NB_N_DEMANDS), &f) == 0)
-            one = to_json(&p, &f);
+        cJSON *one = find(&p, (enum nb_frontier_of)of, &f) == 0 ? to_json(&p, &f) : NULL;
         if (!one) {
             cJSON_Delete(all);
             return NULL;

@@ -101,11 +101,7 @@ static void keep(struct nb_row_worst *w, double value, int64_t col, double got, 
 }
 
 static void mark_strange(struct nb_row_score *s, int64_t *count, int64_t col, double got, double want) {
-    if (s->strange_col < 0) {
-        s->strange_col = col;
-        s->strange_got = got;
-        s->strange_want = want;
-    }
+    if (s->strange.col < 0) s->strange = (struct nb_row_worst){NAN, col, got, want};
     ++*count;
 }
 
@@ -124,7 +120,6 @@ static void score_element(const struct row *r, enum nb_dtype dtype, int64_t i, d
     keep(&s->worst[NB_BY_ULP], error / ulp, i, got, want);
     keep(&s->worst[NB_BY_SCALED], error / coarse_ulp, i, got, want);
     s->accurate = fmax(s->accurate, error / allowed);
-    if (error > allowed) s->relative = fmax(s->relative, error / r->magnitude[i]);
 }
 
 /* The part of the error that is proportional to the normalized value: the scale's. beta is no part of it. */
@@ -162,8 +157,9 @@ static double shared_noise(const struct nb_trial *t, const double *noise) {
 static void score_row(const struct nb_trial *t, const struct nb_bound *b, const struct row *r, int64_t row,
                       struct nb_row_score *s) {
     const int64_t cols = t->in.cols;
-    *s = (struct nb_row_score){.strange_col = -1};
-    for (int m = 0; m < NB_N_MEASURES; m++) s->worst[m] = (struct nb_row_worst){.value = NAN, .col = -1};
+    const struct nb_row_worst none = {.value = NAN, .col = -1};
+    *s = (struct nb_row_score){.strange = none};
+    for (int m = 0; m < NB_N_MEASURES; m++) s->worst[m] = none;
     nb_oracle_row(b->o, row, r->want);
     s->loss = nb_bound_row(b, row, r->want, r->tolerance);
     nb_input_noise(b->o, row, r->noise);
@@ -173,8 +169,10 @@ static void score_row(const struct nb_trial *t, const struct nb_bound *b, const 
     for (int64_t i = 0; i < cols; i++) score_element(&floored, t->in.dtype, i, nb_trial_y(t, row, i), s);
     s->claimed = t->c.op == NB_OP_DYT || is_claimed(&r->range, t, nb_oracle_truth(b->o, row, 0));
     if (t->c.op != NB_OP_DYT) fit_gain(t, b->o, r, row, s);
-    if ((s->loss == NB_LOSS_NONE || s->loss == NB_LOSS_UNBOUNDED) && s->n_nan + s->n_inf > 0)
-        s->worst[NB_BY_BOUND] = (struct nb_row_worst){INFINITY, s->strange_col, s->strange_got, s->strange_want};
+    if ((s->loss == NB_LOSS_NONE || s->loss == NB_LOSS_UNBOUNDED) && s->n_nan + s->n_inf > 0) {
+        s->worst[NB_BY_BOUND] = s->strange;
+        s->worst[NB_BY_BOUND].value = INFINITY;
+    }
 }
 
 int nb_row_score(struct nb_trial *t, struct nb_row_score *scores) {

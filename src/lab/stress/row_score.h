@@ -45,12 +45,10 @@ struct nb_row_worst {
 struct nb_row_score {
     struct nb_row_worst worst[NB_N_MEASURES];
     int64_t n_nan, n_inf,
-        n_zero;          /* where the exact result is an ordinary number; zeros only where that is too far off */
-    int64_t strange_col; /* the first of those; -1: none */
-    double strange_got, strange_want;
-    double accurate;    /* largest |error| / what is granted */
-    double relative;    /* the largest |error| / magnitude among the elements beyond that; 0: none */
-    double gain_u;      /* error = gain y + rest by least squares, in u of the dtype */
+        n_zero; /* where the exact result is an ordinary number; zeros only where that is too far off */
+    struct nb_row_worst strange; /* the first of those; without a value */
+    double accurate;             /* largest |error| / what is granted */
+    double gain_u;               /* error = gain y + rest by least squares, in u of the dtype */
     double sum_error_u; /* -2 gain / w, w = var / (var + eps): how far the sum of squares is off, root and last rounding
                            included; NaN where eps outweighs it, or statistics are finer than the output shows */
     enum nb_loss loss;

@@ -265,25 +265,8 @@ static void describe(const struct nb_greedy *g, char *text, size_t n) {
              g->best_of, g->sign > 0 ? "up" : "down", g->offset, g->scale);
 }
 
-static void note(const struct nb_greedy *g, const struct search *h, int64_t row, cJSON *attempts) {
-    const struct nb_row_score *s = &h->scores[row];
-    const struct nb_row_look look = row_look(h->x + row * h->cols, h->cols);
-    cJSON *json = nb_json_add_object(attempts);
-    nb_json_text(json, "on", g->order.squares ? "squares" : "sum");
-    nb_json_number(json, "lanes", g->order.lanes > 0 ? g->order.lanes : NAN); /* null: pairwise */
-    nb_json_number(json, "best_of", g->best_of);
-    nb_json_number(json, "sign", g->sign);
-    nb_json_number(json, "offset", g->offset);
-    nb_json_uint64(json, "seed", g->seed);
-    nb_json_number(json, "sum_error_u", s->sum_error_u);
-    nb_json_number(json, "bound", s->worst[NB_BY_BOUND].value);
-    nb_json_number(json, "noise", s->worst[NB_BY_NOISE].value);
-    nb_json_number(json, "mean", look.mean);
-    nb_json_number(json, "variance", look.variance);
-}
-
 /* One attempt fills all rows of the call, with seeds in sequence; returns the worth of its best row. */
-static double attempt(struct search *h, struct nb_greedy g, cJSON *attempts) {
+static double attempt(struct search *h, struct nb_greedy g) {
     char text[96];
     int64_t best = 0;
     describe(&g, text, sizeof text);
@@ -295,16 +278,14 @@ static double attempt(struct search *h, struct nb_greedy g, cJSON *attempts) {
     if (call_rows(h, h->rows, seed, text) != 0) return -1;
     for (int64_t r = 1; r < h->rows; r++)
         if (worth(h->t, &h->scores[r]) > worth(h->t, &h->scores[best])) best = r;
-    g.seed = seed + (uint64_t)best;
-    if (attempts) note(&g, h, best, attempts);
     return worth(h->t, &h->scores[best]);
 }
 
-static double both_signs(struct search *h, struct nb_greedy g, cJSON *attempts) {
+static double both_signs(struct search *h, struct nb_greedy g) {
     double worst = -1;
     for (int sign = -1; sign <= 1; sign += 2) {
         g.sign = sign;
-        if (!is_over(h)) worst = fmax(worst, attempt(h, g, attempts));
+        if (!is_over(h)) worst = fmax(worst, attempt(h, g));
     }
     return worst;
 }
@@ -316,20 +297,20 @@ static double largest_rho(const struct search *h) {
     return fmin(0.9 * range.max_rho, ldexp(1, nb_formats[h->t->in.dtype].precision - 4));
 }
 
-static void attack_mean(struct search *h, int lanes, cJSON *attempts) {
+static void attack_mean(struct search *h, int lanes) {
     const double most = largest_rho(h);
     for (double rho = 1; rho <= most && !is_over(h); rho *= 4) {
         struct nb_greedy g = attack(h, lanes, 16, FIRST_SEED);
         g.offset = rho;
         g.order.squares = false;
-        both_signs(h, g, attempts);
+        both_signs(h, g);
         g.order.squares = true;
         g.order.about = h->t->c.variance == NB_VAR_ONEPASS ? 0 : rho;
-        both_signs(h, g, attempts);
+        both_signs(h, g);
     }
 }
 
-static void search_greedy(struct search *h, cJSON *attempts) {
+static void search_greedy(struct search *h) {
     static const int candidates[] = {1, 2, 16, 64, 256}; /* 1: plain random rows, for comparison */
     double worst = -1;
     int lanes = 1;
@@ -340,14 +321,14 @@ static void search_greedy(struct search *h, cJSON *attempts) {
             g.offset = fmin(16, largest_rho(h));
             g.order.squares = false;
         }
-        const double value = both_signs(h, g, attempts);
+        const double value = both_signs(h, g);
         if (value > worst) lanes = lane_counts[i];
         worst = fmax(worst, value);
     }
-    if (nb_op_centres(h->t->c.op)) attack_mean(h, lanes, attempts);
+    if (nb_op_centres(h->t->c.op)) attack_mean(h, lanes);
     for (uint64_t seed = FIRST_SEED + 1; !is_over(h); seed += (uint64_t)h->rows)
         for (size_t k = 0; k < sizeof candidates / sizeof candidates[0] && !is_over(h); k++)
-            both_signs(h, attack(h, lanes, candidates[k], seed), seed == FIRST_SEED + 1 ? attempts : NULL);
+            both_signs(h, attack(h, lanes, candidates[k], seed));
 }
 
 /* ---- Interval splitting on the parameters of a row (after binary guided random testing: Chiang, Gopalakrishnan, Rakamaric & Solovyev
@@ -516,8 +497,7 @@ static void add_exact_row(cJSON *json, const double *x, int64_t n) {
 static void add_reproducer(cJSON *json, const struct found *c, int objective) {
     cJSON *reproducer = cJSON_AddObjectToObject(json, "reproducer");
     struct nb_row_worst w = c->score.worst[objective < NB_N_MEASURES ? objective : (int)NB_BY_SCALED];
-    if (!nb_row_is_ordinary(&c->score))
-        w = (struct nb_row_worst){0, c->score.strange_col, c->score.strange_got, c->score.strange_want};
+    if (c->score.strange.col >= 0) w = c->score.strange;
     nb_json_number(reproducer, "col", (double)w.col);
     nb_json_exact(reproducer, "x", w.col >= 0 ? c->x[w.col] : (double)NAN);
     nb_json_exact(reproducer, "got", w.got);
@@ -588,9 +568,9 @@ static double number_or(const cJSON *options, const char *name, double fallback)
     return value > 0 ? value : fallback;
 }
 
-static void search_in_turn(struct search *h, cJSON *attempts) {
+static void search_in_turn(struct search *h) {
     set_stage(h, 0.4);
-    search_greedy(h, attempts);
+    search_greedy(h);
     set_stage(h, 0.75);
     search_zoom(h);
     set_stage(h, 1);
@@ -605,7 +585,7 @@ cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
         return NULL;
     cJSON *summary = cJSON_CreateObject(), *all = cJSON_CreateArray();
     nb_json_text(summary, "objective", "search");
-    search_in_turn(&h, cJSON_AddArrayToObject(summary, "attempts"));
+    search_in_turn(&h);
     for (int q = 0; q < NB_N_OBJECTIVES && !h.failed; q++)
         if (h.found[q].x) cJSON_AddItemToArray(all, found_to_json(&h, q, nb_json_get_text(options, "reproducer_dir")));
     nb_json_number(summary, "calls", (double)(t->calls - first_call));

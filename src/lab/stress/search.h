@@ -5,7 +5,7 @@
  *
  * What counts as right does not lean on the a-priori bound: no NaN, Inf or lost zero where the exact result is an ordinary number,
  * and an error of at most 16 ulp (f16, bf16: 4) or 4 times the effect of half-ulp input noise, whichever is larger
- * (src/lab/stress/row_score.h); two laxer demands are searched too. */
+ * (src/lab/stress/row_score.h). */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -17,9 +17,9 @@
 #include "src/lab/stress/trial.h"
 
 /* Two seeds, from the case's own on, each with all rows of the shape. No options.
- * An array with an object for each frontier and demand:
- *   of, demand                          which
- *   ulp, noise, relative                the errors granted: in ulp(magnitude), in input noise, relative to the magnitude
+ * An array with an object for each frontier:
+ *   of                                  which
+ *   ulp, noise                          the errors granted: in ulp(magnitude), in input noise
  *   status                              "found", "none" (right as far as was searched),
  * "never" (wrong at the start already: scale 1, rho 1/16)
  *   good, bad, searched_to              the last right and the first wrong value, neighbours in the dtype unless bad is null
@@ -33,14 +33,6 @@ cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options);
 /* ---- One of them, as numbers ---- */
 
 enum nb_frontier_of { NB_SCALE_MAX, NB_SCALE_MIN, NB_RHO_MAX, NB_N_FRONTIERS };
-
-/* How near the result must be to count as what the oracle says. All grant what src/lab/stress/row_score.h does; the later ones more. */
-enum nb_demand {
-    NB_DEMAND_ACCURATE, /* no more than that */
-    NB_DEMAND_HALF,     /* half of the dtype's bits: relative error sqrt(u) */
-    NB_DEMAND_DIGIT,    /* one decimal digit: relative error 0.1 */
-    NB_N_DEMANDS
-};
 
 /* What the rows are, beside N(0,1): their extremes, as predictions need them. */
 struct nb_draw_facts {
@@ -56,13 +48,11 @@ struct nb_prediction {
 };
 struct nb_frontier {
     enum nb_frontier_of of;
-    enum nb_demand demand;
     bool has_good, has_bad; /* neither: nothing was searched, since the op does not centre */
     double good, bad, searched_to;
     bool monotone;
     double good_beyond; /* a value beyond the frontier that is right again; NaN: none seen */
     struct nb_prediction predicted;
-    struct nb_draw_facts facts;
 };
 
 /* ---- The worst rows that a time budget finds for a kernel: rows built along its order of summation, interval splitting
@@ -80,7 +70,7 @@ struct nb_frontier {
  *   generator, seed, eps                 what made it
  *   row {mean, variance, kurtosis, max_abs}, reproducer {col, x, got, want}, x (up to 16 columns, exact)
  *   file, key, replay                    with reproducer_dir
- * and at its end {"objective":"search","calls","seconds","attempts":[..]}: the greedy rows tried, "best_of" 1 being random ones.
+ * and at its end {"objective":"search","calls","seconds"}.
  * Null with t->reason when the kernel fails or the op cannot be searched. */
 cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options);
 
