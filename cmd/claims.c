@@ -188,8 +188,6 @@ static void plan(const struct nb_claims *claims, const char *device, struct nb_t
         }
 }
 
-static bool has_journal(const char *dir) { return nb_dir_holds(dir, NB_JOURNAL_FILE); }
-
 /* 0, -1 after nb_error, or the number of the signal that ended it. */
 static int ask(const struct claims_options *o, const struct nb_torch_plan *p, const struct nb_torch *torch,
                const char *folder, struct nb_torch_results *out) {
@@ -211,7 +209,8 @@ static int ask(const struct claims_options *o, const struct nb_torch_plan *p, co
     nb_json_text(run, "config", NB_CLAIMS_TRAINING_FOLDER);
     nb_note("PyTorch %s, %s (%s)", torch->version,
             torch->gpu && strcmp(o->device, "cuda") == 0 ? torch->gpu : "on the CPU", torch->python);
-    int result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
+    int result = nb_run_begin(&journal, folder, o->output.resume && nb_dir_holds(folder, NB_JOURNAL_FILE), run, o->argc,
+                              o->argv);
     if (result == 0) result = nb_torch_study_run(&study, out);
     nb_journal_close(&journal);
     return result;
@@ -255,7 +254,8 @@ static int claims_rates(const struct claims_options *o, const struct nb_claims *
     char *folder freed = nb_path_join(dir, NB_CLAIMS_RATES_FOLDER);
     cJSON *run = cJSON_CreateObject();
     nb_json_text(run, "config", NB_CLAIMS_RATES_FOLDER);
-    int result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
+    int result = nb_run_begin(&journal, folder, o->output.resume && nb_dir_holds(folder, NB_JOURNAL_FILE), run, o->argc,
+                              o->argv);
     if (result == 0) result = nb_rates_measure(rates, folder, &journal, launches_of(o, NB_MIN_LAUNCHES));
     nb_journal_close(&journal);
     return result;
@@ -280,7 +280,7 @@ static int run_plan(const struct claims_options *o, struct nb_config *config, co
     char *folder freed = nb_path_join(dir, nb_claims_plan_names[which]);
     int result = nb_plan_make(&plan, config, &o->request.options);
     if (result == 0 && plan.n_cases > 0) {
-        const bool resume = o->output.resume && has_journal(folder);
+        const bool resume = o->output.resume && nb_dir_holds(folder, NB_JOURNAL_FILE);
         struct nb_measuring measuring = measuring_of(o);
         measuring.plan = &plan;
         measuring.config = config->name;
@@ -468,7 +468,7 @@ static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *sav
     for (int i = 0; i <= NB_N_CLAIMS_PLANS && !taken; i++) {
         char *folder freed =
             nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : NB_CLAIMS_TRAINING_FOLDER);
-        const bool there = has_journal(folder);
+        const bool there = nb_dir_holds(folder, NB_JOURNAL_FILE);
         if (there) taken = nb_journaled_argv_read(saved, folder, "claims", &o->output, &o->request, exit_code);
         if (there && !taken) return false;
     }

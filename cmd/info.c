@@ -43,12 +43,14 @@ static void escape_texts(cJSON *json) {
 }
 
 /* "48 KiB", "1.5 GiB", "?" */
-static const char *size_text(double bytes, char *out, size_t n) {
+enum { SIZE = 24 };
+static const char *size_at(const cJSON *object, const char *name, char out[SIZE]) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double bytes = nb_json_get_number(object, name);
     int unit = 0;
     if (!(bytes > 0)) return "?";
     for (; bytes >= 1024 && unit < 4; unit++) bytes /= 1024;
-    snprintf(out, n, bytes < 10 && bytes != floor(bytes) ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    snprintf(out, SIZE, bytes < 10 && bytes != floor(bytes) ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
     return out;
 }
 
@@ -73,7 +75,7 @@ static void print_machine(const cJSON *survey, struct nb_strbuf *out) {
     const char *codename = nb_json_get_text(cpu, "codename"), *hypervisor = nb_json_get_text(cpu, "hypervisor");
     const char *emulator = nb_json_get_text(cpu, "emulator");
     const bool has_cpuid = !isnan(nb_json_get_number(cpu, "family"));
-    char l1d[24], l2[24], l3[24], memory[24], available[24];
+    char l1d[SIZE], l2[SIZE], l3[SIZE], memory[SIZE], available[SIZE];
     nb_strbuf_add(out, "Machine\n");
     begin_row(out, "CPU");
     nb_strbuf_add(out, text(cpu, "model"));
@@ -92,11 +94,10 @@ static void print_machine(const cJSON *survey, struct nb_strbuf *out) {
     nb_strbuf_add(out, "\n");
     row(out, "CPUs", "%.0f online, %.0f of them for this process", nb_json_get_number(cpu, "n_online"),
         nb_json_get_number(survey, "n_allowed"));
-    row(out, "caches", "L1d %s, L2 %s, L3 %s", size_text(nb_json_get_number(cpu, "l1d_bytes"), l1d, sizeof l1d),
-        size_text(nb_json_get_number(cpu, "l2_bytes"), l2, sizeof l2),
-        size_text(nb_json_get_number(cpu, "l3_bytes"), l3, sizeof l3));
-    row(out, "memory", "%s, %s available", size_text(nb_json_get_number(system, "memory_bytes"), memory, sizeof memory),
-        size_text(nb_json_get_number(load, "memory_available_bytes"), available, sizeof available));
+    row(out, "caches", "L1d %s, L2 %s, L3 %s", size_at(cpu, "l1d_bytes", l1d), size_at(cpu, "l2_bytes", l2),
+        size_at(cpu, "l3_bytes", l3));
+    row(out, "memory", "%s, %s available", size_at(system, "memory_bytes", memory),
+        size_at(load, "memory_available_bytes", available));
     row(out, "system", "%s, %s", text(system, "os"), text(system, "kernel"));
 }
 
@@ -142,40 +143,30 @@ static void print_widths(const cJSON *survey, struct nb_strbuf *out) {
     }
 }
 
-/* Counters that share their source and reason stand in one line. */
-static void print_counter_group(const cJSON *first, struct nb_strbuf *out) {
-    const char *source = text(first, "source"), *reason = nb_json_get_text(first, "reason");
-    bool begun = false;
-    begin_row(out, reason ? "missing" : source);
-    for (const cJSON *c = first; c; c = c->next) {
-        const char *other = nb_json_get_text(c, "reason");
-        bool same = strcmp(text(c, "source"), source) == 0 && strcmp(other ? other : "", reason ? reason : "") == 0;
-        if (!same) continue;
-        nb_strbuf_addf(out, "%s%s", begun ? ", " : "", text(c, "name"));
-        begun = true;
-    }
-    nb_strbuf_add(out, "\n");
-    if (reason) nb_strbuf_addf(out, "  %-18s %s\n", "", reason);
+static bool are_alike(const cJSON *a, const cJSON *b) {
+    return nb_json_same_text(a, b, "source") && nb_json_same_text(a, b, "reason");
 }
 
-static bool is_first_of_group(const cJSON *counters, const cJSON *counter) {
-    const char *reason = nb_json_get_text(counter, "reason");
-    const cJSON *c;
-    cJSON_ArrayForEach(c, counters) {
-        const char *other = nb_json_get_text(c, "reason");
-        if (c == counter) return true;
-        if (strcmp(text(c, "source"), text(counter, "source")) == 0 &&
-            strcmp(other ? other : "", reason ? reason : "") == 0)
-            return false;
+/* Counters that share their source and reason stand in one line. */
+static void print_counter_group(const cJSON *first, struct nb_strbuf *out) {
+    const char *reason = nb_json_get_text(first, "reason"), *separator = "";
+    begin_row(out, reason ? "missing" : text(first, "source"));
+    for (const cJSON *c = first; c; c = c->next) {
+        if (!are_alike(c, first)) continue;
+        nb_strbuf_addf(out, "%s%s", separator, text(c, "name"));
+        separator = ", ";
     }
-    return true;
+    nb_strbuf_add(out, "\n");
+    if (reason) row(out, "", "%s", reason);
 }
 
 static void print_counters(const cJSON *survey, struct nb_strbuf *out) {
     const cJSON *counters = nb_json_get(survey, "counters"), *counter;
     nb_strbuf_add(out, "\nCounters, by where they come from\n");
     cJSON_ArrayForEach(counter, counters) {
-        if (is_first_of_group(counters, counter)) print_counter_group(counter, out);
+        const cJSON *first = counters->child;
+        while (!are_alike(first, counter)) first = first->next;
+        if (first == counter) print_counter_group(counter, out);
     }
 }
 
@@ -186,11 +177,10 @@ static void print_tuning(const cJSON *survey, struct nb_strbuf *out) {
 
 static void print_device(const cJSON *device, struct nb_strbuf *out) {
     const cJSON *now = nb_json_get(device, "now"), *reason;
-    char memory[24], l2[24];
+    char memory[SIZE], l2[SIZE];
     row(out, "device", "%s, compute capability %s, %.0f multiprocessors, %s, L2 %s", text(device, "name"),
         text(device, "compute_capability"), nb_json_get_number(device, "multiprocessors"),
-        size_text(nb_json_get_number(device, "memory_bytes"), memory, sizeof memory),
-        size_text(nb_json_get_number(device, "l2_bytes"), l2, sizeof l2));
+        size_at(device, "memory_bytes", memory), size_at(device, "l2_bytes", l2));
     row(out, "driver", "%s, CUDA %s", text(device, "driver"), text(device, "cuda"));
     begin_row(out, "now");
     nb_strbuf_addf(out, "%.0f of %.0f MHz, memory %.0f MHz, power limit %.0f W", nb_json_get_number(now, "sm_mhz"),
@@ -280,7 +270,7 @@ static int info_main(int argc, char **argv) {
     if (nb_load_kernels(&plugins, NULL) != 0) return NB_EXIT_USAGE;
     cJSON *survey released_by(nb_json_release) = nb_survey();
     if (strcmp(format, "json") == 0) {
-        nb_json_put(survey, stdout);
+        nb_output_json(cJSON_Duplicate(survey, true), stdout);
     } else {
         struct nb_strbuf text = {0};
         escape_texts(survey);

@@ -90,9 +90,8 @@ static int print_manual(int argc, char **argv) {
         return nb_print_completions(commands, N_COMMANDS), NB_EXIT_OK;
     }
     if (argc == 1) return nb_print_man(NULL, commands, N_COMMANDS), NB_EXIT_OK;
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i]->name, argv[1]) == 0) return nb_print_man(commands[i], commands, N_COMMANDS), NB_EXIT_OK;
-    return unknown(argv[1]);
+    const struct nb_command *command = command_named(argv[1]);
+    return command ? nb_print_man(command, commands, N_COMMANDS), NB_EXIT_OK : unknown(argv[1]);
 }
 
 /* A file opened later must not become somebody's stdout. */
@@ -185,11 +184,9 @@ int main(int argc, char **argv) {
         return finish(NB_EXIT_OK);
     }
     if (help) name = argv[2];
-    for (size_t i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(commands[i]->name, name) != 0) continue;
-        if (!help) return finish(commands[i]->run(argc - 1, argv + 1));
-        nb_print_help(commands[i]->help, stdout);
-        return finish(NB_EXIT_OK);
-    }
-    return unknown(name);
+    const struct nb_command *command = command_named(name);
+    if (!command) return unknown(name);
+    if (!help) return finish(command->run(argc - 1, argv + 1));
+    nb_print_help(command->help, stdout);
+    return finish(NB_EXIT_OK);
 }

@@ -54,10 +54,6 @@ static const char taken_in_python[] =
     "turtle turtledemo types typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser while "
     "winreg winsound with wsgiref xdrlib xml xmlrpc yield zipapp zipfile zipimport zlib zoneinfo ";
 
-struct new_plugin_options {
-    const char *name, *language;
-};
-
 static bool is_taken_in_python(const char *name) {
     const size_t n = strlen(name);
     for (const char *at = taken_in_python; (at = strstr(at, name)) != NULL; at += n)
@@ -80,12 +76,12 @@ static int check_name(const char *name, const struct language *language) {
     return 0;
 }
 
-static const struct language *find_language(const char *name) {
+static int set_language(void *to, const char *name) {
+    const bool is_cpp = strcmp(name, "cpp") == 0 || strcmp(name, "cxx") == 0;
     for (int i = 0; i < N_LANGUAGES; i++)
-        if (strcmp(languages[i].name, name) == 0) return &languages[i];
-    if (strcmp(name, "cpp") == 0 || strcmp(name, "cxx") == 0) return &languages[1];
-    nb_error("--lang %s: one of c, c++, python", name);
-    return NULL;
+        if (strcmp(languages[i].name, is_cpp ? "c++" : name) == 0)
+            return *(const struct language **)to = &languages[i], 0;
+    return nb_error("--lang %s: one of c, c++, python", name);
 }
 
 /* Without the licence line, which is of the example's own file, and with the name in place of its own; owned. */
@@ -120,27 +116,22 @@ static int write_header(void) {
     return there ? 0 : -1;
 }
 
-static int set_language(void *to, const char *name) {
-    ((struct new_plugin_options *)to)->language = name;
-    return 0;
-}
-
 static int new_plugin_main(int argc, char **argv) {
-    struct new_plugin_options o = {.language = "c"};
+    const struct language *language = &languages[0];
     const char *names[N_LANGUAGES + 1] = {NULL};
-    const struct nb_option options[] = {{"lang", .take = set_language, .among = names, .to = &o}, {.name = NULL}};
+    const struct nb_option options[] = {{"lang", .take = set_language, .among = names, .to = &language},
+                                        {.name = NULL}};
     int exit_code;
     for (size_t i = 0; i < N_LANGUAGES; i++) names[i] = languages[i].name;
     if (!nb_read_options(help, options, 1, argc, argv, &exit_code)) return exit_code;
-    o.name = argv[optind];
-    const struct language *language = find_language(o.language);
-    if (!language || check_name(o.name, language) != 0) return NB_EXIT_USAGE;
-    char *text freed = text_of(language, o.name);
-    char *path freed = nb_textf("%s%s", o.name, language->ending);
+    const char *name = argv[optind];
+    if (check_name(name, language) != 0) return NB_EXIT_USAGE;
+    char *text freed = text_of(language, name);
+    char *path freed = nb_textf("%s%s", name, language->ending);
     const bool written = write_new(path, text) == 0 && (!language->compiler || write_header() == 0);
     if (written && language->compiler)
-        printf("%s -O2 -shared -fPIC %s -o %s.so%s\nnormbench try ./%s.so\n", language->compiler, path, o.name,
-               language->libraries, o.name);
+        printf("%s -O2 -shared -fPIC %s -o %s.so%s\nnormbench try ./%s.so\n", language->compiler, path, name,
+               language->libraries, name);
     else if (written)
         printf("normbench try %s\n", path);
     return written ? NB_EXIT_OK : NB_EXIT_USAGE;

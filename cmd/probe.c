@@ -83,18 +83,9 @@ static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code
 
 static bool is_file(const char *what) { return nb_text_ends(what, ".so") || nb_kernel_program_is(what); }
 
-static bool lists(const char *list, const char *const *names, uint32_t value) {
-    struct nb_strings words released_by(nb_strings_release) = {0};
-    bool found = !list;
-    if (list) nb_strings_split(&words, list, ',');
-    for (size_t i = 0; i < words.n; i++) found |= nb_name_find(names, words.items[i]) == (int)value;
-    return found;
-}
-
 static bool is_selected(const struct probe_options *o, const struct nb_entry *entry) {
-    if (!lists(o->dtypes, nb_dtype_names, entry->kernel->dtype) ||
-        !lists(o->widths, nb_width_names, entry->kernel->width))
-        return false;
+    if (o->dtypes && !nb_text_lists(o->dtypes, nb_dtype_names[entry->kernel->dtype])) return false;
+    if (o->widths && !nb_text_lists(o->widths, nb_width_names[entry->kernel->width])) return false;
     if (is_file(o->what)) return entry->plugin && strcmp(entry->file, o->what) == 0;
     return nb_entry_is_named(entry, o->what);
 }

@@ -164,9 +164,7 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
 static int print_results(const struct nb_results *results, const char *format) {
     struct nb_strbuf text = {0};
     if (strcmp(format, "text") == 0) return nb_case_view(results, &text), nb_output(&text, stdout);
-    cJSON *json released_by(nb_json_release) = nb_record_to_json(&results->records[0]);
-    nb_json_put(json, stdout);
-    return 0;
+    return nb_output_json(nb_record_to_json(&results->records[0]), stdout);
 }
 
 static int measure(const struct nb_plan *plan, struct replay_options *o, int argc, char **argv) {

@@ -64,11 +64,11 @@ static bool parse(struct tune_options *o, int argc, char **argv, int *exit_code)
 static void print(const struct tune_options *o, const cJSON *json) {
     struct nb_strbuf text = {0};
     if (strcmp(o->format, "json") == 0) {
-        nb_json_put(json, stdout);
-        return;
+        nb_output_json(cJSON_Duplicate(json, true), stdout);
+    } else {
+        nb_tune_print(json, &text);
+        nb_output_folded(&text, stdout);
     }
-    nb_tune_print(json, &text);
-    nb_output_folded(&text, stdout);
 }
 
 /* Without a file what is used in its place. */

@@ -291,8 +291,8 @@ static void print_skips(const struct nb_plan *plan, FILE *out) {
     }
 }
 
-static void print_json(const struct nb_plan *plan, const struct nb_config *config, FILE *out) {
-    cJSON *json released_by(nb_json_release) = cJSON_CreateObject();
+static cJSON *plan_to_json(const struct nb_plan *plan, const struct nb_config *config) {
+    cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "config", config->name);
     cJSON_AddNumberToObject(json, "n_cases", (double)plan->n_cases);
     cJSON_AddNumberToObject(json, "n_groups", (double)plan->n_groups);
@@ -305,7 +305,7 @@ static void print_json(const struct nb_plan *plan, const struct nb_config *confi
         cJSON_AddNumberToObject(skip, "count", (double)plan->skips[i].n);
         if (plan->skips[i].key) nb_json_text(skip, "key", plan->skips[i].key);
     }
-    nb_json_put(json, out);
+    return json;
 }
 
 /* Seconds for one comparison measured again: its two sides and their copy, of what a group takes on average. */
@@ -348,10 +348,7 @@ static void describe_plan(struct nb_strbuf *out, const struct nb_plan *plan, boo
 }
 
 static int print_plan(const struct nb_plan *plan, const struct nb_config *config, const char *format, FILE *out) {
-    if (format && strcmp(format, "json") == 0) {
-        print_json(plan, config, out);
-        return 0;
-    }
+    if (format && strcmp(format, "json") == 0) return nb_output_json(plan_to_json(plan, config), out);
     for (size_t i = 0; i < plan->n_cases; i++) nb_print_line(out, "%s", plan->keys[i]);
     fflush(out);
     print_skips(plan, stderr);
@@ -440,14 +437,6 @@ int nb_measuring_beside(const struct nb_measuring *first, const struct nb_plan *
 
 /* ---- of a plugin's kernels: the rows of `stress`, unasked ------------------------------------------------------------ */
 
-static bool is_listed(const char *names, const char *name) {
-    struct nb_strings words released_by(nb_strings_release) = {0};
-    bool found = false;
-    if (names) nb_strings_split(&words, names, ',');
-    for (size_t i = 0; i < words.n; i++) found |= strcmp(words.items[i], name) == 0;
-    return found;
-}
-
 static bool has_hung(const struct nb_results *results, const char *variant) {
     bool has = false;
     for (size_t i = 0; i < results->n; i++)
@@ -462,8 +451,8 @@ static char *foreign_kernels(const struct nb_results *results) {
         const struct nb_record *r = &results->records[i];
         const struct nb_entry *entry =
             r->c.is_peer || !nb_status_timed(r->status) ? NULL : nb_registry_find(r->c.variant);
-        if (!entry || !entry->plugin || !nb_case_is_timed(&r->c) || is_listed(names.text, entry->kernel_id) ||
-            has_hung(results, r->c.variant))
+        if (!entry || !entry->plugin || !nb_case_is_timed(&r->c) ||
+            nb_text_lists(names.text ? names.text : "", entry->kernel_id) || has_hung(results, r->c.variant))
             continue;
         nb_strbuf_addf(&names, "%s%s", names.text ? "," : "", entry->kernel_id);
     }

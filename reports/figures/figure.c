@@ -20,17 +20,14 @@ static void free_all(char **texts, size_t n) {
     free(texts);
 }
 
-static void release_heat(struct nb_heat *heat) {
-    free(heat->x);
-    free(heat->y);
-    free(heat->value);
-    free(heat->state);
-    *heat = (struct nb_heat){0};
-}
-
 void nb_figure_release(struct nb_figure *f) {
     for (size_t i = 0; i < f->n_lines; i++) free(f->lines[i].points);
-    for (size_t p = 0; p < NB_FIGURE_PANELS; p++) release_heat(&f->heats[p]);
+    for (size_t p = 0; p < NB_FIGURE_PANELS; p++) {
+        free(f->heats[p].x);
+        free(f->heats[p].y);
+        free(f->heats[p].value);
+        free(f->heats[p].state);
+    }
     free(f->lines);
     free_all(f->entries, f->n_entries);
     free_all(f->names, f->n_names);

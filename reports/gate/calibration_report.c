@@ -255,13 +255,10 @@ static int print_table(const struct report *r, FILE *out) {
 int nb_calibration_report(const struct nb_calibration_run *run, const char *config, double effect, const char *format,
                           FILE *out, const char *dir) {
     struct report r = {.run = run, .config = config, .effect = effect};
-    int result = 0;
+    int result;
     find_all(&r);
     cJSON *json released_by(nb_json_release) = calibration_to_json(&r);
-    if (strcmp(format, "json") == 0)
-        nb_json_put(json, out);
-    else
-        result = print_table(&r, out);
+    result = strcmp(format, "json") == 0 ? nb_output_json(cJSON_Duplicate(json, true), out) : print_table(&r, out);
     if (dir) {
         char *path freed = nb_path_join(dir, "calibration.json");
         if (nb_json_write(json, path) != 0) result = -1;

@@ -43,9 +43,9 @@ static struct tally count(const struct nb_trials *t, int load, int effect) {
         const struct nb_trial_result *r = &t->results[i];
         if ((load >= 0 && r->load != load) || !counts(t, r, effect)) continue;
         tally.n++;
-        tally.regression += r->verdict == NB_VERDICT_REGRESSION;
-        tally.pass += r->verdict == NB_VERDICT_PASS || r->verdict == NB_VERDICT_IMPROVED;
-        tally.inconclusive += r->verdict == NB_VERDICT_INCONCLUSIVE;
+        tally.regression += r->judgement.verdict == NB_VERDICT_REGRESSION;
+        tally.pass += r->judgement.verdict == NB_VERDICT_PASS || r->judgement.verdict == NB_VERDICT_IMPROVED;
+        tally.inconclusive += r->judgement.verdict == NB_VERDICT_INCONCLUSIVE;
     }
     return tally;
 }
@@ -57,7 +57,7 @@ static unsigned char *outcomes(const struct nb_trials *t, int effect, enum nb_ve
     unsigned char *hits = nb_alloc(t->n + 1, 1);
     *n = 0;
     for (size_t i = 0; i < t->n; i++)
-        if (counts(t, &t->results[i], effect)) hits[(*n)++] = t->results[i].verdict == v;
+        if (counts(t, &t->results[i], effect)) hits[(*n)++] = t->results[i].judgement.verdict == v;
     return hits;
 }
 
@@ -102,8 +102,8 @@ static double median_of(const struct nb_trials *t, int effect, double (*figure)(
     return n ? nb_median(v, n) : (double)NAN;
 }
 static double seconds_of(const struct nb_trial_result *r) { return r->seconds; }
-static double spread_of(const struct nb_trial_result *r) { return r->launch_sd; }
-static double ratio_of(const struct nb_trial_result *r) { return r->ratio; }
+static double spread_of(const struct nb_trial_result *r) { return r->judgement.launch_sd; }
+static double ratio_of(const struct nb_trial_result *r) { return r->judgement.ratio.value; }
 
 static cJSON *tally_to_json(const struct tally *k) {
     cJSON *json = cJSON_CreateObject();
@@ -181,8 +181,8 @@ static void add_tally(struct nb_strbuf *out, const char *name, const struct tall
 static void add_reason(const struct nb_trials *t, int effect, const struct nb_page *page) {
     for (size_t i = 0; i < t->n; i++) {
         const struct nb_trial_result *r = &t->results[i];
-        if (!counts(t, r, effect) || r->verdict != NB_VERDICT_INCONCLUSIVE) continue;
-        char *text freed = nb_textf("INCONCLUSIVE, for example: %s", r->reason);
+        if (!counts(t, r, effect) || r->judgement.verdict != NB_VERDICT_INCONCLUSIVE) continue;
+        char *text freed = nb_textf("INCONCLUSIVE, for example: %s", r->judgement.reason);
         nb_strbuf_add(page->out, "  ");
         nb_page_say(page, text);
         return;
@@ -338,10 +338,10 @@ static cJSON *result_to_json(cJSON *json, const struct nb_gate *g, const struct 
     nb_json_text(json, "load", nb_load_names[result->load]);
     nb_json_text(json, "case", g->cases[result->case_index].key);
     cJSON_AddNumberToObject(json, "effect_percent", result->effect);
-    nb_json_text(json, "verdict", nb_verdict_name(result->verdict));
-    nb_json_number(json, "ratio", result->ratio);
-    nb_json_number(json, "launch_sd", result->launch_sd);
-    nb_json_number(json, "smallest_effect", result->smallest_effect);
+    nb_json_text(json, "verdict", nb_verdict_name(result->judgement.verdict));
+    nb_json_number(json, "ratio", result->judgement.ratio.value);
+    nb_json_number(json, "launch_sd", result->judgement.launch_sd);
+    nb_json_number(json, "smallest_effect", result->judgement.smallest_effect);
     nb_json_number(json, "seconds", result->seconds);
     return json;
 }

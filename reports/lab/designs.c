@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reports/text/grid.h"
+#include "reports/text/output.h"
 #include "src/accuracy/accuracy.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
@@ -110,8 +110,8 @@ static cJSON *json_of_data(const struct nb_design_data *data) {
     return json;
 }
 
-static void print_json(const struct nb_judged_design *list, size_t n, const struct nb_design_data *data) {
-    cJSON *json released_by(nb_json_release) = json_of_data(data);
+static int print_json(const struct nb_judged_design *list, size_t n, const struct nb_design_data *data) {
+    cJSON *json = json_of_data(data);
     cJSON *designs = cJSON_AddArrayToObject(json, "designs");
     for (size_t i = 0; i < n; i++) {
         cJSON *one = report_to_json(&list[i].report, &list[i].design);
@@ -119,14 +119,12 @@ static void print_json(const struct nb_judged_design *list, size_t n, const stru
         nb_json_number(one, "eps", list[i].design.eps);
         cJSON_AddItemToArray(designs, one);
     }
-    nb_json_put(json, stdout);
+    return nb_output_json(json, stdout);
 }
 
 int nb_print_designs(const struct nb_judged_design *designs, size_t n, const struct nb_design_data *data,
                      const char *format) {
-    if (strcmp(format, "json") != 0) return print_accuracy(designs, n, format);
-    print_json(designs, n, data);
-    return 0;
+    return strcmp(format, "json") == 0 ? print_json(designs, n, data) : print_accuracy(designs, n, format);
 }
 
 /* ---- what there is to choose from ---------------------------------------------------------------------------------------- */
@@ -179,8 +177,8 @@ static int print_quantized_table(const struct nb_quantized_rows *out, size_t n, 
     return print_grid(&grid, format);
 }
 
-static void print_quantized_json(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data) {
-    cJSON *json released_by(nb_json_release) = json_of_data(data);
+static int print_quantized_json(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data) {
+    cJSON *json = json_of_data(data);
     cJSON *list = cJSON_AddArrayToObject(json, "quantized");
     for (size_t i = 0; i < n; i++) {
         cJSON *one = nb_json_of_members(nb_quantized_members, &out[i].q);
@@ -189,12 +187,10 @@ static void print_quantized_json(const struct nb_quantized_rows *out, size_t n, 
         nb_json_text(one, "scale", nb_scaling_names[out[i].scaling]);
         cJSON_AddItemToArray(list, one);
     }
-    nb_json_put(json, stdout);
+    return nb_output_json(json, stdout);
 }
 
 int nb_print_quantized(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data,
                        const char *format) {
-    if (strcmp(format, "json") != 0) return print_quantized_table(out, n, format);
-    print_quantized_json(out, n, data);
-    return 0;
+    return strcmp(format, "json") == 0 ? print_quantized_json(out, n, data) : print_quantized_table(out, n, format);
 }

@@ -65,7 +65,7 @@ static void add_meanings(cJSON *answers) {
 
 static void print_json(const struct nb_case *cases, cJSON *const *answers, int n, FILE *out) {
     struct nb_strbuf key released_by(nb_strbuf_release) = {0};
-    cJSON *all released_by(nb_json_release) = cJSON_CreateObject(), *probes = cJSON_AddArrayToObject(all, "probes");
+    cJSON *all = cJSON_CreateObject(), *probes = cJSON_AddArrayToObject(all, "probes");
     for (int i = 0; i < n; i++) {
         if (!answers[i]) continue;
         cJSON *one = cJSON_Duplicate(answers[i], true);
@@ -76,7 +76,7 @@ static void print_json(const struct nb_case *cases, cJSON *const *answers, int n
         add_meanings(nb_json_get(one, "answers"));
         cJSON_AddItemToArray(probes, one);
     }
-    nb_json_put(all, out);
+    nb_output_json(all, out);
 }
 
 void nb_probes_print(const struct nb_case *cases, cJSON *const *answers, int n, const char *format, FILE *out) {

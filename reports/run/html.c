@@ -41,11 +41,6 @@ static void add_plots(struct nb_figures *figures, const struct nb_html_pictures 
 
 /* ---- what ran ---- */
 
-static bool is_in(const char *dir, const char *name) {
-    char *path freed = nb_path_join(dir, name);
-    return nb_path_exists(path);
-}
-
 static void add_peers(const struct nb_results *results, struct nb_strbuf *out) {
     struct nb_peer_comparisons comparisons;
     struct nb_strings sentences released_by(nb_strings_release) = {0};
@@ -68,8 +63,8 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
     if (summary->n_failures) nb_strbuf_add(out, "<a class=\"bad\" href=\"#failures\">failures</a>");
     nb_strbuf_add(out, "<a href=\"#results\">results</a><a href=\"#plots\">plots</a>");
     if (summary->n_skips) nb_strbuf_add(out, "<a href=\"#left-out\">left out</a>");
-    if (is_in(dir, "peers.md")) nb_strbuf_add(out, "<a href=\"peers.md\">peers.md</a>");
-    if (is_in(dir, NB_STRESS_PAGE)) nb_strbuf_add(out, "<a href=\"" NB_STRESS_PAGE "\">precision</a>");
+    if (nb_dir_holds(dir, "peers.md")) nb_strbuf_add(out, "<a href=\"peers.md\">peers.md</a>");
+    if (nb_dir_holds(dir, NB_STRESS_PAGE)) nb_strbuf_add(out, "<a href=\"" NB_STRESS_PAGE "\">precision</a>");
     nb_strbuf_add(out, "<a href=\"#machine\">machine</a><a href=\"#reproduce\">how to reproduce</a></nav>\n");
 }
 

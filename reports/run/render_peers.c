@@ -390,18 +390,16 @@ int nb_peers_write(const struct nb_results *results, const char *dir) {
     return result;
 }
 
-static int render_peers(const struct nb_results *results, FILE *out) {
+static int render_page(const struct nb_results *results, FILE *out, bool markdown) {
     struct nb_strbuf text = {0};
-    const struct nb_page page = nb_page_for(out, false, &text);
+    const struct nb_page page = nb_page_for(out, markdown, &text);
     return make(results, &page, NULL) == 0 ? nb_output(&text, out) : -1;
 }
 
+static int render_peers(const struct nb_results *results, FILE *out) { return render_page(results, out, false); }
 static int render_peers_markdown(const struct nb_results *results, FILE *out) {
-    struct nb_strbuf text = {0};
-    const struct nb_page page = {.markdown = true, .out = &text};
-    return make(results, &page, NULL) == 0 ? nb_output(&text, out) : -1;
+    return render_page(results, out, true);
 }
-
 static int render_peers_json(const struct nb_results *results, FILE *out) {
     cJSON *json;
     return make(results, NULL, &json) == 0 ? nb_output_json(json, out) : -1;

@@ -156,14 +156,15 @@ const char *nb_meta_text(const struct nb_results *results, const char *path) {
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-bool nb_meta_has_several(const struct nb_results *results) {
+/* Of merged results: were they measured by several machines, so that what is said of times has to say whose? */
+static bool has_several(const struct nb_results *results) {
     const cJSON *machines = nb_meta(results, "machines");
     return machines && machines->child && machines->child->next;
 }
 
 void nb_meta_whose(const struct nb_results *results, const struct nb_record *r, const char *before, const char *after,
                    struct nb_strbuf *out) {
-    if (nb_meta_has_several(results)) nb_strbuf_addf(out, "%smachine %d%s", before, r->machine, after);
+    if (has_several(results)) nb_strbuf_addf(out, "%smachine %d%s", before, r->machine, after);
 }
 
 const cJSON *nb_meta_of_machine(const struct nb_results *results, int machine, const char *part) {
@@ -173,15 +174,11 @@ const cJSON *nb_meta_of_machine(const struct nb_results *results, int machine, c
 }
 
 /* Merged results of several machines have no CPU of their own. */
-const char *nb_meta_cpu_model(const struct nb_results *results) {
-    if (nb_meta_has_several(results)) return "several machines";
-    return nb_meta_text(results, "fingerprint.cpu.model");
-}
-
 void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out) {
-    const char *cpu = nb_meta_cpu_model(results), *started = nb_meta_text(results, "started");
+    const char *cpu = has_several(results) ? "several machines" : nb_meta_text(results, "fingerprint.cpu.model");
+    const char *started = nb_meta_text(results, "started");
     int day = (int)strcspn(started, "T");
-    const char *gpu = nb_meta_has_several(results) ? "" : nb_meta_text(results, "fingerprint.gpu.name");
+    const char *gpu = has_several(results) ? "" : nb_meta_text(results, "fingerprint.gpu.name");
     const char *driver = nb_meta_text(results, "fingerprint.gpu.driver");
     if (*gpu) nb_strbuf_addf(out, "%s%s%s; on ", gpu, *driver ? ", driver " : "", driver);
     nb_strbuf_addf(out, "%s%s%.*s", cpu, *cpu && day ? ", " : "", day, started);
@@ -297,7 +294,7 @@ static void add_libraries(const struct nb_results *results, struct nb_strbuf *ou
             nb_meta_whose(results, r, ", ", "", &line);
             nb_strbuf_addf(&line, ": %s%s", r->library ? r->library : "no version", choices.text ? choices.text : "");
         } else if (choices.len > 2) {
-            nb_strbuf_add(&line, nb_meta_has_several(results) ? "Chosen on " : "Chosen on this machine");
+            nb_strbuf_add(&line, has_several(results) ? "Chosen on " : "Chosen on this machine");
             nb_meta_whose(results, r, "", "", &line);
             nb_strbuf_addf(&line, ": %s", choices.text + 2);
         }
@@ -339,7 +336,7 @@ static void add_texts(struct nb_summary *s, const struct nb_results *results) {
     struct nb_strbuf footer = {0}, machines = {0}, counts = {0}, noise = {0}, libraries = {0}, overheads = {0};
     nb_meta_footer(results, &footer);
     nb_strbuf_add(&machines, "");
-    if (nb_meta_has_several(results)) nb_meta_machines(results->meta, &machines);
+    if (has_several(results)) nb_meta_machines(results->meta, &machines);
     add_counts(s, &counts);
     add_noise(s, results, &noise);
     add_libraries(results, &libraries);

@@ -60,10 +60,6 @@ const cJSON *nb_meta(const struct nb_results *results, const char *path);
 const char *nb_meta_text(const struct nb_results *results, const char *path);
 /* "AMD EPYC 9R14, 2025-01-31": for footers; either part may be missing. */
 void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out);
-/* Of merged results: were they measured by several machines, so that what is said of times has to say whose? */
-bool nb_meta_has_several(const struct nb_results *results);
-/* Of what the results are: "AMD EPYC 9R14", "several machines"; "" when not known. */
-const char *nb_meta_cpu_model(const struct nb_results *results);
 /* "machine 1", whose the record is, between before and after, where there are several; else nothing is appended. */
 void nb_meta_whose(const struct nb_results *results, const struct nb_record *r, const char *before, const char *after,
                    struct nb_strbuf *out);

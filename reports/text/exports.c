@@ -10,7 +10,8 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-void nb_stable_name(const char *key, struct nb_strbuf *out) {
+/* A case's key as other tools take names: no spaces, no control characters. */
+static void stable_name(const char *key, struct nb_strbuf *out) {
     nb_strbuf_add(out, "");
     for (const char *s = key; *s; s++) nb_strbuf_addn(out, (unsigned char)*s <= ' ' || *s == 0x7F ? "_" : s, 1);
 }
@@ -26,7 +27,7 @@ void nb_bencher_add(cJSON *benchmark, const char *measure, const struct nb_inter
 
 void nb_bencher_keep(cJSON *document, const char *key, cJSON *benchmark) {
     struct nb_strbuf name released_by(nb_strbuf_release) = {0};
-    nb_stable_name(key, &name);
+    stable_name(key, &name);
     if (name.len > NB_BENCHER_LONGEST)
         nb_warn("%.80s...: the name is too long for Bencher, and is left out", name.text);
     if (benchmark->child && name.len <= NB_BENCHER_LONGEST)
@@ -42,7 +43,7 @@ void nb_smaller_is_better_add(cJSON *list, const char *key, const char *unit, co
     if (!isfinite(i->value)) return;
     struct nb_strbuf name released_by(nb_strbuf_release) = {0}, range released_by(nb_strbuf_release) = {0};
     cJSON *line = nb_json_add_object(list);
-    nb_stable_name(key, &name);
+    stable_name(key, &name);
     nb_json_text(line, "name", name.text);
     nb_json_text(line, "unit", unit);
     nb_json_number(line, "value", i->value);

@@ -8,9 +8,6 @@
 #include "src/core/stats.h"
 #include "src/core/text.h"
 
-/* A case's key as other tools take names: no spaces, no control characters. */
-void nb_stable_name(const char *key, struct nb_strbuf *out);
-
 /* ---- Bencher Metric Format, version 0: {benchmark: {measure: {"value", "lower_value"?, "upper_value"?}}} ---- */
 
 #define NB_BENCHER_LONGEST 1024 /* bytes of a benchmark's name; Bencher refuses the whole file for a longer one */

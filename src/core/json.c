@@ -256,12 +256,6 @@ char *nb_json_shown(const cJSON *json) {
     return text.text;
 }
 
-void nb_json_put(const cJSON *json, FILE *out) {
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    nb_json_print_pretty(json, 0, &text);
-    fprintf(out, "%s\n", text.text);
-}
-
 int nb_json_write(const cJSON *json, const char *path) {
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_json_print_pretty(json, 0, &text);

@@ -63,8 +63,7 @@ void nb_json_print(const cJSON *json, struct nb_strbuf *out);
 char *nb_json_shown(const cJSON *json);
 /* Indented; arrays and objects that hold no container of their own stay on one line. */
 void nb_json_print_pretty(const cJSON *json, int indent, struct nb_strbuf *out);
-/* The same as a whole document, which a newline ends: to a stream, whose errors show when it is flushed; and as a file, -1 after nb_error. */
-void nb_json_put(const cJSON *json, FILE *out);
+/* The same as a whole document, which a newline ends, in a file. -1 after nb_error. */
 int nb_json_write(const cJSON *json, const char *path);
 
 /* ---- files that people write ---- */

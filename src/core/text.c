@@ -69,6 +69,13 @@ void nb_strbuf_release(struct nb_strbuf *b) {
     *b = (struct nb_strbuf){0};
 }
 
+bool nb_text_lists(const char *text, const char *word) {
+    const size_t n = strlen(word);
+    for (; *text; text += strcspn(text, ","), text += *text == ',')
+        if (strcspn(text, ",") == n && strncmp(text, word, n) == 0) return true;
+    return false;
+}
+
 bool nb_text_ends(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;

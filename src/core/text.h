@@ -25,6 +25,8 @@ struct nb_strbuf nb_strbuf_empty(void); /* whose text is "" already */
 char *nb_textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 bool nb_text_ends(const char *text, const char *end);
+/* Is the word one of a text with commas between? */
+bool nb_text_lists(const char *text, const char *word);
 /* "quick" of "dir/quick.json" and ".json"; owned. */
 char *nb_base_name(const char *path, const char *end);
 

@@ -26,20 +26,13 @@ const char *const nb_build_names[NB_N_BUILDS] = {"baseline", "control", "candida
 
 enum { LARGEST = 512 << 20 };
 
-static char *copy_path(const struct nb_gate_builds *b, int layout, int build) {
-    struct nb_strbuf path = {0};
-    nb_strbuf_addf(&path, "%s/%d", b->dir, layout);
-    if (build >= 0) nb_strbuf_addf(&path, "/%s.so", nb_build_names[build]);
-    return path.text;
-}
-
 /* Read once, so that a file that is replaced meanwhile gives the same bytes to all. */
 static int copy_build(struct nb_gate_builds *b, int layout, const char *from, const int *builds, int n) {
     size_t len;
     char *bytes freed = nb_file_read(from, LARGEST, &len);
     int result = bytes ? 0 : -1;
     for (int i = 0; i < n && result == 0; i++) {
-        char *to = copy_path(b, layout, builds[i]);
+        char *to = nb_textf("%s/%d/%s.so", b->dir, layout, nb_build_names[builds[i]]);
         b->files[layout][builds[i]] = to;
         nb_log_shows(to, from);
         result = nb_file_write(to, bytes, len);
@@ -65,7 +58,7 @@ static int refuse_program(const char *file) {
 static int copy_layout(struct nb_gate_builds *b, int layout, const char *baseline, const char *candidate) {
     static const int baselines[] = {NB_BUILD_BASELINE, NB_BUILD_CONTROL}, candidates[] = {NB_BUILD_CANDIDATE};
     if (refuse_program(baseline) != 0 || refuse_program(candidate) != 0) return -1;
-    char *dir freed = copy_path(b, layout, -1);
+    char *dir freed = nb_textf("%s/%d", b->dir, layout);
     int result = nb_dir_make(dir);
     if (result == 0) result = copy_build(b, layout, baseline, baselines, 2);
     if (result == 0) result = copy_build(b, layout, candidate, candidates, 1);
@@ -244,28 +237,21 @@ static void note_untimed(int build, const char *source) {
         nb_warn("%s: %zu of its kernels do not run on the CPU and are left out: the gate times the CPU", source, n);
 }
 
-static int load_layout(const struct nb_gate_builds *b, int layout, const char *const sources[NB_N_BUILDS],
-                       uint64_t names[NB_N_BUILDS]) {
+/* names: of the kernels of each build; null: whatever the files hold. */
+static int check_layout(const struct nb_gate_builds *b, int layout, uint64_t *names) {
     for (int build = 0; build < NB_N_BUILDS; build++) {
-        int result = nb_registry_describe(b->files[layout][build]);
+        const char *file = b->files[layout][build], *source = b->sources[layout][build];
+        int result = names ? nb_registry_describe(file) : 0;
         if (result != 0)
             nb_error("%s is not a build of kernels that can be compared; to compare its functions, name them by "
                      "--function NAME",
-                     sources[build]);
-        if (result == 0) result = check_binding(b->files[layout][build], sources[build]);
+                     source);
+        if (result == 0) result = check_binding(file, source);
         if (result != 0) return result;
-        names[build] = names_of(build);
-        if (layout == 0) note_untimed(build, sources[build]);
+        if (names) names[build] = names_of(build);
+        if (names && layout == 0) note_untimed(build, source);
     }
     return 0;
-}
-
-/* Whatever the files hold. */
-static int check_bindings(const struct nb_gate_builds *b, int layout, const char *const sources[NB_N_BUILDS]) {
-    int result = 0;
-    for (int build = 0; build < NB_N_BUILDS && result == 0; build++)
-        result = check_binding(b->files[layout][build], sources[build]);
-    return result;
 }
 
 int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
@@ -284,7 +270,7 @@ int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, 
         memcpy(b->sources[l], sources, sizeof sources);
         int result = copy_layout(b, l, baseline, candidate);
         if (result == 0) result = check_libraries(b, l);
-        if (result == 0) result = of_kernels ? load_layout(b, l, sources, names[l]) : check_bindings(b, l, sources);
+        if (result == 0) result = check_layout(b, l, of_kernels ? names[l] : NULL);
         if (result != 0) return result;
         if (l > 0 && of_kernels) nb_registry_release();
     }
@@ -292,9 +278,7 @@ int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, 
         for (int build = 0; build < NB_N_BUILDS; build++)
             if (names[l][build] != names[0][build])
                 return nb_error("%s does not have the kernels of %s: an arm's files are layouts of one source",
-                                build == NB_BUILD_CANDIDATE ? candidates[(size_t)l % n_candidates]
-                                                            : baselines[(size_t)l % n_baselines],
-                                build == NB_BUILD_CANDIDATE ? candidates[0] : baselines[0]);
+                                b->sources[l][build], b->sources[0][build]);
     return 0;
 }
 

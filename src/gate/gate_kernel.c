@@ -70,23 +70,21 @@ static void drop_files(struct nb_block *block) {
 static int check_names(const struct making *m) {
     for (size_t k = 0; k < m->n_kernels; k++) {
         const char *name = without_build(m->kernels[k]);
-        struct nb_strbuf near released_by(nb_strbuf_release) = {0}, of_build released_by(nb_strbuf_release) = {0};
+        struct nb_strbuf near released_by(nb_strbuf_release) = {0};
         bool known = strpbrk(name, "*?[") != NULL;
         for (size_t i = 0; i < nb_registry_size() && !known; i++)
             known = nb_registry_at(i)->plugin && nb_entry_is_named(nb_registry_at(i), name);
         if (known) continue;
-        nb_strbuf_addf(&of_build, "%s:%s", nb_build_names[NB_BUILD_CANDIDATE], name);
-        nb_registry_suggest(of_build.text, &near);
+        char *of_build freed = nb_textf("%s:%s", nb_build_names[NB_BUILD_CANDIDATE], name);
+        nb_registry_suggest(of_build, &near);
         return nb_error("--kernel '%s': no kernel has this name%s", m->kernels[k], near.text ? near.text : "");
     }
     return 0;
 }
 
 static const struct nb_entry *counterpart(const struct nb_entry *entry, int build) {
-    char *id = nb_textf("%s:%s", nb_build_names[build], without_build(entry->id));
-    const struct nb_entry *found = nb_registry_find(id);
-    free(id);
-    return found;
+    char *id freed = nb_textf("%s:%s", nb_build_names[build], without_build(entry->id));
+    return nb_registry_find(id);
 }
 
 static void add_case(struct making *m, const struct nb_cell *cell) {
@@ -109,9 +107,8 @@ static void add_case(struct making *m, const struct nb_cell *cell) {
 static int expand(struct making *m, struct nb_config *config, int build) {
     static const struct nb_filters none = {0};
     struct nb_cells cells released_by(nb_cells_release) = {0};
-    struct nb_strbuf backend released_by(nb_strbuf_release) = {0};
-    nb_strbuf_addf(&backend, "backend=plugin:%s", nb_build_names[build]);
-    int result = nb_config_axis(config, backend.text);
+    char *backend freed = nb_textf("backend=plugin:%s", nb_build_names[build]);
+    int result = nb_config_axis(config, backend);
     if (result == 0) result = nb_cells_expand(&cells, config, &none, m->skips);
     for (size_t i = 0; i < cells.n && result == 0; i++) add_case(m, &cells.items[i]);
     return result;
@@ -162,20 +159,25 @@ static void take_count(cJSON *line, void *arg) {
     cJSON_Delete(line);
 }
 
+/* A worker's, before anything is timed. */
+static struct nb_job job_of(const char *kind, const char *const *files, int n_files, struct nb_asked *asked, int n) {
+    return (struct nb_job){.kind = kind,
+                           .launch = -1,
+                           .plugins = (const char **)(uintptr_t)files,
+                           .n_plugins = n_files,
+                           .asked = asked,
+                           .n_cases = n,
+                           .check_only = true,
+                           .digests_at = -1};
+}
+
 /* Fills the case's instructions, or uncounted with the reason. One worker counts both builds; the control need not be counted. 0, -1 after
  * nb_error, or a signal's number. */
 static int count_instructions(const struct nb_gate *g, struct nb_gate_case *c) {
     struct nb_asked asked[] = {{.key = c->arm_keys[NB_BUILD_BASELINE], .step = true},
                                {.key = c->arm_keys[NB_BUILD_CANDIDATE], .step = true}};
     struct nb_outcome o;
-    const struct nb_job job = {.kind = "counters",
-                               .launch = -1,
-                               .plugins = (const char **)(uintptr_t)g->builds.files[0],
-                               .n_plugins = NB_N_BUILDS,
-                               .asked = asked,
-                               .n_cases = 2,
-                               .check_only = true,
-                               .digests_at = -1};
+    const struct nb_job job = job_of("counters", g->builds.files[0], NB_N_BUILDS, asked, 2);
     snprintf(c->uncounted, sizeof c->uncounted, "the count did not come to its end");
     nb_process_run(NULL, &job, -1, g->plan.case_timeout_s, take_count, c, &o);
     if (nb_launcher_ends(&o) != 0) return nb_launcher_ends(&o);
@@ -277,16 +279,8 @@ static int run_checks(const struct nb_gate *g, struct checks *checks) {
         const int b = builds[i];
         struct nb_asked asked = {.key = checks->c->arm_keys[b], .many = is_smallest(g, checks->c)};
         struct nb_outcome o;
-        struct nb_job job = {
-            .kind = "check",
-            .launch = -1,
-            .plugins =
-                (const char **)(uintptr_t)&g->builds.files[0][b], /* what the others do is no matter of this one's */
-            .n_plugins = 1,
-            .asked = &asked,
-            .n_cases = 1,
-            .check_only = true,
-            .digests_at = -1};
+        /* What the others do is no matter of this one's. */
+        const struct nb_job job = job_of("check", &g->builds.files[0][b], 1, &asked, 1);
         nb_process_run(NULL, &job, -1, g->plan.case_timeout_s, take_check, checks, &o);
         if (nb_launcher_ends(&o) != 0) return nb_launcher_ends(&o);
         if (checks->answered[b]) continue;

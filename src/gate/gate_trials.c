@@ -151,12 +151,8 @@ static void keep_result(struct self_test *s, size_t case_index, const struct con
                                                   .case_index = case_index,
                                                   .effect = k->effect,
                                                   .powered = powered,
-                                                  .verdict = k->judgement.verdict,
-                                                  .ratio = k->judgement.ratio.value,
-                                                  .launch_sd = k->judgement.launch_sd,
-                                                  .smallest_effect = k->judgement.smallest_effect,
+                                                  .judgement = k->judgement,
                                                   .seconds = seconds};
-    snprintf(t->results[t->n - 1].reason, sizeof t->results->reason, "%s", k->judgement.reason);
     if (s->plan->record) s->plan->record(&t->results[t->n - 1], s->g->record_arg);
 }
 

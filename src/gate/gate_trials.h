@@ -19,9 +19,8 @@ struct nb_trial_result { /* of one arm of one trial */
     size_t case_index;
     int effect;   /* percent; 0: the copy */
     bool powered; /* beside injected slowdowns */
-    enum nb_verdict verdict;
-    double ratio, launch_sd, smallest_effect, seconds;
-    char reason[240]; /* of the verdict */
+    struct nb_gate_judgement judgement;
+    double seconds;
 };
 
 struct nb_trial_plan {
