@@ -132,7 +132,7 @@ Test(calibration, the_smallest_effect_is_found_in_simulated_gates) {
 Test(calibration, noise_takes_launches_or_pairs_where_it_is) {
     const struct world between = {.between = 0.006, .within = 0.0005}, within = {.between = 0.00025, .within = 0.006};
     struct nb_calibration many_launches released_by(calibration_release) = calibrate(&between, 200, 9),
-                                        many_pairs = calibrate(&within, 200, 10);
+                                        many_pairs released_by(calibration_release) = calibrate(&within, 200, 10);
     struct nb_recommendation a, b;
     nb_gate_recommend(&many_launches, &nb_gate_rule_default, 0.01, 100, &a);
     nb_gate_recommend(&many_pairs, &nb_gate_rule_default, 0.01, 100, &b);
@@ -141,22 +141,20 @@ Test(calibration, noise_takes_launches_or_pairs_where_it_is) {
     cr_expect(gt(int, a.plan.confirm_launches, b.plan.confirm_launches));
     cr_expect(a.power.regression_effect >= NB_WANTED_POWER && b.power.pass_same >= NB_WANTED_POWER);
     cr_expect(gt(dbl, a.seconds_effect, a.seconds_same));
-    calibration_release(&many_pairs);
 }
 
 Test(calibration, hopeless_noise_is_said_to_be) {
     const struct world loud = {.between = 0.10}, fine = {.between = 0.002},
                        off = {.between = 0.002, .bias = {0, 0.02, 0}};
-    struct nb_calibration a released_by(calibration_release) = calibrate(&loud, 60, 11), b = calibrate(&fine, 60, 12),
-                            c = calibrate(&off, 60, 13);
+    struct nb_calibration a released_by(calibration_release) = calibrate(&loud, 60, 11),
+                            b released_by(calibration_release) = calibrate(&fine, 60, 12),
+                            c released_by(calibration_release) = calibrate(&off, 60, 13);
     struct nb_recommendation none;
     cr_expect(strstr(nb_gate_hopeless(&a, &usual, &nb_gate_rule_default), "smallest effect") != NULL);
     cr_expect(eq(ptr, (void *)(uintptr_t)nb_gate_hopeless(&b, &usual, &nb_gate_rule_default), NULL));
     cr_expect(strstr(nb_gate_hopeless(&c, &usual, &nb_gate_rule_default), "a byte copy differs by +2.0%") != NULL);
     nb_gate_recommend(&a, &nb_gate_rule_default, 0.03, 50, &none);
     cr_expect(not(none.is_found));
-    calibration_release(&b);
-    calibration_release(&c);
 }
 
 Test(calibration, a_line_of_samples_is_read) {
