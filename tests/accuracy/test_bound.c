@@ -115,24 +115,29 @@ Test(bound, holds_for_rows_that_are_chosen_against_the_order_of_summation) {
     }
 }
 
+/* y and the bound of the first row. */
+static enum nb_loss bound_of_row(const struct problem *p, int64_t chain, double *y, double *tolerance) {
+    struct nb_oracle o released_by(nb_oracle_release);
+    struct nb_bound b released_by(nb_bound_release);
+    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    nb_bound_init(&b, &p->c, &o, chain);
+    nb_oracle_row(&o, 0, y);
+    return nb_bound_row(&b, 0, y, tolerance);
+}
+
 /* What soft kernels do not know: tanh(alpha x) in f32 or, step by step, in x's dtype. */
 Test(bound, holds_for_dyt_of_any_size) {
     struct random_state r = {14};
     for (int trial = 0; trial < 60; trial++) {
         const enum nb_dtype dtype = (enum nb_dtype)(trial % NB_N_DTYPES), steps = trial % 2 ? dtype : NB_F32;
         struct problem p released_by(problem_free);
-        struct nb_oracle o released_by(nb_oracle_release);
-        struct nb_bound b released_by(nb_bound_release);
         double y[64], tolerance[64];
         problem_init(&p, NB_OP_DYT, dtype, 1, 64);
         problem_fill_normal(&p, 0, exp(10 * random_normal(&r)), random_bits(&r));
         problem_set(&p, 0, trial % 5 ? 1 : INFINITY);
         p.c.stats_dtype = trial % 2 ? NB_STATS_X : NB_STATS_F32;
         p.c.alpha = exp(3 * random_normal(&r));
-        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
-        nb_bound_init(&b, &p.c, &o, 64);
-        nb_oracle_row(&o, 0, y);
-        nb_bound_row(&b, 0, y, tolerance);
+        bound_of_row(&p, 64, y, tolerance);
         for (int64_t i = 0; i < 64; i++) {
             const double t = nb_round_to(nb_round_to(p.c.alpha, steps) * nb_get(p.in.x, i, dtype), steps);
             const double got = nb_round_to(nb_round_to((double)tanhf((float)t), steps), dtype);
@@ -145,20 +150,15 @@ Test(bound, holds_for_dyt_of_any_size) {
 /* ---- predicted losses ------------------------------------------------------------------------------------------------ */
 
 static enum nb_loss loss_of_row(const struct problem *p) {
-    struct nb_oracle o released_by(nb_oracle_release);
-    struct nb_bound b released_by(nb_bound_release);
     double y[64], tolerance[64];
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
-    nb_bound_init(&b, &p->c, &o, p->c.shape.cols);
-    nb_oracle_row(&o, 0, y);
-    enum nb_loss loss = nb_bound_row(&b, 0, y, tolerance);
+    const enum nb_loss loss = bound_of_row(p, p->c.shape.cols, y, tolerance);
     cr_expect_eq(isinf(tolerance[0]), loss != NB_LOSS_NONE && loss != NB_LOSS_UNBOUNDED);
     return loss;
 }
 
 static void expect_loss(uint32_t op, enum nb_dtype dtype, uint32_t stats_dtype, uint32_t variance, double eps, double x,
                         double step, enum nb_loss want) {
-    struct problem p;
+    struct problem p released_by(problem_free);
     problem_init(&p, op, dtype, 1, 64);
     p.c.stats_dtype = stats_dtype;
     p.c.style = stats_dtype == NB_STATS_X ? NB_COMPOSED : NB_FUSED;
@@ -168,7 +168,6 @@ static void expect_loss(uint32_t op, enum nb_dtype dtype, uint32_t stats_dtype, 
     enum nb_loss got = loss_of_row(&p);
     cr_expect_eq(got, want, "op %u %s x %g eps %g: %s, not %s", op, nb_formats[dtype].name, x, eps, nb_loss_names[got],
                  nb_loss_names[want]);
-    problem_free(&p);
 }
 
 Test(bound, predicts_where_the_formula_loses_its_result) {
@@ -202,8 +201,6 @@ Test(bound, predicts_where_the_formula_loses_its_result) {
 
 Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
     struct problem p released_by(problem_free);
-    struct nb_oracle o;
-    struct nb_bound b released_by(nb_bound_release);
     double y[8], tolerance[8];
     problem_init(&p, NB_OP_RMSNORM, NB_F16, 1, 8);
     problem_fill_normal(&p, 1, 0.1, 4);
@@ -212,19 +209,12 @@ Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
     p.in.gamma_f32[3] = 1e5f;
     for (uint32_t stats = NB_STATS_F32; stats <= NB_STATS_X; stats++) {
         p.c.stats_dtype = stats;
-        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
-        nb_bound_init(&b, &p.c, &o, 8);
-        nb_oracle_row(&o, 0, y);
-        cr_expect_eq(nb_bound_row(&b, 0, y, tolerance), NB_LOSS_OUTPUT_OVERFLOW);
+        cr_expect_eq(bound_of_row(&p, 8, y, tolerance), NB_LOSS_OUTPUT_OVERFLOW);
         for (int i = 0; i < 8; i++) cr_expect_eq(isinf(tolerance[i]), i == 3);
-        nb_oracle_release(&o);
     }
     p.c.op = NB_OP_COPY;
-    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
-    nb_bound_init(&b, &p.c, &o, 8);
-    cr_expect_eq(nb_bound_row(&b, 0, y, tolerance), NB_LOSS_NONE);
+    cr_expect_eq(bound_of_row(&p, 8, y, tolerance), NB_LOSS_NONE);
     for (int i = 0; i < 8; i++) cr_expect_eq(tolerance[i], 0, "a copy is exact");
-    nb_oracle_release(&o);
 }
 
 /* ---- mistakes lie beyond --------------------------------------------------------------------------------------------- */
@@ -343,15 +333,10 @@ Test(bound, tells_a_folded_batchnorm_from_one_that_subtracts_the_mean) {
 Test(bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
     for (int dtype = NB_F16; dtype <= NB_BF16; dtype++) {
         struct problem p released_by(problem_free);
-        struct nb_oracle o released_by(nb_oracle_release);
-        struct nb_bound b released_by(nb_bound_release);
         double y[384], tolerance[384];
         problem_init(&p, NB_OP_RMSNORM, (enum nb_dtype)dtype, 1, 384);
         problem_fill_normal(&p, 0, 1, 6);
-        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
-        nb_bound_init(&b, &p.c, &o, 55);
-        nb_oracle_row(&o, 0, y);
-        nb_bound_row(&b, 0, y, tolerance);
+        bound_of_row(&p, 55, y, tolerance);
         for (int i = 0; i < 384; i++) {
             double ulps = tolerance[i] / nb_ulp(y[i], p.in.dtype);
             cr_expect(ulps >= 0.5 && ulps < 0.51, "%g: %g ulp", y[i], ulps);

@@ -91,17 +91,13 @@ static void draw_formula(struct backward *b, struct soft_gradient *k, struct ran
     c->folded = k->order >= N_SOUND_ORDERS;
 }
 
-static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,
-                               NB_OP_L2NORM,  NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
-enum { N_OPS = sizeof ops / sizeof ops[0] };
-
 Test(gradient_bound, holds_for_every_formula_and_order_on_normal_rows) {
     struct random_state r = {21};
     for (int trial = 0; trial < 3000; trial += one_in(5)) {
         struct backward b released_by(backward_free);
         struct soft_gradient k = {0};
         const int64_t rows = up_to(&r, 6), cols = up_to(&r, 200);
-        backward_init(&b, ops[trial % N_OPS], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), rows, cols);
+        backward_init(&b, row_ops[trial % N_NORM_OPS], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), rows, cols);
         draw_formula(&b, &k, &r);
         const double mean = random_normal(&r), sd = exp(2 * random_normal(&r));
         backward_fill_normal(&b, mean, sd, random_bits(&r));
@@ -144,8 +140,8 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
         struct backward b released_by(backward_free);
         struct soft_gradient k = {0};
         const int of_x = trial % N_HARD_KINDS, of_dy = trial / N_HARD_KINDS % 6;
-        const int64_t cols = up_to(&r, trial % 5 ? 100 : 700), op = up_to(&r, N_OPS) - 1;
-        backward_init(&b, ops[op], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), 2, cols);
+        const int64_t cols = up_to(&r, trial % 5 ? 100 : 700), op = up_to(&r, N_NORM_OPS) - 1;
+        backward_init(&b, row_ops[op], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), 2, cols);
         draw_formula(&b, &k, &r);
         backward_fill_normal(&b, 0, 1, random_bits(&r));
         for (int64_t i = 0; i < 2 * cols; i++) {
@@ -174,7 +170,7 @@ Test(gradient_bound, mistakes_in_the_means_are_caught) {
         {GRADIENT_NO_PULL, NB_OP_BATCHNORM, NB_F32},  {GRADIENT_ALL_COUPLED, NB_OP_PRMSNORM, NB_BF16},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-        struct backward b;
+        struct backward b released_by(backward_free);
         struct soft_gradient k = {.lanes = 8, .fault = mistakes[i].fault};
         if (mistakes[i].op == NB_OP_BATCHNORM)
             backward_init_batchnorm(&b, NB_NCHW + (uint32_t)i % 2, NB_F32, 2, 8, 49);
@@ -187,7 +183,6 @@ Test(gradient_bound, mistakes_in_the_means_are_caught) {
         cr_expect_gt(judge(&b, &k).dx, 1, "mistake %zu", i);
         k.fault = GRADIENT_RIGHT;
         cr_expect_leq(judge(&b, &k).dx, 1, "without mistake %zu", i);
-        backward_free(&b);
     }
 }
 

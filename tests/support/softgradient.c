@@ -11,37 +11,37 @@
 /* The row or channel under way. */
 struct run {
     const struct soft_gradient *k;
-    const struct backward *b;
+    const struct nb_case *c;
+    const struct nb_inputs *in;
     int64_t stat, n; /* elements of it */
     float mean, rstd, mean_g, mean_gx;
 };
 
-static enum nb_dtype dtype_of(const struct run *r) { return r->b->p.in.dtype; }
-static float narrow(const struct run *r, float v) { return (float)nb_round_to(v, dtype_of(r)); }
 /* The result of an operation. */
-static float op(const struct run *r, float v) { return r->b->p.c.stats_dtype == NB_STATS_X ? narrow(r, v) : v; }
+static float op(const struct run *r, float v) {
+    return r->c->stats_dtype == NB_STATS_X ? (float)nb_round_to(v, r->in->dtype) : v;
+}
 /* The result of an addition inside a reduction; composed kernels keep f32 there. */
-static float add(const struct run *r, float v) { return r->b->p.c.style == NB_COMPOSED ? v : op(r, v); }
+static float add(const struct run *r, float v) { return r->c->style == NB_COMPOSED ? v : op(r, v); }
 
-static bool is_batchnorm(const struct run *r) { return r->b->p.c.op == NB_OP_BATCHNORM; }
+static bool is_batchnorm(const struct run *r) { return r->c->op == NB_OP_BATCHNORM; }
 
 /* Where element j of the row or channel lies. */
 static int64_t place(const struct run *r, int64_t j) {
-    const struct nb_shape *s = &r->b->p.c.shape;
+    const struct nb_shape *s = &r->c->shape;
     if (!is_batchnorm(r)) return r->stat * s->cols + j;
     if (s->layout == NB_NHWC) return j * s->c + r->stat;
     return (j / s->hw * s->c + r->stat) * s->hw + j % s->hw;
 }
 
-static float x_of(const struct run *r, int64_t j) { return (float)nb_get(r->b->p.in.x, place(r, j), dtype_of(r)); }
-static float dy_of(const struct run *r, int64_t j) { return (float)nb_get(r->b->p.in.dy, place(r, j), dtype_of(r)); }
+static float x_of(const struct run *r, int64_t j) { return (float)nb_get(r->in->x, place(r, j), r->in->dtype); }
+static float dy_of(const struct run *r, int64_t j) { return (float)nb_get(r->in->dy, place(r, j), r->in->dtype); }
 
 static float weight(const struct run *r, int64_t j) {
-    const struct nb_formula *f = &r->b->p.c.formula;
-    const int64_t param = is_batchnorm(r) ? r->stat : j;
+    const struct nb_formula *f = &r->c->formula;
+    const int64_t i = is_batchnorm(r) ? r->stat : j;
     if (f->affine == NB_AFFINE_NONE) return 1;
-    const float gamma =
-        f->param == NB_PARAM_X ? (float)nb_get(r->b->p.in.gamma_x, param, dtype_of(r)) : r->b->p.in.gamma_f32[param];
+    const float gamma = f->param == NB_PARAM_X ? (float)nb_get(r->in->gamma_x, i, r->in->dtype) : r->in->gamma_f32[i];
     return f->weight_offset ? op(r, 1 + gamma) : gamma;
 }
 
@@ -66,11 +66,12 @@ static float term_dyx(const struct run *r, int64_t j) {
     return op(r, dy_of(r, j) * xhat_of(r, j));
 }
 
-/* Element j goes to lane j % lanes; the lanes are then added in order. */
-static float sum(const struct run *r, term_fn term) {
-    float *lane freed = nb_alloc((unsigned long long)r->k->lanes, sizeof *lane), total = 0;
-    for (int64_t j = 0; j < r->n; j++) lane[j % r->k->lanes] = add(r, lane[j % r->k->lanes] + term(r, j));
-    for (int l = 0; l < r->k->lanes; l++) total = add(r, total + lane[l]);
+/* Of n elements: of a row, or (down) j of n rows. Number i goes to lane i % lanes; the lanes are then added in order. */
+static float sum(const struct run *r, term_fn term, int64_t n, bool down, int64_t j) {
+    const int lanes = r->k->lanes;
+    float *lane freed = nb_alloc((unsigned long long)lanes, sizeof *lane), total = 0;
+    for (int64_t i = 0; i < n; i++) lane[i % lanes] = add(r, lane[i % lanes] + (down ? term(r + i, j) : term(r, i)));
+    for (int l = 0; l < lanes; l++) total = add(r, total + lane[l]);
     return total;
 }
 
@@ -79,13 +80,12 @@ int64_t soft_gradient_chain(const struct soft_gradient *k, int64_t n) {
 }
 
 static bool is_centred(const struct run *r) {
-    const uint32_t o = r->b->p.c.op;
-    return o == NB_OP_LAYERNORM || o == NB_OP_ADD_LAYERNORM || is_batchnorm(r);
+    return r->c->op == NB_OP_LAYERNORM || r->c->op == NB_OP_ADD_LAYERNORM || is_batchnorm(r);
 }
 
 static void start(struct run *r, const struct soft_gradient *k, const struct backward *b, int64_t stat) {
     const struct nb_case *c = &b->p.c;
-    *r = (struct run){.k = k, .b = b, .stat = stat};
+    *r = (struct run){.k = k, .c = c, .in = &b->p.in, .stat = stat};
     r->n = is_batchnorm(r) ? c->shape.n * c->shape.hw : c->shape.cols;
     r->mean = is_centred(r) ? op(r, b->mean[stat]) : 0;
     r->rstd = op(r, b->rstd[stat]);
@@ -93,8 +93,8 @@ static void start(struct run *r, const struct soft_gradient *k, const struct bac
     float divisor = (float)(c->op == NB_OP_PRMSNORM ? c->k : r->n);
     if (k->fault == GRADIENT_DIVISOR) divisor -= 1;
     const float scale = c->op == NB_OP_L2NORM ? 1 : 1 / divisor;
-    if (is_centred(r) && k->fault != GRADIENT_NO_MEAN) r->mean_g = op(r, add(r, sum(r, g_of)) * scale);
-    if (k->fault != GRADIENT_NO_PULL) r->mean_gx = op(r, add(r, sum(r, term_gx)) * scale);
+    if (is_centred(r) && k->fault != GRADIENT_NO_MEAN) r->mean_g = op(r, add(r, sum(r, g_of, r->n, false, 0)) * scale);
+    if (k->fault != GRADIENT_NO_PULL) r->mean_gx = op(r, add(r, sum(r, term_gx, r->n, false, 0)) * scale);
 }
 
 /* ---- dx ---------------------------------------------------------------------------------------------------------------- */
@@ -108,73 +108,40 @@ static float affine(const struct run *r, int64_t j, float mean_gx) {
 
 static float own(const struct run *r, int64_t j) {
     const float g = g_of(r, j), xhat = xhat_of(r, j), rstd = r->rstd, mean_g = r->mean_g;
-    const bool beyond = r->b->p.c.op == NB_OP_PRMSNORM && j >= r->b->p.c.k && r->k->fault != GRADIENT_ALL_COUPLED;
+    const bool beyond = r->c->op == NB_OP_PRMSNORM && j >= r->c->k && r->k->fault != GRADIENT_ALL_COUPLED;
     const float mean_gx = beyond ? 0 : r->mean_gx;
-    switch (beyond ? ORDER_PLAIN : r->k->order) {
-    case ORDER_FOLDED_MEANS:
+    const enum order order = beyond ? ORDER_PLAIN : r->k->order;
+    if (order == ORDER_FOLDED_MEANS)
         return op(r, fmaf(rstd, g, -op(r, fmaf(xhat, op(r, rstd * mean_gx), op(r, rstd * mean_g)))));
-    case ORDER_BRACKET:
-        return op(r, op(r, g - op(r, fmaf(xhat, mean_gx, mean_g))) * rstd);
-    case ORDER_OF_X:
-        if (is_centred(r)) break;
+    if (order == ORDER_BRACKET) return op(r, op(r, g - op(r, fmaf(xhat, mean_gx, mean_g))) * rstd);
+    if (order == ORDER_OF_X && !is_centred(r))
         return op(r, op(r, rstd * g) - op(r, x_of(r, j) * op(r, op(r, rstd * rstd) * mean_gx)));
-    case ORDER_OF_DISTANCE:
+    if (order == ORDER_OF_DISTANCE)
         return fmaf(rstd, g, fmaf(-mean_gx * rstd * rstd * rstd, x_of(r, j) - r->mean, -mean_g * rstd));
-    case ORDER_AFFINE:
-        return affine(r, j, mean_gx);
-    default:
-        break;
-    }
+    if (order == ORDER_AFFINE) return affine(r, j, mean_gx);
     return op(r, op(r, op(r, g - mean_g) - op(r, xhat * mean_gx)) * rstd);
 }
 
 static void store_row(const struct run *r, void *dx) {
-    const struct nb_inputs *in = &r->b->p.in;
-    const uint32_t o = r->b->p.c.op;
-    const bool adds = o == NB_OP_ADD_RMSNORM || o == NB_OP_ADD_LAYERNORM;
+    const bool adds = r->c->op == NB_OP_ADD_RMSNORM || r->c->op == NB_OP_ADD_LAYERNORM;
     for (int64_t j = 0; j < r->n; j++) {
         float v = own(r, j);
-        if (adds) v += (float)nb_get(in->dresidual_out, place(r, j), in->dtype);
-        nb_set(dx, place(r, j), in->dtype, v);
+        if (adds) v += (float)nb_get(r->in->dresidual_out, place(r, j), r->in->dtype);
+        nb_set(dx, place(r, j), r->in->dtype, v);
     }
-}
-
-/* ---- dgamma and dbeta ---------------------------------------------------------------------------------------------------- */
-
-/* Row ops: row r goes to accumulator r % lanes of each column. */
-static void add_to_columns(const struct run *r, float *gamma, float *beta) {
-    const int64_t lane = r->stat % r->k->lanes * r->n;
-    for (int64_t j = 0; j < r->n; j++) {
-        gamma[lane + j] = add(r, gamma[lane + j] + term_dyx(r, j));
-        beta[lane + j] = add(r, beta[lane + j] + dy_of(r, j));
-    }
-}
-
-static void add_lanes(const struct run *r, float *lanes) {
-    for (int l = 1; l < r->k->lanes; l++)
-        for (int64_t j = 0; j < r->n; j++) lanes[j] = add(r, lanes[j] + lanes[l * r->n + j]);
 }
 
 void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, void *dx, float *dgamma, float *dbeta) {
-    struct run r = {0};
-    const unsigned long long n = (unsigned long long)(b->p.in.n_params * k->lanes);
-    float *gamma freed = nb_alloc(n, sizeof *gamma), *beta freed = nb_alloc(n, sizeof *beta);
+    struct run *runs freed = nb_alloc((unsigned long long)b->n_stats, sizeof *runs);
     for (int64_t stat = 0; stat < b->n_stats; stat++) {
-        start(&r, k, b, stat);
-        store_row(&r, dx);
-        if (is_batchnorm(&r)) {
-            gamma[stat] = op(&r, sum(&r, term_dyx));
-            beta[stat] = op(&r, sum(&r, dy_of));
-        } else {
-            add_to_columns(&r, gamma, beta);
-        }
+        start(&runs[stat], k, b, stat);
+        store_row(&runs[stat], dx);
     }
-    if (!is_batchnorm(&r)) {
-        add_lanes(&r, gamma);
-        add_lanes(&r, beta);
-    }
+    const bool down = !is_batchnorm(runs);
+    const int64_t n = down ? b->n_stats : runs->n;
     for (int64_t i = 0; i < b->p.in.n_params; i++) {
-        dgamma[i] = op(&r, gamma[i]);
-        dbeta[i] = op(&r, beta[i]);
+        const struct run *r = down ? runs : &runs[i];
+        dgamma[i] = op(r, sum(r, term_dyx, n, down, i));
+        dbeta[i] = op(r, sum(r, dy_of, n, down, i));
     }
 }
