@@ -47,7 +47,7 @@ static void check(const struct backward *s, struct nb_checked *checked) {
 }
 
 static void comes_out(const char *key, enum nb_status status, const char *reason) {
-    struct backward s;
+    struct backward s released_by(end);
     struct nb_checked checked;
     begin(&s, key);
     check(&s, &checked);
@@ -55,13 +55,12 @@ static void comes_out(const char *key, enum nb_status status, const char *reason
     cr_expect(strstr(checked.reason, reason), "%s: '%s' does not say '%s'", key, checked.reason, reason);
     cr_expect_eq(checked.digests != NULL, nb_status_timed(status));
     free(checked.digests);
-    end(&s);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 Test(backward, cases_that_share_buffers_have_statistics_of_their_own) {
-    struct backward s;
+    struct backward s released_by(end);
     struct nb_case other;
     struct nb_call call = {0}, second = {0};
     struct nb_buffers b released_by(nb_buffers_release);
@@ -92,7 +91,6 @@ Test(backward, cases_that_share_buffers_have_statistics_of_their_own) {
     call.rstd[2] += 1;
     cr_expect_eq(nb_buffers_verify(&b, where, sizeof where), NB_DAMAGED_INPUT, "statistics are inputs");
     cr_expect(strstr(where, "rstd"), "%s", where);
-    end(&s);
 }
 
 /* ---- judgement ------------------------------------------------------------------------------------------------------- */
@@ -143,13 +141,12 @@ Test(backward, a_kernel_is_judged_by_the_rstd_that_it_declares_to_use) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char key[200];
         double dx[4];
-        struct backward s;
+        struct backward s released_by(end);
         snprintf(key, sizeof key,
                  "mistakes:rmsb_f32_%s/shape:1x4/data:values(1,0,0,0)/dy:parallel/eps:1e-4/affine:none", cases[i].key);
         begin(&s, key);
         nb_gradient_row(&s.gradient, 0, dx);
         cr_expect_float_eq(dx[0], cases[i].dx, 1e-12, "%s: %.12g", key, dx[0]);
-        end(&s);
         comes_out(key, cases[i].status, "");
     }
     comes_out("mistakes:rmsb_f32_own_rstd/shape:64x40", NB_OK, "");
@@ -166,7 +163,7 @@ Test(backward, dy_is_an_axis) {
         {"zeros", 0, 0}, {"values(3,-4)", 3, -4}, {"parallel", 5, 7}, {"tests/data/minilm_embed_x.npy", NAN, NAN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct nb_strbuf key released_by(nb_strbuf_release) = {0}, given released_by(nb_strbuf_release) = {0};
-        struct backward s;
+        struct backward s released_by(end);
         const bool file = isnan(cases[i].first);
         nb_strbuf_addf(&given, "mistakes:rmsb_f32_in_double/shape:2x%d/data:%s/dy:%s", file ? 384 : 4,
                        file ? "normal" : "values(5,7)", file ? "tests%2Fdata%2Fminilm_embed_x.npy" : cases[i].dy);
@@ -177,7 +174,6 @@ Test(backward, dy_is_an_axis) {
         if (!file)
             cr_expect(dy[0] == cases[i].first && dy[5] == cases[i].second, "%s: %g, %g", given.text, dy[0], dy[5]);
         cr_expect_eq(nb_inputs_is_random(&s.c), 0, "%s", given.text);
-        end(&s);
     }
     struct nb_case c;
     struct nb_strbuf key released_by(nb_strbuf_release) = {0};
@@ -198,7 +194,7 @@ static char *judged_by(const struct backward *s, const struct nb_gradient *gradi
 
 /* What is exact is shared by cases of one mathematics; how a case computes is its own: here in bf16 throughout. */
 Test(backward, a_shared_gradient_judges_each_case_by_its_own_arithmetic) {
-    struct backward s;
+    struct backward s released_by(end);
     struct nb_gradient own released_by(nb_gradient_release);
     begin(&s, "layernorm_backward_plain_v256_bf16/shape:64x40/data:normal");
     char *usual = judged_by(&s, &s.gradient);
@@ -209,11 +205,10 @@ Test(backward, a_shared_gradient_judges_each_case_by_its_own_arithmetic) {
     char *apart = judged_by(&s, &own);
     cr_expect_str_eq(shared, apart);
     cr_expect_str_neq(shared, usual);
-    end(&s);
 }
 
 Test(backward, the_record_has_what_was_judged) {
-    struct backward s;
+    struct backward s released_by(end);
     struct nb_checked checked;
     struct nb_accuracy read;
     begin(&s, "mistakes:lnb_f32_in_double/shape:64x40");
@@ -228,15 +223,13 @@ Test(backward, the_record_has_what_was_judged) {
     cr_expect(read.has_parameters && read.dgamma.n == 40 && read.dalpha.n == 0);
     cr_expect_eq(read.dbeta.ratio, a->dbeta.ratio);
     free(checked.digests);
-    end(&s);
 }
 
 static struct nb_metamorphic tried(const char *key) {
-    struct backward s;
+    struct backward s released_by(end);
     struct nb_metamorphic m;
     begin(&s, key);
     nb_metamorphic_check(&s.c, s.entry, &s.oracle, &m);
-    end(&s);
     return m;
 }
 

@@ -55,42 +55,32 @@ Test(core_state, scattered_nonsense_is_no_floor) {
     nb_floors_release(&f);
 }
 
+/* What is kept when a run of n such probes begins is `before`, and the run goes by no more. */
+static void run_keeps(double before, double cycles, int n, const char *why) {
+    struct nb_floors f released_by(nb_floors_release) = {0};
+    nb_floors_load(&f);
+    cr_expect_float_eq(nb_floors_get(&f, 0, 1), before, 10, "%s", why);
+    take(&f, cycles, n);
+    cr_expect_leq(nb_floors_get(&f, 0, 1), before + 10, "beside what is kept: %s", why);
+    nb_floors_keep(&f);
+}
+
 /* A run that met no uncontended core goes by an earlier one's; one that finds a lower floor keeps it. */
 Test(core_state, the_floor_is_kept_beside_the_tuning) {
     char *dir = new_folder(), *path freed = nb_path_join(dir, "tuning.json"),
          *kept freed = nb_path_join(dir, "tuning.json.probe");
     struct nb_floors f = {0};
     setenv("NORMBENCH_TUNING", path, 1);
-    nb_floors_load(&f);
     take(&f, 1000, 999);
     nb_floors_keep(&f);
     cr_expect(!nb_path_exists(kept), "too few probes");
     take(&f, 1000, 1);
     nb_floors_keep(&f);
     nb_floors_release(&f);
-    nb_floors_load(&f);
-    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 1000, 5);
-    take(&f, 1900, 2000);
-    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 1000, 5, "this run was never alone");
-    nb_floors_keep(&f);
-    nb_floors_release(&f);
-    nb_floors_load(&f);
-    take(&f, 900, 2000);
-    nb_floors_keep(&f);
-    nb_floors_release(&f);
-    nb_floors_load(&f);
-    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 900, 5);
-    nb_floors_release(&f);
-    for (int run = 1; run <= NB_FLOOR_UNMET; run++) {
-        nb_floors_load(&f);
-        take(&f, 1900, 2000);
-        cr_expect_float_eq(nb_floors_get(&f, 0, 1), 900, 5, "run %d", run);
-        nb_floors_keep(&f);
-        nb_floors_release(&f);
-    }
-    nb_floors_load(&f);
-    cr_expect_float_eq(nb_floors_get(&f, 0, 1), 1900, 10, "what no run meets any more is no floor");
-    nb_floors_release(&f);
+    run_keeps(1000, 1900, 2000, "enough probes");
+    run_keeps(1000, 900, 2000, "the run before was never alone");
+    for (int run = 1; run <= NB_FLOOR_UNMET; run++) run_keeps(900, 1900, 2000, "the lower floor, met by no later run");
+    run_keeps(1900, 1900, 2000, "what no run meets any more is no floor");
     setenv("NORMBENCH_TUNING", "none", 1);
     nb_floors_load(&f);
     cr_expect_eq(f.n, 0);

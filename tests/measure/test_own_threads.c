@@ -100,23 +100,28 @@ Test(own_threads, open_is_called_once_with_the_cpus_of_the_case) {
     cr_assert_eq(closed, 1);
 }
 
-Test(own_threads, what_open_says_is_told) {
-    const struct nb_entry *entries[] = {&own_entry};
+/* With one thread of its own. */
+static const struct nb_entry *own_alone[] = {&own_entry};
+static void open_own(void) {
     char reason[160];
-    cr_assert_eq(nb_kernels_open(entries, 1, 0, NULL, reason, sizeof reason), -1);
+    cr_assert_eq(nb_kernels_open(own_alone, 1, 1, NULL, reason, sizeof reason), 0, "%s", reason);
+}
+static void close_own(void) { nb_kernels_close(own_alone, 1); }
+
+Test(own_threads, what_open_says_is_told) {
+    char reason[160];
+    cr_assert_eq(nb_kernels_open(own_alone, 1, 0, NULL, reason, sizeof reason), -1);
     cr_assert_str_eq(reason, "own:own: open(0) returned 7");
 }
 
 Test(own_threads, a_spinning_thread_is_seen) {
-    const struct nb_entry *entries[] = {&own_entry};
-    char reason[160];
-    cr_assert_eq(nb_kernels_open(entries, 1, 1, NULL, reason, sizeof reason), 0);
+    open_own();
     cr_assert(nb_threads_wait_asleep(long_s));
     begin_to_spin();
     cr_assert(!nb_threads_wait_asleep(0.02));
     atomic_store(&spinning, 0);
     cr_assert(nb_threads_wait_asleep(long_s));
-    nb_kernels_close(entries, 1);
+    close_own();
 }
 
 Test(own_threads, a_call_is_whole_and_has_the_cores) {
@@ -144,10 +149,8 @@ Test(own_threads, a_call_is_whole_and_has_the_cores) {
 
 Test(own_threads, an_arm_waits_for_threads_that_spin_on) {
     struct nb_call call = {.struct_size = sizeof call, .rows = 10};
-    const struct nb_entry *entries[] = {&own_entry};
-    char reason[160];
     struct nb_pool *pool = nb_pool_new(2, NULL);
-    cr_assert_eq(nb_kernels_open(entries, 1, 1, NULL, reason, sizeof reason), 0);
+    open_own();
     nb_pool_make_ready(pool, &own);
     begin_to_spin();
     const double start = nb_now_s();
@@ -156,18 +159,16 @@ Test(own_threads, an_arm_waits_for_threads_that_spin_on) {
     cr_assert_eq(nb_pool_run(pool, &ordinary, &call), 0);
     atomic_store(&spinning, 0);
     nb_pool_free(pool);
-    nb_kernels_close(entries, 1);
+    close_own();
 }
 
 Test(own_threads, their_work_is_told_from_the_pool_s) {
-    const struct nb_entry *entries[] = {&own_entry};
-    char reason[160];
     struct nb_pool *pool = nb_pool_new(2, NULL);
     const struct nb_cpu_times alone = nb_pool_cpu_times(pool);
-    cr_assert_eq(nb_kernels_open(entries, 1, 1, NULL, reason, sizeof reason), 0);
+    open_own();
     nb_played_others(0.02);
     nb_played_work(0.5);
-    nb_kernels_close(entries, 1);
+    close_own();
     const struct nb_cpu_times helped = nb_pool_cpu_times(pool);
     cr_expect_float_eq(helped.others_s - alone.others_s, 0.02, 1e-9);
     cr_expect(helped.pool_s - alone.pool_s >= 0.5);

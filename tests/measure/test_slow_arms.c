@@ -10,10 +10,9 @@
 
 #include "tests/support/played_time.h"
 
-enum { BLOCKS = 20, ALL = 1 << 30 };
+enum { BLOCKS = 20, SETS = 3, ALL = 1 << 30 };
 static int calls_made, n_slow;
 static double slow_s;
-static int64_t per_sample; /* of the launch */
 
 static int take_a_while(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (begin < end && end == call->rows) nb_played_work(calls_made++ < n_slow ? slow_s : 1e-6);
@@ -22,39 +21,54 @@ static int take_a_while(const struct nb_call *call, int phase, int64_t begin, in
 
 static int64_t one_unit(const struct nb_call *call, int phase) { return call->rows; }
 
+static struct nb_arm arms[2]; /* of a launch */
+static double sample_ns[2][BLOCKS];
+
+/* Arms of a kernel on sets of tensors with so many rows; each set's number is where its x points. */
+static void launch(const struct nb_kernel *kernel, int n_arms, int n_sets, int64_t rows,
+                   const struct nb_measure_options *options) {
+    static const int numbers[SETS] = {0, 1, 2};
+    static bool preempted[2][BLOCKS];
+    static int position[2][BLOCKS];
+    const struct nb_entry entry = {.kernel = kernel};
+    const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = rows, .cols = 8}, .threads = 1};
+    struct nb_call calls[SETS];
+    struct nb_noise noise;
+    for (int s = 0; s < SETS; s++)
+        calls[s] = (struct nb_call){.struct_size = sizeof calls[s], .rows = rows, .cols = 8, .x = &numbers[s]};
+    for (int a = 0; a < n_arms; a++) {
+        for (int b = 0; b < BLOCKS; b++) sample_ns[a][b] = NAN;
+        arms[a] = (struct nb_arm){&entry, .c = &c, .calls = calls, .sample_ns = sample_ns[a]};
+        arms[a].preempted = preempted[a];
+        arms[a].position = position[a];
+    }
+    nb_played_table("* 0 0\nreading 0");
+    struct nb_pool *pool = nb_pool_new(1, NULL);
+    nb_measure_group(arms, n_arms, n_sets, pool, options, &noise);
+    nb_pool_free(pool);
+}
+
 /* The samples that one arm got in a launch of 20 blocks whose first `slow` calls take so long, the others a us; calls_made says how many
  * calls they took. */
 static int samples_of(double call_s, int slow, bool with_probes) {
     static const struct nb_kernel kernel = {
         .name = "slow", .variant = "slow", .run = take_a_while, .n_units = one_unit};
-    static const struct nb_entry entry = {.kernel = &kernel};
-    const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = 1, .cols = 8}, .threads = 1};
-    struct nb_call call = {.struct_size = sizeof call, .rows = 1, .cols = 8};
-    double sample_ns[BLOCKS];
-    bool preempted[BLOCKS];
-    int position[BLOCKS], n = 0;
-    struct nb_arm arm = {
-        .entry = &entry, .c = &c, .calls = &call, .sample_ns = sample_ns, .preempted = preempted, .position = position};
     const struct nb_measure_options options = {
         .blocks = BLOCKS, .sample_s = 5e-4, .seed = 1, .probed = with_probes, .floor = NAN};
-    struct nb_noise noise;
-    for (int b = 0; b < BLOCKS; b++) sample_ns[b] = NAN;
+    int n = 0;
     calls_made = 0;
     slow_s = call_s;
     n_slow = slow;
-    nb_played_table("slow 0 0\nreading 0");
-    struct nb_pool *pool = nb_pool_new(1, NULL);
-    nb_measure_group(&arm, 1, 1, pool, &options, &noise);
-    nb_pool_free(pool);
+    launch(&kernel, 1, 1, 1, &options);
+    double *probe freed = arms[0].probe;
+    cr_expect_eq(probe != NULL, with_probes);
     for (int b = 0; b < BLOCKS; b++) {
-        if (isnan(sample_ns[b])) continue;
-        cr_expect(slow < ALL || fabs(sample_ns[b] - 1e9 * call_s) < 1, "a sample is the time of one call");
+        const double ns = sample_ns[0][b];
+        if (probe) cr_expect_eq(isfinite(probe[b]), isfinite(ns));
+        if (isnan(ns)) continue;
+        cr_expect(slow < ALL || fabs(ns - 1e9 * call_s) < 1, "a sample is the time of one call");
         n++;
     }
-    per_sample = arm.per_sample;
-    cr_expect_eq(arm.probe != NULL, with_probes);
-    for (int b = 0; b < BLOCKS && arm.probe; b++) cr_expect_eq(isfinite(arm.probe[b]), isfinite(sample_ns[b]));
-    free(arm.probe);
     return n;
 }
 
@@ -70,7 +84,7 @@ Test(slow_arms, a_call_of_many_samples_takes_part_in_few_blocks) {
 
 Test(slow_arms, a_first_call_that_waits_makes_no_short_samples) {
     cr_expect_eq(samples_of(2e-3, 2, false), BLOCKS, "the call that warms and the first that is timed");
-    cr_expect_gt(per_sample, 16);
+    cr_expect_gt(arms[0].per_sample, 16);
 }
 
 static int a_microsecond_a_row(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
@@ -87,26 +101,10 @@ static int64_t sample_of_rows(int64_t rows, bool *whole) {
                                             .run = a_microsecond_a_row,
                                             .n_units = one_unit,
                                             .row_local = are_local};
-    static const struct nb_entry entry = {.kernel = &kernel};
-    const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = rows, .cols = 8}, .threads = 1};
-    struct nb_call call = {.struct_size = sizeof call, .rows = rows, .cols = 8};
-    double sample_ns;
-    bool preempted;
-    int position;
-    struct nb_arm arm = {.entry = &entry,
-                         .c = &c,
-                         .calls = &call,
-                         .sample_ns = &sample_ns,
-                         .preempted = &preempted,
-                         .position = &position};
     const struct nb_measure_options options = {.blocks = 1, .sample_s = 60e-6, .seed = 1};
-    struct nb_noise noise;
-    nb_played_table("* 0 0\nreading 0");
-    struct nb_pool *pool = nb_pool_new(1, NULL);
-    nb_measure_group(&arm, 1, 1, pool, &options, &noise);
-    nb_pool_free(pool);
-    *whole = !arm.chunked;
-    return arm.per_sample;
+    launch(&kernel, 1, 1, rows, &options);
+    *whole = !arms[0].chunked;
+    return arms[0].per_sample;
 }
 
 Test(slow_arms, a_call_of_two_samples_and_more_goes_by_rows) {
@@ -118,7 +116,6 @@ Test(slow_arms, a_call_of_two_samples_and_more_goes_by_rows) {
     cr_expect(rows > 40 && rows < 120 && !whole, "%lld rows", (long long)rows);
 }
 
-enum { SETS = 3 };
 static int n_stays, stays[64], calls_in[64]; /* on which sets calls were made without leaving them, and how many */
 
 static int note_set(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
@@ -134,31 +131,10 @@ static int note_set(const struct nb_call *call, int phase, int64_t begin, int64_
 Test(slow_arms, each_block_is_on_the_next_set_and_its_first_arm_calls_twice_to_warm_it) {
     enum { N_BLOCKS = 2 * SETS };
     static const struct nb_kernel kernel = {.name = "notes", .variant = "notes", .run = note_set, .n_units = one_unit};
-    static const struct nb_entry entry = {.kernel = &kernel};
-    static const int numbers[SETS] = {0, 1, 2};
-    const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = 1, .cols = 8}, .threads = 1};
-    struct nb_call calls[SETS];
-    double sample_ns[2][N_BLOCKS];
-    bool preempted[2][N_BLOCKS];
-    int position[2][N_BLOCKS];
-    struct nb_arm arms[2];
-    for (int s = 0; s < SETS; s++)
-        calls[s] = (struct nb_call){.struct_size = sizeof calls[s], .rows = 1, .cols = 8, .x = &numbers[s]};
-    for (int a = 0; a < 2; a++)
-        arms[a] = (struct nb_arm){.entry = &entry,
-                                  .c = &c,
-                                  .calls = calls,
-                                  .sample_ns = sample_ns[a],
-                                  .preempted = preempted[a],
-                                  .position = position[a]};
     const struct nb_measure_options options = {.blocks = N_BLOCKS, .sample_s = 1e-3, .seed = 1};
-    struct nb_noise noise;
-    struct nb_pool *pool = nb_pool_new(1, NULL);
     n_stays = 0;
     memset(calls_in, 0, sizeof calls_in);
-    nb_played_table("* 0 0\nreading 0");
-    nb_measure_group(arms, 2, SETS, pool, &options, &noise);
-    nb_pool_free(pool);
+    launch(&kernel, 2, SETS, 1, &options);
     cr_assert_eq(n_stays, 1 + N_BLOCKS, "the choice of the samples, and the blocks");
     for (int b = 0; b <= N_BLOCKS; b++) {
         cr_expect_eq(stays[b], b % SETS);

@@ -26,15 +26,22 @@ static struct nb_launches launches_of(const double *ns, size_t n, double share, 
     return l;
 }
 
+/* What launches come to of a case that moves so many bytes; they are released. */
+static struct nb_timing finished(struct nb_launches l, double bytes) {
+    struct nb_timing t = {0};
+    nb_launches_finish(&l, bytes, &t);
+    nb_launches_release(&l);
+    return t;
+}
+
 Test(timing, ratios_are_paired_within_blocks) {
     /* The machine slows down in blocks 2 and 3 by 3; the case takes twice its copy in each block. The unpaired ratio of medians
      * over the blocks that the copy has would be 2 * 3 / 1. */
     double own[] = {20, 20, 60, 60, 60}, copy[] = {10, 10, 30, NAN, NAN};
-    struct nb_launches l released_by(nb_launches_release) = {0};
+    struct nb_launches l = {0};
     struct nb_samples o = samples(own, 5), t = samples(copy, 5);
-    struct nb_timing timing = {0};
     nb_launches_add(&l, &o, &t, NULL, &calm);
-    nb_launches_finish(&l, 640, &timing);
+    const struct nb_timing timing = finished(l, 640);
     assert_near(timing.time_ns.value, 60);
     assert_near(timing.vs_copy.value, 0.5);
     assert_near(timing.gbytes_per_s, 640.0 / 60);
@@ -61,10 +68,9 @@ Test(timing, the_runner_up_is_taken_where_it_is_five_percent_faster) {
         bool other;
     } cases[] = {{0.9, 0.9, true}, {1.03, 1.03, true}, {1.06, 1.1, false}, {1.4, 1.1, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct nb_launches l released_by(nb_launches_release) = launches_with_other(cases[i].share);
-        struct nb_timing timing = {0};
+        struct nb_launches l = launches_with_other(cases[i].share);
         cr_expect_eq(nb_launches_other_copy_is_faster(&l), cases[i].other, "share %g", cases[i].share);
-        nb_launches_finish(&l, 1, &timing);
+        const struct nb_timing timing = finished(l, 1);
         assert_near(timing.vs_copy.value, cases[i].vs_copy);
         cr_expect_eq(timing.suspect, timing.vs_copy.low > 1);
         assert_near(timing.copy_drift, cases[i].other ? 105.0 / 101 : 1.05);
@@ -73,9 +79,7 @@ Test(timing, the_runner_up_is_taken_where_it_is_five_percent_faster) {
 
 Test(timing, five_launches_give_no_interval_and_no_rank) {
     double ns[] = {100, 104, 98, 101, 110};
-    struct nb_launches l released_by(nb_launches_release) = launches_of(ns, 5, 2, &calm);
-    struct nb_timing timing = {0};
-    nb_launches_finish(&l, 1, &timing);
+    const struct nb_timing timing = finished(launches_of(ns, 5, 2, &calm), 1);
     cr_assert(isfinite(timing.time_ns.value) && isnan(timing.time_ns.low) && isnan(timing.time_ns.high));
     cr_assert_not(timing.suspect, "without an interval nothing lies beyond it");
     cr_assert(timing.noisy);
@@ -84,13 +88,12 @@ Test(timing, five_launches_give_no_interval_and_no_rank) {
 
 Test(timing, a_launch_without_a_valid_sample_counts_for_nothing) {
     double none[] = {NAN, NAN}, some[] = {NAN, 7};
-    struct nb_launches l released_by(nb_launches_release) = {0};
+    struct nb_launches l = {0};
     struct nb_samples n = samples(none, 2), s = samples(some, 2);
-    struct nb_timing timing = {0};
     nb_launches_add(&l, &n, &s, &s, &calm);
     cr_assert_eq(l.n, 0);
     nb_launches_add(&l, &s, &n, &s, &calm);
-    nb_launches_finish(&l, 1, &timing);
+    const struct nb_timing timing = finished(l, 1);
     cr_assert_eq(timing.n_launches, 1);
     cr_assert_eq(timing.n_samples, 1);
     assert_near(timing.time_ns.value, 7);
@@ -104,13 +107,11 @@ static struct nb_timing timed_with_hits(size_t n_own, size_t n_copy) {
     for (size_t i = 0; i < BLOCKS; i++) ns[i] = 100;
     for (size_t i = 0; i < n_own; i++) own_hit[i] = true;
     for (size_t i = 0; i < n_copy; i++) copy_hit[BLOCKS - 1 - i] = true;
-    struct nb_launches l released_by(nb_launches_release) = {0};
+    struct nb_launches l = {0};
     struct nb_samples own = {.ns = ns, .preempted = own_hit, .n = BLOCKS};
     struct nb_samples copy = {.ns = ns, .preempted = copy_hit, .n = BLOCKS};
     for (int launch = 0; launch < 6; launch++) nb_launches_add(&l, &own, &copy, &own, &calm);
-    struct nb_timing timing = {0};
-    nb_launches_finish(&l, 1, &timing);
-    return timing;
+    return finished(l, 1);
 }
 
 Test(timing, preempted_pairs_are_counted_from_both_sides_and_judged_by_their_share) {
@@ -124,16 +125,14 @@ Test(timing, preempted_pairs_are_counted_from_both_sides_and_judged_by_their_sha
 
 /* Six launches whose paired ratio to the copy spreads by +-half_width. */
 static struct nb_timing spread_by(double half_width, const struct nb_noise *noise, double drift) {
-    struct nb_launches l released_by(nb_launches_release) = {0};
+    struct nb_launches l = {0};
     for (int i = 0; i < 6; i++) {
         double base = i == 0 ? 100 * drift : 100, copy[] = {base, base};
         double ratio = exp(half_width * (i - 2.5) / 2.5), own[] = {base * ratio, base * ratio};
         struct nb_samples o = samples(own, 2), t = samples(copy, 2);
         nb_launches_add(&l, &o, &t, &o, noise);
     }
-    struct nb_timing timing = {0};
-    nb_launches_finish(&l, 1, &timing);
-    return timing;
+    return finished(l, 1);
 }
 
 Test(timing, a_wide_interval_decides_and_a_busy_machine_does_not) {
