@@ -84,7 +84,7 @@ static double value_of(const struct nb_findings *f, const char *name, const char
 }
 
 Test(claims_steps, the_parts_of_a_step_follow_from_its_operations) {
-    struct made m;
+    struct made m released_by(release);
     struct nb_findings found released_by(nb_findings_release) = {0};
     make(&m, RIGHT);
     find_parts(&m.asked, &found);
@@ -94,7 +94,6 @@ Test(claims_steps, the_parts_of_a_step_follow_from_its_operations) {
     cr_expect_float_eq(value_of(&found, "cut", "step"), 0.1, 1e-9, "half of the fifth");
     cr_expect(isnan(value_of(&found, "cut", "backward")), "inference has none");
     cr_expect_str_eq(nb_finding_get(&found.items[0], "style"), "composed");
-    release(&m);
 }
 
 /* A step has 2 x 12 operations of norms and a product, 2 x 4 fewer with RMSNorm. */
@@ -106,7 +105,7 @@ Test(claims_steps, a_published_cut_needs_so_much_dispatch) {
                  {RIGHT PUBLISHED("0.1", "v100"), 0},
                  {RIGHT PUBLISHED("0.33", "v100"), MOST_DISPATCH_US}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct made m;
+        struct made m released_by(release);
         struct nb_findings found released_by(nb_findings_release) = {0};
         make(&m, cases[i].more);
         find_dispatch(&m.asked, &m.asked.s->published[0], NULL, &found);
@@ -114,24 +113,20 @@ Test(claims_steps, a_published_cut_needs_so_much_dispatch) {
         cr_expect_float_eq(value_of(&found, "cut_limit", "step"), 0.32, 1e-9, "8 of 25");
         cr_expect_float_eq(value_of(&found, "dispatch_cut", "step"), 0.1, 1e-9, "the first is without dispatch");
         cr_expect_str_eq(nb_finding_get(&found.items[0], "machine"), "here");
-        release(&m);
     }
 }
 
 Test(claims_steps, what_it_comes_to_is_said) {
-    struct made m;
+    struct made m released_by(release);
     make(&m, RIGHT PUBLISHED("0.33", "v100"));
     cJSON *models = kept_json(cJSON_CreateArray()), *entry = find_entry(models, &m.asked);
     add_row(cJSON_GetObjectItemCaseSensitive(entry, "dispatch"), &m.asked, &m.asked.s->published[0]);
     const cJSON *row = nb_json_get(entry, "dispatch")->child;
     const char *said = nb_json_get_string(row, "sentence");
-    cr_expect(strstr(said, "step, r: ") && strstr(said, "33.0%") && strstr(said, "the cut would be 32.0%") &&
-                  strstr(said, "Here the sum gives 10%"),
-              "%s", said);
+    HAS(said, "step, r: ", "33.0%", "the cut would be 32.0%", "Here the sum gives 10%");
     cr_expect_eq(nb_json_get_interval(row, "needed_here_us").value, MOST_DISPATCH_US);
     cr_expect_eq(find_entry(models, &m.asked), entry, "another claim's step of the same model is this one");
     cr_expect_eq(cJSON_GetArraySize(models), 1);
-    release(&m);
 }
 
 Test(claims_steps, without_times_each_figure_is_missing_and_says_why) {

@@ -93,7 +93,7 @@ Test(registry, a_plugin_with_code_in_another_file_is_warned_about_and_the_builti
     setenv("NORMBENCH_TEST_FAULT", "elsewhere", 1);
     const char *text = said(nb_registry_load, plugin_path("invalid"), &result);
     cr_expect_eq(result, 0);
-    cr_expect(strstr(text, "warning: ") && strstr(text, "its function close lies in"), "%s", text);
+    HAS(text, "warning: ", "its function close lies in");
     cr_expect_eq(nb_registry_size(), 2);
     nb_registry_release();
     setenv("NORMBENCH_KERNELS", plugin_path("invalid"), 1);

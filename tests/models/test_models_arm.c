@@ -77,6 +77,6 @@ Test(models_arm, an_arm_is_selected_by_what_means_something_for_it) {
     nb_model_arm_parse(&arm, NULL, "batchnorm nn post", reason, sizeof reason);
     nb_model_arm_complete(&arm, w);
     nb_model_arm_tag(&arm, keep_tag, &tags);
-    cr_expect(strstr(tags.text, " style:nn affine:learned place:post") && strstr(tags.text, " statistics:feature"));
+    HAS(tags.text, " style:nn affine:learned place:post", " statistics:feature");
     cr_expect_null(nb_model_workload_find("nothing"));
 }

@@ -157,7 +157,7 @@ Test(journal, what_is_damaged_is_named_by_line_and_by_what_stood_there) {
     int n = 0;
     cr_assert_eq(nb_journal_read(dir, count_line, &n), 0);
     char *said = end_errors();
-    cr_assert(strstr(said, NB_JOURNAL_FILE ": damaged") && strstr(said, "line 4, launch 0 of group 0"), "%s", said);
+    HAS(said, NB_JOURNAL_FILE ": damaged", "line 4, launch 0 of group 0");
 }
 
 static int read_folder(const char *dir) {

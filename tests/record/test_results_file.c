@@ -179,8 +179,7 @@ Test(results_file, figures_that_cannot_be_are_refused_by_name) {
         begin_errors();
         cr_expect_eq(read_results(changed), -1, "%s: %s", cases[i].said, cases[i].value);
         said = end_errors();
-        cr_expect(strstr(said, cases[i].said) && strstr(said, r.records[at].key) && strstr(said, NB_RESULTS_FILE), "%s",
-                  said);
+        HAS(said, cases[i].said, r.records[at].key, NB_RESULTS_FILE);
     }
 }
 

@@ -75,17 +75,6 @@ static char *print(const char *format) {
     return kept(text);
 }
 
-static size_t count(const char *text, const char *what) {
-    size_t n = 0;
-    for (; (text = strstr(text, what)) != NULL; text += strlen(what)) n++;
-    return n;
-}
-
-static void has(const char *text, const char *what) { cr_expect(strstr(text, what), "no \"%s\" in:\n%s", what, text); }
-static void has_not(const char *text, const char *what) {
-    cr_expect(!strstr(text, what), "\"%s\" in:\n%s", what, text);
-}
-
 Test(gate_report, table_puts_the_worst_first_and_says_what_to_do) {
     add_every_verdict();
     char *text = print("table");
@@ -98,13 +87,12 @@ Test(gate_report, table_puts_the_worst_first_and_says_what_to_do) {
         cr_assert(found, "%s is not behind the worse ones:\n%s", order[i], text);
         at = found;
     }
-    has(text, "All cases: shape 4x8\n");
-    has(text, "8 cases: 1 WRONG, 1 LESS ACCURATE, 1 REGRESSION, 1 NOT COMPARABLE, 1 INCONCLUSIVE, 1 IMPROVED, 1 PASS, "
-              "1 PASS (identical code); 20 s");
-    has(text, "REGRESSION slow_v256_f32: slower by 4.1% at least\n");
-    has(text, "One memory layout compared");
+    HAS(text, "All cases: shape 4x8\n",
+        "8 cases: 1 WRONG, 1 LESS ACCURATE, 1 REGRESSION, 1 NOT COMPARABLE, 1 INCONCLUSIVE, 1 IMPROVED, 1 PASS, "
+        "1 PASS (identical code); 20 s",
+        "REGRESSION slow_v256_f32: slower by 4.1% at least\n", "One memory layout compared");
     cr_expect(strncmp(text, "WRONG. 8 cases: ", 16) == 0, "the answer comes first:\n%s", text);
-    has(text, "+5.00%  [4.90, 5.11]");
+    HAS(text, "+5.00%  [4.90, 5.11]");
 }
 
 Test(gate_report, table_fits_a_narrow_terminal) {
@@ -113,35 +101,35 @@ Test(gate_report, table_fits_a_narrow_terminal) {
     char *text = print("table");
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         cr_expect(strcspn(line, "\n") <= 50, "%.*s", (int)strcspn(line, "\n"), line);
-    has(text, "+5.00%");
-    has_not(text, "launches  s\n");
+    HAS(text, "+5.00%");
+    LACKS(text, "launches  s\n");
 }
 
 Test(gate_report, junit_tells_failures_from_skips) {
     add_every_verdict();
     char *text = print("junit");
-    has(text,
+    HAS(text,
         "<testsuite name=\"normbench gate\" tests=\"8\" failures=\"3\" errors=\"0\" skipped=\"2\" time=\"20.000\">");
-    cr_expect_eq(count(text, "<testcase "), 8);
-    cr_expect_eq(count(text, "<failure "), 3);
-    cr_expect_eq(count(text, "<skipped "), 2);
-    has(text, "<failure type=\"REGRESSION\" message=\"slower by 4.1% at least\">");
-    has(text, "<failure type=\"WRONG\" message=\"inaccurate: row 3\">");
-    has(text, "<failure type=\"LESS ACCURATE\" message=\"largest error 9 ulp, the baseline&#39;s 3\">");
-    has(text, "<skipped message=\"INCONCLUSIVE: it cannot be told\">");
-    has(text, "<skipped message=\"NOT COMPARABLE: the baseline has no such kernel\">");
-    has(text, "<system-out>PASS (identical code)</system-out>");
+    cr_expect_eq(times_in(text, "<testcase "), 8);
+    cr_expect_eq(times_in(text, "<failure "), 3);
+    cr_expect_eq(times_in(text, "<skipped "), 2);
+    HAS(text, "<failure type=\"REGRESSION\" message=\"slower by 4.1% at least\">",
+        "<failure type=\"WRONG\" message=\"inaccurate: row 3\">",
+        "<failure type=\"LESS ACCURATE\" message=\"largest error 9 ulp, the baseline&#39;s 3\">",
+        "<skipped message=\"INCONCLUSIVE: it cannot be told\">",
+        "<skipped message=\"NOT COMPARABLE: the baseline has no such kernel\">",
+        "<system-out>PASS (identical code)</system-out>");
 }
 
 Test(gate_report, junit_fails_what_cannot_be_told_where_that_is_asked_for) {
     add_every_verdict();
     g.plan.inconclusive_fails = true;
     char *text = print("junit");
-    cr_expect_eq(count(text, "<failure "), 4);
-    cr_expect_eq(count(text, "<skipped "), 1);
-    has(text, "<failure type=\"INCONCLUSIVE\" message=\"it cannot be told\">");
+    cr_expect_eq(times_in(text, "<failure "), 4);
+    cr_expect_eq(times_in(text, "<skipped "), 1);
+    HAS(text, "<failure type=\"INCONCLUSIVE\" message=\"it cannot be told\">");
     g.plan.not_comparable_fails = true;
-    has(print("junit"), "<failure type=\"NOT COMPARABLE\"");
+    HAS(print("junit"), "<failure type=\"NOT COMPARABLE\"");
 }
 
 Test(gate_report, markdown_begins_with_the_verdict_and_folds_what_passed) {
@@ -151,7 +139,7 @@ Test(gate_report, markdown_begins_with_the_verdict_and_folds_what_passed) {
     const char *todo = strstr(text, "### What to do"), *table = strstr(text, "| verdict "),
                *fold = strstr(text, "<details>");
     cr_assert(todo && table && fold && todo < table && table < fold, "%s", text);
-    has(text, "<summary>3 cases passed</summary>");
+    HAS(text, "<summary>3 cases passed</summary>");
 }
 
 Test(gate_report, json_says_the_worst_verdict_and_what_it_rests_on) {
@@ -175,8 +163,8 @@ Test(gate_report, an_empty_gate_prints_in_every_format) {
     for (int f = 0; reports[f]; f++) {
         char *text = print(reports[f]);
         cr_expect(*text, "%s", reports[f]);
-        if (strcmp(reports[f], "json") == 0) has(text, "\"verdict\": null");
-        if (strcmp(reports[f], "markdown") == 0) has(text, "nothing was compared");
+        if (strcmp(reports[f], "json") == 0) HAS(text, "\"verdict\": null");
+        if (strcmp(reports[f], "markdown") == 0) HAS(text, "nothing was compared");
         if (strcmp(reports[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
     }
 }
@@ -202,7 +190,7 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
             if (strncmp(s, "inf", 3) == 0 || strncmp(s, "nan", 3) == 0)
                 cr_expect(isalpha((unsigned char)s[3]) || (s > text && isalpha((unsigned char)s[-1])), "%s: %.40s",
                           reports[f], s);
-        if (strcmp(reports[f], "json") == 0) has(text, "\"ratio\": {\"value\": null, \"low\": null, \"high\": null}");
+        if (strcmp(reports[f], "json") == 0) HAS(text, "\"ratio\": {\"value\": null, \"low\": null, \"high\": null}");
         if (strcmp(reports[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
     }
 }
@@ -215,11 +203,10 @@ Test(gate_report, two_launches_have_neither_an_interval_nor_an_effect_that_they_
     nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &last()->judgement);
     nb_gate_decide(last(), last()->judgement.verdict, "%s", last()->judgement.reason);
     char *table = print("table"), *json = print("json");
-    has(table, "INCONCLUSIVE one_v256_f32: too few launches for an interval (the time ran out after 2 launches)\n");
-    has(table, "+5.00%");
-    has_not(table, "[");
-    has_not(table, "etectable");
-    has(json, "\"smallest_effect_median\": null");
+    HAS(table, "INCONCLUSIVE one_v256_f32: too few launches for an interval (the time ran out after 2 launches)\n",
+        "+5.00%");
+    LACKS(table, "[", "etectable");
+    HAS(json, "\"smallest_effect_median\": null");
 }
 
 Test(gate_report, a_case_that_broke_while_timed_has_no_figures) {
@@ -227,9 +214,9 @@ Test(gate_report, a_case_that_broke_while_timed_has_no_figures) {
     time_case(last(), 1, 1);
     last()->judgement = (struct nb_gate_judgement){0};
     char *table = print("table"), *json = print("json");
-    has_not(table, "-100");
-    has_not(json, "\"ratio\"");
-    has(json, "\"timed\": 0");
+    LACKS(table, "-100");
+    LACKS(json, "\"ratio\"");
+    HAS(json, "\"timed\": 0");
 }
 
 Test(gate_report, names_and_reasons_stay_text) {
@@ -239,15 +226,10 @@ Test(gate_report, names_and_reasons_stay_text) {
     add_case(key.text, NB_VERDICT_REGRESSION, attack);
     char *table = print("table"), *markdown = print("markdown"), *junit = print("junit");
     char *json = print("json");
-    has_not(table, "\033");
-    has_not(table, "\n## x");
-    has_not(markdown, "\n## x");
-    has_not(markdown, "<script>");
-    has_not(markdown, "`|");
-    has_not(junit, "<script>");
-    has_not(junit, "\033");
-    has_not(junit, "\xEF\xBF\xBE");
-    cr_expect_eq(count(junit, "</failure>"), 1);
+    LACKS(table, "\033", "\n## x");
+    LACKS(markdown, "\n## x", "<script>", "`|");
+    LACKS(junit, "<script>", "\033", "\xEF\xBF\xBE");
+    cr_expect_eq(times_in(junit, "</failure>"), 1);
     cJSON *parsed = kept_json(cJSON_Parse(json));
     cr_expect(parsed, "%s", json);
 }
@@ -270,14 +252,13 @@ Test(gate_report, mean_and_leaning_are_those_of_the_timed_cases) {
     cr_expect(s.n_slower == 10 && s.n_null == 10 && nb_gate_leans(s.n_slower, s.n_null));
     cr_expect(!nb_gate_leans(s.n_control_slower, s.n_control));
     gate_say_leaning(&s, &text);
-    has(text.text, "10 of 10");
-    has(text.text, "something small changed everywhere");
+    HAS(text.text, "10 of 10", "something small changed everywhere");
     nb_gate_summary_release(&s);
     for (size_t i = 0; i < 10; i++) g.cases[i].judgement.control.value = 1.001;
     nb_gate_summary_init(&s, &g);
     nb_strbuf_clear(&text);
     gate_say_leaning(&s, &text);
-    has(text.text, "the measurement leans");
+    HAS(text.text, "the measurement leans");
     nb_gate_summary_release(&s);
 }
 

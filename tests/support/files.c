@@ -118,6 +118,18 @@ void change_file(const char *dir, const char *name, const char *old, const char 
     put_file(dir, name, out.text, out.len);
 }
 
+void expect_parts(const char *text, bool wanted, const char *const *parts) {
+    for (; *parts; parts++)
+        cr_expect_eq(strstr(text, *parts) != NULL, wanted, "%s \"%s\" in:\n%s", wanted ? "no" : "there is", *parts,
+                     text);
+}
+
+int times_in(const char *text, const char *part) {
+    int n = 0;
+    for (; (text = strstr(text, part)); text++) n++;
+    return n;
+}
+
 static int errors = -1, usual = -1;
 
 void begin_errors(void) {

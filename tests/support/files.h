@@ -30,6 +30,12 @@ char *plugin_path(const char *name);
 /* Replaces the first `old` in a file, which must be there. */
 void change_file(const char *dir, const char *name, const char *old, const char *new);
 
+/* The text holds each of these parts; or none of them. */
+#define HAS(text, ...) expect_parts(text, true, (const char *const[]){__VA_ARGS__, NULL})
+#define LACKS(text, ...) expect_parts(text, false, (const char *const[]){__VA_ARGS__, NULL})
+void expect_parts(const char *text, bool wanted, const char *const *parts);
+int times_in(const char *text, const char *part);
+
 /* What is written to stderr between the two. */
 void begin_errors(void);
 char *end_errors(void);
