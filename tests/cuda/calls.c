@@ -6,31 +6,27 @@
 #include <string.h>
 
 #include "src/core/case_key.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/measure/check.h"
 
 /* What the case came out with; "": right. */
 static void check(const struct nb_case *c, const struct nb_entry *entry, char *said, size_t n) {
-    struct nb_inputs in;
-    struct nb_oracle oracle;
-    struct nb_gradient gradient;
+    struct nb_inputs in released_by(nb_inputs_release) = {0};
+    struct nb_oracle oracle released_by(nb_oracle_release) = {0};
+    struct nb_gradient gradient released_by(nb_gradient_release) = {0};
     struct nb_checked checked;
     const bool back = c->pass == NB_BACKWARD && c->op != NB_OP_COPY;
     snprintf(said, n, "its inputs or its exact result cannot be had");
     if (nb_inputs_init(&in, c) != 0) return;
-    if (nb_saved_statistics_add(&in, c) != 0 || nb_oracle_init(&oracle, c, &in) != 0) goto out;
-    if (back && nb_saved_statistics_gradient(&gradient, c, &in) != 0) goto out_oracle;
+    if (nb_saved_statistics_add(&in, c) != 0 || nb_oracle_init(&oracle, c, &in) != 0) return;
+    if (back && nb_saved_statistics_gradient(&gradient, c, &in) != 0) return;
     const struct nb_exact exact = {.oracle = &oracle, .gradient = back ? &gradient : NULL};
     nb_check_case(c, entry, &in, &exact, &checked);
     const bool right = nb_status_timed(checked.status);
     snprintf(said, n, "%s%s%s", right ? "" : nb_status_name(checked.status), right ? "" : ": ",
              right ? "" : checked.reason);
     free(checked.digests);
-    if (back) nb_gradient_release(&gradient);
-out_oracle:
-    nb_oracle_release(&oracle);
-out:
-    nb_inputs_release(&in);
 }
 
 int main(int argc, char **argv) {

@@ -95,21 +95,28 @@ char *fuzz_file_in(const char *folder, const char *name, const uint8_t *bytes, s
     return dir;
 }
 
-void fuzz_page_begin(struct fuzz_page *page) {
-    *page = (struct fuzz_page){0};
-    page->out = open_memstream(&page->text, &page->n);
-    fuzz_check(page->out != NULL, "a stream can be opened");
+static struct {
+    FILE *out;
+    char *text;
+    size_t n;
+} page;
+
+FILE *fuzz_page_begin(void) {
+    page.out = open_memstream(&page.text, &page.n);
+    fuzz_check(page.out != NULL, "a stream can be opened");
+    return page.out;
 }
 
-void fuzz_page_end(struct fuzz_page *page) {
-    fclose(page->out);
-    for (const char *s = page->text; *s;) {
+void fuzz_page_end(bool holds, const char *property) {
+    fuzz_check(holds, property);
+    fclose(page.out);
+    for (const char *s = page.text; *s;) {
         uint32_t code = 0;
         const size_t n = nb_utf8_decode(s, &code);
         const bool plain = n > 0 && (!nb_utf8_is_command(code) || strchr("\n\r\t", (int)code));
-        if (!plain) dprintf(STDERR_FILENO, "%.*s\n", 100, s > page->text + 50 ? s - 50 : page->text);
+        if (!plain) dprintf(STDERR_FILENO, "%.*s\n", 100, s > page.text + 50 ? s - 50 : page.text);
         fuzz_check(plain, "a report holds UTF-8 and no command of a terminal");
         s += n;
     }
-    free(page->text);
+    free(page.text);
 }

@@ -22,14 +22,9 @@ char *fuzz_file(const char *name, const uint8_t *bytes, size_t n);
 /* The same below a folder of that one; returns that folder, owned. */
 char *fuzz_file_in(const char *folder, const char *name, const uint8_t *bytes, size_t n);
 
-/* A stream into memory. fuzz_page_end() checks that what was written holds no command of a terminal. */
-struct fuzz_page {
-    FILE *out;
-    char *text;
-    size_t n;
-};
-void fuzz_page_begin(struct fuzz_page *page);
-void fuzz_page_end(struct fuzz_page *page);
+/* A stream into memory, of which there is one at a time. At its end the property holds, and what was written has no command of a terminal. */
+FILE *fuzz_page_begin(void);
+void fuzz_page_end(bool holds, const char *property);
 
 /* texts.c */
 fuzz_target fuzz_key, fuzz_shape, fuzz_shapes, fuzz_config, fuzz_design, fuzz_tuning, fuzz_claim, fuzz_model,

@@ -72,23 +72,16 @@ static struct nb_call call_of(struct memory *m, enum nb_dtype dtype, uint32_t ro
 
 /* The same tensors as channels of a batch, whose statistics have room for as many as there are columns. */
 static void make_batch(struct memory *m, struct nb_call *call, uint32_t layout) {
-    const struct nb_call rows = *call;
     const bool planes = layout == NB_NCHW;
-    *call = (struct nb_call){.struct_size = sizeof *call,
-                             .layout = layout,
-                             .n_threads = 1,
-                             .n = batch.n,
-                             .c = batch.c,
-                             .hw = batch.hw,
-                             .rows = batch.n * (planes ? batch.c : batch.hw),
-                             .cols = planes ? batch.hw : batch.c,
-                             .eps = 1e-5,
-                             .momentum = 0.1,
-                             .formula = rows.formula};
+    call->layout = layout;
+    call->n = batch.n, call->c = batch.c, call->hw = batch.hw;
+    call->rows = batch.n * (planes ? batch.c : batch.hw);
+    call->cols = planes ? batch.hw : batch.c;
+    call->momentum = 0.1;
     call->x_stride = call->y_stride = call->dy_stride = call->dx_stride = call->cols;
-    call->x = rows.x, call->dy = rows.dy, call->gamma = rows.gamma, call->beta = rows.beta;
-    call->y = rows.y, call->dx = rows.dx, call->dgamma = rows.dgamma, call->dbeta = rows.dbeta;
-    call->mean = rows.mean, call->rstd = rows.rstd;
+    call->residual = call->dresidual_out = NULL;
+    call->residual_out = call->dresidual = NULL;
+    call->dalpha = NULL;
     call->running_mean_in = some(m, batch.c, NB_F32, 9, 0);
     call->running_var_in = some(m, batch.c, NB_F32, 10, 8);
     call->running_mean_out = take(m, batch.c, sizeof(float));

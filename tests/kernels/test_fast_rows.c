@@ -41,7 +41,7 @@ struct bench {
     void *x, *residual;  /* packed */
     float *gamma, *beta; /* f32 */
     double eps;
-    unsigned char *y, *sum, *wants; /* packed rows: of this call and, in wants, what y should be */
+    void *y, *sum, *wants; /* packed rows: of this call and, in wants, what y should be */
     struct nb_formula formula;
 };
 
@@ -53,14 +53,10 @@ static double any_value(int64_t i) { return (double)((i * 2654435761u) >> 7 & 0x
 
 static struct bench bench_new(const struct nb_kernel *k, int64_t rows, int64_t cols) {
     struct bench b = {.kernel = k, .dtype = (enum nb_dtype)k->dtype, .rows = rows, .cols = cols, .eps = 1e-5};
-    const size_t bytes = (size_t)(rows * cols) * item_of(&b) + 1;
-    b.x = malloc(bytes);
-    b.residual = malloc(bytes);
-    b.y = malloc(bytes);
-    b.sum = malloc(bytes);
-    b.wants = malloc(bytes);
-    b.gamma = malloc((size_t)cols * sizeof(float));
-    b.beta = malloc((size_t)cols * sizeof(float));
+    void **const blocks[] = {&b.x, &b.residual, &b.y, &b.sum, &b.wants};
+    for (int i = 0; i < 5; i++) *blocks[i] = nb_alloc((unsigned long long)(rows * cols), item_of(&b));
+    b.gamma = nb_alloc((unsigned long long)(2 * cols), sizeof(float));
+    b.beta = b.gamma + cols;
     for (int64_t i = 0; i < rows * cols; i++) {
         nb_set(b.x, i, b.dtype, any_value(i) * (double)(1 + i / cols));
         nb_set(b.residual, i, b.dtype, any_value(3 * i + 1));
@@ -83,7 +79,6 @@ static void bench_release(struct bench *b) {
     free(b->sum);
     free(b->wants);
     free(b->gamma);
-    free(b->beta);
 }
 
 /* All rows into b->y and b->sum, in ranges of so many. */

@@ -15,22 +15,15 @@
 #include "tests/support/files.h"
 #include "tests/support/trials.h"
 
-static cJSON *options_of(double calls) {
-    cJSON *options = cJSON_CreateObject();
+static cJSON *search_into(struct nb_trial *t, double calls, const char *folder) {
+    cJSON *options = kept_json(cJSON_CreateObject());
     nb_json_number(options, "budget_calls", calls);
-    return options;
+    if (folder) nb_json_text(options, "reproducer_dir", folder);
+    return nb_worst_case(t, options);
 }
+static cJSON *search(struct nb_trial *t, double calls) { return search_into(t, calls, NULL); }
 
-static cJSON *search(struct nb_trial *t, double calls) {
-    cJSON *options = kept_json(options_of(calls)), *found = nb_worst_case(t, options);
-    return found;
-}
-
-static const cJSON *objective(const cJSON *found, const char *name) {
-    const cJSON *one;
-    cJSON_ArrayForEach(one, found) if (strcmp(nb_json_get_text(one, "objective"), name) == 0) return one;
-    return NULL;
-}
+static const cJSON *objective(const cJSON *found, const char *name) { return nb_json_find(found, "objective", name); }
 
 static double value_of(const cJSON *found, const char *name) {
     const cJSON *one = objective(found, name);
@@ -133,9 +126,7 @@ Test(adversary, reproducers_reproduce_from_their_files) {
         struct nb_trial t released_by(nb_trial_release);
         if (!start_trial(&t, keys[i], NULL)) continue;
         char *folder = new_folder();
-        cJSON *options = kept_json(options_of(200));
-        nb_json_text(options, "reproducer_dir", folder);
-        cJSON *found = kept_json(nb_worst_case(&t, options)), *one;
+        cJSON *found = kept_json(search_into(&t, 200, folder)), *one;
         cr_assert_not_null(found, "%s", t.reason);
         cJSON_ArrayForEach(one, found) if (cJSON_GetObjectItemCaseSensitive(one, "row")) expect_reproduced(one);
         cr_expect_eq(rmdir(folder), 0);
@@ -143,13 +134,12 @@ Test(adversary, reproducers_reproduce_from_their_files) {
 }
 
 Test(adversary, what_cannot_be_searched_says_why) {
-    struct nb_trial t;
-    cr_assert(start_trial(&t, "error:bad_error_f32/shape:1x96", "error"));
-    cr_expect_null(search(&t, 50));
-    cr_expect_not_null(strstr(t.reason, "returned"));
-    nb_trial_release(&t);
-    if (!start_trial(&t, "batchnorm_twopass_scalar_f32/shape:8x16", NULL)) return;
-    cr_expect_null(search(&t, 50));
-    cr_expect_not_null(strstr(t.reason, "BatchNorm"));
-    nb_trial_release(&t);
+    static const char *const cases[][3] = {{"error:bad_error_f32/shape:1x96", "error", "returned"},
+                                           {"batchnorm_twopass_scalar_f32/shape:8x16", NULL, "BatchNorm"}};
+    for (int i = 0; i < 2; i++) {
+        struct nb_trial t released_by(nb_trial_release);
+        if (!start_trial(&t, cases[i][0], cases[i][1])) continue;
+        cr_expect_null(search(&t, 50), "%s", cases[i][0]);
+        cr_expect_not_null(strstr(t.reason, cases[i][2]), "%s: %s", cases[i][0], t.reason);
+    }
 }

@@ -44,18 +44,16 @@ Test(frontier, f16_squares_overflow_at_256) {
 }
 
 Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statistics_do_not) {
-    struct nb_trial t;
+    struct nb_trial t released_by(nb_trial_release), wide released_by(nb_trial_release) = {0};
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x64/eps:0", NULL)) return;
     const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN);
-    nb_trial_release(&t);
     cr_assert(low.has_good && low.has_bad);
     cr_expect(low.good > 0x1p-12 && low.good < 0x1p-8, "%g", low.good); /* x^2 is 0 at 2^-12.5, and subnormal at 2^-7 */
     cr_expect(low.good / low.predicted.at > 0.5 && low.good / low.predicted.at < 2, "%g", low.predicted.at);
-    if (!start_trial(&t, "rmsnorm_serial_scalar_f16/shape:1x64/eps:0", NULL)) return;
-    const struct nb_frontier single = find_frontier(&t, NB_SCALE_MIN);
+    if (!start_trial(&wide, "rmsnorm_serial_scalar_f16/shape:1x64/eps:0", NULL)) return;
+    const struct nb_frontier single = find_frontier(&wide, NB_SCALE_MIN);
     cr_expect(!single.has_bad, "wrong at %g", single.bad);
     cr_expect(single.predicted.at < 0x1p-24, "%g", single.predicted.at); /* smaller than any f16 */
-    nb_trial_release(&t);
 }
 
 /* ---- rho ---- */
@@ -98,8 +96,8 @@ Test(frontier, a_kernel_that_fails_gives_a_reason) {
 
 static void expect_same_rows(const char *key, enum nb_family family, double parameter, const char *data) {
     struct nb_trial t released_by(nb_trial_release);
-    struct nb_draws d;
-    struct nb_inputs in;
+    struct nb_draws d released_by(nb_draws_release) = {0};
+    struct nb_inputs in released_by(nb_inputs_release) = {0};
     if (!start_trial(&t, key, NULL)) return;
     struct nb_case c = t.c;
     c.seed = 7;
@@ -112,8 +110,6 @@ static void expect_same_rows(const char *key, enum nb_family family, double para
     if (in.residual) cr_expect_arr_eq(t.in.residual, in.residual, bytes, "%s %s residual", key, data);
     cr_expect_arr_eq(t.in.gamma_f32, in.gamma_f32, (size_t)in.n_params * sizeof(float), "%s gamma", key);
     cr_expect_arr_eq(t.in.gamma_x, in.gamma_x, (size_t)in.n_params * nb_formats[in.dtype].bytes, "%s gamma", key);
-    nb_draws_release(&d);
-    nb_inputs_release(&in);
 }
 
 Test(frontier, rows_are_those_that_replay_makes_of_the_same_name) {
@@ -151,9 +147,9 @@ Test(frontier, the_report_has_keys_that_parse) {
 /* To first order, beside that of inputs moved one by one. */
 static void expect_noise(const char *key, double offset) {
     struct nb_trial t released_by(nb_trial_release);
-    struct nb_draws d;
-    struct nb_oracle oracle;
-    struct nb_yardstick tried;
+    struct nb_draws d released_by(nb_draws_release) = {0};
+    struct nb_oracle oracle released_by(nb_oracle_release) = {0};
+    struct nb_yardstick tried released_by(nb_yardstick_release) = {0};
     double noise[64], said = 0;
     if (!start_trial(&t, key, NULL)) return;
     nb_draws_init(&d, &t, 1);
@@ -164,9 +160,6 @@ static void expect_noise(const char *key, double offset) {
     for (int64_t i = 0; i < t.in.cols; i++) said = fmax(said, noise[i]);
     cr_expect(said > 0.5 * tried.noise[0] && said < 2 * tried.noise[0], "%s: %g, by trying %g", key, said,
               tried.noise[0]);
-    nb_yardstick_release(&tried);
-    nb_oracle_release(&oracle);
-    nb_draws_release(&d);
 }
 
 Test(frontier, input_noise_is_that_of_the_yardstick) {

@@ -57,61 +57,56 @@ static struct nb_step_side side_of(const struct measured *m, const char *machine
 }
 
 Test(step, the_sum_of_its_operations) {
-    struct measured m = measured_of(0);
+    struct measured m released_by(release) = measured_of(0);
     const struct nb_step_side s = side_of(&m, NULL);
     cr_expect(s.products_s.value == 4 && s.moved_s.value == 1 && s.norms_s.value == 2 && s.saved_s.value == 1);
     cr_expect(s.dispatches == 2 + 2 * 3 + 4 * 7 && s.norm_dispatches == 28 && s.of_norm_dispatches == 16);
     cr_expect(nb_step_seconds(&s, 0).value == 7 && nb_step_seconds(&s, 1).value == 7 + 36);
     cr_expect(nb_step_share(&s).value == 2.0 / 7 && nb_step_cut(&s, 0).value == 1.0 / 7);
     cr_expect(!s.reason && s.flops == 2 * 2 * 2e5);
-    release(&m);
 }
 
 Test(step, the_saving_never_exceeds_the_share_and_their_intervals_hold_them) {
-    struct measured m = measured_of(0.4);
+    struct measured m released_by(release) = measured_of(0.4);
     const struct nb_step_side s = side_of(&m, NULL);
     const struct nb_interval cut = nb_step_cut(&s, 0), share = nb_step_share(&s);
     cr_expect(cut.low < cut.value && cut.value < cut.high && share.low < share.value && share.value < share.high);
     cr_expect(cut.high <= share.high && cut.value <= share.value);
     cr_expect_float_eq(cut.low, 4 * 0.3 * 0.3 / (4 * 1.4 + 1.4 + 4 * 0.3), 1e-12);
     cr_expect_float_eq(cut.high, 4 * 0.7 * 0.7 / (4 * 0.6 + 0.6 + 4 * 0.7), 1e-12);
-    release(&m);
 }
 
 Test(step, a_slower_norm_saves_less_than_nothing) {
-    struct measured m = measured_of(0.1);
+    struct measured m released_by(release) = measured_of(0.1);
     m.norms.items[0].ratio = around(1.5, 0.1);
     const struct nb_step_side s = side_of(&m, NULL);
     const struct nb_interval cut = nb_step_cut(&s, 0);
     cr_expect_float_eq(cut.value, -1.0 / 7, 1e-12);
     cr_expect(cut.low < cut.value && cut.value < cut.high && cut.high < 0);
-    release(&m);
 }
 
 Test(step, dispatch_takes_the_cut_to_its_limit) {
-    struct measured m = measured_of(0);
+    struct measured m released_by(release) = measured_of(0);
     const struct nb_step_side s = side_of(&m, NULL);
     cr_expect_float_eq(nb_step_cut_limit(&s), 12.0 / 36, 1e-12);
     const double d = nb_step_dispatch_for(&s, 0.25).value;
     cr_expect_float_eq(nb_step_cut(&s, d).value, 0.25, 1e-12);
     cr_expect_eq(nb_step_dispatch_for(&s, 0.1).value, 0, "it is there without dispatch");
     cr_expect(isinf(nb_step_dispatch_for(&s, 0.34).value), "no dispatch is enough");
-    release(&m);
 }
 
 Test(step, on_a_gpu_operations_take_their_flops_and_bytes) {
-    struct measured m = measured_of(0);
+    struct measured m released_by(release) = measured_of(0);
     m.norms.items[0].reason = nb_strdup("not timed here");
     const struct nb_step_side s = side_of(&m, "titan-x-pascal");
     cr_expect_float_eq(s.products_s.value, 8e5 / 10.97e12, 1e-18);
     cr_expect_float_eq(s.moved_s.value, 2 * 8.0 * 1024 * 1024 / 480e9, 1e-12);
     cr_expect(s.norms_s.value == 2 && s.saved_s.value == 1 && !s.reason);
     cr_expect_null(nb_machine_of("gtx-9000"));
-    release(&m);
 }
 
 Test(step, what_was_not_timed_leaves_no_figure_and_says_why) {
-    struct measured m = measured_of(0);
+    struct measured m released_by(release) = measured_of(0);
     m.rates.products[0].seconds = around(NAN, 0);
     m.rates.reason = nb_strdup("no library");
     struct nb_step_side s = side_of(&m, NULL);
@@ -120,7 +115,6 @@ Test(step, what_was_not_timed_leaves_no_figure_and_says_why) {
     m.step.dtype = NB_BF16;
     s = side_of(&m, NULL);
     cr_expect_str_eq(s.reason, "products of 16 bits are not timed on a CPU");
-    release(&m);
 }
 
 Test(step, products_are_timed_smaller_and_once) {

@@ -120,7 +120,6 @@ static bool is_rounding(enum way way) { return way >= truncates && way <= dither
 /* ---- what a kernel computes ------------------------------------------------------------------------------------------ */
 
 struct base {
-    const char *name;
     uint32_t op, pass, dtype;
 };
 
@@ -731,36 +730,27 @@ static int call_kernel(const struct nb_call *c, const struct base *base, enum wa
     return forward ? rows_forward(c, base, way, begin, end) : rows_backward(c, base, way, phase, begin, end);
 }
 
-static const struct base rms_f32 = {"rms_f32", NB_OP_RMSNORM, NB_FORWARD, NB_F32},
-                         rms_bf16 = {"rms_bf16", NB_OP_RMSNORM, NB_FORWARD, NB_BF16},
-                         rms_f16 = {"rms_f16", NB_OP_RMSNORM, NB_FORWARD, NB_F16},
-                         ln_f32 = {"ln_f32", NB_OP_LAYERNORM, NB_FORWARD, NB_F32},
-                         ln_bf16 = {"ln_bf16", NB_OP_LAYERNORM, NB_FORWARD, NB_BF16},
-                         ln_f16 = {"ln_f16", NB_OP_LAYERNORM, NB_FORWARD, NB_F16},
-                         add_f32 = {"add_f32", NB_OP_ADD_RMSNORM, NB_FORWARD, NB_F32},
-                         add_bf16 = {"add_bf16", NB_OP_ADD_RMSNORM, NB_FORWARD, NB_BF16},
-                         addln_bf16 = {"addln_bf16", NB_OP_ADD_LAYERNORM, NB_FORWARD, NB_BF16},
-                         prms_f32 = {"prms_f32", NB_OP_PRMSNORM, NB_FORWARD, NB_F32},
-                         l2_f32 = {"l2_f32", NB_OP_L2NORM, NB_FORWARD, NB_F32},
-                         bn_f32 = {"bn_f32", NB_OP_BATCHNORM, NB_FORWARD, NB_F32},
-                         bn_bf16 = {"bn_bf16", NB_OP_BATCHNORM, NB_FORWARD, NB_BF16},
-                         rmsb_f32 = {"rmsb_f32", NB_OP_RMSNORM, NB_BACKWARD, NB_F32},
-                         rmsb_bf16 = {"rmsb_bf16", NB_OP_RMSNORM, NB_BACKWARD, NB_BF16},
-                         lnb_f32 = {"lnb_f32", NB_OP_LAYERNORM, NB_BACKWARD, NB_F32},
-                         lnb_bf16 = {"lnb_bf16", NB_OP_LAYERNORM, NB_BACKWARD, NB_BF16},
-                         addb_bf16 = {"addb_bf16", NB_OP_ADD_RMSNORM, NB_BACKWARD, NB_BF16},
-                         addlnb_f32 = {"addlnb_f32", NB_OP_ADD_LAYERNORM, NB_BACKWARD, NB_F32},
-                         bnb_f32 = {"bnb_f32", NB_OP_BATCHNORM, NB_BACKWARD, NB_F32};
+// clang-format off
+#define BASE(name, op, pass, dtype) static const struct base name = {NB_OP_##op, NB_##pass, NB_##dtype};
+BASE(rms_f32, RMSNORM, FORWARD, F32) BASE(rms_bf16, RMSNORM, FORWARD, BF16) BASE(rms_f16, RMSNORM, FORWARD, F16)
+BASE(ln_f32, LAYERNORM, FORWARD, F32) BASE(ln_bf16, LAYERNORM, FORWARD, BF16) BASE(ln_f16, LAYERNORM, FORWARD, F16)
+BASE(add_f32, ADD_RMSNORM, FORWARD, F32) BASE(add_bf16, ADD_RMSNORM, FORWARD, BF16) BASE(addln_bf16, ADD_LAYERNORM, FORWARD, BF16)
+BASE(prms_f32, PRMSNORM, FORWARD, F32) BASE(l2_f32, L2NORM, FORWARD, F32)
+BASE(bn_f32, BATCHNORM, FORWARD, F32) BASE(bn_bf16, BATCHNORM, FORWARD, BF16) BASE(bnb_f32, BATCHNORM, BACKWARD, F32)
+BASE(rmsb_f32, RMSNORM, BACKWARD, F32) BASE(rmsb_bf16, RMSNORM, BACKWARD, BF16)
+BASE(lnb_f32, LAYERNORM, BACKWARD, F32) BASE(lnb_bf16, LAYERNORM, BACKWARD, BF16)
+BASE(addb_bf16, ADD_RMSNORM, BACKWARD, BF16) BASE(addlnb_f32, ADD_LAYERNORM, BACKWARD, F32)
+// clang-format on
 
 /* A kernel's function gets nothing that says which kernel it is, so each has its own. */
 #define FUNCTION(base, way)                                                                                            \
     static int base##_##way(const struct nb_call *c, int phase, int64_t begin, int64_t end) {                          \
         return call_kernel(c, &base, way, phase, begin, end);                                                          \
     }
-KERNELS(FUNCTION)
+                                        KERNELS(FUNCTION)
 
 #define ENTRY(base, way) {&base, way, base##_##way, #base "_" #way, #way},
-static const struct entry {
+                                            static const struct entry {
     const struct base *base;
     enum way way;
     int (*run)(const struct nb_call *call, int phase, int64_t begin, int64_t end);

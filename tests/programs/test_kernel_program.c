@@ -141,32 +141,27 @@ Test(kernel_program, a_program_is_started_and_called) {
     free_program(p);
 }
 
+/* A file of that name that may be executed, or not. */
+static bool starts(const char *dir, const char *name, const char *text, mode_t mode) {
+    char *path freed = nb_path_join(dir, name);
+    put_text(dir, name, text);
+    chmod(path, mode);
+    return nb_kernel_program_is(path);
+}
+
 Test(kernel_program, a_file_is_started_or_loaded_by_what_it_is) {
-    char *dir = new_folder();
+    char *dir = new_folder(), *folder = kept(nb_path_join(dir, "a.so.d"));
+    cr_assert_eq(mkdir(folder, 0700), 0);
     cr_expect(nb_kernel_program_is("no_such.py"));
     cr_expect_not(nb_kernel_program_is("no_such"));
     cr_expect_not(nb_kernel_program_is(dir));
     cr_expect(nb_kernel_program_is("/proc/self/exe"));
     cr_expect_not(nb_kernel_program_is(plugin_path("example")));
-    put_file(dir, "text", "hello", 5);
-    char *text = kept(nb_path_join(dir, "text"));
-    cr_expect_not(nb_kernel_program_is(text), "it may not be executed");
-    chmod(text, 0700);
-    cr_expect_not(nb_kernel_program_is(text), "nor is it a script");
-    put_file(dir, "script", "#!/bin/sh\n", 10);
-    char *script = kept(nb_path_join(dir, "script"));
-    chmod(script, 0700);
-    cr_expect(nb_kernel_program_is(script));
-    char *folder = kept(nb_path_join(dir, "a.so.d"));
-    cr_assert_eq(mkdir(folder, 0700), 0);
-    put_file(folder, "script", "#!/bin/sh\n", 10);
-    script = kept(nb_path_join(folder, "script"));
-    chmod(script, 0700);
-    cr_expect(nb_kernel_program_is(script), "the folder's name says nothing");
-    put_file(folder, "script.so.1", "#!/bin/sh\n", 10);
-    script = kept(nb_path_join(folder, "script.so.1"));
-    chmod(script, 0700);
-    cr_expect_not(nb_kernel_program_is(script));
+    cr_expect_not(starts(dir, "text", "hello", 0600), "it may not be executed");
+    cr_expect_not(starts(dir, "text", "hello", 0700), "nor is it a script");
+    cr_expect(starts(dir, "script", "#!/bin/sh\n", 0700));
+    cr_expect(starts(folder, "script", "#!/bin/sh\n", 0700), "the folder's name says nothing");
+    cr_expect_not(starts(folder, "script.so.1", "#!/bin/sh\n", 0700));
 }
 
 Test(kernel_program, a_static_program_that_lies_anywhere_is_started) {
