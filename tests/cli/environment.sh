@@ -11,28 +11,23 @@ cat >"$WORK/config.json" <<'JSON'
 JSON
 run() { "$NORMBENCH" run "$WORK/config.json" --no-plots --no-counters --quiet "$@"; }
 one=(--filter shape:1x8/)
-expect() { [ "$1" = "$2" ] || { echo "$3: exit code $1, should be $2"; exit 1; }; }
+limited() { (ulimit "$1" "$2" && "${@:3}"); }
 
 # With fewer descriptors than groups.
-code=0; (ulimit -n 20 && run --out "$WORK/few" >/dev/null) || code=$?
-expect "$code" 0 "20 descriptors"
-code=0; (ulimit -n 19; run --out "$WORK/fewer" >/dev/null 2>"$WORK/err") || code=$?
-expect "$code" 2 "19 descriptors"
-grep -q 'ulimit -n 20' "$WORK/err"
+ends 0 "" limited -n 20 run --out "$WORK/few"
+ends 2 'ulimit -n 20' limited -n 19 run --out "$WORK/fewer"
 
 # Without a stdout no file takes its place.
-code=0; run --out "$WORK/closed" "${one[@]}" >&- || code=$?
-expect "$code" 0 "closed stdout"
-! grep -q '^kernel' "$WORK/closed/journal.jsonl" || { echo "the table was printed into the journal"; exit 1; }
+run --out "$WORK/closed" "${one[@]}" >&- || bad "closed stdout: exit code $?, should be 0"
+! grep -q '^kernel' "$WORK/closed/journal.jsonl" || bad "the table was printed into the journal"
 
-code=0; run --out "$WORK/full" "${one[@]}" >/dev/full 2>"$WORK/err" || code=$?
-expect "$code" 2 "full stdout"
-grep -q 'No space left' "$WORK/err"
+full() { run "$@" >/dev/full; }
+ends 2 'No space left' full --out "$WORK/full" "${one[@]}"
 [ -f "$WORK/full/results.json" ]
 
 # What a reader does not want to read was measured all the same.
 run --out "$WORK/left" "${one[@]}" | true
-expect "${PIPESTATUS[0]}" 0 "a reader that leaves"
+[ "${PIPESTATUS[0]}" = 0 ] || bad "a reader that leaves"
 [ -f "$WORK/left/results.json" ]
 
 # A plugin and an output folder named from elsewhere; a slash at its end.
@@ -40,46 +35,32 @@ cp "$BUILD/tests/plugins/example.so" "$WORK/"
 (cd "$WORK" && env -u TERM "$NORMBENCH" run config.json --plugin ./example.so --axis backend=plugin:example --axis width=native --axis 'kernel=*' \
     --axis shape=2x8 --no-plots --no-counters --no-stress --quiet --format table --out sub/folder/ >table && grep -q example table)
 
-code=0; run --out /proc/nowhere 2>"$WORK/err" || code=$?
-expect "$code" 2 "a folder that cannot be made"
-grep -q '/proc/nowhere' "$WORK/err"
+ends 2 '/proc/nowhere' run --out /proc/nowhere
 
 # nohup: a terminal that goes away does not end the run.
 (trap '' HUP; exec "$NORMBENCH" run "$WORK/config.json" "${one[@]}" --no-plots --no-counters --quiet --out "$WORK/hup" >/dev/null) &
 pid=$!
 until_lines $pid "$WORK/hup/journal.jsonl" 1
 kill -HUP $pid || true
-code=0; wait "$pid" || code=$?
-expect "$code" 0 "SIGHUP under nohup"
+waits 0 "SIGHUP under nohup"
 
 # A file that may not grow: the error says so, what was measured is kept, and --resume ends the run.
-code=0; (ulimit -f 12; "$NORMBENCH" run "$WORK/config.json" --filter shape:1x --no-plots --no-counters --out "$WORK/small" >/dev/null 2>"$WORK/err") || code=$?
-expect "$code" 2 "a file size limit"
-grep -q 'File too large' "$WORK/err"
+ends 2 'File too large' limited -f 12 "$NORMBENCH" run "$WORK/config.json" --filter shape:1x --no-plots --no-counters --out "$WORK/small"
 grep -q 'run --resume .*small. goes on' "$WORK/err"
-code=0; "$NORMBENCH" run --resume "$WORK/small" --quiet --no-plots >/dev/null || code=$?
-expect "$code" 0 "--resume after a file size limit"
+ends 0 "" "$NORMBENCH" run --resume "$WORK/small" --quiet --no-plots
 # Claims: what the other experiments found is printed before.
 tried=('speed-rsqrt' prec-zero-row --quick --launches 2 --train-budget 0 --no-plots --out "$WORK/claims")
-code=0; (ulimit -f 16; "$NORMBENCH" claims "${tried[@]}" >"$WORK/out" 2>"$WORK/err") || code=$?
-expect "$code" 2 "claims and a file size limit"
+ends 2 '/timing/journal.jsonl: File too large' limited -f 16 "$NORMBENCH" claims "${tried[@]}"
 grep -q 'prec-zero-row: with eps 0%' "$WORK/out"
-grep -q '/timing/journal.jsonl: File too large' "$WORK/err"
 grep -q 'claims --resume .*/claims. goes on' "$WORK/err"
 
-code=0; (ulimit -s 64; run --out "$WORK/stack" "${one[@]}" >/dev/null 2>"$WORK/err") || code=$?
-expect "$code" 2 "a stack of 64 KiB"
-grep -q 'ulimit -s 256' "$WORK/err"
-(ulimit -s 256; run --out "$WORK/stack" "${one[@]}" >/dev/null) # as much as that message asks for
+ends 2 'ulimit -s 256' limited -s 64 run --out "$WORK/stack" "${one[@]}"
+ends 0 "" limited -s 256 run --out "$WORK/stack" "${one[@]}" # as much as that message asks for
 
-code=0; (ulimit -v 65535; run --out "$WORK/memory" "${one[@]}" >/dev/null 2>"$WORK/err") || code=$?
-expect "$code" 2 "64 MiB less 1 KiB"
-grep -q 'ulimit -v 65536' "$WORK/err"
+ends 2 'ulimit -v 65536' limited -v 65535 run --out "$WORK/memory" "${one[@]}"
 # As much as that message asks for, which is too little for these tensors: no kernel's fault, and no success.
-(ulimit -v 65536; run --out "$WORK/memory" "${one[@]}" >/dev/null)
-code=0; (ulimit -v 65536; run --axis shape=4096x4096 --out "$WORK/large" >/dev/null 2>"$WORK/err") || code=$?
-expect "$code" 2 "tensors of 64 MiB in 64 MiB"
-grep -q 'none of the 1 cases was measured: .*memory' "$WORK/err"
+ends 0 "" limited -v 65536 run --out "$WORK/memory" "${one[@]}"
+ends 2 'none of the 1 cases was measured: .*memory' limited -v 65536 run --axis shape=4096x4096 --out "$WORK/large"
 
 # Ended by a signal: the exit code and the last words say so, and what is known is printed. The first use of a CPU has begun when
 # a worker has.
@@ -91,56 +72,49 @@ ended() { # WHAT FILE LINES COMMAND...: behind so many lines, or (no FILE) behin
     [ -z "$file" ] || until_lines $pid "$file" "$lines"
     until [ -n "$file" ] || pgrep -P $pid -f __worker >/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
     kill -TERM $pid
-    code=0; wait $pid || code=$?
-    expect "$code" 143 "$what: $(cat "$WORK/err" "$WORK/out")"
-    grep -q 'ended by signal 15; the same command starts anew' "$WORK/err"
+    waits 143 "$what"
+    grep -q 'ended by signal 15; the same command starts anew' "$WORK/err" || bad "$what: $(cat "$WORK/err")"
 }
 (
     unset NORMBENCH_TUNING
     export XDG_CACHE_HOME=$WORK/cache
     ended "the first use of a CPU" "" 0 run "$WORK/config.json" --axis shape=2048x2048 --out "$WORK/first"
-    [ ! -e "$WORK/first" ] && [ ! -e "$WORK/cache/normbench/"tuning* ]
+    [ ! -e "$WORK/first" ] && [ ! -e "$WORK/cache/normbench/"tuning* ] || bad "the first use of a CPU leaves something"
+    exit "$failed"
 )
 # Of claims that experiments in the guard decide, what is known is printed.
 "$NORMBENCH" claims 'inv-*' 'form-*' 'bn-*' --quick --no-plots --out "$WORK/properties" >"$WORK/out" 2>"$WORK/err" &
 pid=$!
 until pgrep -P $pid >/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
 kill -TERM $pid || true
-code=0; wait $pid || code=$?
-expect "$code" 143 "claims, in an experiment"
+waits 143 "claims, in an experiment"
 grep -q 'ended by signal 15' "$WORK/err" && grep -q 'The run was cut short' "$WORK/out"
 ended "try" "$WORK/tried/journal.jsonl" 5 try "$BUILD/tests/plugins/example.so" --no-peers --budget 10000 --out "$WORK/tried"
 grep -q 'right? *so far: .*not all were tried' "$WORK/out"
-gate() { # SIGNAL: to a gate of a thousand launches, once the first is recorded
+gate() { # SIGNAL CODE: to a gate of a thousand launches, once the first is recorded
     export TMPDIR=$WORK/tmpdir
     "$NORMBENCH" gate --baseline "$BUILD/tests/plugins/gate_old.so" --candidate "$BUILD/tests/plugins/gate_new.so" --kernel gated_steady \
         --time-identical --screen-launches 1000 --out "$WORK/gate" >"$WORK/out" 2>"$WORK/err" &
     pid=$!
     until_lines $pid "$WORK/gate/samples.jsonl" 1
     kill -"$1" $pid
-    code=0; wait $pid || code=$?
+    waits "$2" "a gate and signal $1"
 }
 mkdir "$WORK/tmpdir"
-gate KILL
-expect "$code" 137 "a gate that is killed"
+gate KILL 137
 [ -n "$(ls "$WORK/tmpdir")" ] # which the next one sweeps
 [ -z "$(tail -c 1 "$WORK/gate/samples.jsonl")" ] # a whole line
 rm "$WORK/gate/samples.jsonl"
-gate TERM
-expect "$code" 143 "a gate that is ended"
+gate TERM 143
 [ -z "$(ls "$WORK/tmpdir")" ]
 for file in gate.json gate.md gate.xml; do grep -q 'signal 15 ended the gate' "$WORK/gate/$file"; done
 
 # Killed before its first line, a run leaves an empty journal, which does not keep the next one out; a line does.
 mkdir "$WORK/killed" && : >"$WORK/killed/journal.jsonl"
-code=0; "$NORMBENCH" report "$WORK/killed" 2>"$WORK/err" || code=$?
-expect "$code" 2 "a report of an empty journal"
-grep -q 'is empty: the run ended before it began' "$WORK/err"
+ends 2 'is empty: the run ended before it began' "$NORMBENCH" report "$WORK/killed"
 run --out "$WORK/killed" "${one[@]}" >/dev/null
 rm "$WORK/killed/results.json"
-code=0; run --out "$WORK/killed" >/dev/null 2>"$WORK/err" || code=$?
-expect "$code" 2 "a folder with a journal"
-grep -q 'already holds a run; use another --out' "$WORK/err"
+ends 2 'already holds a run; use another --out' run --out "$WORK/killed"
 
 # Copies of builds in a folder that programs cannot be run from, where this user may mount one.
 cat >"$WORK/noexec.sh" <<'SH'
@@ -163,16 +137,14 @@ done
     for _ in 1 2 3; do run "${one[@]}" >/dev/null & done
     for job in $(jobs -p); do wait "$job"; done
 )
-expect "$(find "$WORK"/results/*/results.json | wc -l)" 3 "three runs at once into default folders"
+[ "$(find "$WORK"/results/*/results.json | wc -l)" = 3 ] || bad "three runs at once into default folders"
 
 # Nobody writes into this pipe.
 mkfifo "$WORK/pipe.json"
 mkdir "$WORK/pipes" && mkfifo "$WORK/pipes/journal.jsonl"
 for args in "run $WORK/pipe.json" "report $WORK/pipes" "run --resume $WORK/pipes"; do
     # shellcheck disable=SC2086 # words on purpose
-    code=0; "$NORMBENCH" $args 2>"$WORK/err" || code=$?
-    expect "$code" 2 "normbench $args"
-    grep -q 'is a pipe or a device' "$WORK/err"
+    ends 2 'is a pipe or a device' "$NORMBENCH" $args
 done
 
 # The library of the kernels is cut short by a build while a run has it mapped: one sentence, not a signal, and what was measured is kept.
@@ -181,6 +153,6 @@ NORMBENCH_KERNELS=$WORK/kernels.so run "${one[@]}" --launches 1000 --out "$WORK/
 pid=$!
 until_lines $pid "$WORK/cut/journal.jsonl" 3
 : >"$WORK/kernels.so"
-code=0; wait "$pid" || code=$?
-expect "$code" 2 "a library that is cut short"
+waits 2 "a library that is cut short"
 grep -q 'was cut short' "$WORK/err"
+exit "$failed"

@@ -17,9 +17,7 @@ sed 's/"\*_twopass"/["*_twopass", "late_hang:*"]/; s/"256"/["256", "native"]/' "
 pid=$!
 until_lines $pid "$WORK/hung/journal.jsonl" 4
 kill -INT $pid
-code=0
-wait $pid || code=$?
-[ "$code" = 130 ] || bad "Ctrl-C ended with $code"
+waits 130 "Ctrl-C"
 tail -n 1 "$WORK/hung/journal.jsonl" | grep -q '"interrupted":2' || bad "Ctrl-C: $(tail -n 1 "$WORK/hung/journal.jsonl")"
 [ -f "$WORK/hung/results.json" ] || bad "Ctrl-C leaves no results"
 run --resume "$WORK/hung" --case-timeout 1 || [ $? = 1 ] || bad "resumed behind Ctrl-C: $?"
@@ -34,8 +32,8 @@ grep -q '"complete": true' "$WORK/hung/results.json" || bad "resumed behind Ctrl
     "$NORMBENCH" tune --launches 1 --quiet >/dev/null || exit 0 # no kernel that can be tuned is built
     sed -i 's/"stream_bytes":[[:space:]]*[0-9]*/"stream_bytes": 4242/' "$XDG_CACHE_HOME"/normbench/tuning-*.json
     quick --resume "$WORK/tuned" || { echo "a file of tuning ends a run that began without"; exit 1; }
-    code=0; quick --resume "$WORK/tuned" --tuning default,stream_bytes=4242 2>"$WORK/err" || code=$?
-    [ "$code" = 2 ] && grep -q "the tuning is another one" "$WORK/err" || { echo "another tuning is taken: $code"; cat "$WORK/err"; exit 1; }
+    ends 2 "the tuning is another one" quick --resume "$WORK/tuned" --tuning default,stream_bytes=4242
+    exit "$failed"
 )
 
 # Nothing goes on with what another CPU measured, though its brand be the same, and though what follows from its caches is another tuning.

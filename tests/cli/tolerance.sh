@@ -54,12 +54,12 @@ run_printed c >"$WORK/out" 2>&1 || code=$?
 "$NORMBENCH" tolerance --kernel rmsnorm_twopass_scalar_f32 "${many[@]}" >"$WORK/table" || bad "kernel: exit $?"
 grep -qE '^rmsnorm_twopass_scalar_f32 KEEPS it: 0\.[0-9]+ of the limit' "$WORK/table" || bad "verdict: $(tail -n 1 "$WORK/table")"
 "$NORMBENCH" tolerance --kernel rmsnorm_twopass_scalar_f32 "${few[@]}" | grep -q 'calibrated  too few tests' || bad "8 tests calibrate"
-code=0
-"$NORMBENCH" tolerance --plugin "$BUILD/tests/plugins/mistakes.so" --kernel mistakes:rms_f32_eps_outside "${many[@]}" --data 'scale(1e-2)' >"$WORK/table" || code=$?
-[ $code = 1 ] && grep -qE 'EXCEEDS it by [0-9.]+x at row [0-9]+' "$WORK/table" || bad "a wrong kernel: exit $code: $(tail -n 1 "$WORK/table")"
-code=0
-"$NORMBENCH" tolerance --plugin "$BUILD/tests/plugins/mistakes.so" --kernel mistakes:rms_bf16_truncates "${many[@]}" >"$WORK/table" || code=$?
-[ $code = 1 ] && tr -s " \n" " " <"$WORK/table" | grep -q "on one side" || bad "a truncating kernel: exit $code: $(tail -n 1 "$WORK/table")"
+plugins=$BUILD/tests/plugins
+wrong=(--plugin "$plugins/mistakes.so" "${many[@]}")
+ends 1 "" "$NORMBENCH" tolerance "${wrong[@]}" --kernel mistakes:rms_f32_eps_outside --data 'scale(1e-2)'
+grep -qE 'EXCEEDS it by [0-9.]+x at row [0-9]+' "$WORK/out" || bad "a wrong kernel: $(tail -n 1 "$WORK/out")"
+ends 1 "" "$NORMBENCH" tolerance "${wrong[@]}" --kernel mistakes:rms_bf16_truncates
+tr -s " \n" " " <"$WORK/out" | grep -q "on one side" || bad "a truncating kernel: $(tail -n 1 "$WORK/out")"
 rm -f "$WORK/printed"*
 refuses "--dtype" tolerance --n 64
 refuses "fp8.* is not one of f32, f16, bf16$" tolerance --dtype fp8
@@ -74,19 +74,12 @@ refuses "exact, rounded, peer" tolerance --dtype f32 --reference same
 refuses "table, json, torch" tolerance --dtype f32 --format xml
 
 # A plugin's kernel, which is called in a process of its own.
-plugins=$BUILD/tests/plugins
 "$NORMBENCH" tolerance --plugin "$plugins/example.so" "${few[@]}" >"$WORK/plugin" 2>"$WORK/err" || bad "example.so: exit $?: $(cat "$WORK/err")"
 grep -q '^example:example_f32, at most 256 roundings in a chain' "$WORK/plugin" && grep -qE 'correct kernels run: example:example_f32 \(0\.' "$WORK/plugin" ||
     bad "example.so: $(cat "$WORK/plugin")"
-code=0
-"$NORMBENCH" tolerance --plugin "$plugins/crash.so" "${few[@]}" >"$WORK/out" 2>"$WORK/err" || code=$?
-[ "$code" = 1 ] && grep -q 'crash:.*ended by signal' "$WORK/err" || bad "crash.so: exit $code: $(cat "$WORK/err")"
-code=0
-"$NORMBENCH" tolerance --plugin "$plugins/hang.so" --case-timeout 1 "${few[@]}" >"$WORK/out" 2>"$WORK/err" || code=$?
-[ "$code" = 1 ] && grep -q 'hang:.*did not end within 1 s' "$WORK/err" || bad "hang.so: exit $code: $(cat "$WORK/err")"
+ends 1 'crash:.*ended by signal' "$NORMBENCH" tolerance --plugin "$plugins/crash.so" "${few[@]}"
+ends 1 'hang:.*did not end within 1 s' "$NORMBENCH" tolerance --plugin "$plugins/hang.so" --case-timeout 1 "${few[@]}"
 # Ended in the fourth of the tests that count, which never ends: three were made.
-code=0
-NORMBENCH_TEST_FAULT=run:interrupt "$NORMBENCH" tolerance --plugin "$plugins/around.so" "${few[@]}" >"$WORK/out" 2>"$WORK/err" || code=$?
-[ "$code" = 143 ] && grep -q 'mistakes detected, of 3 tests' "$WORK/out" && grep -q 'ended by signal 15' "$WORK/err" ||
-    bad "a plugin's kernel, interrupted: exit $code: $(cat "$WORK/out" "$WORK/err")"
+NORMBENCH_TEST_FAULT=run:interrupt ends 143 'ended by signal 15' "$NORMBENCH" tolerance --plugin "$plugins/around.so" "${few[@]}"
+grep -q 'mistakes detected, of 3 tests' "$WORK/out" || bad "a plugin's kernel, interrupted: $(cat "$WORK/out")"
 exit "$failed"

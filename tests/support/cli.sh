@@ -13,6 +13,21 @@ refuses() { # PATTERN ARGUMENTS...
     bad "normbench $*: exit $code, wanted 2 and /$pattern/; said: $(cat "$WORK/err" "$WORK/out")"
 }
 
+# COMMAND ends with CODE and says on stderr what PATTERN matches.
+ends() { # CODE PATTERN COMMAND...
+    local wanted=$1 pattern=$2 code=0
+    shift 2
+    "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
+    [ "$code" = "$wanted" ] && { [ -z "$pattern" ] || grep -qE -- "$pattern" "$WORK/err"; } && return
+    bad "$*: exit $code, wanted $wanted and /$pattern/; said: $(cat "$WORK/err" "$WORK/out")"
+}
+
+waits() { # CODE WHAT: what the process $pid ends with
+    local code=0
+    wait "$pid" || code=$?
+    [ "$code" = "$1" ] || bad "$2: exit $code, wanted $1; said: $(cat "$WORK/err" "$WORK/out" 2>/dev/null)"
+}
+
 # A journal as of another machine: in its run lines the first member of each name gets that value, and the lines the sums of what they say now.
 pretend() { # JOURNAL MEMBER=VALUE...
     PYTHONPATH=tests/support /usr/bin/python3 - "$@" <<'PY'
