@@ -337,7 +337,7 @@ $(identities): $(BUILD)/tests/plugins/identity_%.so: $(identity_sources) tests/i
 	@mkdir -p $(BUILD)/tests/identity/$* $(dir $@)
 	$(call say,CC)
 	for f in $(basename $(notdir $(identity_sources))); do \
-	  $(CC) $(filter-out $(SANITIZE),$(call kernel_flags_with,-O2)) $(isa_256) -DCHANGED_$* -I. -c -o $(BUILD)/tests/identity/$*/$$f.o \
+	  $(CC) $(filter-out $(SANITIZE),$(call kernel_flags_with,-O2)) $(isa_256) -DCHANGED_$* -DCHANGE='"$*"' -I. -c -o $(BUILD)/tests/identity/$*/$$f.o \
 	    tests/identity/$$f.c || exit 1; done
 	$(CC) -shared -Wl,-Bsymbolic $(identity_link) -o $@ \
 	  $(patsubst %,$(BUILD)/tests/identity/$*/%.o,$(or $(identity_order_$*),helpers kernels table)) -lm

@@ -4,20 +4,8 @@
 
 #include "tests/identity/identity.h"
 
-float identity_helper(float x) {
-#if defined(CHANGED_callee)
-    return identity_deeper(x) - 1;
-#else
-    return identity_deeper(x) + 1;
-#endif
-}
+float identity_helper(float x) { return IF(callee, identity_deeper(x) - 1, identity_deeper(x) + 1); }
 
 __attribute__((noinline)) float identity_deeper(float x) {
-#if defined(CHANGED_deep)
-    return tanhf(x) * 0.75f;
-#elif defined(CHANGED_library)
-    return sinhf(x) * 0.5f;
-#else
-    return tanhf(x) * 0.5f;
-#endif
+    return IF(library, sinhf(x), tanhf(x)) * IF(deep, 0.75f, 0.5f);
 }

@@ -4,6 +4,9 @@
 
 #include "kernels/kernel.h"
 
+/* `then` in the build of this change, `usual` in all others. */
+#define IF(change, then, usual) (__builtin_strcmp(CHANGE, #change) == 0 ? (then) : (usual))
+
 extern const struct nb_kernel identity_first, identity_second;
 float identity_helper(float x); /* calls identity_deeper */
 float identity_deeper(float x);

@@ -10,16 +10,8 @@ __attribute__((visibility("hidden"), used)) const char nb_code_in_sections = 1;
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
     static const struct nb_kernel *const table[] = {&identity_first, &identity_second};
     *n = 2;
-#if defined(CHANGED_chosen)
-    identity_chosen = identity_deeper;
-#else
-    identity_chosen = identity_helper;
-#endif
+    identity_chosen = IF(chosen, identity_deeper, identity_helper);
     static int *const counts[] = {&identity_repeats};
-#if defined(CHANGED_repeats)
-    *counts[*n - 2] = 2;
-#else
-    *counts[*n - 2] = 1;
-#endif
+    *counts[*n - 2] = IF(repeats, 2, 1);
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }
