@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/shared/model_step.h"
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/claims/claims_report.h"
@@ -459,8 +458,7 @@ static void release(struct claims_options *o) {
 }
 
 /* The claims and options of the run that is resumed, from the first journal that there is; what this command line says besides counts more. */
-static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *saved, int argc, char **argv,
-                         int *exit_code) {
+static bool take_resumed(struct claims_options *o, struct nb_strings *saved, int argc, char **argv, int *exit_code) {
     const char *dir = o->output.resume;
     bool taken = false;
     if (o->request.changed || o->output.out || o->output.list || o->explain || o->patterns.n)
@@ -475,9 +473,9 @@ static bool take_resumed(struct claims_options *o, struct nb_journaled_argv *sav
     if (!taken) return nb_error("--resume %s: no run of claims began there", dir), false;
     release(o);
     *o = usual;
-    if (!parse(o, saved->argc, saved->argv, exit_code) || !parse(o, argc, argv, exit_code)) return false;
-    o->argc = saved->argc;
-    o->argv = saved->argv;
+    if (!parse(o, (int)saved->n, saved->items, exit_code) || !parse(o, argc, argv, exit_code)) return false;
+    o->argc = (int)saved->n;
+    o->argv = saved->items;
     return true;
 }
 
@@ -493,7 +491,7 @@ static void print_variants(struct nb_claims *claims, bool quick) {
 
 static int claims_main(int argc, char **argv) {
     struct claims_options o released_by(release) = usual;
-    struct nb_journaled_argv saved released_by(nb_journaled_argv_release) = {0};
+    struct nb_strings saved released_by(nb_strings_release) = {0};
     struct nb_claims claims released_by(nb_claims_release) = {0};
     char *dir freed = NULL;
     int exit_code;

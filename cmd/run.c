@@ -187,12 +187,11 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
 static void release(struct run_options *o) { nb_plan_request_release(&o->request); }
 
 /* --resume: the plan is made from the command line that the journal holds; what this one says besides counts more. */
-static bool take_resumed(struct run_options *o, struct nb_journaled_argv *saved, int argc, char **argv,
-                         int *exit_code) {
+static bool take_resumed(struct run_options *o, struct nb_strings *saved, int argc, char **argv, int *exit_code) {
     if (!nb_journaled_argv_read(saved, o->output.resume, "run", &o->output, &o->request, exit_code)) return false;
     release(o);
     *o = usual;
-    return parse(o, saved->argc, saved->argv, exit_code) && parse(o, argc, argv, exit_code);
+    return parse(o, (int)saved->n, saved->items, exit_code) && parse(o, argc, argv, exit_code);
 }
 
 /* --list --format variants: before anything is built. */
@@ -205,7 +204,7 @@ static int print_variants(const struct run_options *o, struct nb_config *config)
 
 static int run_main(int argc, char **argv) {
     struct run_options o released_by(release) = usual;
-    struct nb_journaled_argv saved released_by(nb_journaled_argv_release) = {0};
+    struct nb_strings saved released_by(nb_strings_release) = {0};
     struct nb_config config released_by(nb_config_release) = {0};
     struct nb_plan plan released_by(nb_plan_release) = {0};
     int exit_code;

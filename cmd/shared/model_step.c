@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The norms by the ordinary pipeline, in DIR/timing; products, copies and a call in DIR/rates; the sum in DIR/step.json. */
-#include "cmd/shared/model_step.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/shared/run_plan.h"
 #include "reports/claims/claims_report.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

@@ -124,7 +124,7 @@ static int compare_runs(const char *dir, const cJSON *now) {
 
 /* ---- the command line ----------------------------------------------------------------------------------------------- */
 
-bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
+bool nb_journaled_argv_read(struct nb_strings *saved, const char *dir, const char *command,
                             const struct nb_output_options *o, const struct nb_plan_request *q, int *exit_code) {
     const cJSON *item;
     *exit_code = NB_EXIT_USAGE;
@@ -135,9 +135,10 @@ bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, co
     cJSON *run released_by(nb_json_release) = read_run_line(dir);
     const cJSON *argv = nb_json_get(run, "argv"), *fingerprint = nb_json_get(run, "fingerprint");
     if (!run) return false;
-    saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
-    cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
-    const char *began = saved->argc > 0 ? saved->argv[0] : "run";
+    cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) nb_strings_add(saved, item->valuestring);
+    saved->items = nb_realloc(saved->items, saved->n + 1, sizeof *saved->items);
+    saved->items[saved->n] = NULL;
+    const char *began = saved->n > 0 ? saved->items[0] : "run";
     cJSON *now released_by(nb_json_release) = nb_fingerprint();
     const bool same_command = strcmp(began, command) == 0,
                same_cpu = same_command && compare_cpus(dir, fingerprint, now) == 0;
@@ -146,12 +147,6 @@ bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, co
     /* The run's own tuning, whatever the file of this CPU says by now; one that the user chose was chosen before, and is compared below. */
     if (same_cpu) nb_tuning_choose_again(nb_json_get(fingerprint, "tuning"));
     return same_cpu;
-}
-
-void nb_journaled_argv_release(struct nb_journaled_argv *saved) {
-    for (int i = 0; i < saved->argc; i++) free(saved->argv[i]);
-    free(saved->argv);
-    *saved = (struct nb_journaled_argv){0};
 }
 
 int nb_ended_by(int signal, const char *command, const char *dir) {

@@ -64,13 +64,8 @@ void nb_plan_request_release(struct nb_plan_request *q);
 
 /* The command line of a run that --resume goes on with, as its journal in dir holds it: of this command, and with no option that would
  * change the plan beside --resume, on a CPU of the same kind. False after nb_error, with the code that the command ends with in *exit_code. */
-struct nb_journaled_argv {
-    int argc;
-    char **argv;
-};
-bool nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
+bool nb_journaled_argv_read(struct nb_strings *saved, const char *dir, const char *command,
                             const struct nb_output_options *o, const struct nb_plan_request *q, int *exit_code);
-void nb_journaled_argv_release(struct nb_journaled_argv *saved);
 /* Says by which signal the command was ended, and how to go on: with the run in dir, or (null) by starting anew. Returns the exit code. */
 int nb_ended_by(int signal, const char *command, const char *dir);
 /* Opens the journal of a run in dir. A new one begins with the members of `plan` (taken over) beside the moment, the command line and the
@@ -116,6 +111,10 @@ int nb_measuring_beside(const struct nb_measuring *first, const struct nb_plan *
  * there is no time for in fact; else all is checked that was planned, so that what is found does not depend on how busy the machine is. As
  * nb_run_plan(): 0, -1 after nb_error, or the signal that ended it. */
 int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, bool holds, const char *dir);
+
+/* `normbench claims --model`: what would RMSNorm save in a step of a reader's own model, here? model: a preset or a file; tokens 0: its own; format:
+ * table (null too), markdown, json; m: without a plan, its kernels are loaded. Returns the exit code. */
+int nb_model_question_run(const struct nb_measuring *m, const char *model, int tokens, const char *format);
 
 /* --list, or a plan without cases, which is shown with its reasons: true, with the exit code. An empty selection is a mistake, unless
  * it is this machine alone that refuses. */

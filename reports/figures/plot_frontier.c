@@ -32,9 +32,8 @@ static bool is_drawable(const struct nb_record *r, const void *arg) {
 static void add_points(struct nb_figure *f, const struct nb_results *results, const struct nb_sweep *g) {
     for (size_t i = 0; i < g->n; i++) {
         const struct nb_record *r = &results->records[g->records[i]];
-        struct nb_strbuf kernel released_by(nb_strbuf_release) = {0};
-        nb_kernel_name(&r->c, &kernel);
-        nb_figure_add(f, 0, nb_figure_entry(f, kernel.text),
+        char *kernel freed = nb_kernel_text(&r->c);
+        nb_figure_add(f, 0, nb_figure_entry(f, kernel),
                       (struct nb_point){cost_ns(r), 100 * r->accuracy.worst_ratio, NAN, NAN, r->timing.noisy});
     }
 }

@@ -29,30 +29,26 @@ static struct nb_point point_of(const struct nb_record *r) {
 /* Of a kernel's widths at one row length, the one that moves most bytes. */
 static bool is_fastest_width(const struct nb_results *results, const struct nb_sweep *sweep,
                              const struct nb_record *r) {
-    struct nb_strbuf mine released_by(nb_strbuf_release) = {0}, other released_by(nb_strbuf_release) = {0};
+    char *mine freed = nb_kernel_text(&r->c);
     bool fastest = true;
-    nb_kernel_name(&r->c, &mine);
     for (size_t i = 0; i < sweep->n && fastest; i++) {
         const struct nb_record *o = &results->records[sweep->records[i]];
         if (o->c.shape.cols != r->c.shape.cols || o->timing.gbytes_per_s <= r->timing.gbytes_per_s) continue;
-        nb_strbuf_clear(&other);
-        nb_kernel_name(&o->c, &other);
-        fastest = strcmp(mine.text, other.text) != 0;
+        char *other freed = nb_kernel_text(&o->c);
+        fastest = strcmp(mine, other) != 0;
     }
     return fastest;
 }
 
 static void fill(struct nb_figure *f, const struct nb_results *results, const struct nb_sweep *sweep) {
-    struct nb_strbuf label released_by(nb_strbuf_release) = {0};
     f->n_panels = 1;
     f->panels[0] =
         (struct nb_panel){NULL, "row length, elements", "% of memcpy speed", NB_SCALE_LENGTH, NB_SCALE_SHARE};
     for (size_t i = 0; i < sweep->n; i++) {
         const struct nb_record *r = &results->records[sweep->records[i]];
         if (!is_fastest_width(results, sweep, r)) continue;
-        nb_strbuf_clear(&label);
-        nb_kernel_name(&r->c, &label);
-        nb_figure_add(f, 0, nb_figure_entry(f, label.text), point_of(r));
+        char *label freed = nb_kernel_text(&r->c);
+        nb_figure_add(f, 0, nb_figure_entry(f, label), point_of(r));
     }
     nb_figure_sort(f);
 }

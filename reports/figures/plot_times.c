@@ -42,10 +42,8 @@ static int by_time(const void *left, const void *right) {
 static size_t sorted_rows(struct row *rows, const struct nb_results *results, const struct nb_sweep *cases) {
     size_t n = 0, kept = 0;
     for (size_t i = 0; i < cases->n; i++) {
-        struct nb_strbuf kernel = {0};
-        rows[n] = (struct row){.record = &results->records[cases->records[i]]};
-        nb_kernel_name(&rows[n].record->c, &kernel);
-        rows[n++].kernel = kernel.text;
+        const struct nb_record *r = &results->records[cases->records[i]];
+        rows[n++] = (struct row){nb_kernel_text(&r->c), r};
     }
     if (n) qsort(rows, n, sizeof *rows, by_time);
     for (size_t i = 0; i < n; i++) {

@@ -38,30 +38,22 @@ static bool is_held(const struct nb_axis *axis, const char *const *free_axes) {
     return nb_name_find(not_held, axis->name) < 0 && (!free_axes || nb_name_find(free_axes, axis->name) < 0);
 }
 
-void nb_sweep_constants(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out) {
-    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
+/* usual: what a reader expects anyway, too. */
+static void add_axes(const struct nb_record *r, const char *const *free_axes, bool usual, struct nb_strbuf *out) {
+    static const char *const always[] = {"data", "eps", "root", NULL}, *const never[] = {"pass", "dtype", "affine",
+                                                                                         NULL};
     for (size_t a = 0; a < nb_n_axes; a++) {
-        if (!is_held(&nb_axes[a], free_axes)) continue;
-        nb_strbuf_clear(&value);
-        nb_case_axis(&r->c, nb_axes[a].name, &value);
-        if (value.len) nb_strbuf_addf(out, "%s%s %s", out->len ? ", " : "", nb_axes[a].name, value.text);
+        const struct nb_axis *axis = &nb_axes[a];
+        if (!is_held(axis, free_axes) || (!usual && nb_name_find(never, axis->name) >= 0)) continue;
+        char *value freed = nb_case_axis_text(&r->c, axis->name);
+        const bool is_usual = axis->fallback && strcmp(value, axis->fallback) == 0;
+        if (!*value || (!usual && is_usual && nb_name_find(always, axis->name) < 0)) continue;
+        nb_strbuf_addf(out, "%s%s %s", out->len ? ", " : "", axis->name, value);
     }
 }
 
-/* The title says dtype and pass; the op decides about the parameters. */
-static void add_subtitle(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out) {
-    static const char *const always[] = {"data", "eps", "root", NULL}, *const never[] = {"pass", "dtype", "affine",
-                                                                                         NULL};
-    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
-    for (size_t a = 0; a < nb_n_axes; a++) {
-        const struct nb_axis *axis = &nb_axes[a];
-        if (!is_held(axis, free_axes) || nb_name_find(never, axis->name) >= 0) continue;
-        nb_strbuf_clear(&value);
-        nb_case_axis(&r->c, axis->name, &value);
-        bool usual = axis->fallback && value.len && strcmp(value.text, axis->fallback) == 0;
-        if (!value.len || (usual && nb_name_find(always, axis->name) < 0)) continue;
-        nb_strbuf_addf(out, "%s%s %s", out->len ? ", " : "", axis->name, value.text);
-    }
+void nb_sweep_constants(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out) {
+    add_axes(r, free_axes, true, out);
 }
 
 struct search {
@@ -149,7 +141,8 @@ static void try_rule(struct nb_sweep *sweep, struct member *members, const struc
     struct nb_strbuf subtitle = {0};
     const struct nb_record *first = &search->results->records[best.records[0]];
     add_rule(search, first, rule, &subtitle);
-    add_subtitle(first, search->free_axes, &subtitle);
+    add_axes(first, search->free_axes, false,
+             &subtitle); /* the title says dtype and pass; the op decides about the parameters */
     best.subtitle = subtitle.text;
     nb_sweep_release(sweep);
     *sweep = best;
@@ -215,11 +208,9 @@ static void make_terms(const struct nb_record *r, struct nb_strbuf *out) {
 }
 
 char *nb_kernel_suffix(const struct nb_record *r) {
-    struct nb_strbuf kernel released_by(nb_strbuf_release) = {0};
-    nb_kernel_name(&r->c, &kernel);
-    const char *op = nb_op_names[r->c.op], *found = strstr(kernel.text, op);
-    char *suffix = nb_strdup(found ? found + strlen(op) : kernel.text);
-    return suffix;
+    char *kernel freed = nb_kernel_text(&r->c);
+    const char *op = nb_op_names[r->c.op], *found = strstr(kernel, op);
+    return nb_strdup(found ? found + strlen(op) : kernel);
 }
 
 static int by_terms(const void *left, const void *right) {

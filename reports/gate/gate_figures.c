@@ -130,7 +130,7 @@ static void count_timed(struct nb_gate_summary *s) {
 }
 
 void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g) {
-    *s = (struct nb_gate_summary){.g = g, .n_layouts = g->builds.n_layouts, .fingerprint = nb_fingerprint()};
+    *s = (struct nb_gate_summary){.g = g, .fingerprint = nb_fingerprint()};
     const char **keys = nb_alloc(g->n_cases + 1, sizeof *keys);
     for (size_t i = 0; i < g->n_cases; i++) {
         const enum nb_verdict v = g->cases[i].verdict;

@@ -23,7 +23,6 @@ struct nb_gate_summary {
     size_t n_slower, n_null;
     size_t n_control_slower, n_control; /* the same of the controls, of all timed cases */
     struct nb_key_parts parts;
-    int n_layouts;
     cJSON *fingerprint; /* of this machine; owned */
 };
 void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g);

@@ -69,8 +69,8 @@ static void say_mean(const struct nb_gate_summary *s, struct nb_strbuf *out) {
 static void say_layouts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
     nb_strbuf_add(out, "");
     if (s->n_timed == 0) return;
-    if (s->n_layouts > 1)
-        nb_strbuf_addf(out, "%d memory layouts compared.", s->n_layouts);
+    if (s->g->builds.n_layouts > 1)
+        nb_strbuf_addf(out, "%d memory layouts compared.", s->g->builds.n_layouts);
     else
         nb_strbuf_add(out, "One memory layout compared: a difference below 1% may be the layout's. --baseline and "
                            "--candidate, given several times with builds linked in other orders, tell.");
@@ -92,18 +92,13 @@ static void gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *
                        "do not lean.");
 }
 
-static const char *text_at(const cJSON *json, const char *object, const char *name) {
-    const char *text = nb_json_get_text(nb_json_get(json, object), name);
-    return text ? text : "";
-}
-
 static void say_machine(const cJSON *fingerprint, struct nb_strbuf *out) {
     static const char *const places[][2] = {
         {"cpu", "model"}, {"cpu", "hypervisor"}, {"system", "kernel"}, {"system", "os"}};
     const char *separator = "";
     nb_strbuf_add(out, "");
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *text = text_at(fingerprint, places[i][0], places[i][1]);
+        const char *text = nb_json_get_string(nb_json_get(fingerprint, places[i][0]), places[i][1]);
         if (!*text) continue;
         nb_strbuf_addf(out, "%s%s", separator, text);
         separator = ", ";

@@ -49,21 +49,18 @@ static void try_shape(const struct judged *j, has_fn has, int64_t than, const ch
 }
 
 static void try_axis(const struct judged *j, const char *axis, struct best *best) {
-    struct nb_strbuf value released_by(nb_strbuf_release) = nb_strbuf_empty(),
-                           other released_by(nb_strbuf_release) = {0};
+    char *value freed = nb_case_axis_text(&j->items[0]->c, axis);
     size_t n_in = 0;
     bool all = true;
-    nb_case_axis(&j->items[0]->c, axis, &value);
     for (size_t i = 0; i < j->n && all; i++) {
-        nb_strbuf_clear(&other);
-        nb_case_axis(&j->items[i]->c, axis, &other);
-        const bool same = strcmp(value.text, other.text) == 0;
+        char *other freed = nb_case_axis_text(&j->items[i]->c, axis);
+        const bool same = strcmp(value, other) == 0;
         n_in += same;
         all = same || i >= j->n_failed;
     }
-    if (all && value.len && is_telling(j, n_in) && n_in < best->n_in) {
+    if (all && *value && is_telling(j, n_in) && n_in < best->n_in) {
         best->n_in = n_in;
-        snprintf(best->text, sizeof best->text, "with %s %s", axis, value.text);
+        snprintf(best->text, sizeof best->text, "with %s %s", axis, value);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* RFC 4180 with a header line: every axis a column of its own, figures with all their digits and their units in the name, an
+/* Every figure: CSV, and the document. RFC 4180 with a header line: every axis a column of its own, figures with all their digits and their units in the name, an
  * empty field where there is no figure. Columns come in one order; those that no case has a value for are left out, but for the key and
  * the status. */
 #include <stddef.h>
@@ -226,5 +226,13 @@ static int render(const struct nb_results *results, FILE *out) {
     return nb_output(&text, out);
 }
 
+/* The results document itself (schema/results.schema.json), the same text as in DIR/results.json. */
+static int render_json(const struct nb_results *results, FILE *out) {
+    struct nb_strbuf text = {0};
+    nb_results_print(results, &text);
+    return nb_output(&text, out);
+}
+
 const struct nb_renderer nb_renderer_csv[] = {{"csv", "one line a case, every axis and figure its own column", render},
+                                              {"json", "the results document", render_json},
                                               {0}};

@@ -32,41 +32,42 @@ static void paint(struct table *t, const char *style) {
 }
 static void unpaint(struct table *t) { paint(t, "\033[0m"); }
 
-/* The value that most rows of the section have. */
-static void usual_value(const struct table *t, const struct nb_section *section, size_t column, struct nb_strbuf *out) {
-    struct nb_strbuf value released_by(nb_strbuf_release) = {0}, other released_by(nb_strbuf_release) = {0};
+static char *axis_value(const struct table *t, const struct nb_section *section, size_t row, size_t column) {
+    return nb_case_axis_text(&t->view->results->records[section->records[row]].c, t->view->columns[column].axis->name);
+}
+
+/* The value that most rows of the section have; owned, null where they have none. */
+static char *usual_value(const struct table *t, const struct nb_section *section, size_t column) {
+    char *usual = NULL;
     size_t most = 0;
-    nb_strbuf_clear(out);
     for (size_t i = 0; i < section->n; i++) {
-        const char *axis = t->view->columns[column].axis->name;
+        char *value = axis_value(t, section, i, column);
         size_t n = 0;
-        nb_strbuf_clear(&value);
-        nb_case_axis(&t->view->results->records[section->records[i]].c, axis, &value);
-        for (size_t j = 0; j < section->n && value.len; j++) {
-            nb_strbuf_clear(&other);
-            nb_case_axis(&t->view->results->records[section->records[j]].c, axis, &other);
-            n += other.len && strcmp(value.text, other.text) == 0;
+        for (size_t j = 0; j < section->n && *value; j++) {
+            char *other freed = axis_value(t, section, j, column);
+            n += strcmp(value, other) == 0;
         }
-        if (n <= most) continue;
-        most = n;
-        nb_strbuf_clear(out);
-        nb_strbuf_add(out, value.text);
+        if (n > most) {
+            free(usual);
+            usual = nb_strdup(value);
+            most = n;
+        }
+        free(value);
     }
+    return usual;
 }
 
 /* "rmsnorm_twopass 256 eps 1e-12 rsqrt_nr": of the columns of axes only what is not usual in the section. */
 static void print_case(const struct table *t, const struct nb_section *section, const struct nb_record *r,
                        struct nb_strbuf *out) {
-    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     nb_kernel_name(&r->c, out);
     for (size_t c = 0; c < t->view->n_columns; c++) {
         const struct nb_axis *axis = t->view->columns[c].axis;
         if (!axis || section->said[c]) continue;
-        nb_strbuf_clear(&value);
-        nb_case_axis(&r->c, axis->name, &value);
-        if (!value.len || (section->usual[c] && strcmp(section->usual[c], value.text) == 0)) continue;
+        char *value freed = nb_case_axis_text(&r->c, axis->name);
+        if (!*value || (section->usual[c] && strcmp(section->usual[c], value) == 0)) continue;
         nb_strbuf_addf(out, axis->choices || strcmp(axis->name, "width") == 0 ? " " : " %s ", axis->name);
-        nb_strbuf_add(out, value.text);
+        nb_strbuf_add(out, value);
     }
     if (r->status != NB_OK) nb_strbuf_addf(out, " %s", r->status < NB_N_STATUSES ? nb_status_name(r->status) : "?");
 }
@@ -142,7 +143,7 @@ static bool is_too_narrow(const struct table *t) {
 
 /* Columns of axes and the status go into the first one; what most rows of a section have goes into its heading. */
 static void narrow_section(struct table *t, struct nb_section *section) {
-    struct nb_strbuf usual released_by(nb_strbuf_release) = {0}, heading = {0};
+    struct nb_strbuf heading = {0};
     nb_strbuf_add(&heading, section->heading);
     for (size_t c = 0; c < t->view->n_columns; c++) {
         const struct nb_axis *axis = t->view->columns[c].axis;
@@ -151,10 +152,8 @@ static void narrow_section(struct table *t, struct nb_section *section) {
         section->said[c] = section->hidden[c];
         section->hidden[c] = true;
         if (section->said[c] || strcmp(axis->name, "width") == 0) continue;
-        usual_value(t, section, c, &usual);
-        if (!usual.len) continue;
-        section->usual[c] = nb_strdup(usual.text);
-        nb_view_add_to_heading(axis, usual.text, &heading);
+        section->usual[c] = usual_value(t, section, c);
+        if (section->usual[c]) nb_view_add_to_heading(axis, section->usual[c], &heading);
     }
     free(section->heading);
     section->heading = heading.text;

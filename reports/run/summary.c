@@ -12,17 +12,14 @@
 #include "src/core/log.h"
 #include "src/record/call_overhead.h"
 
-static void add_reason(struct nb_summary *s, size_t *capacity, const char *text, size_t n) {
+static void add_reason(struct nb_summary *s, const char *text, size_t n) {
     s->n_skipped_cells += n;
     for (size_t i = 0; i < s->n_skips; i++)
         if (strcmp(s->skips[i].text, text) == 0) {
             s->skips[i].n += n;
             return;
         }
-    if (s->n_skips == *capacity) {
-        *capacity = 2 * *capacity + 8;
-        s->skips = nb_realloc(s->skips, *capacity, sizeof *s->skips);
-    }
+    s->skips = nb_realloc(s->skips, s->n_skips + 1, sizeof *s->skips);
     s->skips[s->n_skips++] = (struct nb_reason){text, n};
 }
 
@@ -33,19 +30,18 @@ static int by_count(const void *left, const void *right) {
 
 /* Cells that never became a case stand in the meta data only; the others have a record, and are counted there. */
 static void collect_skips(struct nb_summary *s, const struct nb_results *results) {
-    size_t capacity = 0;
     const cJSON *skip;
     cJSON_ArrayForEach(skip, nb_meta(results, "skips")) {
         const char *reason = nb_json_get_text(skip, "reason");
         double count = nb_json_get_number(skip, "count");
         if (nb_json_get_text(skip, "key") || !(count >= 1 && count < 1e15)) continue;
-        add_reason(s, &capacity, reason ? reason : "no reason given", (size_t)count);
+        add_reason(s, reason ? reason : "no reason given", (size_t)count);
     }
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         if (r->status != NB_SKIPPED && r->status != NB_NOT_RUN) continue;
         const char *unsaid = r->status == NB_SKIPPED ? "no reason given" : "the run ended before it";
-        add_reason(s, &capacity, r->reason && *r->reason ? r->reason : unsaid, 1);
+        add_reason(s, r->reason && *r->reason ? r->reason : unsaid, 1);
     }
     if (s->n_skips) qsort(s->skips, s->n_skips, sizeof *s->skips, by_count);
 }

@@ -238,15 +238,12 @@ static const struct nb_record *beside(const struct nb_tried *t, const struct nb_
 
 /* "  our fast one", "  onednn", "  mine:other". */
 static void add_name(const struct nb_record *r, struct nb_strbuf *out) {
-    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
-    nb_kernel_name(&r->c, &name);
-    const char *colon = strchr(name.text, ':'), fast[] = "_fast";
-    const size_t n = sizeof fast - 1;
-    const bool is_fast = !colon && name.len > n && strcmp(name.text + name.len - n, fast) == 0;
+    char *name freed = nb_kernel_text(&r->c);
+    const char *colon = strchr(name, ':');
     if (!colon)
-        nb_strbuf_addf(out, "  our %s", is_fast ? "fast one" : "reference");
+        nb_strbuf_addf(out, "  our %s", nb_text_ends(name, "_fast") ? "fast one" : "reference");
     else if (r->c.is_peer)
-        nb_strbuf_addf(out, "  %.*s", (int)(colon - name.text), name.text);
+        nb_strbuf_addf(out, "  %.*s", (int)(colon - name), name);
     else
         nb_strbuf_addf(out, "  %s", colon + 1);
 }

@@ -122,14 +122,12 @@ static bool is_hidden(const struct nb_axis *axis) {
 
 /* Number of different values, up to 2; an axis that means nothing for a case has no value there. */
 static int count_values(const struct nb_results *results, const struct nb_axis *axis, struct nb_strbuf *first) {
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     int n = 0;
     for (size_t i = 0; i < results->n && n < 2; i++) {
         if (!has_run(&results->records[i])) continue;
-        nb_strbuf_clear(&text);
-        nb_case_axis(&results->records[i].c, axis->name, &text);
-        if (!text.len || (n == 1 && strcmp(text.text, first->text) == 0)) continue;
-        if (n++ == 0) nb_strbuf_add(first, text.text);
+        char *text freed = nb_case_axis_text(&results->records[i].c, axis->name);
+        if (!*text || (n == 1 && strcmp(text, first->text) == 0)) continue;
+        if (n++ == 0) nb_strbuf_add(first, text);
     }
     return n;
 }
@@ -150,11 +148,9 @@ static bool varies_within_kernel(const struct nb_results *results, const struct 
     size_t n = 0;
     bool varies = false;
     for (size_t i = 0; i < results->n; i++) {
-        struct nb_strbuf kernel = {0}, value = {0};
-        if (!has_run(&results->records[i])) continue;
-        nb_kernel_name(&results->records[i].c, &kernel);
-        nb_case_axis(&results->records[i].c, axis->name, &value);
-        pairs[n++] = (struct pair){kernel.text, value.text};
+        const struct nb_case *c = &results->records[i].c;
+        if (has_run(&results->records[i]))
+            pairs[n++] = (struct pair){nb_kernel_text(c), nb_case_axis_text(c, axis->name)};
     }
     if (n) qsort(pairs, n, sizeof *pairs, by_kernel);
     for (size_t i = 1; i < n && !varies; i++)
@@ -205,14 +201,11 @@ void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struc
 /* Of merged results the machine comes first, whatever else the cases share. */
 static void print_heading(const struct nb_results *results, const struct nb_record *r, const enum role *roles,
                           struct nb_strbuf *out) {
-    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(out, "");
     nb_meta_whose(results, r, "", "", out);
     for (size_t a = 0; a < nb_n_axes; a++) {
-        if (roles[a] != HEADING) continue;
-        nb_strbuf_clear(&value);
-        nb_case_axis(&r->c, nb_axes[a].name, &value);
-        nb_view_add_to_heading(&nb_axes[a], value.text, out);
+        char *value freed = roles[a] == HEADING ? nb_case_axis_text(&r->c, nb_axes[a].name) : NULL;
+        if (value) nb_view_add_to_heading(&nb_axes[a], value, out);
     }
 }
 
@@ -301,14 +294,12 @@ static void make_columns(struct nb_view *view, const enum role *roles) {
 /* Has the axis at most one value in the section? Cases that it means nothing for have none. */
 static bool has_one_value(const struct nb_view *view, const struct nb_section *section, const struct nb_axis *axis,
                           struct nb_strbuf *value) {
-    struct nb_strbuf own released_by(nb_strbuf_release) = {0};
     bool one = true;
     nb_strbuf_clear(value);
     for (size_t i = 0; i < section->n && one; i++) {
-        nb_strbuf_clear(&own);
-        nb_case_axis(&view->results->records[section->records[i]].c, axis->name, &own);
-        if (own.len && !value->len) nb_strbuf_add(value, own.text);
-        one = !own.len || strcmp(own.text, value->text) == 0;
+        char *own freed = nb_case_axis_text(&view->results->records[section->records[i]].c, axis->name);
+        if (*own && !value->len) nb_strbuf_add(value, own);
+        one = !*own || strcmp(own, value->text) == 0;
     }
     return one;
 }

@@ -30,6 +30,12 @@ void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out) {
     nb_strbuf_addn(out, c->variant, ends ? len - (size_t)n : len);
 }
 
+char *nb_kernel_text(const struct nb_case *c) {
+    struct nb_strbuf text = {0};
+    nb_kernel_name(c, &text);
+    return text.text;
+}
+
 /* Tensors beyond this would be a mistake on any machine that this program meets: 2^34 bytes in f32. */
 static const int64_t max_elements = (int64_t)1 << 32;
 

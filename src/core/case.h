@@ -57,6 +57,7 @@ const char *nb_case_conflict(const struct nb_case *c);
 /* "[plugin:]rmsnorm_twopass": the kernel's name, by which options, configs and claims select it; of a case read from its key alone the
  * variant without width and dtype. */
 void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out);
+char *nb_kernel_text(const struct nb_case *c); /* owned */
 
 /* May its time be measured? What an emulator takes says nothing of the device. */
 static inline bool nb_case_is_timed(const struct nb_case *c) { return c->backend != NB_BACKEND_CUDA_EMULATED; }

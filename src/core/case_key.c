@@ -132,6 +132,12 @@ void nb_case_axis(const struct nb_case *c, const char *name, struct nb_strbuf *o
     if (axis && (!axis->applies || axis->applies(c))) nb_axis_print(axis, c, out);
 }
 
+char *nb_case_axis_text(const struct nb_case *c, const char *name) {
+    struct nb_strbuf text = {0};
+    nb_case_axis(c, name, &text);
+    return text.text;
+}
+
 /* ---- reading ---- */
 
 static int hex_digit(char c) {

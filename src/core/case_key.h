@@ -21,6 +21,7 @@ void nb_case_normalize(struct nb_case *c);
 void nb_case_key(const struct nb_case *c, struct nb_strbuf *out);
 /* The value of one axis as text; "" when it does not apply. */
 void nb_case_axis(const struct nb_case *c, const char *axis, struct nb_strbuf *out);
+char *nb_case_axis_text(const struct nb_case *c, const char *axis); /* owned */
 /* Undoes %XX in place; -1: not such a text. */
 int nb_case_key_unescape(char *text);
 /* The inverse of nb_case_key for the cell axes; the fields that belong to the kernel stay 0 until nb_case_set_kernel.

@@ -18,12 +18,9 @@ static const struct nb_member size[] = {R(AMOUNT, bytes), NB_MEMBERS_END};
 
 static void add_axes(cJSON *json, const struct nb_case *c) {
     cJSON *axes = cJSON_AddObjectToObject(json, "axes");
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < nb_n_axes; i++) {
-        if (nb_axes[i].kind != NB_AXIS_CELL) continue;
-        nb_strbuf_clear(&text);
-        nb_case_axis(c, nb_axes[i].name, &text);
-        if (text.len > 0) nb_json_text(axes, nb_axes[i].name, text.text);
+        char *text freed = nb_axes[i].kind == NB_AXIS_CELL ? nb_case_axis_text(c, nb_axes[i].name) : NULL;
+        if (text && *text) nb_json_text(axes, nb_axes[i].name, text);
     }
 }
 

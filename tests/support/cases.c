@@ -42,11 +42,7 @@ char *key_of(const struct nb_case *c) {
     return kept(key.text);
 }
 
-char *value_of(const struct nb_case *c, const char *axis) {
-    struct nb_strbuf value = {0};
-    nb_case_axis(c, axis, &value);
-    return kept(value.text);
-}
+char *value_of(const struct nb_case *c, const char *axis) { return kept(nb_case_axis_text(c, axis)); }
 
 void set(struct nb_case *c, const char *axis, const char *text) {
     char reason[256] = "";
