@@ -12,16 +12,19 @@
 
 /* ---- noise ----------------------------------------------------------------------------------------------------------- */
 
-/* What one perturbation does to one row's or channel's statistics. */
+enum { N = NB_PERTURBATIONS };
+
+/* What each perturbation does to one row's or channel's statistics. */
 struct change {
-    double mean, var;           /* of mean and variance (RMSNorm: mean square; L2: sum of squares) */
-    double scale_by, scale_now; /* 1/s' - 1/s, and 1/s' */
+    double mean[N], var[N];           /* of mean and variance (RMSNorm: mean square; L2: sum of squares) */
+    double scale_by[N], scale_now[N]; /* 1/s' - 1/s, and 1/s' */
 };
 
 struct noise {
     const struct nb_oracle *o;
-    double *v, *d;          /* a row: the numbers that are normalized, and their moves, NB_PERTURBATIONS for each */
-    struct change *changes; /* NB_PERTURBATIONS for each truth */
+    double *v, (*d)[N];     /* a row: the numbers that are normalized, and their moves */
+    struct change *changes; /* of each truth */
+    bool alike;             /* are all rows moved as the first? */
 };
 
 /* BatchNorm: are the statistics taken from the perturbed numbers at all? */
@@ -51,15 +54,14 @@ static void read_row(const struct noise *noise, int64_t row) {
     nb_truth_row(noise->o->c, in, row, noise->v);
     for (int64_t i = 0; i < in->cols; i++) {
         const int64_t at = row * in->cols + i;
-        const uint64_t bits = nb_random_bits(signs, (uint64_t)at);
+        const uint64_t bits = nb_random_bits(signs, (uint64_t)(noise->alike ? i : at));
         const double h = half_ulp(in, in->x, at), h_residual = both ? half_ulp(in, in->residual, at) : 0;
-        for (int k = 0; k < NB_PERTURBATIONS; k++)
-            noise->d[i * NB_PERTURBATIONS + k] = sign_of(bits, false, k) * h + sign_of(bits, true, k) * h_residual;
+        for (int k = 0; k < N; k++) noise->d[i][k] = sign_of(bits, false, k) * h + sign_of(bits, true, k) * h_residual;
     }
 }
 
 static struct change *changes_at(const struct noise *noise, const struct nb_row_truth *t) {
-    return noise->changes + (t - noise->o->truth) * NB_PERTURBATIONS;
+    return noise->changes + (t - noise->o->truth);
 }
 
 /* ---- statistics ---- */
@@ -68,8 +70,7 @@ static void add_means(const struct noise *noise, int64_t row) {
     const int64_t n = noise->o->c->op == NB_OP_BATCHNORM ? noise->o->in->cols : noise->o->n_stats;
     for (int64_t i = 0; i < n; i++) {
         struct change *at = changes_at(noise, nb_oracle_truth(noise->o, row, i));
-        for (int k = 0; k < NB_PERTURBATIONS; k++)
-            at[k].mean += noise->d[i * NB_PERTURBATIONS + k] / (double)noise->o->n_stats;
+        for (int k = 0; k < N; k++) at->mean[k] += noise->d[i][k] / (double)noise->o->n_stats;
     }
 }
 
@@ -82,40 +83,35 @@ static void add_variances(const struct noise *noise, int64_t row) {
         const struct nb_row_truth *t = nb_oracle_truth(o, row, i);
         const double c = centred ? (noise->v[i] - t->mean) - t->mean_lo : noise->v[i];
         struct change *at = changes_at(noise, t);
-        for (int k = 0; k < NB_PERTURBATIONS; k++) {
-            const double d = noise->d[i * NB_PERTURBATIONS + k] - (centred ? at[k].mean : 0);
-            at[k].var += d * (2 * c + d) / divisor;
+        for (int k = 0; k < N; k++) {
+            const double d = noise->d[i][k] - (centred ? at->mean[k] : 0);
+            at->var[k] += d * (2 * c + d) / divisor;
         }
     }
 }
 
-static void clear(const struct noise *noise, int64_t truth) {
-    for (int k = 0; k < NB_PERTURBATIONS; k++) noise->changes[truth * NB_PERTURBATIONS + k] = (struct change){0};
-}
-
 /* ---- scale ---- */
 
-/* Of one perturbation, once var is known. */
-static void set_scale(struct change *change, const struct nb_case *c, const struct nb_row_truth *t) {
-    const double now_var = fmax(t->var + change->var, 0), s = 1 / t->scale;
+/* Of perturbation k, once var is known. */
+static void set_scale(struct change *change, int k, const struct nb_case *c, const struct nb_row_truth *t) {
+    const double var = change->var[k], now_var = fmax(t->var + var, 0), s = 1 / t->scale;
     double s_now, s_change;
     if (c->formula.eps_place == NB_EPS_INSIDE) {
         s_now = sqrt(now_var + c->eps);
-        s_change = change->var / (s + s_now);
+        s_change = var / (s + s_now);
     } else {
         const double root = sqrt(t->var), root_now = sqrt(now_var);
-        const double sum = root + root_now, root_change = sum > 0 ? change->var / sum : 0;
+        const double sum = root + root_now, root_change = sum > 0 ? var / sum : 0;
         const bool added = c->formula.eps_place == NB_EPS_OUTSIDE;
         s_now = added ? root_now + c->eps : fmax(root_now, c->eps);
         s_change = added || (root > c->eps && root_now > c->eps) ? root_change : s_now - s;
     }
-    change->scale_now = 1 / s_now;
-    change->scale_by = -s_change / (s * s_now);
+    change->scale_now[k] = 1 / s_now;
+    change->scale_by[k] = -s_change / (s * s_now);
 }
 
 static void set_scales(const struct noise *noise, int64_t truth) {
-    for (int k = 0; k < NB_PERTURBATIONS; k++)
-        set_scale(&noise->changes[truth * NB_PERTURBATIONS + k], noise->o->c, &noise->o->truth[truth]);
+    for (int k = 0; k < N; k++) set_scale(&noise->changes[truth], k, noise->o->c, &noise->o->truth[truth]);
 }
 
 static void all_channels(const struct noise *noise) {
@@ -141,15 +137,12 @@ static double weight_of(const struct nb_oracle *o, int64_t param) {
 /* tanh(a + b) - tanh(a) */
 static double tanh_change(double a, double b) { return sinh(b) / (cosh(a + b) * cosh(a)); }
 
-static double dyt_row(const struct noise *noise) {
+static double dyt_element(const struct noise *noise, int64_t i) {
+    const double alpha = noise->o->c->alpha, a = alpha * noise->v[i], g = weight_of(noise->o, i);
     double largest = 0;
-    for (int64_t i = 0; i < noise->o->in->cols; i++) {
-        const double alpha = noise->o->c->alpha, a = alpha * noise->v[i], g = weight_of(noise->o, i);
-        if (!isfinite(a)) return NAN;
-        if (fabs(a) > 300) continue; /* flat, and cosh would overflow */
-        for (int k = 0; k < NB_PERTURBATIONS; k++)
-            largest = fmax(largest, fabs(g * tanh_change(a, alpha * noise->d[i * NB_PERTURBATIONS + k])));
-    }
+    if (!isfinite(a)) return NAN;
+    for (int k = 0; k < N && fabs(a) <= 300; k++) /* beyond it is flat, and cosh would overflow */
+        largest = fmax(largest, fabs(g * tanh_change(a, alpha * noise->d[i][k])));
     return largest;
 }
 
@@ -157,51 +150,65 @@ static double dyt_row(const struct noise *noise) {
 static double element(const struct noise *noise, int64_t row, int64_t i) {
     const struct nb_oracle *o = noise->o;
     const struct nb_row_truth *t = nb_oracle_truth(o, row, i);
-    const struct change *changes = changes_at(noise, t);
+    const struct change *change = changes_at(noise, t);
     const bool centred = nb_op_centres(o->c->op);
     const double g = weight_of(o, o->c->op == NB_OP_BATCHNORM ? t - o->truth : i);
     const double c = centred ? (noise->v[i] - t->mean) - t->mean_lo : noise->v[i];
     double largest = 0;
     if (!isfinite(t->scale) || !isfinite(c)) return NAN;
-    for (int k = 0; k < NB_PERTURBATIONS; k++) {
-        const double d = noise->d[i * NB_PERTURBATIONS + k] - (centred ? changes[k].mean : 0);
-        largest = fmax(largest, fabs(g * (d * changes[k].scale_now + c * changes[k].scale_by)));
+    for (int k = 0; k < N; k++) {
+        const double d = noise->d[i][k] - (centred ? change->mean[k] : 0);
+        largest = fmax(largest, fabs(g * (d * change->scale_now[k] + c * change->scale_by[k])));
     }
     return largest;
 }
 
-static double noise_row(const struct noise *noise, int64_t row) {
-    const struct nb_case *c = noise->o->c;
+static void noise_row(const struct noise *noise, int64_t row, double *of_elements) {
+    const enum nb_op op = noise->o->c->op;
     read_row(noise, row);
-    if (c->op == NB_OP_DYT) return dyt_row(noise);
-    if (c->op != NB_OP_BATCHNORM) {
-        clear(noise, row);
+    if (op != NB_OP_BATCHNORM && op != NB_OP_DYT) {
+        noise->changes[row] = (struct change){0};
         add_means(noise, row);
         add_variances(noise, row);
         set_scales(noise, row);
     }
-    double largest = 0;
-    for (int64_t i = 0; i < noise->o->in->cols; i++) {
-        const double change = element(noise, row, i);
-        if (isnan(change)) return NAN;
-        largest = fmax(largest, change);
-    }
-    return largest;
+    for (int64_t i = 0; i < noise->o->in->cols; i++)
+        of_elements[i] = op == NB_OP_DYT ? dyt_element(noise, i) : element(noise, row, i);
+}
+
+static void noise_init(struct noise *noise, const struct nb_oracle *o) {
+    const unsigned long long cols = (unsigned long long)o->in->cols;
+    *noise = (struct noise){
+        .o = o,
+        .v = nb_alloc(cols, sizeof *noise->v),
+        .d = nb_alloc(cols, sizeof *noise->d),
+        .changes = nb_alloc((unsigned long long)o->n_truth, sizeof *noise->changes),
+    };
+    if (o->c->op == NB_OP_BATCHNORM) all_channels(noise);
+}
+
+static void noise_release(struct noise *noise) {
+    free(noise->v);
+    free(noise->d);
+    free(noise->changes);
+}
+
+void nb_input_noise(const struct nb_oracle *o, int64_t row, double *of_elements) {
+    struct noise noise released_by(noise_release);
+    noise_init(&noise, o);
+    noise.alike = true;
+    noise_row(&noise, row, of_elements);
 }
 
 static void set_noise(double *of_rows, const struct nb_oracle *o) {
-    const unsigned long long cols = (unsigned long long)o->in->cols;
-    const struct noise noise = {
-        .o = o,
-        .v = nb_alloc(cols, sizeof *noise.v),
-        .d = nb_alloc(cols * NB_PERTURBATIONS, sizeof *noise.d),
-        .changes = nb_alloc((unsigned long long)o->n_truth * NB_PERTURBATIONS, sizeof *noise.changes),
-    };
-    if (o->c->op == NB_OP_BATCHNORM) all_channels(&noise);
-    for (int64_t row = 0; row < o->in->rows; row++) of_rows[row] = noise_row(&noise, row);
-    free(noise.v);
-    free(noise.d);
-    free(noise.changes);
+    struct noise noise released_by(noise_release);
+    double *of_elements freed = nb_alloc((unsigned long long)o->in->cols, sizeof *of_elements);
+    noise_init(&noise, o);
+    for (int64_t row = 0; row < o->in->rows; row++) {
+        noise_row(&noise, row, of_elements);
+        for (int64_t i = 0; i < o->in->cols && !isnan(of_rows[row]); i++)
+            of_rows[row] = isnan(of_elements[i]) ? NAN : fmax(of_rows[row], of_elements[i]);
+    }
 }
 
 /* ---- ratios ---------------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,8 @@ enum { NB_PERTURBATIONS = 8 };
 
 /* What element (row, col) of x (residual: of the residual) is moved by in perturbation k. */
 double nb_noise_move(const struct nb_oracle *o, bool residual, int64_t row, int64_t col, int k);
+/* The largest |y' - y| of each element of a row, where all rows are moved alike; NaN: no finite exact result. */
+void nb_input_noise(const struct nb_oracle *o, int64_t row, double *of_elements);
 
 /* ---- ratios ---------------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/accuracy/yardstick.h"
 #include "src/core/case_key.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -140,30 +139,4 @@ Test(frontier, the_report_has_keys_that_parse) {
         cr_expect_not_null(strstr(nb_json_get_text(f, "replay"), "--plugin"));
     }
     cr_expect_eq(n_found, 2); /* a percent off above, zeros below */
-}
-
-/* ---- noise ---- */
-
-/* To first order, beside that of inputs moved one by one. */
-static void expect_noise(const char *key, double offset) {
-    struct nb_trial t released_by(nb_trial_release);
-    struct nb_draws d released_by(nb_draws_release) = {0};
-    struct nb_oracle oracle released_by(nb_oracle_release) = {0};
-    struct nb_yardstick tried released_by(nb_yardstick_release) = {0};
-    double noise[64], said = 0;
-    if (!start_trial(&t, key, NULL)) return;
-    nb_draws_init(&d, &t, 1);
-    nb_trial_load(&t, &d, NB_FAMILY_OFFSET, offset);
-    cr_assert_eq(nb_oracle_init(&oracle, &t.c, &t.in), 0);
-    nb_input_noise(&oracle, 0, noise);
-    nb_yardstick_init(&tried, &oracle);
-    for (int64_t i = 0; i < t.in.cols; i++) said = fmax(said, noise[i]);
-    cr_expect(said > 0.5 * tried.noise[0] && said < 2 * tried.noise[0], "%s: %g, by trying %g", key, said,
-              tried.noise[0]);
-}
-
-Test(frontier, input_noise_is_that_of_the_yardstick) {
-    expect_noise("rmsnorm_serial_scalar_f32/shape:1x64/eps:1/eps_place:outside", 3);
-    expect_noise("layernorm_twopass_scalar_f32/shape:1x64/eps:1e-6", 100);
-    expect_noise("prmsnorm_twopass_scalar_f32/shape:1x64/k:8/eps:1e-6", 1);
 }

@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What storing the inputs costs already: how far the exact y moves when each x is moved by half a unit in its last place. No
- * kernel can be asked for less, since it never saw the numbers before they were stored.
- *
- * To first order, with c_j = x_j - mean (x_j where the op does not centre), h_j = ulp(x_j) / 2 and N the count that the
- * statistics divide by, dy_i = gamma_i (scale (d_i - mean d) - c_i q / N sum_j c_j d_j), with q = scale^3 for eps inside the root,
- * scale^2 / sqrt(var) outside. The element's own d_i is taken at its largest, h_i; the others as independent and uniform in
- * [-h_j, h_j]. DyT: gamma_i alpha (1 - tanh^2) h_i.
- * src/accuracy/yardstick.h has a row's largest change by trying eight perturbations; searches need each element's, and fast. */
+/* How far each row of a trial's last call is off, measured in four ways at once, so that a search can follow any of them. Row
+ * kernels, forward: rmsnorm, prmsnorm, layernorm, l2norm, dyt and the add_ ones. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "src/accuracy/bound.h"
-#include "src/accuracy/oracle.h"
 #include "src/lab/stress/trial.h"
-
-/* noise[i] for each column of a row: |change of y_i|. */
-void nb_input_noise(const struct nb_oracle *o, int64_t row, double *noise);
-
-/* ---- How far each row of a trial's last call is off, measured in four ways at once, so that a search can follow any of them. Row
- * kernels, forward: rmsnorm, prmsnorm, layernorm, l2norm, dyt and the add_ ones. */
 
 enum nb_measure {
     NB_BY_BOUND,  /* |error| / a-priori bound of the declared formula; NaN where it predicts a loss */
-    NB_BY_NOISE,  /* |error| / effect of input noise (nb_input_noise), no less than half an ulp */
+    NB_BY_NOISE,  /* |error| / effect of input noise (src/accuracy/yardstick.h), no less than half an ulp */
     NB_BY_ULP,    /* |error| / ulp(exact) */
     NB_BY_SCALED, /* |error| / ulp(magnitude): the exact value's, or the terms' that cancel in it (nb_row_magnitude) */
     NB_N_MEASURES
