@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs side by side: machines first, ratios only where they mean something, exit 5 with --strict, nothing written.
-set -eu
-fails() { echo "$1"; [ ! -e "$WORK/out" ] || cat "$WORK/out" "$WORK/err"; exit 1; }
+. tests/support/cli.sh
+set -e
 cat > "$WORK/small.json" <<'JSON'
 { "blocks": [ { "op": ["rmsnorm", "layernorm"], "dtype": "f32", "shape": ["8x64", "16x64"], "width": "scalar", "data": "normal",
                 "kernel": "*_twopass" } ], "launches": 6, "blocks_per_launch": 4 }
@@ -21,12 +21,7 @@ json.dump(d, open(sys.argv[2], "w"))
 PY
     /usr/bin/python3 tests/support/sums.py "$WORK/$1/results.json"
 }
-compare() { # EXIT ARGUMENTS...
-    local wanted=$1 code=0
-    shift
-    "$NORMBENCH" compare "$@" > "$WORK/out" 2> "$WORK/err" || code=$?
-    [ $code = "$wanted" ] || fails "compare $*: exit $code, wanted $wanted"
-}
+compare() { ends "$1" "" "$NORMBENCH" compare "${@:2}"; } # EXIT ARGUMENTS...
 edit base 'pass'
 edit same 'pass'
 edit cpu 'd["fingerprint"]["cpu"]["model"] = "Another CPU"'
@@ -38,22 +33,22 @@ edit slower '[r["timing"]["vs_copy"].update((k, v / 2) for k, v in r["timing"]["
 find "$WORK/base" "$WORK/same" -type f -exec cksum {} + > "$WORK/before"
 compare 0 "$WORK/base" "$WORK/same" --strict
 grep -q "The same machine, build and plan" "$WORK/out"
-find "$WORK/base" "$WORK/same" -type f -exec cksum {} + | cmp - "$WORK/before" || fails "compare wrote into a run"
+find "$WORK/base" "$WORK/same" -type f -exec cksum {} + | cmp - "$WORK/before" || bad "compare wrote into a run: $(cat "$WORK/out")"
 for what in cpu plan fewer noisy; do
     compare 0 "$WORK/base" "$WORK/$what"
     compare 5 "$WORK/base" "$WORK/$what" --strict
 done
 compare 0 "$WORK/base" "$WORK/cpu"
 [ "$(grep -n cpu.model "$WORK/out" | cut -d: -f1 | head -n 1)" -lt "$(grep -n rmsnorm_ "$WORK/out" | cut -d: -f1 | head -n 1)" ] ||
-    fails "the machines do not come first"
+    bad "the machines do not come first: $(cat "$WORK/out")"
 compare 0 "$WORK/base" "$WORK/slower" --strict
 grep -q "2.000" "$WORK/out"
 compare 0 "$WORK/base" "$WORK/slower" --filter 'rmsnorm_*' --format markdown
-! grep -q layernorm_twopass_scalar "$WORK/out" || fails "--filter lets others through"
+! grep -q layernorm_twopass_scalar "$WORK/out" || bad "--filter lets others through: $(cat "$WORK/out")"
 
 # Many: the last against the first, and each case through those between.
 compare 0 "$WORK/base" "$WORK/noisy" "$WORK/fewer" "$WORK/slower"
-grep -q "Every run / the first" "$WORK/out" && tr -s ' ' <"$WORK/out" | grep -qE '_twopass_scalar_f32.* - - 2\.000 ' || fails "the runs between"
+grep -q "Every run / the first" "$WORK/out" && tr -s ' ' <"$WORK/out" | grep -qE '_twopass_scalar_f32.* - - 2\.000 ' || bad "the runs between: $(cat "$WORK/out")"
 compare 5 "$WORK/base" "$WORK/noisy" "$WORK/slower" --strict
 compare 0 "$WORK/base" "$WORK/same" "$WORK/slower" --strict
 mkdir "$WORK/json-many"
@@ -68,16 +63,11 @@ if /usr/bin/python3 -c 'import jsonschema' 2> /dev/null; then
     /usr/bin/python3 -W ignore tests/check_schema.py reports/schema "$WORK"/json-*
 fi
 
-refused() { # PATTERN ARGUMENTS...
-    local pattern=$1
-    shift
-    compare 2 "$@"
-    [ ! -s "$WORK/out" ] && grep -q "$pattern" "$WORK/err" || fails "compare $*: no '$pattern'"
-}
-refused "two folders" "$WORK/base"
+refuses "two folders" compare "$WORK/base"
 mkdir "$WORK/changed" && sed 's/"shape": "8x64"/"shape": "8x65"/' "$WORK/base/results.json" >"$WORK/changed/results.json"
-refused 'results.json: .*8x64.* was changed after it was written.*; copy, merge or measure it again' "$WORK/base" "$WORK/changed"
-refused "nowhere" "$WORK/base" "$WORK/nowhere"
-refused "no case" "$WORK/base" "$WORK/same" --filter nothing-like-this
-refused "one of table, markdown, json" "$WORK/base" "$WORK/same" --format csv
-refused "did you mean '--strict'" "$WORK/base" "$WORK/same" --stritc
+refuses 'results.json: .*8x64.* was changed after it was written.*; copy, merge or measure it again' compare "$WORK/base" "$WORK/changed"
+refuses "nowhere" compare "$WORK/base" "$WORK/nowhere"
+refuses "no case" compare "$WORK/base" "$WORK/same" --filter nothing-like-this
+refuses "one of table, markdown, json" compare "$WORK/base" "$WORK/same" --format csv
+refuses "did you mean '--strict'" compare "$WORK/base" "$WORK/same" --stritc
+exit "$failed"

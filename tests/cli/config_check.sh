@@ -1,14 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # `run CONFIG --list` says every mistake of a file at once, each with line, key and what would be right.
-set -eu
-fail() { echo "$*"; cat "$WORK/out" "$WORK/err"; exit 1; }
-gives() { # CODE CONFIG
-    local got=0
-    "$NORMBENCH" run "$2" --list --quiet >"$WORK/out" 2>"$WORK/err" || got=$?
-    [ "$got" = "$1" ] || fail "$2: exit $got, wanted $1"
-}
-says() { grep -qF -- "$1" "$WORK/err" || fail "does not say: $1"; }
+. tests/support/cli.sh
+gives() { ends "$1" "" "$NORMBENCH" run "$2" --list --quiet; } # CODE CONFIG
+says() { grep -qF -- "$1" "$WORK/err" || bad "does not say: $1: $(cat "$WORK/err")"; }
 cat >"$WORK/a.json" <<'JSON'
 { "blocks": [ { "op": ["rmsnrm", "layernorm"], "dtype": "f23", "shape": "16x64",
                 "exclude": [ { "widht": "scalar" }, 3 ] },
@@ -28,7 +23,7 @@ says 'a.json:2: unknown key "widht"; did you mean "width"?'
 says 'a.json:2: "exclude" is a number'
 says "a.json:9: \"a\": '2%' is no budget"
 says "a.json:10: \"b\": 'x' is no budget"
-[ "$(wc -l <"$WORK/err")" = 13 ] || fail "not 13 mistakes"
+[ "$(wc -l <"$WORK/err")" = 13 ] || bad "not 13 mistakes: $(cat "$WORK/err")"
 
 # ---- names, which are looked at once the rest is right: each once, also where a block has includes ----------------------------------------------
 cat >"$WORK/b.json" <<'JSON'
@@ -42,10 +37,9 @@ says "b.json:1: kernel 'rmsnorm_towpass': no kernel has this name; near it: rmsn
 says "b.json:1: kernel 'layernrm_fast'"
 says 'b.json:2: "data": data nromal is not known; did you mean normal?'
 says "b.json:4: kernel 'rmsnorm_fst'"
-[ "$(wc -l <"$WORK/err")" = 4 ] || fail "not 4 mistakes"
-code=0
-"$NORMBENCH" run quick --axis kernel=rmsnorm_fst --list >"$WORK/out" 2>"$WORK/err" || code=$?
-[ $code = 2 ] && [ "$(wc -l <"$WORK/err")" = 1 ] || fail "a mistake of an option is said once"
+[ "$(wc -l <"$WORK/err")" = 4 ] || bad "not 4 mistakes: $(cat "$WORK/err")"
+refuses "rmsnorm_fst" run quick --axis kernel=rmsnorm_fst --list
+[ "$(wc -l <"$WORK/err")" = 1 ] || bad "a mistake of an option is said once: $(cat "$WORK/err")"
 
 # Margins of the gate, against each other and against the one that is not said.
 for margins in '"fail_margin": 4' '"pass_margin": 0.5' '"fail_margin": 2, "pass_margin": 2'; do
@@ -55,3 +49,4 @@ for margins in '"fail_margin": 4' '"pass_margin": 0.5' '"fail_margin": 2, "pass_
 done
 printf '{ "blocks": [ { "op": "rmsnorm", "shape": "16x64" } ], "gate": { "fail_margin": 1.2 } }\n' >"$WORK/margins.json"
 gives 0 "$WORK/margins.json"
+exit "$failed"

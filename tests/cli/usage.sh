@@ -38,17 +38,11 @@ refuses "%2F" replay rmsnorm_twopass_v256_f32/data:./x.npy
 
 # What was selected, but cannot run on this machine, is no mistake of the user's.
 for args in "run --list --axis threads=1024" "run --axis threads=1024" "replay rmsnorm_twopass_scalar_f32/threads:1024 --check-only"; do
-    code=0
     # shellcheck disable=SC2086 # words on purpose
-    "$NORMBENCH" $args >"$WORK/out" 2>"$WORK/err" || code=$?
-    [ "$code" = 77 ] && [ ! -s "$WORK/out" ] && grep -q "threads 1024" "$WORK/err" && continue
-    echo "normbench $args: exit $code, wanted 77; said:"
-    cat "$WORK/err"
-    failed=1
+    ends 77 "threads 1024" "$NORMBENCH" $args
+    [ ! -s "$WORK/out" ] || bad "normbench $args: prints $(cat "$WORK/out")"
 done
-code=0
-"$NORMBENCH" >"$WORK/out" 2>"$WORK/err" || code=$?
-[ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -q usage "$WORK/err" || { echo "without a command: exit $code"; failed=1; }
+refuses "usage"
 
 # Each command's summary and help begin with the same verb, as a command; so do its options that do something.
 for command in $("$NORMBENCH" --help | sed -n 's/^  \([a-z-]\{1,\}\) .*/\1/p'); do

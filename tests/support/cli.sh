@@ -4,15 +4,6 @@ set -u
 failed=0
 bad() { echo "$*"; failed=1; }
 
-# normbench ARGUMENTS ends with 2, prints nothing on stdout, and says what PATTERN matches.
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" && return
-    bad "normbench $*: exit $code, wanted 2 and /$pattern/; said: $(cat "$WORK/err" "$WORK/out")"
-}
-
 # COMMAND ends with CODE and says on stderr what PATTERN matches.
 ends() { # CODE PATTERN COMMAND...
     local wanted=$1 pattern=$2 code=0
@@ -22,6 +13,10 @@ ends() { # CODE PATTERN COMMAND...
     bad "$*: exit $code, wanted $wanted and /$pattern/; said: $(cat "$WORK/err" "$WORK/out")"
 }
 
+refuses() { # PATTERN ARGUMENTS...: of normbench, which prints nothing on stdout
+    ends 2 "$1" "$NORMBENCH" "${@:2}"
+    [ ! -s "$WORK/out" ] || bad "normbench ${*:2}: prints $(cat "$WORK/out")"
+}
 waits() { # CODE WHAT: what the process $pid ends with
     local code=0
     wait "$pid" || code=$?
