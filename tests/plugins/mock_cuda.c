@@ -167,21 +167,13 @@ API(cuDriverGetVersion, (int *version)) {
     return SUCCESS;
 }
 API(cuGetErrorName, (int error, const char **name)) {
-    static const struct {
-        int error;
-        const char *name;
-    } names[] = {{OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
-                 {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
-                 {NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-                 {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
-                 {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-                 {LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
-                 {MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS"},
-                 {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
-                 {INVALID_CLUSTER_SIZE, "CUDA_ERROR_INVALID_CLUSTER_SIZE"}};
-    *name = "CUDA_ERROR_INVALID_VALUE";
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (names[i].error == error) *name = names[i].name;
+#define NAMED(error) [error] = "CUDA_ERROR_" #error
+    static const char *const names[] = {
+        NAMED(OUT_OF_MEMORY),      NAMED(NO_DEVICE),       NAMED(NO_BINARY_FOR_GPU),
+        NAMED(NOT_FOUND),          NAMED(ILLEGAL_ADDRESS), NAMED(LAUNCH_OUT_OF_RESOURCES),
+        NAMED(MISALIGNED_ADDRESS), NAMED(LAUNCH_FAILED),   NAMED(INVALID_CLUSTER_SIZE)};
+    const bool known = error >= 0 && error <= INVALID_CLUSTER_SIZE && names[error];
+    *name = known ? names[error] : "CUDA_ERROR_INVALID_VALUE";
     return SUCCESS;
 }
 GIVES(cuDeviceGetCount, (int *n), *n = 1, true)

@@ -114,13 +114,11 @@ static void read_lines(struct table *t, const char *text) {
     }
 }
 
-static void read_table(const char *text) {
+void nb_played_table(const char *text) {
     table = (struct table){.reading_ns = 20, .load = 0.1};
     if (text) read_lines(&table, text);
     read_lines(&table, usual);
 }
-
-void nb_played_table(const char *text) { read_table(text); }
 
 /* "gate_new" of "/tmp/gate_new.so". */
 static void name_of(const char *file, char *name, size_t n) {
@@ -335,6 +333,6 @@ static __attribute__((constructor)) void begin(void) {
     if (named && !f) refuse(named);
     text[f ? fread(text, 1, sizeof text - 1, f) : 0] = '\0';
     if (f) fclose(f);
-    read_table(text);
+    nb_played_table(text);
     pthread_atfork(NULL, NULL, begin_at_the_latest);
 }

@@ -2,56 +2,41 @@
 /* A small stress.json made by hand. */
 #include "tests/support/stress.h"
 
-#include <math.h>
 #include <stdbool.h>
 
 #include "src/core/json.h"
 
-/* 3 scales and 2 offsets, with a NaN and a lost zero. */
-static const char map[] =
-    "{\"log2_scale\":[-8,0,8],\"log2_rho\":[-4,12],\"log10_ulp\":[[0.2,1.5,null],[-3.0,7.9,2.5]],\"state\":[[\"ok\","
+/* A map of 3 scales and 2 offsets, with a NaN and a lost zero. */
+static const char study_text[] =
+    "{\"replay\":\"normbench replay it\",\"status\":\"ok\",\"frontiers\":[{\"of\":\"rho_max\",\"status\":\"found\","
+    "\"good\":4,\"bad\":5,\"predicted\":4096,\"ratio\":0.001,\"rule\":\"<i>rule</i>\"}],\"worst\":[{\"objective\":"
+    "\"ulp\",\"value\":12.5,\"generator\":\"<u>greedy\",\"replay\":\"normbench replay '<q>'\"}],\"map\":{"
+    "\"log2_scale\":[-8,0,8],\"log2_rho\":[-4,12],\"log10_ulp\":[[0.2,1.5,null],[-3.0,7.9,2.5]],\"state\":[[\"ok\","
     "\"ok\",\"nan\"],[\"ok\",\"ok\",\"zero\"]],\"predicted\":[{\"name\":\"x^2 overflows\",\"line\":[[4,-4],[3,12]]},"
-    "{\"name\":\"too short\",\"line\":[[1,1]]}]}";
+    "{\"name\":\"too short\",\"line\":[[1,1]]}]}}";
+static const char grade_text[] =
+    "{\"op\":\"layernorm\",\"pass\":\"forward\",\"dtype\":\"f32\",\"width\":\"256\",\"all\":\"F\",\"max_ulp\":1e9,"
+    "\"componentwise_ulp\":17.25,\"correct\":0.999999,\"nan\":1024,\"bias_u\":null}";
+static const char why_text[] = "{\"key\":\"k\",\"replay\":\"normbench replay 'layernorm'\"}";
 
 void nb_test_add_study(cJSON *stress, const char *variant, const char *dtype) {
-    cJSON *study = cJSON_CreateObject();
+    cJSON *study = cJSON_Parse(study_text);
     nb_json_text(study, "key", variant);
     nb_json_text(study, "variant", variant);
     nb_json_text(study, "dtype", dtype);
-    nb_json_text(study, "replay", "normbench replay it");
-    nb_json_text(study, "status", "ok");
-    cJSON_AddItemToObject(study, "frontiers",
-                          cJSON_Parse("[{\"of\":\"rho_max\",\"status\":\"found\",\"good\":4,\"bad\":5,"
-                                      "\"predicted\":4096,\"ratio\":0.001,\"rule\":\"<i>rule</i>\"}]"));
-    cJSON_AddItemToObject(study, "worst",
-                          cJSON_Parse("[{\"objective\":\"ulp\",\"value\":12.5,\"generator\":\"<u>greedy\","
-                                      "\"replay\":\"normbench replay '<q>'\"}]"));
-    cJSON_AddItemToObject(study, "map", cJSON_Parse(map));
     cJSON_AddItemToArray(cJSON_GetObjectItem(stress, "studies"), study);
 }
 
 void nb_test_add_grade(cJSON *stress, const char *variant, const char *kernel, const char *formula, const char *grade,
                        const char *text) {
-    cJSON *line = cJSON_CreateObject(), *why = cJSON_CreateObject();
+    cJSON *line = cJSON_Parse(grade_text), *why = cJSON_Parse(why_text);
     nb_json_text(line, "kernel", kernel);
     nb_json_text(line, "variant", variant);
-    nb_json_text(line, "op", "layernorm");
-    nb_json_text(line, "pass", "forward");
-    nb_json_text(line, "dtype", "f32");
-    nb_json_text(line, "width", "256");
     nb_json_text(line, "formula", formula);
     nb_json_text(line, "declared", grade);
-    nb_json_text(line, "all", "F");
-    nb_json_text(why, "key", "k");
-    nb_json_text(why, "replay", "normbench replay 'layernorm'");
     nb_json_text(why, "text", text);
     cJSON_AddItemToObject(line, "why_declared", why);
     cJSON_AddItemToObject(line, "why_all", cJSON_Duplicate(why, true));
-    nb_json_number(line, "max_ulp", 1e9);
-    nb_json_number(line, "componentwise_ulp", 17.25);
-    nb_json_number(line, "correct", 0.999999);
-    nb_json_number(line, "nan", 1024);
-    nb_json_number(line, "bias_u", NAN);
     cJSON_AddItemToArray(cJSON_GetObjectItem(stress, "grades"), line);
 }
 
