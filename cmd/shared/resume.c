@@ -74,6 +74,10 @@ static int refuse_differences(const char *dir, cJSON *before, cJSON *now, const 
     return result;
 }
 
+static int compare_parts(const char *dir, const cJSON *before, const cJSON *now, const char *what, const char *mend) {
+    return refuse_differences(dir, cJSON_Duplicate(before, true), cJSON_Duplicate(now, true), what, mend);
+}
+
 /* Some members of an object, owned. */
 static cJSON *select_members(const cJSON *object, const char *const *names) {
     cJSON *json = cJSON_CreateObject();
@@ -108,16 +112,15 @@ static int compare_runs(const char *dir, const cJSON *now) {
     const cJSON *a = nb_json_get(before, "fingerprint"), *b = nb_json_get(now, "fingerprint");
     int result = before ? compare_cpus(dir, a, b) : -1;
     if (result == 0)
-        result = refuse_differences(dir, cJSON_Duplicate(nb_json_get(a, "build"), true),
-                                    cJSON_Duplicate(nb_json_get(b, "build"), true), "normbench is another build",
-                                    "go on with the one that it began with");
+        result = compare_parts(dir, nb_json_get(a, "build"), nb_json_get(b, "build"), "normbench is another build",
+                               "go on with the one that it began with");
     if (result == 0)
         result = refuse_differences(dir, by_file(nb_json_get(a, "kernels")), by_file(nb_json_get(b, "kernels")),
                                     "a file of kernels is another build", "put that one back");
     if (result == 0)
-        result = refuse_differences(dir, cJSON_Duplicate(nb_json_get(nb_json_get(a, "tuning"), "fields"), true),
-                                    cJSON_Duplicate(nb_json_get(nb_json_get(b, "tuning"), "fields"), true),
-                                    "the tuning is another one", "choose the same by --tuning");
+        result = compare_parts(dir, nb_json_get(nb_json_get(a, "tuning"), "fields"),
+                               nb_json_get(nb_json_get(b, "tuning"), "fields"), "the tuning is another one",
+                               "choose the same by --tuning");
     if (result == 0) result = compare_plans(dir, before, now);
     return result;
 }

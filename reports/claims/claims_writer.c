@@ -96,5 +96,5 @@ void nb_claims_grid(const struct nb_claims_page *p, const struct nb_grid *grid) 
     if (p->html)
         add_html_grid(grid, p->out);
     else
-        nb_grid_add_markdown(grid, p->out);
+        nb_grid_add_markdown(grid, false, p->out);
 }

@@ -80,7 +80,7 @@ static void as_markdown(const struct nb_limits *l, const struct nb_limit *lines,
         nb_grid_row(&grid, lines[i].what, figure.text, lines[i].at, lines[i].beyond, nb_limit_states[lines[i].state],
                     lines[i].meaning);
     }
-    nb_grid_add_markdown(&grid, out);
+    nb_grid_add_markdown(&grid, false, out);
     nb_strbuf_add(out, "\n");
     add_counts(lines, n, out);
     nb_strbuf_add(out, "\n");

@@ -17,7 +17,6 @@
 #include "src/record/call_overhead.h"
 
 struct peers {
-    const struct nb_results *results;
     const struct nb_peer_comparisons *comparisons;
     const struct nb_page *page;
 };
@@ -252,7 +251,7 @@ static void print_lines(const struct peers *p, const char *title, char *lines) {
 
 void nb_peers_print(const struct nb_results *results, const struct nb_peer_comparisons *comparisons,
                     const struct nb_page *page) {
-    const struct peers p = {results, comparisons, page};
+    const struct peers p = {comparisons, page};
     struct nb_summary summary released_by(nb_summary_release);
     nb_summary_init(&summary, results);
     nb_strbuf_add(page->out, page->markdown ? "# Our kernels and others\n\n" : "");

@@ -248,7 +248,7 @@ void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf 
 
 /* ---- the others ---- */
 
-void nb_grid_add_markdown(const struct nb_grid *grid, struct nb_strbuf *out) {
+void nb_grid_add_markdown(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
     for (size_t c = 0; c < grid->n_columns; c++) nb_strbuf_addf(out, "| %s ", grid->titles[c]);
     nb_strbuf_add(out, "|\n");
     for (size_t c = 0; c < grid->n_columns; c++) nb_strbuf_add(out, grid->right && grid->right[c] ? "|--:" : "|---");
@@ -258,10 +258,6 @@ void nb_grid_add_markdown(const struct nb_grid *grid, struct nb_strbuf *out) {
         nb_escape_markdown(out, grid->cells[i]);
         nb_strbuf_add(out, (i + 1) % grid->n_columns ? " " : " |\n");
     }
-}
-
-static void print_markdown(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
-    nb_grid_add_markdown(grid, out);
 }
 
 static void print_csv(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
@@ -288,7 +284,8 @@ static void print_json(const struct nb_grid *grid, bool color, struct nb_strbuf 
 static const struct {
     const char *name;
     void (*print)(const struct nb_grid *grid, bool color, struct nb_strbuf *out);
-} formats[] = {{"table", nb_grid_add_table}, {"markdown", print_markdown}, {"csv", print_csv}, {"json", print_json}};
+} formats[] = {
+    {"table", nb_grid_add_table}, {"markdown", nb_grid_add_markdown}, {"csv", print_csv}, {"json", print_json}};
 
 int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out) {
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};

@@ -48,5 +48,5 @@ void nb_grid_style(struct nb_grid *grid, enum nb_grid_style style);
 int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out);
 /* The same as text, for a document that holds more than the table. */
 void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf *out);
-void nb_grid_add_markdown(const struct nb_grid *grid, struct nb_strbuf *out);
+void nb_grid_add_markdown(const struct nb_grid *grid, bool color, struct nb_strbuf *out);
 void nb_grid_release(struct nb_grid *grid);

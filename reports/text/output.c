@@ -89,10 +89,7 @@ void nb_page_say(const struct nb_page *page, const char *text) {
 
 void nb_page_grid(const struct nb_page *page, struct nb_grid *grid) {
     grid->screen = page->screen;
-    if (page->markdown)
-        nb_grid_add_markdown(grid, page->out);
-    else
-        nb_grid_add_table(grid, page->color, page->out);
+    (page->markdown ? nb_grid_add_markdown : nb_grid_add_table)(grid, page->color, page->out);
     nb_grid_release(grid);
 }
 

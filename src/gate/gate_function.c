@@ -204,12 +204,8 @@ int nb_gate_functions_make(struct nb_gate *g, const char *const *names, size_t n
 
 /* The worker's answer to a request to look at these arms; which of them is at fault, and "" or why. As nb_gate_launch_run() returns. */
 static int ask(const struct nb_gate_request *q, cJSON **answer, int *failed, char *reason, size_t n) {
-    int cpus[NB_MAX_CPUS];
-    struct nb_asked asked[NB_GATE_ARMS];
     struct nb_outcome o;
-    const struct nb_job job = nb_gate_launch_job(q, cpus, asked);
-    *answer = nb_launcher_ask(&job, q->silence_s, &o);
-    cJSON_Delete((cJSON *)(uintptr_t)job.options);
+    *answer = nb_gate_launch_ask(q, &o);
     if (!*answer) return nb_launcher_ends(&o);
     const char *status = nb_json_get_text(*answer, "status"), *why = nb_json_get_text(*answer, "reason");
     *failed = status ? (o.current > 0 ? o.current : 0) : nb_json_get_index(*answer, "failed");

@@ -182,7 +182,6 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_flo
     }
     out->chunked = nb_json_get_bool(line, "chunked");
     out->n_blocks = samples[0].n;
-    out->per_sample = nb_json_get_number(line, "per_sample");
     out->wall_s = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "wall_s");
     find_failure(arms, out);
     for (int i = 0; i < n_arms; i++) {
@@ -209,39 +208,39 @@ out:
     return result;
 }
 
-struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, struct nb_asked asked[NB_GATE_ARMS]) {
-    assert(q && cpus && asked && q->n_arms <= NB_GATE_ARMS);
-    int percent[NB_GATE_ARMS];
+cJSON *nb_gate_launch_ask(const struct nb_gate_request *q, struct nb_outcome *o) {
+    assert(q && q->n_arms <= NB_GATE_ARMS);
+    int percent[NB_GATE_ARMS], cpus[NB_MAX_CPUS];
+    struct nb_asked asked[NB_GATE_ARMS];
     cJSON *options = cJSON_CreateObject();
     memcpy(percent, q->extra_percent, sizeof percent);
     cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
     nb_launcher_cpus(cpus, q->threads, q->launch);
     for (int i = 0; i < q->n_arms; i++) asked[i] = (struct nb_asked){.key = q->keys[i]};
     if (q->subject->describe) q->subject->describe(q, options);
-    return (struct nb_job){.kind = q->subject->job,
-                           .n_cases = q->subject->describe ? 0 : q->n_arms,
-                           .launch = q->launch,
-                           .check_only = q->check_only,
-                           .plugins = q->files,
-                           .n_plugins = q->n_files,
-                           .asked = asked,
-                           .blocks = q->blocks,
-                           .sample_s = 1e-3 * q->sample_ms,
-                           .digests_at = -1,
-                           .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
-                           .cpus = cpus,
-                           .n_cpus = q->threads,
-                           .options = options};
+    struct nb_job job = {.kind = q->subject->job,
+                         .n_cases = q->subject->describe ? 0 : q->n_arms,
+                         .launch = q->launch,
+                         .check_only = q->check_only,
+                         .plugins = q->files,
+                         .n_plugins = q->n_files,
+                         .asked = asked,
+                         .blocks = q->blocks,
+                         .sample_s = 1e-3 * q->sample_ms,
+                         .digests_at = -1,
+                         .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
+                         .cpus = cpus,
+                         .n_cpus = q->threads,
+                         .options = options};
+    if (q->floors) job.floor = nb_floors_get(q->floors, cpus[0], q->threads);
+    cJSON *answer = nb_launcher_ask(&job, q->silence_s, o);
+    cJSON_Delete(options);
+    return answer;
 }
 
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {
-    int cpus[NB_MAX_CPUS];
-    struct nb_asked asked[NB_GATE_ARMS];
     struct nb_outcome o;
-    struct nb_job job = nb_gate_launch_job(q, cpus, asked);
-    if (q->floors) job.floor = nb_floors_get(q->floors, cpus[0], q->threads);
-    cJSON *raw = nb_launcher_ask(&job, q->silence_s, &o);
-    cJSON_Delete((cJSON *)(uintptr_t)job.options);
+    cJSON *raw = nb_gate_launch_ask(q, &o);
     if (!raw) return nb_launcher_ends(&o);
     if (nb_gate_launch_read(raw, q->n_arms, q->layout, q->floors, out) != 0) {
         *out = (struct nb_gate_answer){.failed = o.current >= 0 ? o.current : 0};

@@ -16,6 +16,7 @@
 /* Arms: the baseline, its byte copy (the control), then candidates. */
 struct nb_gate_subject;
 struct nb_gate_case;
+struct nb_outcome;
 struct nb_gate_request {
     const char **files; /* shared objects, loaded in this order */
     int n_files;
@@ -38,17 +39,17 @@ struct nb_gate_answer {
     double call_ns[NB_GATE_ARMS];               /* median over blocks of one call on the whole shape */
     bool chunked;
     size_t n_blocks;
-    double per_sample, wall_s; /* of all blocks */
-    enum nb_status status;     /* NB_OK, or what ended it */
-    int failed;                /* which arm did */
+    double wall_s;         /* of all blocks */
+    enum nb_status status; /* NB_OK, or what ended it */
+    int failed;            /* which arm did */
     char reason[200];
     cJSON *raw; /* the worker's line; owned by the caller, may be null */
 };
 
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended the run. */
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out);
-/* The job of a launch, whose parts are the request's or the caller's; options are owned. */
-struct nb_job nb_gate_launch_job(const struct nb_gate_request *q, int *cpus, struct nb_asked asked[NB_GATE_ARMS]);
+/* The worker's line alone, or its other answer; owned. */
+cJSON *nb_gate_launch_ask(const struct nb_gate_request *q, struct nb_outcome *o);
 /* From a worker's line alone: for samples that were recorded. floors: as the request's. -1: it is not one. */
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_floors *floors,
                         struct nb_gate_answer *out);
