@@ -29,29 +29,20 @@ static bool is_timed(const struct nb_gate_case *c) {
 
 /* ---- order ---------------------------------------------------------------------------------------------------------- */
 
-struct ranked {
-    size_t index;
-    enum nb_verdict verdict;
-    double ratio;
-};
-
 /* Verdicts are numbered from the best to the worst; among equals the slowest comes first, then the order of the plan. */
-static int by_badness(const void *left, const void *right) {
-    const struct ranked *a = left, *b = right;
+static int by_badness(const void *left, const void *right, void *cases) {
+    const size_t i = *(const size_t *)left, j = *(const size_t *)right;
+    const struct nb_gate_case *a = (const struct nb_gate_case *)cases + i, *b = (const struct nb_gate_case *)cases + j;
+    const double x = is_timed(a) ? a->judgement.ratio.value : 0, y = is_timed(b) ? b->judgement.ratio.value : 0;
     if (a->verdict != b->verdict) return a->verdict < b->verdict ? 1 : -1;
-    if (a->ratio != b->ratio) return a->ratio < b->ratio ? 1 : -1;
-    return a->index < b->index ? -1 : a->index > b->index;
+    if (x != y) return x < y ? 1 : -1;
+    return i < j ? -1 : i > j;
 }
 
 static void make_order(struct nb_gate_summary *s) {
-    struct ranked *ranked freed = nb_alloc(s->g->n_cases + 1, sizeof *ranked);
-    for (size_t i = 0; i < s->g->n_cases; i++) {
-        const struct nb_gate_case *c = &s->g->cases[i];
-        ranked[i] = (struct ranked){i, c->verdict, is_timed(c) ? c->judgement.ratio.value : 0};
-    }
-    if (s->g->n_cases) qsort(ranked, s->g->n_cases, sizeof *ranked, by_badness);
     s->order = nb_alloc(s->g->n_cases + 1, sizeof *s->order);
-    for (size_t i = 0; i < s->g->n_cases; i++) s->order[i] = ranked[i].index;
+    for (size_t i = 0; i < s->g->n_cases; i++) s->order[i] = i;
+    qsort_r(s->order, s->g->n_cases, sizeof *s->order, by_badness, s->g->cases);
 }
 
 /* ---- geometric mean ------------------------------------------------------------------------------------------------- */

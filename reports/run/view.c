@@ -229,15 +229,10 @@ static void cut_sections(struct nb_view *view, struct keyed *keyed, size_t n) {
     qsort(keyed, n, sizeof *keyed, by_heading);
     view->sections = nb_alloc(n + 1, sizeof *view->sections);
     for (size_t i = 0; i < n; i++) {
-        bool starts = i == 0 || strcmp(keyed[i].heading, keyed[i - 1].heading) != 0;
-        if (starts) {
-            struct nb_section *s = &view->sections[view->n_sections++];
-            size_t end = i;
-            while (end < n && strcmp(keyed[end].heading, keyed[i].heading) == 0) end++;
-            s->heading = nb_strdup(keyed[i].heading);
-            s->records = nb_alloc(end - i, sizeof *s->records);
-        }
+        if (i == 0 || strcmp(keyed[i].heading, keyed[i - 1].heading) != 0)
+            view->sections[view->n_sections++].heading = nb_strdup(keyed[i].heading);
         struct nb_section *s = &view->sections[view->n_sections - 1];
+        s->records = nb_realloc(s->records, s->n + 1, sizeof *s->records);
         s->records[s->n++] = keyed[i].record;
     }
     if (view->n_sections) qsort(view->sections, view->n_sections, sizeof *view->sections, by_first_record);

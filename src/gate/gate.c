@@ -12,6 +12,7 @@
 #include "src/core/files.h"
 #include "src/core/foreign.h"
 #include "src/core/guard.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"
@@ -359,12 +360,10 @@ struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct 
 
 int nb_gate_launch(const struct nb_gate *g, const struct nb_gate_case *c, enum nb_gate_stage stage,
                    const struct nb_gate_request *q, struct nb_gate_answer *out) {
-    const int result = nb_gate_launch_run(q, out);
-    if (result != 0) return result;
-    if (out->raw && g->record) g->record(c, stage, q, out->raw, g->record_arg);
-    cJSON_Delete(out->raw);
-    out->raw = NULL;
-    return 0;
+    cJSON *line released_by(nb_json_release) = NULL;
+    const int result = nb_gate_launch_run(q, out, &line);
+    if (line && g->record) g->record(c, stage, q, line, g->record_arg);
+    return result;
 }
 
 void nb_gate_begin(struct nb_gate *g) {

@@ -98,7 +98,7 @@ void nb_gate_decide(struct nb_gate_case *c, enum nb_verdict verdict, const char 
 
 /* A launch of the case's three builds in the layout whose turn it is. */
 struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct nb_gate_case *c, int launch);
-/* Runs and records it; the answer has no raw line any more. As nb_gate_launch_run() returns. */
+/* Runs and records it. As nb_gate_launch_run() returns. */
 int nb_gate_launch(const struct nb_gate *g, const struct nb_gate_case *c, enum nb_gate_stage stage,
                    const struct nb_gate_request *q, struct nb_gate_answer *out);
 

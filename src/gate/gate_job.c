@@ -238,16 +238,18 @@ cJSON *nb_gate_launch_ask(const struct nb_gate_request *q, struct nb_outcome *o)
     return answer;
 }
 
-int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {
+int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out, cJSON **line) {
     struct nb_outcome o;
-    cJSON *raw = nb_gate_launch_ask(q, &o);
-    if (!raw) return nb_launcher_ends(&o);
-    if (nb_gate_launch_read(raw, q->n_arms, q->layout, q->floors, out) != 0) {
+    cJSON *own = nb_gate_launch_ask(q, &o);
+    if (!own) return nb_launcher_ends(&o);
+    const bool is_read = nb_gate_launch_read(own, q->n_arms, q->layout, q->floors, out) == 0;
+    if (!is_read) {
         *out = (struct nb_gate_answer){.failed = o.current >= 0 ? o.current : 0};
         out->status = nb_outcome_blame(&o, out->reason, sizeof out->reason);
-        cJSON_Delete(raw);
-        raw = NULL;
     }
-    out->raw = raw;
+    if (line && is_read)
+        *line = own;
+    else
+        cJSON_Delete(own);
     return 0;
 }

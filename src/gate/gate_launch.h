@@ -43,11 +43,11 @@ struct nb_gate_answer {
     enum nb_status status; /* NB_OK, or what ended it */
     int failed;            /* which arm did */
     char reason[200];
-    cJSON *raw; /* the worker's line; owned by the caller, may be null */
 };
 
-/* 0, -1 after nb_error (no process can be started), or the number of the signal that ended the run. */
-int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out);
+/* 0, -1 after nb_error (no process can be started), or the number of the signal that ended the run. line: null, or where the worker's goes, owned;
+ * null where it is none. */
+int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out, cJSON **line);
 /* The worker's line alone, or its other answer; owned. */
 cJSON *nb_gate_launch_ask(const struct nb_gate_request *q, struct nb_outcome *o);
 /* From a worker's line alone: for samples that were recorded. floors: as the request's. -1: it is not one. */

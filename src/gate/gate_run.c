@@ -170,8 +170,7 @@ static int launch_alone(const struct nb_gate_request *together, int build, bool 
     q.keys[0] = together->keys[build];
     q.extra_percent[0] = together->extra_percent[build];
     q.n_arms = 1;
-    const int result = nb_gate_launch_run(&q, &answer);
-    if (result == 0) cJSON_Delete(answer.raw);
+    const int result = nb_gate_launch_run(&q, &answer, NULL);
     *is_right = result == 0 && answer.status == NB_OK;
     return result;
 }

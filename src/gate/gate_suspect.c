@@ -31,8 +31,7 @@ static double baseline_ns(const struct nb_gate *g, const struct nb_gate_case *c,
     struct nb_gate_request q = nb_gate_request_of(g, c, launch);
     struct nb_gate_answer answer = {0};
     if (is_alone) q.n_files = q.n_arms = 1; /* the baseline is the first */
-    *result = nb_gate_launch_run(&q, &answer);
-    if (*result == 0) cJSON_Delete(answer.raw);
+    *result = nb_gate_launch_run(&q, &answer, NULL);
     return *result == 0 && answer.status == NB_OK ? answer.call_ns[NB_BUILD_BASELINE] : (double)NAN;
 }
 
@@ -81,8 +80,7 @@ static void add_copies(struct nb_gate_request *q, const struct nb_case *c) {
 static double vs_copy_of(const struct nb_gate_request *q, int *result) {
     struct nb_gate_answer answer = {0};
     double least = NAN;
-    *result = nb_gate_launch_run(q, &answer);
-    if (*result == 0) cJSON_Delete(answer.raw);
+    *result = nb_gate_launch_run(q, &answer, NULL);
     for (int i = 1; i < q->n_arms && *result == 0 && answer.status == NB_OK; i++)
         least = fmin(least, answer.launch[i].ratio);
     return least;
