@@ -39,38 +39,42 @@ enum { MARGIN = 1024, LINE = 64, HUGE_PAGE = 2 << 20 };
 
 enum { MATRIX, PARAMS, STATS, ONE, SAVED, BYTES }; /* as shape_tensor() has their lengths */
 #define FROM(member) offsetof(struct nb_inputs, member)
+#define AT(member) offsetof(struct nb_call, member)
+#define ROWS(member) AT(member), AT(member##_stride)
 #define OUTPUT SIZE_MAX
 static const struct {
     const char *name;
     int kind;
     bool f32; /* whatever the dtype of x */
-    size_t
-        from; /* where struct nb_inputs has the pointer to it; OUTPUT: it has none; SAVED: the buffers have their own */
+    /* Where struct nb_inputs has the pointer to it; OUTPUT: it has none; SAVED: the buffers have their own. */
+    size_t from;
+    size_t pointer, stride; /* where a call has them; stride 0: it has none */
 } specs[NB_N_TENSORS] = {
-    [NB_T_X] = {"x", MATRIX, false, FROM(x)},
-    [NB_T_RESIDUAL] = {"residual", MATRIX, false, FROM(residual)},
-    [NB_T_GAMMA_F32] = {"gamma", PARAMS, true, FROM(gamma_f32)},
-    [NB_T_BETA_F32] = {"beta", PARAMS, true, FROM(beta_f32)},
-    [NB_T_GAMMA_X] = {"gamma", PARAMS, false, FROM(gamma_x)},
-    [NB_T_BETA_X] = {"beta", PARAMS, false, FROM(beta_x)},
-    [NB_T_RUNNING_MEAN_IN] = {"running_mean_in", PARAMS, true, FROM(running_mean)},
-    [NB_T_RUNNING_VAR_IN] = {"running_var_in", PARAMS, true, FROM(running_var)},
-    [NB_T_Y] = {"y", MATRIX, false, OUTPUT},
-    [NB_T_RESIDUAL_OUT] = {"residual_out", MATRIX, false, OUTPUT},
-    [NB_T_MEAN] = {"mean", STATS, true, OUTPUT},
-    [NB_T_RSTD] = {"rstd", STATS, true, OUTPUT},
-    [NB_T_RUNNING_MEAN_OUT] = {"running_mean_out", PARAMS, true, OUTPUT},
-    [NB_T_RUNNING_VAR_OUT] = {"running_var_out", PARAMS, true, OUTPUT},
-    [NB_T_DY] = {"dy", MATRIX, false, FROM(dy)},
-    [NB_T_DRESIDUAL_OUT] = {"dresidual_out", MATRIX, false, FROM(dresidual_out)},
-    [NB_T_SAVED_MEAN] = {"mean", SAVED, true, 0},
-    [NB_T_SAVED_RSTD] = {"rstd", SAVED, true, 0},
-    [NB_T_DX] = {"dx", MATRIX, false, OUTPUT},
-    [NB_T_DGAMMA] = {"dgamma", PARAMS, true, OUTPUT},
-    [NB_T_DBETA] = {"dbeta", PARAMS, true, OUTPUT},
-    [NB_T_DALPHA] = {"dalpha", ONE, true, OUTPUT},
-    [NB_T_SCRATCH] = {"scratch", BYTES, false, OUTPUT},
+    [NB_T_X] = {"x", MATRIX, false, FROM(x), ROWS(x)},
+    [NB_T_RESIDUAL] = {"residual", MATRIX, false, FROM(residual), ROWS(residual)},
+    [NB_T_GAMMA_F32] = {"gamma", PARAMS, true, FROM(gamma_f32), AT(gamma), 0},
+    [NB_T_BETA_F32] = {"beta", PARAMS, true, FROM(beta_f32), AT(beta), 0},
+    [NB_T_GAMMA_X] = {"gamma", PARAMS, false, FROM(gamma_x), AT(gamma), 0},
+    [NB_T_BETA_X] = {"beta", PARAMS, false, FROM(beta_x), AT(beta), 0},
+    [NB_T_RUNNING_MEAN_IN] = {"running_mean_in", PARAMS, true, FROM(running_mean), AT(running_mean_in), 0},
+    [NB_T_RUNNING_VAR_IN] = {"running_var_in", PARAMS, true, FROM(running_var), AT(running_var_in), 0},
+    [NB_T_Y] = {"y", MATRIX, false, OUTPUT, ROWS(y)},
+    [NB_T_RESIDUAL_OUT] = {"residual_out", MATRIX, false, OUTPUT, ROWS(residual_out)},
+    [NB_T_MEAN] = {"mean", STATS, true, OUTPUT, AT(mean), 0},
+    [NB_T_RSTD] = {"rstd", STATS, true, OUTPUT, AT(rstd), 0},
+    [NB_T_RUNNING_MEAN_OUT] = {"running_mean_out", PARAMS, true, OUTPUT, AT(running_mean_out), 0},
+    [NB_T_RUNNING_VAR_OUT] = {"running_var_out", PARAMS, true, OUTPUT, AT(running_var_out), 0},
+    [NB_T_DY] = {"dy", MATRIX, false, FROM(dy), ROWS(dy)},
+    [NB_T_DRESIDUAL_OUT] = {"dresidual_out", MATRIX, false, FROM(dresidual_out), ROWS(dresidual_out)},
+    [NB_T_SAVED_MEAN] = {"mean", SAVED, true, 0, AT(mean), 0},
+    [NB_T_SAVED_RSTD] = {"rstd", SAVED, true, 0, AT(rstd), 0},
+    [NB_T_DX] = {"dx", MATRIX, false, OUTPUT, ROWS(dx)},
+    [NB_T_DGAMMA] = {"dgamma", PARAMS, true, OUTPUT, AT(dgamma), 0},
+    [NB_T_DBETA] = {"dbeta", PARAMS, true, OUTPUT, AT(dbeta), 0},
+    [NB_T_DALPHA] = {"dalpha", ONE, true, OUTPUT, AT(dalpha), 0},
+    [NB_T_SCRATCH] = {"scratch", BYTES, false, OUTPUT, AT(scratch), 0},
 };
+#undef AT
 
 const char *nb_tensor_name(int id) { return specs[id].name; }
 
@@ -339,113 +343,37 @@ uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats) {
 
 /* ---- the call ---- */
 
-/* What a case is given of the tensors that hold a row for each mathematics. */
-static float *saved_for(const struct nb_buffers *b, const struct nb_case *c, enum nb_tensor_id id) {
-    const struct nb_tensor *t = &b->tensors[id];
-    if (!t->data || c->op == NB_OP_COPY || c->op == NB_OP_DYT) return NULL;
+/* What a case is given of a tensor that holds a row for each mathematics. */
+static void *saved_for(const struct nb_buffers *b, const struct nb_case *c, const struct nb_tensor *t) {
     const int at = b->request.saved == NB_ALL_SAVED ? nb_inputs_saved(b->in, c) : 0;
     assert(at >= 0 && at < t->rows);
     return nb_tensor_row(t, at);
 }
 
-/* What the formula has no gradient of is not wanted, though another case of the same buffers may want it. */
-static void attach_backward(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
-    const struct nb_tensor *t = b->tensors;
-    const bool adds = nb_op_adds(c->op) || c->op == NB_OP_COPY;
-    call->dy = t[NB_T_DY].data;
-    call->dy_stride = t[NB_T_DY].stride;
-    call->dresidual_out = adds ? t[NB_T_DRESIDUAL_OUT].data : NULL;
-    call->dresidual_out_stride = t[NB_T_DRESIDUAL_OUT].stride;
-    call->dx = t[NB_T_DX].data;
-    call->dx_stride = t[NB_T_DX].stride;
-    call->dgamma = c->formula.affine != NB_AFFINE_NONE ? t[NB_T_DGAMMA].data : NULL;
-    call->dbeta = c->formula.affine == NB_AFFINE_GAMMA_BETA ? t[NB_T_DBETA].data : NULL;
-    call->dalpha = c->op == NB_OP_DYT ? t[NB_T_DALPHA].data : NULL;
-    call->mean = nb_op_centres(c->op) ? saved_for(b, c, NB_T_SAVED_MEAN) : NULL;
-    call->rstd = saved_for(b, c, NB_T_SAVED_RSTD);
-}
-
-static void attach_forward(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
-    const struct nb_tensor *t = b->tensors;
-    const bool in_x = c->formula.param == NB_PARAM_X;
-    call->residual = t[NB_T_RESIDUAL].data;
-    call->residual_stride = t[NB_T_RESIDUAL].stride;
-    call->beta = c->formula.affine == NB_AFFINE_GAMMA_BETA ? t[in_x ? NB_T_BETA_X : NB_T_BETA_F32].data : NULL;
-    call->y = t[NB_T_Y].data;
-    call->y_stride = t[NB_T_Y].stride;
-    call->residual_out = t[NB_T_RESIDUAL_OUT].data;
-    call->residual_out_stride = t[NB_T_RESIDUAL_OUT].stride;
-    call->mean = t[NB_T_MEAN].data;
-    call->rstd = t[NB_T_RSTD].data;
-    call->running_mean_in = t[NB_T_RUNNING_MEAN_IN].data;
-    call->running_var_in = t[NB_T_RUNNING_VAR_IN].data;
-    call->running_mean_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_MEAN_OUT].data : NULL;
-    call->running_var_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_VAR_OUT].data : NULL;
-}
-
-/* Pointers into tensors here become those to the same elements on the device. */
-static void move_to_device(const struct nb_buffers *b, struct nb_call *call) {
-#define AT(member) offsetof(struct nb_call, member)
-    static const size_t pointers[] = {AT(x),
-                                      AT(residual),
-                                      AT(gamma),
-                                      AT(beta),
-                                      AT(y),
-                                      AT(residual_out),
-                                      AT(dy),
-                                      AT(dresidual_out),
-                                      AT(dx),
-                                      AT(mean),
-                                      AT(rstd),
-                                      AT(running_mean_in),
-                                      AT(dgamma),
-                                      AT(running_var_in),
-                                      AT(dbeta),
-                                      AT(dalpha),
-                                      AT(running_mean_out),
-                                      AT(running_var_out),
-                                      AT(scratch)};
-#undef AT
-    for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
-        char *at = (char *)call + pointers[i];
-        unsigned char *p;
-        memcpy(&p, at, sizeof p);
-        for (int k = 0; p && k < NB_N_TENSORS; k++) {
-            const struct nb_tensor *t = &b->tensors[k];
-            if (!t->data || p < t->area || p >= t->area + t->area_bytes) continue;
-            p += t->to_device;
-            break;
-        }
-        memcpy(at, &p, sizeof p);
-    }
-    call->stream = b->request.device->stream();
-}
-
+/* What the formula has no use for is not wanted, though another case of the same buffers may want it. */
 void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
-    const struct nb_tensor *t = b->tensors;
-    const bool in_x = c->formula.param == NB_PARAM_X, affine = c->formula.affine != NB_AFFINE_NONE;
-    call->x = t[NB_T_X].data;
-    call->x_stride = t[NB_T_X].stride;
-    call->gamma = affine ? t[in_x ? NB_T_GAMMA_X : NB_T_GAMMA_F32].data : NULL;
-    call->scratch = t[NB_T_SCRATCH].data;
-    if (c->pass == NB_BACKWARD)
-        attach_backward(b, c, call);
-    else
-        attach_forward(b, c, call);
-    if (b->request.device) move_to_device(b, call);
+    const uint32_t wants = nb_buffers_wants(c, true) | 1u << NB_T_SCRATCH;
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        const struct nb_tensor *t = &b->tensors[i];
+        if (!(wants >> i & 1) || !t->data) continue;
+        const unsigned char *data = specs[i].kind == SAVED ? saved_for(b, c, t) : t->data;
+        data += t->to_device;
+        memcpy((char *)call + specs[i].pointer, &data, sizeof data);
+        if (specs[i].stride) memcpy((char *)call + specs[i].stride, &t->stride, sizeof t->stride);
+    }
+    if (b->request.device) call->stream = b->request.device->stream();
 }
 
 struct nb_outputs nb_buffers_outputs(const struct nb_buffers *b, const struct nb_case *c) {
-    struct nb_outputs out = {.by_row = {nb_buffers_result(b, c)}, .n_by_row = 1};
-    struct nb_call call = {0};
-    nb_buffers_attach(b, c, &call); /* what another case of these buffers wants is none of this one's business */
-    if (c->op == NB_OP_COPY) return out;
-    if (nb_op_adds(c->op) && call.residual_out) out.by_row[out.n_by_row++] = &b->tensors[NB_T_RESIDUAL_OUT];
-    const void *const wanted[] = {call.dgamma, call.dbeta, call.dalpha, call.running_mean_out, call.running_var_out};
     static const enum nb_tensor_id ids[] = {NB_T_DGAMMA, NB_T_DBETA, NB_T_DALPHA, NB_T_RUNNING_MEAN_OUT,
                                             NB_T_RUNNING_VAR_OUT};
+    struct nb_outputs out = {.by_row = {nb_buffers_result(b, c)}, .n_by_row = 1};
+    const uint32_t wants = nb_buffers_wants(c, true);
+    const struct nb_tensor *sum = &b->tensors[NB_T_RESIDUAL_OUT];
+    if (c->op == NB_OP_COPY) return out;
+    if (wants >> NB_T_RESIDUAL_OUT & 1 && sum->data) out.by_row[out.n_by_row++] = sum;
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
-        if (wanted[i]) out.of_all[out.n_of_all++] = &b->tensors[ids[i]];
+        if (wants >> ids[i] & 1 && b->tensors[ids[i]].data) out.of_all[out.n_of_all++] = &b->tensors[ids[i]];
     return out;
 }
 
