@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -223,6 +224,36 @@ int nb_fd_out_of_reach(int fd, bool alone) {
     if (alone && kept > 3) close_range(3, (unsigned)kept - 1, 0);
     if (alone) close_range((unsigned)kept + 1, ~0u, 0);
     return kept;
+}
+
+void nb_fd_release(const int *fd) {
+    if (*fd >= 0) close(*fd);
+}
+
+bool nb_fds_send(int socket, const void *data, size_t bytes, const int *fds, size_t n) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(NB_MOST_FDS * sizeof *fds)] = {0};
+    struct iovec io = {(void *)(uintptr_t)data, bytes};
+    const struct msghdr message = {
+        .msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = CMSG_SPACE(n * sizeof *fds)};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(n * sizeof *fds);
+    memcpy(CMSG_DATA(c), fds, n * sizeof *fds);
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
+}
+
+int nb_fds_receive(int socket, void *data, size_t bytes, int fds[NB_MOST_FDS]) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(NB_MOST_FDS * sizeof *fds)];
+    struct iovec io = {data, bytes};
+    struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t got;
+    while ((got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
+    const struct cmsghdr *c = got == (ssize_t)bytes ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!c || c->cmsg_type != SCM_RIGHTS) return -1;
+    const size_t held = c->cmsg_len - CMSG_LEN(0);
+    memcpy(fds, CMSG_DATA(c), held);
+    return (int)(held / sizeof *fds);
 }
 
 static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }

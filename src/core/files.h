@@ -36,6 +36,13 @@ void nb_temporary_dir_remove(char *dir, int lock);
 /* Moves a descriptor to a random number, closed on exec: foreign code has been seen to write to the first ones. Returns it, or fd as it
  * is where that cannot be had. alone: no other stays open but the first three. */
 int nb_fd_out_of_reach(int fd, bool alone);
+/* For released_by(); negative: nothing to do. */
+void nb_fd_release(const int *fd);
+/* A packet with descriptors, at most NB_MOST_FDS. False: it was not sent. */
+enum { NB_MOST_FDS = 8 };
+bool nb_fds_send(int socket, const void *data, size_t bytes, const int *fds, size_t n);
+/* Waits for one of so many bytes; how many descriptors came with it, which are closed on exec; -1: something else, or nobody is there. */
+int nb_fds_receive(int socket, void *data, size_t bytes, int fds[NB_MOST_FDS]);
 /* What the folder's files that end so are called without that end, sorted; none where dir is null or cannot be read. */
 struct nb_strings nb_dir_list(const char *dir, const char *end);
 /* "a/b" from "a" and "b"; owned. */

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/core/files.h"
 #include "src/measure/answers.h"
 #include "src/measure/pool.h"
 #include "src/measure/worker.h"
@@ -16,15 +17,8 @@
 /* The descriptors of the next worker; false: the parent is gone. fds: -1 where there is none. */
 static bool next_worker(int fds[NB_N_WORKER_FDS]) {
     unsigned char which;
-    int present[NB_N_WORKER_FDS], taken = 0;
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof present)];
-    struct iovec io = {&which, 1};
-    struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    ssize_t got;
-    while ((got = recvmsg(nb_answers_fd(), &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
-    const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    if (got != 1 || !c || c->cmsg_type != SCM_RIGHTS) return false;
-    memcpy(present, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+    int present[NB_MOST_FDS], taken = 0;
+    if (nb_fds_receive(nb_answers_fd(), &which, 1, present) < 0) return false;
     for (int i = 0; i < NB_N_WORKER_FDS; i++) fds[i] = which >> i & 1 ? present[taken++] : -1;
     return true;
 }

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/measure/system.h"
 #include "src/programs/kernel_program.h"
@@ -161,16 +162,7 @@ static bool send_one(int socket, const struct nb_kept_programs *k, const struct 
     struct message m = {.pid = p->pid};
     if (strlen(program->file) >= sizeof m.file || p->output < 0) return false;
     memcpy(m.file, program->file, strlen(program->file) + 1);
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {0};
-    struct iovec io = {&m, sizeof m};
-    const struct msghdr message = {
-        .msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fds);
-    memcpy(CMSG_DATA(c), fds, sizeof fds);
-    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof m;
+    return nb_fds_send(socket, &m, sizeof m, fds, N_FDS);
 }
 
 int nb_kept_programs_send(const struct nb_kept_programs *k, int *n_messages) {
@@ -184,17 +176,10 @@ int nb_kept_programs_send(const struct nb_kept_programs *k, int *n_messages) {
 }
 
 void nb_kept_programs_take(int fd, int n_messages) {
-    int fds[N_FDS];
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof fds)];
+    int fds[NB_MOST_FDS];
     static struct message m;
     for (int i = 0; i < n_messages; i++) {
-        struct iovec io = {&m, sizeof m};
-        struct msghdr message = {
-            .msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-        const ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        const struct cmsghdr *c = n == (ssize_t)sizeof m ? CMSG_FIRSTHDR(&message) : NULL;
-        if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof fds)) return;
-        memcpy(fds, CMSG_DATA(c), sizeof fds);
+        if (nb_fds_receive(fd, &m, sizeof m, fds) != N_FDS) return;
         nb_program_offer(m.file, m.pid, fds);
         if (i == 0)
             nb_program_memory_take(fds[N_FDS - 1]);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "src/core/cpu.h"
+#include "src/core/files.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -176,27 +177,20 @@ static bool start_server(struct nb_fork_server *n) {
     int n_objects;
     const char **objects freed = choose(n->plugins, n->n_plugins, false, &n_objects);
     const struct nb_job job = {.kind = "fork_server", .plugins = objects, .n_plugins = n_objects, .digests_at = -1};
-    int ends[2], ready, shared_fd = -1;
+    int ends[2], ready, shared_fd released_by(nb_fd_release) = -1;
     char *text freed = nb_job_print(&job);
-    const int job_fd = memory_file("normbench-job", text, strlen(text));
-    bool fine = job_fd >= 0 && nb_answers_open(&n->answers, ends) == 0;
-    if (fine) {
-        struct nb_shared *shared = make_shared(&shared_fd, n->answers.secret);
-        const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, -1, -1};
-        fine = shared && execute_worker(&n->pid, fds, n->seed++) == 0;
-        if (shared) munmap(shared, sizeof *shared);
-        close(ends[1]);
-        n->socket = ends[0];
-        if (!fine) close(ends[0]);
-        if (!fine) n->pid = 0;
-    }
-    if (fine && !receive(n, &ready, READY_LIMIT_MS)) {
-        nb_fork_server_renew(n);
-        fine = false;
-    }
-    if (job_fd >= 0) close(job_fd);
-    if (shared_fd >= 0) close(shared_fd);
-    return fine;
+    const int job_fd released_by(nb_fd_release) = memory_file("normbench-job", text, strlen(text));
+    if (job_fd < 0 || nb_answers_open(&n->answers, ends) != 0) return false;
+    struct nb_shared *shared = make_shared(&shared_fd, n->answers.secret);
+    const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, -1, -1};
+    const bool is_started = shared && execute_worker(&n->pid, fds, n->seed++) == 0;
+    if (shared) munmap(shared, sizeof *shared);
+    close(ends[1]);
+    n->socket = ends[0];
+    if (is_started && receive(n, &ready, READY_LIMIT_MS)) return true;
+    if (is_started) nb_fork_server_renew(n);
+    if (!is_started) close(ends[0]), n->pid = 0;
+    return false;
 }
 
 /* The byte says which of the descriptors there are. */
@@ -208,18 +202,7 @@ static bool send_descriptors(const struct nb_fork_server *n, const int fds[NB_N_
         which |= (unsigned char)(1u << i);
         present[n_present++] = fds[i];
     }
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof present)] = {0};
-    struct iovec io = {&which, 1};
-    struct msghdr message = {.msg_iov = &io,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = CMSG_SPACE((size_t)n_present * sizeof(int))};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN((size_t)n_present * sizeof(int));
-    memcpy(CMSG_DATA(c), present, (size_t)n_present * sizeof(int));
-    return sendmsg(n->socket, &message, MSG_NOSIGNAL) == 1;
+    return nb_fds_send(n->socket, &which, 1, present, (size_t)n_present);
 }
 
 /* A worker with these descriptors, one at a time. False: not from here. */
@@ -387,46 +370,39 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
                        double silence_s, struct nb_outcome *outcome) {
     struct nb_job given = *wanted, *const job = &given;
     struct nb_kept_programs *programs = lend_programs(wanted);
-    const int programs_fd = programs ? nb_kept_programs_send(programs, &given.n_programs) : -1;
+    const int programs_fd released_by(nb_fd_release) =
+        programs ? nb_kept_programs_send(programs, &given.n_programs) : -1;
     *outcome = (struct nb_outcome){.ending = NB_NOT_STARTED,
                                    .current = -1,
                                    .silence_s = silence_s,
                                    .had_company = programs && nb_kept_programs_had_company(programs)};
     struct reader reader = {.lines = cJSON_CreateArray(), .outcome = outcome};
     struct nb_shared *shared = NULL;
-    int ends[2] = {-1, -1}, shared_fd = -1;
+    int ends[2], error = 0, shared_fd released_by(nb_fd_release) = -1;
     struct child child = {0};
-    char *text = nb_job_print(job);
-    int job_fd = memory_file("normbench-job", text, strlen(text));
-    if (job_fd < 0 || nb_answers_open(&reader.answers, ends) != 0 ||
-        !(shared = make_shared(&shared_fd, reader.answers.secret))) {
-        nb_error("a worker cannot be started: %s", strerror(errno));
-        goto out;
+    char *text freed = nb_job_print(job);
+    const int job_fd released_by(nb_fd_release) = memory_file("normbench-job", text, strlen(text));
+    const bool is_open = job_fd >= 0 && nb_answers_open(&reader.answers, ends) == 0;
+    if (!is_open || !(shared = make_shared(&shared_fd, reader.answers.secret))) error = errno ? errno : ENOMEM;
+    if (!error) {
+        const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, digests_fd, programs_fd};
+        nb_worked("process", NULL, 1, 0);
+        error = start(&child, fork_server, fds, job->seed);
     }
-    const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, digests_fd, programs_fd};
-    nb_worked("process", NULL, 1, 0);
-    int error = start(&child, fork_server, fds, job->seed);
-    close(ends[1]);
-    ends[1] = -1;
+    if (is_open) close(ends[1]);
     if (error) {
         nb_error("a worker cannot be started: %s", strerror(error));
-        goto out;
+    } else {
+        outcome->ending = NB_ENDED_WELL;
+        follow(&reader, ends[0], &child, shared, silence_s);
+        wait_for(&child, outcome);
+        outcome->current = shared->current;
+        if (reader.answers.n_strange > 0) warn_of_strangers(job);
     }
-    outcome->ending = NB_ENDED_WELL;
-    follow(&reader, ends[0], &child, shared, silence_s);
-    wait_for(&child, outcome);
-    outcome->current = shared->current;
-    if (reader.answers.n_strange > 0) warn_of_strangers(job);
-out:
-    if (programs_fd >= 0) close(programs_fd);
+    if (is_open) close(ends[0]);
     if (programs) nb_kept_programs_return(programs, outcome->ending == NB_ENDED_WELL);
     if (shared) munmap(shared, sizeof *shared);
-    for (int i = 0; i < 2; i++)
-        if (ends[i] >= 0) close(ends[i]);
-    if (job_fd >= 0) close(job_fd);
-    if (shared_fd >= 0) close(shared_fd);
     nb_strbuf_release(&reader.answers.begun);
-    free(text);
     return reader.lines;
 }
 
