@@ -237,10 +237,6 @@ static void print_places(const cJSON *survey, struct nb_strbuf *out) {
         nb_json_get_text(folders, "configs") ? text(folders, "configs") : "no folder; NORMBENCH_CONFIGS names one");
     row(out, "data", "%s",
         nb_json_get_text(folders, "data") ? text(folders, "data") : "no folder; NORMBENCH_DATA names one");
-    cJSON_ArrayForEach(item, nb_json_get(survey, "data")) {
-        row(out, "", "%s, %.0f x %.0f", text(item, "name"), nb_json_get_number(item, "rows"),
-            nb_json_get_number(item, "cols"));
-    }
 }
 
 static void print_table(const cJSON *survey, struct nb_strbuf *out) {

@@ -210,7 +210,7 @@ static void add_rows(struct nb_grid *grid, const char *dir, const char *name) {
     struct nb_array x;
     char reason[1024];
     nb_strbuf_addf(&path, "%s/%s_x.npy", dir, name);
-    if (nb_array_read(&x, path.text, 0, 1, reason, sizeof reason) == 0) {
+    if (nb_array_read(&x, path.text, true, reason, sizeof reason) == 0) {
         nb_strbuf_addf(&meaning, "%lld x %lld real rows, from the data folder", (long long)x.rows, (long long)x.cols);
         nb_array_release(&x);
     } else {

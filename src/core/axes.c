@@ -203,7 +203,7 @@ const struct nb_axis nb_axes[] = {
     {"shape", NB_AXIS_CELL, "1024x1024",
      "64x384, 2x3x[4x5], nchw:8x64x28x28, a preset, a range 64x256:4096:*4, L2x1024: as many rows as fill that cache",
      NULL, 0, set_shape, print_shape, NULL},
-    {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy or raw file", NULL, 0, set_data,
+    {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy file", NULL, 0, set_data,
      print_data, NULL},
     {"dy", NB_AXIS_CELL, NB_PARAMS_DRAWN,
      "backward: drawn (normal, or the file beside real rows), parallel (dy = x), or as data; a key names it unless drawn",

@@ -193,34 +193,11 @@ static void fill_hypervisor(struct nb_cpu *c) {
 
 #if defined(__aarch64__)
 
-/* Implementer (bits 31 to 24), variant (23 to 20), part (15 to 4), revision (3 to 0): Arm ARM, D19.2.103. Names as in util-linux. */
+/* Implementer (bits 31 to 24), variant (23 to 20), part (15 to 4), revision (3 to 0): Arm ARM, D19.2.103. Lists of names grow each year. */
 static void fill_model(struct nb_cpu *c) {
-    static const struct {
-        uint32_t implementer;
-        const char *name;
-    } vendors[] = {{0x41, "Arm"},       {0x42, "Broadcom"},  {0x43, "Cavium"}, {0x46, "Fujitsu"},
-                   {0x48, "HiSilicon"}, {0x4e, "NVIDIA"},    {0x50, "APM"},    {0x51, "Qualcomm"},
-                   {0x61, "Apple"},     {0x6d, "Microsoft"}, {0xc0, "Ampere"}, {0x00, "emulated"}};
-    static const struct {
-        uint32_t implementer, part;
-        const char *name;
-    } parts[] = {{0x41, 0xd03, "Cortex-A53"},  {0x41, 0xd05, "Cortex-A55"},  {0x41, 0xd07, "Cortex-A57"},
-                 {0x41, 0xd08, "Cortex-A72"},  {0x41, 0xd0b, "Cortex-A76"},  {0x41, 0xd0c, "Neoverse-N1"},
-                 {0x41, 0xd40, "Neoverse-V1"}, {0x41, 0xd49, "Neoverse-N2"}, {0x41, 0xd4f, "Neoverse-V2"},
-                 {0x41, 0xd84, "Neoverse-V3"}, {0x41, 0xd8e, "Neoverse-N3"}, {0x46, 0x001, "A64FX"},
-                 {0xc0, 0xac3, "Ampere-1"},    {0x00, 0x051, "QEMU max"}};
-    const uint32_t implementer = c->signature >> 24, part = c->signature >> 4 & 0xfff;
-    const char *name = NULL;
-    snprintf(c->vendor, sizeof c->vendor, "implementer 0x%02x", implementer);
-    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++)
-        if (vendors[i].implementer == implementer) snprintf(c->vendor, sizeof c->vendor, "%s", vendors[i].name);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (parts[i].implementer == implementer && parts[i].part == part) name = parts[i].name;
-    if (name)
-        snprintf(c->model, sizeof c->model, "%s r%up%u", name, c->signature >> 20 & 0xf, c->signature & 0xf);
-    else
-        snprintf(c->model, sizeof c->model, "%s part 0x%03x r%up%u", c->vendor, part, c->signature >> 20 & 0xf,
-                 c->signature & 0xf);
+    const uint32_t id = c->signature;
+    snprintf(c->vendor, sizeof c->vendor, "implementer 0x%02x", id >> 24);
+    snprintf(c->model, sizeof c->model, "%s part 0x%03x r%up%u", c->vendor, id >> 4 & 0xfff, id >> 20 & 0xf, id & 0xf);
 }
 
 /* Linux lets programs read MIDR_EL1 where it sets CPUID. The length of SVE's vectors is the process's own: the CPU's longest, or less. */

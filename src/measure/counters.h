@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Counters by a ladder with provenance. Each event is taken from the first source that can count it:
  *   papi, papi_software        PAPI's presets, and perf's software events through PAPI
- *   perf_event, perf_software  the same events from the kernel itself: PAPI 7.0 turns itself off on a CPU newer than it knows
- *   getrusage                  the process's own accounts, where perf events are forbidden
+ *   getrusage                  the process's own accounts, where PAPI has none (7.0 turns itself off on a CPU newer than it knows)
  *   single_step                exact instruction counts, src/measure/single_step.h
  * Taken in a pass of their own, never while timing, in the calling thread only. A source claims events in a virtual machine that
  * it cannot count, so an event is believed only after it has counted work of a known size. */
@@ -15,22 +14,17 @@
 #include "src/measure/single_step.h" /* nb_work, nb_single_step */
 
 struct nb_counter {
-    char name[48];
+    char name[48];    /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
     double value;     /* NaN: not measured */
     char source[24];  /* "papi", "papi_software", "single_step" */
-    char reason[120]; /* why value is NaN */
+    char reason[120]; /* why it cannot be; "": it can */
 };
 #define NB_MAX_COUNTERS 16
 extern const struct nb_member nb_counter_members[];
 
-struct nb_counter_info {
-    char name[48];   /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
-    char source[24]; /* of the ladder; of the last rung tried when it is not available */
-    bool available;
-    char reason[120]; /* why not, and what would mend it (no vPMU, perf_event_paranoid, seccomp) */
-};
-/* Probes once; returns the number written. */
-size_t nb_counters_list(struct nb_counter_info *list, size_t max);
+/* What can be counted: value NaN, source of the last rung tried where there is a reason (what would mend it: vPMU, perf_event_paranoid).
+ * Probes once; returns the number written. */
+size_t nb_counters_list(struct nb_counter *list, size_t max);
 /* Can instructions or cycles be counted at full speed? */
 bool nb_counters_have_hardware(void);
 

@@ -33,7 +33,7 @@ struct nb_strings nb_inputs_list(void) {
 }
 
 static bool is_path(const char *data) {
-    return strchr(data, '/') || nb_text_ends(data, ".npy") || nb_array_is_raw(data);
+    return strchr(data, '/') || nb_text_ends(data, ".npy");
 }
 
 /* The file of x of a name, as far as there is one; owned, or null. */
@@ -69,7 +69,7 @@ static void say_unknown(const char *data, char *reason, size_t n) {
 }
 
 static int open_rows(struct nb_array *a, const char *path, int64_t cols, bool header_only, char *reason, size_t n) {
-    if (nb_array_read(a, path, cols, header_only, reason, n) != 0) return -1;
+    if (nb_array_read(a, path, header_only, reason, n) != 0) return -1;
     if (a->cols == cols) return 0;
     return nb_reason(reason, n, "%s has rows of %lld values, the shape has %lld columns; use a shape such as %lldx%lld",
                      path, (long long)a->cols, (long long)cols, (long long)a->rows, (long long)a->cols);
@@ -77,7 +77,7 @@ static int open_rows(struct nb_array *a, const char *path, int64_t cols, bool he
 
 static int open_parameters(struct nb_array *a, const char *path, int64_t n_params, bool header_only, char *reason,
                            size_t n) {
-    if (nb_array_read(a, path, n_params, header_only, reason, n) != 0) return -1;
+    if (nb_array_read(a, path, header_only, reason, n) != 0) return -1;
     if (a->rows == 1 && a->cols == n_params) return 0;
     return nb_reason(reason, n, "%s has shape %lldx%lld, the case needs %lld values", path, (long long)a->rows,
                      (long long)a->cols, (long long)n_params);
@@ -134,8 +134,7 @@ int nb_source_size(const char *data, int64_t *rows, int64_t *cols, char *reason,
     if (recipe.data) return 0;
     char *path freed = x_path(data);
     if (!path) say_unknown(data, reason, n);
-    if (!path || nb_array_read(&array, path, 1, true, reason, n) != 0) return -1;
-    if (nb_array_is_raw(path)) return 0;
+    if (!path || nb_array_read(&array, path, true, reason, n) != 0) return -1;
     *rows = array.rows;
     *cols = array.cols;
     return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The numbers a case works on: named distributions with a seed, .npy files, raw files. Values are rounded once to the case's
+/* The numbers a case works on: named distributions with a seed, .npy files. Values are rounded once to the case's
  * dtype; the oracle and the kernels see the same stored values.
  *
  * What is filled depends on shape, dtype, data, seed and params alone, never on the formula, so that the cases of a group share it:
@@ -62,7 +62,7 @@ int nb_inputs_is_random(const struct nb_case *c);
 
 /* Where a case's rows come from: its data axis, resolved to a distribution or to files.
  *
- * A path (it holds a slash or ends in .npy, .f16, .bf16, .f32, .f64) is the file of x; a bare name that is no distribution
+ * A path (it holds a slash or ends in .npy) is the file of x; a bare name that is no distribution
  * stands for NAME_x.npy in the data folder. Beside x, files of the same name with gamma, beta or dy for x are taken where they are:
  * foo_x.npy or foo.npy -> foo_gamma.npy. */
 
@@ -77,8 +77,7 @@ int64_t nb_case_n_params(const struct nb_case *c);
 
 /* header_only: sizes are checked, values not read. -1 with the reason written. */
 int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_only, char *reason, size_t n);
-/* Rows and columns of a data set or file, 0 and 0 where any number will do (distributions) and cols 0 where the file does not
- * say (raw files). -1 with the reason written. */
+/* Rows and columns of a data set or file, 0 and 0 where any number will do (distributions). -1 with the reason written. */
 int nb_source_size(const char *data, int64_t *rows, int64_t *cols, char *reason, size_t n);
 void nb_source_release(struct nb_source *s);
 

@@ -141,9 +141,8 @@ int nb_npy_header_parse(struct nb_npy_header *h, const unsigned char *bytes, siz
 /* 2 GiB as doubles. More rows than this add nothing: a case cycles through them. */
 #define MAX_ELEMENTS ((int64_t)1 << 28)
 
-enum format { FORMAT_F16, FORMAT_BF16, FORMAT_F32, FORMAT_F64, N_FORMATS };
-static const char *const extensions[N_FORMATS] = {".f16", ".bf16", ".f32", ".f64"};
-static const int item_bytes[N_FORMATS] = {2, 2, 4, 8};
+enum format { FORMAT_F16, FORMAT_F32, FORMAT_F64 };
+static const int item_bytes[] = {2, 4, 8};
 
 struct source {
     FILE *file;
@@ -216,18 +215,6 @@ static int read_npy_header(struct source *s, const char *path, char *reason, siz
                      path, (long long)have, (long long)want);
 }
 
-static int read_raw_shape(struct source *s, const char *path, int64_t cols, char *reason, size_t n) {
-    int64_t row = cols * item_bytes[s->format];
-    s->cols = cols;
-    s->rows = s->bytes / row;
-    if (s->rows == 0 || s->bytes % row != 0)
-        return nb_reason(reason, n, "%s has %lld bytes, which is no whole number of rows of %lld values (%lld bytes)",
-                         path, (long long)s->bytes, (long long)cols, (long long)row);
-    if (s->bytes / item_bytes[s->format] > MAX_ELEMENTS)
-        return fail(reason, n, path, "holds more than 2^28 values; keep fewer rows, cases repeat them");
-    return 0;
-}
-
 static double decode(const unsigned char *item, enum format format) {
     double d;
     float f;
@@ -241,7 +228,7 @@ static double decode(const unsigned char *item, enum format format) {
         return (double)f;
     default:
         memcpy(&h, item, sizeof h);
-        return (double)(format == FORMAT_F16 ? nb_f16_decode(h) : nb_bf16_decode(h));
+        return (double)nb_f16_decode(h);
     }
 }
 
@@ -260,38 +247,18 @@ static int read_values(const struct source *s, double *values, const char *path,
     return 0;
 }
 
-/* The raw format that the name says; N_FORMATS: none. */
-static enum format raw_format(const char *path) {
-    for (int f = 0; f < N_FORMATS; f++)
-        if (nb_text_ends(path, extensions[f])) return (enum format)f;
-    return N_FORMATS;
-}
-
-int nb_array_is_raw(const char *path) { return raw_format(path) != N_FORMATS; }
-
-int nb_array_read(struct nb_array *a, const char *path, int64_t cols, int header_only, char *reason, size_t n) {
-    struct source s = {.format = raw_format(path)};
-    int result = -1;
+int nb_array_read(struct nb_array *a, const char *path, bool header_only, char *reason, size_t n) {
+    struct source s = {0};
     *a = (struct nb_array){0};
-    if (open_source(&s, path, reason, n) != 0) goto out;
-    if (s.format == N_FORMATS) {
-        if (read_npy_header(&s, path, reason, n) != 0) goto out;
-    } else if (cols < 1 || cols > MAX_ELEMENTS) {
-        fail(reason, n, path, "is raw, so the length of its rows must be known");
-        goto out;
-    } else if (read_raw_shape(&s, path, cols, reason, n) != 0) {
-        goto out;
-    }
-    if (!header_only) {
+    int result = open_source(&s, path, reason, n);
+    if (result == 0) result = read_npy_header(&s, path, reason, n);
+    if (result == 0 && !header_only) {
         a->values = nb_alloc((unsigned long long)(s.rows * s.cols), sizeof *a->values);
-        if (read_values(&s, a->values, path, reason, n) != 0) goto out;
+        result = read_values(&s, a->values, path, reason, n);
     }
-    a->rows = s.rows;
-    a->cols = s.cols;
-    result = 0;
-out:
     if (s.file) fclose(s.file);
     if (result != 0) nb_array_release(a);
+    if (result == 0) a->rows = s.rows, a->cols = s.cols;
     return result;
 }
 

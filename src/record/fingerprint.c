@@ -5,6 +5,7 @@
 #include <gnu/libc-version.h>
 #include <math.h>
 #include <papi.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +27,6 @@
 #include "src/measure/counters.h"
 #include "src/measure/system.h"
 #include "src/plan/inputs.h"
-#include "src/plan/npy.h"
 
 #if defined(__x86_64__)
 #include <libcpuid/libcpuid.h>
@@ -244,78 +244,64 @@ static void add_widths(cJSON *list) {
 }
 
 static void add_counters(cJSON *list) {
-    struct nb_counter_info counters[NB_MAX_COUNTERS];
+    struct nb_counter counters[NB_MAX_COUNTERS];
     size_t n = nb_counters_list(counters, NB_MAX_COUNTERS);
     for (size_t i = 0; i < n; i++) {
         cJSON *object = nb_json_add_object(list);
         nb_json_text(object, "name", counters[i].name);
         nb_json_text(object, "source", counters[i].source);
-        cJSON_AddBoolToObject(object, "available", counters[i].available);
-        nb_json_text(object, "reason", counters[i].available ? NULL : counters[i].reason);
+        cJSON_AddBoolToObject(object, "available", !counters[i].reason[0]);
+        add_text(object, "reason", counters[i].reason);
     }
 }
 
 /* ---- warnings ---- */
 
-static void warn(cJSON *list, struct nb_strbuf *text) {
-    cJSON_AddItemToArray(list, cJSON_CreateString(text->text));
-    nb_strbuf_clear(text);
+static void __attribute__((format(printf, 2, 3))) warn(cJSON *list, const char *format, ...) {
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
+    va_list args;
+    va_start(args, format);
+    nb_strbuf_addv(&text, format, args);
+    va_end(args);
+    cJSON_AddItemToArray(list, cJSON_CreateString(text.text));
 }
 
-static void warn_of_machine(cJSON *list, const struct nb_cpu *cpu, struct nb_strbuf *text) {
-    if (nb_cpu_emulator()) {
-        nb_strbuf_addf(text, "%s emulates the CPU: what is computed is right, times say nothing of any CPU",
-                       nb_cpu_emulator());
-        warn(list, text);
-    }
-    if (cpu->hypervisor[0]) {
-        nb_strbuf_addf(text,
-                       "a %s virtual machine: other tenants share its cores and caches; trust ratios within a "
-                       "run more than times",
-                       cpu->hypervisor);
-        warn(list, text);
-    }
+static void warn_of_machine(cJSON *list, const struct nb_cpu *cpu) {
+    if (nb_cpu_emulator())
+        warn(list, "%s emulates the CPU: what is computed is right, times say nothing of any CPU", nb_cpu_emulator());
+    if (cpu->hypervisor[0])
+        warn(
+            list,
+            "a %s virtual machine: other tenants share its cores and caches; trust ratios within a run more than times",
+            cpu->hypervisor);
 }
 
-static void warn_of_settings(cJSON *list, const struct nb_system *s, struct nb_strbuf *text) {
-    if (s->governor[0] && strcmp(s->governor, "performance") != 0) {
-        nb_strbuf_addf(
-            text,
+static void warn_of_settings(cJSON *list, const struct nb_system *s) {
+    if (s->governor[0] && strcmp(s->governor, "performance") != 0)
+        warn(
+            list,
             "the frequency governor is %s: clocks change with load; run `cpupower frequency-set -g performance` as root",
             s->governor);
-        warn(list, text);
-    }
-    if (strcmp(s->boost, "on") == 0) {
-        nb_strbuf_add(text, "boost clocks are on: they depend on heat and on what other cores do");
-        warn(list, text);
-    }
-    if (strpbrk(s->siblings, ",-")) {
-        nb_strbuf_addf(text, "CPUs %s share a core: work on one slows the other", s->siblings);
-        warn(list, text);
-    }
-    if (s->clock_source[0] && strcmp(s->architecture, "x86_64") == 0 && strcmp(s->clock_source, "tsc") != 0) {
-        nb_strbuf_addf(text, "the clock source is %s: slower to read than tsc", s->clock_source);
-        warn(list, text);
-    }
+    if (strcmp(s->boost, "on") == 0) warn(list, "boost clocks are on: they depend on heat and on what other cores do");
+    if (strpbrk(s->siblings, ",-")) warn(list, "CPUs %s share a core: work on one slows the other", s->siblings);
+    if (s->clock_source[0] && strcmp(s->architecture, "x86_64") == 0 && strcmp(s->clock_source, "tsc") != 0)
+        warn(list, "the clock source is %s: slower to read than tsc", s->clock_source);
 }
 
-static void warn_of_load(cJSON *list, int allowed, struct nb_strbuf *text) {
+static void warn_of_load(cJSON *list, int allowed) {
     struct nb_load load;
     nb_load_read(&load);
-    if (load.average[0] > 0.5) { /* NaN compares false */
-        nb_strbuf_addf(text, "the load average is %.1f on %d CPU%s: other programs are running", load.average[0],
-                       allowed, allowed == 1 ? "" : "s");
-        warn(list, text);
-    }
+    if (load.average[0] > 0.5) /* NaN compares false */
+        warn(list, "the load average is %.1f on %d CPU%s: other programs are running", load.average[0], allowed,
+             allowed == 1 ? "" : "s");
 }
 
 static void add_warnings(cJSON *list, int allowed) {
     struct nb_system system;
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_system_read(&system);
-    warn_of_machine(list, nb_cpu(), &text);
-    warn_of_settings(list, &system, &text);
-    warn_of_load(list, allowed, &text);
+    warn_of_machine(list, nb_cpu());
+    warn_of_settings(list, &system);
+    warn_of_load(list, allowed);
 }
 
 /* ---- what is installed ---- */
@@ -356,21 +342,6 @@ static void add_folders(cJSON *object) {
     char *configs freed = nb_share_dir("NORMBENCH_CONFIGS", "configs"), *data freed = nb_data_dir();
     nb_json_text(object, "configs", configs);
     nb_json_text(object, "data", data);
-}
-
-static void add_data(cJSON *list) {
-    char *dir freed = nb_data_dir();
-    struct nb_strings names released_by(nb_strings_release) = nb_inputs_list();
-    for (size_t i = 0; i < names.n; i++) {
-        struct nb_array x;
-        char reason[1024];
-        char *path freed = nb_textf("%s/%s_x.npy", dir, names.items[i]);
-        bool readable = nb_array_read(&x, path, 0, 1, reason, sizeof reason) == 0;
-        cJSON *object = nb_json_add_object(list);
-        nb_json_text(object, "name", names.items[i]);
-        nb_json_number(object, "rows", readable ? (double)x.rows : (double)NAN);
-        nb_json_number(object, "cols", readable ? (double)x.cols : (double)NAN);
-    }
 }
 
 static cJSON *gpu_to_json(void) {
@@ -415,6 +386,5 @@ cJSON *nb_survey(void) {
     cJSON_AddItemToObject(json, "gpu", gpu_to_json());
     add_tools(cJSON_AddArrayToObject(json, "tools"));
     add_folders(cJSON_AddObjectToObject(json, "folders"));
-    add_data(cJSON_AddArrayToObject(json, "data"));
     return json;
 }

@@ -35,6 +35,5 @@ void nb_json_differences(const cJSON *a, const cJSON *b,
  *   gpu        {refusal, device, kernels, emulation, results}: why none can be used, or what it is; the libraries that are built; whether
  *              our kernels have run on one
  *   tools      [{name, path, purpose, install}]: path null where it is missing
- *   folders    {configs, data}: null where there is none
- *   data       [{name, rows, cols}]: data sets of real rows */
+ *   folders    {configs, data}: null where there is none */
 cJSON *nb_survey(void);

@@ -21,7 +21,7 @@ static struct nb_array read_data(const char *site, const char *what) {
     char path[512], reason[256];
     struct nb_array a = {0};
     snprintf(path, sizeof path, "%s/minilm_%s_%s.npy", dir ? dir : "tests/data", site, what);
-    cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
+    cr_assert_eq(nb_array_read(&a, path, false, reason, sizeof reason), 0, "%s", reason);
     release_at_end(&a, sizeof a, release_array);
     return a;
 }

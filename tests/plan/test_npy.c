@@ -32,7 +32,7 @@ static struct nb_array written_and_read(const void *values, const char *descr, c
                                         bool head_only) {
     struct nb_array a;
     cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, descr, dims, n_dims), 0);
-    cr_assert_eq(nb_array_read(&a, path, 0, head_only, reason, sizeof reason), 0, "%s", reason);
+    cr_assert_eq(nb_array_read(&a, path, head_only, reason, sizeof reason), 0, "%s", reason);
     return a;
 }
 
@@ -53,29 +53,6 @@ Test(npy, what_is_written_is_read_back) {
     nb_array_release(&a);
     a = written_and_read(doubles, "<f8", (const int64_t[]){24}, 1, true);
     cr_expect(a.rows == 1 && a.cols == 24 && !a.values);
-}
-
-Test(npy, raw_files_go_by_their_extension) {
-    const float values[] = {1, 2, 3, 4, 5, 6};
-    const uint16_t one_two[] = {0x3f80, 0x4000};
-    struct nb_array a;
-    in_dir("raw.f32");
-    put_file(dir, "raw.f32", values, sizeof values);
-    cr_assert_eq(nb_array_read(&a, path, 3, 0, reason, sizeof reason), 0, "%s", reason);
-    cr_expect_eq(a.rows, 2);
-    cr_expect_eq(a.values[5], 6);
-    nb_array_release(&a);
-    cr_expect_eq(nb_array_read(&a, path, 4, 0, reason, sizeof reason), -1);
-    cr_expect(strstr(reason, "no whole number of rows of 4"), "%s", reason);
-    cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1);
-    in_dir("raw.bf16");
-    put_file(dir, "raw.bf16", one_two, sizeof one_two);
-    cr_assert_eq(nb_array_read(&a, path, 2, 0, reason, sizeof reason), 0, "%s", reason);
-    cr_expect_eq(a.values[1], 2);
-    nb_array_release(&a);
-    in_dir("raw.f16");
-    put_file(dir, "raw.f16", "", 0);
-    cr_expect_eq(nb_array_read(&a, path, 2, 0, reason, sizeof reason), -1);
 }
 
 /* Each: a header, and what the reason must say. */
@@ -108,7 +85,7 @@ Test(npy, wrong_headers_are_named) {
     struct nb_array a;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         write_dict(wrong[i].dict, 8);
-        cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1, "%s was taken", wrong[i].dict);
+        cr_expect_eq(nb_array_read(&a, path, false, reason, sizeof reason), -1, "%s was taken", wrong[i].dict);
         cr_expect(strstr(reason, wrong[i].words), "wanted \"%s\" in: %s", wrong[i].words, reason);
         cr_expect(strstr(reason, path), "no path in: %s", reason);
         cr_expect_null(a.values);
@@ -134,14 +111,14 @@ Test(npy, scalars_newer_formats_and_old_python_are_read) {
 
 Test(npy, what_is_no_array_is_refused) {
     struct nb_array a;
-    cr_expect_eq(nb_array_read(&a, in_dir("none.npy"), 0, 0, reason, sizeof reason), -1);
+    cr_expect_eq(nb_array_read(&a, in_dir("none.npy"), false, reason, sizeof reason), -1);
     cr_expect(strstr(reason, "No such file"), "%s", reason);
     in_dir("a.npy");
     put_file(dir, "a.npy", "hello", 5);
-    cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1);
+    cr_expect_eq(nb_array_read(&a, path, false, reason, sizeof reason), -1);
     cr_expect(strstr(reason, "magic"), "%s", reason);
-    cr_expect_eq(nb_array_read(&a, dir, 0, 0, reason, sizeof reason), -1);
+    cr_expect_eq(nb_array_read(&a, dir, false, reason, sizeof reason), -1);
     cr_expect(strstr(reason, "is not a file"), "%s", reason);
     cr_assert_eq(mkfifo(in_dir("pipe.npy"), 0600), 0);
-    cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1, "a pipe must not be waited for");
+    cr_expect_eq(nb_array_read(&a, path, false, reason, sizeof reason), -1, "a pipe must not be waited for");
 }
