@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/core/files.h"
+#include "src/core/format.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"
 #include "src/core/utf8.h"
@@ -160,16 +161,6 @@ void nb_json_uint64(cJSON *object, const char *name, uint64_t value) {
 
 /* ---- printing ---- */
 
-/* The shortest of 15 to 17 significant digits that reads back as the same double; 17 always do. */
-static void print_number(double value, struct nb_strbuf *out) {
-    char text[40] = "null";
-    for (int digits = 15; isfinite(value) && digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
-    }
-    nb_strbuf_add(out, text);
-}
-
 bool nb_json_is_utf8(const char *text) {
     uint32_t code;
     for (size_t n; *text; text += n)
@@ -233,8 +224,8 @@ static void print_value(const cJSON *json, int indent, bool pretty, struct nb_st
         print_container(json, indent, pretty, out);
     else if (cJSON_IsString(json))
         nb_json_print_text(json->valuestring, out);
-    else if (cJSON_IsNumber(json))
-        print_number(json->valuedouble, out);
+    else if (cJSON_IsNumber(json) && isfinite(json->valuedouble))
+        nb_format_exact(out, json->valuedouble);
     else
         nb_strbuf_add(out, cJSON_IsTrue(json) ? "true" : cJSON_IsFalse(json) ? "false" : "null");
 }
@@ -268,12 +259,6 @@ int nb_json_write(const cJSON *json, const char *path) {
 /* Reading JSON with comments, in three sweeps: blank and bound, parse (cJSON), find the lines. */
 
 /* ---- comments and bounds ---- */
-
-static int line_of(const char *text, const char *at) {
-    int line = 1;
-    for (const char *p = text; p < at; p++) line += *p == '\n';
-    return line;
-}
 
 /* Behind the closing quote of the string that opens at p; null when it does not close on its line, or holds a \u0000,
  * which would cut the text short. */
@@ -309,9 +294,9 @@ static const char *skip_number(const char *path, const char *text, const char *p
     const bool changes = is_whole && value >= 0x1p53 && (exact.len != n_digits || memcmp(exact.text, p, n_digits) != 0);
     if (changes)
         nb_error("%s:%d: %.*s is too long for a JSON number, which would be %.0f; write it as a text: \"%.*s\"", path,
-                 line_of(text, p), n, p, value, n, p);
+                 nb_text_line(text, p), n, p, value, n, p);
     const bool vanishes = value == 0 && strcspn(p, "123456789") < n_mantissa;
-    if (vanishes) nb_error("%s:%d: %.*s is smaller than any number but 0", path, line_of(text, p), n, p);
+    if (vanishes) nb_error("%s:%d: %.*s is smaller than any number but 0", path, nb_text_line(text, p), n, p);
     return changes || vanishes ? NULL : p + n;
 }
 
@@ -324,17 +309,17 @@ static int prepare(const char *path, char *text) {
             p = (char *)skip_string(p);
             if (!p)
                 return nb_error("%s:%d: a string does not end on its line, or holds \\u0000", path,
-                                line_of(text, start));
+                                nb_text_line(text, start));
         } else if (*p == '/' && (p[1] == '/' || p[1] == '*')) {
             p = blank_comment(p);
-            if (!p) return nb_error("%s:%d: a comment opens with /* and never ends", path, line_of(text, start));
+            if (!p) return nb_error("%s:%d: a comment opens with /* and never ends", path, nb_text_line(text, start));
         } else if (*p >= '0' && *p <= '9') {
             p = (char *)skip_number(path, text, p);
             if (!p) return -1;
         } else {
             depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
             if (depth > NB_JSONC_MAX_DEPTH)
-                return nb_error("%s:%d: nested deeper than %d levels", path, line_of(text, p), NB_JSONC_MAX_DEPTH);
+                return nb_error("%s:%d: nested deeper than %d levels", path, nb_text_line(text, p), NB_JSONC_MAX_DEPTH);
             p++;
         }
     }
@@ -428,10 +413,11 @@ static int syntax_error(const char *path, const char *text, const char *at) {
     const char *bracket = at > text && is_after_comma(text, at - 1) ? at - 1 : at;
     excerpt(at, near);
     if (is_after_comma(text, bracket))
-        return nb_error("%s:%d: a comma before '%c': take it away", path, line_of(text, bracket), *bracket);
+        return nb_error("%s:%d: a comma before '%c': take it away", path, nb_text_line(text, bracket), *bracket);
     if (!*at || (size_t)(at - text) + 1 >= strlen(text))
-        return nb_error("%s:%d: the file ends inside a value, or its last bracket is missing", path, line_of(text, at));
-    return nb_error("%s:%d: not valid JSON from here on: '%s'", path, line_of(text, at), near);
+        return nb_error("%s:%d: the file ends inside a value, or its last bracket is missing", path,
+                        nb_text_line(text, at));
+    return nb_error("%s:%d: not valid JSON from here on: '%s'", path, nb_text_line(text, at), near);
 }
 
 static int parse_prepared(struct nb_jsonc *file, const char *text, size_t len) {
@@ -440,7 +426,8 @@ static int parse_prepared(struct nb_jsonc *file, const char *text, size_t len) {
     file->root = cJSON_ParseWithLengthOpts(text, len + 1, &end, false);
     if (!file->root) return syntax_error(file->path, text, end ? end : text);
     const char *rest = end + strspn(end, " \t\r\n");
-    if (*rest) return nb_error("%s:%d: something follows the end of the JSON value", file->path, line_of(text, rest));
+    if (*rest)
+        return nb_error("%s:%d: something follows the end of the JSON value", file->path, nb_text_line(text, rest));
     struct scanner s = {.p = text, .line = 1};
     if (strncmp(text, "\xef\xbb\xbf", 3) == 0) s.p += 3;
     file->places = nb_alloc(count_nodes(file->root), sizeof *file->places);
@@ -458,7 +445,7 @@ int nb_jsonc_parse(struct nb_jsonc *file, const char *path, const char *text, si
     if (len > NB_JSONC_MAX_BYTES)
         nb_error("%s: larger than %d bytes", path, NB_JSONC_MAX_BYTES);
     else if (zero)
-        nb_error("%s:%d: holds a zero byte", path, line_of(text, zero));
+        nb_error("%s:%d: holds a zero byte", path, nb_text_line(text, zero));
     else if (prepare(path, copy) == 0)
         result = parse_prepared(file, copy, len);
     if (result != 0) nb_jsonc_release(file);

@@ -52,7 +52,8 @@ struct entry_list {
 
 static struct library *libraries;
 static size_t n_libraries;
-static struct entry_list by_order, by_id; /* the same entries, sorted twice */
+static struct entry_list by_order;
+static struct nb_text_map by_id; /* their places there */
 
 /* ---- lists ---- */
 
@@ -72,19 +73,6 @@ static void free_entries(struct entry_list *list) {
     *list = (struct entry_list){0};
 }
 
-static void append_entries(struct entry_list *list, const struct entry_list *more) {
-    list->items = nb_realloc(list->items, list->n + more->n, sizeof *list->items);
-    for (size_t i = 0; i < more->n; i++) list->items[list->n++] = more->items[i];
-}
-
-static int compare_by_id(const void *a, const void *b) {
-    return strcmp((*(struct owned_entry *const *)a)->entry.id, (*(struct owned_entry *const *)b)->entry.id);
-}
-
-static void sort_entries(struct entry_list *list, int (*compare)(const void *, const void *)) {
-    if (list->n > 1) qsort(list->items, list->n, sizeof *list->items, compare);
-}
-
 static int compare_by_order(const void *a, const void *b) {
     const struct nb_entry *p = &(*(struct owned_entry *const *)a)->entry,
                           *q = &(*(struct owned_entry *const *)b)->entry;
@@ -93,6 +81,12 @@ static int compare_by_order(const void *a, const void *b) {
     if (order == 0) order = (int)p->kernel->dtype - (int)q->kernel->dtype;
     if (order == 0) order = (int)p->kernel->width - (int)q->kernel->width;
     return order ? order : strcmp(p->id, q->id);
+}
+
+static void index_entries(void) {
+    if (by_order.n > 1) qsort(by_order.items, by_order.n, sizeof *by_order.items, compare_by_order);
+    nb_text_map_release(&by_id);
+    for (size_t i = 0; i < by_order.n; i++) nb_text_map_add(&by_id, by_order.items[i]->entry.id, i);
 }
 
 /* ---- the table of a shared object: it comes from outside, so that every entry is checked before it is used,
@@ -173,16 +167,15 @@ static int read_entry(const struct library *lib, const struct nb_kernel *k, cons
     return place_functions(lib, &s->entry, base);
 }
 
-/* Sorts by id. */
-static int refuse_twins(const struct library *lib, struct entry_list *out) {
-    sort_entries(out, compare_by_id);
-    for (size_t i = 1; i < out->n; i++)
-        if (strcmp(out->items[i - 1]->entry.id, out->items[i]->entry.id) == 0)
+static int refuse_twins(const struct library *lib, const struct entry_list *out) {
+    struct nb_text_map ids released_by(nb_text_map_release) = {0};
+    for (size_t i = 0; i < out->n; i++)
+        if (nb_text_map_add(&ids, out->items[i]->entry.id, i) != NB_NOWHERE)
             return nb_error("%s: its table has %s twice", lib->file, out->items[i]->entry.id);
     return 0;
 }
 
-/* -1 after nb_error, or NB_OTHER_ABI; what was read until then is in out all the same. Sorted by id. */
+/* -1 after nb_error, or NB_OTHER_ABI; what was read until then is in out all the same. */
 static int read_table(const struct library *lib, struct entry_list *out) {
     size_t n = 0;
     void *symbol = nb_object_symbol(lib->handle, lib->path, "normbench_kernels");
@@ -271,10 +264,9 @@ static void free_library(struct library *lib) {
 static void keep(const struct library *lib, struct entry_list *found) {
     libraries = nb_realloc(libraries, n_libraries + 1, sizeof *libraries);
     libraries[n_libraries++] = *lib;
-    append_entries(&by_order, found);
-    append_entries(&by_id, found);
-    sort_entries(&by_order, compare_by_order);
-    sort_entries(&by_id, compare_by_id);
+    by_order.items = nb_realloc(by_order.items, by_order.n + found->n, sizeof *by_order.items);
+    for (size_t i = 0; i < found->n; i++) by_order.items[by_order.n++] = found->items[i];
+    index_entries();
     free(found->items);
 }
 
@@ -347,10 +339,8 @@ size_t nb_registry_size(void) { return by_order.n; }
 const struct nb_entry *nb_registry_at(size_t i) { return i < by_order.n ? &by_order.items[i]->entry : NULL; }
 
 const struct nb_entry *nb_registry_find(const char *id) {
-    const struct owned_entry *const wanted = &(struct owned_entry){.entry.id = (char *)(uintptr_t)id};
-    struct owned_entry *const *found = NULL;
-    if (by_id.n > 0) found = bsearch(&wanted, by_id.items, by_id.n, sizeof *by_id.items, compare_by_id);
-    return found ? &(*found)->entry : NULL;
+    const size_t at = nb_text_map_find(&by_id, id);
+    return at == NB_NOWHERE ? NULL : nb_registry_at(at);
 }
 
 static bool is_name_of(const char *pattern, const char *qualified_name) {
@@ -465,8 +455,7 @@ const char *nb_registry_file(size_t i) { return i < n_libraries ? libraries[i].p
 
 void nb_registry_release(void) {
     nb_guard_end();
-    free(by_id.items);
-    by_id = (struct entry_list){0};
+    nb_text_map_release(&by_id);
     free_entries(&by_order);
     for (size_t i = 0; i < n_libraries; i++) free_library(&libraries[i]);
     free(libraries);
@@ -503,9 +492,7 @@ static void forget_described(void) {
     for (size_t i = 0; i < by_order.n; i++)
         if (!by_order.items[i]->is_described) kept.items[kept.n++] = by_order.items[i];
     by_order = kept;
-    by_id.n = 0;
-    append_entries(&by_id, &kept);
-    sort_entries(&by_id, compare_by_id);
+    index_entries();
 }
 
 /* A new guard loads again what the last one had. */
@@ -564,24 +551,21 @@ static char *plain_text(char *text, size_t size) {
 }
 
 static struct owned_entry *described_entry(const struct library *lib, struct description *d) {
-    struct owned_entry *s = nb_alloc(1, sizeof *s);
+    struct nb_kernel kernel = d->kernel;
+    char *name = plain_text(d->name, sizeof d->name), *variant freed = plain_text(d->variant, sizeof d->variant);
+    kernel.struct_size = offsetof(struct nb_kernel, applicable); /* what stands behind are functions */
+    kernel.run = nb_kernel_elsewhere;
+    kernel.name = name;
+    kernel.variant = variant;
+    kernel.summary = NULL;
+    struct owned_entry *s = make_entry(lib, &kernel);
     s->is_described = true;
-    s->kernel = d->kernel;
-    s->kernel.struct_size = offsetof(struct nb_kernel, applicable); /* what stands behind are functions */
-    memset((char *)&s->kernel + s->kernel.struct_size, 0, sizeof s->kernel - s->kernel.struct_size);
-    s->kernel.run = nb_kernel_elsewhere;
+    s->name = name;
+    s->kernel.struct_size = kernel.struct_size;
     s->kernel.backend = d->kernel.backend;
-    s->kernel.name = s->name = plain_text(d->name, sizeof d->name);
-    s->kernel.variant = s->variant = plain_text(d->variant, sizeof d->variant);
     s->kernel.summary = s->summary = plain_text(d->summary, sizeof d->summary);
-    s->entry = (struct nb_entry){.kernel = &s->kernel,
-                                 .plugin = lib->plugin,
-                                 .is_peer = nb_peer_is(lib->file),
-                                 .file = lib->file,
-                                 .id = qualified(lib->plugin, s->variant),
-                                 .kernel_id = qualified(lib->plugin, s->name),
-                                 .code_file = plain_text(d->code_file, sizeof d->code_file),
-                                 .is_apart = d->is_apart};
+    s->entry.code_file = plain_text(d->code_file, sizeof d->code_file);
+    s->entry.is_apart = d->is_apart;
     memcpy(s->entry.functions, d->functions, sizeof d->functions);
     return s;
 }

@@ -76,6 +76,12 @@ bool nb_text_lists(const char *text, const char *word) {
     return false;
 }
 
+int nb_text_line(const char *text, const char *at) {
+    int line = 1;
+    for (; text < at; text++) line += *text == '\n';
+    return line;
+}
+
 bool nb_text_ends(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;

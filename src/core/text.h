@@ -24,6 +24,8 @@ struct nb_strbuf nb_strbuf_empty(void); /* whose text is "" already */
 /* A text as printf() makes it; owned. */
 char *nb_textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* On which line of the text, from 1, does `at` stand? */
+int nb_text_line(const char *text, const char *at);
 bool nb_text_ends(const char *text, const char *end);
 /* Is the word one of a text with commas between? */
 bool nb_text_lists(const char *text, const char *word);

@@ -155,6 +155,15 @@ static bool same_bits(const void *a, int64_t i, const void *b, int64_t j, enum n
     return nb_bits(a, i, dtype) == nb_bits(b, j, dtype) || (isnan(nb_get(a, i, dtype)) && isnan(nb_get(b, j, dtype)));
 }
 
+/* What has a row of its own for each row; returns how many. */
+static int tensors_by_row(const struct nb_inputs *in, unsigned char *out[4]) {
+    void *const all[] = {in->x, in->residual, in->dy, in->dresidual_out};
+    int n = 0;
+    for (int i = 0; i < 4; i++)
+        if (all[i]) out[n++] = all[i];
+    return n;
+}
+
 /* Counts a row of the last call (t->y) against one of the first. */
 static void compare_row(struct trials *t, enum nb_relation relation, int64_t row, int64_t of_first) {
     const struct nb_inputs *in = &t->fixture->in;
@@ -167,15 +176,15 @@ static void compare_row(struct trials *t, enum nb_relation relation, int64_t row
 static void try_row_order(struct trials *t) {
     struct nb_inputs *in = &t->fixture->in;
     const size_t bytes = (size_t)in->cols * t->fixture->item;
+    unsigned char *tensors[4];
+    const int n_tensors = tensors_by_row(in, tensors);
     if (is_skipped(t, NB_REL_ROW_ORDER, is_batchnorm(t), "the statistics go over the rows")) return;
     nb_fixture_reset(t->fixture);
-    void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
-    for (int i = 0; i < 4; i++) {
-        if (!tensors[i]) continue;
+    for (int i = 0; i < n_tensors; i++) {
         unsigned char *copy freed = nb_alloc((unsigned long long)in->rows, bytes);
         memcpy(copy, tensors[i], (size_t)in->rows * bytes);
         for (int64_t r = 0; r < in->rows; r++)
-            memcpy((unsigned char *)tensors[i] + (size_t)r * bytes, copy + (size_t)(in->rows - 1 - r) * bytes, bytes);
+            memcpy(tensors[i] + (size_t)r * bytes, copy + (size_t)(in->rows - 1 - r) * bytes, bytes);
     }
     if (!trial_call(t, NB_REL_ROW_ORDER, in->rows, 0)) return;
     for (int64_t r = 0; r < in->rows; r++) compare_row(t, NB_REL_ROW_ORDER, r, in->rows - 1 - r);
@@ -216,12 +225,12 @@ static void try_batch(struct trials *t) {
     struct nb_inputs *in = &t->fixture->in;
     const int64_t rows = in->rows, last = rows - 1;
     const size_t bytes = (size_t)in->cols * t->fixture->item;
+    unsigned char *tensors[4];
+    const int n_tensors = tensors_by_row(in, tensors);
     if (is_skipped(t, NB_REL_BATCH, is_batchnorm(t), "the statistics go over the rows")) return;
     for (int64_t r = 0; r <= last; r += last > 0 ? last : 1) {
         nb_fixture_reset(t->fixture);
-        void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
-        for (int i = 0; i < 4; i++)
-            if (tensors[i]) memmove(tensors[i], (unsigned char *)tensors[i] + (size_t)r * bytes, bytes);
+        for (int i = 0; i < n_tensors; i++) memmove(tensors[i], tensors[i] + (size_t)r * bytes, bytes);
         if (!trial_call(t, NB_REL_BATCH, 1, 0)) return;
         compare_row(t, NB_REL_BATCH, 0, r);
     }
@@ -265,37 +274,8 @@ static void try_negate(struct trials *t) {
 
 /* ---- powers of two ----------------------------------------------------------------------------------------------- */
 
-/* Multiplying by 2^k commutes with every rounding as long as nothing leaves the normal numbers. */
-
-static void try_scale(struct trials *t) {
-    static const int powers[] = {1, -1, 4, -4};
-    const uint32_t root = t->fixture->c.formula.root;
-    const bool estimate = t->fixture->c.op != NB_OP_DYT && (root == NB_ROOT_RSQRT_NR || root == NB_ROOT_RSQRT_RAW);
-    const char *why = NULL;
-    const struct nb_inputs *in = &t->fixture->in;
-    int tried = 0;
-    for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
-        const char *excused = nb_scale_excuse(t->fixture, t->oracle, powers[i]);
-        if (!excused && !nb_scale(t->fixture, powers[i])) excused = "rows leave the normal numbers";
-        if (excused) {
-            why = excused;
-            continue;
-        }
-        if (!trial_call(t, NB_REL_SCALE, in->rows, 0)) return;
-        for (int64_t j = 0; j < in->rows * in->cols; j++)
-            if (!same_bits(t->y, j, t->first, j, in->dtype)) count(t, NB_REL_SCALE, j / in->cols, j % in->cols);
-        tried++;
-    }
-    nb_fixture_reset(t->fixture);
-    if (tried == 0)
-        trial_skip(t, NB_REL_SCALE, why ? why : "");
-    else if (estimate && t->out->relations[NB_REL_SCALE].figure > 0)
-        trial_skip(t, NB_REL_SCALE, "the hardware's estimate is declared, and it need not scale");
-    else
-        trial_judge(t, NB_REL_SCALE, "a power of two changes the bits");
-}
-
-/* ---- powers of two, backward ------------------------------------------------------------------------------------- */
+/* Multiplying by 2^k commutes with every rounding as long as nothing leaves the normal numbers. A gradient is linear in what comes in, so
+ * that dy and dresidual_out times 2^k give dx times 2^k, wherever both are normal numbers. */
 
 /* A number below the smallest normal one may have been rounded to it; to 0 what is below half the smallest of all. */
 static bool must_scale(double from, double to, const struct nb_format *f) {
@@ -314,22 +294,45 @@ static void compare_gradient(struct trials *t, int k) {
     }
 }
 
-/* Judges NB_REL_SCALE of a backward case: a gradient is linear in what comes in, so that dy and dresidual_out times 2^k give dx times
- * 2^k, wherever both are normal numbers. */
-static void try_scale_gradient(struct trials *t) {
+static void compare_bits(struct trials *t) {
+    const struct nb_inputs *in = &t->fixture->in;
+    for (int64_t i = 0; i < in->rows * in->cols; i++)
+        if (!same_bits(t->y, i, t->first, i, in->dtype)) count(t, NB_REL_SCALE, i / in->cols, i % in->cols);
+}
+
+/* Of a gradient every power is tried, or none. */
+static void try_scale(struct trials *t) {
     static const int powers[] = {1, -1, 4, -4};
+    const uint32_t root = t->fixture->c.formula.root;
+    const bool backward = t->fixture->c.pass == NB_BACKWARD;
+    const bool estimate =
+        !backward && t->fixture->c.op != NB_OP_DYT && (root == NB_ROOT_RSQRT_NR || root == NB_ROOT_RSQRT_RAW);
     const char *why = NULL;
-    for (size_t i = 0; i < sizeof powers / sizeof powers[0] && !why; i++) {
-        why = nb_scale_excuse(t->fixture, t->oracle, powers[i]);
-        if (!why && !nb_scale(t->fixture, powers[i])) why = "dy leaves the normal numbers";
-        if (!why && !trial_call(t, NB_REL_SCALE, t->fixture->in.rows, 0)) return;
-        if (!why) compare_gradient(t, powers[i]);
+    int tried = 0;
+    for (size_t i = 0; i < sizeof powers / sizeof powers[0] && !(backward && why); i++) {
+        const char *excused = nb_scale_excuse(t->fixture, t->oracle, powers[i]);
+        if (!excused && !nb_scale(t->fixture, powers[i]))
+            excused = backward ? "dy leaves the normal numbers" : "rows leave the normal numbers";
+        if (excused) {
+            why = excused;
+            continue;
+        }
+        if (!trial_call(t, NB_REL_SCALE, t->fixture->in.rows, 0)) return;
+        if (backward)
+            compare_gradient(t, powers[i]);
+        else
+            compare_bits(t);
+        tried++;
     }
-    if (why)
-        trial_skip(t, NB_REL_SCALE, why);
-    else
-        trial_judge(t, NB_REL_SCALE, "a power of two of dy changes more than the power of dx");
     nb_fixture_reset(t->fixture);
+    if (tried == 0 || (backward && why))
+        trial_skip(t, NB_REL_SCALE, why);
+    else if (estimate && t->out->relations[NB_REL_SCALE].figure > 0)
+        trial_skip(t, NB_REL_SCALE, "the hardware's estimate is declared, and it need not scale");
+    else
+        trial_judge(t, NB_REL_SCALE,
+                    backward ? "a power of two of dy changes more than the power of dx"
+                             : "a power of two changes the bits");
 }
 
 /* ---- within the bound -------------------------------------------------------------------------------------------- */
@@ -547,8 +550,8 @@ typedef void (*trial_fn)(struct trials *t);
 static void try_all(struct trials *t) {
     static const trial_fn forward[] = {try_scale, try_negate, try_permute, try_shift,     try_row_order,
                                        try_batch, try_ranges, try_twice,   try_residuals, try_exact};
-    static const trial_fn backward[] = {try_scale_gradient, try_negate, try_row_order, try_batch,
-                                        try_ranges,         try_twice,  try_exact};
+    static const trial_fn backward[] = {try_scale,  try_negate, try_row_order, try_batch,
+                                        try_ranges, try_twice,  try_exact};
     const bool is_backward = t->fixture->c.pass == NB_BACKWARD;
     const size_t n = is_backward ? sizeof backward / sizeof backward[0] : sizeof forward / sizeof forward[0];
     if (is_backward) {

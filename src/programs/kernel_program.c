@@ -166,29 +166,23 @@ static void add_area(struct opening *o, const struct area *area) {
     o->areas[o->n_areas++] = *area;
 }
 
+/* From rows to momentum, and from root to round_sum, a message has a call's members as the call has them. */
+enum {
+    SIZES_BYTES = offsetof(struct nb_call, formula) - offsetof(struct nb_call, rows),
+    FORMULA_BYTES = sizeof(struct nb_formula) - offsetof(struct nb_formula, root)
+};
+_Static_assert(SIZES_BYTES == offsetof(struct opening, root) - offsetof(struct opening, rows) &&
+                   FORMULA_BYTES == offsetof(struct opening, reserved) - offsetof(struct opening, root),
+               "as kernels/kernel.h has it");
+
 /* False: a tensor is not in the memory that the program maps. */
 static bool write_case(struct opening *o, const struct program_kernel *k, const struct nb_call *call) {
-    const struct nb_formula *f = &call->formula;
     *o = (struct opening){.kernel = k->index,
                           .mode = call->mode,
                           .layout = call->layout,
-                          .n_threads = k->flags & FLAG_THREADS && call->n_threads > 1 ? (uint32_t)call->n_threads : 1,
-                          .rows = call->rows,
-                          .cols = call->cols,
-                          .n = call->n,
-                          .c = call->c,
-                          .hw = call->hw,
-                          .k = call->k,
-                          .eps = call->eps,
-                          .alpha = call->alpha,
-                          .momentum = call->momentum,
-                          .root = f->root,
-                          .eps_place = f->eps_place,
-                          .cast = f->cast,
-                          .weight_offset = f->weight_offset,
-                          .affine = f->affine,
-                          .param = f->param,
-                          .round_sum = f->round_sum};
+                          .n_threads = k->flags & FLAG_THREADS && call->n_threads > 1 ? (uint32_t)call->n_threads : 1};
+    memcpy(&o->rows, &call->rows, SIZES_BYTES);
+    memcpy(&o->root, &call->formula.root, FORMULA_BYTES);
     for (int i = 0; i < N_TENSORS; i++) {
         const unsigned char *data = tensor_of(call, i);
         struct area area;

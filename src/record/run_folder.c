@@ -16,12 +16,6 @@
 /* Whole files are read into memory; this is some million records. */
 static const size_t largest_file = (size_t)4 << 30;
 
-static int line_of(const char *text, const char *at) {
-    int line = 1;
-    for (; text < at; text++) line += *text == '\n';
-    return line;
-}
-
 /* The document without its records, and the records apart; both owned by the caller. */
 static int parse_document(const char *path, const char *mend, cJSON **meta, cJSON **records) {
     size_t len;
@@ -34,7 +28,7 @@ static int parse_document(const char *path, const char *mend, cJSON **meta, cJSO
     if (len == 0)
         nb_error("%s: is empty", path);
     else if (!*meta)
-        nb_error("%s:%d: is not JSON in UTF-8", path, line_of(text, end ? end : text));
+        nb_error("%s:%d: is not JSON in UTF-8", path, nb_text_line(text, end ? end : text));
     else if (nb_json_check_schema(*meta, path, NB_SCHEMA_VERSION) != 0)
         result = -1;
     else if (!cJSON_IsArray(*records))
