@@ -21,7 +21,7 @@
 #include "src/core/timer.h"
 #include "src/measure/process.h"
 #include "src/models/study.h"
-#include "src/record/fold.h"
+#include "src/record/record.h"
 
 static const char help[] =
     "usage: normbench claims [ID|GLOB|FILE.json ...] [OPTIONS]\n"

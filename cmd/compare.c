@@ -7,7 +7,7 @@
 #include "reports/run/report.h"
 #include "src/core/log.h"
 #include "src/record/comparison.h"
-#include "src/record/run_folder.h"
+#include "src/record/record.h"
 
 static const char help[] =
     "usage: normbench compare BEFORE [BETWEEN...] AFTER [OPTIONS]\n"

@@ -14,7 +14,6 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/lab/stress/stress.h"
-#include "src/record/merge.h"
 #include "src/record/record.h"
 
 static const char help[] =

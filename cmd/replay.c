@@ -20,9 +20,7 @@
 #include "src/device/device.h"
 #include "src/plan/inputs.h"
 #include "src/record/fingerprint.h"
-#include "src/record/fold.h"
 #include "src/record/record.h"
-#include "src/record/run_folder.h"
 
 static const char help[] =
     "usage: normbench replay KEY [OPTIONS]\n"

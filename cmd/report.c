@@ -11,7 +11,6 @@
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
 #include "src/record/record.h"
-#include "src/record/run_folder.h"
 
 static const char help[] =
     "usage: normbench report DIR [OPTIONS]\n"

@@ -13,7 +13,6 @@
 #include "src/core/timer.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/cells.h"
-#include "src/record/fold.h"
 #include "src/record/record.h"
 
 static const char help[] =

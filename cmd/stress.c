@@ -10,7 +10,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
-#include "src/record/fold.h"
+#include "src/record/record.h"
 
 static const char help[] =
     "usage: normbench stress [CONFIG] [OPTIONS]\n\n"

@@ -17,8 +17,8 @@
 #include "src/core/registry.h"
 #include "src/lab/probe/probe.h"
 #include "src/measure/launcher.h"
-#include "src/record/fold.h"
 #include "src/record/grade.h"
+#include "src/record/record.h"
 
 static const char help[] =
     "usage: normbench try FILE [OPTIONS]\n\n"

@@ -13,7 +13,7 @@
 #include "src/core/timer.h"
 #include "src/models/blas.h"
 #include "src/models/step_document.h"
-#include "src/record/fold.h"
+#include "src/record/record.h"
 
 enum { USUAL_LAUNCHES = 6, MOST_PAIRS = 16 };
 

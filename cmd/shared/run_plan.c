@@ -17,9 +17,8 @@
 #include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
-#include "src/measure/launch.h"
+#include "src/measure/session.h"
 #include "src/plan/cells.h"
-#include "src/record/fold.h"
 #include "src/record/record.h"
 
 /* Of several filters one that matches nothing is easily missed. */

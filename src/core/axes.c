@@ -203,8 +203,8 @@ const struct nb_axis nb_axes[] = {
     {"shape", NB_AXIS_CELL, "1024x1024",
      "64x384, 2x3x[4x5], nchw:8x64x28x28, a preset, a range 64x256:4096:*4, L2x1024: as many rows as fill that cache",
      NULL, 0, set_shape, print_shape, NULL},
-    {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy file", NULL, 0, set_data,
-     print_data, NULL},
+    {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy file", NULL, 0, set_data, print_data,
+     NULL},
     {"dy", NB_AXIS_CELL, NB_PARAMS_DRAWN,
      "backward: drawn (normal, or the file beside real rows), parallel (dy = x), or as data; a key names it unless drawn",
      NULL, 0, set_dy, print_dy, nb_case_chooses_dy},
@@ -281,8 +281,7 @@ enum { MAX_VALUES = 100000 };
 
 static int append(struct nb_values *v, const char *text, char *reason, size_t n) {
     if (v->n == MAX_VALUES) return nb_reason(reason, n, "is the %dth value of its list", MAX_VALUES + 1);
-    v->texts = nb_realloc(v->texts, v->n + 1, sizeof *v->texts);
-    v->texts[v->n++] = nb_strdup(text);
+    *NB_PUSH(v->texts, v->n) = nb_strdup(text);
     return 0;
 }
 

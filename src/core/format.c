@@ -27,12 +27,9 @@ void nb_format_digits(struct nb_strbuf *out, double value, int digits) {
 }
 
 void nb_format_exact(struct nb_strbuf *out, double value) {
-    char text[40];
+    char text[32];
     if (!isfinite(value)) return;
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
-    }
+    nb_exact_text(value, text);
     nb_strbuf_add(out, text);
 }
 
@@ -154,8 +151,7 @@ static void take(struct nb_key_parts *p, const char *key) {
             part->varies |= strncmp(part->value, value, n_value) != 0 || part->value[n_value] != '\0';
             continue;
         }
-        p->parts = nb_realloc(p->parts, p->n + 1, sizeof *p->parts);
-        p->parts[p->n++] = (struct nb_key_part){copy(axis, n_axis), copy(value, n_value), false};
+        *NB_PUSH(p->parts, p->n) = (struct nb_key_part){copy(axis, n_axis), copy(value, n_value), false};
     }
 }
 

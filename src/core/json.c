@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "src/core/files.h"
-#include "src/core/format.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"
+#include "src/core/text.h"
 #include "src/core/utf8.h"
 
 void nb_json_number(cJSON *object, const char *name, double value) {
@@ -224,9 +224,11 @@ static void print_value(const cJSON *json, int indent, bool pretty, struct nb_st
         print_container(json, indent, pretty, out);
     else if (cJSON_IsString(json))
         nb_json_print_text(json->valuestring, out);
-    else if (cJSON_IsNumber(json) && isfinite(json->valuedouble))
-        nb_format_exact(out, json->valuedouble);
-    else
+    else if (cJSON_IsNumber(json) && isfinite(json->valuedouble)) {
+        char text[32];
+        nb_exact_text(json->valuedouble, text);
+        nb_strbuf_add(out, text);
+    } else
         nb_strbuf_add(out, cJSON_IsTrue(json) ? "true" : cJSON_IsFalse(json) ? "false" : "null");
 }
 

@@ -39,6 +39,8 @@ void nb_progress_end(void);
 void *nb_alloc(unsigned long long n, unsigned long long size); /* zeroed */
 void *nb_realloc(void *p, unsigned long long n, unsigned long long size);
 char *nb_strdup(const char *s);
+/* The place of one more item behind the n of an array that grows, whose number then counts it. */
+#define NB_PUSH(array, n) ((array) = nb_realloc((array), (unsigned long long)(n) + 1, sizeof *(array)), &(array)[(n)++])
 
 /* A variable that says what releases it is released where its scope ends, in the reverse order of declarations; what goes to somebody else
  * does not say so:

@@ -262,8 +262,7 @@ static void free_library(struct library *lib) {
 }
 
 static void keep(const struct library *lib, struct entry_list *found) {
-    libraries = nb_realloc(libraries, n_libraries + 1, sizeof *libraries);
-    libraries[n_libraries++] = *lib;
+    *NB_PUSH(libraries, n_libraries) = *lib;
     by_order.items = nb_realloc(by_order.items, by_order.n + found->n, sizeof *by_order.items);
     for (size_t i = 0; i < found->n; i++) by_order.items[by_order.n++] = found->items[i];
     index_entries();

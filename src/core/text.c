@@ -102,10 +102,7 @@ int nb_reason(char *reason, size_t n, const char *format, ...) {
     return -1;
 }
 
-void nb_strings_add(struct nb_strings *s, const char *text) {
-    s->items = nb_realloc(s->items, s->n + 1, sizeof *s->items);
-    s->items[s->n++] = nb_strdup(text);
-}
+void nb_strings_add(struct nb_strings *s, const char *text) { *NB_PUSH(s->items, s->n) = nb_strdup(text); }
 
 void nb_strings_split(struct nb_strings *s, const char *text, char separator) {
     const char separators[] = {separator, '\0'};
@@ -181,12 +178,15 @@ void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8) {
     }
 }
 
-void nb_shortest_text(double value, char text[32]) {
-    for (int digits = 1; digits <= 17; digits++) {
+static void print_digits(double value, int least, char text[32]) {
+    for (int digits = least; digits <= 17; digits++) {
         snprintf(text, 32, "%.*g", digits, value);
         if (strtod(text, NULL) == value) return;
     }
 }
+
+void nb_shortest_text(double value, char text[32]) { print_digits(value, 1, text); }
+void nb_exact_text(double value, char text[32]) { print_digits(value, 15, text); }
 
 /* ---- hashes ---- */
 

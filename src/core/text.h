@@ -59,6 +59,8 @@ void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8);
 
 /* The shortest decimal text that reads back as the same double. */
 void nb_shortest_text(double value, char text[32]);
+/* The same of 15 to 17 digits: 0.1 and 0.10000000000000001 are told apart. */
+void nb_exact_text(double value, char text[32]);
 
 /* ---- hashes ---- */
 

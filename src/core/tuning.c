@@ -3,7 +3,6 @@
 #include "src/core/tuning.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,24 +87,20 @@ static int refuse(const struct nb_tuning_field *field, const char *text, char *r
     return nb_reason(reason, n, "%s: '%.60s' is not %s", field->name, text, wanted);
 }
 
-static int unknown_field(const char *text, size_t len, char *reason, size_t n) {
+static int unknown_field(const char *name, char *reason, size_t n) {
     const char *names[16];
-    char name[40];
     assert(nb_n_tuning_fields <= 16);
-    snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), text);
     for (size_t i = 0; i < nb_n_tuning_fields; i++) names[i] = nb_tuning_fields[i].name;
-    return nb_reason(reason, n, "'%s' is not a field of the tuning%s", name,
+    return nb_reason(reason, n, "'%.39s' is not a field of the tuning%s", name,
                      nb_did_you_mean(name, names, nb_n_tuning_fields).text);
 }
 
 /* One FIELD=VALUE. */
 static int parse_one(struct nb_tuning *t, const char *text, char *reason, size_t n) {
     const size_t name_len = strcspn(text, "=");
-    const struct nb_tuning_field *field = NULL;
-    for (size_t i = 0; i < nb_n_tuning_fields; i++)
-        if (strlen(nb_tuning_fields[i].name) == name_len && strncmp(nb_tuning_fields[i].name, text, name_len) == 0)
-            field = &nb_tuning_fields[i];
-    if (!field) return unknown_field(text, name_len, reason, n);
+    char *name freed = nb_textf("%.*s", (int)name_len, text);
+    const struct nb_tuning_field *field = nb_tuning_field_find(name);
+    if (!field) return unknown_field(name, reason, n);
     const char *value_text = text + name_len + (text[name_len] == '=');
     const int64_t value = is_native(field) ? read_native(value_text) : read_amount(field, value_text);
     if (value < 0 || value > field->most) return refuse(field, value_text, reason, n);
@@ -200,22 +195,14 @@ cJSON *nb_tuning_to_json(const struct nb_tuning *t) {
 }
 
 int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json) {
+    char reason[200];
     if (!cJSON_IsObject(json)) return nb_error("a tuning that is no object");
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
-        const struct nb_tuning_field *field = &nb_tuning_fields[i];
-        const cJSON *item = nb_json_get(json, field->name);
-        if (!item) continue;
-        if (i == 0) {
-            if (!cJSON_IsString(item)) return nb_error("a tuning's \"%s\" is no text", field->name);
-            const int64_t mask = read_native(item->valuestring);
-            if (mask < 0) return nb_error("a tuning's native: '%.60s' is not 0 or %s", item->valuestring, native_name);
-            nb_tuning_set(t, field, mask);
-            continue;
-        }
-        const double value = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
-        if (!(value >= 0 && value <= (double)field->most && value == floor(value)))
-            return nb_error("a tuning's \"%s\" is not what it may be", field->name);
-        nb_tuning_set(t, field, (int64_t)value);
+        const cJSON *item = nb_json_get(json, nb_tuning_fields[i].name);
+        if (item && cJSON_IsString(item) != is_native(&nb_tuning_fields[i]))
+            return nb_error("a tuning's \"%s\" is %s text", nb_tuning_fields[i].name, i ? "a" : "no");
+        char *value freed = nb_json_shown(item), *text freed = nb_textf("%s=%s", nb_tuning_fields[i].name, value);
+        if (item && parse_one(t, text, reason, sizeof reason) != 0) return nb_error("a tuning's %s", reason);
     }
     return 0;
 }

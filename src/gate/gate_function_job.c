@@ -15,8 +15,8 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/gate/gate_function.h"
+#include "src/measure/counters.h"
 #include "src/measure/pool.h"
-#include "src/measure/single_step.h"
 #include "src/measure/worker.h"
 
 enum { STEP_LIMIT = 100000, MOST_GAP = 1 << 16, MOST_BYTES = 1 << 30, SPOT = 64 };

@@ -17,10 +17,10 @@
 #include "src/core/text.h"
 #include "src/gate/gate_subject.h"
 #include "src/measure/buffers.h"
+#include "src/measure/counters.h"
 #include "src/measure/launcher.h"
 #include "src/measure/measure.h"
 #include "src/measure/pool.h"
-#include "src/measure/single_step.h"
 #include "src/plan/cells.h"
 
 struct parts {

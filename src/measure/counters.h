@@ -2,7 +2,7 @@
 /* Counters by a ladder with provenance. Each event is taken from the first source that can count it:
  *   papi, papi_software        PAPI's presets, and perf's software events through PAPI
  *   getrusage                  the process's own accounts, where PAPI has none (7.0 turns itself off on a CPU newer than it knows)
- *   single_step                exact instruction counts, src/measure/single_step.h
+ *   single_step                exact instruction counts, src/measure/single_step.c
  * Taken in a pass of their own, never while timing, in the calling thread only. A source claims events in a virtual machine that
  * it cannot count, so an event is believed only after it has counted work of a known size. */
 #pragma once
@@ -11,7 +11,9 @@
 #include <stddef.h>
 
 #include "src/core/json_fields.h"
-#include "src/measure/single_step.h" /* nb_work, nb_single_step */
+#include "src/core/kernel_fields.h"
+
+typedef void (*nb_work)(void *arg);
 
 struct nb_counter {
     char name[48];    /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
@@ -32,3 +34,17 @@ bool nb_counters_have_hardware(void);
  * calls count) with one entry for each counter of the list but the exact ones, NaN with a reason where it cannot. Returns the
  * number written. */
 size_t nb_counters_measure(nb_work work, void *arg, int calls, struct nb_counter *out, size_t max);
+
+/* ---- exact instruction counts without a performance counter: the CPU's trap flag raises a signal after every instruction ---- */
+
+/* Instructions that work(arg) retires in this thread, its own return included, counted one by one with the trap flag (x86-64 only);
+ * a repeated string instruction counts once. work runs once before, uncounted, so that symbols are bound and pages are there.
+ * -1 with the reason: another architecture, more than `limit` instructions (work still ends, at full speed), or a
+ * debugger that takes the traps. About 10 microseconds an instruction. Bit-stable as long as the work is. */
+int64_t nb_single_step(nb_work work, void *arg, int64_t limit, char *reason, size_t n);
+/* Of one call's work, all of it by this thread. Phases and units are asked for before: what a call costs the harness is no work of the
+ * kernel. Left of it are some instructions a phase. */
+int64_t nb_single_step_kernel(const struct nb_kernel *kernel, const struct nb_call *call, int64_t limit, char *reason,
+                              size_t n);
+/* Does it count a loop of known length right? 0, or -1 with the reason. */
+int nb_single_step_probe(char *reason, size_t n);

@@ -95,8 +95,7 @@ static void describe(const char *text, char what[48]) {
 }
 
 static void note_damage(struct lines *l, off_t at, size_t n, bool is_torn) {
-    l->damaged = nb_realloc(l->damaged, l->n_damaged + 1, sizeof *l->damaged);
-    struct damaged_line *d = &l->damaged[l->n_damaged++];
+    struct damaged_line *d = NB_PUSH(l->damaged, l->n_damaged);
     *d = (struct damaged_line){.at = at, .n = n, .number = l->number, .is_torn = is_torn};
     describe(l->text, d->what);
 }

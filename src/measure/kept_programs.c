@@ -111,8 +111,7 @@ static void add(struct nb_kept_programs *k, const char *file) {
     struct kept new = {.file = NULL};
     if (has(k, file) || !nb_program_start(&new.process, file, k->memory, nb_limit_memory, why, sizeof why)) return;
     new.file = nb_strdup(file);
-    k->programs = nb_realloc(k->programs, (unsigned)k->n + 1, sizeof *k->programs);
-    k->programs[k->n++] = new;
+    *NB_PUSH(k->programs, k->n) = new;
 }
 
 struct nb_kept_programs *nb_kept_programs_lend(const char *const *files, int n, bool anew) {

@@ -52,8 +52,7 @@ void nb_known_counts_exchange(struct nb_known_counts *known, const struct nb_cas
     cJSON_ArrayForEach(counter, counters) {
         const char *name = nb_json_get_text(counter, "name");
         if (!name || strcmp(name, "instructions_exact") != 0) continue;
-        known->items = nb_realloc(known->items, known->n + 1, sizeof *known->items);
-        known->items[known->n++] = (struct nb_known_count){what_decides(c), cJSON_Duplicate(counter, 1)};
+        *NB_PUSH(known->items, known->n) = (struct nb_known_count){what_decides(c), cJSON_Duplicate(counter, 1)};
         return;
     }
     const cJSON *found = nb_known_counts_find(known, c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The stages of a run over all groups: checks side by side, then copies, rounds of launches and counters, one group at a time. */
-#include "src/measure/launch.h"
+#include "src/measure/session.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /* Counting by traps. The kernel clears the flag on entry to the handler and restores it on return, so that only the work is
  * stepped; vector state of any width is saved with the signal's frame, which is why AVX-512 code is no obstacle.
  * A signal handler can only speak through static data. */
-#include "src/measure/single_step.h"
+#include "src/measure/counters.h"
 
 #include <stdio.h>
 #include <stdlib.h>

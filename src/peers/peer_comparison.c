@@ -125,10 +125,9 @@ static void pair_up(struct nb_peer_comparisons *d, const struct nb_results *resu
             known->theirs = faster(known->theirs, r);
             continue;
         }
-        d->items = nb_realloc(d->items, d->n + 1, sizeof *d->items);
-        d->items[d->n] = (struct nb_peer_comparison){.ours = c->ours[comparison], .theirs = r};
-        snprintf(d->items[d->n].library, sizeof d->items->library, "%s", library);
-        d->n++;
+        known = NB_PUSH(d->items, d->n);
+        *known = (struct nb_peer_comparison){.ours = c->ours[comparison], .theirs = r};
+        snprintf(known->library, sizeof known->library, "%s", library);
     }
     d->n_comparisons += d->n > first;
 }

@@ -148,8 +148,7 @@ void nb_labels_release(struct nb_labels *labels) {
 static void add_to_set(struct nb_label_set *set, size_t label) {
     for (size_t i = 0; i < set->n; i++)
         if (set->at[i] == label) return;
-    set->at = nb_realloc(set->at, set->n + 1, sizeof *set->at);
-    set->at[set->n++] = label;
+    *NB_PUSH(set->at, set->n) = label;
 }
 
 /* ---- does the data exist and fit: each question is put once ---- */

@@ -32,9 +32,7 @@ struct nb_strings nb_inputs_list(void) {
     return nb_dir_list(dir, x_suffix);
 }
 
-static bool is_path(const char *data) {
-    return strchr(data, '/') || nb_text_ends(data, ".npy");
-}
+static bool is_path(const char *data) { return strchr(data, '/') || nb_text_ends(data, ".npy"); }
 
 /* The file of x of a name, as far as there is one; owned, or null. */
 static char *x_path(const char *data) {

@@ -97,8 +97,7 @@ static void environment_of(const char *file, struct nb_strings *out) {
     nb_strbuf_addf(&text, "%s%d", ours[1], MEMORY_FD);
     nb_strings_add(out, text.text);
     if (package) nb_strings_add(out, package);
-    out->items = nb_realloc(out->items, out->n + 1, sizeof *out->items);
-    out->items[out->n] = NULL;
+    *NB_PUSH(out->items, out->n) = NULL;
 }
 
 /* ---- who watches ---- */
@@ -411,8 +410,7 @@ static size_t n_offers;
 
 void nb_program_offer(const char *file, pid_t pid, const int fds[3]) {
     assert(file && pid > 0 && fds);
-    offers = nb_realloc(offers, n_offers + 1, sizeof *offers);
-    offers[n_offers++] = (struct offer){nb_strdup(file), pid, {fds[0], fds[1], fds[2]}};
+    *NB_PUSH(offers, n_offers) = (struct offer){nb_strdup(file), pid, {fds[0], fds[1], fds[2]}};
 }
 
 bool nb_program_take(struct nb_program_process *p, const char *file) {

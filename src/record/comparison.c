@@ -62,8 +62,7 @@ static void add(const char *path, const cJSON *a, const cJSON *b, void *arg) {
     const struct section *s = arg;
     struct nb_comparison *c = s->c;
     char *whole = nb_textf("%s%s%s", s->name, *path ? "." : "", path);
-    c->differences = nb_realloc(c->differences, c->n_differences + 1, sizeof *c->differences);
-    c->differences[c->n_differences++] =
+    *NB_PUSH(c->differences, c->n_differences) =
         (struct nb_difference){.path = whole,
                                .values = {nb_json_shown(a), nb_json_shown(b)},
                                .forbids_times = strcmp(s->name, "cpu") == 0 && is_identity(path)};
@@ -250,8 +249,7 @@ static bool accuracy_differs(const struct nb_record *a, const struct nb_record *
 
 static struct nb_compared *add_case(struct nb_comparison *c, const struct nb_record *before,
                                     const struct nb_record *after) {
-    if ((c->n & (c->n - 1)) == 0) c->cases = nb_realloc(c->cases, c->n ? 2 * c->n : 1, sizeof *c->cases);
-    struct nb_compared *one = &c->cases[c->n++];
+    struct nb_compared *one = NB_PUSH(c->cases, c->n);
     *one = (struct nb_compared){.sides = {before, after}, .time = unknown, .to_copy = unknown, .to_reference = unknown};
     return one;
 }

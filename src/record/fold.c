@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A journal, line by line, to the records of its run. */
-#include "src/record/fold.h"
+#include "src/record/record.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -292,8 +292,7 @@ static const struct nb_timed *find_reference(const struct nb_launch_line *l, con
 static int mark_seen(struct fold_arm *arm, int launch) {
     for (int i = 0; i < arm->n_seen; i++)
         if (arm->seen[i] == launch) return nb_error("%s: launch %d a second time", arm->key, launch);
-    arm->seen = nb_realloc(arm->seen, (unsigned)arm->n_seen + 1, sizeof *arm->seen);
-    arm->seen[arm->n_seen++] = launch;
+    *NB_PUSH(arm->seen, arm->n_seen) = launch;
     return 0;
 }
 
@@ -541,9 +540,8 @@ static void take_failures(struct fold *f, struct nb_results *checks) {
         const size_t measured = nb_text_map_find(&f->keys, failed->key);
         if (measured != NB_NOWHERE) fail(&r->records[measured], failed->status, failed->reason);
         if (measured != NB_NOWHERE || !has_room(r, n_measured, failed)) continue;
-        r->records = nb_realloc(r->records, r->n + 1, sizeof *r->records);
-        r->records[r->n] = *failed;
-        r->records[r->n++].group = ++group;
+        failed->group = ++group;
+        *NB_PUSH(r->records, r->n) = *failed;
         *failed = (struct nb_record){0};
     }
 }

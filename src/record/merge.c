@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The shards of one plan to the results of one run: the same records in the same order as if one machine had done it all. */
-#include "src/record/merge.h"
+#include "src/record/record.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/record/fingerprint.h"
-#include "src/record/run_folder.h"
 
 /* What a run with --shard left: its document names the shard and the plan. */
 struct shard {

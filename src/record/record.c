@@ -89,8 +89,7 @@ static int identity_from_json(struct nb_record *r, const cJSON *json) {
 }
 
 void nb_record_add_label(struct nb_record *r, const char *label) {
-    r->labels = nb_realloc(r->labels, (unsigned)r->n_labels + 1, sizeof *r->labels);
-    r->labels[r->n_labels++] = nb_strdup(label);
+    *NB_PUSH(r->labels, r->n_labels) = nb_strdup(label);
 }
 
 void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {

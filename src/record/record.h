@@ -82,6 +82,15 @@ struct nb_results {
     size_t n;
     char *dir;
 };
+/* results.json; folds the journal when results.json is missing or older. */
+int nb_results_read(struct nb_results *r, const char *dir);
+bool nb_results_outdated(const char *dir); /* the journal is newer than results.json, or alone */
+/* Folds a journal: medians over launches, paired ratios, statuses. Every planned case has a record: one without a line
+ * of its own is "not_run". The first failures of each kernel in DIR/checks are added, as groups of their own. */
+int nb_results_fold(struct nb_results *r, const char *dir);
+/* The folders of the shards of one plan, each once, to the results of one run. A shard that is missing is an error that
+ * names it; with partial it is a warning, and kept in meta "missing_shards". */
+int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bool partial);
 /* The text of results.json. */
 void nb_results_print(const struct nb_results *r, struct nb_strbuf *out);
 int nb_results_write(const struct nb_results *r, const char *dir); /* temporary name, then rename */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is in results.json is held against what it says of itself: its sums, and how many records it had. */
-#include "src/record/run_folder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/measure/journal.h"
-#include "src/record/fold.h"
+#include "src/record/record.h"
 
 /* Whole files are read into memory; this is some million records. */
 static const size_t largest_file = (size_t)4 << 30;

@@ -16,9 +16,7 @@
 #include "src/measure/journal.h"
 #include "src/models/study.c"
 #include "src/record/comparison.h"
-#include "src/record/merge.h"
 #include "src/record/record.h"
-#include "src/record/run_folder.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A document whose sum does not fit is not looked at, so the sums of what is JSON are put right; not where it begins with '!', which is

@@ -11,7 +11,6 @@
 #endif
 
 #include "src/measure/counters.h"
-#include "src/measure/single_step.h"
 
 static struct nb_counter counter_named(const struct nb_counter *list, size_t n, const char *name) {
     size_t i = 0;

@@ -15,7 +15,7 @@
 #include "src/core/shape.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/config.h"
-#include "src/record/fold.h"
+#include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
 

@@ -6,7 +6,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/measure/lines.h"
-#include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"

@@ -4,7 +4,6 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/record/merge.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"

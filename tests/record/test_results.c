@@ -9,7 +9,6 @@
 #include "src/core/text.h"
 #include "src/measure/journal.h"
 #include "src/measure/paired.h"
-#include "src/record/fold.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"

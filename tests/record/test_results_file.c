@@ -10,9 +10,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/record/fold.h"
 #include "src/record/record.h"
-#include "src/record/run_folder.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
 
