@@ -405,9 +405,7 @@ static const struct nb_member figures[] = {A(COUNT, n),
 static const struct nb_member histogram[] = {A(COUNTS, histogram), NB_MEMBERS_END};
 
 /* Present where has_ratios. */
-static const struct nb_member ratios[] = {A(AMOUNT, noise_ratio),  A(AMOUNT, noise_ulp),   A(AMOUNT, nmse),
-                                          A(AMOUNT, scaled_max_u), A(AMOUNT, max_ordinal), A(TEXT, noise_reason),
-                                          NB_MEMBERS_END};
+static const struct nb_member ratios[] = {A(AMOUNT, noise_ratio), NB_MEMBERS_END};
 
 static const struct nb_member reproducer[] = {NB_MEMBER(COUNT, struct nb_reproducer, row),
                                               NB_MEMBER(COUNT, struct nb_reproducer, col),

@@ -45,16 +45,10 @@ struct nb_accuracy {
     int64_t histogram[NB_ULP_BUCKETS];
     struct nb_reproducer reproducer; /* the element with the largest |error| / bound */
 
-    /* Against what the data and the formats cost anyway (yardstick.h); only of checks after which nothing is timed. NaN: none, and
-     * the reason says why. */
+    /* Worst row: largest |error| / what half an ulp of input noise does (yardstick.h), at least half an ulp of y; only of checks after which
+     * nothing is timed. NaN: NaN or Inf where a number belongs, or no finite exact result. */
     bool has_ratios;
-    double
-        noise_ratio;  /* worst row: largest |error| / what half an ulp of input noise does, at least half an ulp of y */
-    double noise_ulp; /* worst row: that noise, in units of 2 u rms(y) */
-    double nmse;      /* sum of squared errors / sum of squares of the exact values */
-    double scaled_max_u;   /* worst row: largest |error| / (u rms(y)) */
-    double max_ordinal;    /* most numbers of the dtype between computed and rounded exact value, counted as steps */
-    char noise_reason[64]; /* why noise_ratio is null; "" where there is a figure */
+    double noise_ratio;
 
     /* Of a backward case: the figures above are those of dx, these stand beside it. */
     bool has_parameters;

@@ -3,7 +3,6 @@
 #include "src/accuracy/yardstick.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "src/core/dtype.h"
@@ -223,82 +222,27 @@ void nb_yardstick_release(struct nb_yardstick *y) {
     *y = (struct nb_yardstick){0};
 }
 
-/* ---- a kernel's rows ---- */
-
-/* The numbers of a format in a line: how many steps from 0, with the sign. */
-static double ordinal(const void *array, int64_t i, enum nb_dtype dtype) {
-    const uint64_t bits = nb_bits(array, i, dtype), sign = (uint64_t)1 << (8 * nb_formats[dtype].bytes - 1);
-    return bits & sign ? -(double)(bits & (sign - 1)) : (double)bits;
-}
-
-static double steps_apart(const void *computed, int64_t i, double exact, enum nb_dtype dtype) {
-    uint32_t nearest = 0;
-    nb_set(&nearest, 0, dtype, exact);
-    return fabs(ordinal(computed, i, dtype) - ordinal(&nearest, 0, dtype));
-}
-
-struct row_errors {
-    double largest, squares, exact_squares, largest_exact, n;
-    bool strange;
-};
-
-static struct row_errors errors_of(struct nb_ratios *r, const void *computed, const double *exact) {
-    const enum nb_dtype dtype = r->yardstick->o->in->dtype;
-    struct row_errors e = {0};
-    for (int64_t i = 0; i < r->yardstick->o->in->cols; i++) {
-        if (!isfinite(exact[i]) || fabs(exact[i]) >= nb_formats[dtype].overflow) continue;
-        const double got = nb_get(computed, i, dtype), error = fabs(got - exact[i]);
-        if (!isfinite(got)) {
-            e.strange = true;
-            r->n_strange++;
-            continue;
-        }
-        e.n++;
-        e.squares += error * error;
-        e.exact_squares += exact[i] * exact[i];
-        e.largest = fmax(e.largest, error);
-        e.largest_exact = fmax(e.largest_exact, fabs(exact[i]));
-        r->max_ordinal = fmax(r->max_ordinal, steps_apart(computed, i, exact[i], dtype));
-    }
-    return e;
-}
-
 /* What the stored result cannot show is no noise of the kernel's: half an ulp of the largest element at least. */
-static void add_noise(struct nb_ratios *r, int64_t row, const struct row_errors *e, double rms) {
+void nb_ratios_row(struct nb_ratios *r, int64_t row, const void *computed, const double *exact) {
     const enum nb_dtype dtype = r->yardstick->o->in->dtype;
     const double noise = r->yardstick->noise[row];
-    if (isnan(noise)) return;
-    r->n_noise_rows++;
-    const double ratio = e->largest / fmax(noise, nb_ulp(e->largest_exact, dtype) / 2);
-    r->noise_ratio = fmax(r->noise_ratio, ratio);
-    if (rms > 0) r->noise_ulp = fmax(r->noise_ulp, noise / (2 * nb_formats[dtype].unit_roundoff * rms));
+    double largest = 0, largest_exact = 0;
+    bool any = false;
+    for (int64_t i = 0; i < r->yardstick->o->in->cols; i++) {
+        if (!(fabs(exact[i]) < nb_formats[dtype].overflow)) continue;
+        const double got = nb_get(computed, i, dtype);
+        any |= isfinite(got);
+        r->is_strange |= !isfinite(got);
+        if (!isfinite(got)) continue;
+        largest = fmax(largest, fabs(got - exact[i]));
+        largest_exact = fmax(largest_exact, fabs(exact[i]));
+    }
+    if (!any || isnan(noise)) return;
+    r->n_rows++;
+    r->noise_ratio = fmax(r->noise_ratio, largest / fmax(noise, nb_ulp(largest_exact, dtype) / 2));
 }
-
-void nb_ratios_row(struct nb_ratios *r, int64_t row, const void *computed, const double *exact) {
-    const struct row_errors e = errors_of(r, computed, exact);
-    const double u = nb_formats[r->yardstick->o->in->dtype].unit_roundoff;
-    const double rms = e.n > 0 ? sqrt(e.exact_squares / e.n) : 0;
-    r->n += (int64_t)e.n;
-    r->squares += e.squares;
-    r->exact_squares += e.exact_squares;
-    if (rms > 0) r->scaled_max_u = fmax(r->scaled_max_u, e.largest / (u * rms));
-    if (e.n > 0) add_noise(r, row, &e, rms);
-}
-
-/* ---- the whole ---- */
 
 void nb_ratios_finish(const struct nb_ratios *r, struct nb_accuracy *out) {
-    const char *noise_reason = "";
     out->has_ratios = true;
-    out->noise_ratio = r->noise_ratio;
-    if (r->n_strange > 0)
-        noise_reason = "NaN or Inf where a number belongs";
-    else if (r->n_noise_rows == 0)
-        noise_reason = "no finite exact result";
-    if (*noise_reason) out->noise_ratio = NAN;
-    out->noise_ulp = r->n_noise_rows > 0 ? r->noise_ulp : NAN;
-    out->nmse = r->exact_squares > 0 && r->n_strange == 0 ? r->squares / r->exact_squares : NAN;
-    out->scaled_max_u = r->n > 0 ? r->scaled_max_u : NAN;
-    out->max_ordinal = r->n > 0 ? r->max_ordinal : NAN;
-    snprintf(out->noise_reason, sizeof out->noise_reason, "%s", noise_reason);
+    out->noise_ratio = r->is_strange || r->n_rows == 0 ? (double)NAN : r->noise_ratio;
 }

@@ -35,14 +35,14 @@ struct nb_yardstick {
 void nb_yardstick_init(struct nb_yardstick *y, const struct nb_oracle *o);
 void nb_yardstick_release(struct nb_yardstick *y);
 
-/* Running sums of a kernel's errors against it. Zero-initialise but for the yardstick. */
+/* A kernel's errors against it. Zero-initialise but for the yardstick. */
 struct nb_ratios {
     const struct nb_yardstick *yardstick;
-    double noise_ratio, noise_ulp, scaled_max_u, max_ordinal;
-    double squares, exact_squares; /* of errors and of exact values, over all elements that are numbers */
-    int64_t n, n_strange, n_noise_rows;
+    double noise_ratio;
+    int64_t n_rows;  /* that have a noise and a finite result */
+    bool is_strange; /* NaN or Inf stands where a number belongs */
 };
 /* One row of elements of the dtype beside the exact ones. */
 void nb_ratios_row(struct nb_ratios *r, int64_t row, const void *computed, const double *exact);
-/* Sets the ratios of an accuracy. */
+/* Sets the ratio of an accuracy. */
 void nb_ratios_finish(const struct nb_ratios *r, struct nb_accuracy *out);

