@@ -13,10 +13,9 @@
 /* ---- the studies that are drawn: of each kernel and dtype the first ---- */
 
 struct study_line {
-    const cJSON *json;   /* borrowed */
-    char *kernel;        /* owned */
-    const char *variant; /* borrowed */
-    int dtype;           /* enum nb_dtype */
+    const cJSON *json;
+    const char *kernel, *variant;
+    int dtype; /* enum nb_dtype */
 };
 
 struct studies {
@@ -24,19 +23,6 @@ struct studies {
     size_t n;
     size_t n_repeated; /* left out: another width or formula of a kernel that is there already */
 };
-
-/* The name before the width and the dtype. */
-static char *kernel_by_name(const char *variant) {
-    static const char *const endings[] = {"_f32",  "_f16",  "_bf16",  "_scalar", "_v128",
-                                          "_v256", "_v512", "_v256x", "_native", NULL};
-    char *name = nb_strdup(variant);
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; endings[i]; i++) {
-            const size_t len = strlen(name), end = strlen(endings[i]);
-            if (len > end && strcmp(name + len - end, endings[i]) == 0) name[len - end] = '\0';
-        }
-    return name;
-}
 
 static bool is_repeated(const struct studies *studies, const char *kernel, int dtype) {
     for (size_t i = 0; i < studies->n; i++)
@@ -53,21 +39,14 @@ static void studies_init(struct studies *studies, const cJSON *stress) {
         const cJSON *grade = nb_json_find(nb_json_get(stress, "grades"), "variant", variant);
         const char *kernel = nb_json_get_string(grade, "kernel");
         if (dtype < 0) continue;
-        char *name = *kernel ? nb_strdup(kernel) : kernel_by_name(variant);
+        const char *name = *kernel ? kernel : variant;
         if (is_repeated(studies, name, dtype)) {
             studies->n_repeated++;
-            free(name);
             continue;
         }
         studies->list = nb_realloc(studies->list, studies->n + 1, sizeof *studies->list);
         studies->list[studies->n++] = (struct study_line){json, name, variant, dtype};
     }
-}
-
-static void studies_release(struct studies *studies) {
-    for (size_t i = 0; i < studies->n; i++) free(studies->list[i].kernel);
-    free(studies->list);
-    *studies = (struct studies){0};
 }
 
 /* ---- Heat maps of error over scale and rho ---- */
@@ -202,5 +181,5 @@ void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress) {
     if (studies.n_repeated)
         nb_figures_note(figures, "%zu studies of another width or formula: of each kernel and dtype the first is drawn",
                         studies.n_repeated);
-    studies_release(&studies);
+    free(studies.list);
 }

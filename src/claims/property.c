@@ -346,33 +346,33 @@ static void *take(unsigned char **at, size_t bytes) {
     return here;
 }
 
-static int buffers_init(struct nb_norm_buffers *r, const struct nb_call *call, size_t item, size_t scratch,
-                        int64_t n_params) {
-    const size_t elements = (size_t)call->rows * (size_t)call->cols, params = (size_t)n_params * sizeof(float);
-    const size_t bytes = 2 * (elements * item + 128) + scratch + 6 * (params + 128) + 128;
-    r->block = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (!r->block) return -1;
-    unsigned char *at = r->block;
-    r->x = take(&at, elements * item);
-    r->y = take(&at, elements * item);
-    r->gamma = take(&at, params);
-    r->beta = take(&at, params);
-    r->mean_in = take(&at, params);
-    r->var_in = take(&at, params);
-    r->mean_out = take(&at, params);
-    r->var_out = take(&at, params);
-    r->scratch = take(&at, scratch);
-    return 0;
+/* From the numbers of either kind, else all `otherwise`. */
+static float *take_params(unsigned char **at, int64_t n, const double *from, const float *or_from, float otherwise) {
+    float *v = take(at, (size_t)n * sizeof *v);
+    for (int64_t i = 0; i < n; i++) v[i] = from ? (float)from[i] : or_from ? or_from[i] : otherwise;
+    return v;
 }
 
-static void fill(struct nb_norm_buffers *r, const struct nb_norm *n, const struct nb_matrix_view *v, int64_t n_params) {
-    for (int64_t i = 0; i < v->rows * v->cols; i++) nb_set(r->x, i, n->dtype, v->x[i]);
-    for (int64_t i = 0; i < n_params; i++) {
-        r->gamma[i] = v->gamma ? (float)v->gamma[i] : n->formula.weight_offset ? 0 : 1;
-        r->beta[i] = v->beta ? (float)v->beta[i] : 0;
-        r->mean_in[i] = v->running_mean ? v->running_mean[i] : 0;
-        r->var_in[i] = v->running_var ? v->running_var[i] : 1;
-    }
+static int lay_out(struct nb_norm_prepared *p, const struct nb_norm *n, const struct nb_matrix_view *v) {
+    struct nb_call *call = &p->call;
+    const size_t tensor = (size_t)call->rows * (size_t)call->cols * nb_formats[n->dtype].bytes;
+    const size_t params = (size_t)p->n_params * sizeof(float),
+                 scratch = nb_kernel_scratch_bytes(p->entry->kernel, call);
+    const size_t bytes = 2 * (tensor + 128) + scratch + 6 * (params + 128) + 128;
+    unsigned char *at = p->block = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!at) return -1;
+    void *x = take(&at, tensor);
+    for (int64_t i = 0; i < v->rows * v->cols; i++) nb_set(x, i, n->dtype, v->x[i]);
+    call->x = x;
+    call->y = take(&at, tensor);
+    call->gamma = p->parameters[0] = take_params(&at, p->n_params, v->gamma, NULL, n->formula.weight_offset ? 0 : 1);
+    call->beta = p->parameters[1] = take_params(&at, p->n_params, v->beta, NULL, 0);
+    call->running_mean_in = take_params(&at, p->n_params, NULL, v->running_mean, 0);
+    call->running_var_in = take_params(&at, p->n_params, NULL, v->running_var, 1);
+    call->running_mean_out = take(&at, params);
+    call->running_var_out = take(&at, params);
+    call->scratch = take(&at, scratch);
+    return 0;
 }
 
 static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb_matrix_view *v,
@@ -397,18 +397,6 @@ static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb
     return refused ? -1 : 0;
 }
 
-static void attach(struct nb_call *call, const struct nb_norm_buffers *r) {
-    call->x = r->x;
-    call->y = r->y;
-    call->gamma = r->gamma;
-    call->beta = r->beta;
-    call->running_mean_in = r->mean_in;
-    call->running_var_in = r->var_in;
-    call->running_mean_out = r->mean_out;
-    call->running_var_out = r->var_out;
-    call->scratch = r->scratch;
-}
-
 int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
                     size_t reason_n) {
     struct nb_case c;
@@ -420,12 +408,8 @@ int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const s
     const char *refused = nb_kernel_applicable(p->entry->kernel, &p->call);
     if (refused) return nb_reason(reason, reason_n, "%s: %s", n->kernel, refused);
     p->n_params = nb_case_n_params(&c);
-    if (p->call.rows * p->call.cols != v->rows * v->cols ||
-        buffers_init(&p->buffers, &p->call, nb_formats[n->dtype].bytes,
-                     nb_kernel_scratch_bytes(p->entry->kernel, &p->call), p->n_params) != 0)
+    if (p->call.rows * p->call.cols != v->rows * v->cols || lay_out(p, n, v) != 0)
         return nb_reason(reason, reason_n, "no memory for %lld x %lld", (long long)v->rows, (long long)v->cols);
-    fill(&p->buffers, n, v, p->n_params);
-    attach(&p->call, &p->buffers);
     return 0;
 }
 
@@ -436,7 +420,7 @@ int nb_norm_call(const struct nb_norm_prepared *p) {
     return code;
 }
 
-void nb_norm_prepared_release(struct nb_norm_prepared *p) { free(p->buffers.block); }
+void nb_norm_prepared_release(struct nb_norm_prepared *p) { free(p->block); }
 
 /* -1 with the reason written. */
 static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, char *reason, size_t reason_n) {
@@ -446,9 +430,9 @@ static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, dou
     const size_t bytes = (size_t)p.n_params * sizeof(float);
     const bool trains = p.entry->kernel->op == NB_OP_BATCHNORM && p.call.mode == NB_TRAINING;
     if (code != 0) snprintf(reason, reason_n, "%s returned error %d", p.entry->id, code);
-    for (int64_t i = 0; code == 0 && i < v->rows * v->cols; i++) y[i] = nb_get(p.buffers.y, i, n->dtype);
-    if (code == 0 && trains && v->running_mean) memcpy(v->running_mean, p.buffers.mean_out, bytes);
-    if (code == 0 && trains && v->running_var) memcpy(v->running_var, p.buffers.var_out, bytes);
+    for (int64_t i = 0; code == 0 && i < v->rows * v->cols; i++) y[i] = nb_get(p.call.y, i, n->dtype);
+    if (code == 0 && trains && v->running_mean) memcpy(v->running_mean, p.call.running_mean_out, bytes);
+    if (code == 0 && trains && v->running_var) memcpy(v->running_var, p.call.running_var_out, bytes);
     return code == 0 ? 0 : -1;
 }
 

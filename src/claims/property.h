@@ -83,15 +83,11 @@ int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, 
 int nb_norm_plain(const struct nb_property_call *call, const char *kernel, double eps, const double *x, int64_t rows,
                   int64_t cols, double *y, const char *figure);
 /* A call that is ready to be made, again and again, such as under a counter. */
-struct nb_norm_buffers {
-    unsigned char *block;
-    void *x, *y, *scratch;
-    float *gamma, *beta, *mean_in, *var_in, *mean_out, *var_out;
-};
 struct nb_norm_prepared {
     const struct nb_entry *entry;
     struct nb_call call;
-    struct nb_norm_buffers buffers;
+    unsigned char *block; /* what the call points to */
+    float *parameters[2]; /* gamma, beta */
     int64_t n_params;
 };
 /* -1 with the reason written; nothing to release then. */

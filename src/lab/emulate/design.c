@@ -200,6 +200,7 @@ void nb_design_key_print(const struct nb_design_key *key, const struct nb_design
     switch (key->kind) {
     case NB_KEY_NUMBER:
         nb_strbuf_add(out, nb_numbers[*(const enum nb_number *)field].name);
+        if (key->offset == FIELD(acc) && d->lanes > 1) nb_strbuf_addf(out, "x%lld", (long long)d->lanes);
         break;
     case NB_KEY_NAME:
         nb_strbuf_add(out, key->names[*(const uint32_t *)field]);
@@ -346,7 +347,7 @@ int nb_design_parse(struct nb_design *d, const char *text) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------------- */
 
-/* start, and what has to be changed to get d. */
+/* start, and what has to be changed to get d; lanes stand with acc: f32x16. */
 static void print_from(const struct nb_design *d, const char *start, struct nb_strbuf *out) {
     struct nb_design base;
     nb_design_init(&base);
@@ -357,7 +358,7 @@ static void print_from(const struct nb_design *d, const char *start, struct nb_s
     nb_strbuf_add(out, start);
     struct nb_strbuf want released_by(nb_strbuf_release) = {0}, have released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < nb_n_design_keys; i++) {
-        if (nb_design_keys[i].kind == NB_KEY_SEVERAL) continue;
+        if (nb_design_keys[i].kind == NB_KEY_SEVERAL || nb_design_keys[i].offset == FIELD(lanes)) continue;
         nb_strbuf_clear(&want);
         nb_strbuf_clear(&have);
         nb_design_key_print(&nb_design_keys[i], d, &want);
@@ -366,31 +367,9 @@ static void print_from(const struct nb_design *d, const char *start, struct nb_s
     }
 }
 
-/* Acc and lanes are written as one: acc:f32x16. */
-static void join_lanes(const struct nb_design *d, struct nb_strbuf *text) {
-    char *lanes = strstr(text->text, "/lanes:");
-    if (!lanes) return;
-    char *rest freed = nb_strdup(lanes + 1 + strcspn(lanes + 1, "/"));
-    text->len = (size_t)(lanes - text->text);
-    *lanes = '\0';
-    char *acc = strstr(text->text, "/acc:");
-    struct nb_strbuf joined released_by(nb_strbuf_release) = {0};
-    if (acc) {
-        char *after = acc + 1 + strcspn(acc + 1, "/");
-        nb_strbuf_addn(&joined, text->text, (size_t)(after - text->text));
-        nb_strbuf_addf(&joined, "x%lld%s", (long long)d->lanes, after);
-    } else {
-        nb_strbuf_addf(&joined, "%s/acc:%sx%lld", text->text, nb_numbers[d->acc].name, (long long)d->lanes);
-    }
-    nb_strbuf_add(&joined, rest);
-    nb_strbuf_clear(text);
-    nb_strbuf_add(text, joined.text);
-}
-
 static void keep_shorter(const struct nb_design *d, const char *start, struct nb_strbuf *best) {
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     print_from(d, start, &text);
-    join_lanes(d, &text);
     if (!best->text || best->len == 0 || text.len < best->len) {
         nb_strbuf_clear(best);
         nb_strbuf_add(best, text.text);

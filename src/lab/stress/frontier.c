@@ -354,7 +354,7 @@ static void add_key(cJSON *json, const char *name, const struct nb_trial *t, enu
     struct nb_strbuf key released_by(nb_strbuf_release) = {0}, replay released_by(nb_strbuf_release) = {0};
     nb_shortest_text(value, number);
     snprintf(data, sizeof data, "%s(%s)", of == NB_RHO_MAX ? "offset" : "scale", number);
-    nb_trial_key(t, &t->c, data, seed, 0, &key, &replay);
+    nb_trial_key(t, data, seed, 0, &key, &replay);
     nb_json_text(json, name, key.text);
     if (name[0] == 'b') nb_json_text(json, "replay", replay.text);
 }

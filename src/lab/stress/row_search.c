@@ -527,7 +527,7 @@ static void add_files(cJSON *json, const struct search *h, const struct found *c
     struct nb_strbuf replay released_by(nb_strbuf_release) = {0};
     name_file(&h->t->c, dir, objective, &path);
     if (path.len < NB_DATA_MAX && write_row(h->t, c->x, path.text) == 0) {
-        nb_trial_key(h->t, &h->t->c, path.text, h->t->c.seed, 1, &key, &replay);
+        nb_trial_key(h->t, path.text, h->t->c.seed, 1, &key, &replay);
         nb_json_text(json, "file", path.text);
         nb_json_text(json, "key", key.text);
         nb_json_text(json, "replay", replay.text);

@@ -4,8 +4,6 @@
  * as src/lab/stress/search.h has them; null, with "reason", where the op has none or the kernel failed. */
 #include "src/measure/worker.h"
 
-#include <stdio.h>
-
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/stress/search.h"
@@ -31,25 +29,12 @@ static void say_alive(void *arg) {
     nb_worker_at(p->w, p->at);
 }
 
-/* A few rows show what many would: for kernels that take rows one by one, about so many elements. */
-enum { ENOUGH_ELEMENTS = 16384 };
-static struct nb_case few_rows(const struct nb_case *c) {
-    struct nb_case few = *c;
-    int64_t rows = ENOUGH_ELEMENTS / c->shape.cols;
-    if (rows < 1) rows = 1;
-    if (c->op == NB_OP_BATCHNORM || c->shape.layout != NB_ROWS || c->shape.rows <= rows) return few;
-    few.shape.rows = rows;
-    snprintf(few.shape.text, sizeof few.shape.text, "%lldx%lld", (long long)rows, (long long)c->shape.cols);
-    return few;
-}
-
 /* Each search has a trial of its own: none finds the rows, parameters or eps that another left. */
 static void answer_one(struct place *p, cJSON *answer, const char *name, search_fn search) {
     const struct nb_job *job = &p->w->job;
-    const struct nb_case c = few_rows(&job->cases[p->at]);
     struct nb_trial t released_by(nb_trial_release);
     cJSON *found = NULL;
-    if (nb_trial_init(&t, &c, job->entries[p->at]) == 0) {
+    if (nb_trial_init(&t, &job->cases[p->at], job->entries[p->at]) == 0) {
         t.alive = say_alive;
         t.alive_arg = p;
         found = search(&t, job->options);

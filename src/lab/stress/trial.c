@@ -163,13 +163,13 @@ void nb_trial_load(struct nb_trial *t, const struct nb_draws *d, enum nb_family 
     nb_trial_set_x(t, x, other);
 }
 
-void nb_trial_key(const struct nb_trial *t, const struct nb_case *of, const char *data, uint64_t seed, int64_t rows,
-                  struct nb_strbuf *key, struct nb_strbuf *replay) {
-    struct nb_case c = *of;
+void nb_trial_key(const struct nb_trial *t, const char *data, uint64_t seed, int64_t rows, struct nb_strbuf *key,
+                  struct nb_strbuf *replay) {
+    struct nb_case c = t->c;
     c.seed = seed;
     snprintf(c.data, sizeof c.data, "%s", data);
     if (rows > 0) {
-        c.shape = (struct nb_shape){.layout = NB_ROWS, .rows = rows, .cols = of->shape.cols};
+        c.shape = (struct nb_shape){.layout = NB_ROWS, .rows = rows, .cols = t->c.shape.cols};
         snprintf(c.shape.text, sizeof c.shape.text, "%lldx%lld", (long long)rows, (long long)c.shape.cols);
     }
     nb_case_key(&c, key);
