@@ -182,18 +182,22 @@ Test(oracle, agrees_with_mpfr_for_every_place_of_eps) {
             }
 }
 
+static void first_row(struct problem *p, double *y) {
+    struct nb_oracle o released_by(nb_oracle_release);
+    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    nb_oracle_row(&o, 0, y);
+}
+
 /* beta = -gamma * xhat to all the digits that f32 has, so that y is what the rounding of beta left. */
 Test(oracle, keeps_its_digits_where_beta_cancels_the_rest) {
     for (int op = 0; op < N_ROW_OPS; op++) {
         struct problem p released_by(problem_free);
-        struct nb_oracle o released_by(nb_oracle_release);
         double y[64];
         problem_init(&p, row_ops[op], NB_F32, 1, 64);
         problem_fill_normal(&p, 1, 1, 99);
         p.c.formula.affine = NB_AFFINE_GAMMA;
         p.c.formula.weight_offset = 1;
-        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
-        nb_oracle_row(&o, 0, y);
+        first_row(&p, y);
         for (int i = 0; i < 64; i++) p.in.beta_f32[i] = (float)-y[i];
         p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
         if (row_ops[op] != NB_OP_DYT)
@@ -207,7 +211,6 @@ Test(oracle, keeps_its_digits_where_beta_cancels_the_rest) {
 /* 3/4 of a small f32 number is often the middle of two others, and tanh lies just below: a double takes it for the middle. */
 Test(oracle, tanh_beside_a_tie_rounds_as_mpfr_does) {
     struct problem p released_by(problem_free);
-    struct nb_oracle o;
     struct exact e;
     double y[64];
     int n_ties = 0;
@@ -216,12 +219,9 @@ Test(oracle, tanh_beside_a_tie_rounds_as_mpfr_does) {
     problem_fill_normal(&p, 0, 1, 5);
     for (int i = 0; i < 64; i++) ((float *)p.in.x)[i] *= i < 32 ? 0x1p-30F : 0x1p-90F;
     p.c.alpha = 0.75;
-    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
     for (uint32_t affine = 0; affine < 2; affine++) {
         p.c.formula.affine = affine ? NB_AFFINE_GAMMA : NB_AFFINE_NONE;
-        nb_oracle_release(&o);
-        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
-        nb_oracle_row(&o, 0, y);
+        first_row(&p, y);
         for (int i = 0; i < 64; i++) {
             exact_element(&e, &p, input(&p, i), i);
             const double nearest = mpfr_get_d(e.y, MPFR_RNDN);
@@ -230,7 +230,6 @@ Test(oracle, tanh_beside_a_tie_rounds_as_mpfr_does) {
         }
     }
     cr_expect(n_ties > 4, "%d elements lie beside a tie", n_ties);
-    nb_oracle_release(&o);
     exact_clear(&e);
 }
 
@@ -287,12 +286,6 @@ Test(oracle, running_statistics_are_mixed_with_the_unbiased_variance) {
 }
 
 /* ---- what has no number ---------------------------------------------------------------------------------------------- */
-
-static void first_row(struct problem *p, double *y) {
-    struct nb_oracle o released_by(nb_oracle_release);
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
-    nb_oracle_row(&o, 0, y);
-}
 
 Test(oracle, rows_with_inf_or_nan_follow_ieee_evaluation) {
     struct problem p released_by(problem_free);

@@ -18,22 +18,7 @@
 static int run(ROWS);
 
 static const struct nb_kernel kernel = {
-    .struct_size = sizeof(struct nb_kernel),
-    .op = NB_OP_RMSNORM,
-    .pass = NB_FORWARD,
-    .dtype = NB_F32,
-    .width = NB_NATIVE,
-    .name = KERNEL_NAME,
-    .variant = KERNEL_NAME "_f32",
-    .summary = KERNEL_SUMMARY,
-    .formulas = {.roots = 1u << NB_ROOT_DIV_SQRT | 1u << NB_ROOT_MUL_RECIP,
-                 .affines = 1u << NB_AFFINE_NONE | 1u << NB_AFFINE_GAMMA | 1u << NB_AFFINE_GAMMA_BETA,
-                 .params = 1u << NB_PARAM_F32 | 1u << NB_PARAM_X},
-    .loads = 2,
-    .stores = 1,
-    .flops = 4,
-    .run = run,
-    KERNEL_FIELDS};
+    OF_ROWS, .name = KERNEL_NAME, .variant = KERNEL_NAME "_f32", .summary = KERNEL_SUMMARY, .run = run, KERNEL_FIELDS};
 
 #ifndef OWN_TABLE
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {

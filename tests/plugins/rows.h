@@ -33,3 +33,11 @@ static inline int correct_rows(const struct nb_call *call, int64_t begin, int64_
     for (int64_t row = begin; row < end; row++) correct_row(call, row);
     return 0;
 }
+
+/* What such a kernel declares besides its names. */
+#define OF_ROWS                                                                                                        \
+    .struct_size = sizeof(struct nb_kernel), .op = NB_OP_RMSNORM, .dtype = NB_F32, .width = NB_NATIVE,                 \
+    .formulas = {.roots = 1u << NB_ROOT_DIV_SQRT | 1u << NB_ROOT_MUL_RECIP,                                            \
+                 .affines = 1u << NB_AFFINE_NONE | 1u << NB_AFFINE_GAMMA | 1u << NB_AFFINE_GAMMA_BETA,                 \
+                 .params = 1u << NB_PARAM_F32 | 1u << NB_PARAM_X},                                                     \
+    .loads = 2, .stores = 1, .flops = 4
