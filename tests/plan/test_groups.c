@@ -62,6 +62,10 @@ Test(groups, the_reference_is_the_one_named_else_a_fused_layernorm) {
         (struct request){.blocks = "{ " TWO_KERNELS ", \"shape\": \"4x8\" }", .head = "\"reference\": \"nothing\","});
     cr_expect_eq(plan.cases[plan.groups[0].cases[plan.groups[0].reference]].op, NB_OP_LAYERNORM,
                  "a glob that nothing matches");
+    plan = plan_of("{ " TWO_KERNELS
+                   ", \"shape\": \"4x8\", \"include\": { \"kernel\": \"layernorm_fast\", \"width\": \"128\" } }");
+    key = plan.keys[plan.groups[0].cases[plan.groups[0].reference]];
+    cr_expect(strstr(key, "layernorm_twopass_scalar") == key, "the width of most: %s", key);
 }
 
 static void add_keys(struct nb_text_map *map, const struct nb_plan *plan, size_t shard, int n_shards) {
