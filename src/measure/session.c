@@ -378,7 +378,7 @@ static bool was_sent(const struct session *v, const char *key) {
 static bool can_read_launch(const struct session *v, const cJSON *line) {
     struct nb_launch_line l released_by(nb_launch_line_release);
     bool fits = nb_launch_line_read(&l, line, &v->run->schedule.floors) == 0 && l.group == v->number &&
-                l.launch == v->launch && l.n_cases == (size_t)n_sent(v) && l.n_blocks == (size_t)v->run->plan->blocks;
+                l.launch == v->launch && l.n_cases == (size_t)n_sent(v) && l.n_blocks == (size_t)v->group->blocks;
     for (size_t i = 0; fits && i < l.n_cases; i++) fits = was_sent(v, l.arms[i].key);
     return fits;
 }
@@ -524,7 +524,7 @@ static void work(struct session *v, const char *kind) {
                          .asked = asked,
                          .n_cases = n,
                          .copies = copies,
-                         .blocks = plan->blocks,
+                         .blocks = v->group->blocks,
                          .sample_s = 1e-3 * plan->sample_ms,
                          .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
                          .cold_bytes = nb_cold_bytes(first),

@@ -22,9 +22,10 @@ struct nb_effort {
 
 /* Into how many parts n cases are split: those that are only checked stay together. */
 size_t nb_count_parts(size_t n, const struct nb_effort *effort);
-/* Of one step of each stage, for the first n of these cells as one group, split as it will be. */
-void nb_estimate(double s[NB_N_STAGES], const struct nb_cells *cells, const size_t *which, size_t n,
-                 const struct nb_effort *effort);
+/* Of one step of each stage, for the first n of these cells as one group, split as it will be. Returns how many blocks its launches have: the
+ * effort's, or several times as many where cold memory takes longer to lay out than they do. */
+int nb_estimate(double s[NB_N_STAGES], const struct nb_cells *cells, const size_t *which, size_t n,
+                const struct nb_effort *effort);
 /* Over all its stages and launches. */
 double nb_estimate_total_s(const double s[NB_N_STAGES], const struct nb_effort *effort);
 

@@ -576,7 +576,7 @@ static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb
         group->single_width = whole->single_width;
         group->untimed = !nb_case_is_timed(&plan->cases[cases[0]]);
         group->part = (int)part;
-        nb_estimate(group->step_s, cells, whole->cells + from, to - from, effort);
+        group->blocks = nb_estimate(group->step_s, cells, whole->cells + from, to - from, effort);
         group->estimate_s = nb_estimate_total_s(group->step_s, effort);
         plan->estimate_s += group->estimate_s;
     }

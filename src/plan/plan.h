@@ -28,6 +28,7 @@ struct nb_group {
     enum nb_worth worth;        /* the same of all that goes together */
     bool untimed;               /* nb_case_is_timed() of none of its cases, which are of one backend */
     bool single_width;          /* no case of another width may be timed beside its own */
+    int blocks;                 /* of a launch: the plan's, or several times as many (src/plan/estimate.h) */
     double step_s[NB_N_STAGES]; /* as estimated, of one step of each stage: a trial, a launch */
     double estimate_s;          /* of all its stages and launches */
 };
