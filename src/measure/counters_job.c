@@ -17,14 +17,15 @@ enum {
     STEP_LIMIT = 100000, /* instructions; a kernel that takes more on one such row is not stepped to its end */
 };
 
-struct counted_call {
+struct counted_calls {
     struct nb_pool *pool;
-    const struct nb_kernel *kernel;
-    const struct nb_call *call;
+    const struct nb_arm *arm;
+    int n_sets, next; /* cold: each call has the rows of the next set */
 };
 static void run_counted(void *arg) {
-    struct counted_call *c = arg;
-    nb_pool_run(c->pool, c->kernel, c->call);
+    struct counted_calls *c = arg;
+    nb_pool_run(c->pool, c->arm->entry->kernel, &c->arm->calls[c->next]);
+    c->next = (c->next + 1) % c->n_sets;
 }
 
 /* May other threads than the caller have a part in a call? The harness's have one where the call goes through the pool
@@ -112,35 +113,34 @@ static void take_values(struct nb_counter *counters, size_t n, const char *reaso
     }
 }
 
-static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJSON *out) {
-    const struct nb_case *c = &w->job.cases[i];
-    struct nb_arm arm = {.entry = w->job.entries[i], .c = c};
+static void count_events(const struct nb_bench *bench, struct nb_arm *arm, cJSON *out) {
     struct nb_counter counters[NB_MAX_COUNTERS];
-    struct nb_bench bench released_by(nb_bench_release) = {.arms = &arm, .n = 1, .blocks = 1, .pool = pool};
-    if (nb_bench_init(&bench, w) != 0) return -1;
-    int calls = calls_for(&arm, pool);
-    struct counted_call work = {pool, arm.entry->kernel, &arm.calls[0]};
+    const int calls = calls_for(arm, bench->pool);
+    struct counted_calls work = {.pool = bench->pool, .arm = arm, .n_sets = bench->sets.n_of_arm};
     char shared[sizeof counters[0].reason];
-    nb_pool_make_ready(pool, arm.entry->kernel);
-    const bool is_part = others_take_part(arm.entry, c->threads, true, shared, sizeof shared);
+    nb_pool_make_ready(bench->pool, arm->entry->kernel);
+    const bool is_part = others_take_part(arm->entry, arm->c->threads, true, shared, sizeof shared);
     size_t n = nb_counters_measure(run_counted, &work, calls, counters, NB_MAX_COUNTERS - 1);
     if (is_part) take_values(counters, n, shared);
     for (size_t k = 0; k < n; k++) cJSON_AddItemToArray(out, nb_json_of_members(nb_counter_members, &counters[k]));
-    return 0;
 }
 
 static int counters_job(struct nb_workplace *w) {
-    struct nb_pool *pool = nb_pool_new(w->job.cases[0].threads, w->job.cpus);
+    const struct nb_job *job = &w->job;
+    struct nb_arm *arms freed = nb_alloc((unsigned)job->n_cases, sizeof *arms);
+    struct nb_bench bench released_by(nb_bench_release) = {.arms = arms, .n = job->n_cases, .blocks = 1};
+    struct nb_pool *const pool = bench.pool = nb_pool_new(job->cases[0].threads, job->cpus);
     if (!pool) return -1;
-    for (int i = 0; i < w->job.n_cases; i++) {
+    for (int i = 0; i < job->n_cases; i++) arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &job->cases[i]};
+    const bool counts = !job->check_only && nb_bench_init(&bench, w) == 0;
+    for (int i = 0; i < job->n_cases; i++) {
         cJSON *line = cJSON_CreateObject();
         nb_worker_at(w, i);
         nb_json_text(line, "type", "case");
-        nb_json_text(line, "key", w->job.asked[i].key);
+        nb_json_text(line, "key", job->asked[i].key);
         cJSON *counters = cJSON_AddArrayToObject(line, "counters");
-        if (!w->job.check_only && count_events(w, i, pool, counters) != 0)
-            nb_warn("no counters for %s", w->job.asked[i].key);
-        if (w->job.asked[i].step) step(&w->job.cases[i], w->job.entries[i], pool, counters);
+        if (counts) count_events(&bench, &arms[i], counters);
+        if (job->asked[i].step) step(&job->cases[i], job->entries[i], pool, counters);
         nb_worker_say(line);
     }
     nb_worker_at(w, -1);
