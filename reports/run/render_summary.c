@@ -118,8 +118,9 @@ static void add_cells(const struct summary *s, struct nb_grid *grid, const char 
     for (int p = 0; p < 2; p++) nb_strbuf_release(&cells[p]);
 }
 
-/* What a ratio of times saves; of single launches there is no interval. */
+/* What a ratio of times saves, `~` where its own interval is too wide to rank; of single launches there is none. */
 static void add_saved(const struct nb_interval *ratio, struct nb_strbuf *out) {
+    if (isfinite(ratio->value) && nb_is_too_wide(ratio)) nb_strbuf_add(out, "~");
     nb_format_saved(out, ratio);
     if (isfinite(ratio->value) && !nb_interval_known(ratio)) nb_strbuf_add(out, ", no interval");
 }
@@ -392,11 +393,9 @@ static void add_fastest(const struct summary *s, size_t op, struct nb_grid *grid
     add_cells(s, grid, "", shares);
 }
 
-/* What a saves of b's time: `~` where one of them is too noisy to rank. */
 static void add_saved_by(const struct summary *s, const struct nb_record *a, const struct nb_record *b,
                          struct nb_strbuf *out) {
     const struct nb_interval ratio = ratio_of(s, a, b);
-    if (isfinite(ratio.value) && (a->timing.noisy || b->timing.noisy)) nb_strbuf_add(out, "~");
     add_saved(&ratio, out);
 }
 
@@ -494,7 +493,6 @@ static void add_bf16(const struct summary *s, struct nb_grid *grid) {
         const struct nb_record *bf16 = f32 ? fastest_in(s, f32, NB_BF16) : NULL;
         if (!bf16) continue;
         const struct nb_interval ratio = unpaired_ratio(&bf16->timing.time_ns, &f32->timing.time_ns);
-        if (isfinite(ratio.value) && (bf16->timing.noisy || f32->timing.noisy)) nb_strbuf_add(&cells[p], "~");
         add_saved(&ratio, &cells[p]);
     }
     add_cells(s, grid, "bf16 of f32, unpaired", cells);

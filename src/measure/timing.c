@@ -156,10 +156,15 @@ static void __attribute__((format(printf, 2, 3))) add_reason(struct nb_timing *t
     t->noisy = true;
 }
 
-/* Cases are ranked by paired ratios of one state. So an interval that is missing or wider than 3 %, the smallest change that a user of a ratio
- * should take seriously, decides, and pairs of which over 30 % saw a switch. */
+/* The smallest change that a user of a ratio should take seriously. */
+static const double widest = 0.03;
+
+bool nb_is_too_wide(const struct nb_interval *ratio) { return !(half_width(ratio) <= widest); }
+
+/* Cases are ranked by paired ratios of one state. So an interval that is missing or too wide decides, and pairs of which over 30 % saw a
+ * switch. */
 static void judge(struct nb_timing *t, int fewest) {
-    const double widest = 0.03, most_hit = 0.30;
+    const double most_hit = 0.30;
     const double width = width_of(&t->time_ns, &t->vs_copy, &t->vs_reference);
     const double hit = t->n_samples ? (double)t->n_preempted / t->n_samples : 0;
     if (!isfinite(width))

@@ -96,8 +96,9 @@ void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, c
 /* Half the width of the interval that says how well the case can be compared, as a share: of the wider of its ratios to the copy and to
  * the reference, of its time where it has neither; in the state that its figures are of so far. NaN: too few launches for an interval. */
 double nb_launches_width(const struct nb_launches *l);
-/* Figures and verdicts; bytes: compulsory bytes of a call. chunked, per_sample, copy, reference are the caller's to fill.
- */
+/* Is the ratio too noisy to rank: half its width above 3 %, or no interval? */
+bool nb_is_too_wide(const struct nb_interval *ratio);
+/* Figures and verdicts; bytes: compulsory bytes of a call. chunked, per_sample, copy, reference are the caller's to fill. */
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *out);
 void nb_launches_release(struct nb_launches *l);
 

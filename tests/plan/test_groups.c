@@ -68,6 +68,16 @@ Test(groups, the_reference_is_the_one_named_else_a_fused_layernorm) {
     cr_expect(strstr(key, "layernorm_twopass_scalar") == key, "the width of most: %s", key);
 }
 
+Test(groups, launches_from_memory_have_more_blocks) {
+    struct nb_plan plan = plan_of("{ " TWO_KERNELS ", \"shape\": \"4x8\", \"cache\": [\"hot\", \"cold\"] }");
+    cr_assert_eq(plan.n_groups, 2);
+    for (size_t g = 0; g < plan.n_groups; g++) {
+        const bool cold = plan.cases[plan.groups[g].cases[0]].cache == NB_COLD;
+        cr_expect_eq(plan.groups[g].blocks > plan.blocks, cold, "%d blocks, of the plan %d", plan.groups[g].blocks,
+                     plan.blocks);
+    }
+}
+
 static void add_keys(struct nb_text_map *map, const struct nb_plan *plan, size_t shard, int n_shards) {
     for (size_t i = 0; i < plan->n_cases; i++)
         cr_expect_eq(nb_text_map_add(map, plan->keys[i], shard), NB_NOWHERE, "in two of %d shards: %s", n_shards,
