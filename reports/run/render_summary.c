@@ -572,8 +572,9 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
         nb_strbuf_addf(&text, " %.0f%% of the samples were preempted.", 100 * preempted);
     const bool steady = !text.len && n;
     if (steady) nb_strbuf_addf(&text, " All %zu timed cases can be ranked.", n);
-    if (nb_summary_contended(counts) >= 0.01) nb_strbuf_add(&text, " ");
-    nb_summary_contention(counts, &text);
+    struct nb_strbuf core released_by(nb_strbuf_release) = nb_strbuf_empty();
+    nb_summary_core(counts, &core);
+    if (core.len) nb_strbuf_addf(&text, " %s", core.text);
     if (counts->n_noisy + counts->n_suspect > 0) add_mend(s, counts, &text);
     say(s, nb_strdup(text.len ? text.text + 1 : ""));
 }

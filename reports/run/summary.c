@@ -54,6 +54,8 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
     s->n_samples += t->n_samples;
     s->n_preempted += t->n_preempted;
     s->n_throttled += t->throttled > 0;
+    s->clock_ghz = fmax(s->clock_ghz, t->clock_ghz);
+    s->slowest_ghz = fmin(s->slowest_ghz, t->slowest_ghz);
     if (!isfinite(t->uncontended)) return;
     s->n_probed += t->n_samples;
     s->n_contended += (1 - t->uncontended) * t->n_samples;
@@ -62,7 +64,7 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
 
 double nb_summary_contended(const struct nb_summary *s) { return s->n_probed > 0 ? s->n_contended / s->n_probed : 0; }
 
-void nb_summary_contention(const struct nb_summary *s, struct nb_strbuf *out) {
+static void add_contention(const struct nb_summary *s, struct nb_strbuf *out) {
     const double contended = nb_summary_contended(s);
     if (contended < 0.01) return;
     nb_strbuf_addf(out, "The core was shared during %.0f%% of the samples; ", 100 * contended);
@@ -72,6 +74,13 @@ void nb_summary_contention(const struct nb_summary *s, struct nb_strbuf *out) {
         nb_strbuf_add(out, "no case has enough undisturbed ones.");
     else
         nb_strbuf_addf(out, "figures of %zu of %zu cases are from undisturbed ones.", s->n_uncontended, s->n_timed);
+}
+
+void nb_summary_core(const struct nb_summary *s, struct nb_strbuf *out) {
+    add_contention(s, out);
+    if (s->slowest_ghz < 0.98 * s->clock_ghz)
+        nb_strbuf_addf(out, "%sTimes are given at %.2f GHz; the core ran at %.2f to %.2f.", out->len ? " " : "",
+                       s->clock_ghz, s->slowest_ghz, s->clock_ghz);
 }
 
 static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {
@@ -101,9 +110,9 @@ static void add_noise(const struct nb_summary *s, const struct nb_results *resul
         nb_strbuf_addf(out,
                        "The GPU was throttled during launches of %zu of %zu timed cases: journal.jsonl says why.\n",
                        s->n_throttled, s->n_timed);
-    const size_t before = out->len;
-    nb_summary_contention(s, out);
-    if (out->len > before) nb_strbuf_add(out, "\n");
+    struct nb_strbuf core released_by(nb_strbuf_release) = nb_strbuf_empty();
+    nb_summary_core(s, &core);
+    if (core.len) nb_strbuf_addf(out, "%s\n", core.text);
     if (cJSON_IsFalse(nb_meta(results, "complete")))
         nb_strbuf_add(out, "The run is not complete: --resume goes on with it.\n");
     const int n_missing = cJSON_GetArraySize(nb_meta(results, "missing_shards"));
@@ -346,7 +355,7 @@ static void add_texts(struct nb_summary *s, const struct nb_results *results) {
 }
 
 void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
-    *s = (struct nb_summary){.n_cases = results->n};
+    *s = (struct nb_summary){.n_cases = results->n, .clock_ghz = NAN, .slowest_ghz = NAN};
     s->failures = nb_alloc(results->n + 1, sizeof *s->failures);
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];

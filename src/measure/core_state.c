@@ -90,6 +90,13 @@ double nb_floors_of_line(const struct nb_floors *f, const cJSON *line) {
     return nb_floors_get(f, cpu, threads);
 }
 
+double nb_floors_clock_of_line(const struct nb_floors *f, const cJSON *line) {
+    int threads;
+    const int cpu = place_of(line, &threads);
+    const struct nb_floor *c = find(f, cpu, threads);
+    return c ? c->clock_ghz : 0;
+}
+
 static bool are_alike(double a, double b) { return a >= 1 && b >= 1 && fabs(log(a / b)) <= window; }
 
 void nb_floors_take(struct nb_floors *f, int cpu, int threads, const double *probes, size_t n) {
@@ -131,6 +138,9 @@ void nb_floors_take_line(struct nb_floors *f, const cJSON *line) {
     n = 0;
     for (int i = 0; i < 3; i++) n += add_probes(nb_json_get(line, lists[i]), probes + n);
     nb_floors_take(f, cpu, threads, probes, n);
+    const double clock_ghz = nb_json_get_number(nb_json_get(line, "core"), "clock_ghz");
+    struct nb_floor *c = clock_ghz > 0 && isfinite(clock_ghz) ? find_or_add(f, cpu, threads) : NULL;
+    if (c) c->clock_ghz = fmax(c->clock_ghz, clock_ghz);
 }
 
 void nb_floors_from_json(struct nb_floors *f, const cJSON *list) {
@@ -143,6 +153,8 @@ void nb_floors_from_json(struct nb_floors *f, const cJSON *list) {
         const int unmet = nb_json_get_index(item, "unmet");
         c->kept = cycles;
         c->unmet = unmet > 0 ? unmet : 0;
+        const double clock_ghz = nb_json_get_number(item, "clock_ghz");
+        c->clock_ghz = c->kept_ghz = clock_ghz > 0 && isfinite(clock_ghz) ? clock_ghz : 0;
     }
 }
 
@@ -154,6 +166,7 @@ static cJSON *to_json(const struct nb_floors *f, bool with_unmet) {
         nb_json_number(item, "cpu", f->cpus[i].cpu);
         nb_json_number(item, "threads", f->cpus[i].threads);
         nb_json_number(item, "cycles", round(cycles_of(&f->cpus[i])));
+        if (f->cpus[i].clock_ghz > 0) nb_json_number(item, "clock_ghz", f->cpus[i].clock_ghz);
         if (with_unmet) nb_json_number(item, "unmet", f->cpus[i].unmet);
     }
     return list;
@@ -191,9 +204,10 @@ static bool learn(struct nb_floor *c) {
     const double own = lowest_window(c);
     if (c->n < 1000 || isnan(own)) return false;
     const bool is_first = isnan(c->kept), is_met = is_first || own < 1.03 * c->kept;
-    const bool is_news = is_first || own < 0.97 * c->kept || !is_met || c->unmet > 0;
+    const bool is_news =
+        is_first || own < 0.97 * c->kept || !is_met || c->unmet > 0 || c->clock_ghz > 1.005 * c->kept_ghz;
     c->unmet = is_met ? 0 : c->unmet + 1;
-    if (c->unmet >= NB_FLOOR_UNMET) *c = (struct nb_floor){c->cpu, c->threads, .kept = own};
+    if (c->unmet >= NB_FLOOR_UNMET) *c = (struct nb_floor){c->cpu, c->threads, .kept = own, .clock_ghz = c->clock_ghz};
     return is_news;
 }
 

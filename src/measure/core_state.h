@@ -18,28 +18,35 @@ enum nb_state {
 };
 extern const char *const nb_state_names[]; /* "uncontended" "contended" "any", null-terminated */
 
-/* What the probe takes on an uncontended core, by the number of the launch's first CPU and of its threads, which are probed at once and may be
+/* What a core of this machine does when nobody shares it.
+ *
+ * The probe's cycles, by the number of the launch's first CPU and of its threads, which are probed at once and may be
  * neighbours of each other. A single probe may be nonsense, where a switch fell into it: on a busy host 5 % of them are too low, each by another
  * amount. So one counts that agrees within 4 % with the one before or behind it of the same arm, and the floor is the median of the lowest stretch
  * of 4 % that holds a hundredth of the run's probes; where an earlier run's is lower by more, it is that, since this run may have met no
- * uncontended core; but what ten runs in a row have not met is no floor any more. Zero-initialise. */
+ * uncontended core; but what ten runs in a row have not met is no floor any more.
+ *
+ * The clock: the highest at which a launch has run. Zero-initialise. */
 enum { NB_FLOOR_BINS = 3000, NB_FLOOR_UNMET = 10 };
 struct nb_floors {
     struct nb_floor {
         int cpu, threads;
         double kept;                     /* of earlier runs; NaN: none */
         int unmet;                       /* so many runs have not met it */
+        double clock_ghz, kept_ghz;      /* 0: not known; of earlier runs */
         uint32_t n_in[NB_FLOOR_BINS], n; /* those that count, in bins of half a percent; all probes */
     } * cpus;
     size_t n;
 };
 double nb_floors_get(const struct nb_floors *f, int cpu, int threads); /* in cycles; NaN: not known */
 double nb_floors_of_line(const struct nb_floors *f, const cJSON *line);
+/* The highest clock of the CPU on which the "launch" line was measured, GHz; 0: not known. */
+double nb_floors_clock_of_line(const struct nb_floors *f, const cJSON *line);
 /* Takes in probes; NaN where there is none. */
 void nb_floors_take(struct nb_floors *f, int cpu, int threads, const double *probes, size_t n);
 /* Takes in all arms of a "launch" line, or of a worker's answer with arms. */
 void nb_floors_take_line(struct nb_floors *f, const cJSON *line);
-/* [{"cpu","threads","cycles"}] of a "run" line, and of the file in which they are kept. */
+/* [{"cpu","threads","cycles","clock_ghz"}] of a "run" line, and of the file in which they are kept. */
 void nb_floors_from_json(struct nb_floors *f, const cJSON *list);
 cJSON *nb_floors_to_json(const struct nb_floors *f);
 /* What earlier commands found on this kind of CPU, beside the tuning (src/core/tuning.h); and keeps what is lower by now. No file is no error. */

@@ -27,7 +27,7 @@
  * write, and of each loop the fastest way that this CPU has at any width. Loads and stores themselves are the copy's. */
 
 struct core_rates {
-    double clock_ghz;              /* dependent additions per ns */
+    double clock_ghz;              /* dependent additions per ns; of a launch the mean of before and behind */
     double fma_ns;                 /* of one f32 element; NaN: no loop for this instruction set */
     double widen_ns[NB_N_DTYPES];  /* load and conversion of an element to f32; 0 for f32 */
     double narrow_ns[NB_N_DTYPES]; /* conversion from f32, rounding to nearest even, and store */
@@ -387,7 +387,9 @@ static int launch_job(struct nb_workplace *w) {
         cJSON_AddItemToObject(device, "after", device_state(job));
     }
     core_rates_measure(&after);
+    const double clock_ghz = (rates.clock_ghz + after.clock_ghz) / 2;
     core_rates_best(&rates, &after);
+    rates.clock_ghz = clock_ghz;
     settle(&(struct aftermath){w, &bench, failed});
     nb_worker_at(w, -1);
     say_launch(job, &bench, &rates, floor_ns, device, nb_now_s() - start);

@@ -128,6 +128,8 @@ int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line, const struc
     *l = (struct nb_launch_line){.n_cases = (size_t)cJSON_GetArraySize(cases)};
     l->arms = nb_alloc(l->n_cases + (size_t)cJSON_GetArraySize(copies), sizeof *l->arms);
     if (nb_json_get_members(line, nb_launch_line_members, l, "launch") != 0) return -1;
+    l->clock_ghz = nb_json_get_number(nb_json_get(line, "core"), "clock_ghz");
+    l->highest_ghz = nb_floors_clock_of_line(floors, line);
     const double floor = nb_floors_of_line(floors, line);
     cJSON_ArrayForEach(item, cases) {
         if (read_arm(l, nb_timed_case_members, item, floor) != 0) return -1;

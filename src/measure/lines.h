@@ -61,6 +61,7 @@ struct nb_launch_line {
     size_t n, n_cases, n_blocks;
     struct nb_noise noise;
     double elapsed_s;
+    double clock_ghz, highest_ghz; /* of the launch, and of its CPU; NaN: not known */
 };
 extern const struct nb_member nb_launch_line_members[]; /* but for the arms */
 /* Each case once, with samples of as many blocks as the others and a copy that is among the copies. floors: from which their states follow.

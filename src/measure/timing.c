@@ -39,6 +39,8 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
         .wall_per_cpu = noise->cpu_s > 0 ? noise->wall_s / noise->cpu_s : (double)NAN,
         .core_ns = NAN,
         .floor_ns = NAN,
+        .clock_ghz = NAN,
+        .highest_ghz = NAN,
     };
     const struct nb_contention contention = nb_samples_contention(own);
     if (!isfinite(v.time.ln[NB_ANY_STATE])) return;
@@ -63,6 +65,17 @@ void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, c
     l->values[l->n - 1].core_ns = core_ns > 0 ? core_ns : (double)NAN;
     l->values[l->n - 1].floor_ns = floor_ns;
     snprintf(l->level, sizeof l->level, "%s", level);
+}
+
+void nb_launches_clock(struct nb_launches *l, double clock_ghz, double highest_ghz) {
+    if (l->n == 0 || !(clock_ghz > 0 && highest_ghz >= clock_ghz)) return;
+    struct nb_launch_value *v = &l->values[l->n - 1];
+    struct nb_by_state *const times[] = {&v->time, &v->copy, &v->other_copy};
+    for (int t = 0; t < 3; t++)
+        for (int s = 0; s < NB_N_STATES; s++) times[t]->ln[s] += log(clock_ghz / highest_ghz);
+    v->core_ns *= clock_ghz / highest_ghz;
+    v->clock_ghz = clock_ghz;
+    v->highest_ghz = highest_ghz;
 }
 
 /* ---- over launches ---- */
@@ -212,6 +225,15 @@ static void find_roofline(const struct nb_launches *l, enum nb_state state, stru
     if (n > 0) snprintf(out->bottleneck, sizeof out->bottleneck, "%s", nb_median(excess, n) > 0 ? least : l->level);
 }
 
+static void find_clocks(const struct nb_launches *l, struct nb_timing *t) {
+    t->clock_ghz = t->slowest_ghz = NAN;
+    t->median_ghz = median_of(l, AT(clock_ghz));
+    for (size_t i = 0; i < l->n; i++) {
+        t->clock_ghz = fmax(t->clock_ghz, l->values[i].highest_ghz);
+        t->slowest_ghz = fmin(t->slowest_ghz, l->values[i].clock_ghz);
+    }
+}
+
 static void find_contended(const struct nb_launches *l, enum nb_state state, struct nb_in_contention *out) {
     *out = (struct nb_in_contention){.time_ns = {NAN, NAN, NAN}, .vs_reference = {NAN, NAN, NAN}};
     if (state != NB_UNCONTENDED) return;
@@ -231,6 +253,7 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     t->copy_drift = drift_of(l, state);
     t->floor_ns = median_of(l, AT(floor_ns));
     t->uncontended = c->n_probed ? 1 - (double)c->n_contended / c->n_probed : (double)NAN;
+    find_clocks(l, t);
     find_roofline(l, state, &t->roofline);
     t->gbytes_per_s = bytes / t->time_ns.value; /* bytes per ns are 1e9 bytes per s */
     t->min_ns = l->n_samples ? l->min_ns : (double)NAN;
@@ -244,6 +267,11 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     t->noisy = false;
     t->noise[0] = '\0';
     judge(t, nb_fewest_launches(nb_confidence(l->adaptive)));
+}
+
+struct nb_interval nb_timing_as_measured(const struct nb_timing *t) {
+    const double slower = t->median_ghz > 0 ? t->clock_ghz / t->median_ghz : 1;
+    return (struct nb_interval){slower * t->time_ns.value, slower * t->time_ns.low, slower * t->time_ns.high};
 }
 
 void nb_launches_release(struct nb_launches *l) {
@@ -269,6 +297,7 @@ static const struct nb_member evidence[] = {T(COUNT, n_launches),  T(TEXT, stopp
                                             T(COUNT, n_preempted), T(BOOL, chunked),       T(AMOUNT, per_sample),
                                             T(NUMBER, steal_ms),   T(NUMBER, involuntary), T(AMOUNT, wall_per_cpu),
                                             T(AMOUNT, copy_drift), T(AMOUNT, floor_ns),    T(AMOUNT, uncontended),
+                                            T(AMOUNT, clock_ghz),  T(AMOUNT, median_ghz),  T(AMOUNT, slowest_ghz),
                                             T(AMOUNT, throttled),  NB_MEMBERS_END};
 
 /* The figures, then the verdicts, then the evidence for them. */

@@ -61,8 +61,10 @@ struct nb_timing {
     double copy_drift;   /* slowest / fastest launch median of the copy */
     double floor_ns;     /* of a call that computes nothing, on a GPU or in another process; NaN: none was timed */
     double uncontended;  /* share of the samples in which the core was; NaN: not known */
-    char copy[NB_VARIANT_MAX]; /* "" when none ran */
-    char *reference;           /* key of the group's reference case; owned */
+    double clock_ghz;    /* at which the times are given, the core's highest; NaN: as measured */
+    double median_ghz, slowest_ghz; /* of its launches */
+    char copy[NB_VARIANT_MAX];      /* "" when none ran */
+    char *reference;                /* key of the group's reference case; owned */
 };
 
 /* What the launches of one case have left so far. Zero-initialise. */
@@ -71,6 +73,7 @@ struct nb_launch_value {
     struct nb_by_state vs_other_copy, other_copy; /* of the runner-up among the copies */
     double wall_per_cpu, core_ns,
         floor_ns; /* NaN: this launch has none; core_ns: bound; floor_ns: a call that computes nothing */
+    double clock_ghz, highest_ghz; /* NaN: times are as measured */
 };
 struct nb_launches {
     struct nb_launch_value *values;
@@ -93,6 +96,9 @@ bool nb_launches_other_copy_is_faster(const struct nb_launches *l);
 /* What the case needs at least, as found in the launch that was taken in last: the core, and a call that computes nothing; NaN: not known.
  * level: where the case's tensors lie. */
 void nb_launches_bound(struct nb_launches *l, double core_ns, double floor_ns, const char *level);
+/* Of the launch that was added last, which ran at one clock: times are given as at the highest, which they follow where data lie in the
+ * core's own caches. A case of cold caches has none. */
+void nb_launches_clock(struct nb_launches *l, double clock_ghz, double highest_ghz);
 /* Half the width of the interval that says how well the case can be compared, as a share: of the wider of its ratios to the copy and to
  * the reference, of its time where it has neither; in the state that its figures are of so far. NaN: too few launches for an interval. */
 double nb_launches_width(const struct nb_launches *l);
@@ -100,6 +106,8 @@ double nb_launches_width(const struct nb_launches *l);
 bool nb_is_too_wide(const struct nb_interval *ratio);
 /* Figures and verdicts; bytes: compulsory bytes of a call. chunked, per_sample, copy, reference are the caller's to fill. */
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *out);
+/* The time at the median clock of the launches, to be set beside times of other programs. */
+struct nb_interval nb_timing_as_measured(const struct nb_timing *t);
 void nb_launches_release(struct nb_launches *l);
 
 /* As reports/schema/results.schema.json has it. What is read owns its reference. */

@@ -154,8 +154,8 @@ static void time_norm(struct nb_norm_time *t, const struct nb_norm_pair *pair, c
                              : r->reason      ? r->reason
                                               : "not timed");
     } else {
-        const struct nb_interval *ns = &against->timing.time_ns;
-        t->against_s = (struct nb_interval){scale * ns->value, scale * ns->low, scale * ns->high};
+        const struct nb_interval ns = nb_timing_as_measured(&against->timing); /* as those of the products are */
+        t->against_s = (struct nb_interval){scale * ns.value, scale * ns.low, scale * ns.high};
         t->ratio = nb_paired_ratio(samples, of->key, against->key, NULL).ratio;
         if (isnan(t->ratio.value)) t->reason = nb_textf("%s: no launch in which both were timed", of->key);
     }

@@ -303,7 +303,12 @@ static int set_copy(char to[NB_VARIANT_MAX], const char *name, const char *key) 
     return 0;
 }
 
-static int add_case(const struct nb_launch_line *l, struct fold_group *group, const struct nb_timed *t) {
+static struct nb_record *record_of(const struct fold *f, const struct fold_arm *arm) {
+    return arm->record == NB_NOWHERE ? NULL : &f->results->records[arm->record];
+}
+
+static int add_case(const struct fold *f, const struct nb_launch_line *l, struct fold_group *group,
+                    const struct nb_timed *t) {
     const struct nb_timed *copy = find_copy(l, t->copy), *reference = find_reference(l, group);
     const struct nb_timed *floor = find_copy(l, l->floor), *other = find_copy(l, t->other_copy);
     struct fold_arm *arm = fold_find_arm(group, t->key);
@@ -317,6 +322,9 @@ static int add_case(const struct nb_launch_line *l, struct fold_group *group, co
     if (t->level && arm->launches.n > before)
         nb_launches_bound(&arm->launches, t->core_ns, floor ? nb_samples_median(&floor->samples) : t->floor_ns,
                           t->level);
+    const struct nb_record *r = record_of(f, arm);
+    if (r && r->c.cache != NB_COLD && r->c.backend == NB_BACKEND_CPU && arm->launches.n > before)
+        nb_launches_clock(&arm->launches, l->clock_ghz, l->highest_ghz);
     arm->chunked = t->chunked;
     arm->per_sample = t->per_sample;
     return 0;
@@ -329,15 +337,11 @@ static int fold_launch(struct fold *f, const cJSON *line) {
     int result = nb_launch_line_read(&l, line, &f->floors);
     if (!group) result = -1;
     if (result == 0 && l.launch >= most) result = nb_error("\"launch\" is not the number of one of %d launches", most);
-    for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(&l, group, &l.arms[i]);
+    for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(f, &l, group, &l.arms[i]);
     return result;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
-
-static struct nb_record *record_of(struct fold *f, const struct fold_arm *arm) {
-    return arm->record == NB_NOWHERE ? NULL : &f->results->records[arm->record];
-}
 
 /* The first failure decides: what comes later is its consequence, or another launch's word for it. */
 static void fail(struct nb_record *r, enum nb_status status, const char *reason) {

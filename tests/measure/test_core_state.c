@@ -65,6 +65,26 @@ static void run_keeps(double before, double cycles, int n, const char *why) {
     nb_floors_keep(&f);
 }
 
+/* The highest of this run and of those before; of each CPU its own. */
+Test(core_state, the_clock_is_kept_with_the_floor) {
+    char *dir = new_folder(), *path freed = nb_path_join(dir, "tuning.json");
+    static const double ghz[] = {2.5, 3, 2};
+    struct nb_floors f = {0};
+    setenv("NORMBENCH_TUNING", path, 1);
+    for (int run = 0; run < 3; run++) {
+        char *text freed = nb_textf("{\"noise\":{\"cpu\":0,\"threads\":1},\"core\":{\"clock_ghz\":%g}}", ghz[run]);
+        cJSON *line released_by(nb_json_release) = cJSON_Parse(text);
+        nb_floors_load(&f);
+        take(&f, 1000, 1000);
+        nb_floors_take_line(&f, line);
+        cr_expect_float_eq(nb_floors_clock_of_line(&f, line), run == 0 ? 2.5 : 3, 1e-9, "run %d", run);
+        nb_floors_keep(&f);
+        nb_floors_release(&f);
+    }
+    cJSON *elsewhere released_by(nb_json_release) = cJSON_Parse("{\"noise\":{\"cpu\":1,\"threads\":1}}");
+    cr_expect_eq(nb_floors_clock_of_line(&f, elsewhere), 0);
+}
+
 /* A run that met no uncontended core goes by an earlier one's; one that finds a lower floor keeps it. */
 Test(core_state, the_floor_is_kept_beside_the_tuning) {
     char *dir = new_folder(), *path freed = nb_path_join(dir, "tuning.json"),

@@ -77,6 +77,28 @@ Test(timing, the_runner_up_is_taken_where_it_is_five_percent_faster) {
     }
 }
 
+Test(timing, times_are_those_at_the_highest_clock) {
+    static const double ghz[] = {2, 2.5, 3, 2.75, 2.25, 2, 3};
+    struct nb_launches l released_by(nb_launches_release) = {0};
+    struct nb_timing timing = {0};
+    for (size_t i = 0; i < 7; i++) { /* 600 cycles */
+        double own[] = {600 / ghz[i], 600 / ghz[i]};
+        struct nb_samples o = samples(own, 2);
+        nb_launches_add(&l, &o, &o, NULL, &calm);
+        nb_launches_clock(&l, ghz[i], 3);
+    }
+    nb_launches_finish(&l, 1, &timing);
+    assert_near(timing.time_ns.low, 200);
+    assert_near(timing.time_ns.high, 200);
+    assert_near(timing.copy_drift, 1);
+    assert_near(timing.vs_copy.value, 1);
+    assert_near(timing.slowest_ghz, 2);
+    assert_near(nb_timing_as_measured(&timing).value, 240);
+    nb_launches_clock(&l, NAN, 3); /* not known: as measured */
+    nb_launches_finish(&l, 1, &timing);
+    assert_near(timing.time_ns.high, 200);
+}
+
 Test(timing, five_launches_give_no_interval_and_no_rank) {
     double ns[] = {100, 104, 98, 101, 110};
     const struct nb_timing timing = finished(launches_of(ns, 5, 2, &calm), 1);
