@@ -154,10 +154,8 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
     plan->keys = nb_alloc(1, sizeof *plan->keys);
     plan->keys[0] = printed.text;
     plan->groups = nb_alloc(1, sizeof *plan->groups);
-    plan->groups[0] = (struct nb_group){.cases = nb_alloc(1, sizeof(size_t)),
-                                        .n = 1,
-                                        .untimed = !nb_case_is_timed(&c),
-                                        .blocks = plan->blocks};
+    plan->groups[0] = (struct nb_group){
+        .cases = nb_alloc(1, sizeof(size_t)), .n = 1, .untimed = !nb_case_is_timed(&c), .blocks = plan->blocks};
     nb_text_hash(printed.text, plan->hash);
     return 0;
 }
