@@ -13,7 +13,6 @@
 #include "src/core/registry.h"
 #include "src/gate/calibration.h"
 #include "src/gate/gate.h"
-#include "src/gate/gate_function.h"
 #include "src/gate/gate_trials.h"
 #include "src/plan/config.h"
 

@@ -12,8 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cmd/command.h"
-#include "cmd/shared/describe.h"
+#include "cmd/shared/options.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/measure/worker.h"

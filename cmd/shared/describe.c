@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A manual page is what --help prints. The tables of options add which take a value, and which values those may be. */
-#include "cmd/shared/describe.h"
+#include "cmd/shared/options.h"
 
 #include <stdlib.h>
 #include <string.h>

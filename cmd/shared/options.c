@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/shared/describe.h"
 #include "reports/text/output.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"

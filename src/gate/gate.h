@@ -116,6 +116,29 @@ void nb_gate_end(struct nb_gate *g);
 int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *const *kernels, size_t n_kernels,
                        const struct nb_filters *filters, struct nb_skips *skips, size_t *n_elsewhere);
 
+/* ---- functions that are no kernels (kernels/function.h) --------------------------------------------------------------- */
+
+/* A function that is no kernel, and what belongs to it. */
+enum nb_function_role {
+    NB_FUNCTION_TIMED,
+    NB_FUNCTION_SETUP,
+    NB_FUNCTION_BYTES,
+    NB_FUNCTION_CHECK,
+    NB_FUNCTION_TEARDOWN,
+    NB_N_FUNCTION_ROLES
+};
+
+/* The function of that role in a loaded file; null: it has none. */
+void *nb_function_find(void *handle, const char *path, const char *name, enum nb_function_role role);
+
+/* A case for each function, named as for `--function`, as C or C++ has them ("ns::parse"), or as the symbol; others: what stands for
+ * NAME_setup and so on of all of them (null: nothing does). The builds are open. -1 after nb_error: neither build has it; the error says what
+ * there is. */
+int nb_gate_functions_make(struct nb_gate *g, const char *const *names, size_t n_names,
+                           const char *const others[NB_N_FUNCTION_ROLES]);
+
+/* ---- a run --------------------------------------------------------------------------------------------------------------- */
+
 /* Identical code passes at once, wrong code fails at once, the rest is screened, and what screening does not clear is confirmed. Launches go round
  * robin over the cases, so that those of a case are spread over the run. The gate's cases are there already. 0, -1 after nb_error, or the number of the signal that ended it: what is decided then
  * stands, the rest is INCONCLUSIVE. */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Functions that are no kernels as what a gate compares: their names in C and C++, where the builds have them, and the check before timing. */
-#include "src/gate/gate_function.h"
-
 #include <assert.h>
 #include <limits.h>
 #include <stdio.h>
@@ -149,7 +147,7 @@ static void compare_roles(struct nb_gate_case *c) {
 }
 
 /* What an option names must be in one of the builds; what is only called like it may be. */
-static int check_names(const struct nb_gate *g, struct nb_gate_case *c, const bool is_given[NB_N_FUNCTION_ROLES],
+static int check_names(const struct nb_gate *g, struct nb_gate_case *c, const char *const others[NB_N_FUNCTION_ROLES],
                        char *exported) {
     const struct parts *f = parts_of(c);
     const uint64_t *baseline = f->addresses[NB_BUILD_BASELINE], *candidate = f->addresses[NB_BUILD_CANDIDATE];
@@ -158,7 +156,7 @@ static int check_names(const struct nb_gate *g, struct nb_gate_case *c, const bo
         return refuse(source, f->names[NB_FUNCTION_TIMED], NB_FUNCTION_TIMED, exported);
     if (!baseline[NB_FUNCTION_TIMED] || !candidate[NB_FUNCTION_TIMED]) return 0;
     for (int role = NB_FUNCTION_SETUP; role < NB_N_FUNCTION_ROLES; role++)
-        if (is_given[role] && !baseline[role] && !candidate[role])
+        if (others[role] && !baseline[role] && !candidate[role])
             return refuse(source, f->names[role], (enum nb_function_role)role, exported);
     compare_roles(c);
     if (c->verdict != NB_VERDICT_NONE || baseline[NB_FUNCTION_BYTES]) return 0;
@@ -175,9 +173,7 @@ int nb_gate_functions_make(struct nb_gate *g, const char *const *names, size_t n
                            const char *const others[NB_N_FUNCTION_ROLES]) {
     assert(g && names && n_names > 0 && others && g->n_cases == 0);
     static char exported[LISTED_MOST];
-    bool is_given[NB_N_FUNCTION_ROLES] = {false};
     g->subject = &nb_gate_functions;
-    for (int role = NB_FUNCTION_SETUP; role < NB_N_FUNCTION_ROLES; role++) is_given[role] = others[role] != NULL;
     for (size_t i = 0; i < n_names; i++) {
         if (strlen(names[i]) > NAME_MOST - sizeof "_teardown")
             return nb_error("--function %.80s...: a name of more than %d characters", names[i],
@@ -189,13 +185,13 @@ int nb_gate_functions_make(struct nb_gate *g, const char *const *names, size_t n
         snprintf(c->c.variant, sizeof c->c.variant, "%.100s", names[i]);
         for (int role = 0; role < NB_N_FUNCTION_ROLES; role++) {
             char *name = parts_of(c)->names[role];
-            if (is_given[role])
+            if (others[role])
                 snprintf(name, NAME_MOST, "%s", others[role]);
             else
                 snprintf(name, NAME_MOST, "%s%s%s", names[i], role ? "_" : "", role ? roles[role].suffix : "");
         }
         if (look_everywhere(g, parts_of(c), exported) != 0) return -1;
-        if (check_names(g, c, is_given, exported) != 0) return -1;
+        if (check_names(g, c, others, exported) != 0) return -1;
     }
     return 0;
 }

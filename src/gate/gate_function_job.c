@@ -14,7 +14,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/gate/gate_function.h"
+#include "src/gate/gate.h"
 #include "src/measure/counters.h"
 #include "src/measure/pool.h"
 #include "src/measure/worker.h"
