@@ -67,27 +67,19 @@ bool nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, stru
     return false;
 }
 
-const char *const nb_kernel_function_names[NB_N_KERNEL_FUNCTIONS] = {
-    "run",     "applicable", "row_local", "chain", "scratch_bytes", "n_phases",
-    "n_units", "open",       "close",     "range", "column_chain"};
+#define FUNCTION(field)                                                                                                \
+    { #field, offsetof(struct nb_kernel, field) }
+const struct nb_kernel_function nb_kernel_functions[NB_N_KERNEL_FUNCTIONS] = {
+    FUNCTION(run),           FUNCTION(applicable), FUNCTION(row_local),   FUNCTION(chain),
+    FUNCTION(scratch_bytes), FUNCTION(n_phases),   FUNCTION(n_units),     FUNCTION(open),
+    FUNCTION(close),         FUNCTION(range),      FUNCTION(column_chain)};
 
-void nb_kernel_functions(const struct nb_kernel *k, void *out[NB_N_KERNEL_FUNCTIONS]) {
-    assert(is_here(k) && out);
-    size_t n = 0;
-#define ADD(field) out[n++] = DECLARES(k, field) ? (void *)(uintptr_t)k->field : NULL
-    ADD(run);
-    ADD(applicable);
-    ADD(row_local);
-    ADD(chain);
-    ADD(scratch_bytes);
-    ADD(n_phases);
-    ADD(n_units);
-    ADD(open);
-    ADD(close);
-    ADD(range);
-    ADD(column_chain);
-#undef ADD
-    assert(n == NB_N_KERNEL_FUNCTIONS);
+void *nb_kernel_function(const struct nb_kernel *k, size_t i) {
+    assert(is_here(k) && i < NB_N_KERNEL_FUNCTIONS);
+    void *function = NULL;
+    const size_t at = nb_kernel_functions[i].at;
+    if (k->struct_size >= at + sizeof function) memcpy(&function, (const char *)k + at, sizeof function);
+    return function;
 }
 
 /* ---- formulas ---- */

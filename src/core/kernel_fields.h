@@ -35,6 +35,9 @@ int nb_name_is_plain(const char *name);
 
 /* The functions of a kernel, for checks on where its code lies. */
 #define NB_N_KERNEL_FUNCTIONS 11
-extern const char *const nb_kernel_function_names[NB_N_KERNEL_FUNCTIONS]; /* "run", .. */
-/* Their addresses; null: it has no such function. */
-void nb_kernel_functions(const struct nb_kernel *k, void *out[NB_N_KERNEL_FUNCTIONS]);
+extern const struct nb_kernel_function {
+    const char *name; /* "run", .. */
+    size_t at;
+} nb_kernel_functions[NB_N_KERNEL_FUNCTIONS];
+/* Its address; null: the kernel has no such function. */
+void *nb_kernel_function(const struct nb_kernel *k, size_t i);

@@ -10,34 +10,18 @@
 
 static const double largest = 3.4e38; /* what f32 can hold, about */
 
-/* "values(g0,g1,..)" */
-static bool parse_values(const char *text, struct nb_params *params) {
-    const char *p = text + 6;
+/* How many numbers stand in "NAME(a,b,..)", at most so many; 0: it is no such text. */
+static int read_numbers(const char *text, const char *name, double *numbers, int most) {
+    const char *p = text + strlen(name);
     char *end;
-    if (strncmp(text, "values(", 7) != 0) return false;
-    *params = (struct nb_params){.kind = NB_PARAMS_OF_VALUES};
-    while ((*p == '(' || *p == ',') && params->n < NB_PARAMS_VALUES) {
-        const double value = strtod(p + 1, &end);
-        if (end == p + 1 || !(fabs(value) <= largest)) return false;
-        params->values[params->n++] = value;
+    int n = 0;
+    if (strncmp(text, name, strlen(name)) != 0 || *p != '(') return 0;
+    do {
+        numbers[n] = strtod(p + 1, &end);
+        if (end == p + 1 || !(fabs(numbers[n++]) <= largest)) return 0;
         p = end;
-    }
-    return strcmp(p, ")") == 0;
-}
-
-/* "fixed(g)", "fixed(g,b)" */
-static bool parse_fixed(const char *text, struct nb_params *params) {
-    char *end;
-    if (strncmp(text, "fixed(", 6) != 0) return false;
-    *params = (struct nb_params){.kind = NB_PARAMS_FIXED};
-    params->gamma = strtod(text + 6, &end);
-    if (end == text + 6) return false;
-    if (*end == ',') {
-        const char *second = end + 1;
-        params->beta = strtod(second, &end);
-        if (end == second) return false;
-    }
-    return strcmp(end, ")") == 0 && fabs(params->gamma) <= largest && fabs(params->beta) <= largest;
+    } while (*p == ',' && n < most);
+    return strcmp(p, ")") == 0 ? n : 0;
 }
 
 int nb_params_parse(const char *text, struct nb_params *params, char *reason, size_t n) {
@@ -54,7 +38,11 @@ int nb_params_parse(const char *text, struct nb_params *params, char *reason, si
         *params = (struct nb_params){.kind = kinds[i].kind};
         return 0;
     }
-    if (parse_fixed(text, params) || parse_values(text, params)) return 0;
+    *params = (struct nb_params){.kind = NB_PARAMS_FIXED};
+    if (read_numbers(text, "fixed", params->values, 2) > 0) return 0;
+    *params = (struct nb_params){.kind = NB_PARAMS_OF_VALUES};
+    params->n = read_numbers(text, "values", params->values, NB_PARAMS_VALUES);
+    if (params->n > 0) return 0;
     return nb_reason(
         reason, n,
         "is not one of drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA), values(GAMMA,GAMMA,..)");
@@ -70,7 +58,7 @@ double nb_params_gamma(const struct nb_params *params, int64_t i, double z) {
     case NB_PARAMS_TINY:
         return 0x1p-8 * z;
     case NB_PARAMS_FIXED:
-        return params->gamma;
+        return params->values[0];
     case NB_PARAMS_OF_VALUES:
         return params->values[i % params->n];
     default:
@@ -79,6 +67,6 @@ double nb_params_gamma(const struct nb_params *params, int64_t i, double z) {
 }
 
 double nb_params_beta(const struct nb_params *params, int64_t i, double z) {
-    if (params->kind == NB_PARAMS_FIXED) return params->beta;
+    if (params->kind == NB_PARAMS_FIXED) return params->values[1];
     return params->kind == NB_PARAMS_ZEROS && i % 3 == 1 ? 0 : 0.1 * z;
 }

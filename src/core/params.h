@@ -25,9 +25,8 @@ enum { NB_PARAMS_VALUES = 8 };
 
 struct nb_params {
     enum nb_params_kind kind;
-    double gamma, beta; /* of NB_PARAMS_FIXED */
-    double values[NB_PARAMS_VALUES];
-    int n; /* of them */
+    double values[NB_PARAMS_VALUES]; /* of NB_PARAMS_FIXED gamma and beta */
+    int n;                           /* of NB_PARAMS_OF_VALUES */
 };
 
 /* "" is drawn. -1 with the reason written, as by nb_axis.set. */

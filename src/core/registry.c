@@ -107,19 +107,18 @@ static char *qualified(const char *plugin, const char *name) {
 /* A built-in kernel whose code is elsewhere would be timed in the place of another build; a plugin may well hand out
  * the functions of a library that it wraps, which is said. */
 static int place_functions(const struct library *lib, struct nb_entry *e, const void *base) {
-    void *functions[NB_N_KERNEL_FUNCTIONS];
     const char *file = "no loaded file";
     const void *code = nb_object_of((void *)(uintptr_t)e->kernel->run, &file);
     if (lib->program) file = lib->path;
     e->code_file = nb_strdup(file);
-    nb_kernel_functions(e->kernel, functions);
     for (size_t i = 0; i < NB_N_KERNEL_FUNCTIONS; i++) {
-        const char *where = "no loaded file", *name = nb_kernel_function_names[i];
+        const char *where = "no loaded file", *name = nb_kernel_functions[i].name;
+        void *const function = nb_kernel_function(e->kernel, i);
         e->functions[i] = NB_NO_FUNCTION;
-        if (!functions[i] || lib->program) continue;
-        const void *object = nb_object_of(functions[i], &where);
+        if (!function || lib->program) continue;
+        const void *object = nb_object_of(function, &where);
         e->is_apart |= object != code;
-        e->functions[i] = (uint64_t)((uintptr_t)functions[i] - (uintptr_t)object);
+        e->functions[i] = (uint64_t)((uintptr_t)function - (uintptr_t)object);
         if (object == base) continue;
         if (!lib->plugin)
             return nb_error("%s: %s: its function %s lies in %s; rebuild the kernels with -Bsymbolic", lib->file, e->id,

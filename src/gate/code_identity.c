@@ -627,7 +627,7 @@ int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enu
     }
     if (entry->is_apart) w->failed = "its functions lie in several files";
     for (size_t i = 0; i < NB_N_KERNEL_FUNCTIONS && !entry->is_apart; i++) {
-        const char *name = nb_kernel_function_names[i];
+        const char *name = nb_kernel_functions[i].name;
         if (entry->functions[i] == NB_NO_FUNCTION || (part == NB_CODE_TIMED && !is_timed(name))) continue;
         mix_bytes(w, (const unsigned char *)name, strlen(name));
         add_root(w, entry->functions[i]);

@@ -155,7 +155,10 @@ static void add_to_set(struct nb_label_set *set, size_t label) {
 
 struct data_fits {
     struct nb_text_map known;
-    char **keys, **reasons;
+    struct data_fit {
+        char *key, *reason;
+    } * items;
+    size_t n;
 };
 
 static bool data_exists(const char *name, char *reason, size_t n) {
@@ -175,28 +178,23 @@ static bool data_exists(const char *name, char *reason, size_t n) {
 static const char *data_refuses(struct data_fits *fits, const struct nb_case *c) {
     char *key = nb_textf("%s %d %u %s %s", c->shape.text, c->op == NB_OP_BATCHNORM, c->pass,
                          nb_case_chooses_dy(c) ? c->dy : "", c->data);
-    size_t n = fits->known.n, found = nb_text_map_find(&fits->known, key);
+    const size_t found = nb_text_map_add(&fits->known, key, fits->n);
     if (found != NB_NOWHERE) {
         free(key);
-        return fits->reasons[found];
+        return fits->items[found].reason;
     }
-    fits->keys = nb_realloc(fits->keys, n + 1, sizeof *fits->keys);
-    fits->reasons = nb_realloc(fits->reasons, n + 1, sizeof *fits->reasons);
-    fits->keys[n] = key;
-    fits->reasons[n] = nb_inputs_refuse(c);
-    nb_text_map_add(&fits->known, fits->keys[n], n);
-    return fits->reasons[n];
+    struct data_fit *fit = NB_PUSH(fits->items, fits->n);
+    *fit = (struct data_fit){key, nb_inputs_refuse(c)};
+    return fit->reason;
 }
 
 static void release_data_fits(struct data_fits *fits) {
-    for (size_t i = 0; i < fits->known.n; i++) {
-        free(fits->keys[i]);
-        free(fits->reasons[i]);
+    for (size_t i = 0; i < fits->n; i++) {
+        free(fits->items[i].key);
+        free(fits->items[i].reason);
     }
-    free(fits->keys);
-    free(fits->reasons);
+    free(fits->items);
     nb_text_map_release(&fits->known);
-    *fits = (struct data_fits){0};
 }
 
 /* ---- which kernels a block selects ---- */
@@ -555,20 +553,14 @@ static void take_block(struct nb_cells *cells, size_t cell, const struct nb_bloc
 static bool is_new(struct nb_cells *cells, const struct nb_case *c, const struct nb_block *block) {
     const struct nb_case written = canonical(c);
     struct nb_strbuf key = {0};
-    size_t n = cells->known.n;
     nb_case_key(&written, &key);
-    const size_t known = nb_text_map_add(&cells->known, key.text, n);
+    const size_t known = nb_text_map_add(&cells->known, key.text, cells->n_places);
     if (known != NB_NOWHERE) {
         nb_strbuf_release(&key);
-        take_block(cells, cells->known_at[known], block);
+        take_block(cells, cells->places[known].at, block);
         return false;
     }
-    if ((n & (n - 1)) == 0) {
-        cells->known_keys = nb_realloc(cells->known_keys, n ? 2 * n : 1, sizeof *cells->known_keys);
-        cells->known_at = nb_realloc(cells->known_at, n ? 2 * n : 1, sizeof *cells->known_at);
-    }
-    cells->known_keys[n] = key.text;
-    cells->known_at[n] = NB_NOWHERE;
+    *NB_PUSH(cells->places, cells->n_places) = (struct nb_cell_place){key.text, NB_NOWHERE};
     return true;
 }
 
@@ -594,7 +586,7 @@ static void add_cell(struct expansion *e, const struct product *p, const struct 
         cells->items = nb_realloc(cells->items, cells->n ? 2 * cells->n : 1, sizeof *cells->items);
     struct nb_cell *cell = &cells->items[cells->n++];
     *cell = (struct nb_cell){.c = *c, .key = key.text, .entry = entry};
-    cells->known_at[cells->known.n - 1] = cells->n - 1;
+    cells->places[cells->n_places - 1].at = cells->n - 1;
     take_block(cells, cells->n - 1, p->block);
     add_refusal(cell, e->n_cpus);
 }
@@ -745,10 +737,9 @@ void nb_cells_release(struct nb_cells *cells) {
         free(cells->items[i].refused);
         free(cells->items[i].labels.at);
     }
-    for (size_t i = 0; i < cells->known.n; i++) free(cells->known_keys[i]);
+    for (size_t i = 0; i < cells->n_places; i++) free(cells->places[i].key);
     free(cells->items);
-    free(cells->known_keys);
-    free(cells->known_at);
+    free(cells->places);
     nb_labels_release(&cells->labels);
     nb_text_map_release(&cells->known);
     *cells = (struct nb_cells){0};

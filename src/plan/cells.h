@@ -78,8 +78,11 @@ struct nb_cells {
     struct nb_cell *items;
     size_t n;
     struct nb_text_map known; /* by key with eps and k written in one way, so that 1e-5 and 1e-05 are one case */
-    char **known_keys;
-    size_t *known_at; /* index of the cell, NB_NOWHERE for one that was left out */
+    struct nb_cell_place {
+        char *key;
+        size_t at; /* index of the cell, NB_NOWHERE for one that was left out */
+    } * places;
+    size_t n_places;
     struct nb_labels labels;
 };
 

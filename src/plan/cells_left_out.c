@@ -10,9 +10,9 @@
 #include "src/core/text.h"
 
 static struct nb_skip *append(struct nb_skips *s, const char *reason, const char *key, size_t n) {
-    if ((s->n & (s->n - 1)) == 0) s->items = nb_realloc(s->items, s->n ? 2 * s->n : 1, sizeof *s->items);
-    s->items[s->n] = (struct nb_skip){.reason = nb_strdup(reason), .key = key ? nb_strdup(key) : NULL, .n = n};
-    return &s->items[s->n++];
+    struct nb_skip *skip = NB_PUSH(s->items, s->n);
+    *skip = (struct nb_skip){.reason = nb_strdup(reason), .key = key ? nb_strdup(key) : NULL, .n = n};
+    return skip;
 }
 
 void nb_skips_count(struct nb_skips *s, size_t n, const char *format, ...) {
