@@ -79,10 +79,7 @@ static const struct need *find_need(const char *name) {
     return NULL;
 }
 
-const char *nb_claim_lacks(const char *need) {
-    const struct need *known = find_need(need);
-    return known->lacks();
-}
+const char *nb_claim_lacks(const char *need) { return find_need(need)->lacks(); }
 
 /* ---- reading, strictly: a key that is silently ignored would make a claim that nobody made ---- */
 

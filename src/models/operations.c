@@ -28,7 +28,7 @@ enum { MOST_TENSORS = 100, MOST_DISPATCHES = 10000, MOST_BATCH = 1000000000 };
 struct written { /* as it stands in the file; 0: not said */
     char *op, *shape, *where;
     int batch, count, reads, writes, dispatches;
-    bool hot, says_reads, says_writes;
+    bool hot;
 };
 
 /* "80x30x512" as n numbers. */

@@ -47,7 +47,7 @@ extern const char *const nb_model_part_names[]; /* "forward", "backward", "updat
 bool nb_part_has(int asked, enum nb_model_part part);
 
 /* What a step consists of, all parts: products, norms, and bytes that are moved. */
-enum nb_step_work_kind { NB_WORK_PRODUCT, NB_WORK_NORM, NB_WORK_MOVE, NB_N_STEP_WORK_KINDS };
+enum nb_step_work_kind { NB_WORK_PRODUCT, NB_WORK_NORM, NB_WORK_MOVE };
 struct nb_step_work {
     enum nb_model_part part;
     enum nb_step_work_kind kind;

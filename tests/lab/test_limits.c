@@ -139,9 +139,9 @@ Test(limits, every_line_holds_for_designs_in_use) {
 /* ---- a wrong line is not called right ------------------------------------------------------------------------------------ */
 
 Test(limits, a_threshold_moved_by_one_step_does_not_hold) {
-    static const char *const ids[] = {"square_overflow", "square_vanishes", "square_subnormal",
-                                      "sum_overflow",    "mean_overflow",   "output_overflow",
-                                      "eps_absorbed",    "root_cubed",      "onepass_breaks"};
+    static const char *const ids[] = {"square_overflow", "square_vanishes", "square_subnormal", "sum_overflow",
+                                      "mean_overflow",   "output_overflow", "eps_absorbed",     "root_cubed",
+                                      "onepass_breaks",  "stagnation"};
     struct nb_limits l;
     nb_limits_init(&l, NB_OP_LAYERNORM, NB_NUM_F16, 1000, 1e-5);
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
@@ -157,32 +157,5 @@ Test(limits, a_threshold_moved_by_one_step_does_not_hold) {
         wrong.safe = right.from;
         nb_limit_verify(rule, &l, &wrong);
         cr_expect_eq(wrong.state, NB_LIMIT_BROKEN, "%s: %.9g is said to be safe", ids[i], wrong.safe);
-    }
-}
-
-/* Hands that keep every sum and statistic in f64: nothing overflows, stands still or is lost. */
-static struct nb_design healthy(const struct nb_design *d) {
-    struct nb_design wide = *d;
-    wide.square = wide.acc = wide.stat = wide.root = wide.rstd = NB_NUM_F64;
-    return wide;
-}
-static struct nb_emulated healthy_row(const struct nb_design *d, int64_t cols, const double *x, const double *gamma,
-                                      const double *beta, double *y, uint64_t seed) {
-    const struct nb_design wide = healthy(d);
-    return nb_emulate_row(&wide, cols, x, gamma, beta, y, seed);
-}
-static double healthy_sum(const struct nb_design *d, int64_t n, const double *x, uint64_t seed) {
-    const struct nb_design wide = healthy(d);
-    return nb_emulate_sum_of_squares(&wide, n, x, seed);
-}
-
-Test(limits, other_arithmetic_does_not_hold) {
-    char ids[] = "square_overflow square_vanishes stagnation eps_absorbed onepass_breaks";
-    struct nb_limits l;
-    nb_limits_init(&l, NB_OP_LAYERNORM, NB_NUM_F16, 1000, 1e-5);
-    l.execute = (struct nb_limits_executor){healthy_row, healthy_sum};
-    for (const char *id = strtok(ids, " "); id; id = strtok(NULL, " ")) {
-        const struct nb_limit line = line_of(&l, id, true);
-        cr_expect_eq(line.state, NB_LIMIT_BROKEN, "%s is said to hold of f64: %s; %s", id, line.at, line.beyond);
     }
 }

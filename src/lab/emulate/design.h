@@ -20,7 +20,6 @@ enum nb_order {
     NB_ORDER_PAIRWISE,   /* halves, down to `leaf` elements, which are summed one after another */
     NB_ORDER_BLOCKED,    /* blocks of `leaf` one after another, then their sums one after another */
     NB_ORDER_KAHAN,      /* sequential, compensated in each lane */
-    NB_N_ORDERS
 };
 
 struct nb_design {

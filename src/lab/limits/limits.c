@@ -49,7 +49,7 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
 
 void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, int64_t n, double eps) {
     assert(n >= 1 && dtype < NB_N_NUMBERS);
-    *l = (struct nb_limits){.n = n, .gamma_max = NAN, .execute = {nb_emulate_row, nb_emulate_sum_of_squares}};
+    *l = (struct nb_limits){.n = n, .gamma_max = NAN};
     struct nb_design *d = &l->design;
     nb_design_init(d);
     d->op = op;

@@ -25,7 +25,7 @@ static bool square_reaches(double x, const void *limit) { return fma(x, x, -*(co
 static bool square_exceeds(double x, const void *limit) { return fma(x, x, -*(const double *)limit) > 0; }
 
 static double square_of(const struct nb_limits *l, double x, char *seen, size_t size) {
-    const double s = l->execute.sum_of_squares(&l->design, 1, &x, 1);
+    const double s = nb_emulate_sum_of_squares(&l->design, 1, &x, 1);
     snprintf(seen, size, "square of %.9g: %.6g", x, s);
     return s;
 }
@@ -178,7 +178,7 @@ static bool output_is_infinite(const struct nb_limits *l, double v, char *seen, 
     d.eps = 0;
     for (int64_t i = 0; i < l->n; i++) gamma[i] = v;
     x[0] = 1;
-    l->execute.row(&d, l->n, x, gamma, NULL, y, 1);
+    nb_emulate_row(&d, l->n, x, gamma, NULL, y, 1);
     const bool infinite = !isfinite(y[0]);
     snprintf(seen, size, "one element, gamma %.9g: y %.6g", v, y[0]);
     return infinite;

@@ -10,18 +10,10 @@
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
 
-/* What executes rows: nb_emulate_row and nb_emulate_sum_of_squares unless a test says otherwise. */
-struct nb_limits_executor {
-    struct nb_emulated (*row)(const struct nb_design *d, int64_t cols, const double *x, const double *gamma,
-                              const double *beta, double *y, uint64_t seed);
-    double (*sum_of_squares)(const struct nb_design *d, int64_t n, const double *x, uint64_t seed);
-};
-
 struct nb_limits {
     struct nb_design design; /* op, formats, order and eps in question; rounding to nearest */
     int64_t n;               /* elements of a row */
     double gamma_max;        /* largest |gamma|; NaN: not known */
-    struct nb_limits_executor execute;
 };
 
 enum nb_limit_state {

@@ -52,7 +52,7 @@ static bool one_is_lost(const struct nb_limits *l, double v, char *seen, size_t 
     parts[n] = 1;
     double *x freed = nb_alloc((unsigned long long)cols, sizeof *x);
     for (int i = 0; i <= n; i++) x[i * lanes] = parts[i];
-    const double s = l->execute.sum_of_squares(&l->design, cols, x, 1);
+    const double s = nb_emulate_sum_of_squares(&l->design, cols, x, 1);
     snprintf(seen, size, "%.9g + 1 = %.9g", v, s);
     return s == v;
 }
@@ -98,7 +98,7 @@ static bool one_pass_is_wrong(const struct nb_limits *l, double v, char *seen, s
     d.op = NB_OP_LAYERNORM;
     d.variance = NB_VAR_ONEPASS;
     d.fma = false;
-    const struct nb_emulated e = l->execute.row(&d, 2, x, NULL, NULL, y, 1);
+    const struct nb_emulated e = nb_emulate_row(&d, 2, x, NULL, NULL, y, 1);
     snprintf(seen, size, "{%.9g, %.9g}: variance %.6g, exactly 1", x[0], x[1], e.var);
     return e.var != 1;
 }

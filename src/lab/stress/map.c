@@ -37,7 +37,6 @@ enum point_state {
     POINT_UNSTORABLE, /* inputs beyond the dtype's range: the kernel was not called */
     POINT_UNDEFINED,  /* the exact result is no number */
     POINT_FAILED,     /* the call failed; trial.reason says why */
-    N_POINT_STATES
 };
 
 /* Errors in units of u rms(y), u = 2^-p of the output; where the spacing of subnormal numbers is wider than 2 u rms(y), in half of

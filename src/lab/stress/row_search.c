@@ -39,21 +39,22 @@ struct search {
     struct nb_row_score *scores;
     struct found found[NB_N_OBJECTIVES];
     const struct found *climbs_from; /* null: rows are new */
-    double started_s, budget_s, stage_until_s;
+    double started_s, stage_until_s;
     int64_t first_call, budget_calls, stage_until_call; /* budget_calls 0: time alone counts */
     bool failed;                                        /* the kernel; t->reason says how */
 };
 
+static const double BUDGET_S = 2;
+
 /* From here on is_over() is true once this much of the whole budget is used up. */
 static void set_stage(struct search *h, double until_share) {
-    h->stage_until_s = h->started_s + until_share * h->budget_s;
+    h->stage_until_s = h->started_s + until_share * BUDGET_S;
     h->stage_until_call = h->first_call + (int64_t)ceil(until_share * (double)h->budget_calls);
 }
 
 /* budget_calls > 0: so many calls, whatever the time. -1 with t->reason. */
-static int search_init(struct search *h, struct nb_trial *t, double budget_s, int64_t budget_calls) {
-    *h = (struct search){.t = t, .rows = t->in.rows, .cols = t->in.cols, .budget_s = budget_s};
-    h->budget_calls = budget_calls;
+static int search_init(struct search *h, struct nb_trial *t, int64_t budget_calls) {
+    *h = (struct search){.t = t, .rows = t->in.rows, .cols = t->in.cols, .budget_calls = budget_calls};
     t->reason = nb_row_score_refuses(&t->c);
     if (t->reason) return -1;
     h->x = nb_alloc((unsigned long long)(h->rows * h->cols), sizeof *h->x);
@@ -563,11 +564,6 @@ static cJSON *found_to_json(const struct search *h, int objective, const char *d
 
 /* ---- The searches in turn, each with its part of the budget; the last starts from what the others found ---- */
 
-static double number_or(const cJSON *options, const char *name, double fallback) {
-    const double value = nb_json_get_number(options, name);
-    return value > 0 ? value : fallback;
-}
-
 static void search_in_turn(struct search *h) {
     set_stage(h, 0.4);
     search_greedy(h);
@@ -581,8 +577,8 @@ cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
     const double start = nb_now_s();
     const int64_t first_call = t->calls;
     struct search h released_by(search_release) = {0};
-    if (search_init(&h, t, number_or(options, "budget_s", 2), (int64_t)number_or(options, "budget_calls", 0)) != 0)
-        return NULL;
+    const double calls = nb_json_get_number(options, "budget_calls");
+    if (search_init(&h, t, calls > 0 ? (int64_t)calls : 0) != 0) return NULL;
     cJSON *summary = cJSON_CreateObject(), *all = cJSON_CreateArray();
     nb_json_text(summary, "objective", "search");
     search_in_turn(&h);

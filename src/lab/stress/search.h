@@ -59,7 +59,7 @@ struct nb_frontier {
  * on scale, rho and outliers, hill climbing. Only rows that the kernel
  * claims its accuracy for, where it claims any. ---- */
 
-/* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "reproducer_dir" (a folder that is
+/* Options, each optional: "budget_calls" (in place of 2 s, for repeatable results), "reproducer_dir" (a folder that is
  * there: the worst rows as .npy).
  * An array with an object for each objective that has a worst row:
  *   objective          "bound" |error| / a-priori bound, "noise" / input noise, "ulp",
