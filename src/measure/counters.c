@@ -264,9 +264,9 @@ static void probe_event(struct found *f, const struct event *e) {
     bool available = false;
     *f = (struct found){.counter.value = NAN};
     snprintf(f->counter.name, sizeof f->counter.name, "%s", e->name);
-    for (int by_usage = 0; by_usage <= e->software && !available; by_usage++) {
+    for (int i = 0; i < (e->software ? 2 : 1) && !available; i++) {
         struct open_event open;
-        f->by_usage = by_usage;
+        const bool by_usage = f->by_usage = i == 1;
         snprintf(f->counter.source, sizeof f->counter.source, "%s", source_name(e, by_usage));
         if (open_event(&open, e, by_usage, reason, sizeof f->counter.reason) != 0) continue;
         available = believe(&open, reason, sizeof f->counter.reason) == 0;
