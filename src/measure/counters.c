@@ -4,6 +4,8 @@
 #include "src/measure/counters.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <linux/perf_event.h>
 #include <math.h>
 #include <papi.h>
 #include <sched.h>
@@ -11,8 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,8 +29,10 @@ enum usage { USAGE_NONE, USAGE_CPU_NS, USAGE_FAULTS, USAGE_SWITCHES };
 
 struct event {
     const char *name;
-    bool software;    /* counted by the operating system: needs no performance counter */
-    const char *papi; /* PAPI's name */
+    bool software;      /* counted by the operating system: needs no performance counter */
+    const char *papi;   /* PAPI's name */
+    uint32_t perf_type; /* of perf_event_open(2) */
+    uint64_t perf_config;
     enum usage usage;
     /* Work that must make it count: between low and high. */
     void (*known)(void *arg);
@@ -37,8 +43,17 @@ struct event {
 /* An event opened in the calling thread. */
 struct open_event {
     const struct event *event;
-    bool by_usage; /* through getrusage(), else through PAPI */
-    int set;       /* PAPI's */
+    int handle;   /* PAPI's event set, or a file descriptor */
+    double start; /* getrusage */
+};
+
+struct source {
+    const char *name, *software_name;
+    /* 0, or -1 with the reason: what is missing and what would mend it. */
+    int (*open)(struct open_event *o, const struct event *event, char *reason, size_t n);
+    int (*begin)(struct open_event *o);
+    int (*end)(struct open_event *o, double *count); /* since begin */
+    void (*close)(struct open_event *o);
 };
 
 /* ---- events and work that they must count ------------------------------------------------------------------------ */
@@ -136,17 +151,30 @@ static void known_migration(void *arg) {
     sched_setaffinity(0, sizeof before, &before);
 }
 
+#define READ_MISSES(cache)                                                                                             \
+    ((cache) | (uint64_t)PERF_COUNT_HW_CACHE_OP_READ << 8 | (uint64_t)PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
+
 static const struct event events[] = {
-    {"instructions", false, "PAPI_TOT_INS", USAGE_NONE, known_loop, 1.99 * LOOP_TURNS, 2.05 * LOOP_TURNS, NULL},
-    {"cycles", false, "PAPI_TOT_CYC", USAGE_NONE, known_loop, 0.2 * LOOP_TURNS, 100.0 * LOOP_TURNS, NULL},
-    {"branch_misses", false, "PAPI_BR_MSP", USAGE_NONE, known_branches, BRANCHES / 20.0, 2.0 * BRANCHES, NULL},
-    {"l1d_misses", false, "PAPI_L1_DCM", USAGE_NONE, known_misses, 100, 1e9, NULL},
-    {"llc_misses", false, "PAPI_L3_TCM", USAGE_NONE, known_misses, 100, 1e9, NULL},
-    {"dtlb_misses", false, "PAPI_TLB_DM", USAGE_NONE, known_misses, 100, 1e9, NULL},
-    {"task_clock_ns", true, "perf::TASK-CLOCK", USAGE_CPU_NS, known_spin, 0.9 * SPIN_NS, 10 * SPIN_NS, NULL},
-    {"page_faults", true, "perf::PAGE-FAULTS", USAGE_FAULTS, known_faults, PAGES, 100 * PAGES, NULL},
-    {"context_switches", true, "perf::CONTEXT-SWITCHES", USAGE_SWITCHES, known_sleeps, SLEEPS, 1e6, NULL},
-    {"cpu_migrations", true, "perf::CPU-MIGRATIONS", USAGE_NONE, known_migration, 1, 1e6, can_migrate},
+    {"instructions", false, "PAPI_TOT_INS", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, USAGE_NONE, known_loop,
+     1.99 * LOOP_TURNS, 2.05 * LOOP_TURNS, NULL},
+    {"cycles", false, "PAPI_TOT_CYC", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, USAGE_NONE, known_loop,
+     0.2 * LOOP_TURNS, 100.0 * LOOP_TURNS, NULL},
+    {"branch_misses", false, "PAPI_BR_MSP", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, USAGE_NONE, known_branches,
+     BRANCHES / 20.0, 2.0 * BRANCHES, NULL},
+    {"l1d_misses", false, "PAPI_L1_DCM", PERF_TYPE_HW_CACHE, READ_MISSES(PERF_COUNT_HW_CACHE_L1D), USAGE_NONE,
+     known_misses, 100, 1e9, NULL},
+    {"llc_misses", false, "PAPI_L3_TCM", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, USAGE_NONE, known_misses, 100,
+     1e9, NULL},
+    {"dtlb_misses", false, "PAPI_TLB_DM", PERF_TYPE_HW_CACHE, READ_MISSES(PERF_COUNT_HW_CACHE_DTLB), USAGE_NONE,
+     known_misses, 100, 1e9, NULL},
+    {"task_clock_ns", true, "perf::TASK-CLOCK", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, USAGE_CPU_NS, known_spin,
+     0.9 * SPIN_NS, 10 * SPIN_NS, NULL},
+    {"page_faults", true, "perf::PAGE-FAULTS", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, USAGE_FAULTS,
+     known_faults, PAGES, 100 * PAGES, NULL},
+    {"context_switches", true, "perf::CONTEXT-SWITCHES", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES,
+     USAGE_SWITCHES, known_sleeps, SLEEPS, 1e6, NULL},
+    {"cpu_migrations", true, "perf::CPU-MIGRATIONS", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, USAGE_NONE,
+     known_migration, 1, 1e6, can_migrate},
 };
 static const size_t n_events = sizeof events / sizeof events[0];
 
@@ -165,6 +193,11 @@ static int initialise(char *reason, size_t n) {
     return state < 0 ? -1 : 0;
 }
 
+static void papi_close(struct open_event *o) {
+    PAPI_cleanup_eventset(o->handle);
+    PAPI_destroy_eventset(&o->handle);
+}
+
 /* Why PAPI's component for the kernel's events is off, when it is. */
 static const char *component_reason(void) {
     int id = PAPI_get_component_index("perf_event");
@@ -172,54 +205,140 @@ static const char *component_reason(void) {
     return info && info->disabled ? info->disabled_reason : NULL;
 }
 
-/* What keeps every such event from being counted comes before PAPI's own word. */
-static int explain(const struct event *event, int error, char *reason, size_t n) {
-    char level[16];
-    const char *hypervisor = nb_cpu_light()->hypervisor, *why = component_reason();
-    if (nb_file_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof level) && atoi(level) > 2)
-        return nb_reason(reason, n, "perf_event_paranoid is %s; run `sysctl kernel.perf_event_paranoid=2` as root",
-                         level);
-    if (hypervisor[0] && !event->software)
-        return nb_reason(
-            reason, n, "this %s virtual machine has no performance counters; it needs a vPMU (QEMU: -cpu host,pmu=on)",
-            hypervisor);
-    return nb_reason(reason, n, "PAPI: %.80s", why ? why : PAPI_strerror(error));
-}
-
-static void close_event(struct open_event *o) {
-    if (o->by_usage) return;
-    PAPI_cleanup_eventset(o->set);
-    PAPI_destroy_eventset(&o->set);
-}
-
-/* 0, or -1 with the reason: what is missing and what would mend it. */
-static int open_papi(struct open_event *o, const struct event *event, char *reason, size_t n) {
+static int papi_open(struct open_event *o, const struct event *event, char *reason, size_t n) {
     int code = 0, error;
     char name[64];
     if (initialise(reason, n) != 0) return -1;
-    *o = (struct open_event){.event = event, .set = PAPI_NULL};
+    *o = (struct open_event){.event = event, .handle = PAPI_NULL};
     snprintf(name, sizeof name, "%s", event->papi);
     error = PAPI_event_name_to_code(name, &code);
-    if (error == PAPI_OK) error = PAPI_create_eventset(&o->set);
-    if (error == PAPI_OK && (error = PAPI_add_event(o->set, code)) != PAPI_OK) close_event(o);
-    return error == PAPI_OK ? 0 : explain(event, error, reason, n);
+    if (error == PAPI_OK) error = PAPI_create_eventset(&o->handle);
+    if (error == PAPI_OK && (error = PAPI_add_event(o->handle, code)) != PAPI_OK) papi_close(o);
+    if (error == PAPI_OK) return 0;
+    const char *why = component_reason();
+    return nb_reason(reason, n, "PAPI: %.80s", why ? why : PAPI_strerror(error));
 }
 
-/* ---- getrusage: the accounts that every process may read ----------------------------------------------------------- */
+static int papi_begin(struct open_event *o) { return PAPI_start(o->handle) == PAPI_OK ? 0 : -1; }
 
-static double usage_now(enum usage usage) {
+static int papi_end(struct open_event *o, double *count) {
+    long long value = 0;
+    if (PAPI_stop(o->handle, &value) != PAPI_OK) return -1;
+    *count = (double)value;
+    return 0;
+}
+
+static const struct source source_papi = {"papi", "papi_software", papi_open, papi_begin, papi_end, papi_close};
+
+/* ---- the kernel's own events, and getrusage ---------------------------------------------------------------------- */
+
+/* Events from the operating system: perf_event_open(2), and below it the accounts that every process may read. */
+
+/* ---- perf_event_open ---- */
+
+/* The setting that governs who may count; 100 when it cannot be read. */
+static int paranoid_level(void) {
+    char level[16];
+    return nb_file_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof level) ? atoi(level) : 100;
+}
+
+static void explain_perf(int error, bool software, char *reason, size_t n) {
+    const char *hypervisor = nb_cpu_light()->hypervisor;
+    int level = paranoid_level();
+    if (error == EACCES || error == EPERM) {
+        if (level > 2 && level != 100)
+            snprintf(reason, n, "perf_event_paranoid is %d; run `sysctl kernel.perf_event_paranoid=2` as root", level);
+        else
+            snprintf(reason, n,
+                     "perf_event_open is forbidden (seccomp?); a container needs --cap-add PERFMON or another "
+                     "seccomp profile");
+    } else if (error == ENOSYS) {
+        snprintf(reason, n, "the kernel or a seccomp filter has no perf_event_open");
+    } else if (hypervisor[0] && !software) {
+        snprintf(reason, n,
+                 "this %s virtual machine has no performance counters; it needs a vPMU (QEMU: -cpu host,pmu=on)",
+                 hypervisor);
+    } else {
+        snprintf(reason, n, "the kernel has no such event on this CPU (%s)", strerror(error));
+    }
+}
+
+/* Switches and migrations happen in the kernel: user mode alone sees none of them. */
+static bool happens_in_kernel(const struct event *event) {
+    return event->software &&
+           (event->perf_config == PERF_COUNT_SW_CONTEXT_SWITCHES || event->perf_config == PERF_COUNT_SW_CPU_MIGRATIONS);
+}
+
+/* User mode only, as PAPI counts; software events are counted in the kernel too where that is allowed. */
+static int perf_open(struct open_event *o, const struct event *event, char *reason, size_t n) {
+    struct perf_event_attr attr = {.type = event->perf_type,
+                                   .size = sizeof attr,
+                                   .config = event->perf_config,
+                                   .disabled = 1,
+                                   .exclude_kernel = !event->software,
+                                   .exclude_hv = 1};
+    long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0 && (errno == EACCES || errno == EPERM)) {
+        if (happens_in_kernel(event) && paranoid_level() == 2)
+            return nb_reason(reason, n, "perf_event_paranoid is 2; run `sysctl kernel.perf_event_paranoid=1` as root");
+        attr.exclude_kernel = 1;
+        fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    }
+    *o = (struct open_event){.event = event, .handle = (int)fd};
+    if (fd < 0) explain_perf(errno, event->software, reason, n);
+    return fd < 0 ? -1 : 0;
+}
+
+static int perf_begin(struct open_event *o) {
+    return ioctl(o->handle, PERF_EVENT_IOC_RESET, 0) == 0 && ioctl(o->handle, PERF_EVENT_IOC_ENABLE, 0) == 0 ? 0 : -1;
+}
+
+static int perf_end(struct open_event *o, double *count) {
+    uint64_t value;
+    if (ioctl(o->handle, PERF_EVENT_IOC_DISABLE, 0) != 0) return -1;
+    if (read(o->handle, &value, sizeof value) != (ssize_t)sizeof value) return -1;
+    *count = (double)value;
+    return 0;
+}
+
+static void perf_close(struct open_event *o) { close(o->handle); }
+
+static const struct source source_perf_event = {"perf_event", "perf_software", perf_open,
+                                                perf_begin,   perf_end,        perf_close};
+
+/* ---- getrusage ---- */
+
+static int usage_now(enum usage usage, double *value) {
     struct rusage r;
-    if (usage == USAGE_CPU_NS) return thread_ns();
-    if (getrusage(RUSAGE_THREAD, &r) != 0) return NAN;
-    return (double)(usage == USAGE_FAULTS ? r.ru_minflt + r.ru_majflt : r.ru_nvcsw + r.ru_nivcsw);
+    struct timespec t;
+    if (usage == USAGE_CPU_NS) {
+        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0) return -1;
+        *value = (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+        return 0;
+    }
+    if (getrusage(RUSAGE_THREAD, &r) != 0) return -1;
+    *value = (double)(usage == USAGE_FAULTS ? r.ru_minflt + r.ru_majflt : r.ru_nvcsw + r.ru_nivcsw);
+    return 0;
 }
 
-/* An event that it does not know leaves PAPI's reason. */
-static int open_event(struct open_event *o, const struct event *event, bool by_usage, char *reason, size_t n) {
-    if (!by_usage) return open_papi(o, event, reason, n);
-    *o = (struct open_event){.event = event, .by_usage = true};
+/* An event that it does not know leaves the reason of the source before. */
+static int usage_open(struct open_event *o, const struct event *event, char *reason, size_t n) {
+    *o = (struct open_event){.event = event};
     return event->usage == USAGE_NONE ? -1 : 0;
 }
+
+static int usage_begin(struct open_event *o) { return usage_now(o->event->usage, &o->start); }
+
+static int usage_end(struct open_event *o, double *count) {
+    if (usage_now(o->event->usage, count) != 0) return -1;
+    *count -= o->start;
+    return 0;
+}
+
+static void usage_close(struct open_event *o) { (void)o; }
+
+static const struct source source_getrusage = {"getrusage", "getrusage", usage_open,
+                                               usage_begin, usage_end,   usage_close};
 
 /* ---- the ladder -------------------------------------------------------------------------------------------------- */
 
@@ -229,50 +348,49 @@ static int open_event(struct open_event *o, const struct event *event, bool by_u
 #define MAX_EVENTS (NB_MAX_COUNTERS - 1)
 
 struct found {
-    bool by_usage; /* the source */
-    struct nb_counter counter;
+    const struct source *source; /* null: none */
+    struct nb_counter_info info;
 };
 
-static const char *source_name(const struct event *e, bool by_usage) {
-    return by_usage ? "getrusage" : e->software ? "papi_software" : "papi";
+static const struct source *const ladder[] = {&source_papi, &source_perf_event, &source_getrusage};
+enum { N_RUNGS = sizeof ladder / sizeof ladder[0] };
+
+static const char *source_name(const struct source *s, const struct event *e) {
+    return e->software ? s->software_name : s->name;
 }
 
-/* Runs work under an open event. NaN: the source failed. */
-static double count(struct open_event *o, nb_work work, void *arg, int calls) {
-    long long value = 0;
-    const double start = o->by_usage ? usage_now(o->event->usage) : 0;
-    if (!o->by_usage && PAPI_start(o->set) != PAPI_OK) return NAN;
+/* Runs work under an open event; -1: the source failed. */
+static int count(const struct source *s, struct open_event *o, nb_work work, void *arg, int calls, double *value) {
+    if (s->begin(o) != 0) return -1;
     for (int i = 0; i < calls; i++) work(arg);
-    if (o->by_usage) return usage_now(o->event->usage) - start;
-    return PAPI_stop(o->set, &value) == PAPI_OK ? (double)value : (double)NAN;
+    return s->end(o, value);
 }
 
 /* 0, or -1 with the reason. */
-static int believe(struct open_event *o, char *reason, size_t n) {
-    const struct event *e = o->event;
-    const char *source = source_name(e, o->by_usage);
-    if (e->can_happen && !e->can_happen()) return 0;
-    const double value = count(o, e->known, NULL, 1);
-    if (isnan(value)) return nb_reason(reason, n, "%s opens it but cannot count", source);
-    if (value >= e->low && value <= e->high) return 0;
-    return nb_reason(reason, n, "%s counted %.0f in work that makes %.0f at least", source, value, e->low);
+static int believe(const struct source *s, struct open_event *o, char *reason, size_t n) {
+    double value = 0;
+    if (o->event->can_happen && !o->event->can_happen()) return 0;
+    if (count(s, o, o->event->known, NULL, 1, &value) != 0)
+        return nb_reason(reason, n, "%s opens it but cannot count", source_name(s, o->event));
+    if (value >= o->event->low && value <= o->event->high) return 0;
+    return nb_reason(reason, n, "%s counted %.0f in work that makes %.0f at least", source_name(s, o->event), value,
+                     o->event->low);
 }
 
 /* Of the reasons along the ladder the last one said stands: it names the cause nearest to the machine. */
 static void probe_event(struct found *f, const struct event *e) {
-    char *const reason = f->counter.reason;
-    bool available = false;
-    *f = (struct found){.counter.value = NAN};
-    snprintf(f->counter.name, sizeof f->counter.name, "%s", e->name);
-    for (int i = 0; i < (e->software ? 2 : 1) && !available; i++) {
+    *f = (struct found){0};
+    snprintf(f->info.name, sizeof f->info.name, "%s", e->name);
+    for (int i = 0; i < N_RUNGS && !f->source; i++) {
         struct open_event open;
-        const bool by_usage = f->by_usage = i == 1;
-        snprintf(f->counter.source, sizeof f->counter.source, "%s", source_name(e, by_usage));
-        if (open_event(&open, e, by_usage, reason, sizeof f->counter.reason) != 0) continue;
-        available = believe(&open, reason, sizeof f->counter.reason) == 0;
-        close_event(&open);
+        if (!e->software && ladder[i] == &source_getrusage) continue;
+        snprintf(f->info.source, sizeof f->info.source, "%s", source_name(ladder[i], e));
+        if (ladder[i]->open(&open, e, f->info.reason, sizeof f->info.reason) != 0) continue;
+        if (believe(ladder[i], &open, f->info.reason, sizeof f->info.reason) == 0) f->source = ladder[i];
+        ladder[i]->close(&open);
     }
-    if (available) *reason = '\0';
+    f->info.available = f->source != NULL;
+    if (f->source) f->info.reason[0] = '\0';
 }
 
 static const struct found *probe(void) {
@@ -284,20 +402,21 @@ static const struct found *probe(void) {
     return found;
 }
 
-size_t nb_counters_list(struct nb_counter *list, size_t max) {
+size_t nb_counters_list(struct nb_counter_info *list, size_t max) {
     const struct found *found = probe();
     size_t n = 0;
-    for (; n < n_events && n < max; n++) list[n] = found[n].counter;
+    for (; n < n_events && n < max; n++) list[n] = found[n].info;
     if (n == max) return n;
-    list[n] = (struct nb_counter){.name = "instructions_exact", .value = NAN, .source = "single_step"};
-    nb_single_step_probe(list[n].reason, sizeof list[n].reason);
-    return n + 1;
+    struct nb_counter_info exact = {.name = "instructions_exact", .source = "single_step"};
+    exact.available = nb_single_step_probe(exact.reason, sizeof exact.reason) == 0;
+    list[n++] = exact;
+    return n;
 }
 
 bool nb_counters_have_hardware(void) {
     const struct found *found = probe();
     for (size_t i = 0; i < n_events; i++)
-        if (!events[i].software && !found[i].counter.reason[0]) return true;
+        if (!events[i].software && found[i].source) return true;
     return false;
 }
 
@@ -306,14 +425,19 @@ static void nothing(void *arg) { __asm__ volatile("" : : "r"(arg) : "memory"); }
 static void measure_event(const struct found *f, const struct event *e, nb_work work, void *arg, int calls,
                           struct nb_counter *out) {
     struct open_event open;
-    *out = f->counter;
-    if (out->reason[0] || open_event(&open, e, f->by_usage, out->reason, sizeof out->reason) != 0) return;
-    const double without = count(&open, nothing, NULL, calls), with = count(&open, work, arg, calls);
-    close_event(&open);
-    if (isnan(with) || isnan(without))
-        snprintf(out->reason, sizeof out->reason, "%s stopped counting", out->source);
-    else
+    double with = NAN, without = NAN;
+    *out = (struct nb_counter){.value = NAN};
+    snprintf(out->name, sizeof out->name, "%s", e->name);
+    snprintf(out->source, sizeof out->source, "%s", f->info.source);
+    snprintf(out->reason, sizeof out->reason, "%s", f->info.reason);
+    if (!f->source || f->source->open(&open, e, out->reason, sizeof out->reason) != 0) return;
+    bool counted = count(f->source, &open, nothing, NULL, calls, &without) == 0 &&
+                   count(f->source, &open, work, arg, calls, &with) == 0;
+    f->source->close(&open);
+    if (counted)
         out->value = fmax(0, with - without) / calls;
+    else
+        snprintf(out->reason, sizeof out->reason, "%s stopped counting", f->info.source);
 }
 
 size_t nb_counters_measure(nb_work work, void *arg, int calls, struct nb_counter *out, size_t max) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Counters by a ladder with provenance. Each event is taken from the first source that can count it:
  *   papi, papi_software        PAPI's presets, and perf's software events through PAPI
- *   getrusage                  the process's own accounts, where PAPI has none (7.0 turns itself off on a CPU newer than it knows)
+ *   perf_event, perf_software  the same events from the kernel itself: PAPI 7.0 turns itself off on a CPU newer than it knows
+ *   getrusage                  the process's own accounts, where perf events are forbidden
  *   single_step                exact instruction counts, src/measure/single_step.c
  * Taken in a pass of their own, never while timing, in the calling thread only. A source claims events in a virtual machine that
  * it cannot count, so an event is believed only after it has counted work of a known size. */
@@ -16,17 +17,22 @@
 typedef void (*nb_work)(void *arg);
 
 struct nb_counter {
-    char name[48];    /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
+    char name[48];
     double value;     /* NaN: not measured */
     char source[24];  /* "papi", "papi_software", "single_step" */
-    char reason[120]; /* why it cannot be; "": it can */
+    char reason[120]; /* why value is NaN */
 };
 #define NB_MAX_COUNTERS 16
 extern const struct nb_member nb_counter_members[];
 
-/* What can be counted: value NaN, source of the last rung tried where there is a reason (what would mend it: vPMU, perf_event_paranoid).
- * Probes once; returns the number written. */
-size_t nb_counters_list(struct nb_counter *list, size_t max);
+struct nb_counter_info {
+    char name[48];   /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
+    char source[24]; /* of the ladder; of the last rung tried when it is not available */
+    bool available;
+    char reason[120]; /* why not, and what would mend it (no vPMU, perf_event_paranoid, seccomp) */
+};
+/* Probes once; returns the number written. */
+size_t nb_counters_list(struct nb_counter_info *list, size_t max);
 /* Can instructions or cycles be counted at full speed? */
 bool nb_counters_have_hardware(void);
 
