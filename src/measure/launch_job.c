@@ -364,6 +364,13 @@ static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case
     return 0;
 }
 
+/* A clock moves by less; by more a neighbour does, who had the core for all of one measurement. */
+static double clock_of(const struct core_rates *before, const struct core_rates *behind) {
+    const double higher = fmax(before->clock_ghz, behind->clock_ghz),
+                 lower = fmin(before->clock_ghz, behind->clock_ghz);
+    return lower < 0.7 * higher ? higher : (lower + higher) / 2;
+}
+
 static int launch_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     const struct nb_entry *floor = floor_of(job);
@@ -387,7 +394,7 @@ static int launch_job(struct nb_workplace *w) {
         cJSON_AddItemToObject(device, "after", device_state(job));
     }
     core_rates_measure(&after);
-    const double clock_ghz = (rates.clock_ghz + after.clock_ghz) / 2;
+    const double clock_ghz = clock_of(&rates, &after);
     core_rates_best(&rates, &after);
     rates.clock_ghz = clock_ghz;
     settle(&(struct aftermath){w, &bench, failed});
