@@ -55,7 +55,7 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
     s->n_preempted += t->n_preempted;
     s->n_throttled += t->throttled > 0;
     s->clock_ghz = fmax(s->clock_ghz, t->clock_ghz);
-    s->slowest_ghz = fmin(s->slowest_ghz, t->slowest_ghz);
+    if (t->median_ghz > 0) s->sum_ghz += t->median_ghz, s->n_clocked++;
     if (!isfinite(t->uncontended)) return;
     s->n_probed += t->n_samples;
     s->n_contended += (1 - t->uncontended) * t->n_samples;
@@ -78,9 +78,10 @@ static void add_contention(const struct nb_summary *s, struct nb_strbuf *out) {
 
 void nb_summary_core(const struct nb_summary *s, struct nb_strbuf *out) {
     add_contention(s, out);
-    if (s->slowest_ghz < 0.98 * s->clock_ghz)
-        nb_strbuf_addf(out, "%sTimes are given at %.2f GHz; the core ran at %.2f to %.2f.", out->len ? " " : "",
-                       s->clock_ghz, s->slowest_ghz, s->clock_ghz);
+    const double mean_ghz = s->n_clocked ? s->sum_ghz / (double)s->n_clocked : (double)NAN;
+    if (mean_ghz < 0.98 * s->clock_ghz)
+        nb_strbuf_addf(out, "%sTimes are given at %.2f GHz; the core ran at %.2f.", out->len ? " " : "", s->clock_ghz,
+                       mean_ghz);
 }
 
 static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {
@@ -355,7 +356,7 @@ static void add_texts(struct nb_summary *s, const struct nb_results *results) {
 }
 
 void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
-    *s = (struct nb_summary){.n_cases = results->n, .clock_ghz = NAN, .slowest_ghz = NAN};
+    *s = (struct nb_summary){.n_cases = results->n, .clock_ghz = NAN};
     s->failures = nb_alloc(results->n + 1, sizeof *s->failures);
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];

@@ -23,7 +23,8 @@ struct nb_summary {
     double n_probed, n_contended; /* samples of which the state of the core is known, and those of the contended one */
     size_t n_uncontended;         /* timed cases whose figures are of the uncontended core */
     double clock_ghz,
-        slowest_ghz; /* the highest at which times are given, and that of the slowest launch; NaN: not known */
+        sum_ghz;      /* the highest, at which times are given; the cases' median clocks, summed; NaN: not known */
+    size_t n_clocked; /* summands */
     /* Texts, owned, "" where there is nothing to say. */
     char *footer;      /* "AMD EPYC 9R14, 2025-01-31" */
     char *machines;    /* as nb_meta_machines() has them, where there are several */
@@ -39,8 +40,8 @@ struct nb_summary {
 
 void nb_summary_init(struct nb_summary *summary, const struct nb_results *results);
 double nb_summary_contended(const struct nb_summary *summary); /* n_contended / n_probed; 0: nothing was probed */
-/* "The core was shared during 87% of the samples; all figures are from the other 13%. Times are given at 2.99 GHz; the core ran at 2.19 to
- * 2.99."; nothing below 1 %, and where the clock kept within 2 %. */
+/* "The core was shared during 87% of the samples; all figures are from the other 13%. Times are given at 2.99 GHz; the core ran at 2.82.";
+ * nothing below 1 %, and where the clock kept within 2 %. */
 void nb_summary_core(const struct nb_summary *summary, struct nb_strbuf *out);
 void nb_summary_release(struct nb_summary *summary);
 

@@ -226,12 +226,9 @@ static void find_roofline(const struct nb_launches *l, enum nb_state state, stru
 }
 
 static void find_clocks(const struct nb_launches *l, struct nb_timing *t) {
-    t->clock_ghz = t->slowest_ghz = NAN;
+    t->clock_ghz = NAN;
     t->median_ghz = median_of(l, AT(clock_ghz));
-    for (size_t i = 0; i < l->n; i++) {
-        t->clock_ghz = fmax(t->clock_ghz, l->values[i].highest_ghz);
-        t->slowest_ghz = fmin(t->slowest_ghz, l->values[i].clock_ghz);
-    }
+    for (size_t i = 0; i < l->n; i++) t->clock_ghz = fmax(t->clock_ghz, l->values[i].highest_ghz);
 }
 
 static void find_contended(const struct nb_launches *l, enum nb_state state, struct nb_in_contention *out) {
@@ -293,12 +290,11 @@ static const struct nb_member contended[] = {NB_MEMBER(INTERVAL, struct nb_in_co
 const char *const nb_stop_names[] = {[NB_STOP_UNKNOWN] = "",  [NB_STOP_FIXED] = "fixed",   [NB_STOP_AIM] = "aim",
                                      [NB_STOP_MOST] = "most", [NB_STOP_BUDGET] = "budget", NULL};
 
-static const struct nb_member evidence[] = {T(COUNT, n_launches),  T(TEXT, stopped),       T(COUNT, n_samples),
-                                            T(COUNT, n_preempted), T(BOOL, chunked),       T(AMOUNT, per_sample),
-                                            T(NUMBER, steal_ms),   T(NUMBER, involuntary), T(AMOUNT, wall_per_cpu),
-                                            T(AMOUNT, copy_drift), T(AMOUNT, floor_ns),    T(AMOUNT, uncontended),
-                                            T(AMOUNT, clock_ghz),  T(AMOUNT, median_ghz),  T(AMOUNT, slowest_ghz),
-                                            T(AMOUNT, throttled),  NB_MEMBERS_END};
+static const struct nb_member evidence[] = {
+    T(COUNT, n_launches),    T(TEXT, stopped),      T(COUNT, n_samples),  T(COUNT, n_preempted),
+    T(BOOL, chunked),        T(AMOUNT, per_sample), T(NUMBER, steal_ms),  T(NUMBER, involuntary),
+    T(AMOUNT, wall_per_cpu), T(AMOUNT, copy_drift), T(AMOUNT, floor_ns),  T(AMOUNT, uncontended),
+    T(AMOUNT, clock_ghz),    T(AMOUNT, median_ghz), T(AMOUNT, throttled), NB_MEMBERS_END};
 
 /* The figures, then the verdicts, then the evidence for them. */
 const struct nb_member nb_timing_members[] = {T(TEXT, state),

@@ -62,9 +62,9 @@ struct nb_timing {
     double floor_ns;     /* of a call that computes nothing, on a GPU or in another process; NaN: none was timed */
     double uncontended;  /* share of the samples in which the core was; NaN: not known */
     double clock_ghz;    /* at which the times are given, the core's highest; NaN: as measured */
-    double median_ghz, slowest_ghz; /* of its launches */
-    char copy[NB_VARIANT_MAX];      /* "" when none ran */
-    char *reference;                /* key of the group's reference case; owned */
+    double median_ghz;   /* of its launches */
+    char copy[NB_VARIANT_MAX]; /* "" when none ran */
+    char *reference;           /* key of the group's reference case; owned */
 };
 
 /* What the launches of one case have left so far. Zero-initialise. */
