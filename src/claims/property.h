@@ -31,8 +31,8 @@ struct nb_property_call {
 
 struct nb_property {
     const char *name, *summary;
-    struct nb_property_param params[8]; /* seven at most */
     void (*run)(const struct nb_property_call *call);
+    struct nb_property_param params[8]; /* seven at most */
 };
 
 /* The i-th of all files, by name; null: there are no more. */
