@@ -9,7 +9,7 @@
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/run/report.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/guard.h"

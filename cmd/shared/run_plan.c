@@ -10,7 +10,7 @@
 
 #include "reports/text/output.h"
 #include "src/core/axes.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

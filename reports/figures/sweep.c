@@ -9,7 +9,7 @@
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
 #include "src/core/axes.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/format.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "src/core/format.h"
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 #include "src/gate/gate.h"
 
 /* The gate as a whole: how many of each verdict, the worst of them, what it could have seen, and whether everything leans to one side. */

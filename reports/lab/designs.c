@@ -11,7 +11,6 @@
 #include "src/accuracy/accuracy.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 
 /* digits 0: a share, in percent. */
 static void add_figure(struct nb_grid *grid, double value, int digits) {

@@ -7,7 +7,7 @@
 
 #include "reports/text/grid.h"
 #include "reports/text/output.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/names.h"
 #include "src/core/text.h"

@@ -10,7 +10,6 @@
 #include "reports/text/output.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 

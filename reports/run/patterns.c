@@ -7,7 +7,7 @@
 
 #include "reports/run/summary.h"
 #include "src/accuracy/oracle.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
 
 /* By chance all n failures lie in such a part of the cases once in so many times, at most. */

@@ -16,7 +16,7 @@
 #include "reports/run/view.h"
 #include "reports/text/escape.h"
 #include "reports/text/output.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/format.h"
 #include "src/core/log.h"

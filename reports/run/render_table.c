@@ -10,7 +10,7 @@
 #include "reports/text/escape.h"
 #include "reports/text/output.h"
 #include "src/core/axes.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
 
 enum { MAX_CELL = 48, MAX_FAILURES = 20, MAX_SKIPS = 12, ROWS_A_HEADER = 40, NARROWEST_CASE = 12 };

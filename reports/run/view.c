@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "reports/run/summary.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/format.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

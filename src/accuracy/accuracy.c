@@ -10,7 +10,6 @@
 
 #include "src/accuracy/oracle.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 
 /* ---- errors by size -------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,6 @@
 
 #include "src/core/dtype.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 
 struct nb_evidence_sum {

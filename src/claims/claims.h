@@ -9,7 +9,7 @@
 
 #include "src/claims/experiment.h"
 #include "src/claims/rule.h"
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 
 struct nb_claim_source {
     char *cite, *says,

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "src/core/axes.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 

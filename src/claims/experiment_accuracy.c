@@ -5,7 +5,6 @@
 #include "src/claims/experiment.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/record/grade.h"
 

@@ -13,7 +13,6 @@
 
 #include "src/claims/steps.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/models/operations.h"

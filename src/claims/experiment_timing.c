@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 
 #define NO_CASE ((size_t)-1)

@@ -9,11 +9,10 @@
 
 #include "src/claims/experiment.h"
 #include "src/core/axes.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "src/claims/finding.h"
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 #include "src/models/study.h"
 
 struct nb_training {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is printed and parsed is in axes.c; here is what a case is made of by it, and how the parts stand in one text. */
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
 
 /* The decimal exponent of the value once it is rounded to so many digits: 9.996 has 1 with three of them. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 
 #include <assert.h>
 #include <errno.h>

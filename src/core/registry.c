@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"

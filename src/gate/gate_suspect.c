@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/gate/gate.h"

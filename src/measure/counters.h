@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 #include "src/core/kernel_fields.h"
 
 typedef void (*nb_work)(void *arg);

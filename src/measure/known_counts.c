@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"

@@ -9,7 +9,7 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/evidence.h"
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 #include "src/measure/counters.h"
 #include "src/measure/metamorphic.h"
 #include "src/measure/paired.h"

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "src/accuracy/oracle.h"
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 #include "src/core/kernel_entry.h"
 
 enum nb_relation {

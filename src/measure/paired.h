@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 #include "src/core/stats.h"
 #include "src/core/text.h"
 #include "src/measure/core_state.h"

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"

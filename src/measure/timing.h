@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "src/core/case.h"
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 #include "src/core/stats.h"
 #include "src/measure/paired.h"
 

@@ -18,10 +18,9 @@
 #include <unistd.h>
 
 #include "src/accuracy/gradient.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/tuning.h"

@@ -9,7 +9,6 @@
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/text.h"

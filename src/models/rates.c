@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/timer.h"

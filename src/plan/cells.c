@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/core/axes.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"

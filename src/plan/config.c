@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "src/core/files.h"
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 

@@ -16,7 +16,6 @@
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"

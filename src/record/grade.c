@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "src/core/axes.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/text.h"

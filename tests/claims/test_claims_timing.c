@@ -6,7 +6,7 @@
 
 #include "src/claims/claims.h"
 #include "src/claims/experiment_timing.c"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/text.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "src/core/case.h"
-#include "src/core/case_key.h"
 #include "src/core/names.h"
 #include "tests/support/cases.h"
 

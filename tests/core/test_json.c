@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/stats.h"
 #include "src/core/text.h"
 #include "tests/support/files.h"

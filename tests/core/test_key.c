@@ -5,7 +5,6 @@
 
 #include "src/core/axes.h"
 #include "src/core/case.h"
-#include "src/core/case_key.h"
 #include "src/core/format.h"
 #include "src/core/log.h"
 #include "tests/support/cases.h"

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/gate/gate.h"
 
 static double ln_of_copies; /* the fastest copy's time against the candidate's; NaN: launches fail */

@@ -8,7 +8,7 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/gradient.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/measure/check.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/random.h"
 #include "src/measure/schedule.h"

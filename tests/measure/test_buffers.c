@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Buffers notice what a kernel does outside its tensors. */
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/measure/buffers.h"
 
 #include <criterion/criterion.h>

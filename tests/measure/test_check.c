@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/measure/check.h"

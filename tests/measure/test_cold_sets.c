@@ -3,7 +3,7 @@
  * a set. Hot: one set or two of each layout. */
 #include <criterion/criterion.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/shape.h"
 #define load_kernels load_kernels_of_job /* the tests have one too */
 #include "src/measure/worker.c"

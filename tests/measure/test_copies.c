@@ -3,7 +3,7 @@
  * and over several trials, of which some meet a neighbour. */
 #include <criterion/criterion.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/measure/copies_job.c"
 #include "src/measure/session.c"
 #include "tests/support/plans.h"

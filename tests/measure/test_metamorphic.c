@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/measure/metamorphic.h"

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/measure/launch_job.c"

@@ -7,7 +7,7 @@
 
 #include "reports/figures/plot.h"
 #include "reports/run/render_peers.c"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/level_shape.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/plan/inputs.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
 #include "src/record/grade.h"

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/measure/journal.h"
 #include "src/record/record.h"

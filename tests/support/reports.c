@@ -12,7 +12,7 @@
 
 #include "reports/run/report.h"
 #include "src/core/axes.h"
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"
 

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"

@@ -8,7 +8,6 @@
 
 #include "reports/run/report.h"
 #include "src/core/case.h"
-#include "src/core/case_key.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "src/core/dtype.h"
-#include "src/core/json_fields.h"
+#include "src/core/json.h"
 
 enum nb_quantum { NB_QUANTUM_E4M3, NB_QUANTUM_E5M2, NB_QUANTUM_INT8, NB_N_QUANTA };
 enum nb_scaling { NB_SCALING_NONE, NB_SCALING_TENSOR, NB_SCALING_ROW, NB_N_SCALINGS };

@@ -9,7 +9,6 @@
 #include "src/accuracy/bound.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/lab/stress/row_score.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The map of a kernel over scale and rho, with the lines at which theory says that the formula breaks down. */
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/lab/stress/search.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Budget, calls and the worst rows so far; the searches; what reproduces the rows that they found. */
-#include "src/core/case_key.h"
+#include "src/core/case.h"
 #include "src/lab/stress/search.h"
 
 #include <assert.h>
@@ -11,7 +11,6 @@
 
 #include "src/core/dtype.h"
 #include "src/core/json.h"
-#include "src/core/json_fields.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
