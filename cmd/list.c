@@ -11,7 +11,6 @@
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
 #include "src/core/axes.h"
-#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"

@@ -24,15 +24,11 @@ const char *const nb_table_json[] = {"table", "json", NULL};
 const char *const nb_table_markdown_json[] = {"table", "markdown", "json", NULL};
 const char *const nb_table_markdown_csv_json[] = {"table", "markdown", "csv", "json", NULL};
 
-void nb_texts_add(struct nb_texts *t, const char *item) {
-    t->items = nb_realloc(t->items, t->n + 1, sizeof *t->items);
-    t->items[t->n++] = item;
-}
+void nb_texts_add(struct nb_texts *t, const char *item) { *NB_PUSH(t->items, t->n) = item; }
 /* Item i is this text from now on, which the list frees. */
 static void own_text(struct nb_texts *t, size_t i, char *text) {
     t->items[i] = text;
-    t->owned = nb_realloc(t->owned, t->n_owned + 1, sizeof *t->owned);
-    t->owned[t->n_owned++] = text;
+    *NB_PUSH(t->owned, t->n_owned) = text;
 }
 void nb_texts_add_owned(struct nb_texts *t, char *item) {
     nb_texts_add(t, item);

@@ -42,9 +42,8 @@ void nb_figure_release(struct nb_figure *f) {
 static size_t find_or_add(char ***texts, size_t *n, const char *text) {
     for (size_t i = 0; i < *n; i++)
         if (strcmp((*texts)[i], text) == 0) return i;
-    *texts = nb_realloc(*texts, *n + 1, sizeof **texts);
-    (*texts)[*n] = nb_strdup(text);
-    return (*n)++;
+    *NB_PUSH(*texts, *n) = nb_strdup(text);
+    return *n - 1;
 }
 
 size_t nb_figure_entry(struct nb_figure *f, const char *label) {
@@ -58,9 +57,9 @@ static struct nb_line *line_of(struct nb_figure *f, size_t panel, size_t entry, 
         const struct nb_line *line = &f->lines[i];
         if (line->panel == panel && line->entry == entry && line->law == law) return &f->lines[i];
     }
-    f->lines = nb_realloc(f->lines, f->n_lines + 1, sizeof *f->lines);
-    f->lines[f->n_lines] = (struct nb_line){.panel = panel, .entry = entry, .law = law};
-    return &f->lines[f->n_lines++];
+    struct nb_line *added = NB_PUSH(f->lines, f->n_lines);
+    *added = (struct nb_line){.panel = panel, .entry = entry, .law = law};
+    return added;
 }
 
 static void append(struct nb_figure *f, size_t panel, size_t entry, bool law, struct nb_point point) {

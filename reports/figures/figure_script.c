@@ -201,8 +201,7 @@ static void leave_out_spikes(struct range *r, const struct nb_figure *f, size_t 
     size_t n = 0;
     for (size_t i = 0; i < f->n_lines; i++)
         for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
-            values = nb_realloc(values, n + 1, sizeof *values);
-            values[n++] = f->lines[i].points[p].y;
+            *NB_PUSH(values, n) = f->lines[i].points[p].y;
         }
     if (n >= FEWEST) {
         const size_t k = 1 + n / ONE_IN;

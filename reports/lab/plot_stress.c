@@ -44,8 +44,7 @@ static void studies_init(struct studies *studies, const cJSON *stress) {
             studies->n_repeated++;
             continue;
         }
-        studies->list = nb_realloc(studies->list, studies->n + 1, sizeof *studies->list);
-        studies->list[studies->n++] = (struct study_line){json, name, variant, dtype};
+        *NB_PUSH(studies->list, studies->n) = (struct study_line){json, name, variant, dtype};
     }
 }
 

@@ -19,8 +19,7 @@ static void add_reason(struct nb_summary *s, const char *text, size_t n) {
             s->skips[i].n += n;
             return;
         }
-    s->skips = nb_realloc(s->skips, s->n_skips + 1, sizeof *s->skips);
-    s->skips[s->n_skips++] = (struct nb_reason){text, n};
+    *NB_PUSH(s->skips, s->n_skips) = (struct nb_reason){text, n};
 }
 
 static int by_count(const void *left, const void *right) {

@@ -232,8 +232,7 @@ static void cut_sections(struct nb_view *view, struct keyed *keyed, size_t n) {
         if (i == 0 || strcmp(keyed[i].heading, keyed[i - 1].heading) != 0)
             view->sections[view->n_sections++].heading = nb_strdup(keyed[i].heading);
         struct nb_section *s = &view->sections[view->n_sections - 1];
-        s->records = nb_realloc(s->records, s->n + 1, sizeof *s->records);
-        s->records[s->n++] = keyed[i].record;
+        *NB_PUSH(s->records, s->n) = keyed[i].record;
     }
     if (view->n_sections) qsort(view->sections, view->n_sections, sizeof *view->sections, by_first_record);
 }

@@ -15,10 +15,7 @@ void nb_grid_init(struct nb_grid *grid, const char *const *titles, size_t n_colu
     *grid = (struct nb_grid){.titles = titles, .n_columns = n_columns};
 }
 
-void nb_grid_add(struct nb_grid *grid, const char *text) {
-    grid->cells = nb_realloc(grid->cells, grid->n_cells + 1, sizeof *grid->cells);
-    grid->cells[grid->n_cells++] = nb_strdup(text);
-}
+void nb_grid_add(struct nb_grid *grid, const char *text) { *NB_PUSH(grid->cells, grid->n_cells) = nb_strdup(text); }
 
 void nb_grid_end_cell(struct nb_grid *grid) {
     nb_grid_add(grid, grid->cell.text ? grid->cell.text : "");

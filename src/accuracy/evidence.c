@@ -31,6 +31,15 @@ static double largest_of(const struct nb_oracle *o, const struct nb_format *f) {
     return o->c->pass == NB_BACKWARD || loses_eps ? -1 : sqrt(f->overflow / (double)o->n_stats) / 2;
 }
 
+static const struct nb_evidence nothing_known = {.is_declared = true,
+                                                 .worst_row = -1,
+                                                 .worst_col = -1,
+                                                 .broken_row = -1,
+                                                 .broken_rho = NAN,
+                                                 .factor_low = NAN,
+                                                 .factor_high = NAN,
+                                                 .factor_rest = NAN};
+
 struct nb_evidence_sum *nb_evidence_new(const struct nb_case *c, const struct nb_oracle *oracle,
                                         const struct nb_evidence *of) {
     const uint32_t op = oracle->c->op;
@@ -42,16 +51,10 @@ struct nb_evidence_sum *nb_evidence_new(const struct nb_case *c, const struct nb
     s->statistics = &nb_formats[c->stats_dtype == NB_STATS_X ? s->dtype : NB_F32];
     s->largest = largest_of(oracle, s->statistics);
     s->beta = oracle->c->pass == NB_FORWARD && oracle->c->op != NB_OP_BATCHNORM ? oracle->beta : NULL;
-    s->e = (struct nb_evidence){.claimed = of->claimed,
-                                .is_declared = of->is_declared,
-                                .min_rms = INFINITY,
-                                .worst_row = -1,
-                                .worst_col = -1,
-                                .broken_row = -1,
-                                .broken_rho = NAN,
-                                .factor_low = NAN,
-                                .factor_high = NAN,
-                                .factor_rest = NAN};
+    s->e = nothing_known;
+    s->e.claimed = of->claimed;
+    s->e.is_declared = of->is_declared;
+    s->e.min_rms = INFINITY;
     return s;
 }
 
@@ -243,14 +246,7 @@ static void settle(double *value, double null_means) {
 }
 
 int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json) {
-    *e = (struct nb_evidence){.is_declared = true,
-                              .worst_row = -1,
-                              .worst_col = -1,
-                              .broken_row = -1,
-                              .broken_rho = NAN,
-                              .factor_low = NAN,
-                              .factor_high = NAN,
-                              .factor_rest = NAN};
+    *e = nothing_known;
     if (nb_json_get_members(json, evidence, e, "evidence") != 0) return -1;
     const cJSON *worst = cJSON_GetObjectItemCaseSensitive(json, "worst");
     const double unlimited = e->n > 0 ? (double)INFINITY : (double)NAN;

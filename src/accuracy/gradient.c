@@ -570,8 +570,7 @@ int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c) {
     if (!has_saved(c) || nb_inputs_saved(in, c) >= 0) return 0;
     if (nb_oracle_init(&oracle, c, in) != 0) return -1;
     const unsigned long long n = (unsigned long long)oracle.n_truth;
-    in->saved = nb_realloc(in->saved, (unsigned)in->n_saved + 1, sizeof *in->saved);
-    struct nb_saved_statistics *saved = &in->saved[in->n_saved++];
+    struct nb_saved_statistics *saved = NB_PUSH(in->saved, in->n_saved);
     *saved = (struct nb_saved_statistics){.c = *c,
                                           .mean = nb_alloc(n, sizeof *saved->mean),
                                           .rstd = nb_alloc(n, sizeof *saved->rstd),

@@ -526,8 +526,7 @@ static void find_axis(struct nb_claim_result *result, const struct nb_sensitivit
         apply(r, findings, by->axis, value, &sensed);
         if (sensed.n == 0) continue;
         sensed.value = nb_strdup(value);
-        result->sensed = nb_realloc(result->sensed, result->n_sensed + 1, sizeof *result->sensed);
-        result->sensed[result->n_sensed++] = sensed;
+        *NB_PUSH(result->sensed, result->n_sensed) = sensed;
     }
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/steps.h"
+#include "src/claims/experiment.h"
 #include "src/claims/training.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

@@ -84,3 +84,10 @@ bool nb_record_has_label(const struct nb_record *r, const char *label);
 void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON *meta);
 /* Why nothing was measured for the label: the reason most often given for a cell left out whose key it may be, else a general one. */
 const char *nb_blocks_why_none(const struct nb_results *results);
+
+/* Appends to the "steps" section of claims.json what the experiment, of kind step, came to: an entry for each model, number of tokens, norm and style, unless
+ * another claim's is there already; its published rows are added to that.
+ *   {"model","title","source","training","tokens","norm","style","reason",
+ *    "parts":[{"part","seconds":{value,low,high},"norms":{..},"norm_share":{..},"cut":{..},"norm_cut":{..}}],
+ *    "dispatch":[{"row","part","gpu","published":{..},"needed_here_us":{..},"needed_there_us":{..},"limit","sentence"}]} */
+void nb_steps_to_json(const struct nb_experiment *e, const struct nb_claims_measured *m, cJSON *models);

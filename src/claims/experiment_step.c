@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/steps.h"
+#include "src/claims/experiment.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

@@ -38,8 +38,7 @@ struct nb_finding *nb_findings_add_missing(struct nb_findings *f, const char *na
 }
 
 void nb_finding_tag(struct nb_finding *f, const char *axis, const char *value) {
-    f->tags = nb_realloc(f->tags, f->n_tags + 1, sizeof *f->tags);
-    f->tags[f->n_tags++] = (struct nb_tag){nb_strdup(axis), nb_strdup(value)};
+    *NB_PUSH(f->tags, f->n_tags) = (struct nb_tag){nb_strdup(axis), nb_strdup(value)};
 }
 
 void nb_finding_tag_number(struct nb_finding *f, const char *axis, double value) {
@@ -162,8 +161,7 @@ static int read_value(struct nb_wanted *w, const struct nb_jsonc *file, const cJ
         value = text;
     }
     if (!value || !*value) return nb_jsonc_wrong_type(file, node, w->axis, "a text, a number, or a list of them");
-    w->values = nb_realloc(w->values, w->n + 1, sizeof *w->values);
-    w->values[w->n++] = nb_strdup(value);
+    *NB_PUSH(w->values, w->n) = nb_strdup(value);
     return 0;
 }
 

@@ -30,8 +30,7 @@ struct rule_gap {
 static void rule_group_add(struct rule_group *g, const struct nb_finding *f) {
     if (f->reason) g->missing = f->reason;
     if (isnan(f->value.value)) return;
-    g->figures = nb_realloc(g->figures, g->n + 1, sizeof *g->figures);
-    g->figures[g->n++] = f;
+    *NB_PUSH(g->figures, g->n) = f;
 }
 
 static void rule_group_release(struct rule_group *g) {

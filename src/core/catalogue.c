@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernels of the sources (catalogue.h): every variant of those in kernel_catalogue.h, which cmd/kernel_catalogue.awk writes. */
-#include "src/core/catalogue.h"
+/* The kernels of the sources (registry.h): every variant of those in kernel_catalogue.h, which cmd/kernel_catalogue.awk writes. */
+#include "src/core/registry.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/core/program_api.h"
 #include "src/core/text.h"
 
 #define FIELD_END(field) (offsetof(struct nb_kernel, field) + sizeof(((struct nb_kernel *)0)->field))
@@ -198,3 +197,14 @@ int nb_kernel_validate(const struct nb_kernel *k, char *reason, size_t n) {
     if (!k->run) return nb_reason(reason, n, "run is null");
     return 0;
 }
+
+/* ---- the one table of programs that this process was told of ---- */
+
+static bool is_none(const char *file) { return false; }
+static void free_none(struct nb_kernel_program *p) { (void)p; }
+
+static const struct nb_program_api none = {.is = is_none, .free = free_none};
+static const struct nb_program_api *programs = &none;
+
+void nb_use_programs(const struct nb_program_api *api) { programs = api; }
+const struct nb_program_api *nb_programs(void) { return programs; }

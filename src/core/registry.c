@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "src/core/case.h"
-#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
@@ -22,7 +21,6 @@
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
-#include "src/core/program_api.h"
 
 typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);
 

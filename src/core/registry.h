@@ -67,3 +67,14 @@ void nb_registry_release(void);
 /* Null: yes; else the reason why not, good until the next question. */
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call);
 bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call);
+
+/* ---- the catalogue: every kernel of the sources in every width and dtype, whether it is built or not ----
+ *
+ * The list that make writes from the kernels' files. With it a kernel that is not built can be distinguished from one that does not exist,
+ * and a preset can say what it needs before anything is built. */
+
+/* *n entries, as the registry's, but that run and all that follows it is null; sorted by kernel, then width, then dtype. They last as
+ * long as the process. An entry is built when the registry has its id. */
+const struct nb_entry *nb_catalogue(size_t *n);
+/* How to get what is not built: the command and how long it takes in a source tree, what is wrong in an installation. */
+const char *nb_catalogue_remedy(const struct nb_entry *entry);

@@ -341,9 +341,9 @@ static bool is_of(const struct nb_calibration_group *group, const struct nb_case
 static struct nb_calibration_group *group_of(struct nb_calibration_run *r, const struct nb_case *c) {
     for (size_t i = 0; i < r->n_groups; i++)
         if (is_of(&r->groups[i], c)) return &r->groups[i];
-    r->groups = nb_realloc(r->groups, r->n_groups + 1, sizeof *r->groups);
-    r->groups[r->n_groups] = (struct nb_calibration_group){.c = c};
-    return &r->groups[r->n_groups++];
+    struct nb_calibration_group *added = NB_PUSH(r->groups, r->n_groups);
+    *added = (struct nb_calibration_group){.c = c};
+    return added;
 }
 
 /* Spread evenly over the group's cases, which are in the order of the registry: neighbours are widths of one kernel. */
@@ -356,8 +356,7 @@ static void thin(struct nb_calibration_group *group, int most) {
 static void make_groups(struct nb_calibration_run *r) {
     for (size_t i = 0; i < r->g->n_cases; i++) {
         struct nb_calibration_group *group = group_of(r, &r->g->cases[i].c);
-        group->cases = nb_realloc(group->cases, group->n_all + 1, sizeof *group->cases);
-        group->cases[group->n_all++] = i;
+        *NB_PUSH(group->cases, group->n_all) = i;
     }
     for (size_t i = 0; i < r->n_groups; i++) thin(&r->groups[i], r->cases_per_group);
 }
@@ -385,8 +384,7 @@ static int launch_case(struct nb_calibration_run *r, struct nb_calibration_group
     struct nb_calibration_launch read = read_launch(&answer);
     read.case_index = (int)which;
     read.overhead_s = nb_now_s() - start - answer.wall_s;
-    group->launches = nb_realloc(group->launches, group->n_launches + 1, sizeof *group->launches);
-    group->launches[group->n_launches++] = read;
+    *NB_PUSH(group->launches, group->n_launches) = read;
     return 0;
 }
 

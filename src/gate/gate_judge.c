@@ -33,8 +33,7 @@ const char *nb_verdict_name(enum nb_verdict v) { return v < NB_N_VERDICTS ? name
 void nb_gate_evidence_add(struct nb_gate_evidence *e, enum nb_gate_stage stage, const struct nb_gate_launch *launch) {
     struct nb_gate_launch **list = stage == NB_GATE_SCREEN ? &e->screen : &e->confirm;
     size_t *n = stage == NB_GATE_SCREEN ? &e->n_screen : &e->n_confirm;
-    *list = nb_realloc(*list, *n + 1, sizeof **list);
-    (*list)[(*n)++] = *launch;
+    *NB_PUSH(*list, *n) = *launch;
 }
 
 /* ---- launch values -------------------------------------------------------------------------------------------------- */

@@ -145,14 +145,13 @@ static void judge_open(const struct self_test *s, struct contender *contenders, 
 static void keep_result(struct self_test *s, size_t case_index, const struct contender *k, bool powered,
                         double seconds) {
     struct nb_trials *t = s->out;
-    t->results = nb_realloc(t->results, t->n + 1, sizeof *t->results);
-    t->results[t->n++] = (struct nb_trial_result){.trial = t->trial,
-                                                  .load = t->load,
-                                                  .case_index = case_index,
-                                                  .effect = k->effect,
-                                                  .powered = powered,
-                                                  .judgement = k->judgement,
-                                                  .seconds = seconds};
+    *NB_PUSH(t->results, t->n) = (struct nb_trial_result){.trial = t->trial,
+                                                          .load = t->load,
+                                                          .case_index = case_index,
+                                                          .effect = k->effect,
+                                                          .powered = powered,
+                                                          .judgement = k->judgement,
+                                                          .seconds = seconds};
     if (s->plan->record) s->plan->record(&t->results[t->n - 1], s->g->record_arg);
 }
 

@@ -118,8 +118,7 @@ static int read_operation(const struct nb_jsonc *file, const cJSON *node, struct
 }
 
 void nb_model_step_add(struct nb_model_step *step, const struct nb_operation *operation) {
-    step->operations = nb_realloc(step->operations, step->n_operations + 1, sizeof *step->operations);
-    struct nb_operation *o = &step->operations[step->n_operations++];
+    struct nb_operation *o = NB_PUSH(step->operations, step->n_operations);
     *o = *operation;
     o->where = operation->where ? nb_strdup(operation->where) : NULL;
 }
@@ -138,8 +137,7 @@ static void add_work(struct nb_model_step *step, const struct nb_step_work *work
             step->works[i].count += work->count;
             return;
         }
-    step->works = nb_realloc(step->works, step->n_works + 1, sizeof *step->works);
-    step->works[step->n_works++] = *work;
+    *NB_PUSH(step->works, step->n_works) = *work;
 }
 
 static void add_product(struct nb_model_step *step, enum nb_model_part part, const struct nb_operation *o, int64_t rows,

@@ -64,8 +64,7 @@ void nb_rates_add(struct nb_rates *rates, const struct nb_model_step *step) {
         if (w->kind != NB_WORK_PRODUCT) continue;
         struct nb_rate_product *p = find(rates, w);
         if (!p) {
-            rates->products = nb_realloc(rates->products, rates->n + 1, sizeof *rates->products);
-            p = &rates->products[rates->n++];
+            p = NB_PUSH(rates->products, rates->n);
             *p = (struct nb_rate_product){
                 .rows = w->rows, .inner = w->inner, .cols = w->cols, .hot = w->hot, .seconds = NONE};
             choose_timed(p);

@@ -65,9 +65,9 @@ static struct nb_torch_group *group_of(struct nb_torch_plan *p, enum nb_torch_me
         struct nb_torch_group *g = &p->groups[i];
         if (g->measure == measure && g->workload == workload && g->steps == steps) return g;
     }
-    p->groups = nb_realloc(p->groups, (unsigned)p->n + 1, sizeof *p->groups);
-    p->groups[p->n] = (struct nb_torch_group){.measure = measure, .workload = workload, .steps = steps};
-    return &p->groups[p->n++];
+    struct nb_torch_group *added = NB_PUSH(p->groups, p->n);
+    *added = (struct nb_torch_group){.measure = measure, .workload = workload, .steps = steps};
+    return added;
 }
 
 void nb_torch_plan_add(struct nb_torch_plan *p, enum nb_torch_measure measure, const struct nb_model_workload *workload,
@@ -490,8 +490,7 @@ static void settle_job(void *arg, int piece, int seat) {
 }
 
 static void add_job(struct party *p, int group, int round, const int *arms, int n) {
-    p->jobs = nb_realloc(p->jobs, (unsigned)p->n_jobs + 1, sizeof *p->jobs);
-    struct job *j = &p->jobs[p->n_jobs++];
+    struct job *j = NB_PUSH(p->jobs, p->n_jobs);
     *j = (struct job){.group = group, .round = round, .arms = nb_alloc((unsigned)n, sizeof *arms), .n_arms = n};
     memcpy(j->arms, arms, (unsigned)n * sizeof *arms);
 }

@@ -8,7 +8,6 @@
 
 #include "src/core/axes.h"
 #include "src/core/case.h"
-#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/level_shape.h"
@@ -125,10 +124,7 @@ static const struct nb_block *find_exclude(const struct nb_block *block, const s
 static size_t add_label(struct nb_labels *labels, const char *name, const char *source, const char *text) {
     size_t at = 0;
     while (at < labels->n && strcmp(labels->items[at].name, name) != 0) at++;
-    if (at == labels->n) {
-        labels->items = nb_realloc(labels->items, ++labels->n, sizeof *labels->items);
-        labels->items[at] = (struct nb_label){.name = nb_strdup(name)};
-    }
+    if (at == labels->n) *NB_PUSH(labels->items, labels->n) = (struct nb_label){.name = nb_strdup(name)};
     struct nb_label *label = &labels->items[at];
     if (!label->source && source) label->source = nb_strdup(source);
     if (!label->text && text) label->text = nb_strdup(text);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/program_api.h"
+#include "src/core/kernel_fields.h"
 
 struct nb_program_process;
 

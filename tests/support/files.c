@@ -22,10 +22,7 @@ struct list {
 };
 static struct list all, folders;
 
-static void *append(struct list *list, void *item) {
-    list->items = nb_realloc(list->items, list->n + 1, sizeof *list->items);
-    return list->items[list->n++] = item;
-}
+static void *append(struct list *list, void *item) { return *NB_PUSH(list->items, list->n) = item; }
 
 char *kept(char *text) { return append(&all, text); }
 cJSON *kept_json(cJSON *json) { return append(&all, json); }

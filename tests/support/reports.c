@@ -23,8 +23,7 @@ static void set_axis(struct nb_case *c, const char *axis, const char *text) {
 
 struct nb_record *nb_test_add(struct nb_results *results, const char *variant, uint32_t op, const char *shape) {
     struct nb_strbuf key = {0}, replay = {0};
-    results->records = nb_realloc(results->records, results->n + 1, sizeof *results->records);
-    struct nb_record *r = &results->records[results->n++];
+    struct nb_record *r = NB_PUSH(results->records, results->n);
     *r = (struct nb_record){.status = NB_OK};
     nb_case_init(&r->c);
     snprintf(r->c.variant, sizeof r->c.variant, "%s", variant);
