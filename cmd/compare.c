@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench compare: runs side by side. A report; whether something became slower is the gate's question. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "cmd/shared/options.h"
 #include "reports/run/report.h"

@@ -4,11 +4,9 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/text/output.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/guard.h"

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/peers/library.h"
-
 enum { WRONG_THREADS = 101 }; /* beyond the library's own status codes */
 
 struct onednn *onednn(void) {

@@ -4,9 +4,7 @@
 
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
-#include "reports/text/escape.h"
 #include "src/core/files.h"
-#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/names.h"
 #include "src/lab/stress/stress.h"

@@ -12,7 +12,6 @@
 #include "reports/run/summary.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/measure/paired.h"
 
 enum { MOST_COMMANDS = 3, MOST_LINES = 3, PURPOSE = 54 };
 

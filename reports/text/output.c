@@ -9,7 +9,6 @@
 
 #include "reports/text/escape.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 
 bool nb_screen_color(FILE *out) {
     int fd = fileno(out);

@@ -455,7 +455,7 @@ cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_number number) {
 
 /* 1: read, 0: there is none, -1 after nb_error. */
 static int get_if_there(const cJSON *json, const char *name, const struct nb_member *members, void *to) {
-    const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, name);
+    const cJSON *object = nb_json_get(json, name);
     if (!cJSON_IsObject(object)) return 0;
     return nb_json_get_members(object, members, to, "accuracy") == 0 ? 1 : -1;
 }
@@ -481,7 +481,7 @@ static int loss_from_json(enum nb_loss *loss, const cJSON *json) {
 }
 
 int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
-    const cJSON *errors = cJSON_GetObjectItemCaseSensitive(json, "parameters");
+    const cJSON *errors = nb_json_get(json, "parameters");
     *a = (struct nb_accuracy){.reproducer = {.row = -1, .col = -1}, .has_parameters = cJSON_IsObject(errors)};
     if (nb_json_get_members(json, figures, a, "accuracy") != 0) return -1;
     const int has_ratios = get_if_there(json, "ratios", ratios, a);

@@ -248,7 +248,7 @@ static void settle(double *value, double null_means) {
 int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json) {
     *e = nothing_known;
     if (nb_json_get_members(json, evidence, e, "evidence") != 0) return -1;
-    const cJSON *worst = cJSON_GetObjectItemCaseSensitive(json, "worst");
+    const cJSON *worst = nb_json_get(json, "worst");
     const double unlimited = e->n > 0 ? (double)INFINITY : (double)NAN;
     settle(&e->claimed.min_rms, 0);
     settle(&e->claimed.max_abs, INFINITY);

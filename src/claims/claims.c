@@ -10,7 +10,6 @@
 
 #include "src/core/axes.h"
 #include "src/core/files.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"

@@ -204,7 +204,7 @@ static void add_check(cJSON *checks, const cJSON *model, const cJSON *measured) 
 
 /* Of each model that was summed and timed; unfused norms beside the printed class, fused ones beside PyTorch's. */
 static void add_checks(cJSON *json) {
-    cJSON *steps = cJSON_GetObjectItemCaseSensitive(json, "steps");
+    cJSON *steps = nb_json_get(json, "steps");
     const cJSON *training = nb_json_get(json, "training"), *model, *measured;
     if (!steps || !nb_json_is(training, "device", "cpu")) return;
     cJSON *checks = cJSON_AddArrayToObject(steps, "checks");

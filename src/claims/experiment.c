@@ -8,7 +8,6 @@
 #include "src/core/axes.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 

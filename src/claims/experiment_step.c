@@ -104,7 +104,7 @@ static int step_read(struct nb_experiment *e, const struct nb_jsonc *file, const
         return -1;
     if (nb_model_step_read(&s->model, s->model_name, (int)s->tokens) != 0)
         return nb_error("%s:%d: \"model\" of this experiment cannot be read", file->path,
-                        nb_jsonc_line(file, cJSON_GetObjectItemCaseSensitive(node, "model")));
+                        nb_jsonc_line(file, nb_json_get(node, "model")));
     s->pairs = nb_alloc(s->norms.n * s->styles.n, sizeof *s->pairs);
     for (; s->n_pairs < s->norms.n * s->styles.n; s->n_pairs++)
         s->pairs[s->n_pairs] = nb_norm_pair_of(s->norms.items[s->n_pairs / s->styles.n], against,
@@ -380,8 +380,7 @@ void nb_steps_to_json(const struct nb_experiment *e, const struct nb_claims_meas
         struct asked a = ask(s, m, i);
         cJSON *entry = find_entry(models, &a);
         for (size_t row = 0; row < s->n_published; row++)
-            if (is_of(&s->published[row], &a))
-                add_row(cJSON_GetObjectItemCaseSensitive(entry, "dispatch"), &a, &s->published[row]);
+            if (is_of(&s->published[row], &a)) add_row(nb_json_get(entry, "dispatch"), &a, &s->published[row]);
         nb_norm_times_release(&a.times);
     }
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/measure/paired.h"
 

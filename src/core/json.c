@@ -11,7 +11,6 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"
-#include "src/core/text.h"
 #include "src/core/utf8.h"
 
 void nb_json_number(cJSON *object, const char *name, double value) {

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/shape.h"
 
 static const double most_bytes = 1 << 30;

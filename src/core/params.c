@@ -2,7 +2,6 @@
 #include "src/core/params.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

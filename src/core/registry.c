@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"

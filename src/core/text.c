@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/core/utf8.h"
 
 static void reserve(struct nb_strbuf *b, size_t more) {

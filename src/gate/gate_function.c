@@ -212,7 +212,7 @@ static int ask(const struct nb_gate_request *q, cJSON **answer, int *failed, cha
 static void take_counts(struct nb_gate_case *c, const cJSON *answer) {
     static const int builds[] = {NB_BUILD_BASELINE, NB_BUILD_CANDIDATE};
     const char *uncounted = nb_json_get_text(answer, "uncounted");
-    const cJSON *counts = cJSON_GetObjectItemCaseSensitive(answer, "instructions");
+    const cJSON *counts = nb_json_get(answer, "instructions");
     for (int i = 0; i < 2; i++) {
         const cJSON *count = cJSON_GetArrayItem(counts, i);
         if (cJSON_IsNumber(count)) c->instructions[builds[i]] = count->valuedouble;

@@ -58,9 +58,8 @@ static const char *file_of(const struct nb_job *job, const char *arm) {
 }
 
 static int find_functions(struct subject *s, const struct nb_job *job, int arm) {
-    const cJSON *names = cJSON_GetObjectItemCaseSensitive(job->options, "names");
-    const char *key =
-        cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(job->options, "arms"), arm));
+    const cJSON *names = nb_json_get(job->options, "names");
+    const char *key = cJSON_GetStringValue(cJSON_GetArrayItem(nb_json_get(job->options, "arms"), arm));
     const char *file = key ? file_of(job, key) : NULL;
     s->file = file;
     void *handle = file ? nb_object_open(file) : NULL;
@@ -174,7 +173,7 @@ static int time_arms(struct bench *b, struct nb_pool *pool) {
         .struct_size = sizeof kernel, .op = NB_OP_COPY, .name = "function", .variant = "function", .run = run_function};
     static const struct nb_case one_row = {.op = NB_OP_COPY, .threads = 1, .shape = {.rows = 1, .cols = 1}};
     const struct nb_job *job = &b->w->job;
-    const cJSON *extra = cJSON_GetObjectItemCaseSensitive(job->options, "extra_percent");
+    const cJSON *extra = nb_json_get(job->options, "extra_percent");
     struct nb_arm arms[NB_GATE_ARMS] = {{0}};
     struct nb_entry entries[NB_GATE_ARMS];
     struct nb_call calls[NB_GATE_ARMS] = {{0}};
@@ -321,7 +320,7 @@ static int check_arms(struct bench *b) {
 static int gate_function_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     struct bench b = {.w = w};
-    b.n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(job->options, "arms"));
+    b.n = cJSON_GetArraySize(nb_json_get(job->options, "arms"));
     if (b.n < 1 || b.n > NB_GATE_ARMS) return nb_error("a launch of %d arms", b.n);
     struct nb_pool *pool = nb_pool_new(1, job->cpus);
     if (!pool) return -1;

@@ -93,7 +93,7 @@ void nb_gate_own_pages(const struct nb_job *job) {
 static int gate_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     const int n = job->n_cases;
-    const cJSON *extra = cJSON_GetObjectItemCaseSensitive(job->options, "extra_percent");
+    const cJSON *extra = nb_json_get(job->options, "extra_percent");
     struct nb_arm *arms freed = nb_alloc((unsigned)n, sizeof *arms);
     bool *same freed = nb_alloc((unsigned)n, sizeof *same);
     struct nb_bench bench released_by(nb_bench_release) = {
@@ -170,7 +170,7 @@ static double floor_of(const cJSON *line, struct nb_floors *floors) {
 
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_floors *floors,
                         struct nb_gate_answer *out) {
-    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
+    const cJSON *arms = nb_json_get(line, "arms"), *arm;
     struct nb_samples samples[NB_GATE_ARMS] = {{0}};
     int n = 0, result = -1;
     *out = (struct nb_gate_answer){.status = NB_OK};
@@ -182,7 +182,7 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_flo
     }
     out->chunked = nb_json_get_bool(line, "chunked");
     out->n_blocks = samples[0].n;
-    out->wall_s = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "wall_s");
+    out->wall_s = nb_json_get_number(nb_json_get(line, "noise"), "wall_s");
     find_failure(arms, out);
     for (int i = 0; i < n_arms; i++) {
         out->call_ns[i] = nb_samples_median(&samples[i]);

@@ -149,7 +149,7 @@ static int build_of(const struct nb_gate_case *c, const cJSON *line) {
 static void take_count(cJSON *line, void *arg) {
     struct nb_gate_case *c = arg;
     const int b = build_of(c, line);
-    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(b >= 0 ? line : NULL, "counters"), *counter;
+    const cJSON *counters = nb_json_get(b >= 0 ? line : NULL, "counters"), *counter;
     cJSON_ArrayForEach(counter, counters) {
         const char *name = nb_json_get_text(counter, "name"), *reason = nb_json_get_text(counter, "reason");
         if (!name || strcmp(name, "instructions_exact") != 0) continue;
@@ -250,7 +250,7 @@ static void take_check(cJSON *line, void *arg) {
     const int b = build_of(checks->c, line);
     if (b >= 0) {
         const char *status = nb_json_get_text(line, "status"), *reason = nb_json_get_text(line, "reason");
-        const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(line, "accuracy");
+        const cJSON *accuracy = nb_json_get(line, "accuracy");
         checks->answered[b] = true;
         checks->status[b] = status ? nb_status_parse(status) : NB_CRASHED;
         snprintf(checks->reason[b], sizeof checks->reason[b], "%s", reason ? reason : "");

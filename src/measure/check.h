@@ -2,8 +2,6 @@
 /* Before any timing: is what the kernel returns right, and does it keep to its own memory? */
 #pragma once
 
-#include "src/accuracy/gradient.h"
-#include "src/accuracy/oracle.h"
 #include "src/core/kernel_entry.h"
 #include "src/measure/buffers.h"
 #include "src/measure/judge.h"

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"

@@ -7,7 +7,6 @@
  * for rounding to nearest. Where the range may be hit, or the op has no such relation, it is not applicable, with the reason. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/accuracy/oracle.h"

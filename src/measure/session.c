@@ -14,7 +14,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/text.h"
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
 #include "src/measure/judge.h"

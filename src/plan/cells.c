@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/core/axes.h"
-#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/level_shape.h"

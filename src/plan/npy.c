@@ -12,7 +12,6 @@
 
 #include "src/core/dtype.h"
 #include "src/core/files.h"
-#include "src/core/log.h"
 #include "src/core/text.h"
 
 /* ---- the header ---- */

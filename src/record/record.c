@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/core/axes.h"
-#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/log.h"

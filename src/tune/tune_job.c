@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One launch of a trial of `normbench tune`: one kernel on one shape, its calls differing in nothing but the tuning, as arms with equal
  * samples. What they write is compared first: a tuning is about time alone. */
-#include <stdlib.h>
 
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -44,14 +44,14 @@ static void drop_words(cJSON *node) {
 static uint64_t fingerprint_of(const struct nb_claim *claim) {
     struct nb_jsonc file released_by(nb_jsonc_release);
     cr_assert_eq(nb_jsonc_read(&file, claim->path), 0);
-    cJSON *readings = cJSON_GetObjectItemCaseSensitive(file.root, "readings");
+    cJSON *readings = nb_json_get(file.root, "readings");
     const cJSON *experiment;
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     drop_words(readings);
     nb_strbuf_addf(&text, "%s", readings ? json_text(readings) : "");
-    cJSON_ArrayForEach(experiment, cJSON_GetObjectItemCaseSensitive(file.root, "experiments")) {
-        const cJSON *seeds = cJSON_GetObjectItemCaseSensitive(experiment, "seeds");
-        if (!seeds) seeds = nb_json_get(cJSON_GetObjectItemCaseSensitive(experiment, "params"), "seeds");
+    cJSON_ArrayForEach(experiment, nb_json_get(file.root, "experiments")) {
+        const cJSON *seeds = nb_json_get(experiment, "seeds");
+        if (!seeds) seeds = nb_json_get(nb_json_get(experiment, "params"), "seeds");
         if (seeds) nb_strbuf_addf(&text, " %s %.0f", experiment->string, seeds->valuedouble);
     }
     return nb_hash_text(text.text);

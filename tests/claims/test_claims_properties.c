@@ -8,7 +8,6 @@
 #include "src/claims/claims.h"
 #include "src/claims/property.c"
 #include "src/core/registry.h"
-#include "src/core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 #include "tests/support/runs.h"

@@ -7,7 +7,6 @@
 
 #include "src/claims/claims.h"
 #include "src/core/json.h"
-#include "src/core/text.h"
 #include "tests/support/files.h"
 
 static struct nb_rule rule_of(const char *text) {

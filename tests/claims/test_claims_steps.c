@@ -120,7 +120,7 @@ Test(claims_steps, what_it_comes_to_is_said) {
     struct made m released_by(release);
     make(&m, RIGHT PUBLISHED("0.33", "v100"));
     cJSON *models = kept_json(cJSON_CreateArray()), *entry = find_entry(models, &m.asked);
-    add_row(cJSON_GetObjectItemCaseSensitive(entry, "dispatch"), &m.asked, &m.asked.s->published[0]);
+    add_row(nb_json_get(entry, "dispatch"), &m.asked, &m.asked.s->published[0]);
     const cJSON *row = nb_json_get(entry, "dispatch")->child;
     const char *said = nb_json_get_string(row, "sentence");
     HAS(said, "step, r: ", "33.0%", "the cut would be 32.0%", "Here the sum gives 10%");

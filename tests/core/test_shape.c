@@ -112,7 +112,7 @@ Test(shape, every_preset_has_shapes_and_a_source) {
     cr_assert_eq(nb_jsonc_read(&file, path), 0);
     cr_assert_gt(cJSON_GetArraySize(file.root), 15);
     for (const cJSON *preset = file.root->child; preset; preset = preset->next) {
-        const cJSON *source = cJSON_GetObjectItemCaseSensitive(preset, "source");
+        const cJSON *source = nb_json_get(preset, "source");
         cr_expect(cJSON_IsString(source) && *source->valuestring, "%s has no source", preset->string);
         cr_expect_neq(expanded(preset->string)[0], '!', "%s: %s", preset->string, expanded(preset->string));
         for (const cJSON *other = preset->next; other; other = other->next)

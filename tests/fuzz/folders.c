@@ -58,8 +58,8 @@ static const char *const formats[] = {"table", "markdown", "json"};
 
 /* Every format prints every run, but for that of comparisons where nothing is compared. */
 static void render_all(const struct nb_results *results) {
-    const cJSON *plan = cJSON_GetObjectItemCaseSensitive(results->meta, "plan");
-    const bool compares = cJSON_GetObjectItemCaseSensitive(plan, "compare") != NULL;
+    const cJSON *plan = nb_json_get(results->meta, "plan");
+    const bool compares = nb_json_get(plan, "compare") != NULL;
     for (size_t i = 0; nb_renderer_at(i); i++) {
         const bool may_refuse = !compares && strncmp(nb_renderer_at(i)->name, "peers", 5) == 0;
         fuzz_page_end(nb_renderer_at(i)->render(results, fuzz_page_begin()) == 0 || may_refuse,

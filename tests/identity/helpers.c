@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the first kernel calls, and what that calls. */
-#include <math.h>
 
 #include "tests/identity/identity.h"
 

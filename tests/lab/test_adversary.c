@@ -28,8 +28,8 @@ static const cJSON *objective(const cJSON *found, const char *name) { return nb_
 static double value_of(const cJSON *found, const char *name) {
     const cJSON *one = objective(found, name);
     if (!one) return NAN;
-    return cJSON_IsString(cJSON_GetObjectItemCaseSensitive(one, "value")) ? nb_json_get_exact(one, "value")
-                                                                          : nb_json_get_number(one, "value");
+    return cJSON_IsString(nb_json_get(one, "value")) ? nb_json_get_exact(one, "value")
+                                                     : nb_json_get_number(one, "value");
 }
 
 /* ---- the whole search ---- */
@@ -75,7 +75,7 @@ Test(adversary, rows_beyond_what_the_kernel_claims_are_not_taken) {
     cJSON *found = kept_json(search(&t, 400));
     const cJSON *one;
     cJSON_ArrayForEach(one, found) {
-        const cJSON *row = cJSON_GetObjectItemCaseSensitive(one, "row");
+        const cJSON *row = nb_json_get(one, "row");
         if (!row) continue;
         const double mean = nb_json_get_number(row, "mean"), deviation = sqrt(nb_json_get_number(row, "variance"));
         cr_expect(fabs(mean) <= range.max_rho * deviation * (1 + 1e-9), "%s: rho %g",
@@ -87,7 +87,7 @@ Test(adversary, a_fault_is_a_violation_with_its_row) {
     struct nb_trial t released_by(nb_trial_release);
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x12", "planted"));
     cJSON *found = kept_json(search(&t, 500));
-    const cJSON *bound = objective(found, "bound"), *values = cJSON_GetObjectItemCaseSensitive(bound, "x");
+    const cJSON *bound = objective(found, "bound"), *values = nb_json_get(bound, "x");
     double largest = 0;
     cr_assert(bound && nb_json_get_bool(bound, "violation"));
     cr_assert_eq(cJSON_GetArraySize(values), 12);
@@ -128,7 +128,7 @@ Test(adversary, reproducers_reproduce_from_their_files) {
         char *folder = new_folder();
         cJSON *found = kept_json(search_into(&t, 200, folder)), *one;
         cr_assert_not_null(found, "%s", t.reason);
-        cJSON_ArrayForEach(one, found) if (cJSON_GetObjectItemCaseSensitive(one, "row")) expect_reproduced(one);
+        cJSON_ArrayForEach(one, found) if (nb_json_get(one, "row")) expect_reproduced(one);
         cr_expect_eq(rmdir(folder), 0);
     }
 }

@@ -9,7 +9,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/stress/frontier.c"
-#include "src/lab/stress/row_score.h"
 #include "tests/support/files.h"
 #include "tests/support/trials.h"
 

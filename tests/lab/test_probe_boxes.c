@@ -201,7 +201,7 @@ static cJSON *answers_of(const struct inside *inside) {
 
 static void count(int number, const cJSON *result, struct score *scores) {
     const cJSON *answer;
-    cJSON_ArrayForEach(answer, cJSON_GetObjectItemCaseSensitive(result, "answers")) {
+    cJSON_ArrayForEach(answer, nb_json_get(result, "answers")) {
         const char *question = nb_json_get_text(answer, "question"), *value = nb_json_get_text(answer, "value");
         if (!truth_of(question)) continue;
         struct score *score = &scores[question_at(question)];

@@ -5,7 +5,6 @@
 
 #include "src/core/case.h"
 #include "src/core/registry.h"
-#include "src/core/text.h"
 #include "src/measure/metamorphic.h"
 #include "tests/support/trials.h"
 

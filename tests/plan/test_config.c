@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "src/core/axes.h"
-#include "src/core/text.h"
 #include "src/plan/config.h"
 #include "tests/support/files.h"
 

@@ -21,7 +21,7 @@ static char *run_of_three(int launches) {
 static void write_text(struct nb_journal *j, const char *text) {
     cJSON *line = kept_json(cJSON_Parse(text));
     if (cJSON_HasObjectItem(line, "plan")) /* so that a group may stop */
-        nb_json_number(cJSON_GetObjectItemCaseSensitive(line, "plan"), "most_launches", 8);
+        nb_json_number(nb_json_get(line, "plan"), "most_launches", 8);
     cr_assert_eq(nb_journal_write(j, line), 0);
 }
 
@@ -130,9 +130,9 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
 }
 
 static void break_line(cJSON *line, int how) {
-    cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases"), *first = cases->child;
-    cJSON *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
-    cJSON *samples = cJSON_GetObjectItemCaseSensitive(first, "sample_ns");
+    cJSON *cases = nb_json_get(line, "cases"), *first = cases->child;
+    cJSON *copies = nb_json_get(line, "copies");
+    cJSON *samples = nb_json_get(first, "sample_ns");
     if (how == 0) cJSON_ReplaceItemInObject(line, "group", cJSON_CreateNumber(-1));
     if (how == 1) cJSON_ReplaceItemInObject(line, "launch", cJSON_CreateNull());
     if (how == 2) cJSON_DeleteItemFromObject(first, "key");
@@ -162,7 +162,7 @@ Test(lines, launches_that_cannot_be_used_are_refused) {
 
 static void add_probes(cJSON *line, const int *probes) {
     cJSON *arm;
-    cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(line, "cases"))
+    cJSON_ArrayForEach(arm, nb_json_get(line, "cases"))
         cJSON_AddItemToObject(arm, "probe", cJSON_CreateIntArray(probes, 3));
 }
 
@@ -171,7 +171,7 @@ Test(lines, probes_are_read_with_the_floor_of_their_cpu) {
     struct nb_floors floors released_by(nb_floors_release) = {0};
     struct nb_launch_line l released_by(nb_launch_line_release);
     cJSON *line = kept_json(launch_line(0, 100));
-    const int cpu = nb_json_get_index(cJSON_GetObjectItemCaseSensitive(line, "noise"), "cpu");
+    const int cpu = nb_json_get_index(nb_json_get(line, "noise"), "cpu");
     nb_floors_take(&floors, cpu, 1, quiet, 3);
     nb_floors_take(&floors, cpu + 1, 1, (const double[]){500}, 1);
     add_probes(line, (const int[]){1000, 2000, 1000});
@@ -194,7 +194,7 @@ Test(lines, a_launch_is_contended_by_the_floor_of_its_cpu_over_the_run) {
     write_text(&j, "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
                    "\",\"status\":\"ok\",\"summation_depth\":8,\"row_local\":true}]}");
     for (int l = 0; l < N; l++) {
-        cJSON *line = launch_line(l, 100), *noise = cJSON_GetObjectItemCaseSensitive(line, "noise");
+        cJSON *line = launch_line(l, 100), *noise = nb_json_get(line, "noise");
         cJSON_DeleteItemFromObject(noise, "cpu");
         nb_json_number(noise, "cpu", cpus[l]);
         add_probes(line, (const int[]){cycles[l], cycles[l], cycles[l]});

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/record/record.h"
 #include "tests/support/files.h"
 
 /* A variant's op, width and style are in its name. */

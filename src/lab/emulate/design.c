@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 

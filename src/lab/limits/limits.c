@@ -11,7 +11,6 @@
 
 #include "src/core/case.h"
 #include "src/core/dtype.h"
-#include "src/core/log.h"
 
 const char *const nb_limit_states[NB_N_LIMIT_STATES] = {"holds", "does not hold", "does not apply"};
 

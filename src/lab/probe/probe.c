@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "src/core/axes.h"
-#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"

@@ -15,7 +15,6 @@
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/lab/stress/row_score.h"
 
 /* ---- One point: rows of one scale and one offset go through a kernel, and how far is the output off? Rows are x = scale * (rho + z), z
  * independent standard normal, the same z at every point, so that points differ by nothing else; gamma is 1 and beta 0. A predicted

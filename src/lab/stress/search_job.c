@@ -39,7 +39,7 @@ static void answer_one(struct place *p, cJSON *answer, const char *name, search_
         t.alive_arg = p;
         found = search(&t, job->options);
     }
-    if (!found && !cJSON_GetObjectItemCaseSensitive(answer, "reason")) nb_json_text(answer, "reason", t.reason);
+    if (!found && !nb_json_get(answer, "reason")) nb_json_text(answer, "reason", t.reason);
     cJSON_AddItemToObject(answer, name, found ? found : cJSON_CreateNull());
 }
 

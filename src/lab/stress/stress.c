@@ -112,7 +112,7 @@ static cJSON *bug_to_json(const struct nb_results *results, const cJSON *label) 
 static cJSON *bugs_to_json(const struct nb_results *results) {
     cJSON *bugs = cJSON_CreateArray();
     const cJSON *label;
-    cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(results->meta, "labels")) {
+    cJSON_ArrayForEach(label, nb_json_get(results->meta, "labels")) {
         cJSON *bug = nb_json_get_text(label, "source") ? bug_to_json(results, label) : NULL;
         if (bug) cJSON_AddItemToArray(bugs, bug);
     }
@@ -142,7 +142,7 @@ static void add_relations(cJSON *list, const struct nb_record *r) {
 /* ---- studies ------------------------------------------------------------------------------------------------------ */
 
 static void add_copy(cJSON *json, const cJSON *from, const char *name) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+    const cJSON *item = nb_json_get(from, name);
     cJSON_AddItemToObject(json, name, item ? cJSON_Duplicate(item, true) : cJSON_CreateNull());
 }
 
@@ -208,9 +208,8 @@ cJSON *nb_stress_read(const char *dir) {
     cJSON *json = text && strlen(text) == len && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     if (text && !json) nb_error("%s: is not JSON in UTF-8", path);
     const bool usable = json && nb_json_check_schema(json, path, NB_SCHEMA_VERSION) == 0;
-    const bool whole = usable && cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "grades")) &&
-                       cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "studies")) &&
-                       cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "bugs"));
+    const bool whole = usable && cJSON_IsArray(nb_json_get(json, "grades")) &&
+                       cJSON_IsArray(nb_json_get(json, "studies")) && cJSON_IsArray(nb_json_get(json, "bugs"));
     static const char mend[] = "delete it, and `normbench stress --resume` searches again";
     if (usable && !whole) nb_error("%s: is not the judgement of a stress run", path);
     if (!whole || nb_json_check_sum(json, path, "it", mend) != 0) {

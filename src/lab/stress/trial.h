@@ -5,8 +5,6 @@
 
 #include <stdint.h>
 
-#include "src/accuracy/accuracy.h"
-#include "src/accuracy/oracle.h"
 #include "src/core/case.h"
 #include "src/core/kernel_entry.h"
 #include "src/core/text.h"
