@@ -511,5 +511,4 @@ static int claims_main(int argc, char **argv) {
     return NB_EXIT_OK;
 }
 
-const struct nb_command nb_command_claims = {
-    .name = "claims", .summary = "test what papers and tutorials say", .help = help, .run = claims_main};
+const struct nb_command nb_command_claims = {"claims", "test what papers and tutorials say", help, claims_main};

@@ -169,7 +169,5 @@ static int emulate_main(int argc, char **argv) {
     return exit_code;
 }
 
-const struct nb_command nb_command_emulate = {.name = "emulate",
-                                              .summary = "execute norms in other formats, orders and roundings",
-                                              .help = help,
-                                              .run = emulate_main};
+const struct nb_command nb_command_emulate = {"emulate", "execute norms in other formats, orders and roundings", help,
+                                              emulate_main};

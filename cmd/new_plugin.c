@@ -137,5 +137,5 @@ static int new_plugin_main(int argc, char **argv) {
     return written ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-const struct nb_command nb_command_new_plugin = {
-    .name = "new-plugin", .summary = "write a kernel of your own to begin with", .help = help, .run = new_plugin_main};
+const struct nb_command nb_command_new_plugin = {"new-plugin", "write a kernel of your own to begin with", help,
+                                                 new_plugin_main};

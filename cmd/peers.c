@@ -79,7 +79,5 @@ static int peers_main(int argc, char **argv) {
     return exit_code;
 }
 
-const struct nb_command nb_command_peers = {.name = "peers",
-                                            .summary = "download and build third-party libraries to compare with",
-                                            .help = help,
-                                            .run = peers_main};
+const struct nb_command nb_command_peers = {"peers", "download and build third-party libraries to compare with", help,
+                                            peers_main};

@@ -157,7 +157,5 @@ static int probe_main(int argc, char **argv) {
     return n > 0 ? ask(&o, cases, n) : NB_EXIT_NOTHING_RUNS;
 }
 
-const struct nb_command nb_command_probe = {.name = "probe",
-                                            .summary = "find out what a kernel does inside, from its outputs alone",
-                                            .help = help,
-                                            .run = probe_main};
+const struct nb_command nb_command_probe = {"probe", "find out what a kernel does inside, from its outputs alone", help,
+                                            probe_main};

@@ -211,5 +211,4 @@ static int replay_main(int argc, char **argv) {
     return measure(&plan, &o, argc, argv);
 }
 
-const struct nb_command nb_command_replay = {
-    .name = "replay", .summary = "run one case again, from its key", .help = help, .run = replay_main};
+const struct nb_command nb_command_replay = {"replay", "run one case again, from its key", help, replay_main};

@@ -218,5 +218,4 @@ static int run_main(int argc, char **argv) {
     return exit_code;
 }
 
-const struct nb_command nb_command_run = {
-    .name = "run", .summary = "measure a matrix of kernels on real input", .help = help, .run = run_main};
+const struct nb_command nb_command_run = {"run", "measure a matrix of kernels on real input", help, run_main};

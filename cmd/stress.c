@@ -199,5 +199,4 @@ static int stress_main(int argc, char **argv) {
     return exit_code;
 }
 
-const struct nb_command nb_command_stress = {
-    .name = "stress", .summary = "check and grade kernels on hard rows", .help = help, .run = stress_main};
+const struct nb_command nb_command_stress = {"stress", "check and grade kernels on hard rows", help, stress_main};

@@ -366,5 +366,5 @@ static int try_main(int argc, char **argv) {
     return exit_code;
 }
 
-const struct nb_command nb_command_try = {
-    .name = "try", .summary = "check a file's kernels: right, how accurate, how fast", .help = help, .run = try_main};
+const struct nb_command nb_command_try = {"try", "check a file's kernels: right, how accurate, how fast", help,
+                                          try_main};

@@ -149,5 +149,4 @@ static int tune_main(int argc, char **argv) {
     return exit_code;
 }
 
-const struct nb_command nb_command_tune = {
-    .name = "tune", .summary = "measure once what suits this CPU, and keep it", .help = help, .run = tune_main};
+const struct nb_command nb_command_tune = {"tune", "measure once what suits this CPU, and keep it", help, tune_main};

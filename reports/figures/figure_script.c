@@ -10,6 +10,7 @@
 #include "reports/text/escape.h"
 #include "src/core/format.h"
 #include "src/core/log.h"
+#include "src/core/stats.h"
 
 /* ---- colours ------------------------------------------------------------------------------------------------------------ */
 
@@ -184,11 +185,6 @@ static void widen(struct range *r, double value) {
     if (value > 0) r->least_positive = fmin(r->least_positive, value);
 }
 
-static int by_value(const void *left, const void *right) {
-    const double *a = left, *b = right;
-    return (*a > *b) - (*a < *b);
-}
-
 static bool is_linear(enum nb_scale scale) {
     return scale == NB_SCALE_LINEAR || scale == NB_SCALE_PERCENT || scale == NB_SCALE_SHARE;
 }
@@ -197,22 +193,20 @@ static bool is_linear(enum nb_scale scale) {
  * the axis a quarter as long or less, it ends half that length beyond the others, and add_spikes() says what lies there. */
 static void leave_out_spikes(struct range *r, const struct nb_figure *f, size_t panel) {
     enum { FEWEST = 8, ONE_IN = 20 };
-    double *values = NULL;
+    double *values freed = NULL;
     size_t n = 0;
     for (size_t i = 0; i < f->n_lines; i++)
-        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
+        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++)
             *NB_PUSH(values, n) = f->lines[i].points[p].y;
-        }
     if (n >= FEWEST) {
         const size_t k = 1 + n / ONE_IN;
-        qsort(values, n, sizeof *values, by_value);
+        nb_sort(values, n);
         const double low = fmin(values[k], 0), high = fmax(values[n - 1 - k], 0), span = high - low;
         if (span > 0 && fmax(r->most, 0) - fmin(r->least, 0) >= 4 * span) {
             r->least = fmax(r->least, low - span / 2);
             r->most = fmin(r->most, high + span / 2);
         }
     }
-    free(values);
 }
 
 /* The interval of a noisy case widens a linear axis by as much as its points take, and goes on beyond it. */
@@ -290,7 +284,7 @@ static bool add_own_ticks(const struct nb_figure *f, size_t panel, const struct 
             lengths[n++] = x;
         }
     if (n == 0) return false;
-    qsort(lengths, n, sizeof *lengths, by_value);
+    nb_sort(lengths, n);
     nb_strbuf_add(out, "  set xtics (");
     for (size_t k = 0; k < n; k++) {
         bool far = k == 0 || log(lengths[k] / label) > nearest * log(r->most / r->least_positive);

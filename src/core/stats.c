@@ -21,6 +21,8 @@ static bool any_nan(const double *v, size_t n) {
     return false;
 }
 
+void nb_sort(double *v, size_t n) { qsort(v, n, sizeof *v, compare_doubles); }
+
 /* Linear between order statistics, as NumPy's default (type 7 of Hyndman & Fan 1996). */
 static double sorted_quantile(const double *v, size_t n, double q) {
     double at = q * (double)(n - 1);
@@ -35,7 +37,7 @@ double nb_quantile(const double *v, size_t n, double q) {
     if (n == 0 || any_nan(v, n) || !(q >= 0 && q <= 1)) return NAN;
     double *sorted freed = nb_alloc(n, sizeof *sorted);
     memcpy(sorted, v, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    nb_sort(sorted, n);
     return sorted_quantile(sorted, n, q);
 }
 
@@ -73,7 +75,7 @@ struct nb_interval nb_hodges_lehmann(const double *v, size_t n, double confidenc
     size_t at = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++) walsh[at++] = v[i] + (v[j] - v[i]) / 2;
-    qsort(walsh, n_pairs, sizeof *walsh, compare_doubles);
+    nb_sort(walsh, n_pairs);
     result.value = sorted_quantile(walsh, n_pairs, 0.5);
     const long c = critical_value(n, 1 - confidence);
     if (c >= 0) {

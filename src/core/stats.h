@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Medians, and intervals that hold without assuming a distribution. All functions leave their input in its order. */
+/* Medians, and intervals that hold without assuming a distribution. All functions but nb_sort() leave their input in its order. */
 #pragma once
 
 #include <stddef.h>
@@ -10,6 +10,8 @@ struct nb_interval {
     double value, low, high;
 };
 
+/* In place, the smallest first. */
+void nb_sort(double *v, size_t n);
 double nb_median(const double *v, size_t n);
 double nb_quantile(const double *v, size_t n, double q);
 /* Hodges-Lehmann: median of all pairwise means, with exact two-sided signed-rank bounds at confidence (0.95): the bounds are

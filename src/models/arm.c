@@ -17,39 +17,20 @@ enum { MOST_WORDS = 8 };
 struct choice {
     const char *key, *axis; /* in a request; of a claim's figures */
     size_t offset;
-    bool is_flag; /* true or false in a request: the first word means `first` */
-    bool first;
     const char *words[MOST_WORDS], *tags[2]; /* tags: where they are not the words */
+    bool is_flag;                            /* true or false in a request: the first word means `first` */
+    bool first;
 };
 static const struct choice choices[] = {
-    {.key = "norm",
-     .axis = "norm",
-     .offset = AT(norm),
-     .words = {"none", "layernorm", "rmsnorm", "prmsnorm", "batchnorm", "centre", "scale"}},
-    {.key = "style", .axis = "style", .offset = AT(style), .words = {"printed", "nn", "compiled", "ours"}},
-    {.key = "affine", .axis = "affine", .offset = AT(affine), .words = {"learned", "frozen"}},
-    {.key = "place", .axis = "place", .offset = AT(place), .words = {"pre", "post"}},
-    {.key = "residual",
-     .axis = "residual",
-     .offset = AT(residual),
-     .is_flag = true,
-     .first = true,
-     .words = {"residual", "no_residual"},
-     .tags = {"yes", "no"}},
-    {.key = "causal",
-     .axis = "mask",
-     .offset = AT(causal),
-     .is_flag = true,
-     .first = true,
-     .words = {"causal", "bidirectional"}},
-    {.key = "padding", .axis = "padding", .offset = AT(padding), .words = {"unpadded", "padded", "masked"}},
-    {.key = "by_position",
-     .axis = "statistics",
-     .offset = AT(by_position),
-     .is_flag = true,
-     .words = {"by_feature", "by_position"},
-     .tags = {"feature", "position"}},
-    {.key = "dtype", .axis = "dtype", .offset = AT(dtype), .words = {"f32", "f16", "bf16"}}};
+    {"norm", "norm", AT(norm), {"none", "layernorm", "rmsnorm", "prmsnorm", "batchnorm", "centre", "scale"}},
+    {"style", "style", AT(style), {"printed", "nn", "compiled", "ours"}},
+    {"affine", "affine", AT(affine), {"learned", "frozen"}},
+    {"place", "place", AT(place), {"pre", "post"}},
+    {"residual", "residual", AT(residual), {"residual", "no_residual"}, {"yes", "no"}, true, true},
+    {"causal", "mask", AT(causal), {"causal", "bidirectional"}, .is_flag = true, .first = true},
+    {"padding", "padding", AT(padding), {"unpadded", "padded", "masked"}},
+    {"by_position", "statistics", AT(by_position), {"by_feature", "by_position"}, {"feature", "position"}, true},
+    {"dtype", "dtype", AT(dtype), {"f32", "f16", "bf16"}}};
 enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 enum { NONE, BATCHNORM = 4, CENTRE = 5 }; /* norms by place */
 

@@ -9,6 +9,7 @@
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/stats.h"
 #include "src/plan/inputs.h"
 #include "tests/support/cases.h"
 
@@ -55,11 +56,6 @@ Test(special_rows, numbers_beyond_the_dtype_become_its_largest) {
     free(row);
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 Test(special_rows, sorted_ones_hold_the_same_numbers_in_their_orders) {
     enum { N = 101 };
     double *ascending freed = row_of("ascending", NB_F32, N, 2), *descending = row_of("descending", NB_F32, N, 2);
@@ -75,7 +71,7 @@ Test(special_rows, sorted_ones_hold_the_same_numbers_in_their_orders) {
     cr_expect(other[0] != ascending[0], "each row has numbers of its own");
     double *sets[] = {descending, growing, interleaved};
     for (int s = 0; s < 3; s++) {
-        qsort(sets[s], N, sizeof(double), by_value);
+        nb_sort(sets[s], N);
         for (int i = 0; i < N; i++) cr_expect_eq(sets[s][i], ascending[i]);
         free(sets[s]);
     }

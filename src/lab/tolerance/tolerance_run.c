@@ -478,15 +478,10 @@ static double largest_share(const struct nb_criterion *derived, const struct nb_
     return worst;
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The share of the derived tolerance that so many tests of a kernel exceed that no more than `alarm` of all do, at 95 %. Where
  * there are too few tests to say so: the largest seen. */
 static double share_for(double *worst, int64_t n, double alarm) {
-    qsort(worst, (size_t)n, sizeof *worst, ascending);
+    nb_sort(worst, (size_t)n);
     int64_t beyond = 0;
     while (beyond + 1 < n && nb_proportion_upper(beyond + 1, n, 0.95) <= alarm) beyond++;
     return worst[n - 1 - beyond];
