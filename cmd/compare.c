@@ -4,7 +4,6 @@
 #include "cmd/shared/options.h"
 #include "reports/run/report.h"
 #include "src/core/log.h"
-#include "src/record/comparison.h"
 #include "src/record/record.h"
 
 static const char help[] =

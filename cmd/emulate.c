@@ -8,9 +8,7 @@
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/timer.h"
-#include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"
-#include "src/lab/emulate/quantize.h"
 
 static const char help[] =
     "usage: normbench emulate DESIGN [DESIGN...] [OPTIONS]\n"

@@ -13,7 +13,6 @@
 #include "src/core/axes.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
-#include "src/core/foreign.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

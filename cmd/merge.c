@@ -7,7 +7,6 @@
 #include "cmd/shared/options.h"
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
-#include "reports/run/summary.h"
 #include "src/claims/claims_document.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

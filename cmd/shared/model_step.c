@@ -12,7 +12,7 @@
 #include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/models/blas.h"
-#include "src/models/step_document.h"
+#include "src/models/step.h"
 #include "src/record/record.h"
 
 enum { USUAL_LAUNCHES = 6, MOST_PAIRS = 16 };

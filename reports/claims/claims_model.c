@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What RMSNorm would save in a step of a model, from the document (src/models/step_document.h): the answer in one sentence, what the step
+/* What RMSNorm would save in a step of a model, from the document (src/models/step.h): the answer in one sentence, what the step
  * consists of, which cost of dispatch would change it, and what was timed and what scaled. */
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
 
 #include "reports/claims/claims_report.h"
 #include "reports/run/report.h"
-#include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

@@ -24,7 +24,7 @@ int nb_claims_print(const cJSON *document, const char *format, FILE *out);
 void nb_claims_markdown(const cJSON *document, struct nb_figures *figures, struct nb_strbuf *out);
 /* DIR/claims.md, DIR/claims.html and DIR/claims-plots/. plots: false leaves the pictures out. */
 int nb_claims_pages(const char *dir, const cJSON *document, bool plots);
-/* What `claims --model` found (src/models/step_document.h). -1 after nb_error. */
+/* What `claims --model` found (src/models/step.h). -1 after nb_error. */
 int nb_model_answer_print(const cJSON *document, const char *format, FILE *out);
 /* What --explain says of a claim before anything is run. */
 void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out);

@@ -5,7 +5,7 @@
 
 #include "reports/figures/plot.h"
 #include "reports/figures/sweep.h"
-#include "reports/run/summary.h"
+#include "reports/run/report.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "reports/figures/plot.h"
-#include "reports/run/summary.h"
+#include "reports/run/report.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/peers/peer_comparison.h"

@@ -14,7 +14,6 @@
 
 #include "reports/figures/plot.h"
 #include "reports/run/report.h"
-#include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "src/core/files.h"
 #include "src/core/log.h"

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/summary.h"
-#include "reports/run/view.h"
+#include "reports/run/report.h"
 #include "src/core/axes.h"
 #include "src/core/case.h"
 #include "src/core/format.h"

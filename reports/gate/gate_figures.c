@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A gate as figures: those of the whole, gate.json, and what other tools keep of it as metrics. */
-#include "reports/gate/gate_figures.h"
+#include "reports/gate/gate_report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,14 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "reports/gate/gate_figures.h"
 #include "reports/gate/gate_report.h"
 #include "reports/text/escape.h"
 #include "reports/text/exports.h"
 #include "reports/text/output.h"
 #include "src/core/files.h"
-#include "src/core/format.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/gate/gate_subject.h"

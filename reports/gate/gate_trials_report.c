@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/gate/gate_figures.h"
 #include "reports/gate/gate_report.h"
 #include "reports/text/output.h"
 #include "src/core/files.h"

@@ -7,8 +7,7 @@
 #include <stdio.h>
 
 #include "src/core/case.h"
-#include "src/lab/emulate/design_rows.h"
-#include "src/lab/emulate/quantize.h"
+#include "src/lab/emulate/emulate.h"
 #include "src/lab/limits/limits.h"
 #include "src/lab/tolerance/tolerance.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "reports/run/report.h"
-#include "reports/run/summary.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/format.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/summary.h"
+#include "reports/run/report.h"
 #include "reports/text/escape.h"
 #include "reports/text/grid.h"
 #include "reports/text/output.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "reports/run/report.h"
-#include "reports/run/summary.h"
 #include "reports/text/output.h"
 #include "src/core/format.h"
 #include "src/core/json.h"

@@ -2,8 +2,6 @@
 /* DIR/index.html: the answer, the pictures that a reader looks for first, every case, the other pictures. */
 #include "reports/run/report.h"
 
-#include "reports/run/summary.h"
-#include "reports/run/view.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/names.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "reports/run/summary.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 

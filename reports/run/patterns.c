@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/summary.h"
+#include "reports/run/report.h"
 #include "src/accuracy/oracle.h"
 #include "src/core/case.h"
 #include "src/core/log.h"

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "reports/run/report.h"
-#include "reports/run/summary.h"
 #include "reports/text/exports.h"
 #include "reports/text/output.h"
 

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "reports/run/report.h"
-#include "reports/run/summary.h"
-#include "reports/run/view.h"
 #include "reports/text/exports.h"
 #include "reports/text/output.h"
 

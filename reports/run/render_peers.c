@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/summary.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"

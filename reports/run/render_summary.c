@@ -12,8 +12,6 @@
 
 #include "reports/figures/sweep.h"
 #include "reports/run/report.h"
-#include "reports/run/summary.h"
-#include "reports/run/view.h"
 #include "reports/text/escape.h"
 #include "reports/text/output.h"
 #include "src/core/case.h"

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "reports/run/report.h"
-#include "reports/run/summary.h"
-#include "reports/run/view.h"
 #include "reports/text/escape.h"
 #include "reports/text/output.h"
 #include "src/core/axes.h"

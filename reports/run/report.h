@@ -5,13 +5,14 @@
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "reports/figures/figure.h"
 #include "reports/text/output.h"
+#include "src/core/axes.h"
 #include "src/measure/paired.h"
 #include "src/peers/peer_comparison.h"
-#include "src/record/comparison.h"
 #include "src/record/grade.h"
 #include "src/record/record.h"
 
@@ -109,3 +110,144 @@ void nb_peers_print(const struct nb_results *results, const struct nb_peer_compa
 void nb_peers_sentences(const struct nb_peer_comparisons *comparisons, struct nb_strings *out);
 /* DIR/peers.md and DIR/peers.json. -1 after nb_error. */
 int nb_peers_write(const struct nb_results *results, const char *dir);
+
+/* What a person needs to know of a run besides its figures: how many cases ended how, what was left out and why, how
+ * far the noise can be trusted, on which machine it was. */
+
+struct nb_reason {
+    const char *text; /* borrowed from the results */
+    size_t n;
+};
+
+struct nb_summary {
+    size_t counts[NB_N_STATUSES];
+    size_t n_cases;          /* records, skipped ones included */
+    struct nb_reason *skips; /* cells left out, most frequent reason first; owned */
+    size_t n_skips, n_skipped_cells;
+    size_t *failures; /* indices of failed records; owned */
+    size_t n_failures;
+    size_t n_timed, n_noisy, n_suspect, n_without_interval;
+    size_t n_throttled; /* with launches during which the GPU's clocks were lowered */
+    long n_samples, n_preempted;
+    double n_probed, n_contended; /* samples of which the state of the core is known, and those of the contended one */
+    size_t n_uncontended;         /* timed cases whose figures are of the uncontended core */
+    double clock_ghz,
+        sum_ghz;      /* the highest, at which times are given; the cases' median clocks, summed; NaN: not known */
+    size_t n_clocked; /* summands */
+    /* Texts, owned, "" where there is nothing to say. */
+    char *footer;      /* "AMD EPYC 9R14, 2025-01-31" */
+    char *machines;    /* as nb_meta_machines() has them, where there are several */
+    char *counts_text; /* "212 cases: 208 ok, 3 skipped, 1 crashed" */
+    char *noise;       /* sentences, one a line */
+    char *
+        libraries; /* where the work was done, one line a library: "onednn: oneDNN 3.13.2, SYCL; jit:uni: layernorm_native_f32, .."; built-in
+                       * kernels that chose an implementation are lines without a library */
+    char *
+        overheads; /* one line a kernel with a ladder of row counts (src/record/call_overhead.h): the overhead of a call with its
+                       * interval, and the time of a byte */
+};
+
+void nb_summary_init(struct nb_summary *summary, const struct nb_results *results);
+double nb_summary_contended(const struct nb_summary *summary); /* n_contended / n_probed; 0: nothing was probed */
+/* "The core was shared during 87% of the samples; all figures are from the other 13%. Times are given at 2.99 GHz; the core ran at 2.82.";
+ * nothing below 1 %, and where the clock kept within 2 %. */
+void nb_summary_core(const struct nb_summary *summary, struct nb_strbuf *out);
+void nb_summary_release(struct nb_summary *summary);
+
+/* What went wrong in one failed case, one sentence: the reason, and for a wrong result where it is worst. */
+void nb_failure_reproducer(const struct nb_record *r, struct nb_strbuf *out);
+/* Is an element of y or dx beyond its bound? Else it is something beside it, a relation, or how the kernel ended. */
+bool nb_is_beyond_bound(const struct nb_record *r);
+/* "only with columns that are no multiple of 8: 20 of 24 such cases, none of 123 others"; nothing where no such part of a variant's cases tells
+ * those that fail by what they compute from the others beyond chance. more: a second run's, of other cases; may be null. */
+void nb_failure_pattern(const struct nb_results *results, const struct nb_results *more, const char *variant,
+                        struct nb_strbuf *out);
+
+/* "every row is too small by a factor of 1.0034 to 1.0092, as if the sum were divided by n - 7"; nothing where less than half of a variant's
+ * failures by what it computes are right but for a factor in each row. */
+void nb_failure_factor(const struct nb_results *results, const struct nb_results *more, const char *variant,
+                       struct nb_strbuf *out);
+
+/* What the meta data have by dotted path ("fingerprint.cpu.model"): null when absent; as a text "" when absent. */
+const cJSON *nb_meta(const struct nb_results *results, const char *path);
+const char *nb_meta_text(const struct nb_results *results, const char *path);
+/* "AMD EPYC 9R14, 2025-01-31": for footers; either part may be missing. */
+void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out);
+/* "machine 1", whose the record is, between before and after, where there are several; else nothing is appended. */
+void nb_meta_whose(const struct nb_results *results, const struct nb_record *r, const char *before, const char *after,
+                   struct nb_strbuf *out);
+/* A part of a machine's fingerprint, "cpu" or "gpu"; null when absent. */
+const cJSON *nb_meta_of_machine(const struct nb_results *results, int machine, const char *part);
+/* "AMD EPYC 9R14 (Genoa)", of the fingerprint's "cpu". */
+void nb_cpu_name(const cJSON *cpu, struct nb_strbuf *out);
+/* Of merged results or claims a line for each machine: "machine 1: AMD EPYC 9R14; unlike machine 0 in cpu.l3_bytes"; else "". */
+void nb_meta_machines(const cJSON *meta, struct nb_strbuf *out);
+
+/* How results are laid out as tables: which axes are the same everywhere (said once), which differ between groups (a heading), and which
+ * differ inside (a column). Of merged results a group is of one machine. Cells that did not run are not in it; nb_summary counts them. */
+
+enum nb_priority { /* a terminal that is too narrow loses the columns of the smallest value first */
+                   NB_DROP_FIRST,
+                   NB_DROP_SECOND,
+                   NB_DROP_THIRD,
+                   NB_DROP_LAST,
+                   NB_KEEP,
+};
+
+enum nb_measured { /* in the order of the columns */
+                   NB_MEASURED_KERNEL,
+                   NB_MEASURED_STATUS,
+                   NB_MEASURED_TIME,
+                   NB_MEASURED_RATE,
+                   NB_MEASURED_VS_COPY,
+                   NB_MEASURED_ROOFLINE, /* share of the roofline, and the bottleneck */
+                   NB_MEASURED_RATIO,
+                   NB_MEASURED_MAX_ULP,
+                   NB_MEASURED_BOUND,
+                   NB_MEASURED_PARAMETERS,
+                   NB_MEASURED_BIAS,
+                   NB_MEASURED_NOTE,
+                   NB_N_MEASURED
+};
+
+struct nb_column {
+    const char *title;
+    const struct nb_axis *axis; /* a case column; null: a measured one */
+    enum nb_measured measured;
+    bool right; /* aligned to the right */
+    enum nb_priority priority;
+};
+extern const struct nb_column nb_measured_columns[NB_N_MEASURED];
+
+/* Is the record its group's reference? */
+bool nb_is_reference(const struct nb_record *r);
+/* The cell of a record, not escaped; narrow: of times the ratio alone has its interval. */
+void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool narrow, struct nb_strbuf *out);
+
+/* ---- layout ---- */
+
+#define NB_VIEW_COLUMNS 64
+
+struct nb_section {
+    char *heading;   /* "machine 1  f32  64x384  data normal"; "" when there is nothing to tell apart; owned */
+    size_t *records; /* indices into results->records, in their order; owned */
+    size_t n;
+    bool said[NB_VIEW_COLUMNS];   /* on a narrow screen: axis columns that the heading has */
+    char *usual[NB_VIEW_COLUMNS]; /* and the value that the heading gives for most of its rows; owned, or null */
+    bool hidden[NB_VIEW_COLUMNS]; /* axis columns that say the same in all its rows: the heading has them */
+};
+
+struct nb_view {
+    const struct nb_results *results; /* borrowed */
+    struct nb_column columns[NB_VIEW_COLUMNS];
+    size_t n_columns;
+    struct nb_section *sections;
+    size_t n_sections;
+    char *constants; /* "pass forward, eps 1e-5, ...": axes with one value; owned */
+};
+
+/* flat: one section, in which all that differs is a column. */
+void nb_view_init(struct nb_view *view, const struct nb_results *results, bool flat);
+void nb_view_release(struct nb_view *view);
+/* Appends "root div_sqrt" to a heading, but for values that a reader expects anyway. */
+void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struct nb_strbuf *heading);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Counts, skips, failures and noise of a run; texts out of its meta data, which may be partial; libraries and call overheads. */
-#include "reports/run/summary.h"
+#include "reports/run/report.h"
 
 #include <math.h>
 #include <stdio.h>

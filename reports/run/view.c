@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Cells and their layout. A record that has no such figure leaves its cell empty; the status column says why. */
-#include "reports/run/view.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/summary.h"
+#include "reports/run/report.h"
 #include "src/core/case.h"
 #include "src/core/format.h"
 #include "src/core/log.h"

@@ -2,7 +2,7 @@
 /* In double over the y that was stored. The units: (h + 8) u for h roundings in a chain of the statistics' arithmetic, times what the
  * declared variance loses with rho = |mean| / sigma (two-pass nothing, updating 1 + rho, one pass 1 + rho^2), 2 u of the store, and the
  * declared error of an estimate; the sum: (h + 8) u (1 + rho) + u of the store, of the largest |y|. */
-#include "src/accuracy/residuals.h"
+#include "src/accuracy/bound.h"
 
 #include <assert.h>
 #include <math.h>

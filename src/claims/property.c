@@ -17,7 +17,7 @@
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
-#include "src/measure/fp_state.h"
+#include "src/measure/faults.h"
 #include "src/measure/paired.h"
 #include "src/measure/pool.h"
 #include "src/plan/inputs.h"

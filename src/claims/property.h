@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "src/claims/finding.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 
 struct nb_property_param {
     const char *name;     /* null ends a list */

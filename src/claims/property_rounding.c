@@ -11,9 +11,7 @@
 #include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/lab/emulate/design.h"
-#include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"
-#include "src/lab/emulate/quantize.h"
 #include "src/lab/roots/root_variants.h"
 
 /* cast_order. Rounded to the dtype before the weight (Llama) or after it (Gemma): which outputs differ, and by how much. */

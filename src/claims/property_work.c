@@ -11,7 +11,7 @@
 #include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/measure/counters.h"
-#include "src/measure/fp_state.h"
+#include "src/measure/faults.h"
 
 /* fewer_ops. What two kernels do, counted and not timed: instructions of one call, exactly, by single stepping, the kernel's own alone; sweeps over
  * whole tensors and phases as they declare them; vectors of parameters that the result depends on. */

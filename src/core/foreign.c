@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Loading of shared objects: RTLD_LOCAL, so that equal names in two builds stay apart, and by the resolved path, since
  * a name without a slash would be searched for in the system's folders. */
-#include "src/core/foreign.h"
+#include "src/core/guard.h"
 
 #include <dlfcn.h>
 #include <errno.h>

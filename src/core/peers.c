@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "src/core/files.h"
-#include "src/core/foreign.h"
+#include "src/core/guard.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/text.h"

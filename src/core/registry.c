@@ -15,9 +15,7 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
-#include "src/core/foreign.h"
 #include "src/core/guard.h"
-#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
 

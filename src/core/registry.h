@@ -7,7 +7,7 @@
 
 #include "kernels/kernel.h"
 #include "src/core/case.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 #include "src/core/text.h"
 
 /* What loading returns of a file that serves another kernel ABI. */

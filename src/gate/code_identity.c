@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "src/core/files.h"
-#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 
 #define NB_CODE_MARKER                                                                                                 \
     "nb_code_in_sections" /* the symbol of a file with a section for each function and no jump tables */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "src/core/files.h"
-#include "src/core/foreign.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

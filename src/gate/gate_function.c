@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/foreign.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "kernels/function.h"
-#include "src/core/foreign.h"
+#include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"

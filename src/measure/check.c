@@ -12,7 +12,6 @@
 #include "src/core/random.h"
 #include "src/core/timer.h"
 #include "src/measure/faults.h"
-#include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
 
 struct subject {

@@ -2,7 +2,7 @@
 /* Before any timing: is what the kernel returns right, and does it keep to its own memory? */
 #pragma once
 
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 #include "src/measure/buffers.h"
 #include "src/measure/judge.h"
 #include "src/plan/inputs.h"

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "src/measure/buffers.h"
 
@@ -21,3 +22,21 @@ void nb_faults_guard_heap(void);
 bool nb_faults_heap_harmed(void);
 /* The buffers whose guards are in force; null: none. */
 void nb_faults_set_buffers(const struct nb_buffers *b);
+
+/* The floating-point state of a thread, kept across foreign code: rounding mode, flush to zero, clean upper halves of the
+ * registers. A kernel may leave it as it likes and harms only itself. */
+
+struct nb_fp_state {
+    uint64_t control; /* MXCSR, FPCR */
+    uint16_t x87;
+};
+/* Bits of control that take subnormal numbers for 0, as operands and as results; 0 where nothing is known to do so. */
+#if defined(__x86_64__)
+#define NB_FP_FLUSHES (1u << 15 | 1u << 6)
+#elif defined(__aarch64__)
+#define NB_FP_FLUSHES (1u << 24)
+#else
+#define NB_FP_FLUSHES 0u
+#endif
+struct nb_fp_state nb_fp_state(void);
+void nb_fp_state_set(struct nb_fp_state state);

@@ -12,7 +12,6 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/measure/faults.h"
-#include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
 
 static void copy_rows(const struct nb_fixture *fixture, const void *from, void *to) {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "src/accuracy/oracle.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 #include "src/measure/buffers.h"
 #include "src/plan/inputs.h"
 

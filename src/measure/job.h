@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "src/core/case.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 
 enum { NB_MAX_CPUS = 1024 };
 

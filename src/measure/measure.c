@@ -13,7 +13,6 @@
 #include "src/core/timer.h"
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
-#include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
 
 /* ---- what others did meanwhile ----------------------------------------------------------------------------------- */

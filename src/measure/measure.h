@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 #include "src/measure/buffers.h"
 #include "src/measure/paired.h"
 #include "src/measure/pool.h"

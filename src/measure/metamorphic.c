@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "src/accuracy/bound.h"
-#include "src/accuracy/residuals.h"
 #include "src/core/dtype.h"
-#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/measure/fixture.h"

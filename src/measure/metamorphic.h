@@ -11,7 +11,7 @@
 
 #include "src/accuracy/oracle.h"
 #include "src/core/json.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 
 enum nb_relation {
     NB_REL_SCALE, /* x 2^k, eps 4^k, k = 1, -1, 4, -4: the same bits; backward dy 2^k: dx 2^k. Figure: elements that differ */

@@ -17,7 +17,6 @@
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/faults.h"
-#include "src/measure/fp_state.h"
 
 enum { SPINS_BEFORE_YIELD = 20000 };
 static const double SETTLE_S = 0.25; /* Intel's OpenMP spins for 0.2 s unless told otherwise */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 #include "src/programs/kernel_program.h"
 
 struct nb_pool;

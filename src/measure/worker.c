@@ -26,7 +26,6 @@
 #include "src/core/tuning.h"
 #include "src/measure/answers.h"
 #include "src/measure/faults.h"
-#include "src/measure/fp_state.h"
 #include "src/measure/judge.h"
 #include "src/measure/kept_programs.h"
 #include "src/measure/pool.h"

@@ -18,6 +18,7 @@
  * operation may take longer than its bytes, and that no machine reaches its peak rates. */
 #pragma once
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -91,3 +92,19 @@ struct nb_interval nb_step_cut(const struct nb_step_side *s, double dispatch_s);
 double nb_step_cut_limit(const struct nb_step_side *s); /* where dispatch is all that costs */
 /* Seconds; infinite: no dispatch is enough. low and high are of the cut's interval here, not of the published one. */
 struct nb_interval nb_step_dispatch_for(const struct nb_step_side *s, double cut);
+
+/* What `claims --model` found, as JSON (reports/schema/step.schema.json): DIR/step.json, from which all output is made. */
+
+#define NB_STEP_FILE "step.json"
+
+struct nb_step_about {
+    const struct nb_model_step *step;
+    const struct nb_rates *rates;
+    const struct nb_norm_times *norms; /* by pair */
+    size_t n_norms;
+    int argc;
+    char **argv;
+    double elapsed_s;
+    bool complete;
+};
+cJSON *nb_step_document(const struct nb_step_about *about);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/models/step_document.h"
+#include "src/models/step.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "src/core/case.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 #include "src/core/text.h"
 #include "src/plan/config.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/text.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Cases of two runs by key, and what may be said of each pair. */
-#include "src/record/comparison.h"
+#include "src/record/record.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/measure/fp_state.h"
+#include "src/measure/faults.h"
 #include "tests/support/backward.h"
 #include "tests/support/sparsely.h"
 

@@ -10,7 +10,7 @@
 #include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/measure/fp_state.h"
+#include "src/measure/faults.h"
 #include "tests/support/numerics.h"
 
 /* Enough to hold squares of f32 numbers from 2^-298 to 2^256 beside each other exactly. */

@@ -15,7 +15,6 @@
 #include "src/lab/stress/stress.h"
 #include "src/measure/journal.h"
 #include "src/models/study.c"
-#include "src/record/comparison.h"
 #include "src/record/record.h"
 #include "tests/fuzz/fuzz.h"
 

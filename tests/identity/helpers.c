@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the first kernel calls, and what that calls. */
+#include <math.h>
 
 #include "tests/identity/identity.h"
 

@@ -9,7 +9,6 @@
 
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"
 #include "tests/support/numerics.h"
 

@@ -8,7 +8,7 @@
 
 #include "reports/run/report.h"
 #include "src/core/log.h"
-#include "src/record/comparison.h"
+#include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/reports.h"
 

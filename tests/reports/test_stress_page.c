@@ -10,7 +10,6 @@
 #include "src/lab/stress/stress.h"
 #include "tests/support/files.h"
 #include "tests/support/reports.h"
-#include "tests/support/stress.h"
 
 static char *folder;
 static void make_folder(void) { folder = new_folder(); }

@@ -7,7 +7,6 @@
 #include "reports/lab/plot_stress.c"
 #include "tests/support/files.h"
 #include "tests/support/reports.h"
-#include "tests/support/stress.h"
 
 static struct nb_results results;
 static struct nb_figures figures;

@@ -8,10 +8,9 @@
 
 #include "src/core/axes.h"
 #include "src/core/dtype.h"
-#include "src/core/kernel_fields.h"
 #include "src/core/registry.h"
 #include "src/lab/probe/probe.h"
-#include "src/lab/probe/probe_state.h"
+#include "src/lab/probe/probe_box.h"
 #include "tests/support/files.h"
 #include "tests/support/numerics.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "src/core/case.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 #include "src/plan/inputs.h"
 
 struct nb_kernel kernel_of(uint32_t op, uint32_t dtype);

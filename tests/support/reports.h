@@ -2,6 +2,8 @@
 /* Small results made by hand, for the tests of what is made of results. */
 #pragma once
 
+#include <cjson/cJSON.h>
+
 #include "reports/figures/figure.h"
 #include "src/record/record.h"
 
@@ -25,3 +27,13 @@ bool have_gnuplot(void);
 const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name);
 /* In the scripts of the figures names stay inside single quotes, and files have plain ones. */
 void expect_names_quoted(const struct nb_figures *figures);
+
+/* A small stress.json made by hand, for the tests of what is made of it. */
+
+/* layernorm_onepass in f32 (two widths) and f16, two grades, no bugs. */
+cJSON *nb_test_stress(void);
+/* A study with one of everything; its texts hold markup. */
+void nb_test_add_study(cJSON *stress, const char *variant, const char *dtype);
+/* text: why; all finite rows: F. */
+void nb_test_add_grade(cJSON *stress, const char *variant, const char *kernel, const char *formula, const char *grade,
+                       const char *text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A small stress.json made by hand. */
-#include "tests/support/stress.h"
+#include "tests/support/reports.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rows drawn and read as inputs.c does it, for formats that no case has; and what a design makes of them, measured as a check does. */
-#include "src/lab/emulate/design_rows.h"
 
 #include <assert.h>
 #include <math.h>

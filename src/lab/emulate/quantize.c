@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One pass for the scale, one for the errors. */
-#include "src/lab/emulate/quantize.h"
+#include "src/lab/emulate/emulate.h"
 
 #include <assert.h>
 #include <math.h>

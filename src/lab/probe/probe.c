@@ -17,7 +17,6 @@
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/lab/probe/probe_box.h"
-#include "src/lab/probe/probe_state.h"
 
 /* ---- What is known so far, and answers ---- */
 

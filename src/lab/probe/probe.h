@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "src/core/case.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 
 /* Null, or why this kernel cannot be asked ("probe asks row norms, forward"). */
 const char *nb_probe_refuses(const struct nb_case *c);

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/core/case.h"
-#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 

@@ -8,13 +8,11 @@
 #include <string.h>
 
 #include "src/core/dtype.h"
-#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/timer.h"
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
-#include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
 #include "src/record/record.h"
 

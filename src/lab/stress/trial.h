@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "src/core/case.h"
-#include "src/core/kernel_entry.h"
+#include "src/core/kernel_fields.h"
 #include "src/core/text.h"
 #include "src/measure/buffers.h"
 #include "src/plan/inputs.h"

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/core/kernel_entry.h"
-#include "src/lab/emulate/design_rows.h"
+#include "src/core/kernel_fields.h"
+#include "src/lab/emulate/emulate.h"
 
 /* What the output is compared with. */
 enum nb_reference_kind {
