@@ -479,6 +479,11 @@ static int blocks_between(double call_s, double sample_s, int blocks) {
  * that a shared cache holds takes some samples. A call to warm it would double what the slowest arms cost. */
 static const double samples_without_warming = 100;
 
+/* While its data stay in a cache, a call up to so many samples long is taken whole: what some rows of it find there depends on what ran since
+ * they were last read. 64x4096, an Emerald Rapids: ratios to such a kernel spread by 8 to 9% between launches, by 2 to 3% to whole calls
+ * (decision 0032). */
+static const int64_t most_samples_whole = 20;
+
 bool nb_measure_goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *call) {
     return nb_kernel_row_local(kernel, call) && nb_kernel_n_phases(kernel, call) == 1 &&
            nb_kernel_n_units(kernel, call, 0) == call->rows; /* its units are rows */
@@ -536,7 +541,7 @@ static double choose_sample(struct nb_arm *arm, struct launch *l) {
         }
         amount = larger;
     }
-    if (arm->chunked && 2 * amount > rows) { /* most of a call: as well all of it, on what a call before has warmed */
+    if (arm->chunked && (l->options->cold ? 2 : most_samples_whole) * amount > rows) {
         elapsed *= (double)rows / (double)amount;
         arm->chunked = false;
         amount = 1;
@@ -747,9 +752,13 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
 /* ---- after timing, and before ---- */
 
 static void spoil_tensor(const struct nb_tensor *t, int64_t rows, uint64_t *random) {
+    const size_t bytes = (size_t)t->cols * t->item;
     for (int64_t r = 0; r < rows; r++) {
         unsigned char *row = nb_tensor_row(t, r);
-        for (size_t i = 0; i < (size_t)t->cols * t->item; i++) row[i] = (unsigned char)(next_random(random) >> 32);
+        for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+            const uint64_t bits = next_random(random);
+            memcpy(row + i, &bits, bytes - i < sizeof bits ? bytes - i : sizeof bits);
+        }
     }
 }
 

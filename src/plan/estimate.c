@@ -55,7 +55,10 @@ double nb_cold_bytes(const struct nb_case *c) {
 
 static double elements(const struct nb_case *c) { return (double)c->shape.rows * (double)c->shape.cols; }
 
-/* All samples of one arm in one launch, where a call takes call_s. One that is longer than a sample and cannot be cut takes part in some
+/* Longer calls are cut into rows, where that is allowed; of cold rows those that are longer than a sample. As measure.c has it. */
+static const double most_samples_whole = 20;
+
+/* All samples of one arm in one launch, where a call takes call_s. One that is longer than a sample and is not cut takes part in some
  * blocks only, as measure.c has it. */
 static double samples_s(double call_s, bool cut, int blocks, double sample) {
     if (call_s <= sample || cut) return (blocks + tuning_samples) * sample;
@@ -82,7 +85,9 @@ static double arm_s(const struct nb_cell *cell, bool cut, const struct nb_effort
     double times = declared > loads + stores ? declared / (loads + stores) : 1;
     double call_s =
         nb_case_bytes(&cell->c) * times / (cell->c.is_peer ? peer_bytes_per_s : bytes_per_s) / cell->c.threads;
-    return samples_s(call_s, cut, effort->blocks, effort->sample_ms * 1e-3);
+    const double sample = effort->sample_ms * 1e-3;
+    cut = cut && (cell->c.cache == NB_COLD || call_s > most_samples_whole * sample);
+    return samples_s(call_s, cut, effort->blocks, sample);
 }
 
 /* All copies of one trial of copies. */

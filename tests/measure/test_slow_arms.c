@@ -94,25 +94,32 @@ static int a_microsecond_a_row(const struct nb_call *call, int phase, int64_t be
 static int are_local(const struct nb_call *call) { return call->rows > 0; }
 
 /* What a sample of 60 us has of a call with so many rows; whole: calls. */
-static int64_t sample_of_rows(int64_t rows, bool *whole) {
+static int64_t sample_of_rows(int64_t rows, bool cold, bool *whole) {
     static const struct nb_kernel kernel = {.struct_size = sizeof kernel,
                                             .name = "rows",
                                             .variant = "rows",
                                             .run = a_microsecond_a_row,
                                             .n_units = one_unit,
                                             .row_local = are_local};
-    const struct nb_measure_options options = {.blocks = 1, .sample_s = 60e-6, .seed = 1};
+    const struct nb_measure_options options = {.blocks = 1, .sample_s = 60e-6, .cold = cold, .seed = 1};
     launch(&kernel, 1, 1, rows, &options);
     *whole = !arms[0].chunked;
     return arms[0].per_sample;
 }
 
-Test(slow_arms, a_call_of_two_samples_and_more_goes_by_rows) {
+Test(slow_arms, a_call_of_many_samples_goes_by_rows) {
     bool whole;
-    cr_expect(sample_of_rows(20, &whole) >= 2 && whole);
-    cr_expect(sample_of_rows(70, &whole) == 1 && whole);
-    cr_expect(sample_of_rows(100, &whole) == 1 && whole, "most of the rows are no sample");
-    const int64_t rows = sample_of_rows(1000, &whole);
+    cr_expect(sample_of_rows(20, false, &whole) >= 2 && whole);
+    cr_expect(sample_of_rows(70, false, &whole) == 1 && whole);
+    cr_expect(sample_of_rows(1000, false, &whole) == 1 && whole, "some rows of what lies in a cache are no call");
+    const int64_t rows = sample_of_rows(2000, false, &whole);
+    cr_expect(rows > 40 && rows < 120 && !whole, "%lld rows", (long long)rows);
+}
+
+Test(slow_arms, a_cold_call_of_two_samples_goes_by_rows) {
+    bool whole;
+    cr_expect(sample_of_rows(100, true, &whole) == 1 && whole, "most of the rows are no sample");
+    const int64_t rows = sample_of_rows(1000, true, &whole);
     cr_expect(rows > 40 && rows < 120 && !whole, "%lld rows", (long long)rows);
 }
 
