@@ -25,9 +25,9 @@ bool nb_part_has(int asked, enum nb_model_part part) {
 enum { MOST_TENSORS = 100, MOST_DISPATCHES = 10000, MOST_BATCH = 1000000000 };
 
 struct written { /* as it stands in the file; 0: not said */
-    char *op, *shape, *where;
-    int batch, count, reads, writes, dispatches;
-    bool hot;
+    char *op, *shape;
+    int batch;
+    struct nb_operation o;
 };
 
 /* "80x30x512" as n numbers. */
@@ -90,28 +90,21 @@ static int read_operation(const struct nb_jsonc *file, const cJSON *node, struct
     static const struct nb_field fields[] = {
         {"op", NB_FIELD_TEXT, .offset = offsetof(struct written, op), .required = true},
         {"shape", NB_FIELD_TEXT, .offset = offsetof(struct written, shape), .required = true},
-        {"where", NB_FIELD_TEXT, .offset = offsetof(struct written, where)},
-        {"count", NB_FIELD_COUNT, .offset = offsetof(struct written, count), .low = 1, .high = INT_MAX},
+        {"where", NB_FIELD_TEXT, .offset = offsetof(struct written, o.where)},
+        {"count", NB_FIELD_COUNT, .offset = offsetof(struct written, o.count), .low = 1, .high = INT_MAX},
         {"batch", NB_FIELD_COUNT, .offset = offsetof(struct written, batch), .low = 1, .high = MOST_BATCH},
-        {"hot", NB_FIELD_BOOL, .offset = offsetof(struct written, hot)},
-        {"reads", NB_FIELD_COUNT, .offset = offsetof(struct written, reads), .high = MOST_TENSORS},
-        {"writes", NB_FIELD_COUNT, .offset = offsetof(struct written, writes), .low = 1, .high = MOST_TENSORS},
-        {"dispatches", NB_FIELD_COUNT, .offset = offsetof(struct written, dispatches), .high = MOST_DISPATCHES}};
-    struct written w = {.batch = 1, .count = 1, .dispatches = 1};
-    struct nb_operation o = {0};
+        {"hot", NB_FIELD_BOOL, .offset = offsetof(struct written, o.hot)},
+        {"reads", NB_FIELD_COUNT, .offset = offsetof(struct written, o.reads), .high = MOST_TENSORS},
+        {"writes", NB_FIELD_COUNT, .offset = offsetof(struct written, o.writes), .low = 1, .high = MOST_TENSORS},
+        {"dispatches", NB_FIELD_COUNT, .offset = offsetof(struct written, o.dispatches), .high = MOST_DISPATCHES}};
+    struct written w = {.batch = 1, .o = {.count = 1, .dispatches = 1}};
     int result = nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "an operation", &w);
-    if (result == 0) result = kind_of(file, node, w.op, &o.kind);
-    if (result == 0) result = check_keys(file, node, o.kind);
-    if (result == 0) result = read_shape(file, node, w.shape, &o);
-    o.batch = w.batch;
-    o.count = w.count;
-    o.reads = w.reads;
-    o.writes = w.writes;
-    o.dispatches = w.dispatches;
-    o.hot = w.hot;
-    o.where = w.where;
-    if (result == 0) nb_model_step_add(step, &o);
-    free(w.where);
+    if (result == 0) result = kind_of(file, node, w.op, &w.o.kind);
+    if (result == 0) result = check_keys(file, node, w.o.kind);
+    if (result == 0) result = read_shape(file, node, w.shape, &w.o);
+    w.o.batch = w.batch;
+    if (result == 0) nb_model_step_add(step, &w.o);
+    free(w.o.where);
     free(w.op);
     free(w.shape);
     return result;

@@ -186,9 +186,7 @@ static void formula_of(const struct nb_case *c, struct nb_strbuf *out) {
 /* A line while it grows. */
 struct gathering {
     double n[2], n_correct[2]; /* elements; [1]: in the declared range */
-    struct figures {
-        double max_ulp, componentwise_ulp, bias_u, gain_u, bound_ratio, noise_ratio;
-    } figures[2];
+    struct nb_grade_figures figures[2];
 };
 
 static void keep_largest(double *largest, double v) {
@@ -203,7 +201,7 @@ static bool is_worse(const struct nb_graded *a, const struct nb_graded *b) {
 }
 
 static void take_figures(struct gathering *g, int scope, const struct nb_record *r) {
-    struct figures *f = &g->figures[scope];
+    struct nb_grade_figures *f = &g->figures[scope];
     if (!r->has_evidence || !r->has_accuracy) return;
     g->n[scope] += (double)r->evidence.n;
     g->n_correct[scope] += (double)r->evidence.n_correct;
@@ -240,13 +238,7 @@ static void take(struct nb_grade_line *line, struct gathering *g, const struct n
 
 static void finish(struct nb_grade_line *line, const struct gathering *g) {
     const int scope = line->n_declared > 0;
-    const struct figures *f = &g->figures[scope];
-    line->max_ulp = f->max_ulp;
-    line->componentwise_ulp = f->componentwise_ulp;
-    line->bias_u = f->bias_u;
-    line->gain_u = f->gain_u;
-    line->bound_ratio = f->bound_ratio;
-    line->noise_ratio = f->noise_ratio;
+    line->figures = g->figures[scope];
     line->correct = g->n[scope] > 0 ? g->n_correct[scope] / g->n[scope] : NAN;
 }
 
@@ -264,7 +256,7 @@ static int by_name(const void *a, const void *b) {
 
 static size_t add_line(struct nb_grades *grades, struct gathering **gatherings, const struct nb_record *r,
                        const char *formula) {
-    static const struct figures none = {NAN, NAN, NAN, NAN, NAN, NAN};
+    static const struct nb_grade_figures none = {NAN, NAN, NAN, NAN, NAN, NAN};
     struct nb_strbuf kernel = {0};
     nb_kernel_name(&r->c, &kernel);
     grades->lines = nb_realloc(grades->lines, grades->n + 1, sizeof *grades->lines);

@@ -45,6 +45,11 @@ void nb_grade_case(const struct nb_record *r, struct nb_graded *out);
 bool nb_grade_survives(const struct nb_record *r);
 
 /* One variant with one formula, over all its cases. */
+/* The largest of several cases; NaN: not measured. */
+struct nb_grade_figures {
+    double max_ulp, componentwise_ulp, bias_u, gain_u, bound_ratio, noise_ratio;
+};
+
 struct nb_grade_line {
     const struct nb_record *first; /* of its records: who it is */
     char *kernel;                  /* "rmsnorm_twopass" */
@@ -53,8 +58,9 @@ struct nb_grade_line {
     const struct nb_record *why_declared, *why_all; /* the cases that set them; null: no case */
     int64_t n_cases, n_declared;
     const struct nb_record *lost; /* the first that nb_grade_survives() denies; null: none */
-    /* Over the declared range; over all finite inputs where no case lies in it. NaN: not measured. */
-    double max_ulp, componentwise_ulp, correct, bias_u, gain_u, bound_ratio, noise_ratio;
+    /* Over the declared range; over all finite inputs where no case lies in it. */
+    struct nb_grade_figures figures;
+    double correct;
     int64_t n_nan, n_inf, n_zero; /* over all finite inputs */
 };
 

@@ -193,7 +193,7 @@ Test(grade, the_worst_case_of_a_variant_and_formula_is_the_lines) {
     cr_assert_eq(usual->n_cases, 4);
     cr_assert_eq(usual->n_declared, 3);
     cr_assert_eq(usual->n_nan, 7);
-    cr_assert_eq(usual->componentwise_ulp, 3, "the figures are those of the declared range");
+    cr_assert_eq(usual->figures.componentwise_ulp, 3, "the figures are those of the declared range");
     cr_assert_float_eq(usual->correct, 2800.0 / 3000, 1e-12);
     cr_assert_eq(other->declared.grade, NB_GRADE_A_PLUS);
 }

@@ -40,16 +40,16 @@ static cJSON *why_to_json(const struct nb_record *r, const struct nb_graded *gra
 #define L_AS(key, KIND, field) NB_MEMBER_AS(key, KIND, struct nb_grade_line, field)
 static const struct nb_member figure_members[] = {L(COUNT, n_cases),
                                                   L(COUNT, n_declared),
-                                                  L(NUMBER, max_ulp),
-                                                  L(NUMBER, componentwise_ulp),
+                                                  L_AS("max_ulp", NUMBER, figures.max_ulp),
+                                                  L_AS("componentwise_ulp", NUMBER, figures.componentwise_ulp),
                                                   L(NUMBER, correct),
-                                                  L(NUMBER, bias_u),
-                                                  L(NUMBER, gain_u),
+                                                  L_AS("bias_u", NUMBER, figures.bias_u),
+                                                  L_AS("gain_u", NUMBER, figures.gain_u),
                                                   L_AS("nan", COUNT, n_nan),
                                                   L_AS("inf", COUNT, n_inf),
                                                   L_AS("zero", COUNT, n_zero),
-                                                  L(NUMBER, bound_ratio),
-                                                  L(NUMBER, noise_ratio),
+                                                  L_AS("bound_ratio", NUMBER, figures.bound_ratio),
+                                                  L_AS("noise_ratio", NUMBER, figures.noise_ratio),
                                                   NB_MEMBERS_END};
 
 static cJSON *line_to_json(const struct nb_grade_line *line) {
