@@ -262,7 +262,6 @@ static void ask(void *arg) {
     if (a->loads) snprintf(a->version, sizeof a->version, "%s", peer->version());
 }
 
-/* Each library is loaded in a process of its own, where it can meet no other. */
 static void ask_apart(const char *adapter, struct answer *a) {
     enum { LIMIT_S = 120 };
     snprintf(a->adapter, sizeof a->adapter, "%s", adapter);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the BatchNorm kernels share. */
-#pragma once
-
-#include "kernels/shared/normalize.h"
-
 /* What the BatchNorm kernels share: sizes, outputs of a channel, the sweep over a channel's planes (NCHW) or over rows of
  * channels (NHWC), and inference. In training NCHW has one phase whose units are channels: statistics, then the sweep while
  * the channel's planes are in the cache. NHWC has phases: partial sums of blocks of rows, their combination by columns, the
  * sweep. The blocks depend on the shape alone. */
+#pragma once
+
+#include "kernels/shared/normalize.h"
 
 #ifndef BLOCKS_MAX
 #define BLOCKS_MAX 16

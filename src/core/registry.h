@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernels that this process knows: each as its table describes it, and where it comes from. */
+/* The kernels that this process knows, each as its table describes it, and where it comes from: libnormkernels.so beside the program, and
+ * plugins named by the user. All of them are loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was
+ * named. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,9 +14,6 @@
 
 /* What loading returns of a file that serves another kernel ABI. */
 #define NB_OTHER_ABI (-2)
-
-/* The kernels that this process knows: libnormkernels.so beside the program, and plugins named by the user. All of them
- * are loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was named. */
 
 /* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib/normbench. */
 int nb_registry_load_builtin(void);

@@ -57,9 +57,8 @@ void nb_quantize(struct nb_quantized *q, const double *values, int64_t rows, int
                  enum nb_scaling scaling);
 extern const struct nb_member nb_quantized_members[];
 
-/* The rows and weights that designs are compared on, and how accurate a design is on them. */
-
-/* The rows and weights that a case of the same data and seed has, rounded to the formats that the design stores them in. */
+/* The rows and weights that designs are compared on, and how accurate a design is on them: those that a case of the same data and seed has,
+ * rounded to the formats that the design stores them in. */
 
 struct nb_design_data {
     const char *data;   /* as the data axis: "normal", "offset(1000)", a data set, a file */
