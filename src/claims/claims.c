@@ -84,12 +84,11 @@ const char *nb_claim_lacks(const char *need) { return find_need(need)->lacks(); 
 
 enum { MAX_ENTRIES = 100 };
 
-/* The entries of a list of objects; -1 after nb_error. */
-static int count_entries(const struct nb_jsonc *file, const cJSON *node, size_t *n) {
-    *n = (size_t)cJSON_GetArraySize(node);
-    if (!cJSON_IsArray(node) || *n == 0 || *n > MAX_ENTRIES)
-        return nb_jsonc_wrong_type(file, node, node->string, "a list of 1 to 100 entries");
-    return 0;
+/* Room for the entries of a list of objects; null after nb_error. */
+static void *room_for(const struct nb_jsonc *file, const cJSON *node, size_t size) {
+    const int n = cJSON_GetArraySize(node);
+    if (cJSON_IsArray(node) && n > 0 && n <= MAX_ENTRIES) return nb_alloc((unsigned)n, size);
+    return nb_jsonc_wrong_type(file, node, node->string, "a list of 1 to 100 entries"), NULL;
 }
 
 static int read_sources(const struct nb_jsonc *file, const cJSON *node, void *into) {
@@ -98,9 +97,7 @@ static int read_sources(const struct nb_jsonc *file, const cJSON *node, void *in
         {"says", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim_source, says)},
         {"note", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim_source, note)}};
     struct nb_claim *c = into;
-    size_t n;
-    if (count_entries(file, node, &n) != 0) return -1;
-    c->sources = nb_alloc(n, sizeof *c->sources);
+    if (!(c->sources = room_for(file, node, sizeof *c->sources))) return -1;
     for (const cJSON *item = node->child; item; item = item->next)
         if (nb_fields_read(file, item, fields, 3, "a source", &c->sources[c->n_sources++]) != 0) return -1;
     return 0;
@@ -129,9 +126,7 @@ struct written_reading {
 
 static int read_expect(const struct nb_jsonc *file, const cJSON *node, void *into) {
     struct nb_reading *r = &((struct written_reading *)into)->reading;
-    size_t n;
-    if (count_entries(file, node, &n) != 0) return -1;
-    r->rules = nb_alloc(n, sizeof *r->rules);
+    if (!(r->rules = room_for(file, node, sizeof *r->rules))) return -1;
     for (const cJSON *item = node->child; item; item = item->next)
         if (nb_rule_read(&r->rules[r->n_rules++], file, item) != 0) return -1;
     return 0;
@@ -142,8 +137,7 @@ static int read_needs(const struct nb_jsonc *file, const cJSON *node, void *into
     if (nb_strings_read(file, node, &r->needs) != 0) return -1;
     for (size_t i = 0; i < r->needs.n; i++)
         if (!find_need(r->needs.items[i]))
-            return nb_error("%s:%d: \"needs\": '%s' is none of gpu, hardware_counters", file->path,
-                            nb_jsonc_line(file, node), r->needs.items[i]);
+            return nb_jsonc_error(file, node, "\"needs\": '%s' is none of gpu, hardware_counters", r->needs.items[i]);
     return 0;
 }
 
@@ -167,24 +161,20 @@ static int read_reading(const struct nb_jsonc *file, const cJSON *node, struct n
     int result = nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a reading", &w);
     *r = w.reading;
     if (result == 0 && resolve_experiment(c, w.experiment, &r->experiment) != 0)
-        result = nb_error("%s:%d: \"experiment\": '%s' is not among this claim's \"experiments\"", file->path,
-                          nb_jsonc_line(file, node), w.experiment);
+        result =
+            nb_jsonc_error(file, node, "\"experiment\": '%s' is not among this claim's \"experiments\"", w.experiment);
     free(w.experiment);
     return result;
 }
 
 static int read_readings(const struct nb_jsonc *file, const cJSON *node, void *into) {
     struct nb_claim *c = into;
-    size_t n;
-    if (count_entries(file, node, &n) != 0) return -1;
-    if (c->n_experiments == 0)
-        return nb_error("%s:%d: \"readings\" stand behind \"experiments\"", file->path, nb_jsonc_line(file, node));
-    c->readings = nb_alloc(n, sizeof *c->readings);
+    if (!(c->readings = room_for(file, node, sizeof *c->readings))) return -1;
+    if (c->n_experiments == 0) return nb_jsonc_error(file, node, "\"readings\" stand behind \"experiments\"");
     for (const cJSON *item = node->child; item; item = item->next) {
         struct nb_reading *r = &c->readings[c->n_readings++];
         if (read_reading(file, item, c, r) != 0) return -1;
-        if (nb_claim_reading(c, r->id) != r)
-            return nb_error("%s:%d: reading '%s' is there twice", file->path, nb_jsonc_line(file, item), r->id);
+        if (nb_claim_reading(c, r->id) != r) return nb_jsonc_error(file, item, "reading '%s' is there twice", r->id);
     }
     return 0;
 }
@@ -197,9 +187,7 @@ static int read_sensitivity(const struct nb_jsonc *file, const cJSON *node, void
         {"reading", NB_FIELD_TEXT, .offset = offsetof(struct nb_sensitivity, reading)},
         {"text", NB_FIELD_TEXT, .offset = offsetof(struct nb_sensitivity, text)}};
     struct nb_claim *c = into;
-    size_t n;
-    if (count_entries(file, node, &n) != 0) return -1;
-    c->sensitivities = nb_alloc(n, sizeof *c->sensitivities);
+    if (!(c->sensitivities = room_for(file, node, sizeof *c->sensitivities))) return -1;
     for (const cJSON *item = node->child; item; item = item->next) {
         struct nb_sensitivity *s = &c->sensitivities[c->n_sensitivities++];
         if (cJSON_IsString(item) && *item->valuestring) {

@@ -25,10 +25,8 @@ static const struct nb_experiment_kind *kind_of(const struct nb_jsonc *file, con
         names[i] = kinds[i]->name;
         if (text && strcmp(text, names[i]) == 0) return kinds[i];
     }
-    const char *nearest = text ? nb_nearest(text, names, N_KINDS) : NULL;
-    nb_error("%s:%d: \"kind\" must be one of timing, accuracy, property, step, training%s%s%s", file->path,
-             nb_jsonc_line(file, item ? item : node), nearest ? "; did you mean '" : "", nearest ? nearest : "",
-             nearest ? "'?" : "");
+    nb_jsonc_error(file, item ? item : node, "\"kind\" must be one of timing, accuracy, property, step, training%s",
+                   nb_did_you_mean(text ? text : "", names, N_KINDS).text);
     return NULL;
 }
 
@@ -38,8 +36,8 @@ int nb_experiment_read(struct nb_experiment *e, const char *claim, const struct 
     nb_strbuf_addf(&label, "%s/%s", claim, node->string);
     e->label = label.text;
     if (label.len > NB_LABEL_MAX)
-        return nb_error("%s:%d: \"%s\": claim and experiment together have more than %d characters", file->path,
-                        nb_jsonc_line(file, node), node->string, NB_LABEL_MAX);
+        return nb_jsonc_error(file, node, "\"%s\": claim and experiment together have more than %d characters",
+                              node->string, NB_LABEL_MAX);
     if (!cJSON_IsObject(node)) return nb_jsonc_wrong_type(file, node, node->string, "an object with a \"kind\"");
     e->kind = kind_of(file, node);
     return e->kind ? e->kind->read(e, file, node) : -1;
@@ -81,8 +79,7 @@ int nb_blocks_read_from(const struct nb_jsonc *file, const cJSON *node, void *bl
     if (result == 0) result = nb_config_read(&m->blocks, from.config);
     if (result == 0) keep_labelled(&m->blocks, from.label);
     if (result == 0 && m->blocks.n_blocks == 0)
-        result = nb_error("%s:%d: \"from\": no block of %s has the label '%s'", file->path, nb_jsonc_line(file, node),
-                          from.config, from.label);
+        result = nb_jsonc_error(file, node, "\"from\": no block of %s has the label '%s'", from.config, from.label);
     free(from.config);
     free(from.label);
     return result;

@@ -50,8 +50,7 @@ static int accuracy_read(struct nb_experiment *e, const struct nb_jsonc *file, c
     const cJSON *from = nb_json_get(node, "from");
     e->own = nb_alloc(1, sizeof(struct nb_blocks));
     if (!blocks == !from)
-        return nb_error("%s:%d: an accuracy experiment needs \"blocks\", or \"from\" a config", file->path,
-                        nb_jsonc_line(file, node));
+        return nb_jsonc_error(file, node, "an accuracy experiment needs \"blocks\", or \"from\" a config");
     return nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "an accuracy experiment", e->own);
 }
 

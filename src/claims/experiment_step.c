@@ -52,20 +52,18 @@ static int read_row(const struct nb_jsonc *file, const cJSON *node, struct publi
         {"high", NB_FIELD_NUMBER, .offset = offsetof(struct published, high), .required = true, .high = 1}};
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a published cut", out) != 0) return -1;
     if (out->part && nb_name_find(nb_model_part_names, out->part) < 0)
-        return nb_error("%s:%d: \"part\" is '%s', and not forward, backward, update, passes or step", file->path,
-                        nb_jsonc_line(file, node), out->part);
+        return nb_jsonc_error(file, node, "\"part\" is '%s', and not forward, backward, update, passes or step",
+                              out->part);
     if (nb_machine_of(out->gpu)) return 0;
     struct nb_strbuf known released_by(nb_strbuf_release) = {0};
     nb_machine_names(&known);
-    return nb_error("%s:%d: the rates of the GPU '%s' are not known; %s are", file->path, nb_jsonc_line(file, node),
-                    out->gpu, known.text);
+    return nb_jsonc_error(file, node, "the rates of the GPU '%s' are not known; %s are", out->gpu, known.text);
 }
 
 static int read_published(const struct nb_jsonc *file, const cJSON *node, void *into) {
     struct step_experiment *s = into;
     if (!cJSON_IsArray(node) || !node->child)
-        return nb_error("%s:%d: \"published\" is a list of cuts with row, gpu, cut, low and high", file->path,
-                        nb_jsonc_line(file, node));
+        return nb_jsonc_error(file, node, "\"published\" is a list of cuts with row, gpu, cut, low and high");
     s->published = nb_alloc((unsigned)cJSON_GetArraySize(node), sizeof *s->published);
     for (const cJSON *item = node->child; item; item = item->next)
         if (read_row(file, item, &s->published[s->n_published++]) != 0) return -1;
@@ -74,13 +72,13 @@ static int read_published(const struct nb_jsonc *file, const cJSON *node, void *
 
 static int check_names(const struct nb_jsonc *file, const cJSON *node, const char *key, const struct nb_strings *given,
                        const char *const *known) {
-    if (given->n == 0) return nb_error("%s:%d: \"%s\" is empty", file->path, nb_jsonc_line(file, node), key);
+    if (given->n == 0) return nb_jsonc_error(file, node, "\"%s\" is empty", key);
     for (size_t i = 0; i < given->n; i++) {
         if (nb_name_find(known, given->items[i]) >= 0) continue;
         size_t n = 0;
         while (known[n]) n++;
-        return nb_error("%s:%d: \"%s\": '%s' is not known%s", file->path, nb_jsonc_line(file, nb_json_get(node, key)),
-                        key, given->items[i], nb_did_you_mean(given->items[i], known, n).text);
+        return nb_jsonc_error(file, nb_json_get(node, key), "\"%s\": '%s' is not known%s", key, given->items[i],
+                              nb_did_you_mean(given->items[i], known, n).text);
     }
     return 0;
 }
@@ -103,8 +101,7 @@ static int step_read(struct nb_experiment *e, const struct nb_jsonc *file, const
         check_names(file, node, "styles", &s->styles, nb_norm_style_names) != 0)
         return -1;
     if (nb_model_step_read(&s->model, s->model_name, (int)s->tokens) != 0)
-        return nb_error("%s:%d: \"model\" of this experiment cannot be read", file->path,
-                        nb_jsonc_line(file, nb_json_get(node, "model")));
+        return nb_jsonc_error(file, nb_json_get(node, "model"), "\"model\" of this experiment cannot be read");
     s->pairs = nb_alloc(s->norms.n * s->styles.n, sizeof *s->pairs);
     for (; s->n_pairs < s->norms.n * s->styles.n; s->n_pairs++)
         s->pairs[s->n_pairs] = nb_norm_pair_of(s->norms.items[s->n_pairs / s->styles.n], against,

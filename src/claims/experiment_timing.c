@@ -77,8 +77,8 @@ static int timing_read(struct nb_experiment *e, const struct nb_jsonc *file, con
     e->own = t;
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a timing experiment", t) != 0) return -1;
     if (!t->isolate || strcmp(t->isolate, "width") == 0) return 0;
-    return nb_error("%s:%d: \"isolate\" is '%s', and \"width\" is all that can be isolated", file->path,
-                    nb_jsonc_line(file, nb_json_get(node, "isolate")), t->isolate);
+    return nb_jsonc_error(file, nb_json_get(node, "isolate"),
+                          "\"isolate\" is '%s', and \"width\" is all that can be isolated", t->isolate);
 }
 
 static void timing_release(struct nb_experiment *e) {

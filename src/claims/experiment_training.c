@@ -113,7 +113,7 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a training experiment", t) != 0)
         return -1;
     const char *wrong = complete(t, reason, sizeof reason);
-    return wrong ? nb_error("%s:%d: %s", file->path, nb_jsonc_line(file, node), wrong) : 0;
+    return wrong ? nb_jsonc_error(file, node, "%s", wrong) : 0;
 }
 
 static void training_release(struct nb_experiment *e) {

@@ -176,8 +176,8 @@ int nb_selector_read(const struct nb_jsonc *file, const cJSON *node, void *selec
         w->axis = nb_strdup(item->string);
         const bool list = cJSON_IsArray(item);
         if (list && !item->child)
-            return nb_error("%s:%d: \"%s\" is an empty list; leave the key out to take every value", file->path,
-                            nb_jsonc_line(file, item), item->string);
+            return nb_jsonc_error(file, item, "\"%s\" is an empty list; leave the key out to take every value",
+                                  item->string);
         for (const cJSON *value = list ? item->child : item; value; value = list ? value->next : NULL)
             if (read_value(w, file, value) != 0) return -1;
     }

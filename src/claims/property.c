@@ -169,8 +169,8 @@ static int check_count(const struct nb_jsonc *file, const cJSON *given) {
     for (const cJSON *item = list ? given->child : given; item; item = list ? item->next : NULL)
         if (item->valuedouble < 1 || item->valuedouble > NB_PROPERTY_MOST ||
             item->valuedouble != floor(item->valuedouble))
-            return nb_error("%s:%d: \"%s\": %.10g is not a whole number from 1 to %d", file->path,
-                            nb_jsonc_line(file, given), given->string, item->valuedouble, NB_PROPERTY_MOST);
+            return nb_jsonc_error(file, given, "\"%s\": %.10g is not a whole number from 1 to %d", given->string,
+                                  item->valuedouble, NB_PROPERTY_MOST);
     return 0;
 }
 
@@ -221,11 +221,9 @@ static int read_name(const struct nb_jsonc *file, const cJSON *node, void *into)
     struct named *own = into;
     own->property = text ? find_property(text) : NULL;
     if (own->property) return 0;
-    const char *nearest = text ? nb_nearest(text, names, n) : NULL;
-    return nb_error(
-        "%s:%d: \"property\" must name an experiment (`normbench claims --explain properties` lists them)%s%s%s",
-        file->path, nb_jsonc_line(file, node), nearest ? "; did you mean '" : "", nearest ? nearest : "",
-        nearest ? "'?" : "");
+    return nb_jsonc_error(file, node,
+                          "\"property\" must name an experiment (`normbench claims --explain properties` lists them)%s",
+                          nb_did_you_mean(text ? text : "", names, n).text);
 }
 
 static int property_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {

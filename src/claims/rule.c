@@ -375,8 +375,8 @@ static int read_published(const struct nb_jsonc *file, const cJSON *node, void *
     for (int i = 0; item && i < (list ? 3 : 1); i++, item = item->next)
         if (nb_jsonc_number(file, item, -INFINITY, INFINITY, false, parts[i]) != 0) return -1;
     if (list && !(p->low <= p->value && p->value <= p->high))
-        return nb_error("%s:%d: \"published\": %g does not lie between %g and %g", file->path,
-                        nb_jsonc_line(file, node), p->value, p->low, p->high);
+        return nb_jsonc_error(file, node, "\"published\": %g does not lie between %g and %g", p->value, p->low,
+                              p->high);
     return 0;
 }
 
@@ -423,34 +423,31 @@ static int check_keys(const struct nb_jsonc *file, const cJSON *node, enum nb_ru
     for (size_t i = 0; own[i]; i++) {
         const cJSON *item = nb_json_get(node, own[i]);
         if (item && !names(k->needed, own[i]) && !names(k->allowed, own[i]))
-            return nb_error("%s:%d: \"%s\" does not belong to the form %s, which has: %s %s", file->path,
-                            nb_jsonc_line(file, item), own[i], nb_rule_form_names[form], k->needed, k->allowed);
+            return nb_jsonc_error(file, item, "\"%s\" does not belong to the form %s, which has: %s %s", own[i],
+                                  nb_rule_form_names[form], k->needed, k->allowed);
     }
     for (size_t i = 0; own[i]; i++)
         if (names(k->needed, own[i]) && !nb_json_get(node, own[i]))
-            return nb_error("%s:%d: the form %s needs \"%s\"", file->path, nb_jsonc_line(file, node),
-                            nb_rule_form_names[form], own[i]);
+            return nb_jsonc_error(file, node, "the form %s needs \"%s\"", nb_rule_form_names[form], own[i]);
     return 0;
 }
 
 /* The bounds that the form and its numbers come to. */
 static int set_bounds(struct written *w, const struct nb_jsonc *file, const cJSON *node) {
     struct nb_rule *rule = &w->rule;
-    const int line = nb_jsonc_line(file, node);
     if (rule->form == NB_RULE_SPREAD && isnan(rule->least) == isnan(rule->most))
-        return nb_error("%s:%d: the form spread needs \"least\" or \"most\"", file->path, line);
+        return nb_jsonc_error(file, node, "the form spread needs \"least\" or \"most\"");
     if (isnan(rule->least)) rule->least = -INFINITY;
     if (isnan(rule->most)) rule->most = INFINITY;
     if (rule->form == NB_RULE_NEAR) {
         const double published = rule->published.value;
         const bool by_factor = !isnan(w->factor), within = !isnan(w->within), interval = !isnan(rule->published.low);
         if (isnan(published) || by_factor + within + interval != 1)
-            return nb_error(
-                "%s:%d: the form near needs \"published\" and one of \"within\", \"factor\" and an interval, "
-                "\"published\": [figure, low, high]",
-                file->path, line);
+            return nb_jsonc_error(
+                file, node,
+                "the form near needs \"published\" and one of \"within\", \"factor\" and an interval, \"published\": [figure, low, high]");
         if (by_factor && !(w->factor > 1 && published > 0))
-            return nb_error("%s:%d: a \"factor\" is above 1, of a \"published\" above 0", file->path, line);
+            return nb_jsonc_error(file, node, "a \"factor\" is above 1, of a \"published\" above 0");
         rule->least = by_factor ? published / w->factor : within ? published - w->within : rule->published.low;
         rule->most = by_factor ? published * w->factor : within ? published + w->within : rule->published.high;
     }
@@ -460,7 +457,7 @@ static int set_bounds(struct written *w, const struct nb_jsonc *file, const cJSO
         rule->most = w->to + within;
     }
     if (rule->least > rule->most)
-        return nb_error("%s:%d: nothing lies between %g and %g", file->path, line, rule->least, rule->most);
+        return nb_jsonc_error(file, node, "nothing lies between %g and %g", rule->least, rule->most);
     return 0;
 }
 
@@ -469,7 +466,7 @@ static int convert(struct written *w, const struct nb_jsonc *file, const cJSON *
     const int form = nb_name_find(nb_rule_form_names, w->form);
     if (form < 0) {
         nb_name_refuse(nb_rule_form_names, reason, sizeof reason);
-        return nb_error("%s:%d: \"form\": '%.40s' %s", file->path, nb_jsonc_line(file, node), w->form, reason);
+        return nb_jsonc_error(file, node, "\"form\": '%.40s' %s", w->form, reason);
     }
     w->rule.form = (enum nb_rule_form)form;
     if (isnan(w->rule.margin)) w->rule.margin = 0;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -482,15 +483,23 @@ static const char *type_name(const cJSON *node) {
     return cJSON_IsArray(node) ? "a list" : "an object";
 }
 
+int nb_jsonc_error(const struct nb_jsonc *file, const cJSON *node, const char *format, ...) {
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
+    va_list args;
+    va_start(args, format);
+    nb_strbuf_addv(&text, format, args);
+    va_end(args);
+    return nb_error("%s:%d: %s", file->path, nb_jsonc_line(file, node), text.text);
+}
+
 int nb_jsonc_wrong_type(const struct nb_jsonc *file, const cJSON *node, const char *key, const char *wanted) {
-    return nb_error("%s:%d: \"%s\" is %s; it must be %s", file->path, nb_jsonc_line(file, node), key, type_name(node),
-                    wanted);
+    return nb_jsonc_error(file, node, "\"%s\" is %s; it must be %s", key, type_name(node), wanted);
 }
 
 int nb_jsonc_unknown_key(const struct nb_jsonc *file, const cJSON *node, const char *const *names, size_t n) {
     const char *nearest = nb_nearest(node->string, names, n);
-    nb_error("%s:%d: unknown key \"%s\"%s%s%s", file->path, nb_jsonc_line(file, node), node->string,
-             nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+    nb_jsonc_error(file, node, "unknown key \"%s\"%s%s%s", node->string, nearest ? "; did you mean \"" : "",
+                   nearest ? nearest : "", nearest ? "\"?" : "");
     if (nearest) return -1;
     struct nb_strbuf all released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < n; i++) nb_strbuf_addf(&all, "%s %s", i ? "," : "", names[i]);
@@ -499,7 +508,7 @@ int nb_jsonc_unknown_key(const struct nb_jsonc *file, const cJSON *node, const c
 }
 
 int nb_jsonc_twice(const struct nb_jsonc *file, const cJSON *node) {
-    return nb_error("%s:%d: key \"%s\" is given twice", file->path, nb_jsonc_line(file, node), node->string);
+    return nb_jsonc_error(file, node, "key \"%s\" is given twice", node->string);
 }
 
 int nb_jsonc_number(const struct nb_jsonc *file, const cJSON *node, double low, double high, bool whole,
@@ -507,6 +516,6 @@ int nb_jsonc_number(const struct nb_jsonc *file, const cJSON *node, double low, 
     if (!cJSON_IsNumber(node)) return nb_jsonc_wrong_type(file, node, node->string, "a number");
     *value = node->valuedouble;
     if (*value >= low && *value <= high && (!whole || floor(*value) == *value)) return 0;
-    return nb_error("%s:%d: \"%s\": %.10g is not a %snumber from %g to %.16g", file->path, nb_jsonc_line(file, node),
-                    node->string, *value, whole ? "whole " : "", low, high);
+    return nb_jsonc_error(file, node, "\"%s\": %.10g is not a %snumber from %g to %.16g", node->string, *value,
+                          whole ? "whole " : "", low, high);
 }

@@ -104,6 +104,9 @@ char *nb_jsonc_find(const char *file_name);
 /* What every reader of a config says when it does not understand: file, line, key, and what would be right. All return -1 after
  * nb_error, but nb_jsonc_number 0 where it is right. */
 
+/* The sentence, as printf() makes it, behind the place of the value. */
+int nb_jsonc_error(const struct nb_jsonc *file, const cJSON *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 int nb_jsonc_wrong_type(const struct nb_jsonc *file, const cJSON *node, const char *key, const char *wanted);
 int nb_jsonc_unknown_key(const struct nb_jsonc *file, const cJSON *node, const char *const *names, size_t n);
 int nb_jsonc_twice(const struct nb_jsonc *file, const cJSON *node);

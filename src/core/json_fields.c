@@ -19,15 +19,14 @@ static int check_text(const struct nb_jsonc *file, const cJSON *node, const char
         return nb_jsonc_wrong_type(file, node, key, "a text that is not empty");
     for (const char *p = node->valuestring; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
-            return nb_error("%s:%d: \"%s\" has a control character in it", file->path, nb_jsonc_line(file, node), key);
+            return nb_jsonc_error(file, node, "\"%s\" has a control character in it", key);
     return 0;
 }
 
 int nb_field_text(const struct nb_jsonc *file, const cJSON *node, size_t most, char **out) {
     if (check_text(file, node, node->string) != 0) return -1;
     if (most > 0 && strlen(node->valuestring) > most)
-        return nb_error("%s:%d: \"%s\" is longer than %zu characters", file->path, nb_jsonc_line(file, node),
-                        node->string, most);
+        return nb_jsonc_error(file, node, "\"%s\" is longer than %zu characters", node->string, most);
     *out = nb_strdup(node->valuestring);
     return 0;
 }
@@ -35,8 +34,7 @@ int nb_field_text(const struct nb_jsonc *file, const cJSON *node, size_t most, c
 int nb_strings_read(const struct nb_jsonc *file, const cJSON *node, struct nb_strings *out) {
     const bool list = cJSON_IsArray(node);
     if (list && !node->child)
-        return nb_error("%s:%d: \"%s\" is an empty list; leave the key out", file->path, nb_jsonc_line(file, node),
-                        node->string);
+        return nb_jsonc_error(file, node, "\"%s\" is an empty list; leave the key out", node->string);
     for (const cJSON *item = list ? node->child : node; item; item = list ? item->next : NULL) {
         if (check_text(file, item, node->string) != 0) return -1;
         nb_strings_add(out, item->valuestring);
@@ -104,7 +102,7 @@ int nb_fields_read(const struct nb_jsonc *file, const cJSON *object, const struc
     }
     for (size_t i = 0; i < n; i++)
         if (fields[i].required && !(seen >> i & 1))
-            result = nb_error("%s:%d: %s needs \"%s\"", file->path, nb_jsonc_line(file, object), what, fields[i].name);
+            result = nb_jsonc_error(file, object, "%s needs \"%s\"", what, fields[i].name);
     return result;
 }
 

@@ -57,10 +57,11 @@ static int family_of(const struct nb_jsonc *file, const struct family **out) {
         if (cJSON_IsString(node) && strcmp(node->valuestring, names[i]) == 0) *out = &families[i];
     }
     if (!*out)
-        nb_error(
-            "%s:%d: \"model_type\": the family '%.40s' is not known; %s are. A list of its operations can be written for "
+        nb_jsonc_error(
+            file, node,
+            "\"model_type\": the family '%.40s' is not known; %s are. A list of its operations can be written for "
             "any other (cmd/guide/claims.md)",
-            file->path, nb_jsonc_line(file, node), cJSON_IsString(node) ? node->valuestring : "", known.text);
+            cJSON_IsString(node) ? node->valuestring : "", known.text);
     return *out ? 0 : -1;
 }
 

@@ -47,9 +47,8 @@ static int read_shape(const struct nb_jsonc *file, const cJSON *node, const char
     const bool product = o->kind == NB_PRODUCT;
     int64_t sizes[3];
     if (!read_sizes(text, sizes, product ? 3 : 2))
-        return nb_error("%s:%d: \"shape\": '%.60s' is not %s, each from 1 to %d", file->path,
-                        nb_jsonc_line(file, nb_json_get(node, "shape")), text,
-                        product ? "ROWSxINNERxCOLUMNS of a product" : "ROWSxCOLUMNS", INT_MAX);
+        return nb_jsonc_error(file, nb_json_get(node, "shape"), "\"shape\": '%.60s' is not %s, each from 1 to %d", text,
+                              product ? "ROWSxINNERxCOLUMNS of a product" : "ROWSxCOLUMNS", INT_MAX);
     o->rows = sizes[0];
     o->inner = product ? sizes[1] : 0;
     o->cols = sizes[product ? 2 : 1];
@@ -60,9 +59,8 @@ static int kind_of(const struct nb_jsonc *file, const cJSON *node, const char *o
     for (int k = 0; k < NB_N_OPERATION_KINDS; k++)
         if (strcmp(op, kind_names[k]) == 0) return *out = (enum nb_operation_kind)k, 0;
     const struct nb_hint hint = nb_did_you_mean(op, kind_names, NB_N_OPERATION_KINDS);
-    return nb_error("%s:%d: \"op\": the operation '%.40s' is not known%s", file->path,
-                    nb_jsonc_line(file, nb_json_get(node, "op")), op,
-                    *hint.text ? hint.text : ": product, norm, elementwise, softmax and embedding are");
+    return nb_jsonc_error(file, nb_json_get(node, "op"), "\"op\": the operation '%.40s' is not known%s", op,
+                          *hint.text ? hint.text : ": product, norm, elementwise, softmax and embedding are");
 }
 
 /* A key that means nothing for the operation is a mistake of whoever wrote it. */
@@ -78,12 +76,11 @@ static int check_keys(const struct nb_jsonc *file, const cJSON *node, enum nb_op
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         const cJSON *given = nb_json_get(node, own[i].key);
         if (given && kind != own[i].kind)
-            return nb_error("%s:%d: \"%s\" is only for %s; leave it out of %s", file->path, nb_jsonc_line(file, given),
-                            own[i].key, kind_names[own[i].kind], kind_names[kind]);
+            return nb_jsonc_error(file, given, "\"%s\" is only for %s; leave it out of %s", own[i].key,
+                                  kind_names[own[i].kind], kind_names[kind]);
     }
     if (kind != NB_ELEMENTWISE || (nb_json_get(node, "reads") && nb_json_get(node, "writes"))) return 0;
-    return nb_error("%s:%d: elementwise needs \"reads\" and \"writes\": how many tensors of its shape", file->path,
-                    nb_jsonc_line(file, node));
+    return nb_jsonc_error(file, node, "elementwise needs \"reads\" and \"writes\": how many tensors of its shape");
 }
 
 static int read_operation(const struct nb_jsonc *file, const cJSON *node, struct nb_model_step *step) {
@@ -215,8 +212,7 @@ static void add_works(struct nb_model_step *step) {
 static int read_operations(const struct nb_jsonc *file, const cJSON *node, void *into) {
     int result = 0;
     if (!cJSON_IsArray(node) || !node->child)
-        return nb_error("%s:%d: \"operations\" is a list of operations, of which there is at least one", file->path,
-                        nb_jsonc_line(file, node));
+        return nb_jsonc_error(file, node, "\"operations\" is a list of operations, of which there is at least one");
     for (const cJSON *item = node->child; item; item = item->next)
         if (read_operation(file, item, into) != 0) result = -1;
     return result;
@@ -225,7 +221,7 @@ static int read_operations(const struct nb_jsonc *file, const cJSON *node, void 
 static int read_among(const struct nb_jsonc *file, const cJSON *node, const char *const *names, const char *listed) {
     for (int i = 0; names[i]; i++)
         if (cJSON_IsString(node) && strcmp(node->valuestring, names[i]) == 0) return i;
-    return nb_error("%s:%d: \"%s\" is not one of %s", file->path, nb_jsonc_line(file, node), node->string, listed);
+    return nb_jsonc_error(file, node, "\"%s\" is not one of %s", node->string, listed);
 }
 
 static int read_work(const struct nb_jsonc *file, const cJSON *node, void *into) {

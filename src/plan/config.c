@@ -22,8 +22,7 @@ enum { MAX_BLOCKS = 1000, MAX_BUDGETS = 1000 };
 static int read_budget(const struct nb_jsonc *file, const cJSON *node, struct nb_instruction_budget *budget) {
     char *end;
     budget->filter = nb_strdup(node->string);
-    if (!*node->string)
-        return nb_error("%s:%d: an empty filter; \"*\" takes every case", file->path, nb_jsonc_line(file, node));
+    if (!*node->string) return nb_jsonc_error(file, node, "an empty filter; \"*\" takes every case");
     if (cJSON_IsNumber(node)) return nb_jsonc_number(file, node, 1, 1e9, true, &budget->most);
     if (!cJSON_IsString(node))
         return nb_jsonc_wrong_type(file, node, node->string, "a number of instructions, or \"+2%\"");
@@ -31,9 +30,10 @@ static int read_budget(const struct nb_jsonc *file, const cJSON *node, struct nb
     budget->most = strtod(node->valuestring, &end) / 100;
     const bool is_percent = node->valuestring[0] == '+' && end != node->valuestring && strcmp(end, "%") == 0;
     if (is_percent && budget->most >= 0 && budget->most <= 100) return 0;
-    return nb_error(
-        "%s:%d: \"%s\": '%.40s' is no budget; a number of instructions, or \"+2%%\" for 2 %% more than the baseline",
-        file->path, nb_jsonc_line(file, node), node->string, node->valuestring);
+    return nb_jsonc_error(
+        file, node,
+        "\"%s\": '%.40s' is no budget; a number of instructions, or \"+2%%\" for 2 %% more than the baseline",
+        node->string, node->valuestring);
 }
 
 static int read_budgets(const struct nb_jsonc *file, const cJSON *node, void *into) {
@@ -41,8 +41,7 @@ static int read_budgets(const struct nb_jsonc *file, const cJSON *node, void *in
     if (!cJSON_IsObject(node)) return nb_jsonc_wrong_type(file, node, node->string, "an object of filters and budgets");
     const int n = cJSON_GetArraySize(node);
     if (n == 0 || n > MAX_BUDGETS)
-        return nb_error("%s:%d: \"%s\" has %d entries; it must have 1 to %d", file->path, nb_jsonc_line(file, node),
-                        node->string, n, MAX_BUDGETS);
+        return nb_jsonc_error(file, node, "\"%s\" has %d entries; it must have 1 to %d", node->string, n, MAX_BUDGETS);
     int result = 0;
     out->budgets = nb_alloc((unsigned)n, sizeof *out->budgets);
     for (const cJSON *child = node->child; child; child = child->next)
@@ -63,10 +62,11 @@ static int read_gate(const struct nb_jsonc *file, const cJSON *node, void *confi
     const double fail = gate->fail_margin > 0 ? gate->fail_margin : NB_GATE_FAIL_MARGIN;
     const double pass = gate->pass_margin > 0 ? gate->pass_margin : NB_GATE_PASS_MARGIN;
     if (pass > fail) return 0;
-    return nb_error(
-        "%s:%d: \"gate\": the margin below which a case passes (\"pass_margin\", %g %%) must be larger than the one above "
+    return nb_jsonc_error(
+        file, node,
+        "\"gate\": the margin below which a case passes (\"pass_margin\", %g %%) must be larger than the one above "
         "which it fails (\"fail_margin\", %g %%)",
-        file->path, nb_jsonc_line(file, node), 100 * pass, 100 * fail);
+        100 * pass, 100 * fail);
 }
 
 void nb_gate_settings_release(struct nb_gate_settings *settings) {
@@ -144,7 +144,7 @@ static int read_value(const struct nb_jsonc *file, const struct nb_axis *axis, c
     if (scalar_text(axis, node, number, &text) != 0)
         return nb_jsonc_wrong_type(file, node, axis->name, "a text or a list of texts");
     if (nb_values_add(values, axis, text, reason, sizeof reason) == 0) return 0;
-    return nb_error("%s:%d: \"%s\": '%.100s' %s", file->path, nb_jsonc_line(file, node), axis->name, text, reason);
+    return nb_jsonc_error(file, node, "\"%s\": '%.100s' %s", axis->name, text, reason);
 }
 
 static int read_values(const struct nb_jsonc *file, const struct nb_axis *axis, const cJSON *node,
@@ -167,11 +167,10 @@ static int read_block(const struct nb_jsonc *file, const cJSON *node, bool is_pa
 /* The lists of include and exclude: objects, or one object. */
 static int read_partials(const struct nb_jsonc *file, const cJSON *node, struct nb_block **blocks, size_t *n) {
     const cJSON *first = cJSON_IsArray(node) ? node->child : node;
-    if (!first) return nb_error("%s:%d: \"%s\" is an empty list", file->path, nb_jsonc_line(file, node), node->string);
+    if (!first) return nb_jsonc_error(file, node, "\"%s\" is an empty list", node->string);
     size_t count = cJSON_IsArray(node) ? (size_t)cJSON_GetArraySize(node) : 1;
     if (count > MAX_BLOCKS)
-        return nb_error("%s:%d: \"%s\" has more than %d entries", file->path, nb_jsonc_line(file, node), node->string,
-                        MAX_BLOCKS);
+        return nb_jsonc_error(file, node, "\"%s\" has more than %d entries", node->string, MAX_BLOCKS);
     int result = 0;
     *blocks = nb_alloc(count, sizeof **blocks);
     for (const cJSON *item = first; item && *n < count; item = item->next) {
@@ -179,8 +178,7 @@ static int read_partials(const struct nb_jsonc *file, const cJSON *node, struct 
         if (!cJSON_IsObject(item))
             result = nb_jsonc_wrong_type(file, item, node->string, "a list of objects that name axes");
         else if (!item->child)
-            result = nb_error("%s:%d: \"%s\" has an entry that names no axis", file->path, nb_jsonc_line(file, item),
-                              node->string);
+            result = nb_jsonc_error(file, item, "\"%s\" has an entry that names no axis", node->string);
         else if (read_block(file, item, true, block) != 0)
             result = -1;
     }
@@ -239,8 +237,7 @@ static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *int
     if (!cJSON_IsArray(node)) return nb_jsonc_wrong_type(file, node, "blocks", "a list of objects");
     size_t n = (size_t)cJSON_GetArraySize(node);
     if (n == 0 || n > MAX_BLOCKS)
-        return nb_error("%s:%d: \"blocks\" has %zu entries; it must have 1 to %d", file->path,
-                        nb_jsonc_line(file, node), n, MAX_BLOCKS);
+        return nb_jsonc_error(file, node, "\"blocks\" has %zu entries; it must have 1 to %d", n, MAX_BLOCKS);
     int result = 0;
     config->blocks = nb_alloc(n, sizeof *config->blocks);
     for (const cJSON *item = node->child; item; item = item->next) {
@@ -274,8 +271,8 @@ static int read_seed(const struct nb_jsonc *file, const cJSON *node, void *confi
     errno = 0;
     *seed = strtoull(node->valuestring, &end, 10);
     if (node->valuestring[0] >= '0' && node->valuestring[0] <= '9' && !*end && errno == 0) return 0;
-    return nb_error("%s:%d: \"%s\": '%.40s' is not a whole number from 0 to 2^64 - 1", file->path,
-                    nb_jsonc_line(file, node), node->string, node->valuestring);
+    return nb_jsonc_error(file, node, "\"%s\": '%.40s' is not a whole number from 0 to 2^64 - 1", node->string,
+                          node->valuestring);
 }
 
 enum { LAUNCHES_MOST = 1000 };
@@ -290,8 +287,8 @@ static int read_launches(const struct nb_jsonc *file, const cJSON *node, void *o
         const cJSON *first = cJSON_GetArrayItem(node, 0), *second = cJSON_GetArrayItem(node, 1);
         if (cJSON_GetArraySize(node) != 2 || !cJSON_IsNumber(first) || !cJSON_IsNumber(second) ||
             !(first->valuedouble >= 1) || !(second->valuedouble >= first->valuedouble))
-            return nb_error("%s:%d: \"%s\": a number of launches, or the fewest and the most, such as [8, 40]",
-                            file->path, nb_jsonc_line(file, node), node->string);
+            return nb_jsonc_error(
+                file, node, "\"%s\": a number of launches, or the fewest and the most, such as [8, 40]", node->string);
         if (nb_jsonc_number(file, first, 1, LAUNCHES_MOST, true, &fewest) != 0 ||
             nb_jsonc_number(file, second, 1, LAUNCHES_MOST, true, &most) != 0)
             return -1;
@@ -316,8 +313,7 @@ static int read_top(const struct nb_jsonc *file, struct nb_config *config) {
         {"compare", NB_FIELD_READ, .read = read_compare},
     };
     if (!cJSON_IsObject(file->root))
-        return nb_error("%s:%d: a config is an object with the key \"blocks\"", file->path,
-                        nb_jsonc_line(file, file->root));
+        return nb_jsonc_error(file, file->root, "a config is an object with the key \"blocks\"");
     if (nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a config", config) != 0) return -1;
     if (!config->blocks) return nb_error("%s: has no \"blocks\", the list of what to run", file->path);
     return 0;
