@@ -8,8 +8,8 @@
 
 #include "src/core/cpu.h"
 #include "src/core/text.h"
+#include "src/measure/counters.h"
 #include "src/measure/journal.h"
-#include "src/measure/known_counts.h"
 #include "src/measure/launcher.h"
 #include "src/measure/schedule.h"
 #include "src/measure/status.h"

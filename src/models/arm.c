@@ -22,15 +22,20 @@ struct choice {
     bool first;
 };
 static const struct choice choices[] = {
-    {"norm", "norm", AT(norm), {"none", "layernorm", "rmsnorm", "prmsnorm", "batchnorm", "centre", "scale"}},
-    {"style", "style", AT(style), {"printed", "nn", "compiled", "ours"}},
-    {"affine", "affine", AT(affine), {"learned", "frozen"}},
-    {"place", "place", AT(place), {"pre", "post"}},
-    {"residual", "residual", AT(residual), {"residual", "no_residual"}, {"yes", "no"}, true, true},
-    {"causal", "mask", AT(causal), {"causal", "bidirectional"}, .is_flag = true, .first = true},
-    {"padding", "padding", AT(padding), {"unpadded", "padded", "masked"}},
-    {"by_position", "statistics", AT(by_position), {"by_feature", "by_position"}, {"feature", "position"}, true},
-    {"dtype", "dtype", AT(dtype), {"f32", "f16", "bf16"}}};
+    {"norm", "norm", AT(norm), .words = {"none", "layernorm", "rmsnorm", "prmsnorm", "batchnorm", "centre", "scale"}},
+    {"style", "style", AT(style), .words = {"printed", "nn", "compiled", "ours"}},
+    {"affine", "affine", AT(affine), .words = {"learned", "frozen"}},
+    {"place", "place", AT(place), .words = {"pre", "post"}},
+    {"residual", "residual", AT(residual), {"residual", "no_residual"}, {"yes", "no"}, .is_flag = true, .first = true},
+    {"causal", "mask", AT(causal), .words = {"causal", "bidirectional"}, .is_flag = true, .first = true},
+    {"padding", "padding", AT(padding), .words = {"unpadded", "padded", "masked"}},
+    {"by_position",
+     "statistics",
+     AT(by_position),
+     {"by_feature", "by_position"},
+     {"feature", "position"},
+     .is_flag = true},
+    {"dtype", "dtype", AT(dtype), .words = {"f32", "f16", "bf16"}}};
 enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 enum { NONE, BATCHNORM = 4, CENTRE = 5 }; /* norms by place */
 

@@ -8,7 +8,7 @@
 #include "src/accuracy/accuracy.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "tests/support/softkernel.h"
+#include "tests/support/softgradient.h"
 #include "tests/support/sparsely.h"
 
 /* One row; tolerance in ulp, or Inf. */

@@ -9,7 +9,7 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/measure/faults.h"
-#include "tests/support/backward.h"
+#include "tests/support/numerics.h"
 #include "tests/support/sparsely.h"
 
 #define BITS 700

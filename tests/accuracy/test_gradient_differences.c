@@ -7,7 +7,7 @@
 
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "tests/support/backward.h"
+#include "tests/support/numerics.h"
 
 /* Of the row's rms: 2^-24 of each statistic, a few of them. */
 #define LIMIT 1e-6

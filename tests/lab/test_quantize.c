@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "src/core/random.h"
-#include "src/lab/emulate/quantize.c"
+#include "src/lab/emulate/design_rows.c"
 
 Test(quantize, what_is_beyond_and_what_is_lost_is_counted) {
     const double values[8] = {1e6, 500, 464, 1e-9, -1e-9, 1, 0, NAN};

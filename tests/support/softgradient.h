@@ -3,7 +3,9 @@
  * several orders of evaluation, right or with one fault: what the bound of gradients must let pass, and what it must catch. */
 #pragma once
 
-#include "tests/support/backward.h"
+#include "src/accuracy/accuracy.h"
+#include "src/accuracy/bias.h"
+#include "tests/support/numerics.h"
 
 enum order {
     ORDER_PLAIN,                  /* ((g - mean g) - xhat * mean gx) * rstd */
@@ -37,3 +39,15 @@ struct soft_gradient {
 int64_t soft_gradient_chain(const struct soft_gradient *k, int64_t n);
 /* All but DyT. dx: elements of the dtype, packed; dgamma, dbeta: n_params. */
 void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, void *dx, float *dgamma, float *dbeta);
+
+/* A correct kernel of a case's formula and properties, by the emulator: in f32 or, for low-precision statistics, with every result rounded to
+ * the dtype. What the bound must let pass; and two ways to be wrong, which it must catch. tests/plugins/mistakes.h has the others. */
+
+struct soft_kernel {
+    int lanes;     /* of the reductions: element i goes to lane i % lanes */
+    bool unbiased; /* the variance over n - 1, where eps stands inside the root */
+    bool flushes;  /* subnormal outputs become 0 */
+};
+
+/* Of all rows (of all ops but DyT and BatchNorm), by the oracle and the bound. */
+struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct problem *p, struct nb_bias *bias);
