@@ -56,9 +56,8 @@ static const char *size_at(const cJSON *object, const char *name, char out[SIZE]
 
 static void begin_row(struct nb_strbuf *out, const char *label) { nb_strbuf_addf(out, "  %-18s ", label); }
 
-static void row(struct nb_strbuf *out, const char *label, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void row(struct nb_strbuf *out, const char *label, const char *format, ...) {
+static void __attribute__((format(printf, 3, 4)))
+row(struct nb_strbuf *out, const char *label, const char *format, ...) {
     va_list args;
     begin_row(out, label);
     va_start(args, format);

@@ -11,6 +11,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/text.h"
 #include "src/lab/stress/stress.h"
 #include "src/record/record.h"
@@ -121,7 +122,8 @@ static int merge_stress(const struct options *o, const struct nb_results *result
     nb_grades_make(&grades, results, NULL);
     cJSON *stress released_by(nb_json_release) = nb_stress_judge(results, &grades, all);
     int result = nb_stress_write(stress, o->out);
-    if (result == 0 && nb_stress_format_known(o->format)) result = nb_stress_print(stress, results, o->format, stdout);
+    if (result == 0 && nb_name_find(nb_table_markdown_json, o->format) >= 0)
+        result = nb_stress_print(stress, results, o->format, stdout);
     if (result == 0) result = nb_stress_report(o->out, stress);
     return result;
 }
@@ -143,7 +145,7 @@ static int merge_main(int argc, char **argv) {
         result = nb_results_write(&results, o.out);
     }
     if (result == 0 && stress) result = merge_stress(&o, &results, &searched);
-    if (result == 0 && !(stress && nb_stress_format_known(o.format)))
+    if (result == 0 && !(stress && nb_name_find(nb_table_markdown_json, o.format) >= 0))
         result = nb_renderer_find(o.format)->render(&results, stdout);
     if (result == 0) result = nb_plots_write(&results, o.out);
     if (result == 0) result = nb_html_write(&results, o.out);

@@ -9,6 +9,7 @@
 #include "src/claims/claims_document.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/lab/stress/stress.h"
 #include "src/record/record.h"
 
@@ -71,7 +72,8 @@ static int report_main(int argc, char **argv) {
     struct nb_results results released_by(nb_results_release) = {0};
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
-    if (nb_claims_document_exists(o.dir) && nb_claims_format_known(o.format)) return render_claims(&o);
+    if (nb_claims_document_exists(o.dir) && nb_name_find(nb_table_markdown_json, o.format) >= 0)
+        return render_claims(&o);
     const struct nb_renderer *renderer = nb_renderer_find(o.format);
     if (nb_claims_document_exists(o.dir))
         return nb_error(
@@ -84,7 +86,7 @@ static int report_main(int argc, char **argv) {
                NB_EXIT_USAGE;
     bool outdated = nb_results_outdated(o.dir);
     if (nb_results_read(&results, o.dir) != 0) return NB_EXIT_USAGE;
-    const bool stress = nb_stress_exists(o.dir) && nb_stress_format_known(o.format);
+    const bool stress = nb_stress_exists(o.dir) && nb_name_find(nb_table_markdown_json, o.format) >= 0;
     int result = stress ? render_stress(&o, &results) : renderer->render(&results, stdout);
     if (result == 0 && !o.no_write && outdated) result = nb_results_write(&results, o.dir);
     if (result == 0 && !o.no_write) result = nb_plots_write(&results, o.dir);

@@ -67,8 +67,7 @@ static const char *error_name(int code) {
     driver.error(code, &text);
     return text ? text : "an error without a name";
 }
-static void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void refuse(const char *format, ...) {
+static void __attribute__((format(printf, 1, 2))) refuse(const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(refusal, sizeof refusal, format, args);

@@ -17,7 +17,6 @@
 #define NB_CLAIMS_MARKDOWN "claims.md"
 #define NB_CLAIMS_PLOTS "claims-plots"
 
-bool nb_claims_format_known(const char *format); /* table, markdown, json */
 /* On a stream, in one of those formats. -1 after nb_error. */
 int nb_claims_print(const cJSON *document, const char *format, FILE *out);
 /* figures: pictures to be linked, or null. */

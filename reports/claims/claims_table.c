@@ -13,10 +13,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-bool nb_claims_format_known(const char *format) {
-    return strcmp(format, "table") == 0 || strcmp(format, "markdown") == 0 || strcmp(format, "json") == 0;
-}
-
 /* A text in lines that begin at a column, but for the first, which begins where the line is. */
 static void add_hanging(struct nb_strbuf *out, const char *text, size_t at, size_t screen) {
     struct nb_strbuf safe released_by(nb_strbuf_release) = {0};

@@ -46,15 +46,11 @@ struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_res
 void nb_figures_drop_last(struct nb_figures *figures) { nb_figure_release(&figures->list[--figures->n]); }
 
 void nb_figures_note(struct nb_figures *figures, const char *format, ...) {
-    char *text = NULL;
     va_list args;
     va_start(args, format);
-    int len = vasprintf(&text, format, args);
+    nb_strbuf_addv(&figures->notes, format, args);
     va_end(args);
-    if (len < 0) return;
-    nb_strbuf_add(&figures->notes, text);
     nb_strbuf_add(&figures->notes, "\n");
-    free(text);
 }
 
 static nb_plot *const families[] = {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a calibration found: one line for each group, then what it means in words. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,14 +157,7 @@ static const bool right[] = {false, false, false, true, true, true, true, true, 
 static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 4, 3, 1, 2,
                             NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS};
 
-static void __attribute__((format(printf, 3, 4))) cell(struct nb_grid *grid, bool known, const char *format, ...) {
-    char text[80] = "";
-    va_list args;
-    va_start(args, format);
-    if (known) vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    nb_grid_add(grid, text);
-}
+#define cell(grid, known, ...) ((known) ? nb_grid_addf(grid, __VA_ARGS__) : nb_grid_add(grid, ""))
 
 /* The largest difference between a copy and its original. */
 static double worst_bias(const struct nb_calibration *c) {

@@ -17,10 +17,6 @@
 
 enum { MAX_FAILURES = 20 };
 
-bool nb_stress_format_known(const char *format) {
-    return strcmp(format, "table") == 0 || strcmp(format, "markdown") == 0 || strcmp(format, "json") == 0;
-}
-
 struct stress_text {
     const cJSON *stress;
     const struct nb_results *results;
@@ -44,8 +40,7 @@ static void print_heading(const struct stress_text *p, const char *text) {
 }
 
 /* A line as printf() makes it, escaped for its reader. */
-static void say(const struct stress_text *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(const struct stress_text *p, const char *format, ...) {
+static void __attribute__((format(printf, 2, 3))) say(const struct stress_text *p, const char *format, ...) {
     const bool markdown = strcmp(p->format, "markdown") == 0;
     struct nb_strbuf text released_by(nb_strbuf_release) = {0}, safe = {0};
     va_list args;

@@ -93,15 +93,13 @@ void nb_page_grid(const struct nb_page *page, struct nb_grid *grid) {
 }
 
 void nb_print_line(FILE *out, const char *format, ...) {
-    struct nb_strbuf safe released_by(nb_strbuf_release) = {0};
-    char *text = NULL;
+    released_by(nb_strbuf_release) struct nb_strbuf text = nb_strbuf_empty(), safe = nb_strbuf_empty();
     va_list args;
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0) text = NULL;
+    nb_strbuf_addv(&text, format, args);
     va_end(args);
-    nb_escape_terminal(&safe, text ? text : format, true);
-    fprintf(out, "%s\n", safe.text ? safe.text : "");
-    free(text);
+    nb_escape_terminal(&safe, text.text, true);
+    fprintf(out, "%s\n", safe.text);
 }
 
 int nb_output(struct nb_strbuf *text, FILE *out) {

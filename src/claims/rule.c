@@ -4,7 +4,6 @@
 #include "src/claims/rule.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,15 +92,7 @@ static struct rule_gap rule_gap_of(const struct rule_group *a, const struct rule
 
 const char *const nb_outcome_names[NB_N_OUTCOMES] = {"holds", "fails", "undecided", "missing"};
 
-static void __attribute__((format(printf, 2, 3))) say(struct nb_ruled *r, const char *format, ...) {
-    char text[400];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    free(r->reason);
-    r->reason = nb_strdup(text);
-}
+#define say(r, ...) (free((r)->reason), (r)->reason = nb_textf(__VA_ARGS__))
 
 static struct nb_ruled *add(struct nb_rulings *out, const struct nb_rule *rule, size_t finding,
                             struct nb_interval value, const char *unit) {

@@ -50,6 +50,8 @@ struct nb_case {
 /* Does the op add a residual before it normalizes? Does it take the mean away? */
 bool nb_op_adds(uint32_t op);
 bool nb_op_centres(uint32_t op);
+/* The parameters that it has as usual. */
+enum nb_affine nb_usual_affine(uint32_t op);
 
 /* Has it a dy that is not the usual one? */
 bool nb_case_chooses_dy(const struct nb_case *c);

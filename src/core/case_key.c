@@ -15,7 +15,7 @@
 
 /* ---- values that depend on other fields ---- */
 
-static uint32_t usual_affine(uint32_t op) {
+enum nb_affine nb_usual_affine(uint32_t op) {
     switch (op) {
     case NB_OP_COPY:
         return NB_AFFINE_NONE;
@@ -61,7 +61,7 @@ void nb_case_init(struct nb_case *c) {
 }
 
 void nb_case_normalize(struct nb_case *c) {
-    if (c->formula.affine == NB_N_AFFINES || c->op == NB_OP_COPY) c->formula.affine = usual_affine(c->op);
+    if (c->formula.affine == NB_N_AFFINES || c->op == NB_OP_COPY) c->formula.affine = nb_usual_affine(c->op);
     for (size_t i = 0; i < nb_n_axes; i++) {
         const struct nb_axis *axis = &nb_axes[i];
         if (axis->kind == NB_AXIS_CELL && axis->applies && !axis->applies(c) && strcmp(axis->name, "affine") != 0)

@@ -31,6 +31,10 @@ int nb_json_get_index(const cJSON *object, const char *name) {
     return value >= 0 && value <= INT_MAX && floor(value) == value ? (int)value : -1;
 }
 
+void nb_json_copy(cJSON *object, const cJSON *from, const char *name) {
+    const cJSON *item = nb_json_get(from, name);
+    cJSON_AddItemToObject(object, name, item ? cJSON_Duplicate(item, true) : cJSON_CreateNull());
+}
 void nb_json_text(cJSON *object, const char *name, const char *text) {
     if (text)
         cJSON_AddStringToObject(object, name, text);

@@ -22,6 +22,8 @@ static inline cJSON *nb_json_get(const cJSON *object, const char *name) {
 }
 double nb_json_get_number(const cJSON *object, const char *name); /* NaN when null or absent */
 int nb_json_get_index(const cJSON *object, const char *name);     /* whole, from 0 on; -1: none that fits an int */
+/* The member that another object has, or null. */
+void nb_json_copy(cJSON *object, const cJSON *from, const char *name);
 /* Text, null for a null pointer. */
 void nb_json_text(cJSON *object, const char *name, const char *text);
 const char *nb_json_get_text(const cJSON *object, const char *name);   /* null when null, absent or no string */

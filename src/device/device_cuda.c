@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,14 +172,7 @@ static const char *last_error(bool *outside) {
     return error_name(gpu.error);
 }
 
-static const char *refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static const char *refuse(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(gpu.refusal, sizeof gpu.refusal, format, args);
-    va_end(args);
-    return gpu.refusal;
-}
+#define refuse(...) (nb_reason(gpu.refusal, sizeof gpu.refusal, __VA_ARGS__), gpu.refusal)
 
 /* The first symbol that is missing, or null. */
 static const char *look_up(void *library, const struct symbol *symbols, size_t n) {

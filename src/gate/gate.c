@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -303,14 +302,6 @@ struct nb_gate_case *nb_gate_add_case(struct nb_gate *g, const char *key, size_t
         c->instructions[b] = NAN;
     }
     return c;
-}
-
-void nb_gate_decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason, ...) {
-    va_list args;
-    va_start(args, reason);
-    vsnprintf(c->reason, sizeof c->reason, reason, args);
-    va_end(args);
-    c->verdict = verdict;
 }
 
 void nb_gate_init(struct nb_gate *g) {

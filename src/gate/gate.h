@@ -93,8 +93,8 @@ void nb_gate_init(struct nb_gate *g);
 void nb_gate_release(struct nb_gate *g);
 /* One case more, which nothing is known of, with room for the subject's parts. */
 struct nb_gate_case *nb_gate_add_case(struct nb_gate *g, const char *key, size_t parts);
-void nb_gate_decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason, ...)
-    __attribute__((format(printf, 3, 4)));
+/* The verdict, and its reason as printf() makes it. */
+#define nb_gate_decide(c, as, ...) ((c)->verdict = (as), (void)nb_reason((c)->reason, sizeof(c)->reason, __VA_ARGS__))
 
 /* A launch of the case's three builds in the layout whose turn it is. */
 struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct nb_gate_case *c, int launch);

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,13 +90,8 @@ static bool is_far(const struct nb_gate_judgement *out) {
 
 /* ---- what makes a measurement unfit ----------------------------------------------------------------------------------- */
 
-static bool __attribute__((format(printf, 2, 3))) because(struct nb_gate_judgement *out, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(out->reason, sizeof out->reason, format, args);
-    va_end(args);
-    return true;
-}
+/* True, so that a function can end with it. */
+#define because(out, ...) nb_reason((out)->reason, sizeof(out)->reason, __VA_ARGS__)
 
 /* The copy of the baseline is the baseline: what makes it differ makes the candidate differ. */
 static bool control_is_off(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,

@@ -3,7 +3,6 @@
 #include "src/record/record.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,13 +182,8 @@ static void compare_times(const struct nb_comparison *all, struct nb_compared *c
 
 /* ---- what is refused -------------------------------------------------------------------------------------------------- */
 
-static bool __attribute__((format(printf, 2, 3))) refuse(struct nb_compared *c, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(c->refused, sizeof c->refused, format, args);
-    va_end(args);
-    return true;
-}
+/* True, so that a function can end with it. */
+#define refuse(c, ...) nb_reason((c)->refused, sizeof(c)->refused, __VA_ARGS__)
 
 static bool differ(double a, double b) { return a != b && !(isnan(a) && isnan(b)); }
 

@@ -484,11 +484,6 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
     return r->status != NB_NOT_RUN && arm->n_seen == group->n_launches;
 }
 
-static void add_copy(cJSON *meta, const cJSON *from, const char *name) {
-    const cJSON *item = nb_json_get(from, name);
-    cJSON_AddItemToObject(meta, name, item ? cJSON_Duplicate(item, true) : cJSON_CreateNull());
-}
-
 /* Sums over the parts of a run that was resumed; NaN when no part came to its end. */
 static void add_ends(cJSON *meta, const cJSON *ends) {
     double elapsed_s = NAN, peak_mib = NAN, interrupted = NAN;
@@ -508,14 +503,14 @@ static void add_meta(struct fold *f, bool complete) {
     static const char *const copied[] = {"schema", "program", "version", "started",     "config", "argv",
                                          "shard",  "plan",    "plugins", "fingerprint", "skips"};
     cJSON *meta = f->results->meta = cJSON_CreateObject(), *resumed, *line;
-    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) add_copy(meta, f->run, copied[i]);
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) nb_json_copy(meta, f->run, copied[i]);
     resumed = cJSON_AddArrayToObject(meta, "resumed");
     cJSON_ArrayForEach(line, f->resumed) {
         cJSON *item = cJSON_Duplicate(line, true);
         cJSON_DeleteItemFromObjectCaseSensitive(item, "type");
         cJSON_AddItemToArray(resumed, item);
     }
-    if (nb_json_get(f->run, "labels")) add_copy(meta, f->run, "labels");
+    if (nb_json_get(f->run, "labels")) nb_json_copy(meta, f->run, "labels");
     add_ends(meta, f->ends);
     cJSON_AddBoolToObject(meta, "complete", complete);
     nb_results_count(f->results);

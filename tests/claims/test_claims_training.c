@@ -21,8 +21,7 @@ TestSuite(claims_training, .init = quiet);
 #define LN "layernorm"
 #define RMS "rmsnorm"
 
-static void add(struct nb_torch_results *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct nb_torch_results *r, const char *format, ...) {
+static void __attribute__((format(printf, 2, 3))) add(struct nb_torch_results *r, const char *format, ...) {
     char text[4000];
     va_list args;
     va_start(args, format);

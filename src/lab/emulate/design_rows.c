@@ -51,10 +51,6 @@ static double *parameters(const struct nb_design_rows *r, const struct nb_design
     return values;
 }
 
-static enum nb_affine usual_affine(enum nb_op op) {
-    return op == NB_OP_LAYERNORM ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA;
-}
-
 int nb_design_data_resolve(struct nb_design_data *data) {
     int64_t rows, cols;
     char reason[1024];
@@ -71,7 +67,7 @@ int nb_design_rows_init(struct nb_design_rows *r, const struct nb_design *d, con
     struct nb_source source released_by(nb_source_release) = {0};
     char reason[1024];
     *r = (struct nb_design_rows){.rows = data->rows, .cols = data->cols, .affine = data->affine};
-    if (r->affine == NB_N_AFFINES) r->affine = usual_affine(d->op);
+    if (r->affine == NB_N_AFFINES) r->affine = nb_usual_affine(d->op);
     nb_design_case(&c, d, data->rows, data->cols, r->affine);
     snprintf(c.data, sizeof c.data, "%s", data->data);
     if (nb_source_open(&source, &c, false, reason, sizeof reason) != 0) return nb_error("%s", reason);

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,14 +65,6 @@ const struct nb_limit_rule *nb_limit_rule_at(size_t i) {
 }
 
 /* ---- what rules share -------------------------------------------------------------------------------------------------- */
-
-int nb_limit_says(struct nb_limit *line, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line->meaning, sizeof line->meaning, format, args);
-    va_end(args);
-    return -1;
-}
 
 void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
                         const void *arg) {

@@ -49,7 +49,7 @@ extern const struct nb_limit_rule nb_range_rules[], nb_eps_rules[], nb_sum_rules
 void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
                         const void *arg);
 /* Writes the meaning; returns -1. */
-int nb_limit_says(struct nb_limit *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define nb_limit_says(line, ...) nb_reason((line)->meaning, sizeof(line)->meaning, __VA_ARGS__)
 
 /* The design with every format but that of the statistics wide, so that one step is seen alone: RMSNorm, eps inside. */
 struct nb_design nb_limits_isolated(const struct nb_limits *l);

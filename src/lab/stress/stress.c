@@ -141,11 +141,6 @@ static void add_relations(cJSON *list, const struct nb_record *r) {
 
 /* ---- studies ------------------------------------------------------------------------------------------------------ */
 
-static void add_copy(cJSON *json, const cJSON *from, const char *name) {
-    const cJSON *item = nb_json_get(from, name);
-    cJSON_AddItemToObject(json, name, item ? cJSON_Duplicate(item, true) : cJSON_CreateNull());
-}
-
 static const char *plugin_file(const struct nb_case *c) {
     const struct nb_entry *entry = nb_registry_find(c->variant);
     return entry && entry->plugin ? entry->file : NULL;
@@ -166,7 +161,7 @@ static cJSON *study_of(const struct nb_case *c, const cJSON *answer) {
     nb_json_text(study, "replay", replay);
     nb_json_text(study, "status", status ? status : nb_status_name(NB_OK));
     nb_json_text(study, "reason", nb_json_get_text(answer, "reason"));
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) add_copy(study, answer, answers[i]);
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) nb_json_copy(study, answer, answers[i]);
     return study;
 }
 
@@ -176,7 +171,7 @@ cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades 
                        const struct nb_searched *searched) {
     static const char *const copied[] = {"schema", "program", "version", "config", "started", "fingerprint"};
     cJSON *json = cJSON_CreateObject();
-    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) add_copy(json, results->meta, copied[i]);
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) nb_json_copy(json, results->meta, copied[i]);
     cJSON_AddBoolToObject(json, "complete", searched->complete && nb_json_get_bool(results->meta, "complete"));
     nb_json_number(json, "studies_elapsed_s", searched->elapsed_s);
     cJSON *lines = cJSON_AddArrayToObject(json, "grades");

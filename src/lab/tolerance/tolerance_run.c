@@ -672,8 +672,7 @@ int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *
     r->t = t;
     r->q = *request;
     if (r->q.rows == 0) r->q.rows = 16;
-    if (r->q.affine == NB_N_AFFINES)
-        r->q.affine = r->q.design.op == NB_OP_LAYERNORM ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA;
+    if (r->q.affine == NB_N_AFFINES) r->q.affine = nb_usual_affine(r->q.design.op);
     t->rows = r->q.rows;
     t->n_bugs = nb_n_bugs < NB_MAX_BUGS ? (int)nb_n_bugs : NB_MAX_BUGS;
     int result = refuse(r);
