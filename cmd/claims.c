@@ -36,7 +36,7 @@ static const char help[] =
     "  --model FILE         say what RMSNorm would save in a step of your own model, here, fused and unfused (half a\n"
     "                       minute): a config.json as Hugging Face has it, a list of operations, or a name in configs/models/\n"
     "  --tokens N           of that step, of a config.json: 1 is generated (the default), more are a training step\n"
-    "  --quick              fewer launches and smaller shapes: about two minutes\n"
+    "  --quick              fewer launches and smaller shapes: some 90 s\n"
     "  --launches N         worker processes for each group (default 24, with --quick 9; of training 8, and 6 seeds,\n"
     "                       or what a claim needs)\n"
     "  --train-budget S     seconds for what PyTorch is asked; what does not fit is left out and named (default 5400;\n"

@@ -424,7 +424,7 @@ int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searc
                                    .label = "searching",
                                    .side_by_side = true};
     if (result == 0 && s.n > 0) {
-        nb_note("searching %d variant%s for about %.0f s", s.n, s.n == 1 ? "" : "s", q->budget_s);
+        nb_note("searching %d variant%s for at most %.0f s", s.n, s.n == 1 ? "" : "s", q->budget_s);
         result = nb_study_run(&study, keep, &s);
     }
     searched->complete = result == 0 && all_done(searched);
